@@ -94,6 +94,7 @@ if _TYPE_CHECKING:
     )
     from dpbandit.agents.experts.ball import BallExperts as BallExperts, NetExperts as NetExperts
     from dpbandit.agents.experts.multiplicative import (
+        BatchLeader as BatchLeader,
         ExponentialLeader as ExponentialLeader,
         FollowTheLeader as FollowTheLeader,
         Hedge as Hedge,

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias, cast, get_args
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import Features, ScoringConfig
 from dpbandit.agents.contextual.fade_residuals import (
+    FadingAnswers,
     FadingArms,
     FadingPrices,
     FadingSlates,
@@ -43,8 +44,10 @@ from dpbandit.specs import (
     fits,
 )
 
-Learner: TypeAlias = Literal["arms", "slates", "prices", "moments", "regression", "demand"]
-_OF_RESIDUALS = ("arms", "slates", "prices")
+Learner: TypeAlias = Literal[
+    "arms", "answers", "slates", "prices", "moments", "regression", "demand"
+]
+_OF_RESIDUALS = ("arms", "answers", "slates", "prices")
 _OWN: dict[str, tuple[Learner, ...]] = {
     "response": ("regression",),
     "shift": ("regression", "demand"),
@@ -62,6 +65,11 @@ _MOST_FEATURES = 50
 """d of "slates", whose fits take time in proportion to its square."""
 _VERY = 10
 """How much fewer features than few: regressions of them have a bonus, and do not lock in."""
+_LEAST_DIRECTIONS = 4
+"""d of "answers": with fewer, most users may be of one kind, whose direction from the mean is none.
+"""
+_USERS = 20
+"""Of an arm, times d^2: with fewer, and no link, its features are not few at any budget."""
 _LEAST_GROWTH = 0.01
 """Of batches without a horizon, so that their ends can be written down."""
 
@@ -83,6 +91,8 @@ class FADE:
         arms         arms with parameters of their own      sign(r - prediction) x / |x|, whether
                                                             the residual is large, and perhaps on
                                                             which side of the level it lies
+        answers      the same without a link, features       the score of y - p along a constant and
+                     not few                                the direction of x from its mean
         slates       a shared parameter, slates of rows     the score of y - p, p the predicted
                                                             chance of a reward (above the middle of
                                                             its range), and the slate's moments
@@ -101,6 +111,10 @@ class FADE:
         regression   the same, few features; a shared       x x' and r x, where r is the sign of the
                      parameter                              reward, or the reward in [-1, 1]
         demand       price lists                            the same for a logistic model of a sale
+
+    Parameters of arms with a link and at most 60 coordinates K d may change: of likelihoods that
+    forget at three rates the one that has predicted releases best is believed (`Forgetting`), and
+    batches are a hundredth of T at most, or half the first.
 
     A price list's utility is a line in the price, the same for all customers, or with
     `features="curve"` any curve of it (`CurvedPricing`): each price is first asked by turns, its
@@ -124,8 +138,10 @@ class FADE:
     "arms" learns their level with them, in three short batches before the first and from then on
     (`ResidualLaw`). `centring="private"` has other models learn a centre, and "arms" where the
     link tells the middle: there that costs less than a level. Where the link is "other" and
-    features are not few the middle stays: yes or no, coded as signs, says more than against a
-    level near 0.
+    features are not few there is too little to learn a level and a spread: from 4 features on
+    rewards on a scale from 0 to 1 are compared with 1/2 at first and then with what is predicted
+    (`CentredArms`), and contexts with their mean, a release of the first few users with the whole
+    budget.
 
     Privacy needs no horizon: over endlessly many releases a user's weights have norm 1 / sqrt(1 -
     fade^2), 1.4003 at 0.7, of which 20 releases fall short by less than a millionth. With `anytime`
@@ -136,7 +152,9 @@ class FADE:
         Each model has a learner that builds its player on `FadingReleases` (fading_releases.py).
         Of residuals (fade_residuals.py) `FadingArms` builds `ResidualArms` (residual_arms.py),
         which imagines users by `SelectedMoments` (moments.py), learns the law of residuals by
-        `ResidualLaw` (residual_arms.py) and shrinks by `ScaleMixture` (scale_mixture.py);
+        `ResidualLaw` (residual_arms.py), forgets by `Forgetting` (forgetting.py) and shrinks by
+        `ScaleMixture` (scale_mixture.py);
+        `FadingAnswers` builds `CentredArms` (centred_arms.py);
         `FadingSlates` builds `ResidualSlates` (residual_slates.py), which imagines slates by
         `ImaginedSlates` (imagined_slates.py), and `FadingPrices` builds `ResidualPricing`
         (residual_pricing.py), which imagines customers by `ImaginedCustomers`
@@ -154,13 +172,14 @@ class FADE:
         units of r x for regression, because `|xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4` for `|x|`,
         `|y|`, `|r|`, `|s| <= 1`, so the Gram matrix at half the weight costs nothing on top;
         sqrt(5) times 0.75 in the logistic model; for residuals 2 sqrt(1 + 0.15^2), with a level
-        2 sqrt(1 + 0.15^2 + 0.2^2), of slates sqrt(4 (1 + 0.1^2) + 2 (0.5 0.55)^2) and of sales
-        sqrt(4 + 4.5 0.35^2), with interactions
-        sqrt(4 + 4.5 0.5^2), at every released reference point). A user of batch b appears in
-        release k >= b with weight fade^(k - b), all that with fresh Gaussian noise (`FadingSum`),
-        and actions of others are functions of releases, of their own contexts and of public coins.
-        With a curve the first customers are counted with Laplace noise of the whole epsilon, and
-        not summed. Batch ends, weights, fits and shrinkage see public numbers and releases only. A
+        2 sqrt(1 + 0.15^2 + 0.2^2), of answers 2, of slates sqrt(4 (1 + 0.1^2) + 2 (0.5 0.55)^2) and
+        of sales sqrt(4 + 4.5 0.35^2), with interactions sqrt(4 + 4.5 0.5^2), at every released
+        reference point). A user of batch b appears in release k >= b with weight fade^(k - b), all
+        that with fresh Gaussian noise (`FadingSum`), and actions of others are functions of
+        releases, of their own contexts and of public coins. With a curve the first customers are
+        counted with Laplace noise of the whole epsilon, and not summed; of the first users of
+        "answers" contexts alone are, exactly mu-GDP, too. Batch ends, weights, fits and shrinkage
+        see public numbers and releases only. A
         `prior` has to be public, too: not made of the data of these users, or else released under a
         budget that adds to this one. With trust="aggregated" and fade=0 that is said of all that
         the server sees, noisy sums of batches (`AggregatedSum`): releases are broadcast, a user's
@@ -172,7 +191,8 @@ class FADE:
     normalised contexts use the whole budget for every user, without a clip to be tuned.
 
     **Limits.** "arms" and "moments" take contexts for symmetric about 0 and roughly isotropic:
-    "arms" learns more slowly where they are not, "moments" something else. Signs against
+    "arms" learns more slowly where they are not, "moments" something else; "answers" does so about
+    their mean. Signs against
     the public middle need rewards on both sides of it (else choose `centring="private"`).
     Predictions of "moments" and "slates" order arms and are not in units of the reward; nor are
     those of signs in regressions. Greedy play has no worst-case regret bound: a few runs of
@@ -186,7 +206,8 @@ class FADE:
     with non-negative features, with categories, and with features crossed with users' traits; and
     price lists with random logistic demand (with the prices and the cost of orange juice).
     Prototypes of "prices" had met orange juice three times, of "arms" GLMBandit's defaults, of
-    "slates" recommendation, before that was measured on fresh seeds. No certificate covers such
+    "slates" recommendation, and of "answers" digits and cameras, before that was measured on fresh
+    seeds. No certificate covers such
     choices.
 
     >>> from dpbandit import certify
@@ -323,8 +344,17 @@ class FADE:
             return "slates" if few else "regression"
         if self.coding == "residuals" and spec.n_actions * spec.dim <= _MOST_COORDINATES:
             very_few = spec.link == "other" and self.few_features(spec, times=_VERY)
-            return "regression" if very_few else "arms"
+            if very_few:
+                return "regression"
+            return "answers" if self._answers(spec) else "arms"
         return "regression" if self.few_features(spec) else "moments"
+
+    def _answers(self, spec: ContextualSpec) -> bool:
+        """Whether there is no link and too little to learn a level."""
+        plain = self.centring == "auto" and self.prior is None and self.trust == "central"
+        crowded = spec.horizon < _USERS * spec.n_actions * spec.dim**2
+        many = spec.dim >= _LEAST_DIRECTIONS and (crowded or not self.few_features(spec))
+        return plain and spec.link == "other" and many
 
     def few_features(self, spec: ContextualSpec, times: float = 1.0) -> bool:
         """Whether a Gram matrix pays: a tenth of the run shows eigenvalues above its noise.
@@ -349,6 +379,8 @@ class FADE:
                 prior=cast(Prior | None, self.prior),
                 level=self._learns_level(model, spec),
             )
+        if model == "answers":
+            return FadingAnswers(releases=releases)
         if model == "slates":
             return FadingSlates(releases=releases, prior=cast(Prior | None, self.prior))
         if model == "prices":

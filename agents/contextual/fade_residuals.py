@@ -1,10 +1,11 @@
 """FADE's learners that sum scores of residuals against what was released before."""
 
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import ceil, sqrt
 
 import numpy as np
 
+from dpbandit.agents.contextual.centred_arms import CentredArms
 from dpbandit.agents.contextual.curved_pricing import CurvedPricing, asked_first
 from dpbandit.agents.contextual.demand import Features, demand_spec
 from dpbandit.agents.contextual.fading_releases import FadingReleases
@@ -14,12 +15,26 @@ from dpbandit.agents.contextual.residual_pricing import ResidualPricing
 from dpbandit.agents.contextual.residual_slates import ResidualSlates
 from dpbandit.base import InputError, Streams
 from dpbandit.privacy import Parallel, ledger_of
-from dpbandit.privacy.batches import CountedSums
-from dpbandit.privacy.residuals import SaleResiduals, SignedResiduals, SlateResiduals
+from dpbandit.privacy.batches import BatchSum, CountedSums
+from dpbandit.privacy.noise import Gaussian
+from dpbandit.privacy.residuals import (
+    CentredResiduals,
+    SaleResiduals,
+    SignedResiduals,
+    SlateResiduals,
+)
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.specs import LINKS, ContextualSpec, PriceListSpec, Prior
 
 _LEVEL = 0.2
 """What of a user tells the level of rewards, beside a vector of length 1."""
+_FORGETTING, _BATCHES = 60, 100
+"""With so many coordinates K d at most parameters may change: no batch is longer than a hundredth
+of T, or half the first, which is longer where noise is large."""
+_CENTRED = 20
+"""Users whose contexts are summed for their mean, times sqrt(d) / mu."""
+_EACH = 40.0
+"""Users of each arm in the first batch of answers, at least: what is learned of fewer is chance."""
 _LEAST_WIDTH = 0.5
 """Of the draws of a model of demand, as a share of the posterior's: a draw costs as much as the
 posterior is wide, and under noise it is wide for long."""
@@ -60,12 +75,50 @@ class FadingArms:
             common=0.25 if K == 2 else 0.5,
             level_weight=_LEVEL if self.level else 0.0,
         )
+        few = K * spec.dim <= _FORGETTING
+        forgets = few and not self.level and self.releases.fade < 1
         first = self.releases.first(spec, 4.5 * sqrt(spec.dim) * K / 2)
-        looks = self.releases.looks(spec) if self.level else ()
-        sums = self.releases.sums(statistic, spec, streams, first, looks)
+        longest = max(1, spec.horizon // _BATCHES, first // 2) if forgets else None
+        releases = replace(self.releases, longest=longest)
+        looks = releases.looks(spec) if self.level else ()
+        sums = releases.sums(statistic, spec, streams, first, looks)
         meaning = f"a parameter of {spec.dim} features for each of {K} arms"
         prior = prior_of(self.prior, len(streams), K * spec.dim, meaning=meaning)
-        return ResidualArms(spec, sums, statistic, streams, self.releases.ledger(sums), prior)
+        ledger = releases.ledger(sums)
+        return ResidualArms(spec, sums, statistic, streams, ledger, prior, forgets=forgets)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FadingAnswers:
+    """Arms with parameters of their own: sums of scores along directions from a released mean."""
+
+    releases: FadingReleases
+
+    def make(self, spec: ContextualSpec, streams: Streams) -> CentredArms:
+        """A `CentredArms`; raises `InputError` where arms share a parameter, or for trust."""
+        if spec.shared or self.releases.trust != "central":
+            raise InputError(
+                "Expected model='answers' only where each arm has its own parameter, with "
+                "trust='central'."
+            )
+        mu, d, T = self.releases.mu, spec.dim, spec.horizon
+        users = max(1, min(ceil(max(200.0, _CENTRED * sqrt(d) / mu)), T // 20))
+        bound = spec.context_norm
+        noise = Gaussian(2 * bound / mu).sampler(streams.child("centre"), "noise", (d,))
+        first = BatchSum(d, bound, users=users, noise=noise, spend=GaussianSpend(mu, "a mean"))
+        statistic = CentredResiduals(
+            n_actions=spec.n_actions,
+            dim=d,
+            reward_low=spec.reward_low,
+            reward_high=spec.reward_high,
+        )
+        later = replace(spec, horizon=T - users)
+        batch = self.releases.first(later, 4 * sqrt(d) * spec.n_actions, _EACH * spec.n_actions)
+        next_one = max(1, ceil(self.releases.growth * batch))
+        sums = self.releases.sums(statistic, later, streams, next_one, (batch,))
+        spend = Parallel((sums.spend, first.spend), "contexts or scores")
+        ledger = ledger_of(self.releases.epsilon, spend)
+        return CentredArms(spec, first, sums, statistic, streams, ledger)
 
 
 @dataclass(frozen=True, kw_only=True)

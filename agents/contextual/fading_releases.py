@@ -30,6 +30,8 @@ class FadingReleases:
     """with "aggregated" a batch is in one release, fade 0"""
     honest: float = 1.0
     """the fraction of devices that add noise and stay"""
+    longest: int | None = None
+    """rounds of a batch, at most"""
 
     @property
     def mu(self) -> float:
@@ -60,7 +62,9 @@ class FadingReleases:
     def ends(self, spec: BanditSpec, first: int, looks: tuple[int, ...] = ()) -> tuple[int, ...]:
         """The last round of each batch, `looks` before all others."""
         start = looks[-1] if looks else 0
-        later = growing_batches(max(1, spec.horizon - start), first=first, growth=self.growth)
+        later = growing_batches(
+            max(1, spec.horizon - start), first=first, growth=self.growth, longest=self.longest
+        )
         return (*looks, *(start + end for end in later))
 
     def looks(self, spec: BanditSpec) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from math import pi, sqrt
 import numpy as np
 from scipy.special import ndtr
 
+from dpbandit.agents.contextual.forgetting import Forgetting
 from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
 from dpbandit.agents.contextual.public_prior import NoPrior
 from dpbandit.agents.contextual.scale_mixture import ScaleMixture
@@ -52,7 +53,8 @@ class ResidualArms:
                          counts (`ResidualLaw`);
                          H_a = n kappa E[v u' 1(a)], of imagined users (`SelectedMoments`);
                          A = fade A + H,  c = fade c + H theta:  release k = A truth - c + noise,
-                         which is added to the likelihood of the truth;
+                         which is added to the likelihood of the truth, where `forgets` to one
+                         that forgets at the rate that has predicted best (`Forgetting`);
                          theta = its mean under a fitted prior (`ScaleMixture`)
                          weights of coordinates that the next batch can still tell apart (`_focus`)
 
@@ -76,6 +78,8 @@ class ResidualArms:
         streams: Streams,
         ledger: Ledger,
         prior: NoPrior | None = None,
+        *,
+        forgets: bool = False,
     ) -> None:
         self.ledger = ledger
         self._spec, self._sums, self._statistic = spec, sums, statistic
@@ -94,7 +98,9 @@ class ResidualArms:
         self._counts: Floats = np.zeros(R)
         self._levels: Floats = np.zeros(R)
         self._design, self._offset = np.zeros((R, K, d, d)), np.zeros((R, K, d))
-        self._b, self._precision = np.zeros((R, K, d)), np.zeros((R, K, d, K, d))
+        self._b: Floats = np.zeros((R, K, d))
+        self._precision: Floats = np.zeros((R, K, d, K, d))
+        self._memory = Forgetting(R, K * d, spec.half_range) if forgets else None
         self._posterior = ScaleMixture(R, K * d)
         self._moments: list[Floats] = [np.tile(uniform_moments(K, d), (R, 1, 1, 1))]
         self._forgotten = 0  # how many policies before the first of these
@@ -209,9 +215,18 @@ class ResidualArms:
         self._offset = fade * self._offset + np.matvec(fresh, self._theta)
         gram = self._statistic.gram / max(self._sums.stddev, _LEAST_NOISE) ** 2
         seen = gram @ (signs + self._offset)
-        self._b += np.vecmat(seen, self._design)
+        b = np.vecmat(seen, self._design)
         pairs = self._design[:, :, None].swapaxes(-1, -2) @ self._design[:, None]  # (R, K, K, d, d)
-        self._precision += (gram[:, :, None, None] * pairs).transpose(0, 1, 3, 2, 4)
+        precision = (gram[:, :, None, None] * pairs).transpose(0, 1, 3, 2, 4)
+        if self._memory is None:
+            self._b += b
+            self._precision += precision
+            return
+        R, K, d = b.shape
+        flat = b.reshape(R, K * d), precision.reshape(R, K * d, K * d)
+        believed = self._memory.add(*flat, self._theta.reshape(R, K * d))
+        self._b = believed[0].reshape(R, K, d)
+        self._precision = believed[1].reshape(R, K, d, K, d)
 
 
 def _focus(variance: Floats, slope: Floats, stddev: float) -> Floats:

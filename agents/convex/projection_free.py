@@ -264,8 +264,9 @@ class ProjectionFree(Agent[ConvexSpec]):
     """Plays runs of a plan; a subclass says what noise there is."""
 
     plays = ConvexSpec
-    parameters: Literal["paper", "tuned"] = "paper"
-    """zeta and eta as in the paper, or where the regret bound is least (public numbers only)"""
+    parameters: Literal["paper", "tuned", "halved"] = "paper"
+    """zeta and eta as in the paper, where the regret bound is least (public numbers only), or half
+    the paper's zeta and twice its eta"""
     projection: Literal["auto", "exact", "frank-wolfe"] = "auto"
     """auto is exact where the domain has a projection, else Frank-Wolfe"""
     tolerance: Annotated[float, lambda name, x: inside(name, x, 1e-12, 1, ends=True)] = 1.0
@@ -316,6 +317,8 @@ class ProjectionFree(Agent[ConvexSpec]):
             return draft(zeta=zeta, eta=self.eta or draft(zeta=zeta, eta=0).tuned_eta)
         paper_eta = D / (T**0.75 * sqrt(k) * L) if L else 0.0  # constant losses: stay
         zeta = self.zeta or min(D * sqrt(k) / T**0.25, _WIDEST * r)
+        if self.parameters == "halved":
+            zeta, paper_eta = self.zeta or zeta / 2, 2 * paper_eta
         return draft(zeta=zeta, eta=self.eta or paper_eta)
 
     def start(self) -> None:
@@ -407,7 +410,9 @@ class PrivateBandit(ProjectionFree):
            without shrinking such points are needed, hence there is no such variant.
         4. T need not be a square.
         5. Precision D / sqrt(b) is a distance: Frank-Wolfe stops at a gap of 2 D'^2 / (b + 2).
-        6. k-norm, local noise and tuned parameters are additions.
+        6. k-norm, local noise, tuned and halved parameters are additions. A smaller zeta shrinks
+           the domain less: where losses are linear most of the regret is the shell that is left
+           out, T zeta L R / r.
         7. `anytime` restarts cost no factor log T: epochs see disjoint users.
 
     >>> from dpbandit.specs.convex import ConvexSpec

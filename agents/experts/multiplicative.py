@@ -36,8 +36,9 @@ from dpbandit.privacy import (
     no_data,
     no_privacy,
 )
-from dpbandit.privacy.choices import CumulativeLosses, ExponentialMechanism
+from dpbandit.privacy.choices import CumulativeLosses, EpochSelection, ExponentialMechanism
 from dpbandit.privacy.curves import zcdp_rho_of
+from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.moments import ClippedEntries
 from dpbandit.privacy.sparse_vector import RedrawBit, redraw_probability
 from dpbandit.specs import ExpertsSpec
@@ -47,7 +48,7 @@ Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, valu
 _SHARES = tuple(np.linspace(0.05, 0.95, 19).tolist())
 """Of epsilon, for a bit. The best h hardly depends on it."""
 _DOWN = 1 - 1e-9
-"""The rate is rounded down, so that sums of rounded numbers stay within their budget."""
+"""Rates are rounded down, so that sums of rounded numbers stay within their budget."""
 
 
 def drawn(weights: Floats, luck: Floats) -> Ints:
@@ -272,6 +273,58 @@ class ExponentialLeader(Follower):
         if self.left:
             self.left -= 1
             self.expert = np.asarray(self.draws(losses))
+
+
+class BatchLeader(Follower):
+    """Follows the leader of the last batch, drawn with the whole budget.
+
+    Follow the leader with one private selection (McSherry and Talwar, FOCS 2007) a batch::
+
+        public batches, each (1 + growth) times as long as the one before; x uniform
+        in every round         follow x
+        at the end of a batch  x <- i with probability prop. to exp(-epsilon S_i / 2),
+                               S its losses in this batch alone, clipped to [0, 1]
+
+    Guarantee:
+        epsilon-DP of all actions for replacing one round's losses, with delta = 0: a round is in
+        one batch, and moves each S_i of its draw by at most 1 (`EpochSelection`).
+
+    **Regret.** Where losses are independent over rounds and one expert is better than all others by
+    `gap` in the mean, a batch of n rounds draws another one with probability at most d E exp(-
+    epsilon n gap / 2) and that of chance: of order ln(d) (1 / epsilon + 1 / gap), whatever T. None
+    holds against an adversary: who was best in the last batch may be the worst in the next, which
+    is 1 / (1 + 1 / growth) of all rounds so far or less. Against that there is `noisy-ftrl`.
+
+    >>> from dpbandit import certify
+    >>> proof = certify(BatchLeader(epsilon=1.0), ExpertsSpec(n_actions=9, horizon=1000))
+    >>> round(proof.epsilon, 6), proof.ledger.delta(1.0)
+    (1.0, 0.0)
+    """
+
+    id = "batch-leader"
+    epsilon: Epsilon = 1.0
+    """target at delta = 0, > 0; inf is the leader of the last batch, ties at random"""
+    growth: Positive = 1.0
+    """by how much each batch is longer than the one before"""
+    draws = started(EpochSelection)
+
+    def start(self) -> None:
+        """Start with a uniformly random expert."""
+        T, d = self.spec.horizon, self.spec.n_actions
+        self.ends = growing_batches(T, first=1, growth=self.growth)
+        self.draws = EpochSelection(
+            d, self.streams, "leaders", epsilon=self.epsilon * _DOWN, draws=1, uses=T
+        )
+        self.ledger = ledger_of(self.epsilon, self.draws.spend, without="exact leaders")
+        self.round = 0
+        self.expert = self.anybody()
+
+    def learn(self, losses: Floats) -> None:
+        """Draw at the end of a batch."""
+        self.round += 1
+        due = np.full(self.R, self.round in self.ends)
+        fresh = np.asarray(self.draws(losses, due, np.zeros(self.R), due))
+        self.expert = np.where(due, fresh, self.expert)
 
 
 class FollowTheLeader(Follower):

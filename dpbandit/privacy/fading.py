@@ -175,8 +175,12 @@ def certified_fading_sum(
     )
 
 
-def growing_batches(horizon: int, *, first: int, growth: float) -> tuple[int, ...]:
+def growing_batches(
+    horizon: int, *, first: int, growth: float, longest: int | None = None
+) -> tuple[int, ...]:
     """Ends of batches of first, first (1 + growth), first (1 + growth)^2, ... rounds.
+
+    All but the first have `longest` rounds at most.
 
     >>> growing_batches(100, first=10, growth=1.0)
     (10, 30, 70)
@@ -188,7 +192,7 @@ def growing_batches(horizon: int, *, first: int, growth: float) -> tuple[int, ..
     while end + ceil(length) < horizon:
         end += ceil(length)
         ends.append(end)
-        length *= 1 + growth
+        length = min(length * (1 + growth), longest or inf)
     return tuple(ends)
 
 

@@ -11,6 +11,7 @@ from dpbandit.base import (
     AnyArray,
     Floats,
     InputError,
+    Ints,
     at_least,
     clip_norm,
     clip_range,
@@ -136,9 +137,7 @@ class SignedResiduals:
         positive("spread_weight", self.spread_weight)
         at_least("level_weight", self.level_weight, 0)
         inside("common", self.common, 1e-3, 1, ends=True)
-        K = self.n_actions
-        gram = np.eye(K) - (1 - self.common**2) / K
-        gram = gram / gram[0, 0]
+        gram = _damped(self.n_actions, self.common)
         object.__setattr__(self, "gram", gram)
         object.__setattr__(self, "codes", np.linalg.cholesky(gram))
 
@@ -178,11 +177,7 @@ class SignedResiduals:
             _, width, reach, share = law
             share = np.clip(np.nan_to_num(share), 0, 1)
             score = share * _bounded(residual, width)
-        played = (action[..., None] == rows(self.n_actions)) * score[..., None]  # (n, R, K)
-        # contiguous, so that the same BLAS routine sums whatever R is
-        by_arm = np.ascontiguousarray(played.transpose(1, 2, 0), dtype=np.float64)
-        blocks = by_arm @ np.ascontiguousarray(v.transpose(1, 0, 2))  # (R, K, d)
-        coded = (self.codes.T @ blocks).reshape(len(blocks), -1)
+        coded = _coded(self.codes, action, score, v)
         somebody = np.isfinite(context).all(axis=-1)  # (n, R)
         often = self.spread_weight * (somebody * (2.0 * large - 1)).sum(axis=0)
         parts = [coded, often[:, None]]
@@ -201,6 +196,104 @@ class SignedResiduals:
         coded = vectors[:, :n].reshape(-1, self.n_actions, self.dim)
         level = vectors[:, n + 1] if self.level_weight else None
         return np.linalg.inv(self.codes).T @ coded, vectors[:, n] / self.spread_weight, level
+
+
+def _damped(n_actions: int, common: float) -> Floats:
+    """G = (I - J + common^2 J) / its diagonal, J = 1 / K everywhere; (K, K)."""
+    gram = np.eye(n_actions) - (1 - common**2) / n_actions
+    return np.asarray(gram / gram[0, 0])
+
+
+def _coded(codes: Floats, action: Ints, score: Floats, v: Floats) -> Floats:
+    """The sum of score q_a (x) v over rounds, (n, R), (n, R), (n, R, d) -> (R, K d)."""
+    played = (action[..., None] == rows(len(codes))) * score[..., None]  # (n, R, K)
+    # contiguous, so that the same BLAS routine sums whatever R is
+    by_arm = np.ascontiguousarray(played.transpose(1, 2, 0), dtype=np.float64)
+    blocks = by_arm @ np.ascontiguousarray(v.transpose(1, 0, 2))  # (R, K, d)
+    return np.asarray((codes.T @ blocks).reshape(len(blocks), -1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class CentredResiduals:
+    """The sum of (y - p) q_a (x) u over rounds, u a constant and the direction of x from a centre.
+
+    A round is (theta, trust, centre, x, a, r); the first three are the reference point, released or
+    public: of the arm played a parameter (R, 1 + d), a number in [0, 1], (R,), and a point (R, d).
+    With y the reward on a scale from 0 to 1 and::
+
+        u = (c_0, sqrt(1 - c_0^2) (x - centre) / |x - centre|),
+        q = clip(theta . u, 0, 1),                      p = 1/2 + trust (q - 1/2)
+
+    it adds `(y - p) / max(p, 1 - p) q_a (x) u`, K (1 + d) numbers; the q_a are those of
+    `SignedResiduals`.
+
+    Guarantee:
+        Rewards are clipped to their range (no numbers become `reward_low`) and residuals to [-1,
+        1], u is no longer than 1, and x that is no number adds 0, at every reference point, finite
+        or not. So replacing one user moves the sum by at most `sensitivity` = 2.
+    """
+
+    n_actions: int
+    dim: int
+    reward_low: float = 0.0
+    reward_high: float = 1.0
+    common: float = 0.5
+    """g, in (0, 1]"""
+    constant: float = 0.4
+    """c_0, in (0, 1)"""
+    units: ClassVar[float] = 1.0
+    sensitivity: ClassVar[float] = 2.0
+    moved: ClassVar[float] = 2.0
+    gram: Floats = field(init=False, repr=False, compare=False)
+    """of the q_a, (K, K)"""
+    codes: Floats = field(init=False, repr=False, compare=False)
+    """the q_a, as rows, (K, K)"""
+
+    def __post_init__(self) -> None:
+        inside("common", self.common, 1e-3, 1, ends=True)
+        inside("constant", self.constant, 0, 1, ends=False)
+        gram = _damped(self.n_actions, self.common)
+        object.__setattr__(self, "gram", gram)
+        object.__setattr__(self, "codes", np.linalg.cholesky(gram))
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(K (1 + d),)."""
+        return (self.n_actions * (1 + self.dim),)
+
+    def directions(self, centre: Floats, context: Floats) -> Floats:
+        """u, (..., d) -> (..., 1 + d)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.along(unit(np.asarray(context, np.float64) - centre))
+
+    def along(self, direction: Floats) -> Floats:
+        """(c_0, sqrt(1 - c_0^2) direction), (..., 1 + d)."""
+        constant = np.full((*direction.shape[:-1], 1), self.constant)
+        return np.concatenate([constant, sqrt(1 - self.constant**2) * direction], axis=-1)
+
+    def chance(self, predicted: Floats, trust: Floats | float) -> Floats:
+        """p of theta . u."""
+        return np.asarray(0.5 + trust * (np.clip(predicted, 0.0, 1.0) - 0.5))
+
+    def total(self, *batch: AnyArray) -> Floats:
+        """(n, R, 1 + d), (n, R), (n, R, d), (n, R, d), (n, R), (n, R) -> `(R, *shape)`."""
+        theta, trust, centre, context, action, reward = batch
+        width = self.reward_high - self.reward_low
+        y = (clip_range(reward, self.reward_low, self.reward_high) - self.reward_low) / width
+        with np.errstate(over="ignore", invalid="ignore"):
+            u = self.directions(centre, context)
+            p = self.chance(np.vecdot(theta, u), trust)
+            score = np.clip((y - p) / np.maximum(p, 1 - p), -1, 1)
+        score = np.where(np.isfinite(score) & np.isfinite(context).all(axis=-1), score, 0.0)
+        return _coded(self.codes, action, score, u)
+
+    def unpack(self, vectors: Floats) -> Floats:
+        """Sums `(R, *shape)` -> those of each arm, (R, K, 1 + d).
+
+        White noise of variance s^2 becomes noise of covariance s^2 G^-1 between the arms.
+        """
+        coded = vectors.reshape(-1, self.n_actions, 1 + self.dim)
+        return np.asarray(np.linalg.inv(self.codes).T @ coded)
 
 
 def _bounded(residual: Floats, width: Floats) -> Floats:

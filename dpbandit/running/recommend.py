@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpbandit.base import positive
+from dpbandit.losses import Linear
 from dpbandit.running.given import AnyProblem, spec_given
 from dpbandit.specs import (
     AssortmentSpec,
@@ -18,9 +19,6 @@ from dpbandit.specs import (
     StreamSpec,
 )
 
-_USERS = 20
-"""Of an arm, times d^2: with fewer, and no link, its d parameters stay unknown for too long."""
-
 
 def recommend(
     env: Spec | AnyProblem,
@@ -34,9 +32,8 @@ def recommend(
     It looks at public facts alone: the kind of problem, its sizes and its horizon. What
     it says was measured: `experiments/answer` has a row for most kinds, docs/fade.md those of price
     lists. Arms without contexts go to
-    `allocation-ts`, and so do arms of which an agent is told no link and has fewer than 20 d^2
-    users each: that forgoes what contexts tell, and finds the best arm. Where none of our
-    private agents plays it says uniform play.
+    `allocation-ts`, and experts to `batch-leader`, which has no bound against an adversary
+    (`noisy-ftrl` has). Where none of our private agents plays it says uniform play.
 
     Args:
         env: a spec, or a problem in any form that `compare` takes.
@@ -62,21 +59,21 @@ def _of_visits(spec: ReturningSpec) -> str:
 
 
 def _of_points(spec: ConvexSpec) -> str:
-    return "pftal" if spec.feedback == "datum" else "private-bandit"
+    if spec.feedback == "datum":
+        return "pftal"
+    linear = isinstance(spec.loss, Linear)  # what is not may be curved: a smaller step is safer
+    return "private-bandit:parameters=halved" if linear else "private-bandit"
 
 
 def _of_arms(spec: ContextualSpec) -> str:
-    d = spec.context_shape[-1]
-    unlinked = spec.link == "other" and not spec.shared
-    few = spec.horizon < _USERS * spec.n_actions * d**2
-    return "allocation-ts" if d == 1 or (unlinked and few) else "fade"
+    return "allocation-ts" if spec.context_shape[-1] == 1 else "fade"
 
 
 _OF_A_KIND: dict[type, str | Callable[[Any], str]] = {
     ReturningSpec: _of_visits,
     AssortmentSpec: "fade-mnl",
     ListSpec: "list-fade",
-    ExpertsSpec: "noisy-ftrl",
+    ExpertsSpec: "batch-leader",
     StreamSpec: "localised-tofw",
     StockSpec: "counted-shelf",
     PriceListSpec: "fade:features=curve",

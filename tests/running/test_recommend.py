@@ -33,11 +33,13 @@ def test_what_is_recommended_plays_and_is_certified(env):
 
 
 def test_recommendations_follow_public_facts():
-    """Arms without contexts, and of too few users for what is not linked, are no arms of FADE."""
+    """Arms without contexts are no arms of FADE, and bold steps are for linear losses."""
     told = {"n_actions": 10, "dim": 40, "horizon": 10_000}
     assert recommend(ContextualSpec(**told)) == "fade:epsilon=1"
-    assert recommend(ContextualSpec(**told, link="other"), 2) == "allocation-ts:epsilon=2"
+    assert recommend(ContextualSpec(**told, link="other"), 2) == "fade:epsilon=2"
     assert recommend(ContextualSpec(**{**told, "dim": 1})) == "allocation-ts:epsilon=1"
+    assert recommend("ConvexBandit") == "private-bandit:parameters=halved:epsilon=1"
+    assert recommend("ConvexBandit", env_kwargs={"loss": "quadratic"}) == "private-bandit:epsilon=1"
     with pytest.raises(InputError, match="epsilon=0"):
         recommend("Arms", 0)
 

@@ -25,6 +25,8 @@ VARIANTS = {
     "arms": (FADE(), DISJOINT),
     "arms of two": (FADE(), PAIR),
     "arms, delayed": (FADE(), replace(DISJOINT, delay=20)),
+    "answers": (FADE(), replace(DISJOINT, dim=4, link="other")),
+    "answers, delayed": (FADE(), replace(DISJOINT, dim=4, link="other", delay=20)),
     "level": (FADE(), HIGHER),
     "level, delayed": (FADE(), replace(HIGHER, delay=20, link="poisson")),
     "moments": (FADE(model="moments"), DISJOINT),

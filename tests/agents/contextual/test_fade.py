@@ -8,6 +8,7 @@ import pytest
 
 from dpbandit import certify, play
 from dpbandit.agents import FADE
+from dpbandit.agents.contextual.centred_arms import CentredArms
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.agents.contextual.fade_residuals import middle_is_told
@@ -108,15 +109,20 @@ def test_the_level_is_learned_where_the_link_does_not_tell_it(fields, learned):
         assert isinstance(moments, PrivatelyCentred) == (centring == "private")
 
 
-def test_clicks_of_very_few_features_are_regressed_and_of_many_compared_with_the_middle():
+def test_clicks_of_very_few_features_are_regressed_and_of_many_told_apart_from_their_mean():
     """Golden: at d = 3, K = 2, mu = 0.26805 few begins at T = 1096.58, and ten times that is
     10,965.8; at d = 50 features are not few."""
     for horizon, player in ((10_965, ResidualArms), (10_966, RegressionPlayer)):
         spec = contextual(dim=3, horizon=horizon, link="other")
         assert type(FADE().make(spec, Streams([0]))) is player
-    for dim, horizon, weight in ((3, 1097, 0.2), (3, 1096, 0.0), (50, 10_000, 0.0)):
-        spec = contextual(dim=dim, horizon=horizon, link="other")
+    for horizon, weight in ((1097, 0.2), (1096, 0.0)):
+        spec = contextual(dim=3, horizon=horizon, link="other")
         assert FADE().make(spec, Streams([0]))._statistic.level_weight == weight
+    for dim, player in ((3, ResidualArms), (4, CentredArms), (50, CentredArms)):
+        spec = contextual(dim=dim, horizon=1000, link="other")
+        assert type(FADE().make(spec, Streams([0]))) is player
+    aggregated = FADE(trust="aggregated", fade=0)
+    assert type(aggregated.make(contextual(link="other"), Streams([0]))) is ResidualArms
 
 
 @pytest.mark.parametrize("variant", ["arms", "demand", "demand of rewards", "centred regression"])

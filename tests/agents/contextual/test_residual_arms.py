@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from dpbandit.agents import FADE
+from dpbandit.agents.contextual.forgetting import Forgetting
 from dpbandit.agents.contextual.residual_arms import _FLOOR, ResidualLaw, _clipped, _focus
 from dpbandit.agents.contextual.scale_mixture import _SCALES, ScaleMixture
 from dpbandit.base.random_streams import Streams
@@ -65,7 +66,7 @@ def test_counts_of_the_first_release_hold_no_earlier_ones(monkeypatch):
         return np.ones(1)
 
     monkeypatch.setattr(ResidualLaw, "update", update)
-    agent = FADE(first_batch=10, growth=0.0).make(SPEC, Streams([0]))
+    agent = FADE(first_batch=10, growth=0.0).make(replace(SPEC, horizon=1000), Streams([0]))
     for _ in range(20):
         agent.update(np.ones((1, 4)), np.array([0]), np.array([0.5]))
     noise = (agent._sums.stddev / 1.5) ** 2
@@ -169,3 +170,20 @@ def test_parameters_stay_in_their_ball(monkeypatch):
     for _ in range(5):
         agent.update(np.ones((2, 4)), np.zeros(2, np.int64), np.ones(2))
     np.testing.assert_allclose(np.linalg.norm(agent._theta, axis=-1), SPEC.half_range)
+
+
+def test_the_best_predictor_of_releases_is_believed_and_forgets_what_has_changed():
+    """Golden: 30 exact releases 3 x of one x, then 30 of -x, noise 1: the estimate is x to 1 % and
+    then -x to 10 %, in one replica; in the other, where nothing changes, every release counts, 9
+    each. It would catch evidence with a wrong sign, and a rate that is given up for good."""
+    memory, mean = Forgetting(2, 2, 1.0), np.zeros((2, 2))
+    x, L = np.array([0.6, -0.3]), np.tile(9 * np.eye(2), (2, 1, 1))
+    for k in range(60):
+        truth = np.array([x if k < 30 else -x, x])
+        b, precision = memory.add(9 * truth, L, mean)
+        mean = np.linalg.solve(precision + np.eye(2), b[..., None])[..., 0]
+        if k == 29:
+            np.testing.assert_allclose(mean, truth, rtol=0.01)
+    np.testing.assert_allclose(mean, [-x, x], rtol=0.1)
+    np.testing.assert_allclose(precision[1], 60 * 9 * np.eye(2))
+    assert precision[0, 0, 0] < 30 * 9

@@ -11,6 +11,7 @@ from scipy.stats import chi2
 
 from dpbandit import certify
 from dpbandit.agents import (
+    BatchLeader,
     ExponentialLeader,
     FollowTheLeader,
     Hedge,
@@ -373,3 +374,27 @@ def test_without_a_cap_the_expert_has_hedges_law():
             marginal[x] += mass
         same = np.allclose(marginal, hedge / hedge.sum(), rtol=0, atol=1e-14)
         assert same == soft
+
+
+def test_the_leader_of_a_batch_is_drawn_from_its_losses_alone():
+    """Golden: batches of 1, 2 and 4 rounds. Without noise the leaders of each, 0, 1, 0, are
+    followed until the next end; with it expert 0 is drawn at the end of the first with the odds
+    exp(epsilon / 2), to 4 standard errors of 4,000 replicas: false alarm 6e-5."""
+    spec = ExpertsSpec(n_actions=2, horizon=9)
+    losses = np.array([[0, 1], [1, 0], [1, 0], [0, 1], [0, 1], [0, 1], [0, 1], [1, 0]])
+    agent = BatchLeader(epsilon=inf).make(spec, Streams([0]))
+    followed = []
+    for row in losses:
+        agent.update(row[None] * 0.0, agent.act(row[None]), row[None] * 1.0)
+        followed.append(int(agent.act(row[None])[0]))
+    assert followed == [0, 0, 1, 1, 1, 1, 0, 0]
+    many = BatchLeader(epsilon=1.0).make(spec, Streams(range(4000)))
+    many.update(np.zeros((4000, 2)), many.act(np.zeros((4000, 2))), np.tile([0.0, 1.0], (4000, 1)))
+    share = 1 / (1 + exp(-0.5))
+    assert abs((many.expert == 0).mean() - share) < 4 * sqrt(share * (1 - share) / 4000)
+
+
+def test_the_leader_of_a_batch_loses_little_to_independent_losses():
+    """d = 16, gap 1/2, epsilon 1: measured 15.6 +- 1.3, where noisy-ftrl has 242; 30 is 11 standard
+    errors above. It would catch noise of more than one draw, and batches that are not emptied."""
+    assert regret(BatchLeader(epsilon=1.0), 10_000, 16, 20, shared=False).mean() < 30

@@ -7,11 +7,18 @@ import pytest
 from scipy.special import expit
 
 from dpbandit.base.inputs import InputError
-from dpbandit.privacy.residuals import SaleResiduals, SignedResiduals, SlateResiduals, score_lengths
+from dpbandit.privacy.residuals import (
+    CentredResiduals,
+    SaleResiduals,
+    SignedResiduals,
+    SlateResiduals,
+    score_lengths,
+)
 from tests.each import each
 
 SIGNS = SignedResiduals(n_actions=3, dim=3, reward_low=-0.5)
 LEVELS = SignedResiduals(n_actions=3, dim=3, reward_low=-0.5, level_weight=0.2)
+ANSWERS = CentredResiduals(n_actions=3, dim=3, reward_low=-0.5)
 SALES = SaleResiduals(dim=3, features=2)
 SLATES = SlateResiduals(dim=3)
 POINTS = [0.0, 1.0, -7.0, 40.0, 1e3, 1e155, 1e300, inf, -inf, nan]
@@ -56,6 +63,10 @@ def test_no_two_users_are_further_apart_at_any_reference_point(size):
             law = np.tile(place, (900, 1)).T
             users = theta, weights, np.full(900, threshold), *law, phi, arm, y
             assert furthest(queries(LEVELS, *users)) <= LEVELS.sensitivity * (1 + 1e-9)
+    longer = np.column_stack([theta[:, :1], theta])
+    for trust in (0.0, 1.0, size):
+        users = longer, np.full(900, trust), theta, phi, arm, y
+        assert furthest(queries(ANSWERS, *users)) <= ANSWERS.sensitivity * (1 + 1e-9)
     slates, y = anybody(rng, 900 * 4, 3)
     slates = slates.reshape(900, 4, 3)
     slates[:90, 1:] = slates[:90, :1]  # rows that are all the same

@@ -1,0 +1,148 @@
+"""Arms with parameters of their own, of correlated contexts and answers without a link."""
+
+import numpy as np
+
+from dpbandit.agents.contextual.moments import in_force
+from dpbandit.base import Floats, Ints, Streams, clip_norm, pick, rounds_in, rows
+from dpbandit.privacy import FadingSum, Ledger
+from dpbandit.privacy.batches import BatchSum
+from dpbandit.privacy.residuals import CentredResiduals, unit
+from dpbandit.specs import ContextualSpec
+
+_IMAGINED = 400
+"""Imagined users for each evaluation."""
+_HALF_TRUST = 100
+"""Rounds after which predictions are trusted by half."""
+_LEAST_NOISE = 1.0
+"""Releases are taken to be at least as noisy as one user: she may be an exception."""
+_SLOPE, _LEVEL = 0.3, 1.0
+"""Standard deviations a priori, of coordinates at first and of constants' coefficients."""
+_EM_STEPS = 3
+_BALL = 5.0
+"""No arm's parameter is longer, in units of the range of rewards."""
+
+
+class CentredArms:
+    """Plays argmax_a u . theta_a, u a constant and the direction of x from its released mean::
+
+        first            the contexts of n users are summed, and nothing else of them (`BatchSum`):
+                         the centre
+        each round       y - p at the released theta, along u, in the code of its arm
+                         (`CentredResiduals`), y the reward on a scale from 0 to 1
+        after release k  H_a = n E[u u' w 1(a)], c_a = n E[u p w 1(a)], w = 1 / max(p, 1 - p), of
+                         imagined users, whose directions are uniform;
+                         A = fade A + H,  c = fade c + c_k:  release k = A truth - c + noise,
+                         which is added to the likelihood of the truth;
+                         theta = its mean under a normal prior, whose variance is fitted
+                         trust = t / (t + 100)
+
+    Directions from 0 are alike where features are not centred: most of what a user may add says
+    that the constant is there. From the mean on they tell classes of users apart. Users who are
+    summed first, and those of the first batch, are played at random, and p is 1/2 then, which says
+    up to twice as much per unit of sensitivity; later p is that of theta, more and more, which
+    makes sums that are 0 in expectation at the truth, whatever contexts look like.
+
+    Guarantee:
+        Nobody is in both sums, so that all releases cost what the dearer of the two mechanisms
+        does (`Parallel`). All else is a function of releases, public coins and the user's own
+        context.
+    """
+
+    def __init__(
+        self,
+        spec: ContextualSpec,
+        centre: BatchSum,
+        sums: FadingSum,
+        statistic: CentredResiduals,
+        streams: Streams,
+        ledger: Ledger,
+    ) -> None:
+        self.ledger = ledger
+        self._spec, self._first, self._sums, self._statistic = spec, centre, sums, statistic
+        self._before = centre.uses  # rounds before any is summed for its scores
+        self._luck = streams.uniforms("exploration")
+        self._users = streams.normals("imagined users", _IMAGINED, spec.dim)
+        R, K, D = len(streams), spec.n_actions, 1 + spec.dim
+        self._round, self._ends = 0, np.zeros(0, np.int64)
+        self._centre: Floats = np.zeros((R, spec.dim))
+        self._trust = 0.0
+        self._theta: Floats = np.zeros((R, K, D))
+        self._thetas: list[Floats] = []  # after each release
+        self._design, self._offset = np.zeros((R, K, D, D)), np.zeros((R, K, D))
+        self._b, self._precision = np.zeros((R, K, D)), np.zeros((R, K, D, K, D))
+        self._variance: Floats = np.full(R, _SLOPE**2)
+
+    @property
+    def standing(self) -> int:
+        """Number of rounds from now on with the same policy, which may be played at once."""
+        return self._sums.quiet if self._round >= self._before else 1
+
+    def act(self, context: Floats) -> Ints:
+        """Arms (R,), or of several rounds (n, R); at random before the first release."""
+        random = (self._luck.over(context.shape[:-1]) * self._spec.n_actions).astype(np.int64)
+        return self._shares(context).argmax(axis=-1) if len(self._ends) else random
+
+    def scores(self, context: Floats) -> Floats:
+        """Predicted rewards, (R, K)."""
+        low, high = self._spec.reward_low, self._spec.reward_high
+        return low + (high - low) * self._shares(context)
+
+    def _shares(self, context: Floats) -> Floats:
+        u = self._statistic.directions(self._centre, context)
+        return np.matvec(self._theta, u)
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Sum contexts at first, then feed the sums; fit when they release."""
+        if self._round < self._before:
+            self._round += 1
+            total = self._first(context)
+            if total is not None:
+                self._centre = clip_norm(total / self._before, self._spec.context_norm)
+            return
+        self._round += rounds_in(action.shape)
+        theta = pick(self._theta, action)
+        trust = np.full(action.shape, self._trust)
+        centre = np.broadcast_to(self._centre, context.shape)
+        release = self._sums.fed(action.shape, theta, trust, centre, context, action, feedback)
+        if release is not None:
+            self._ends = np.append(self._ends, self._round - self._before)
+            self._add(self._statistic.unpack(release))
+            self._fit()
+
+    def _add(self, scores: Floats) -> None:
+        """One release of scores (R, K, D) to the likelihood of the parameters."""
+        theta, K = self._theta, self._spec.n_actions
+        u = self._statistic.along(unit(self._users()))  # (R, N, D)
+        met = in_force(self._ends[-2:], self._spec.delay, _IMAGINED)[-1]
+        met = met + max(0, len(self._ends) - 2)
+        played = np.full((len(theta), _IMAGINED, K), 1 / K)
+        for k in np.unique(met[met > 0]):
+            shares = np.matvec(self._thetas[k - 1][:, None], u[:, met == k])
+            played[:, met == k] = 1.0 * (shares.argmax(axis=2)[..., None] == rows(K))
+        p = self._statistic.chance(u @ theta.swapaxes(1, 2), self._trust)  # (R, N, K)
+        n = self._ends[-1] - (self._ends[-2] if len(self._ends) > 1 else 0)
+        weight = (n / _IMAGINED * played / np.maximum(p, 1 - p)).swapaxes(1, 2)  # (R, K, N)
+        fade = self._sums.fade
+        design = (weight[..., None] * u[:, None]).swapaxes(2, 3) @ u[:, None]
+        self._design = fade * self._design + design
+        self._offset = fade * self._offset + (weight * p.swapaxes(1, 2)) @ u
+        gram = self._statistic.gram / max(self._sums.stddev, _LEAST_NOISE) ** 2
+        self._b += np.vecmat(gram @ (scores + self._offset), self._design)
+        pairs = self._design[:, :, None].swapaxes(-1, -2) @ self._design[:, None]  # (R, K, K, D, D)
+        self._precision += (gram[:, :, None, None] * pairs).transpose(0, 1, 3, 2, 4)
+
+    def _fit(self) -> None:
+        """The posterior mean, given a normal prior whose variance is fitted to it."""
+        R, K, D = self._b.shape
+        for _ in range(_EM_STEPS):
+            ridge = np.tile(1 / self._variance[:, None, None], (1, K, D))
+            ridge[..., 0] = _LEVEL**-2
+            precision = self._precision.reshape(R, K * D, K * D)
+            inverse = np.linalg.inv(precision + ridge.reshape(R, K * D, 1) * np.eye(K * D))
+            theta = np.matvec(inverse, self._b.reshape(R, K * D)).reshape(R, K, D)
+            spread = np.diagonal(inverse, axis1=1, axis2=2).reshape(R, K, D)
+            self._variance = (theta**2 + spread)[..., 1:].mean(axis=(1, 2))
+        self._theta = clip_norm(theta, _BALL)
+        self._thetas.append(self._theta)
+        t = int(self._ends[-1])
+        self._trust = t / (t + _HALF_TRUST)
