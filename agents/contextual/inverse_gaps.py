@@ -196,10 +196,15 @@ class RegCB(OracleBatches):
     width: Least0 = 0.1
     """of intervals, in ranges of the reward and units of A^-1/2"""
 
+    def start(self) -> None:
+        """Start without data."""
+        super().start()
+        self.gram: Floats = np.zeros(1)
+
     def refit(self, gram: Floats, moment: Floats) -> None:
         """Add to the matrix of widths."""
         super().refit(gram, moment)
-        self.gram = gram if self.releases == 1 else self.gram + gram
+        self.gram = self.gram + gram
         self.geometry = self.regression_of(self.gram, moment, self.releases)
 
     def chances(self, context: Floats) -> Floats:
