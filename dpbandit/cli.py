@@ -27,6 +27,10 @@ COMMANDS = {
     ),
     "sweep": ("studies", "Run every agent on every environment of a TOML file; can be resumed."),
     "report": ("studies", "Write the results of a sweep as one HTML page with figures."),
+    "frontier": (
+        "frontier",
+        "Compute the least epsilon at which an agent loses no more than so much.",
+    ),
     "suite": ("suite", "Score agents on a fixed list of problems, or verify a result."),
     "lab": ("studies", "List the teaching labs, or write one as a notebook."),
 }

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from dpbandit.results.comparisons import Needed
+
 
 _MOST = 30
 """Runs that are shown; a sweep may have thousands"""
@@ -357,6 +359,16 @@ class Results:
                 draw(axes)
 
         return _drawn(path, ax, write, draw_alone)
+
+    def epsilon_for(self, regret: float, *, agent: str | None = None) -> "Needed":
+        """Return the least certified epsilon at which mean regret is at most `regret`.
+
+        With a 95 % interval, see `dpbandit.results.comparisons.epsilon_for`. `agent` is the name
+        without epsilon; it is needed where several agents are private.
+        """
+        from dpbandit.results.comparisons import epsilon_for
+
+        return epsilon_for(self, regret, agent=agent)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write frame.parquet, summary.csv, results.json and regret.png into `folder`.
