@@ -64,7 +64,8 @@ def run(
         own = card.table[(card.table["agent"] == name) & (card.table["problem"] != "")]
         for epsilon, part in own.groupby("epsilon"):
             mean = 100 * part["score"].mean()
-            say(f"{name} at epsilon {epsilon:g}: {mean:.0f} %, the mean of {len(part)} problems.")
+            many = f"{len(part)} of {len(problems())} problems"
+            say(f"{name} at epsilon {epsilon:g}: {mean:.0f} %, the mean on {many}.")
         if found["failed"]:
             say(f"{name} fails its tests: {found['failed']}")
     say(f"Written: {card.page}, {card.picture}")

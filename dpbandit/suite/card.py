@@ -140,7 +140,8 @@ def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
         axes.barh(where, at["score"], height, color=colours[i], label=f"{name}, {_at(epsilon)}")
         axes.hlines(where, at["low"], at["high"], color="#333333", lw=1.2)
         ours = means[(means["agent"] == OURS) & (means["epsilon"] == epsilon)]
-        ours = ours.set_index("capability").reindex(rows)
+        ours = ours.set_index("capability").reindex(rows)[at["score"].notna()]
+        where = where[at["score"].notna()]
         marks = axes.plot(ours["score"], where, "D", ms=6, mfc="white", mec="black")
         marks[0].set_label(OURS if i == 0 else "_")
     scored = set(means.loc[means["agent"] != OURS, "capability"])
