@@ -35,8 +35,10 @@ from dpbandit.suite.playing import (  # noqa: E402
 )
 from dpbandit.suite.scoring import ends_of  # noqa: E402
 
+RIVALS = ROOT / "experiments" / "rivals" / "numbers.csv"
 PAGE, FIGURE = ROOT / "docs" / "suite.md", ROOT / "docs" / "suite.png"
 BEGIN, END = "<!-- scoreboard -->\n", "<!-- end of scoreboard -->\n"
+WINS = ("<!-- wins -->\n", "<!-- end of wins -->\n")
 BROAD = 10
 """Problems that an agent plays which has a column of the figure"""
 
@@ -117,6 +119,35 @@ def _made(runs: object) -> list[str]:
     ]
 
 
+def win_rates() -> str:
+    """Of each two agents the share of classification sets on which the row loses less, in %.
+
+    Equal means count half. At epsilon 1, and at 8 after a stroke.
+    """
+    rows = pd.read_csv(RIVALS, comment="#")
+    rows = rows.assign(agent=rows["agent"].str.replace(r":epsilon=.*", "", regex=True))
+    losses = {
+        e: rows[rows["claimed_epsilon"] == e].pivot(index="agent", columns="run", values="mean")
+        for e in (1, 8)
+    }
+    names = [*losses[1].index]
+    lines = [
+        f"| in % of {losses[1].shape[1]} sets, ε 1 / 8 |" + "".join(f" `{n}` |" for n in names)
+    ]
+    lines += ["|---|" + "---|" * len(names)]
+    for name in names:
+        cells = []
+        for other in names:
+            won = [
+                100
+                * ((at.loc[name] < at.loc[other]) + 0.5 * (at.loc[name] == at.loc[other])).mean()
+                for at in losses.values()
+            ]
+            cells.append("" if name == other else " / ".join(f"{round(share)}" for share in won))
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 def draw(path: Path, table: pd.DataFrame) -> None:
     """All agents that play many problems, at epsilon 1, and the best of all."""
     one = table[(table["epsilon"] == 1.0) & (table["problem"] != "")]
@@ -136,9 +167,11 @@ def draw(path: Path, table: pd.DataFrame) -> None:
 
 
 def written(text: str, tables: str) -> str:
-    """The page with these tables."""
-    head, _, rest = text.partition(BEGIN)
-    return head + BEGIN + tables + END + rest.partition(END)[2]
+    """The page with these tables, and with win rates."""
+    for (begin, end), new in (((BEGIN, END), tables), (WINS, win_rates())):
+        head, _, rest = text.partition(begin)
+        text = head + begin + new + end + rest.partition(end)[2]
+    return text
 
 
 def main() -> None:
