@@ -1,10 +1,10 @@
 """List of all agents from a table, so that listings need not import them."""
 
-import csv
-from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from typing import Any, NamedTuple
+
+from dpbandit.lazy import catalogue
 
 START, RECONSTRUCTED = "start here", "reconstructed"
 """Marks: the best of its problem, and one that was rebuilt from an abstract or a sketch."""
@@ -16,6 +16,8 @@ class Entry(NamedTuple):
     id: str
     config: str
     """its class"""
+    file: str
+    """that has it, as a module of `dpbandit.agents`"""
     plays: str
     """the kind of problem, in words"""
     told: str
@@ -28,11 +30,37 @@ class Entry(NamedTuple):
     """the first line of its class"""
 
 
-@cache
+class Kinds(Mapping[str, Any]):
+    """Ids -> classes of agents, each imported when it is asked for."""
+
+    def __init__(self, some: Iterable[Entry]) -> None:
+        self._names = {one.id: one.config for one in some}
+
+    def __getitem__(self, agent: str) -> Any:
+        return getattr(import_module("dpbandit.agents"), self._names[agent])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, agent: object) -> bool:
+        return agent in self._names
+
+
+def _rows() -> list[Entry]:
+    return [Entry(**row) for row in catalogue("dpbandit.agents")]
+
+
 def entries() -> tuple[Entry, ...]:
     """Every agent, in the order of the catalogue."""
-    text = (files("dpbandit.agents") / "catalogue.csv").read_text(encoding="utf-8")
-    return tuple(Entry(**row) for row in csv.DictReader(text.splitlines()))
+    return tuple(one for one in _rows() if not one.id.endswith(":"))
+
+
+def wrappers() -> tuple[Entry, ...]:
+    """What can be put around an agent, the outermost first; the word before its id is theirs."""
+    return tuple(one for one in _rows() if one.id.endswith(":"))
 
 
 def is_reconstructed(config: Any) -> bool:

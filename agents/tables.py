@@ -1,15 +1,13 @@
 """Show configs in notebooks as tables of settings."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from dpbandit.base import described, first_line, html_table, shown
 
 
-def tabulate(kinds: Iterable[Any]) -> None:
-    """Let these classes of configs be tables in a notebook; in text they stay what makes them."""
-    for kind in kinds:
-        kind._repr_html_ = _as_html
+def tabulate(kind: Any) -> None:
+    """Let the configs of a class be tables in a notebook; in text they stay what makes them."""
+    kind._repr_html_ = _as_html
 
 
 def _as_html(config: Any) -> str:

@@ -11,11 +11,11 @@ if not (_Path(__file__).parent / "envs").exists():  # a checkout
 
     _sys.meta_path.insert(0, _Beside())
 
-from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 import gymnasium as _gym
 
+from dpbandit.lazy import catalogue as _catalogue, lazily as _lazily
 from dpbandit.version import VERSION as __version__
 
 if _TYPE_CHECKING:
@@ -41,41 +41,26 @@ __all__ = [
     "recommend",
 ]
 
-_ENVIRONMENTS = """
-    ApplePricing Arms AssortmentBandit AssortmentFromLog CameraAssortment CameraOffer
-    CameraPricing ClassificationBandit ConvexBandit ConvexPricing Experts GLMBandit
-    ListRecommendation Minority OJPricing OJContinuousPricing OnlineConvex PricingFromLog
-    RatingsBandit RatingsLists Recommendation RecommendationFromLog ReferencePricing
-    ReturningLists ReturningUsers StockPricing StreamingRegression TwoArms TwoPhase
-"""
-ENVIRONMENTS = {f"dpbandit/{name}-v0": f"dpbandit.envs:{name}" for name in _ENVIRONMENTS.split()}
-
-_HOMES = {
-    "AuditReport": "auditing",
-    "InputError": "base",
-    "Prior": "specs.models",
-    "Results": "results.results",
-    "audit": "auditing",
-    "certify": "running.compare",
-    "compare": "running.compare",
-    "play": "running.loop",
-    "recommend": "running.recommend",
+ENVIRONMENTS = {
+    f"dpbandit/{one['name']}-v0": f"dpbandit.envs:{one['name']}"
+    for one in _catalogue("dpbandit.envs")
 }
 
-
-def __getattr__(name: str) -> _Any:
-    """Import names that take time only when they are used."""
-    if name in ("agents", "testing"):
-        return _import_module(f"dpbandit.{name}")
-    if name in _HOMES:
-        found = globals()[name] = getattr(_import_module(f"dpbandit.{_HOMES[name]}"), name)
-        return found
-    raise AttributeError(f"module 'dpbandit' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    """Public names, those that are not imported yet among them."""
-    return sorted({*globals(), *__all__, "agents", "testing"})
+_FILES = {
+    "agents": "agents",
+    "auditing": "AuditReport audit",
+    "base": "InputError",
+    "results.results": "Results",
+    "running.compare": "certify compare",
+    "running.loop": "play",
+    "running.recommend": "recommend",
+    "specs.models": "Prior",
+    "testing": "testing",
+}
+__getattr__, __dir__ = _lazily(
+    __name__,
+    {name: f"{__name__}.{file}" for file, names in _FILES.items() for name in names.split()},
+)
 
 
 for _id, _problem in ENVIRONMENTS.items():

@@ -89,8 +89,6 @@ class Agent(Generic[SpecT]):
     type when a description is made; `check` says what several settings mean together.
     """
 
-    id: ClassVar[str]
-    """its name on the command line"""
     plays: ClassVar[type[Spec]] = Spec
     """the kind of problem it fits"""
     ledger: Ledger

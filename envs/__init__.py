@@ -1,7 +1,8 @@
 """Environments: one folder for each family of problems, and Gymnasium adapters."""
 
-from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING, Any as _Any
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
+from dpbandit.lazy import catalogue as _catalogue, lazily as _lazily
 
 if _TYPE_CHECKING:
     from dpbandit.envs.arms.arms import Arms as Arms
@@ -50,38 +51,6 @@ if _TYPE_CHECKING:
         StreamingRegression as StreamingRegression,
     )
 
-_FILES = {
-    "arms.arms": "Arms",
-    "choice.assortment_from_log": "AssortmentFromLog",
-    "choice.assortments": "AssortmentBandit",
-    "choice.camera_assortment": "CameraAssortment",
-    "contextual.apple": "ApplePricing",
-    "contextual.camera": "CameraOffer CameraPricing",
-    "contextual.classification": "ClassificationBandit",
-    "contextual.glm": "GLMBandit Minority TwoArms TwoPhase",
-    "contextual.orange_juice": "OJContinuousPricing OJPricing ReferencePricing StockPricing",
-    "contextual.pricing_from_log": "PricingFromLog",
-    "contextual.recommendation": "RatingsBandit Recommendation",
-    "contextual.recommendation_from_log": "RecommendationFromLog",
-    "convex.online_losses": "ConvexBandit ConvexPricing OnlineConvex",
-    "experts.advice": "Experts",
-    "lists.list_recommendation": "ListRecommendation ReturningLists",
-    "lists.ratings_lists": "RatingsLists",
-    "people.returning_users": "ReturningUsers",
-    "streams.streaming_regression": "StreamingRegression",
-}
-_HOMES = {name: file for file, names in _FILES.items() for name in names.split()}
+_HOMES = {one["name"]: f"{__name__}.{one['file']}" for one in _catalogue(__name__)}
 __all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> _Any:
-    """A class, when it is asked for."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dpbandit.envs' has no attribute {name!r}")
-    found = globals()[name] = getattr(_import_module(f"dpbandit.envs.{_HOMES[name]}"), name)
-    return found
-
-
-def __dir__() -> list[str]:
-    """What can be asked for."""
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = _lazily(__name__, _HOMES)

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SETUP = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
 FOLDERS = {package: SETUP["package-dir"].get(package) for package in SETUP["packages"]}
 FLOORS = """
-    version checkout
+    version checkout lazy
     base
     domains privacy.curves privacy.loss_distributions
     losses privacy.spends
@@ -183,7 +183,7 @@ def test_the_list_of_packages_is_complete():
     tops = tuple(f"{home}/" for home in homes)
     data = {"envs/data", "experiments/labs/notebooks"}
     assert {home for home in loose - homes if home.startswith(tops)} <= data
-    assert SETUP["package-data"]["dpbandit.envs"] == ["data/*"]
+    assert SETUP["package-data"]["dpbandit.envs"] == ["catalogue.csv", "data/*"]
 
 
 def test_folders_beside_the_package_are_no_modules_of_it():

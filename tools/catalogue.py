@@ -1,10 +1,12 @@
-"""The catalogue: what agents and environments there are, `agents/catalogue.csv` and a page.
+"""The catalogue: what agents and environments there are, two tables and a page.
 
     python tools/catalogue.py
 
-The table has a row for each agent, in the order of the page: what it plays, what it is told, what
-is private, its page, and a mark, "start here" or "reconstructed" (from an abstract or a sketch).
-The class and its first line are written here, as is `docs/catalogue.md`. Listings read the table.
+`agents/catalogue.csv` has a row for each agent, in the order of the page: its class and file, what
+it plays, what it is told, what is private, its page, and a mark, "start here" or "reconstructed"
+(from an abstract or a sketch). `envs/catalogue.csv` has the environments. The packages and listings
+read them. Their last columns, the first lines of the classes, and `docs/catalogue.md` are written
+here.
 `tests/docs/test_algorithm_pages.py` fails where one of them is stale.
 """
 
@@ -14,18 +16,22 @@ from collections.abc import Iterable
 from inspect import getsourcefile
 from io import StringIO
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-import gymnasium as gym  # noqa: E402
-from gymnasium.envs.registration import load_env_creator  # noqa: E402
-
-from dpbandit.agents import AGENTS  # noqa: E402
-from dpbandit.agents.catalogue import RECONSTRUCTED, START, Entry, entries  # noqa: E402
+from dpbandit import agents, envs  # noqa: E402
+from dpbandit.agents.catalogue import (  # noqa: E402
+    RECONSTRUCTED,
+    START,
+    Entry,
+    entries,
+)
 from dpbandit.base import first_line  # noqa: E402
+from dpbandit.lazy import catalogue  # noqa: E402
 
-TABLE, PAGE = ROOT / "agents" / "catalogue.csv", ROOT / "docs" / "catalogue.md"
+PAGE = ROOT / "docs" / "catalogue.md"
 HEAD = """# Catalogue
 
 All agents, grouped by what they play, and all environments. Start with the **bold** agents: the
@@ -47,14 +53,20 @@ WORLDS = """
 """
 
 
-def written() -> str:
-    """The table, its last column from the classes."""
+def tables() -> dict[Path, str]:
+    """Both, their last columns from the classes."""
+    return {
+        ROOT / "agents" / "catalogue.csv": _written(agents, "config"),
+        ROOT / "envs" / "catalogue.csv": _written(envs, "name"),
+    }
+
+
+def _written(package: ModuleType, name: str) -> str:
     out = StringIO()
-    rows = csv.writer(out, lineterminator="\n")
-    rows.writerow(Entry._fields)
-    for one in entries():
-        kind = AGENTS[one.id]
-        rows.writerow(one._replace(config=kind.__name__, line=first_line(kind)))
+    some = catalogue(package.__name__)
+    rows = csv.DictWriter(out, [*some[0]], lineterminator="\n")
+    rows.writeheader()
+    rows.writerows(one | {"line": first_line(getattr(package, one[name]))} for one in some)
     return out.getvalue()
 
 
@@ -68,10 +80,8 @@ def page() -> str:
         if drawer := [one for one in some if one.mark == RECONSTRUCTED]:
             parts += [DRAWER, _rows(drawer)]
     parts.append(WORLDS)
-    for name, entry in gym.registry.items():
-        if "problem" in entry.kwargs:
-            what = first_line(load_env_creator(entry.kwargs["problem"]))
-            parts.append(f"| `{name}` | {what} |\n")
+    for one in catalogue(envs.__name__):
+        parts.append(f"| `dpbandit/{one['name']}-v0` | {one['line']} |\n")
     return "".join(parts)
 
 
@@ -81,13 +91,14 @@ def _rows(some: Iterable[Entry]) -> str:
         link = f"[`{one.id}`](algorithms/{one.page}.md)"
         name = f"**{link}**" if one.mark == START else link
         line = one.line.replace("|", r"\|")
-        file = Path(getsourcefile(AGENTS[one.id]) or "").resolve().relative_to(ROOT)
+        file = Path(getsourcefile(agents.AGENTS[one.id]) or "").resolve().relative_to(ROOT)
         code = f"[{file.stem}](../{file.as_posix()})"
         lines.append(f"| {name} | {line} | {one.told} | {one.privacy} | {code} |\n")
     return "".join(lines)
 
 
 if __name__ == "__main__":
-    TABLE.write_text(written())
-    entries.cache_clear()
+    for file, text in tables().items():
+        file.write_text(text)
+    catalogue.cache_clear()
     PAGE.write_text(page())

@@ -47,7 +47,7 @@ sys.path.insert(0, str(ROOT))
 
 from dpbandit.agents import AGENTS  # noqa: E402
 
-FOLDERS = ("docs/howto", "docs/concepts", "docs/algorithms", "experiments")
+FOLDERS = ("docs", "experiments")
 KEPT = ("agent", "horizon", "replicas", "mean", "se", "claimed_epsilon", "certified_epsilon")
 """Columns of a summary; other files are kept as they are, but for times."""
 OTHERS = "not run: "
@@ -62,10 +62,11 @@ _SHOWN = re.compile(r"see ([\w./]+\.md)\s*")
 
 
 def pages() -> list[Path]:
-    """Those whose numbers are looked after; a page of docs/ that only shows another is that one."""
+    """Those whose numbers are looked after; where a page only shows another, that one."""
     found = [page for folder in FOLDERS for page in sorted((ROOT / folder).rglob("*.md"))]
-    found = [ROOT / "README.md", ROOT / "docs" / "errata.md", *found]
-    return [page for page in found if not _SHOWN.fullmatch(page.read_text())]
+    shown = [_SHOWN.fullmatch(page.read_text()) for page in found]
+    found = [ROOT / see[1] if see else page for see, page in zip(shown, found, strict=True)]
+    return [*dict.fromkeys([ROOT / "README.md", *found])]
 
 
 def written(page: Path, text: str) -> str:

@@ -39,6 +39,7 @@ RIVALS = ROOT / "experiments" / "rivals" / "numbers.csv"
 PAGE, FIGURE = ROOT / "docs" / "suite.md", ROOT / "docs" / "suite.png"
 BEGIN, END = "<!-- scoreboard -->\n", "<!-- end of scoreboard -->\n"
 WINS = ("<!-- wins -->\n", "<!-- end of wins -->\n")
+SOURCE = "<!-- not measured: from the results that are shipped, held to them by tests/suite -->"
 BROAD = 10
 """Problems that an agent plays which has a column of the figure"""
 
@@ -72,7 +73,8 @@ def board() -> tuple[str, pd.DataFrame]:
     runs = frozen("small")
     table = scores(runs, ends_of(runs))
     both = pd.concat([table, best_of(table)])
-    return "\n".join([*_by_capability(both), "", *_by_agent(table), "", *_made(runs)]) + "\n", both
+    tables = [SOURCE, *_by_capability(both), "", SOURCE, *_by_agent(table), "", *_made(runs)]
+    return "\n".join(tables) + "\n", both
 
 
 def _by_capability(table: pd.DataFrame) -> list[str]:
@@ -145,7 +147,7 @@ def win_rates() -> str:
             ]
             cells.append("" if name == other else " / ".join(f"{round(share)}" for share in won))
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([SOURCE, *lines]) + "\n"
 
 
 def draw(path: Path, table: pd.DataFrame) -> None:

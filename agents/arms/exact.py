@@ -24,8 +24,6 @@ class UCB1(ExactArms):
     True
     """
 
-    id = "ucb1"
-
     def choose(self) -> Ints:
         """Every arm once, then by index."""
         n = np.maximum(self.n, 1)
@@ -41,8 +39,6 @@ class KLUCB(ExactArms):
     Guarantee:
         None: exact sums of rewards reach later actions.
     """
-
-    id = "kl-ucb"
 
     def choose(self) -> Ints:
         """Every arm once, then by index."""
@@ -60,8 +56,6 @@ class Thompson(ExactArms):
     Guarantee:
         None: exact sums of rewards reach later actions.
     """
-
-    id = "thompson"
 
     def start(self) -> None:
         """Begin with uniform priors."""
@@ -87,8 +81,6 @@ class TsallisINF(ExactArms):
     Guarantee:
         None: exact rewards reach later actions.
     """
-
-    id = "tsallis-inf"
 
     def start(self) -> None:
         """Start with all arms or experts alike."""
@@ -124,8 +116,6 @@ class Exp3(TsallisINF):
     Guarantee:
         None: exact rewards reach later actions.
     """
-
-    id = "exp3"
 
     def weigh(self, t: int) -> Floats:
         """The chances of round t."""

@@ -48,7 +48,6 @@ class DPSE(ReleasedArms):
            answers come late, are averaged, too.
     """
 
-    id = "dp-se"
     epsilon: Epsilon = 1.0
     """target, > 0; inf adds no noise"""
 
@@ -125,7 +124,6 @@ class AdaPKLUCB(OneArmBatches):
         1. Means are kept within [0, 1] before the divergence is solved.
     """
 
-    id = "adap-klucb"
     epsilon: Epsilon = 1.0
     """target, > 0; inf adds no noise"""
     alpha: Positive = 3.1
@@ -164,8 +162,6 @@ class AdaPUCB(AdaPKLUCB):
         That of `adap-klucb`.
     """
 
-    id = "adap-ucb"
-
     def index(self, m: Floats, N: Floats) -> Floats:
         """I, (n, K)."""
         lg, N = self.alpha * log(max(self.t, 2)), np.maximum(N, 1)
@@ -199,7 +195,6 @@ class TreeUCB(ArmAgent):
            noises of a sum, fewer than 4 ln t where t >= 2.
     """
 
-    id = "tree-ucb"
     epsilon: Epsilon = 1.0
     """target, > 0; inf is UCB1"""
     sums = started(PrefixSum)
@@ -253,7 +248,6 @@ class PrivateTsallis(OneArmBatches):
         2. Losses are not clipped after noise.
     """
 
-    id = "private-tsallis"
     epsilon: Epsilon = 1.0
     """target, > 0; inf is Tsallis-INF"""
     luck = started(Paced)

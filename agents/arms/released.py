@@ -59,7 +59,6 @@ class AllocationTS(ReleasedArms):
     True
     """
 
-    id = "allocation-ts"
     epsilon: Epsilon = 1.0
     """target, > 0; inf is Thompson sampling in batches"""
     delta: Delta = 0.0
@@ -161,7 +160,6 @@ class KLUCBSums(OneArmBatches):
     0.5
     """
 
-    id = "kl-ucb-sums"
     epsilon: Epsilon = 1.0
     """target, > 0; inf adds no noise"""
     widths: Literal["practice", "proved"] = "practice"

@@ -202,8 +202,6 @@ class MNLUCB(LikelihoodFits):
     True
     """
 
-    id = "mnl-ucb"
-
     def utility(self, context: Floats) -> Floats:
         """Step 3."""
         x = self.spec.rows(context)  # (R, N, P, D)
@@ -237,8 +235,6 @@ class MNLTS(LikelihoodFits):
     >>> bool(mean["MNLTS"] < mean["Uniform"] / 2)
     True
     """
-
-    id = "mnl-ts"
 
     def start(self) -> None:
         """Start without a fit, and open the stream of draws."""
@@ -281,7 +277,6 @@ class MNLBandit(Assortments):
     True
     """
 
-    id = "mnl-bandit"
     confidence: Positive = 48.0
     """C, as printed; 1 learns much faster"""
     epsilon: InitVar[float] = inf

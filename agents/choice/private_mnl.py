@@ -88,7 +88,6 @@ class FadeMNL(Released):
     1.0
     """
 
-    id = "fade-mnl"
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.7
     """weight of a user in the next release, in [0, 0.999]"""
     information_clip: Positive = 0.5
@@ -169,7 +168,6 @@ class MNLCounts(Released):
     1.0
     """
 
-    id = "mnl-counts"
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.3
     """by how much each batch is longer than the one before"""
     bonus: Least0 = 1.0

@@ -63,7 +63,6 @@ class CountedShelf(Private[StockSpec]):
     (1.0, True)
     """
 
-    id = "counted-shelf"
     plays = StockSpec
     epsilon: float = 1.0
     """> 0; inf counts exactly"""

@@ -26,9 +26,6 @@ from dpbandit.base import (
 )
 from dpbandit.specs import ContextualSpec, PriceListSpec, ScoringAgent
 
-PRICED = "priced:"
-"""What stands before the id of an agent that prices through a model of demand."""
-
 Features: TypeAlias = Literal["additive", "interactions", "curve"]
 _FEATURES = ("additive", "interactions", "curve")
 _MOST_BENDS = 8

@@ -189,7 +189,6 @@ class Broadcast(Private[ContextualSpec], Devices):
     (1.0, 'local')
     """
 
-    id = "broadcast"
     trust: Trust = "aggregated"
     """who sees what, "central", "aggregated", "shuffled" or "local" """
     message: AnyMessage = "auto"
@@ -333,7 +332,6 @@ class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
     'local'
     """
 
-    id = "local-linucb"
     plays = ContextualSpec
     epsilon: float = 1.0
     """target, > 0; inf sends exact rounds"""
@@ -405,7 +403,6 @@ class LocalSGD(Private[ContextualSpec], Devices):
     'local'
     """
 
-    id = "local-sgd"
     epsilon: float = 1.0
     """target, > 0; inf sends exact gradients"""
     delta: float = 1e-5

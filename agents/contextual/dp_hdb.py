@@ -305,7 +305,6 @@ class OnlineFrankWolfe(FrankWolfeBandit):
     True
     """
 
-    id = "online-frank-wolfe"
     gradient_clip: Positive | None = None
     """Euclidean norm a gradient is clipped to"""
 
@@ -369,7 +368,6 @@ class DPHDBChoices(FrankWolfeBandit):
     0.47
     """
 
-    id = "dp-hdb-choices"
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-5
@@ -486,7 +484,6 @@ class DPHDB(PrintedElsewhere, FrankWolfeBandit):
     1.0
     """
 
-    id = "dp-hdb"
     printed: ClassVar[type] = DPHDBChoices
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is this algorithm, with noise for the claim; "paper" is the paper's, another

@@ -337,7 +337,6 @@ class AdaCOFUL(OneRegression):
     'contexts public'
     """
 
-    id = "ada-c-oful"
     alpha: Least0 | None = None
     """width in half ranges of the reward, 0 is greedy; if None, 1, "paper" 0.3"""
 
@@ -381,7 +380,6 @@ class AdaPrivateTS(OneRegression):
     4.0
     """
 
-    id = "ada-private-ts"
     scale: Least0 = 0.1
     """v, the width of the posterior in half ranges of the reward"""
 
@@ -448,7 +446,6 @@ class BatchedElimination(Epochs):
     4.0
     """
 
-    id = "batched-elimination"
     width: Positive = 0.02
     """share of the proved width; 1 is proved, but plays at random unless there are few features"""
     parameter_norm: Positive | None = None

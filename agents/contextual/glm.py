@@ -130,7 +130,6 @@ class GLMUCB(Arms):
     True
     """
 
-    id = "glm-ucb"
     alpha: Least0 = 1.0
     """width on the linear predictor, 0 is greedy; with the identity link in ranges of the reward"""
     regularization: Positive = 0.1
@@ -187,7 +186,6 @@ class LogisticTS(Arms):
     True
     """
 
-    id = "logistic-ts"
     scale: Least0 = 0.5
     """standard deviation of the draws in units of the posterior's"""
     regularization: Positive = 0.1

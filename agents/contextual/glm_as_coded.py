@@ -86,7 +86,6 @@ class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
     1.17
     """
 
-    id = "private-glm-as-coded"
     epsilon: float = 1.0
     """epsilon that the program claims, > 0; inf plays without noise"""
     delta: float = 0.02

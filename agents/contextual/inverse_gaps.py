@@ -56,7 +56,6 @@ class SquareCB(Exact):
            the middle of the values between which the authors of VPO search, for all problems.
     """
 
-    id = "squarecb"
     gamma_scale: Least0 = 16.0
     """gamma / sqrt(t)"""
 
@@ -132,7 +131,6 @@ class FALCON(OracleBatches):
         2. The first batch is as long as noise needs, see `Epochs`, not one round.
     """
 
-    id = "falcon"
     gamma_scale: Least0 = 16.0
     """gamma over the root of the rounds before the batch"""
 
@@ -160,7 +158,6 @@ class FastCB(OracleBatches):
         3. Batches as in `FALCON`.
     """
 
-    id = "fastcb"
     gamma_scale: Least0 = 10.0
     """gamma over the root of the rounds before the batch"""
 
@@ -192,7 +189,6 @@ class RegCB(OracleBatches):
         3. Batches as in `FALCON`.
     """
 
-    id = "regcb"
     width: Least0 = 0.1
     """of intervals, in ranges of the reward and units of A^-1/2"""
 
@@ -237,7 +233,6 @@ class VPO(OracleBatches):
         4. The first batch is as long as noise needs, see `Epochs`, not one round.
     """
 
-    id = "vpo"
     rate: Positive = 32.0
     """of a virtual step, over min(1/K, 1/sqrt(K B))"""
 
@@ -273,7 +268,6 @@ class BPO(OracleBatches):
         1, and 0.001 and 0.1.
     """
 
-    id = "bpo"
     rate: Positive = 0.1
     """of a step, for each user of the batch"""
     bonus: Least0 = 0.01

@@ -127,7 +127,6 @@ class LDPSGD(LDPGreedy):
     (0.5, 'local')
     """
 
-    id = "ldp-sgd"
     plays = ContextualSpec
     epsilon: float = 1.0
     """target at delta 0, > 0; inf sends exact gradients"""
@@ -214,7 +213,6 @@ class LDPOLS(Private[ContextualSpec], LDPGreedy):
     (0.1003, 0.342)
     """
 
-    id = "ldp-ols"
     plays = ContextualSpec
     alpha: Inside01 = 0.1
     """probability that the shift is too small, in (0, 1); the default is the authors'"""

@@ -240,7 +240,6 @@ class LinUCB(Optimist, Exact):
     True
     """
 
-    id = "linucb"
     alpha: Width = 1.0
     """width in ranges of the reward (2 sigma), 0 is greedy, or "theory" """
     ridge = started(OnlineRidge)
@@ -269,7 +268,6 @@ class LinTS(Exact):
         3. `regularization` in place of the identity matrix.
     """
 
-    id = "lints"
     scale: Least0 = 0.2
     """standard deviation of the posterior in units of V^-1/2 and of ranges of the reward (2 R)"""
     reward_noise: Least0 | None = None
@@ -310,7 +308,6 @@ class Greedy(Exact):
     True
     """
 
-    id = "greedy"
     turns: Count0 = 1
     """rounds each disjoint arm is played before being greedy"""
 
@@ -330,7 +327,6 @@ class EpsilonGreedy(Exact):
         None: exact data reaches later actions.
     """
 
-    id = "epsilon-greedy"
     exploration: Chance = 0.05
     """probability of a random arm, in [0, 1]"""
 
@@ -378,7 +374,6 @@ class ShariffSheffetUCB(SummedUCB):
     0.055
     """
 
-    id = "shariff-sheffet-ucb"
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
@@ -444,7 +439,6 @@ class DPUCB(PrintedElsewhere, SummedUCB):
     1.0
     """
 
-    id = "dp-ucb"
     printed = ShariffSheffetUCB
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is this algorithm, with noise for the claim; "paper" is the paper's, another
@@ -528,7 +522,6 @@ class DPMoments(Summed):
     1.0
     """
 
-    id = "dp-moments"
     prefix_sums: Literal["tree", "blt"] = "blt"
     """mechanism that releases running sums"""
     arms: Layout = "disjoint"

@@ -147,7 +147,6 @@ class BatchMoment(MomentPlayer, Private[ContextualSpec]):
     0.3139
     """
 
-    id = "batch-moment"
     plays = ContextualSpec
     first_batch: Count | None = None
     """rounds of uniform play, T0; if None, 500 / epsilon for two arms, else twice that, from 200

@@ -76,7 +76,6 @@ class JDPGLMUCB(Private[PriceListSpec]):
     1.0
     """
 
-    id = "jdp-glm-ucb"
     plays = PriceListSpec
     alpha: Least0 = 0.3
     """optimism, as a multiple of the norm of a row in A^-1; 0 is greedy"""
@@ -181,7 +180,6 @@ class LDPETC(Agent[PriceListSpec]):
     (1.0, 0.0)
     """
 
-    id = "ldp-etc"
     plays = PriceListSpec
     epsilon: float = 1.0
     """target at delta 0, > 0; inf plays without privacy"""
@@ -288,7 +286,6 @@ class PriceCells(Private[PriceListSpec]):
     1.0
     """
 
-    id = "price-cells"
     plays = PriceListSpec
     depth: Annotated[int, lambda name, value: whole(name, value, 0, 10)] = 1
     """how often each coordinate is halved, 0 to 10"""

@@ -65,7 +65,6 @@ class PrivateGLM(Private[ContextualSpec], Arms):
     4.0
     """
 
-    id = "private-glm"
     parameter_norm: Positive = 4.0
     """S, a bound on `|theta|`, for contexts of norm 1"""
 

@@ -92,7 +92,6 @@ class FLIPHAT(Private[ContextualSpec], Arms):
     0.17
     """
 
-    id = "fliphat"
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
@@ -214,7 +213,6 @@ class LassoBandit(Arms):
     True
     """
 
-    id = "lasso-bandit"
     forced: Count = 1
     """q, the forced samples of an arm in a row"""
     margin: Positive = 1.0

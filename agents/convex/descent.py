@@ -84,7 +84,6 @@ class OGD(Points):
     array([[-0.5]])
     """
 
-    id = "ogd"
     curvature: Positive | None = None
     """H; if None, the loss's own, where 0 means the first row of the table"""
 
@@ -198,7 +197,6 @@ class POCP(Points):
     (1.0, 'conditional')
     """
 
-    id = "pocp"
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-6
@@ -265,7 +263,6 @@ class PQFTL(Points):
     1.0
     """
 
-    id = "pqftl"
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-6

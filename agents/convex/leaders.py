@@ -256,7 +256,6 @@ class Centre(Agent[ConvexSpec]):
     array([[0., 0.]])
     """
 
-    id = "centre"
     plays = ConvexSpec
 
     def start(self) -> None:
@@ -302,7 +301,6 @@ class FTAL(GradientLeader):
     array([[-0.5,  0. ]])
     """
 
-    id = "ftal"
     curvature: Positive | None = None
     """H; if None, the loss's own, or that of the regulariser, see `curvature_of`"""
 
@@ -366,7 +364,6 @@ class PFTAL(PrivateLeader):
     2.0
     """
 
-    id = "pftal"
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
@@ -456,7 +453,6 @@ class LinearFTRL(PrivateLeader):
     1.0
     """
 
-    id = "linear-ftrl"
     rate: Positive | None = None
     """eta; if None, R / (L sqrt T)"""
     process = cast(Factorisation, Padded())
@@ -528,7 +524,6 @@ class DPFTRL(PrivateLeader):
     120.3
     """
 
-    id = "dp-ftrl"
     noise: Law = "gaussian"
     """distribution of the noise"""
     tuning: Literal["certified", "paper", "general"] | Positive | None = None
@@ -604,7 +599,6 @@ class NoisyOCO(PrivateLeader):
     1.0
     """
 
-    id = "noisy-oco"
     map: Literal["euclidean", "entropic"] = "euclidean"
     """the mirror map"""
     parameters: Literal["paper", "tuned"] = "paper"

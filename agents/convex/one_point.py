@@ -318,7 +318,6 @@ class FKM(Points):
     0.1614
     """
 
-    id = "fkm"
     zeta: Positive | None = None
     """radius of exploration, below the domain's inner radius r"""
     nu: Positive | None = None

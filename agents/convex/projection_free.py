@@ -367,8 +367,6 @@ class GarberKretzu(ProjectionFree):
     True
     """
 
-    id = "garber-kretzu"
-
 
 class PrivateBandit(ProjectionFree):
     """Noisy tree sums of one-point gradients, with one Frank-Wolfe projection per batch.
@@ -424,7 +422,6 @@ class PrivateBandit(ProjectionFree):
     1.0
     """
 
-    id = "private-bandit"
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float | None = None

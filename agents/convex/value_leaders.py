@@ -209,8 +209,6 @@ class BanditFTAL(ValueLeader):
     0.1
     """
 
-    id = "bandit-ftal"
-
 
 class BanditPFTAL(ValueLeader):
     """Follow the approximate leader on noisy running sums of one-point gradient estimates.
@@ -261,7 +259,6 @@ class BanditPFTAL(ValueLeader):
     1.0
     """
 
-    id = "bandit-pftal"
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float | None = None

@@ -86,7 +86,6 @@ class OnlineConditionalGradient(Gradients):
     array([[1., 0., 0.]])
     """
 
-    id = "online-conditional-gradient"
     curvature: Positive | None = None
     """H of strongly convex losses, in place of the loss's own"""
 
@@ -247,7 +246,6 @@ class WDPCOCOP(GradientLeader, Expiring):
     (1.0, 'window-DP, last 100')
     """
 
-    id = "wdp-cocop"
     rule: Literal["corrected", "printed"] = "corrected"
     """line 3 as corrected here, or as printed"""
 
@@ -364,7 +362,6 @@ class WDPCOCOL(Expiring):
     'window-DP, last 100'
     """
 
-    id = "wdp-cocol"
     parameters: Literal["certified", "paper"] | None = None
     """parameters of the steps; if None, those of the calibration"""
     step: Literal["fixed", "line-search"] = "fixed"

@@ -164,7 +164,6 @@ class NetExperts(PointsAsExperts):
     1.0
     """
 
-    id = "net-experts"
     best_loss: Least0 = 0.0
     """L*, a public bound on the best point's total loss, in units of the range of losses"""
     spacing: Positive | None = None
@@ -328,7 +327,6 @@ class BallExperts(PointsAsExperts):
     inf
     """
 
-    id = "ball-experts"
     epsilon: Epsilon = 1.0
     """target, > 0, finite"""
     calibration: Literal["certified", "heuristic"] = "certified"

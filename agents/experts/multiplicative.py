@@ -151,7 +151,6 @@ class Hedge(ExponentialWeights):
     True
     """
 
-    id = "hedge"
     rate: Positive | None = None
     """eta; if None, sqrt(8 ln d / T)"""
 
@@ -193,7 +192,6 @@ class NoisyFTRL(ExponentialWeights):
     1.0
     """
 
-    id = "noisy-ftrl"
     epsilon: float = 1.0
     """target, > 0; inf is Hedge"""
     delta: float = 1e-6
@@ -246,7 +244,6 @@ class ExponentialLeader(Follower):
     1.0
     """
 
-    id = "exponential-mechanism"
     epsilon: Epsilon = 1.0
     """target, > 0; inf is the leader, ties to the lowest index"""
     delta: Delta = 1e-6
@@ -306,7 +303,6 @@ class FollowTheLeader(Follower):
     True
     """
 
-    id = "follow-the-leader"
     lazy: bool = False
     """whether x stays while it has not lost more than `best_loss`"""
     best_loss: Least0 = 0.0
@@ -397,7 +393,6 @@ class ShrinkingDartboard(Follower):
     1.0
     """
 
-    id = "shrinking-dartboard"
     epsilon: Epsilon = 1.0
     """target, > 0; inf leaves x at its first loss, for the leader, ties to the lowest index"""
     delta: Delta = 1e-6

@@ -163,7 +163,6 @@ class SparseVectorExperts(Segments):
     0.75
     """
 
-    id = "sparse-vector-experts"
     epsilon: Epsilon = 1.0
     """target, > 0; inf plays without privacy"""
     delta: Delta = 0.0
@@ -233,7 +232,6 @@ class AdaptiveSparseVectorExperts(Segments):
     inf
     """
 
-    id = "adaptive-sparse-vector-experts"
     epsilon: Epsilon = 1.0
     """target, > 0; inf plays without privacy"""
     delta: Delta = 0.0

@@ -105,7 +105,6 @@ class BinaryTreeExperts(Follower):
     True
     """
 
-    id = "binary-tree-experts"
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float | None = None
@@ -360,7 +359,6 @@ class PotentialExperts(Follower):
     1.5052
     """
 
-    id = "potential-experts"
     epsilon: Positive = 1.0
     """target, > 0, finite"""
     calibration: Literal["certified", "paper"] = "certified"

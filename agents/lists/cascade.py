@@ -170,7 +170,6 @@ class CascadeUCB(ItemCounts):
            the order, what is learned does. The default is the paper's order.
     """
 
-    id = "cascade-ucb"
     bound: Bound = "kl"
     """upper confidence bound of an item's attraction"""
     order: Order = "index"
@@ -212,7 +211,6 @@ class PrivateCascade(ItemCounts):
         3. "kl" and "ucb1" have no bonus for noise: it never paid.
     """
 
-    id = "private-cascade"
     epsilon: float = 1.0
     """> 0; inf adds no noise"""
     delta: float = 1e-5

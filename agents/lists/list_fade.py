@@ -156,7 +156,6 @@ class ListFADE(Lists):
         It is this project's own. Limits: greedy after the first batch, without a worst-case bound.
     """
 
-    id = "list-fade"
     epsilon: float = 1.0
     """> 0; inf adds no noise"""
     delta: float = 1e-5
@@ -343,7 +342,6 @@ class ListExperts(Lists):
         under drift, for who was dropped does not come back.
     """
 
-    id = "list-experts"
     epsilon: float = 1.0
     """> 0; inf adds no noise"""
     delta: float = 1e-5

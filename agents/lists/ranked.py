@@ -158,7 +158,6 @@ class RankedLinUCB(ClickRegression):
         2. Ties go to the lowest items.
     """
 
-    id = "ranked-linucb"
     alpha: Least0 = 0.2
     """width of the bounds, in clicks; 0 is greedy"""
     regularization: Positive = 1.0
@@ -199,7 +198,6 @@ class RankedLinTS(ClickRegression):
         None: exact data reaches later lists.
     """
 
-    id = "ranked-lints"
     alpha: Least0 = 0.2
     """standard deviations of the posterior, in clicks"""
     regularization: Positive = 1.0
@@ -226,7 +224,6 @@ class RankedEpsilonGreedy(ClickRegression):
         None: exact data reaches later lists.
     """
 
-    id = "ranked-epsilon-greedy"
     exploration: Chance = 0.05
     """probability of a random list, in [0, 1]"""
     regularization: Positive = 1.0

@@ -98,7 +98,6 @@ class MemoryAlone(Personal):
     0.0
     """
 
-    id = "memory-alone"
     tastes: Least0 = 0.5
     """standard deviation of tastes between people, by the prior"""
     noise: Positive = 0.5
@@ -125,7 +124,6 @@ class MixedEffects(Personal):
         None: exact data of all people reach everybody's actions.
     """
 
-    id = "mixed-effects"
     pooled: bool = False
     """play the population's parameter for everybody"""
     tastes: Least0 = 0.5
@@ -319,7 +317,6 @@ class PersonalFADE(Personal):
     (0.26805, 'person, 20 rounds')
     """
 
-    id = "personal-fade"
     epsilon: float = 1.0
     """target, for a person, > 0; inf plays without noise"""
     delta: float = 1e-5

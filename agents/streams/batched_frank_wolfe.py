@@ -78,7 +78,6 @@ class LocalisedTOFW(Walk):
     1.0
     """
 
-    id = "localised-tofw"
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-5
@@ -249,7 +248,6 @@ class NoisySFW(Points):
     (1.0, 0.8)
     """
 
-    id = "noisy-sfw"
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-5

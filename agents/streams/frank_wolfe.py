@@ -216,7 +216,6 @@ class RecursiveFrankWolfe(FrankWolfe):
     0.5
     """
 
-    id = "recursive-frank-wolfe"
     clip: Clip = "gradient"
     """quantity that `clip_bound` bounds, see `FrankWolfe.statistic`"""
 
@@ -290,7 +289,6 @@ class DPTOFW(FrankWolfe):
     (1.0, 0.15, 13.67)
     """
 
-    id = "dp-tofw"
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-5
@@ -454,7 +452,6 @@ class DPPOFW(FrankWolfe):
     0.38
     """
 
-    id = "dp-pofw"
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-5

@@ -177,7 +177,6 @@ class PhasedSGD(Contracting):
     1.0
     """
 
-    id = "phased-sgd"
     scale: Positive = 1.0
     """factor of eta"""
 
@@ -269,7 +268,6 @@ class SnowballSGD(Contracting):
     1.0
     """
 
-    id = "snowball-sgd"
     scale: Positive = 0.5
     """factor of eta"""
     refit: Refit = "doubling"
@@ -360,7 +358,6 @@ class LeastSquares(Points):
     (array([[0.5]]), 1)
     """
 
-    id = "least-squares"
     growth: Growth = 1.1
     """factor by which the number of data grows from one fit to the next, > 1"""
     refits = 0

@@ -130,7 +130,6 @@ class NoisySGD(Blocks):
     True
     """
 
-    id = "noisy-sgd"
     calibration: Calibration = "certified"
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
@@ -227,7 +226,6 @@ class LocalMD(Blocks):
     True
     """
 
-    id = "local-md"
     calibration: Calibration = "certified"
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""

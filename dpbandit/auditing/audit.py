@@ -348,11 +348,8 @@ def audit(
     inside("failure", failure, 0, 1, ends=False)
     one_of("view", view, VIEWS)
     config = agent_given(config)
-    if not isinstance(spec, Spec):
-        rounds = _SHORT if horizon is None else horizon
-        spec = spec_given(spec, horizon=rounds, env_kwargs=env_kwargs).with_few_people()
-    else:
-        spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
+    given, spec = spec, spec_given(spec, horizon=horizon, short=_SHORT, env_kwargs=env_kwargs)
+    spec = spec if spec is given else spec.with_few_people()
     start, name = time.perf_counter(), type(config).__name__
     proof = certify(config, spec, accountants=False)
     if proof.ledger.window is not None:

@@ -3,7 +3,7 @@
 What only runs need is imported by the functions that need it: help is to come at once.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
@@ -66,16 +66,14 @@ def envs(
 
     Example: `dpbandit envs GLMBandit`
     """
-    from dpbandit.running.environments import environment_id, environment_label
+    from dpbandit.lazy import catalogue
 
     if env is not None:
-        _show_environment(environment_id(env))
+        _show_environment(env)
         return
     table = Table("id", "what it is", box=None, pad_edge=False)
-    for name, entry in gym.registry.items():
-        if "problem" in entry.kwargs:
-            what = first_line(load_env_creator(entry.kwargs["problem"]))
-            table.add_row(environment_label(name), what)
+    for one in catalogue("dpbandit.envs"):
+        table.add_row(one["name"], one["line"])
     screen().print(table)
     screen().print(
         "`dpbandit envs ID` shows the arguments of an environment.", style="dim", highlight=False
@@ -105,10 +103,7 @@ def agents(
 
     Example: `dpbandit agents --for OJPricing --best` and `dpbandit agents fade`
     """
-    from dpbandit.agents import AGENTS
-    from dpbandit.agents.catalogue import RECONSTRUCTED, START, entries
-    from dpbandit.running.given import spec_given
-    from dpbandit.running.settings import AROUND, agent_id
+    from dpbandit.agents.catalogue import RECONSTRUCTED, START, entries, wrappers
 
     if best:
         if env is None or agent is not None:
@@ -120,15 +115,13 @@ def agents(
     if agent is not None:
         if env is not None or private:
             raise InputError(f"Expected either agent={agent!r} or --for and --private, got both.")
-        _show_agent(agent_id(agent))
+        _show_agent(agent)
         return
-    spec = None if env is None else spec_given(env)
+    able = _able(env, private)
     table = Table("id", "privacy", "what it does", box=None, pad_edge=False)
     group = ""
     for one in entries():
-        kind = AGENTS[one.id]
-        public = "epsilon" not in {field.name for field in fields(kind)}
-        if (private and public) or not (spec is None or _plays(kind, spec)):
+        if one.id not in able:
             continue
         if group != one.plays:
             group = one.plays
@@ -138,19 +131,33 @@ def agents(
         name = Text(f"{one.id} *" if start else one.id, "bold" if start else "")
         rebuilt = " (reconstructed)" if one.mark == RECONSTRUCTED else ""
         table.add_row(name, one.privacy, one.line + rebuilt)
-    if spec is None and not private:
+    if env is None and not private:
         table.add_row()
-        table.add_row(Text("Around another agent", "bold"))
-        for word, kind in AROUND.items():
-            table.add_row(f"{word}ID", "", first_line(kind))
+        table.add_row(Text(wrappers()[0].plays, "bold"))
+        for one in wrappers():
+            table.add_row(f"{one.id}ID", "", one.line)
     console = screen()
     console.print(table)
     console.print("* start here. `dpbandit agents ID` shows the settings of an agent.", style="dim")
 
 
-def _show_environment(known: str) -> None:
-    from dpbandit.running.environments import environment_label
+def _able(env: str | None, private: bool) -> Container[str]:
+    """Ids of agents that play this environment, of those with a privacy target alone if wanted."""
+    from dpbandit.agents import AGENTS
 
+    some = _private() if private else [*AGENTS]
+    if env is None:
+        return some
+    from dpbandit.running.given import spec_given
+
+    spec = spec_given(env)
+    return [name for name in some if _plays(AGENTS[name], spec)]
+
+
+def _show_environment(env: str) -> None:
+    from dpbandit.running.environments import environment_id, environment_label
+
+    known = environment_id(env)
     entry = gym.registry.get(known.rpartition(":")[2])
     kind: Any = load_env_creator(known if entry is None else entry.kwargs["problem"])
     console = screen()
@@ -164,10 +171,10 @@ def _show_environment(known: str) -> None:
                 console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
 
 
-def _show_agent(known: str) -> None:
-    from dpbandit.running.settings import AROUND, agent_kind, around
+def _show_agent(agent: str) -> None:
+    from dpbandit.running.settings import AROUND, agent_id, agent_kind, around
 
-    words, bare = around(known)
+    words, bare = around(agent_id(agent))
     console = screen()
     for kind in [*(AROUND[word] for word in AROUND if word in words), agent_kind(bare)]:
         console.print(Text.assemble((kind.__name__, "bold"), f"  {first_line(kind)}"))

@@ -21,7 +21,7 @@ from dpbandit.base import (
     shown,
     whole,
 )
-from dpbandit.specs import BanditSpec, ContextualSpec, Outside, PriceSpec, Spec, Watch
+from dpbandit.specs import BanditSpec, ContextualSpec, Outside, PriceSpec, Spec, Watch, spec_of_kind
 
 _ROUNDING = 1e-6
 """By which probabilities may miss the sum 1."""
@@ -47,8 +47,7 @@ def refuse_row(what: str, fine: npt.ArrayLike, of: str = "a log") -> None:
 
 def refuse_spec(spec: Any, kind: type[Spec]) -> None:
     """Raise `InputError` unless the public facts are those of such a problem."""
-    if not isinstance(spec, kind):
-        raise InputError(f"Expected spec={shown(spec)} to be a {kind.__name__}.")
+    spec_of_kind(spec, kind)
     low, high = spec.reward_low, spec.reward_high
     if not is_wide(low, high):
         raise InputError(

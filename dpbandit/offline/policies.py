@@ -15,7 +15,16 @@ from dpbandit.offline.logs import (
     refuse_marginal,
     refuse_row,
 )
-from dpbandit.specs import Agent, ContextualSpec, Hindsight, ListSpec, PriceSpec, Spec, is_running
+from dpbandit.specs import (
+    Agent,
+    ContextualSpec,
+    Hindsight,
+    ListSpec,
+    PriceSpec,
+    Spec,
+    is_running,
+    spec_of_kind,
+)
 
 
 class ListLaw(NamedTuple):
@@ -216,8 +225,7 @@ def snapshot(agent: Any, spec: Spec | None = None, *, draws: int = 1) -> Snapsho
     spec = getattr(agent, "spec", None) if spec is None else spec
     if not callable(getattr(inner, "act", None)):
         raise InputError(f"Expected a running agent, with act(context), got {shown(agent)}.")
-    if not isinstance(spec, Spec):
-        raise InputError("Expected spec=, the public facts that the agent was made for.")
+    spec = spec_of_kind(spec, Spec)
     frozen = deepcopy(cast(Agent, inner))
     try:
         played = np.shape(deepcopy(frozen).act(np.zeros((1, *spec.context_shape))))

@@ -26,6 +26,7 @@ from dpbandit.base import (
     write_json,
 )
 from dpbandit.privacy import Certificate
+from dpbandit.results.needed import Needed, epsilon_for
 from dpbandit.results.runs import AgentRun, as_text, label, merged, short, standard_error
 from dpbandit.results.store import (
     CorruptFileError,
@@ -41,8 +42,6 @@ from dpbandit.results.store import (
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-    from dpbandit.results.comparisons import Needed
 
 
 _MOST = 30
@@ -360,15 +359,13 @@ class Results:
 
         return _drawn(path, ax, write, draw_alone)
 
-    def epsilon_for(self, regret: float, *, agent: str | None = None) -> "Needed":
+    def epsilon_for(self, regret: float, *, agent: str | None = None) -> Needed:
         """Return the least certified epsilon at which mean regret is at most `regret`.
 
-        With a 95 % interval, see `dpbandit.results.comparisons.epsilon_for`. `agent` is the name
+        With a 95 % interval, see `dpbandit.results.needed.epsilon_for`. `agent` is the name
         without epsilon; it is needed where several agents are private.
         """
-        from dpbandit.results.comparisons import epsilon_for
-
-        return epsilon_for(self, regret, agent=agent)
+        return epsilon_for(self.runs, regret, agent=agent)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write frame.parquet, summary.csv, results.json and regret.png into `folder`.

@@ -112,14 +112,19 @@ def spec_given(
     spec: Spec | AnyProblem,
     *,
     horizon: int | None = None,
+    short: int | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
 ) -> Spec:
-    """Return a spec as it is, or that of an environment in any form."""
+    """Return a spec as it is, or that of an environment in any form.
+
+    An environment has `horizon` rounds, or else `short`, or else as many as it has by default.
+    """
     if isinstance(spec, Spec):
         if horizon is not None or env_kwargs:
             raise InputError("Expected horizon and env_kwargs with an environment, got a spec.")
         return spec
-    given = problem_given(spec, horizon=horizon, env_kwargs=env_kwargs)
+    rounds = short if horizon is None else horizon
+    given = problem_given(spec, horizon=rounds, env_kwargs=env_kwargs)
     found: Spec = given.make(**given.arguments).spec
     return found
 

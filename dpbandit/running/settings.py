@@ -7,8 +7,8 @@ from typing import Any
 
 import gymnasium as gym
 
-from dpbandit.agents import AGENTS, Guard, PerPerson, Priced
-from dpbandit.agents.contextual.demand import PRICED
+from dpbandit.agents import AGENTS
+from dpbandit.agents.catalogue import Kinds, wrappers
 from dpbandit.base import InputError, imported, one_of, parse_settings, unsaid, with_floats
 from dpbandit.specs import AgentConfig
 
@@ -41,11 +41,7 @@ def _is_config(thing: Any) -> bool:
     return isinstance(thing, type) and is_dataclass(thing) and hasattr(thing, "make")
 
 
-GUARDED = "guarded:"
-"""What stands before the id of an agent with a safety net."""
-PER_PERSON = "per-person:"
-"""What stands before the id of an agent for single rounds that plays people who return."""
-AROUND: dict[str, Any] = {PER_PERSON: PerPerson, GUARDED: Guard, PRICED: Priced}
+AROUND = Kinds(wrappers())
 """Words before an id, the first on the outside, and the configs that they put around it."""
 _WORDS = f"{', '.join([*AROUND][:-1])} and {[*AROUND][-1]}"
 

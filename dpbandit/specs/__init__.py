@@ -63,6 +63,7 @@ from dpbandit.specs.protocols import (
     Step as Step,
     finite_array as finite_array,
     fits as fits,
+    spec_of_kind as spec_of_kind,
 )
 from dpbandit.specs.stock import (
     BidPrices as BidPrices,

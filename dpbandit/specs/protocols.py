@@ -24,6 +24,7 @@ from dpbandit.base import (
     reals,
     rows,
     shaped,
+    shown,
     whole,
 )
 from dpbandit.domains import Domain
@@ -484,6 +485,15 @@ class PriceSpec(BanditSpec):
 
 
 SpecT = TypeVar("SpecT", bound=Spec)
+
+
+def spec_of_kind(spec: Any, kind: type[SpecT]) -> SpecT:
+    """`spec`; raises `InputError` unless it is the public facts of a problem of that kind."""
+    if not isinstance(spec, kind):
+        raise InputError(
+            f"Expected spec={shown(spec)} to be a {kind.__name__}, as a problem has in .spec."
+        )
+    return spec
 
 
 def fits(config: object, spec: Spec, kind: type[SpecT]) -> SpecT:

@@ -16,18 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, Streams, norms, whole
+from dpbandit.base import Floats, InputError, Ints, Streams, whole
 from dpbandit.privacy import BudgetExceededError, Certificate
 from dpbandit.privacy.ledger import ROUNDING
 from dpbandit.running.compare import certify
 from dpbandit.running.loop import check_context, check_hindsight, check_step
-from dpbandit.specs import (
-    AgentConfig,
-    BanditSpec,
-    Problem,
-    Spec,
-    made_agent,
-)
+from dpbandit.specs import AgentConfig, Problem, Spec, Step, made_agent, spec_of_kind
 from dpbandit.testing.noise import (
     SUMS,
     admitted,
@@ -316,8 +310,7 @@ def check_agent(
     billboard: nothing but releases is remembered
     noise: of 1 sums and 23 releases as the ledger says
     """
-    if not isinstance(spec, Spec):
-        raise InputError(f"Expected the spec of a problem, got {spec!r}: hand over its `.spec`.")
+    spec_of_kind(spec, Spec)
     whole("rounds", rounds, 1)
     horizon = min(spec.horizon, rounds)
     spec = replace(spec, horizon=horizon, delay=min(spec.delay, horizon))
@@ -451,13 +444,14 @@ def _found(problem: Problem, rounds: int) -> Iterator[str]:
         expect(_alike(six, copied), f"Expected {name} in mid-episode to go on as the problem does.")
     yield "copies: go on alike"
     many = _play(problem, range(200), rounds)
-    yield _check_bounds(many, spec)
+    _check_bounds(many, spec)
+    yield "bounds: are kept"
     yield _check_regret(many, spec)
     yield _check_means(many, spec)
     yield _check_actions(problem)
     check_hindsight(spec, after.hindsight(), _PROBLEM_REPLICAS)
     best = spec.validate(after.best_fixed(), _PROBLEM_REPLICAS)
-    compared = _compare_with_best(problem, six, best) if isinstance(spec, BanditSpec) else 0
+    compared = _compare_with_best(problem, six, best)
     yield f"hindsight: the best fixed action is allowed, and none of {compared} others better"
 
 
@@ -517,20 +511,20 @@ def _alike(one: dict[str, Any], two: dict[str, Any]) -> bool:
     return one.keys() == two.keys() and all(same(one[name], two[name]) for name in one)
 
 
-def _check_bounds(episode: dict[str, Any], spec: Spec) -> str:
-    reward, slack = episode["reward"][spec.delay :], 1e-9 * (1 + spec.reward_bound)
-    outside = {"rewards": (reward < spec.reward_low - slack) | (reward > spec.reward_high + slack)}
-    if isinstance(spec, BanditSpec):
-        lengths = norms(episode["context"], spec.context_order)
-        outside["contexts"] = lengths > spec.context_bound * (1 + 1e-9)
-    for name, beyond in outside.items():
-        share, size = beyond.sum() / max(1, beyond.size), max(1, beyond.size)
+def _check_bounds(episode: dict[str, Any], spec: Spec) -> None:
+    rounds = []
+    for row in zip(*episode.values(), strict=True):
+        one = dict(zip(episode, row, strict=True))
+        step: Any = {name: one.get(name) for name in Step._fields}
+        rounds.append((one["context"], Step(**step)))
+    for bound in spec.bounds():
+        told = rounds[spec.delay :] if bound.told else rounds
+        sizes = bound.size(np.array([bound.array(context, step) for context, step in told]))
+        share, most = ((sizes < bound.low) | (sizes > bound.high)).mean(), spec.most_outside
         expect(
-            share <= spec.most_outside + 5 * (spec.most_outside / size) ** 0.5,
-            f"Expected {name} within the spec's bounds but for {spec.most_outside:.2%}, got "
-            f"{share:.2%} outside: widen the bounds, or say so in most_outside.",
+            share <= most + 5 * (most / sizes.size) ** 0.5,
+            f"{bound.sentence} {share:.2%} outside: widen the bounds, or say so in most_outside.",
         )
-    return f"bounds: of {' and '.join(outside)} are kept"
 
 
 def _check_regret(episode: dict[str, Any], spec: Spec) -> str:

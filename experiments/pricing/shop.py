@@ -1,14 +1,19 @@
-"""Somebody's own shop: the table of `docs/howto/shop.md`, as its page reads it."""
+"""Shops: the table of `docs/howto/shop.md`, as its page reads it; demand that is no line."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from importlib.resources import files
 from io import BytesIO
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy.special import expit
 
+from dpbandit.base import Floats, one_of
 from dpbandit.envs import PricingFromLog
+from dpbandit.envs.contextual.problems import ResampledChoices
+from dpbandit.specs import PriceListSpec
 
 
 def offers() -> pd.DataFrame:
@@ -38,3 +43,38 @@ class Shop(PricingFromLog):
     price_range: Sequence[float] | None = (1.19, 2.29)
     unit_cost: float | None = 0.8
     clusters: str | None = "week"
+
+
+SHAPES: Mapping[str, Callable[[Floats, Floats, Floats], Floats]] = {
+    "kinds": lambda p, u, v: (expit(8 * (1.3 + 0.2 * u - p)) + expit(8 * (2.7 + 0.2 * v - p))) / 2,
+    "plateau": lambda p, u, v: expit(-40 * (p - 2.2 - 0.1 * u)) / 2,
+    "luxury": lambda p, u, v: 0.25 + 0.35 * np.exp(-20 * (p - 2.6 - 0.1 * v) ** 2),
+    "elastic": lambda p, u, v: np.minimum(1.0, (p / (1.2 + 0.2 * u + 0.1 * v)) ** -2.2),
+}
+"""P(sale) at price p to a customer (u, v) of [-1, 1]^2."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Shapes(ResampledChoices):
+    """Eleven prices from 1 to 3, unit cost 0.5, demand of some shape; (1, u, v) / sqrt(3)."""
+
+    shape: str = "kinds"
+    horizon: int = 20_000
+
+    def __post_init__(self) -> None:
+        one_of("shape", self.shape, tuple(SHAPES))
+        prices, middles = np.linspace(1, 3, 11), (np.arange(32) + 0.5) / 16 - 1
+        u, v = (side.ravel() for side in np.meshgrid(middles, middles))
+        self._known = np.stack([np.ones_like(u), u, v], axis=1) / np.sqrt(3)
+        self._chances = SHAPES[self.shape](prices, u[:, None], v[:, None])
+        self._worth = prices - 0.5
+        self.spec = PriceListSpec(
+            n_actions=len(prices),
+            dim=3,
+            horizon=self.horizon,
+            prices=tuple(prices.tolist()),
+            unit_cost=0.5,
+            reward_high=2.5,
+            link="other",
+            reward_unit="dollars",
+        )

@@ -69,7 +69,8 @@ ROWS = [
 ROWS = [(n, r) for n, r in ROWS if r.agent not in ELSEWHERE or n == "experts/lower-bound"]
 ROWS = [(n, r) for n, r in ROWS if r.agent != "potential-experts" or r.horizon > 1000]
 FAST = [(n, r) for n, r in ROWS if r.horizon <= 1000 and r.settings.get("n_actions", 2) <= 16]
-SLOW = [row for row in ROWS if row not in FAST]
+SLOW = [*{(n, r.agent, r.horizon): (n, r) for n, r in ROWS if (n, r) not in FAST}.values()]
+"""One epsilon of each length."""
 
 
 def check(name, row, replicas):

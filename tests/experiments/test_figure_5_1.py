@@ -83,7 +83,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(tmp_path, monke
     private = table[~table.index.str.startswith(("uniform", "linucb", "online-frank-wolfe"))]
     assert set(private["claimed_epsilon"]) == {1.0}
     assert (private["certified_epsilon"] <= 1.0).all()
-    assert (private["claimed_delta"] == 1 / 300).all()
+    assert np.allclose(private["claimed_delta"], 1 / 300, rtol=1e-14)  # pandas 2 rounds
     assert (table.loc[["dp-ucb-paper", "dp-hdb-paper"], "certified_epsilon"] < 0.5).all()
     assert table.loc["linucb", "certified_epsilon"] == inf
     image.unlink()

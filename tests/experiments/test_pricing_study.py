@@ -8,6 +8,7 @@ import pytest
 
 from dpbandit import Results
 from dpbandit.agents import LinUCB
+from dpbandit.base import Streams
 from dpbandit.experiments.pricing import __main__ as command, figure
 from dpbandit.experiments.pricing.figure import (
     MARKETS,
@@ -20,6 +21,7 @@ from dpbandit.experiments.pricing.figure import (
     money,
     table,
 )
+from dpbandit.experiments.pricing.shop import SHAPES, Shapes
 from dpbandit.experiments.questions import measured
 from dpbandit.studies import Configuration, Study, setup_of
 from tests.drawings import points
@@ -109,6 +111,18 @@ def test_half_a_block_is_told_and_run_anew(tmp_path):
     with pytest.warns(UserWarning, match="Corrupt, moved aside and run anew: .*corrupt"):
         (again,) = measured(study, tmp_path, progress=False).runs
     np.testing.assert_array_equal(run.regret, again.regret)
+
+
+@pytest.mark.parametrize(
+    ("shape", "price", "chance"),
+    [("kinds", 1.3, 0.75), ("plateau", 2.2, 0.25), ("luxury", 2.6, 0.6), ("elastic", 2.4, 2**-2.2)],
+)
+def test_demand_has_the_shape_that_it_says(shape, price, chance):
+    """Golden, by hand, for the customer in the middle; a round serves the customer it shows."""
+    assert SHAPES[shape](price, 0.0, 0.0) == pytest.approx(chance, abs=1e-4)
+    (problem := Shapes(shape=shape)).reset(Streams([1]))
+    sold = SHAPES[shape](2.4, *(problem.context() * np.sqrt(3))[0, 1:])
+    assert problem.step(np.array([7])).expected == pytest.approx(1.9 * sold)
 
 
 @pytest.mark.filterwarnings("ignore:Prices were not randomised")  # the shop says so of its log

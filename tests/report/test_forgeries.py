@@ -58,7 +58,7 @@ def _check(what, tells, code, out, errors):
 
 @pytest.mark.parametrize("part", range(4))
 def test_no_forged_file_gives_a_traceback(report, monkeypatch, part):
-    """64 forgeries by a seeded mutator, most with a hash that fits; pages without their figures."""
+    """32 forgeries by a seeded mutator, most with a hash that fits; pages without their figures."""
 
     def save(self, folder, ending):
         folder.mkdir(exist_ok=True)
@@ -66,7 +66,7 @@ def test_no_forged_file_gives_a_traceback(report, monkeypatch, part):
         return folder / f"x{ending}"
 
     monkeypatch.setattr(page.Picture, "save", save)
-    for seed in range(16 * part, 16 * part + 16):
+    for seed in range(8 * part, 8 * part + 8):
         _check(*report(seed))
 
 

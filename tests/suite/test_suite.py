@@ -25,8 +25,6 @@ SMALL = {"small": 40, "full": 60}
 class Mine(DPMoments):
     """An agent of somebody else."""
 
-    id = "mine"
-
 
 def test_shipped_results_are_whole():
     """What is frozen is of this version's seeds, sizes and problems: both ends of every score are

@@ -170,7 +170,7 @@ def test_a_mechanism_that_is_no_sum_needs_a_test_of_its_own(monkeypatch):
 
 
 def test_what_is_no_spec_and_no_ledger_is_refused_in_a_sentence():
-    with pytest.raises(InputError, match=r"Expected the spec of a problem, got .*Recommendation"):
+    with pytest.raises(InputError, match=r"Expected spec=Recommendation.* to be a Spec"):
         check_agent(DPUCB(), Recommendation())
     with pytest.raises(InputError, match="rounds=0 to be a whole number >= 1"):
         check_agent(DPUCB(), DISJOINT, rounds=0)

@@ -103,7 +103,7 @@ class Forgets(Coins):
     [
         (WrongMeans, "on average what is expected, got -0.1"),
         (SharedLuck, "replicas not to know each other: 1 to 2 of six"),
-        (FarContexts, "contexts within the spec's bounds but for 1.00%, got 100.00%"),
+        (FarContexts, "contexts of l_2 norm at most context_bound=1, got 100.00% outside"),
         (FlatContexts, r"contexts in round 1 of shape \(6, 1\), got \(6,\)"),
         (LaterColumns, r"reward of shape \(6,\), got \(6, 1\)"),
         (NoSeed, "other seeds to bring other users"),

@@ -266,7 +266,7 @@ def test_a_batch_that_ends_by_an_exact_sum_is_caught():
         TreeUCB(),
         PrivateTsallis(),
     ],
-    ids=lambda config: config.id,
+    ids=lambda config: type(config).__name__,
 )
 def test_audits_with_power(config):
     """4,000 runs against its own promise, and against its twin with half of the noise."""

@@ -44,7 +44,7 @@ def test_the_leader_is_within_the_radius(loss, delay, step):
     """Test (7): h_t <= H_t and |x_t - leader| <= r_t in every round of every run, without noise,
     with little and with much, also where anchors are not the points: regularised losses, and late
     data. J_t from its definition, its minimiser by the domain's exact projection."""
-    T, R, domain = 120, 4, loss.domain
+    T, R, domain = 60, 4, loss.domain
     data, worst = data_of(loss, T, R), []
     for epsilon in (inf, 10.0, 0.5):
         config = WDPCOCOL(epsilon=epsilon, window=5, step=step, noise="gaussian")

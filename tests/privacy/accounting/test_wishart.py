@@ -67,7 +67,7 @@ def one_row(degrees, dim, nodes, epsilon):
     return max(loss.delta(epsilon) for loss in _zero_out(degrees, dim, nodes))
 
 
-@pytest.mark.parametrize(("degrees", "dim"), [(10, 4), (13.5, 4), (40_000, 6)])
+@pytest.mark.parametrize(("degrees", "dim"), [(13.5, 4), (40_000, 6)])
 def test_one_node_is_the_integral_over_the_chi_square(degrees, dim):
     """Oracle: the curve lies between quadrature over the chi-square law at epsilon and one cell to
     the left of it: rounded up, by less than a cell (1e-5: rounding and the far tail)."""
@@ -117,15 +117,15 @@ def test_one_padded_row_attains_the_curve(nodes):
 
 def test_replacing_a_row_costs_no_more_than_the_certificate(nodes):
     """Statistical: hockey sticks of actual densities for exchanging u for v, over angles and
-    lengths, in one node and in three. Upper side only, 5 errors, 64 cases: false alarm < 2e-5."""
+    lengths, in one node and in three. Upper side only, 5 errors, 24 cases: false alarm < 1e-5."""
     degrees, W = nodes
     u = np.array([1.0, 0.0, 0.0])
-    for v in ([0, 1.0, 0], [0.8, 0.6, 0], [0, 0.5, 0], [0, 0, 0.0]):
+    for v in ([0, 1.0, 0], [0.8, 0.6, 0], [0, 0, 0.0]):
         change = np.outer(u, u) - np.outer(v, v)
         for h in (1, 3):
             for sign in (1, -1):
                 loss = sum(densities_apart(w, sign * change, degrees) for w in W[:h])
-                for epsilon in (0.3, 0.7, 1.5, 3.0):
+                for epsilon in (0.3, 1.5):
                     mean, error = hockey_stick(loss, epsilon)
                     assert mean <= spend(degrees, 3, h).delta(epsilon) + 5 * error
 
@@ -153,8 +153,7 @@ def test_certificate_has_the_gaussian_limit():
         assert epsilon < 1.6 * curves.epsilon_of(sqrt(h / k), 1e-5)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-@pytest.mark.parametrize(("dim", "h"), [(3, 1), (6, 14), (30, 7)])
+@pytest.mark.parametrize(("epsilon", "dim", "h"), [(0.1, 3, 1), (1.0, 30, 7), (3.0, 6, 14)])
 def test_least_degrees_is_least(epsilon, dim, h):
     """Oracle: k meets the target, k - 1 does not (unless k is the smallest that has a density)."""
     k = least_degrees(epsilon, 1e-5, dim=dim, nodes=h)
@@ -164,13 +163,12 @@ def test_least_degrees_is_least(epsilon, dim, h):
 
 def test_monotone_in_nodes_dimension_and_degrees():
     """Property, on a grid: more nodes or dimensions never cost less, more degrees never more."""
-    for epsilon in (0.3, 2.0):
-        for k in (40, 120):
-            by_nodes = [spend(k, 4, h).delta(epsilon) for h in (0, 1, 2, 14)]
-            by_dim = [spend(k, p, 3).delta(epsilon) for p in (2, 5, 20)]
-            assert by_nodes == sorted(by_nodes)
-            assert by_dim == sorted(by_dim)
-            assert spend(k, 4, 3).delta(epsilon) > spend(k + 10, 4, 3).delta(epsilon)
+    for epsilon, k in ((0.3, 120), (2.0, 40)):
+        by_nodes = [spend(k, 4, h).delta(epsilon) for h in (0, 1, 2, 14)]
+        by_dim = [spend(k, p, 3).delta(epsilon) for p in (2, 5, 20)]
+        assert by_nodes == sorted(by_nodes)
+        assert by_dim == sorted(by_dim)
+        assert spend(k, 4, 3).delta(epsilon) > spend(k + 10, 4, 3).delta(epsilon)
     assert least_degrees(1.0, 1e-5, dim=6, nodes=7) < least_degrees(1.0, 1e-5, dim=6, nodes=14)
 
 
@@ -182,19 +180,15 @@ def test_limits():
     assert paper_degrees(1.0, 0.1, dim=5, levels=2) == 5 + 6812
 
 
-@pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
-def test_the_certificate_of_least_degrees_is_within_the_claim(epsilon):
-    """Oracle: what was calibrated to (epsilon, delta) is certified at that epsilon or below:
-    neither the solver's margin nor e^(epsilon/2) times a heavy tail may push it over."""
-    k = least_degrees(epsilon, 1e-5, dim=6, nodes=14)
-    assert Ledger((spend(k, 6, 14),)).epsilon(1e-5) <= epsilon
-
-
 def test_a_weaker_claim_never_needs_more_noise():
     """Property: an (e, d)-DP mechanism is (e', d)-DP for every e' > e, so least_degrees falls in e:
-    the factor e^(epsilon/2) of group privacy must not win over the tail."""
-    degrees = [least_degrees(e, 1e-5, dim=6, nodes=14) for e in (0.5, 1.0, 3.0, 10.0, 20.0, 30.0)]
+    the factor e^(epsilon/2) of group privacy must not win over the tail. Nor may it or the solver's
+    margin push a certificate over its claim."""
+    claims = (0.05, 1.0, 3.0, 20.0)
+    degrees = [least_degrees(epsilon, 1e-5, dim=6, nodes=14) for epsilon in claims]
     assert degrees == sorted(degrees, reverse=True)
+    for epsilon, k in zip(claims, degrees, strict=True):
+        assert Ledger((spend(k, 6, 14),)).epsilon(1e-5) <= epsilon
 
 
 @pytest.mark.parametrize(("degrees", "epsilon"), [(300, 0.6), (40_000, 0.06)])
