@@ -51,6 +51,14 @@ if _TYPE_CHECKING:
     from dpbandit.agents.contextual.glm import GLMUCB as GLMUCB, LogisticTS as LogisticTS
     from dpbandit.agents.contextual.glm_as_coded import PrivateGLMAsCoded as PrivateGLMAsCoded
     from dpbandit.agents.contextual.guard import Guard as Guard
+    from dpbandit.agents.contextual.inverse_gaps import (
+        BPO as BPO,
+        FALCON as FALCON,
+        VPO as VPO,
+        FastCB as FastCB,
+        RegCB as RegCB,
+        SquareCB as SquareCB,
+    )
     from dpbandit.agents.contextual.ldp_greedy import LDPOLS as LDPOLS, LDPSGD as LDPSGD
     from dpbandit.agents.contextual.linear import (
         DPUCB as DPUCB,

@@ -27,6 +27,11 @@ COMMANDS = {
     ),
     "sweep": ("studies", "Run every agent on every environment of a TOML file; can be resumed."),
     "report": ("studies", "Write the results of a sweep as one HTML page with figures."),
+    "frontier": (
+        "frontier",
+        "Compute the least epsilon at which an agent loses no more than so much.",
+    ),
+    "suite": ("suite", "Score agents on a fixed list of problems, or verify a result."),
     "lab": ("studies", "List the teaching labs, or write one as a notebook."),
 }
 """For each command its module in `dpbandit.commands`, imported when the command is used, and its
@@ -77,7 +82,7 @@ class _Lazy(TyperGroup):
 def _loaded(name: str) -> Any:
     """A command of Typer's from the function of that name."""
     module = import_module(f"dpbandit.commands.{COMMANDS[name][0]}")
-    if name == "lab":
+    if name in ("lab", "suite"):
         return typer.main.get_command(module.app)
     alone = typer.Typer(
         pretty_exceptions_enable=False,

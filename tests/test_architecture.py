@@ -40,6 +40,7 @@ FLOORS = """
     running
     auditing clients report testing
     studies
+    suite
     experiments
     commands
     cli

@@ -152,6 +152,18 @@ class Epochs(Private[ContextualSpec], Arms):
         """Learn from a release, (R, G, d, d) and (R, G, d)."""
         raise NotImplementedError
 
+    def regression_of(self, gram: Floats, moment: Floats, releases: int = 1) -> Regression:
+        """The regression of the sum of some releases, with a ridge Gamma that suits their noise."""
+        user = self.statistic.context_bound**2 / self.spec.dim
+        Gamma = 2 * sqrt(self.spec.dim * releases) * self.gram_noise
+        return Regression.of(
+            gram,
+            moment,
+            ridge=max(Gamma, user),
+            least=max(_LEAST_EIGENVALUE * Gamma, user),
+            noise=sqrt(releases) * self.moment_noise,
+        )
+
 
 class EpisodeMoments(Mechanism):
     """Sums of r x over episodes, each released once with noise of its own, added up.
@@ -286,15 +298,7 @@ class OneRegression(Epochs):
     def refit(self, gram: Floats, moment: Floats) -> None:
         """Add a release to the others."""
         self.gram, self.moment = self.gram + gram, self.moment + moment
-        user = self.statistic.context_bound**2 / self.spec.dim
-        Gamma = 2 * sqrt(self.spec.dim * self.releases) * self.gram_noise
-        self.regression = Regression.of(
-            self.gram,
-            self.moment,
-            ridge=max(Gamma, user),
-            least=max(_LEAST_EIGENVALUE * Gamma, user),
-            noise=sqrt(self.releases) * self.moment_noise,
-        )
+        self.regression = self.regression_of(self.gram, self.moment, self.releases)
 
 
 class AdaCOFUL(OneRegression):

@@ -369,7 +369,7 @@ def write_report(
         for picture in pictures(problem):
             saved = [picture.save(target, ending) for ending in _ENDINGS]
             written += saved
-            shown.append({"caption": picture.caption, "source": _inlined(saved[0])})
+            shown.append({"caption": picture.caption, "source": inlined(saved[0])})
         heads.append(headline(problem))
         sections.append(_section(problem, shown, heads[-1]))
     import pandas as pd
@@ -378,7 +378,9 @@ def write_report(
     compared = differences(results, baseline) if baseline in names else None
     if compared is not None:
         tables += write_table(compared, target, "differences")
-    page = _template(results.runs).render(
+    page = rendered(
+        files("dpbandit.report").joinpath("page.html").read_text(encoding="utf-8"),
+        results.runs,
         title=(plan and plan.name) or folder.resolve().name or "results",
         unfinished=_unfinished(plan, results, audits) if plan else "",
         facts=_facts(results),
@@ -395,19 +397,22 @@ def write_report(
     return Report(there, written, tables)
 
 
-def _template(runs: Sequence[AgentRun]) -> Any:
-    text = files("dpbandit.report").joinpath("page.html").read_text(encoding="utf-8")
+def rendered(page: str, runs: Sequence[AgentRun], **told: Any) -> str:
+    """A page from its template, in the style of all reports; `runs` say who is reconstructed."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.filters["number"] = _number
     rebuilt = {run.name for run in runs if is_reconstructed(run.config)}
     environment.filters["marked"] = lambda name: (
         f"{name} (reconstructed)" if name in rebuilt else name
     )
-    return environment.from_string(text)
+    style = files("dpbandit.report").joinpath("style.css").read_text(encoding="utf-8")
+    return environment.from_string(page).render(style=style, **told)
 
 
-def _inlined(figure: Path) -> str:
-    return "data:image/svg+xml;base64," + b64encode(figure.read_bytes()).decode()
+def inlined(figure: Path) -> str:
+    """A PNG or SVG as the source of an image."""
+    kind = {".svg": "svg+xml", ".png": "png"}[figure.suffix]
+    return f"data:image/{kind};base64,{b64encode(figure.read_bytes()).decode()}"
 
 
 def _unfinished(plan: Planned, results: Results, audits: Sequence[Any]) -> str:

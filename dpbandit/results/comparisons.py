@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dpbandit.base import Floats, one_of
+from dpbandit.results.needed import resampled
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun
 
@@ -87,15 +88,40 @@ def bootstrap_band(
         resamples: bootstrap samples.
         seed: of the resampling.
     """
+    samples = values @ resampled(values.shape[-1], resamples, seed)
+    return _band(values.mean(axis=-1), samples, values.shape[-1], level)
+
+
+def ratio_band(
+    values: Floats, over: Floats, *, level: float = 0.95, resamples: int = 2000, seed: int = 0
+) -> tuple[float, float, float]:
+    """Mean over rows of (mean of `values`) / (mean of `over`), and its ends by `bootstrap_band`.
+
+    Args:
+        values: (rows, R), R >= 2; replica r of all rows and of both is drawn together.
+        over: (rows, R).
+        level: of the interval.
+        resamples: bootstrap samples.
+        seed: of the resampling.
+
+    >>> ratio_band(np.array([[1.0, 2.0, 3.0]]), np.array([[2.0, 4.0, 6.0]]))
+    (0.5, 0.5, 0.5)
+    """
+    R = values.shape[-1]
+    weights = resampled(R, resamples, seed)
+    found = (values.mean(axis=-1) / over.mean(axis=-1)).mean()
+    samples = ((values @ weights) / (over @ weights)).mean(axis=0)
+    low, high = _band(found, samples, R, level)
+    return float(found), float(low), float(high)
+
+
+def _band(found: Any, samples: Floats, R: int, level: float) -> tuple[Any, Any]:
     from scipy.stats import norm, t as student  # not before: slow to import
 
-    R = values.shape[-1]
-    rng = np.random.default_rng(seed)
-    weights = rng.multinomial(R, np.full(R, 1 / R), size=resamples) / R
-    tail, mean = (1 - level) / 2, values.mean(axis=-1)
-    low, high = np.quantile(values @ weights.T, [tail, 1 - tail], axis=-1)
+    tail = (1 - level) / 2
+    low, high = np.quantile(samples, [tail, 1 - tail], axis=-1)
     stretch = sqrt(R / (R - 1)) * student.ppf(1 - tail, R - 1) / norm.ppf(1 - tail)
-    return mean - stretch * (mean - low), mean + stretch * (high - mean)
+    return found - stretch * (found - low), found + stretch * (high - found)
 
 
 def differences(results: Results, baseline: str, *, level: float = 0.95) -> "pd.DataFrame":

@@ -26,6 +26,7 @@ from dpbandit.base import (
     write_json,
 )
 from dpbandit.privacy import Certificate
+from dpbandit.results.needed import Needed, epsilon_for
 from dpbandit.results.runs import AgentRun, as_text, label, merged, short, standard_error
 from dpbandit.results.store import (
     CorruptFileError,
@@ -357,6 +358,14 @@ class Results:
                 draw(axes)
 
         return _drawn(path, ax, write, draw_alone)
+
+    def epsilon_for(self, regret: float, *, agent: str | None = None) -> Needed:
+        """Return the least certified epsilon at which mean regret is at most `regret`.
+
+        With a 95 % interval, see `dpbandit.results.needed.epsilon_for`. `agent` is the name
+        without epsilon; it is needed where several agents are private.
+        """
+        return epsilon_for(self.runs, regret, agent=agent)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write frame.parquet, summary.csv, results.json and regret.png into `folder`.

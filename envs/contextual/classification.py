@@ -7,6 +7,7 @@ import numpy as np
 
 from dpbandit.base import Floats, InputError, Ints, Streams, one_of, reals, whole
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.envs.labelled import WORDS, labelled
 from dpbandit.envs.tables import images
 from dpbandit.offline.logs import one_kind
 from dpbandit.specs import MOST_OUTSIDE, ContextualSpec, Outside, Step, scaled
@@ -35,19 +36,31 @@ class ClassificationBandit(ContextualProblem):
         frequent class.
 
     Arguments:
-        * `data`: `"digits"` (needs scikit-learn), used where no features are given.
+        * `data`: used where no features are given: `"digits"`, `"breast-cancer"`, `"wine"` or
+          `"friedman"` (they need scikit-learn), `"phishing"`, `"segments"`, `"bananas"` or
+          `"shuttle"` (they need river).
         * `pool`: of digits: the side of the squares of pixels that are averaged, 1, 2 or 4; the 64,
           16 or 4 features that remain.
         * `features`, `labels`: a table of your own, (n, d) and (n,), with at least two classes.
           The list of classes is taken as public.
         * `low`, `high`: its public range, numbers or (d,). Nothing is learned from the table: a
-          range read off it would be data that no certificate covers. Of digits 0 and 1.
+          range read off it would be data that no certificate covers. Of digits 0 and 1, of other
+          words that of `dpbandit.envs.labelled`.
         * `most_outside`: the share of rows that may lie outside it and be clipped; more is refused.
           `env.unwrapped.outside` tells how many did.
         * `horizon`: rounds. `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
-    data: Literal["digits"] = "digits"
+    data: Literal[
+        "digits",
+        "breast-cancer",
+        "wine",
+        "friedman",
+        "phishing",
+        "segments",
+        "bananas",
+        "shuttle",
+    ] = "digits"
     pool: int = 2
     features: Any = None
     labels: Any = None
@@ -82,7 +95,9 @@ class ClassificationBandit(ContextualProblem):
         """Features (n, d), labels (n,) and the public range."""
         given = [name for name in _OWN if getattr(self, name) is not None]
         if not given:
-            one_of("data", self.data, ("digits",))
+            one_of("data", self.data, ("digits", *WORDS))
+            if self.data != "digits":
+                return labelled(self.data)
             pixels, digits = images()
             return _pooled(pixels, self.pool), digits, 0.0, 1.0
         if len(given) < len(_OWN):

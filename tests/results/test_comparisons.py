@@ -11,7 +11,13 @@ from scipy.stats import norm, t as student, ttest_rel
 
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import DPUCB, LinUCB
-from dpbandit.results.comparisons import bootstrap_band, differences, holm, paired
+from dpbandit.results.comparisons import (
+    bootstrap_band,
+    differences,
+    holm,
+    paired,
+    ratio_band,
+)
 
 
 @pytest.fixture(scope="module")
@@ -143,3 +149,41 @@ def test_verdicts_are_those_after_the_correction():
     assert (table["p"] < 0.05).all()
     assert (table["p_holm"] > 0.05).all()
     assert set(table["verdict"]) == {"no difference found"}
+
+
+def test_ratios_are_drawn_together():
+    """By hand: 1/2 of what varies is 1/2 in every sample, whatever the replicas are; a mean of rows
+    of 1/2 and 1 is 3/4. Ratios drawn apart from their divisors would spread."""
+    over = np.array([[2.0, 9.0, 4.0, 30.0]] * 2)
+    found = ratio_band(np.array([0.5, 1.0])[:, None] * over, over)
+    assert found == pytest.approx((0.75, 0.75, 0.75))
+
+
+def test_epsilon_for_a_regret(results):
+    """By hand: means 30, 20, 4 at epsilons 1, 4, 16. 25 is half way from 1 to 4 in the logarithm;
+    40 is reached by the first, 1 by none. Replicas that are all alike leave no interval."""
+    run = results["DP 1"].runs[0]
+    proof = run.certificate
+    runs = [
+        replace(
+            run,
+            name=f"mine:epsilon={e}",
+            regret=np.full_like(run.regret, mean),
+            certificate=replace(proof, epsilon=e),
+        )
+        for e, mean in ((16.0, 4.0), (1.0, 30.0), (4.0, 20.0))
+    ]
+    found = Results((*runs, *results["Uniform"].runs))
+    assert found.epsilon_for(25.0) == pytest.approx((2.0, 2.0, 2.0))
+    assert found.epsilon_for(40.0)[0] == 1.0
+    assert found.epsilon_for(1.0, agent="mine")[0] == inf
+    spread = [replace(one, regret=one.regret + np.arange(6)) for one in runs]
+    between = Results(tuple(spread)).epsilon_for(26.0)
+    assert 1.0 < between.low < between.epsilon < between.high < 4.0
+    for right, call in (
+        ("regret=0 to be a finite number > 0", lambda: found.epsilon_for(0)),
+        ("one of DP 1, DP 4", lambda: results.epsilon_for(9.0)),
+        ("one of mine", lambda: found.epsilon_for(9.0, agent="his")),
+    ):
+        with pytest.raises(InputError, match=right):
+            call()

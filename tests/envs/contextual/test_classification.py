@@ -38,6 +38,22 @@ def test_one_class_is_right_and_the_oracle_knows_it():
     assert np.linalg.norm(drawn.context, axis=-1).max() <= 1
 
 
+@pytest.mark.filterwarnings("ignore:.*outside")
+def test_sets_by_word():
+    """Golden: rows, features and classes as their authors have them, with few rows clipped; the
+    mean of Friedman's function, above which its second class begins, by quadrature."""
+    known = {"breast-cancer": (569, 30, 2), "wine": (178, 13, 3), "friedman": (40_768, 10, 2)}
+    known |= {"phishing": (1250, 9, 2), "segments": (2310, 18, 7), "bananas": (5300, 2, 2)}
+    for word, (rows, features, classes) in (known | {"shuttle": (49_097, 9, 2)}).items():
+        problem = ClassificationBandit(data=word)
+        found = (problem.outside.users, problem.spec.dim - 1, problem.spec.n_actions)
+        assert found == (rows, features, classes), word
+        assert problem.outside.contexts < rows / 100, word
+    u = (np.arange(400) + 0.5) / 400
+    mean = 10 * np.sin(np.pi * np.outer(u, u)).mean() + 20 / 12 + 7.5
+    assert mean == pytest.approx(14.413, abs=5e-4)
+
+
 def test_every_example_is_as_likely_and_the_horizon_may_exceed_the_rows():
     """Chi-square over 1,797 images, 40,000 draws: |z| < 5 in the normal approximation (false alarm
     6e-7). A single pass, repeated, would have a chi-square near 0 (power)."""

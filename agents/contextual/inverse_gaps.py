@@ -1,0 +1,292 @@
+"""Policies on regression oracles: the further an arm is predicted behind the best, the rarer it is.
+
+SquareCB learns from every row, without privacy. The others play by batches: each batch of users is
+in one release, and the next one is played by a regression of it.
+"""
+
+from math import sqrt
+
+import numpy as np
+
+from dpbandit.agent import Least0, Positive
+from dpbandit.agents.contextual.epochs import Epochs, Regression
+from dpbandit.agents.contextual.linear import Exact
+from dpbandit.base import Floats, Ints
+
+
+def inverse_gaps(worth: Floats, gamma: float) -> Floats:
+    """Chances 1 / (K + gamma gap) of arms behind the best, which has the rest: (R, K).
+
+    >>> inverse_gaps(np.array([[0.5, 0.25, 0.5]]), 8.0).round(3).tolist()
+    [[0.467, 0.2, 0.333]]
+    """
+    best = worth.max(axis=1, keepdims=True)
+    return _with_rest(1 / (worth.shape[1] + gamma * (best - worth)), worth)
+
+
+def _with_rest(chances: Floats, worth: Floats) -> Floats:
+    """The best arm, the first of several, gets what the others leave."""
+    best = np.arange(worth.shape[1]) == worth.argmax(axis=1)[:, None]
+    others = np.where(best, 0.0, chances)
+    return np.where(best, 1 - others.sum(axis=1, keepdims=True), others)
+
+
+def drawn(chances: Floats, luck: Floats) -> Ints:
+    """Arms (R,) with these chances (R, K), by uniform `luck` (R,)."""
+    edges = chances.cumsum(axis=1)
+    return (edges > (luck * edges[:, -1])[:, None]).argmax(axis=1)
+
+
+class SquareCB(Exact):
+    """Play arms by the inverse of their predicted gap, on a ridge regression of all rows.
+
+    Foster and Rakhlin, "Beyond UCB: optimal and efficient contextual bandits with regression
+    oracles", ICML 2020, Algorithm 1::
+
+        1. y_a = x . theta_a, as a share of the range of rewards;  b = argmax y
+        2. play a != b with chance 1 / (K + gamma (y_b - y_a)), b with the rest
+        3. tell the online oracle (x, a, r)
+
+    Guarantee:
+        None: exact data reaches later actions.
+
+    Differs from the paper:
+        1. The oracle is ridge regression, clipped to the public range of rewards.
+        2. gamma = `gamma_scale` sqrt(t) after t rounds, in place of sqrt(K T / (Reg + log)); 16 is
+           the middle of the values between which the authors of VPO search, for all problems.
+    """
+
+    gamma_scale: Least0 = 16.0
+    """gamma / sqrt(t)"""
+
+    def start(self) -> None:
+        """Start without data."""
+        super().start()
+        self.luck = self.streams.uniforms("exploration")
+
+    def act(self, context: Floats) -> Ints:
+        """Arms (R,)."""
+        spec = self.spec
+        rewards = self.scores(context).clip(spec.reward_low, spec.reward_high)
+        gamma = self.gamma_scale * sqrt(max(1, self.round)) / (2 * spec.half_range)
+        return drawn(inverse_gaps(rewards, gamma), self.luck())
+
+
+class OracleBatches(Epochs):
+    """Plays by regressions of batches, each released once; the first batch uniformly at random.
+
+    A = G + Gamma I with released G, Gamma = 2 sqrt(d) (its noise off the diagonal), and no
+    eigenvalue below 0.3 Gamma, see `Epochs.regression_of`; predictions are clipped to the range.
+    """
+
+    def start(self) -> None:
+        """Start without data."""
+        super().start()
+        self.released: list[Regression] = []
+        self.sizes: list[int] = []
+
+    def refit(self, gram: Floats, moment: Floats) -> None:
+        """Keep the regression of this batch."""
+        self.released.append(self.regression_of(gram, moment))
+        self.sizes.append(self.round - sum(self.sizes))
+
+    def scores(self, context: Floats) -> Floats:
+        """Predicted rewards of the last regression, (R, K)."""
+        if not self.released:
+            return np.full((len(context), self.spec.n_actions), self.middle)
+        return self.middle + self.released[-1].means(context)
+
+    def worth(self, context: Floats, regression: Regression) -> Floats:
+        """Predicted rewards as shares of their range, (R, K) in [0, 1]."""
+        return (0.5 + regression.means(context) / (2 * self.spec.half_range)).clip(0.0, 1.0)
+
+    def choose(self, context: Floats, luck: Floats) -> Ints:
+        """An arm by its chance."""
+        return drawn(self.chances(context), luck)
+
+    def chances(self, context: Floats) -> Floats:
+        """Of each arm, (R, K), once there is a release."""
+        raise NotImplementedError
+
+
+class FALCON(OracleBatches):
+    """SquareCB on batches, each played by a regression of the one before.
+
+    Simchi-Levi and Xu, "Bypassing the monster: a faster and simpler optimal algorithm for
+    contextual bandits under realizability", Mathematics of Operations Research 2022, Algorithm 1,
+    with a private oracle as in Ryabchenko et al., arXiv 2609.33888 (their program's `squarecb`)::
+
+        1. y_a as a share of the range of rewards, by the last batch;  b = argmax y
+        2. play a != b with chance 1 / (K + gamma (y_b - y_a)), b with the rest,
+           gamma = `gamma_scale` sqrt(rounds before the batch)
+        3. at the end of the batch release its Gram matrix and moment, with noise
+
+    Guarantee:
+        (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`
+        proves: she is in one release. epsilon = inf plays without privacy.
+
+    Differs from the paper:
+        1. gamma_scale is 16 for all problems, the middle of the values between which the private
+           program's authors search for every problem and epsilon, in place of the theory's.
+        2. The first batch is as long as noise needs, see `Epochs`, not one round.
+    """
+
+    gamma_scale: Least0 = 16.0
+    """gamma over the root of the rounds before the batch"""
+
+    def chances(self, context: Floats) -> Floats:
+        """By the inverse of gaps."""
+        worth = self.worth(context, self.released[-1])
+        return inverse_gaps(worth, self.gamma_scale * sqrt(sum(self.sizes)))
+
+
+class FastCB(OracleBatches):
+    """FALCON with chances that also shrink where the best arm is predicted to be nearly perfect.
+
+    Foster and Krishnamurthy, "Efficient first-order contextual bandits: prediction, allocation, and
+    triangular discrimination", NeurIPS 2021, on batches as in Ryabchenko et al., arXiv 2609.33888::
+
+        f_a = 1 - y_a, the predicted share of the loss;  b = argmin f
+        play a != b with chance f_b / (K f_b + gamma (f_a - f_b)), b with the rest
+
+    Guarantee:
+        As `FALCON`.
+
+    Differs from the paper:
+        1. Ridge regression in place of a logistic one; an arm that ties with a loss of 0 has 1 / K.
+        2. gamma_scale is 10, the middle of the values searched by Ryabchenko et al.
+        3. Batches as in `FALCON`.
+    """
+
+    gamma_scale: Least0 = 10.0
+    """gamma over the root of the rounds before the batch"""
+
+    def chances(self, context: Floats) -> Floats:
+        """By the inverse of reweighted gaps."""
+        worth = self.worth(context, self.released[-1])
+        gamma = self.gamma_scale * sqrt(sum(self.sizes))
+        best = worth.max(axis=1, keepdims=True)
+        gap, loss = best - worth, 1 - best
+        behind = loss / np.where(gap > 0, worth.shape[1] * loss + gamma * gap, 1.0)
+        return _with_rest(np.where(gap > 0, behind, 1 / worth.shape[1]), worth)
+
+
+class RegCB(OracleBatches):
+    """Play arms at random that may be best by intervals around the last batch's predictions.
+
+    Foster, Agarwal, Dudik, Luo and Schapire, "Practical contextual bandits with regression
+    oracles", ICML 2018, the elimination variant, on batches as in Ryabchenko et al., arXiv
+    2609.33888, with w_a = `width` sqrt(x' A^-1 x), A of all released Gram matrices::
+
+        play uniformly the arms with y_a + w_a >= max_b (y_b - w_b)
+
+    Guarantee:
+        As `FALCON`.
+
+    Differs from the paper:
+        1. Widths of linear models in place of the range of all regressors with a small loss.
+        2. width is 0.1 for all problems, the default of Ryabchenko et al., who search.
+        3. Batches as in `FALCON`.
+    """
+
+    width: Least0 = 0.1
+    """of intervals, in ranges of the reward and units of A^-1/2"""
+
+    def start(self) -> None:
+        """Start without data."""
+        super().start()
+        self.gram: Floats = np.zeros(1)
+
+    def refit(self, gram: Floats, moment: Floats) -> None:
+        """Add to the matrix of widths."""
+        super().refit(gram, moment)
+        self.gram = self.gram + gram
+        self.geometry = self.regression_of(self.gram, moment, self.releases)
+
+    def chances(self, context: Floats) -> Floats:
+        """The same for all that survive."""
+        worth = self.worth(context, self.released[-1])
+        width = self.width * self.geometry.widths(context)
+        return 1.0 * (worth + width >= (worth - width).max(axis=1, keepdims=True))
+
+
+class VPO(OracleBatches):
+    """Vanilla policy optimisation: a batch is played by the average of virtual policies.
+
+    RECONSTRUCTED from the program of Ryabchenko et al., "Vanilla policy optimization is both
+    optimal and differentially private for stochastic contextual bandits", arXiv 2609.33888, not
+    from its text, which was not available. After a batch of B users, from predicted losses f::
+
+        1. q_0 uniform,  q_(k+1)(a) ~ q_k(a) exp(-eta f_a),   eta = rate min(1/K, 1/sqrt(K B))
+        2. for every user draw k from 0..B-1 and play an arm by q_k
+        3. at the end of the batch release its Gram matrix and moment, with noise
+
+    Guarantee:
+        As `FALCON`.
+
+    Differs from the program:
+        1. rate is 32 for all problems, the middle of the values that it searches.
+        2. One Gaussian mechanism of exact cost for Gram matrix and moment, in place of two by zCDP;
+           rewards count from the middle of their range. Contexts are as the problem sends them.
+        3. A ridge as large as the noise, see `OracleBatches`, in place of a searched one; quadratic
+           loss alone.
+        4. The first batch is as long as noise needs, see `Epochs`, not one round.
+    """
+
+    rate: Positive = 32.0
+    """of a virtual step, over min(1/K, 1/sqrt(K B))"""
+
+    def start(self) -> None:
+        """Start without data."""
+        super().start()
+        self.step = self.streams.uniforms("virtual step")
+
+    def chances(self, context: Floats) -> Floats:
+        """Of a virtual policy that is drawn for this user."""
+        worth, B, K = self.worth(context, self.released[-1]), self.sizes[-1], self.spec.n_actions
+        eta = self.rate * min(1 / K, 1 / sqrt(K * B))
+        return _softmax(np.floor(self.step() * B)[:, None] * eta * worth)
+
+
+class BPO(OracleBatches):
+    """Policy optimisation with a bonus: all released regressions are replayed for every user.
+
+    RECONSTRUCTED from the program of Ryabchenko et al., arXiv 2609.33888, as `VPO` is. For every
+    user, over batches j of N_j users with predicted losses f_j, from q uniform and D = 0::
+
+        1. b_a = min(1, bonus sqrt(N_1 + .. + N_j) / sqrt(K) / (1 + D_a))
+        2. D_a += N_j q(a)
+        3. q(a) ~ q(a) exp(-rate N_j max(0, f_j,a - b_a))
+
+    and an arm is played by the last q.
+
+    Guarantee:
+        As `FALCON`: a user is in one release, and replaying releases costs nothing.
+
+    Differs from the program:
+        As `VPO`; rate is 0.1 and bonus 0.01 for all problems, of values searched between 0.001 and
+        1, and 0.001 and 0.1.
+    """
+
+    rate: Positive = 0.1
+    """of a step, for each user of the batch"""
+    bonus: Least0 = 0.01
+    """of arms that were rarely played"""
+
+    def chances(self, context: Floats) -> Floats:
+        """Of the last policy."""
+        K = self.spec.n_actions
+        log_q: Floats = np.zeros((len(context), K))
+        exposure, users = np.zeros_like(log_q), 0
+        for N, regression in zip(self.sizes, self.released, strict=True):
+            users += N
+            bonus = np.minimum(1.0, self.bonus * sqrt(users / K) / (1 + exposure))
+            exposure += N * _softmax(log_q)
+            losses = 1 - self.worth(context, regression)
+            log_q = log_q - self.rate * N * np.maximum(0.0, losses - bonus)
+        return _softmax(log_q)
+
+
+def _softmax(logits: Floats) -> Floats:
+    weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)

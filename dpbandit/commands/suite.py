@@ -1,0 +1,93 @@
+"""`dpbandit suite`: list its problems, run agents on it, verify what others submit."""
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+from rich.table import Table
+
+from dpbandit.base import one_of
+from dpbandit.commands.options import say, screen
+from dpbandit.commands.usage import Once
+from dpbandit.running.settings import listed
+from dpbandit.suite import problems, run_suite, verify, write_card
+from dpbandit.suite.catalogue import SIZES, Size
+from dpbandit.suite.verifying import check
+
+app = typer.Typer(
+    add_completion=False, help="Score agents on a fixed list of problems, or verify a result."
+)
+
+
+@app.command("list", cls=Once)
+def show() -> None:
+    """List the problems: what agents can do there, rounds, and who has the score 1.
+
+    Example: `dpbandit suite list`
+    """
+    table = Table("problem", "capability", "rounds", "full", "best of", box=None, pad_edge=False)
+    for one in problems().values():
+        rounds = (f"{one.horizon[size]:,}" for size in SIZES)
+        table.add_row(one.name, one.capability, *rounds, ", ".join(one.best))
+    screen().print(table)
+
+
+@app.command("run", cls=Once)
+def run(
+    agents: Annotated[str, typer.Argument(help="Ids or MODULE:CLASS, with commas in between.")],
+    out: Annotated[Path, typer.Option(help="Folder; what it holds already is kept.")] = Path(
+        "suite"
+    ),
+    size: Annotated[str, typer.Option(help="small or full.")] = "small",
+    jobs: Annotated[int, typer.Option(help="Number of workers, 1 to 1024.")] = 1,
+    backend: Annotated[
+        str, typer.Option(help="loky (processes), threading or dask (a cluster).")
+    ] = "loky",
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
+    ] = None,
+) -> None:
+    """Play, certify, test and audit agents on the suite, and write their card.
+
+    Only these agents run: results of the package's own are shipped. After an interruption the same
+    command goes on.
+
+    Example: `dpbandit suite run mine:Agent --out card`
+    """
+    one_of("size", size, SIZES)
+    asked = cast(Size, size)
+    done = run_suite(
+        listed(agents), out, size=asked, jobs=jobs, backend=backend, scheduler=scheduler
+    )
+    card = write_card(done, out)
+    for name, found in done.findings.items():
+        own = card.table[(card.table["agent"] == name) & (card.table["problem"] != "")]
+        for epsilon, part in own.groupby("epsilon"):
+            mean = 100 * part["score"].mean()
+            many = f"{len(part)} of {len(problems())} problems"
+            say(f"{name} at epsilon {epsilon:g}: {mean:.0f} %, the mean on {many}.")
+        if found["failed"]:
+            say(f"{name} fails its tests: {found['failed']}")
+    say(f"Written: {card.page}, {card.picture}")
+
+
+@app.command("verify", cls=Once)
+def check_file(
+    file: Annotated[Path, typer.Argument(help="suite.parquet, or the folder that holds it.")],
+    part: Annotated[
+        float, typer.Option(help="Share of the replicas that is played again, above 0, up to 1.")
+    ] = 0.125,
+) -> None:
+    """Check a submitted result: hashes, ledgers, seeds, and a sample of replicas played again.
+
+    Exit code 2, and what is wrong, where it is refused.
+
+    Example: `dpbandit suite verify card/suite.parquet`
+    """
+    found = verify(file, part=part)
+    check(found)
+    how = "bit for bit" if found.exact else "within 4 standard errors"
+    say(
+        f"Verified: {', '.join(found.agents)}, {found.size}; {found.replayed} replicas played "
+        f"again are the same {how}."
+    )

@@ -1,0 +1,161 @@
+"""The problems of the suite, and what an agent is asked to play on them."""
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from math import inf
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+from dpbandit.base import InputError, one_of
+from dpbandit.privacy import Certificate
+from dpbandit.privacy.ledger import TRUSTED, Trust
+from dpbandit.results.runs import Setup
+from dpbandit.running.settings import parse_agent
+from dpbandit.studies import Configuration, Study, setup_of
+from dpbandit.studies.configurations import certificate_of
+
+Size: TypeAlias = Literal["small", "full"]
+SIZES: tuple[Size, ...] = get_args(Size)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SuiteProblem:
+    """One problem, and who the best agents without privacy are."""
+
+    name: str
+    capability: str
+    environment: str
+    horizon: Mapping[str, int]
+    """rounds by size"""
+    best: Sequence[str]
+    """agents without privacy, of which the best has the score 1"""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    trust: Trust = "central"
+    """the least that counts"""
+
+    def setup(self, size: Size) -> Setup:
+        """Environment, rounds and seed."""
+        return _setup(self.name, size)
+
+    def counted(self, proof: Certificate) -> float:
+        """The epsilon that counts here: the certified one, infinity for a narrower promise."""
+        ledger = proof.ledger
+        narrow = ledger.window is not None or ledger.public_contexts or ledger.condition
+        return inf if narrow else proof.epsilon
+
+    def check_trust(self, proof: Certificate) -> None:
+        """Raise `InputError` where a private agent trusts more than the problem allows."""
+        words, trust = [*TRUSTED], proof.ledger.trust
+        if 0 < proof.epsilon < inf and words.index(trust) < words.index(self.trust):
+            raise InputError(f"Expected trust={trust!r} to be {self.trust!r} or less.")
+
+
+class _Suite(NamedTuple):
+    version: int
+    seed: int
+    epsilons: tuple[float, ...]
+    delta: float
+    replicas: Mapping[str, int]
+    problems: tuple[SuiteProblem, ...]
+
+
+@cache
+def _suite() -> _Suite:
+    text = files("dpbandit.suite").joinpath("problems.toml").read_text(encoding="utf-8")
+    told = tomllib.loads(text)
+    every = tuple(SuiteProblem(**one) for one in told.pop("problems"))
+    return _Suite(**{**told, "epsilons": tuple(told["epsilons"])}, problems=every)
+
+
+@cache
+def _setup(name: str, size: Size) -> Setup:
+    one = problems()[name]
+    horizon, seed = one.horizon[size], _suite().seed
+    return setup_of(one.environment, one.arguments, horizon=horizon, seed=seed, label=name)
+
+
+def problems() -> dict[str, SuiteProblem]:
+    """All problems by name, in order.
+
+    >>> len(problems()), problems()["digits"].capability
+    (28, 'many classes')
+    """
+    return {one.name: one for one in _suite().problems}
+
+
+def version() -> int:
+    """Version of the list; results of two versions are not comparable."""
+    return _suite().version
+
+
+def epsilons() -> tuple[float, ...]:
+    """The targets of private agents."""
+    return _suite().epsilons
+
+
+def replicas(size: Size) -> int:
+    """How often everything is played."""
+    one_of("size", size, SIZES)
+    return _suite().replicas[size]
+
+
+class Asked(NamedTuple):
+    """What an agent is to play, and the problems that it does not fit, with the reasons."""
+
+    configurations: tuple[Configuration, ...]
+    unfit: dict[str, str]
+
+
+def asked_of(agent: str, size: Size) -> Asked:
+    """Configurations of an agent on all problems that it fits, for every epsilon.
+
+    Args:
+        agent: an id with settings, or MODULE:CLASS; an epsilon among them is its only target.
+        size: of the suite.
+
+    Raises:
+        InputError: an unknown agent or setting, or one that fits no problem.
+    """
+    found: dict[str, Configuration] = {}
+    unfit: dict[str, str] = {}
+    parse_agent(agent)  # who does not exist fits nowhere for another reason
+    for one in problems().values():
+        setup = one.setup(size)
+        try:
+            for epsilon in epsilons():
+                targets: dict[str, Any] = {"epsilon": epsilon, "delta": _suite().delta}
+                if one.trust != "central":
+                    targets["trust"] = one.trust
+                configuration = Configuration(setup, agent, parse_agent(agent, **targets))
+                one.check_trust(certificate_of(configuration))
+                found[configuration.key] = configuration
+        except InputError as reason:
+            unfit[one.name] = str(reason)
+    if not found:
+        why = next(iter(unfit.values()))
+        raise InputError(f"Expected agent={agent!r} to fit a problem of the suite: {why}")
+    return Asked(tuple(found.values()), unfit)
+
+
+def references(size: Size) -> tuple[Configuration, ...]:
+    """Uniform play and the best agents without privacy, on all problems."""
+    return tuple(
+        Configuration(one.setup(size), agent, parse_agent(agent))
+        for one in problems().values()
+        for agent in ("uniform", *one.best)
+    )
+
+
+def study_of(agents: Iterable[str], size: Size, *, with_references: bool) -> Study:
+    """What is played for some agents, as a study that can be resumed."""
+    several = [*(references(size) if with_references else ())]
+    several += [one for agent in agents for one in asked_of(agent, size).configurations]
+    once = {one.key: one for one in several}
+    return Study(
+        configurations=tuple(once.values()),
+        replicas=replicas(size),
+        name=f"suite {version()}, {size}",
+        asked={"suite": version(), "size": size},
+    )

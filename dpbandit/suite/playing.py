@@ -1,0 +1,164 @@
+"""Play the suite with some agents, examine them, and keep all of it in two files."""
+
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from importlib.resources import as_file, files
+from inspect import getsourcefile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dpbandit.auditing import audit_all
+from dpbandit.auditing.everyone import SMALL
+from dpbandit.base import InputError, one_of, parse_json, read_text, write_json
+from dpbandit.results import Results
+from dpbandit.results.runs import AgentRun
+from dpbandit.results.store import read_runs, write_runs
+from dpbandit.running.compare import certify
+from dpbandit.running.settings import parse_agent
+from dpbandit.specs import AgentConfig, Spec
+from dpbandit.studies import run_sweep
+from dpbandit.suite.catalogue import Size, asked_of, study_of, version
+from dpbandit.testing import check_agent
+
+RUNS, FINDINGS = "suite.parquet", "suite.json"
+"""Files of a submission: what was played, and what was found besides."""
+_AUDIT_RUNS = {"small": 2000, "full": 20_000}
+_AUDITED = ("claimed_epsilon", "certified_epsilon", "eps_lower", "runs", "failure", "flagged")
+
+
+class Submission(NamedTuple):
+    """What `run_suite` wrote."""
+
+    size: Size
+    runs: tuple[AgentRun, ...]
+    findings: dict[str, dict[str, Any]]
+    """of each agent `unfit` (problem -> why), `tests` (lines), `failed` and `audit`"""
+
+
+def frozen_file(size: Size) -> Any:
+    """Results of the package's own agents, of their last round alone; may be missing."""
+    return files("dpbandit.suite").joinpath(f"frozen-{size}.parquet")
+
+
+@cache
+def frozen(size: Size) -> tuple[AgentRun, ...]:
+    """Those results, verified against their hash; nothing where they are not shipped."""
+    there = frozen_file(size)
+    if not there.is_file():
+        return ()
+    with as_file(there) as path:
+        return tuple(read_runs(path))
+
+
+def freeze(runs: Iterable[AgentRun], path: Path) -> Path:
+    """Write the last round of these runs, and all that is known of how they were made."""
+    last = slice(-1, None)
+    return write_runs(
+        path,
+        [
+            replace(
+                run,
+                marks=run.marks[last],
+                regret=run.regret[last],
+                reward=run.reward[last],
+                switches=run.switches[last],
+            )
+            for run in runs
+        ],
+    )
+
+
+def run_suite(
+    agents: Sequence[str],
+    out: str | os.PathLike[str],
+    *,
+    size: Size = "small",
+    jobs: int = 1,
+    backend: str = "loky",
+    scheduler: str | None = None,
+    progress: bool = True,
+) -> Submission:
+    """Play, certify, test and audit agents on the suite; what is in `out` already is kept.
+
+    Results of uniform play and of the best agents without privacy are shipped, or played, too.
+
+    Args:
+        agents: ids with settings, or MODULE:CLASS.
+        out: folder for the blocks of replicas, `suite.parquet` and `suite.json`.
+        size: "small" or "full".
+        jobs, backend, scheduler: as of `run_sweep`; "dask" is a cluster.
+        progress: show a bar after two seconds.
+
+    Raises:
+        InputError: an agent that does not exist or fits nothing, a folder of another program.
+    """
+    folder = Path(out)
+    study = study_of(agents, size, with_references=not frozen(size))
+    run_sweep(
+        study,
+        folder / "runs",
+        jobs=jobs,
+        backend=backend,
+        scheduler=scheduler,
+        resume=True,
+        progress=progress,
+    )
+    keys = {one.key for one in study.configurations}
+    found = [run for run in Results.load(folder / "runs").runs if run.key in keys]
+    runs = tuple(replace(run, provenance=stamped(run)) for run in found)
+    write_runs(folder / RUNS, runs)
+    findings = {agent: examined(agent, size) for agent in agents}
+    write_json(folder / FINDINGS, {"version": version(), "size": size, "agents": findings})
+    return Submission(size, runs, findings)
+
+
+def stamped(run: AgentRun) -> dict[str, str]:
+    """The provenance of a run, and a hash of the file that its agent is written in."""
+    return {**run.provenance, "agent": source_of(parse_agent(run.name))}
+
+
+def source_of(config: AgentConfig) -> str:
+    """A hash of the file of a config's class, and of those of configs inside it."""
+    file, inner = getsourcefile(type(config)), getattr(config, "agent", None)
+    own = sha256(Path(file or "").read_bytes()).hexdigest()[:16]
+    return own if inner is None else f"{own} {source_of(inner)}"
+
+
+def read_submission(folder: str | os.PathLike[str]) -> Submission:
+    """What `run_suite` wrote; raises `InputError` where it is damaged or of another version."""
+    document = parse_json(read_text(Path(folder) / FINDINGS))
+    with suppress(KeyError, TypeError):
+        one_of("version", str(document["version"]), [str(version())])
+        runs = tuple(read_runs(Path(folder) / RUNS))
+        return Submission(document["size"], runs, document["agents"])
+    raise InputError(f"Expected {Path(folder) / FINDINGS} to be written by `dpbandit suite run`.")
+
+
+def examined(agent: str, size: Size) -> dict[str, Any]:
+    """Where an agent does not fit, and what tests and an audit found at epsilon 1."""
+    asked = asked_of(agent, size)
+    targets: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
+    config = parse_agent(agent, **targets)
+    spec = next(
+        (small for small in SMALL if _fits(config, small)),
+        asked.configurations[0].problem().spec,
+    )
+    found: dict[str, Any] = {"unfit": asked.unfit, "failed": "", "tests": [], "audit": None}
+    try:
+        found["tests"] = [*check_agent(config, spec)]
+    except AssertionError as broken:
+        found["failed"] = " ".join(str(broken).split())
+    for report in audit_all({agent: config}, runs=_AUDIT_RUNS[size], progress=False).values():
+        told = report.as_dict()
+        found["audit"] = {name: told[name] for name in (*_AUDITED, "verdict")}
+    return found
+
+
+def _fits(config: AgentConfig, spec: Spec) -> bool:
+    with suppress(InputError):
+        return bool(certify(config, spec, accountants=False))
+    return False

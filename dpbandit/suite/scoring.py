@@ -1,0 +1,122 @@
+"""Scores: what an agent saves of what uniform play loses, at the epsilon it certifiably has."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf, nan
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dpbandit.base import Floats, InputError
+from dpbandit.results.comparisons import ratio_band
+from dpbandit.results.runs import AgentRun
+from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_AS_CLAIMED = 1 + 1e-9
+"""A certified epsilon may exceed its target by rounding"""
+
+
+class Ends(NamedTuple):
+    """Final regret of uniform play, score 0, and of the best agent without privacy, score 1."""
+
+    uniform: Floats
+    """(R,)"""
+    best: Floats
+    """(R,)"""
+    name: str
+    """of the best"""
+
+
+def ends_of(runs: Iterable[AgentRun]) -> dict[str, Ends]:
+    """Both ends by problem; raises `InputError` where one is missing."""
+    found: dict[str, dict[str, AgentRun]] = {}
+    for run in runs:
+        found.setdefault(run.setup.problem, {})[run.name] = run
+    ends = {}
+    for one in problems().values():
+        there = found.get(one.name, {})
+        for name in ("uniform", *one.best):
+            if name not in there:
+                raise InputError(f"Expected runs of {name} on {one.name!r}: they score all others.")
+        best = min((there[name] for name in one.best), key=lambda run: run.regret[-1].mean())
+        ends[one.name] = Ends(there["uniform"].regret[-1], best.regret[-1], best.name)
+    return ends
+
+
+def scores(runs: Iterable[AgentRun], ends: Mapping[str, Ends]) -> "pd.DataFrame":
+    """Score every agent on every problem and by capability, at every epsilon.
+
+    One row for each agent, capability, problem and epsilon: `score` is (U - R) / (U - B) with a 95
+    % bootstrap interval `low` to `high` over replicas, whose users all agents share; R is the mean
+    regret of the run with the largest certified epsilon up to the row's. Runs without privacy
+    stand at infinity. Rows without a problem are means over all of the capability's problems, NaN
+    where a problem has no score.
+
+    Args:
+        runs: all of one size.
+        ends: of that size, see `ends_of`.
+    """
+    import pandas as pd
+
+    by_agent: dict[str, dict[str, list[AgentRun]]] = {}
+    for run in runs:
+        by_agent.setdefault(run.name, {}).setdefault(run.setup.problem, []).append(run)
+    rows = [
+        {"agent": agent, **row}
+        for agent, own in by_agent.items()
+        for capability in dict.fromkeys(one.capability for one in problems().values())
+        for row in _rows(own, capability, ends)
+    ]
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+_COLUMNS = ["agent", "capability", "problem", "epsilon", "score", "low", "high"]
+_COLUMNS += ["regret", "se", "certified"]
+
+
+def _rows(
+    own: Mapping[str, Sequence[AgentRun]], capability: str, ends: Mapping[str, Ends]
+) -> Iterable[dict[str, Any]]:
+    some = [one for one in problems().values() if one.capability == capability]
+    for epsilon in (*epsilons(), inf):
+        counted = [(one, best_at(own.get(one.name, ()), one, epsilon)) for one in some]
+        there = [(one, run) for one, run in counted if run is not None]
+        for one, run in there:
+            at = {"capability": capability, "problem": one.name, "epsilon": epsilon}
+            R = run.regret[-1]
+            yield {
+                **at,
+                **_score([(ends[one.name], R)]),
+                "regret": float(R.mean()),
+                "se": float(R.std(ddof=1) / len(R) ** 0.5),
+                "certified": run.certificate.epsilon,
+            }
+        if len(there) == len(some):
+            every = [(ends[one.name], run.regret[-1]) for one, run in there]
+            at = {"capability": capability, "problem": "", "epsilon": epsilon}
+            yield {**at, **_score(every), "regret": nan, "se": nan, "certified": nan}
+
+
+def best_at(runs: Iterable[AgentRun], problem: SuiteProblem, epsilon: float) -> AgentRun | None:
+    """The run whose epsilon that counts is the largest up to `epsilon`, if there is one.
+
+    At infinity there is one for agents of which nothing else counts.
+    """
+
+    def counted(run: AgentRun) -> float:
+        return problem.counted(run.certificate)
+
+    finite = [run for run in runs if counted(run) < inf]
+    if epsilon == inf:
+        return None if finite else next(iter(runs), None)
+    within = [run for run in finite if counted(run) <= epsilon * _AS_CLAIMED]
+    return max(within, key=counted, default=None)
+
+
+def _score(parts: Sequence[tuple[Ends, Floats]]) -> dict[str, float]:
+    saved = np.array([end.uniform - regret for end, regret in parts])
+    possible = np.array([end.uniform - end.best for end, _ in parts])
+    score, low, high = ratio_band(saved, possible)
+    return {"score": score, "low": low, "high": high}

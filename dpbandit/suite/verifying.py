@@ -1,0 +1,157 @@
+"""Verify a submitted result: what was asked, what it promises, and a sample of it played again."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf, sqrt
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpbandit.base import PROGRAM, InputError, Progress, cpu_of, provenance, share
+from dpbandit.privacy.certificate import ledger_as_dict
+from dpbandit.results.runs import AgentRun
+from dpbandit.results.store import CorruptFileError, read_runs
+from dpbandit.studies import Configuration
+from dpbandit.studies.configurations import certificate_of
+from dpbandit.suite.catalogue import SIZES, Size, asked_of, replicas
+from dpbandit.suite.playing import RUNS, source_of
+
+_ERRORS = 4.0
+"""Standard errors by which another machine may differ"""
+
+
+class Verdict(NamedTuple):
+    """What `verify` found."""
+
+    agents: tuple[str, ...]
+    size: str
+    replayed: int
+    """replicas that were played again"""
+    exact: bool
+    """compared bit for bit; else within 4 standard errors"""
+    refused: tuple[str, ...]
+    """a sentence for each thing that is wrong; if there is none, it is what it says"""
+
+
+def verify(
+    path: str | os.PathLike[str],
+    *,
+    part: float = 0.125,
+    seed: int | None = None,
+    progress: bool = True,
+) -> Verdict:
+    """Check a submitted `suite.parquet`, or the folder that holds it.
+
+    Its hash; that each agent was played on every problem that it fits, at every epsilon, with the
+    suite's seeds and all replicas; that configs, certificates and ledgers are those of the agents;
+    and a sample of replicas, which is played again: on the same program and type of CPU every
+    number has to be equal; elsewhere the means may differ by 4 standard errors.
+
+    Args:
+        path: file or folder.
+        part: share of replicas that is played again, in (0, 1], of every run at least one.
+        seed: of the sample; by default nobody knows it before.
+        progress: show a bar after two seconds.
+
+    Raises:
+        InputError: there is no such file, or it cannot be read; agents that cannot be imported.
+    """
+    share("part", part)
+    file = Path(path) / RUNS if Path(path).is_dir() else Path(path)
+    try:
+        runs = read_runs(file)
+    except CorruptFileError as damage:
+        return Verdict((), "", 0, False, (str(damage),))
+    names, size = tuple(dict.fromkeys(run.name for run in runs)), _size(runs)
+    asked = {one.key: one for name in names for one in asked_of(name, size).configurations}
+    refused = [*_against_plan(runs, asked, replicas(size))]
+    known = [(run, asked[run.key]) for run in runs if run.key in asked]
+    refused += [line for run, one in known for line in _against_agent(run, one)]
+    exact = all(_same_machine(run) for run in runs)
+    rng, off = np.random.default_rng(seed), list[float]()
+    with Progress(sum(run.setup.horizon for run, _ in known), shown=progress) as bar:
+        for run, one in known:
+            many = max(1, round(part * len(run.replicas)))
+            for place in rng.choice(len(run.replicas), many, replace=False):
+                r = int(run.replicas[place])
+                bar.working_on(f"{run.name} on {run.setup.problem}", rate=1)
+                again = one.play(r, r + 1)
+                off.append(_off(run, int(place), again))
+                if (exact and not _equal(run, int(place), again)) or abs(off[-1]) > _ERRORS:
+                    refused.append(f"Replica {r} of {run.name} on {run.setup.problem} is not so.")
+            bar.advance(run.setup.horizon)
+    if abs(sum(off)) > _ERRORS * sqrt(len(off)):
+        refused.append(f"All replicas together are {sum(off) / len(off):.2g} errors off.")
+    return Verdict(names, size, len(off), exact, tuple(dict.fromkeys(refused)))
+
+
+def _size(runs: Sequence[AgentRun]) -> Size:
+    """The size whose number of replicas most runs have."""
+    many = int(np.median([len(run.replicas) for run in runs]))
+    return min(SIZES, key=lambda size: abs(replicas(size) - many))
+
+
+def _against_plan(
+    runs: Sequence[AgentRun], asked: Mapping[str, Configuration], many: int
+) -> Iterator[str]:
+    """What was not asked, what is missing, and replicas that were left out or added."""
+    there = {run.key for run in runs}
+    for key, one in asked.items():
+        if key not in there:
+            at = getattr(one.config, "epsilon", "no epsilon")
+            yield f"Missing: {one.name} on {one.setup.problem} at epsilon {at} as it was asked."
+    for run in runs:
+        where = f"{run.name} on {run.setup.problem}"
+        if run.key not in asked:
+            yield f"Not asked: {where} with seed {run.setup.seed} and {dict(run.config)}."
+        if run.replicas.tolist() != list(range(many)):
+            yield f"Expected replicas 0 to {many - 1} of {where}, got {run.replicas.tolist()}."
+
+
+def _against_agent(run: AgentRun, one: Configuration) -> Iterator[str]:
+    """A certificate that is not the agent's, or code that is not what was played."""
+    where, proof = f"{run.name} on {run.setup.problem}", certificate_of(one)
+    ours, theirs = (ledger_as_dict(each.ledger) for each in (proof, run.certificate))
+    told = ("epsilon", "claimed_epsilon", "claimed_delta", "notion")
+    if ours != theirs or any(not _alike(run.certificate, proof, name) for name in told):
+        yield f"Expected the ledger and certificate of {where} to be its agent's."
+    if run.provenance.get("agent") != source_of(one.config):
+        yield f"Expected {where} to be played by the agent that is here: its file has changed."
+
+
+def _alike(one: Any, other: Any, name: str) -> bool:
+    a, b = getattr(one, name), getattr(other, name)
+    return a == b or (isinstance(a, float) and bool(np.isclose(a, b, rtol=1e-9)))
+
+
+def _same_machine(run: AgentRun) -> bool:
+    ours = provenance()
+    same = all(run.provenance.get(part) == ours[part] for part in PROGRAM)
+    return same and cpu_of(run.provenance) == cpu_of(ours)
+
+
+def _equal(run: AgentRun, place: int, again: AgentRun) -> bool:
+    """Whether a replica has the numbers of another run of it, bit for bit, at its own marks."""
+    marks = len(run.marks)  # of the last round alone, perhaps
+    return all(
+        np.array_equal(getattr(run, what)[:, place], getattr(again, what)[-marks:, 0])
+        for what in ("regret", "reward", "switches")
+    )
+
+
+def _off(run: AgentRun, place: int, again: AgentRun) -> float:
+    """How far a replica's final regret is from that of another run of it, in standard errors.
+
+    The error is that of a difference between two replicas, which the same one played on another
+    processor never exceeds.
+    """
+    error = sqrt(2) * float(run.regret[-1].std(ddof=1))
+    difference = float(run.regret[-1, place] - again.regret[-1, 0])
+    return difference / error if error > 0 else 0.0 if abs(difference) < 1e-9 else inf
+
+
+def check(verdict: Verdict) -> None:
+    """Raise `InputError` with all that is wrong, if anything is."""
+    if verdict.refused:
+        raise InputError(f"Refused. {' '.join(verdict.refused)}")

@@ -1,0 +1,189 @@
+"""The scoreboard of the suite, `docs/suite.md` and `docs/suite.png`, from the results it ships.
+
+    python tools/scoreboard.py               write the page and the figure anew
+    python tools/scoreboard.py FOLDER ...    first ship what `dpbandit suite run` wrote there
+
+What is shipped are the last rounds of all runs, with their certificates, seeds and provenance, and
+what tests and audits found. `tests/suite/test_suite.py` fails where the page is stale.
+"""
+
+import json
+import sys
+from dataclasses import replace
+from functools import partial
+from math import inf
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from dpbandit.base import write_atomically, write_json  # noqa: E402
+from dpbandit.results import Results  # noqa: E402
+from dpbandit.results.plots import save_figure  # noqa: E402
+from dpbandit.suite import frozen, problems, scores  # noqa: E402
+from dpbandit.suite.card import OURS, best_of, heat_map  # noqa: E402
+from dpbandit.suite.catalogue import epsilons  # noqa: E402
+from dpbandit.suite.playing import (  # noqa: E402
+    FINDINGS,
+    freeze,
+    frozen_file,
+    read_submission,
+    stamped,
+)
+from dpbandit.suite.scoring import ends_of  # noqa: E402
+
+RIVALS = ROOT / "experiments" / "rivals" / "numbers.csv"
+PAGE, FIGURE = ROOT / "docs" / "suite.md", ROOT / "docs" / "suite.png"
+BEGIN, END = "<!-- scoreboard -->\n", "<!-- end of scoreboard -->\n"
+WINS = ("<!-- wins -->\n", "<!-- end of wins -->\n")
+SOURCE = "<!-- not measured: from the results that are shipped, held to them by tests/suite -->"
+BROAD = 10
+"""Problems that an agent plays which has a column of the figure"""
+
+
+def ship(folders: list[Path]) -> None:
+    """Put submissions, and folders of a sweep alone, into the package's table."""
+    runs, found = {run.key: run for run in frozen("small")}, findings()
+    for folder in folders:
+        if (folder / FINDINGS).exists():
+            done = read_submission(folder)
+            new, told = done.runs, done.findings
+        else:
+            new, told = Results.load(folder / "runs").runs, {}
+        runs |= {run.key: replace(run, provenance=stamped(run)) for run in new}
+        found |= {
+            name: {"failed": one["failed"], "audit": one["audit"]} for name, one in told.items()
+        }
+    freeze(runs.values(), frozen_file("small"))
+    write_json(frozen_file("small").with_suffix(".json"), found)
+    frozen.cache_clear()
+
+
+def findings() -> dict[str, dict[str, object]]:
+    """What tests and audits of the shipped agents found."""
+    file = frozen_file("small").with_suffix(".json")
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def board() -> tuple[str, pd.DataFrame]:
+    """The tables of the page, in Markdown, and all scores."""
+    runs = frozen("small")
+    table = scores(runs, ends_of(runs))
+    both = pd.concat([table, best_of(table)])
+    tables = [SOURCE, *_by_capability(both), "", SOURCE, *_by_agent(table), "", *_made(runs)]
+    return "\n".join(tables) + "\n", both
+
+
+def _by_capability(table: pd.DataFrame) -> list[str]:
+    own = table[(table["agent"] == OURS) & (table["problem"] != "")]
+    lines = ["| problem | capability |" + "".join(f" ε {e:g} |" for e in epsilons())]
+    lines += ["|---|---|" + "---|" * len(epsilons())]
+    for one in problems().values():
+        cells = []
+        for epsilon in epsilons():
+            row = own[(own["problem"] == one.name) & (own["epsilon"] == epsilon)]
+            cells += [f"{_score(r)} `{r.by}`" for r in row.itertuples()] or [""]
+        lines.append(f"| {one.name} | {one.capability} | {' | '.join(cells)} |")
+    return lines
+
+
+def _by_agent(table: pd.DataFrame) -> list[str]:
+    own, found = table[table["problem"] != ""], findings()
+    lines = ["| agent | problems |" + "".join(f" ε {e:g} |" for e in epsilons())]
+    lines[0] += " without privacy | audit: ε ≥ |"
+    lines += ["|---|---|" + "---|" * (len(epsilons()) + 2)]
+    for name, part in own.groupby("agent", sort=True):
+        means = part.groupby("epsilon")["score"].mean()
+        cells = [f"{round(100 * means[e])}" if e in means else "" for e in (*epsilons(), inf)]
+        told = found.get(str(name), {})
+        audit = told.get("audit")
+        broken = told.get("failed") or (isinstance(audit, dict) and audit["flagged"])
+        called = f"~~`{name}`~~" if broken else f"`{name}`"
+        shown = f"{audit['eps_lower']:.2f}" if isinstance(audit, dict) else ""
+        lines.append(f"| {called} | {part['problem'].nunique()} | {' | '.join(cells)} | {shown} |")
+    return lines
+
+
+def _score(row: object) -> str:
+    score, low, high = (100 * getattr(row, name) for name in ("score", "low", "high"))
+    return f"{round(score)} ({round(low)} to {round(high)})"
+
+
+def _made(runs: object) -> list[str]:
+    made = sorted({(r.provenance["source"], r.provenance["cpu"], r.setup.seed) for r in runs})
+    return [
+        f"Made by source `{source}` on {cpu}, seed {seed}, {len(runs[0].replicas)} replicas, the "
+        "small size."
+        for source, cpu, seed in made
+    ]
+
+
+def win_rates() -> str:
+    """Of each two agents the share of classification sets on which the row loses less, in %.
+
+    Equal means count half. At epsilon 1, and at 8 after a stroke.
+    """
+    rows = pd.read_csv(RIVALS, comment="#")
+    rows = rows.assign(agent=rows["agent"].str.replace(r":epsilon=.*", "", regex=True))
+    losses = {
+        e: rows[rows["claimed_epsilon"] == e].pivot(index="agent", columns="run", values="mean")
+        for e in (1, 8)
+    }
+    names = [*losses[1].index]
+    lines = [
+        f"| in % of {losses[1].shape[1]} sets, ε 1 / 8 |" + "".join(f" `{n}` |" for n in names)
+    ]
+    lines += ["|---|" + "---|" * len(names)]
+    for name in names:
+        cells = []
+        for other in names:
+            won = [
+                100
+                * ((at.loc[name] < at.loc[other]) + 0.5 * (at.loc[name] == at.loc[other])).mean()
+                for at in losses.values()
+            ]
+            cells.append("" if name == other else " / ".join(f"{round(share)}" for share in won))
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join([SOURCE, *lines]) + "\n"
+
+
+def draw(path: Path, table: pd.DataFrame) -> None:
+    """All agents that play many problems, at epsilon 1, and the best of all."""
+    one = table[(table["epsilon"] == 1.0) & (table["problem"] != "")]
+    many = one.groupby("agent")["problem"].nunique()
+    means = one.groupby("agent")["score"].mean().sort_values(ascending=False)
+    names = [name for name in means.index if many[name] >= BROAD and name not in (OURS, "uniform")]
+    columns = [(name, 1.0) for name in (*names, OURS)]
+    figure = Figure(figsize=(8, 11), layout="constrained")
+    figure.suptitle("What uniform play loses and these save at epsilon 1, in %", x=0.02, ha="left")
+    axes = figure.subplots()
+    heat_map(axes, table, columns, 12)
+    axes.set_xticks([i + 0.5 for i in range(len(columns))], [n for n, _ in columns], rotation=90)
+    axes.tick_params(
+        axis="x", labelsize=12, top=True, labeltop=True, bottom=False, labelbottom=False
+    )
+    save_figure(figure, path)
+
+
+def written(text: str, tables: str) -> str:
+    """The page with these tables, and with win rates."""
+    for (begin, end), new in (((BEGIN, END), tables), (WINS, win_rates())):
+        head, _, rest = text.partition(begin)
+        text = head + begin + new + end + rest.partition(end)[2]
+    return text
+
+
+def main() -> None:
+    """Write what is stale."""
+    if len(sys.argv) > 1:
+        ship([Path(folder) for folder in sys.argv[1:]])
+    tables, table = board()
+    PAGE.write_text(written(PAGE.read_text(), tables))
+    write_atomically(FIGURE, partial(draw, table=table))
+
+
+if __name__ == "__main__":
+    main()
