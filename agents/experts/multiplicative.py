@@ -301,7 +301,6 @@ class BatchLeader(Follower):
     (1.0, 0.0)
     """
 
-    id = "batch-leader"
     epsilon: Epsilon = 1.0
     """target at delta = 0, > 0; inf is the leader of the last batch, ties at random"""
     growth: Positive = 1.0
