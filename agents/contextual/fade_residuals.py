@@ -50,6 +50,12 @@ def middle_is_told(spec: ContextualSpec) -> bool:
     return abs(float(LINKS[spec.link].mean(np.zeros(1))[0]) - middle) < 1e-6 * spec.half_range
 
 
+def _without(spec: ContextualSpec, first: int) -> ContextualSpec:
+    """The problem of those who come after so many; of one round at least."""
+    rounds = max(1, spec.horizon - first)
+    return replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
+
+
 @dataclass(frozen=True, kw_only=True)
 class FadingArms:
     """Arms with parameters of their own: sums of scores of residuals.
@@ -112,7 +118,7 @@ class FadingAnswers:
             reward_low=spec.reward_low,
             reward_high=spec.reward_high,
         )
-        later = replace(spec, horizon=T - users)
+        later = _without(spec, users)
         batch = self.releases.first(later, 4 * sqrt(d) * spec.n_actions, _EACH * spec.n_actions)
         next_one = max(1, ceil(self.releases.growth * batch))
         sums = self.releases.sums(statistic, later, streams, next_one, (batch,))
@@ -206,7 +212,7 @@ class FadingPrices:
         counts = CountedSums(
             streams.child("counts"), K, low=0, high=1, epsilon=epsilon, uses=max(1, K * each)
         )
-        later = replace(spec, horizon=spec.horizon - K * each)
+        later = _without(spec, K * each)
         first = self.releases.first(later, 5 * sqrt(spec.dim + 1), least=7.5)
         sums = self.releases.sums(statistic, later, streams, first)
         spend = Parallel((sums.spend, counts.spend), "counted or summed")

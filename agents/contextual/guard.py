@@ -319,7 +319,9 @@ class Guard(Around[ContextualSpec]):
         plan = NetPlan(spec, coins, _mu(type(self.agent).__name__, self.inner.ledger))
         own = self.streams.child("guard")
         self.net, self.arms = SafetyNet(plan, own), spec.uniform(own)
-        spends = (*self.inner.ledger.spends, self.net.sums.spend)
+        (spend,) = self.inner.ledger.spends
+        parts = spend.parts if isinstance(spend, Parallel) else (spend,)
+        spends = (*parts, self.net.sums.spend)
         self.ledger = replace(self.inner.ledger, spends=(Parallel(spends, "agent or net"),))
         self.heard = 0
 

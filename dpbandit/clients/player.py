@@ -498,7 +498,8 @@ class Player:
         """
         if not hasattr(self._agent, "learned"):
             raise InputError(
-                f"Expected an agent that takes a prior, such as FADE, got {self.config}."
+                "Expected an agent that takes a prior, such as FADE(model='arms'), got "
+                f"{self.config}."
             )
         prior: Prior = self._agent.learned()
         return prior

@@ -48,6 +48,8 @@ def test_certificate_is_exactly_the_claim(variant, epsilon, delta):
 
 def test_nothing_released_is_nothing_spent():
     assert certify(FADE(), contextual(horizon=1), accountants=False).epsilon == 0.0
+    answers = contextual(horizon=1, delay=1, link="other")  # the only user would be in the mean
+    assert certify(FADE(), answers, accountants=False).holds
     assert certify(FADE(first_batch=100), contextual(horizon=100), accountants=False).epsilon == 0.0
 
 

@@ -18,7 +18,13 @@ from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.spends import Parallel
 from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec
-from dpbandit.testing.checks import EVERYBODY, check_joint_dp, check_sensitivity, two_worlds
+from dpbandit.testing.checks import (
+    EVERYBODY,
+    check_agent,
+    check_joint_dp,
+    check_sensitivity,
+    two_worlds,
+)
 from tests.harness import DELAYED, DISJOINT, PRICES, SHARED
 
 INNER = FADE(coding="rewards", centring="public", first_batch=3)
@@ -107,6 +113,8 @@ def test_the_certificate_is_the_larger_curve_and_restrictions_go_on():
     (together,) = proof.ledger.spends
     assert isinstance(together, Parallel)
     assert len(together.parts) == 2
+    answers = Guard(FADE(model="answers"), rate=1.0)
+    check_agent(answers, replace(DISJOINT, horizon=60))  # which names all three mechanisms
     assert proof.mu == pytest.approx(certify(INNER, DISJOINT, accountants=False).mu, rel=1e-9)
     promise = Ledger(window=7, condition="losses are small", adjacency="zero out")
     ledger = Guard(Stubborn(promise=promise)).make(DISJOINT, Streams([0])).ledger

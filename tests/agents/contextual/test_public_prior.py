@@ -278,5 +278,6 @@ def test_a_player_hands_out_what_it_learned():
     env = gym.make("dpbandit/GLMBandit-v0", **SMALL)
     bounds = {"horizon": 9, "reward_range": (-2.0, 2.0), "context_bound": 1.0}
     assert len(Player(FADE(model="arms"), env, **bounds).learned.mean) == 8
-    with pytest.raises(InputError, match="an agent that takes a prior, such as FADE, got LinUCB"):
-        _ = Player(LinUCB(), env, **bounds).learned
+    for agent in (LinUCB(), FADE(model="answers")):
+        with pytest.raises(InputError, match=r"such as FADE.model='arms'., got (LinUCB|FADE)"):
+            _ = Player(agent, env, **bounds).learned
