@@ -176,12 +176,14 @@ def test_runs_are_of_the_file_that_is_there(played, monkeypatch):
 
 
 def test_other_ledgers_and_other_agents_are_refused(played, tmp_path):
-    """The ledger of a more private run beside the regret of this one; an agent whose file is not
-    the one that was played."""
+    """The ledger of a more private run beside the regret of this one; one number of a certificate;
+    an agent whose file is not the one that was played."""
     _, runs, _ = played
     strict, loose = sorted(runs, key=lambda one: one.certificate.epsilon)
     forged = replace(loose, certificate=strict.certificate)
     assert "ledger and certificate" in _refused(tmp_path, [strict, forged])
+    edited = replace(loose, certificate=replace(loose.certificate, rho=0.01))
+    assert "ledger and certificate" in _refused(tmp_path, [strict, edited])
     edited = [replace(one, provenance={**one.provenance, "agent": "0" * 16}) for one in runs]
     assert "its file has changed" in _refused(tmp_path, edited)
 
