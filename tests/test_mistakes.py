@@ -330,6 +330,12 @@ LINES = {
     "sweep nowhere.toml --out x": "Cannot read nowhere.toml",
     "reproduce p1": "(did you mean contextual/p1?)",
     "lab 12": "No such command '12'",
+    "frontier OJPricing --lost 0%": "--lost=0% to be above 0",  # before anything is played
+    "frontier OJPricing --lost nan --from nowhere": "--lost=nan to be above 0",
+    "frontier OJPricing --from nowhere": "path='nowhere' to hold results",
+    "suite run fade --size huge": "size='huge' to be one of small, full",
+    "suite run ,": "agents to be one or more",
+    "suite verify .": "Cannot read suite.parquet",
 }
 ENV, AGENT = '[[environments]]\nid="OJPricing"\n', '[[agents]]\nid="linucb"\n'
 FILES = {

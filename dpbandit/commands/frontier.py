@@ -1,13 +1,16 @@
 """`dpbandit frontier`: the least epsilon at which an agent loses no more than so much."""
 
-from math import isinf
+from math import inf, isinf
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpbandit.base import InputError, parse_settings
 from dpbandit.commands.options import Horizon, Replicas, Seed, Settings, complete_env, say
+
+if TYPE_CHECKING:
+    from dpbandit.results import Results
 
 
 def frontier(
@@ -38,12 +41,14 @@ def frontier(
     """
     from dpbandit.results import Results
     from dpbandit.running.compare import compare
+    from dpbandit.running.environments import environment_id
     from dpbandit.running.recommend import recommend
 
+    value, share = _allowed(lost)
     arguments = parse_settings(settings)
     known = agent or recommend(env, horizon=horizon, env_kwargs=arguments).rpartition(":")[0]
     if stored is not None:
-        results = Results.load(stored)
+        results = _on(environment_id(env), Results.load(stored))
     elif not known:
         raise InputError(f"Expected an agent: none of ours is private on {env}.")
     else:
@@ -51,7 +56,7 @@ def frontier(
         results = compare(
             env, agents, horizon=horizon, replicas=replicas, seed=seed, env_kwargs=arguments
         )
-    regret = _allowed(lost, results["Uniform"].summary()["mean"].iloc[0])
+    regret = value * (results["Uniform"].summary()["mean"].iloc[0] if share else 1.0)
     found = results.epsilon_for(regret, agent=known)
     unit = f"{regret:.4g} {results.reward_unit}"
     if isinf(found.epsilon):
@@ -64,13 +69,23 @@ def frontier(
 _EPSILONS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 
 
-def _allowed(lost: str, uniform: float) -> float:
-    """The regret that `lost` allows; raises `InputError` where it is no number above 0."""
+def _on(env: str, stored: "Results") -> "Results":
+    """The runs on an environment, whose id some of them have as it was written."""
+    called = {env, env.removesuffix("-v0"), env.removeprefix("dpbandit/").removesuffix("-v0")}
+    some = next((run for run in stored.runs if run.setup.environment in called), None)
+    if some is None:
+        there = ", ".join(sorted({run.setup.environment for run in stored.runs}))
+        raise InputError(f"Expected runs on {env} in --from, got those on {there}.")
+    return stored.where(environment=some.setup.environment)
+
+
+def _allowed(lost: str) -> tuple[float, bool]:
+    """A share of what uniform play loses, or a regret; which of both."""
     words = lost.strip()
     try:
         value = float(words.removesuffix("%"))
     except ValueError:
         value = 0.0
-    if not value > 0:
+    if not 0 < value < inf:
         raise InputError(f"Expected --lost={lost} to be above 0, such as 5% or 200.")
-    return value / 100 * uniform if words.endswith("%") else value
+    return (value / 100, True) if words.endswith("%") else (value, False)

@@ -43,6 +43,8 @@ def epsilon_for(
     for run in runs:
         if 0 < run.certificate.epsilon < inf:
             own.setdefault(re.sub(r"[: ]epsilon=[^: ]+", "", run.name), []).append(run)
+    if not own:
+        raise InputError("Expected runs of which some are private, got none that is.")
     if agent is None and len(own) == 1:
         (agent,) = own
     if agent is None or agent not in own:

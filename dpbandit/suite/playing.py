@@ -1,8 +1,8 @@
 """Play the suite with some agents, examine them, and keep all of it in two files."""
 
 import os
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dpbandit.auditing import audit_all
 from dpbandit.auditing.everyone import SMALL
-from dpbandit.base import InputError, one_of, parse_json, read_text, write_json
+from dpbandit.base import InputError, is_there, one_of, parse_json, read_text, write_json
 from dpbandit.results import Results
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import read_runs, write_runs
@@ -26,6 +26,8 @@ from dpbandit.testing import check_agent
 
 RUNS, FINDINGS = "suite.parquet", "suite.json"
 """Files of a submission: what was played, and what was found besides."""
+_SOURCES = "agents.json"
+"""What the files of the agents were when they were played first"""
 _AUDIT_RUNS = {"small": 2000, "full": 20_000}
 _AUDITED = ("claimed_epsilon", "certified_epsilon", "eps_lower", "runs", "failure", "flagged")
 
@@ -94,10 +96,14 @@ def run_suite(
         progress: show a bar after two seconds.
 
     Raises:
-        InputError: an agent that does not exist or fits nothing, a folder of another program.
+        InputError: no agent, one that does not exist, fits nothing or whose file has changed, a
+            folder of another program.
     """
-    folder = Path(out)
+    folder, agents = Path(out), [*dict.fromkeys(agents)]
+    if not agents:
+        raise InputError("Expected agents to be one or more, such as fade or mine:Agent.")
     study = study_of(agents, size, with_references=not frozen(size))
+    _keep_sources(folder / _SOURCES, agents)
     run_sweep(
         study,
         folder / "runs",
@@ -116,6 +122,20 @@ def run_suite(
     return Submission(size, runs, findings)
 
 
+def _keep_sources(file: Path, agents: Sequence[str]) -> None:
+    """Note what is played; raises `InputError` where an agent's file is not what it was before."""
+    with _whole(file):
+        known = {**parse_json(read_text(file))} if is_there(file) else {}
+    now = {agent: source_of(parse_agent(agent)) for agent in agents}
+    for agent, source in now.items():
+        if known.get(agent, source) != source:
+            raise InputError(
+                f"Expected the file of {agent} to be as it was for the runs in {file.parent}: "
+                "choose another folder (--out)."
+            )
+    write_json(file, known | now)
+
+
 def stamped(run: AgentRun) -> dict[str, str]:
     """The provenance of a run, and a hash of the file that its agent is written in."""
     return {**run.provenance, "agent": source_of(parse_agent(run.name))}
@@ -130,12 +150,22 @@ def source_of(config: AgentConfig) -> str:
 
 def read_submission(folder: str | os.PathLike[str]) -> Submission:
     """What `run_suite` wrote; raises `InputError` where it is damaged or of another version."""
-    document = parse_json(read_text(Path(folder) / FINDINGS))
-    with suppress(KeyError, TypeError):
+    runs, file = tuple(read_runs(Path(folder) / RUNS)), Path(folder) / FINDINGS
+    with _whole(file):
+        document = parse_json(read_text(file))
         one_of("version", str(document["version"]), [str(version())])
-        runs = tuple(read_runs(Path(folder) / RUNS))
-        return Submission(document["size"], runs, document["agents"])
-    raise InputError(f"Expected {Path(folder) / FINDINGS} to be written by `dpbandit suite run`.")
+        return Submission(document["size"], runs, {**document["agents"]})
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[None]:
+    """Raise `InputError` where a file is not what was written."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (LookupError, TypeError, ValueError):
+        raise InputError(f"Expected {file} to be written by `dpbandit suite run`.") from None
 
 
 def examined(agent: str, size: Size) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Verify a submitted result: what was asked, what it promises, and a sample of it played again."""
 
+import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf, sqrt
 from pathlib import Path
@@ -8,14 +10,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import PROGRAM, InputError, Progress, cpu_of, provenance, share
+from dpbandit.base import (
+    PROGRAM,
+    InputError,
+    Progress,
+    cpu_of,
+    is_there,
+    parse_json,
+    provenance,
+    share,
+)
 from dpbandit.privacy.certificate import ledger_as_dict
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import CorruptFileError, read_runs
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
-from dpbandit.suite.catalogue import SIZES, Size, asked_of, replicas
-from dpbandit.suite.playing import RUNS, source_of
+from dpbandit.suite.catalogue import SIZES, Size, asked_of, references, replicas
+from dpbandit.suite.playing import FINDINGS, RUNS, examined, read_submission, source_of
 
 _ERRORS = 4.0
 """Standard errors by which another machine may differ"""
@@ -45,8 +56,9 @@ def verify(
 
     Its hash; that each agent was played on every problem that it fits, at every epsilon, with the
     suite's seeds and all replicas; that configs, certificates and ledgers are those of the agents;
-    and a sample of replicas, which is played again: on the same program and type of CPU every
-    number has to be equal; elsewhere the means may differ by 4 standard errors.
+    that tests and audits find what a `suite.json` beside it says; and a sample of replicas, which
+    is played again: on the same program and type of CPU every number has to be equal; elsewhere the
+    means may differ by 4 standard errors.
 
     Args:
         path: file or folder.
@@ -63,12 +75,17 @@ def verify(
         runs = read_runs(file)
     except CorruptFileError as damage:
         return Verdict((), "", 0, False, (str(damage),))
-    names, size = tuple(dict.fromkeys(run.name for run in runs)), _size(runs)
-    asked = {one.key: one for name in names for one in asked_of(name, size).configurations}
+    size, there = _size(runs), {run.key for run in runs}
+    ends = {one.key: one for one in references(size) if one.key in there}
+    theirs = [run for run in runs if run.key not in ends] or runs
+    names = tuple(dict.fromkeys(run.name for run in theirs))
+    asked = {one.key: one for name in names for one in asked_of(name, size).configurations} | ends
     refused = [*_against_plan(runs, asked, replicas(size))]
     known = [(run, asked[run.key]) for run in runs if run.key in asked]
     refused += [line for run, one in known for line in _against_agent(run, one)]
     exact = all(_same_machine(run) for run in runs)
+    if file.name == RUNS and is_there(file.with_name(FINDINGS)):
+        refused += _against_findings(file.with_name(FINDINGS), names, size, exact)
     rng, off = np.random.default_rng(seed), list[float]()
     with Progress(sum(run.setup.horizon for run, _ in known), shown=progress) as bar:
         for run, one in known:
@@ -96,13 +113,15 @@ def _against_plan(
     runs: Sequence[AgentRun], asked: Mapping[str, Configuration], many: int
 ) -> Iterator[str]:
     """What was not asked, what is missing, and replicas that were left out or added."""
-    there = {run.key for run in runs}
+    times = Counter(run.key for run in runs)
     for key, one in asked.items():
-        if key not in there:
+        if key not in times:
             at = getattr(one.config, "epsilon", "no epsilon")
             yield f"Missing: {one.name} on {one.setup.problem} at epsilon {at} as it was asked."
     for run in runs:
         where = f"{run.name} on {run.setup.problem}"
+        if times[run.key] > 1:
+            yield f"Expected {where} once, got it {times[run.key]} times."
         if run.key not in asked:
             yield f"Not asked: {where} with seed {run.setup.seed} and {dict(run.config)}."
         if run.replicas.tolist() != list(range(many)):
@@ -113,11 +132,29 @@ def _against_agent(run: AgentRun, one: Configuration) -> Iterator[str]:
     """A certificate that is not the agent's, or code that is not what was played."""
     where, proof = f"{run.name} on {run.setup.problem}", certificate_of(one)
     ours, theirs = (ledger_as_dict(each.ledger) for each in (proof, run.certificate))
-    told = ("epsilon", "claimed_epsilon", "claimed_delta", "notion")
+    told = ("epsilon", "delta", "pure", "rho", "mu", "claimed_epsilon", "claimed_delta", "notion")
     if ours != theirs or any(not _alike(run.certificate, proof, name) for name in told):
         yield f"Expected the ledger and certificate of {where} to be its agent's."
     if run.provenance.get("agent") != source_of(one.config):
         yield f"Expected {where} to be played by the agent that is here: its file has changed."
+
+
+def _against_findings(file: Path, agents: Sequence[str], size: Size, exact: bool) -> Iterator[str]:
+    """Tests and audits that find something else than is told."""
+    every = read_submission(file.parent).findings
+    for agent in agents:
+        told, found = every.get(agent), parse_json(json.dumps(examined(agent, size)))
+        if (told != found) if exact else (_outcome(told) != _outcome(found)):
+            yield f"Expected tests and audit of {agent} to find here what {file} says."
+
+
+def _outcome(findings: Any) -> Any:
+    """What tests and an audit find on every machine."""
+    try:
+        audit = findings["audit"]
+        return findings["unfit"], bool(findings["failed"]), audit and audit["flagged"]
+    except (KeyError, TypeError):
+        return None
 
 
 def _alike(one: Any, other: Any, name: str) -> bool:

@@ -184,6 +184,7 @@ def test_epsilon_for_a_regret(results):
         ("regret=0 to be a finite number > 0", lambda: found.epsilon_for(0)),
         ("one of DP 1, DP 4", lambda: results.epsilon_for(9.0)),
         ("one of mine", lambda: found.epsilon_for(9.0, agent="his")),
+        ("some are private, got none", lambda: results["Uniform"].epsilon_for(9.0)),
     ):
         with pytest.raises(InputError, match=right):
             call()

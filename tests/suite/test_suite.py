@@ -13,7 +13,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.results.store import write_runs
 from dpbandit.suite import frozen, problems, run_suite, scores, verify, write_card
 from dpbandit.suite.catalogue import SuiteProblem, _Suite, asked_of
-from dpbandit.suite.playing import _AUDIT_RUNS, RUNS, read_submission
+from dpbandit.suite.playing import _AUDIT_RUNS, FINDINGS, RUNS, read_submission
 from dpbandit.suite.scoring import Ends, best_at, ends_of
 from dpbandit.suite.verifying import check
 from tools.scoreboard import PAGE, board, written
@@ -65,10 +65,8 @@ def played(tmp_path_factory):
         patch.setattr("dpbandit.suite.card.frozen", lambda size: ())
         patch.setitem(_AUDIT_RUNS, "small", 400)
         folder = tmp_path_factory.mktemp("card")
-        done = run_suite([MINE], folder, progress=False)
-        runs = [one for one in done.runs if one.name == MINE]
-        write_runs(folder / RUNS, runs)
-        yield folder, runs, done
+        done = run_suite([MINE, MINE], folder, progress=False)
+        yield folder, [one for one in done.runs if one.name == MINE], done
 
 
 def _refused(tmp_path, runs, **how):
@@ -94,12 +92,14 @@ def test_strangers_get_a_card(played):
 
 
 def test_honest_results_are_verified(played):
-    """Bit for bit on this machine, within errors on what claims to be another."""
-    folder, runs, _ = played
+    """Bit for bit on this machine, with the ends of the scores that were played beside them;
+    within errors on what claims to be another."""
+    folder, runs, done = played
     found = verify(folder, part=0.5, seed=1, progress=False)
     check(found)
     assert found.exact
-    assert found.replayed == 6
+    assert found.agents == (MINE,)
+    assert found.replayed == 3 * len(done.runs) == 24
     other = [replace(one, provenance={**one.provenance, "cpu": "abacus"}) for one in runs]
     file = write_runs(folder / "abacus.parquet", other)
     there = verify(file, seed=1, progress=False)
@@ -149,13 +149,41 @@ def test_other_seeds_and_chosen_replicas_are_refused(played, tmp_path):
     assert "is not so" in _refused(tmp_path, [renumbered, *runs[1:]])
 
 
+def test_other_findings_are_refused(played, tmp_path):
+    """A failed test or a flagged audit that is struck from suite.json; what is no such file; a run
+    that is there twice."""
+    _, runs, done = played
+    write_runs(tmp_path / RUNS, runs)
+    for edited in ({"tests": []}, {"audit": None}, {"failed": "all of it"}):
+        told = {"version": 1, "size": "small", "agents": {MINE: done.findings[MINE] | edited}}
+        (tmp_path / FINDINGS).write_text(json.dumps(told))
+        assert "Expected tests and audit of" in " ".join(verify(tmp_path, progress=False).refused)
+    for text in ("{", "[]", '{"version": 1, "size": "small", "agents": 3}'):
+        (tmp_path / FINDINGS).write_text(text)
+        with pytest.raises(InputError, match="to be written by"):
+            verify(tmp_path, progress=False)
+    assert "once, got it 2 times" in _refused(tmp_path, [*runs, runs[0]])
+
+
+def test_runs_are_of_the_file_that_is_there(played, monkeypatch):
+    """An agent that was edited since is not given the scores of what it was; nobody plays none."""
+    folder, _, _ = played
+    monkeypatch.setattr("dpbandit.suite.playing.source_of", lambda config: "another")
+    with pytest.raises(InputError, match="choose another folder"):
+        run_suite([MINE], folder, progress=False)
+    with pytest.raises(InputError, match="to be one or more"):
+        run_suite([], folder, progress=False)
+
+
 def test_other_ledgers_and_other_agents_are_refused(played, tmp_path):
-    """The ledger of a more private run beside the regret of this one; an agent whose file is not
-    the one that was played."""
+    """The ledger of a more private run beside the regret of this one; one number of a certificate;
+    an agent whose file is not the one that was played."""
     _, runs, _ = played
     strict, loose = sorted(runs, key=lambda one: one.certificate.epsilon)
     forged = replace(loose, certificate=strict.certificate)
     assert "ledger and certificate" in _refused(tmp_path, [strict, forged])
+    edited = replace(loose, certificate=replace(loose.certificate, rho=0.01))
+    assert "ledger and certificate" in _refused(tmp_path, [strict, edited])
     edited = [replace(one, provenance={**one.provenance, "agent": "0" * 16}) for one in runs]
     assert "its file has changed" in _refused(tmp_path, edited)
 
