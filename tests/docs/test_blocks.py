@@ -340,4 +340,4 @@ dpbandit agents  # `dpbandit lab list`
 def test_few_blocks_are_not_run():
     """A way out, to be taken rarely: each with its reason."""
     left_out = [b for name in pages() for b in blocks((ROOT / name).read_text()) if b.not_run]
-    assert len(left_out) <= 6
+    assert len(left_out) <= 7

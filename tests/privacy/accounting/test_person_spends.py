@@ -141,7 +141,8 @@ def beyond_nobody(config, visit, shown, said):
                 one.update(spec.context(np.full(n, who), x), action, answer)
             added.append([(m, m.query(*datum).reshape(n, -1)) for m, datum, _ in calls])
         for place, ((_, nobody), (mechanism, hers)) in enumerate(zip(*added, strict=True)):
-            found.setdefault(place, []).append((mechanism, nobody, hers - nobody))
+            call = place, id(mechanism)  # later persons may be told to another one
+            found.setdefault(call, []).append((mechanism, nobody, hers - nobody))
     joined = [tuple(zip(*calls, strict=True)) for calls in found.values()]
     return [(named[0], np.concatenate(null), np.concatenate(v)) for named, null, v in joined]
 
