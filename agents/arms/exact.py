@@ -5,8 +5,8 @@ from math import log
 
 import numpy as np
 
-from dpbandit.agents.arms.play import ExactArms, drawn, kl_upper, tsallis_chances
-from dpbandit.base import Floats, Ints, rows
+from dpbandit.agents.arms.play import ExactArms, kl_upper, tsallis_chances
+from dpbandit.base import Floats, Ints, drawn, rows
 
 
 class UCB1(ExactArms):

@@ -240,14 +240,3 @@ def tsallis_chances(losses: Floats, rate: Floats) -> Floats:
         u = u + (w.sum(axis=1, keepdims=True) - 1) / (rate * (w**1.5).sum(axis=1, keepdims=True))
     w = 4 / (rate * (above + u)) ** 2
     return w / w.sum(axis=1, keepdims=True)
-
-
-def drawn(chances: Floats, luck: Floats) -> Ints:
-    """Arm a with probability chances_a, (R, K) and uniforms (R,) -> (R,)."""
-    return at_height(chances.cumsum(axis=1), luck)
-
-
-def at_height(heights: Floats, luck: Floats) -> Ints:
-    """The same of chances that are added up already."""
-    aim = np.minimum(luck * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
-    return (heights > aim[:, None]).argmax(axis=1)

@@ -11,11 +11,10 @@ from dpbandit.agents.arms.play import (
     Epsilon,
     OneArmBatches,
     ReleasedArms,
-    drawn,
     kl_upper,
     tsallis_chances,
 )
-from dpbandit.base import Floats, Ints, rows
+from dpbandit.base import Floats, Ints, drawn, rows
 from dpbandit.base.random_streams import Paced
 from dpbandit.privacy import PrefixSum, Target, Tree, certified_sum, ledger_of
 from dpbandit.privacy.moments import ArmRewards

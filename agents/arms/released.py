@@ -12,10 +12,9 @@ from dpbandit.agents.arms.play import (
     Epsilon,
     OneArmBatches,
     ReleasedArms,
-    at_height,
     kl_upper,
 )
-from dpbandit.base import Draws, Floats, Ints, rows, whole
+from dpbandit.base import Draws, Floats, Ints, at_height, rows, whole
 from dpbandit.privacy.batches import gaussian_mu
 
 _MOST_DRAWS = 1_000_000

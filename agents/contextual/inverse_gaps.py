@@ -11,7 +11,7 @@ import numpy as np
 from dpbandit.agent import Least0, Positive
 from dpbandit.agents.contextual.epochs import Epochs, Regression
 from dpbandit.agents.contextual.linear import Exact
-from dpbandit.base import Floats, Ints
+from dpbandit.base import Floats, Ints, drawn
 
 
 def inverse_gaps(worth: Floats, gamma: float) -> Floats:
@@ -29,12 +29,6 @@ def _with_rest(chances: Floats, worth: Floats) -> Floats:
     best = np.arange(worth.shape[1]) == worth.argmax(axis=1)[:, None]
     others = np.where(best, 0.0, chances)
     return np.where(best, 1 - others.sum(axis=1, keepdims=True), others)
-
-
-def drawn(chances: Floats, luck: Floats) -> Ints:
-    """Arms (R,) with these chances (R, K), by uniform `luck` (R,)."""
-    edges = chances.cumsum(axis=1)
-    return (edges > (luck * edges[:, -1])[:, None]).argmax(axis=1)
 
 
 class SquareCB(Exact):

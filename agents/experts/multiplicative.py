@@ -18,6 +18,7 @@ from dpbandit.base import (
     InputError,
     Ints,
     clip_range,
+    drawn,
     gaussian_target,
     pick,
     privacy_target,
@@ -49,19 +50,6 @@ _SHARES = tuple(np.linspace(0.05, 0.95, 19).tolist())
 """Of epsilon, for a bit. The best h hardly depends on it."""
 _DOWN = 1 - 1e-9
 """Rates are rounded down, so that sums of rounded numbers stay within their budget."""
-
-
-def drawn(weights: Floats, luck: Floats) -> Ints:
-    """Expert i with probability weights_i over their sum: (R, d) and uniforms (R,) -> (R,).
-
-    Weights are >= 0, and some positive.
-
-    >>> drawn(np.array([[1.0, 0.0, 3.0]] * 2), np.array([0.2, 0.3]))
-    array([0, 2])
-    """
-    heights = weights.cumsum(axis=1)  # luck x the last height, rounded, may be that height
-    aim = np.minimum(luck * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
-    return (heights > aim[:, None]).argmax(axis=1)
 
 
 def soft(scores: Floats) -> Floats:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from dpbandit.agent import Count, Inside01, Least0, Positive, started
-from dpbandit.agents.experts.multiplicative import Follower, drawn, soft
+from dpbandit.agents.experts.multiplicative import Follower, soft
 from dpbandit.base import (
     MOST_ACTIONS,
     AnyArray,
@@ -18,6 +18,7 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    drawn,
     noise_target,
     rows,
     shaped,

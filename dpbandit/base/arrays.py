@@ -103,3 +103,21 @@ def _threads() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+def drawn(weights: Floats, luck: Floats) -> Ints:
+    """Place i with probability weights_i over their sum: (R, K) and uniforms (R,) -> (R,).
+
+    Weights are >= 0, and some positive.
+
+    >>> drawn(np.array([[1.0, 0.0, 3.0]] * 2), np.array([0.2, 0.3]))
+    array([0, 2])
+    """
+    return at_height(weights.cumsum(axis=1), luck)
+
+
+def at_height(heights: Floats, luck: Floats) -> Ints:
+    """The same of weights that are added up already."""
+    # luck x the last height, rounded, may be that height
+    aim = np.minimum(luck * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
+    return np.asarray((heights > aim[:, None]).argmax(axis=1))

@@ -1,5 +1,6 @@
 """Whether noise is what was paid for, and what each mechanism may be told."""
 
+from collections.abc import Iterator
 from functools import singledispatch
 from math import prod
 from typing import Any, NamedTuple
@@ -284,12 +285,18 @@ def _begun(noise: Floats, sums: Any) -> Floats:
     return noise[:, : process.begun] if isinstance(process, Staggered) else noise
 
 
+def _leaves(spend: Any) -> Iterator[Any]:
+    """What a spend is made of, in the end."""
+    parts = getattr(spend, "parts", None)
+    yield from [spend] if parts is None else [leaf for part in parts for leaf in _leaves(part)]
+
+
 def check_size(ledger: Ledger, drawn: list[Drawn]) -> None:
     """Statistical: the first release of each noisy sum, 6,000 numbers in all replicas (8,400 with
     heavy tails), has, in units, the variance that the ledger's spend was computed from, for as many
     nodes as a user is in; false alarm 6e-7 a sum (5 errors of the mean square), 10 % off in
     variance is caught (asserted), with heavy tails 16 %."""
-    paid = [part for spend in ledger.spends for part in getattr(spend, "parts", [spend])]
+    paid = [part for spend in ledger.spends for part in _leaves(spend)]
     for sums, noise, _ in drawn:
         note = sums.spend.note
         expect(sums.spend in paid, f"Expected the ledger to name {note!r}, which adds noise.")

@@ -9,6 +9,7 @@ from dpbandit import compare
 from dpbandit.agents import LinUCB
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
+from dpbandit.envs import GLMBandit
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing import check_problem
@@ -118,6 +119,11 @@ def test_broken_problems_are_caught(problem, sentence):
     check_problem(Coins())
     with pytest.raises(AssertionError, match=sentence):
         check_problem(problem())
+
+
+def test_rewards_may_all_come_later_than_is_played():
+    """Then none is held against its bounds, and nothing is divided by their number."""
+    assert "bounds: are kept" in check_problem(GLMBandit(horizon=60, delay=50))
 
 
 class FlatUsers(Coins):
