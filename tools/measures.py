@@ -63,7 +63,7 @@ def measures() -> list[Measure]:
         Measure("median lines of a file", median(sizes), 222, 220),
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 500, 480),
         Measure("lines of the longest file", max(sizes), 740, 700),
-        Measure("import statements", imports, 3_095, 2_300),
+        Measure("import statements", imports, 3_096, 2_300),
         Measure("make and a round: files, median", files, 12, 9),
         Measure("make and a round: lines, median", all_lines, 4_350, 2_000),
         Measure("make and a round: lines of functions, median", in_functions, 350, 230),
