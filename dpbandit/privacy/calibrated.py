@@ -59,6 +59,10 @@ class PrefixSlots:
         """S(k, b) per unit of a round."""
         return _prefix(self.factorisation, self.leaves, self.every, cap, separation)
 
+    def early_norm(self, age: int) -> float:
+        """Of the last round of a leaf, which is released at once."""
+        return self.factorisation.early_norm(self.leaves, 1 + age // self.every)
+
 
 @cache
 def _prefix(

@@ -1,12 +1,17 @@
 """Certificates: the epsilon of an agent's noise beside its claim, by every accountant."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
+from math import inf
 from typing import Any
 
 from dpbandit.base import html_lines, inside, made
+from dpbandit.privacy.calibrated import PrefixSlots
 from dpbandit.privacy.coins import BitSpend
+from dpbandit.privacy.factors import Honaker, Hybrid, Independent, KAry, Window
+from dpbandit.privacy.fading import FadingSlots
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.prefix_sums import BLT, Banded, Factorisation, Padded, SquareRoot, Tree
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated, Spend
 from dpbandit.privacy.subsampling import SampledGaussianSpend
@@ -16,6 +21,10 @@ HONESTY = (
     "Proofs are for real numbers; these samplers are seeded and not floating-point safe "
     "(Mironov 2012): a simulator for research and teaching, not a release mechanism for real users."
 )
+
+
+_OLDEST = 10**9
+"""An age from which on nothing is added, in rounds"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,6 +52,42 @@ class Certificate:
         """Whether the certificate is within the claim."""
         return self.epsilon <= self.claimed_epsilon
 
+    def by_age(self, age: int) -> float:
+        """The epsilon, at the claimed delta, of what is released up to `age` rounds after a user's
+        own round, an upper bound; age 0 is her own round.
+
+        It grows to `epsilon` for those who watch for ever; where a promise is for the users of a
+        window, it is infinite behind it. Exact for Gaussian running sums whose strategy is known
+        (prefix sums but `KAry`, `Honaker` and `Hybrid`; fading sums; binary trees by their nodes);
+        everything else, and a person who returns, counts in full from age 0 on.
+        """
+        least = inf if self.ledger.window else self.epsilon
+        return min(self.ledger.within(age).epsilon(self.claimed_delta), least)
+
+    def ages(self) -> list[tuple[int, float]]:
+        """`by_age` at 0, 1, 2, 5, 10, 20, ..., up to the age from which on nothing is added; at the
+        ends of a window as well. Empty where age makes no difference that is known."""
+        found: list[tuple[int, float]] = []
+        ever, window = self.ledger.within(_OLDEST), self.ledger.window
+        if self.ledger.within(0) == ever:
+            return found
+        ends = set() if window is None else {window - 1, window}
+        for age in sorted({0, *ends, *(step * 10**k for k in range(9) for step in (1, 2, 5))}):
+            found.append((age, self.by_age(age)))
+            if self.ledger.within(age) == ever:
+                break
+        return found
+
+    def _by_age(self) -> list[str]:
+        """A line for what is all Gaussian, and so quickly computed."""
+        ages = self.ages() if self.mu is not None and self.claimed_delta else []
+        first: dict[str, int] = {}
+        for age, value in ages:
+            first.setdefault(f"{value:.3g}", age)
+        told = [f"{value} after {age:,}" for value, age in first.items()]
+        told = told[:: max(1, len(told) // 4)]
+        return [f"by age      epsilon {', '.join(told)} rounds"] if told else []
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; `ledger_from_dict` takes the ledger back."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -67,6 +112,7 @@ class Certificate:
             f"certified   epsilon {self.epsilon:.6g} {at}"
             + ("" if self.holds else "   EXCEEDS THE CLAIM"),
             *(f"  {name:<12}epsilon {value:.6g}" for name, value in self.accountants.items()),
+            *self._by_age(),
             *(f"mechanism   {spend.note}" for spend in self.ledger.spends),
             HONESTY,
         ]
@@ -126,6 +172,15 @@ _KINDS: dict[str, Any] = {
 }
 
 
+_SLOTS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        *(PrefixSlots, FadingSlots),
+        *(BLT, Banded, Honaker, Hybrid, Independent, KAry, Padded, SquareRoot, Tree, Window),
+    )
+}
+
+
 def ledger_as_dict(ledger: Ledger) -> dict[str, Any]:
     """A ledger as plain values, which `ledger_from_dict` takes back unchanged."""
     visits = None if ledger.visits is None else vars(ledger.visits)
@@ -139,10 +194,10 @@ def ledger_from_dict(values: dict[str, Any]) -> Ledger:
 
 
 def _spend_as_dict(spend: Spend) -> dict[str, Any]:
-    held = {
-        name: value for name, value in vars(spend).items() if name[0] != "_" and name != "slots"
-    }
+    held = {name: value for name, value in vars(spend).items() if name[0] != "_"}
     values: dict[str, Any] = {"kind": type(spend).__name__, **held}
+    if isinstance(spend, GaussianSpend):
+        values["slots"] = None if spend.slots is None else _kind_and_fields(spend.slots)
     if isinstance(spend, Parallel):
         values["parts"] = [_spend_as_dict(part) for part in spend.parts]
     if isinstance(spend, Expiring | Repeated):
@@ -157,4 +212,21 @@ def _spend_from_dict(values: dict[str, Any]) -> Any:
         given["parts"] = tuple(map(_spend_from_dict, given["parts"]))
     if kind in (Expiring, Repeated):
         given["part"] = _spend_from_dict(given["part"])
+    if given.get("slots") is not None:
+        given["slots"] = _of_kind(given["slots"])
     return made(kind, given)
+
+
+def _kind_and_fields(value: Any) -> dict[str, Any]:
+    """Of slots, and of the factorisation inside."""
+    inner = {
+        name: _kind_and_fields(one) if isinstance(one, Factorisation) else one
+        for name, one in vars(value).items()
+    }
+    return {"kind": type(value).__name__, **inner}
+
+
+def _of_kind(values: dict[str, Any]) -> Any:
+    kind = _SLOTS[values["kind"]]
+    given = {name: _of_kind(v) if isinstance(v, dict) else v for name, v in values.items()}
+    return made(kind, given) if is_dataclass(kind) else kind()

@@ -355,6 +355,10 @@ class Window(Factorisation):
         most = self.depth + 1
         return most if leaves is None else min(most, int(leaves).bit_length())
 
+    def early_norm(self, leaves: int, releases: int) -> float:
+        """Every release opens one more of a leaf's nodes at most."""
+        return sqrt(min(self.nodes(leaves), releases))
+
     def begin(self) -> None:
         """No node is in use."""
         self._noise: dict[Node, Floats] = {}  # of the nodes in use, from left to right

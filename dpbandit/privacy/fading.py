@@ -58,6 +58,12 @@ class FadingSlots:
         """S(k, b) per unit of a round."""
         return _person_norm(self.ends, self.fade, cap, separation)
 
+    def early_norm(self, age: int) -> float:
+        """Of the last round of the batch that most ends of others follow soonest."""
+        ends = np.array(self.ends, dtype=np.int64)
+        seen = np.searchsorted(ends, ends + age, side="right") - np.arange(len(ends))
+        return column_norm(int(seen.max(initial=0)), self.fade)
+
 
 _person_norm = cache(fading_norm)
 

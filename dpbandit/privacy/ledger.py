@@ -20,7 +20,7 @@ from dpbandit.privacy.curves import (
     zcdp_epsilon_of,
 )
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
-from dpbandit.privacy.spends import GaussianSpend, Spend, composed, lasts
+from dpbandit.privacy.spends import GaussianSpend, Spend, composed, lasts, within
 
 
 @dataclass(frozen=True)
@@ -238,6 +238,15 @@ class Ledger:
             return pure
         by_zcdp = zcdp_epsilon_of(self.rho * _GROWN**2, delta)
         return min(pure, by_zcdp, self._together.least_epsilon(delta) * _GROWN)
+
+    def within(self, age: int) -> "Ledger":
+        """What those know who watch releases up to `age` rounds after a user's own, from above.
+
+        Age 0 are releases in her own round. A person who may return counts in full at any age.
+        """
+        whole("age", age, 0)
+        spends = self.spends if self.visits else tuple(within(s, age) for s in self.spends)
+        return replace(self, spends=spends, window=None)
 
     @property
     def _together(self) -> Spend | Composition:

@@ -177,6 +177,11 @@ class Factorisation:
         a leaf: exact, or from above; group privacy where nothing better is known."""
         return cap * self.column_norm(leaves)
 
+    def early_norm(self, leaves: int, releases: int) -> float:
+        """That of what she touches in the first `releases` of all that show her: exact, or from
+        above; all of it where nothing better is known."""
+        return self.column_norm(leaves)
+
     def start(
         self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
     ) -> "Factorisation":
@@ -252,6 +257,11 @@ class Tree(Factorisation):
         """By `tree_norm`: left nodes alone have noises."""
         return tree_norm(leaves, cap, separation, every)
 
+    def early_norm(self, leaves: int, releases: int) -> float:
+        """Of leaf 1, as if there were no more: the nodes of leaf t are t, t + lowbit(t), ..., each
+        step at least twice the one before, so that number i is at least t + 2^i - 1."""
+        return self.column_norm(min(leaves, releases))
+
     def begin(self) -> None:
         """No prefix yet."""
         self.prefix: dict[int, Floats] = {}  # [lowbit of t']: N_t' for the t' that t builds on
@@ -317,6 +327,10 @@ class Correlated(Factorisation):
     def column_norm(self, leaves: int) -> float:
         """`|c|`."""
         return sqrt(float(np.square(self.column(leaves)).sum()))
+
+    def early_norm(self, leaves: int, releases: int) -> float:
+        """Of the first entries of a column, as if there were no more."""
+        return self.column_norm(min(leaves, releases))
 
     def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
         """By `leaves_norm`."""

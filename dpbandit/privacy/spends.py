@@ -1,6 +1,6 @@
 """Privacy costs of mechanisms for one user, as frozen values without data."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import inf
 from typing import Protocol
@@ -66,6 +66,11 @@ class Slots(Protocol):
     def person_norm(self, cap: int, separation: int) -> float:
         """The most that `cap` rounds of one person, any two `separation` apart, add up to, per unit
         of a round: exact, or from above."""
+        ...
+
+    def early_norm(self, age: int) -> float:
+        """What one round adds up to in what is released up to `age` rounds after it, the most over
+        rounds, per unit of a round: exact, or from above."""
         ...
 
 
@@ -290,6 +295,27 @@ class Expiring:
     def least_epsilon(self, delta: float) -> float:
         """Least epsilon at `delta` of what is released within the window."""
         return self.part.least_epsilon(delta)
+
+
+def within(spend: Spend, age: int) -> Spend:
+    """The cost of what is released up to `age` rounds after a user's own, from above.
+
+    A running sum knows how much of her its first releases show; anything else counts in full from
+    her own round on. What expires after `window` rounds is (window - 1) rounds old at the most, and
+    later there is no promise.
+    """
+    if isinstance(spend, Expiring):
+        return within(spend.part, age) if age < spend.window else GaussianSpend(inf, spend.note)
+    if isinstance(spend, Parallel):
+        return replace(spend, parts=tuple(within(part, age) for part in spend.parts))
+    if not isinstance(spend, GaussianSpend) or spend.slots is None or spend.mu in (0, inf):
+        return spend
+    share = spend.slots.early_norm(age) / spend.slots.person_norm(1, 1)
+    return replace(spend, mu=min(1.0, share * (1 + _ROUNDING)) * spend.mu if share else 0.0)
+
+
+_ROUNDING = 1e-12
+"""Added relatively to a quotient of norms, each of which is rounded"""
 
 
 def lasts(spend: Spend) -> float:

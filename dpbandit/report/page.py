@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 _MOST_TARGETS = 3
 _MOST_MARKS = 150
 _ROUNDING = 1e-9
+_SOON = 100
+"""Rounds after a visit, of which the table of certificates tells as well"""
 """Of the largest mean regret: one as small as that is zero but for rounding"""
 
 
@@ -475,6 +477,7 @@ def _certificates(runs: Sequence[AgentRun]) -> list[dict[str, Any]]:
             "horizon": run.setup.horizon,
             "agent": run.name,
             "proof": run.certificate,
+            "soon": run.certificate.by_age(_SOON),
         }
         for run in runs
     ]

@@ -318,16 +318,21 @@ def delta_curve(
     claim: tuple[float, float],
     certified: float,
     curve: str = "certified curve",
+    ages: Sequence[tuple[int, float]] = (),
 ) -> None:
     """The certified curve delta(epsilon) with the claimed and the certified point, to `path`.
 
-    `curve` is its label, which says what privacy it is of where that is not ordinary DP.
+    `curve` is its label, which says what privacy it is of where that is not ordinary DP. Beside it,
+    if there are `ages`, the epsilon of those who watch for so many rounds after a visit.
     """
     most = 1.5 * max(certified, min(claim[0], 100.0)) if certified < inf else 3 * claim[0]
     epsilons = np.linspace(0, most, 200)
     deltas = np.array([delta_at(float(epsilon)) for epsilon in epsilons])
-    with panels(path, [title], size=(8, 5)) as (axes,):
+    titles = [title, "of who watches for a while"] if ages else [title]
+    with panels(path, titles, size=(12, 5) if ages else (8, 5)) as (axes, *others):
         colors = sns.color_palette("colorblind", 3)
+        for beside in others:
+            _epsilon_by_age(beside, ages, certified, claim, colors)
         shown = deltas > 0
         axes.plot(epsilons[shown], deltas[shown], color=colors[0], lw=2, label=curve)
         axes.plot(*claim, "s", color=colors[1], ms=9, label=f"claimed: epsilon {claim[0]:g}")
@@ -340,6 +345,29 @@ def delta_curve(
         axes.set_yscale("log")
         axes.set(xlabel="epsilon", ylabel="delta")
         axes.legend()
+
+
+def _epsilon_by_age(
+    axes: "Axes",
+    ages: Sequence[tuple[int, float]],
+    certified: float,
+    claim: tuple[float, float],
+    colors: Sequence[Any],
+) -> None:
+    known = [(age, epsilon) for age, epsilon in ages if epsilon < inf]
+    x, y = zip(*known, strict=True)
+    label = f"epsilon at delta {claim[1]:g}"
+    axes.step(x, y, where="pre", color=colors[0], lw=2, label=label)
+    if len(known) == len(ages):
+        label = f"of who watches for ever: {certified:.3g}"
+        axes.axhline(certified, color=colors[2], lw=1.5, ls=(0, (4, 3)), label=label)
+    else:
+        label = f"from {ages[len(x)][0]:,} rounds on no promise"
+        axes.axvline(ages[len(x)][0], color=colors[1], lw=1.5, ls=(0, (4, 3)), label=label)
+    axes.set_xscale("symlog", linthresh=1)
+    axes.set(xlabel="rounds after a user's own", ylabel="epsilon", xlim=(0, max(10, x[-1] * 1.5)))
+    axes.set_ylim(0, 1.15 * certified)
+    axes.legend(loc="lower left")
 
 
 def tradeoff(

@@ -505,7 +505,8 @@ def _summary(run: AgentRun) -> dict[str, Any]:
 
 
 def plot_certificate(proof: Certificate, path: Path, *, title: str) -> Path:
-    """Plot the certified curve delta(epsilon) beside the claim, as PNG, SVG or PDF."""
+    """Plot the certified curve delta(epsilon) beside the claim, and epsilon by age, as PNG, SVG or
+    PDF."""
     one_of("suffix of the plot", path.suffix, FORMATS)
     if proof.claimed_delta == 0 or isinf(proof.claimed_epsilon):
         raise InputError("Expected an agent with a claim (epsilon, delta > 0) to plot a curve of.")
@@ -519,5 +520,6 @@ def plot_certificate(proof: Certificate, path: Path, *, title: str) -> Path:
         claim=(proof.claimed_epsilon, proof.claimed_delta),
         certified=proof.epsilon,
         curve=f"certified curve ({brief})" if brief else "certified curve",
+        ages=proof.ages(),
     )
     return write_atomically(path, draw)
