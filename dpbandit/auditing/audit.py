@@ -6,17 +6,19 @@ Steps, and where each is::
     2. what an adversary sees of a run                                `views`
     3. a score learned on training runs                               `scores`
     4. a threshold chosen on further runs, evaluated once on the rest `bounds`
+       or bets on one run after the other, until it is known          `sequential`
 
 Steps 2 to 4 follow white-box audits of differentially private learning (Nasr et al., USENIX
 Security 2023) with the trade-off curve of f-DP (Dong, Roth and Su, JRSS B 2022). A proof bounds
 epsilon from above, an audit from below: it can refute a certificate, never confirm it.
 """
 
+import itertools
 import multiprocessing
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial, singledispatch
 from math import inf
@@ -26,6 +28,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpbandit.auditing.bounds import Claim, Finding, epsilon_of_mu, judge
+from dpbandit.auditing.sequential import bet_until_known
 from dpbandit.auditing.users import (
     AdviceUsers,
     Buyers,
@@ -44,6 +47,8 @@ from dpbandit.auditing.views import (
     View,
     all_see_actions,
     columns_of,
+    halves,
+    joined,
     learned_scores,
     public_ends,
     rounds,
@@ -185,6 +190,8 @@ class AuditReport:
     seconds: float
     claim: Claim
     """the certificate that was tested, with its curve"""
+    until_known: bool = False
+    """it stopped when the certificate was refuted, or at the largest number of runs"""
 
     @property
     def verdict(self) -> str:
@@ -237,13 +244,15 @@ class AuditReport:
             gdp = f", mu >= {self.mu_lower:.3f} (certified {self.certified_mu:.3f})"
         if self.eps_lower_gdp is not None:
             gdp += f", as Gaussian noise epsilon >= {self.eps_lower_gdp:.3f}"
+        point = [f"point       TPR >= {self.tpr:.4f} at FPR <= {self.fpr:.4f}"]
+        point = [] if self.until_known else point
         return "\n".join(
             [
                 f"claimed     epsilon {self.claimed_epsilon:g} at delta {self.delta:g}",
                 f"certified   epsilon {self.certified_epsilon:.6g}"
                 + (f" ({self.restricted})" if self.restricted else ""),
                 f"measured    epsilon >= {self.eps_lower:.3f}{gdp}",
-                f"point       TPR >= {self.tpr:.4f} at FPR <= {self.fpr:.4f}",
+                *point,
                 f"verdict     {self.verdict}",
                 f"pair        {self.pair}; score: {self.score}, {self.direction}",
                 f"runs        {self.runs:,} of each world, view {self.view}; anything here is "
@@ -259,6 +268,10 @@ SUFFIXES = (".png", ".svg", ".pdf")
 def plot_audit(report: AuditReport, path: Path, *, title: str) -> Path:
     """The certificate's trade-off curve, the measured point and what it rules out."""
     one_of("suffix of the plot", path.suffix, SUFFIXES)
+    if report.until_known:
+        raise InputError(
+            "Expected an audit with a fixed number of runs to plot, which has a point."
+        )
     from dpbandit.results.plots import tradeoff
 
     what = f"epsilon below {report.eps_lower:.3f}, curves below this"
@@ -290,7 +303,7 @@ _SHORT = 40
 _PILOT = 160
 """Runs of each world, at most and a tenth of all, that choose the pair, on seeds of their own."""
 _MOST_TRAINING = 5000
-_STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4}
+_STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4, "bets": 7}
 
 
 def audit(
@@ -304,6 +317,7 @@ def audit(
     seed: int = 0,
     failure: float = 0.05,
     jobs: int = 1,
+    until_known: bool = False,
     progress: bool = True,
 ) -> AuditReport:
     """Try to refute the certificate of `config` on `spec` by running it many times.
@@ -329,6 +343,9 @@ def audit(
         failure: probability that anything in the report is wrong, at most; divide it by the number
             of audits that are read together.
         jobs: number of processes.
+        until_known: bet on pairs of runs, one after the other, and stop when the certificate is
+            refuted, after `runs` of them at the latest; see `dpbandit.auditing.sequential`. What
+            it reports holds whenever it stops, but has no point (FPR, TPR).
         progress: show a progress bar after two seconds.
 
     Raises:
@@ -371,9 +388,11 @@ def audit(
         pair, ends = _best_pair(config, spec, candidates, view, pilot, seed, bar.advance)
         sample = partial(_sample, config, spec, pair, view, ends)
         bar.working_on(f"{name}: playing", rate=2)
-        finding = _audit_twins(
-            sample, claim, runs=runs, seed=seed, failure=failure, jobs=jobs, advance=bar.advance
-        )
+        how: dict[str, Any] = {"seed": seed, "failure": failure, "jobs": jobs}
+        if until_known:
+            finding, runs = _bet(sample, claim, runs=runs, advance=bar.advance, **how)
+        else:
+            finding = _audit_twins(sample, claim, runs=runs, advance=bar.advance, **how)
     return AuditReport(
         agent=name,
         config=repr(config),
@@ -397,6 +416,7 @@ def audit(
         score=finding.score,
         direction=finding.direction,
         runs=runs,
+        until_known=until_known,
         seed=seed,
         seconds=time.perf_counter() - start,
         claim=claim,
@@ -462,9 +482,7 @@ def _audit_twins(
         "selection": _seeds(seed, "selection", first - training),
         "evaluation": _seeds(seed, "evaluation", runs - first),
     }
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) if jobs > 1 else None
-    with pool or nullcontext():
-        walk: Any = map if pool is None else pool.map
+    with _processes(jobs) as walk:
 
         def over(part: str, work: Callable[[Sequence[Seed]], Any]) -> list[Any]:
             chunks = [seeds[part][i : i + chunk] for i in range(0, len(seeds[part]), chunk)]
@@ -476,11 +494,44 @@ def _audit_twins(
 
         if not scores:
             trained = over("training", sample)
-            scores = learned_scores(*(_joined([both[w] for both in trained]) for w in (0, 1)))
+            scores = learned_scores(*(joined([both[w] for both in trained]) for w in (0, 1)))
             del trained
         score = partial(_scored, sample, scores)
         selection, evaluation = (_together(over(p, score)) for p in ("selection", "evaluation"))
     return judge(selection, evaluation, claim, failure=failure)
+
+
+def _bet(
+    sample: TwinSampler,
+    claim: Claim,
+    *,
+    runs: int,
+    seed: int,
+    failure: float,
+    jobs: int,
+    advance: Callable[[int], None],
+    scores: Mapping[str, Scorer] | None = None,
+) -> tuple[Finding, int]:
+    """As `bet_until_known`; the same whatever `jobs` is."""
+    seeds = _seeds(seed, "bets", runs)
+    with _processes(jobs) as walk:
+
+        def play(block: range) -> tuple[Columns, Columns]:
+            ends = [*block[::_CHUNK], block.stop]
+            pieces = [seeds[i:j] for i, j in itertools.pairwise(ends)]
+            done = list(walk(sample, pieces))
+            advance(len(block))
+            return joined([both[0] for both in done]), joined([both[1] for both in done])
+
+        return bet_until_known(play, claim, runs=runs, failure=failure, scores=scores)
+
+
+@contextmanager
+def _processes(jobs: int) -> Iterator[Any]:
+    """What maps a function over a sequence, in that many processes."""
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) if jobs > 1 else None
+    with pool or nullcontext():
+        yield map if pool is None else pool.map
 
 
 def _best_pair(
@@ -497,7 +548,7 @@ def _best_pair(
     for pair in candidates:
         ends = public_ends(config, spec, pair, seed)
         worlds = _sample(config, spec, pair, view, ends, pilot)
-        train, test = zip(*map(_halves, worlds), strict=True)
+        train, test = zip(*map(halves, worlds), strict=True)
         scores = learned_scores(*train).values()
         found.append((max(separation(score, *test) for score in scores), pair, ends))
         advance(len(pilot))
@@ -516,11 +567,6 @@ def _sample(
     return columns_of(config, spec, pair, seeds, view, ends)
 
 
-def _halves(columns: Columns) -> tuple[Columns, Columns]:
-    one, two = np.array_split(columns.values, 2)
-    return columns._replace(values=one), columns._replace(values=two)
-
-
 def _both(sample: Sampler, seeds: Sequence[Seed]) -> tuple[Columns, Columns]:
     one, two = sample(0, seeds), sample(1, seeds)
     if one.family != two.family:
@@ -536,10 +582,6 @@ def _scored(
 ) -> dict[str, tuple[Floats, Floats]]:
     one, two = sample(seeds)
     return {name: (score(one), score(two)) for name, score in scores.items()}
-
-
-def _joined(parts: Sequence[Columns]) -> Columns:
-    return parts[0]._replace(values=np.concatenate([part.values for part in parts]))
 
 
 def _together(

@@ -117,6 +117,7 @@ def audit_all(
     seed: int = 0,
     failure: float = 0.05,
     jobs: int = 1,
+    until_known: bool = False,
     progress: bool = True,
 ) -> dict[str, AuditReport]:
     """Audit every private agent of `configs`, on the first small problem of `SMALL` that it fits.
@@ -137,6 +138,7 @@ def audit_all(
             seed=seed,
             failure=failure / len(found),
             jobs=jobs,
+            until_known=until_known,
             progress=progress,
         )
         for name, spec in found.items()

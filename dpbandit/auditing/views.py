@@ -77,6 +77,17 @@ class Columns(NamedTuple):
     """(p,)"""
 
 
+def joined(parts: Sequence[Columns]) -> Columns:
+    """All their runs."""
+    return parts[0]._replace(values=np.concatenate([part.values for part in parts]))
+
+
+def halves(columns: Columns) -> tuple[Columns, Columns]:
+    """Of the first half of the runs, and of the others."""
+    one, two = np.array_split(columns.values, 2)
+    return columns._replace(values=one), columns._replace(values=two)
+
+
 Scorer: TypeAlias = Callable[[Columns], Floats]
 """What tells runs apart, (n,), large where a run looks like world B. To be picklable."""
 

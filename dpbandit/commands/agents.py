@@ -384,6 +384,12 @@ def audit(
     ] = 0.05,
     seed: Seed = 0,
     jobs: Annotated[int, typer.Option(help="Number of processes.")] = 1,
+    until_known: Annotated[
+        bool,
+        typer.Option(
+            "--until-known", help="Stop when the certificate is refuted, after --runs at most."
+        ),
+    ] = False,
     settings: Settings = None,
     out: Annotated[Path | None, typer.Option(help="Write the report to this JSON file.")] = None,
     plot: Annotated[
@@ -412,6 +418,8 @@ def audit(
         )
     if plot is not None:
         one_of("suffix of the plot", plot.suffix, SUFFIXES)
+        if until_known:
+            raise InputError("Expected --plot without --until-known, which has no point to draw.")
     check_writable(out, plot)
     how: dict[str, Any] = {
         "runs": runs,
@@ -419,6 +427,7 @@ def audit(
         "seed": seed,
         "failure": failure,
         "jobs": jobs,
+        "until_known": until_known,
     }
     console = screen()
     if agent is None:

@@ -98,6 +98,7 @@ def test_agents_without_a_claim_are_not_over_noised(run, agent, verdict):
         (("--all", "--env", "OJPricing"), "AGENT"),
         (("--all", "--horizon", "9"), "AGENT"),
         (("fade", "--plot", "x.gif"), ".png"),
+        (("fade", "--plot", "x.png", "--until-known"), "--until-known"),
         (("fade", "--out", "."), "folder"),
         (("fade", "--out", "/proc/no/report.json"), "Cannot write"),
         (("fade", "--view", "all"), "view"),

@@ -343,6 +343,4 @@ BROKEN = {
     "a state that stores its context": Broken(agent=StoresContext),
     "a stored context is acted on": ByTheSign(agent=KeepsTheLast),
 }
-"""Broken agents, all flagged in the released view at 8,000 runs."""
-SUBTLE = ("noise halved", "sensitivity L instead of 2L")
-"""Those that 2,000 runs may miss."""
+"""Broken agents, all flagged in the released view by 4,000 runs."""

@@ -1,0 +1,78 @@
+"""Bets against a certificate: rarely won against the honest, soon against half of the noise."""
+
+import numpy as np
+from scipy.stats import binom
+
+from dpbandit.auditing.bounds import Claim
+from dpbandit.auditing.sequential import Wealth, bet_until_known, blocks, gaussian_points
+from dpbandit.auditing.views import Columns
+from dpbandit.privacy.curves import epsilon_of, mu_of
+from tests.each import each
+
+MU = mu_of(1.0, 1e-5)
+CLAIM = Claim(1.0, 1e-5, MU)
+FAILURE = 0.05
+
+
+def gaussian(rng, runs):
+    """Scores of two worlds that are exactly MU apart: the worst that is promised."""
+    return rng.normal(size=runs), MU + rng.normal(size=runs)
+
+
+def response(rng, runs):
+    """Randomised response with exactly epsilon 1."""
+    truth = np.e / (1 + np.e)
+    return tuple((rng.random(runs) < p).astype(float) for p in (1 - truth, truth))
+
+
+LEAST_FAVOURABLE = {
+    "gdp": (gaussian, gaussian_points(MU)),
+    "one point of it": (gaussian, ((1.0, 1e-5),)),
+    "pure": (response, ((1.0, 0.0),)),
+}
+
+
+@each("law", list(LEAST_FAVOURABLE))
+def test_an_honest_agent_is_rarely_refuted_however_often_one_looks(law):
+    """Statistical: 700 audits of the least favourable honest laws, looked at after each of 400
+    pairs, refute at most as many as 5 % would, once in 10^6. Catches a bet that has seen its block
+    and a promise that is crossed with the wrong factor."""
+    draw, points = LEAST_FAVOURABLE[law]
+    rng, wrong, audits = np.random.default_rng(5), 0, 700
+    for _ in range(audits):
+        a, b = draw(rng, 400)
+        wealth = Wealth(points, FAILURE)
+        for block in blocks(400)[1:]:
+            seen, now = slice(block.start), slice(block.start, block.stop)
+            wealth.play({"s": (a[seen], b[seen])}, {"s": (a[now], b[now])})
+        wrong += wealth.refuted
+    assert wrong <= binom.isf(1e-6, audits, FAILURE)
+
+
+def released(mu, rng):
+    """Runs of a mechanism that shows a user in the first of three numbers."""
+
+    def sample(block):
+        shift = np.array([mu, 0, 0])
+        worlds = (rng.normal(size=(len(block), 3)) + world * shift for world in (0, 1))
+        return tuple(Columns(w, ("sums",) * 3, np.zeros(3, bool)) for w in worlds)
+
+    return sample
+
+
+def test_half_of_the_noise_is_soon_known():
+    """Statistical: 15 audits that learn their score refute a mechanism with half of the noise that
+    it promises after 1,000 pairs in the median, where a fixed audit plays 8,000; their bounds of mu
+    and epsilon lie between nothing and the truth, each wrong with probability 0.0125. Three
+    or more of 15 wrong happen by luck once in 10^3."""
+    needed, proven = [], []
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        finding, used = bet_until_known(released(2 * MU, rng), CLAIM, runs=4000, failure=FAILURE)
+        needed.append(used if finding.flagged else np.inf)
+        proven.append((finding.mu_lower, finding.eps_lower))
+    mu, epsilon = np.array(proven).T
+    assert np.median(needed) <= 1000
+    assert (mu <= 2 * MU).sum() >= 13
+    assert (epsilon <= epsilon_of(2 * MU, 1e-5)).sum() >= 13
+    assert np.median(mu) > 0.7 * MU
