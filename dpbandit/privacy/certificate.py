@@ -153,7 +153,7 @@ def certificate_from_dict(values: dict[str, Any]) -> Certificate:
     return proof
 
 
-_KINDS: dict[str, Any] = {
+KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         GaussianSpend,
@@ -172,7 +172,7 @@ _KINDS: dict[str, Any] = {
 }
 
 
-_SLOTS: dict[str, Any] = {
+SLOTS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(PrefixSlots, FadingSlots),
@@ -207,7 +207,7 @@ def _spend_as_dict(spend: Spend) -> dict[str, Any]:
 
 def _spend_from_dict(values: dict[str, Any]) -> Any:
     given = dict(values)
-    kind = _KINDS[given.pop("kind")]
+    kind = KINDS[given.pop("kind")]
     if kind is Parallel:
         given["parts"] = tuple(map(_spend_from_dict, given["parts"]))
     if kind in (Expiring, Repeated):
@@ -227,6 +227,6 @@ def _kind_and_fields(value: Any) -> dict[str, Any]:
 
 
 def _of_kind(values: dict[str, Any]) -> Any:
-    kind = _SLOTS[values["kind"]]
+    kind = SLOTS[values["kind"]]
     given = {name: _of_kind(v) if isinstance(v, dict) else v for name, v in values.items()}
     return made(kind, given) if is_dataclass(kind) else kind()

@@ -1,0 +1,132 @@
+"""Ledgers for other programs: a JSON schema, events of dp-accounting, measurements of OpenDP.
+
+What these say is about noise; `Ledger.notion` says whom it protects, and has to go with them.
+"""
+
+from dataclasses import MISSING, fields, is_dataclass
+from math import inf
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from dpbandit.base import InputError
+from dpbandit.privacy.certificate import KINDS, SLOTS
+from dpbandit.privacy.ledger import Ledger, Sequential, Visits
+from dpbandit.privacy.pure import LaplaceSpend
+from dpbandit.privacy.spends import Parallel, Repeated, Spend
+
+_PLAIN: dict[Any, dict[str, Any]] = {
+    bool: {"type": "boolean"},
+    int: {"type": "integer", "minimum": 0},
+    float: {"anyOf": [{"type": "number", "minimum": 0}, {"enum": ["inf", inf]}]},
+    str: {"type": "string"},
+    NoneType: {"type": "null"},
+}
+
+
+def ledger_schema() -> dict[str, Any]:
+    """A JSON Schema (2020-12) of what `ledger_as_dict` writes and `ledger_from_dict` reads.
+
+    Infinity is the word "inf" in strict JSON. Every kind of spend is an object with its `kind`.
+    """
+    kinds = {name: _object(kind, name) for name, kind in (KINDS | SLOTS).items()}
+    spends = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in KINDS]}
+    slots = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in SLOTS]}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A ledger of dpbandit",
+        **_object(Ledger),
+        "$defs": {**kinds, "Visits": _object(Visits), "Spend": spends, "Slots": slots},
+    }
+
+
+def _object(kind: type, name: str | None = None) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    known = [field for field in fields(kind) if field.init] if is_dataclass(kind) else []
+    needed = [f.name for f in known if f.default is MISSING and f.default_factory is MISSING]
+    said = {field.name: _of(hints[field.name]) for field in known}
+    if name is None:
+        return {"type": "object", "properties": said, "required": needed}
+    said = {"kind": {"const": name}, **said}
+    return {"type": "object", "properties": said, "required": ["kind", *needed]}
+
+
+def _of(hint: Any) -> dict[str, Any]:
+    origin, parts = get_origin(hint), get_args(hint)
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    if origin is Literal:
+        return {"enum": list(parts)}
+    if origin in (Union, UnionType):
+        return {"anyOf": [_of(part) for part in parts]}
+    if origin is tuple and parts[1:] == (...,):
+        return {"type": "array", "items": _of(parts[0])}
+    if origin is tuple:
+        return {"type": "array", "prefixItems": [_of(part) for part in parts], "items": False}
+    named = {"Spend": "Spend", "Slots": "Slots", "Factorisation": "Slots", "Visits": "Visits"}
+    return {"$ref": f"#/$defs/{named[hint.__name__]}"}
+
+
+def as_event(ledger: Ledger) -> Any:
+    """A `dp_accounting` event that is at least as revealing as all spends of the ledger.
+
+    Exact for Gaussian and Laplace noise; anything else becomes its zCDP. The noise is in units of
+    how far REPLACING a user moves the query: give it to an accountant with
+    `NeighboringRelation.ADD_OR_REMOVE_ONE`, as replacing doubles the sensitivity there once more.
+
+    Raises `InputError` for a slip and for a window, which no event can say, and for a spend that
+    has neither a zCDP parameter nor a pure epsilon.
+    """
+    import dp_accounting
+
+    if ledger.slip or ledger.window is not None:
+        raise InputError(
+            f"Expected a promise for ever and without slips, got window={ledger.window} and "
+            f"slip={ledger.slip:g}: an event says nothing of them."
+        )
+    events = [_event(spend) for spend in ledger.spends]
+    return dp_accounting.ComposedDpEvent(events) if events else dp_accounting.NoOpDpEvent()
+
+
+def _event(spend: Spend) -> Any:
+    import dp_accounting as dp
+
+    if isinstance(spend, Sequential):
+        return dp.ComposedDpEvent([_event(part) for part in spend.parts])
+    if spend.mu is not None:
+        if spend.mu == inf:
+            return dp.NonPrivateDpEvent()
+        return dp.GaussianDpEvent(1 / spend.mu) if spend.mu else dp.NoOpDpEvent()
+    if isinstance(spend, LaplaceSpend):
+        return dp.SelfComposedDpEvent(dp.LaplaceDpEvent(1 / spend.epsilon), spend.count)
+    rho = min(spend.rho, spend.pure**2 / 2)
+    if rho == inf:
+        raise InputError(f"Expected noise that dp-accounting can be told of, got {spend.note!r}.")
+    return dp.ZCDpEvent(rho)
+
+
+def as_measurements(ledger: Ledger) -> list[Any]:
+    """An OpenDP measurement for each spend: its noise on vectors that a user moves by 1.
+
+    Gaussian noise in the Euclidean norm, `map(1.0)` is rho; Laplace noise in l_1, composed
+    `count` times, `map(1.0)` is epsilon. Raises `InputError` for any other noise, or none. It takes
+    the package `opendp`, and turns on its contributed constructors.
+    """
+    return [_measurement(part) for spend in ledger.spends for part in _single(spend)]
+
+
+def _single(spend: Spend) -> tuple[Spend, ...]:
+    return spend.parts if isinstance(spend, Sequential) else (spend,)
+
+
+def _measurement(spend: Spend) -> Any:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
+    if spend.mu is not None and 0 < spend.mu < inf and not isinstance(spend, Parallel | Repeated):
+        return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=1 / spend.mu)
+    if isinstance(spend, LaplaceSpend):
+        space = domain, dp.l1_distance(T=float)
+        one = dp.m.make_laplace(*space, scale=1 / spend.epsilon)
+        return dp.c.make_composition([one] * spend.count)
+    raise InputError(f"Expected Gaussian or Laplace noise for OpenDP, got {spend.note!r}.")
