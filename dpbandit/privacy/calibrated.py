@@ -63,6 +63,11 @@ class PrefixSlots:
         """Of the last round of a leaf, which is released at once."""
         return self.factorisation.early_norm(self.leaves, 1 + age // self.every)
 
+    def past_norm(self, rounds: int) -> float:
+        """Of the first round, where a leaf is full."""
+        releases = rounds // self.every
+        return self.factorisation.early_norm(self.leaves, releases) if releases else 0.0
+
 
 @cache
 def _prefix(

@@ -64,6 +64,11 @@ class Certificate:
         least = inf if self.ledger.window else self.epsilon
         return min(self.ledger.within(age).epsilon(self.claimed_delta), least)
 
+    def spent(self, rounds: int) -> float:
+        """The epsilon, at the claimed delta, of all that is released by the end of so many rounds:
+        an odometer, from above, which ends at `epsilon`. See `Ledger.spent`."""
+        return min(self.ledger.spent(rounds).epsilon(self.claimed_delta), self.epsilon)
+
     def ages(self) -> list[tuple[int, float]]:
         """`by_age` at 0, 1, 2, 5, 10, 20, ..., up to the age from which on nothing is added; at the
         ends of a window as well. Empty where age makes no difference that is known."""

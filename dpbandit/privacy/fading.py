@@ -64,6 +64,10 @@ class FadingSlots:
         seen = np.searchsorted(ends, ends + age, side="right") - np.arange(len(ends))
         return column_norm(int(seen.max(initial=0)), self.fade)
 
+    def past_norm(self, rounds: int) -> float:
+        """Of the first round."""
+        return column_norm(sum(end <= rounds for end in self.ends), self.fade)
+
 
 _person_norm = cache(fading_norm)
 

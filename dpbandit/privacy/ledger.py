@@ -20,7 +20,7 @@ from dpbandit.privacy.curves import (
     zcdp_epsilon_of,
 )
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
-from dpbandit.privacy.spends import GaussianSpend, Spend, composed, lasts, within
+from dpbandit.privacy.spends import GaussianSpend, Spend, composed, lasts, spent, within
 
 
 @dataclass(frozen=True)
@@ -247,6 +247,15 @@ class Ledger:
         whole("age", age, 0)
         spends = self.spends if self.visits else tuple(within(s, age) for s in self.spends)
         return replace(self, spends=spends, window=None)
+
+    def spent(self, rounds: int) -> "Ledger":
+        """What has been spent by the end of so many rounds, from above; the promise is the same.
+
+        Running sums know when they release; anything else, and persons, count from round 1 on.
+        """
+        whole("rounds", rounds, 0)
+        spends = self.spends if self.visits else tuple(spent(s, rounds) for s in self.spends)
+        return replace(self, spends=spends if rounds else ())
 
     @property
     def _together(self) -> Spend | Composition:

@@ -1,5 +1,6 @@
 """Privacy costs of mechanisms for one user, as frozen values without data."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import inf
@@ -71,6 +72,10 @@ class Slots(Protocol):
     def early_norm(self, age: int) -> float:
         """What one round adds up to in what is released up to `age` rounds after it, the most over
         rounds, per unit of a round: exact, or from above."""
+        ...
+
+    def past_norm(self, rounds: int) -> float:
+        """The same in what is released by the end of so many rounds."""
         ...
 
 
@@ -306,11 +311,24 @@ def within(spend: Spend, age: int) -> Spend:
     """
     if isinstance(spend, Expiring):
         return within(spend.part, age) if age < spend.window else GaussianSpend(inf, spend.note)
+    return _seen(spend, lambda slots: slots.early_norm(age), lambda part: within(part, age))
+
+
+def spent(spend: Spend, rounds: int) -> Spend:
+    """The cost of what is released by the end of so many rounds, from above; of a promise that
+    expires, for those who still have it."""
+    if isinstance(spend, Expiring):
+        return replace(spend, part=spent(spend.part, rounds))
+    return _seen(spend, lambda slots: slots.past_norm(rounds), lambda part: spent(part, rounds))
+
+
+def _seen(spend: Spend, norm: Callable[[Slots], float], inside: Callable[[Spend], Spend]) -> Spend:
+    """A running sum of which that much is seen; anything else counts in full."""
     if isinstance(spend, Parallel):
-        return replace(spend, parts=tuple(within(part, age) for part in spend.parts))
+        return replace(spend, parts=tuple(map(inside, spend.parts)))
     if not isinstance(spend, GaussianSpend) or spend.slots is None or spend.mu in (0, inf):
         return spend
-    share = spend.slots.early_norm(age) / spend.slots.person_norm(1, 1)
+    share = norm(spend.slots) / spend.slots.person_norm(1, 1)
     return replace(spend, mu=min(1.0, share * (1 + _ROUNDING)) * spend.mu if share else 0.0)
 
 

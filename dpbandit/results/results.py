@@ -121,6 +121,8 @@ _CHOICES = {
     "delta": lambda run: run.certificate.claimed_delta,
 }
 """What `Results.where` chooses by."""
+_ODOMETER = 20
+"""Rounds at which one may read what has been spent"""
 _TRIAL = 1000
 """Of fewer rounds nobody is warned that an agent learned little."""
 _NOTHING, _WORSE, _LITTLE = 0.9, 1.5, 0.2
@@ -270,6 +272,22 @@ class Results:
         return tuple(
             sentence for run in self.runs if (sentence := _shortfall(run, self.runs)) is not None
         )
+
+    def spent(self) -> "pd.DataFrame":
+        """What privacy has been spent by some twenty rounds, beside what is promised.
+
+        One row for each agent and round: `agent`, `t`, `epsilon` spent at `delta`, and `claimed`.
+        What mechanisms may still spend is reserved from round 1 on: none may overspend.
+        """
+        import pandas as pd
+
+        rows = []
+        for run in self.runs:
+            proof, T = run.certificate, run.setup.horizon
+            for t in np.unique(np.geomspace(1, T, _ODOMETER).round().astype(int)).tolist():
+                spent = run.name, t, proof.spent(t), proof.claimed_delta, proof.claimed_epsilon
+                rows.append(spent)
+        return pd.DataFrame(rows, columns=["agent", "t", "epsilon", "delta", "claimed"])
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return `frame()`, under the name that other libraries use."""

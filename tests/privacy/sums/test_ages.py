@@ -84,6 +84,10 @@ def test_a_fading_sum_shows_nobody_more_than_its_ends_allow(fade):
         assert proof.ledger.within(age).mu == pytest.approx(mu)
         assert again.by_age(age) == proof.by_age(age) <= proof.epsilon
     assert proof.by_age(100) == pytest.approx(proof.epsilon)
+    for now, releases in ((0, 0), (2, 0), (3, 1), (20, 4), (39, 5), (40, 6), (100, 6)):
+        mu = sums.spend.mu * np.sqrt(sum(fade ** (2 * k) for k in range(releases))) / whole
+        assert proof.ledger.spent(now).mu == pytest.approx(mu)
+    assert proof.spent(2) == 0 < proof.spent(3) <= proof.spent(100) <= proof.epsilon
 
 
 def test_a_release_after_every_few_rounds_ages_by_rounds():
@@ -94,6 +98,8 @@ def test_a_release_after_every_few_rounds_ages_by_rounds():
     proof = proof_of(certified_sum(tree, statistic, Streams([0]), target).spend)
     squares = [(proof.ledger.within(age).mu / proof.ledger.mu) ** 2 * 7 for age in (0, 9, 10, 30)]
     assert squares == pytest.approx([1, 1, 2, 3])
+    past = [(proof.ledger.spent(now).mu / proof.ledger.mu) ** 2 * 7 for now in (9, 10, 19, 20, 999)]
+    assert past == pytest.approx([0, 1, 1, 2, 7])
     gone = certified_sum(Window(4), statistic, Streams([0]), target).spend
     proof = proof_of(gone, window=40)
     ages = [proof.by_age(age) for age in (0, 10, 39, 40)]
