@@ -71,6 +71,21 @@ def run(
     say(f"Written: {card.page}, {card.picture}")
 
 
+@app.command("play", cls=Once)
+def play(
+    out: Annotated[Path, typer.Option(help="The HTML file.")] = Path("play.html"),
+) -> None:
+    """Write one page to play with: what privacy costs on every problem, by sliders.
+
+    It holds the shipped results of all agents, and needs neither a server nor a network.
+
+    Example: `dpbandit suite play --out play.html`
+    """
+    from dpbandit.suite.play import write_page
+
+    say(f"Written: {write_page(out)}; open it in a browser.")
+
+
 @app.command("verify", cls=Once)
 def check_file(
     file: Annotated[Path, typer.Argument(help="suite.parquet, or the folder that holds it.")],

@@ -1,0 +1,150 @@
+"""One page to play with: what the suite measured, by problem, agent and epsilon, as one file.
+
+All numbers are computed here and written into the page, which only draws them.
+"""
+
+import json
+import os
+from importlib.resources import files
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from dpbandit.auditing.bounds import clopper_pearson
+from dpbandit.base import Streams, write_atomically
+from dpbandit.privacy.calibrated import Target, certified_sum
+from dpbandit.privacy.certificate import HONESTY
+from dpbandit.privacy.curves import epsilon_of, mu_of
+from dpbandit.privacy.fading import certified_fading_sum, growing_batches
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.prefix_sums import BLT, Tree
+from dpbandit.privacy.spends import Spend
+from dpbandit.report.page import rendered
+from dpbandit.results.runs import AgentRun, standard_error
+from dpbandit.suite.catalogue import epsilons, problems, version
+from dpbandit.suite.playing import frozen
+from dpbandit.suite.scoring import Ends, ends_of
+
+DELTA = 1e-5
+ROUNDS = 10_000
+"""Of the sums whose epsilon by age is drawn"""
+FAILURE = 0.05
+_AUDITS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
+_AGES = (0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
+_ENOUGH = 1 + 1e-9
+"""A certified epsilon may exceed its target by rounding"""
+
+
+def write_page(path: str | os.PathLike[str]) -> Path:
+    """Write the page, one HTML file that asks for nothing else, from the suite's shipped results.
+
+    A slider and two lists choose epsilon, problem and agent. It shows regret with 95 % intervals
+    beside uniform play and the best agent without privacy, the certificate's trade-off curve with
+    what an audit of so many runs could prove of it, and what is known by a visit's age.
+    """
+    runs = frozen("small")
+    template = files("dpbandit.suite").joinpath("play.html").read_text(encoding="utf-8")
+    data = json.dumps(told(runs), separators=(",", ":")).replace("<", "\\u003c")
+    page = rendered(template, runs, data=data, rounds=ROUNDS, version=version(), honesty=HONESTY)
+    return write_atomically(Path(path), lambda p: p.write_text(page, "utf-8"))
+
+
+def told(runs: list[AgentRun]) -> dict[str, Any]:
+    """All that the page knows, as plain values."""
+    ends = ends_of(runs)
+    fpr = [0, *np.geomspace(1e-3, 0.1, 12), *np.linspace(0.15, 1, 18)]
+    return {
+        "epsilons": epsilons(),
+        "delta": DELTA,
+        "problems": [_problem(name, runs, ends[name]) for name in problems()],
+        "fpr": _short(fpr),
+        "curves": [_curve(fpr, mu_of(e, DELTA)) for e in epsilons()],
+        "audits": _AUDITS,
+        "proven": [[_proof(fpr, provable(e, n)) for n in _AUDITS] for e in epsilons()],
+        "ages": _AGES,
+        "strategies": [_by_age(e) for e in epsilons()],
+    }
+
+
+def _problem(name: str, runs: list[AgentRun], ends: Ends) -> dict[str, Any]:
+    one = problems()[name]
+    own = [run for run in runs if run.setup.problem == name]
+    rows = [_row(run, one.counted(run.certificate)) for run in own]
+    setup = own[0].setup
+    return {
+        "name": name,
+        "capability": one.capability,
+        "environment": setup.environment.rpartition("/")[2],
+        "rounds": setup.horizon,
+        "unit": setup.reward_unit,
+        "runs": len(own[0].replicas),
+        "uniform": float(ends.uniform.mean()),
+        "best": float(ends.best.mean()),
+        "bestName": ends.name,
+        "rows": [row for row in rows if 0 < row["certified"] < inf],
+    }
+
+
+def _row(run: AgentRun, certified: float) -> dict[str, Any]:
+    final = run.regret[-1]
+    return {
+        "agent": run.name,
+        "certified": certified,
+        "target": min((e for e in epsilons() if certified <= e * _ENOUGH), default=inf),
+        "regret": round(float(final.mean()), 2),
+        "se": round(float(standard_error(final)), 2),
+    }
+
+
+def provable(epsilon: float, runs: int) -> float:
+    """The mu that the best threshold proves of Gaussian noise with that epsilon, if every count is
+    what it is in the mean: Clopper-Pearson bounds, wrong with probability `FAILURE`."""
+    mu, cuts = mu_of(epsilon, DELTA), np.linspace(-4, 8, 400)
+    low, _ = clopper_pearson(np.floor(runs * ndtr(mu - cuts)), runs, FAILURE / 2)
+    _, high = clopper_pearson(np.ceil(runs * ndtr(-cuts)), runs, FAILURE / 2)
+    return max(0.0, float((ndtri(low) - ndtri(high)).max()))
+
+
+def _proof(fpr: Any, mu: float) -> dict[str, Any]:
+    """The epsilon of that mu, and its curve."""
+    epsilon = epsilon_of(mu, DELTA) if mu else 0.0
+    return {"epsilon": round(epsilon, 4), "curve": _curve(fpr, mu)}
+
+
+def _curve(fpr: Any, mu: float) -> list[float]:
+    return _short(ndtr(ndtri(fpr) + mu))
+
+
+def _by_age(epsilon: float) -> dict[str, list[float]]:
+    """Epsilon of who watches until so many rounds after a visit, by the kind of sum."""
+    statistic = ClippedVectors(1)
+    target = Target(epsilon, DELTA, ROUNDS, 10)
+    how: dict[str, Any] = {"horizon": ROUNDS, "epsilon": epsilon, "delta": DELTA}
+    fading = {
+        name: certified_fading_sum(
+            statistic,
+            Streams([0]),
+            ends=growing_batches(ROUNDS, first=50, growth=0.2),
+            fade=f,
+            **how,
+        ).spend
+        for name, f in (("disjoint batches", 0.0), ("fading sums", 0.7))
+    }
+    prefix = {
+        name: certified_sum(one, statistic, Streams([0]), target).spend
+        for name, one in (("prefix sums, BLT", BLT()), ("prefix sums, tree", Tree()))
+    }
+    sums: dict[str, Spend] = {**fading, **prefix}
+    return {name: [_aged(spend, age) for age in _AGES] for name, spend in sums.items()}
+
+
+def _aged(spend: Spend, age: int) -> float:
+    return round(Ledger((spend,)).within(age).epsilon(DELTA), 4)
+
+
+def _short(values: Any) -> list[float]:
+    return [round(float(value), 5) for value in values]
