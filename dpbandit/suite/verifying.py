@@ -188,7 +188,7 @@ def _against_agent(run: AgentRun, one: Configuration) -> Iterator[str]:
     if ours != theirs or any(not _alike(run.certificate, proof, name) for name in told):
         yield f"Expected the ledger and certificate of {where} to be its agent's."
     if run.provenance.get("agent") != source_of(one.config):
-        yield f"Expected {where} to be played by the agent that is here: its file has changed."
+        yield f"Expected {where} to be played by the agent that is here: its files have changed."
 
 
 def _against_findings(file: Path, agents: Sequence[str], size: Size, exact: bool) -> Iterator[str]:

@@ -265,7 +265,20 @@ def test_other_ledgers_and_other_agents_are_refused(played, tmp_path):
     edited = replace(loose, certificate=replace(loose.certificate, rho=0.01))
     assert "ledger and certificate" in _refused(tmp_path, [strict, edited])
     edited = [replace(one, provenance={**one.provenance, "agent": "0" * 16}) for one in runs]
-    assert "its file has changed" in _refused(tmp_path, edited)
+    assert "its files have changed" in _refused(tmp_path, edited)
+
+
+def test_results_of_another_version_are_refused(played, tmp_path):
+    """Of the file, and of what `suite.json` says; the runs of the first version said none."""
+    _, runs, done = played
+    older = [replace(one, provenance={**one.provenance, "suite": "0"}) for one in runs]
+    with pytest.raises(InputError, match="to be of version 1 of the suite, got '0': run"):
+        _refused(tmp_path, older)
+    write_runs(tmp_path / RUNS, runs)
+    told = {"version": 0, "size": "small", "agents": done.findings}
+    (tmp_path / FINDINGS).write_text(json.dumps(told))
+    with pytest.raises(InputError, match="to be of version 1 of the suite, got 0: run"):
+        read_submission(tmp_path)
 
 
 def test_scores_stand_at_what_is_certified(played):
