@@ -13,6 +13,7 @@ from dpbandit.agents import DPMoments
 from dpbandit.base.inputs import InputError
 from dpbandit.results.store import write_runs
 from dpbandit.running.settings import parse_agent
+from dpbandit.studies import run as running
 from dpbandit.suite import frozen, problems, run_suite, scores, verify, write_card
 from dpbandit.suite.catalogue import SuiteProblem, _Suite, asked_of
 from dpbandit.suite.playing import _AUDIT_RUNS, FINDINGS, RUNS, read_submission
@@ -205,6 +206,37 @@ def test_runs_are_of_the_file_that_is_there(played, monkeypatch):
         run_suite([MINE], folder, progress=False)
     with pytest.raises(InputError, match="to be one or more"):
         run_suite([], folder, progress=False)
+
+
+@pytest.mark.slow
+def test_a_cluster_goes_on_after_an_interruption(played, tmp_path, monkeypatch):
+    """Two worker processes of Dask, reached by their address; stopped after three blocks of eight.
+    Catches a suite whose numbers depend on where, or in how many parts, they were played."""
+    from distributed import LocalCluster
+
+    write, left = running.write_block, [3, 10**6]
+
+    def stopping(folder, run):
+        left[0] -= 1
+        if left[0] < 0:
+            left.pop(0)
+            raise KeyboardInterrupt
+        return write(folder, run)
+
+    monkeypatch.setattr(running, "write_block", stopping)
+    quiet = {"dashboard_address": None, "scheduler_kwargs": running.HTTP}
+    with LocalCluster(n_workers=2, threads_per_worker=1, **quiet) as cluster:
+        how = {"backend": "dask", "scheduler": cluster.scheduler_address, "progress": False}
+        with pytest.raises(KeyboardInterrupt):
+            run_suite([MINE], tmp_path, **how)
+        assert len([*(tmp_path / "runs").rglob("*.parquet")]) == 3
+        done = run_suite([MINE], tmp_path, **how)
+    _, _, alone = played
+    theirs = {run.key: run for run in done.runs}
+    assert {*theirs} == {run.key for run in alone.runs}
+    for run in alone.runs:
+        np.testing.assert_array_equal(run.regret, theirs[run.key].regret)
+    check(verify(tmp_path, progress=False))
 
 
 def test_foreign_results_stay(played, tmp_path):
