@@ -55,6 +55,7 @@ if _TYPE_CHECKING:
         BPO as BPO,
         FALCON as FALCON,
         VPO as VPO,
+        AdaCB as AdaCB,
         FastCB as FastCB,
         RegCB as RegCB,
         SquareCB as SquareCB,

@@ -35,6 +35,7 @@ if _TYPE_CHECKING:
     from dpbandit.envs.contextual.recommendation_from_log import (
         RecommendationFromLog as RecommendationFromLog,
     )
+    from dpbandit.envs.contextual.synthetic import SyntheticPricing as SyntheticPricing
     from dpbandit.envs.convex.online_losses import (
         ConvexBandit as ConvexBandit,
         ConvexPricing as ConvexPricing,

@@ -9,11 +9,13 @@ what tests and audits found. `tests/suite/test_suite.py` fails where the page is
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -23,9 +25,10 @@ sys.path.insert(0, str(ROOT))
 from dpbandit.base import write_atomically, write_json  # noqa: E402
 from dpbandit.results import Results  # noqa: E402
 from dpbandit.results.plots import save_figure  # noqa: E402
+from dpbandit.results.runs import AgentRun  # noqa: E402
 from dpbandit.suite import frozen, problems, scores  # noqa: E402
 from dpbandit.suite.card import OURS, best_of, heat_map  # noqa: E402
-from dpbandit.suite.catalogue import epsilons  # noqa: E402
+from dpbandit.suite.catalogue import epsilons, replicas  # noqa: E402
 from dpbandit.suite.playing import (  # noqa: E402
     FINDINGS,
     freeze,
@@ -36,9 +39,11 @@ from dpbandit.suite.playing import (  # noqa: E402
 from dpbandit.suite.scoring import ends_of  # noqa: E402
 
 RIVALS = ROOT / "experiments" / "rivals" / "numbers.csv"
+PRINTED = RIVALS.with_name("printed.csv")
 PAGE, FIGURE = ROOT / "docs" / "suite.md", ROOT / "docs" / "suite.png"
 BEGIN, END = "<!-- scoreboard -->\n", "<!-- end of scoreboard -->\n"
 WINS = ("<!-- wins -->\n", "<!-- end of wins -->\n")
+THEIRS = ("<!-- printed -->\n", "<!-- end of printed -->\n")
 SOURCE = "<!-- not measured: from the results that are shipped, held to them by tests/suite -->"
 BROAD = 10
 """Problems that an agent plays which has a column of the figure"""
@@ -74,6 +79,7 @@ def board() -> tuple[str, pd.DataFrame]:
     table = scores(runs, ends_of(runs))
     both = pd.concat([table, best_of(table)])
     tables = [SOURCE, *_by_capability(both), "", SOURCE, *_by_agent(table), "", *_made(runs)]
+    tables += ["", _full_size(runs)]
     return "\n".join(tables) + "\n", both
 
 
@@ -121,32 +127,68 @@ def _made(runs: object) -> list[str]:
     ]
 
 
+def _full_size(runs: Sequence[AgentRun]) -> str:
+    """What the full size would take, from the seconds of the small one."""
+    more = replicas("full") / replicas("small")
+    seconds = [
+        run.seconds * np.array([1, more * problems()[run.setup.problem].horizon["full"] / T])
+        for run in runs
+        if (T := run.setup.horizon)
+    ]
+    every = sum(seconds)
+    fade = sum(s for s, run in zip(seconds, runs, strict=True) if run.name == "fade")
+    return (
+        f"{SOURCE} The small size took {every[0] / 3600:.1f} hours of one core, of which "
+        f"{fade[0] / 60:.1f} minutes for `fade`. The full size was not played: extrapolated "
+        f"linearly in rounds and replicas, it takes {every[1] / 3600:.0f} hours of one core, of "
+        f"which {fade[1] / 3600:.1f} hours for `fade`."
+    )
+
+
 def win_rates() -> str:
     """Of each two agents the share of classification sets on which the row loses less, in %.
 
     Equal means count half. At epsilon 1, and at 8 after a stroke.
     """
-    rows = pd.read_csv(RIVALS, comment="#")
-    rows = rows.assign(agent=rows["agent"].str.replace(r":epsilon=.*", "", regex=True))
-    losses = {
-        e: rows[rows["claimed_epsilon"] == e].pivot(index="agent", columns="run", values="mean")
-        for e in (1, 8)
-    }
-    names = [*losses[1].index]
-    lines = [
-        f"| in % of {losses[1].shape[1]} sets, ε 1 / 8 |" + "".join(f" `{n}` |" for n in names)
-    ]
+    won = _won()
+    names, many = [*won[1].index], pd.read_csv(RIVALS, comment="#")["run"].nunique()
+    lines = [f"| in % of {many} sets, ε 1 / 8 |" + "".join(f" `{n}` |" for n in names)]
     lines += ["|---|" + "---|" * len(names)]
     for name in names:
-        cells = []
-        for other in names:
-            won = [
-                100
-                * ((at.loc[name] < at.loc[other]) + 0.5 * (at.loc[name] == at.loc[other])).mean()
-                for at in losses.values()
-            ]
-            cells.append("" if name == other else " / ".join(f"{round(share)}" for share in won))
+        cells = [
+            "" if name == other else f"{won[1].at[name, other]:.0f} / {won[8].at[name, other]:.0f}"
+            for other in names
+        ]
         lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join([SOURCE, *lines]) + "\n"
+
+
+def _won() -> dict[int, pd.DataFrame]:
+    """Win rates in % by epsilon: of the row, over the column."""
+    rows = pd.read_csv(RIVALS, comment="#")
+    rows = rows.assign(agent=rows["agent"].str.replace(r":epsilon=.*", "", regex=True))
+    found = {}
+    for epsilon in (1, 8):
+        at = rows[rows["claimed_epsilon"] == epsilon]
+        lost = at.pivot(index="agent", columns="run", values="mean")
+        rates = {
+            other: 100 * (lost.lt(theirs) + 0.5 * lost.eq(theirs)).mean(axis=1)
+            for other, theirs in lost.iterrows()
+        }
+        found[epsilon] = pd.DataFrame(rates)
+    return found
+
+
+def printed() -> str:
+    """Win rates that the authors of VPO publish, beside those of the same pairs here."""
+    won, theirs = _won(), pd.read_csv(PRINTED, comment="#")
+    lines = ["| wins of | over | ε 1: printed | measured here | ε 8: printed | measured here |"]
+    lines += ["|---|---|" + "---|" * 4]
+    for (row, column), pair in theirs.groupby(["row", "column"], sort=False):
+        cells = [
+            f"{one.rate:.0f} | {won[one.epsilon].at[row, column]:.0f}" for one in pair.itertuples()
+        ]
+        lines.append(f"| `{row}` | `{column}` | {' | '.join(cells)} |")
     return "\n".join([SOURCE, *lines]) + "\n"
 
 
@@ -170,7 +212,8 @@ def draw(path: Path, table: pd.DataFrame) -> None:
 
 def written(text: str, tables: str) -> str:
     """The page with these tables, and with win rates."""
-    for (begin, end), new in (((BEGIN, END), tables), (WINS, win_rates())):
+    parts = {(BEGIN, END): tables, WINS: win_rates(), THEIRS: printed()}
+    for (begin, end), new in parts.items():
         head, _, rest = text.partition(begin)
         text = head + begin + new + end + rest.partition(end)[2]
     return text

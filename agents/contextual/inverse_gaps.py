@@ -11,17 +11,20 @@ import numpy as np
 from dpbandit.agent import Least0, Positive
 from dpbandit.agents.contextual.epochs import Epochs, Regression
 from dpbandit.agents.contextual.linear import Exact
-from dpbandit.base import Floats, Ints, drawn
+from dpbandit.base import Bools, Floats, Ints, drawn
 
 
-def inverse_gaps(worth: Floats, gamma: float) -> Floats:
+def inverse_gaps(worth: Floats, gamma: float, among: Bools | bool = True) -> Floats:
     """Chances 1 / (K + gamma gap) of arms behind the best, which has the rest: (R, K).
+
+    K is the number of arms that may be played, `among` them the best.
 
     >>> inverse_gaps(np.array([[0.5, 0.25, 0.5]]), 8.0).round(3).tolist()
     [[0.467, 0.2, 0.333]]
     """
     best = worth.max(axis=1, keepdims=True)
-    return _with_rest(1 / (worth.shape[1] + gamma * (best - worth)), worth)
+    K = np.broadcast_to(among, worth.shape).sum(axis=1, keepdims=True)
+    return _with_rest(np.where(among, 1 / (K + gamma * (best - worth)), 0.0), worth)
 
 
 def _with_rest(chances: Floats, worth: Floats) -> Floats:
@@ -202,6 +205,32 @@ class RegCB(OracleBatches):
         worth = self.worth(context, self.released[-1])
         width = self.width * self.geometry.widths(context)
         return 1.0 * (worth + width >= (worth - width).max(axis=1, keepdims=True))
+
+
+class AdaCB(RegCB):
+    """FALCON among the arms that survive the intervals of RegCB; the others are not played.
+
+    RECONSTRUCTED from the program of Ryabchenko et al., arXiv 2609.33888, after Foster, Rakhlin,
+    Simchi-Levi and Xu, "Instance-dependent complexity of contextual bandits and reinforcement
+    learning: a disagreement-based perspective", COLT 2021, of which the abstract alone was read::
+
+        1. C = the arms with y_a + w_a >= max_b (y_b - w_b), as in `RegCB`;  b = argmax y
+        2. play a != b of C with chance 1 / (|C| + gamma (y_b - y_a)), b with the rest
+
+    Guarantee:
+        As `FALCON`.
+
+    Differs from the program:
+        1. Widths, gamma and batches are those of `RegCB` and `FALCON`.
+    """
+
+    gamma_scale: Least0 = 16.0
+    """gamma over the root of the rounds before the batch"""
+
+    def chances(self, context: Floats) -> Floats:
+        """By the inverse of gaps among those that survive."""
+        survive, worth = super().chances(context) > 0, self.worth(context, self.released[-1])
+        return inverse_gaps(worth, self.gamma_scale * sqrt(sum(self.sizes)), survive)
 
 
 class VPO(OracleBatches):

@@ -29,11 +29,11 @@ def recommend(
 ) -> str:
     """Return the private agent to start with, in the form that `compare` takes.
 
-    It looks at public facts alone: the kind of problem, its sizes and its horizon. What
-    it says was measured: `experiments/answer` has a row for most kinds, docs/fade.md those of price
-    lists. Arms without contexts go to
-    `allocation-ts`, and experts to `batch-leader`, which has no bound against an adversary
-    (`noisy-ftrl` has). Where none of our private agents plays it says uniform play.
+    It looks at public facts alone: the kind of problem, its sizes and its horizon. What it says
+    was measured: `docs/suite.md` has a row for most kinds, docs/fade.md those of price lists. Arms
+    without contexts go to `allocation-ts`, and experts to `batch-leader`, which has no bound
+    against an adversary (`noisy-ftrl` has). Where none of our private agents plays it says uniform
+    play.
 
     Args:
         env: a spec, or a problem in any form that `compare` takes.

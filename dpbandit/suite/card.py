@@ -6,6 +6,7 @@ from functools import partial
 from importlib.resources import files
 from math import inf
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -59,20 +60,20 @@ def write_card(submission: Submission, out: str | os.PathLike[str]) -> Card:
     best = best_of(scores(shipped, ends))
     both = pd.concat([table, best]) if len(best) else table
     picture = write_atomically(folder / "card.png", partial(draw_scores, table=both))
-    curves = write_atomically(
-        folder / "curves.png", partial(_draw_curves, submission=submission, ends=ends)
-    )
+    with TemporaryDirectory() as aside:
+        curves = Path(aside, "curves.png")
+        _draw_curves(curves, submission, ends)
+        shown = inlined(curves)
     page = rendered(
         files("dpbandit.suite").joinpath("card.html").read_text(encoding="utf-8"),
         submission.runs,
         title=", ".join(submission.findings),
         facts=_facts(submission),
         picture=inlined(picture),
-        curves=inlined(curves),
+        curves=shown,
         agents=[_agent(name, submission, table, best) for name in submission.findings],
         honesty=HONESTY,
     )
-    curves.unlink()
     there = write_atomically(folder / "card.html", lambda p: p.write_text(page, "utf-8"))
     return Card(there, picture, table)
 

@@ -5,15 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
-from hashlib import sha256
 from importlib.resources import as_file, files
-from inspect import getsourcefile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dpbandit.auditing import audit_all
 from dpbandit.auditing.everyone import SMALL
-from dpbandit.base import InputError, is_there, one_of, parse_json, read_text, write_json
+from dpbandit.base import InputError, is_there, parse_json, read_text, shown, write_json
 from dpbandit.results import Results
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import read_runs, write_runs
@@ -22,6 +22,7 @@ from dpbandit.running.settings import parse_agent
 from dpbandit.specs import AgentConfig, Spec
 from dpbandit.studies import run_sweep
 from dpbandit.suite.catalogue import Size, asked_of, study_of, version
+from dpbandit.suite.sources import source_of
 from dpbandit.testing import check_agent
 
 RUNS, FINDINGS = "suite.parquet", "suite.json"
@@ -96,13 +97,14 @@ def run_suite(
         progress: show a bar after two seconds.
 
     Raises:
-        InputError: no agent, one that does not exist, fits nothing or whose file has changed, a
-            folder of another program.
+        InputError: no agent, one that does not exist, fits nothing or whose files have changed, a
+            folder of another program, or with results that were not played in it.
     """
     folder, agents = Path(out), [*dict.fromkeys(agents)]
     if not agents:
         raise InputError("Expected agents to be one or more, such as fade or mine:Agent.")
     study = study_of(agents, size, with_references=not frozen(size))
+    _refuse_foreign(folder)
     _keep_sources(folder / _SOURCES, agents)
     run_sweep(
         study,
@@ -122,30 +124,48 @@ def run_suite(
     return Submission(size, runs, findings)
 
 
+def _refuse_foreign(folder: Path) -> None:
+    """Raise `InputError` where a result would be overwritten that was not played in this folder."""
+    foreign = f"{folder} to hold no results but its own: choose another folder (--out)."
+    if any(is_there(folder / name) for name in (RUNS, FINDINGS)) and not is_there(
+        folder / _SOURCES
+    ):
+        raise InputError(f"Expected {foreign}")
+    if is_there(folder / RUNS):
+        played = {run.key: run for run in Results.load(folder / "runs").runs}
+        for run in read_runs(folder / RUNS):
+            own = played.get(run.key)
+            if own is None or not np.array_equal(own.regret, run.regret):
+                raise InputError(f"Expected {foreign} {RUNS} has others of {run.name}.")
+
+
 def _keep_sources(file: Path, agents: Sequence[str]) -> None:
-    """Note what is played; raises `InputError` where an agent's file is not what it was before."""
+    """Note what is played; raises `InputError` where an agent's files are not what they were."""
     with _whole(file):
         known = {**parse_json(read_text(file))} if is_there(file) else {}
     now = {agent: source_of(parse_agent(agent)) for agent in agents}
     for agent, source in now.items():
         if known.get(agent, source) != source:
             raise InputError(
-                f"Expected the file of {agent} to be as it was for the runs in {file.parent}: "
+                f"Expected the files of {agent} to be as they were for the runs in {file.parent}: "
                 "choose another folder (--out)."
             )
     write_json(file, known | now)
 
 
 def stamped(run: AgentRun) -> dict[str, str]:
-    """The provenance of a run, and a hash of the file that its agent is written in."""
-    return {**run.provenance, "agent": source_of(parse_agent(run.name))}
+    """The provenance of a run, the suite's version, and a hash of the files of its agent."""
+    source = source_of(parse_agent(run.name))
+    return {**run.provenance, "suite": str(version()), "agent": source}
 
 
-def source_of(config: AgentConfig) -> str:
-    """A hash of the file of a config's class, and of those of configs inside it."""
-    file, inner = getsourcefile(type(config)), getattr(config, "agent", None)
-    own = sha256(Path(file or "").read_bytes()).hexdigest()[:16]
-    return own if inner is None else f"{own} {source_of(inner)}"
+def check_version(told: object, where: Path) -> None:
+    """Raise `InputError` unless a result is of this version of the suite."""
+    if str(told) != str(version()):
+        raise InputError(
+            f"Expected {where} to be of version {version()} of the suite, got {shown(told)}: run "
+            "its agents again. Scores on problems that both versions have are the same."
+        )
 
 
 def read_submission(folder: str | os.PathLike[str]) -> Submission:
@@ -153,7 +173,7 @@ def read_submission(folder: str | os.PathLike[str]) -> Submission:
     runs, file = tuple(read_runs(Path(folder) / RUNS)), Path(folder) / FINDINGS
     with _whole(file):
         document = parse_json(read_text(file))
-        one_of("version", str(document["version"]), [str(version())])
+        check_version(document["version"], file)
         return Submission(document["size"], runs, {**document["agents"]})
 
 

@@ -161,7 +161,8 @@ def test_a_writer_that_fails_halfway_leaves_the_old_file(results, tmp_path, monk
 
 
 def test_source_digests_see_every_file(tmp_path):
-    """Contents and names, of data, too; not what Python compiled."""
+    """Contents and names, of data, too; not what Python compiled, nor results that are shipped,
+    with which every older sweep would be another program's."""
     (tmp_path / "a.py").write_text("x = 1")
     seen = {digest_of([tmp_path])}
     for name, text in (("a.py", "x = 2"), ("data.json", "{}"), ("data.json", "[]")):
@@ -171,7 +172,11 @@ def test_source_digests_see_every_file(tmp_path):
     seen.add(digest_of([tmp_path]))
     assert len(seen) == 5
     (tmp_path / "a.pyc").write_text("compiled")
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite" / "frozen-small.parquet").write_text("results")
     assert digest_of([tmp_path]) in seen
+    (tmp_path / "suite" / "scoring.py").write_text("x = 1")
+    assert digest_of([tmp_path]) not in seen
 
 
 def test_programs_are_not_mixed(results, tmp_path):

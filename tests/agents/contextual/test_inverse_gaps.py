@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbandit import compare
-from dpbandit.agents import BPO, FALCON, VPO, FastCB, RegCB
+from dpbandit.agents import BPO, FALCON, VPO, AdaCB, FastCB, RegCB
 from dpbandit.agents.contextual.epochs import Regression
 from dpbandit.agents.contextual.inverse_gaps import drawn
 from dpbandit.base.random_streams import Streams
@@ -42,11 +42,16 @@ def test_chances_by_hand():
 
 
 def test_intervals_of_survivors():
-    """By hand: widths 0.1 / sqrt(A) = 0.05; 0.65 + 0.05 reaches 0.75 - 0.05, 0.6 + 0.05 not."""
-    agent = _after(RegCB(width=0.1), (16, [0.75, 0.65 + 1e-9, 0.6]))
-    four = np.full((1, 3, 1), 4.0)
-    agent.geometry = agent.released[0]._replace(eigenvalues=four)
-    assert agent.chances(ONE).tolist() == [[1.0, 1.0, 0.0]]
+    """By hand: widths 0.1 / sqrt(A) = 0.05; 0.65 + 0.05 reaches 0.75 - 0.05, 0.6 + 0.05 not. AdaCB
+    plays the second with 1 / (2 + gamma / 10), gamma = 2 sqrt(16) = 8."""
+    chances = []
+    for config in (RegCB(width=0.1), AdaCB(width=0.1, gamma_scale=2.0)):
+        agent = _after(config, (16, [0.75, 0.65 + 1e-9, 0.6]))
+        four = np.full((1, 3, 1), 4.0)
+        agent.geometry = agent.released[0]._replace(eigenvalues=four)
+        chances.append(agent.chances(ONE))
+    assert chances[0].tolist() == [[1.0, 1.0, 0.0]]
+    assert chances[1] == pytest.approx(np.array([[1 - 1 / 2.8, 1 / 2.8, 0.0]]))
 
 
 def test_virtual_steps_average_to_mirror_descent():
@@ -93,7 +98,8 @@ def test_all_learn():
     """Property, 4 replicas on the same users: half of what uniform play loses, which an agent that
     does not learn from its releases, or reads them upside down, does not reach."""
     agents = (
-        "squarecb,vpo:epsilon=8,bpo:epsilon=8,falcon:epsilon=8,fastcb:epsilon=8,regcb:epsilon=8"
+        "squarecb,vpo:epsilon=8,bpo:epsilon=8,falcon:epsilon=8,fastcb:epsilon=8,regcb:epsilon=8,"
+        "adacb:epsilon=8"
     )
     results = compare("GLMBandit", agents, horizon=2000, replicas=4, progress=False)
     mean = results.summary().set_index("agent")["mean"]

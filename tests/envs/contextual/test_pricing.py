@@ -27,6 +27,7 @@ from dpbandit.envs import (
     OJPricing,
     ReferencePricing,
     StockPricing,
+    SyntheticPricing,
     TwoArms,
     TwoPhase,
 )
@@ -132,6 +133,21 @@ def test_rewards_are_margins_of_purchases():
     for action in np.arange(300) % 12:
         _, reward, *_ = env.step(action)
         assert reward in (0.0, env.unwrapped.prices[action] - 0.80)
+
+
+def test_made_up_customers_by_hand():
+    """The first point of the grid, z = -31/32 twice, is worth 2 - 0.9 31/32 = 1.128125 dollars:
+    P(buy at 1.00) = 1 / (1 + exp(-1.28125)) = 0.78264 where a dollar is 10 logits. There the best
+    prices differ between customers by the whole range but two, in the flat shop by 0.60."""
+    steep, flat = SyntheticPricing(slope=10.0), SyntheticPricing(slope=1.0)
+    assert steep._chances[0, 0] == pytest.approx(0.78264, abs=1e-5)
+    assert steep._chances[0, 10] == pytest.approx(np.exp(-18.71875), rel=1e-6)
+    np.testing.assert_allclose(steep._known[0] * sqrt(3), [1, -31 / 32, -31 / 32])
+    for problem, low, high in ((steep, 1.0, 2.6), (flat, 2.0, 2.6)):
+        best = problem.prices[((problem.prices - 0.5) * problem._chances).argmax(axis=1)]
+        assert (best.min(), best.max()) == pytest.approx((low, high))
+    with pytest.raises(InputError, match="slope=0"):
+        SyntheticPricing(slope=0)
 
 
 def test_the_continuous_oracle_beats_every_grid():
