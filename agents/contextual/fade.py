@@ -133,6 +133,9 @@ class FADE:
     of "arms", too, where the link is "other" and features are a tenth of few: its bonus keeps it
     from locking in.
 
+    Where arms come and go "auto" is "regression", or "demand" on price lists, whose Gram matrices
+    say what was played; other models imagine that, with all arms there, and are refused.
+
     Rewards are compared with the middle of their public range where the link says that it is the
     reward at x . theta = 0 (identity: a range symmetric about 0; logistic and probit: [0, 1]). Else
     "arms" learns their level with them, in three short batches before the first and from then on
@@ -337,6 +340,8 @@ class FADE:
     def _model(self, spec: ContextualSpec) -> Learner:
         if self.model != "auto":
             return self.model
+        if spec.masks != "none":  # whom an arm was shown is summed there, and imagined elsewhere
+            return "demand" if spec.priced else "regression"
         if spec.priced:
             return "prices" if self.coding == "residuals" else "demand"
         if spec.shared:
