@@ -180,8 +180,8 @@ def make_problem(
     if available is not None or absent:
         if not hasattr(made, "restrict"):
             raise InputError(
-                f"Expected available= and absent= with arms or lists, which can come and go, got "
-                f"{made.spec.kind}."
+                "Expected available= and absent= with arms or lists, which can come and go, got a "
+                f"{type(made).__name__}."
             )
         made.restrict(available, absent)
         made.available, made.absent = available, absent

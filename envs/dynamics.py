@@ -95,7 +95,8 @@ class Availability:
     @property
     def _windows(self) -> list[tuple[slice, int, int]]:
         """Actions, and the first and the last round in which they are there."""
-        words = [self.available] if isinstance(self.available, str) else self.available or []
+        words = [] if self.available is None else self.available
+        words = words if isinstance(words, list | tuple) else [words]
         return [self._window(word) for word in words]
 
     def _window(self, word: Any) -> tuple[slice, int, int]:

@@ -134,14 +134,14 @@ class AllocationTS(ReleasedArms):
         """Take steps 1 to 3."""
         self.s, self.n, self.e = self.s + release, self.n + count, self.e + due
         for r in np.flatnonzero(due.any(axis=1)):
-            best = self.scores_of(int(r), self.draws).argmax(axis=1)
+            best = self.scores_of(int(r)).argmax(axis=1)
             self.p[r] = np.bincount(best, minlength=self.K) / self.draws
         self.heights = self.p.cumsum(axis=1)
 
-    def scores_of(self, r: int, draws: int) -> Floats:
+    def scores_of(self, r: int, draws: int | None = None) -> Floats:
         """d, drawn for one replica, (draws, K)."""
         g, nn, e = self.coins[r], self.n[r] + 2, self.e[r]
-        variance, shape = 0.25 / nn, (draws, self.K)
+        variance, shape = 0.25 / nn, (draws or self.draws, self.K)
         if self.mu > 0:
             variance = variance + e / (self.mu * nn) ** 2
         d = (self.s[r] + 1) / nn + np.sqrt(variance) * g.standard_normal(shape)

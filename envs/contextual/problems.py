@@ -108,9 +108,10 @@ class ContextualProblem(ComesAndGoes, ABC):
     def steps(self, action: AnyArray) -> Step:
         """Serve the users of n rounds with arms `action` (n, R); all of the step is (n, R), too."""
         action = self.spec.validate(action.ravel(), action.size).reshape(action.shape)
-        i, self._next = self._next, self._next + len(action)
+        i = self._next
         if self._mask is not None:
-            check_available(action, self._mask[i : self._next])
+            check_available(action, self._mask[i : i + len(action)])
+        self._next = i + len(action)
         mean, reward = self._table.mean[i : self._next], self._table.reward[i : self._next]
         # added one by one, as rounds are
         fixed = self._fixed[i : self._next]
@@ -157,9 +158,9 @@ class ContextualProblem(ComesAndGoes, ABC):
         """Serve the current users with arm `action` (R,) and move on to the next."""
         action = self.spec.validate(action, len(self._offset))
         i = self._next
-        self._next = i + 1
         if self._mask is not None:
             check_available(action, self._mask[i])
+        self._next = i + 1
         chosen = self._offset + action
         mean = self._table.mean[i]
         self._totals += self._fixed[i]
