@@ -111,7 +111,7 @@ MOST_OUTSIDE = 0.01
 
 
 Masks: TypeAlias = Literal["none", "public", "user"]
-"""Whose data it is which actions there are in a round: all are; a public schedule; the user's."""
+"""Whose data it is which actions there are in a round, if not all of them are."""
 
 
 ROUNDING = 1e-6
