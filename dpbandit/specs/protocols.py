@@ -178,7 +178,7 @@ class Spec:
     reward_unit: str = "reward"
     """what a reward of 1 is, for axes"""
     masks: Masks = "none"
-    """whether some actions are not there in some rounds: by a "public" schedule, or for a "user",
+    """whether some actions are not there in some rounds, by a "public" schedule or for a "user",
     whose mask is then part of her round"""
     kind: ClassVar[str] = "any problem"
     may_be_masked: ClassVar[bool] = False
