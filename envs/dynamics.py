@@ -95,7 +95,7 @@ class Availability:
     @property
     def _windows(self) -> list[tuple[slice, int, int]]:
         """Actions, and the first and the last round in which they are there."""
-        words = [] if self.available is None else self.available
+        words: Any = [] if self.available is None else self.available
         words = words if isinstance(words, list | tuple) else [words]
         return [self._window(word) for word in words]
 
@@ -106,14 +106,15 @@ class Availability:
                 f"Expected available={shown(word)} to be words such as '3:200-', '0:-500' or "
                 "'4-6:200-500': an action or several, the first round, the last."
             )
-        low, high, first, last = (int(part) if part else None for part in told.groups())
-        high, first, last = high or low, first or 1, last or MOST_ROUNDS
-        if not (low <= high < self.n_actions and first <= last):
+        low, high, start, end = told.groups()
+        actions = range(int(low), int(high or low) + 1)
+        first, last = int(start or 1), int(end or MOST_ROUNDS)
+        if not (actions and actions[-1] < self.n_actions and 1 <= first <= last):
             raise InputError(
                 f"Expected available={word!r} to name actions from 0 to {self.n_actions - 1}, and "
                 "a first round that is not after the last."
             )
-        return slice(low, high + 1), first, last
+        return slice(actions.start, actions.stop), first, last
 
     def scheduled(self, t: Ints) -> Bools:
         """Which actions are there in rounds t (n,): (n, N)."""

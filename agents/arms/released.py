@@ -14,7 +14,7 @@ from dpbandit.agents.arms.play import (
     ReleasedArms,
     kl_upper,
 )
-from dpbandit.base import Draws, Floats, Ints, at_height, best_allowed, pick, rows, whole
+from dpbandit.base import Draws, Floats, Ints, at_height, best_allowed, rows, whole
 from dpbandit.privacy.batches import gaussian_mu
 
 _MOST_DRAWS = 1_000_000
@@ -106,7 +106,8 @@ class AllocationTS(ReleasedArms):
                 self.turn_of = self.order().argsort(axis=1)
             self.turn += 1
             order = np.roll(self.turn_of, -place, axis=1)
-            return pick(order, np.take_along_axis(mask, order, axis=1).argmax(axis=1))
+            first = np.take_along_axis(mask, order, axis=1).argmax(axis=1)
+            return np.asarray(order[rows(self.R), first])
         arm = at_height(self.heights, self.luck())
         for r in np.flatnonzero(~mask.all(axis=1)):
             arm[r] = best_allowed(self.scores_of(int(r), 1)[0], mask[r])

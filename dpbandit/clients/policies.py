@@ -137,8 +137,8 @@ class ForeignAgent:
             raise InputError("Expected a new object from every call of policy, got one twice.")
         self._config, self._round = config, 0
         self._length = getattr(spec, "length", None)
-        asked: Any = config.act if config.act is not _act else self._policies[0].act
-        if "mask" in signature(asked).parameters:
+        takes_it: Any = config.act if config.act is not _act else self._policies[0].act
+        if "mask" in signature(takes_it).parameters:
             self.masks = ("public", "user")
 
     def act(self, context: Floats) -> AnyArray:

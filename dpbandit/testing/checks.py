@@ -605,7 +605,7 @@ def _check_actions(problem: Problem, rounds: int) -> str:
     for wrong in wrongs:
         refused = False
         try:
-            mine.step(wrong)  # type: ignore[arg-type]
+            mine.step(wrong)
         except ValueError:
             refused = True
         expect(

@@ -11,7 +11,7 @@ Users come once, or return.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import cos, pi, sin, sqrt
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from scipy.special import expit, logit
@@ -182,7 +182,7 @@ class ListProblem(ComesAndGoes, ABC):
     def restrict(self, available: Any, absent: Any) -> None:
         """Let items come and go from the next episode on, see `Availability`."""
         super().restrict(available, absent)
-        self._lists = self.spec
+        self._lists = cast(ListSpec, self.spec)
 
     def mask(self) -> Bools:
         """Which items are there for the current users, (R, N)."""

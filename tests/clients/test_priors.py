@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError, Prior, certify, compare
-from dpbandit.agents import FADE
+from dpbandit.agents import FADE, PerPerson
 from dpbandit.base import Streams
 from dpbandit.clients import prior_from, record
 from dpbandit.clients.priors import _rounds
@@ -126,6 +126,7 @@ def test_mistakes(tmp_path):
         (lambda: prior_from(3, protect=True), "Expected a log of arms"),
         (lambda: Prior([1.0], 1.0, mu=0.5), "Expected source='' of a prior to say in words"),
         (lambda: Prior([1.0], 1.0, mu=-1.0), "Expected mu=-1"),
+        (lambda: PerPerson(FADE(prior=prior)), "protects rows of a log"),
         (lambda: certify(FADE(prior=prior), "GLMBandit", env_kwargs=WORLD), "than the prior cost"),
     ):
         with pytest.raises(InputError, match=said):
