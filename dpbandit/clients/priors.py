@@ -38,10 +38,10 @@ def prior_from(
 
     Guarantee:
         With `protect` the prior is (epsilon, delta)-DP for replacing a row of the log, mu-GDP with
-        the mu of that: one release of `SecondMoments`. Who has several rows pays for each. An agent that starts with it has that in
-        its ledger: added to what its own users pay, and paid out of its target, because who is in
-        the log may come again; or beside it, in parallel, where `disjoint` says that nobody does,
-        which is then a condition of the certificate.
+        the mu of that: one release of `SecondMoments`. Who has several rows pays for each. An agent
+        that starts with it has that in its ledger: added to what its own users pay, and paid out of
+        its target, because who is in the log may come again; or beside it, in parallel, where
+        `disjoint` says that nobody does, which is then a condition of the certificate.
         Without `protect` the log counts as public: it costs nothing, and the people in it are
         promised nothing, which the certificate says, too.
 
