@@ -5,16 +5,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbandit.base import AnyArray, Floats, Ints, Streams
+from dpbandit.base import AnyArray, Bools, Floats, Ints, Streams
 from dpbandit.privacy import no_data, no_privacy
-from dpbandit.specs import AgentConfig, Hindsight, Spec
+from dpbandit.specs import AgentConfig, Hindsight, Masks, Spec
 
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform:
     """Play uniformly random actions.
 
-    Arms, experts, prices, or uniform points of a convex domain.
+    Arms, experts, prices, or uniform points of a convex domain. Where actions come and go, one of
+    those that are there.
 
     Guarantee:
         Epsilon 0: no user's data is looked at.
@@ -37,6 +38,7 @@ class _Alike:
     """rounds that may be played together, without end"""
     chances: Floats
     """of arms"""
+    masks: tuple[Masks, ...] = ("public", "user")
 
     def __init__(self, spec: Spec) -> None:
         self._axes = None if spec.n_arms is None else len(spec.context_shape)
@@ -72,13 +74,18 @@ class UniformAgent(_Alike):
         lead = self.lead(context)
         return self._draw(lead) if len(lead) > 1 else self._draw()
 
+    def act_among(self, context: Floats, mask: Bools) -> AnyArray:
+        """The same of those allowed."""
+        return self._draw(mask=mask)
+
 
 @dataclass(frozen=True, kw_only=True)
 class BestFixed(Hindsight):
     """Play the best single action in hindsight from the first round on; an oracle.
 
     An oracle: it is told which one action has the largest expected total over the users it is
-    about to meet. Learning agents that do not beat it have learned nothing from contexts.
+    about to meet. Learning agents that do not beat it have learned nothing from contexts. Where it
+    is not there a random action is played, or on a list put in the place of a missing item.
 
     Guarantee:
         None.
@@ -91,7 +98,7 @@ class BestFixed(Hindsight):
     def make(self, spec: Spec, streams: Streams) -> "FixedAgent":
         """Without an answer, which `compare` supplies: the first arm, lowest price or centre."""
         actions = [spec.default_action] * len(streams)
-        return FixedAgent(spec, np.array(actions))
+        return FixedAgent(spec, np.array(actions), streams)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,16 +106,17 @@ class _Fixed:
     action: tuple[float | tuple[float, ...], ...]
 
     def make(self, spec: Spec, streams: Streams) -> "FixedAgent":
-        return FixedAgent(spec, np.array(self.action))
+        return FixedAgent(spec, np.array(self.action), streams)
 
 
 class FixedAgent(_Alike):
     """Plays the same action every round."""
 
-    def __init__(self, spec: Spec, action: AnyArray) -> None:
+    def __init__(self, spec: Spec, action: AnyArray, streams: Streams) -> None:
         super().__init__(spec)
         self.ledger = no_privacy("an action chosen with all data in hand")
-        self._action = action
+        self._spec, self._action = spec, action
+        self._draw: Callable[..., AnyArray] = spec.uniform(streams)
         if spec.n_arms is not None:
             self.chances = np.eye(spec.n_arms)[action]
 
@@ -116,6 +124,11 @@ class FixedAgent(_Alike):
         """The fixed action, (R,) or (R, N), or of several rounds, (n, R)."""
         lead = self.lead(context)
         return np.broadcast_to(self._action, lead) if len(lead) > 1 else self._action
+
+    def act_among(self, context: Floats, mask: Bools) -> AnyArray:
+        """The same where it is there, and else a random action."""
+        random = self._draw(mask=mask)
+        return self._spec.stand_in(np.broadcast_to(self._action, random.shape), mask, random)
 
 
 def _hashable(action: float | list[float]) -> float | tuple[float, ...]:

@@ -35,11 +35,13 @@ import numpy as np
 
 from dpbandit.base import (
     AnyArray,
+    Bools,
     Floats,
     InputError,
     Ints,
     Streams,
     at_least,
+    best_allowed,
     flag,
     gaussian_target,
     inside,
@@ -55,6 +57,7 @@ from dpbandit.specs import (
     ContextualSpec,
     ConvexSpec,
     Feedback,
+    Masks,
     Spec,
     check_config,
     fits,
@@ -91,6 +94,8 @@ class Agent(Generic[SpecT]):
 
     plays: ClassVar[type[Spec]] = Spec
     """the kind of problem it fits"""
+    masks: ClassVar[tuple[Masks, ...]] = ()
+    """where actions come and go, by whose masks it plays (`act_among`); elsewhere it is refused"""
     ledger: Ledger
     """what it promises, set by `start`"""
     spec: SpecT
@@ -149,6 +154,10 @@ class Agent(Generic[SpecT]):
 
     def act(self, context: Floats) -> AnyArray:
         """Choose actions (R, ...); reads the context and keeps nothing of it."""
+        raise NotImplementedError
+
+    def act_among(self, context: Floats, mask: Bools) -> AnyArray:
+        """Choose actions of those that a mask (R, K) allows; keeps nothing of it either."""
         raise NotImplementedError
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
@@ -230,6 +239,13 @@ class Arms(Agent[ContextualSpec]):
         if self.round < self.turns_first:
             return np.full(self.R, self.round % self.spec.n_actions)
         return self.scores(context).argmax(axis=-1)
+
+    def act_among(self, context: Floats, mask: Bools) -> Ints:
+        """Arms of those that are there; turns of others go to the next one."""
+        if self.round < self.turns_first:
+            turn = self.round % self.spec.n_actions
+            return (np.roll(mask, -turn, axis=-1).argmax(axis=-1) + turn) % self.spec.n_actions
+        return best_allowed(self.scores(context), mask)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Count the round and learn from it."""

@@ -143,12 +143,20 @@ _INFO = ("expected_reward", "oracle_reward", "regret")
 
 
 def make_problem(
-    problem: str | Callable[..., Any], *, world_seed: int | None = None, **arguments: Any
+    problem: str | Callable[..., Any],
+    *,
+    world_seed: int | None = None,
+    available: Any = None,
+    absent: float = 0.0,
+    **arguments: Any,
 ) -> Problem:
     """The problem of a class, or `module:Class`, or a function, made with `arguments`.
 
     With a `world_seed` what it draws from `streams.world`, its parameters, is the same in every
     episode and every replica, whatever the seed of users.
+
+    Arms and items on lists come and go with `available`, a public schedule such as ["3:200-"], and
+    `absent`, the chance with which one is not there for a user (`dpbandit.envs.dynamics`).
 
     Raises `InputError` for misspelt ones, and for what is no problem.
     """
@@ -169,6 +177,14 @@ def make_problem(
     if world_seed is not None:
         whole("world_seed", world_seed, 0)
         made.world_seed = world_seed
+    if available is not None or absent:
+        if not hasattr(made, "restrict"):
+            raise InputError(
+                "Expected available= and absent= with arms or lists, which can come and go, got a "
+                f"{type(made).__name__}."
+            )
+        made.restrict(available, absent)
+        made.available, made.absent = available, absent
     return cast(Problem, made)
 
 
@@ -208,12 +224,22 @@ class _Adapter:
             picture.clear()
         return self.problem.context().copy()
 
+    def _masked(self) -> Any:
+        """Which actions there are for the current users, (R, K); None where all are."""
+        problem: Any = self.problem
+        return None if problem.spec.masks == "none" else problem.mask()
+
+    def _allowed(self) -> dict[str, Any]:
+        """That as `info` shows it."""
+        mask = self._masked()
+        return {} if mask is None else {"action_mask": mask.astype(np.int8)}
+
     def _serve(self, action: AnyArray) -> tuple[Floats, Floats, dict[str, Floats]]:
         """One round: the next observation, the reward and what `info` shows, each (R, ...)."""
         if self._left == 0:
             raise InputError("The episode is over (or was never started): call reset() first.")
         spec = self.problem.spec
-        action = spec.repaired(action)
+        action = spec.repaired(action, self._masked())
         step = self.problem.step(action)
         for r, picture in enumerate(self._pictures):
             clicks = step.datum[r] if spec.told_as == "clicks" and step.datum is not None else None
@@ -227,7 +253,7 @@ class _Adapter:
                 info["regret"] = self._regret + self.problem.hindsight()
         if spec.told_as is not None and step.datum is not None:
             info[spec.told_as] = step.datum
-        return self.problem.context().copy(), step.reward, info
+        return self.problem.context().copy(), step.reward, info | self._allowed()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or "problem" not in self.__dict__:
@@ -240,9 +266,11 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
 
     `info` holds `expected_reward`, `oracle_reward` and `regret` of the step just taken, for
     evaluation; an agent must not read it, but for `choice`, which is what was bought of an
-    assortment. Where regret is measured in hindsight (convex losses)
-    that of the whole episode comes with the last step. A point outside a convex domain is moved to
-    the nearest one inside, so that any sample of the box is an action.
+    assortment, and `action_mask`, that of `reset` too, which says where actions come and go which
+    of them there are in the next step (1, or 0; `action_space.sample(mask)`). Where regret is
+    measured in hindsight (convex losses) that of the whole episode comes with the last step. A
+    point outside a convex domain is moved to the nearest one inside, so that any sample of the box
+    is an action.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(MODES), "render_fps": 10}
@@ -259,7 +287,8 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
     ) -> tuple[Floats, dict[str, Any]]:
         """Start an episode; without a seed the next one of the sequence."""
         super().reset(seed=seed)
-        return self._begin([_episode_seed(self.np_random)])[0], {}
+        first = self._begin([_episode_seed(self.np_random)])[0]
+        return first, {name: value[0] for name, value in self._allowed().items()}
 
     def step(self, action: Any) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
         """Serve one user."""
@@ -334,14 +363,15 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
             for i, single in enumerate(seeds):
                 if single is not None:
                     self._randoms[i] = seeding.np_random(single)[0]
-        return self._start(), {}
+        return self._start(), _vector_info(self._allowed(), self.num_envs)
 
     def step(self, actions: Any) -> tuple[Floats, Floats, Bools, Bools, dict[str, Any]]:
         """Serve one user in every replica."""
         R = self.num_envs
         never = np.zeros(R, dtype=np.bool_)
         if self._started and self._left == 0 and self._mode == AutoresetMode.NEXT_STEP:
-            return self._start(), np.zeros(R), never, never.copy(), {}
+            first = self._start()
+            return first, np.zeros(R), never, never.copy(), _vector_info(self._allowed(), R)
         observation, reward, facts = self._serve(actions)
         info = _vector_info(facts, R)
         over = np.full(R, self._left == 0)
@@ -356,6 +386,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
                 "_final_info": always.copy(),
             }
             observation = self._start()
+            info |= _vector_info(self._allowed(), R)
         return observation, reward.copy(), never, over, info
 
     def render(self) -> tuple[Any, ...]:

@@ -2,15 +2,18 @@
 
 Tastes have a season, a drift, a shock. Every agent meets the same.
 
+Actions arrive and retire by a public schedule, or are not there for some users.
+
 Who comes in which slot of the public clock.
 
 A slot has one candidate, fixed before anybody comes; she comes unless the slot stays empty or she
 was not pleased last time.
 """
 
+import re
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import pi
 from typing import Any, Literal, TypeAlias
 
@@ -18,6 +21,7 @@ import numpy as np
 
 from dpbandit.base import (
     MOST_ROUNDS,
+    Bools,
     Floats,
     InputError,
     Ints,
@@ -26,10 +30,11 @@ from dpbandit.base import (
     one_of,
     positive,
     rows,
+    shown,
     vector,
     whole,
 )
-from dpbandit.specs import MOST_PEOPLE, NOBODY
+from dpbandit.specs import MOST_PEOPLE, NOBODY, Masks
 from dpbandit.specs.lists import Visits
 
 
@@ -43,6 +48,133 @@ class Delay:
         """The reward of this round in, that of `rounds` ago out."""
         self._queue.append(reward)
         return self._queue.popleft()
+
+
+_WINDOW = re.compile(r"(\d+)(?:-(\d+))?:(\d*)-(\d*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Availability:
+    """Which of N actions are there in rounds 1 to T, at least so many in each.
+
+    Args:
+        n_actions, least, horizon: N, how many have to be there, T.
+        available: words ACTION:FIRST-LAST, such as "3:200-" (arrives in round 200), "0:-500"
+            (retires after it) or "4-6:200-500"; several of one action add up, and what no word
+            names is there always. A public schedule.
+        absent: the chance with which an action that is scheduled is not there for a user, each
+            independently; where fewer than `least` would be left to her, others are not absent.
+
+    >>> when = Availability(n_actions=3, least=1, horizon=9, available=["2:4-", "0:-5"])
+    >>> when.scheduled(np.array([3, 4, 6])).astype(int).tolist()
+    [[1, 1, 0], [1, 1, 1], [0, 1, 1]]
+    """
+
+    n_actions: int
+    least: int
+    horizon: int
+    available: Sequence[str] | str | None = None
+    absent: float = 0.0
+
+    def __post_init__(self) -> None:
+        inside("absent", self.absent, 0, 1, ends=True)
+        turns = {1, *(edge for _, first, last in self._windows for edge in (first, last + 1))}
+        for t in sorted(turn for turn in turns if turn <= self.horizon):
+            left = np.count_nonzero(self.scheduled(np.array([t])))
+            if left < self.least:
+                raise InputError(
+                    f"Expected available={self.available!r} to leave at least {self.least} of "
+                    f"{self.n_actions} actions in every round, got {left} in round {t}."
+                )
+
+    @property
+    def masks(self) -> Masks:
+        """Whose data it is which actions there are."""
+        return "user" if self.absent else "public" if self._windows else "none"
+
+    @property
+    def _windows(self) -> list[tuple[slice, int, int]]:
+        """Actions, and the first and the last round in which they are there."""
+        words: Any = [] if self.available is None else self.available
+        words = words if isinstance(words, list | tuple) else [words]
+        return [self._window(word) for word in words]
+
+    def _window(self, word: Any) -> tuple[slice, int, int]:
+        told = _WINDOW.fullmatch(word) if isinstance(word, str) else None
+        if told is None:
+            raise InputError(
+                f"Expected available={shown(word)} to be words such as '3:200-', '0:-500' or "
+                "'4-6:200-500': an action or several, the first round, the last."
+            )
+        low, high, start, end = told.groups()
+        actions = range(int(low), int(high or low) + 1)
+        first, last = int(start or 1), int(end or MOST_ROUNDS)
+        if not (actions and actions[-1] < self.n_actions and 1 <= first <= last):
+            raise InputError(
+                f"Expected available={word!r} to name actions from 0 to {self.n_actions - 1}, and "
+                "a first round that is not after the last."
+            )
+        return slice(actions.start, actions.stop), first, last
+
+    def scheduled(self, t: Ints) -> Bools:
+        """Which actions are there in rounds t (n,): (n, N)."""
+        windows = self._windows
+        there = np.ones((len(t), self.n_actions), np.bool_)
+        for actions, _, _ in windows:
+            there[:, actions] = False
+        for actions, first, last in windows:
+            there[:, actions] |= ((t >= first) & (t <= last))[:, None]
+        return there
+
+    def start(self, streams: Streams) -> "RunningAvailability":
+        """From round 1 on, for each replica."""
+        return RunningAvailability(self, streams)
+
+
+class RunningAvailability:
+    """See `Availability`."""
+
+    def __init__(self, when: Availability, streams: Streams) -> None:
+        self._when, self._round, self._replicas = when, 0, len(streams)
+        self._luck = streams.uniforms("availability", when.n_actions) if when.absent else None
+
+    def take(self, count: int) -> Bools:
+        """Masks of the next `count` rounds, (count, R, N), not to be written on."""
+        t = np.minimum(self._round + 1 + np.arange(count), self._when.horizon)  # drawn ahead
+        there = self._when.scheduled(t)[:, None]
+        self._round += count
+        masks = np.repeat(there, self._replicas, axis=1)
+        if self._luck is not None:
+            luck, least = self._luck.take(count), self._when.least
+            luck = np.where(masks, luck, -1.0)
+            lucky = np.partition(luck, -least)[..., -least, None]
+            masks = (luck >= np.minimum(lucky, self._when.absent)) & masks
+        masks.flags.writeable = False
+        return masks
+
+    def now(self) -> Bools:
+        """What is scheduled for everybody in the latest round, (N,)."""
+        return self._when.scheduled(np.array([self._round]).clip(1, self._when.horizon))[0]
+
+
+class ComesAndGoes:
+    """A problem whose actions may come and go."""
+
+    spec: Any
+    _availability: Availability | None = None
+
+    def restrict(self, available: Any, absent: Any) -> None:
+        """Let actions come and go from the next episode on, see `Availability`."""
+        of_her = replace(self.spec, masks="user")  # which says where actions cannot
+        size, least = of_her.mask_size
+        self._availability = Availability(
+            n_actions=size,
+            least=least,
+            horizon=self.spec.horizon,
+            available=available,
+            absent=absent,
+        )
+        self.spec = replace(self.spec, masks=self._availability.masks)
 
 
 _MOST = 20.0

@@ -106,6 +106,7 @@ READERS = ReturningSpec(
     visits=Visits(3, 2),
     horizon=24,
 )
+MASKED = ContextualSpec(n_actions=4, dim=2, horizon=24, masks="user")
 SPECS = {
     "disjoint": DISJOINT,
     "shared": SHARED,
@@ -130,8 +131,9 @@ SPECS = {
     "stock": STOCK,
     "people": PEOPLE,
     "readers": READERS,
+    "masked": MASKED,
 }
-ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS, PLACES)
+ONCE = (MASKED, PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS, PLACES)
 """For an agent's defaults only."""
 
 _RESTS: list[dict[str, Any]] = [
@@ -231,7 +233,8 @@ def discovered(kind: str) -> list[tuple[Any, Spec]]:
     agent, byte for byte, the first.
 
     A list of prices is one more set of arms to most; it is for defaults and for models of demand.
-    Late rewards of two arms with one feature, and values on a simplex, are for defaults, too.
+    Late rewards of two arms with one feature, arms that come and go, and values on a simplex are
+    for defaults, too.
     Streams of users are for the agents that were made for them, and so is a stock.
     """
     found: dict[Any, tuple[Any, Spec]] = {}

@@ -50,6 +50,10 @@ class ArmAgent(Agent[Spec]):
         arm = self.choose()
         return np.eye(self.K)[arm] if self.vertices else arm
 
+    def act_among(self, context: Floats, mask: Bools) -> Ints:
+        """Arms (R,) of those that are there."""
+        return self.choose_among(mask)
+
     def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
         """Learn what the arm brought."""
         self.t += 1
@@ -57,6 +61,10 @@ class ArmAgent(Agent[Spec]):
 
     def choose(self) -> Ints:
         """Arms (R,)."""
+        raise NotImplementedError
+
+    def choose_among(self, mask: Bools) -> Ints:
+        """Arms (R,) of those that a public mask (R, K) allows."""
         raise NotImplementedError
 
     def learn(self, arm: Ints, reward: Floats) -> None:

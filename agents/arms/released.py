@@ -14,7 +14,7 @@ from dpbandit.agents.arms.play import (
     ReleasedArms,
     kl_upper,
 )
-from dpbandit.base import Draws, Floats, Ints, at_height, rows, whole
+from dpbandit.base import Draws, Floats, Ints, at_height, best_allowed, rows, whole
 from dpbandit.privacy.batches import gaussian_mu
 
 _MOST_DRAWS = 1_000_000
@@ -49,6 +49,10 @@ class AllocationTS(ReleasedArms):
     forgotten. ONE arm a batch in place of step 4 has a
     linear tail.
 
+    **Arms that come and go** by a public schedule: where some are not there, step 3 is one draw for
+    the round, and the best of those that are there is played. Masks of the users' own are refused:
+    counts of plays would tell of them.
+
     **Delay**: a batch ends when the answers of its rounds have arrived, and pending counts are of
     answers.
 
@@ -66,6 +70,7 @@ class AllocationTS(ReleasedArms):
     """the next batch, as a share of all rounds so far; likewise a release of an arm"""
     first: Positive = 8.0
     """rounds of an arm in the first batch, and of any batch at least, times epsilon"""
+    masks = ("public",)
     draws: Annotated[int, lambda name, value: whole(name, value, 1, _MOST_DRAWS)] = 4000
     """number of draws of every arm for a policy"""
     order = started(Draws)
@@ -93,6 +98,21 @@ class AllocationTS(ReleasedArms):
         self.turn += 1
         return self.turn_of[:, place].copy()
 
+    def choose_among(self, mask: Bools) -> Ints:
+        """The next in turn that is there; later the best of those in a draw of its own."""
+        if self.t < self.turns:
+            place = self.turn % self.K
+            if place == 0:
+                self.turn_of = self.order().argsort(axis=1)
+            self.turn += 1
+            order = np.roll(self.turn_of, -place, axis=1)
+            first = np.take_along_axis(mask, order, axis=1).argmax(axis=1)
+            return np.asarray(order[rows(self.R), first])
+        arm = at_height(self.heights, self.luck())
+        for r in np.flatnonzero(~mask.all(axis=1)):
+            arm[r] = best_allowed(self.scores_of(int(r), 1)[0], mask[r])
+        return arm
+
     @property
     def left(self) -> Ints:
         """Until the batch ends, once arms are drawn."""
@@ -119,10 +139,10 @@ class AllocationTS(ReleasedArms):
             self.p[r] = np.bincount(best, minlength=self.K) / self.draws
         self.heights = self.p.cumsum(axis=1)
 
-    def scores_of(self, r: int) -> Floats:
+    def scores_of(self, r: int, draws: int | None = None) -> Floats:
         """d, drawn for one replica, (draws, K)."""
         g, nn, e = self.coins[r], self.n[r] + 2, self.e[r]
-        variance, shape = 0.25 / nn, (self.draws, self.K)
+        variance, shape = 0.25 / nn, (draws or self.draws, self.K)
         if self.mu > 0:
             variance = variance + e / (self.mu * nn) ** 2
         d = (self.s[r] + 1) / nn + np.sqrt(variance) * g.standard_normal(shape)

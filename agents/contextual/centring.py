@@ -11,10 +11,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dpbandit.base import Floats, Ints, Streams
+from dpbandit.base import Bools, Floats, Ints, Streams
 from dpbandit.privacy import ClippedVectors, FadingSum, delta_of, epsilon_of, ledger_of, mu_of
 from dpbandit.privacy.fading import column_norm, growing_batches, released_ends
-from dpbandit.specs import ContextualSpec, ScoringAgent
+from dpbandit.specs import ContextualSpec, Masks, ScoringAgent, acted
 
 _SHARE = 0.04
 """Of mu^2, for the centre: the rest loses 2 % of its signal."""
@@ -88,6 +88,7 @@ class PrivatelyCentred:
         self._inner: ScoringAgent = inner.make(
             replace(spec, reward_low=-width, reward_high=width), streams.child("centred")
         )
+        self.masks: tuple[Masks, ...] = getattr(self._inner, "masks", ())
         self.ledger = ledger_of(config.epsilon, *self._inner.ledger.spends, self._sums.spend)
         self._round, self._end, self._users = 0, 0, 0.0
         self._counted, self._total, self._weights = 0.0, np.zeros(len(streams)), 0
@@ -96,6 +97,10 @@ class PrivatelyCentred:
     def act(self, context: Floats) -> Ints:
         """Arms (R,)."""
         return self._inner.act(context)
+
+    def act_among(self, context: Floats, mask: Bools) -> Ints:
+        """Arms (R,) of those that are there."""
+        return acted(self._inner, context, mask)
 
     def scores(self, context: Floats) -> Floats:
         """The inner agent's, with the centre added, (R, K)."""

@@ -14,17 +14,20 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 import numpy as np
 
 from dpbandit.base import (
+    Bools,
     Floats,
     InputError,
     Ints,
     Streams,
+    best_allowed,
     clip_norm,
     clip_range,
     norms,
     one_of,
+    random_allowed,
     whole,
 )
-from dpbandit.specs import ContextualSpec, PriceListSpec, ScoringAgent
+from dpbandit.specs import ContextualSpec, Masks, PriceListSpec, ScoringAgent
 
 Features: TypeAlias = Literal["additive", "interactions", "curve"]
 _FEATURES = ("additive", "interactions", "curve")
@@ -64,6 +67,7 @@ def demand_spec(spec: PriceListSpec, features: Features = "additive") -> Context
         link="logistic",
         delay=spec.delay,
         reward_unit="sales",
+        masks=spec.masks,
     )
 
 
@@ -179,6 +183,7 @@ class DemandPricing:
         self._luck = streams.uniforms("prices", 2)
         self._explore, self._round = explore, 0
         self.ledger = self._inner.ledger
+        self.masks: tuple[Masks, ...] = getattr(self._inner, "masks", ())
 
     def act(self, context: Floats) -> Ints:
         """Prices (R,), as places on the list."""
@@ -188,6 +193,15 @@ class DemandPricing:
             return random
         lost = coin < _EXPLORATION * self._explore / max(1, self._round)
         return np.where(lost, random, self.scores(context).argmax(axis=1))
+
+    def act_among(self, context: Floats, mask: Bools) -> Ints:
+        """The same of the prices that may be asked."""
+        coin, which = self._luck().T
+        random = random_allowed(which, mask)
+        if self._round < self._explore:
+            return random
+        lost = coin < _EXPLORATION * self._explore / max(1, self._round)
+        return np.where(lost, random, best_allowed(self.scores(context), mask))
 
     def scores(self, context: Floats) -> Floats:
         """Margin x clipped score of a sale, in dollars, (R, K)."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import Features, ScoringConfig
@@ -133,6 +133,9 @@ class FADE:
     of "arms", too, where the link is "other" and features are a tenth of few: its bonus keeps it
     from locking in.
 
+    Where arms come and go "auto" is "regression", or "demand" on price lists, whose Gram matrices
+    say what was played; other models imagine that, with all arms there, and are refused.
+
     Rewards are compared with the middle of their public range where the link says that it is the
     reward at x . theta = 0 (identity: a range symmetric about 0; logistic and probit: [0, 1]). Else
     "arms" learns their level with them, in three short batches before the first and from then on
@@ -181,10 +184,11 @@ class FADE:
         "answers" contexts alone are, exactly mu-GDP, too. Batch ends, weights, fits and shrinkage
         see public numbers and releases only. A
         `prior` has to be public, too: not made of the data of these users, or else released under a
-        budget that adds to this one. With trust="aggregated" and fade=0 that is said of all that
-        the server sees, noisy sums of batches (`AggregatedSum`): releases are broadcast, a user's
-        own device plays, compares her answer with the prediction and sends v with its share of the
-        noise.
+        budget that adds to this one: that of `prior_from` says what it cost its log's people, which
+        stands in the ledger and is paid out of the target. With trust="aggregated" and fade=0 that
+        is said of all that the server sees, noisy sums of batches (`AggregatedSum`): releases are
+        broadcast, a user's own device plays, compares her answer with the prediction and sends v
+        with its share of the noise.
 
     **Why it wins.** One release a user (`BatchMoment`) wastes the early users later on, and prefix
     sums pay for every later release early on; fading sums lie between. Signs of rewards over
@@ -244,7 +248,8 @@ class FADE:
     shift: float | None = None
     """ridge, in units of the noise's spectral norm; if None, 1, logistic (demand) 0.5"""
     prior: Prior | str | None = None
-    """public, of another study, a `dpbandit.Prior` or the path of one that was saved"""
+    """of another study or an old log, a `dpbandit.Prior` or the path of one that was saved; what it
+    cost is part of the target"""
     anytime: bool = False
     """play without the horizon; no default depends on it, and rounds beyond it are played on"""
     trust: Literal["central", "aggregated"] = "central"
@@ -310,7 +315,10 @@ class FADE:
                 )
         if self._centred(model, spec) and not self._learns_level(model, spec):
             return PrivatelyCentred(replace(self, centring="public", model=model), spec, streams)
-        return self._learner(model, spec).make(spec, streams)
+        player: Any = self._learner(model, spec).make(spec, streams)
+        if isinstance(self.prior, Prior):
+            player.ledger = self.prior.ledger(player.ledger)
+        return cast(ScoringAgent, player)
 
     def _centred(self, model: Learner, spec: ContextualSpec) -> bool:
         """Whether the level of rewards is learned."""
@@ -337,6 +345,8 @@ class FADE:
     def _model(self, spec: ContextualSpec) -> Learner:
         if self.model != "auto":
             return self.model
+        if spec.masks != "none":  # whom an arm was shown is summed there, and imagined elsewhere
+            return "demand" if spec.priced else "regression"
         if spec.priced:
             return "prices" if self.coding == "residuals" else "demand"
         if spec.shared:
@@ -414,9 +424,11 @@ class FADE:
         return "curve" if counts else "additive"
 
     def _releases(self) -> FadingReleases:
+        target = self.epsilon, self.delta
+        epsilon, delta = cast(Prior, self.prior).left_of(*target) if self.prior else target
         return FadingReleases(
-            epsilon=self.epsilon,
-            delta=self.delta,
+            epsilon=epsilon,
+            delta=delta,
             first_batch=self.first_batch,
             growth=self.growth,
             fade=self.fade,

@@ -8,9 +8,20 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from dpbandit.agents.contextual.released_scores import BALL, LONGEST_STEP
-from dpbandit.base import Floats, Ints, Streams, clip_norm, norms, picks, rounds_in
+from dpbandit.base import (
+    Bools,
+    Floats,
+    Ints,
+    Streams,
+    best_allowed,
+    clip_norm,
+    norms,
+    picks,
+    random_allowed,
+    rounds_in,
+)
 from dpbandit.privacy import Ledger, SecondMoments
-from dpbandit.specs import ContextualSpec
+from dpbandit.specs import ContextualSpec, Masks
 
 _LEAST_EIGENVALUE = 0.3
 """In units of the noise's spectral norm: what is smaller is taken for noise."""
@@ -58,6 +69,8 @@ class RegressionPlayer:
     are played uniformly at random.
     """
 
+    masks: tuple[Masks, ...] = ("public", "user")
+
     def __init__(
         self,
         spec: ContextualSpec,
@@ -91,6 +104,13 @@ class RegressionPlayer:
         random = (self._luck.over(score.shape[:-1]) * self._spec.n_actions).astype(np.int64)
         tied = score.max(axis=-1) == score.min(axis=-1)
         return np.where(tied, random, score.argmax(axis=-1))
+
+    def act_among(self, context: Floats, mask: Bools) -> Ints:
+        """The same of the arms that are there."""
+        score, random = self.scores(context), random_allowed(self._luck.over(mask.shape[:-1]), mask)
+        highest = np.where(mask, score, -np.inf).max(axis=-1)
+        tied = highest == np.where(mask, score, np.inf).min(axis=-1)
+        return np.where(tied, random, best_allowed(score, mask))
 
     def scores(self, context: Floats) -> Floats:
         """Hoped-for rewards, (R, K); with signs on a scale of their own, in the same order."""

@@ -23,7 +23,15 @@ from dpbandit.agent import (
     started,
 )
 from dpbandit.agents.contextual.ridge import JointRidge, OnlineRidge, Ridge
-from dpbandit.base import Floats, InputError, Ints, predictions
+from dpbandit.base import (
+    Bools,
+    Floats,
+    InputError,
+    Ints,
+    best_allowed,
+    predictions,
+    random_allowed,
+)
 from dpbandit.privacy import (
     Moments,
     PrefixSum,
@@ -47,6 +55,7 @@ class Exact(Arms):
     regularization: Positive = 1.0
     """the ridge, added to the diagonal of Gram matrices"""
     ridge = started(OnlineRidge)
+    masks = ("public", "user")
 
     def start(self) -> None:
         """Start without data."""
@@ -170,6 +179,7 @@ class SummedUCB(Optimist, Summed):
 
     usual_alpha = cast(Width, 1.0)
     """where none is set"""
+    masks = ("public", "user")
     statistic = started(SecondMoments)
     spectrum = started(Spectrum)
 
@@ -340,6 +350,13 @@ class EpsilonGreedy(Exact):
         coin, which = self.luck().T  # drawn every round, or seeds would part
         random = (which * self.spec.n_actions).astype(np.int64)
         return np.where(coin < self.exploration, random, self.scores(context).argmax(axis=1))
+
+    def act_among(self, context: Floats, mask: Bools) -> Ints:
+        """The same of the arms that are there."""
+        coin, which = self.luck().T
+        random = random_allowed(which, mask)
+        best = best_allowed(self.scores(context), mask)
+        return np.where(coin < self.exploration, random, best)
 
 
 class ShariffSheffetUCB(SummedUCB):

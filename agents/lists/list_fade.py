@@ -1,6 +1,6 @@
 """Private agents for lists: FADE for lists, and elimination of ranking policies."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import ceil, inf, sqrt
 from typing import Annotated, Literal, TypeAlias
@@ -11,6 +11,7 @@ from dpbandit.agent import Chance, Count, Least0, Positive
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.agents.lists.ranked import Lists, best_lists, diverse_lists, products
 from dpbandit.base import (
+    Bools,
     Floats,
     InputError,
     Ints,
@@ -183,6 +184,7 @@ class ListFADE(Lists):
     """what an item loses for one that is like it on the list, in clicks; 0 is relevance alone"""
     positions: Literal["told", "learned"] = "told"
     """whether the weights of a position-based model are told, or learned"""
+    masks = ("public", "user")
     counting: Count | None = None
     """rounds of shuffled lists to learn them; if None, max(500, 80 sqrt(m) / mu), at most T / 10"""
 
@@ -230,7 +232,7 @@ class ListFADE(Lists):
         if self.places is not None:
             both = Parallel((self.places.spend, self.sums.spend))
             self.ledger = ledger_of(self.epsilon, both)
-        self.random = self.spec.uniform(self.streams)
+        self.random: Callable[..., Ints] = self.spec.uniform(self.streams)
         self.round, self.end, self.users, self.done = 0, 0, 0.0, 0
         self.moment, self.gram = np.zeros((R, d)), np.zeros((R, d, d))
         self.noise, self.luck = 0.0, 0.0  # variances in z
@@ -258,9 +260,19 @@ class ListFADE(Lists):
     def choose(self, u: Floats) -> Ints:
         """Step 5; random lists in the first batch."""
         random = self.random()
-        if not self.end:
-            return random
-        scores = products(self.spec, u, self.statistic.plain(self.theta))
+        return self.best(self.predicted(u)) if self.end else random
+
+    def choose_among(self, u: Floats, mask: Bools) -> Ints:
+        """The same of the items that are there."""
+        random = self.random(mask=mask)
+        return self.best(np.where(mask, self.predicted(u), -np.inf)) if self.end else random
+
+    def predicted(self, u: Floats) -> Floats:
+        """phi . theta of all items, (R, N)."""
+        return products(self.spec, u, self.statistic.plain(self.theta))
+
+    def best(self, scores: Floats) -> Ints:
+        """The list (R, m) of the largest scores (R, N), put in order."""
         lists = diverse_lists(scores, self.spec, self.diversity)
         if self.places is None:
             return lists

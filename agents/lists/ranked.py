@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from dpbandit.agent import Agent, Chance, Least0, Positive
-from dpbandit.base import Floats, Ints, rows
+from dpbandit.base import Bools, Floats, Ints, rows
 from dpbandit.losses.click_models import ClickModel
 from dpbandit.privacy import no_privacy
 from dpbandit.privacy.clicks import features, possible_clicks
@@ -37,6 +37,11 @@ class Lists(Agent[ListSpec]):
         self.clock = self.spec.catalogue.clock
         return self.choose(context)
 
+    def act_among(self, context: Floats, mask: Bools) -> Ints:
+        """Lists (R, m) of items that are there, by masks (R, N)."""
+        self.clock = self.spec.catalogue.clock
+        return self.choose_among(context, mask)
+
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Learn from clicks (R, m)."""
         vectors = self.spec.catalogue.vectors(action, self.clock)
@@ -44,6 +49,10 @@ class Lists(Agent[ListSpec]):
 
     def choose(self, u: Floats) -> Ints:
         """Lists (R, m) for users (R, q)."""
+        raise NotImplementedError
+
+    def choose_among(self, u: Floats, mask: Bools) -> Ints:
+        """Lists of items that are there."""
         raise NotImplementedError
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
@@ -164,13 +173,23 @@ class RankedLinUCB(ClickRegression):
     """ridge of the regression"""
     diversity: Least0 = 0.0
     """what an item loses for one that is like it on the list, in clicks; 0 is relevance alone"""
+    masks = ("public", "user")
 
     def choose(self, u: Floats) -> Ints:
         """Step 2."""
+        return diverse_lists(self.upper(u), self.spec, self.diversity)
+
+    def choose_among(self, u: Floats, mask: Bools) -> Ints:
+        """Step 2 without the items that are not there."""
+        scores = np.where(mask, self.upper(u), -np.inf)
+        return diverse_lists(scores, self.spec, self.diversity)
+
+    def upper(self, u: Floats) -> Floats:
+        """Upper bounds of all items, (R, N)."""
         scores = products(self.spec, u, self.theta)
         if self.alpha:
             scores += self.alpha * self.widths(u)
-        return diverse_lists(scores, self.spec, self.diversity)
+        return scores
 
     def widths(self, u: Floats) -> Floats:
         """`|B phi|` of every item, phi = (1, u v) / sqrt(2), (R, N), some thousands at a time."""

@@ -64,6 +64,12 @@ class PerPerson(Around[ReturningSpec]):
         """Refuse an agent that already protects persons."""
         if isinstance(self.agent, PerPerson):
             raise InputError("Expected an agent for single rounds, got one that is per person.")
+        prior = getattr(_innermost(self.agent), "prior", None)
+        if getattr(prior, "mu", 0):
+            raise InputError(
+                f"Expected a prior that cost nobody anything to be per person, got {prior}: it "
+                "protects rows of a log, of which one person may have several."
+            )
 
     def start(self) -> None:
         """Make the agent with a budget per round, and the turnstile that counts visits."""

@@ -58,7 +58,7 @@ from dpbandit.base import Bools, Floats, InputError, Ints, Seed, Source, Streams
 from dpbandit.privacy import Ledger, Mechanism
 from dpbandit.privacy.ledger import ALL_ACTIONS
 from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled, witnessed
-from dpbandit.specs import AgentConfig, Spec, made_agent, reached
+from dpbandit.specs import AgentConfig, Spec, acted, made_agent, reached
 
 _MOST = 64
 """Columns that are weighted together."""
@@ -449,11 +449,14 @@ def rounds(
         for _, item in _reached(agent):
             if isinstance(item, Mechanism):
                 witness.meet(item, len(seeds) * len(worlds))
+        everything = None  # is there, a schedule like any other
+        if spec.masks != "none":
+            everything = np.ones((len(seeds) * len(worlds), spec.mask_size[0]), np.bool_)
         for t in range(spec.horizon):
             if t in differing:
                 yield "before", t, agent, None
             context = contexts_of(worlds, t, len(seeds))
-            waiting.append((t, context, agent.act(context)))
+            waiting.append((t, context, acted(agent, context, everything)))
             yield "act", t, agent, waiting[-1][-1]
             if len(waiting) <= spec.delay:
                 continue

@@ -6,6 +6,7 @@ from dpbandit.base.arrays import (
     Floats as Floats,
     Ints as Ints,
     at_height as at_height,
+    best_allowed as best_allowed,
     clip_norm as clip_norm,
     clip_range as clip_range,
     drawn as drawn,
@@ -13,6 +14,7 @@ from dpbandit.base.arrays import (
     pick as pick,
     picks as picks,
     predictions as predictions,
+    random_allowed as random_allowed,
     rounds_in as rounds_in,
     rows as rows,
 )

@@ -90,6 +90,21 @@ def clip_range(x: Floats, low: float, high: float) -> Floats:
     return np.clip(np.where(np.isfinite(x), x, low), low, high)
 
 
+def best_allowed(scores: Floats, mask: Bools) -> Ints:
+    """The action with the largest score of those allowed, the lowest of equals: (..., K) each."""
+    return np.where(mask, scores, -np.inf).argmax(axis=-1)
+
+
+def random_allowed(luck: Floats, mask: Bools) -> Ints:
+    """One of the allowed actions (..., K), each as likely as any other, by uniforms (...).
+
+    >>> random_allowed(np.array([0.2, 0.9]), np.array([[False, True, True]] * 2))
+    array([1, 2])
+    """
+    place = (luck * np.count_nonzero(mask, axis=-1)).astype(np.int64)
+    return (mask.cumsum(axis=-1) > place[..., None]).argmax(axis=-1)
+
+
 def one_thread() -> AbstractContextManager[Any]:
     """A context in which BLAS runs on one thread.
 

@@ -10,6 +10,7 @@ from dpbandit.clients.policies import (
     river_history,
     river_policy,
 )
+from dpbandit.clients.priors import prior_from
 
 __all__ = [
     "Bridge",
@@ -18,6 +19,7 @@ __all__ = [
     "Player",
     "RiverRanking",
     "mabwiser_policy",
+    "prior_from",
     "read_lists",
     "read_log",
     "read_open_bandit",

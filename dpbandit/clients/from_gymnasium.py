@@ -13,6 +13,7 @@ from gymnasium.spaces.utils import flatdim, flatten
 
 from dpbandit.base import (
     AnyArray,
+    Bools,
     Floats,
     InputError,
     Ints,
@@ -25,7 +26,15 @@ from dpbandit.base import (
     shown,
     two_numbers,
 )
-from dpbandit.specs import MOST_OUTSIDE, ContextualSpec, Outside, Step, Watch
+from dpbandit.specs import (
+    MOST_OUTSIDE,
+    ContextualSpec,
+    Masks,
+    Outside,
+    Step,
+    Watch,
+    check_available,
+)
 
 Contexts: TypeAlias = Literal["observation", "none"]
 
@@ -67,6 +76,7 @@ class Bridge:
         context_order: float = 2,
         contexts: Contexts = "observation",
         most_outside: float = MOST_OUTSIDE,
+        masks: Masks = "none",
     ) -> None:
         one_of("contexts", contexts, ("observation", "none"))
         if context_order not in (1, 2, np.inf):
@@ -105,6 +115,7 @@ class Bridge:
             context_order=context_order,
             most_outside=most_outside,
             link="other",
+            masks=masks,
         )
 
     def watch(self) -> Watch:
@@ -134,6 +145,22 @@ class Bridge:
                 f"Expected an observation in {self._space}, got {shown(observation)}."
             ) from None
         return flat
+
+    def mask(self, told: Any) -> Bools | None:
+        """Which arms are there, (K,), of an `action_mask`; None where all are."""
+        if self.spec.masks == "none":
+            return None
+        K = self.spec.n_actions
+        try:
+            mask = reals(told)
+        except ValueError:
+            mask = np.empty(0)
+        if mask.shape != (K,) or not np.isin(mask, (0, 1)).all() or not mask.any():
+            raise InputError(
+                f"Expected an action_mask of {K} ones and zeros, some of them ones, with "
+                f"masks={self.spec.masks!r}, got {shown(told)}."
+            )
+        return mask == 1
 
     def action(self, arm: int) -> int:
         """What the environment calls this arm: the action as a plain int."""
@@ -240,6 +267,8 @@ class FromGymnasium:
         reward_range, context_bound, context_order, contexts, most_outside: public facts, as for
             `Player`; `most_outside` is a share of each replica's users. Rewards are counted as
             they come; private agents clip what they learn from.
+        masks: whose data `info["action_mask"]` is, of `reset` and `step`: a "public" schedule or
+            the "user"'s; if "none", it is not read. Regret is against the best arm that is there.
 
     Raises:
         InputError: no regret, or both; an unknown id; a space or a bound that `Player` would
@@ -258,6 +287,7 @@ class FromGymnasium:
     context_order: float = 2
     contexts: Contexts = "observation"
     most_outside: float = MOST_OUTSIDE
+    masks: Masks = "none"
 
     def __post_init__(self) -> None:
         if (self.oracle is None) == (self.regret is None):
@@ -295,6 +325,7 @@ class FromGymnasium:
             context_order=self.context_order,
             contexts=self.contexts,
             most_outside=self.most_outside,
+            masks=self.masks,
         )
         probe.close()
         return ForeignProblem(make, bridge, self.oracle, self.regret)
@@ -348,7 +379,8 @@ class ForeignProblem:
         if len({id(env.unwrapped) for env in self._envs}) < R:
             raise InputError("Expected a new environment from every call of env, got one twice.")
         seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
-        self._seen = [env.reset(seed=s)[0] for env, s in zip(self._envs, seeds, strict=True)]
+        first = [env.reset(seed=s) for env, s in zip(self._envs, seeds, strict=True)]
+        self._seen, self._told = [list(part) for part in zip(*first, strict=True)]
         self._over, self._shown = [False] * R, None
         self._watch = self._bridge.watch()
         self._totals, self._counts = np.zeros((2, R, K))
@@ -357,9 +389,17 @@ class ForeignProblem:
         """The current users' contexts, (R, dim)."""
         return self._bridge.clip(self._waiting())
 
+    def mask(self) -> Bools:
+        """Which arms are there for the current users, (R, K)."""
+        self._waiting()
+        masks = [self._bridge.mask((info or {}).get("action_mask")) for info in self._told]
+        return np.array(masks)
+
     def step(self, action: AnyArray) -> Step:
         """Serve the current user of every copy."""
         arms = self.spec.validate(action, len(self._envs))
+        if self.spec.masks != "none":
+            check_available(arms, self.mask())
         shown, self._shown = self._waiting(), None
         rounds = np.array([self._serve(r, arm) for r, arm in enumerate(arms.tolist())])
         self._watch.see(shown[None], rounds[None, :, 0])
@@ -382,15 +422,17 @@ class ForeignProblem:
         if self._shown is None:
             for r, env in enumerate(self._envs):
                 if self._over[r]:
-                    self._seen[r], self._over[r] = env.reset()[0], False
+                    self._seen[r], self._told[r] = env.reset()
+                    self._over[r] = False
             self._shown = np.stack([self._bridge.numbers(seen) for seen in self._seen])
         return self._shown
 
     def _serve(self, r: int, arm: int) -> tuple[float, float, float, float]:
         """Reward, expected, oracle and regret of one user."""
-        env = self._envs[r]
+        env, there = self._envs[r], self._bridge.mask((self._told[r] or {}).get("action_mask"))
         worth: Any = self._means(self._oracle(env)) if callable(self._oracle) else None  # of now
         self._seen[r], given, terminated, truncated, info = env.step(self._bridge.action(arm))
+        self._told[r] = info
         self._over[r], reward = bool(terminated or truncated), one_number("reward", given)
         if isinstance(self._oracle, str):
             worth = _read(info, self._oracle)
@@ -405,7 +447,7 @@ class ForeignProblem:
         expected, arms = (means[arm], slice(None)) if known else (reward, arm)
         self._totals[r, arms] += means if known else reward
         self._counts[r, arms] += 1
-        best = means.max()
+        best = means.max() if there is None or not known else means[there].max()
         return reward, float(expected), float(best), float(best - expected)
 
     def _means(self, worth: Any) -> Floats:

@@ -9,7 +9,7 @@ reproducible off-policy evaluation", NeurIPS 2021, Datasets and Benchmarks.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from dpbandit.base import (
     at_least,
     inside,
     named,
+    random_allowed,
     rows,
     shown,
     two_numbers,
@@ -41,6 +42,7 @@ from dpbandit.specs import (
     ListSpec,
     PriceListSpec,
     PriceSpec,
+    acted,
     begin,
     fits,
     made_agent,
@@ -423,18 +425,26 @@ def record(
     inside("explore", explore, 0, 1, ends=True)
     if not explore:
         raise InputError("Expected explore=0 to be above 0: a log needs actions drawn at random.")
+    masked = spec.masks != "none"
+    if masked and spec.n_arms is None:
+        raise InputError("Expected lists whose items are always there: a log of others has no law.")
     streams = Streams([seed])
     begin(problem, streams)
     player = made_agent(config, spec, streams.child("agent"))
     luck, every = streams.uniforms("exploration of a log", 2), rows(getattr(spec, "n_actions", 1))
     found: list[tuple[Any, ...]] = []
     for _ in range(horizon):
-        context = problem.context().copy()
-        action, law = player.act(context), None
+        context, world = problem.context().copy(), cast(Any, problem)
+        mask = world.mask() if masked else None
+        action, law = acted(player, context, mask), None
+        there = np.ones((1, len(every)), np.bool_) if mask is None else mask
         if agent is not None:
-            law = (1 - explore) * (every == action[:, None]) + explore / len(every)
+            law = (1 - explore) * (every == action[:, None])
+            law = law + explore * there / np.count_nonzero(there)
             coin, arm = luck()[0]
-            action = np.where(coin < explore, int(arm * len(every)), action)
+            action = np.where(coin < explore, random_allowed(np.array([arm]), there), action)
+        elif masked:
+            law = there / np.count_nonzero(there)
         step = problem.step(action)
         told = step.reward if step.datum is None else step.datum
         player.update(context, action, told)
@@ -452,12 +462,12 @@ def record(
         )
     arms = np.array(actions)
     known: dict[str, Any] = {"propensity": 1 / spec.n_actions}
-    if agent is not None:
+    if agent is not None or masked:
         table = np.stack(laws)
         known = {
             "propensity": table[rows(horizon), arms],
             "probabilities": table,
-            "lowest": explore / spec.n_actions,
+            "lowest": (1.0 if agent is None else explore) / spec.n_actions,
         }
     return Logged(spec=spec, action=arms, reward=np.array(answers), **kept, **known)
 

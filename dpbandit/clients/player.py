@@ -44,7 +44,18 @@ from dpbandit.privacy import Certificate
 from dpbandit.privacy.mechanism import Books, Roll, enrolled
 from dpbandit.running.compare import certify
 from dpbandit.running.given import AnyAgent, agent_given
-from dpbandit.specs import MOST_OUTSIDE, AgentConfig, Hindsight, Outside, Prior, Spec, made_agent
+from dpbandit.specs import (
+    MOST_OUTSIDE,
+    AgentConfig,
+    Hindsight,
+    Masks,
+    Outside,
+    Prior,
+    Spec,
+    acted,
+    check_available,
+    made_agent,
+)
 
 _CONTAINERS: dict[str, Callable[..., Any]] = {
     "tuple": tuple,
@@ -373,6 +384,8 @@ class Player:
         contexts: "observation", or "none" to play every user alike, with the constant context 1.
         most_outside: the share of `horizon` users' contexts, and of their rewards, that may lie
             outside these bounds; one more is refused. 1 allows all.
+        masks: where actions come and go, whose data `info["action_mask"]` is: of a "public"
+            schedule, or of the "user" herself, part of her round; `act` is told it.
         seed: of the agent's noise and exploration.
 
     Guarantee:
@@ -416,6 +429,7 @@ class Player:
         context_order: float = 2,
         contexts: Contexts = "observation",
         most_outside: float = MOST_OUTSIDE,
+        masks: Masks = "none",
         seed: int = 0,
     ) -> None:
         whole("seed", seed, 0)
@@ -432,6 +446,7 @@ class Player:
             context_order=context_order,
             contexts=contexts,
             most_outside=most_outside,
+            masks=masks,
         )
         self.config, self.spec = config, self._bridge.spec
         self._roll = Roll()
@@ -504,12 +519,17 @@ class Player:
         prior: Prior = self._agent.learned()
         return prior
 
-    def act(self, observation: Any) -> int:
-        """Choose the action for this user; keeps nothing of her."""
+    def act(self, observation: Any, action_mask: Any = None) -> int:
+        """Choose the action for this user, of those that are there; keeps nothing of her."""
         self._check_not_saved()
-        context = self._bridge.context(observation)[None]
+        context, mask = self._bridge.context(observation)[None], self._bridge.mask(action_mask)
+        if action_mask is not None and mask is None:
+            raise InputError("Expected masks='public' or 'user' of a Player with an action_mask.")
         with enrolled(self._roll):
-            arm = self.spec.validate(self._agent.act(context), 1)
+            there = None if mask is None else mask[None]
+            arm = self.spec.validate(acted(self._agent, context, there), 1)
+        if there is not None:
+            check_available(arm, there)
         return self._bridge.action(arm[0])
 
     def update(self, observation: Any, action: Any, reward: float) -> None:

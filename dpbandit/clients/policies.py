@@ -23,6 +23,7 @@ from dpbandit.agent import Chance
 from dpbandit.agents.lists.ranked import Lists, best_lists
 from dpbandit.base import (
     AnyArray,
+    Bools,
     Floats,
     InputError,
     Ints,
@@ -37,11 +38,11 @@ from dpbandit.base import (
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy import no_privacy
 from dpbandit.privacy.clicks import features
-from dpbandit.specs import BanditSpec, ContextualSpec, ListSpec, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, ListSpec, Masks, fits
 
 
-def _act(policy: Any, context: Floats) -> Any:
-    return policy.act(context)
+def _act(policy: Any, context: Floats, **told: Any) -> Any:
+    return policy.act(context, **told)
 
 
 def _update(policy: Any, context: Floats, action: int, reward: float) -> Any:
@@ -69,7 +70,8 @@ class Foreign:
     hand out a new object every time: replicas that share one learn from each other. Context is a
     copy of that replica's, (d,), or (K, d) where arms have rows of features. Where ordered lists
     are shown (`ListSpec`) there are m item numbers and m clicks in place of an arm and a reward.
-    Slow by design: one Python call for each replica and round.
+    Where actions come and go an `act` that takes `mask`, too, is told which are there, (K,), and
+    others are refused. Slow by design: one Python call for each replica and round.
 
     Guarantee:
         None: what foreign code keeps is not known, so it claims nothing (epsilon infinity).
@@ -114,6 +116,8 @@ class Foreign:
 class ForeignAgent:
     """See `Foreign`."""
 
+    masks: tuple[Masks, ...] = ()
+
     def __init__(self, config: Foreign, spec: BanditSpec, streams: Streams) -> None:
         self.ledger = no_privacy("foreign code, which claims nothing")
         seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
@@ -123,7 +127,8 @@ class ForeignAgent:
             if policy is None:
                 raise InputError("Expected policy to return a new policy, got None.")
             if config.act is _act:
-                has_methods("what policy returns", policy, act=("context",))
+                told = ("context",) if spec.masks == "none" else ("context", "mask")
+                has_methods("what policy returns", policy, act=told)
             if config.update is _update:
                 asked = ("context", "action", "reward")
                 has_methods("what policy returns", policy, update=asked)
@@ -132,13 +137,24 @@ class ForeignAgent:
             raise InputError("Expected a new object from every call of policy, got one twice.")
         self._config, self._round = config, 0
         self._length = getattr(spec, "length", None)
+        takes_it: Any = config.act if config.act is not _act else self._policies[0].act
+        if "mask" in signature(takes_it).parameters:
+            self.masks = ("public", "user")
 
     def act(self, context: Floats) -> AnyArray:
         """Arms (R,), or lists (R, m)."""
+        return self._asked(context, [{}] * len(context))
+
+    def act_among(self, context: Floats, mask: Bools) -> AnyArray:
+        """The same of what is there."""
+        return self._asked(context, [{"mask": there.copy()} for there in mask])
+
+    def _asked(self, context: Floats, told: list[dict[str, Any]]) -> AnyArray:
         self._round += 1
-        asked = zip(self._policies, context, strict=True)
+        asked = zip(self._policies, context, told, strict=True)
         read = self._arm if self._length is None else self._list
-        return np.array([read(self._config.act(policy, x.copy())) for policy, x in asked])
+        act: Any = self._config.act
+        return np.array([read(act(policy, x.copy(), **mask)) for policy, x, mask in asked])
 
     def update(self, context: Floats, action: AnyArray, reward: Floats) -> None:
         """Tell every replica's policy its own user."""
@@ -264,11 +280,12 @@ class RiverPolicy(Wrapped):
             )
         self._names = tuple(f"x{j}" for j in range(spec.dim))
 
-    def act(self, context: Floats) -> Any:
-        """The arm that the policy pulls."""
+    def act(self, context: Floats, mask: Bools | None = None) -> Any:
+        """The arm that the policy pulls, of those that are there."""
+        arms = self._arms if mask is None else np.flatnonzero(mask).tolist()
         if not self._contextual:
-            return self.inner.pull(self._arms)
-        return self.inner.pull(self._arms, context=self._named(context))
+            return self.inner.pull(arms)
+        return self.inner.pull(arms, context=self._named(context))
 
     def update(self, context: Floats, action: int, reward: float) -> None:
         """Learn one reward."""

@@ -111,7 +111,9 @@ class Logged:
     outside the bounds of the spec than its `most_outside` allows (less is said in a warning), where
     the actions were not randomised (a propensity of 1), and where some arm was logged far more or
     less often than the propensities say (a true log is refused with probability at most 4e-8 for
-    each arm, by Bernstein). `probabilities` say where an arm could not be drawn at all.
+    each arm, by Bernstein). `probabilities` say where an arm could not be drawn at all; where arms
+    come and go, which a spec says by its `masks`, they are needed, and 0 of an arm that was not
+    there: policies are told (`mask`).
     """
 
     spec: ContextualSpec
@@ -165,7 +167,10 @@ class Logged:
         least = float(chance.min())
         if self.probabilities is not None:
             self.probabilities = self._checked(self.probabilities)
-            least = float(self.probabilities.min())
+            there = np.s_[:] if self.mask is None else self.mask
+            least = float(self.probabilities[there].min())
+        elif spec.masks != "none":
+            raise InputError(f"Expected probabilities= of all arms with masks={spec.masks!r}.")
         say = "" if self.lowest_is_public else ", so say the least probability of any arm"
         self.lowest = least if self.lowest is None else self.lowest
         most = min(1 / spec.n_actions, least)
@@ -200,6 +205,13 @@ class Logged:
 
     def __str__(self) -> str:
         return f"{len(self.action)} rounds with {self.spec.n_actions} arms, {self.outside}"
+
+    @property
+    def mask(self) -> Bools | None:
+        """Which arms were there, (n, K), where they come and go."""
+        if self.spec.masks == "none" or self.probabilities is None:
+            return None
+        return self.probabilities > 0
 
     @property
     def uniform_share(self) -> float:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, Progress, shaped, shown, whole
+from dpbandit.base import Bools, Floats, InputError, Ints, Progress, shaped, shown, whole
 from dpbandit.offline.logs import (
     Logged,
     LoggedLists,
@@ -22,6 +22,7 @@ from dpbandit.specs import (
     ListSpec,
     PriceSpec,
     Spec,
+    acted,
     is_running,
     spec_of_kind,
 )
@@ -92,8 +93,8 @@ def _chances(name: str, values: Any, shape: tuple[int, ...]) -> Floats:
     return chance
 
 
-def asked(policy: Any, method: str, context: Floats) -> Any:
-    """Call the policy's method at the log's contexts; arrays are taken as the answer.
+def asked(policy: Any, method: str, context: Floats, mask: Bools | None = None) -> Any:
+    """Call the policy's method at the log's contexts, and masks if any; arrays are the answer.
 
     Raises:
         InputError: it learns: what it would play depends on what it would have seen.
@@ -111,7 +112,7 @@ def asked(policy: Any, method: str, context: Floats) -> Any:
             "snapshot of one that was trained on other rows, say the first half of the log."
         )
     if callable(getattr(policy, method, None)):
-        return getattr(policy, method)(context)
+        return getattr(policy, method)(context, *([] if mask is None else [mask]))
     if not isinstance(policy, list | tuple | ListLaw) and not hasattr(policy, "__array__"):
         raise InputError(
             f"Expected policy={shown(policy)} to have {method}(contexts), as snapshots do, or to "
@@ -122,7 +123,7 @@ def asked(policy: Any, method: str, context: Floats) -> Any:
 
 def arm_policy(policy: Any, log: Logged) -> Floats:
     """Probabilities (n, K) of arms."""
-    law = numbers_in("policy", asked(policy, "probabilities", log.context))
+    law = numbers_in("policy", asked(policy, "probabilities", log.context, log.mask))
     shaped("the policy's probabilities", law, (len(log.action), log.spec.n_actions))
     refuse_row("probabilities that sum to 1", is_law(law), "a policy")
     return law
@@ -157,10 +158,10 @@ class Snapshot:
     def __init__(self, agent: Agent, spec: Spec, draws: int) -> None:
         self._agent, self._spec, self._draws = agent, spec, draws
 
-    def probabilities(self, context: Floats) -> Floats:
-        """Of arms, (n, K): shares of the draws."""
+    def probabilities(self, context: Floats, mask: Bools | None = None) -> Floats:
+        """Of arms, (n, K): shares of the draws, of those that a mask (n, K) allows."""
         spec = self._expects(ContextualSpec, "arms")
-        arms = self._played(context).astype(np.int64)  # (draws, n)
+        arms = self._played(context, mask).astype(np.int64)  # (draws, n)
         return (arms[..., None] == np.arange(spec.n_actions)).mean(axis=0)
 
     def prices(self, context: Floats) -> Floats:
@@ -179,8 +180,13 @@ class Snapshot:
             raise InputError(f"Expected a snapshot of an agent that plays {what}, got a {name}.")
         return self._spec
 
-    def _played(self, context: Floats) -> Floats:
+    def _played(self, context: Floats, mask: Bools | None = None) -> Floats:
         rows = np.asarray(context)
+        if (mask is None) != (self._spec.masks == "none"):
+            raise InputError(
+                f"Expected masks with the contexts if and only if actions come and go, got "
+                f"masks={self._spec.masks!r} of the agent's problem."
+            )
         shaped("contexts", rows, (len(rows), *self._spec.context_shape))
         agent = deepcopy(self._agent)  # the same answers whenever it is asked
         played = np.empty((self._draws, len(rows), *np.shape(self._spec.default_action)))
@@ -188,7 +194,8 @@ class Snapshot:
             progress.working_on("asking the snapshot", rate=1)
             for draw in range(self._draws):
                 for i in range(len(rows)):
-                    action = self._spec.validate(agent.act(rows[i : i + 1]), 1)
+                    there = None if mask is None else mask[i : i + 1]
+                    action = self._spec.validate(acted(agent, rows[i : i + 1], there), 1)
                     played[draw, i] = action[0]
                 progress.advance(len(rows))
         return played
@@ -228,7 +235,9 @@ def snapshot(agent: Any, spec: Spec | None = None, *, draws: int = 1) -> Snapsho
     spec = spec_of_kind(spec, Spec)
     frozen = deepcopy(cast(Agent, inner))
     try:
-        played = np.shape(deepcopy(frozen).act(np.zeros((1, *spec.context_shape))))
+        everything = None if spec.masks == "none" else np.ones((1, spec.mask_size[0]), np.bool_)
+        nobody = np.zeros((1, *spec.context_shape))
+        played = np.shape(acted(deepcopy(frozen), nobody, everything))
     except ValueError as error:
         raise InputError(
             f"Expected spec={shown(spec)} to be what the agent was made for: {error}"

@@ -189,7 +189,7 @@ class TriangleSums(Mechanism):
 def _weights(policy: Any, log: Logged) -> Floats:
     """pi(a | x) / p of every row, (1, n); nothing is said of what a row holds."""
     n, K = len(log.action), log.spec.n_actions
-    if asked(policy, "probabilities", log.context[:1].copy()) is policy:
+    if asked(policy, "probabilities", *_shown(log, 0)) is policy:
         fixed = numbers_in("policy", policy)
         if fixed.shape != (K,):
             raise InputError(
@@ -213,10 +213,15 @@ def _weights(policy: Any, log: Logged) -> Floats:
 
 def _alone(policy: Any, log: Logged, row: int) -> Floats:
     """Probabilities (1, K) at one row, of a policy that is shown no other."""
-    hers = log.context[row : row + 1].copy()  # a view would lead to all of them
-    law = numbers_in("policy", asked(policy, "probabilities", hers))
+    law = numbers_in("policy", asked(policy, "probabilities", *_shown(log, row)))
     shaped("the policy's probabilities", law, (1, log.spec.n_actions))
     return law
+
+
+def _shown(log: Logged, row: int) -> tuple[Any, ...]:
+    """What one row shows of its user; a view would lead to all of them."""
+    hers = slice(row, row + 1)
+    return log.context[hers].copy(), None if log.mask is None else log.mask[hers].copy()
 
 
 def _clip(

@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, Streams, one_of, shown, whole
+from dpbandit.base import Bools, Floats, InputError, Ints, Streams, one_of, shown, whole
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.mechanism import Books, enrolled
@@ -17,6 +17,7 @@ from dpbandit.specs import (
     ContextualSpec,
     Hindsight,
     Outside,
+    acted,
     check_config,
     made_agent,
 )
@@ -280,7 +281,8 @@ def _one_pass(
         agent = made_agent(config, spec, streams.child("agent"))
         for row in order.tolist():
             context, action = logged.context[row][None], logged.action[row : row + 1]
-            if accepted[row] and _plays(agent, context, spec) == action[0]:
+            there = None if logged.mask is None else logged.mask[row : row + 1]
+            if accepted[row] and _plays(agent, context, spec, there) == action[0]:
                 agent.update(context, action, logged.reward[row : row + 1])
                 kept.append(row)
                 if len(kept) == spec.horizon:
@@ -304,8 +306,8 @@ def _certificate(config: AgentConfig, spec: ContextualSpec) -> Certificate:
     return certificate(ledger, claim=claim, accountants=False)
 
 
-def _plays(agent: Agent, context: Floats, spec: ContextualSpec) -> int:
-    return int(spec.validate(agent.act(context), 1)[0])
+def _plays(agent: Agent, context: Floats, spec: ContextualSpec, mask: Bools | None) -> int:
+    return int(spec.validate(acted(agent, context, mask), 1)[0])
 
 
 def _reached(n: int, share: float) -> int:

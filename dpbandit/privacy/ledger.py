@@ -79,6 +79,12 @@ TRUSTED: dict[Trust, str] = {
 NO_DATA = "plays without looking at any user's data"
 OWN_DATA = "a person's own data reach her own actions and nobody else's"
 NO_PRIVACY = "none: exact data reaches later actions"
+MASKED = {
+    "none": "",
+    "public": "; which actions there are in a round is public",
+    "user": "; which actions there are for her is part of her round",
+}
+"""What is said of actions that come and go, by whose data that is"""
 
 ROUNDING = 1e-13
 """What a mechanism adds may move by so much more than its sensitivity, relatively, because sums and

@@ -210,7 +210,8 @@ def _arguments(problem: Any) -> dict[str, Any]:
         )
     given = {f.name: getattr(problem, f.name) for f in fields(problem) if f.init}
     plain = {f.name: f.default for f in fields(problem) if isinstance(f.default, _PLAIN)}
-    world = {name: value for name, value in vars(problem).items() if name == "world_seed"}
+    told = ("world_seed", "available", "absent")  # to `make_problem`
+    world = {name: value for name, value in vars(problem).items() if name in told}
     return world | {
         name: value
         for name, value in given.items()

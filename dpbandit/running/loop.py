@@ -24,7 +24,9 @@ from dpbandit.specs import (
     Problem,
     Spec,
     Step,
+    acted,
     begin,
+    check_mask,
     finite_array,
     made_agent,
 )
@@ -276,7 +278,11 @@ def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, AnyAr
     if look:
         check_context(spec, context, R, t)
         shown = context.copy()
-    action = agent.act(context)
+    world: Any = problem
+    mask = None if spec.masks == "none" else world.mask()
+    if look and mask is not None:
+        check_mask(spec, mask, R)
+    action = agent.act(context) if mask is None else acted(agent, context, mask)
     try:
         if look:
             check_action(spec, agent, action, R)

@@ -66,7 +66,8 @@ def _of_points(spec: ConvexSpec) -> str:
 
 
 def _of_arms(spec: ContextualSpec) -> str:
-    return "allocation-ts" if spec.context_shape[-1] == 1 else "fade"
+    alone = spec.context_shape[-1] == 1 and spec.masks != "user"  # its counts would tell of them
+    return "allocation-ts" if alone else "fade"
 
 
 _OF_A_KIND: dict[type, str | Callable[[Any], str]] = {

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base import AnyArray, Floats, InputError, Ints, Streams
-from dpbandit.specs import Agent, Bounds, Problem
+from dpbandit.specs import Agent, Bounds, Problem, acted
 
 SHORT = 50
 """Fewer rounds from one mark to the next are played one by one, which takes less time."""
@@ -66,6 +66,7 @@ class Still:
 def still(problem: Problem, player: Agent, streams: Streams) -> Still | None:
     """Return a `Still`, if agent and problem allow it, else None."""
     allowed = getattr(problem, "stands_still", False) and hasattr(player, "learn_block")
+    allowed = allowed and problem.spec.masks == "none"
     return Still(problem, player, streams) if allowed else None
 
 
@@ -112,7 +113,9 @@ class Block:
         if most < _WORTH:
             return 0
         context = self._problem.contexts_ahead(most)
-        action = self._player.act(context)
+        masked = self._problem.spec.masks != "none"
+        mask = self._problem.masks_ahead(len(context)) if masked else None
+        action = acted(self._player, context, mask)
         step = self._problem.steps(action)
         finite = np.isfinite(step.reward).all(axis=1)
         if not finite.all():

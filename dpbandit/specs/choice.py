@@ -288,7 +288,7 @@ class ChoiceSpec(BanditSpec):
     def _luck(self, streams: Streams) -> Draws:
         return streams.uniforms("exploration", 1 + 2 * self.n_products)
 
-    def repaired(self, action: Any) -> Any:
+    def repaired(self, action: Any, mask: Bools | None = None) -> Any:
         """Sets of at most S products, of masks with more the first S; of none the default. What is
         no assortment is handed back as it is."""
         try:

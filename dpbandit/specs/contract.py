@@ -294,7 +294,11 @@ class Problem(Protocol):
         ...
 
     def context(self) -> Floats:
-        """Contexts of the current users, `(R, *context_shape)`."""
+        """Contexts of the current users, `(R, *context_shape)`.
+
+        Where `spec.masks` is not "none" there is `mask()`, too: which actions there are for them,
+        truth values (R, K).
+        """
         ...
 
     def step(self, action: AnyArray) -> Step:
@@ -385,6 +389,12 @@ def gaussian(config: AgentConfig, spec: Any) -> AgentConfig:
     return found
 
 
+def acted(agent: Any, context: Floats, mask: Bools | None) -> AnyArray:
+    """Actions of the agent; where actions come and go, among those of the `mask`."""
+    action: AnyArray = agent.act(context) if mask is None else agent.act_among(context, mask)
+    return action
+
+
 def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
     """`config.make(spec, streams)`; raises `InputError` unless that has the methods of an agent."""
     owner = type(config).__name__
@@ -401,9 +411,26 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
         act=("context",),
         update=("context", "action", "feedback"),
     )
+    _check_masks(owner, agent, spec)
     _check_trust(owner, agent, spec)
     _check_facts(owner, agent)
     return agent
+
+
+def _check_masks(owner: str, agent: Agent, spec: Spec) -> None:
+    """Raise `InputError` where actions come and go, and the agent may play what is not there."""
+    able = getattr(agent, "masks", ())
+    if spec.masks == "none" or spec.masks in able:
+        return
+    if able:
+        raise InputError(
+            f"Expected masks={spec.masks!r} of the problem to be {' or '.join(able)} for {owner}: "
+            "it remembers which actions were played, which would tell later users of her mask."
+        )
+    raise InputError(
+        f"Expected an agent that plays only what is there where actions come and go (linucb, "
+        f"lints, dp-ucb, fade, allocation-ts, ranked-linucb, list-fade), got {owner}."
+    )
 
 
 def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import gymnasium as gym
 import numpy as np
 
-from dpbandit.base import MOST_ACTIONS, Floats, InputError, Streams, one_of, reals, whole
+from dpbandit.base import MOST_ACTIONS, Bools, Floats, InputError, Streams, one_of, reals, whole
 from dpbandit.domains import Domain, nearest
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.ledger import ALL_ACTIONS
@@ -108,7 +108,7 @@ class ConvexSpec(Spec):
         most = ROUNDING * loss.datum_bound
         return [*super().bounds(), Bound(datum_of, loss.datum_shape, moved, 0.0, most, sentence)]
 
-    def repaired(self, action: Any) -> Any:
+    def repaired(self, action: Any, mask: Bools | None = None) -> Any:
         """Points of the box moved into the domain; the problem refuses what is none."""
         try:
             points = reals(action)

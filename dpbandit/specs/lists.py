@@ -12,12 +12,15 @@ import gymnasium as gym
 import numpy as np
 
 from dpbandit.base import (
+    AnyArray,
+    Bools,
     Draws,
     Floats,
     InputError,
     Ints,
     Streams,
     norms,
+    one_of,
     reals,
     rows,
     shaped,
@@ -155,6 +158,7 @@ class ListSpec(BanditSpec):
     """
 
     kind: ClassVar[str] = "ordered lists of items"
+    may_be_masked: ClassVar[bool] = True
     catalogue: Catalogue
     clicks: ClickModel
     dim: int = field(init=False)
@@ -185,6 +189,21 @@ class ListSpec(BanditSpec):
     def length(self) -> int:
         """m."""
         return self.clicks.length
+
+    @property
+    def mask_size(self) -> tuple[int, int]:
+        """N, and m."""
+        return self.n_items, self.length
+
+    def stand_in(self, action: AnyArray, mask: Bools, random: AnyArray) -> AnyArray:
+        """Lists with items of `random` in the places of those that are not there."""
+        lists = action.copy()
+        gone = ~np.take_along_axis(mask, lists, axis=1)
+        for r in np.flatnonzero(gone.any(axis=1)):
+            kept = set(lists[r, ~gone[r]].tolist())
+            others = [item for item in random[r].tolist() if item not in kept]
+            lists[r, gone[r]] = others[: np.count_nonzero(gone[r])]
+        return lists
 
     @property
     def features(self) -> int:
@@ -229,9 +248,10 @@ class ListSpec(BanditSpec):
             )
         return lists.astype(np.int64)
 
-    def repaired(self, action: Any) -> Any:
+    def repaired(self, action: Any, mask: Bools | None = None) -> Any:
         """Lists without repetition: first occurrences stay, later ones become, in order, the lowest
-        items that are not on the list. What is no list of item numbers is handed back as it is."""
+        items that are there and not on the list. What is no list of item numbers is handed back as
+        it is."""
         try:
             lists = reals(action)
         except ValueError:
@@ -243,7 +263,8 @@ class ListSpec(BanditSpec):
         ordered = np.sort(lists, axis=1)
         for r in np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1)):
             seen: dict[float, None] = dict.fromkeys(lists[r].tolist())
-            spare = (i for i in range(self.n_items) if i not in seen)
+            there = range(self.n_items) if mask is None else np.flatnonzero(mask[r]).tolist()
+            spare = (i for i in there if i not in seen)
             kept = set()
             for k, item in enumerate(lists[r].tolist()):
                 fixed[r, k] = next(spare) if item in kept else item
@@ -265,9 +286,18 @@ class ListSpec(BanditSpec):
         return np.take_along_axis(potential, classes, axis=1)
 
 
-def _fresh_lists(luck: Draws, n_items: int, length: int) -> Ints:
+def _fresh_lists(luck: Draws, n_items: int, length: int, *, mask: Bools | None = None) -> Ints:
     """Uniform ordered samples without repetition, (R, m): m uniforms each, whatever N."""
-    place = (luck() * (n_items - rows(length))).astype(np.int64)  # among those not taken yet
+    if mask is not None:
+        there = np.count_nonzero(mask, axis=1)[:, None]
+        lists = _without_repetition(luck(), there)
+        return np.take_along_axis(np.argsort(~mask, axis=1, kind="stable"), lists, axis=1)
+    return _without_repetition(luck(), n_items)
+
+
+def _without_repetition(luck: Floats, n_items: Ints | int) -> Ints:
+    length = luck.shape[1]
+    place = (luck * (n_items - rows(length))).astype(np.int64)  # among those not taken yet
     lists = np.empty_like(place)
     for k in range(length):
         item = place[:, k]
@@ -341,6 +371,7 @@ class ReturningSpec(Spec):
             raise InputError(f"Expected visits to be Visits, got {shown(self.visits)}.")
         whole("people", self.people, 1, MOST_PEOPLE)
         whole("delay", self.delay, 0, 0)
+        one_of("masks of a visit", self.visit.masks, ("none",))
         for name in ("reward_low", "reward_high"):
             object.__setattr__(self, name, getattr(self.visit, name))
         super().__post_init__()

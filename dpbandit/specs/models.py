@@ -9,9 +9,9 @@ with mm' = zeta has the gradient (zeta(x . theta) - r) x, the residual times the
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
-from math import pi, sqrt
+from math import inf, pi, sqrt
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -21,6 +21,8 @@ import scipy
 from dpbandit.base import (
     Floats,
     InputError,
+    flag,
+    inside,
     one_of,
     parse_json,
     read_text,
@@ -29,6 +31,9 @@ from dpbandit.base import (
     shown_path,
     write_json,
 )
+from dpbandit.privacy.curves import delta_of, epsilon_of, mu_of
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.spends import GaussianSpend, Parallel
 
 LinkName: TypeAlias = Literal["identity", "logistic", "probit"]
 
@@ -143,11 +148,15 @@ class Prior:
 
     What a private study has released is public, so `Player.learned` of one may be the prior of the
     next, at no cost. It must not be made of the data of users whom the certificate covers: whoever
-    takes part in both studies pays for both.
+    takes part in both studies pays for both. `dpbandit.clients.prior_from` makes one of an old log,
+    which says what it cost: agents have that in their ledgers.
 
     Args:
         mean: n numbers, or as many in any shape: arms (K, d) are read arm by arm.
         covariance: one variance for all, n variances, or a positive definite (n, n) matrix.
+        mu: what its release cost the people it was made of, mu-GDP; 0 is nothing.
+        source: what it was made of, for certificates; "" is public numbers.
+        disjoint: whether none of these people is among the users to come.
 
     Raises:
         InputError: anything else.
@@ -158,6 +167,9 @@ class Prior:
 
     mean: Any
     covariance: Any
+    mu: float = 0.0
+    source: str = ""
+    disjoint: bool = False
 
     def __post_init__(self) -> None:
         mean, covariance = _finite(self.mean), _finite(self.covariance)
@@ -173,11 +185,19 @@ class Prior:
                 f"them or a symmetric positive definite {n} x {n} matrix, with eigenvalues from "
                 f"{1 / _MOST:g} to {_MOST:g}."
             )
+        inside("mu", self.mu, 0, _MOST, ends=True)
+        flag("disjoint", self.disjoint)
+        if not isinstance(self.source, str) or (self.mu and not self.source):
+            raise InputError(
+                f"Expected source={shown(self.source)} of a prior to say in words what was "
+                f"released at mu={self.mu:g}."
+            )
         object.__setattr__(self, "mean", tuple(mean.ravel().tolist()))
         object.__setattr__(self, "covariance", _tuples(covariance.tolist()))
 
     def __repr__(self) -> str:
-        return f"Prior(of {len(self.mean)} numbers)"
+        source = f", from {self.source}" if self.source else ""
+        return f"Prior(of {len(self.mean)} numbers{source})"
 
     @property
     def matrix(self) -> Floats:
@@ -187,13 +207,49 @@ class Prior:
             return (covariance + covariance.T) / 2
         return np.diag(np.broadcast_to(covariance, n))
 
+    def ledger(self, own: Ledger) -> Ledger:
+        """`own`, of an agent that starts with it, with what the prior cost.
+
+        Whoever is in both pays for both, unless nobody is (`disjoint`).
+        """
+        if not self.source or own.mu == inf:
+            return own
+        cost = GaussianSpend(self.mu, f"prior of {self.source}")
+        if not (self.disjoint and self.mu and len(own.spends) == 1):
+            return replace(own, spends=(*own.spends, cost))
+        note = f"users, or people of the prior of {self.source}"
+        condition = "nobody of the prior's log is among the users"
+        both = "; ".join(filter(None, (own.condition, condition)))
+        beside = Parallel((*own.spends, cost), note)
+        return replace(own, spends=(beside,), condition=both)
+
+    def left_of(self, epsilon: float, delta: float) -> tuple[float, float]:
+        """What it leaves of a target for the agent's own users.
+
+        Raises `InputError` where its release cost as much as the target, or more.
+        """
+        if not self.mu or epsilon == inf:
+            return epsilon, delta
+        mu = mu_of(epsilon, delta) * (1 - 1e-6)
+        if self.mu >= mu and not (self.disjoint and self.mu <= mu_of(epsilon, delta)):
+            raise InputError(
+                f"Expected a target of more than the prior cost, mu={self.mu:.4g}, got mu={mu:.4g} "
+                f"of epsilon={epsilon:g}: release the prior at less, or raise epsilon."
+            )
+        if self.disjoint:
+            return epsilon, delta
+        less = sqrt(mu**2 - self.mu**2)
+        if epsilon > 1:  # the same mu as (epsilon, delta), whichever is not 0
+            return epsilon_of(less, delta), delta
+        return epsilon, delta_of(less, epsilon)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON, for `load`."""
         write_json(Path(path), asdict(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Prior":
-        """Read {"mean": [...], "covariance": ...} from a JSON file."""
+        """Read {"mean": [...], "covariance": ...}, and what else there is, from a JSON file."""
         text = read_text(path, errors="replace")
         try:
             return cls.of(parse_json(text))
@@ -208,12 +264,13 @@ class Prior:
             return given
         if isinstance(given, str | os.PathLike):
             return cls.load(given)
-        if not isinstance(given, Mapping) or set(given) != {"mean", "covariance"}:
+        known = {"mean", "covariance", "mu", "source", "disjoint"}
+        if not isinstance(given, Mapping) or not {"mean", "covariance"} <= set(given) <= known:
             raise InputError(
                 f"Expected prior={shown(given)} to be a Prior, or the path of a JSON file with its "
                 "mean and covariance."
             )
-        return cls(given["mean"], given["covariance"])
+        return cls(**given)
 
 
 def posterior(mean: Floats, precision: Floats) -> Prior:

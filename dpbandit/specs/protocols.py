@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
 import gymnasium as gym
 import numpy as np
@@ -13,6 +13,7 @@ from dpbandit.base import (
     MOST_DIM,
     MOST_ROUNDS,
     AnyArray,
+    Bools,
     Draws,
     Floats,
     InputError,
@@ -20,7 +21,9 @@ from dpbandit.base import (
     Streams,
     inside,
     norms,
+    one_of,
     positive,
+    random_allowed,
     reals,
     rows,
     shaped,
@@ -70,7 +73,10 @@ def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> AnyArray:
 
 
 def uniform_arms(streams: Streams, n_actions: int) -> Callable[..., Ints]:
-    """Draws arms (R,) in [0, K), fresh ones at every call; of several rounds if told (n, R)."""
+    """Draws arms (R,) in [0, K), fresh ones at every call; of several rounds if told (n, R).
+
+    With `mask=` (..., K) they are drawn from those allowed.
+    """
     return partial(_arms, streams.uniforms("exploration"), n_actions)  # which copies and pickles
 
 
@@ -79,7 +85,11 @@ def uniform_prices(streams: Streams, low: float, high: float) -> Callable[[], Fl
     return partial(_prices, streams.uniforms("exploration"), low, high)
 
 
-def _arms(luck: Draws, n_actions: int, lead: tuple[int, ...] = (1,)) -> Ints:
+def _arms(
+    luck: Draws, n_actions: int, lead: tuple[int, ...] = (1,), *, mask: Bools | None = None
+) -> Ints:
+    if mask is not None:
+        return random_allowed(luck.over(mask.shape[:-1]), mask)
     return (luck.over(lead) * n_actions).astype(np.int64)
 
 
@@ -98,6 +108,10 @@ def _numbers(action: Any, replicas: int) -> Floats:
 
 MOST_OUTSIDE = 0.01
 """The share of what users show and give that may lie outside its bounds if nothing else is said."""
+
+
+Masks: TypeAlias = Literal["none", "public", "user"]
+"""Whose data it is which actions there are in a round, if not all of them are."""
 
 
 ROUNDING = 1e-6
@@ -163,7 +177,12 @@ class Spec:
     """share of contexts, and of rewards, that may lie outside their bounds, to which agents clip"""
     reward_unit: str = "reward"
     """what a reward of 1 is, for axes"""
+    masks: Masks = "none"
+    """whether some actions are not there in some rounds, by a "public" schedule or for a "user",
+    whose mask is then part of her round"""
     kind: ClassVar[str] = "any problem"
+    may_be_masked: ClassVar[bool] = False
+    """whether actions can be numbered and be missing in a round"""
     priced: ClassVar[bool] = False
     """whether actions are places on a list of prices whose margins are known"""
     returning: ClassVar[bool] = False
@@ -180,6 +199,12 @@ class Spec:
         if self.delay > self.horizon:
             raise InputError(f"Expected delay={self.delay} to be at most horizon={self.horizon}.")
         inside("most_outside", self.most_outside, 0, 1, ends=True)
+        one_of("masks", self.masks, get_args(Masks))
+        if self.masks != "none" and (not self.may_be_masked or self.in_hindsight or self.carries):
+            raise InputError(
+                f"Expected a {type(self).__name__} without masks: actions come and go among arms "
+                "or on lists, where each round has a best action of its own."
+            )
 
     @property
     def context_shape(self) -> tuple[int, ...]:
@@ -190,6 +215,11 @@ class Spec:
     def n_arms(self) -> int | None:
         """K, of finitely many arms of which only the one that is chosen answers; else None."""
         return None
+
+    @property
+    def mask_size(self) -> tuple[int, int]:
+        """How many entries a mask has, and how many actions there are at least in any round."""
+        raise NotImplementedError
 
     @property
     def domain(self) -> Domain | None:
@@ -248,7 +278,14 @@ class Spec:
         raise NotImplementedError
 
     def uniform(self, streams: Streams) -> Callable[[], AnyArray]:
-        """Draws uniformly random actions (R, ...), fresh ones at every call."""
+        """Draws uniformly random actions (R, ...), fresh ones at every call.
+
+        Where actions come and go, of those that a `mask=` allows.
+        """
+        raise NotImplementedError
+
+    def stand_in(self, action: AnyArray, mask: Bools, random: AnyArray) -> AnyArray:
+        """`action` (R, ...), with what a mask (R, K) forbids replaced by what is in `random`."""
         raise NotImplementedError
 
     def action_space(self) -> gym.Space[Any]:
@@ -270,7 +307,7 @@ class Spec:
         """The same, with as many people who return as can come, and one more."""
         return self
 
-    def repaired(self, action: Any) -> Any:
+    def repaired(self, action: Any, mask: Bools | None = None) -> Any:
         """The nearest action (R, ...), of samples of `action_space` that are none."""
         return action
 
@@ -376,6 +413,7 @@ class ContextualSpec(Numbered, BanditSpec):
     """Finitely many arms. Context (R, d), or (R, K, d) when the arms share one parameter."""
 
     kind: ClassVar[str] = "finitely many arms"
+    may_be_masked: ClassVar[bool] = True
     n_actions: int
     shared: bool = False
     """one parameter for all arms, each with its own row of features"""
@@ -395,6 +433,16 @@ class ContextualSpec(Numbered, BanditSpec):
     def n_arms(self) -> int:
         """K."""
         return self.n_actions
+
+    @property
+    def mask_size(self) -> tuple[int, int]:
+        """K, and 1."""
+        return self.n_actions, 1
+
+    def stand_in(self, action: AnyArray, mask: Bools, random: AnyArray) -> AnyArray:
+        """The arm where it is there, else the random one."""
+        there = np.take_along_axis(mask, action[..., None], axis=-1)[..., 0]
+        return np.where(there, action, random)
 
     @property
     def matrix_entries(self) -> int:
@@ -485,6 +533,30 @@ class PriceSpec(BanditSpec):
 
 
 SpecT = TypeVar("SpecT", bound=Spec)
+
+
+def check_mask(spec: Spec, mask: Any, replicas: int) -> None:
+    """Raise `InputError` unless a mask is of truth values (R, K), with as many as there must be."""
+    size, least = spec.mask_size
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+        raise InputError(f"Expected masks to be arrays of truth values, got {shown(mask)}.")
+    shaped("masks", mask, (replicas, size))
+    if np.count_nonzero(mask, axis=1).min() < least:
+        raise InputError(
+            f"Expected masks to allow {least} of {size} actions at least, got "
+            f"{np.count_nonzero(mask, axis=1).min()}."
+        )
+
+
+def check_available(action: AnyArray, mask: Bools) -> None:
+    """Raise `InputError` unless masks (..., K) allow arms (...), or all items of lists (..., m)."""
+    places = action.reshape(*mask.shape[:-1], -1)
+    there = np.take_along_axis(mask, places, axis=-1)
+    if not there.all():
+        raise InputError(
+            f"Expected an action that is there in this round, got {places[~there][0]}, which the "
+            "mask forbids."
+        )
 
 
 def spec_of_kind(spec: Any, kind: type[SpecT]) -> SpecT:

@@ -21,7 +21,16 @@ from dpbandit.privacy import BudgetExceededError, Certificate
 from dpbandit.privacy.ledger import ROUNDING
 from dpbandit.running.compare import certify
 from dpbandit.running.loop import check_context, check_hindsight, check_step
-from dpbandit.specs import AgentConfig, Problem, Spec, Step, made_agent, spec_of_kind
+from dpbandit.specs import (
+    AgentConfig,
+    Problem,
+    Spec,
+    Step,
+    acted,
+    check_mask,
+    made_agent,
+    spec_of_kind,
+)
 from dpbandit.testing.noise import (
     SUMS,
     admitted,
@@ -54,7 +63,7 @@ def check_replicas(config: AgentConfig, spec: Spec) -> None:
         agent = made_agent(config, spec, Streams([(9, r) for r in range(first, last)]))
         users, actions = world.of(first, last), []
         for t, x in enumerate(users.context):
-            actions.append(action_of(agent, spec, x))
+            actions.append(action_of(agent, spec, x, users.masked(t)))
             agent.update(x, actions[-1], users.answer(spec, t, actions[-1]))
         return np.array(actions), agent.ledger
 
@@ -94,7 +103,7 @@ def check_copies(config: AgentConfig, spec: Spec) -> None:
     def actions(agent: Any, first: int, last: int) -> list[Any]:
         played = []
         for t in range(first, last):
-            played.append(agent.act(world.context[t]))
+            played.append(acted(agent, world.context[t], world.masked(t)))
             agent.update(world.context[t], played[-1], world.answer(spec, t, played[-1]))
         return played
 
@@ -274,7 +283,7 @@ def check_agent(
 
         certificate   the noise gives the claimed epsilon, unless it is a paper's calibration
         replicas      six equal a lone one, a run of two and a run of three, difference 0.0
-        actions       are allowed by the spec, and contexts left as they are
+        actions       are allowed by the spec and by masks, and contexts left as they are
         copies        pickles and deep copies go on as the original
         ledger        names every mechanism that is called
         sensitivity   the most extreme users move no mechanism's input by more than it says
@@ -397,7 +406,8 @@ def check_problem(problem: Problem, *, rounds: int = 24) -> tuple[str, ...]:
         bounds     contexts and rewards lie within the spec's but for `most_outside` of them
         regret     is oracle - expected, and where contexts have a best action, never below 0
         rewards    are on average what is expected (statistical, false alarm 1e-8)
-        actions    what is no number, or of the wrong shape, is refused
+        masks      allow enough actions, and public ones know nothing of the play
+        actions    what is no number, of the wrong shape or not there is refused
         hindsight  is finite, 0 where contexts have a best action; no fixed action beats the best
 
     Args:
@@ -448,7 +458,9 @@ def _found(problem: Problem, rounds: int) -> Iterator[str]:
     yield "bounds: are kept"
     yield _check_regret(many, spec)
     yield _check_means(many, spec)
-    yield _check_actions(problem)
+    if spec.masks != "none":
+        yield _check_masks(problem, six, rounds)
+    yield _check_actions(problem, rounds)
     check_hindsight(spec, after.hindsight(), _PROBLEM_REPLICAS)
     best = spec.validate(after.best_fixed(), _PROBLEM_REPLICAS)
     compared = _compare_with_best(problem, six, best)
@@ -467,6 +479,7 @@ def _episode(
     episode: int = 0,
     halfway: str | None = None,
     action: Any = None,
+    luck: int = 9,
 ) -> tuple[dict[str, Any], Problem]:
     """What was shown and played, each (T, R, ...), and the problem that has done so.
 
@@ -474,14 +487,19 @@ def _episode(
     way once more, by the name of a copy.
     """
     mine, shown, spec = copy.deepcopy(problem), [], problem.spec
-    draw = spec.uniform(Streams([(9, seed) for seed in seeds]))
+    draw: Any = spec.uniform(Streams([(luck, seed) for seed in seeds]))
     mine.reset(Streams([(episode, seed) for seed in seeds]))
     for t in range(rounds):
         if halfway is not None and t == rounds // 2:
             mine = copies_of(mine)[halfway]
         context = mine.context()
         check_context(spec, context, len(seeds), t + 1)
-        seen = {"context": context.copy(), "action": draw() if action is None else action}
+        seen = {"context": context.copy()}
+        if spec.masks != "none":
+            seen["mask"] = mine.mask()  # type: ignore[attr-defined]
+            check_mask(spec, seen["mask"], len(seeds))
+        masks = {name: seen[name] for name in seen if name == "mask"}
+        seen["action"] = draw(**masks) if action is None else action
         step = mine.step(seen["action"])
         check_step(spec, step, len(seeds))
         shown.append(seen | {n: np.array(x) for n, x in step._asdict().items() if x is not None})
@@ -489,7 +507,12 @@ def _episode(
 
 
 def _compare_with_best(problem: Problem, six: dict[str, Any], best: Any) -> int:
-    """With how many fixed actions, where users do not depend on play and their means are known."""
+    """With how many fixed actions, where users do not depend on play and their means are known.
+
+    With none where they are not there at times.
+    """
+    if problem.spec.masks != "none":
+        return 0
     rounds, draw = len(six["action"]), problem.spec.uniform(Streams(range(_PROBLEM_REPLICAS)))
     plays = [
         _play(problem, range(_PROBLEM_REPLICAS), rounds, action=a)
@@ -552,20 +575,43 @@ def _check_means(episode: dict[str, Any], spec: Spec) -> str:
     return f"rewards: are what is expected, to a standard error of {error:.2g}"
 
 
-def _check_actions(problem: Problem) -> str:
-    mine, streams = copy.deepcopy(problem), Streams(range(_PROBLEM_REPLICAS))
-    action = np.array(mine.spec.uniform(streams.child("player"))())
+def _check_masks(problem: Problem, six: dict[str, Any], rounds: int) -> str:
+    """Public masks are the same whatever is played."""
+    if problem.spec.masks == "public":
+        other = _play(problem, range(_PROBLEM_REPLICAS), rounds, luck=10)
+        expect(
+            same(other["mask"], six["mask"]),
+            "Expected public masks not to depend on what is played: say masks='user'.",
+        )
+    return f"masks: {problem.spec.masks}, {six['mask'].mean():.3g} of the actions are there"
+
+
+def _check_actions(problem: Problem, rounds: int) -> str:
+    mine: Any = copy.deepcopy(problem)
+    streams = Streams(range(_PROBLEM_REPLICAS))
+    draw: Any = mine.spec.uniform(streams.child("player"))
+    action = np.array(draw())
     mine.reset(streams.child("problem"))
     mine.context()
-    for wrong in (action * np.nan, action[:-1], None):
+    wrongs: list[Any] = [action * np.nan, action[:-1], None]
+    for _ in range(rounds - 1 if mine.spec.masks != "none" else 0):
+        gone = ~mine.mask()
+        if gone.any(axis=1).all():
+            wrongs.append(action.copy())
+            wrongs[-1].reshape(len(gone), -1)[:, 0] = gone.argmax(axis=1)
+            break
+        mine.step(draw(mask=~gone))
+        mine.context()
+    for wrong in wrongs:
         refused = False
         try:
-            mine.step(wrong)  # type: ignore[arg-type]
+            mine.step(wrong)
         except ValueError:
             refused = True
         expect(
             refused,
             f"Expected the action {wrong!r} to be refused: begin `step` with "
-            "`action = self.spec.validate(action, R)`.",
+            "`action = self.spec.validate(action, R)`, and `check_available(action, mask)` where "
+            "actions come and go.",
         )
     return "actions: wrong ones are refused"

@@ -16,6 +16,8 @@ from dpbandit.specs import (
     NOBODY,
     AgentConfig,
     Spec,
+    acted,
+    check_available,
     made_agent,
 )
 
@@ -45,15 +47,23 @@ class World(NamedTuple):
     """(T, R, K), or with full information the data `(T, R, *datum_shape)`"""
     full: bool = False
     """with full information, a context is the datum of the round before"""
+    mask: Any = None
+    """(T, R, K), which actions are there, where they come and go"""
+    public_mask: bool = False
+    """whether that is a schedule, which neighbours share"""
 
     def swapped(self, t: Ints, other: "World", *, answers_only: bool = False) -> "World":
         """The same users, but for those of rounds t (R,), or what they answer, from `other`."""
         context, reward, r = self.context.copy(), self.reward.copy(), np.arange(len(t))
         reward[t, r] = other.reward[t, r]
+        mask = self.mask
+        if mask is not None and not self.public_mask:
+            mask = mask.copy()
+            mask[t, r] = other.mask[t, r]
         seen = (t + self.full < len(context)) & (not answers_only)
         t, r = t[seen], r[seen]
         context[t + self.full, r] = (other.reward if self.full else other.context)[t, r]
-        return World(context, reward, self.full)
+        return self._replace(context=context, reward=reward, mask=mask)
 
     def answer(self, spec: Spec, t: int, action: Any) -> Any:
         """What an agent is told that played `action` (R, ...) for the users of round t."""
@@ -63,18 +73,25 @@ class World(NamedTuple):
 
     def of(self, first: int, last: int) -> "World":
         """Some of the replicas."""
-        return World(self.context[:, first:last], self.reward[:, first:last], self.full)
+        mask = None if self.mask is None else self.mask[:, first:last]
+        context, reward = self.context[:, first:last], self.reward[:, first:last]
+        return self._replace(context=context, reward=reward, mask=mask)
 
     def until(self, rounds: int) -> "World":
         """The first rounds."""
-        return World(self.context[:rounds], self.reward[:rounds], self.full)
+        mask = None if self.mask is None else self.mask[:rounds]
+        return self._replace(context=self.context[:rounds], reward=self.reward[:rounds], mask=mask)
 
     def tame(self) -> "World":
         """The same users as numbers within [-1, 1], rewards within [0, 1]."""
         low = -1 if self.full else 0
         context = np.nan_to_num(self.context).clip(-1, 1)  # of people two, and nobody
         reward = np.nan_to_num(self.reward).clip(low, 1)
-        return World(context, reward, self.full)
+        return self._replace(context=context, reward=reward)
+
+    def masked(self, t: int) -> Any:
+        """The masks of round t, (R, K), or None."""
+        return None if self.mask is None else self.mask[t]
 
 
 @cache
@@ -103,7 +120,22 @@ def extreme_users(spec: Any, replicas: int, seed: int) -> World:
         context[..., 0] = person
     for shared in (context, reward):
         shared.setflags(write=False)  # by all checks: agents must not write on what they are shown
-    return World(context, reward, full)
+    public = spec.masks == "public"
+    mask = None if spec.masks == "none" else _masks(spec, replicas, 0 if public else seed)
+    return World(context, reward, full, mask, public)
+
+
+def _masks(spec: Any, replicas: int, seed: int) -> Any:
+    """Of every round and replica, (T, R, K): half of the actions, and at least as many as must be.
+
+    Of the first seed, a public one, all replicas have the same.
+    """
+    size, least = spec.mask_size
+    luck = np.random.default_rng(seed).random((spec.horizon, replicas if seed else 1, size))
+    worst = np.partition(luck, least - 1)[..., least - 1, None]
+    mask = np.repeat(luck <= np.maximum(worst, 0.5), 1 if seed else replicas, axis=1)
+    mask.setflags(write=False)
+    return mask
 
 
 def with_other_people(spec: Any, world: World, other: World, t: Ints) -> tuple[World, Ints]:
@@ -191,7 +223,7 @@ def run(
     with short_blocks(), recording(replay, admit) as calls, enrolled() as roll:
         agent = made_agent(config, spec, Streams(range(world.context.shape[1])))
         for t, context in enumerate(world.context):
-            actions.append(action_of(agent, spec, context))
+            actions.append(action_of(agent, spec, context, world.masked(t)))
             if (user := t - spec.delay) >= 0:
                 action = actions[user]
                 agent.update(world.context[user], action, world.answer(spec, user, action))
@@ -207,18 +239,21 @@ def run(
     return Tape(marks, *calls, np.array(actions), memories, personal)
 
 
-def action_of(agent: Any, spec: Spec, context: Any) -> Any:
-    """What it plays, which the spec allows, for a context that is read and not written on."""
+def action_of(agent: Any, spec: Spec, context: Any, mask: Any = None) -> Any:
+    """What it plays, which the spec and a mask allow, for a context that is read and not written
+    on."""
     name = type(agent).__name__
     context.setflags(write=False)
     try:
-        action = agent.act(context)
+        action = acted(agent, context, mask)
     except ValueError as error:
         theirs = "read-only" not in str(error)
         expect(theirs, f"Expected {name} not to write on a context: let it copy what it changes.")
         raise
     try:
         spec.validate(action, len(context))
+        if mask is not None:
+            check_available(np.asarray(action), mask)
     except InputError as error:
         raise AssertionError(f"{name}: {error}") from error
     return action

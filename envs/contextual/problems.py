@@ -16,6 +16,7 @@ from scipy.special import expit, logit
 
 from dpbandit.base import (
     AnyArray,
+    Bools,
     Floats,
     InputError,
     Ints,
@@ -26,8 +27,8 @@ from dpbandit.base import (
     shaped,
     takes,
 )
-from dpbandit.envs.dynamics import Delay, Tides
-from dpbandit.specs import ContextualSpec, Step
+from dpbandit.envs.dynamics import ComesAndGoes, Delay, Tides
+from dpbandit.specs import ContextualSpec, Step, check_available
 
 _VALUES_AHEAD = 1 << 17
 """Table entries drawn at once, for all replicas. Changes speed, never values."""
@@ -42,12 +43,17 @@ class Users(NamedTuple):
     """(n, R, K), the expected reward of each arm"""
     reward: Floats
     """(n, R, K), the reward she would give for each arm"""
+    mask: Bools | None = None
+    """(n, R, K), which arms are there for her, where `spec.masks` says that not all are"""
 
 
-class ContextualProblem(ABC):
+class ContextualProblem(ComesAndGoes, ABC):
     """A `Problem` with finitely many arms; a subclass says how users are drawn.
 
     Subclasses set `spec`, prepare an episode in `_start` and draw blocks of users in `_users`.
+    Where arms come and go, by `spec.masks` and `Users.mask` or by `restrict`, an arm that is not
+    there is refused, regret is against the best that is, and a fixed arm that is not there has
+    uniform play among the others for a stand-in.
     """
 
     spec: ContextualSpec
@@ -69,11 +75,17 @@ class ContextualProblem(ABC):
         self._offset = rows(R) * K
         self._totals = np.zeros((R, K))
         self._delay = Delay(self.spec.delay, R)
+        self._mask: Bools | None = None
+        self._there = None if self._availability is None else self._availability.start(streams)
 
     def context(self) -> Floats:
         """The current users' contexts, `(R, *context_shape)`."""
         self._draw()
         return self._context[self._next]
+
+    def mask(self) -> Bools:
+        """Which arms are there for the current users, (R, K)."""
+        return self.masks_ahead(1)[0]
 
     @property
     def in_blocks(self) -> bool:
@@ -86,13 +98,24 @@ class ContextualProblem(ABC):
         self._draw()
         return self._context[self._next : self._next + most]
 
+    def masks_ahead(self, most: int) -> Bools:
+        """The masks of the same rounds, (n, R, K)."""
+        self._draw()
+        if self._mask is None:
+            raise InputError("Expected masks to be asked for where spec.masks is not 'none'.")
+        return self._mask[self._next : self._next + most]
+
     def steps(self, action: AnyArray) -> Step:
         """Serve the users of n rounds with arms `action` (n, R); all of the step is (n, R), too."""
         action = self.spec.validate(action.ravel(), action.size).reshape(action.shape)
-        i, self._next = self._next, self._next + len(action)
+        i = self._next
+        if self._mask is not None:
+            check_available(action, self._mask[i : i + len(action)])
+        self._next = i + len(action)
         mean, reward = self._table.mean[i : self._next], self._table.reward[i : self._next]
         # added one by one, as rounds are
-        self._totals = np.add.accumulate(np.concatenate([self._totals[None], mean]))[-1]
+        fixed = self._fixed[i : self._next]
+        self._totals = np.add.accumulate(np.concatenate([self._totals[None], fixed]))[-1]
         chosen = action[..., None]
         expected = np.take_along_axis(mean, chosen, axis=2)[..., 0]
         told = np.take_along_axis(reward, chosen, axis=2)[..., 0]
@@ -105,18 +128,42 @@ class ContextualProblem(ABC):
             _check(type(self).__name__, users, len(self._offset), self.spec)
             self._context, self._next, self._drawn = users.context, 0, len(users.context)
             self._table = users
+            self._fixed = users.mean
+            if self.spec.masks != "none":
+                self._fixed, self._best = self._among(users)
+                return
             still = users.mean.strides[0] == 0  # one law for all these rounds
             best = users.mean[: 1 if still else None].max(axis=2)
             self._best = np.broadcast_to(best, users.mean.shape[:2])
+
+    def _among(self, users: Users) -> tuple[Floats, Floats]:
+        """Means of fixed arms (n, R, K), and of the best that are there (n, R)."""
+        mask = users.mask
+        if self._there is not None:
+            scheduled = self._there.take(len(users.mean))
+            mask = scheduled if mask is None else mask & scheduled
+        if mask is None:
+            raise InputError(
+                f"Expected _users of {type(self).__name__} to bring a mask, as its spec says "
+                f"masks={self.spec.masks!r}."
+            )
+        if not mask.any(axis=2).all():
+            raise InputError(f"Expected masks of {type(self).__name__} to allow some arm.")
+        self._mask = mask
+        alone = np.where(mask, users.mean, 0.0).sum(axis=2) / np.count_nonzero(mask, axis=2)
+        best = np.where(mask, users.mean, -np.inf).max(axis=2)
+        return np.where(mask, users.mean, alone[..., None]), best
 
     def step(self, action: AnyArray) -> Step:
         """Serve the current users with arm `action` (R,) and move on to the next."""
         action = self.spec.validate(action, len(self._offset))
         i = self._next
+        if self._mask is not None:
+            check_available(action, self._mask[i])
         self._next = i + 1
         chosen = self._offset + action
         mean = self._table.mean[i]
-        self._totals += mean
+        self._totals += self._fixed[i]
         expected, oracle = mean.take(chosen), self._best[i]
         reward = self._table.reward[i].take(chosen)
         if self.spec.delay:
@@ -124,7 +171,10 @@ class ContextualProblem(ABC):
         return Step(reward, expected, oracle, oracle - expected)
 
     def best_fixed(self) -> Ints:
-        """The arm (R,) with the largest expected total over the rounds so far."""
+        """The arm (R,) with the largest expected total over the rounds so far.
+
+        Where it is not there, uniform play among the others is counted.
+        """
         return self._totals.argmax(axis=1)
 
     def hindsight(self) -> float | Floats:
@@ -143,6 +193,8 @@ def _check(name: str, users: Any, replicas: int, spec: ContextualSpec) -> None:
             f"{of_kind(users)}."
         )
     for part, values in users._asdict().items():
+        if part == "mask" and values is None:
+            continue
         if not isinstance(values, np.ndarray):
             raise InputError(
                 f"Expected {part} of Users of {name} to be an array, got {of_kind(values)}."
@@ -154,7 +206,7 @@ def _check(name: str, users: Any, replicas: int, spec: ContextualSpec) -> None:
         raise InputError(
             f"Expected context of Users of {name} of shape ({shape}){least}, got {found}."
         )
-    for part in ("mean", "reward"):
+    for part in ("mean", "reward", *(["mask"] if users.mask is not None else [])):
         whole = (found[0], replicas, spec.n_actions)
         shaped(f"{part} of Users of {name}", getattr(users, part), whole)
 

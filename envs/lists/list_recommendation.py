@@ -11,7 +11,7 @@ Users come once, or return.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import cos, pi, sin, sqrt
-from typing import Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from scipy.special import expit, logit
@@ -31,7 +31,7 @@ from dpbandit.base import (
     rows,
     whole,
 )
-from dpbandit.envs.dynamics import Arrivals, Comings
+from dpbandit.envs.dynamics import Arrivals, ComesAndGoes, Comings
 from dpbandit.losses.click_models import (
     Browsing,
     Cascade,
@@ -40,7 +40,16 @@ from dpbandit.losses.click_models import (
     PositionBased,
     UntoldPositions,
 )
-from dpbandit.specs import MOST_ITEMS, NOBODY, Catalogue, ListSpec, ReturningSpec, Spec, Step
+from dpbandit.specs import (
+    MOST_ITEMS,
+    NOBODY,
+    Catalogue,
+    ListSpec,
+    ReturningSpec,
+    Spec,
+    Step,
+    check_available,
+)
 
 
 def best_value(model: ClickModel, attraction: Floats) -> Floats:
@@ -131,7 +140,7 @@ _USERS_AHEAD = 1 << 13
 """Drawn at once for all replicas. Changes speed, never values."""
 
 
-class ListProblem(ABC):
+class ListProblem(ComesAndGoes, ABC):
     """A problem of lists; a subclass says who the users are and what attracts them."""
 
     spec: Spec
@@ -159,6 +168,8 @@ class ListProblem(ABC):
         self._round, self._drawn = 0, 0
         self._ahead: Floats = np.empty((0, R, self._lists.dim))
         self._here = np.ones(R, np.bool_)
+        self._there = None if self._availability is None else self._availability.start(streams)
+        self._mask: Bools | None = None
         self._shown = Shown(self._lists.catalogue, R)
 
     def context(self) -> Floats:
@@ -168,11 +179,31 @@ class ListProblem(ABC):
             self._drawn += self._many
         return self._ahead[self._round % self._many]
 
+    def restrict(self, available: Any, absent: Any) -> None:
+        """Let items come and go from the next episode on, see `Availability`."""
+        super().restrict(available, absent)
+        self._lists = cast(ListSpec, self.spec)
+
+    def mask(self) -> Bools:
+        """Which items are there for the current users, (R, N)."""
+        if self._there is None:
+            raise InputError("Expected masks to be asked for where spec.masks is not 'none'.")
+        if self._mask is None:
+            self._mask = self._there.take(1)[0]
+        return self._mask
+
+    def _attracts(self, attraction: Floats) -> Floats:
+        """Of the items (..., N) that are scheduled in this round; 0 of the others."""
+        return attraction if self._there is None else attraction * self._there.now()
+
     def step(self, action: Ints) -> Step:
         """Show the current users a list (R, m) and move on to the next."""
         R, model, here = self._ahead.shape[1], self._model, self._here
         lists = self._lists.validate(action, R)
         attraction = self._attraction(self._ahead[self._round % self._many])
+        if self._there is not None:
+            check_available(lists, self.mask())
+            attraction, self._mask = attraction * self.mask(), None
         self._shown.see(lists, here)
         shown = attraction[rows(R)[:, None], lists]
         expected = model.expected(shown) * here
@@ -349,14 +380,16 @@ class ListRecommendation(ListProblem):
         """The list (R, m) for everybody, over all kinds of users, each as likely as any other.
 
         Exact for `"position"`; for `"cascade"` at least 1 - 1/e of the best; for the others a
-        heuristic. Under drift and churn that of the tastes and items of the round just played.
+        heuristic. Under drift and churn that of the tastes and items of the round just played, and
+        of the items that were scheduled in it; in the place of one that is not there stands a
+        random item.
         """
         types, tastes = user_types(self.taste, self._common), self._tastes()
         items, found = self._lists.catalogue.items, []
         for r, theta in enumerate(tastes):
             vectors = items[r if len(items) > 1 else 0]
             logits = sqrt(self.taste) * (types * theta) @ vectors.T
-            found.append(best_fixed_list(self._model, self._chance(logits)))
+            found.append(best_fixed_list(self._model, self._attracts(self._chance(logits))))
         return np.array(found)
 
     def _users(self, count: int) -> Floats:

@@ -78,7 +78,7 @@ class RatingsLists(Rated, ListProblem):
         Exact for `"position"`; for `"cascade"` at least 1 - 1/e of the best; for the others a
         heuristic.
         """
-        best = best_fixed_list(self._model, self.click_rate * self._fitted.like)
+        best = best_fixed_list(self._model, self._attracts(self.click_rate * self._fitted.like))
         return np.tile(best, (self._ahead.shape[1], 1))
 
     def _users(self, count: int) -> Floats:

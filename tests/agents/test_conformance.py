@@ -16,6 +16,7 @@ from dpbandit.privacy.calibrated import exact_prefix_sum
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.privacy.ledger import ALL_ACTIONS, JOINT_DP
 from dpbandit.privacy.moments import ClippedVectors, SecondMoments
+from dpbandit.specs import acted
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.testing.checks import (
     billboard_differences,
@@ -132,7 +133,7 @@ def check_kept(config, spec):
     def actions(agent, first, last):
         played = []
         for t in range(first, last):
-            played.append(np.array(agent.act(world.context[t])))
+            played.append(np.array(acted(agent, world.context[t], world.masked(t))))
             agent.update(world.context[t], played[-1], world.answer(spec, t, played[-1]))
         return played
 

@@ -1,0 +1,162 @@
+"""Start from an old log, whose rounds become a prior; one word says whether they are protected."""
+
+from math import inf, sqrt
+from typing import Any
+
+import numpy as np
+
+from dpbandit.agents.contextual.demand import demand_rows
+from dpbandit.base import Floats, InputError, Ints, Streams, flag, gaussian_target, whole
+from dpbandit.offline.logs import Logged
+from dpbandit.privacy import SecondMoments, certified_fading_sum
+from dpbandit.privacy.residuals import unit
+from dpbandit.specs import Prior
+
+_SURE = 0.96
+"""No mean of rewards, on a scale from -1 to 1, is taken to be further out."""
+
+
+def prior_from(
+    log: Logged,
+    *,
+    protect: bool,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    disjoint: bool = False,
+    seed: int = 0,
+) -> Prior:
+    """Make the prior of an agent, such as `FADE(prior=...)`, of a log's rounds.
+
+    1. Sums x x' and r x over the log, a pair for each arm with a parameter of its own: x the
+       direction of the context; else (1, row) of slates, `demand_rows` of prices; r the reward, or
+       sale, on a scale from -1 to 1. With `protect` Gaussian noise is added to them, once.
+    2. Arms with parameters of their own: ridge regression. Else one Newton step of a logistic
+       model, from the mean reward where rows hold a constant, from 1/2 for prices.
+    3. The covariance is that of rewards of the largest variance there can be and of the noise.
+
+    What an agent makes of it: a prior that its own users contradict is widened (`PublicPrior`).
+
+    Guarantee:
+        With `protect` the prior is (epsilon, delta)-DP for replacing a row of the log, mu-GDP with
+        the mu of that: one release of `SecondMoments`. Who has several rows pays for each. An agent
+        that starts with it has that in its ledger: added to what its own users pay, and paid out of
+        its target, because who is in the log may come again; or beside it, in parallel, where
+        `disjoint` says that nobody does, which is then a condition of the certificate.
+        Without `protect` the log counts as public: it costs nothing, and the people in it are
+        promised nothing, which the certificate says, too.
+
+    Args:
+        log: of arms, slates or a list of prices; `read_log` and `record` make one.
+        protect: whether the people in the log are protected.
+        epsilon, delta: what the release costs them, with `protect`.
+        disjoint: whether nobody of the log is among the users to come; if that is not known, False.
+        seed: of the noise, with `protect`; nobody who sees the prior may know it.
+
+    Raises:
+        InputError: no log of arms; a target out of range.
+
+    >>> from dpbandit.clients import record
+    >>> log = record("GLMBandit", horizon=400, env_kwargs={"n_actions": 2, "dim": 3})
+    >>> prior_from(log, protect=True, epsilon=0.5)
+    Prior(of 6 numbers, from a log of 400 rounds, released at epsilon 0.5, delta 1e-05)
+    """
+    if not isinstance(log, Logged):
+        raise InputError(f"Expected a log of arms, a Logged, got a {type(log).__name__}.")
+    flag("protect", protect)
+    flag("disjoint", disjoint)
+    whole("seed", seed, 0)
+    gaussian_target(epsilon, delta)
+    if protect and epsilon == inf:
+        raise InputError("Expected epsilon=inf to be finite with protect=True, or protect=False.")
+    cost = epsilon if protect else inf
+    x, action, r = _rounds(log)
+    n, shared = len(r), x.ndim == 3
+    statistic = SecondMoments(
+        n_actions=log.spec.n_actions,
+        dim=x.shape[-1],
+        layout="shared" if shared else "disjoint",
+        context_bound=sqrt(2) if shared and not log.spec.priced else 1.0,
+        reward_low=-1.0,
+        reward_high=1.0,
+        moment_weight=sqrt(2),  # at which the Gram matrices are free
+    )
+    sums = certified_fading_sum(
+        statistic,
+        Streams([seed]).child("prior"),
+        ends=[n],
+        horizon=n + 1,
+        fade=0.0,
+        epsilon=cost,
+        delta=delta,
+    )
+    release: Any = None
+    for row in range(n):
+        one = slice(row, row + 1)
+        release = sums(x[one], action[one], r[one])
+    gram, moment = (part[0] for part in statistic.unpack(release))  # (G, D, D), (G, D)
+    in_gram = sums.stddev * statistic.context_bound**2 / sqrt(2)
+    in_moment = sums.stddev * statistic.moment_bound / statistic.moment_weight
+    source = f"a log of {n} rounds, " + (
+        f"released at epsilon {epsilon:g}, delta {delta:g}" if protect else "which count as public"
+    )
+    told: dict[str, Any] = {
+        "mu": sums.spend.mu if protect else 0.0,
+        "source": source,
+        "disjoint": disjoint,
+    }
+    if shared:
+        has_constant = not log.spec.priced
+        return Prior(*_logistic(gram[0], moment[0], n, in_gram, in_moment, has_constant), **told)
+    half = log.spec.half_range
+    parts = [_linear(G, m, in_gram, in_moment) for G, m in zip(gram, moment, strict=True)]
+    D = x.shape[-1]
+    covariance = np.zeros((len(parts) * D, len(parts) * D))
+    for k, (_, own) in enumerate(parts):
+        covariance[k * D : (k + 1) * D, k * D : (k + 1) * D] = half**2 * own
+    return Prior(half * np.concatenate([mean for mean, _ in parts]), covariance, **told)
+
+
+def _rounds(log: Logged) -> tuple[Floats, Ints, Floats]:
+    """Rows x (n, d), or (n, K, D) of a shared parameter, arms (n,), and rewards from -1 to 1."""
+    spec: Any = log.spec
+    if spec.priced:
+        sold = (log.reward / spec.margins[log.action]).clip(0, 1)
+        return demand_rows(spec, log.context), log.action, 2 * sold - 1
+    middle = (spec.reward_low + spec.reward_high) / 2
+    r = (log.reward - middle) / spec.half_range
+    if not spec.shared:
+        return unit(log.context), log.action, r
+    rows = log.context / spec.context_norm
+    return np.concatenate([np.ones((*rows.shape[:2], 1)), rows], axis=2), log.action, r
+
+
+def _inverse(matrix: Floats, noise: float) -> Floats:
+    """Of a Gram matrix, and as much of the identity as covers noise of that stddev off its
+    diagonal."""
+    D = len(matrix)
+    spread = 2 * sqrt(D) * noise  # its spectral norm
+    eigenvalues, U = np.linalg.eigh(matrix)
+    inverse: Floats = (U / (np.maximum(eigenvalues, 0.0) + 1.0 + spread)) @ U.T
+    return inverse
+
+
+def _linear(gram: Floats, moment: Floats, in_gram: float, in_moment: float) -> tuple[Any, Any]:
+    """The mean and the covariance of a parameter of rewards from -1 to 1."""
+    inverse = _inverse(gram, in_gram)
+    theta = inverse @ moment
+    noise = in_moment**2 + in_gram**2 * float(theta @ theta)
+    return theta, inverse + noise * inverse @ inverse
+
+
+def _logistic(
+    gram: Floats, moment: Floats, n: int, in_gram: float, in_moment: float, constant: bool
+) -> tuple[Any, Any]:
+    """The same of log odds; a `constant` stands first."""
+    r = float(np.clip(moment[0] / n, -_SURE, _SURE)) if constant else 0.0
+    slope = (1 - r**2) / 4
+    start = np.zeros(len(moment))
+    start[0] = 2 * np.arctanh(r)
+    inverse = _inverse(slope * gram, slope * in_gram)
+    step = inverse @ (moment - r * gram[:, 0]) / 2
+    noise = (in_moment**2 + (r * in_gram) ** 2) / 4 + (slope * in_gram) ** 2 * float(step @ step)
+    return start + step, inverse + noise * inverse @ inverse
