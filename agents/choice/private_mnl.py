@@ -16,8 +16,9 @@ _LEAST_EIGENVALUE = 0.3
 """In units of the noise's spectral norm: what is smaller is taken for noise."""
 _FORGETTING = 0.8
 """A release: what was linearised at parameters of long ago counts less."""
-_FIRST_SCORES, _FIRST_COUNTS = 8.0, 10.0
-"""Rounds of the first batch, over 2 sqrt(D) / mu and 2 sqrt(N) / mu."""
+_FIRST_SCORES, _FIRST_PRICED, _FIRST_COUNTS = 5.0, 8.0, 10.0
+"""Rounds of the first batch, over 2 sqrt(D) / mu and 2 sqrt(N) / mu; more of scores where prices
+are chosen, too: all is lost there to a slope in the price that is taken for flat."""
 _LEAST, _MOST = 1e-6, 50.0
 """Of a weight v."""
 
@@ -94,7 +95,7 @@ class FadeMNL(Released):
     """h, the largest norm of a user's H"""
     response_clip: Positive = 0.75
     """c, the largest norm of a user's q"""
-    shift: Positive = 0.5
+    shift: Positive = 1.0
     """ridge, in units of the noise's spectral norm"""
     radius: Positive = 8.0
     """of the ball that theta is kept in, for rows of norm 1"""
@@ -109,7 +110,9 @@ class FadeMNL(Released):
             information_clip=self.information_clip,
             response_clip=self.response_clip,
         )
-        self.release(self.statistic, _FIRST_SCORES * sqrt(D), self.fade)
+        fixed = self.spec.levels == 1
+        first = _FIRST_SCORES if fixed else _FIRST_PRICED
+        self.release(self.statistic, first * sqrt(D), self.fade)
         self.round, self.end, self.users, self.variance = 0, 0, 0.0, 0.0
         self.G, self.m = np.zeros((self.R, D, D)), np.zeros((self.R, D))
         self.theta: Floats = np.zeros((self.R, D))

@@ -64,7 +64,7 @@ _MOST_COORDINATES = 1000
 _MOST_FEATURES = 50
 """d of "slates", whose fits take time in proportion to its square."""
 _VERY = 10
-"""How much fewer features than few: regressions of them have a bonus, and do not lock in."""
+"""How much fewer features than few: regressions of them try arms, and do not lock in."""
 _LEAST_DIRECTIONS = 4
 """d of "answers": with fewer, most users may be of one kind, whose direction from the mean is none.
 """
@@ -130,8 +130,8 @@ class FADE:
     are sparse. It is also the model of more than 1,000 coordinates K d, for which "arms" would hold
     a matrix of their square. "regression" is a ridge regression, in which the Gram matrix comes
     free (see below). It is played instead of "slates" where features are more than 50, and instead
-    of "arms", too, where the link is "other" and features are a tenth of few: its bonus keeps it
-    from locking in.
+    of "arms", too, where the link is "other" and features are a tenth of few: there users try arms
+    that may be best (`TryingPlayer`), which keeps it from locking in.
 
     Where arms come and go "auto" is "regression", or "demand" on price lists, whose Gram matrices
     say what was played; other models imagine that, with all arms there, and are refused.
@@ -165,9 +165,10 @@ class FADE:
         `CurvedPricing` (curved_pricing.py); all fit by
         `ReleasedScores` (released_scores.py). Of rewards (fade_rewards.py) `FadingMoments` builds
         `MomentPlayer` (moments.py), which shrinks by `empirical_bayes` (shrinkage.py),
-        `FadingRegression` builds `RegressionPlayer` or `LogisticPlayer` (fading_regression.py), and
-        `FadingDemand` puts the latter into `DemandPricing` (demand.py). A private centre is
-        `PrivatelyCentred` (centring.py), a public prior `PublicPrior` (public_prior.py).
+        `FadingRegression` builds `RegressionPlayer`, `TryingPlayer` or `LogisticPlayer`
+        (fading_regression.py), and `FadingDemand` puts the latter into `DemandPricing` (demand.py).
+        A private centre is `PrivatelyCentred` (centring.py), a public prior `PublicPrior`
+        (public_prior.py).
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, and
@@ -260,8 +261,8 @@ class FADE:
     """of price lists, what a price costs a customer, see `demand_rows`; "auto" is a curve where the
     link is identity, which asks for no line, and additive elsewhere"""
     bonus: float | None = None
-    """optimism of regressions, in standard deviations of what privacy adds to a prediction; if
-    None, 2 for arms with parameters of their own, else 0"""
+    """of regressions, in standard deviations of what privacy adds to a prediction: of the draws
+    that try arms with parameters of their own, else a fixed optimism; if None, 1.5 and 0"""
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)

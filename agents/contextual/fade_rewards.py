@@ -6,7 +6,11 @@ from math import sqrt
 from typing import Literal, TypeAlias
 
 from dpbandit.agents.contextual.demand import DemandPricing, Features, demand_spec
-from dpbandit.agents.contextual.fading_regression import LogisticPlayer, RegressionPlayer
+from dpbandit.agents.contextual.fading_regression import (
+    LogisticPlayer,
+    RegressionPlayer,
+    TryingPlayer,
+)
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES
@@ -19,7 +23,7 @@ Response: TypeAlias = Literal["auto", "sign", "linear", "logistic"]
 
 _RESPONSE = 0.75
 """Bound of a working response in the logistic model; 1 would never clip."""
-_BONUS = 2.0
+_BONUS = 1.5
 """Of arms with parameters of their own: of a shared one every arm tells."""
 
 
@@ -94,7 +98,8 @@ class FadingRegression:
         first = self.releases.first(spec, 4 * sqrt(spec.dim) * blocks)
         sums = self.releases.sums(statistic, spec, streams, first)
         clicks = self.player or LogisticPlayer
-        player: Callable[..., RegressionPlayer] = clicks if logistic else RegressionPlayer
+        linear = RegressionPlayer if spec.shared else TryingPlayer
+        player: Callable[..., RegressionPlayer] = clicks if logistic else linear
         return player(
             spec,
             sums,

@@ -70,6 +70,8 @@ class RegressionPlayer:
     """
 
     masks: tuple[Masks, ...] = ("public", "user")
+    _ahead = 0.0
+    """Share of what its users have still to come by which the latest release counts more."""
 
     def __init__(
         self,
@@ -100,14 +102,15 @@ class RegressionPlayer:
 
     def act(self, context: Floats) -> Ints:
         """Arms (R,), or (n, R); at random before the first release and where scores are equal."""
-        score = self.scores(context)
+        score = self._hopes(context)
         random = (self._luck.over(score.shape[:-1]) * self._spec.n_actions).astype(np.int64)
         tied = score.max(axis=-1) == score.min(axis=-1)
         return np.where(tied, random, score.argmax(axis=-1))
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
         """The same of the arms that are there."""
-        score, random = self.scores(context), random_allowed(self._luck.over(mask.shape[:-1]), mask)
+        score = self._hopes(context)
+        random = random_allowed(self._luck.over(mask.shape[:-1]), mask)
         highest = np.where(mask, score, -np.inf).max(axis=-1)
         tied = highest == np.where(mask, score, np.inf).min(axis=-1)
         return np.where(tied, random, best_allowed(score, mask))
@@ -116,6 +119,10 @@ class RegressionPlayer:
         """Hoped-for rewards, (R, K); with signs on a scale of their own, in the same order."""
         low, high = self._spec.reward_low, self._spec.reward_high
         return (low + high) / 2 + (high - low) / 2 * self._predictors(context)
+
+    def _hopes(self, context: Floats) -> Floats:
+        """What decides, (R, K)."""
+        return self.scores(context)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Feed the mechanism; fit when it releases."""
@@ -132,10 +139,18 @@ class RegressionPlayer:
         self._forget()
         self._gram += weight * gram
         self._moment += weight * moment
-        self._variance += (weight * self._sums.stddev) ** 2
-        Gamma = 2 * sqrt(D) * statistic.context_bound**2 * sqrt(self._variance / 2)
-        self._theta, inverse = self._fit(Gamma, weight * statistic.context_bound**2)
-        self._width = self._wide(self._bonus * moment_unit * sqrt(self._variance), inverse)
+        noise = (weight * self._sums.stddev) ** 2
+        self._variance += noise
+        more = self._ahead * self._sums.fade / (1 - self._sums.fade)
+        stddev = sqrt(self._variance + ((1 + more) ** 2 - 1) * noise)
+        gram, moment = (
+            total + more * weight * latest
+            for total, latest in ((self._gram, gram), (self._moment, moment))
+        )
+        Gamma = 2 * sqrt(D) * statistic.context_bound**2 * stddev / sqrt(2)
+        user = weight * statistic.context_bound**2
+        self._theta, inverse = self._fit(Gamma, user, gram, moment)
+        self._width = self._wide(self._bonus * moment_unit * stddev, inverse)
 
     def _weight(self, noise: float) -> float:
         """Of a release, whose moment has noise of that variance."""
@@ -149,12 +164,17 @@ class RegressionPlayer:
 
     def _predictors(self, context: Floats) -> Floats:
         """x . theta_a and the bonus, (R, K)."""
+        predictor, width = self._predicted(context)
+        return predictor + width
+
+    def _predicted(self, context: Floats) -> tuple[Floats, Floats]:
+        """x . theta_a, and `bonus` s |A^-1 x|, (R, K)."""
         if self._spec.shared:
             predictor, wide = np.matvec(context, self._theta[:, 0]), context @ self._width[:, 0]
         else:
             predictor = np.matvec(self._theta, context)
             wide = np.matvec(self._width, context[..., None, :])
-        return predictor + norms(wide)[..., 0]
+        return predictor, norms(wide)[..., 0]
 
     def _row(self, context: Floats, action: Ints, reward: Floats) -> tuple[Floats, Ints, Floats]:
         """What the mechanism is fed: rewards on a scale from -1 to 1."""
@@ -165,8 +185,10 @@ class RegressionPlayer:
     def _forget(self) -> None:
         """A linear model may remember everything."""
 
-    def _fit(self, Gamma: float, user: float) -> tuple[Floats, Floats]:
-        return self._solve(self._shift * Gamma + user, Gamma, self._gram, self._moment)
+    def _fit(
+        self, Gamma: float, user: float, gram: Floats, moment: Floats
+    ) -> tuple[Floats, Floats]:
+        return self._solve(self._shift * Gamma + user, Gamma, gram, moment)
 
     def _solve(
         self, ridge: float, Gamma: float, gram: Floats, moment: Floats
@@ -176,6 +198,42 @@ class RegressionPlayer:
         positive = np.maximum(eigenvalues + ridge, max(_LEAST_EIGENVALUE * Gamma, 1e-12))
         inverse = (U / positive[..., None, :]) @ U.swapaxes(-1, -2)
         return np.matvec(U, np.vecmat(moment, U) / positive), inverse
+
+
+class TryingPlayer(RegressionPlayer):
+    """The same for arms with parameters of their own, each of which is tried while it may be best.
+
+    What is played is the largest of::
+
+        x . theta_a + `bonus` s |A_a^-1 x| z_a,       z_a ~ N(0, 1), drawn for every user and arm
+
+    A fixed bonus sends a whole batch of users whom nobody was like to one and the same arm; draws
+    send them to all arms, so that one batch is enough to compare these. Users fade in, too: of the
+    weight that a user of the latest batch has still to come in later releases, fade / (1 - fade)
+    times the one that she has, half is given to her at once. That is post-processing of releases,
+    and public coins.
+    """
+
+    _ahead = 0.5
+
+    def __init__(
+        self,
+        spec: ContextualSpec,
+        sums: Summing,
+        statistic: SecondMoments,
+        streams: Streams,
+        ledger: Ledger,
+        **settings: Any,
+    ) -> None:
+        super().__init__(spec, sums, statistic, streams, ledger, **settings)
+        self._draws = streams.normals("tries", spec.n_actions)
+
+    def _hopes(self, context: Floats) -> Floats:
+        predictor, width = self._predicted(context)
+        return predictor + width * self._draws.over(context.shape[:-1])
+
+    def _predictors(self, context: Floats) -> Floats:
+        return self._predicted(context)[0]
 
 
 class LogisticPlayer(RegressionPlayer):
@@ -214,9 +272,11 @@ class LogisticPlayer(RegressionPlayer):
         self._moment *= self._forgetting
         self._variance *= self._forgetting**2
 
-    def _fit(self, Gamma: float, user: float) -> tuple[Floats, Floats]:
+    def _fit(
+        self, Gamma: float, user: float, gram: Floats, moment: Floats
+    ) -> tuple[Floats, Floats]:
         ridge = (self._shift * Gamma + user) / 4
-        moment = self._moment + ridge * self._theta
-        theta, inverse = self._solve(ridge, Gamma / 4, self._gram / 4, moment)
+        moment = moment + ridge * self._theta
+        theta, inverse = self._solve(ridge, Gamma / 4, gram / 4, moment)
         step = clip_norm(theta - self._theta, self._longest_step)
         return clip_norm(self._theta + step, self._ball), inverse
