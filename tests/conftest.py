@@ -58,9 +58,11 @@ pytest.raises, pytest.warns = counting(pytest.raises), counting(pytest.warns)
 
 @pytest.fixture(scope="session", autouse=True)
 def coarse():
-    """Figures have a sixteenth of their dots: to draw them took most of the time of studies."""
+    """Figures have a sixteenth of their dots, and those of reports are in one format: to draw them
+    took most of the time of studies. `tests/report/test_report.py` has one in all."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dpbandit.results.plots.DOTS", 40)
+        patch.setattr("dpbandit.report.page._ENDINGS", (".svg",))
         yield
 
 

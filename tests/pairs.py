@@ -7,6 +7,8 @@ import numpy as np
 
 from dpbandit import certify
 from dpbandit.agents import CountedShelf
+from dpbandit.base.random_streams import Streams
+from dpbandit.specs.contract import made_agent, reached
 from dpbandit.testing.noise import SUMS
 from dpbandit.testing.tapes import extreme_users, run
 from tests.harness import discovered
@@ -26,13 +28,35 @@ def private(kind):
 
 
 def alike(kind):
-    """One private variant for each promise that an agent makes: the others add the same noise, and
-    a shelf that learns that of a shelf that does not and of FADE, in 6,000 replicas of both."""
-    found = {
-        (pair[1], certificate(pair).ledger): pair
-        for pair in private(kind)
-        if pair[0] != CountedShelf()
-    }
+    """One private variant for each way in which an agent makes noise: by a mechanism, of what, by
+    which process and for which spend. The others pass other numbers through the same lines."""
+    found = {}
+    for pair in private(kind):
+        key = (
+            type(pair[1]),
+            frozenset(
+                (
+                    type(made),
+                    type(getattr(made, "_statistic", None)),
+                    type(getattr(made, "_noise", None)),
+                    type(getattr(made.spend, "part", made.spend)),
+                )
+                for made in sums(pair)
+            ),
+        )
+        if (
+            pair[0] != CountedShelf()
+        ):  # a shelf that learns has that of one that does not and of FADE
+            found.setdefault(key, pair)
+    return [pair for pair in found.values() if sums(pair)]
+
+
+def of_kinds(kind):
+    """One variant for each set of classes that a running agent is made of, on each kind of spec."""
+    found = {}
+    for pair in discovered(kind):
+        made = made_agent(*pair, Streams([0]))
+        found.setdefault((type(pair[1]), frozenset(type(part) for _, part in reached(made))), pair)
     return list(found.values())
 
 

@@ -79,9 +79,20 @@ class WishartSpend:
         epsilon = min(epsilon, _MOST)
         removing, adding = _zero_out(self.degrees, self.dim, self.nodes)
         split = np.linspace(0, epsilon, 65)
-        first = np.array([removing.delta(float(x)) for x in split])
-        second = np.array([adding.delta(float(x)) for x in epsilon - split])
-        return min(1.0, float((first + np.exp(split) * second).min()))
+
+        @cache
+        def parts(i: int) -> tuple[float, float]:  # one falls, the other grows with i
+            second = adding.delta(float(epsilon - split[i]))
+            return removing.delta(float(split[i])), float(np.exp(split[i]) * second)
+
+        best, between = min(sum(parts(0)), sum(parts(64))), [(0, 64)]
+        while between:
+            low, high = between.pop()
+            if high - low > 1 and parts(high)[0] + parts(low)[1] < best:  # no split is below
+                middle = (low + high) // 2
+                best = min(best, sum(parts(middle)))
+                between += [(low, middle), (middle, high)]
+        return min(1.0, best)
 
     def least_epsilon(self, delta: float) -> float:
         """The least epsilon at `delta`, by bisection; infinity where none can be given."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.base import InputError, Ints, Streams, random_streams, rows
+from dpbandit.base.random_streams import Draws
 from dpbandit.privacy import Mechanism
 from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled
 from dpbandit.specs import (
@@ -309,6 +310,8 @@ def memory(agent: Any) -> tuple[bytes, list[Any]]:
             if PersonalMemory in kinds:
                 personal.append(item.everybody())
                 return str, ("personal memory",)
+            if Draws in kinds:  # the first replica's generator is as far as all of them
+                return dict, ({**vars(item), "_laws": item._laws[0]},)
             return (str, ("mechanism",)) if Mechanism in kinds else NotImplemented
 
     buffer = io.BytesIO()

@@ -40,7 +40,7 @@ from tests.harness import (
     is_default,
     label,
 )
-from tests.pairs import certificate, private, sums
+from tests.pairs import certificate, of_kinds, private, sums
 
 
 def test_discovery_finds_private_and_public_agents_on_all_specs():
@@ -116,9 +116,9 @@ def test_extreme_users_come_near_the_sensitivity():
 @every_kind
 def test_company(kind):
     """Replicas do not know each other; pickles and deep copies go on as the original, and so do
-    files that keep a running agent, bit for bit, of one variant for each spec."""
-    kept = {type(spec): (config, spec) for config, spec in reversed(discovered(kind))}
-    for pair in discovered(kind):
+    files that keep a running agent, bit for bit."""
+    kept = {type(spec): (config, spec) for config, spec in reversed(of_kinds(kind))}
+    for pair in of_kinds(kind):
         with asserting(label(pair)):
             check_replicas(*pair)
             check_copies(*pair)

@@ -49,7 +49,8 @@ def swept(tmp_path_factory):
     return out
 
 
-def test_the_page_of_a_sweep(swept):
+def test_the_page_of_a_sweep(swept, monkeypatch):
+    monkeypatch.setattr("dpbandit.report.page._ENDINGS", (".svg", ".png", ".pdf"))
     report = write_report(swept)
     text = report.page.read_text()
     page = Page(text)

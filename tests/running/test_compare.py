@@ -75,10 +75,10 @@ def test_learning_agents_beat_uniform_play(name):
     agents = {"LinUCB": LinUCB()}
     if name == "dpbandit/GLMBandit-v0":
         agents |= {"EpsilonGreedy": EpsilonGreedy(), "LinTS": LinTS()}
-    results = quick(name, agents, horizon=2000, replicas=20)
+    results = quick(name, agents, horizon=500, replicas=20)
     uniform = final(results, "Uniform")
     assert max(better(final(results, agent), uniform) for agent in agents) < 1e-3
-    other = quick(name, {}, horizon=2000, replicas=20, seed=1)
+    other = quick(name, {}, horizon=500, replicas=20, seed=1)
     assert better(final(other, "Uniform"), uniform) > 1e-3
 
 
@@ -184,9 +184,9 @@ PLAYED["StreamingRegression"] = {"p": 1}
 @pytest.mark.parametrize("env", PLAYED)
 def test_every_agent_plays_or_refuses_every_environment(env):
     """Those who play, together; those who do not, one by one in a sentence."""
-    spec = made(env, horizon=30, **PLAYED[env]).spec
+    spec = made(env, horizon=20, **PLAYED[env]).spec
     able = {name: AGENTS[name]() for name in AGENTS if plays(name, spec)}
-    how = {"horizon": 30, "replicas": 2, "env_kwargs": PLAYED[env]}
+    how = {"horizon": 20, "replicas": 2, "env_kwargs": PLAYED[env]}
     results = quick(env, able, **how)
     for name in able:
         assert np.isfinite(final(results, name)).all(), name
