@@ -7,9 +7,9 @@ import numpy as np
 
 from dpbandit.base import Bools, Floats, InputError, Ints, Progress, shaped, shown, whole
 from dpbandit.offline.logs import (
-    Logged,
     LoggedLists,
     LoggedPrices,
+    Observed,
     is_law,
     numbers_in,
     refuse_marginal,
@@ -121,7 +121,7 @@ def asked(policy: Any, method: str, context: Floats, mask: Bools | None = None) 
     return policy
 
 
-def arm_policy(policy: Any, log: Logged) -> Floats:
+def arm_policy(policy: Any, log: Observed) -> Floats:
     """Probabilities (n, K) of arms."""
     law = numbers_in("policy", asked(policy, "probabilities", log.context, log.mask))
     shaped("the policy's probabilities", law, (len(log.action), log.spec.n_actions))
