@@ -144,6 +144,11 @@ class Observed:
         self.action = action.astype(np.int64)
         self.context, self.outside = within(spec, self.context, self.reward)
 
+    @property
+    def mask(self) -> Bools | None:
+        """Which arms were there, (n, K), where they come and go."""
+        return None
+
     def __getitem__(self, rows: slice) -> Self:
         """Some of the rows, such as `log[1000:]`: teach on others than those you evaluate on."""
         return replace(self, **arrays_at(self, rows, ("context", "action", "reward")))
