@@ -175,8 +175,10 @@ def test_the_list_of_packages_is_complete():
     found = set()
     for package in ("dpbandit", "dpbandit.agents", "dpbandit.envs", "dpbandit.experiments"):
         top = folder(package)
-        for file in top.rglob("__init__.py"):
-            found.add(".".join([package, *file.parent.relative_to(top).parts]))
+        for name in ("__init__.py", "__main__.py"):
+            found |= {
+                ".".join([package, *f.parent.relative_to(top).parts]) for f in top.rglob(name)
+            }
     assert found == set(SETUP["packages"])
     loose = {Path(name).parent.as_posix() for name in TRACKED if name.endswith(".py")}
     homes = {folder(package).relative_to(ROOT).as_posix() for package in found}
@@ -227,7 +229,7 @@ def test_importing_is_cheap_and_lazy():
 def importable(package):
     yield package
     for info in pkgutil.iter_modules([str(folder(package))]):
-        if not info.ispkg and info.name != "__main__":
+        if not info.ispkg and f"{package}.{info.name}" != "dpbandit.__main__":
             yield f"{package}.{info.name}"
 
 

@@ -21,9 +21,9 @@ from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
 from dpbandit.base import Floats, InputError, plain, whole, write_atomically, write_csv
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.experiments import CASES
+from dpbandit.experiments.paper_tables import Asked, Reproduced
 from dpbandit.experiments.questions import measured
 from dpbandit.experiments.releases import Watched
-from dpbandit.experiments.reproduce import Asked, Reproduced
 from dpbandit.results.plots import legend_beside, line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.running.compare import as_run

@@ -21,8 +21,8 @@ from rich.table import Table
 from dpbandit.agents import FTAL, Centre, OnlineConditionalGradient, Uniform
 from dpbandit.base import inside, plain, positive, whole, write_csv
 from dpbandit.domains import Simplex
+from dpbandit.experiments.paper_tables import Asked, Reproduced
 from dpbandit.experiments.questions import agent_of, formula, mean, measured, rows_and_sizes
-from dpbandit.experiments.reproduce import Asked, Reproduced
 from dpbandit.experiments.window import COUNTED, timed_on
 from dpbandit.losses import Ridge
 from dpbandit.results.runs import AgentRun, protected, standard_error

@@ -1,1 +1,0 @@
-"""What privacy costs a bandit without contexts."""
