@@ -11,7 +11,7 @@ from importlib.resources import files
 from itertools import chain
 from math import floor, log, log2, log10, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+Thing = TypeVar("Thing")
+Key = TypeVar("Key")
 Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes.")]
 Out: TypeAlias = Annotated[Path, typer.Option(help="Where results go, and are taken up again.")]
 Replicas: TypeAlias = Annotated[int | None, typer.Option(help="Independent repetitions, >= 2.")]
@@ -104,6 +106,20 @@ def measured(study: Study | Sweep, out: Path, *, progress: bool = True) -> Resul
         files = ", ".join(map(str, done.found.corrupt))
         warnings.warn(f"Corrupt, moved aside and run anew: {files}.", stacklevel=2)
     return Results.load(out)
+
+
+def runs_of(
+    name: str,
+    configurations: Iterable[Configuration],
+    out: Path,
+    *,
+    replicas: int,
+    progress: bool = True,
+) -> dict[str, AgentRun]:
+    """The runs of these configurations by key, each run once, see `measured`."""
+    every = {one.key: one for one in configurations}
+    study = Study(name=name, configurations=tuple(every.values()), replicas=replicas)
+    return {run.key: run for run in measured(study, out, progress=progress).runs}
 
 
 def start(main: Callable[..., None]) -> None:
@@ -185,6 +201,19 @@ Place: TypeAlias = Callable[[AgentRun], float]
 """Where on its line a run stands"""
 
 
+def grouped(things: Iterable[Thing], key: Callable[[Thing], Key]) -> dict[Key, list[Thing]]:
+    """Key -> what has it, in order."""
+    found: dict[Key, list[Thing]] = {}
+    for one in things:
+        found.setdefault(key(one), []).append(one)
+    return found
+
+
+def name_of(run: AgentRun) -> str:
+    """What its agent is called."""
+    return run.name
+
+
 @dataclass(frozen=True)
 class Answers:
     """What was found: question -> panel -> label -> its runs."""
@@ -222,15 +251,14 @@ def answers(
     name: str, questions: Mapping[str, Panels], out: Path, *, replicas: int, progress: bool = True
 ) -> Answers:
     """Run what is missing of all questions, in the folder `out`; what several ask for runs once."""
-    asked = {
-        one.key: one
+    asked = [
+        one
         for panels in questions.values()
         for lines in panels.values()
         for line in lines.values()
         for one in line
-    }
-    study = Study(name=name, configurations=tuple(asked.values()), replicas=replicas)
-    found = {run.key: run for run in measured(study, out, progress=progress).runs}
+    ]
+    found = runs_of(name, asked, out, replicas=replicas, progress=progress)
     return Answers(
         {
             question: {

@@ -17,7 +17,9 @@ from dpbandit.experiments.questions import (
     command,
     draw_frontier,
     draw_lines,
+    grouped,
     horizon,
+    name_of,
     panes,
     start,
     swept,
@@ -65,11 +67,8 @@ def figures(results: Results, out: Path) -> Iterator[Path]:
 
 def _by_instance(runs: Iterable[AgentRun]) -> Mapping[str, RunLines]:
     """Instance -> name -> runs; the best arm loses nothing."""
-    found: dict[str, dict[str, list[AgentRun]]] = {}
-    for run in runs:
-        if run.name != "BestFixed":
-            found.setdefault(instance(run), {}).setdefault(run.name, []).append(run)
-    return found
+    some = (run for run in runs if run.name != "BestFixed")
+    return {name: grouped(of, name_of) for name, of in grouped(some, instance).items()}
 
 
 def _epsilon(path: Path, runs: Iterable[AgentRun], T: int) -> None:

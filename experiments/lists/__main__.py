@@ -1,6 +1,6 @@
 """What privacy costs in lists: catalogue size x list length x epsilon. See README.md."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -12,10 +12,10 @@ from rich.table import Table
 from dpbandit.base import Floats, write_atomically
 from dpbandit.experiments.questions import (
     Found,
-    RunLines,
     command,
     draw_frontier,
     draw_lines,
+    grouped,
     panes,
     start,
     swept,
@@ -37,10 +37,7 @@ Size = tuple[int, int]
 
 def by_size(results: Results) -> dict[Size, list[AgentRun]]:
     """The runs on each problem, shortest lists and smallest catalogues first."""
-    found: dict[Size, list[AgentRun]] = {}
-    for run in results.runs:
-        size = run.setup.env_kwargs["length"], run.setup.env_kwargs["n_items"]
-        found.setdefault(size, []).append(run)
+    found = grouped(results.runs, lambda run: (_size("length", run), _size("n_items", run)))
     return dict(sorted(found.items()))
 
 
@@ -80,26 +77,18 @@ def figures(results: Results, out: Path) -> Iterator[Path]:
 def _epsilon(path: Path, found: Mapping[Size, list[AgentRun]]) -> None:
     rows = len({length for length, _ in found})
     columns = len(found) // rows
-    panel = {f"{m} of {n:,} items": _lines(runs, _name) for (m, n), runs in found.items()}
+    panel = {f"{m} of {n:,} items": grouped(runs, _name) for (m, n), runs in found.items()}
     heading = "Lists in a cascade: regret in per cent of uniform lists'"
     size = 4.2 * columns, 2.9 * rows + 1.4
     with panes(path, panel, heading, size, rows=rows) as grid:
         for place, (axes, runs) in enumerate(zip(grid, found.values(), strict=True)):
             value = partial(share, uniform=uniform_of(runs))
-            draw_frontier(axes, _lines(runs, _name), value, log=True)
+            draw_frontier(axes, grouped(runs, _name), value, log=True)
             if place < len(grid) - columns:
                 axes.set_xlabel("")
             if place % columns == 0:
                 axes.set_ylabel("per cent")
         legend_at_the_foot(grid[0], 3)
-
-
-def _lines(runs: Iterable[AgentRun], label: Callable[[AgentRun], str]) -> RunLines:
-    """Label -> its runs."""
-    found: dict[str, list[AgentRun]] = {}
-    for run in runs:
-        found.setdefault(label(run), []).append(run)
-    return found
 
 
 def _name(run: AgentRun) -> str:
@@ -118,8 +107,8 @@ def _sizes(path: Path, found: Mapping[Size, list[AgentRun]]) -> None:
     at_middle = (run for n in items for run in found[middle, n])
     of_largest = (run for m in lengths for run in found[m, largest])
     panel = {
-        f"lists of {middle}": _lines(at_middle, _name_and_claim),
-        f"{largest:,} items": _lines(of_largest, _name_and_claim),
+        f"lists of {middle}": grouped(at_middle, _name_and_claim),
+        f"{largest:,} items": grouped(of_largest, _name_and_claim),
     }
     heading = f"Lists in a cascade, {found[middle, largest][0].setup.horizon:,} users"
     axis = {"n_items": "items in the catalogue", "length": "items on a list"}
@@ -133,8 +122,8 @@ def _sizes(path: Path, found: Mapping[Size, list[AgentRun]]) -> None:
         legend_at_the_foot(row[0], 3)
 
 
-def _size(name: str, run: AgentRun) -> float:
-    return float(run.setup.env_kwargs[name])
+def _size(name: str, run: AgentRun) -> int:
+    return int(run.setup.env_kwargs[name])
 
 
 QUICK = {"horizons": [200], "replicas": 2, "epsilons": [1.0, inf]}

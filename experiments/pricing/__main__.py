@@ -11,7 +11,15 @@ import pandas as pd
 from rich.table import Table
 
 from dpbandit.base import Floats, Ints, Streams, write_atomically
-from dpbandit.experiments.questions import Found, command, draw_frontier, start, swept
+from dpbandit.experiments.questions import (
+    Found,
+    command,
+    draw_frontier,
+    grouped,
+    name_of,
+    start,
+    swept,
+)
 from dpbandit.results.plots import final, legend_at_the_foot, legend_beside, panels
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, Setup, standard_error
@@ -99,9 +107,7 @@ def draw_regret(results: Results, out: Path) -> Iterator[Path]:
 def _draw(
     path: Path, results: Results, value: Callable[[AgentRun], Floats], title: str, ylabel: str
 ) -> None:
-    by_name: dict[str, list[AgentRun]] = {}
-    for run in results.runs:
-        by_name.setdefault(run.name, []).append(run)
+    by_name = grouped(results.runs, name_of)
     best = best_public(results)
     lines = {name: runs for name, runs in by_name.items() if len(runs) > 1 or name in _BASELINES}
     lines.setdefault(called(best, results), [best])
@@ -158,9 +164,7 @@ def at_best(setup: Setup, replicas: int) -> float:
 
 def roles(results: Results) -> dict[str, list[AgentRun]]:
     """Whom the headline shows of one problem, and as what."""
-    lines: dict[str, list[AgentRun]] = {}
-    for run in results.runs:
-        lines.setdefault(run.name, []).append(run)
+    lines = grouped(results.runs, name_of)
     private = {role: lines[name] for role, name in _PRIVATE.items() if name in lines}
     levels = {role: lines[name] for role, name in _LEVELS.items()}
     return {**private, "without privacy": [best_public(results)], **levels}

@@ -30,12 +30,12 @@ from dpbandit.base import (
     write_csv,
 )
 from dpbandit.experiments.paper_tables import Asked, Reproduced
-from dpbandit.experiments.questions import agent_of, formula, measured, rows_and_sizes
+from dpbandit.experiments.questions import agent_of, formula, rows_and_sizes, runs_of
 from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.results.plots import line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.specs import AgentConfig
-from dpbandit.studies import Configuration, Study, setup_of
+from dpbandit.studies import Configuration, setup_of
 from dpbandit.studies.configurations import LastRound
 
 Axis: TypeAlias = Literal["T", "d", "epsilon"]
@@ -250,11 +250,10 @@ def measure(
         [rate.configuration(reading, at, seed=seed) for at in points]
         for rate, axis, reading, points in asked
     ]
-    every = {one.key: one for line in configurations for one in line}
+    every = [one for line in configurations for one in line]
     if not every:
         return []
-    study = Study(name=name, configurations=tuple(every.values()), replicas=replicas)
-    found = {run.key: run for run in measured(study, out, progress=progress).runs}
+    found = runs_of(name, every, out, replicas=replicas, progress=progress)
     return [
         Entry(*row, [found[one.key] for one in line])
         for row, line in zip(asked, configurations, strict=True)

@@ -21,7 +21,7 @@ from rich.table import Table
 from dpbandit.agents import DPTOFW, NoisySFW
 from dpbandit.base import Floats, InputError, plain, whole, write_atomically, write_csv
 from dpbandit.experiments.paper_tables import Asked, Reproduced
-from dpbandit.experiments.questions import Found, RunLines, command, measured, start
+from dpbandit.experiments.questions import Found, RunLines, command, grouped, runs_of, start
 from dpbandit.experiments.releases import (
     CurveConfiguration,
     ReleaseConfiguration,
@@ -56,7 +56,7 @@ from dpbandit.experiments.sgd.printed import (
 from dpbandit.results.plots import legend_beside, line, log_ticks, panels, style
 from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.specs import AgentConfig
-from dpbandit.studies import Configuration, Study
+from dpbandit.studies import Configuration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -293,9 +293,8 @@ def _stops(setting: Setting) -> list[int]:
 
 def _measured(name: str, curves: Sequence[Curve], asked: Asked) -> list[Drawn]:
     whole("replicas", asked.replicas, 2)  # there are bands
-    every = {one.key: one for curve in curves for one in curve.configurations}
-    study = Study(name=name, configurations=tuple(every.values()), replicas=asked.replicas)
-    found = {run.key: run for run in measured(study, asked.out).runs}
+    every = (one for curve in curves for one in curve.configurations)
+    found = runs_of(name, every, asked.out, replicas=asked.replicas)
     drawn = []
     for curve in curves:
         runs = [found[one.key] for one in curve.configurations]
@@ -392,17 +391,10 @@ def _curve_as_printed(curve: Curve) -> float | None:
     return same[0].suboptimality if same else None
 
 
-def _grouped(found: Sequence[Drawn], key: Callable[[Drawn], str]) -> Mapping[str, list[Drawn]]:
-    groups: dict[str, list[Drawn]] = {}
-    for one in found:
-        groups.setdefault(key(one), []).append(one)
-    return groups
-
-
 def _draw_scales(found: Sequence[Drawn], path: Path) -> None:
-    readings = _grouped(found, lambda one: one.curve.reading)
+    readings = grouped(found, lambda one: one.curve.reading)
     ordered = [one for some in readings.values() for one in some]
-    groups = _grouped(ordered, lambda one: one.curve.panel)
+    groups = grouped(ordered, lambda one: one.curve.panel)
     heading = (
         f"Training curves by step scale (legends), T = {found[0].curve.setting.users:,}, d = 10\n"
         f"mean of {len(found[0].end)} replicas, bands of 1 standard deviation"
@@ -423,7 +415,7 @@ def _draw_scales(found: Sequence[Drawn], path: Path) -> None:
 
 
 def _draw_seconds(found: Sequence[Drawn], path: Path) -> None:
-    groups = _grouped(found, lambda one: str(one.curve.setting))
+    groups = grouped(found, lambda one: str(one.curve.setting))
     titles = [
         f"T = {some[0].curve.setting.users:,}, d = {some[0].curve.setting.dim}"
         for some in groups.values()

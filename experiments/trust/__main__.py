@@ -17,6 +17,7 @@ from dpbandit.experiments.questions import (
     command,
     draw_frontier,
     draw_lines,
+    grouped,
     mean,
     panes,
     start,
@@ -39,18 +40,13 @@ _LEVELS = {
 
 def by_problem(results: Results) -> dict[str, RunLines]:
     """Problem -> label -> its runs, all problems in the order of the sweep."""
-    found: dict[str, list[AgentRun]] = {}
-    for run in results.runs:
-        found.setdefault(run.setup.problem, []).append(run)
+    found = grouped(results.runs, lambda run: run.setup.problem)
     return {problem: lines(runs) for problem, runs in found.items()}
 
 
 def lines(runs: Iterable[AgentRun]) -> dict[str, list[AgentRun]]:
     """Label -> its runs."""
-    found: dict[str, list[AgentRun]] = {}
-    for run in runs:
-        found.setdefault(_LEVELS.get(run.name, run.name), []).append(run)
-    return found
+    return grouped(runs, lambda run: _LEVELS.get(run.name, run.name))
 
 
 def by_visits(results: Results) -> dict[str, list[AgentRun]]:

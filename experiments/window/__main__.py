@@ -20,6 +20,7 @@ from dpbandit.experiments.questions import (
     command,
     draw_frontier,
     draw_lines,
+    grouped,
     horizon,
     mean,
     panes,
@@ -182,9 +183,7 @@ def _costs(timings: Sequence[Timing], path: Path) -> None:
 
 
 def _seconds(axes: "Axes", timings: Sequence[Timing]) -> None:
-    by_agent: dict[str, list[Timing]] = {}
-    for timing in timings:
-        by_agent.setdefault(timing.run.name, []).append(timing)
+    by_agent = grouped(timings, lambda timing: timing.run.name)
     for look, (agent, several) in enumerate(by_agent.items()):
         sizes = [timing.size for timing in several]
         values = [1000 * timing.run.measures["seconds"] for timing in several]

@@ -1,0 +1,1 @@
+"""What privacy costs a bandit without contexts."""

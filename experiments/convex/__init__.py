@@ -1,0 +1,1 @@
+"""What privacy costs when points of a convex domain are played."""

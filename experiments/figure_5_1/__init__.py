@@ -1,0 +1,1 @@
+"""A published figure, examined again."""

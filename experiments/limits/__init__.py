@@ -1,0 +1,1 @@
+"""How far regret is from what nobody can beat."""

@@ -1,0 +1,1 @@
+"""What privacy costs in money."""

@@ -1,0 +1,1 @@
+"""How regret of private pricing grows with T."""

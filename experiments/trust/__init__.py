@@ -1,0 +1,1 @@
+"""What trust costs, and what returning costs."""
