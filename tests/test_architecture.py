@@ -25,14 +25,15 @@ FLOORS = """
     domains privacy.curves privacy.loss_distributions
     losses privacy.spends
     privacy.ledger privacy.pure
-    privacy.mechanism privacy.people privacy.coins privacy.subsampling privacy.wishart
+    privacy.mechanism privacy.people privacy.subsampling privacy.wishart
     specs privacy.moments privacy.gradients
     agent privacy.residuals privacy.clicks privacy.sales
     privacy.noise
     privacy.prefix_sums privacy.batches privacy.choices privacy.vertices privacy.sparse_vector
     privacy.factors privacy.generalised privacy.peeling privacy.messages
-    privacy.certificate privacy.calibrated privacy.fading
+    privacy.calibrated privacy.fading
     privacy.aggregated
+    privacy.certificate
     offline
     privacy
     envs agents
@@ -175,10 +176,8 @@ def test_the_list_of_packages_is_complete():
     found = set()
     for package in ("dpbandit", "dpbandit.agents", "dpbandit.envs", "dpbandit.experiments"):
         top = folder(package)
-        for name in ("__init__.py", "__main__.py"):
-            found |= {
-                ".".join([package, *f.parent.relative_to(top).parts]) for f in top.rglob(name)
-            }
+        for file in top.rglob("__init__.py"):
+            found.add(".".join([package, *file.parent.relative_to(top).parts]))
     assert found == set(SETUP["packages"])
     loose = {Path(name).parent.as_posix() for name in TRACKED if name.endswith(".py")}
     homes = {folder(package).relative_to(ROOT).as_posix() for package in found}

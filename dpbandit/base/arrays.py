@@ -90,6 +90,13 @@ def clip_range(x: Floats, low: float, high: float) -> Floats:
     return np.clip(np.where(np.isfinite(x), x, low), low, high)
 
 
+def added_up(vectors: Floats) -> Floats:
+    """(n, R, d) -> (R, d), in an order that does not depend on R (as it might for d = 1)."""
+    if len(vectors) == 1:
+        return vectors[0] + 0.0  # a sum has no -0.0
+    return np.asarray(np.ascontiguousarray(vectors.transpose(1, 2, 0)).sum(axis=2))
+
+
 def one_thread() -> AbstractContextManager[Any]:
     """A context in which BLAS runs on one thread.
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from dpbandit.base import html_lines, inside, made
-from dpbandit.privacy.coins import BitSpend
+from dpbandit.privacy.aggregated import BitSpend
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
