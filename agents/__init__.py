@@ -6,8 +6,12 @@ imported when somebody asks for the class. Its family is its folder.
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from dpbandit.agents.catalogue import Kinds as _Kinds, entries as _entries, wrappers as _wrappers
-from dpbandit.agents.tables import tabulate as _tabulate
+from dpbandit.agents.catalogue import (
+    Kinds as _Kinds,
+    entries as _entries,
+    tabulate as _tabulate,
+    wrappers as _wrappers,
+)
 from dpbandit.lazy import lazily as _lazily
 
 if _TYPE_CHECKING:

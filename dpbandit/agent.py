@@ -61,7 +61,6 @@ from dpbandit.specs import (
     Spec,
     check_config,
     fits,
-    with_feedback,
 )
 
 SpecT = TypeVar("SpecT", bound=Spec)
@@ -259,6 +258,19 @@ class Arms(Agent[ContextualSpec]):
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Learn from one round."""
         raise NotImplementedError
+
+
+def with_feedback(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:
+    """`spec`, if it is a convex problem with that feedback; else `InputError` says what would
+    be."""
+    spec = fits(config, spec, ConvexSpec)
+    if spec.feedback != feedback:
+        raise InputError(
+            f"{type(config).__name__} learns from feedback={feedback!r}, this problem tells "
+            f"{spec.feedback!r}: choose another agent or environment, or, where it can be set, "
+            f"feedback={feedback!r}."
+        )
+    return spec
 
 
 class Points(Agent[ConvexSpec]):

@@ -1,6 +1,5 @@
 """Experiments: named reference cases, and one folder for each question studied."""
 
-from dpbandit.experiments.cases import CASES, Case, Reference
-from dpbandit.experiments.reproduce import reproduce
+from dpbandit.experiments.cases import CASES, Case, Reference, reproduce
 
 __all__ = ["CASES", "Case", "Reference", "reproduce"]

@@ -6,18 +6,32 @@ combined standard errors. Cases are written in cases.toml, numbers in references
 
 import csv
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from importlib.resources import files
-from math import inf
+from math import hypot, inf, isnan
 from typing import Any, Literal, TypeAlias
 
+import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
+
 from dpbandit.agents import AGENTS, CONTEXTUAL, CONVEX, EXPERTS, STOCHASTIC
-from dpbandit.base import InputError, parse_setting, parse_settings
+from dpbandit.base import (
+    MOST_ACTIONS,
+    MOST_ROUNDS,
+    InputError,
+    one_of,
+    parse_setting,
+    parse_settings,
+    whole,
+)
 from dpbandit.experiments.experts import least_regret, news
+from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.privacy import Certificate
+from dpbandit.results.runs import describe, standard_error
 from dpbandit.specs import AgentConfig
+from dpbandit.studies import Configuration, play_all, setup_of
 
 Settings: TypeAlias = Mapping[str, Any]
 
@@ -175,3 +189,134 @@ def _cases() -> dict[str, Case]:
 
 
 CASES = _cases()
+
+
+_LETTERS = {"K": ("n_actions",), "d": ("dim", "n_actions"), "k": ("dim",), "T": ("horizon",)}
+"""What papers call them; of several names the first that the problem has."""
+
+
+def reproduce(
+    name: str,
+    agent: str,
+    *,
+    settings: Mapping[str, Any],
+    horizon: int = 10_000,
+    replicas: int = 50,
+    seed: int = 0,
+    progress: bool = True,
+) -> dict[str, Any]:
+    """`agent` on the case `name` under `settings`, beside the reference number if there is any.
+
+    A setting goes to the agent where its config has a field of that name, else to the problem;
+    `env.NAME` goes to the problem in any case. K, d, k and T are n_actions, dim, dim and horizon;
+    d is n_actions where there is no dim, among experts.
+    Returns case, agent, config, horizon, replicas, seed, what is measured (regret after `horizon`
+    rounds, or the suboptimality of the point released after `horizon` users, as the case has it),
+    its mean and se, seconds, certified_epsilon and the notion of privacy it is of, reference (mean
+    and se, or None), z, our distance from it in combined standard errors, and least, what an agent
+    as private as that loses at least (or None).
+
+    Raises:
+        InputError: an unknown case, agent or setting; whatever `compare` refuses.
+    """
+    one_of("case", name, CASES, see="dpbandit reproduce --list")
+    case = CASES[name]
+    one_of("agent", agent, case.agents)
+    settings = _written_out(settings, _of_problem(case, agent))
+    horizon = settings.pop("horizon", horizon)
+    whole("horizon", horizon, 1, MOST_ROUNDS)
+    config, env_kwargs = _set_up(case, agent, settings, horizon)
+    whole("seed", seed, 0, 2**32 - 1)
+    setup = setup_of(case.environment_of(agent), env_kwargs, horizon=horizon, seed=seed)
+    released = case.measure == "suboptimality"
+    kind = ReleaseConfiguration if released else Configuration
+    run = play_all(kind(setup, agent, config), replicas, progress=progress)
+    values = run.measures["suboptimality"] if released else run.regret[-1]
+    mean, se = float(values.mean()), standard_error(values)
+    reference = _reference(case, agent, config, env_kwargs, horizon)
+    z = None
+    if reference is not None and not isnan(se):  # there is more than one replica
+        z = _distance(mean - reference.mean, hypot(se, reference.se))
+    return {
+        "case": name,
+        "agent": agent,
+        "config": {**describe(config), "env_kwargs": env_kwargs},
+        "horizon": horizon,
+        "replicas": replicas,
+        "seed": seed,
+        "measure": case.measure,
+        "mean": mean,
+        "se": se,
+        "seconds": float(run.measures["seconds"].sum()) if released else run.seconds,
+        "certified_epsilon": run.certificate.epsilon,
+        "notion": run.certificate.notion,
+        "reference": None if reference is None else {"mean": reference.mean, "se": reference.se},
+        "z": z,
+        "least": case.least(run.certificate, env_kwargs),
+    }
+
+
+def _distance(gap: float, se: float) -> float:
+    """In standard errors; rounding is forgiven, and without any nothing else."""
+    if abs(gap) < 1e-9:
+        return 0.0
+    return gap / se if se > 0 else inf
+
+
+def _written_out(settings: Mapping[str, Any], of_problem: Sequence[str]) -> dict[str, Any]:
+    """The letters of `_LETTERS` as the names they stand for."""
+    names = {key: key for key in settings}
+    for key in settings:
+        if meant := _LETTERS.get(key.removeprefix("env.")):
+            names[key] = next((name for name in meant if name in of_problem), meant[0])
+    for name in (twice := list(names.values())):
+        if twice.count(name) > 1:
+            raise InputError(f"Expected {name} once, got it {twice.count(name)} times.")
+    return {names[key]: value for key, value in settings.items()}
+
+
+def _set_up(
+    case: Case, agent: str, settings: Mapping[str, Any], horizon: int
+) -> tuple[AgentConfig, dict[str, Any]]:
+    """The agent's config, and the arguments of the problem."""
+    of_agent = [field.name for field in fields(AGENTS[agent])]
+    problem, of_problem = _problem(case, agent), _of_problem(case, agent)
+    ours, theirs = {}, dict(case.env_kwargs)
+    for key, value in settings.items():
+        name = key.removeprefix("env.")
+        one_of("setting", name, of_problem if name != key else of_agent + of_problem)
+        if key in of_agent:
+            ours[key] = _meant(AGENTS[agent], key, value)
+        if key not in of_agent or key in case.common:
+            theirs[name] = _meant(problem, name, value)
+    arms = theirs.get("n_actions", 1)
+    whole("n_actions", arms, 1, MOST_ACTIONS)
+    return case.config(agent, ours, horizon=horizon, rounds_an_arm=horizon / arms), theirs
+
+
+def _problem(case: Case, agent: str) -> Any:
+    """The class of the problem that `agent` plays."""
+    return load_env_creator(gym.spec(case.environment_of(agent)).kwargs["problem"])
+
+
+def _of_problem(case: Case, agent: str) -> list[str]:
+    """Its arguments but for the horizon."""
+    return [field.name for field in fields(_problem(case, agent)) if field.name != "horizon"]
+
+
+def _meant(owner: Any, name: str, value: Any) -> Any:
+    """None is the word "none" where `owner` expects a word, say of drift or shrinkage."""
+    words = {field.name for field in fields(owner) if isinstance(field.default, str)}
+    return "none" if value is None and name in words else value
+
+
+def _reference(
+    case: Case, agent: str, config: AgentConfig, env_kwargs: Mapping[str, Any], horizon: int
+) -> Reference | None:
+    """The number measured under exactly this config on exactly this problem, if there is one."""
+    for reference in case.references:
+        if (reference.agent, reference.horizon) != (agent, horizon):
+            continue
+        if _set_up(case, agent, reference.settings, horizon) == (config, env_kwargs):
+            return reference
+    return None

@@ -1,48 +1,108 @@
-"""Every table of a paper that is reproduced row by row, by name."""
+"""Tables of papers that are reproduced row by row, by name."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from pkgutil import resolve_name
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpbandit.experiments.reproduce import PaperTable, Reproduce
+from dpbandit.base import InputError, check_writable, one_of
 
-
-def _table_5_1() -> Reproduce:
-    from dpbandit.experiments.sgd.figures import reproduce
-
-    return reproduce
-
-
-def _table_1() -> Reproduce:
-    from dpbandit.experiments.window.table_1 import reproduce
-
-    return reproduce
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
-def _figure_5_2() -> Reproduce:
-    from dpbandit.experiments.sgd.figures import figure_5_2
-
-    return figure_5_2
+ALL = "all"
 
 
-def _figure_5_3() -> Reproduce:
-    from dpbandit.experiments.sgd.figures import figure_5_3
+class Reproduced(NamedTuple):
+    """What comes out."""
 
-    return figure_5_3
+    tables: Sequence["Table"]
+    """to be printed"""
+    records: Sequence[Mapping[str, Any]]
+    """plain values, one for each entry of the table"""
+    files: Sequence[Path]
+    """written, where a folder was given"""
 
 
-def _theorem_4_2() -> Reproduce:
-    from dpbandit.experiments.estimation import reproduce
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is to be measured."""
 
-    return reproduce
+    name: str
+    readings: tuple[str, ...]
+    rows: str
+    """a selection of them, in the table's own words"""
+    replicas: int
+    seed: int
+    out: Path
+    """folder, whose runs are taken up again"""
+    kept: bool
+    """it is one that was asked for, and stays"""
+    drawn: bool
+    """all of it is measured and kept, so that figures are, too"""
+    theta: str = ""
+    """of `PaperTable.thetas`"""
 
 
-def _rates(name: str) -> Callable[[], Reproduce]:
-    def load() -> Reproduce:
-        from dpbandit.experiments.rates import reproduce
+@dataclass(frozen=True, kw_only=True)
+class PaperTable:
+    """A table, and the readings of what it says."""
 
-        return partial(reproduce, name)
+    name: str
+    summary: str
+    readings: Mapping[str, str]
+    """name -> what it is"""
+    rows: str
+    """how to choose some of them"""
+    program: str
+    """the function of `Asked` that measures it, in `dpbandit.experiments`"""
+    thetas: Mapping[str, str] = field(default_factory=dict)
+    """name -> which true parameter it is; the first one unless another is asked for"""
 
-    return load
+    def run(
+        self,
+        reading: str,
+        rows: str,
+        *,
+        replicas: int,
+        seed: int,
+        out: Path | None,
+        theta: str | None = None,
+    ) -> Reproduced:
+        """Measure `rows`, or all, under one reading, or all; keep it in `out`, if given.
+
+        Raises:
+            InputError: an unknown reading, row or theta, a folder that cannot be written.
+        """
+        if theta is not None and not self.thetas:
+            raise InputError(
+                f"Expected {self.name} without theta={theta!r}: it has none to choose."
+            )
+        if theta is not None:
+            one_of("theta", theta, self.thetas)
+        one_of("reading", reading, (*self.readings, ALL))
+        readings = tuple(self.readings) if reading == ALL else (reading,)
+        if out is not None:
+            check_writable(out / "summary.csv")
+        with TemporaryDirectory() if out is None else nullcontext(out) as folder:
+            drawn = out is not None and (reading, rows) == (ALL, ALL)
+            asked = Asked(
+                name=self.name,
+                readings=readings,
+                rows=rows,
+                replicas=replicas,
+                seed=seed,
+                out=Path(folder),
+                kept=out is not None,
+                drawn=drawn,
+                theta=theta or next(iter(self.thetas), ""),
+            )
+            made: Reproduced = resolve_name(f"dpbandit.experiments.{self.program}")(asked)
+        return made._replace(files=()) if out is None else made
 
 
 def _table_of_rates(name: str, summary: str, last: int) -> PaperTable:
@@ -55,7 +115,7 @@ def _table_of_rates(name: str, summary: str, last: int) -> PaperTable:
             "public": "no privacy",
         },
         rows=f"numbers from 1 to {last} (1-3,5), and the longest horizon: T=4096",
-        reproduce=_rates(name),
+        program="rates:reproduce",
     )
 
 
@@ -80,7 +140,7 @@ TABLES = {
                 "certified": "truly (1, 1/T)-DP, one configuration for all rows",
             },
             rows="numbers from 1 to 47 (1-6,9), or values of T, d, p and algo (p=inf,T=2000)",
-            reproduce=_table_5_1,
+            program="sgd.__main__:reproduce",
             thetas=_THETAS,
         ),
         PaperTable(
@@ -88,7 +148,7 @@ TABLES = {
             summary="training curves of four agents by step scale, T = 2,000, d = 10",
             readings=_CURVES,
             rows="all, or fewer users: T=200",
-            reproduce=_figure_5_2,
+            program="sgd.__main__:figure_5_2",
             thetas=_THETAS,
         ),
         PaperTable(
@@ -96,7 +156,7 @@ TABLES = {
             summary="SubOpt against seconds, DP-TOFW beside NoisySFW at p = 1.5",
             readings=_CURVES,
             rows="all, or fewer users: T=200",
-            reproduce=_figure_5_3,
+            program="sgd.__main__:figure_5_3",
             thetas=_THETAS,
         ),
         PaperTable(
@@ -108,7 +168,7 @@ TABLES = {
                 "public": "no privacy, and players that learn nothing",
             },
             rows="numbers from 1 to 7 (4-7), and sizes: T=1024, W=16, epsilon=1, delta=1e-6",
-            reproduce=_table_1,
+            program="window.table_1:reproduce",
         ),
         PaperTable(
             name="contextual/theorem-4-2",
@@ -119,7 +179,7 @@ TABLES = {
                 "public": "online Frank-Wolfe, no privacy",
             },
             rows="links, identity, logistic and probit, and the horizon: T=4096",
-            reproduce=_theorem_4_2,
+            program="estimation:reproduce",
         ),
         _table_of_rates("sgd/table-1-1", "excess risk of private stochastic optimisation", 14),
         _table_of_rates("sgd/table-1-2", "regret of private online optimisation", 5),

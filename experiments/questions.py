@@ -11,7 +11,7 @@ from importlib.resources import files
 from itertools import chain
 from math import floor, log, log2, log10, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -42,23 +42,57 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+Thing = TypeVar("Thing")
+Key = TypeVar("Key")
 Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes.")]
 Out: TypeAlias = Annotated[Path, typer.Option(help="Where results go, and are taken up again.")]
 Replicas: TypeAlias = Annotated[int | None, typer.Option(help="Independent repetitions, >= 2.")]
 
 
-def sized(sizes: Mapping[str, Any], replicas: int | None) -> dict[str, Any]:
-    """The sizes of a study, with as many replicas as asked for: two at least."""
-    chosen = dict(sizes) if replicas is None else {**sizes, "replicas": replicas}
-    if "replicas" in chosen:
-        whole("replicas", chosen["replicas"], 2)  # there are standard errors
-    return chosen
+class Found(NamedTuple):
+    """What a study has to say."""
+
+    frames: Mapping[str, pd.DataFrame]
+    """written as CSV, under these names"""
+    figures: Iterable[Path]
+    """written where they are"""
+    tables: Iterable[Table] = ()
+    """printed"""
 
 
-def chosen(plan: Any, replicas: int | None, out: Path) -> Any:
-    """The plan, with as many replicas as asked for, if `out` can be written into."""
-    check_writable(out / "summary.csv")
-    return plan if replicas is None else replace(plan, replicas=replicas)
+def command(
+    name: str, study: Callable[[Any, Path], Found], full: Any, quick: Any
+) -> Callable[..., None]:
+    """The command of a study, which measures what is missing in a folder and tells all of it.
+
+    Args:
+        name: of the folder in out/ where results go unless another is asked for.
+        study: (sizes, folder) -> what is found; its docstring is the command's help.
+        full: its sizes, a dictionary or a dataclass with a field `replicas`.
+        quick: smaller ones, for `--quick`.
+    """
+
+    def main(few: Quick = False, out: Out = Path("out") / name, replicas: Replicas = None) -> None:
+        check_writable(out / "summary.csv")
+        sizes = quick if few else full
+        if replicas is not None:
+            whole("replicas", replicas, 2)  # there are standard errors
+            told = {"replicas": replicas}
+            sizes = {**sizes, **told} if isinstance(sizes, dict) else replace(sizes, **told)
+        found = study(sizes, out)
+        for table in found.tables:
+            Console().print(table)
+        written = (write_csv(out / f"{name}.csv", frame) for name, frame in found.frames.items())
+        for path in chain(found.figures, written):
+            print(f"Written to {path}.")
+
+    main.__doc__ = study.__doc__
+    return main
+
+
+def swept(file: Path, update: Mapping[str, Any], out: Path) -> Results:
+    """What a sweep file asks for, with other values of some of its keys, see `measured`."""
+    return measured(Sweep.read(file).model_copy(update=update), out)
 
 
 def measured(study: Study | Sweep, out: Path, *, progress: bool = True) -> Results:
@@ -74,6 +108,20 @@ def measured(study: Study | Sweep, out: Path, *, progress: bool = True) -> Resul
     return Results.load(out)
 
 
+def runs_of(
+    name: str,
+    configurations: Iterable[Configuration],
+    out: Path,
+    *,
+    replicas: int,
+    progress: bool = True,
+) -> dict[str, AgentRun]:
+    """The runs of these configurations by key, each run once, see `measured`."""
+    every = {one.key: one for one in configurations}
+    study = Study(name=name, configurations=tuple(every.values()), replicas=replicas)
+    return {run.key: run for run in measured(study, out, progress=progress).runs}
+
+
 def start(main: Callable[..., None]) -> None:
     """Run a command; bad input becomes one sentence and exit code 2, warnings are sentences."""
     warnings.showwarning = lambda message, *where, **how: print(message)
@@ -82,17 +130,6 @@ def start(main: Callable[..., None]) -> None:
     except InputError as mistake:
         print(f"dpbandit: {mistake}", file=sys.stderr)
         sys.exit(2)
-
-
-def tell(
-    tables: Iterable[Table], figures: Iterable[Path], frames: Mapping[str, pd.DataFrame], out: Path
-) -> None:
-    """Print the tables, and write figures and frames, these as CSV, into the folder `out`."""
-    for table in tables:
-        Console().print(table)
-    written = (write_csv(out / f"{name}.csv", frame) for name, frame in frames.items())
-    for path in chain(figures, written):
-        print(f"Written to {path}.")
 
 
 def agents_in(folder: str) -> dict[str, dict[str, str]]:
@@ -164,6 +201,19 @@ Place: TypeAlias = Callable[[AgentRun], float]
 """Where on its line a run stands"""
 
 
+def grouped(things: Iterable[Thing], key: Callable[[Thing], Key]) -> dict[Key, list[Thing]]:
+    """Key -> what has it, in order."""
+    found: dict[Key, list[Thing]] = {}
+    for one in things:
+        found.setdefault(key(one), []).append(one)
+    return found
+
+
+def name_of(run: AgentRun) -> str:
+    """What its agent is called."""
+    return run.name
+
+
 @dataclass(frozen=True)
 class Answers:
     """What was found: question -> panel -> label -> its runs."""
@@ -201,15 +251,14 @@ def answers(
     name: str, questions: Mapping[str, Panels], out: Path, *, replicas: int, progress: bool = True
 ) -> Answers:
     """Run what is missing of all questions, in the folder `out`; what several ask for runs once."""
-    asked = {
-        one.key: one
+    asked = [
+        one
         for panels in questions.values()
         for lines in panels.values()
         for line in lines.values()
         for one in line
-    }
-    study = Study(name=name, configurations=tuple(asked.values()), replicas=replicas)
-    found = {run.key: run for run in measured(study, out, progress=progress).runs}
+    ]
+    found = runs_of(name, asked, out, replicas=replicas, progress=progress)
     return Answers(
         {
             question: {

@@ -2,7 +2,7 @@
 
 from dpbandit.agents.contextual.epochs import EpisodeMoments
 from dpbandit.agents.contextual.glm_as_coded import DescentRefits, NeighbourTree
-from dpbandit.agents.contextual.refits import NewtonRefits
+from dpbandit.agents.contextual.private_glm import NewtonRefits
 from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball import BallDraws
 from dpbandit.agents.experts.trees_and_potentials import PotentialDraws

@@ -20,6 +20,7 @@ from dpbandit.base import (
     inside,
     positive,
     predictions,
+    printed_target,
     privacy_target,
     rows,
 )
@@ -398,11 +399,8 @@ class DPHDBChoices(FrankWolfeBandit):
                 "Expected calibration='paper' with selection='laplace', profile='inverse-sqrt', "
                 "scale='fixed'."
             )
-        if _VALID < self.epsilon < inf and not self.beyond_validity:
-            raise InputError(
-                f"Expected epsilon={self.epsilon!r} <= {_VALID:g} with calibration='paper': its "
-                "proof ends there. Set beyond_validity to run it and see the certificate."
-            )
+        beyond = self.beyond_validity
+        printed_target(self.epsilon, self.calibration, beyond_validity=beyond, most=_VALID)
 
     @property
     def choice(self) -> tuple[SelectionNoise, Profile]:

@@ -156,13 +156,13 @@ class FADE:
         Of residuals (fade_residuals.py) `FadingArms` builds `ResidualArms` (residual_arms.py),
         which imagines users by `SelectedMoments` (moments.py), learns the law of residuals by
         `ResidualLaw` (residual_arms.py), forgets by `Forgetting` (forgetting.py) and shrinks by
-        `ScaleMixture` (scale_mixture.py);
+        `ScaleMixture` (residual_arms.py);
         `FadingAnswers` builds `CentredArms` (centred_arms.py);
         `FadingSlates` builds `ResidualSlates` (residual_slates.py), which imagines slates by
-        `ImaginedSlates` (imagined_slates.py), and `FadingPrices` builds `ResidualPricing`
+        `ImaginedSlates` (residual_slates.py), and `FadingPrices` builds `ResidualPricing`
         (residual_pricing.py), which imagines customers by `ImaginedCustomers`
-        (imagined_customers.py) and aims scores by `AimedScores` (aimed_scores.py), or
-        `CurvedPricing` (curved_pricing.py); all fit by
+        (residual_pricing.py) and aims scores by `AimedScores` (there, too), or
+        `CurvedPricing` (residual_pricing.py); all fit by
         `ReleasedScores` (released_scores.py). Of rewards (fade_rewards.py) `FadingMoments` builds
         `MomentPlayer` (moments.py), which shrinks by `empirical_bayes` (shrinkage.py),
         `FadingRegression` builds `RegressionPlayer`, `TryingPlayer` or `LogisticPlayer`

@@ -6,12 +6,11 @@ from math import ceil, sqrt
 import numpy as np
 
 from dpbandit.agents.contextual.centred_arms import CentredArms
-from dpbandit.agents.contextual.curved_pricing import CurvedPricing, asked_first
 from dpbandit.agents.contextual.demand import Features, demand_spec
 from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.agents.contextual.public_prior import prior_of
 from dpbandit.agents.contextual.residual_arms import ResidualArms
-from dpbandit.agents.contextual.residual_pricing import ResidualPricing
+from dpbandit.agents.contextual.residual_pricing import CurvedPricing, ResidualPricing, asked_first
 from dpbandit.agents.contextual.residual_slates import ResidualSlates
 from dpbandit.base import InputError, Streams
 from dpbandit.privacy import Parallel, ledger_of

@@ -32,13 +32,6 @@ class FullBudgetFADE:
     what chance adds to the users so far for new in every release, so that from epsilon 4 on the
     baseline need not be ahead.
 
-    Code:
-        The learners are those of `FADE`, `FadingArms`, `FadingSlates` and `FadingPrices`
-        (fade_residuals.py), on sums that do not fade. They are played by `ResidualArms`
-        (residual_arms.py) with `SelectedMoments` (moments.py) and `ScaleMixture`
-        (scale_mixture.py), by `ResidualSlates` (residual_slates.py) and by `ResidualPricing`
-        (residual_pricing.py), with `NoPrior` (public_prior.py).
-
     Guarantee:
         None: m releases together are sqrt(m) mu-GDP, and the ledger says infinity, so that nobody
         takes the baseline for an agent.

@@ -17,9 +17,7 @@ import numpy.typing as npt
 from scipy.special import gammaln, roots_hermitenorm
 
 from dpbandit.agent import Arms, Inside01, Positive, Private
-from dpbandit.agents.contextual.one_model import OneModel
-from dpbandit.agents.contextual.private_glm import largest_ratio
-from dpbandit.agents.contextual.refits import Refits
+from dpbandit.agents.contextual.private_glm import OneModel, Refits, largest_ratio
 from dpbandit.base import Floats, InputError, Ints, Streams, pick
 from dpbandit.privacy import GaussianSpend, Mechanism, PrefixSum, Tree, ledger_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum

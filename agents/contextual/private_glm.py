@@ -1,18 +1,19 @@
 """PrivateGLM: a private generalised linear model that is refitted a few times."""
 
+from abc import abstractmethod
 from math import ceil, inf, log2, sqrt
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dpbandit.agent import Arms, Positive, Private
-from dpbandit.agents.contextual.one_model import OneModel
-from dpbandit.agents.contextual.refits import NewtonRefits
-from dpbandit.base import Floats, Ints, pick
-from dpbandit.privacy import BLT, ledger_of, mu_of
+from dpbandit.base import Floats, InputError, Ints, clip_norm, clip_range, pick
+from dpbandit.privacy import BLT, BudgetExceededError, GaussianSpend, Mechanism, ledger_of, mu_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.moments import Grams
 from dpbandit.privacy.prefix_sums import leaves
-from dpbandit.specs import ContextualSpec
+from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Link, fits
 
 _GRAM = 0.2
 """Share of mu^2 that the Gram matrix has; the refits have the rest."""
@@ -145,3 +146,132 @@ def largest_ratio(A: Floats, B: Floats) -> Floats:
     """The largest eigenvalue of B^-1 A for symmetric A and positive B, (R,)."""
     root = np.linalg.inv(np.linalg.cholesky(B))
     return np.linalg.eigvalsh(root @ A @ root.swapaxes(1, 2))[:, -1]
+
+
+class OneModel:
+    """Rewards as shares of their range, with mean zeta(x . theta) for the arm's row x, `|x| <= 1`.
+
+    The link is the environment's, or logistic, which is 1/2 at 0, where it is no law of clicks.
+    """
+
+    def __init__(self, config: object, spec: BanditSpec) -> None:
+        self.spec = fits(config, spec, ContextualSpec)
+        if not self.spec.shared:
+            raise InputError(
+                f"{type(config).__name__} plays arms that share a parameter, got arms with their "
+                "own: choose another agent or environment, such as fade."
+            )
+        self.link: Link = LINKS["probit" if self.spec.link == "probit" else "logistic"]
+
+    def rows(self, context: Floats) -> Floats:
+        """(R, K, d), scaled."""
+        return context / self.spec.context_norm
+
+    def share(self, reward: Floats) -> Floats:
+        """Where rewards lie in their public range: 0 at its lower end, 1 at its upper."""
+        low, high = self.spec.reward_low, self.spec.reward_high
+        return (np.asarray(reward, np.float64) - low) / (high - low)
+
+    def reward(self, predictor: Floats) -> Floats:
+        """Mean rewards of linear predictors."""
+        low, high = self.spec.reward_low, self.spec.reward_high
+        return low + (high - low) * self.link.mean(predictor)
+
+
+class Refits(Mechanism):
+    """Keeps all rows (x, y), clipped to `|x| <= 1` and y in [0, 1], and fits models to them.
+
+    A call takes the row of a round, (R, D) and (R,); who is `due` for a fit, (R,); the released
+    parameter theta to start from, (R, D); and what else is public about the fit. It returns the new
+    parameters, or None where nobody is due. A replica has at most `most` fits, which `spend` pays.
+
+    Steps are made at private iterates or at released ones. Either way `query` is what the round
+    adds to the first step: its gradient (zeta(x . theta) - y) x, clipped to half the `sensitivity`.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        spend: GaussianSpend,
+        *,
+        shape: tuple[int, int, int],
+        most: int,
+        clip: float,
+    ) -> None:
+        R, self.uses, D = shape
+        self.spend, self.sensitivity = spend, 2 * clip
+        self._link, self._most, self._clip = link, most, clip
+        self._x, self._y = np.empty((R, self.uses, D)), np.empty((R, self.uses))
+        self._fits = np.zeros(R, np.int64)
+
+    def query(self, *datum: npt.NDArray[Any]) -> Floats:
+        """The clipped gradient of the row at theta, (R, D)."""
+        x, y, _, theta = datum[:4]
+        return self._gradients(*_clipped(x, y), theta)
+
+    def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
+        x, y, due, theta, *public = datum
+        n = self._used
+        self._x[:, n - 1], self._y[:, n - 1] = _clipped(x, y)
+        if not due.any():
+            return None
+        if self._fits[due].max() >= self._most:
+            raise BudgetExceededError(f"{self.spend.note}: more than {self._most} fits.")
+        fitted = np.array(theta)
+        for i in np.flatnonzero(due).tolist():
+            fitted[i] = self._fit(
+                i, self._x[i, :n], self._y[i, :n], theta[i], *(p[i] for p in public)
+            )
+        self._fits[due] += 1
+        return fitted
+
+    def _gradients(self, x: Floats, y: Floats, theta: Floats) -> Floats:
+        """(n, D), (n,), (D,) or (n, D) -> (n, D), each clipped."""
+        residual = self._link.mean(np.vecdot(x, theta)) - y
+        return clip_norm(residual[:, None] * x, self._clip)
+
+    @abstractmethod
+    def _fit(self, i: int, x: Floats, y: Floats, theta: Floats, *public: Floats) -> Floats:
+        """The parameter (D,) of replica `i`, from rows (n, D), (n,) and from `theta`."""
+
+
+def _clipped(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    return clip_norm(x, 1.0), clip_range(y, 0.0, 1.0)
+
+
+class NewtonRefits(Refits):
+    """A fit is `steps` noisy Newton steps on all rows, with a public preconditioner P (D, D)::
+
+        theta <- theta - (P + s sqrt(D)/S I)^-1 (sum of (zeta(x . theta) - y) x + N(0, s^2 I)),
+
+    then `|theta| <= S`. s is the least noise for the `spend`.
+
+    Guarantee:
+        mu-GDP, however rows, parameters and P depend on what was released: each of at most `most`
+        times `steps` sums is released with noise s, and a row moves it by at most 2. So mu = 2
+        sqrt(most steps) / s (adaptive composition).
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        noise: Floats,
+        *,
+        mu: float,
+        uses: int,
+        norm: float,
+    ) -> None:
+        R, most, steps, D = noise.shape
+        note = f"{most} Gaussian refits of {steps} steps"
+        super().__init__(link, GaussianSpend(mu, note), shape=(R, uses, D), most=most, clip=1.0)
+        self._noise, self._steps, self._norm = noise, steps, norm
+        self.stddev = self.sensitivity * (most * steps) ** 0.5 / mu
+
+    def _fit(self, i: int, x: Floats, y: Floats, theta: Floats, *public: Floats) -> Floats:
+        (P,) = public
+        D = len(theta)
+        P = P + self.stddev * D**0.5 / self._norm * np.eye(D)
+        for z in self._noise[i, self._fits[i]]:
+            gradient = self._gradients(x, y, theta).sum(axis=0) + self.stddev * z
+            theta = clip_norm(theta - np.linalg.solve(P, gradient), self._norm)
+        return theta

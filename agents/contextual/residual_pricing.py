@@ -1,11 +1,12 @@
 """Pricing on released sums of residuals: a posterior of demand, fitted to every release."""
 
+from math import ceil
+
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.special import expit
 
-from dpbandit.agents.contextual.aimed_scores import AimedScores
 from dpbandit.agents.contextual.demand import Features, demand_rows
-from dpbandit.agents.contextual.imagined_customers import CUSTOMER_SPREAD, ImaginedCustomers
 from dpbandit.agents.contextual.moments import in_force
 from dpbandit.agents.contextual.public_prior import NoPrior
 from dpbandit.agents.contextual.released_scores import (
@@ -18,6 +19,7 @@ from dpbandit.agents.contextual.released_scores import (
 )
 from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, picks, rounds_in, rows
 from dpbandit.privacy import FadingSum, Ledger
+from dpbandit.privacy.batches import CountedSums
 from dpbandit.privacy.residuals import SaleResiduals, score_lengths
 from dpbandit.specs import PriceListSpec, Prior, posterior
 
@@ -237,3 +239,212 @@ def falling(theta: Floats, at: int = -1) -> Floats:
     theta = np.array(theta)
     theta[:, at] = np.minimum(theta[:, at], -_LEAST_SLOPE)
     return clip_norm(theta, BALL)
+
+
+_FLOOR = 1.0
+"""Added to eigenvalues, as a share of their mean: what hardly varies is hardly worth asking."""
+
+
+class AimedScores:
+    """The directions W phi of scores (y - p) W phi / |W phi|, W chosen anew after every release.
+
+    A score is at most 1 long and the noise alike in all directions. Along phi most of that length
+    is spent on what rows have in common, the constant and the price. With W the inverse root of
+    E phi phi', of imagined customers at the prices that they will be asked, directions in which
+    rows vary less have more nearly equal shares. The matrix W is a function of releases, and part
+    of the reference point.
+    """
+
+    def __init__(self, replicas: int, dim: int) -> None:
+        self._W: Floats = np.tile(np.eye(dim), (replicas, 1, 1))
+        self._past: Floats = np.zeros((replicas, 0, dim, dim))  # of each batch that was released
+
+    def along(self, phi: Floats) -> Floats:
+        """Directions of the scores of a round's rows: (R, D) -> (R, D)."""
+        return np.matvec(self._W, phi)
+
+    def of_batches(self, phi: Floats) -> Floats:
+        """Directions of the rows that each batch showed: (R, m, N, D) -> (R, m, N, D)."""
+        return phi @ self._past.swapaxes(-1, -2)
+
+    def batch_ends(self) -> None:
+        """What was in force belongs to the batch that was just released."""
+        self._past = np.concatenate([self._past, self._W[:, None]], axis=1)
+
+    def aim(self, phi: Floats) -> None:
+        """For a batch that will show rows like these, (R, N, D)."""
+        eigenvalues, U = np.linalg.eigh(phi.swapaxes(1, 2) @ phi / phi.shape[1])
+        floor = _FLOOR * eigenvalues.mean(axis=1, keepdims=True)
+        root = np.sqrt(np.maximum(eigenvalues, 0.0) + floor)
+        self._W = (U / root[:, None]) @ U.swapaxes(1, 2)
+
+
+_COUNT = 300
+CUSTOMER_SPREAD = 0.05
+"""Variance that one customer adds to a coordinate of the released moments; a rough public guess."""
+_LEAST, _MOST = 1e-4, 1.0
+"""Of the eigenvalues of a covariance of vectors in the unit ball."""
+
+
+class ImaginedCustomers:
+    """Normal vectors with the released mean and covariance, clipped to the unit ball.
+
+    Release k has mean (F n)_k (m, M), with m and M the first two moments of a customer, n the
+    lengths of batches and F their weights. The covariance of its noise is public, so generalised
+    least squares over all releases estimates m and M. The normals are drawn once: estimates that
+    hardly move make customers that hardly move.
+    """
+
+    def __init__(self, streams: Streams, dim: int) -> None:
+        self._normals = streams.normals("imagined customers", _COUNT, dim)()  # (R, N, d)
+
+    def __call__(self, first: Floats, second: Floats, users: Floats, covariance: Floats) -> Floats:
+        """Released sums of x (R, m, d) and x x' (R, m, d, d) -> customers (R, N, d).
+
+        Users in each release, faded, (m,); the covariance of a coordinate over releases, (m, m).
+        """
+        R, m, d = first.shape
+        weights = np.linalg.solve(covariance, users)
+        weights = weights / (weights @ users)
+        mean = clip_norm(np.vecmat(weights, first), 1.0)  # (R, d)
+        moments = np.vecmat(weights, second.reshape(R, m, d * d)).reshape(R, d, d)
+        eigenvalues, U = np.linalg.eigh(moments - mean[:, :, None] * mean[:, None])
+        root = U * np.sqrt(np.clip(eigenvalues, _LEAST, _MOST))[:, None]
+        return clip_norm(mean[:, None] + self._normals @ root.transpose(0, 2, 1), 1.0)
+
+
+_BEND_PRIOR = 2.0
+"""Standard deviation of each bend, a priori, if there are any."""
+_STRAIGHT = 1e-3
+"""The same of a line, which has none."""
+_EACH, _EACH_NOISY = 15, 5
+"""Customers who are asked each price first: so many, and so many more over epsilon."""
+_CUSTOMERS = 300
+_VARIANCE = 0.2
+"""Of a sale, about."""
+
+
+def asked_first(spec: PriceListSpec, epsilon: float) -> int:
+    """How often each price is asked before anything is learned: a tenth of the run at most."""
+    return min(ceil(_EACH + _EACH_NOISY / epsilon), spec.horizon // (10 * spec.n_actions))
+
+
+class CurvedPricing(ResidualPricing):
+    """`ResidualPricing` whose utility may be any curve of the price, the same for all customers::
+
+        first            each price n times, by turns in a random order; its sales are counted, and
+                         nothing else of these customers (`CountedSums`)
+        after a release  fit a line and a curve (`curve`) to all releases and the counts; a coin
+                         chooses between them, the curve with its posterior probability (Laplace's
+                         approximation, even odds a priori); a draw from the chosen one's posterior
+                         is played as before
+
+    A count of a price is one number that a customer moves by 1, so it has a small part of the noise
+    of a vector. A curve makes the model right about what each price sells on average, whatever the
+    shape of demand; a line needs fewer customers where it is right.
+
+    Guarantee:
+        Customers who are counted are not summed, so that all releases cost what the dearer of the
+        two mechanisms does (`Parallel`). Turns are public coins. All else is a function of
+        releases, public coins and the customer's own context.
+    """
+
+    def __init__(
+        self,
+        spec: PriceListSpec,
+        sums: FadingSum,
+        statistic: SaleResiduals,
+        streams: Streams,
+        ledger: Ledger,
+        *,
+        width: float,
+        counts: CountedSums,
+        each: int,
+        noise: float,
+    ) -> None:
+        super().__init__(spec, sums, statistic, streams, ledger, width=width, features="curve")
+        self._counts, self._each, self._before = counts, each, each * spec.n_actions
+        self._noise = noise  # the variance of a released count
+        self._turns, self._coin = (
+            streams.uniforms("turns", spec.n_actions),
+            streams.uniforms("bent"),
+        )
+        self._asked, self._turn = 0, np.zeros((len(streams), spec.n_actions), np.int64)
+        self._sales: Floats = np.zeros((len(streams), spec.n_actions))
+        bends = np.arange(statistic.dim) > spec.dim + 1
+        self._ridges = [
+            np.where(bends, stddev, PRIOR) ** -2.0 for stddev in (_STRAIGHT, _BEND_PRIOR)
+        ]
+        self._fits = [self._theta, self._theta]
+        self._bent = np.zeros((len(streams), 1), bool)
+        self._admissible = self._allowed
+
+    @property
+    def standing(self) -> int:
+        """1 while customers are counted."""
+        return super().standing if self._round >= self._before else 1
+
+    def act(self, context: Floats) -> Ints:
+        """Prices (R,), or (n, R), as places on the list; by turns at first."""
+        if self._asked == self._before:
+            return super().act(context)
+        place = self._asked % self._spec.n_actions
+        if place == 0:
+            self._turn = self._turns().argsort(axis=1)
+        self._asked += 1
+        return self._turn[:, place].copy()
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Count at first, then feed the sums; fit when something is released."""
+        if self._round >= self._before:
+            return super().update(context, action, feedback)
+        self._round += 1
+        sold = clip_range(feedback, 0.0, float(self._margins.max())) / self._margins[action]
+        due = np.full(self._sales.shape, self._round == self._before)
+        release = self._counts(np.minimum(sold, 1.0), action, due)
+        if release is not None:
+            self._sales = release
+            self._theta, self._precision = self._posterior()
+            self._draw()
+        return None
+
+    def _posterior(self) -> tuple[Floats, Floats]:
+        told, found = self._told(), []
+        for ridge, start, allowed in zip(
+            self._ridges, self._fits, (self._falling, in_ball), strict=True
+        ):
+            fit = ReleasedScores(*told, ridge=ridge, admissible=allowed)
+            theta, precision = fit.maximise(start, STEPS)
+            found.append((theta, precision, fit.log_evidence(theta, precision)))
+        (line, flat, log_line), (curve, wide, log_curve) = found
+        self._fits = [line, curve]
+        self._bent = (self._coin() < expit(log_curve - log_line))[:, None]
+        return np.where(self._bent, curve, line), np.where(self._bent[..., None], wide, flat)
+
+    def _told(self) -> tuple[Scores, Floats, Floats]:
+        """Count the sales of a price as the score of customers of whom each adds her answer."""
+        (R, K), D = self._sales.shape, self._statistic.dim
+        summed = len(self._ends) > 0  # else nothing is known of customers
+        customers: Floats = np.zeros((R, _CUSTOMERS, self._spec.dim))
+        if summed:
+            customers = self._imagined(self._faded())
+        phi = self._every_price(customers).swapaxes(1, 2)  # (R, K, N, D)
+        nobody, first = np.zeros(phi.shape[:-1]), np.eye(D)[0]
+        counted = Scores(phi, nobody, nobody + 1, np.broadcast_to(first, phi.shape))
+        weight = (self._noise + _VARIANCE * max(1, self._each)) ** -0.5
+        design, released = weight * self._each * np.eye(K), weight * self._sales[..., None] * first
+        if not summed:
+            return counted, design, released
+        scores, users, sums = super()._told()
+        both = (np.concatenate(pair, axis=1) for pair in zip(scores, counted, strict=True))
+        return Scores(*both), block_diag(users, design), np.concatenate([sums, released], axis=1)
+
+    def _mirrored(self, draw: Floats) -> Floats:
+        rises = (self._theta + draw)[:, self._spec.dim, None] > 0
+        return np.where(rises & ~self._bent, -draw, draw)
+
+    def _falling(self, theta: Floats) -> Floats:
+        return falling(theta, self._spec.dim)
+
+    def _allowed(self, theta: Floats) -> Floats:
+        return np.where(self._bent, in_ball(theta), self._falling(theta))

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Protocol, TypeAlias
 
 import numpy as np
 
-from dpbandit.agent import Points, Positive
+from dpbandit.agent import Points, Positive, with_feedback
 from dpbandit.base import (
     FIRST,
     Floats,
@@ -44,7 +44,7 @@ from dpbandit.privacy import (
 from dpbandit.privacy.batches import LocalSums, OnePointEstimates, largest
 from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
 from dpbandit.privacy.spends import Spend
-from dpbandit.specs import ConvexSpec, Spec, with_feedback
+from dpbandit.specs import ConvexSpec, Spec
 
 NoiseId: TypeAlias = Literal["laplace", "k-norm", "gaussian", "local", "none"]
 NOISES = ("laplace", "k-norm", "gaussian", "local")

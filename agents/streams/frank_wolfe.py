@@ -10,7 +10,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from dpbandit.agent import Least0, Points, Positive, Share
-from dpbandit.base import Floats, InputError, Ints, gaussian_target, privacy_target, rows
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Ints,
+    gaussian_target,
+    printed_target,
+    privacy_target,
+    rows,
+)
 from dpbandit.domains import L1Ball, LpBall
 from dpbandit.domains.domain import Domain
 from dpbandit.losses.loss import Loss
@@ -325,10 +333,7 @@ class DPTOFW(FrankWolfe):
             raise InputError(f"Expected prefix_sums={process!r} with gaussian noise.")
         if shaped and clip == "gradient":
             raise InputError("Expected clip='gradient' with gaussian noise: it is Euclidean.")
-        if clip == "lipschitz" and self.clip_bound is not None:
-            raise InputError(
-                f"Expected no clip_bound={self.clip_bound!r}: 'lipschitz' has its own."
-            )
+        _check_bound(clip, self.clip_bound)
         others = (self.printed, self.lipschitz, self.smoothness, self.diameter)
         if self.calibration == "paper":
             if not shaped or clip != "lipschitz":
@@ -470,10 +475,7 @@ class DPPOFW(FrankWolfe):
 
     def check(self) -> None:
         """Refuse settings that do not fit each other."""
-        if self.means[2] == "lipschitz" and self.clip_bound is not None:
-            raise InputError(
-                f"Expected no clip_bound={self.clip_bound!r}: 'lipschitz' has its own."
-            )
+        _check_bound(self.means[2], self.clip_bound)
         if self.calibration == "certified":
             privacy_target(self.epsilon, self.delta)
             return
@@ -482,11 +484,8 @@ class DPPOFW(FrankWolfe):
             raise InputError(
                 "Expected calibration='paper' with Laplace noise, inverse-sqrt, clip='lipschitz'."
             )
-        if _VALID < self.epsilon < inf and not self.beyond_validity:
-            raise InputError(
-                f"Expected epsilon={self.epsilon!r} <= {_VALID:g} with calibration='paper': its "
-                "proof ends there. Set beyond_validity to run it and see the certificate."
-            )
+        beyond = self.beyond_validity
+        printed_target(self.epsilon, self.calibration, beyond_validity=beyond, most=_VALID)
 
     @property
     def means(self) -> tuple[SelectionNoise, Profile, Clip]:
@@ -542,3 +541,8 @@ class DPPOFW(FrankWolfe):
         if self.epsilon == inf:
             return super().vertex(release)
         return corner(self.domain.dim, cast(LpBall, self.domain).radius, release)
+
+
+def _check_bound(clip: Clip, bound: float | None) -> None:
+    if clip == "lipschitz" and bound is not None:
+        raise InputError(f"Expected no clip_bound={bound!r}: 'lipschitz' has its own.")

@@ -5,6 +5,7 @@ from dpbandit.base.arrays import (
     Bools as Bools,
     Floats as Floats,
     Ints as Ints,
+    added_up as added_up,
     at_height as at_height,
     best_allowed as best_allowed,
     clip_norm as clip_norm,

@@ -105,6 +105,13 @@ def random_allowed(luck: Floats, mask: Bools) -> Ints:
     return (mask.cumsum(axis=-1) > place[..., None]).argmax(axis=-1)
 
 
+def added_up(vectors: Floats) -> Floats:
+    """(n, R, d) -> (R, d), in an order that does not depend on R (as it might for d = 1)."""
+    if len(vectors) == 1:
+        return vectors[0] + 0.0  # a sum has no -0.0
+    return np.asarray(np.ascontiguousarray(vectors.transpose(1, 2, 0)).sum(axis=2))
+
+
 def one_thread() -> AbstractContextManager[Any]:
     """A context in which BLAS runs on one thread.
 

@@ -144,13 +144,15 @@ def noise_target(config: Any) -> None:
     check(config.epsilon, config.delta)
 
 
-def printed_target(epsilon: float, calibration: str, *, beyond_validity: bool) -> None:
-    """Raise `InputError` for printed Gaussian noise beyond epsilon = 3, where its proof ends."""
+def printed_target(
+    epsilon: float, calibration: str, *, beyond_validity: bool, most: float = 3.0
+) -> None:
+    """Raise `InputError` for printed noise beyond the epsilon where its proof ends, Gaussian 3."""
     flag("beyond_validity", beyond_validity)
-    if calibration == "paper" and 3 < epsilon < inf and not beyond_validity:
+    if calibration == "paper" and most < epsilon < inf and not beyond_validity:
         raise InputError(
-            f"Expected epsilon={epsilon!r} <= 3 with calibration='paper': its proof ends there. "
-            "Set beyond_validity to run it and see the certificate."
+            f"Expected epsilon={epsilon!r} <= {most:g} with calibration='paper': its proof ends "
+            "there. Set beyond_validity to run it and see the certificate."
         )
 
 

@@ -30,8 +30,7 @@ from dpbandit.commands.options import (
 from dpbandit.commands.usage import Once
 from dpbandit.experiments import CASES, reproduce as run_case
 from dpbandit.experiments.labs import INSTALL, find, labs, write_or_keep
-from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.experiments.reproduce import ALL, PaperTable
+from dpbandit.experiments.paper_tables import ALL, TABLES, PaperTable
 from dpbandit.running.settings import meant, setting_names
 
 _SOME = 3

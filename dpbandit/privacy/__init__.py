@@ -27,13 +27,13 @@ from dpbandit.privacy.ledger import (
 from dpbandit.privacy.mechanism import (
     BudgetExceededError as BudgetExceededError,
     Mechanism as Mechanism,
+    Statistic as Statistic,
 )
 from dpbandit.privacy.moments import (
     ArmSums as ArmSums,
     ClippedVectors as ClippedVectors,
     Moments as Moments,
     SecondMoments as SecondMoments,
-    Statistic as Statistic,
 )
 from dpbandit.privacy.noise import (
     Gaussian as Gaussian,

@@ -27,7 +27,8 @@ from dpbandit.base import InputError, Streams, gaussian_target, one_of, privacy_
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.factors import Window
 from dpbandit.privacy.ledger import least_noise
-from dpbandit.privacy.moments import SecondMoments, Statistic, moving
+from dpbandit.privacy.mechanism import Statistic, moving
+from dpbandit.privacy.moments import SecondMoments
 from dpbandit.privacy.noise import Gaussian, KNorm, Laplace, Wishart
 from dpbandit.privacy.prefix_sums import (
     LAWS,

@@ -5,8 +5,8 @@ from math import inf
 from typing import Any
 
 from dpbandit.base import html_lines, inside, made
+from dpbandit.privacy.aggregated import BitSpend
 from dpbandit.privacy.calibrated import PrefixSlots
-from dpbandit.privacy.coins import BitSpend
 from dpbandit.privacy.factors import Honaker, Hybrid, Independent, KAry, Window
 from dpbandit.privacy.fading import FadingSlots
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend

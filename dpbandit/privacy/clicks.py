@@ -15,7 +15,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base import Floats, InputError, Ints, clip_norm, one_of, positive, rows, whole
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Ints,
+    added_up,
+    clip_norm,
+    one_of,
+    positive,
+    rows,
+    whole,
+)
 from dpbandit.losses.click_models import (
     Browsing,
     Cascade,
@@ -23,7 +33,6 @@ from dpbandit.losses.click_models import (
     PositionBased,
     UntoldPositions,
 )
-from dpbandit.privacy.moments import added_up
 
 Counted = Literal["clicks", "squares", "mean"]
 

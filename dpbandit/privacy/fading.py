@@ -35,8 +35,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.ledger import Visits
-from dpbandit.privacy.mechanism import ADDED_UP, Mechanism
-from dpbandit.privacy.moments import Statistic, moving
+from dpbandit.privacy.mechanism import ADDED_UP, Mechanism, Statistic, moving
 from dpbandit.privacy.people import fading_norm, once_a_batch_norm
 from dpbandit.privacy.residuals import SignedDirections
 from dpbandit.privacy.spends import GaussianSpend

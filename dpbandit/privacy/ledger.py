@@ -20,7 +20,15 @@ from dpbandit.privacy.curves import (
     zcdp_epsilon_of,
 )
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
-from dpbandit.privacy.spends import GaussianSpend, Spend, composed, lasts, spent, within
+from dpbandit.privacy.spends import (
+    Expiring,
+    GaussianSpend,
+    Parallel,
+    Spend,
+    composed,
+    spent,
+    within,
+)
 
 
 @dataclass(frozen=True)
@@ -309,6 +317,13 @@ def _by_dp_accounting(mu: float, delta: float) -> dict[str, float]:
         )
         epsilon = float(curve.get_epsilon_for_delta(delta))
     return {"PLD": epsilon} if epsilon < inf else {}
+
+
+def lasts(spend: Spend) -> float:
+    """For how many rounds a user is protected: infinity, unless there is an `Expiring` inside."""
+    if isinstance(spend, Expiring):
+        return min(spend.window, lasts(spend.part))
+    return min(map(lasts, spend.parts), default=inf) if isinstance(spend, Parallel) else inf
 
 
 def _both_ways(epsilon: float) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,40 @@ _roll: ContextVar["Roll | None"] = ContextVar("roll", default=None)
 
 class BudgetExceededError(InputError):
     """A mechanism was called more often than its ledger entry covers."""
+
+
+class Statistic(Protocol):
+    """A clipped function of one user's round, to be summed, with its sensitivity."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the sum of one replica."""
+        ...
+
+    @property
+    def units(self) -> Floats | float:
+        """What one unit is in each coordinate of the sum, broadcasting against `shape`."""
+        ...
+
+    @property
+    def sensitivity(self) -> float:
+        """The most that replacing one user moves the sum, in L2 and in `units`."""
+        ...
+
+    def total(self, *batch: AnyArray) -> Floats:
+        """Raw data of n rounds, arrays (n, R, ...) -> their sum `(R, *shape)`."""
+        ...
+
+
+def moving(statistic: Statistic) -> float:
+    """What a round that was null, and another that becomes null, cost together, in replacements.
+
+    With v what a round adds beyond a null round, V the largest `|v|` and m the least <v, v'>, that
+    is sqrt(2 V^2 + 2 max(0, -m)) over the sensitivity: `statistic.moved`, where it has one. It is
+    never more than 2, one replacement each, nor less than 1.
+    """
+    moved: float = getattr(statistic, "moved", inf)
+    return float(np.clip(moved / statistic.sensitivity, 1.0, 2.0))
 
 
 class Mechanism(ABC):

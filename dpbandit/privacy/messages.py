@@ -27,8 +27,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
-from dpbandit.privacy.moments import Statistic
+from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism, Statistic
 from dpbandit.privacy.noise import Gaussian, KNorm, Laplace, Law, Sampler
 from dpbandit.privacy.pure import KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import GaussianSpend, Spend

@@ -9,8 +9,8 @@ brought.
 """
 
 from dataclasses import dataclass, field
-from math import inf, sqrt
-from typing import Any, ClassVar, Protocol
+from math import sqrt
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from dpbandit.base import (
     Floats,
     InputError,
     Ints,
+    added_up,
     clip_norm,
     clip_range,
     flag,
@@ -108,40 +109,6 @@ def squared_sensitivity(weight: float) -> float:
     """S^2 of Gram matrices and moments at a `weight` of the moment that has no clip of its own."""
     U = weight**2
     return (2 + U) ** 2 / 2 if U <= 2 else 4 * U
-
-
-class Statistic(Protocol):
-    """A clipped function of one user's round, to be summed, with its sensitivity."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the sum of one replica."""
-        ...
-
-    @property
-    def units(self) -> Floats | float:
-        """What one unit is in each coordinate of the sum, broadcasting against `shape`."""
-        ...
-
-    @property
-    def sensitivity(self) -> float:
-        """The most that replacing one user moves the sum, in L2 and in `units`."""
-        ...
-
-    def total(self, *batch: AnyArray) -> Floats:
-        """Raw data of n rounds, arrays (n, R, ...) -> their sum `(R, *shape)`."""
-        ...
-
-
-def moving(statistic: Statistic) -> float:
-    """What a round that was null, and another that becomes null, cost together, in replacements.
-
-    With v what a round adds beyond a null round, V the largest `|v|` and m the least <v, v'>, that
-    is sqrt(2 V^2 + 2 max(0, -m)) over the sensitivity: `statistic.moved`, where it has one. It is
-    never more than 2, one replacement each, nor less than 1.
-    """
-    moved: float = getattr(statistic, "moved", inf)
-    return float(np.clip(moved / statistic.sensitivity, 1.0, 2.0))
 
 
 @dataclass(frozen=True)
@@ -440,13 +407,6 @@ def _block_diagonal(blocks: Floats) -> Floats:
     whole = np.zeros((R, K, d, K, d))
     whole[:, rows(K), :, rows(K)] = blocks.transpose(1, 0, 2, 3)
     return whole.reshape(R, 1, K * d, K * d)
-
-
-def added_up(vectors: Floats) -> Floats:
-    """(n, R, d) -> (R, d), in an order that does not depend on R (as it might for d = 1)."""
-    if len(vectors) == 1:
-        return vectors[0] + 0.0  # a sum has no -0.0
-    return np.asarray(np.ascontiguousarray(vectors.transpose(1, 2, 0)).sum(axis=2))
 
 
 @dataclass(frozen=True, kw_only=True)

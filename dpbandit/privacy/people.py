@@ -157,31 +157,6 @@ def _most_of_batches(values: Floats, ends: Sequence[int], cap: int, separation: 
     return np.asarray(best[:, -1])
 
 
-def fading_run_norm(ends: Sequence[int], fade: float, cap: int, separation: int) -> float:
-    """The most that visits s, s + b, .., s + (k - 1) b do: a LOWER bound of S(k, b).
-
-    With growing batches later starts are worse than the first, as more visits share a batch.
-    """
-    inside("fade", fade, 0, 1, ends=True)
-    _check(cap, separation)
-    edges = np.asarray(ends)
-    if not len(edges):
-        return 0.0
-    visits = separation * np.arange(cap)
-    starts = np.unique(np.concatenate([[1], (edges[:, None] - visits).ravel() + 1]))
-    starts = starts[(starts >= 1) & (starts <= edges[-1])]
-    worst = 0.0
-    for start in starts:
-        batch = np.searchsorted(edges, start + visits)
-        n = np.bincount(batch[batch < len(edges)], minlength=len(edges))
-        e = total = 0.0
-        for count in n.tolist():
-            e = fade * e + count
-            total += e * e
-        worst = max(worst, total)
-    return sqrt(worst)
-
-
 def once_a_batch_norm(releases: int, fade: float, cap: int) -> float:
     """Of a fading sum in which a person counts once a batch, in at most `cap` of them.
 

@@ -27,8 +27,7 @@ import numpy as np
 import scipy
 
 from dpbandit.base import AnyArray, Draws, Floats, InputError, Streams, shaped, whole
-from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.moments import Statistic
+from dpbandit.privacy.mechanism import Mechanism, Statistic
 from dpbandit.privacy.noise import Gaussian, KNorm, Laplace
 from dpbandit.privacy.people import leaves_norm, tree_norm
 from dpbandit.privacy.spends import Spend

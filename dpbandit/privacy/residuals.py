@@ -12,6 +12,7 @@ from dpbandit.base import (
     Floats,
     InputError,
     Ints,
+    added_up,
     at_least,
     clip_norm,
     clip_range,
@@ -22,7 +23,6 @@ from dpbandit.base import (
     rows,
     whole,
 )
-from dpbandit.privacy.moments import added_up
 
 Layout = Literal["difference", "blocks"]
 

@@ -11,6 +11,7 @@ from dpbandit.base import (
     Floats,
     InputError,
     Ints,
+    added_up,
     clip_norm,
     clip_range,
     norms,
@@ -19,7 +20,6 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.losses.click_models import chances, weights
-from dpbandit.privacy.moments import added_up
 
 
 @dataclass(frozen=True, kw_only=True)

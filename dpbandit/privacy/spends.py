@@ -336,13 +336,6 @@ _ROUNDING = 1e-12
 """Added relatively to a quotient of norms, each of which is rounded"""
 
 
-def lasts(spend: Spend) -> float:
-    """For how many rounds a user is protected: infinity, unless there is an `Expiring` inside."""
-    if isinstance(spend, Expiring):
-        return min(spend.window, lasts(spend.part))
-    return min(map(lasts, spend.parts), default=inf) if isinstance(spend, Parallel) else inf
-
-
 @lru_cache(maxsize=16)
 def composed(*spends: Spend) -> Composition | None:
     """The sum of all their losses, on the finest of their grids; None if one has none."""

@@ -304,7 +304,7 @@ def headline(problem: ProblemRuns) -> "pd.DataFrame":
     means = {run.name: run.regret[-1].mean() for run in longest.runs if run.name in BASELINES}
     if means:
         best = min(means, key=lambda name: means[name])
-        found = differences(longest, best).set_index(["agent", "epsilon", "delta"])
+        found = differences(longest.runs, best).set_index(["agent", "epsilon", "delta"])
         where = pd.MultiIndex.from_frame(table[["agent", "claimed_epsilon", "delta"]])
         for column in ("difference", "low", "high"):
             table[column] = found[column].reindex(where).to_numpy()
@@ -377,7 +377,7 @@ def write_report(
     import pandas as pd
 
     tables = write_table(pd.concat(heads), target, "headline")
-    compared = differences(results, baseline) if baseline in names else None
+    compared = differences(results.runs, baseline) if baseline in names else None
     if compared is not None:
         tables += write_table(compared, target, "differences")
     page = rendered(

@@ -26,7 +26,7 @@ from dpbandit.base import (
     write_json,
 )
 from dpbandit.privacy import Certificate
-from dpbandit.results.needed import Needed, epsilon_for
+from dpbandit.results.comparisons import Needed, epsilon_for
 from dpbandit.results.runs import AgentRun, as_text, label, merged, short, standard_error
 from dpbandit.results.store import (
     CorruptFileError,
@@ -380,7 +380,7 @@ class Results:
     def epsilon_for(self, regret: float, *, agent: str | None = None) -> Needed:
         """Return the least certified epsilon at which mean regret is at most `regret`.
 
-        With a 95 % interval, see `dpbandit.results.needed.epsilon_for`. `agent` is the name
+        With a 95 % interval, see `dpbandit.results.comparisons.epsilon_for`. `agent` is the name
         without epsilon; it is needed where several agents are private.
         """
         return epsilon_for(self.runs, regret, agent=agent)

@@ -35,7 +35,6 @@ from dpbandit.specs.convex import (
     ExpertsSpec as ExpertsSpec,
     Feedback as Feedback,
     StreamSpec as StreamSpec,
-    with_feedback as with_feedback,
 )
 from dpbandit.specs.lists import (
     MOST_ITEMS as MOST_ITEMS,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import gymnasium as gym
 import numpy as np
 
-from dpbandit.base import MOST_ACTIONS, Bools, Floats, InputError, Streams, one_of, reals, whole
+from dpbandit.base import MOST_ACTIONS, Bools, Floats, Streams, one_of, reals, whole
 from dpbandit.domains import Domain, nearest
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.ledger import ALL_ACTIONS
@@ -18,7 +18,6 @@ from dpbandit.specs.protocols import (
     Spec,
     datum_of,
     finite_array,
-    fits,
 )
 
 Feedback: TypeAlias = Literal["value", "datum"]
@@ -120,19 +119,6 @@ class ConvexSpec(Spec):
             return action
         centres = np.broadcast_to(domain.centre, points.shape)
         return nearest(domain, points, centres).point
-
-
-def with_feedback(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:
-    """`spec`, if it is a convex problem with that feedback; else `InputError` says what would
-    be."""
-    spec = fits(config, spec, ConvexSpec)
-    if spec.feedback != feedback:
-        raise InputError(
-            f"{type(config).__name__} learns from feedback={feedback!r}, this problem tells "
-            f"{spec.feedback!r}: choose another agent or environment, or, where it can be set, "
-            f"feedback={feedback!r}."
-        )
-    return spec
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpbandit.agents.contextual.epochs import EpisodeMoments
 from dpbandit.agents.contextual.glm_as_coded import NeighbourTree
-from dpbandit.agents.contextual.refits import Refits
+from dpbandit.agents.contextual.private_glm import Refits
 from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball import BallDraws
 from dpbandit.agents.experts.trees_and_potentials import PotentialDraws

@@ -24,6 +24,8 @@ from dpbandit.envs.choice.assortments import ChoiceProblem, Contest, Crowd, List
 from dpbandit.envs.contextual.logs import (
     WHO_IS_PROTECTED,
     Log,
+    check_slope,
+    check_within,
     fitted_once,
     price_range_of,
     read,
@@ -38,7 +40,6 @@ _STEPS = 100
 _CLOSE = 1e-10
 _LARGEST = 25.0
 """Of a coefficient; beyond it products are told apart without an error"""
-_LEAST_Z = 2.0
 _FOLDS, _SEED = 5, 20_221
 _ERRORS = 3.0
 """Standard errors that a calibration may be away from 1"""
@@ -162,16 +163,7 @@ def check_fit(fit: ChoiceFit, z: float, names: tuple[str, ...]) -> None:
             f"Expected {names[int(worst.argmax())]!r} not to be told exactly by features "
             "(separation): no model can be fitted, leave a feature out, or the product."
         )
-    if fit.slope >= 0:
-        raise InputError(
-            "Expected demand to fall with the price, it rises in this log: prices were confounded "
-            "with demand, or there is a sign error."
-        )
-    if z > -_LEAST_Z:
-        raise InputError(
-            f"Expected a price slope with z at most -{_LEAST_Z:g}, got {z:.2f}: what a price does "
-            "is not told apart from 0."
-        )
+    check_slope(fit.slope, z)
 
 
 class Calibration(NamedTuple):
@@ -419,11 +411,7 @@ class AssortmentFromLog(ChoiceProblem):
         asked = np.stack([_prices(log.table, column, n) for column in columns], axis=1)
         offered = np.isfinite(asked)
         outside = offered & ((asked < low) | (asked > high))
-        if outside.any():
-            raise InputError(
-                f"Expected every price in price_range=({low:g}, {high:g}), got "
-                f"{asked[outside][0]:g}, and {int(outside.any(axis=1).sum())} rows outside."
-            )
+        check_within(asked, outside, low, high)
         choice = _choices(log.table, self.bought, names)
         taken = choice < len(names)
         hers = np.minimum(choice, len(names) - 1)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from scipy.special import expit, fdtrc
 
-from dpbandit.base import Floats, InputError, Ints, at_least, inside, shown, vector
+from dpbandit.base import Bools, Floats, InputError, Ints, at_least, inside, shown, vector
 from dpbandit.offline.columns import (
     Bounds,
     Features,
@@ -26,7 +26,7 @@ from dpbandit.offline.columns import (
     table_of,
 )
 
-_LEAST_ROWS = 200
+_LEAST_ROWS, _LEAST_Z = 200, 2.0
 _A_COEFFICIENT = 5
 """So many of the rarer answer for each coefficient"""
 _FEW_CLUSTERS, _LEAST_CLUSTERS = 30, 5
@@ -133,6 +133,30 @@ def _level_masks(table: Any, bounds: Bounds) -> Any:
             for level in levels:
                 mask = np.array([entry == level for entry in column(table, name)], dtype=bool)
                 yield f"{name} is {level}", mask
+
+
+def check_slope(slope: float, z: float) -> None:
+    """Raise `InputError` where demand does not fall with the price, or cannot be said to."""
+    if slope >= 0:
+        raise InputError(
+            "Expected demand to fall with the price, it rises in this log: prices were confounded "
+            "with demand, or there is a sign error."
+        )
+    if z > -_LEAST_Z:
+        raise InputError(
+            f"Expected a price slope with z at most -{_LEAST_Z:g}, got {z:.2f}: what a price does "
+            "is not told apart from 0."
+        )
+
+
+def check_within(asked: Floats, outside: Bools, low: float, high: float) -> None:
+    """Raise `InputError` where prices of a log, (n,) or (n, K), lie outside their public range."""
+    if outside.any():
+        rows = int(outside.reshape(len(outside), -1).any(axis=1).sum())
+        raise InputError(
+            f"Expected every price in price_range=({low:g}, {high:g}), got "
+            f"{asked[outside][0]:g}, and {rows} rows outside."
+        )
 
 
 def enough_answers(table: Any, name: str, parameters: int) -> Floats:

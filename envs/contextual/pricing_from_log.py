@@ -17,6 +17,8 @@ from dpbandit.envs.contextual.logs import (
     WHO_IS_PROTECTED,
     HeldOut,
     Log,
+    check_slope,
+    check_within,
     covariance,
     enough_answers,
     explained,
@@ -34,7 +36,6 @@ from dpbandit.envs.contextual.problems import TidalChoices
 from dpbandit.offline.columns import numbers
 from dpbandit.specs import PriceListSpec
 
-_LEAST_Z = 2.0
 _MOST_RISING = 0.1
 _FLATTEST = -0.05
 """Slope of the logit for half the price range, where demand is made to fall"""
@@ -208,24 +209,11 @@ def _refuse_prices(prices: Prices) -> None:
             "any other."
         )
     beyond = (asked < prices.low) | (asked > prices.high)
-    if beyond.any():
-        raise InputError(
-            f"Expected every price in price_range=({prices.low:g}, {prices.high:g}), got "
-            f"{asked[beyond][0]:g}, and {int(beyond.sum())} rows outside."
-        )
+    check_within(asked, beyond, prices.low, prices.high)
 
 
 def _refuse_slopes(mean: float, z: float, rising: float, clip: bool) -> None:
-    if mean >= 0:
-        raise InputError(
-            "Expected demand to fall with the price, it rises in this log: prices were confounded "
-            "with demand, or there is a sign error."
-        )
-    if z > -_LEAST_Z:
-        raise InputError(
-            f"Expected a price slope with z at most -{_LEAST_Z:g}, got {z:.2f}: what a price does "
-            "is not told apart from 0."
-        )
+    check_slope(mean, z)
     if rising > _MOST_RISING and not clip:
         raise InputError(
             f"Expected demand to fall with the price for nine in ten customers, it rises for "

@@ -21,15 +21,15 @@ from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
 from dpbandit.base import Floats, InputError, plain, whole, write_atomically, write_csv
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.experiments import CASES
-from dpbandit.experiments.questions import measured
+from dpbandit.experiments.paper_tables import Asked, Reproduced
+from dpbandit.experiments.questions import runs_of
 from dpbandit.experiments.releases import Watched
-from dpbandit.experiments.reproduce import Asked, Reproduced
 from dpbandit.results.plots import legend_beside, line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.running.compare import as_run
 from dpbandit.running.loop import play
 from dpbandit.specs import AgentConfig
-from dpbandit.studies import Configuration, Study, setup_of
+from dpbandit.studies import Configuration, setup_of
 from dpbandit.studies.configurations import certificate_of
 
 _ERROR = "error after {}"
@@ -208,10 +208,8 @@ def measure(selection: Selection, asked: Asked) -> list[Entry]:
                 estimates = not isinstance(config, FADE | Uniform)
                 kind = EstimateConfiguration if estimates else Configuration
                 lines.append((link, reading, kind(setup, label, config)))
-    study = Study(
-        name="Theorem 4.2", configurations=tuple(one for *_, one in lines), replicas=asked.replicas
-    )
-    found = {run.key: run for run in measured(study, asked.out).runs}
+    played = (one for *_, one in lines)
+    found = runs_of("Theorem 4.2", played, asked.out, replicas=asked.replicas)
     return [Entry(link, reading, found[one.key]) for link, reading, one in lines]
 
 

@@ -1,28 +1,239 @@
-"""`python -m dpbandit.experiments.figure_5_1 [--quick] [--out DIR] [--replicas R]`."""
+"""Figure 5.1 of Han et al. as printed, as specified and as certified. See README.md."""
 
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf, isinf
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from dpbandit.base import check_writable, write_csv
-from dpbandit.experiments.figure_5_1 import LINES, draw, study
-from dpbandit.experiments.questions import Out, Quick, Replicas, measured, sized, start
+import numpy as np
+import seaborn as sns
+
+from dpbandit.base import Floats, Ints, whole, write_atomically
+from dpbandit.experiments import CASES
+from dpbandit.experiments.questions import Found, command, measured, start
+from dpbandit.results.plots import DASHES, Band, legend_beside, panels, rounds, student_band
+from dpbandit.results.runs import AgentRun
+from dpbandit.studies import Configuration, Study, setup_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+CASE = CASES["contextual/figure-5-1"]
+
+
+class Published(NamedTuple):
+    """A printed curve: a straight line from 0, as far as the eye can tell."""
+
+    label: str
+    regret: float
+    """after `ROUNDS` rounds"""
+    reading: float
+    """how far off our reading may be"""
+
+
+ROUNDS = 10_000
+PUBLISHED = (Published("DP-UCB", 940, 80), Published("DP-HDB", 62, 10))
+"""Read off the picture in the authors' public notebook; the numbers behind it are not there."""
+
+
+class Line(NamedTuple):
+    """One agent in one panel or more."""
+
+    label: str
+    panels: str
+    """letters"""
+    agent: str
+    """command-line id"""
+    settings: Mapping[str, Any] = {}
+    """on top of the case's"""
+    context_order: float = inf
+    """the norm in which contexts have length 1"""
+
+
+_PRINTED = {"calibration": "paper"}
+_CLIPPED = {"residual_clip": 0.3, "radius": 0.2}
+_SMALL_BALL = {"gradient_clip": 0.4, "radius": 0.2}
+
+LINES = {
+    "uniform": Line("uniform play", "abc", "uniform"),
+    "uniform-l1": Line(r"uniform play, contexts of $\ell_1$ norm 1", "a", "uniform", {}, 1),
+    "dp-ucb-paper": Line("DP-UCB", "b", "shariff-sheffet-ucb", _PRINTED),
+    "dp-hdb-paper": Line("DP-HDB", "b", "dp-hdb-choices", _PRINTED),
+    "dp-ucb": Line("DP-UCB, theory radius", "c", "dp-ucb"),
+    "dp-ucb-greedy": Line("DP-UCB, greedy", "c", "dp-ucb", {"alpha": 0}),
+    "dp-ucb-moment": Line("DP-UCB, moments alone", "c", "dp-moments"),
+    "dp-hdb-gumbel": Line("DP-HDB, Gumbel choices", "c", "dp-hdb-choices", _CLIPPED),
+    "dp-hdb": Line("DP-HDB, Gaussian sums", "c", "dp-hdb", _SMALL_BALL),
+    "fliphat": Line("FLIPHAT", "c", "fliphat"),
+    "batch-moment": Line("BatchMoment", "c", "batch-moment"),
+    "fade": Line("FADE", "c", "fade"),
+    "online-frank-wolfe": Line("online Frank-Wolfe", "ac", "online-frank-wolfe"),
+    "linucb": Line("LinUCB", "c", "linucb"),
+}
+"""By the names of their runs"""
+
+
+def study(*, horizon: int = ROUNDS, replicas: int = 50) -> Study:
+    """All lines; delta is 1 / horizon, as in the paper."""
+    whole("replicas", replicas, 2)  # there are confidence bands
+    whole("horizon", horizon, 100)  # there is room for the warm-up
+    configurations = tuple(configuration(name, horizon) for name in LINES)
+    return Study(name="Figure 5.1, again", configurations=configurations, replicas=replicas)
+
+
+def configuration(name: str, horizon: int) -> Configuration:
+    """The run of a line."""
+    line = LINES[name]
+    target = {"epsilon": 1.0, "delta": 1 / horizon}
+    own = {key: value for key, value in target.items() if key in CASE.agents[line.agent]}
+    per_arm = horizon / CASE.env_kwargs["n_actions"]
+    config = CASE.config(line.agent, {**own, **line.settings}, rounds_an_arm=per_arm)
+    arguments = {**CASE.env_kwargs, "context_order": line.context_order}
+    label = f"contexts of l_{line.context_order:g} norm 1"
+    setup = setup_of(CASE.environment, arguments, horizon=horizon, label=label)
+    return Configuration(setup, name, config)
+
+
+_COLORS = [sns.color_palette("colorblind")[place] for place in (0, 1, 2, 3, 4, 5, 6, 9)]
+_CERTIFIED = r"regret in the end; $\epsilon$ certified at $\delta$ = 1/T"
+_HEADINGS = {"a": "regret in the end", "b": _CERTIFIED, "c": _CERTIFIED}
+_TITLES = {
+    "a": "(a) As printed: straight lines that coincide with uniform play,\n"
+    r"DP-UCB's over contexts of $\ell_\infty$ norm 1, DP-HDB's of $\ell_1$ norm 1",
+    "b": "(b) As specified, with the paper's constants: neither is told from uniform play",
+    "c": r"(c) As certified: what is possible at the same ($\epsilon$, $\delta$)",
+}
+
+
+class Curve(NamedTuple):
+    """What is drawn of a run, or of a printed curve."""
+
+    label: str
+    marks: Ints
+    values: Floats
+    """(marks, R)"""
+    band: Band = student_band
+
+    @property
+    def end(self) -> float:
+        """The mean in the last round."""
+        return float(self.values[-1].mean())
+
+
+Styled: TypeAlias = tuple[Curve, Any, Any]
+"""A curve, its colour and its dashes."""
+
+
+def draw(path: Path, runs: Mapping[str, AgentRun]) -> Path:
+    """Draw all panels to `path` (.png, .svg or .pdf)."""
+    return write_atomically(path, lambda partial: _draw(partial, runs))
+
+
+def _draw(path: Path, runs: Mapping[str, AgentRun]) -> None:
+    some = next(iter(runs.values()))
+    heading = (
+        "Figure 5.1, private bandits in high dimension, examined again\n"
+        rf"d = 50, 2 arms, claim $\epsilon$ = 1, $\delta$ = 1/T;  "
+        f"mean of {len(some.replicas)} runs with 95 % bands of the mean"
+    )
+    how: dict[str, Any] = {"size": (12, 13), "rows": 3, "heights": (1, 1, 1.5)}
+    with panels(path, list(_TITLES.values()), heading=heading, **how) as column:
+        for letter, axes in zip("abc", column, strict=True):
+            _panel(axes, letter, {n: run for n, run in runs.items() if letter in LINES[n].panels})
+        column[-1].set_xlim(0, int(some.marks[-1]))
+        column[-1].set_xlabel("round (one user each)")
+        column[-1].xaxis.set_major_formatter("{x:,.0f}")
+
+
+def _panel(axes: "Axes", letter: str, runs: Mapping[str, AgentRun]) -> None:
+    curves = sorted((_curve(name, run) for name, run in runs.items()), key=lambda one: -one.end)
+    lines = list(_styled(curves))
+    if letter == "a":
+        lines += _published(curves[0].marks)
+    _lines(axes, lines)
+    axes.set_ylim(bottom=0)
+    if letter == "a":
+        lower = [line for line in lines if line[0].end < curves[0].end / 2]
+        _inset(axes, "the lower ones", lower).set_ylim(bottom=0)
+    if letter == "b":
+        title = "less uniform play, which meets the same users"
+        _inset(axes, title, _differences(lines, runs["uniform"].regret))
+    if letter == "c":
+        axes.set_yscale("log")
+        axes.set_yticks([3, 10, 30, 100, 300, 1000])
+        axes.minorticks_off()
+        axes.set_ylim(2, 1.5 * curves[0].end)
+    axes.yaxis.set_major_formatter("{x:,.6g}")
+    axes.set_ylabel("cumulative regret (reward)" + (", log scale" if letter == "c" else ""))
+    legend_beside(axes, _HEADINGS[letter])
+
+
+def _styled(curves: list[Curve]) -> Iterator[Styled]:
+    """Baselines in black, the others in colours and dashes of their own."""
+    colors, public = iter(_COLORS), iter((DASHES[3], DASHES[1]))
+    for place, curve in enumerate(curves):
+        if curve.label.startswith("uniform"):
+            yield curve, "black", DASHES[2] if "ell_1" in curve.label else "solid"
+        elif "not private" in curve.label:
+            yield curve, "black", next(public)
+        else:
+            yield curve, next(colors), DASHES[place % 3]
+
+
+def _published(marks: Ints) -> Iterator[Styled]:
+    """Straight lines between what may have been read."""
+    for (name, regret, reading), color in zip(PUBLISHED, _COLORS, strict=False):
+        label = f"{name}, published (read off): {regret:.0f} ± {reading:.0f}"
+        ends = np.array([regret - reading, regret + reading])
+        values = marks[:, None] / ROUNDS * ends
+        yield Curve(label, marks, values, lambda v: (v[:, 0], v[:, 1])), color, DASHES[1]
+
+
+def _differences(lines: Iterable[Styled], uniform: Floats) -> Iterator[Styled]:
+    """The lines minus that of uniform play, replica by replica."""
+    for curve, color, dashes in lines:
+        yield curve._replace(values=curve.values - uniform), color, dashes
+
+
+def _inset(axes: "Axes", title: str, lines: Iterable[Styled]) -> "Axes":
+    """What the axis of the whole panel presses flat."""
+    inset = axes.inset_axes((0.08, 0.54, 0.38, 0.38))
+    _lines(inset, lines)
+    inset.margins(x=0)
+    inset.set_xticks([])
+    inset.tick_params(labelsize="small")
+    inset.set_title(title, fontsize="small", loc="left", pad=3)
+    return inset
+
+
+def _lines(axes: "Axes", lines: Iterable[Styled]) -> None:
+    for (label, marks, values, band), color, dashes in lines:
+        rounds(axes, marks, values, label, color=color, dashes=dashes, band=band)
+
+
+def _curve(name: str, run: AgentRun) -> Curve:
+    label, epsilon = LINES[name].label, run.certificate.epsilon
+    if epsilon > 0:
+        label += " (not private)" if isinf(epsilon) else rf" ($\epsilon$ = {epsilon:.2g})"
+    return Curve(f"{label}: {run.regret[-1].mean():.3g}", run.marks, run.regret)
+
 
 QUICK = {"horizon": 500, "replicas": 3}
 
 
-def main(
-    quick: Quick = False, out: Out = Path("out/figure_5_1"), replicas: Replicas = None
-) -> None:
+def run(sizes: Mapping[str, int], out: Path) -> Found:
     """Figure 5.1 as printed, as specified and as certified. Resumes where it stopped."""
-    asked = study(**sized(QUICK if quick else {}, replicas))
-    check_writable(out / "figure_5_1.png")
-    results = measured(asked, out)
+    results = measured(study(**sizes), out)
     runs = {run.name: run for run in results.runs}
     for name in LINES:
         regret, proof = runs[name].regret[-1].mean(), runs[name].certificate
         print(f"{name:14} regret {regret:7.1f}   certified epsilon {proof.epsilon:.3g}")
-    print(f"Written to {write_csv(out / 'summary.csv', results.summary())}.")
-    print(f"Written to {draw(out / 'figure_5_1.png', {name: runs[name] for name in LINES})}.")
+    lines = {name: runs[name] for name in LINES}
+    return Found({"summary": results.summary()}, [draw(out / "figure_5_1.png", lines)])
 
+
+main = command("figure_5_1", run, {}, QUICK)
 
 if __name__ == "__main__":
     start(main)

@@ -1,1 +1,1 @@
-"""What privacy costs in money: regret against epsilon, pricing and recommending. See README.md."""
+"""What privacy costs in money."""

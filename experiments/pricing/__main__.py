@@ -1,78 +1,282 @@
-"""`python -m dpbandit.experiments.pricing [--quick] [--out DIR] [--replicas R]`."""
+"""What privacy costs in money: regret against epsilon, pricing and recommending. See README.md."""
 
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import pandas as pd
-from rich.console import Console
 from rich.table import Table
 
-from dpbandit.base import check_writable, write_atomically, write_csv
-from dpbandit.experiments.pricing.figure import (
-    MARKETS,
-    best_public,
-    called,
-    draw_money,
-    figures,
-    money,
-    table,
+from dpbandit.base import Floats, Ints, Streams, write_atomically
+from dpbandit.experiments.questions import (
+    Found,
+    command,
+    draw_frontier,
+    grouped,
+    name_of,
+    start,
+    swept,
 )
-from dpbandit.experiments.questions import Out, Quick, Replicas, measured, sized, start
-from dpbandit.studies import Sweep
+from dpbandit.results.plots import final, legend_at_the_foot, legend_beside, panels
+from dpbandit.results.results import Results
+from dpbandit.results.runs import AgentRun, Setup, standard_error
+from dpbandit.running.environments import problem_maker
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+_BASELINES = ("Uniform", "BestFixed")
+
+
+def best_public(results: Results) -> AgentRun:
+    """The run without privacy that has the least mean regret, private agents at infinity too.
+
+    Picked after the fact: it may owe a little of its lead to luck, the price of privacy too.
+    """
+    public = [run for run in results.where(epsilon=inf).runs if run.name not in _BASELINES]
+    return min(public, key=lambda run: float(final(run).mean()))
+
+
+def called(run: AgentRun, results: Results) -> str:
+    """Its name, which for a private agent does not say that nothing is private here."""
+    several = len(results.where(agent=run.name).runs) > 1
+    return f"{run.name} at infinity" if several else run.name
+
+
+def lost(run: AgentRun, best: AgentRun) -> Floats:
+    """What 1,000 users bring less than with the best public agent, on average, (R,).
+
+    In expectation over the users' answers and paired: all agents meet the same users.
+    """
+    return 1000 * (final(run) - final(best)) / run.setup.horizon
+
+
+def lead_from(marks: Ints, regret: Floats, uniform: Floats) -> int | None:
+    """The first mark from which on `regret` stays below `uniform`, both (marks, R), or None.
+
+    Below: by two standard errors of the mean of the paired difference.
+
+    >>> ahead = np.array([[-1.0, -1.1], [2.0, 2.1], [3.0, 3.1]])
+    >>> lead_from(np.array([1, 10, 100]), -ahead, np.zeros((3, 2)))
+    10
+    """
+    gain = uniform - regret
+    error = gain.std(axis=1, ddof=1) / np.sqrt(gain.shape[1])
+    behind = np.flatnonzero(gain.mean(axis=1) <= 2 * error)
+    first = behind[-1] + 1 if len(behind) else 0
+    return int(marks[first]) if first < len(marks) else None
+
+
+def table(results: Results) -> pd.DataFrame:
+    """The summary of all runs on one problem, with what they lose and since when they lead."""
+    best, (uniform,) = best_public(results), results.where(agent="Uniform").runs
+    rows: list[dict[str, Any]] = []
+    for run in results.runs:
+        values = lost(run, best)
+        start = lead_from(run.marks, run.regret, uniform.regret)
+        found = {"lost_per_1000": values.mean(), "lost_per_1000_se": standard_error(values)}
+        rows.append({**found, "unit": run.setup.reward_unit, "beats_uniform_from": start})
+    more = pd.DataFrame(rows).astype({"beats_uniform_from": "Int64"})
+    return pd.concat([results.summary(), more], axis=1)
+
+
+def draw_regret(results: Results, out: Path) -> Iterator[Path]:
+    """Write regret-PROBLEM.png and lost-PROBLEM.png into `out`."""
+    one, best = results.runs[0], best_public(results)
+    problem, unit, T = one.setup.problem, one.setup.reward_unit, one.setup.horizon
+    sample = f"{T:,} users, mean of {len(one.replicas)} replicas, 95 % intervals"
+    name = called(best, results)
+    draw = partial(_draw, results=results)
+    for what, value, title, ylabel in (
+        ("regret", final, f"what privacy costs; {name} is the best without", f"regret ({unit})"),
+        (
+            "lost",
+            partial(lost, best=best),
+            f"lost to {name}, the best without privacy",
+            f"{unit} lost per 1,000 users",
+        ),
+    ):
+        drawn = partial(draw, value=value, title=f"{problem}: {title}\n{sample}", ylabel=ylabel)
+        yield write_atomically(out / f"{what}-{problem}.png", drawn)
+
+
+def _draw(
+    path: Path, results: Results, value: Callable[[AgentRun], Floats], title: str, ylabel: str
+) -> None:
+    by_name = grouped(results.runs, name_of)
+    best = best_public(results)
+    lines = {name: runs for name, runs in by_name.items() if len(runs) > 1 or name in _BASELINES}
+    lines.setdefault(called(best, results), [best])
+    with panels(path, [title], size=(11, 5.6)) as (axes,):
+        draw_frontier(axes, lines, value)
+        axes.set_ylabel(ylabel)
+        legend_beside(axes)
+
+
+class Market(NamedTuple):
+    """A problem in which money is earned."""
+
+    title: str
+    dollars: int
+    """of one unit of reward"""
+
+
+MARKETS = {
+    "OJPricing": Market("Orange juice", 1),
+    "Shop": Market("A shop of one's own", 1),
+    "ApplePricing": Market("Apples", 1),
+    "CameraPricing": Market("Cameras", 100),
+}
+"""By the problem's name in money.toml."""
+_PRIVATE = {
+    "certified": "fade",
+    "a slope for each": "fade, interactions",
+    "cells": "price-cells",
+}
+_LEVELS = {"best fixed": "BestFixed", "random": "Uniform"}
+_WORDS = {
+    "certified": "FADE",
+    "a slope for each": "FADE, interactions",
+    "cells": "price cells",
+    "without privacy": "the best without privacy",
+    "best fixed": "the best fixed price",
+    "random": "random prices",
+}
+_USERS = 1000
+"""To whom dollars are lost"""
+
+
+def at_best(setup: Setup, replicas: int) -> float:
+    """What the best action for every user brings in expectation, a round."""
+    problem = problem_maker(setup.environment)(**setup.env_kwargs)
+    problem.reset(Streams([(setup.seed, r) for r in range(replicas)]))
+    anything = np.array([problem.spec.default_action] * replicas)
+    total = 0.0
+    for _ in range(setup.horizon):
+        problem.context()
+        total += float(problem.step(anything).oracle.mean())
+    return total / setup.horizon
+
+
+def roles(results: Results) -> dict[str, list[AgentRun]]:
+    """Whom the headline shows of one problem, and as what."""
+    lines = grouped(results.runs, name_of)
+    private = {role: lines[name] for role, name in _PRIVATE.items() if name in lines}
+    levels = {role: lines[name] for role, name in _LEVELS.items()}
+    return {**private, "without privacy": [best_public(results)], **levels}
+
+
+def dollars(run: AgentRun) -> Floats:
+    """What 1,000 users bring less than at best, (R,)."""
+    lost = MARKETS[run.setup.problem].dollars * final(run)
+    return _USERS * lost / run.setup.horizon
+
+
+def money(results: Results) -> pd.DataFrame:
+    """Dollars lost on one problem per 1,000 users, and as a share of what they bring at best."""
+    one = results.runs[0]
+    best = _USERS * MARKETS[one.setup.problem].dollars * at_best(one.setup, len(one.replicas))
+    rows = []
+    for role, runs in roles(results).items():
+        for run in runs:
+            lost, error = float(dollars(run).mean()), standard_error(dollars(run))
+            row = {
+                "problem": run.setup.problem,
+                "role": role,
+                "agent": called(run, results) if role == "without privacy" else run.name,
+                "certified_epsilon": run.certificate.epsilon,
+                "delta": run.certificate.delta,
+                "dollars_at_best": best,
+                "dollars_lost": lost,
+                "dollars_lost_se": error,
+                "share_lost": lost / best,
+                "share_lost_se": error / best,
+            }
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def draw_money(path: Path, found: Mapping[str, Results], best: Mapping[str, float]) -> None:
+    """A panel for each problem: dollars on the left, shares of `best` on the right; a legend."""
+    titles = [f"{MARKETS[problem].title}\n\\${best[problem]:,.0f} at best" for problem in found]
+    with panels(
+        path,
+        titles,
+        heading="Dollars lost per 1,000 customers, and share of the best",
+        size=(7.2, 8.4),
+        rows=2,
+    ) as every:
+        for axes, (problem, results) in zip(every, found.items(), strict=True):
+            draw_frontier(axes, {_WORDS[r]: runs for r, runs in roles(results).items()}, dollars)
+            axes.set_ylim(bottom=0)
+            axes.yaxis.set_major_formatter("\\${x:,.0f}")
+            axes.tick_params(labelbottom=True)
+            _shares(axes, best[problem])
+        legend_at_the_foot(every[0])
+
+
+def _shares(axes: "Axes", best: float) -> None:
+    """A second vertical axis."""
+    percent = best / 100
+    scales: Any = (lambda lost: lost / percent, lambda share: share * percent)
+    right = axes.secondary_yaxis("right", functions=scales)
+    right.yaxis.set_major_formatter("{x:g} %")
+
 
 STUDIES = {"study.toml": "", "cameras.toml": "cameras"}
 """Files of sweeps, and the folders of their runs in `out`."""
 QUICK = {"horizons": [2_000], "replicas": 3, "epsilons": [0.5, 5.0, inf]}
 
 
-def main(quick: Quick = False, out: Out = Path("out/pricing"), replicas: Replicas = None) -> None:
+def run(sizes: Mapping[str, Any], out: Path) -> Found:
     """Regret against epsilon: orange juice, cameras, recommendation; dollars lost on four markets.
 
     Resumes where it stopped.
     """
-    update, tables = sized(QUICK if quick else {}, replicas), []
-    check_writable(out / "summary.csv")
-    studies = {
-        folder: Sweep.read(Path(__file__).with_name(name)).model_copy(update=update)
-        for name, folder in STUDIES.items()
-    }
-    for results in [measured(study, out / folder) for folder, study in studies.items()]:
+    here, tables, drawn = Path(__file__).parent, list[pd.DataFrame](), list[Table]()
+    figures = list[Path]()
+    for results in [swept(here / name, sizes, out / to) for name, to in STUDIES.items()]:
         for problem in dict.fromkeys(run.setup.problem for run in results.runs):
             found = results.where(problem=problem)
             tables.append(table(found))
             best = called(best_public(found), found)
-            _print(tables[-1], f"{problem}: lost to {best}, the best agent without privacy")
-            for path in figures(found, out):
-                print(f"Written to {path}.")
-    print(f"Written to {write_csv(out / 'summary.csv', pd.concat(tables))}.")
-    study = Sweep.read(Path(__file__).with_name("money.toml")).model_copy(update=update)
-    found = measured(study, out / "money")
+            title = f"{problem}: lost to {best}, the best agent without privacy"
+            drawn.append(shown(tables[-1], title))
+            figures += draw_regret(found, out)
+    found = swept(here / "money.toml", sizes, out / "money")
     markets = {problem: found.where(problem=problem) for problem in MARKETS}
     lost = {problem: money(results) for problem, results in markets.items()}
     ideal = {problem: one["dollars_at_best"].iloc[0] for problem, one in lost.items()}
-    drawn = partial(draw_money, found=markets, best=ideal)
-    print(f"Written to {write_atomically(out / 'money.png', drawn)}.")
-    print(f"Written to {write_csv(out / 'money.csv', pd.concat(lost.values()))}.")
+    draw = partial(draw_money, found=markets, best=ideal)
+    figures.append(write_atomically(out / "money.png", draw))
+    frames = {"summary": pd.concat(tables), "money": pd.concat(lost.values())}
+    return Found(frames, figures, drawn)
 
 
-def _print(found: pd.DataFrame, title: str) -> None:
-    shown = Table(title=title, title_justify="left")
-    shown.add_column("agent", no_wrap=True)
+def shown(found: pd.DataFrame, title: str) -> Table:
+    """`table` for a console."""
+    drawn = Table(title=title, title_justify="left")
+    drawn.add_column("agent", no_wrap=True)
     (unit,) = set(found["unit"])
     for column in ("epsilon", "regret", f"{unit} lost per 1,000", "beats uniform from round"):
-        shown.add_column(column, justify="right")
+        drawn.add_column(column, justify="right")
     for row in found.to_dict("records"):
         start = row["beats_uniform_from"]
-        shown.add_row(
+        drawn.add_row(
             row["agent"],
             f"{row['certified_epsilon']:.3g}",
             f"{row['mean']:.0f} ± {row['se']:.0f}",
             f"{row['lost_per_1000']:.1f} ± {row['lost_per_1000_se']:.1f}",
             "-" if pd.isna(start) else f"{start:,.0f}",
         )
-    Console().print(shown)
+    return drawn
 
+
+main = command("pricing", run, {}, QUICK)
 
 if __name__ == "__main__":
     start(main)

@@ -29,21 +29,17 @@ from dpbandit.base import (
     write_atomically,
     write_csv,
 )
-from dpbandit.experiments.questions import agent_of, formula, measured, rows_and_sizes
+from dpbandit.experiments.paper_tables import Asked, Reproduced
+from dpbandit.experiments.questions import agent_of, formula, rows_and_sizes, runs_of
 from dpbandit.experiments.releases import ReleaseConfiguration
-from dpbandit.experiments.reproduce import Asked, Reproduced
 from dpbandit.results.plots import line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.specs import AgentConfig
-from dpbandit.studies import Configuration, Study, setup_of
+from dpbandit.studies import Configuration, setup_of
 from dpbandit.studies.configurations import LastRound
 
 Axis: TypeAlias = Literal["T", "d", "epsilon"]
-READINGS = {
-    "certified": "the algorithm with noise that is certified at epsilon and delta = 1e-6",
-    "printed": "with the noise and the parameters of its paper, where it has others",
-    "public": "without privacy",
-}
+READINGS = ("certified", "printed", "public")
 _KAPPA = 2.0
 """1 / (p - 1) at p = 1.5"""
 
@@ -254,11 +250,10 @@ def measure(
         [rate.configuration(reading, at, seed=seed) for at in points]
         for rate, axis, reading, points in asked
     ]
-    every = {one.key: one for line in configurations for one in line}
+    every = [one for line in configurations for one in line]
     if not every:
         return []
-    study = Study(name=name, configurations=tuple(every.values()), replicas=replicas)
-    found = {run.key: run for run in measured(study, out, progress=progress).runs}
+    found = runs_of(name, every, out, replicas=replicas, progress=progress)
     return [
         Entry(*row, [found[one.key] for one in line])
         for row, line in zip(asked, configurations, strict=True)
@@ -332,7 +327,7 @@ def _draw(path: Path, entries: Sequence[Entry]) -> None:
         for axes, some in zip(grid, rows, strict=False):
             rate = some[0].rate
             for entry in some:
-                look = list(READINGS).index(entry.reading)
+                look = READINGS.index(entry.reading)
                 values = [rate.measured(run) for run in entry.runs]
                 line(axes, entry.places, values, entry.reading, look)
             _guide(axes, some[0])
@@ -357,9 +352,10 @@ def _guide(axes: Any, entry: Entry) -> None:
         )
 
 
-def reproduce(name: str, asked: Asked) -> Reproduced:
+def reproduce(asked: Asked) -> Reproduced:
     """The rows chosen under these readings; with a figure if it is to be drawn."""
-    selection = selected(tables()[name].rows, asked.rows, tables()[name].longest)
+    name, table = asked.name, tables()[asked.name]
+    selection = selected(table.rows, asked.rows, table.longest)
     entries = measure(
         name, selection, asked.readings, asked.out, replicas=asked.replicas, seed=asked.seed
     )

@@ -23,13 +23,13 @@ import numpy as np
 from dpbandit.agents import FTAL, WDPCOCOL, WDPCOCOP, OnlineConditionalGradient
 from dpbandit.base import Floats, Streams, positive, whole
 from dpbandit.domains import Domain, Flows, Simplex
-from dpbandit.experiments.questions import Lines, Panels, agent_of, agents_in, measured
+from dpbandit.experiments.questions import Lines, Panels, agent_of, agents_in, runs_of
 from dpbandit.results.runs import AgentRun, protected
 from dpbandit.running.compare import as_run
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs import Agent, AgentConfig, Spec
-from dpbandit.studies import Configuration, Study, setup_of
+from dpbandit.studies import Configuration, setup_of
 from dpbandit.studies.configurations import LastRound, certificate_of
 
 BALL, SIMPLEX = "cocop-ball", "cocol-simplex"
@@ -251,8 +251,7 @@ def timings(sizes: Sizes, out: Path, *, progress: bool = True) -> list[Timing]:
         timed_on("quadratic", where, agent, config, sizes.timed_rounds)
         for _, where, agent, config in asked
     ]
-    study = Study(name="Rounds", configurations=tuple(timed), replicas=sizes.timed_runs)
-    found = {run.key: run for run in measured(study, out, progress=progress).runs}
+    found = runs_of("Rounds", timed, out, replicas=sizes.timed_runs, progress=progress)
     return [
         Timing(kind, where.dim, found[one.key])
         for (kind, where, *_), one in zip(asked, timed, strict=True)

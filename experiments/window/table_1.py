@@ -21,13 +21,13 @@ from rich.table import Table
 from dpbandit.agents import FTAL, Centre, OnlineConditionalGradient, Uniform
 from dpbandit.base import inside, plain, positive, whole, write_csv
 from dpbandit.domains import Simplex
-from dpbandit.experiments.questions import agent_of, formula, mean, measured, rows_and_sizes
-from dpbandit.experiments.reproduce import Asked, Reproduced
+from dpbandit.experiments.paper_tables import Asked, Reproduced
+from dpbandit.experiments.questions import agent_of, formula, mean, rows_and_sizes, runs_of
 from dpbandit.experiments.window import COUNTED, timed_on
 from dpbandit.losses import Ridge
 from dpbandit.results.runs import AgentRun, protected, standard_error
 from dpbandit.specs import AgentConfig
-from dpbandit.studies import Configuration, Study, setup_of
+from dpbandit.studies import Configuration, setup_of
 
 DIM = 5
 READINGS = ("printed", "certified", "public")
@@ -177,13 +177,11 @@ def measure(
         setup = setup_of("OnlineConvex", problem, horizon=size.T, seed=seed, label=label)
         played.append(Configuration(setup, name, config))
         timed.append(timed_on("ridge", Simplex(DIM), f"{label}: {name}", config, rounds, seed))
-    runs = {}
-    for folder, some, several in (("regrets", played, replicas), ("costs", timed, _TIMED_RUNS)):
-        study = Study(name="Table I", configurations=tuple(some), replicas=several)
-        found = measured(study, out / folder, progress=progress)
-        runs[folder] = {run.key: run for run in found.runs}
+    name, where = "Table I", out / "costs"
+    regrets = runs_of(name, played, out / "regrets", replicas=replicas, progress=progress)
+    costs = runs_of(name, timed, where, replicas=_TIMED_RUNS, progress=progress)
     return [
-        Entry(row, reading, size, config, runs["regrets"][one.key], runs["costs"][other.key])
+        Entry(row, reading, size, config, regrets[one.key], costs[other.key])
         for (row, reading, config), one, other in zip(asked, played, timed, strict=True)
     ]
 

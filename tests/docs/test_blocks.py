@@ -34,7 +34,7 @@ import typer
 
 from dpbandit import cli, compare
 from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.experiments.sgd import figures, printed
+from dpbandit.experiments.sgd import __main__ as figures, printed
 from tests.docs.markdown import ROOT, blocks, inline, pages, readmes
 
 CAPS = {"horizon": 300, "replicas": 2, "runs": 400, "jobs": 1}

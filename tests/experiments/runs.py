@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from dpbandit import compare
 from dpbandit.agents import DPUCB
+from dpbandit.experiments.questions import command
 
 
 @cache
@@ -43,11 +44,11 @@ def run_command(main, *words):
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-def quick(command, sizes, folder, replicas):
-    """What a study, the module `command`, prints with `--quick` on `sizes`."""
+def quick(study, sizes, folder, replicas=3):
+    """What the command of a study, a module, prints with `--quick` on `sizes`."""
+    main = command("tiny", study.run, None, sizes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "QUICK", sizes)
         patch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
-        done = run_command(command.main, "--quick", "--out", folder, "--replicas", replicas)
+        done = run_command(main, "--quick", "--out", folder, "--replicas", replicas)
     assert done.exit_code == 0, done.output
     return done.output

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dpbandit.experiments.arms import __main__ as command
-from dpbandit.experiments.arms.figure import lower_bound
+from dpbandit.experiments.arms.__main__ import lower_bound
 from tests.experiments.runs import quick
 
 

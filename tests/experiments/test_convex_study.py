@@ -8,7 +8,8 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.agents import FTAL, BanditFTAL, GarberKretzu, PrivateBandit
-from dpbandit.experiments.convex import Sizes, __main__ as command, figures, questions
+from dpbandit.experiments.convex import __main__ as command
+from dpbandit.experiments.convex.__main__ import Sizes, figures, questions
 from dpbandit.experiments.questions import answers
 from dpbandit.results.runs import slope
 from dpbandit.running.environments import problem_maker

@@ -10,7 +10,7 @@ import pytest
 from dpbandit import InputError
 from dpbandit.agents import FollowTheLeader
 from dpbandit.experiments.experts import Sizes, __main__ as command, questions, tails
-from dpbandit.experiments.experts.figure import figures, verdict, verdicts
+from dpbandit.experiments.experts.__main__ import figures, verdict, verdicts
 from dpbandit.experiments.questions import answers, measured
 from dpbandit.studies import Study, setup_of
 from dpbandit.studies.configurations import LastRound

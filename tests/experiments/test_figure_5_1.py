@@ -10,17 +10,17 @@ from dpbandit import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments import CASES
-from dpbandit.experiments.figure_5_1 import (
+from dpbandit.experiments.figure_5_1 import __main__ as command
+from dpbandit.experiments.figure_5_1.__main__ import (
     LINES,
     PUBLISHED,
     ROUNDS,
-    __main__ as command,
     configuration,
     study,
 )
 from dpbandit.experiments.questions import measured
 from dpbandit.studies import Study
-from tests.experiments.runs import run_command
+from tests.experiments.runs import quick
 
 OF_THE_PROBLEM = {"uniform": (949.0, 77.0), "uniform-l1": (58.4, 5.1)}
 """Regret of uniform play at 10,000 rounds, by an independent program: mean, sd over problems."""
@@ -70,11 +70,7 @@ def test_lines_promise_what_the_paper_does(horizon):
 
 
 def test_quick_runs_write_everything_and_the_second_does_no_work(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "QUICK", {"horizon": 300})
-    monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
-    words = ["--quick", "--out", tmp_path, "--replicas", 3]
-    done = run_command(command.main, *words)
-    assert done.exit_code == 0, done.output
+    said = quick(command, {"horizon": 300}, tmp_path)
     image = tmp_path / "figure_5_1.png"
     assert image.read_bytes()[:4] == b"\x89PNG"
     table = pd.read_csv(tmp_path / "summary.csv").set_index("agent")
@@ -88,9 +84,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(tmp_path, monke
     assert table.loc["linucb", "certified_epsilon"] == inf
     image.unlink()
     monkeypatch.setattr("dpbandit.studies.configurations.play_any", None)  # would not be callable
-    again = run_command(command.main, *words)
-    assert again.exit_code == 0
-    assert done.output.endswith(again.output)
+    assert said.endswith(quick(command, {"horizon": 300}, tmp_path))
     assert image.exists()
 
 

@@ -3,19 +3,16 @@
 import pandas as pd
 import pytest
 
-from dpbandit.experiments.limits import QUICK, Sizes, __main__ as command, questions
-from tests.experiments.runs import run_command
+from dpbandit.experiments.limits import __main__ as command
+from dpbandit.experiments.limits.__main__ import QUICK, Sizes, questions
+from tests.experiments.runs import quick
 
 
 def test_the_command_writes_everything_and_the_second_does_no_work(tmp_path, monkeypatch):
     """Every ratio is that of its columns, the bound falls in epsilon and is below what is measured;
     a second run plays nothing."""
     sizes = Sizes(horizon=60, noises=(0.5,), epsilons=(1.0, 10.0), replicas=2)
-    monkeypatch.setattr(command, "QUICK", sizes)
-    monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
-    words = ["--quick", "--out", tmp_path]
-    done = run_command(command.main, *words)
-    assert done.exit_code == 0, done.output
+    quick(command, sizes, tmp_path, 2)
     found = pd.read_csv(tmp_path / "limits.csv")
     assert found["epsilon"].tolist() == pytest.approx([1, 10])
     assert (found["FADE"] / found["bound"]).tolist() == pytest.approx(
@@ -26,7 +23,7 @@ def test_the_command_writes_everything_and_the_second_does_no_work(tmp_path, mon
     for name in ("limits.png", "shapes.png"):
         assert (tmp_path / name).read_bytes()[:4] == b"\x89PNG"
     monkeypatch.setattr("dpbandit.studies.configurations.play_any", None)  # would not be callable
-    assert run_command(command.main, *words).exit_code == 0
+    quick(command, sizes, tmp_path, 2)
 
 
 def test_every_line_meets_the_same_users():

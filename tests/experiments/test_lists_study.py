@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from dpbandit import Results
-from dpbandit.experiments.lists import __main__ as command, by_size, table
+from dpbandit.experiments.lists import __main__ as command
+from dpbandit.experiments.lists.__main__ import by_size, table
 from tests.experiments.runs import made_up, quick
 
 

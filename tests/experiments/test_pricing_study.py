@@ -9,13 +9,13 @@ import pytest
 from dpbandit import Results
 from dpbandit.agents import LinUCB
 from dpbandit.base import Streams
-from dpbandit.experiments.pricing import __main__ as command, figure
-from dpbandit.experiments.pricing.figure import (
+from dpbandit.experiments.pricing import __main__ as command
+from dpbandit.experiments.pricing.__main__ import (
     MARKETS,
     Market,
     best_public,
     called,
-    figures,
+    draw_regret,
     lead_from,
     lost,
     money,
@@ -25,7 +25,7 @@ from dpbandit.experiments.pricing.shop import SHAPES, Shapes
 from dpbandit.experiments.questions import measured
 from dpbandit.studies import Configuration, Study, setup_of
 from tests.drawings import points
-from tests.experiments.runs import made_up, run_command
+from tests.experiments.runs import made_up, quick, run_command
 
 RESULTS = Results(
     (
@@ -60,7 +60,7 @@ def test_figures_show_the_regret_in_the_end_and_what_is_lost(tmp_path, monkeypat
         "dpbandit.results.plots.save_figure",
         lambda figure, path: (path.touch(), drawn.append(figure.axes[0])),
     )
-    names = [path.name for path in figures(RESULTS, tmp_path)]
+    names = [path.name for path in draw_regret(RESULTS, tmp_path)]
     assert names == ["regret-made up.png", "lost-made up.png"]
     for axes, means, levels in (
         (drawn[0], [22.5, 15], {"BestFixed": 1, "Uniform": 70, "dp at infinity": 15}),
@@ -78,8 +78,8 @@ def test_money_is_lost_to_the_best_action_and_shares_are_of_it(monkeypatch):
     """Golden, by hand: of 500 users' dollars, 15 and 30 lost are 30 and 60 for every 1,000, 45 +-
     15, a tenth of 450 at best, which is 0.45 a round."""
     monkeypatch.setitem(MARKETS, "made up", Market("made up", 1))
-    monkeypatch.setattr(figure, "at_best", lambda setup, replicas: 0.45)
-    monkeypatch.setattr(figure, "_PRIVATE", {"certified": "dp"})
+    monkeypatch.setattr(command, "at_best", lambda setup, replicas: 0.45)
+    monkeypatch.setattr(command, "_PRIVATE", {"certified": "dp"})
     found = money(RESULTS).set_index(["role", "certified_epsilon"]).loc[("certified", 0.25)]
     assert tuple(found[["dollars_lost", "dollars_lost_se"]]) == pytest.approx((45, 15))
     assert found["share_lost"] == pytest.approx(0.1)
@@ -129,17 +129,14 @@ def test_demand_has_the_shape_that_it_says(shape, price, chance):
 def test_the_command(tmp_path, monkeypatch):
     """As documented: agents that do not fit are left out and named, figures are drawn, `--replicas`
     reaches the plan, a second run does no work, and standard errors need two replicas."""
-    monkeypatch.setattr(command, "QUICK", {"horizons": [50], "epsilons": [1.0, inf]})
-    monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
-    words = ["--quick", "--out", tmp_path, "--replicas", 3]
+    sizes = {"horizons": [50], "epsilons": [1.0, inf]}
     left_out = "Left out where they do not fit: .*demand on "
     with (
         pytest.warns(UserWarning, match=left_out + "ApplePricing"),
         pytest.warns(UserWarning, match=left_out + "Recommend"),
     ):
-        done = run_command(command.main, *words)
-    assert done.exit_code == 0
-    assert "dollars lost per" in done.output
+        said = quick(command, sizes, tmp_path)
+    assert "dollars lost per" in said
     found = pd.read_csv(tmp_path / "summary.csv")
     assert set(found["replicas"]) == {3}
     assert (found["certified_epsilon"] <= found["claimed_epsilon"]).all()
@@ -154,8 +151,8 @@ def test_the_command(tmp_path, monkeypatch):
     }
     monkeypatch.setattr("dpbandit.studies.configurations.play_any", None)  # would not be callable
     with pytest.warns(UserWarning, match="Left out"):
-        again = run_command(command.main, *words).output.splitlines()
-    assert again == [line for line in done.output.splitlines() if " replicas: " not in line]
+        again = quick(command, sizes, tmp_path).splitlines()
+    assert again == [line for line in said.splitlines() if " replicas: " not in line]
     assert "replicas=1 to be a whole number >= 2" in str(
         run_command(command.main, "--quick", "--replicas", 1).exception
     )

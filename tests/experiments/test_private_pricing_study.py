@@ -6,14 +6,8 @@ from math import inf
 import pandas as pd
 import pytest
 
-from dpbandit.experiments.private_pricing import (
-    PROVED,
-    SHOPS,
-    Sizes,
-    __main__ as command,
-    agents,
-    questions,
-)
+from dpbandit.experiments.private_pricing import __main__ as command
+from dpbandit.experiments.private_pricing.__main__ import PROVED, SHOPS, Sizes, agents, questions
 from dpbandit.results import plots
 from tests.experiments.runs import quick
 

@@ -19,7 +19,7 @@ from dpbandit.experiments.sgd.printed import (
     chosen_rows,
     rows,
 )
-from tests.experiments.runs import run_command
+from tests.experiments.runs import quick
 
 SMALL = Setting(1.5, 5, 1000)
 TINY = Sizes(rows=chosen_rows("1-3"), scales_at=(SMALL,), replicas=2)
@@ -59,25 +59,21 @@ def test_the_program_did_not_clip():
     assert entry([0.1, 0.2], number=4, reading="certified", epsilon=1.0).unclipped_epsilon == 1
 
 
-def quick(folder):
+def made(folder):
     """The command, as documented, on tiny sizes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "QUICK", TINY)
         patch.setattr(printed, "BATCH_SCALES", (0.1,))
         patch.setattr(printed, "FRANK_WOLFE_SCALES", {1.5: (0.4, 1.0)})
         patch.setattr(printed, "_MORE_SCALES", (0.4, 1.0))
-        patch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
         patch.setenv("COLUMNS", "300")
-        done = run_command(command.main, "--quick", "--out", folder)
-    assert done.exit_code == 0, done.output
-    return done.output
+        return quick(command, TINY, folder, 2)
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     """A folder, and what was printed while it was filled."""
     folder = tmp_path_factory.mktemp("study")
-    return folder, quick(folder)
+    return folder, made(folder)
 
 
 def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkeypatch):
@@ -91,7 +87,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
     assert not list(folder.rglob(".*"))  # nothing half written
     monkeypatch.setattr("dpbandit.experiments.releases.play", None)  # would not be callable
     monkeypatch.setattr(command, "figures", lambda *found: images.values())
-    assert set(quick(folder).splitlines()) <= set(printed.splitlines())
+    assert set(made(folder).splitlines()) <= set(printed.splitlines())
     pd.testing.assert_frame_equal(pd.read_csv(folder / "summary.csv"), table)
 
 

@@ -6,10 +6,10 @@ from dpbandit.experiments.trust import __main__ as command
 from tests.experiments.runs import quick
 
 
-def test_the_command(tmp_path, monkeypatch):
+def test_the_command(tmp_path):
     """Every world has every agent, two figures are drawn, certificates keep their claims."""
-    monkeypatch.setattr(command, "QUICK_TRUST", {"horizons": [40], "epsilons": [1.0]})
-    said = quick(command, {}, tmp_path, replicas=2)
+    sizes = {**command.QUICK, "trust": {"horizons": [40], "epsilons": [1.0]}}
+    said = quick(command, sizes, tmp_path, replicas=2)
     assert said.count("│ shuffler: flipped bits") == 3
     assert said.count("│ first visits, and memory") == 1
     found = pd.read_csv(tmp_path / "summary.csv")

@@ -23,7 +23,7 @@ from dpbandit.experiments.window import (
     questions,
     timed_on,
 )
-from dpbandit.experiments.window.figure import promised
+from dpbandit.experiments.window.__main__ import promised
 from dpbandit.experiments.window.table_1 import ROWS, Size, selected
 from dpbandit.losses import Ridge
 from dpbandit.results import plots

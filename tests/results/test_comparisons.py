@@ -95,7 +95,7 @@ def test_bootstrap_resamples_whole_curves():
 
 
 def test_differences_by_hand(results):
-    table = differences(results, "Uniform").set_index("agent")
+    table = differences(results.runs, "Uniform").set_index("agent")
     assert set(table.index) == {"LinUCB", "DP 1", "DP 4", "BestFixed"}
     final = {run.name: run.regret[-1] for run in results.runs}
     for name, row in table.iterrows():
@@ -104,7 +104,7 @@ def test_differences_by_hand(results):
         assert row["difference"] == pytest.approx((final[name] - final["Uniform"]).mean())
     np.testing.assert_array_equal(table["p_holm"], holm(table["p"].tolist()))
     assert table.loc["LinUCB", "verdict"] == "less"
-    against = differences(results, "LinUCB").set_index("agent")
+    against = differences(results.runs, "LinUCB").set_index("agent")
     assert against.loc["Uniform", "verdict"] == "more"
     assert against.loc["Uniform", "difference"] == -table.loc["LinUCB", "difference"]
 
@@ -114,25 +114,25 @@ def test_a_baseline_with_several_targets_meets_its_like(results):
     one = tuple(replace(run, name=run.name.split()[0]) for run in results.runs)
     both = Results(one).where(agent="DP").runs
     other = tuple(replace(run, name="twin") for run in both)
-    table = differences(Results(both + other), "DP")
+    table = differences(both + other, "DP")
     assert table["difference"].tolist() == [0.0, 0.0]
     assert table["epsilon"].tolist() == [1.0, 4.0]
-    alone = differences(Results(one), "DP")
+    alone = differences(one, "DP")
     assert set(alone["verdict"]) == {"not tested"}
     with pytest.raises(InputError, match="did you mean Uniform"):
-        differences(results, "uniform")
+        differences(results.runs, "uniform")
 
 
 def test_only_shared_replicas_are_paired(results):
     run = results.where(agent="LinUCB").runs[0]
     some = replace(run, name="some", replicas=run.replicas[2:], regret=run.regret[:, 2:])
-    (row,) = differences(Results((run, some)), "LinUCB").to_dict("records")
+    (row,) = differences((run, some), "LinUCB").to_dict("records")
     assert (row["pairs"], row["difference"]) == (4, 0.0)
     none = replace(some, replicas=some.replicas + 100)
-    (row,) = differences(Results((run, none)), "LinUCB").to_dict("records")
+    (row,) = differences((run, none), "LinUCB").to_dict("records")
     assert (row["pairs"], row["verdict"], row["epsilon"]) == (0, "not tested", inf)
     longer = replace(run, name="longer", setup=replace(run.setup, horizon=301))
-    (row,) = differences(Results((run, longer)), "LinUCB").to_dict("records")
+    (row,) = differences((run, longer), "LinUCB").to_dict("records")
     assert row["verdict"] == "not tested"
 
 
@@ -145,7 +145,7 @@ def test_verdicts_are_those_after_the_correction():
         replace(base, name=f"agent {i}", regret=base.regret + 1.05 + noise + 0.01 * i)
         for i in range(11)
     ]
-    table = differences(Results((base, *runs)), base.name)
+    table = differences((base, *runs), base.name)
     assert (table["p"] < 0.05).all()
     assert (table["p_holm"] > 0.05).all()
     assert set(table["verdict"]) == {"no difference found"}

@@ -7,7 +7,7 @@ import pytest
 
 from dpbandit import InputError, certify, play
 from dpbandit.agents import Broadcast, LocalLinUCB, LocalSGD
-from dpbandit.agents.contextual.imagined_people import ImaginedPeople
+from dpbandit.agents.contextual.devices import ImaginedPeople
 from dpbandit.envs import GLMBandit
 from dpbandit.privacy.curves import mu_of
 from dpbandit.specs.protocols import ContextualSpec

@@ -10,11 +10,10 @@ from dpbandit import certify
 from dpbandit.agents import FADE
 from dpbandit.agents.contextual.centred_arms import CentredArms
 from dpbandit.agents.contextual.centring import PrivatelyCentred
-from dpbandit.agents.contextual.curved_pricing import CurvedPricing
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer, RegressionPlayer
 from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.residual_arms import ResidualArms
-from dpbandit.agents.contextual.residual_pricing import ResidualPricing
+from dpbandit.agents.contextual.residual_pricing import CurvedPricing, ResidualPricing
 from dpbandit.agents.contextual.residual_slates import ResidualSlates
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpbandit.agents.contextual.refits import NewtonRefits
+from dpbandit.agents.contextual.private_glm import NewtonRefits
 from dpbandit.base.random_streams import Streams
 from dpbandit.experiments import reproduce
 from dpbandit.privacy.mechanism import BudgetExceededError

@@ -9,8 +9,14 @@ from scipy.stats import norm
 
 from dpbandit.agents import FADE
 from dpbandit.agents.contextual.forgetting import Forgetting
-from dpbandit.agents.contextual.residual_arms import _FLOOR, ResidualLaw, _clipped, _focus
-from dpbandit.agents.contextual.scale_mixture import _SCALES, ScaleMixture
+from dpbandit.agents.contextual.residual_arms import (
+    _FLOOR,
+    _SCALES,
+    ResidualLaw,
+    ScaleMixture,
+    _clipped,
+    _focus,
+)
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import ContextualSpec
 

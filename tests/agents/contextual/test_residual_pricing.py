@@ -10,12 +10,15 @@ from scipy.special import expit
 from scipy.stats import multivariate_normal
 
 from dpbandit.agents import FADE
-from dpbandit.agents.contextual.aimed_scores import AimedScores
 from dpbandit.agents.contextual.demand import demand_rows
-from dpbandit.agents.contextual.imagined_customers import ImaginedCustomers
 from dpbandit.agents.contextual.moments import in_force
 from dpbandit.agents.contextual.released_scores import BALL, ReleasedScores, Scores, faded
-from dpbandit.agents.contextual.residual_pricing import PRIOR, falling
+from dpbandit.agents.contextual.residual_pricing import (
+    PRIOR,
+    AimedScores,
+    ImaginedCustomers,
+    falling,
+)
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.residuals import score_lengths
 from tests.agents.contextual.fade_variants import PRICES

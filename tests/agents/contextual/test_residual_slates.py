@@ -8,8 +8,8 @@ import pytest
 from scipy.special import expit
 
 from dpbandit.agents import FADE
-from dpbandit.agents.contextual.imagined_slates import ImaginedSlates
 from dpbandit.agents.contextual.released_scores import BALL
+from dpbandit.agents.contextual.residual_slates import ImaginedSlates
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import ContextualSpec
 

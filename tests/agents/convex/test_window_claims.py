@@ -14,8 +14,8 @@ from dpbandit.commands.options import print_results
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear, Quadratic
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, lasts
+from dpbandit.privacy.ledger import Ledger, lasts
+from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel
 from dpbandit.results.results import plot_certificate
 from dpbandit.results.runs import label
 from dpbandit.specs.convex import ConvexSpec

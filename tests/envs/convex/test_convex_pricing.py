@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from dpbandit.agent import with_feedback
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ConvexPricing
-from dpbandit.specs.convex import with_feedback
 from tests.each import each
 
 

@@ -6,7 +6,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from dpbandit.privacy.coins import BitSpend, least_coins, least_flip
+from dpbandit.privacy.aggregated import BitSpend, least_coins, least_flip
 from dpbandit.privacy.curves import delta_of, mu_of
 
 
