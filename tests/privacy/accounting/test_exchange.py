@@ -8,8 +8,8 @@ import pytest
 
 from dpbandit.base.files import plain
 from dpbandit.base.inputs import InputError
+from dpbandit.privacy.aggregated import BitSpend
 from dpbandit.privacy.certificate import KINDS, ledger_as_dict, ledger_from_dict
-from dpbandit.privacy.coins import BitSpend
 from dpbandit.privacy.exchange import as_event, as_measurements, ledger_schema
 from dpbandit.privacy.fading import FadingSlots
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend
