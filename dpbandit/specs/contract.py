@@ -419,8 +419,12 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
 
 def _check_masks(owner: str, agent: Agent, spec: Spec) -> None:
     """Raise `InputError` where actions come and go, and the agent may play what is not there."""
-    able = getattr(agent, "masks", ())
-    if spec.masks == "none" or spec.masks in able:
+    if spec.masks == "none":
+        return
+    ways = [{"act", "act_among"} & vars(kind).keys() for kind in type(agent).__mro__]
+    chosen = next(filter(None, ways), set())  # where `act` alone is new, `act_among` is of another
+    able = getattr(agent, "masks", ()) if "act_among" in chosen else ()
+    if spec.masks in able:
         return
     if able:
         raise InputError(

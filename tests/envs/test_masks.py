@@ -200,6 +200,7 @@ def test_refusals():
         ("glm-ucb", "Expected an agent that plays only what is there .*, got GLMUCB"),
         ("fade:model=arms", "got FADE"),
         ("guarded:dp-ucb", "got Guard"),
+        ("squarecb", "got SquareCB"),  # whose `act` is not that of what it is built on
         ("allocation-ts", "Expected masks='user' of the problem to be public for AllocationTS"),
     ):
         with pytest.raises(InputError, match=said):
