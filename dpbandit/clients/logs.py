@@ -9,7 +9,7 @@ reproducible off-policy evaluation", NeurIPS 2021, Datasets and Benchmarks.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.offline.columns import Bounds, answers, column, features, numbers, table_of
-from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, one_kind
+from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, Observed, one_kind
 from dpbandit.running.environments import ProblemMaker, problem_maker
 from dpbandit.running.given import AnyAgent, agent_given
 from dpbandit.specs import (
@@ -158,6 +158,78 @@ def read_log(
     >>> logged.reward.tolist(), logged.spec.prices
     ([1.5, 0.0], (2.0, 3.0))
     """
+    told = _told(
+        table, action, reward, sold, context, arms, prices, unit_cost, reward_range, context_bound,
+        most_outside,
+    )  # fmt: skip
+    if isinstance(propensity, str):
+        chance: Floats | float = numbers(told.table, propensity)
+    else:
+        chance = 1 / told.arms["spec"].n_actions if propensity is None else propensity
+    logged = Logged(
+        **told.arms,
+        propensity=chance,
+        lowest=lowest,
+        probabilities=None if probabilities is None else stacked(told.table, probabilities),
+        adaptive=adaptive,
+    )
+    return _counted(logged, told.clipped)
+
+
+def read_observed(
+    table: Any,
+    *,
+    action: str,
+    reward: str | None = None,
+    sold: str | None = None,
+    context: Sequence[str] | Bounds = (),
+    arms: Sequence[Any] | None = None,
+    prices: Sequence[float] | None = None,
+    unit_cost: float | None = None,
+    reward_range: tuple[float, float] | None = None,
+    context_bound: float | None = None,
+    most_outside: float = MOST_OUTSIDE,
+) -> Observed:
+    """Read named columns of a table whose propensities nobody recorded as `Observed`.
+
+    Args:
+        table, action, reward, sold, context, arms, prices, unit_cost, reward_range, context_bound,
+            most_outside: as for `read_log`.
+
+    >>> table = {"age": [34, 71], "shown": ["b", "a"], "click": [0, 1]}
+    >>> columns = {"context": {"age": (18, 90)}, "action": "shown", "reward": "click"}
+    >>> print(read_observed(table, **columns, reward_range=(0, 1)))
+    2 rounds with 2 arms, 0 of 2 contexts (0 %) and 0 rewards (0 %) outside their bounds
+    """
+    told = _told(
+        table, action, reward, sold, context, arms, prices, unit_cost, reward_range, context_bound,
+        most_outside,
+    )  # fmt: skip
+    return _counted(Observed(**told.arms), told.clipped)
+
+
+class _Told(NamedTuple):
+    """What a table says of arms, whoever chose them."""
+
+    table: Any
+    arms: dict[str, Any]
+    """arguments of `Observed`"""
+    clipped: int
+
+
+def _told(
+    table: Any,
+    action: str,
+    reward: str | None,
+    sold: str | None,
+    context: Sequence[str] | Bounds,
+    arms: Sequence[Any] | None,
+    prices: Sequence[float] | None,
+    unit_cost: float | None,
+    reward_range: tuple[float, float] | None,
+    context_bound: float | None,
+    most_outside: float,
+) -> _Told:
     table = table_of(table)
     priced = _priced(arms, prices, unit_cost)
     played = one_kind(f"column {action!r}", column(table, action))
@@ -191,23 +263,18 @@ def read_log(
         link="other",
         **priced,
     )
-    if isinstance(propensity, str):
-        chance: Floats | float = numbers(table, propensity)
-    else:
-        chance = 1 / len(offered) if propensity is None else propensity
-    logged = Logged(
-        spec=spec,
-        context=seen.rows,
-        action=arm,
-        reward=rewards,
-        propensity=chance,
-        lowest=lowest,
-        probabilities=None if probabilities is None else stacked(table, probabilities),
-        adaptive=adaptive,
-    )
-    if seen.clipped:  # by its columns' ranges, so that nothing is left to clip
-        logged.outside = replace(logged.outside, contexts=seen.clipped)
-    return logged
+    arms_of = {"spec": spec, "context": seen.rows, "action": arm, "reward": rewards}
+    return _Told(table, arms_of, seen.clipped)
+
+
+_AnyLog = TypeVar("_AnyLog", bound=Observed)
+
+
+def _counted(log: _AnyLog, clipped: int) -> _AnyLog:
+    """The log, with what its columns' ranges clipped, so that nothing is left for the log to."""
+    if clipped:
+        log.outside = replace(log.outside, contexts=clipped)
+    return log
 
 
 def _priced(arms: Any, prices: Any, unit_cost: float | None) -> dict[str, Any]:

@@ -10,10 +10,10 @@ import typer
 from rich.table import Table
 
 from dpbandit.base import Floats, InputError, check_writable, one_of, write_atomically
-from dpbandit.clients import read_log
+from dpbandit.clients import read_log, read_observed
 from dpbandit.commands.options import features_of, given, range_of, say, screen, words_of
 from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog
-from dpbandit.offline import Logged, evaluate as evaluated, release
+from dpbandit.offline import Logged, Observed, assess, evaluate as evaluated, release
 from dpbandit.offline.columns import file_digest, numbers, table_of
 from dpbandit.offline.evaluation import INTERVALS
 from dpbandit.results.results import FORMATS
@@ -59,6 +59,16 @@ def evaluate(
     adaptive: Annotated[
         bool, typer.Option("--adaptive", help="A learning policy wrote the log; rows are in order.")
     ] = False,
+    unrecorded: Annotated[
+        bool,
+        typer.Option("--unrecorded", help="Nobody recorded propensities: say what is left to say."),
+    ] = False,
+    gammas: Annotated[
+        str | None,
+        typer.Option(
+            help="With --unrecorded: strengths of hidden confounding, GAMMA,...; default 1,1.5,2,3."
+        ),
+    ] = None,
     estimators: Annotated[
         str | None, typer.Option(help="Estimators, separated by commas; default ips,snips,dr.")
     ] = None,
@@ -106,13 +116,22 @@ def evaluate(
 
     The policy must not learn while it plays. The estimates are exact statistics of the log, which
     no certificate covers; with --epsilon it releases one number instead, with pure differential
-    privacy for a row of the log, and the number's certificate.
+    privacy for a row of the log, and the number's certificate. With --unrecorded it fits
+    propensities and shows how far reasons that the log hides can move the answer.
 
     Example: `dpbandit evaluate log.csv --policy always=b --propensity chance --feature age=18:90`
     """
     check_writable(out)
     if out is not None and out.suffix != ".csv":
         raise InputError(f"Expected --out={out} to end in .csv.")
+    if unrecorded:
+        _refuse_unrecorded(
+            propensity=propensity, probabilities=probabilities, lowest=lowest,
+            adaptive=adaptive or None, estimators=estimators, intervals=intervals, epsilon=epsilon,
+            clip=clip, shrinkage=shrinkage, w_max=w_max, q=q, sort=sort, support=support,
+        )  # fmt: skip
+    elif gammas is not None:
+        raise InputError(f"Expected --unrecorded with --gammas={gammas}.")
     asked = [] if estimators is None else words_of(estimators)
     for option, value, only in (("shrinkage", shrinkage, "dros"), ("sort", sort, "mips")):
         if value is not None and epsilon is None and only not in asked:
@@ -159,20 +178,31 @@ def evaluate(
     with catch_warnings():
         if epsilon is not None:  # they say what rows hold
             simplefilter("ignore")
-        log = read_log(
-            frame,
-            action=action,
-            reward=reward,
-            propensity=propensity,
-            context=features_of(feature or ()),
-            arms=names,
-            reward_range=(low, high),
-            lowest=lowest,
-            probabilities=None if probabilities is None else _columns(probabilities),
-            adaptive=adaptive,
+        shared: dict[str, Any] = {
+            "action": action, "reward": reward, "context": features_of(feature or ()),
+            "arms": names, "reward_range": (low, high),
+        }  # fmt: skip
+        log: Observed = (
+            read_observed(frame, **shared)
+            if unrecorded
+            else read_log(
+                frame,
+                **shared,
+                propensity=propensity,
+                lowest=lowest,
+                probabilities=None if probabilities is None else _columns(probabilities),
+                adaptive=adaptive,
+            )
         )
     named = names if names is not None else sorted(set(frame[action]))
     fixed = _fixed(policy, named)
+    if not isinstance(log, Logged):
+        law = _columns_of(policy, frame, len(named)) if fixed is None else fixed
+        strengths = {} if gammas is None else {"gammas": words_of(gammas)}
+        if not all(isinstance(gamma, float) for gamma in strengths.get("gammas", [])):
+            raise InputError(f"Expected --gammas={gammas} to be numbers, such as 1,1.5,2,3.")
+        _assessed(law, log, out, **strengths, **({} if level is None else {"level": level}))
+        return
     if epsilon is not None:
         if fixed is None:
             raise InputError(
@@ -218,6 +248,45 @@ def evaluate(
                 say(f"{row['estimator']}: {said}.")
     if out is not None:
         write_atomically(out, lambda partial: answer.to_csv(partial, index=False))
+        say(f"Written to {out}.")
+
+
+_RECORDED = "it is for propensities that were recorded"
+_WHY = {
+    "adaptive": "the probabilities of a learner change from row to row, and no context tells them",
+    "estimators": "ips and all others but dm and dr divide by recorded propensities, and these two "
+    "are printed",
+    "intervals": "no interval is exact where propensities are fitted",
+    "epsilon": "a certificate needs weights that are not fitted to the rows",
+    "q": "dm and dr fit models of their own",
+    "support": "choices that the log does not show are refused",
+}
+
+
+def _refuse_unrecorded(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None:
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(
+                f"Expected no {option} with --unrecorded: {_WHY.get(name, _RECORDED)}."
+            )
+
+
+def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> None:
+    """Print what is left to say, and write the bounds."""
+    found = assess(np.broadcast_to(law, (len(log.action), log.spec.n_actions)), log, **settings)
+    shown = Table(
+        title="Bounds by gamma, the strength of what is hidden; gain: on the log's own policy",
+        title_justify="left",
+    )
+    for column in found.bounds:
+        shown.add_column(str(column), justify="right")
+    for row in found.bounds.itertuples(index=False):
+        shown.add_row(*(f"{value:.4g}" for value in row))
+    say(f"{log}\n{found}")
+    screen().print(shown)
+    if out is not None:
+        write_atomically(out, lambda partial: found.bounds.to_csv(partial, index=False))
         say(f"Written to {out}.")
 
 

@@ -1,4 +1,4 @@
-"""Evaluate policies offline, on logs of a known random policy."""
+"""Evaluate policies offline, on logs of a random policy."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         Logged as Logged,
         LoggedLists as LoggedLists,
         LoggedPrices as LoggedPrices,
+        Observed as Observed,
     )
     from dpbandit.offline.policies import (
         ListLaw as ListLaw,
@@ -18,14 +19,16 @@ if TYPE_CHECKING:
     )
     from dpbandit.offline.private_values import PrivateValue as PrivateValue, release as release
     from dpbandit.offline.replays import Replay as Replay, Replays as Replays, replay as replay
+    from dpbandit.offline.unrecorded import Assessment as Assessment, assess as assess
 
 _HOMES = {
     "evaluation": "evaluate",
     "intervals": "TypeLaw",
-    "logs": "Logged LoggedLists LoggedPrices",
+    "logs": "Logged LoggedLists LoggedPrices Observed",
     "policies": "ListLaw Snapshot snapshot",
     "private_values": "PrivateValue release",
     "replays": "Replay Replays replay",
+    "unrecorded": "Assessment assess",
 }
 _FACE = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted(_FACE)  # names that come when they are asked for

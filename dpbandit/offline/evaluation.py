@@ -53,6 +53,7 @@ from dpbandit.offline.logs import (
     Logged,
     LoggedLists,
     LoggedPrices,
+    Observed,
     is_law,
     numbers_in,
     refuse_row,
@@ -234,13 +235,17 @@ def _arm_model(log: Logged, settings: Settings) -> Callable[[], Floats]:
     def given() -> Floats:
         return settings.model_of(log.context, (n, spec.n_actions))
 
-    def fitted() -> Floats:
-        parts: Parts = settings.parts(n, log.adaptive)
-        middle = (spec.reward_low + spec.reward_high) / 2  # what is predicted before any row
-        found = arm_model(log.context, log.action, log.reward - middle, spec.n_actions, parts)
-        return np.clip(found + middle, spec.reward_low, spec.reward_high)
+    if settings.q is not None:
+        return given
+    return lambda: fitted_rewards(log, settings.parts(n, log.adaptive))
 
-    return fitted if settings.q is None else given
+
+def fitted_rewards(log: Observed, parts: Parts) -> Floats:
+    """Rewards (n, K) predicted for every arm by ridge regressions that have not seen the row."""
+    spec = log.spec
+    middle = (spec.reward_low + spec.reward_high) / 2  # what is predicted before any row
+    found = arm_model(log.context, log.action, log.reward - middle, spec.n_actions, parts)
+    return np.clip(found + middle, spec.reward_low, spec.reward_high)
 
 
 def _embedding(log: Logged, settings: Settings) -> Embedding | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -101,17 +101,16 @@ _RARE = 18.0
 
 
 @dataclass(kw_only=True, eq=False)
-class Logged:
-    """A log of n rounds, whose arms were chosen at random with known probabilities.
+class Observed:
+    """A log of n rounds whose arms were chosen with probabilities that nobody recorded.
 
-    Contexts beyond the bound of the spec are clipped to it; rewards stay as they came, and private
-    agents clip what they learn from.
+    Contexts beyond the bound of the spec are clipped to it; rewards stay as they came. Raises
+    `InputError` where shapes do not fit, and where more of the contexts or of the rewards lie
+    outside the bounds of the spec than its `most_outside` allows (less is said in a warning).
 
-    Raises `InputError` where shapes do not fit, where more of the contexts or of the rewards lie
-    outside the bounds of the spec than its `most_outside` allows (less is said in a warning), where
-    the actions were not randomised (a propensity of 1), and where some arm was logged far more or
-    less often than the propensities say (a true log is refused with probability at most 4e-8 for
-    each arm, by Bernstein). `probabilities` say where an arm could not be drawn at all.
+    >>> spec = ContextualSpec(n_actions=2, dim=1, horizon=2)
+    >>> print(Observed(spec=spec, context=np.ones((2, 1)), action=[0, 1], reward=[0.5, 0.0]))
+    2 rounds with 2 arms, 0 of 2 contexts (0 %) and 0 rewards (0 %) outside their bounds
     """
 
     spec: ContextualSpec
@@ -123,6 +122,47 @@ class Logged:
     """(n,), the arms that were played"""
     reward: Floats
     """(n,), what they brought"""
+    outside: Outside = field(init=False)
+    """how much lay outside"""
+
+    def __post_init__(self) -> None:
+        refuse_spec(self.spec, ContextualSpec)
+        action = numbers_in("actions", self.action)
+        self.context = numbers_in("contexts", self.context)
+        self.reward = numbers_in("rewards", self.reward)
+        spec, n = self.spec, action.size
+        if n == 0:
+            raise InputError("Expected at least one logged round.")
+        shaped("logged contexts", self.context, (n, *spec.context_shape))
+        shaped("logged actions", action, (n,))
+        shaped("logged rewards", self.reward, (n,))
+        refuse_row("whole numbers below n_actions", np.isin(action, np.arange(spec.n_actions)))
+        refuse_row("finite contexts", np.isfinite(self.context.reshape(n, -1)).all(axis=1))
+        refuse_row("finite rewards", np.isfinite(self.reward))
+        self.action = action.astype(np.int64)
+        self.context, self.outside = within(spec, self.context, self.reward)
+
+    def __getitem__(self, rows: slice) -> Self:
+        """Some of the rows, such as `log[1000:]`: teach on others than those you evaluate on."""
+        return replace(self, **arrays_at(self, rows, ("context", "action", "reward")))
+
+    def __str__(self) -> str:
+        return f"{len(self.action)} rounds with {self.spec.n_actions} arms, {self.outside}"
+
+
+@dataclass(kw_only=True, eq=False)
+class Logged(Observed):
+    """A log of n rounds, whose arms were chosen at random with known probabilities.
+
+    Contexts beyond the bound of the spec are clipped to it; rewards stay as they came, and private
+    agents clip what they learn from.
+
+    Raises `InputError` as `Observed` does, where the actions were not randomised (a propensity of
+    1), and where some arm was logged far more or less often than the propensities say (a true log
+    is refused with probability at most 4e-8 for each arm, by Bernstein). `probabilities` say where
+    an arm could not be drawn at all.
+    """
+
     propensity: Floats | float
     """(n,) or one for all; the probability with which `action` was drawn, given the context"""
     lowest: float | None = None
@@ -135,32 +175,19 @@ class Logged:
     """rows are in order of collection, and propensities may depend on earlier rows"""
     probabilities: Floats | None = None
     """(n, K), of every arm; known, they show which arms could not be drawn"""
-    outside: Outside = field(init=False)
-    """how much did lie outside"""
 
     def __post_init__(self) -> None:
-        refuse_spec(self.spec, ContextualSpec)
-        action = numbers_in("actions", self.action)
+        super().__post_init__()
         chance = numbers_in("propensities", self.propensity)
-        self.context = numbers_in("contexts", self.context)
-        self.reward = numbers_in("rewards", self.reward)
         uniform = not chance.ndim and self.probabilities is None
         self.lowest_is_public = self.lowest is not None or uniform
         if self.lowest is not None:
             inside("lowest", self.lowest, LEAST, 1, ends=True)
-        spec, n = self.spec, action.size
-        if n == 0:
-            raise InputError("Expected at least one logged round.")
-        shaped("logged contexts", self.context, (n, *spec.context_shape))
-        shaped("logged actions", action, (n,))
-        shaped("logged rewards", self.reward, (n,))
+        spec, n = self.spec, len(self.action)
         shaped("propensities", chance, (n,) if chance.ndim else ())
-        refuse_row("whole numbers below n_actions", np.isin(action, np.arange(spec.n_actions)))
-        refuse_row("finite contexts", np.isfinite(self.context.reshape(n, -1)).all(axis=1))
-        refuse_row("finite rewards", np.isfinite(self.reward))
         chance = np.broadcast_to(chance, n)
         refuse_row("propensities in (0, 1]", (chance >= LEAST) & (chance <= 1))
-        self.action, self.propensity = action.astype(np.int64), chance
+        self.propensity = chance
         flag("adaptive", self.adaptive)
         least = float(chance.min())
         if self.probabilities is not None:
@@ -176,9 +203,8 @@ class Logged:
             )
         inside("lowest", self.lowest or float(chance.min()), 0, 1, ends=False)
         self._refuse_false_propensities(self.lowest or float(chance.min()))
-        self.context, self.outside = within(spec, self.context, self.reward)
 
-    def __getitem__(self, rows: slice) -> "Logged":
+    def __getitem__(self, rows: slice) -> Self:
         """Some of the rows, such as `log[1000:]`: teach on others than those you evaluate on."""
         names = ("context", "action", "reward", "propensity", "probabilities")
         lowest = self.lowest if self.lowest_is_public else None
@@ -197,9 +223,6 @@ class Logged:
         if self.probabilities is not None:
             columns |= {f"p{k}": self.probabilities[:, k] for k in range(self.spec.n_actions)}
         return pd.DataFrame(columns)
-
-    def __str__(self) -> str:
-        return f"{len(self.action)} rounds with {self.spec.n_actions} arms, {self.outside}"
 
     @property
     def uniform_share(self) -> float:
@@ -232,7 +255,8 @@ class Logged:
         for arm in np.flatnonzero(np.abs(found - possible) > slack)[:1].tolist():
             raise InputError(
                 f"Expected the propensities to be true: by them arm {arm} was logged as in "
-                f"{found[arm]:.0f} of n={possible[arm]} rounds, more than {slack[arm]:.0f} away."
+                f"{found[arm]:.0f} of n={possible[arm]} rounds, more than {slack[arm]:.0f} away; "
+                "where nobody recorded them, dpbandit.offline.assess says what is left to say."
             )
 
 

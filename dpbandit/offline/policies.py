@@ -7,9 +7,9 @@ import numpy as np
 
 from dpbandit.base import Floats, InputError, Ints, Progress, shaped, shown, whole
 from dpbandit.offline.logs import (
-    Logged,
     LoggedLists,
     LoggedPrices,
+    Observed,
     is_law,
     numbers_in,
     refuse_marginal,
@@ -120,7 +120,7 @@ def asked(policy: Any, method: str, context: Floats) -> Any:
     return policy
 
 
-def arm_policy(policy: Any, log: Logged) -> Floats:
+def arm_policy(policy: Any, log: Observed) -> Floats:
     """Probabilities (n, K) of arms."""
     law = numbers_in("policy", asked(policy, "probabilities", log.context))
     shaped("the policy's probabilities", law, (len(log.action), log.spec.n_actions))

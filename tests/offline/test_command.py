@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from dpbandit import cli
-from dpbandit.clients import read_log, record
-from dpbandit.offline import evaluate
+from dpbandit.clients import read_log, read_observed, record
+from dpbandit.offline import assess, evaluate
 
 COLUMNS = [
     "--propensity",
@@ -19,6 +19,7 @@ COLUMNS = [
     "--adaptive",
 ]
 
+UNRECORDED = ["--unrecorded", "--policy", "always=b", "--reward-range=-1.4:1.4"]
 PRIVATE = ["--epsilon", "1", "--arms", "a,b,c"]
 
 
@@ -99,6 +100,20 @@ def test_it_says_what_python_says(run, words):
     assert ("may lie outside" in said) == wanted["note"].str.contains("may lie outside").any()
 
 
+def test_without_propensities_it_says_what_python_says(run):
+    """The three answers and the bounds of the same rows, on screen and in a file."""
+    words = ["--unrecorded", "--feature", "x0=-1:1", "--reward-range=-1.4:1.4", "--level", ".9"]
+    code, said, _ = run("--policy", "always=b", *words, "--gammas", "1,2", "--out", "bounds.csv")
+    log = read_observed(
+        "log.csv", action="action", reward="reward", context={"x0": (-1, 1)},
+        reward_range=(-1.4, 1.4),
+    )  # fmt: skip
+    wanted = assess(np.tile([0.0, 1.0, 0.0], (800, 1)), log, gammas=(1, 2), level=0.9)
+    assert code == 0
+    assert str(wanted) in " ".join(said.split()).replace(". ", ".\n")
+    np.testing.assert_allclose(pd.read_csv("bounds.csv"), wanted.bounds)
+
+
 def test_one_private_number(run):
     """And nothing else of the log, nor that a row lies outside its bounds, and what it holds."""
     frame = pd.read_csv("log.csv")
@@ -149,10 +164,18 @@ def test_one_private_number(run):
         (["--policy", "uniform", "--intervals", "t", "--w-max", "3"], "no --w-max=3 with"),
         (["--policy", "uniform", "--intervals", "weighted"], "--probabilities, and no --feature"),
         (["--policy", "uniform", *PRIVATE, "--w-max", "3"], "no --w-max=3.0 with --epsilon"),
+        (["--policy", "uniform", "--gammas", "2"], "--unrecorded with --gammas=2"),
+        (["--policy", "uniform", "--unrecorded"], "no --propensity with --unrecorded"),
+        ([*UNRECORDED, "--estimators", "ips"], "divide by recorded propensities"),
+        ([*UNRECORDED, "--intervals", "betting"], "no interval is exact"),
+        ([*UNRECORDED, "--epsilon", "1"], "weights that are not fitted"),
+        ([*UNRECORDED, "--adaptive"], "change from row to row"),
+        ([*UNRECORDED, "--gammas", "much"], "--gammas=much to be numbers"),
+        ([*UNRECORDED, "--feature", "x0=-1:1", "--q", "x0"], "models of their own"),
     ],
 )
 def test_mistakes_get_one_sentence(run, words, sentence):
-    code, _, complained = run(*COLUMNS, *words)
+    code, _, complained = run(*(() if words[0] == "--unrecorded" else COLUMNS), *words)
     assert (code, complained.count("\n")) == (2, 1)
     assert sentence in complained
 

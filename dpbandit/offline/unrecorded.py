@@ -1,0 +1,506 @@
+"""What a log without propensities says of a policy: bounds by the strength of what is hidden.
+
+Let x be what the log shows, u what it hides, e(a | x) the share of an arm among rows at x, and
+e(a | x, u) the probability with which it was really drawn. Of strength G >= 1 are those u with::
+
+    1/G <= odds e(a | x, u) / odds e(a | x) <= G                       for every arm, x and u
+
+A row then counts 1 / e(a | x, u) = 1 + R (1 / e(a | x) - 1), where R is unknown but for::
+
+    1. 1/G <= R <= G,
+    2. E[1(arm is a) h(x) / e(a | x, u)] = E[h(x)], whatever a and h.
+
+Bounds at G are the least and the most of a policy's value under 1 and 2. As h serve indicators of
+cells, bins of the reward that a cross-fitted model predicts for the arm, times p = pi(a | x). With
+c = p (1 / e - 1) the mean of R weighted by c is then 1 in every cell, and::
+
+    most = sum over cells of  E[p in the cell]  sum_i (p_i + c_i R_i) r_i / sum_i p_i / e_i
+    R    = G for the largest rewards of a cell, until these have 1 / (G + 1) of its c; 1/G below
+
+**Exact**: under one equality and a box a linear function is largest where R is G above some reward,
+1/G below it, and in between in one row; `least` is the same for -r. **Valid** whatever the bins
+are, since 2 holds for every h; sharp, for policies without coins, where bins tell all that x tells
+of the reward. **With error**: e is a multinomial logit on x; `low` and `high` are percentiles of
+both bounds over resamples of rows, whose logits are a Newton step away from that of all rows.
+In a resample R changes where it does for all rows, which is a bound by duality: to change it to the
+best for each would fit it to the luck of the resample, and intervals come out short (measured).
+
+Tan, JASA 2006 (the model); Zhao, Small and Bhattacharya, JRSS B 2019 (percentiles of bounds); Dorn
+and Guo, JASA 2023 (condition 2, for quantiles of the reward); Kallus and Zhou, NeurIPS 2018 (bounds
+for policies).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import log as ln
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.spatial import cKDTree
+from scipy.special import log_softmax, softmax
+
+from dpbandit.base import Floats, InputError, Ints, Streams, inside, shown, vector, whole
+from dpbandit.offline.estimators import ARMS, ArmRows, Parts, Terms, folds_of
+from dpbandit.offline.evaluation import fitted_rewards, refuse_rewards, too_few
+from dpbandit.offline.intervals import student
+from dpbandit.offline.logs import Observed
+from dpbandit.offline.policies import arm_policy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LEAST, _CELL, _BINS = 30, 200, 10
+"""Rows of an arm that is played at all, rows of a cell where there are more cells than one, cells
+of an arm at most."""
+_NEAREST = 200
+"""Rows among which an arm has to occur, or a tenth of the log, at least 50."""
+_RESAMPLES = 1000
+_AT_A_TIME = 4_000_000
+"""Numbers of an array of resamples."""
+_MOST = 100
+"""The largest strength at which a conclusion is tried."""
+_BALANCED = 0.1
+"""Standard deviations by which weighted features may miss their mean without a note."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Assessment:
+    """Result of `assess`."""
+
+    own: tuple[float, float, float]
+    """mean reward of the log's own policy, with its interval, which needs no assumption"""
+    dm: float
+    """by the fitted model of rewards; its error is in no interval"""
+    dr: tuple[float, float, float]
+    """with fitted propensities, and its interval, if nothing is hidden; NaN where too few rows
+    agree"""
+    bounds: "pd.DataFrame"
+    """a row for each strength, with gamma, least and most (the bounds of these rows), low and high
+    (with their error), gain_low and gain_high (of the value less that of the log's own policy)"""
+    breaks: float
+    """the gamma up to which the policy is better than the log's own; NaN if not even at 1, 100 if
+    it is at least that"""
+    overlap: dict[str, float]
+    """least (fitted probability of a logged choice that the policy may make), ess (effective sample
+    size), largest (weight), balance (see `notes`)"""
+    notes: tuple[str, ...]
+    """what speaks against the fitted propensities"""
+    level: float
+    """of all intervals"""
+    unit: str
+    """of rewards"""
+
+    def __repr__(self) -> str:
+        return f"Assessment({self})"
+
+    def __str__(self) -> str:
+        dr, least, ess, largest, balance = self.dr, *self.overlap.values()
+        said = [
+            f"The log's own policy: {_interval(self.own)} {self.unit} a round, "
+            f"{100 * self.level:g} % interval.",
+            f"Direct method: {self.dm:.4g}; the model's error is in no interval.",
+            f"Doubly robust, fitted propensities: {_interval(dr)}, if nothing hidden moved both "
+            "the choice and the reward.",
+            f"Overlap: least fitted probability {least:.3g}, effective sample size {ess:.4g}, "
+            f"largest weight {largest:.4g}, features off balance by {balance:.2g} standard "
+            "deviations.",
+            *self.notes,
+            self.conclusion,
+        ]
+        return "\n".join(said)
+
+    @property
+    def conclusion(self) -> str:
+        """Up to which hidden confounding the policy is better than the log's own."""
+        if np.isnan(self.breaks):
+            return "Better than the log's own policy: not shown, even if nothing is hidden."
+        much = (
+            f"up to gamma {self.breaks:.3g}" if self.breaks < _MOST else f"beyond gamma {_MOST:g}"
+        )
+        return f"Better than the log's own policy: {much}."
+
+
+def _interval(ends: tuple[float, float, float]) -> str:
+    return "{:.4g} ({:.4g} to {:.4g})".format(*ends)
+
+
+def assess(
+    policy: Any,
+    log: Observed,
+    *,
+    gammas: Sequence[float] = (1.0, 1.5, 2.0, 3.0),
+    level: float = 0.95,
+    folds: int = 5,
+    seed: int = 0,
+) -> Assessment:
+    """Say what a log without propensities tells of a policy, and how much may be hidden.
+
+    Without propensities nothing is unbiased. Three answers are left: a model of the reward; doubly
+    robust estimates, if no hidden reason moved both what was chosen and what it earned; bounds for
+    hidden reasons of strength gamma, an odds ratio. See `dpbandit.offline.unrecorded`.
+
+    Args:
+        policy: as in `evaluate`, a policy that does not learn and was made without these rows.
+        log: the rows, independent, chosen by one function of what was seen and of chance.
+        gammas: strengths of hidden confounding, from 1, nothing hidden, to 100.
+        level: confidence level of the intervals.
+        folds: number of folds of cross-fitting.
+        seed: random seed of folds and resamples.
+
+    Raises:
+        InputError: what `evaluate` raises; contexts of each arm; and choices of the policy that
+            nobody near made: none of the 200 nearest rows (a tenth of the log, if that is less, but
+            50) shows the arm, or fewer than 30 rows in all.
+
+    >>> rng = np.random.default_rng(0)
+    >>> arm = rng.integers(0, 2, 1000)
+    >>> from dpbandit.specs import ContextualSpec
+    >>> spec = ContextualSpec(n_actions=2, dim=1, horizon=1, reward_low=0.0)
+    >>> log = Observed(spec=spec, context=np.ones((1000, 1)), action=arm,
+    ...                reward=1.0 * (rng.random(1000) < 0.4 + 0.3 * arm))
+    >>> found = assess(np.tile([0.0, 1.0], (1000, 1)), log)
+    >>> print(found.conclusion)
+    Better than the log's own policy: up to gamma 1.82.
+    """
+    inside("level", level, 0, 1, ends=False)
+    whole("folds", folds, 2)
+    whole("seed", seed, 0)
+    strengths = vector("gammas", gammas, np.size(gammas)).tolist()
+    if not strengths:
+        raise InputError("Expected gammas=() to name at least one strength, such as 2.")
+    for gamma in strengths:
+        inside("gammas", gamma, 1, _MOST, ends=True)
+    if not isinstance(log, Observed):
+        raise InputError(f"Expected log={shown(log)} to be Observed, rows of arms.")
+    if len(log.spec.context_shape) != 1:
+        raise InputError(
+            "Expected one context a row, not one for each arm, to fit propensities to."
+        )
+    pi, spec, n = arm_policy(policy, log), log.spec, len(log.action)
+    refuse_rewards(log.reward, (spec.reward_low, spec.reward_high))
+    _refuse_unsupported(pi, log)
+    parts = folds_of(n, folds, seed)
+    q, model = fitted_rewards(log, parts), Propensities(log)
+    rows = ArmRows(
+        action=log.action,
+        reward=log.reward,
+        propensity=_cross_fitted(log, parts),
+        policy=pi,
+        model=lambda: q,
+    )
+    dr, alpha = ARMS["dr"](rows), 1 - level
+    few = too_few(dr)
+    ends = (np.nan, np.nan) if few else student(dr, alpha)
+    balance = model.imbalance(pi)
+    notes = [f"No interval of dr: {few}."] if few else []
+    if balance > _BALANCED:
+        notes.append(
+            "The fitted propensities leave an arm's features off balance: the logit is wrong, or "
+            "too few rows are alike; neither dr nor the bounds hold then."
+        )
+    own = Terms(log.reward, np.zeros(n), np.ones(n))
+    bounds, breaks = _bounds(strengths, log, pi, cells_of(log, pi, q), model, alpha, seed)
+    return Assessment(
+        own=(own.estimate, *student(own, alpha)),
+        dm=float(rows.value.mean()),
+        dr=(dr.estimate, *ends),
+        bounds=bounds,
+        breaks=breaks,
+        overlap={
+            "least": float(rows.propensity[rows.weight > 0].min()),
+            "ess": dr.effective,
+            "largest": float(rows.weight.max()),
+            "balance": balance,
+        },
+        notes=tuple(notes),
+        level=level,
+        unit=spec.reward_unit,
+    )
+
+
+def _refuse_unsupported(pi: Floats, log: Observed) -> None:
+    """Refuse choices of the policy that the log does not show, in number or nearby."""
+    n = len(log.action)
+    nearest = min(n, max(50, min(_NEAREST, n // 10)))
+    places, at, count = np.unique(log.context, axis=0, return_inverse=True, return_counts=True)
+    at, reach = at.ravel(), _reach(places, count, nearest)[at.ravel()]
+    lost = np.zeros(n)
+    for arm in np.flatnonzero(pi.any(axis=0)).tolist():
+        shows = (log.action == arm) & (pi[:, arm] > 0)
+        if shows.sum() < _LEAST:
+            raise InputError(
+                f"Expected at least {_LEAST} rows in which the policy may play the logged arm "
+                f"{arm}, got {shows.sum()}: a log that hardly shows it cannot say what it earns."
+            )
+        near = np.asarray(cKDTree(places[np.unique(at[log.action == arm])]).query(places)[0])
+        lost += np.where(near[at] > reach, pi[:, arm], 0)
+    if lost.any():
+        raise InputError(
+            f"Expected every arm of the policy to have been played nearby: in "
+            f"{np.count_nonzero(lost)} rows, the first of them row {int((lost > 0).argmax())}, for "
+            f"{100 * lost.mean():.3g} % of its choices, none of the {nearest} nearest rows shows "
+            "the arm, and no estimate or bound can make up for that."
+        )
+
+
+def _reach(places: Floats, count: Ints, nearest: int) -> Floats:
+    """From each place the distance within which so many rows lie, `count` of them in a place."""
+    tree, k, found = cKDTree(places), np.arange(1, min(nearest, len(places)) + 1), []
+    for some in np.array_split(places, 1 + len(places) // 10_000):
+        distance, which = map(np.asarray, tree.query(some, k=k))
+        enough = (np.cumsum(count[which], axis=1) >= nearest).argmax(axis=1)
+        found.append(distance[np.arange(len(some)), enough])
+    return np.concatenate(found)
+
+
+_SLOPES, _LEVELS = 1.0, 0.01
+"""Ridge penalties of the logit, on features of standard deviation 1 and on the constant."""
+
+
+class Propensities:
+    """A multinomial logit of the logged arm on the context."""
+
+    def __init__(self, log: Observed, rows: Any = slice(None)) -> None:
+        spread = log.context.std(axis=0)
+        varies = spread > 1e-9
+        x = (log.context[:, varies] - log.context[:, varies].mean(axis=0)) / spread[varies]
+        self.x = np.column_stack([np.ones(len(x)), x])
+        self._action, self._K = log.action, log.spec.n_actions
+        self._shape = (self.x.shape[1], self._K - 1)
+        self._penalty = np.where(np.arange(self._shape[0]) > 0, _SLOPES, _LEVELS)[:, None]
+        seen, played = self.x[rows], np.eye(self._K)[log.action[rows]]
+
+        def loss(flat: Floats) -> tuple[float, Floats]:
+            theta = flat.reshape(self._shape)
+            logits = log_softmax(self._logits(seen, theta), axis=1)
+            gradient = seen.T @ (np.exp(logits) - played)[:, 1:] + self._penalty * theta
+            size = float(np.sum(self._penalty * theta**2)) / 2
+            return size - float(np.sum(logits * played)), gradient.ravel()
+
+        found = minimize(
+            loss,
+            np.zeros(self._shape).ravel(),
+            jac=True,
+            method="L-BFGS-B",
+            options={"gtol": 1e-7 * len(seen), "ftol": 1e-15, "maxiter": 1000},
+        )
+        self.theta = np.asarray(found.x).reshape(self._shape)
+
+    def of_logged(self, thetas: Floats | None = None) -> Floats:
+        """The probability (..., n) of the logged arm, by coefficients (..., p, K - 1)."""
+        theta = self.theta if thetas is None else thetas
+        free = [theta[..., k] @ self.x.T for k in range(self._K - 1)]
+        logits, own = [np.zeros_like(free[0]), *free], np.zeros_like(free[0])
+        for arm, logit in enumerate(logits):
+            own[..., self._action == arm] = logit[..., self._action == arm]
+        return np.asarray(1 / np.sum([np.exp(logit - own) for logit in logits], axis=0))
+
+    def resampled(self, counts: Floats) -> Floats:
+        """Coefficients (B, p, K - 1) for rows that count so often (B, n): Newton's first step."""
+        p = softmax(self._logits(self.x, self.theta), axis=1)[:, 1:]
+        surprise = np.eye(self._K)[self._action][:, 1:] - p
+        score = (self.x[:, :, None] * surprise[:, None]).reshape(len(p), -1)
+        pull = (self._penalty * self.theta).ravel()
+        curve = np.diag(np.broadcast_to(self._penalty, self._shape).ravel()).reshape(
+            *self._shape, *self._shape
+        )
+        for arm in range(self._K - 1):
+            own = self.x * p[:, [arm]]
+            curve[:, arm, :, arm] += own.T @ self.x
+            cross = own.T @ (self.x[:, :, None] * p[:, None]).reshape(len(p), -1)
+            curve[:, arm] -= cross.reshape(-1, *self._shape)
+        step = np.linalg.solve(curve.reshape(len(pull), -1), (counts @ score - pull).T).T
+        return np.asarray(self.theta + step.reshape(-1, *self._shape))
+
+    def imbalance(self, pi: Floats) -> float:
+        """How far, in standard deviations, weighted means of features miss their means at most, of
+        the arms that the policy plays."""
+        weight, most = 1 / self.of_logged(), 0.0
+        for arm in np.flatnonzero(pi.any(axis=0)).tolist():
+            w = np.where(self._action == arm, weight, 0)
+            most = max(most, *np.abs(w @ self.x[:, 1:] / w.sum()).tolist(), 0.0)
+        return most
+
+    @staticmethod
+    def _logits(x: Floats, theta: Floats) -> Floats:
+        free = x @ theta
+        return np.concatenate([np.zeros((*free.shape[:-1], 1)), free], axis=-1)
+
+
+def _cross_fitted(log: Observed, parts: Parts) -> Floats:
+    """The probability (n,) of the logged arm, by logits that have not seen the row."""
+    found = np.empty(len(log.action))
+    for part in range(parts.number):
+        rows = parts.part == part
+        found[rows] = Propensities(log, ~rows).of_logged()[rows]
+    return found
+
+
+class Cell(NamedTuple):
+    """Rows of one arm whose weights have a known sum."""
+
+    rows: Ints
+    """with the arm, by falling reward"""
+    share: Floats
+    """(n,), what the policy gives the arm where the cell is"""
+
+
+def cells_of(log: Observed, pi: Floats, q: Floats) -> list[Cell]:
+    """Of every arm that is played, bins of the reward (n, K) that is predicted for it."""
+    found = []
+    for arm in np.flatnonzero(pi.any(axis=0)).tolist():
+        mine = np.flatnonzero((log.action == arm) & (pi[:, arm] > 0))
+        edges = list(_edges(q[mine, arm], max(_CELL, len(mine) // _BINS)))
+        place = np.searchsorted(edges, q[:, arm], side="right")
+        for k in range(len(edges) + 1):
+            rows = mine[place[mine] == k]
+            falling = rows[np.argsort(-log.reward[rows], kind="stable")]
+            found.append(Cell(falling, np.where(place == k, pi[:, arm], 0.0)))
+    return found
+
+
+def _edges(values: Floats, least: int) -> Iterator[float]:
+    """Where bins begin, each of at least so many values."""
+    inside, left = 0, len(values)
+    for value, count in zip(*np.unique(values, return_counts=True), strict=True):
+        if inside >= least and left >= least:
+            yield value
+            inside = 0
+        inside, left = inside + count, left - count
+
+
+class Sums(NamedTuple):
+    """What the bounds need of a cell, for B resamples."""
+
+    share: Floats
+    """(B,), what the policy gives the cell, over the sum of p / e"""
+    fixed: Floats
+    """(B,), sum of p r"""
+    levels: Floats
+    """(m,), the rewards that occur, falling"""
+    c: Floats
+    """(B, m), sums of c down to each level, the last of all"""
+    cr: Floats
+    """(B, m), of c r"""
+
+    def level(self, share: Floats) -> Ints:
+        """Where (G,) the largest rewards of the first resample have such shares (G,) of its c."""
+        found = np.searchsorted(self.c[0], share * self.c[0, -1])
+        return np.minimum(found, len(self.levels) - 1)
+
+    def weighted(self, level: Ints, above: Floats, below: Floats) -> Floats:
+        """Sum (B,) of c R r, R of mean 1, `above` and `below` a level; all (B,)."""
+        at, t = np.arange(len(self.c)), self.levels[level]
+        over = self.cr[at, level] - t * self.c[at, level]
+        under = self.cr[:, -1] - t * self.c[:, -1] - over
+        return np.asarray(t * self.c[:, -1] + above * over + below * under)
+
+
+class Resamples:
+    """Bounds for B resamples of the log, R changing at the rewards where it does in `whole`.
+
+    There it is the best for whoever wants an extreme. With other rows its multiplier, the level,
+    still gives a bound, by duality, and one that does not fit itself to the luck of a resample.
+    """
+
+    def __init__(
+        self,
+        log: Observed,
+        cells: list[Cell],
+        model: Propensities,
+        pi: Floats,
+        counts: Floats,
+        whole: "Resamples | None" = None,
+    ) -> None:
+        self.own = counts @ log.reward / counts.sum(axis=1)
+        odds = 1 / model.of_logged(model.resampled(counts)) - 1
+        chosen = np.take_along_axis(pi, log.action[:, None], axis=1)[:, 0]
+        self._sums = [
+            _sums(cell, log.reward[cell.rows], (counts * chosen)[:, cell.rows], odds, counts)
+            for cell in cells
+        ]
+        self._where = self._sums if whole is None else whole._sums
+
+    def ends(self, gamma: Floats) -> tuple[Floats, Floats]:
+        """Least and most, each (B,), at strengths (B,)."""
+        least, most = np.zeros((2, len(gamma)))
+        for cell, where in zip(self._sums, self._where, strict=True):
+            few, many = where.level(1 / (gamma + 1)), where.level(gamma / (gamma + 1))
+            most += cell.share * (cell.fixed + cell.weighted(few, gamma, 1 / gamma))
+            least += cell.share * (cell.fixed + cell.weighted(many, 1 / gamma, gamma))
+        return least, most
+
+    def breaks(self) -> Floats:
+        """The strength (B,) at which the least gain is 0, from 1 to 100; 0 if it is none at 1."""
+        low, high = np.zeros((2, len(self.own)))
+        high += ln(_MOST)
+        first = self.ends(np.exp(low))[0] > self.own
+        last = self.ends(np.exp(high))[0] > self.own
+        for _ in range(20):
+            middle = (low + high) / 2
+            wins = self.ends(np.exp(middle))[0] > self.own
+            low, high = np.where(wins, middle, low), np.where(wins, high, middle)
+        return np.where(last, _MOST, np.where(first, np.exp(low), 0.0))
+
+
+def _sums(cell: Cell, reward: Floats, p: Floats, odds: Floats, counts: Floats) -> Sums:
+    c = p * odds[:, cell.rows]
+    last = np.flatnonzero(np.append(reward[1:] != reward[:-1], True))  # rows of a level
+    return Sums(
+        share=counts @ cell.share / counts.sum(axis=1) / (p + c).sum(axis=1),
+        fixed=p @ reward,
+        levels=reward[last],
+        c=np.cumsum(c, axis=1)[:, last],
+        cr=np.cumsum(c * reward, axis=1)[:, last],
+    )
+
+
+def _counts(n: int, spec: Any, seed: int) -> Iterator[Floats]:
+    """How often rows occur in resamples, some (B, n) at a time."""
+    draw = Streams([seed]).uniforms("resamples of a log", n)
+    size = max(1, _AT_A_TIME // (n * spec.n_actions))
+    for start in range(0, _RESAMPLES, size):
+        taken = [
+            np.bincount((draw()[0] * n).astype(np.int64), minlength=n)
+            for _ in range(min(size, _RESAMPLES - start))
+        ]
+        yield np.array(taken, dtype=float)
+
+
+def _bounds(
+    gammas: list[float],
+    log: Observed,
+    pi: Floats,
+    cells: list[Cell],
+    model: Propensities,
+    alpha: float,
+    seed: int,
+) -> tuple["pd.DataFrame", float]:
+    """The table, and where the lower end of the gain is 0: all but alpha / 2 of resamples have
+    theirs later."""
+    import pandas as pd  # not before: slow to import
+
+    n = len(log.action)
+    whole_log = Resamples(log, cells, model, pi, np.ones((1, n)))
+    ends, gains, breaks = [], [], []
+    for counts in _counts(n, log.spec, seed):
+        some = Resamples(log, cells, model, pi, counts, whole_log)
+        found = np.array([some.ends(np.full(len(counts), gamma)) for gamma in gammas])
+        ends.append(found)
+        gains.append(found - some.own)
+        breaks.append(some.breaks())
+    low, high = alpha / 2, 1 - alpha / 2
+    value, gain = (np.concatenate(each, axis=2) for each in (ends, gains))  # (gammas, 2, resamples)
+    here = np.array([whole_log.ends(np.array([gamma])) for gamma in gammas])[..., 0]
+    columns = {
+        "gamma": gammas,
+        "least": here[:, 0],
+        "most": here[:, 1],
+        "low": np.quantile(value[:, 0], low, axis=1),
+        "high": np.quantile(value[:, 1], high, axis=1),
+        "gain_low": np.quantile(gain[:, 0], low, axis=1),
+        "gain_high": np.quantile(gain[:, 1], high, axis=1),
+    }
+    at = float(np.quantile(np.concatenate(breaks), low, method="lower"))
+    return pd.DataFrame(columns), at or np.nan
