@@ -161,7 +161,7 @@ def assess(
     ...                reward=1.0 * (rng.random(1000) < 0.4 + 0.3 * arm))
     >>> found = assess(np.tile([0.0, 1.0], (1000, 1)), log)
     >>> print(found.conclusion)
-    Better than the log's own policy: up to gamma 1.87.
+    Better than the log's own policy: up to gamma 1.82.
     """
     inside("level", level, 0, 1, ends=False)
     whole("folds", folds, 2)

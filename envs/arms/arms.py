@@ -33,8 +33,10 @@ MEANS = {
     "steps": (0.75, 0.625, 0.5, 0.375, 0.25),
     "close": (0.75, *4 * (0.7,)),
     "hundred": (*np.linspace(0.1, 0.7, 99).tolist(), 0.8),
+    "incentives": (0.338, 0.6629, 0.6614, 0.6595, 0.6564, 0.6494, 0.6377, 0.61, 0.566),
 }
-"""Named instances; `steps` is Figure 2 of Azize and Basu, NeurIPS 2022."""
+"""Named instances; `steps` is Figure 2 of Azize and Basu, NeurIPS 2022; `incentives` are the means
+in `envs/data/thornton_incentives.json`."""
 _CONCENTRATION = 10.0
 _CHANGE, _PIECES, _STEP = 0.25, 4, 0.5
 """When the best arm changes; pieces of a drift; a walk's standard deviation after T rounds"""
@@ -66,6 +68,9 @@ class Arms(ContextualProblem):
         steps        .75 .625 .5 .375 .25 (Azize and Basu, NeurIPS 2022, Figure 2)
         close        .75, and four of .7
         hundred      99 from .1 to .7 in equal steps, and .8
+        incentives   .338, and eight from .663 to .566: what a result of 8 dollars is worth, less a
+                     payment of 0 to 2.59 dollars for fetching it, over 8; a logit, frozen, of the
+                     randomised payments of Thornton (American Economic Review, 2008)
         ===========  ===============================================================================
 
         Regret is pseudo-regret, by means, against the best arm. Where means change or a table is

@@ -1,5 +1,8 @@
 """Arms: laws, changes, tables, and what is refused."""
 
+import json
+from importlib import resources
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -114,8 +117,13 @@ def test_gymnasium_and_instances():
     env = gym.make("dpbandit/Arms-v0", means="close", horizon=5)
     assert env.action_space.n == 5
     assert {name: len(means) for name, means in MEANS.items()} == {
-        **{"two": 2, "two-high": 2, "ten": 10, "steps": 5, "close": 5, "hundred": 100}
+        **{"two": 2, "two-high": 2, "ten": 10, "steps": 5, "close": 5, "hundred": 100},
+        "incentives": 9,
     }
+    frozen = json.loads(
+        (resources.files("dpbandit.envs") / "data" / "thornton_incentives.json").read_text()
+    )
+    assert [*MEANS["incentives"]] == frozen["means"]
     results = compare("Arms", [AllocationTS()], horizon=30, replicas=2, env_kwargs={"means": "ten"})
     assert len(results.summary()) == 3
 
