@@ -67,7 +67,7 @@ def test_every_prefix_and_batched_equals_lone(loss):
     """Asked after every round or only at the end, 2 replicas or 1: for closed forms the same
     numbers; numerical answers start from the last one and agree within their certificates. Batched
     and lone are the same to the last bit."""
-    T, R = 4, 2
+    T, R = 3, 2
     z = stream(loss, T, R, seed=6)
     often, lone = loss.comparator(R), loss.comparator(1)
     late = loss.comparator(R)

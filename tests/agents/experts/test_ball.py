@@ -119,10 +119,10 @@ def test_a_fine_net_is_the_ball():
     ids=lambda x: type(x).__name__,
 )
 def test_defaults_beat_uniform_play(config, loss):
-    """Statistical: 20 runs of 3,000 rounds with a point that never loses; losses below half of
+    """Statistical: 20 runs of 2,000 rounds with a point that never loses; losses below half of
     what uniform play loses, by 5 standard errors, and never more on average than the plan's bound
     where there is one."""
-    T, N = 3000, loss.domain.dim
+    T, N = 2000, loss.domain.dim
     data = ramps(T, N) if isinstance(loss, Ramp) else np.tile(np.eye(N)[0], (T, 1))
     spec, (lowest, high) = told(loss, T), loss.value_range
     agent = config.make(spec, replicas(20))
