@@ -39,7 +39,9 @@ from dpbandit.specs.choice import AssortmentSpec, PricedAssortmentSpec
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec, StreamSpec
 from dpbandit.specs.lists import Catalogue, ListSpec, ReturningSpec
+from dpbandit.specs.models import Prior
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
+from dpbandit.specs.rivals import RivalsSpec
 from dpbandit.specs.stock import PublicDemand, StockSpec
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
@@ -106,6 +108,23 @@ READERS = ReturningSpec(
     visits=Visits(3, 2),
     horizon=24,
 )
+SHOPPERS = ReturningSpec(
+    visit=RivalsSpec(
+        n_actions=3,
+        horizon=24,
+        prices=(1.0, 2.0, 3.0),
+        unit_cost=0.5,
+        reward_high=2.5,
+        rivals=2,
+        offer=(1.0,),
+        largest=(2.0, 3.0),
+        survey=Prior([0.5, 0.0], 1.0),
+        guess=Prior([0.0, 0.0], 4.0),
+    ),
+    people=3,
+    visits=Visits(3, 2),
+    horizon=24,
+)
 SPECS = {
     "disjoint": DISJOINT,
     "shared": SHARED,
@@ -130,6 +149,7 @@ SPECS = {
     "stock": STOCK,
     "people": PEOPLE,
     "readers": READERS,
+    "shoppers": SHOPPERS,
 }
 ONCE = (PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS, PLACES)
 """For an agent's defaults only."""
