@@ -252,12 +252,15 @@ def discovered(kind: str) -> list[tuple[Any, Spec]]:
 
     A list of prices is one more set of arms to most; it is for defaults and for models of demand.
     Late rewards of two arms with one feature, and values on a simplex, are for defaults, too.
+    Shoppers are for those who remember them: in so few rounds one batch is half of a price's cost.
     Streams of users are for the agents that were made for them, and so is a stock.
     """
     found: dict[Any, tuple[Any, Spec]] = {}
     for config in _configs(kind):
         for name, spec in SPECS.items():
             demand = isinstance(config, Priced) or getattr(config, "model", None) == "demand"
+            if spec is SHOPPERS and kind == "per-person":
+                continue
             once = spec in ONCE and not demand
             if isinstance(spec, StreamSpec):
                 once = type(config) not in STOCHASTIC.values()

@@ -38,8 +38,8 @@ class PersonalPricing(Agent[ReturningSpec]):
                      her first visit of the batch enters the sum of her score, clipped to norm 1,
                      sum_j w_j (z_j, (z_j z_j' - I) / 2)
         at its end   the sum is released with noise, once; over the number of people expected in it
-                     it is (a, (A - I) / 2), and a step of expectation maximisation is taken,
-                     m <- m + L a,   C <- L (A - a a') L'
+                     it is (a, (A - I) / 2), shrunk to 0 by the rule of James and Stein; a step of
+                     expectation maximisation is m <- m + L a,   C <- L (A - a a') L'
 
     `population` says where the prior comes from: "survey" is the problem's public survey, "guess"
     what could be believed without one, and "learned" begins with the guess and takes those steps;
@@ -209,7 +209,9 @@ class PersonalPricing(Agent[ReturningSpec]):
         self.batch += 1
         if not count:
             return
-        told = release / count
+        noise = release.shape[1] * self.sums.stddev**2
+        sure = 1 - noise / np.maximum((release**2).sum(axis=1), max(noise, 1e-300))
+        told = sure[:, None] * release / count
         a, A = told[:, :D], np.zeros((self.R, D, D))
         A[:, *self.upper] = told[:, D:] / self.weights
         A = np.eye(D) + A + np.triu(A, 1).transpose(0, 2, 1) - a[:, :, None] * a[:, None]
