@@ -146,12 +146,12 @@ class PersonalPricing(Agent[ReturningSpec]):
 
     def spread(self) -> None:
         """Move the points to where the population is, (R, M, D)."""
-        self.theta = self.mean[:, None] + self.points @ self.root.transpose(0, 2, 1)
+        self.theta: Floats = self.mean[:, None] + self.points @ self.root.transpose(0, 2, 1)
 
     def act(self, context: Floats) -> Ints:
         """Prices' places (R,) for whoever has come."""
         x = clip_norm(self.spec.shown(context), self.visit.context_norm)
-        likely = np.zeros((self.R, self.particles))
+        likely: Floats = np.zeros((self.R, self.particles))
         if self.memory:
             likely = self.remembered(self.spec.person(context))[:, :-2]
         sales = self.visit.sales(self.theta, self.visit.offers(x))  # (R, M, K)

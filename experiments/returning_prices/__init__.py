@@ -44,11 +44,11 @@ def figures(results: Results, out: Path) -> Iterator[Path]:
 
 
 def _visits(path: Path, results: Results) -> None:
-    found = {run.name: [run] for run in results.runs if run.name != "Uniform"}
-    found = {"500 customers, 40 visits, epsilon 1 a person": found}
+    lines = {run.name: [run] for run in results.runs if run.name != "Uniform"}
+    panel = {"500 customers, 40 visits, epsilon 1 a person": lines}
     middle = (_EDGES[:-1] + _EDGES[1:] + 1) / 2
-    with panes(path, found, "What a customer's own history is worth", (7.6, 6.2)) as (axes,):
-        for look, (name, (run,)) in enumerate(*map(dict.items, found.values())):
+    with panes(path, panel, "What a customer's own history is worth", (7.6, 6.2)) as (axes,):
+        for look, (name, (run,)) in enumerate(lines.items()):
             values = by_visit(run)
             if name in _LEVELS:
                 shade, dashes = level(0)
