@@ -138,6 +138,7 @@ if _TYPE_CHECKING:
         MixedEffects as MixedEffects,
         PersonalFADE as PersonalFADE,
     )
+    from dpbandit.agents.people.personal_pricing import PersonalPricing as PersonalPricing
     from dpbandit.agents.streams.batched_frank_wolfe import (
         LocalisedTOFW as LocalisedTOFW,
         NoisySFW as NoisySFW,

@@ -47,6 +47,7 @@ if _TYPE_CHECKING:
         ReturningLists as ReturningLists,
     )
     from dpbandit.envs.lists.ratings_lists import RatingsLists as RatingsLists
+    from dpbandit.envs.people.returning_pricing import ReturningPricing as ReturningPricing
     from dpbandit.envs.people.returning_users import ReturningUsers as ReturningUsers
     from dpbandit.envs.streams.streaming_regression import (
         StreamingRegression as StreamingRegression,

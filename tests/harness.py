@@ -39,7 +39,9 @@ from dpbandit.specs.choice import AssortmentSpec, PricedAssortmentSpec
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec, StreamSpec
 from dpbandit.specs.lists import Catalogue, ListSpec, ReturningSpec
+from dpbandit.specs.models import Prior
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
+from dpbandit.specs.rivals import RivalsSpec
 from dpbandit.specs.stock import PublicDemand, StockSpec
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
@@ -107,6 +109,23 @@ READERS = ReturningSpec(
     horizon=24,
 )
 MASKED = ContextualSpec(n_actions=4, dim=2, horizon=24, masks="user")
+SHOPPERS = ReturningSpec(
+    visit=RivalsSpec(
+        n_actions=3,
+        horizon=24,
+        prices=(1.0, 2.0, 3.0),
+        unit_cost=0.5,
+        reward_high=2.5,
+        rivals=2,
+        offer=(1.0,),
+        largest=(2.0, 3.0),
+        survey=Prior([0.5, 0.0], 1.0),
+        guess=Prior([0.0, 0.0], 4.0),
+    ),
+    people=3,
+    visits=Visits(3, 2),
+    horizon=24,
+)
 SPECS = {
     "disjoint": DISJOINT,
     "shared": SHARED,
@@ -132,6 +151,7 @@ SPECS = {
     "people": PEOPLE,
     "readers": READERS,
     "masked": MASKED,
+    "shoppers": SHOPPERS,
 }
 ONCE = (MASKED, PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS, PLACES)
 """For an agent's defaults only."""
@@ -235,12 +255,15 @@ def discovered(kind: str) -> list[tuple[Any, Spec]]:
     A list of prices is one more set of arms to most; it is for defaults and for models of demand.
     Late rewards of two arms with one feature, arms that come and go, and values on a simplex are
     for defaults, too.
+    Shoppers are for those who remember them: in so few rounds one batch is half of a price's cost.
     Streams of users are for the agents that were made for them, and so is a stock.
     """
     found: dict[Any, tuple[Any, Spec]] = {}
     for config in _configs(kind):
         for name, spec in SPECS.items():
             demand = isinstance(config, Priced) or getattr(config, "model", None) == "demand"
+            if spec is SHOPPERS and kind == "per-person":
+                continue
             once = spec in ONCE and not demand
             if isinstance(spec, StreamSpec):
                 once = type(config) not in STOCHASTIC.values()

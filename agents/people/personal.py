@@ -12,7 +12,7 @@ from scipy.special import betainc, betaln, ndtr
 
 from dpbandit.agent import Agent, Count, Least0, Positive, started
 from dpbandit.base import Floats, Ints, clip_norm, clip_range, gaussian_target, inside, norms, pick
-from dpbandit.privacy import Ledger, ledger_of, mu_of, no_privacy
+from dpbandit.privacy import Ledger, SignedDirections, ledger_of, mu_of, no_privacy
 from dpbandit.privacy.fading import Counted, PersonSum, growing_batches
 from dpbandit.privacy.ledger import OWN_DATA, check_honest
 from dpbandit.privacy.mechanism import PersonalMemory
@@ -352,13 +352,13 @@ class PersonalFADE(Personal):
         usual = int(np.clip(8 * sqrt(d) / mu, 100, max(100, T / 10)))
         first = max(1, min(self.first_batch or usual, T // 10))
         ends = growing_batches(T, first=first, growth=self.growth)
+        middle = (spec.reward_low + spec.reward_high) / 2
         self.sums = PersonSum(
-            d,
+            SignedDirections(n_actions=1, dim=d, centre=middle),
             self.streams,
             people=spec.people,
             visits=spec.visits,
             counted=self.counted,
-            centre=(spec.reward_low + spec.reward_high) / 2,
             ends=ends,
             horizon=T,
             epsilon=self.epsilon,
@@ -384,7 +384,7 @@ class PersonalFADE(Personal):
 
     def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
         """Add her visit, if it counts; believe what is released."""
-        release = self.sums(person, row, reward)
+        release = self.sums(person, row, np.zeros(self.R, np.int64), reward)
         if release is not None:
             self.population.learn(release[:, 0])
             self.believe(self.population.mean, self.population.covariance)

@@ -37,7 +37,6 @@ from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import ADDED_UP, Mechanism, Statistic, moving
 from dpbandit.privacy.people import fading_norm, once_a_batch_norm
-from dpbandit.privacy.residuals import SignedDirections
 from dpbandit.privacy.spends import GaussianSpend
 
 _BLOCK = 64
@@ -237,7 +236,7 @@ COUNTED: tuple[Counted, ...] = ("first", "batch", "visits")
 
 
 class PersonSum(FadingSum):
-    """Sums of signed directions over batches of a public clock, each released once, over people::
+    """Sums over batches of a public clock, each released once, of what people contribute::
 
         counted = "first"    a person's first visit ever, and no other
         counted = "batch"    her first visit in each batch, in at most k batches
@@ -247,10 +246,13 @@ class PersonSum(FadingSum):
     the clock never stops. Who counted is exact state of the mechanism and never handed out.
 
     It can be run by secure aggregation: a device knows what it has sent itself, and one in every
-    slot, also where nobody came, sends 0 and its share N(0, (2 S / mu)^2 / (h n) I) of the noise of
-    a batch of n slots, of which a fraction h has to be honest and stay.
+    slot, also where nobody came, sends 0 and its share N(0, (2 B S / mu)^2 / (h n) I) of the noise
+    of a batch of n slots, of which a fraction h has to be honest and stay.
+
+    A call takes the person's number, then what the statistic takes.
 
     Args:
+        statistic: of a visit, of sensitivity 2 B; what it is not told, a last NaN, adds 0.
         people: N; a person is a number in [0, N), anything else is nobody.
         visits: the cap k and the separation b.
         ends, horizon, streams: as of `FadingSum`, with fade 0.
@@ -262,14 +264,15 @@ class PersonSum(FadingSum):
     Guarantee:
         (epsilon, delta)-DP for a person, exactly mu-GDP, under adaptively chosen data and return
         times. Whether others count depends on their own slots alone, so neighbouring streams differ
-        in what one person contributes: vectors of norm at most 1, which together move the releases
+        in what one person contributes: vectors of norm at most B, which together move the releases
         by at most S times what one of them does, S = 1 for "first", sqrt(min(k, releases)) for
         "batch", and for "visits" what k of them, b apart, do to batches at most (`fading_norm`; k,
-        which is group privacy, if b = 1 and batches are longer). Each moves by at most 2 where her
-        slots stay (one vector against another) and where they move, since `|v - 0|^2 + |0 - v'|^2
-        <= 2 <= 4`. All releases together are (2 S / stddev)-GDP by composition of adaptively chosen
-        Gaussian means (append a release that fills the sum of squares up to (2 S)^2). With h < 1
-        that is the noise of the honest, and 1 / sqrt(h) times as much is there.
+        which is group privacy, if b = 1 and batches are longer). Each moves by at most 2 B where
+        her slots stay (one vector against another) and where they move, since `|v - 0|^2 +
+        |0 - v'|^2 <= 2 B^2 <= (2 B)^2`. All releases together are (2 B S / stddev)-GDP by
+        composition of adaptively chosen Gaussian means (append a release that fills the sum of
+        squares up to (2 B S)^2). With h < 1 that is the noise of the honest, and 1 / sqrt(h) times
+        as much is there.
     """
 
     trust = ADDED_UP
@@ -277,13 +280,12 @@ class PersonSum(FadingSum):
 
     def __init__(
         self,
-        dim: int,
+        statistic: Statistic,
         streams: Streams,
         *,
         people: int,
         visits: Visits,
         counted: Counted,
-        centre: float,
         ends: Sequence[int],
         horizon: int,
         epsilon: float,
@@ -299,7 +301,6 @@ class PersonSum(FadingSum):
             "visits": lambda: fading_norm(shown, 0.0, k, b),
         }[counted]()
         mu = inf if epsilon == inf else mu_of(epsilon, delta)
-        statistic = SignedDirections(n_actions=1, dim=dim, centre=centre)
         super().__init__(
             statistic,
             streams,
@@ -324,10 +325,9 @@ class PersonSum(FadingSum):
         self._last = np.full(times.size, -self._gap)
         self._by_batch, self._slot = counted == "batch", 0
         self._latest: Bools = np.zeros(len(streams), bool)
-        self._arms = np.zeros(len(streams), np.int64)
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The signed direction of a visit that counts, else 0: (R, 1, d)."""
+        """The statistic of a visit that counts, else 0: `(R, *shape)`."""
         place = self._place_of(datum[0])
         return super().query(*self._as_counted(self._counts(place), *datum))
 
@@ -341,7 +341,7 @@ class PersonSum(FadingSum):
         return super()._release(*self._as_counted(self._latest, *datum))
 
     def entered(self, *datum: AnyArray) -> Floats:
-        """What the latest visit added, (R, 1, d)."""
+        """What the latest visit added, `(R, *shape)`."""
         return super().query(*self._as_counted(self._latest, *datum))
 
     @property
@@ -358,7 +358,7 @@ class PersonSum(FadingSum):
         fresh = self._clock - self._last[place] >= self._gap
         return np.asarray(fresh & (self._times[place] < self.most))
 
-    def _as_counted(
-        self, counts: Bools, _: Ints, x: Floats, reward: Floats
-    ) -> tuple[Floats, Ints, Floats]:
-        return x, self._arms, np.where(counts, reward, np.nan)  # which says nothing
+    def _as_counted(self, counts: Bools, _: Ints, *datum: AnyArray) -> tuple[AnyArray, ...]:
+        *rest, last = datum
+        told = np.expand_dims(counts, tuple(range(1, last.ndim)))
+        return *rest, np.where(told, last, np.nan)  # which says nothing

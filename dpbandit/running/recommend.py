@@ -14,6 +14,7 @@ from dpbandit.specs import (
     ListSpec,
     PriceListSpec,
     ReturningSpec,
+    RivalsSpec,
     Spec,
     StockSpec,
     StreamSpec,
@@ -55,6 +56,8 @@ def _start(spec: Spec) -> str:
 
 
 def _of_visits(spec: ReturningSpec) -> str:
+    if type(spec.visit) is RivalsSpec:
+        return "personal-pricing"
     return "per-person:list-fade" if type(spec.visit) is ListSpec else "personal-fade"
 
 

@@ -68,6 +68,7 @@ from dpbandit.specs.protocols import (
     fits as fits,
     spec_of_kind as spec_of_kind,
 )
+from dpbandit.specs.rivals import RivalsSpec as RivalsSpec
 from dpbandit.specs.stock import (
     BidPrices as BidPrices,
     Oversold as Oversold,

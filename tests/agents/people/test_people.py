@@ -26,6 +26,7 @@ from dpbandit.envs import ReturningUsers
 from dpbandit.privacy.fading import PersonSum
 from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import PersonalMemory
+from dpbandit.privacy.residuals import SignedDirections
 from dpbandit.specs.lists import ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing.checks import check_joint_dp
@@ -35,12 +36,11 @@ from tests.harness import PEOPLE
 
 def sums(counted, *, cap=2, apart=1, epsilon=inf, ends=(3, 6), horizon=9, honest=1.0):
     return PersonSum(
-        1,
+        SignedDirections(n_actions=1, dim=1),
         Streams([0]),
         people=3,
         visits=Visits(cap, apart),
         counted=counted,
-        centre=0.0,
         ends=ends,
         horizon=horizon,
         epsilon=epsilon,
@@ -51,7 +51,8 @@ def sums(counted, *, cap=2, apart=1, epsilon=inf, ends=(3, 6), horizon=9, honest
 
 def released(mechanism, people):
     """Exact sums of visits that all say 1."""
-    fed = [mechanism(np.array([i]), np.ones((1, 1)), np.ones(1)) for i in people]
+    arm = np.zeros(1, np.int64)
+    fed = [mechanism(np.array([i]), np.ones((1, 1)), arm, np.ones(1)) for i in people]
     return [release.item() for release in fed if release is not None]
 
 

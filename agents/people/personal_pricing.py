@@ -1,0 +1,222 @@
+"""Prices for customers who come back: each person's own posterior, from a law of the population."""
+
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtri, softmax
+
+from dpbandit.agent import Agent, Count, started
+from dpbandit.agents.people.personal import Growth, expected_counts
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Ints,
+    clip_norm,
+    clip_range,
+    gaussian_target,
+    whole,
+)
+from dpbandit.privacy import ClippedVectors, Ledger, ledger_of, no_data
+from dpbandit.privacy.fading import PersonSum, growing_batches
+from dpbandit.privacy.ledger import OWN_DATA
+from dpbandit.privacy.mechanism import PersonalMemory
+from dpbandit.specs import ReturningSpec, RivalsSpec
+
+_MOST_PARTICLES = 1 << 14
+_LEAST, _MOST = 0.1, 4.0
+"""How many times the population's covariance may become smaller or larger in one step"""
+
+
+class PersonalPricing(Agent[ReturningSpec]):
+    """Price by a posterior of each customer's own tastes; the population is a prior for all.
+
+    A design of this project. theta_i ~ N(m, C) is what customer i has in place of coefficients
+    (`RivalsSpec`), C = L L'. With fixed points z_1, .., z_M that are spread as N(0, I) is::
+
+        in a slot    w_j ~ product over her visits of P(what she did | theta_i = m + L z_j)
+                     she is asked argmax_k margin_k sum_j w_j P(sale at price k | m + L z_j)
+                     her first visit of the batch enters the sum of her score, clipped to norm 1,
+                     sum_j w_j (z_j, (z_j z_j' - I) / 2)
+        at its end   the sum is released with noise, once; over the number of people expected in it
+                     it is (a, (A - I) / 2), shrunk to 0 by the rule of James and Stein; a step of
+                     expectation maximisation is m <- m + L a,   C <- L (A - a a') L'
+
+    `population` says where the prior comes from: "survey" is the problem's public survey, "guess"
+    what could be believed without one, and "learned" begins with the guess and takes those steps;
+    with "learned" and epsilon inf it is the counterpart without privacy.
+
+    Guarantee:
+        "learned" is (epsilon, delta)-joint DP for a PERSON under continual observation, in all that
+        she shows, says and does at all her visits, and in when she comes; exactly mu-GDP. Scores
+        are fed to `PersonSum`, in each batch once a person, whatever they are made of. All else
+        that she leaves behind is in her own memory, which reaches no price but hers
+        (`PersonalMemory`). The last batch is never released. "survey" and "guess" have no
+        mechanism and are 0-joint DP: nothing of hers reaches anybody else. Visits beyond the cap
+        are not remembered.
+
+    >>> from dpbandit import certify
+    >>> proof = certify(PersonalPricing(epsilon=1.0), "ReturningPricing", accountants=False)
+    >>> round(proof.mu, 5), proof.ledger.brief
+    (0.26805, 'person, 40 rounds')
+    >>> certify(
+    ...     PersonalPricing(population="survey"), "ReturningPricing", accountants=False
+    ... ).epsilon
+    0.0
+    """
+
+    plays = ReturningSpec
+    epsilon: float = 1.0
+    """target, for a person, > 0, of a population that is learned; inf plays without noise"""
+    delta: float = 1e-5
+    """target, in (0, 1)"""
+    population: Literal["learned", "survey", "guess"] = "learned"
+    """where the prior of a person comes from"""
+    memory: bool = True
+    """whether her own visits steer her prices; False asks everybody what the population is asked"""
+    particles: Count = 256
+    """M, points of the posterior, at most 16,384"""
+    first_batch: Count | None = None
+    """slots of the first batch; if None, as many as people, up to a tenth of the horizon"""
+    growth: Growth = 0.5
+    """each batch is 1 + growth times as long as the one before"""
+    sums, beliefs, history = started(PersonSum), started(PersonalMemory), started(PersonalMemory)
+    visit = started(RivalsSpec)
+
+    def check(self) -> None:
+        """Refuse delta = 0: Gaussian noise has no pure epsilon."""
+        gaussian_target(self.epsilon, self.delta)
+        whole("particles", self.particles, 2, _MOST_PARTICLES)
+
+    def start(self) -> None:
+        """Spread the points, open the memories, and make the releases of a learned population."""
+        from scipy.stats import qmc  # takes as long to import as all else together
+
+        spec, R = self.spec, self.R
+        if not isinstance(spec.visit, RivalsSpec):
+            raise InputError(
+                f"Expected visits at which rivals' offers are shown (RivalsSpec), got a "
+                f"{type(spec.visit).__name__}: choose personal-fade or PerPerson(agent)."
+            )
+        self.visit = spec.visit
+        prior = self.visit.survey if self.population == "survey" else self.visit.guess
+        D, M = len(prior.mean), self.particles
+        self.points: Floats = ndtri(qmc.Sobol(D, scramble=False).fast_forward(1).random(M))
+        self.upper = np.triu_indices(D)
+        products = (self.points[:, :, None] * self.points[:, None] - np.eye(D))[:, *self.upper]
+        self.weights = np.where(self.upper[0] == self.upper[1], 1.0, 2**0.5) / 2
+        self.scores: Floats = np.hstack([self.points, products * self.weights])  # (M, S)
+        self.mean: Floats = np.tile(prior.mean, (R, 1))
+        self.root: Floats = np.tile(np.linalg.cholesky(prior.matrix), (R, 1, 1))
+        self.batch = 0
+        self.spread()
+        self.beliefs = PersonalMemory(R, people=spec.people, shape=(M + 2,))
+        """log likelihoods of the points, how often she has come, and the batch that they are of"""
+        if self.population == "learned":
+            self.release_scores()
+        else:
+            self.ledger = Ledger((), OWN_DATA) if self.memory else no_data()
+
+    def release_scores(self) -> None:
+        """Make the sums of scores, and the ledger that pays for them."""
+        spec, T = self.spec, self.spec.horizon
+        self.history = PersonalMemory(
+            self.R, people=spec.people, shape=(spec.visits.cap, self.visit.dim + 1)
+        )
+        """of each of her visits the context, and 1 + the price's place, negative without a sale"""
+        first = max(1, min(self.first_batch or spec.people, T // 10))
+        ends = growing_batches(T, first=first, growth=self.growth)
+        self.sums = PersonSum(
+            ClippedVectors(self.scores.shape[1]),
+            self.streams,
+            people=spec.people,
+            visits=spec.visits,
+            counted="batch",
+            ends=ends,
+            horizon=T,
+            epsilon=self.epsilon,
+            delta=self.delta,
+        )
+        robin = spec.visits.separation == spec.people
+        self.counts = expected_counts(
+            ends, counted="batch", people=spec.people, horizon=T, robin=robin
+        )
+        self.ledger = ledger_of(
+            self.epsilon, self.sums.spend, without="exact scores of everybody", visits=spec.visits
+        )
+
+    def spread(self) -> None:
+        """Move the points to where the population is, (R, M, D)."""
+        self.theta: Floats = self.mean[:, None] + self.points @ self.root.transpose(0, 2, 1)
+
+    def act(self, context: Floats) -> Ints:
+        """Prices' places (R,) for whoever has come."""
+        x = clip_norm(self.spec.shown(context), self.visit.context_norm)
+        likely: Floats = np.zeros((self.R, self.particles))
+        if self.memory:
+            likely = self.remembered(self.spec.person(context))[:, :-2]
+        sales = self.visit.sales(self.theta, self.visit.offers(x))  # (R, M, K)
+        expected = (softmax(likely, axis=1)[:, None] @ sales)[:, 0]
+        return np.asarray((self.visit.margins * expected).argmax(axis=1))
+
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        """Keep a visit for her own use; let her score enter the sum, if it counts."""
+        person = self.spec.person(context)
+        x = clip_norm(self.spec.shown(context), self.visit.context_norm)
+        sold = clip_range(feedback, self.spec.reward_low, self.spec.reward_high) > 0
+        visit = np.column_stack([x, np.where(sold, 1.0, -1.0) * (1 + action)])
+        before, kept = self.remembered(person), self.beliefs.of(person)
+        times = before[:, -2].astype(np.int64)
+        new = times < self.spec.visits.cap
+        after = before.copy()
+        after[:, :-2] += self.log_chances(self.theta, visit[:, None])[:, 0] * new[:, None]
+        after[:, -2] += new
+        self.beliefs.add(person, after - kept)
+        if self.population != "learned":
+            return
+        self.history.add(
+            person,
+            (np.arange(self.spec.visits.cap) == times[:, None])[..., None] * visit[:, None],
+        )
+        score = (softmax(after[:, :-2], axis=1)[:, None] @ self.scores)[:, 0]
+        release = self.sums(person, score)
+        if release is not None:
+            self.learn(release)
+
+    def remembered(self, person: Ints) -> Floats:
+        """Her beliefs (R, M + 2), computed anew from her history where the points have moved."""
+        kept = self.beliefs.of(person)
+        old = np.flatnonzero((kept[:, -1] != self.batch) & (person >= 0))
+        if len(old):
+            visits = self.history.of(person)[old]
+            visits = visits[:, : max(1, int(kept[old, -2].max()))]
+            kept[old, :-2] = self.log_chances(self.theta[old], visits).sum(axis=1)
+            kept[old, -1] = self.batch
+        return kept
+
+    def log_chances(self, theta: Floats, visits: Floats) -> Floats:
+        """log P(what she did), of theta (n, M, D) at visits (n, k, dim + 1): (n, k, M).
+
+        0 where there was no visit.
+        """
+        did = visits[..., -1:]  # (n, k, 1)
+        price = np.array(self.visit.prices)[np.maximum(np.abs(did), 1).astype(np.int64) - 1]
+        ahead, slope = self.visit.leads(theta[:, None], self.visit.offers(visits[..., :-1]))
+        return np.where(did == 0, 0.0, -np.logaddexp(0, -np.sign(did) * (ahead + slope * price)))
+
+    def learn(self, release: Floats) -> None:
+        """Take one step of expectation maximisation with the release (R, S) of a batch."""
+        D, count = self.mean.shape[1], self.counts[self.batch]
+        self.batch += 1
+        if not count:
+            return
+        noise = release.shape[1] * self.sums.stddev**2
+        sure = 1 - noise / np.maximum((release**2).sum(axis=1), max(noise, 1e-300))
+        told = sure[:, None] * release / count
+        a, A = told[:, :D], np.zeros((self.R, D, D))
+        A[:, *self.upper] = told[:, D:] / self.weights
+        A = np.eye(D) + A + np.triu(A, 1).transpose(0, 2, 1) - a[:, :, None] * a[:, None]
+        e, U = np.linalg.eigh(A)
+        stretch = (U * np.sqrt(e.clip(_LEAST, _MOST))[:, None]) @ U.transpose(0, 2, 1)
+        self.mean = self.mean + np.matvec(self.root, a)
+        self.root = self.root @ stretch
+        self.spread()

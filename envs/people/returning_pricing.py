@@ -1,0 +1,184 @@
+"""Prices of electricity for customers who come back and compare them with those of rivals.
+
+Tastes are drawn from a population fitted to real people (see `envs/data/electricity.md`).
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from dpbandit.base import AnyArray, Floats, Ints, Streams, inside, pick, positive, rows
+from dpbandit.envs.dynamics import Arrivals, Comings
+from dpbandit.specs import NOBODY, Prior, ReturningSpec, RivalsSpec, Step
+
+_OFFER = (0.0, 1.0, 0.0, 0.0, 0.0)
+"""No lock-in, a local company that is not well known, one rate at all times"""
+_RIVALS = 3
+_CENTS_OF_A_RATE = 8.0
+"""What rates by time of day or season are guessed to cost, as fixed prices do (7 or 9)"""
+
+
+@cache
+def frozen() -> dict[str, Any]:
+    """The frozen numbers of `envs/data/electricity_population.json`."""
+    text = (files("dpbandit.envs") / "data" / "electricity_population.json").read_text()
+    population: dict[str, Any] = json.loads(text)
+    return population
+
+
+def guessed() -> Prior:
+    """What one may believe of people's part-worths who has seen contracts and no survey.
+
+    Utilities of 1 or so a cent, and of attributes within a few cents of 0; rates by time of day or
+    season cost about as much as fixed prices, so that whoever minds prices minds them, too.
+    """
+    covariance = np.diag([0.5, 3.0, 3.0, 4.0, 4.0, 1.0]) ** 2
+    minded = np.zeros(6)
+    minded[3:5], minded[5] = -_CENTS_OF_A_RATE / 2, 0.0
+    covariance[3:5, 3:5] += np.outer(minded, minded)[3:5, 3:5]
+    covariance[5, 3:5] = covariance[3:5, 5] = minded[3:5]
+    mean = (0.0, 0.0, 0.0, -_CENTS_OF_A_RATE, -_CENTS_OF_A_RATE, 0.0)
+    return Prior(mean, covariance)
+
+
+@dataclass(kw_only=True, eq=False)
+class ReturningPricing:
+    """Quote electricity prices to customers who come back; rivals' contracts are public.
+
+    Description:
+        361 people chose among contracts in a survey; a mixed logit says how their tastes differ,
+        and every episode draws `people` anew from it (see `envs/data/electricity.md`). A customer
+        keeps her taste. At each visit she compares our contract, at one of 9 prices, with three of
+        rivals, drawn from the designs of that survey, and takes one of the four by her own logit.
+        In cents a kWh and visit, a random price earns 1.42, the best fixed one (8 cents) 1.93,
+        the best for each set of rivals 1.98, for each person 2.26, and for each person and set of
+        rivals 2.46: regret is measured against that. "Best" means under the fitted model.
+
+    Action space:
+        `Discrete(9)`: 5, 6, .., 13 cents a kWh.
+
+    Observation space:
+        `Box`, shape (20,): the person's number in [0, people), or -1 for an empty slot; then 1 and
+        the rivals' contracts, three rows of length in years, local, well known, rates by time of
+        day, by season, and fixed price (0 where there are rates), each over the largest there is,
+        all over sqrt(19); zeros in an empty slot. `env.unwrapped.spec.visit.offers` makes rows.
+
+    Rewards:
+        (price - `cost`) if she takes ours, else 0, cents a kWh. Regret is against the best price
+        for her, given the rivals; in an empty slot 0.
+
+    Starting state:
+        New people and the first slot.
+
+    Arguments:
+        * `people`, `visits`, `horizon`: N, the cap k on how often one of them comes, slots.
+        * `arrivals`: "robin" by turns; "exactly" k slots each at random; "poisson" some often, some
+          seldom; "loyal" as "exactly", but who did not take ours last time comes half as often.
+        * `empty`: probability that a candidate does not come, whatever happened.
+        * `cost`: cents a kWh, below 5. An assumption.
+        * `survey_shift`, `survey_spread`: the public survey in the spec is wrong: by how many
+          standard deviations its mean of the logarithm of the price coefficient is too large, and
+          how many times its covariance is too large. People stay as they are.
+
+    What privacy protects here is a person, as in `ReturningUsers`. `spec.visit.survey` is the
+    population that a public survey found, `spec.visit.guess` what could be believed without it.
+    """
+
+    people: int = 500
+    visits: int = 40
+    horizon: int = 20_000
+    arrivals: Arrivals = "robin"
+    empty: float = 0.0
+    cost: float = 4.0
+    survey_shift: float = 0.0
+    survey_spread: float = 1.0
+
+    def __post_init__(self) -> None:
+        levels: Sequence[float] = tuple(float(p) for p in range(5, 14))
+        inside("cost", self.cost, 0, levels[0], ends=False)
+        inside("survey_shift", self.survey_shift, -5, 5, ends=True)
+        positive("survey_spread", self.survey_spread)
+        mean, covariance = (np.array(frozen()[name]) for name in ("mean", "covariance"))
+        self._mean, self._root = mean, np.linalg.cholesky(covariance)
+        self._offers = np.array(frozen()["rivals"], float).reshape(-1, _RIVALS, len(mean))
+        self._often = np.cumsum(frozen()["times"]) / np.sum(frozen()["times"])
+        found = mean.copy()
+        found[-1] += self.survey_shift * covariance[-1, -1] ** 0.5
+        visit = RivalsSpec(
+            n_actions=len(levels),
+            horizon=self.horizon,
+            prices=tuple(levels),
+            unit_cost=self.cost,
+            reward_high=levels[-1] - self.cost,
+            link="other",
+            reward_unit="cents a kWh",
+            rivals=_RIVALS,
+            offer=_OFFER,
+            largest=tuple(self._offers.max(axis=(0, 1)).tolist()),
+            survey=Prior(found, self.survey_spread * covariance),
+            guess=guessed(),
+        )
+        self._visit = visit
+        self._comings = Comings(
+            people=self.people,
+            visits=self.visits,
+            arrivals=self.arrivals,
+            empty=self.empty,
+            horizon=self.horizon,
+        )
+        self.spec = ReturningSpec(
+            visit=visit,
+            people=self.people,
+            visits=self._comings.visits,
+            horizon=self.horizon,
+            reward_unit=visit.reward_unit,
+        )
+
+    def reset(self, streams: Streams) -> None:
+        """Start an episode, one replica for each stream."""
+        R, D = len(streams), len(self._mean)
+        self._comings.start(streams)
+        self._designs, self._luck = streams.uniforms("rivals"), streams.uniforms("sales")
+        normals = streams.world.normals("tastes", self.people, D)()
+        self._theta = self._mean + normals @ self._root.T  # (R, N, D)
+        self._totals = np.zeros((R, self._visit.n_actions))
+        self._ready = False
+
+    def context(self) -> Floats:
+        """Who comes and what rivals offer her, (R, 20)."""
+        if not self._ready:
+            self._person, self._ready = self._comings.next(), True
+            place = np.searchsorted(self._often, self._designs(), side="right")
+            self._theirs = self._offers[np.minimum(place, len(self._offers) - 1)]
+            seen = self._visit.shown(self._theirs) * (self._person != NOBODY)[:, None]
+            self._context = self.spec.context(self._person, seen)
+        return self._context
+
+    def step(self, action: AnyArray) -> Step:
+        """Quote whoever has come price `action` (R,) and move on to the next slot."""
+        self.context()
+        here, R = self._person != NOBODY, len(self._person)
+        action = self.spec.validate(action, R)
+        hers = self._theta[rows(R), np.maximum(self._person, 0)]
+        chances = self._visit.sales(hers[:, None], self._theirs)[:, 0]  # (R, K)
+        mean = self._visit.margins * chances * here[:, None]
+        self._totals += mean
+        expected, oracle = pick(mean, action), mean.max(axis=1)
+        sold = here & (self._luck() < pick(chances, action))
+        reward = np.where(sold, self._visit.margins[action], 0.0)
+        self._comings.rewarded(reward, self._visit.margins[0])
+        self._ready = False
+        return Step(reward, expected, oracle, oracle - expected)
+
+    def best_fixed(self) -> Ints:
+        """The price (R,) with the largest expected total over the slots so far."""
+        return self._totals.argmax(axis=1)
+
+    def hindsight(self) -> float:
+        """0: every visit has a best price of its own."""
+        return 0.0
