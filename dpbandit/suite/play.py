@@ -5,6 +5,7 @@ All numbers are computed here and written into the page, which only draws them.
 
 import json
 import os
+from collections.abc import Sequence
 from importlib.resources import files
 from math import inf
 from pathlib import Path
@@ -53,7 +54,7 @@ def write_page(path: str | os.PathLike[str]) -> Path:
     return write_atomically(Path(path), lambda p: p.write_text(page, "utf-8"))
 
 
-def told(runs: list[AgentRun]) -> dict[str, Any]:
+def told(runs: Sequence[AgentRun]) -> dict[str, Any]:
     """All that the page knows, as plain values."""
     ends = ends_of(runs)
     fpr = [0, *np.geomspace(1e-3, 0.1, 12), *np.linspace(0.15, 1, 18)]
@@ -70,7 +71,7 @@ def told(runs: list[AgentRun]) -> dict[str, Any]:
     }
 
 
-def _problem(name: str, runs: list[AgentRun], ends: Ends) -> dict[str, Any]:
+def _problem(name: str, runs: Sequence[AgentRun], ends: Ends) -> dict[str, Any]:
     one = problems()[name]
     own = [run for run in runs if run.setup.problem == name]
     rows = [_row(run, one.counted(run.certificate)) for run in own]
