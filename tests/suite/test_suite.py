@@ -19,7 +19,7 @@ from dpbandit.suite.catalogue import SuiteProblem, _Suite, asked_of
 from dpbandit.suite.playing import _AUDIT_RUNS, FINDINGS, RUNS, read_submission
 from dpbandit.suite.scoring import Ends, best_at, ends_of
 from dpbandit.suite.sources import files_of, source_of
-from dpbandit.suite.verifying import Difference, check, lopsided
+from dpbandit.suite.verifying import Difference, apart, check
 from tools.scoreboard import PAGE, board, written
 
 MINE = "tests.suite.test_suite:Mine"
@@ -139,19 +139,20 @@ def test_doctored_numbers_are_refused(played, tmp_path):
     assert "together lose less" in _refused(tmp_path, elsewhere)
 
 
-def test_lopsided_results_are_told_from_other_rounding():
+def test_forged_results_are_told_from_other_rounding():
     """Statistical, 200 honest results of the suite's size of each kind: all replicas took another
     turn, or a tenth of them did, some far. 1 % of false alarms are promised, so that more than 8
     of 200 have a chance of 2e-4. Power, in all of 50: 0.25 errors off everything, though all took
-    another turn; a fifth off one problem, where a tenth did elsewhere. Below 0.05 is nothing."""
+    another turn; a fifth off one problem, where a tenth did elsewhere; 3 off one run, and 8 off one
+    replica. Below 0.05 is nothing."""
     rng, shape = np.random.default_rng(7), (30, 3, 8)
 
     def said(errors):
         every = [Difference("a", f"{i}", e, errors[i, e, r]) for i, e, r in np.ndindex(*shape)]
-        return [*lopsided(every)]
+        return [*apart(every)]
 
     def few():
-        return np.where(rng.random(shape) < 0.1, rng.standard_t(2, shape).clip(-4, 4), 0.0)
+        return np.where(rng.random(shape) < 0.1, rng.standard_t(2, shape).clip(-3, 3), 0.0)
 
     def all_turned():
         return rng.normal(0, np.sqrt(0.5), shape)
@@ -164,6 +165,11 @@ def test_lopsided_results_are_told_from_other_rounding():
     assert all(
         any(" on 3 " in line for line in said(few() * (lowered == 0) - lowered)) for _ in range(50)
     )
+    for places, less, words in ((3, 0), 3.0, "a on 3 at epsilon 0"), ((3, 0, 0), 8.0, "a on 3 at"):
+        lowered = np.zeros(shape)
+        lowered[places] = less
+        one = [" ".join(said(all_turned() - lowered)) for _ in range(50)]
+        assert all(words in sentences for sentences in one)
     assert not said(np.full(shape, -0.049))
 
 
