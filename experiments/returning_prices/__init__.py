@@ -13,7 +13,7 @@ from dpbandit.results.plots import from_zero, legend_at_the_foot, level, line
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun
 
-_EDGES = np.array([0, 1, 2, 3, 5, 8, 12, 18, 26, 40])
+_EDGES = np.array([0, 1, 2, 3, 5, 8, 12, 20])
 """Visits after which regret is read"""
 _LEVELS = {"BestFixed": "best fixed price"}
 
@@ -45,7 +45,7 @@ def figures(results: Results, out: Path) -> Iterator[Path]:
 
 def _visits(path: Path, results: Results) -> None:
     lines = {run.name: [run] for run in results.runs if run.name != "Uniform"}
-    panel = {"500 customers, 40 visits, epsilon 1 a person": lines}
+    panel = {"500 customers, epsilon 1 a person": lines}
     middle = (_EDGES[:-1] + _EDGES[1:] + 1) / 2
     with panes(path, panel, "What a customer's own history is worth", (7.6, 6.2)) as (axes,):
         for look, (name, (run,)) in enumerate(lines.items()):
@@ -57,7 +57,7 @@ def _visits(path: Path, results: Results) -> None:
             else:
                 line(axes, middle.tolist(), list(values), name, look)
         axes.set_xscale("log")
-        axes.set_xticks([1, 2, 5, 10, 20, 40], ["1", "2", "5", "10", "20", "40"])
+        axes.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
         axes.minorticks_off()
         from_zero(axes)
         axes.set_xlabel("visit of a customer")

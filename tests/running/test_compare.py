@@ -41,6 +41,7 @@ from dpbandit.specs.contract import made_agent
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.lists import ListSpec, ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from dpbandit.specs.rivals import RivalsSpec
 from dpbandit.specs.stock import StockSpec
 from tests.each import asserting
 from tests.envs.contextual.ratings_files import ARGUMENTS
@@ -231,7 +232,10 @@ def plays(name, spec):
         return name in LISTS
     if isinstance(spec, ReturningSpec):
         alone = ("uniform", "best-fixed")
-        return name in (PEOPLE if isinstance(spec.visit, ContextualSpec) else alone)
+        if isinstance(spec.visit, RivalsSpec):
+            return name in (*alone, "personal-pricing")
+        family = name in PEOPLE and name != "personal-pricing"
+        return family if isinstance(spec.visit, ContextualSpec) else name in alone
     if not isinstance(spec, ContextualSpec):  # a price
         return name in ("uniform", "best-fixed")
     if name == "counted-shelf":
