@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, fields, is_dataclass
 from math import inf
-from typing import Any
+from typing import Any, cast
 
 from dpbandit.base import html_lines, inside, made
 from dpbandit.privacy.aggregated import BitSpend
@@ -232,6 +232,8 @@ def _kind_and_fields(value: Any) -> dict[str, Any]:
 
 
 def _of_kind(values: dict[str, Any]) -> Any:
-    kind = SLOTS[values["kind"]]
+    kind: Any = SLOTS[values["kind"]]
     given = {name: _of_kind(v) if isinstance(v, dict) else v for name, v in values.items()}
-    return made(kind, given) if is_dataclass(kind) else kind()
+    if not is_dataclass(kind):
+        return kind()
+    return made(cast(type[Any], kind), given)

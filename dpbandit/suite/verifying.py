@@ -176,9 +176,9 @@ def apart(differences: Iterable[Difference]) -> Iterator[str]:
         if abs(sum(errors)) > most * sqrt(len(errors)) or max(map(abs, errors)) > most:
             yield f"Replicas of {where} are not so."
     most = _most(len(parts))
-    for where, errors in parts.items():
-        if abs(sum(errors)) > most * float(np.linalg.norm(errors)):
-            way = "less" if sum(errors) < 0 else "more"
+    for where, own in parts.items():
+        if abs(sum(own)) > most * float(np.linalg.norm(own)):
+            way = "less" if sum(own) < 0 else "more"
             yield f"Replicas of {where} together lose {way} than the same ones played here."
 
 
