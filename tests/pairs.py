@@ -52,11 +52,11 @@ def alike(kind):
 
 
 def of_kinds(kind):
-    """One variant for each set of classes that a running agent is made of, on each kind of spec."""
+    """One variant for each set of classes that a running agent is made of, on each spec."""
     found = {}
     for pair in discovered(kind):
         made = made_agent(*pair, Streams([0]))
-        found.setdefault((type(pair[1]), frozenset(type(part) for _, part in reached(made))), pair)
+        found.setdefault((pair[1], frozenset(type(part) for _, part in reached(made))), pair)
     return list(found.values())
 
 

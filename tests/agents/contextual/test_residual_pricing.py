@@ -123,6 +123,30 @@ def test_nothing_diverges(size, start):
     assert (np.linalg.eigvalsh(precision) >= 0.99 / PRIOR**2).all()
 
 
+def test_replicas_that_stand_still_leave_the_others_alone():
+    """Seven, of which some stop or halve their steps while others go on: each as if it were alone,
+    to the last bit. Would catch one that is moved by the numbers of another."""
+    cases = [small_case(np.array([1.0, s, -s]), seed=s)[0] for s in range(7)]
+    for s, one in enumerate(cases):
+        one._released = one._released * 4.0**s
+    together = ReleasedScores(
+        Scores(*(np.concatenate(v) for v in zip(*(parts_of(one) for one in cases), strict=True))),
+        cases[0]._design,
+        np.concatenate([one._released for one in cases]),
+        ridge=cases[0]._ridge,
+        admissible=falling,
+    )
+    theta, precision = together.maximise(np.zeros((7, 3)), 12)
+    for r, one in enumerate(cases):
+        alone = one.maximise(np.zeros((1, 3)), 12)
+        np.testing.assert_array_equal(theta[r], alone[0][0])
+        np.testing.assert_array_equal(precision[r], alone[1][0])
+
+
+def parts_of(fit):
+    return fit._phi, fit._p, score_lengths(fit._phi, fit._p), fit._v
+
+
 def test_imagined_customers_have_the_released_moments():
     """Statistical: exact releases of a law inside the ball; the means of 400 x 300 customers agree
     to 5 standard errors (0.3 / sqrt(120,000)) with the mean and to 0.01 with the covariance."""
