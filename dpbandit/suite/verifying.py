@@ -171,9 +171,9 @@ def apart(differences: Iterable[Difference]) -> Iterator[str]:
         runs.setdefault(f"{one.agent} on {one.problem}{at}", []).append(errors)
         for where in (f" on {one.problem}", at, ""):
             parts.setdefault(f"{one.agent}{where}", []).append(errors)
-    most = _most(sum(len(errors) + 1 for errors in runs.values()))
-    for where, errors in runs.items():
-        if abs(sum(errors)) > most * sqrt(len(errors)) or max(map(abs, errors)) > most:
+    most = _most(sum(len(own) + 1 for own in runs.values()))
+    for where, own in runs.items():
+        if abs(sum(own)) > most * sqrt(len(own)) or max(map(abs, own)) > most:
             yield f"Replicas of {where} are not so."
     most = _most(len(parts))
     for where, own in parts.items():
