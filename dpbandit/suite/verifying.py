@@ -166,11 +166,11 @@ def apart(differences: Iterable[Difference]) -> Iterator[str]:
     runs: dict[str, list[float]] = {}
     parts: dict[str, list[float]] = {}
     for one in differences:
-        errors = one.errors if abs(one.errors) > _SMALL else 0.0
+        off = one.errors if abs(one.errors) > _SMALL else 0.0
         at = f" at epsilon {one.epsilon:g}"
-        runs.setdefault(f"{one.agent} on {one.problem}{at}", []).append(errors)
+        runs.setdefault(f"{one.agent} on {one.problem}{at}", []).append(off)
         for where in (f" on {one.problem}", at, ""):
-            parts.setdefault(f"{one.agent}{where}", []).append(errors)
+            parts.setdefault(f"{one.agent}{where}", []).append(off)
     most = _most(sum(len(errors) + 1 for errors in runs.values()))
     for where, errors in runs.items():
         if abs(sum(errors)) > most * sqrt(len(errors)) or max(map(abs, errors)) > most:
