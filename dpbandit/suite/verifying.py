@@ -166,19 +166,19 @@ def apart(differences: Iterable[Difference]) -> Iterator[str]:
     runs: dict[str, list[float]] = {}
     parts: dict[str, list[float]] = {}
     for one in differences:
-        errors = one.errors if abs(one.errors) > _SMALL else 0.0
+        off = one.errors if abs(one.errors) > _SMALL else 0.0
         at = f" at epsilon {one.epsilon:g}"
-        runs.setdefault(f"{one.agent} on {one.problem}{at}", []).append(errors)
+        runs.setdefault(f"{one.agent} on {one.problem}{at}", []).append(off)
         for where in (f" on {one.problem}", at, ""):
-            parts.setdefault(f"{one.agent}{where}", []).append(errors)
-    most = _most(sum(len(own) + 1 for own in runs.values()))
-    for where, own in runs.items():
-        if abs(sum(own)) > most * sqrt(len(own)) or max(map(abs, own)) > most:
+            parts.setdefault(f"{one.agent}{where}", []).append(off)
+    most = _most(sum(len(errors) + 1 for errors in runs.values()))
+    for where, errors in runs.items():
+        if abs(sum(errors)) > most * sqrt(len(errors)) or max(map(abs, errors)) > most:
             yield f"Replicas of {where} are not so."
     most = _most(len(parts))
-    for where, own in parts.items():
-        if abs(sum(own)) > most * float(np.linalg.norm(own)):
-            way = "less" if sum(own) < 0 else "more"
+    for where, errors in parts.items():
+        if abs(sum(errors)) > most * float(np.linalg.norm(errors)):
+            way = "less" if sum(errors) < 0 else "more"
             yield f"Replicas of {where} together lose {way} than the same ones played here."
 
 

@@ -137,10 +137,10 @@ def test_rewards_are_margins_of_purchases():
 
 def test_made_up_customers_by_hand():
     """The first point of the grid, z = -31/32 twice, is worth 2 - 0.9 31/32 = 1.128125 dollars:
-    P(buy at 1.00) = 1 / (1 + exp(-1.28125)) = 0.78264 where a dollar is 10 logits. There the best
+    P(buy at 1.00) = 1 / (1 + exp(-1.28125)) = 0.78266 where a dollar is 10 logits. There the best
     prices differ between customers by the whole range but two, in the flat shop by 0.60."""
     steep, flat = SyntheticPricing(slope=10.0), SyntheticPricing(slope=1.0)
-    assert steep._chances[0, 0] == pytest.approx(0.78264, abs=1e-5)
+    assert steep._chances[0, 0] == pytest.approx(0.78266, abs=1e-5)
     assert steep._chances[0, 10] == pytest.approx(np.exp(-18.71875), rel=1e-6)
     np.testing.assert_allclose(steep._known[0] * sqrt(3), [1, -31 / 32, -31 / 32])
     for problem, low, high in ((steep, 1.0, 2.6), (flat, 2.0, 2.6)):
