@@ -16,7 +16,7 @@ from dpbandit.results.runs import AgentRun
 _EDGES = np.array([0, 1, 2, 3, 5, 8, 12, 20])
 """Visits after which regret is read"""
 _FAR = ("Uniform", "fade on demand, told first visits")
-"""Not drawn: they lose twice as much as all others"""
+"""Not drawn: they lose about twice as much as the others"""
 _LEVELS = {"BestFixed": "best fixed price"}
 
 
