@@ -15,6 +15,8 @@ from dpbandit.results.runs import AgentRun
 
 _EDGES = np.array([0, 1, 2, 3, 5, 8, 12, 20])
 """Visits after which regret is read"""
+_FAR = ("Uniform", "fade on demand, told first visits")
+"""Not drawn: they lose about twice as much as the others"""
 _LEVELS = {"BestFixed": "best fixed price"}
 
 
@@ -44,8 +46,8 @@ def figures(results: Results, out: Path) -> Iterator[Path]:
 
 
 def _visits(path: Path, results: Results) -> None:
-    lines = {run.name: [run] for run in results.runs if run.name != "Uniform"}
-    panel = {"500 customers, epsilon 1 a person": lines}
+    lines = {run.name: [run] for run in results.runs if run.name not in _FAR}
+    panel = {"100 customers, 20 visits, epsilon 1 a person": lines}
     middle = (_EDGES[:-1] + _EDGES[1:] + 1) / 2
     with panes(path, panel, "What a customer's own history is worth", (7.6, 6.2)) as (axes,):
         for look, (name, (run,)) in enumerate(lines.items()):

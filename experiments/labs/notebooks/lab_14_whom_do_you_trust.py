@@ -279,6 +279,36 @@ assert later["personal-fade"] < later["Uniform"]
 # Her own memory stays on her device, is exact, and costs nothing: it reaches no action but hers.
 
 # %% [markdown]
+# ## 6. Her own price
+#
+# A shop quotes customers who come back a price each. A public survey says how tastes differ; what
+# she bought before says which are hers. Both agents below have epsilon 0: why may she pay a price
+# that was made of her own purchases?
+
+# %%
+history, nothing = (
+    f"personal-pricing:population=survey:memory={kept}" for kept in ("true", "false")
+)
+for agent in (history, nothing):
+    assert certify(agent, "ReturningPricing", accountants=False).epsilon == 0
+shop = compare(
+    "ReturningPricing",
+    [history, nothing],
+    horizon=1_000,
+    replicas=2,
+    seed=14,
+    env_kwargs={"people": 50, "visits": 20},
+    progress=False,
+)
+lost = shop.summary().set_index("agent")["mean"]
+print(f"cents lost: {lost[history]:.0f} with her history, {lost[nothing]:.0f} without")
+assert lost[history] < lost[nothing]
+
+# %% [markdown]
+# Joint privacy of a person speaks of what all *others* see. It does not promise that she pays what
+# they pay: whoever minds prices less is asked more.
+
+# %% [markdown]
 # ## What to remember
 #
 # * Trust is a factor of sqrt(n): a server's noise does not grow with the crowd, everybody's own
