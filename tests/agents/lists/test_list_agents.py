@@ -129,7 +129,7 @@ def test_everybody_learns():
     """A small cascade, with a catalogue that changes: less than half of random lists' regret; of
     counters, which look at no contexts, in one that stays."""
     agents = {"ucb": RankedLinUCB(), "ts": RankedLinTS(), "fade": ListFADE(epsilon=4)}
-    mean = regrets(agents, 2500, n_items=50, taste=4, churn=100)
+    mean = regrets(agents, 1500, n_items=50, taste=4, churn=100)
     assert (mean[["ucb", "ts"]] < mean["Uniform"] / 5).all()
     assert mean["fade"] < mean["Uniform"] / 2
     agents = {"kl": CascadeUCB(order="least-examined"), "private": PrivateCascade(epsilon=4)}
