@@ -26,6 +26,9 @@ from dpbandit.specs import ContextualSpec, Masks
 _LEAST_EIGENVALUE = 0.3
 """In units of the noise's spectral norm: what is smaller is taken for noise."""
 
+_MOST_AHEAD = 2.0
+"""By so much the latest release counts more, where users hardly fade."""
+
 
 class Summing(Protocol):
     """What releases sums of batches, as `FadingSum` does."""
@@ -141,7 +144,7 @@ class RegressionPlayer:
         self._moment += weight * moment
         noise = (weight * self._sums.stddev) ** 2
         self._variance += noise
-        more = self._ahead * self._sums.fade / (1 - self._sums.fade)
+        more = min(self._ahead * self._sums.fade / (1 - self._sums.fade), _MOST_AHEAD)
         stddev = sqrt(self._variance + ((1 + more) ** 2 - 1) * noise)
         gram, moment = (
             total + more * weight * latest

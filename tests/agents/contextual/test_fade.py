@@ -12,7 +12,11 @@ from dpbandit.agents.contextual.centred_arms import CentredArms
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.agents.contextual.fade_residuals import middle_is_told
-from dpbandit.agents.contextual.fading_regression import LogisticPlayer, RegressionPlayer
+from dpbandit.agents.contextual.fading_regression import (
+    LogisticPlayer,
+    RegressionPlayer,
+    TryingPlayer,
+)
 from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.residual_arms import ResidualArms
 from dpbandit.agents.contextual.residual_pricing import ResidualPricing
@@ -44,9 +48,9 @@ from tests.each import each
         (FADE(), contextual(dim=500), ResidualArms),
         (FADE(), contextual(dim=501), MomentPlayer),
         (REWARDS, contextual(), MomentPlayer),
-        (REWARDS, contextual(dim=3), RegressionPlayer),
+        (REWARDS, contextual(dim=3), TryingPlayer),
         (replace(REWARDS, epsilon=inf), contextual(), MomentPlayer),
-        (replace(REWARDS, epsilon=inf), contextual(dim=3), RegressionPlayer),
+        (replace(REWARDS, epsilon=inf), contextual(dim=3), TryingPlayer),
         (FADE(), contextual(shared=True), ResidualSlates),
         (FADE(), contextual(dim=51, shared=True), RegressionPlayer),
         (REWARDS, contextual(shared=True), RegressionPlayer),
@@ -57,7 +61,7 @@ from tests.each import each
         ),
         (FADE(), OJPricing(horizon=100).spec, ResidualPricing),
         (REWARDS, OJPricing(horizon=100).spec, DemandPricing),
-        (FADE(model="regression"), contextual(), RegressionPlayer),
+        (FADE(model="regression"), contextual(), TryingPlayer),
         (FADE(model="moments"), contextual(dim=3), MomentPlayer),
         (FADE(model="moments", centring="public"), OJPricing(horizon=100).spec, MomentPlayer),
     ],
@@ -71,14 +75,14 @@ def test_choice_of_the_model(config, spec, player):
 def test_choice_turns_where_the_gram_matrix_is_worth_its_noise():
     """Golden: at d = 3, K = 2, mu = 0.26805 the two sides meet at T = 120 sqrt(6) / mu = 1096.6."""
     assert 120 * sqrt(6) / mu_of(1.0, 1e-5) == pytest.approx(1096.6, abs=0.1)
-    for horizon, player in ((1096, MomentPlayer), (1097, RegressionPlayer)):
+    for horizon, player in ((1096, MomentPlayer), (1097, TryingPlayer)):
         agent = REWARDS.make(contextual(dim=3, horizon=horizon), Streams([0]))
         assert type(agent) is player
 
 
 def test_no_budget_alone_chooses_the_gram_matrix():
     """Golden: at d = 20, K = 2, T / (10 K d) > d from T = 8,001 on, whatever the noise."""
-    for horizon, player in ((8000, MomentPlayer), (8001, RegressionPlayer)):
+    for horizon, player in ((8000, MomentPlayer), (8001, TryingPlayer)):
         agent = replace(REWARDS, epsilon=100.0).make(
             contextual(dim=20, horizon=horizon), Streams([0])
         )
@@ -112,7 +116,7 @@ def test_the_level_is_learned_where_the_link_does_not_tell_it(fields, learned):
 def test_clicks_of_very_few_features_are_regressed_and_of_many_told_apart_from_their_mean():
     """Golden: at d = 3, K = 2, mu = 0.26805 few begins at T = 1096.58, and ten times that is
     10,965.8; at d = 50 features are not few."""
-    for horizon, player in ((10_965, ResidualArms), (10_966, RegressionPlayer)):
+    for horizon, player in ((10_965, ResidualArms), (10_966, TryingPlayer)):
         spec = contextual(dim=3, horizon=horizon, link="other")
         assert type(FADE().make(spec, Streams([0]))) is player
     for horizon, weight in ((1097, 0.2), (1096, 0.0)):

@@ -10,7 +10,11 @@ from dpbandit import certify
 from dpbandit.agents import FADE
 from dpbandit.agents.contextual.centred_arms import CentredArms
 from dpbandit.agents.contextual.centring import PrivatelyCentred
-from dpbandit.agents.contextual.fading_regression import LogisticPlayer, RegressionPlayer
+from dpbandit.agents.contextual.fading_regression import (
+    LogisticPlayer,
+    RegressionPlayer,
+    TryingPlayer,
+)
 from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.residual_arms import ResidualArms
 from dpbandit.agents.contextual.residual_pricing import CurvedPricing, ResidualPricing
@@ -64,6 +68,7 @@ def test_noise_in_units_of_what_a_user_moves(variant):
         CentredArms: 2.0,
         MomentPlayer: 2.0,
         RegressionPlayer: sqrt(8),
+        TryingPlayer: sqrt(8),
         LogisticPlayer: sqrt(5),
         ResidualArms: 2 * sqrt(1 + 0.15**2),
         ResidualSlates: sqrt(4 * 1.01 + 2 * 0.275**2),
