@@ -71,7 +71,7 @@ def measures() -> list[Measure]:
         Measure("functions that the epsilon of DP-UCB passes", passed(), 20, 16),
         Measure("questions which kind a spec is", asked, 4, 5),
         Measure("lines of tests", tests, 49_700, 32_000),
-        Measure("megabytes of PNG", pictures, 3, 3),
+        Measure("megabytes of PNG", pictures, 3.02, 3),
     ]
 
 
