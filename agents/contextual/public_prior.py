@@ -4,7 +4,7 @@ from copy import copy
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError
+from dpbandit.base import Bools, Floats, InputError
 from dpbandit.specs import Prior
 
 _WIDER = 4.0 ** np.arange(25)
@@ -26,7 +26,7 @@ class NoPrior:
         """The precision times the mean, (R, n), or 0."""
         return 0.0
 
-    def one(self, replicas: slice) -> "NoPrior":
+    def one(self, replicas: slice | Bools) -> "NoPrior":
         """That of some replicas."""
         return self
 
@@ -74,7 +74,7 @@ class PublicPrior(NoPrior):
         """The precision times the mean, (R, n)."""
         return np.asarray(self._precision @ self.mean / self.tau[:, None])
 
-    def one(self, replicas: slice) -> "PublicPrior":
+    def one(self, replicas: slice | Bools) -> "PublicPrior":
         """That of some replicas: what is learned of its width is learned here, too."""
         some = copy(self)
         some.tau = self.tau[replicas]
