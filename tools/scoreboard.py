@@ -50,21 +50,26 @@ BROAD = 10
 
 
 def ship(folders: list[Path]) -> None:
-    """Put submissions, and folders of a sweep alone, into the package's table."""
-    runs, found = {run.key: run for run in frozen("small")}, findings()
+    """Put submissions, and folders of a sweep alone, into the package's table, in place of what the
+    same agents had there with other defaults."""
+    runs, found = {_place(run): run for run in frozen("small")}, findings()
     for folder in folders:
         if (folder / FINDINGS).exists():
             done = read_submission(folder)
             new, told = done.runs, done.findings
         else:
             new, told = Results.load(folder / "runs").runs, {}
-        runs |= {run.key: replace(run, provenance=stamped(run)) for run in new}
+        runs |= {_place(run): replace(run, provenance=stamped(run)) for run in new}
         found |= {
             name: {"failed": one["failed"], "audit": one["audit"]} for name, one in told.items()
         }
     freeze(runs.values(), frozen_file("small"))
     write_json(frozen_file("small").with_suffix(".json"), found)
     frozen.cache_clear()
+
+
+def _place(run: AgentRun) -> tuple[str, str, float]:
+    return run.setup.problem, run.name, run.certificate.claimed_epsilon
 
 
 def findings() -> dict[str, dict[str, object]]:

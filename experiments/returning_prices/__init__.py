@@ -13,7 +13,7 @@ from dpbandit.results.plots import from_zero, legend_at_the_foot, level, line
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun
 
-_EDGES = np.array([0, 1, 2, 3, 5, 8, 12, 20])
+_EDGES = np.array([0, 1, 2, 3, 5, 8, 12, 20, 40])
 """Visits after which regret is read"""
 _FAR = ("Uniform", "fade on demand, told first visits")
 """Not drawn: they lose about twice as much as the others"""
@@ -47,7 +47,7 @@ def figures(results: Results, out: Path) -> Iterator[Path]:
 
 def _visits(path: Path, results: Results) -> None:
     lines = {run.name: [run] for run in results.runs if run.name not in _FAR}
-    panel = {"100 customers, 20 visits, epsilon 1 a person": lines}
+    panel = {"500 customers, 40 visits, epsilon 1 a person": lines}
     middle = (_EDGES[:-1] + _EDGES[1:] + 1) / 2
     with panes(path, panel, "What a customer's own history is worth", (7.6, 6.2)) as (axes,):
         for look, (name, (run,)) in enumerate(lines.items()):
@@ -59,7 +59,7 @@ def _visits(path: Path, results: Results) -> None:
             else:
                 line(axes, middle.tolist(), list(values), name, look)
         axes.set_xscale("log")
-        axes.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+        axes.set_xticks([1, 2, 5, 10, 20, 40], ["1", "2", "5", "10", "20", "40"])
         axes.minorticks_off()
         from_zero(axes)
         axes.set_xlabel("visit of a customer")

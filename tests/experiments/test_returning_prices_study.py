@@ -12,10 +12,10 @@ from tests.experiments.runs import quick
 
 def test_regret_by_visit():
     """By hand: ten people, 3 a round up to the fifth visit, 1 a round from then on."""
-    marks = np.arange(5, 201, 5)
+    marks = np.arange(5, 401, 5)
     regret = np.where(marks <= 50, 3.0 * marks, 100.0 + marks)[:, None]
-    run = SimpleNamespace(setup=SimpleNamespace(horizon=200), marks=marks, regret=regret)
-    assert by_visit(run)[:, 0] == pytest.approx([3, 3, 3, 3, 1, 1, 1])
+    run = SimpleNamespace(setup=SimpleNamespace(horizon=400), marks=marks, regret=regret)
+    assert by_visit(run)[:, 0] == pytest.approx([3, 3, 3, 3, 1, 1, 1, 1])
 
 
 def test_the_command(tmp_path):
