@@ -50,7 +50,7 @@ class Delay:
         return self._queue.popleft()
 
 
-_WINDOW = re.compile(r"(\d+)(?:-(\d+))?:(\d*)-(\d*)")
+_WINDOW = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?:([0-9]{0,9})-([0-9]{0,9})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +174,9 @@ class ComesAndGoes:
             available=available,
             absent=absent,
         )
-        self.spec = replace(self.spec, masks=self._availability.masks)
+        words: tuple[Masks, ...] = ("none", "public", "user")  # a user's own stay hers
+        masks = max(self.spec.masks, self._availability.masks, key=words.index)
+        self.spec = replace(self.spec, masks=masks)
 
 
 _MOST = 20.0

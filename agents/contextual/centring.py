@@ -89,7 +89,10 @@ class PrivatelyCentred:
             replace(spec, reward_low=-width, reward_high=width), streams.child("centred")
         )
         self.masks: tuple[Masks, ...] = getattr(self._inner, "masks", ())
-        self.ledger = ledger_of(config.epsilon, *self._inner.ledger.spends, self._sums.spend)
+        own = self._inner.ledger
+        self.ledger = ledger_of(
+            config.epsilon, *own.spends, self._sums.spend, condition=own.condition
+        )
         self._round, self._end, self._users = 0, 0, 0.0
         self._counted, self._total, self._weights = 0.0, np.zeros(len(streams)), 0
         self._centre: Floats = np.full(len(streams), self._middle)

@@ -32,7 +32,7 @@ from dpbandit.domains.projections import frank_wolfe
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy import Ledger, Parallel
 from dpbandit.privacy.batches import OnePointEstimates
-from dpbandit.privacy.spends import Spend
+from dpbandit.privacy.spends import Spend, different
 from dpbandit.specs import ConvexSpec, Spec
 
 _WIDEST = 0.5
@@ -217,7 +217,7 @@ class Epochs:
         self._epoch, self._rounds = -1, 0
         lengths = takewhile(lambda length: length - first < horizon, (first << j for j in count()))
         plans = [plan(length) for length in lengths]
-        self._promised = Parallel(tuple(dict.fromkeys(plan.spend for plan in plans)))
+        self._promised = Parallel(different(plan.spend for plan in plans))
         self.ledger: Ledger = plans[0].noise.ledger(self._promised)
         self._calls = np.zeros(len(streams), np.int64)
         self._run = self._begin()

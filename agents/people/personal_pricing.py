@@ -16,7 +16,7 @@ from dpbandit.base import (
     gaussian_target,
     whole,
 )
-from dpbandit.privacy import ClippedVectors, Ledger, ledger_of, no_data
+from dpbandit.privacy import ClippedVectors, Ledger, ledger_of
 from dpbandit.privacy.fading import PersonSum, growing_batches
 from dpbandit.privacy.ledger import OWN_DATA
 from dpbandit.privacy.mechanism import PersonalMemory
@@ -114,7 +114,7 @@ class PersonalPricing(Agent[ReturningSpec]):
         if self.population == "learned":
             self.release_scores()
         else:
-            self.ledger = Ledger((), OWN_DATA) if self.memory else no_data()
+            self.ledger = Ledger((), OWN_DATA)
 
     def release_scores(self) -> None:
         """Make the sums of scores, and the ledger that pays for them."""

@@ -38,7 +38,7 @@ from dpbandit.privacy.generalised import (
     Reading,
 )
 from dpbandit.privacy.gradients import RecursiveLossGradients
-from dpbandit.privacy.spends import Spend
+from dpbandit.privacy.spends import Spend, different
 from dpbandit.specs import second_moment
 
 _SELDOM = 0.2
@@ -117,7 +117,7 @@ class LocalisedTOFW(Walk):
         ends = [round(end * self.spec.horizon) for end in np.cumsum([0.0, *self.shares])]
         self.sizes = [after - before for before, after in pairwise(ends) if after > before]
         self.sums = [self.block_sum(k, rounds) for k, rounds in enumerate(self.sizes)]
-        spent = Parallel(tuple(dict.fromkeys(sums.spend for sums in self.sums)))
+        spent = Parallel(different(sums.spend for sums in self.sums))
         self.ledger = ledger_of(self.epsilon, spent, without="exact gradient sums")
         self.block = 0
         self.set_out()
@@ -294,7 +294,7 @@ class NoisySFW(Points):
         printed = not certified and self.epsilon < inf
         first, other = self.printed_batches() if printed else self.certified_batches()
         self.batches = (first, *[other] * sizes(T)[2])
-        spends = tuple(dict.fromkeys(batch.spend for batch in self.batches))
+        spends = different(batch.spend for batch in self.batches)
         self.ledger = ledger_of(self.epsilon, Parallel(spends), without="exact gradient sums")
         self.previous, self.gradient, self.batch = (
             self.point,

@@ -17,7 +17,7 @@ from dpbandit.base import AnyArray, Floats, InputError, Streams, at_least, gauss
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy import GaussianSpend, Ledger, Mechanism, Parallel, mu_of, no_privacy
 from dpbandit.privacy.fading import growing_batches
-from dpbandit.privacy.spends import Spend
+from dpbandit.privacy.spends import Spend, different
 
 Refit: TypeAlias = Literal["once", "doubling"]
 Growth: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, 1.001)]
@@ -80,7 +80,7 @@ class Blocks(Points):
     def begin(self) -> None:
         """Begin the first block."""
         self.blocks = self.all_blocks()
-        spends = tuple(dict.fromkeys(block.spend for block in self.blocks))
+        spends = different(block.spend for block in self.blocks)
         private = all(spend.rho < inf for spend in spends)
         self.ledger = Ledger((Parallel(spends),)) if private else no_privacy("exact descent")
         self.over = 0

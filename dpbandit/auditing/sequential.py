@@ -132,7 +132,9 @@ def _outcomes(a: Bools, b: Bools) -> dict[tuple[bool, bool], Floats]:
 
 
 def gaussian_points(mu: float) -> Points:
-    """Points of the curve of mu-GDP, with the epsilons up to 3 mu."""
+    """Points of the curve of mu-GDP, with the epsilons up to 3 mu; none where it allows all."""
+    if mu == inf:
+        return ()
     return tuple((e, delta_of(mu, e)) for e in np.linspace(0, 3 * mu, 8).tolist())
 
 
@@ -170,7 +172,7 @@ class Evidence:
         eps_lower, mu_lower = _refuted(self._epsilons), _refuted(self._mus)
         return Finding(
             eps_lower=eps_lower,
-            mu_lower=None if self._claim.mu is None else mu_lower,
+            mu_lower=mu_lower if self._mus else None,
             fpr=0.0,
             tpr=0.0,
             above_curve=self.claim.refuted,

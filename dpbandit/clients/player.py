@@ -12,7 +12,7 @@ import os
 import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from functools import _lru_cache_wrapper, partial
 from hashlib import sha256
 from importlib import import_module
@@ -509,6 +509,9 @@ class Player:
     def learned(self) -> Prior:
         """Prior for another study, made of what has been released so far.
 
+        What this study's own prior cost the people of its log, it still says; the users of this
+        study are assumed not to come again.
+
         Raises `InputError` for an agent that takes none.
         """
         if not hasattr(self._agent, "learned"):
@@ -517,7 +520,10 @@ class Player:
                 f"{self.config}."
             )
         prior: Prior = self._agent.learned()
-        return prior
+        own = getattr(self.config, "prior", None)
+        if own is None:
+            return prior
+        return replace(prior, mu=own.mu, source=own.source, disjoint=own.disjoint)
 
     def act(self, observation: Any, action_mask: Any = None) -> int:
         """Choose the action for this user, of those that are there; keeps nothing of her."""

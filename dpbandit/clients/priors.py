@@ -1,6 +1,7 @@
 """Start from an old log, whose rounds become a prior; one word says whether they are protected."""
 
 from math import inf, sqrt
+from secrets import randbits
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ def prior_from(
     epsilon: float = 1.0,
     delta: float = 1e-5,
     disjoint: bool = False,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> Prior:
     """Make the prior of an agent, such as `FADE(prior=...)`, of a log's rounds.
 
@@ -50,7 +51,9 @@ def prior_from(
         protect: whether the people in the log are protected.
         epsilon, delta: what the release costs them, with `protect`.
         disjoint: whether nobody of the log is among the users to come; if that is not known, False.
-        seed: of the noise, with `protect`; nobody who sees the prior may know it.
+        seed: of the noise, with `protect`, to get the same again in a test. Nobody who sees the
+            prior may know it, and no two logs may share it, whose noise would cancel; None is one
+            that the operating system draws.
 
     Raises:
         InputError: no log of arms; a target out of range.
@@ -64,6 +67,7 @@ def prior_from(
         raise InputError(f"Expected a log of arms, a Logged, got a {type(log).__name__}.")
     flag("protect", protect)
     flag("disjoint", disjoint)
+    seed = randbits(63) if seed is None else seed
     whole("seed", seed, 0)
     gaussian_target(epsilon, delta)
     if protect and epsilon == inf:
@@ -82,7 +86,7 @@ def prior_from(
     )
     sums = certified_fading_sum(
         statistic,
-        Streams([seed]).child("prior"),
+        Streams([seed]).child(f"prior at {epsilon!r}, {delta!r}"),  # noise of its own for each
         ends=[n],
         horizon=n + 1,
         fade=0.0,

@@ -60,6 +60,8 @@ _AT_A_TIME = 4_000_000
 """Numbers of an array of resamples."""
 _MOST = 100
 """The largest strength at which a conclusion is tried."""
+_FEW = 10
+"""Rewards of an arm beside its commonest one, of which fewer are worth a note."""
 _BALANCED = 0.1
 """Standard deviations by which weighted features may miss their mean without a note."""
 
@@ -199,6 +201,11 @@ def assess(
             "The fitted propensities leave an arm's features off balance: the logit is wrong, or "
             "too few rows are alike; neither dr nor the bounds hold then."
         )
+    if rare := _rare(pi, log):
+        notes.append(
+            f"Fewer than {_FEW} rows of arm {rare[0]} have another reward than its commonest one: "
+            "the bounds and intervals may be far too short."
+        )
     own = Terms(log.reward, np.zeros(n), np.ones(n))
     bounds, breaks = _bounds(strengths, log, pi, cells_of(log, pi, q), model, alpha, seed)
     return Assessment(
@@ -217,6 +224,16 @@ def assess(
         level=level,
         unit=spec.reward_unit,
     )
+
+
+def _rare(pi: Floats, log: Observed) -> list[int]:
+    """Arms of the policy of which resamples of rows see too little."""
+    found = []
+    for arm in np.flatnonzero(pi.any(axis=0)).tolist():
+        _, times = np.unique(log.reward[log.action == arm], return_counts=True)
+        if times.sum() - times.max() < _FEW:
+            found.append(arm)
+    return found
 
 
 def _refuse_unsupported(pi: Floats, log: Observed) -> None:
@@ -435,11 +452,12 @@ class Resamples:
         """The strength (B,) at which the least gain is 0, from 1 to 100; 0 if it is none at 1."""
         low, high = np.zeros((2, len(self.own)))
         high += ln(_MOST)
-        first = self.ends(np.exp(low))[0] > self.own
-        last = self.ends(np.exp(high))[0] > self.own
+        own = self.own + 1e-9 * np.abs(self.own)  # a policy that is the log's own is no better
+        first = self.ends(np.exp(low))[0] > own
+        last = self.ends(np.exp(high))[0] > own
         for _ in range(20):
             middle = (low + high) / 2
-            wins = self.ends(np.exp(middle))[0] > self.own
+            wins = self.ends(np.exp(middle))[0] > own
             low, high = np.where(wins, middle, low), np.where(wins, high, middle)
         return np.where(last, _MOST, np.where(first, np.exp(low), 0.0))
 

@@ -72,19 +72,25 @@ def as_event(ledger: Ledger) -> Any:
     Exact for Gaussian and Laplace noise; anything else becomes its zCDP. The noise is in units of
     how far REPLACING a user moves the query: give it to an accountant with
     `NeighboringRelation.ADD_OR_REMOVE_ONE`, as replacing doubles the sensitivity there once more.
+    zCDP takes its `RdpAccountant`.
 
     Raises `InputError` for a slip and for a window, which no event can say, and for a spend that
     has neither a zCDP parameter nor a pure epsilon.
     """
     import dp_accounting
 
+    _check(ledger)
+    events = [_event(spend) for spend in ledger.spends]
+    return dp_accounting.ComposedDpEvent(events) if events else dp_accounting.NoOpDpEvent()
+
+
+def _check(ledger: Ledger) -> None:
+    """Raise `InputError` for what neither can say."""
     if ledger.slip or ledger.window is not None:
         raise InputError(
             f"Expected a promise for ever and without slips, got window={ledger.window} and "
-            f"slip={ledger.slip:g}: an event says nothing of them."
+            f"slip={ledger.slip:g}: other programs have no word for them."
         )
-    events = [_event(spend) for spend in ledger.spends]
-    return dp_accounting.ComposedDpEvent(events) if events else dp_accounting.NoOpDpEvent()
 
 
 def _event(spend: Spend) -> Any:
@@ -92,10 +98,12 @@ def _event(spend: Spend) -> Any:
 
     if isinstance(spend, Sequential):
         return dp.ComposedDpEvent([_event(part) for part in spend.parts])
+    if spend.pure == 0:
+        return dp.NoOpDpEvent()
     if spend.mu is not None:
         if spend.mu == inf:
             return dp.NonPrivateDpEvent()
-        return dp.GaussianDpEvent(1 / spend.mu) if spend.mu else dp.NoOpDpEvent()
+        return dp.GaussianDpEvent(1 / spend.mu)
     if isinstance(spend, LaplaceSpend):
         return dp.SelfComposedDpEvent(dp.LaplaceDpEvent(1 / spend.epsilon), spend.count)
     rho = min(spend.rho, spend.pure**2 / 2)
@@ -111,6 +119,7 @@ def as_measurements(ledger: Ledger) -> list[Any]:
     `count` times, `map(1.0)` is epsilon. Raises `InputError` for any other noise, or none. It takes
     the package `opendp`, and turns on its contributed constructors.
     """
+    _check(ledger)
     return [_measurement(part) for spend in ledger.spends for part in _single(spend)]
 
 
@@ -125,7 +134,7 @@ def _measurement(spend: Spend) -> Any:
     domain = dp.vector_domain(dp.atom_domain(T=float, nan=False))
     if spend.mu is not None and 0 < spend.mu < inf and not isinstance(spend, Parallel | Repeated):
         return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=1 / spend.mu)
-    if isinstance(spend, LaplaceSpend):
+    if isinstance(spend, LaplaceSpend) and spend.pure:
         space = domain, dp.l1_distance(T=float)
         one = dp.m.make_laplace(*space, scale=1 / spend.epsilon)
         return dp.c.make_composition([one] * spend.count)

@@ -23,7 +23,6 @@ from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
 from dpbandit.privacy.spends import (
     Expiring,
     GaussianSpend,
-    Parallel,
     Spend,
     composed,
     spent,
@@ -259,17 +258,20 @@ class Ledger:
         Age 0 are releases in her own round. A person who may return counts in full at any age.
         """
         whole("age", age, 0)
-        spends = self.spends if self.visits else tuple(within(s, age) for s in self.spends)
-        return replace(self, spends=spends, window=None)
+        if self.visits:
+            gone = age >= (self.window or inf)
+            return replace(no_privacy("an older person"), visits=self.visits) if gone else self
+        return replace(self, spends=tuple(within(s, age) for s in self.spends), window=None)
 
     def spent(self, rounds: int) -> "Ledger":
         """What has been spent by the end of so many rounds, from above; the promise is the same.
 
-        Running sums know when they release; anything else, and persons, count from round 1 on.
+        Running sums know when they release; anything else, and persons, count in full from the
+        beginning.
         """
         whole("rounds", rounds, 0)
         spends = self.spends if self.visits else tuple(spent(s, rounds) for s in self.spends)
-        return replace(self, spends=spends if rounds else ())
+        return replace(self, spends=spends)
 
     @property
     def _together(self) -> Spend | Composition:
@@ -323,7 +325,7 @@ def lasts(spend: Spend) -> float:
     """For how many rounds a user is protected: infinity, unless there is an `Expiring` inside."""
     if isinstance(spend, Expiring):
         return min(spend.window, lasts(spend.part))
-    return min(map(lasts, spend.parts), default=inf) if isinstance(spend, Parallel) else inf
+    return min(map(lasts, getattr(spend, "parts", ())), default=inf)
 
 
 def _both_ways(epsilon: float) -> float:

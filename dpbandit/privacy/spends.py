@@ -1,6 +1,6 @@
 """Privacy costs of mechanisms for one user, as frozen values without data."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import inf
@@ -300,6 +300,11 @@ class Expiring:
     def least_epsilon(self, delta: float) -> float:
         """Least epsilon at `delta` of what is released within the window."""
         return self.part.least_epsilon(delta)
+
+
+def different(spends: Iterable[Spend]) -> tuple[Spend, ...]:
+    """Each once; spends alike whose rounds enter releases otherwise are two."""
+    return tuple({(spend, getattr(spend, "slots", None)): spend for spend in spends}.values())
 
 
 def within(spend: Spend, age: int) -> Spend:

@@ -215,6 +215,9 @@ class Prior:
         if not self.source or own.mu == inf:
             return own
         cost = GaussianSpend(self.mu, f"prior of {self.source}")
+        if self.mu and own.trust != "central":
+            held = "a curator who may see it holds the prior's log"
+            own = replace(own, condition="; ".join(filter(None, (own.condition, held))))
         if not (self.disjoint and self.mu and len(own.spends) == 1):
             return replace(own, spends=(*own.spends, cost))
         note = f"users, or people of the prior of {self.source}"
@@ -241,7 +244,13 @@ class Prior:
         less = sqrt(mu**2 - self.mu**2)
         if epsilon > 1:  # the same mu as (epsilon, delta), whichever is not 0
             return epsilon_of(less, delta), delta
-        return epsilon, delta_of(less, epsilon)
+        left = delta_of(less, epsilon)
+        if not left:
+            raise InputError(
+                f"Expected a target of more than the prior cost, mu={self.mu:.6g}, got mu={mu:.6g} "
+                f"of epsilon={epsilon:g}: next to nothing is left."
+            )
+        return epsilon, left
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON, for `load`."""

@@ -44,6 +44,11 @@ class RivalsSpec(PriceListSpec):
         for name, size in (("offer", len(self.offer) + 1), *self._laws()):
             if size != D:
                 raise InputError(f"Expected {name} to fit largest={shown(self.largest)}.")
+        if self.survey.mu or self.guess.mu:
+            raise InputError(
+                "Expected survey and guess to be public, got one that cost the people of "
+                f"{shown(self.survey.source or self.guess.source)}: no ledger would say so."
+            )
         object.__setattr__(self, "dim", 1 + self.rivals * D)
         super().__post_init__()
 

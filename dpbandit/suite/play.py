@@ -86,7 +86,7 @@ def _problem(name: str, runs: Sequence[AgentRun], ends: Ends) -> dict[str, Any]:
         "uniform": float(ends.uniform.mean()),
         "best": float(ends.best.mean()),
         "bestName": ends.name,
-        "rows": [row for row in rows if 0 < row["certified"] < inf],
+        "rows": [row for row in rows if 0 < row["target"] < inf],
     }
 
 
@@ -95,7 +95,9 @@ def _row(run: AgentRun, certified: float) -> dict[str, Any]:
     return {
         "agent": run.name,
         "certified": certified,
-        "target": min((e for e in epsilons() if certified <= e * _ENOUGH), default=inf),
+        "says": run.certificate.ledger.brief,
+        "gaussian": run.certificate.mu is not None,
+        "target": min((e for e in epsilons() if 0 < certified <= e * _ENOUGH), default=inf),
         "regret": round(float(final.mean()), 2),
         "se": round(float(standard_error(final)), 2),
     }

@@ -138,7 +138,7 @@ def in_errors(told: Floats, places: Ints, here: Floats) -> Floats:
     a policy that locks in here and not there is no surprise among others that might.
 
     >>> in_errors(np.array([1.0, 2.0, 3.0]), np.array([0, 1]), np.array([1.0, 4.0])).round(2)
-    array([ 0.  , -0.94])
+    array([ 0.  , -0.67])
     """
     scatter = max(float(x.std(ddof=1)) if len(x) > 1 else 0.0 for x in (told, here))
     off = told[places] - here

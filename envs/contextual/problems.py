@@ -132,6 +132,11 @@ class ContextualProblem(ComesAndGoes, ABC):
             if self.spec.masks != "none":
                 self._fixed, self._best = self._among(users)
                 return
+            if users.mask is not None:
+                raise InputError(
+                    f"Expected masks='public' or 'user' of the spec of {type(self).__name__}, "
+                    "whose _users bring masks, got 'none'."
+                )
             still = users.mean.strides[0] == 0  # one law for all these rounds
             best = users.mean[: 1 if still else None].max(axis=2)
             self._best = np.broadcast_to(best, users.mean.shape[:2])

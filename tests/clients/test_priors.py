@@ -4,13 +4,14 @@ import json
 from dataclasses import replace
 from math import inf
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
 from dpbandit import InputError, Prior, certify, compare
 from dpbandit.agents import FADE, PerPerson
 from dpbandit.base import Streams
-from dpbandit.clients import prior_from, record
+from dpbandit.clients import Player, prior_from, record
 from dpbandit.clients.priors import _rounds
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.specs import ContextualSpec
@@ -64,6 +65,14 @@ def test_rows_enter_by_the_mechanism_alone(env):
     with recording(calls):
         assert prior_from(other, protect=True) == prior
     assert prior_from(other, protect=True) != prior
+    # no two releases share noise: without the data they would tell it, and their sum every row
+    noises = [
+        np.array(prior_from(log, protect=True, epsilon=e, seed=seed).covariance)
+        - np.array(prior_from(log, protect=True, epsilon=1e6, seed=seed).covariance)
+        for e, seed in ((0.5, 3), (0.5, 3), (0.25, 3), (0.5, None))
+    ]
+    same = [np.abs(np.corrcoef(noises[0].ravel(), n.ravel())[0, 1]) > 0.9999 for n in noises]
+    assert same == [True, True, False, False]
 
 
 def test_what_a_prior_cost_stands_in_certificates():
@@ -95,6 +104,16 @@ def test_what_a_prior_cost_stands_in_certificates():
     assert certify(centred, "GLMBandit", env_kwargs=WORLD).holds
 
 
+def test_what_was_learned_from_a_prior_still_says_what_that_cost():
+    """Catches a cost that vanishes where one study hands its prior on to the next."""
+    prior = prior_from(logged(), protect=True, epsilon=0.5)
+    env = gym.make("dpbandit/GLMBandit-v0", **WORLD, horizon=99)
+    player = Player(FADE(prior=prior), env, horizon=99)
+    assert player.learned.mu == prior.mu
+    with pytest.raises(InputError, match="than the prior cost"):
+        certify(FADE(epsilon=0.1, prior=player.learned), "GLMBandit", env_kwargs=WORLD)
+
+
 def test_an_agent_that_starts_from_a_log_is_private():
     spec = ContextualSpec(n_actions=2, dim=2, horizon=24, reward_low=-1.0)
     prior = Prior(np.ones(4), 0.1, mu=0.1, source="a log of 9 rounds")
@@ -107,7 +126,7 @@ def test_a_log_saves_most_of_the_regret():
     log = logged(horizon=1500)
     agents = {
         "cold": FADE(),
-        "protected": FADE(prior=prior_from(log, protect=True, epsilon=0.8)),
+        "protected": FADE(prior=prior_from(log, protect=True, epsilon=0.8, seed=0)),
         "public": FADE(prior=prior_from(log, protect=False)),
     }
     found = compare("GLMBandit", agents, horizon=500, replicas=6, env_kwargs=WORLD, progress=False)

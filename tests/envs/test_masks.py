@@ -220,6 +220,19 @@ def test_refusals():
             make_problem(gym.spec(f"dpbandit/{env}-v0").kwargs["problem"], **kwargs)
 
 
+def test_a_schedule_makes_no_users_mask_public():
+    """Masks of the users' own stay theirs with a schedule on top, or an empty one."""
+    for available in ([], "0:-", ["1:5-"]):
+        problem = make_problem(OwnMasks, available=available)
+        assert problem.spec.masks == "user"
+    OwnMasks.spec, told = replace(OwnMasks.spec, masks="none"), OwnMasks.spec
+    try:
+        with pytest.raises(InputError, match="whose _users bring masks, got 'none'"):
+            play(OwnMasks(), LinUCB(), [0])
+    finally:
+        OwnMasks.spec = told
+
+
 def test_certificates_say_whose_data_masks_are():
     said = {masks: certify("dp-ucb", replace(ARMS, masks=masks)) for masks in ("public", "user")}
     assert said["public"].notion.endswith("; which actions there are in a round is public")

@@ -84,6 +84,8 @@ def test_what_no_event_can_say_is_refused():
     ):
         with pytest.raises(InputError, match=why):
             as_event(ledger)
+    with pytest.raises(InputError, match=r"slip=0\.1"):
+        as_measurements(Ledger((GAUSS,), slip=0.1))
     with pytest.raises(InputError, match="K-norm"):
         as_measurements(Ledger((SPENDS["KNormSpend"],)))
     assert as_event(Ledger()) == dp_accounting.NoOpDpEvent()
