@@ -108,7 +108,7 @@ def test_what_was_learned_from_a_prior_still_says_what_that_cost():
     """Catches a cost that vanishes where one study hands its prior on to the next."""
     prior = prior_from(logged(), protect=True, epsilon=0.5)
     env = gym.make("dpbandit/GLMBandit-v0", **WORLD, horizon=99)
-    player = Player(FADE(prior=prior), env, horizon=99)
+    player = Player(FADE(prior=prior), env, horizon=99, context_bound=1.0, reward_range=(-1.4, 1.4))
     assert player.learned.mu == prior.mu
     with pytest.raises(InputError, match="than the prior cost"):
         certify(FADE(epsilon=0.1, prior=player.learned), "GLMBandit", env_kwargs=WORLD)
