@@ -261,8 +261,8 @@ class FADE:
     """of price lists, what a price costs a customer, see `demand_rows`; "auto" is a curve where the
     link is identity, which asks for no line, and additive elsewhere"""
     bonus: float | None = None
-    """of regressions, in standard deviations of what privacy adds to a prediction: of the draws
-    that try arms with parameters of their own, else a fixed optimism; if None, 1.5 and 0"""
+    """of regressions, in standard deviations of what privacy adds to a prediction; of draws that
+    try arms with parameters of their own, else a fixed optimism; if None, 1.5 and 0"""
 
     def __post_init__(self) -> None:
         gaussian_target(self.epsilon, self.delta)

@@ -1,14 +1,13 @@
 """Posterior of a logistic model, given noisy fading sums of scores."""
 
 from collections.abc import Callable
-from copy import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from dpbandit.agents.contextual.public_prior import NoPrior
-from dpbandit.base import Bools, Floats, Ints, clip_norm, rows
+from dpbandit.base import Floats, Ints, clip_norm, rows
 
 BALL = 40.0
 """No parameter is longer."""
@@ -59,76 +58,57 @@ class ReleasedScores:
         """
         theta = self._admissible(theta)
         if self._prior.informed:
-            precision, gradient = self._quadratic(theta, self._chances(theta))
+            precision, gradient = self._quadratic(theta)
             b = np.matvec(precision, theta) + gradient  # the ridge pulls towards 0: not in b
             self._prior.widen(b, precision - np.diag(self._ridge))  # and it is no release
-        q = self._chances(theta)
-        value, (precision, gradient) = self._objective(theta, q), self._posterior(theta, q)
-        alive = np.ones(len(theta), bool)  # who did not move once would not do so again
+        value = self._objective(theta)
         for _ in range(steps):
+            precision, gradient = self._posterior(theta)
             step = clip_norm(np.linalg.solve(precision, gradient[..., None])[..., 0], LONGEST_STEP)
-            moving, before = alive, theta
+            moving = np.ones(len(theta), bool)
             for _ in range(_HALVINGS):
                 candidate = self._admissible(theta + np.where(moving[:, None], step, 0.0))
-                part, some = self._of(moving)
-                there, tried = part._chances(candidate[some]), np.full(len(theta), np.inf)
-                tried[some] = part._objective(candidate[some], there)
+                tried = self._objective(candidate)
                 better = moving & (tried <= value)
                 theta = np.where(better[:, None], candidate, theta)
-                q[better], value = there[better[some]], np.where(better, tried, value)
-                moving = moving & ~better
+                value, moving = np.where(better, tried, value), moving & ~better
                 step = step / 3
                 if not moving.any():
                     break
-            alive = (theta != before).any(axis=1)
-            if not alive.any():
-                break
-            part, some = self._of(alive)
-            precision[some], gradient[some] = part._posterior(theta[some], q[some])
-        return theta, precision
-
-    def _of(self, here: Bools) -> tuple["ReleasedScores", Any]:
-        """Those of some replicas, and which they are: all, where few would be left out."""
-        if 3 * here.sum() > len(here):
-            return self, slice(None)
-        part = copy(self)
-        part._phi, part._p, part._released = self._phi[here], self._p[here], self._released[here]
-        part._lengths, part._v = self._lengths[here], self._v[here]
-        part._prior = self._prior.one(here)
-        return part, here
+        return theta, self._posterior(theta)[0]
 
     def log_evidence(self, theta: Floats, precision: Floats) -> Floats:
         """Return Laplace's logarithm of the likelihood over the prior, up to a constant, (R,)."""
         _, size = np.linalg.slogdet(precision)
         return np.asarray(0.5 * (np.log(self._ridge).sum() - size - self._objective(theta)))
 
-    def _misfit(self, q: Floats) -> Floats:
+    def _misfit(self, theta: Floats, q: Floats) -> Floats:
         scores = np.vecmat(self._lengths * (q - self._p), self._v)  # g_b, (R, m, D)
         return self._released - self._design @ scores
 
     def _chances(self, theta: Floats) -> Floats:
         return np.asarray(expit(np.matvec(self._phi, theta[:, None])))  # (R, m, N)
 
-    def _objective(self, theta: Floats, q: Floats | None = None) -> Floats:
+    def _objective(self, theta: Floats) -> Floats:
         """Twice the negative logarithm of likelihood times prior, up to a constant, (R,)."""
-        q = self._chances(theta) if q is None else q
-        misfit = self._misfit(q).reshape(len(theta), -1)
+        misfit = self._misfit(theta, self._chances(theta)).reshape(len(theta), -1)
         normal = np.vecdot(self._ridge * theta, theta) + self._prior.loss(theta)
         return np.asarray(np.vecdot(misfit, misfit) + normal)
 
-    def _posterior(self, theta: Floats, q: Floats) -> tuple[Floats, Floats]:
+    def _posterior(self, theta: Floats) -> tuple[Floats, Floats]:
         """The Gauss-Newton precision (R, D, D), and minus half the objective's gradient (R, D)."""
-        precision, gradient = self._quadratic(theta, q)
+        precision, gradient = self._quadratic(theta)
         return precision + self._prior.precision, gradient + self._prior.gradient(theta)
 
-    def _quadratic(self, theta: Floats, q: Floats) -> tuple[Floats, Floats]:
+    def _quadratic(self, theta: Floats) -> tuple[Floats, Floats]:
         """The same without another study's prior."""
         R, m, _, D = self._phi.shape
+        q = self._chances(theta)
         weighted = self._v * (self._lengths * q * (1 - q))[..., None]
         slopes = (weighted.swapaxes(2, 3) @ self._phi).reshape(R, m, D * D)
         slopes = (self._design @ slopes).reshape(R, m * D, D)  # of all releases
         precision = slopes.swapaxes(1, 2) @ slopes + np.diag(self._ridge)
-        misfit = self._misfit(q).reshape(R, m * D)
+        misfit = self._misfit(theta, q).reshape(R, m * D)
         return precision, np.vecmat(misfit, slopes) - self._ridge * theta
 
 

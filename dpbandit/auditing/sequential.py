@@ -1,7 +1,7 @@
 """Audits that stop when they know: a bet against a certificate, won only if it is false.
 
 Runs come in pairs, one of each world. With a test phi in {0, 1} that is chosen before a pair is
-seen, a promise (epsilon, delta) says that
+seen, a promise (epsilon, delta) says that::
 
     g = phi(b) - e^epsilon phi(a) - delta
 

@@ -68,10 +68,11 @@ class Arms(ContextualProblem):
         steps        .75 .625 .5 .375 .25 (Azize and Basu, NeurIPS 2022, Figure 2)
         close        .75, and four of .7
         hundred      99 from .1 to .7 in equal steps, and .8
-        incentives   .338, and eight from .663 to .566: what a result of 8 dollars is worth, less a
-                     payment of 0 to 2.59 dollars for fetching it, over 8; a logit, frozen, of the
-                     randomised payments of Thornton (American Economic Review, 2008)
+        incentives   .338, and eight from .663 to .566 (Thornton, American Economic Review, 2008)
         ===========  ===============================================================================
+
+        "incentives" are what a result of 8 dollars is worth, less a payment of 0 to 2.59 dollars
+        for fetching it, over 8: a logit, frozen, of payments that were randomised.
 
         Regret is pseudo-regret, by means, against the best arm. Where means change or a table is
         played in order it is against the arm that was best of all rounds, in hindsight.

@@ -47,7 +47,7 @@ def test_newton_steps_are_short_and_end_in_a_public_ball(release):
     for _ in range(60):
         agent._gram, agent._moment = 1e-3 * np.ones_like(agent._gram), release * noise
         before = agent._theta
-        agent._theta, _ = agent._fit(1e-6, 1e-6)
+        agent._theta, _ = agent._fit(1e-6, 1e-6, agent._gram, agent._moment)
         assert np.linalg.norm(agent._theta - before) <= 3 * (1 + 1e-12)
         norms.append(np.linalg.norm(agent._theta))
     assert norms[-1] == (pytest.approx(40.0) if release else 0.0)

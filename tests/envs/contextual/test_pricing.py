@@ -346,7 +346,7 @@ REPLICAS = 400
 def users(problem, *counts):
     """The first users, drawn in blocks of `counts`: (n, R, ...)."""
     problem.reset(Streams(range(REPLICAS)))
-    blocks = [problem._users(count) for count in counts]
+    blocks = [problem._users(count)[:3] for count in counts]
     return (np.concatenate(parts) for parts in zip(*blocks, strict=True))
 
 
