@@ -195,8 +195,8 @@ def read_observed(
     """Read named columns of a table whose propensities nobody recorded as `Observed`.
 
     Args:
-        table, action, reward, sold, context, arms, prices, unit_cost, reward_range, context_bound,
-            most_outside: as for `read_log`.
+        table, action, reward, sold, context, arms, prices: as for `read_log`.
+        unit_cost, reward_range, context_bound, most_outside: likewise.
 
     >>> table = {"age": [34, 71], "shown": ["b", "a"], "click": [0, 1]}
     >>> columns = {"context": {"age": (18, 90)}, "action": "shown", "reward": "click"}
