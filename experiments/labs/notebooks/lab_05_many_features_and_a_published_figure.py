@@ -41,7 +41,7 @@ from dpbandit.agents import (
     ShariffSheffetUCB,
 )
 from dpbandit.base.random_streams import Streams
-from dpbandit.experiments.figure_5_1 import PUBLISHED, ROUNDS
+from dpbandit.experiments.figure_5_1.__main__ import PUBLISHED, ROUNDS
 from dpbandit.experiments.labs import check
 from dpbandit.privacy.choices import ExponentialMechanism, GivenScores
 from dpbandit.privacy.ledger import Ledger
