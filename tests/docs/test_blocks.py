@@ -60,8 +60,6 @@ LOOKED_AT = {
     "pytest-benchmark",
 }
 SLOW = ("docs/errata.md",)
-DONE = set()
-"""Commands of this process that have run, once for all pages that show them."""
 EXTRAS = re.search(
     r"(?ms)^\[project.optional-dependencies\]\n(.*?)^\[", (ROOT / "pyproject.toml").read_text()
 )[1]
@@ -132,10 +130,7 @@ def obey(words, namespace):
             parse(program, rest)
             return
     if program == "dpbandit":
-        again = rest[0] in ("reproduce", "certify", "audit") and tuple(rest) in DONE
-        if not again:  # they read no file of the page's
-            run(rest)
-        DONE.add(tuple(rest))
+        run(rest)
     elif program in ("python", "python3") and rest[0] == "-c":
         exec(reduced(rest[1]), namespace)
     elif program == "pip":
