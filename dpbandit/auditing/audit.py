@@ -510,7 +510,6 @@ def _bet(
     failure: float,
     jobs: int,
     advance: Callable[[int], None],
-    scores: Mapping[str, Scorer] | None = None,
 ) -> tuple[Finding, int]:
     """As `bet_until_known`; the same whatever `jobs` is."""
     seeds = _seeds(seed, "bets", runs)
@@ -523,7 +522,7 @@ def _bet(
             advance(len(block))
             return joined([both[0] for both in done]), joined([both[1] for both in done])
 
-        return bet_until_known(play, claim, runs=runs, failure=failure, scores=scores)
+        return bet_until_known(play, claim, runs=runs, failure=failure)
 
 
 @contextmanager

@@ -212,7 +212,6 @@ def bet_until_known(
     *,
     runs: int,
     failure: float,
-    scores: Mapping[str, Scorer] | None = None,
 ) -> tuple[Finding, int]:
     """Play blocks of pairs until the claim is refuted, or `runs` pairs are; and how many were used.
 
@@ -223,11 +222,10 @@ def bet_until_known(
         sample: plays these runs, of both worlds.
         claim, failure: as of `Evidence`.
         runs: the most pairs.
-        scores: known ones in place of learned ones.
     """
     evidence = Evidence(claim, failure)
     kept: list[tuple[Columns, Columns]] = []
-    known = dict(scores or {})
+    known: dict[str, Scorer] = {}
     past: Scores = {}
     for block in blocks(runs):
         both = sample(block)
@@ -241,9 +239,7 @@ def bet_until_known(
                 name: (np.append(a, fresh[name][0]), np.append(b, fresh[name][1]))
                 for name, (a, b) in past.items()
             }
-        if scores and not past:
-            past = _scored(known, both)
-        elif not scores and block.start < _LEARNED:
+        if block.start < _LEARNED:
             kept.append(both)
             worlds = [joined([two[world] for two in kept]) for world in (0, 1)]
             train, choose = zip(*map(halves, worlds), strict=True)

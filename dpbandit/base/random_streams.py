@@ -8,14 +8,12 @@ its own seed, every call site its own name, and the pair makes a generator of it
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import cached_property
 from math import prod
 from typing import Any, TypeAlias
 from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
-from numpy.random.bit_generator import ISeedSequence
 
 from dpbandit.base.arrays import Floats, rows
 from dpbandit.base.inputs import InputError, shown, whole
@@ -26,9 +24,6 @@ _WIDE = 64
 """From so many values a round on, those of a replica lie side by side, as they are drawn."""
 FIRST = 16
 """Rounds drawn at once by the first call."""
-
-_TOGETHER = 8
-"""From so many replicas on their seeds are mixed together."""
 
 Seed: TypeAlias = int | tuple[int, ...]
 
@@ -71,9 +66,6 @@ class Streams:
         if world_seed is not None:
             self.world = Streams([world_seed] * len(self._seeds), path=self._path)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_pools"}
-
     def __len__(self) -> int:
         """The number of replicas R."""
         return len(self._seeds)
@@ -113,25 +105,9 @@ class Streams:
 
     def generators(self, name: str) -> list[np.random.Generator]:
         """Each replica's generator for the call site `name`, where laws change as it goes on."""
-        key = self._take(name)
-        sequences: list[Any]
-        if len(self) >= _TOGETHER and (pools := self._pools) is not None:
-            sequences = [pools.with_word(key).states(3)] * len(self)
-        else:
-            path = (*self._path, key)
-            sequences = [np.random.SeedSequence(seed, spawn_key=path) for seed in self._seeds]
+        key = (*self._path, self._take(name))
+        sequences = [np.random.SeedSequence(seed, spawn_key=key) for seed in self._seeds]
         return [np.random.Generator(np.random.SFC64(s)) for s in sequences]
-
-    @cached_property
-    def _pools(self) -> "Pools | None":
-        """The replicas' pools with all that comes before a name; None if seeds differ in length."""
-        words = [_words(seed) for seed in self._seeds]
-        if len({len(w) for w in words}) > 1:
-            return None
-        pools = Pools(np.array(words, dtype=np.uint32).T)
-        for key in self._path:
-            pools = pools.with_word(key)
-        return pools
 
     def _draws(self, name: str, shape: tuple[int, ...], law: str, *parameters: Any) -> "Draws":
         return Draws(self.generators(name), shape, law, parameters)
@@ -145,78 +121,6 @@ class Streams:
             raise InputError(f"The stream {name!r} {why}: give each call site its own name.")
         self._taken[key] = name
         return key
-
-
-def _words(seed: Seed) -> list[int]:
-    """32 bits each, from the last on, of every whole number of a seed; four at least."""
-    words = []
-    for part in seed if isinstance(seed, tuple) else (seed,):
-        words += [int(part) >> i & _MASK for i in range(0, max(1, int(part).bit_length()), 32)]
-    return words + [0] * (4 - len(words))
-
-
-_MASK = 2**32 - 1
-
-
-class Pools:
-    """What NumPy's `SeedSequence` does, for R seeds at once: alone each takes 40 microseconds.
-
-    O'Neill, "Developing a seed_seq alternative", 2015: each word of a seed (there are four at
-    least, and a spawn key's follow) is hashed, otherwise each time, and mixed into four numbers.
-    """
-
-    def __init__(self, words: npt.NDArray[np.uint32]) -> None:
-        self._multiplier = 0x43B0D7E5
-        self._pool = [self._hashed(word) for word in words[:4]]
-        for source in range(4):
-            for i in range(4):
-                if i != source:
-                    self._mix_in(i, self._pool[source])
-        for word in words[4:]:
-            for i in range(4):
-                self._mix_in(i, word)
-
-    def with_word(self, word: int) -> "Pools":
-        """These, and one more word of all their spawn keys."""
-        longer = object.__new__(Pools)
-        longer._multiplier, longer._pool = self._multiplier, list(self._pool)
-        for i in range(4):
-            longer._mix_in(i, np.array([word], dtype=np.uint32))
-        return longer
-
-    def states(self, count: int) -> "States":
-        """So many 64-bit words (R, count) to start the R generators from."""
-        states, multiplier = [], 0x8B51F9DD
-        for i in range(2 * count):
-            word = self._pool[i % 4] ^ np.uint32(multiplier)
-            multiplier = multiplier * 0x58F38DED & _MASK
-            states.append(_folded(word * np.uint32(multiplier)))
-        return States(np.stack(states, axis=1).astype("<u4").view("<u8").astype(np.uint64))
-
-    def _mix_in(self, i: int, word: npt.NDArray[np.uint32]) -> None:
-        mixed = self._pool[i] * np.uint32(0xCA01F9DD) - self._hashed(word) * np.uint32(0x4973F715)
-        self._pool[i] = _folded(mixed)
-
-    def _hashed(self, word: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-        word = word ^ np.uint32(self._multiplier)
-        self._multiplier = self._multiplier * 0x931E8875 & _MASK
-        return _folded(word * np.uint32(self._multiplier))
-
-
-def _folded(word: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    folded: npt.NDArray[np.uint32] = word ^ (word >> np.uint32(16))
-    return folded
-
-
-class States(ISeedSequence):
-    """Words for one generator after the other, as each asks for its own."""
-
-    def __init__(self, words: npt.NDArray[np.uint64]) -> None:
-        self._waiting = list(words[::-1])
-
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> npt.NDArray[Any]:
-        """The next generator's."""
-        return self._waiting.pop()
 
 
 class Source(ABC):

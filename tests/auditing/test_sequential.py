@@ -4,7 +4,7 @@ import numpy as np
 from scipy.stats import binom
 
 from dpbandit.auditing.bounds import Claim
-from dpbandit.auditing.sequential import Wealth, bet_until_known, blocks, gaussian_points
+from dpbandit.auditing.sequential import Evidence, Wealth, bet_until_known, blocks, gaussian_points
 from dpbandit.auditing.views import Columns
 from dpbandit.privacy.curves import epsilon_of, mu_of
 from tests.each import each
@@ -47,6 +47,18 @@ def test_an_honest_agent_is_rarely_refuted_however_often_one_looks(law):
             wealth.play({"s": (a[seen], b[seen])}, {"s": (a[now], b[now])})
         wrong += wealth.refuted
     assert wrong <= binom.isf(1e-6, audits, FAILURE)
+
+
+def test_nothing_is_won_on_a_block_that_nothing_before_announced():
+    """Exact: with worlds alike so far there is no bet, however far apart the block is. Catches bets
+    that have seen what they are on, of the claim or of lower bounds."""
+    alike, apart = np.arange(200.0), np.arange(200.0) + 1e6
+    evidence = Evidence(CLAIM, FAILURE)
+    evidence.play({"s": (alike, alike)}, {"s": (alike, apart)})
+    finding = evidence.finding(FAILURE)
+    assert (finding.flagged, finding.mu_lower, finding.eps_lower) == (False, 0.0, 0.0)
+    evidence.play({"s": (alike, apart)}, {"s": (alike, apart)})
+    assert evidence.finding(FAILURE).flagged
 
 
 def released(mu, rng):
