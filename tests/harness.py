@@ -160,6 +160,7 @@ _RESTS: list[dict[str, Any]] = [
     {},
     {"refresh_every": 3},
     {"prefix_sums": "tree"},
+    {"prefix_sums": "gradual", "noise": "laplace"},
     {"selection": "laplace", "warm_up": 2},
     {"model": "regression"},
     {"anytime": True},

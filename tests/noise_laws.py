@@ -19,6 +19,7 @@ from dpbandit.privacy.choices import (
     RemainingTopK,
     ReportNoisyMax,
 )
+from dpbandit.privacy.filters import FilteredSum
 from dpbandit.privacy.messages import LocalDirections, LocalVectors
 from dpbandit.privacy.peeling import NoisyHardThresholding
 from dpbandit.privacy.sparse_vector import AboveThreshold, RedrawBit, SegmentAboveThreshold
@@ -38,6 +39,7 @@ TESTED = {
     EpisodeMoments: _ARMS + "epochs.py::test_episodes_are_as_noisy_as_they_pay_for",
     EpochSelection: _CHOICES + "epochs.py::test_law",
     ExponentialMechanism: _CHOICES + "selection.py::test_law",
+    FilteredSum: _SUMS + "filters.py::test_readings_are_as_noisy_as_they_pay_for",
     LocalDirections: _CHOICES + "local_directions.py::test_messages_have_the_law_they_are_paid_for",
     LocalVectors: _MESSAGES + "messages.py::test_messages_are_as_noisy_as_they_pay_for",
     MirrorPhase: _BLOCKS + "test_noise_has_the_size_of_the_certificate",

@@ -460,7 +460,7 @@ class DPUCB(PrintedElsewhere, SummedUCB):
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is this algorithm, with noise for the claim; "paper" is the paper's, another
     class, as printed and with the settings of that class"""
-    prefix_sums: Literal["tree", "blt"] = "blt"
+    prefix_sums: Literal["tree", "blt", "gradual"] = "blt"
     """mechanism that releases running sums"""
     arms: Layout = "disjoint"
     """one model for each arm, or one model of all arms' features in a row"""
@@ -539,7 +539,7 @@ class DPMoments(Summed):
     1.0
     """
 
-    prefix_sums: Literal["tree", "blt"] = "blt"
+    prefix_sums: Literal["tree", "blt", "gradual"] = "blt"
     """mechanism that releases running sums"""
     arms: Layout = "disjoint"
     """one model for each arm, or one model of all arms' features in a row"""

@@ -46,7 +46,7 @@ from dpbandit.privacy import (
     no_privacy,
 )
 from dpbandit.privacy.calibrated import law_named, noisy_prefix_sum
-from dpbandit.privacy.factors import Hybrid
+from dpbandit.privacy.factors import Hybrid, factorisation
 from dpbandit.privacy.prefix_sums import Factorisation, NoiseLaw, Padded
 from dpbandit.privacy.spends import Spend
 from dpbandit.specs import ConvexSpec
@@ -352,6 +352,7 @@ class PFTAL(PrivateLeader):
            paper's introduction; its Section 2 prints k ln^2.5 T / (epsilon sqrt T).
         4. Laplace and Gaussian noise, anytime sums.
         5. Gradients are clipped, whatever is told.
+        6. Gradual sums, see `privacy.factors.Gradual`.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec
@@ -370,14 +371,27 @@ class PFTAL(PrivateLeader):
     anytime: bool = False
     """a hybrid tree in place of the tree; the same privacy at every horizon, some more noise. What
     is not Gaussian meets epsilon at delta = 0 always"""
+    prefix_sums: Literal["tree", "gradual"] = "tree"
+    """mechanism that releases running sums; "gradual" has laplace or gaussian noise"""
     curvature: Positive | None = None
     """H; if None, the loss's own, or that of the regulariser, see `curvature_of`"""
 
     def check(self) -> None:
         """The paper has K-norm noise on a tree."""
         super().check()
-        if self.calibration == "paper" and (self.noise != "k-norm" or self.anytime):
+        tree = self.prefix_sums == "tree" and not self.anytime
+        if self.calibration == "paper" and (self.noise != "k-norm" or not tree):
             raise InputError("Expected calibration='paper' only with k-norm noise on a tree.")
+        if self.prefix_sums == "gradual" and (self.noise == "k-norm" or self.anytime):
+            raise InputError(
+                "Expected prefix_sums='gradual' with laplace or gaussian noise and without anytime,"
+                f" got noise={self.noise!r} and anytime={self.anytime}."
+            )
+
+    def begin(self) -> None:
+        """Choose how noises make up those of the sums."""
+        self.process = factorisation(self.prefix_sums)
+        super().begin()
 
     def first_leader(self) -> Leader:
         """Step 4."""

@@ -90,7 +90,7 @@ class LocalisedTOFW(Walk):
     """number of steps in a block"""
     step: Share = 0.4
     """c in (0, 1]"""
-    prefix_sums: Literal["tree", "blt", "square-root"] = "blt"
+    prefix_sums: Literal["tree", "blt", "square-root", "gradual"] = "blt"
     """mechanism that releases running sums"""
     clip: Positive | None = None
     """of a gradient in the first block; if None, 0.65 x `local_clip` for regressions on l_p balls,

@@ -306,7 +306,7 @@ class DPTOFW(FrankWolfe):
     epsilon"""
     noise: Literal["gaussian", "generalised-gaussian"] | None = None
     """distribution of the noise"""
-    prefix_sums: Literal["tree", "blt", "square-root"] | None = None
+    prefix_sums: Literal["tree", "blt", "square-root", "gradual"] | None = None
     """mechanism that releases running sums"""
     clip: Clip | None = None
     """quantity that is clipped to bound the sensitivity"""

@@ -18,7 +18,7 @@ releases of blocks of dimension D, rows `|(x, r)| <= L` with L^2 = C^2 + B^2, fa
 The proofs behind s and k compose loosely; what the noise really costs is in the ledger.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import ceil, inf, log, log2, prod, sqrt
 from typing import Literal, NamedTuple
@@ -55,19 +55,27 @@ class PrefixSlots:
     every: int
     moving: float = 2.0
     """see `Slots`"""
+    order: Literal[1, 2] = 2
+    """the norm in which noises add up"""
 
     def person_norm(self, cap: int, separation: int) -> float:
-        """S(k, b) per unit of a round."""
+        """S(k, b) per unit of a round, in l_2."""
         return _prefix(self.factorisation, self.leaves, self.every, cap, separation)
 
     def early_norm(self, age: int) -> float:
         """Of the last round of a leaf, which is released at once."""
-        return self.factorisation.early_norm(self.leaves, 1 + age // self.every)
+        return self._shown(1 + age // self.every)
 
     def past_norm(self, rounds: int) -> float:
         """Of the first round, where a leaf is full."""
-        releases = rounds // self.every
-        return self.factorisation.early_norm(self.leaves, releases) if releases else 0.0
+        return self._shown(rounds // self.every)
+
+    def _shown(self, releases: int) -> float:
+        if not releases:
+            return 0.0
+        if self.order == 2:
+            return self.factorisation.early_norm(self.leaves, releases)
+        return prod(self.factorisation.noises(self.leaves, releases))
 
 
 @cache
@@ -137,19 +145,22 @@ def least_multiplier(
         gaussian_target(epsilon, delta)
         return factorisation.column_norm(m) / mu_of(epsilon, delta)
     privacy_target(epsilon, delta)
-    count = factorisation.nodes(m)
+    moved, count = factorisation.noises(m)
     if not count or epsilon == inf:
         return 0.0
     if delta == 0:
-        return count / epsilon * (1 + 1e-12)
-    return _least_pure_multiplier(law, count, dim, epsilon, delta)
+        return moved * count / epsilon * (1 + 1e-12)
+    return moved * _least_pure_multiplier(law, count, dim, epsilon, delta)
 
 
 @cache
 def _least_pure_multiplier(
     law: NoiseLaw, count: int, dim: int, epsilon: float, delta: float
 ) -> float:
-    return least_noise(lambda x: _spend(law, x, count, dim, ""), epsilon=epsilon, delta=delta)
+    def spend(x: float) -> Spend:
+        return _spend(law, x, (1.0, count), dim, "")
+
+    return least_noise(spend, epsilon=epsilon, delta=delta)
 
 
 def noisy_prefix_sum(
@@ -179,7 +190,8 @@ def noisy_prefix_sum(
         slots = PrefixSlots(factorisation, m, refresh_every, moving(statistic))
         spend = GaussianSpend(mu, note.replace("gaussian", "Gaussian"), slots)
     else:
-        spend = _spend(law, noise_multiplier, factorisation.nodes(m) or 0, size, note)
+        spend = _spend(law, noise_multiplier, factorisation.noises(m), size, note)
+        spend = replace(spend, slots=PrefixSlots(factorisation, m, refresh_every, order=1))
         l1 = getattr(statistic, "l1_sensitivity", statistic.sensitivity * sqrt(size))
         drawn = Laplace(noise_multiplier * l1) if law == "laplace" else KNorm(scale)
     if isinstance(factorisation, Window):
@@ -248,8 +260,11 @@ def tail_bound(
     return Spectrum(2 * sqrt(dim) + 2 * sqrt(v * tail), shift_factor)
 
 
-def _spend(law: NoiseLaw, noise_multiplier: float, count: int, dim: int, note: str) -> Spend:
-    ratio = 1 / noise_multiplier if noise_multiplier else inf
+def _spend(
+    law: NoiseLaw, noise_multiplier: float, noises: tuple[float, int], dim: int, note: str
+) -> LaplaceSpend | KNormSpend:
+    moved, count = noises
+    ratio = moved / noise_multiplier if noise_multiplier else inf
     if law == "laplace":
         return LaplaceSpend(ratio, count=count, note=note)
     return KNormSpend(dim, ratio, count=count, note=note)
@@ -258,7 +273,9 @@ def _spend(law: NoiseLaw, noise_multiplier: float, count: int, dim: int, note: s
 def _check(factorisation: Factorisation, law: NoiseLaw) -> None:
     one_of("law", law, LAWS)
     if law not in factorisation.laws:
-        raise InputError(f"Expected law={law!r} to be gaussian for {factorisation!r}.")
+        raise InputError(
+            f"Expected law={law!r} to be {' or '.join(factorisation.laws)} for {factorisation!r}."
+        )
 
 
 @dataclass(frozen=True)

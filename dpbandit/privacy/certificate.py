@@ -7,7 +7,7 @@ from typing import Any, cast
 from dpbandit.base import html_lines, inside, made
 from dpbandit.privacy.aggregated import BitSpend
 from dpbandit.privacy.calibrated import PrefixSlots
-from dpbandit.privacy.factors import Honaker, Hybrid, Independent, KAry, Window
+from dpbandit.privacy.factors import Gradual, Honaker, Hybrid, Independent, KAry, Window
 from dpbandit.privacy.fading import FadingSlots
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import Ledger
@@ -58,8 +58,9 @@ class Certificate:
 
         It grows to `epsilon` for those who watch for ever; where a promise is for the users of a
         window, it is infinite behind it. Exact for Gaussian running sums whose strategy is known
-        (prefix sums but `KAry`, `Honaker` and `Hybrid`; fading sums; binary trees by their nodes);
-        everything else, and a person who returns, counts in full from age 0 on.
+        (prefix sums but `KAry`, `Honaker` and `Hybrid`; fading sums; binary trees, of any noise, by
+        their nodes) and gradual ones; everything else, and a person who returns, counts in full
+        from age 0 on.
         """
         least = inf if self.ledger.window else self.epsilon
         return min(self.ledger.within(age).epsilon(self.claimed_delta), least)
@@ -84,8 +85,9 @@ class Certificate:
         return found
 
     def _by_age(self) -> list[str]:
-        """A line for what is all Gaussian, and so quickly computed."""
-        ages = self.ages() if self.mu is not None and self.claimed_delta else []
+        """A line for what is all Gaussian, or pure, and so quickly computed."""
+        quick = self.claimed_delta == 0 if self.mu is None else self.claimed_delta > 0
+        ages = self.ages() if quick and self.epsilon < inf else []
         first: dict[str, int] = {}
         for age, value in ages:
             first.setdefault(f"{value:.3g}", age)
@@ -181,7 +183,19 @@ SLOTS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(PrefixSlots, FadingSlots),
-        *(BLT, Banded, Honaker, Hybrid, Independent, KAry, Padded, SquareRoot, Tree, Window),
+        *(
+            BLT,
+            Banded,
+            Gradual,
+            Honaker,
+            Hybrid,
+            Independent,
+            KAry,
+            Padded,
+            SquareRoot,
+            Tree,
+            Window,
+        ),
     )
 }
 
@@ -201,8 +215,8 @@ def ledger_from_dict(values: dict[str, Any]) -> Ledger:
 def _spend_as_dict(spend: Spend) -> dict[str, Any]:
     held = {name: value for name, value in vars(spend).items() if name[0] != "_"}
     values: dict[str, Any] = {"kind": type(spend).__name__, **held}
-    if isinstance(spend, GaussianSpend):
-        values["slots"] = None if spend.slots is None else _kind_and_fields(spend.slots)
+    if values.get("slots") is not None:
+        values["slots"] = _kind_and_fields(values["slots"])
     if isinstance(spend, Parallel):
         values["parts"] = [_spend_as_dict(part) for part in spend.parts]
     if isinstance(spend, Expiring | Repeated):

@@ -88,6 +88,8 @@ class Mechanism(ABC):
     """calls that `spend` covers"""
     trust: tuple[Trust, ...] = AT_SERVER
     """models of trust in which it can be run; a ledger of another one may not name it"""
+    public: tuple[Any, ...] = ()
+    """what it remembers of how it was asked, which may not depend on data but by releases"""
     _used: int = 0
 
     def __call__(self, *datum: AnyArray) -> Floats | None:

@@ -176,10 +176,14 @@ class Factorisation:
         a leaf: exact, or from above; group privacy where nothing better is known."""
         return cap * self.column_norm(leaves)
 
+    def noises(self, leaves: int, releases: int | None = None) -> tuple[float, int]:
+        """How far she moves one noise, in units of her own contribution, and how many she does, in
+        the first `releases` of all that show her: from above; all where nothing is known."""
+        return 1.0, self.nodes(leaves) or 0
+
     def early_norm(self, leaves: int, releases: int) -> float:
-        """That of what she touches in the first `releases` of all that show her: exact, or from
-        above; all of it where nothing better is known."""
-        return self.column_norm(leaves)
+        """The Euclidean norm of what she touches in those: exact, or from above."""
+        return sqrt(self.noises(leaves, releases)[1])
 
     def start(
         self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
@@ -256,10 +260,10 @@ class Tree(Factorisation):
         """By `tree_norm`: left nodes alone have noises."""
         return tree_norm(leaves, cap, separation, every)
 
-    def early_norm(self, leaves: int, releases: int) -> float:
+    def noises(self, leaves: int, releases: int | None = None) -> tuple[float, int]:
         """Of leaf 1, as if there were no more: the nodes of leaf t are t, t + lowbit(t), ..., each
         step at least twice the one before, so that number i is at least t + 2^i - 1."""
-        return self.column_norm(min(leaves, releases))
+        return 1.0, self.nodes(leaves if releases is None else min(leaves, releases))
 
     def begin(self) -> None:
         """No prefix yet."""

@@ -26,7 +26,7 @@ maximum a. These atoms are split onto the grid asked for, again pessimistically.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import ceil, expm1, fsum, inf, sqrt
 from typing import ClassVar, Self
@@ -36,7 +36,7 @@ import scipy
 
 from dpbandit.base import Floats, at_least, whole
 from dpbandit.privacy.loss_distributions import PrivacyLoss, connected, constant, split
-from dpbandit.privacy.spends import Composed
+from dpbandit.privacy.spends import ROUNDED, Composed, Slots
 
 _GROUPS = 512
 """Different epsilons that are composed one by one; more are rounded up onto this many."""
@@ -211,6 +211,10 @@ class _Releases(Composed):
             return (connected(self._curve, reach=ratio, step=step, count=self.count),)
         return (split(*_atoms(dim, ratio), step=step, count=self.count),)
 
+    def shown(self, share: float) -> Self:
+        """Of so many of the releases, which are alike."""
+        return replace(self, count=round(share * self.count))
+
     def _curve(self, epsilon: Floats) -> Floats:
         """The delta of one Laplace release, whose loss is uniform but for two atoms at its ends."""
         return -np.expm1(np.minimum(epsilon - self._law[1], 0.0) / 2)
@@ -232,6 +236,8 @@ class LaplaceSpend(_Releases):
     epsilon: float
     count: int = 1
     note: str = "Laplace noise"
+    slots: Slots | None = field(default=None, compare=False, repr=False)
+    """how the rounds of a running sum enter its noises; None if that is not known"""
 
     def __post_init__(self) -> None:
         positive_or_none("epsilon", self.epsilon)
@@ -240,6 +246,12 @@ class LaplaceSpend(_Releases):
     @property
     def _law(self) -> tuple[int, float]:
         return 1, self.epsilon
+
+    def shown(self, share: float) -> Self:
+        """Of so many of the releases, or of a part of what moves the only one."""
+        if self.count != 1:
+            return super().shown(share)
+        return replace(self, epsilon=min(1.0, share * (1 + ROUNDED)) * self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -260,6 +272,8 @@ class KNormSpend(_Releases):
     """largest movement / scale of the noise"""
     count: int = 1
     note: str = "K-norm noise"
+    slots: Slots | None = field(default=None, compare=False, repr=False)
+    """how the rounds of a running sum enter its noises; None if that is not known"""
 
     def __post_init__(self) -> None:
         whole("dim", self.dim, 1)

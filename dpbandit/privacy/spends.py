@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import inf
-from typing import Protocol
+from typing import Protocol, cast
 
 from dpbandit.base import InputError, inside, whole
 from dpbandit.privacy.curves import FAR, delta_of, deltas_of, epsilon_of, error_of, rho_of_mu
@@ -71,7 +71,8 @@ class Slots(Protocol):
 
     def early_norm(self, age: int) -> float:
         """What one round adds up to in what is released up to `age` rounds after it, the most over
-        rounds, per unit of a round: exact, or from above."""
+        rounds, per unit of a round: exact, or from above. In l_2 of Gaussian noises, in l_1 of
+        others."""
         ...
 
     def past_norm(self, rounds: int) -> float:
@@ -331,14 +332,25 @@ def _seen(spend: Spend, norm: Callable[[Slots], float], inside: Callable[[Spend]
     """A running sum of which that much is seen; anything else counts in full."""
     if isinstance(spend, Parallel):
         return replace(spend, parts=tuple(map(inside, spend.parts)))
-    if not isinstance(spend, GaussianSpend) or spend.slots is None or spend.mu in (0, inf):
+    slots: Slots | None = getattr(spend, "slots", None)
+    if slots is None or spend.pure == 0 or spend.mu == inf:
         return spend
-    share = norm(spend.slots) / spend.slots.person_norm(1, 1)
-    return replace(spend, mu=min(1.0, share * (1 + _ROUNDING)) * spend.mu if share else 0.0)
+    if not isinstance(spend, GaussianSpend):
+        return cast(_Shown, spend).shown(norm(slots) / slots.early_norm(_EVER))
+    share = norm(slots) / slots.person_norm(1, 1)
+    return replace(spend, mu=min(1.0, share * (1 + ROUNDED)) * spend.mu if share else 0.0)
 
 
-_ROUNDING = 1e-12
+class _Shown(Spend, Protocol):
+    def shown(self, share: float) -> Spend:
+        """The cost of that share of its noises, in the norm in which they add up."""
+        ...
+
+
+ROUNDED = 1e-12
 """Added relatively to a quotient of norms, each of which is rounded"""
+_EVER = 10**12
+"""An age at which nothing is left to be shown, in rounds"""
 
 
 @lru_cache(maxsize=16)

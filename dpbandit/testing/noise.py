@@ -34,6 +34,7 @@ from dpbandit.privacy.aggregated import AggregatedSum, BitSum
 from dpbandit.privacy.batches import CountedSums, RestartingTrees
 from dpbandit.privacy.factors import Staggered
 from dpbandit.privacy.fading import PersonSum, column_norm
+from dpbandit.privacy.filters import FilteredSum
 from dpbandit.privacy.generalised import GeneralisedGaussian, GeneralisedGaussianSpend
 from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.messages import LocalDirections, LocalStatistic, LocalVectors
@@ -59,7 +60,10 @@ def first_stddev(sums: Any) -> float:
         return float(S / spend.mu / sums.honest**0.5)
     if isinstance(sums, FadingSum):
         return float(S * column_norm(len(sums._ends), sums.fade) / spend.mu)
-    nodes, drawn = nodes_of(sums)
+    (nodes, drawn), moved = nodes_of(sums), 1.0
+    if isinstance(sums, PrefixSum) and isinstance(spend, HEAVY):
+        noise: Any = sums._noise
+        moved, nodes = noise.noises(sums.leaves)
     paid = getattr(spend, "count", getattr(spend, "nodes", nodes))
     expect(paid == nodes, f"Expected {spend.note!r} to pay for {nodes} nodes, got {paid}.")
     k = prod(sums._statistic.shape) if isinstance(sums, PrefixSum) else 1
@@ -68,7 +72,7 @@ def first_stddev(sums: Any) -> float:
     if isinstance(spend, HEAVY):
         l1 = getattr(getattr(sums, "_statistic", None), "l1_sensitivity", S * k**0.5)
         law = Laplace(l1 / S) if "laplace" in spend.note else KNorm(1.0)
-        return S / (spend.pure / nodes) * (drawn * law.variance(k)) ** 0.5
+        return S * (moved * nodes / spend.pure) * (drawn * law.variance(k)) ** 0.5
     if isinstance(spend, WishartSpend):
         rows = sums._statistic
         L2 = rows.context_bound**2 + rows.reward_bound**2
@@ -125,6 +129,11 @@ def _(mechanism: Any, losses: Any, *public: Any) -> tuple[Any, ...]:
 def _(mechanism: CountedSums, value: Any, cell: Any, due: Any) -> tuple[Any, ...]:
     shares = mechanism._shares
     return clip_range(value, shares.low, shares.high), cell, due
+
+
+@admitted.register
+def _(mechanism: FilteredSum, *datum: Any) -> tuple[Any, ...]:
+    return datum  # all that enters is its query
 
 
 @admitted.register

@@ -312,7 +312,9 @@ def memory(agent: Any) -> tuple[bytes, list[Any]]:
                 return str, ("personal memory",)
             if Draws in kinds:  # the first replica's generator is as far as all of them
                 return dict, ({**vars(item), "_laws": item._laws[0]},)
-            return (str, ("mechanism",)) if Mechanism in kinds else NotImplemented
+            if Mechanism in kinds:
+                return tuple, (("mechanism", *item.public),)
+            return NotImplemented
 
     buffer = io.BytesIO()
     Pickler(buffer).dump(agent)

@@ -1,0 +1,108 @@
+"""A privacy filter: readings of a sum, as precise as asked for on the way, within one budget."""
+
+import numpy as np
+
+from dpbandit.base import AnyArray, Floats, InputError, Streams, positive, shaped, whole
+from dpbandit.base.random_streams import Paced
+from dpbandit.privacy.mechanism import Mechanism, Statistic
+from dpbandit.privacy.spends import GaussianSpend
+
+_ROUNDING = 1e-12
+"""What a budget may be exceeded by, relatively, and noise is larger than asked for"""
+
+
+class FilteredSum(Mechanism):
+    """A running sum that is read when the agent asks, as precisely as it asks.
+
+    A filter as asked for by Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters", NIPS
+    2016; for Gaussian releases by Smith and Thakurta, "Fully adaptive composition for Gaussian
+    differential privacy" (arXiv 2210.17520); by Feldman and Zrnic, "Individual privacy accounting
+    via a Renyi filter", NeurIPS 2021, and Whitehouse, Ramdas, Rogers and Wu, ICML 2023, for zCDP::
+
+        granted = ask(mu_t (R,))        what the next reading may cost; 0 or NaN asks for none
+            where used + mu_t^2 <= mu^2:   used += mu_t^2, now, before anything is read
+            elsewhere:                     refused, and nothing is used
+        call(*datum)    S += the clipped round;  release S + N(0, (sensitivity / mu_t)^2) where it
+                        was granted, NaN elsewhere; None where nobody reads
+
+    Guarantee:
+        If mu_t is a function of earlier releases (and of public facts and coins), all readings
+        together are mu-GDP for replacing one user's round. *Proof.* Refusals keep used <= mu^2; let
+        a last Gaussian release of the rest, which only shows more, make that an equality. With z_t
+        the noises in standard deviations, neighbours' log-likelihood ratio is X + mu^2 / 2, X = sum
+        of mu_t z_t. As mu_t is known before z_t, exp(i s X_t + s^2 used_t / 2) is a martingale,
+        and used ends at mu^2 whatever was asked, so that X is N(0, mu^2): the ratio has the law of
+        one mu-GDP Gaussian release. A user who moves a reading by less, or came after it, is
+        shown less.
+
+    A budget that is spent is no error: the agent goes on with what it knows. How much is `used` is
+    public; it is no certificate, which has to hold whatever is asked for: that is mu from round 1
+    on, in `Ledger.spent` as well.
+
+    Where every user is in one batch alone, batches pay side by side (`CountedSums`), and a filter
+    buys nothing: it is for sums that are read again.
+
+    Args:
+        statistic: the clipped function of a round that is summed.
+        streams: the random streams of the replicas.
+        name: the call site of the noise.
+        mu: the budget of all readings, > 0 and finite.
+        horizon: rounds that will be fed.
+
+    >>> from dpbandit.privacy.moments import ClippedVectors
+    >>> sums = FilteredSum(ClippedVectors(1), Streams([0]), "sum", mu=1.0, horizon=9)
+    >>> sums.ask(np.array([0.8])), sums(np.ones((1, 1))).shape, sums.used
+    (array([ True]), (1, 1), array([0.64]))
+    >>> sums.ask(np.array([0.7])), sums(np.ones((1, 1))), sums.left.round(6)
+    (array([False]), None, array([0.6]))
+    """
+
+    def __init__(
+        self, statistic: Statistic, streams: Streams, name: str, *, mu: float, horizon: int
+    ) -> None:
+        positive("mu", mu)
+        whole("horizon", horizon, 1)
+        self.mu, self.sensitivity, self.uses = mu, statistic.sensitivity, horizon
+        self.spend = GaussianSpend(mu, f"{name}: readings of mu {mu:.4g} in all")
+        self._statistic = statistic
+        self._noise = Paced(streams.normals(name, *statistic.shape))
+        self._exact: Floats | float = 0.0  # never leaves here
+        self.used: Floats = np.zeros(len(streams))
+        """sum of mu_t^2 that was granted, (R,)"""
+        self._asked: Floats = np.zeros(len(streams))
+        self._asked_at = -1
+
+    @property
+    def public(self) -> tuple[Floats, Floats]:  # type: ignore[override]
+        """Sizes: replays of `dpbandit.testing` compare them."""
+        return self.used, self._asked
+
+    @property
+    def left(self) -> Floats:
+        """The largest mu_t that would be granted, (R,)."""
+        return np.sqrt(np.maximum(self.mu**2 - self.used, 0.0))
+
+    def ask(self, mu: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """Book readings of this cost (R,) in the next call, and say which are granted."""
+        if self._asked_at == self._used:
+            raise InputError("Expected one ask(mu) a round: the next reading is booked already.")
+        shaped("mu", mu, self.used.shape)
+        cost = np.square(np.where(mu > 0, mu, 0.0))
+        granted = (cost > 0) & (self.used + cost <= self.mu**2 * (1 + _ROUNDING))
+        self.used = self.used + np.where(granted, cost, 0.0)
+        self._asked, self._asked_at = np.where(granted, mu, 0.0), self._used
+        return granted
+
+    def query(self, *datum: AnyArray) -> Floats:
+        """The clipped statistic of one round in its units, `(R, *shape)`."""
+        return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
+
+    def _release(self, *datum: AnyArray) -> Floats | None:
+        self._exact = self._exact + self.query(*datum)
+        reads = (self._asked > 0) & (self._asked_at == self._used - 1)
+        if not reads.any():
+            return None
+        axes = (slice(None), *(None for _ in self._statistic.shape))
+        mu = np.where(reads, self._asked, np.nan)[axes]
+        noise = self.sensitivity * (1 + _ROUNDING) / mu * self._noise(reads)
+        return np.asarray((self._exact + noise) * self._statistic.units)

@@ -1,0 +1,1 @@
+"""What is gradual expiration worth? See README.md."""
