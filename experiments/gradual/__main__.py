@@ -6,13 +6,12 @@ from functools import partial
 from itertools import product
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 from rich.table import Table
 
-from dpbandit import certify
 from dpbandit.base import whole, write_atomically
 from dpbandit.experiments.questions import (
     Found,
@@ -25,8 +24,8 @@ from dpbandit.experiments.questions import (
 from dpbandit.privacy.curves import epsilon_of, mu_of
 from dpbandit.results.plots import final, legend_at_the_foot, level, line, log_ticks, loglog
 from dpbandit.results.runs import AgentRun, standard_error
-from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, setup_of
+from dpbandit.studies.configurations import certificate_of
 
 SUMS = ("gradual sum", "binary tree", "BLT", "window of 64 rounds", "no privacy")
 """What each line is called; its place is its look"""
@@ -39,10 +38,10 @@ Key = tuple[str, str, str, float]
 class Sizes:
     """Of the study."""
 
-    horizon: int = 4096
+    horizon: int = 2048
     ages: Sequence[int] = (1, 32)
     """for which epsilon is fixed; and for ever"""
-    epsilons: Sequence[float] = (0.25, 0.5, 1.0, 2.0, 4.0)
+    epsilons: Sequence[float] = (0.25, 1.0, 4.0)
     replicas: int = 20
 
     def __post_init__(self) -> None:
@@ -77,17 +76,17 @@ PROBLEMS: Mapping[str, tuple[str, dict[str, Any], Mapping[str, str]]] = {
 """Name -> environment, its arguments, agents in words: Gaussian noise first, then Laplace noise"""
 
 
-def claim(agent: AgentConfig, one: Configuration, age: int, epsilon: float) -> float | None:
-    """What `agent` has to claim for those who watch to the end, so that those who leave `age`
+def claim(one: Configuration, age: int, epsilon: float) -> float | None:
+    """What its agent has to claim for those who watch to the end, so that those who leave `age`
     rounds after a user know her with `epsilon`; None where a window ends before."""
-    ledger = certify(replace(agent, epsilon=1.0), one.problem().spec, accountants=False).ledger
-    seen = ledger.within(age)
+    proof = certificate_of(one)
+    ledger, seen = proof.ledger, proof.ledger.within(age)
     if ledger.window is not None and age >= ledger.window:
         return None
     if ledger.mu is None or seen.mu is None:
         return epsilon * (ledger.pure / seen.pure)
-    delta: float = agent.delta
-    return epsilon_of(mu_of(epsilon, delta) * ledger.mu / seen.mu, delta)
+    mu = mu_of(epsilon, proof.claimed_delta)
+    return epsilon_of(mu * ledger.mu / seen.mu, proof.claimed_delta)
 
 
 def asked(sizes: Sizes) -> dict[Key, Configuration]:
@@ -97,15 +96,15 @@ def asked(sizes: Sizes) -> dict[Key, Configuration]:
         setup = setup_of(environment, arguments, horizon=sizes.horizon, label=problem)
         for watched, age in ages(sizes).items():
             for name, words in agents.items():
-                agent = agent_of(words)
+                plain = Configuration(setup, name, agent_of(words))
                 for epsilon in sizes.epsilons:
-                    one = Configuration(setup, name, agent)
+                    one, config = plain, cast(Any, plain.config)
                     if name != "no privacy":
-                        claimed = claim(agent, one, age, epsilon)
+                        claimed = claim(plain, age, epsilon)
                         if claimed is None:
                             continue
                         title = f"{name}, {epsilon:g} {watched}"
-                        one = Configuration(setup, title, replace(agent, epsilon=claimed))
+                        one = Configuration(setup, title, replace(config, epsilon=claimed))
                     found[problem, watched, name, epsilon] = one
     return found
 
