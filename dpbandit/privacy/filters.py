@@ -74,7 +74,7 @@ class FilteredSum(Mechanism):
 
     @property
     def public(self) -> tuple[Floats, Floats]:  # type: ignore[override]
-        """Sizes: replays of `dpbandit.testing` compare them."""
+        """Sizes, which replays of `dpbandit.testing` compare."""
         return self.used, self._asked
 
     @property

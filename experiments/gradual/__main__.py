@@ -73,7 +73,7 @@ PROBLEMS: Mapping[str, tuple[str, dict[str, Any], Mapping[str, str]]] = {
         },
     ),
 }
-"""Name -> environment, its arguments, agents in words: Gaussian noise first, then Laplace noise"""
+"""Name -> environment, its arguments, agents in words; Gaussian noise first, then Laplace noise"""
 
 
 def claim(one: Configuration, age: int, epsilon: float) -> float | None:
