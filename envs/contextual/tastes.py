@@ -25,8 +25,8 @@ FALSE_ALARM = 0.01
 """Chance, at most, that people who are all alike are taken to differ, where there are many"""
 LEAST_SPREAD = 1e-6
 """Variance that is added to every coefficient's, those that all people share included"""
-_STEEPEST = np.exp(10.0)
-"""Of a slope, as in `OwnLogitSpec`"""
+_STEEPEST, _MOST = 10.0, 50.0
+"""Logarithm of a slope, as in `OwnLogitSpec`, and that of a part of it, at most"""
 _NODES, _MODE_STEPS, _ROUNDS = 7, 25, 12
 _CLOSE = 1e-3
 """Standard errors by which the last round of a fit may move anything"""
@@ -127,8 +127,8 @@ class Coefficients(NamedTuple):
     def logits(self, offers: Offers, z: Floats) -> tuple[Floats, Floats]:
         """Of rows at their people's nodes z (N, J, 2), and the steepness, both (n, J)."""
         u, v = np.moveaxis(z @ self.root.T, -1, 0)
-        steep = np.exp(offers.G @ self.b)[:, None] * offers.of_rows(np.exp(v))
-        steep = np.minimum(steep, _STEEPEST)
+        ours, hers = (np.exp(np.minimum(part, _MOST)) for part in (offers.G @ self.b, v))
+        steep = np.minimum(ours[:, None] * offers.of_rows(hers), np.exp(_STEEPEST))
         return (offers.F @ self.a)[:, None] + offers.of_rows(u) - steep * offers.q[:, None], steep
 
 
@@ -317,7 +317,7 @@ def fit_tastes(offers: Offers, start: Floats, penalty: Floats) -> Tastes:
     return Tastes(
         people=offers.people,
         visits=float(np.median(np.diff(offers.starts))),
-        law=Prior(fit.at.values[:-3], law),
+        law=Prior(fit.at.values[:-3], law, source="a log that is taken as public"),
         level=(abs(level), float(fit.covariance[-3, -3] ** 0.5)),
         slope=(slope, float((turn @ fit.covariance @ turn) ** 0.5)),
         correlation=float(np.sign(level) * along / slope) if slope and level else 0.0,
