@@ -20,6 +20,7 @@ from dpbandit.envs.contextual.tastes import (
     fit_tastes,
     likelihood,
 )
+from dpbandit.envs.data import fit_camera
 from dpbandit.envs.people.returning_pricing import frozen
 from dpbandit.testing.checks import check_problem
 from tests.each import each
@@ -120,6 +121,28 @@ def test_electricity_comes_back():
     assert abs(level - (along @ mean - np.log(3))) < 4 * truth["level"] / 300**0.5 * 1.5
     assert abs(slope - mean[-1] - np.log(5)) < 4 * truth["slope"] / 300**0.5 * 1.5
     assert found.held_out > found.alike + 0.05
+
+
+@pytest.mark.slow
+def test_a_sampler_finds_the_same(monkeypatch):
+    """Oracle: the Metropolis within Gibbs that fitted cameras and electricity, with its priors, on
+    a log of electricity: estimates within one of its posterior standard deviations, and errors
+    within a fifth of these."""
+    monkeypatch.setattr(fit_camera, "SWEEPS", 5000)
+    monkeypatch.setattr(fit_camera, "BURN_IN", 1500)
+    log = electricity(300, 10).sort_values("who", kind="stable")
+    q, yes = (log["price"].to_numpy() - 8) / 5, log["sold"].to_numpy()
+    one = np.ones((3000, 1))
+    start = np.array([0.0, 1.0])
+    found = fit_tastes(Offers.of(one, one, q, 1.0 * yes, log["who"].to_numpy()), start, np.zeros(2))
+    shown = np.zeros((300, 10, 2, 2))
+    shown[:, :, 0] = np.column_stack([one, q]).reshape(300, 10, 2)
+    m, C = fit_camera.chain(shown, 1 - yes.reshape(300, 10), 0)
+    sd = np.sqrt(np.diagonal(C, axis1=1, axis2=2))
+    assert np.all(np.abs(np.array(found.law.mean) - m.mean(axis=0)) < m.std(axis=0))
+    for j, (estimate, error) in enumerate((found.level, found.slope)):
+        assert abs(estimate - sd[:, j].mean()) < sd[:, j].std()
+        assert error == pytest.approx(sd[:, j].std(), rel=0.2)
 
 
 def p_value(log):
