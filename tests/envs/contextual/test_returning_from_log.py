@@ -1,6 +1,7 @@
 """A shop whose customers come back: the fit against quadrature and the truth, refusals, play."""
 
 import warnings
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.special import expit
 from typer.testing import CliRunner
 
 from dpbandit import InputError, certify, cli, compare, recommend
+from dpbandit.agents import PersonalPricing
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import PricingFromLog, ReturningPricing
 from dpbandit.envs.contextual.tastes import (
@@ -22,6 +24,8 @@ from dpbandit.envs.contextual.tastes import (
 )
 from dpbandit.envs.data import fit_camera
 from dpbandit.envs.people.returning_pricing import frozen
+from dpbandit.specs.lists import Visits
+from dpbandit.testing import check_agent
 from dpbandit.testing.checks import check_problem
 from tests.each import each
 
@@ -168,7 +172,7 @@ def test_people_who_are_alike_are_seldom_taken_to_differ(logs):
         alarms += p_value(again) < FALSE_ALARM
     assert alarms <= most
     for seed in range(max(1, logs // 10)):
-        assert p_value(visits(60, 6, tastes=(1.5, 0.5), seed=seed)) < FALSE_ALARM
+        assert p_value(visits(80, 8, tastes=(1.5, 0.5), seed=seed)) < FALSE_ALARM
 
 
 def test_a_visit_by_hand():
@@ -197,7 +201,10 @@ def test_a_visit_by_hand():
             assert step.reward[r] in (0, prices[action[r]] - 0.8)
     assert len(ages) == 21
     assert len(set(ages.values())) > 10
-    check_problem(quietly(visits(), **SHOP, people=5, visits=10, horizon=50, arrivals="exactly"))
+    few = quietly(visits(), **SHOP, people=5, visits=10, horizon=50, arrivals="exactly")
+    check_problem(few)
+    small = replace(few.spec, people=3, visits=Visits(3, 1), horizon=9)
+    assert check_agent(PersonalPricing(particles=8, first_batch=2), small)
 
 
 def test_own_history_pays():
