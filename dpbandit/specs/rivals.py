@@ -1,6 +1,5 @@
 """The public facts of prices that customers answer by tastes of their own."""
 
-from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -32,16 +31,16 @@ class TastesSpec(PriceListSpec):
             )
         super().__post_init__()
 
-    @abstractmethod
     def seen(self, context: Floats) -> Floats:
         """What `leads` is asked of, from contexts `(..., dim)`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def leads(self, theta: Floats, seen: Floats) -> tuple[Floats, Floats]:
         """The logit of a sale at price 0, and its slope in the price.
 
         Of theta `(..., M, D)` at what was `seen`, both `(..., M)`.
         """
+        raise NotImplementedError
 
     def sales(self, theta: Floats, seen: Floats) -> Floats:
         """P(sale) at each price, `(..., M, K)`."""

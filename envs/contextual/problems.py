@@ -193,8 +193,9 @@ class ContextualProblem(ComesAndGoes, ABC):
 
 def _visit(spec: ContextualSpec | ReturningSpec) -> ContextualSpec:
     """What one round is, also of people who come back."""
-    visit: ContextualSpec = getattr(spec, "visit", spec)
-    return visit
+    visit: Any = spec.visit if isinstance(spec, ReturningSpec) else spec
+    of_arms: ContextualSpec = visit
+    return of_arms
 
 
 def _check(name: str, users: Any, replicas: int, spec: ContextualSpec) -> None:

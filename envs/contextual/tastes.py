@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import chdtrc, expit, logsumexp
 
-from dpbandit.base import Bools, Floats, InputError, Ints
+from dpbandit.base import AnyArray, Bools, Floats, InputError, Ints
 from dpbandit.specs import Prior
 
 LEAST_VISITS, LEAST_PEOPLE = 5, 30
@@ -64,8 +64,12 @@ class Offers(NamedTuple):
     def some(self, chosen: Bools) -> "Offers":
         """Those of the rows (n,), of which everybody keeps one or more."""
         kept = np.add.reduceat(chosen, self.starts[:-1], dtype=np.int64)
-        parts = (part[chosen] for part in self[:4])
-        return Offers(*parts, np.append(0, np.cumsum(kept)))
+        return self.at(chosen, np.append(0, np.cumsum(kept)))
+
+    def at(self, chosen: Any, starts: Ints) -> "Offers":
+        """The rows that are chosen, by a mask or a slice."""
+        F, G, q, yes = self.F[chosen], self.G[chosen], self.q[chosen], self.yes[chosen]
+        return Offers(F, G, q, yes, starts)
 
     def blocks(self, nodes: int) -> Iterator[tuple[slice, "Offers"]]:
         """People by turns, so many that arrays stay small, and their rows."""
@@ -76,14 +80,14 @@ class Offers(NamedTuple):
             last = min(N, max(first + 1, last))
             rows = slice(self.starts[first], self.starts[last])
             starts = self.starts[first : last + 1] - self.starts[first]
-            yield slice(first, last), Offers(*(part[rows] for part in self[:4]), starts)
+            yield slice(first, last), self.at(rows, starts)
             first = last
 
     def by_person(self, values: Floats) -> Floats:
         """Sums (N, ...) of what rows (n, ...) have."""
         return np.asarray(np.add.reduceat(values, self.starts[:-1], axis=0))
 
-    def of_rows(self, values: Floats) -> Floats:
+    def of_rows(self, values: AnyArray) -> Any:
         """What people (N, ...) have, by rows (n, ...)."""
         return np.repeat(values, np.diff(self.starts), axis=0)
 
