@@ -303,7 +303,7 @@ def fit_people(
     groups: Any = log.groups
     count = np.bincount(groups)
     n, N, k = len(yes), len(count), log.design.shape[1]
-    share = check_people(person, count, prices.logged, groups)
+    share = check_people(person, count, prices.logged, groups, len(penalty))
     found = fit_demand(log, yes, prices, penalty, sold=sold, clip=clip).diagnostics
     if share > FUNCTION:
         raise InputError(
@@ -425,9 +425,9 @@ class PricingFromLog(TidalChoices):
         * `sha256`: of the file at the path `frame`, which is refused if it is another.
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; the reward is 0 until then.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`.
-        * `person`: a column that says who came; at least 30 people, and in the median 5 rows or
-          more of each (who has fewer is kept). Then there is no `clusters`, `delay`, season, drift
-          or shock, and errors are by person.
+        * `person`: a column that says who came; at least 30 people, 3 for each coefficient that
+          all share, and in the median 5 rows or more of each (who has fewer is kept). Then there is
+          no `clusters`, `delay`, season, drift or shock, and errors are by person.
         * `people`, `visits`, `arrivals`, `empty`, with `person`: as in
           `dpbandit/ReturningPricing-v0`, without "loyal" arrivals.
     """

@@ -19,8 +19,8 @@ from scipy.special import chdtrc, expit, logsumexp
 from dpbandit.base import AnyArray, Bools, Floats, InputError, Ints
 from dpbandit.specs import Prior
 
-LEAST_VISITS, LEAST_PEOPLE = 5, 30
-"""Rows of a person, in the median, and people"""
+LEAST_VISITS, LEAST_PEOPLE, A_COEFFICIENT = 5, 30, 3
+"""Rows of a person, in the median, and people, in all and for each coefficient that all share"""
 FALSE_ALARM = 0.01
 """Chance, at most, that people who are all alike are taken to differ, where there are many"""
 LEAST_SPREAD = 1e-6
@@ -229,7 +229,8 @@ def maximise(
     for _ in range(_ROUNDS):
         nodes = nodes_at(at, offers)
         scores = likelihood(at, offers, nodes)[1][:, :free]
-        information = scores.T @ scores + np.diag(n * penalty[:free] + 1e-9 * n)
+        information = scores.T @ scores
+        information += np.diag(0.01 * np.diag(information) + n * penalty[:free] + 1e-9 * n)
         unit = np.linalg.cholesky(np.linalg.inv(information))
         start = at.values
 
@@ -343,19 +344,20 @@ def _predicted(fit: Fit, offers: Offers, kept: Bools) -> float:
     return float(np.log(np.concatenate(chances)[~kept]).mean())
 
 
-def check_people(person: str, count: Ints, price: Floats, groups: Ints) -> float:
+def check_people(person: str, count: Ints, price: Floats, groups: Ints, coefficients: int) -> float:
     """The share of prices that people explain; refuses logs of too few people or visits.
 
     Args:
         person: the column's name.
         count: rows of each person (N,).
         price, groups: of each row (n,).
+        coefficients: those that all people share.
     """
     N, median = len(count), float(np.median(count))
-    if N < LEAST_PEOPLE:
+    if (least := max(LEAST_PEOPLE, A_COEFFICIENT * coefficients)) > N:
         raise InputError(
-            f"Expected at least {LEAST_PEOPLE} people in {person!r}, got {N}: how people differ "
-            "cannot be told from so few."
+            f"Expected at least {least} people in {person!r}, got {N}: how people differ beside "
+            f"{coefficients} coefficients cannot be told from so few."
         )
     if median < LEAST_VISITS:
         raise InputError(
