@@ -23,6 +23,8 @@ LEAST_VISITS, LEAST_PEOPLE, A_COEFFICIENT = 5, 30, 3
 """Rows of a person, in the median, and people, in all and for each coefficient that all share"""
 FALSE_ALARM = 0.01
 """Chance, at most, that people who are all alike are taken to differ, where there are many"""
+_HINT = 0.2
+"""p-value below which it is worth saying how many people would show a difference"""
 LEAST_SPREAD = 1e-6
 """Variance that is added to every coefficient's, those that all people share included"""
 _STEEPEST, _MOST = 10.0, 50.0
@@ -373,8 +375,8 @@ def refuse_alike(person: str, tastes: Tastes) -> None:
     """Raise `InputError` where what differs between people may be noise."""
     if tastes.p_value < FALSE_ALARM:
         return
-    needed = "many more people or visits"
-    if tastes.ratio > 1:
+    needed = "only many more people or visits"
+    if tastes.p_value < _HINT:
         needed = f"about {tastes.people * _needed() / tastes.ratio:,.0f} such people"
     raise InputError(
         f"Expected people in {person!r} whose tastes differ by more than noise, got standard "
