@@ -193,7 +193,7 @@ class ContextualProblem(ComesAndGoes, ABC):
 
 def _visit(spec: ContextualSpec | ReturningSpec) -> ContextualSpec:
     """What one round is, also of people who come back."""
-    visit: Any = spec.visit if isinstance(spec, ReturningSpec) else spec
+    visit: Any = getattr(spec, "visit", spec)
     of_arms: ContextualSpec = visit
     return of_arms
 
