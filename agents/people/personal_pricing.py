@@ -20,7 +20,7 @@ from dpbandit.privacy import ClippedVectors, Ledger, ledger_of
 from dpbandit.privacy.fading import PersonSum, growing_batches
 from dpbandit.privacy.ledger import OWN_DATA
 from dpbandit.privacy.mechanism import PersonalMemory
-from dpbandit.specs import ReturningSpec, RivalsSpec
+from dpbandit.specs import ReturningSpec, TastesSpec
 
 _MOST_PARTICLES = 1 << 14
 _LEAST, _MOST = 0.1, 4.0
@@ -31,7 +31,7 @@ class PersonalPricing(Agent[ReturningSpec]):
     """Price by a posterior of each customer's own tastes; the population is a prior for all.
 
     A design of this project. theta_i ~ N(m, C) is what customer i has in place of coefficients
-    (`RivalsSpec`), C = L L'. With fixed points z_1, .., z_M that are spread as N(0, I) is::
+    (`TastesSpec`), C = L L'. With fixed points z_1, .., z_M that are spread as N(0, I) is::
 
         in a slot    w_j ~ product over her visits of P(what she did | theta_i = m + L z_j)
                      she is asked argmax_k margin_k sum_j w_j P(sale at price k | m + L z_j)
@@ -80,7 +80,7 @@ class PersonalPricing(Agent[ReturningSpec]):
     growth: Growth = 0.5
     """each batch is 1 + growth times as long as the one before"""
     sums, beliefs, history = started(PersonSum), started(PersonalMemory), started(PersonalMemory)
-    visit = started(RivalsSpec)
+    visit = started(TastesSpec)
 
     def check(self) -> None:
         """Refuse delta = 0: Gaussian noise has no pure epsilon."""
@@ -92,9 +92,9 @@ class PersonalPricing(Agent[ReturningSpec]):
         from scipy.stats import qmc  # takes as long to import as all else together
 
         spec, R = self.spec, self.R
-        if not isinstance(spec.visit, RivalsSpec):
+        if not isinstance(spec.visit, TastesSpec):
             raise InputError(
-                f"Expected visits at which rivals' offers are shown (RivalsSpec), got a "
+                f"Expected prices that people answer by tastes of their own (TastesSpec), got a "
                 f"{type(spec.visit).__name__}: choose personal-fade or PerPerson(agent)."
             )
         self.visit = spec.visit
@@ -154,7 +154,7 @@ class PersonalPricing(Agent[ReturningSpec]):
         likely: Floats = np.zeros((self.R, self.particles))
         if self.memory:
             likely = self.remembered(self.spec.person(context))[:, :-2]
-        sales = self.visit.sales(self.theta, self.visit.offers(x))  # (R, M, K)
+        sales = self.visit.sales(self.theta, self.visit.seen(x))  # (R, M, K)
         expected = (softmax(likely, axis=1)[:, None] @ sales)[:, 0]
         return np.asarray((self.visit.margins * expected).argmax(axis=1))
 
@@ -200,7 +200,7 @@ class PersonalPricing(Agent[ReturningSpec]):
         """
         did = visits[..., -1:]  # (n, k, 1)
         price = np.array(self.visit.prices)[np.maximum(np.abs(did), 1).astype(np.int64) - 1]
-        ahead, slope = self.visit.leads(theta[:, None], self.visit.offers(visits[..., :-1]))
+        ahead, slope = self.visit.leads(theta[:, None], self.visit.seen(visits[..., :-1]))
         return np.where(did == 0, 0.0, -np.logaddexp(0, -np.sign(did) * (ahead + slope * price)))
 
     def learn(self, release: Floats) -> None:

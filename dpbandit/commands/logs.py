@@ -351,10 +351,11 @@ def _columns_of(policy: str, frame: Any, K: int) -> Floats:
     return np.column_stack([numbers(frame, column) for column in columns])
 
 
+_OF_PEOPLE = ("person", "people", "visits")
 _OF_PRICES = ("price", "sold", "price_range", "unit_cost", "unit", "prices", "monotone")
 _SWEEP = """\
 name = {name}
-horizons = [20000]
+horizons = [{horizon}]
 replicas = 20
 epsilons = [0.3, 1.0, 3.0, 10.0]
 deltas = [1e-5]
@@ -419,6 +420,16 @@ def fit(
     monotone: Annotated[
         str | None, typer.Option(help="clip: make demand fall with the price for everybody.")
     ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(help="Column that says who came: people come back, each with tastes."),
+    ] = None,
+    people: Annotated[
+        int | None, typer.Option(help="With --person: how many people come; default 500.")
+    ] = None,
+    visits: Annotated[
+        int | None, typer.Option(help="With --person: visits of each, at most; default 40.")
+    ] = None,
     out: Annotated[
         Path, typer.Option(help="File to write; commands and sweeps take it as an environment.")
     ] = Path("shop.toml"),
@@ -456,8 +467,9 @@ def fit(
     kind: Any = PricingFromLog if items is None else RecommendationFromLog
     arguments: dict[str, Any]
     if product:
-        if given(context, ("price", "sold", "items", "item", "click", "interactions", "monotone")):
-            raise InputError("Expected --product without options of sales or clicks.")
+        others = ("price", "sold", "items", "item", "click", "interactions", "monotone")
+        if given(context, (*others, *_OF_PEOPLE)):
+            raise InputError("Expected --product without options of sales, clicks or people.")
         kind = AssortmentFromLog
         arguments = {
             "products": dict(map(_product, product)),
@@ -470,8 +482,9 @@ def fit(
             **{name: value for name, value in shared.items() if name != "interactions"},
         }
     elif items is not None:
-        if given(context, _OF_PRICES):
-            raise InputError(f"Expected --items without {', '.join(map(_option, _OF_PRICES))}.")
+        if given(context, (*_OF_PRICES, *_OF_PEOPLE)):
+            refused = ", ".join(map(_option, (*_OF_PRICES, *_OF_PEOPLE)))
+            raise InputError(f"Expected --items without {refused}.")
         arguments = {"item": item, "click": click, "items": words_of(items), **shared}
     else:
         arguments = {
@@ -482,6 +495,8 @@ def fit(
             "unit": unit,
             "prices": None if prices is None else words_of(prices),
             "monotone": monotone,
+            "person": person,
+            **{k: v for k, v in (("people", people), ("visits", visits)) if v is not None},
             **shared,
         }
     problem = kind(**arguments)
@@ -493,9 +508,14 @@ def fit(
         say(f"Written to {plot}.")
     write_environment(out, kind.__name__, arguments)
     agents = ("fade-mnl", "mnl-ucb") if product else ("fade", "linucb", "dp-ucb")
-    say(f"Written to {out}. Next: dpbandit compare {out} --agents {','.join(agents[:2])}")
+    rounds, said = 20_000, ""
+    if person is not None:
+        agents = ("personal-pricing", "best-fixed")
+        rounds = min(rounds, problem.people * problem.visits)
+        said = f" --horizon {rounds}"
+    say(f"Written to {out}. Next: dpbandit compare {out} --agents {','.join(agents[:2])}{said}")
     if sweep is not None:
-        text = _SWEEP.format(name=json.dumps(out.stem), id=json.dumps(str(out)))
+        text = _SWEEP.format(name=json.dumps(out.stem), id=json.dumps(str(out)), horizon=rounds)
         text += "".join(f'\n[[agents]]\nid = "{agent}"\n' for agent in agents)
         write_atomically(sweep, lambda partial: partial.write_text(text, encoding="utf-8"))
         say(f"Written to {sweep}. Next: dpbandit sweep {sweep} --out results")

@@ -14,10 +14,10 @@ from dpbandit.specs import (
     ListSpec,
     PriceListSpec,
     ReturningSpec,
-    RivalsSpec,
     Spec,
     StockSpec,
     StreamSpec,
+    TastesSpec,
 )
 
 
@@ -56,7 +56,7 @@ def _start(spec: Spec) -> str:
 
 
 def _of_visits(spec: ReturningSpec) -> str:
-    if type(spec.visit) is RivalsSpec:
+    if isinstance(spec.visit, TastesSpec):
         return "personal-pricing"
     return "per-person:list-fade" if type(spec.visit) is ListSpec else "personal-fade"
 

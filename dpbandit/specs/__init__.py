@@ -68,7 +68,11 @@ from dpbandit.specs.protocols import (
     fits as fits,
     spec_of_kind as spec_of_kind,
 )
-from dpbandit.specs.rivals import RivalsSpec as RivalsSpec
+from dpbandit.specs.rivals import (
+    OwnLogitSpec as OwnLogitSpec,
+    RivalsSpec as RivalsSpec,
+    TastesSpec as TastesSpec,
+)
 from dpbandit.specs.stock import (
     BidPrices as BidPrices,
     Oversold as Oversold,

@@ -1,4 +1,4 @@
-"""The public facts of a price that a customer compares with offers of rivals."""
+"""The public facts of prices that customers answer by tastes of their own."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -15,7 +15,82 @@ _STEEPEST = 10.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class RivalsSpec(PriceListSpec):
+class TastesSpec(PriceListSpec):
+    """Prices of one offer; a customer buys by a logit whose coefficients theta are her own."""
+
+    survey: Prior
+    """what a public survey says of theta in the population"""
+    guess: Prior
+    """what may be believed of theta without it"""
+
+    def __post_init__(self) -> None:
+        if self.survey.mu or self.guess.mu:
+            raise InputError(
+                "Expected survey and guess to be public, got one that cost the people of "
+                f"{shown(self.survey.source or self.guess.source)}: no ledger would say so."
+            )
+        super().__post_init__()
+
+    def seen(self, context: Floats) -> Floats:
+        """What `leads` is asked of, from contexts `(..., dim)`."""
+        raise NotImplementedError
+
+    def leads(self, theta: Floats, seen: Floats) -> tuple[Floats, Floats]:
+        """The logit of a sale at price 0, and its slope in the price.
+
+        Of theta `(..., M, D)` at what was `seen`, both `(..., M)`.
+        """
+        raise NotImplementedError
+
+    def sales(self, theta: Floats, seen: Floats) -> Floats:
+        """P(sale) at each price, `(..., M, K)`."""
+        ahead, slope = self.leads(theta, seen)
+        return np.asarray(expit(ahead[..., None] + slope[..., None] * np.array(self.prices)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnLogitSpec(TastesSpec):
+    """Prices for customers of whom features x are known, with F = (1, x) and G = F or (1,).
+
+    A customer has theta = (a, b), and with the logistic function s and prices q that are -1 and 1
+    at the ends of a public range::
+
+        P(she buys at price q) = s(F . a - exp(G . b) q)
+
+    Context (R, dim): F / sqrt(dim).
+    """
+
+    kind: ClassVar[str] = "prices and a customer's own logit"
+    price_range: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        D = len(self.survey.mean)
+        if D not in (self.dim + 1, 2 * self.dim) or len(self.guess.mean) != D:
+            raise InputError(
+                f"Expected survey and guess to be of {self.dim + 1} or {2 * self.dim} numbers, got "
+                f"{D} and {len(self.guess.mean)}."
+            )
+        super().__post_init__()
+
+    def seen(self, context: Floats) -> Floats:
+        """F `(..., dim)` of contexts."""
+        return context * np.sqrt(self.dim)
+
+    def leads(self, theta: Floats, seen: Floats) -> tuple[Floats, Floats]:
+        """See `TastesSpec`; `seen` is F `(..., dim)`."""
+        (low, high), b = self.price_range, theta[..., self.dim :]
+        G = seen[..., : b.shape[-1]]
+        slope = -np.exp(np.minimum(_along(b, G), _STEEPEST)) * 2 / (high - low)
+        return _along(theta[..., : self.dim], seen) - slope * (low + high) / 2, slope
+
+
+def _along(theta: Floats, seen: Floats) -> Floats:
+    """Scalar products `(..., M)` of theta `(..., M, k)` and what was seen `(..., k)`."""
+    return np.asarray((theta @ seen[..., None])[..., 0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RivalsSpec(TastesSpec):
     """Prices of one offer beside J public offers of rivals, of which a customer takes one.
 
     An offer is a row of D numbers, attributes and its price last. A customer has theta in R^D, and
@@ -33,10 +108,6 @@ class RivalsSpec(PriceListSpec):
     """attributes of ours, D - 1"""
     largest: tuple[float, ...]
     """of each attribute and of rivals' prices, D, > 0"""
-    survey: Prior
-    """what a public survey says of theta in the population"""
-    guess: Prior
-    """what may be believed of theta without it"""
     dim: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -44,11 +115,6 @@ class RivalsSpec(PriceListSpec):
         for name, size in (("offer", len(self.offer) + 1), *self._laws()):
             if size != D:
                 raise InputError(f"Expected {name} to fit largest={shown(self.largest)}.")
-        if self.survey.mu or self.guess.mu:
-            raise InputError(
-                "Expected survey and guess to be public, got one that cost the people of "
-                f"{shown(self.survey.source or self.guess.source)}: no ledger would say so."
-            )
         object.__setattr__(self, "dim", 1 + self.rivals * D)
         super().__post_init__()
 
@@ -66,6 +132,8 @@ class RivalsSpec(PriceListSpec):
         rows = context[..., 1:] * np.sqrt(self.dim)
         return rows.reshape(*rows.shape[:-1], self.rivals, -1) * self.largest
 
+    seen = offers
+
     def leads(self, theta: Floats, offers: Floats) -> tuple[Floats, Floats]:
         """How far ours is ahead of the rivals at price 0, in utility, and what a cent changes.
 
@@ -77,8 +145,3 @@ class RivalsSpec(PriceListSpec):
         most = theirs.max(axis=-1)
         rivals = most + np.log(np.exp(theirs - most[..., None]).sum(axis=-1))
         return worth[..., :-1] @ np.array(self.offer) - rivals, slope
-
-    def sales(self, theta: Floats, offers: Floats) -> Floats:
-        """P(sale) at each price, `(..., M, K)`."""
-        ahead, slope = self.leads(theta, offers)
-        return np.asarray(expit(ahead[..., None] + slope[..., None] * np.array(self.prices)))

@@ -45,6 +45,13 @@ WHO_IS_PROTECTED = (
     "row of your log. The curve, the diagnostics and stored contexts are functions of the log: do "
     "not publish them as private."
 )
+WHICH_PERSON_IS = (
+    "People are simulated: their tastes are drawn anew from a population that was fitted to the "
+    "log, their features are those of people of the log. A certificate protects one simulated "
+    "person in all her visits, never a person of your log: the population (which is also told to "
+    "agents as a public survey), the diagnostics and stored contexts are functions of the log. Do "
+    "not publish them as private."
+)
 
 
 class Log(NamedTuple):
@@ -117,14 +124,19 @@ def read(
             raise InputError(f"Expected features without {name!r}, the column that is modelled.")
     groups = None
     if clusters is not None:
-        words = np.array([str(entry) for entry in column(table, clusters)])
-        groups = np.unique(words, return_inverse=True)[1].astype(np.int64)
+        groups = numbered(table, clusters)
         if n and len(groups) == n and groups.max() + 1 < _LEAST_CLUSTERS:
             raise InputError(
                 f"Expected at least {_LEAST_CLUSTERS} clusters in {clusters!r}, one for each fold "
                 f"that is held out, got {int(groups.max()) + 1}."
             )
     return Log(table, found, groups, dict(_level_masks(table, bounds)))
+
+
+def numbered(table: Any, name: str) -> Ints:
+    """Numbers 0, 1, .. (n,) of what a column says in words."""
+    words = np.array([str(entry) for entry in column(table, name)])
+    return np.unique(words, return_inverse=True)[1].astype(np.int64)
 
 
 def _level_masks(table: Any, bounds: Bounds) -> Any:

@@ -1,19 +1,32 @@
 """A shop from a log of offers: a demand model is fitted once, then frozen.
 
 The model is a logit of sales on features and price: its fit, what is refused, and what is said.
+Where people come back, each has a logit of her own.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, fdtrc, ndtri
 
-from dpbandit.base import MOST_ACTIONS, Floats, InputError, Ints, flag, one_of, shown, vector
+from dpbandit.base import (
+    MOST_ACTIONS,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    flag,
+    one_of,
+    rows,
+    shown,
+    vector,
+)
 from dpbandit.envs.contextual.logs import (
     CHOSEN,
     FUNCTION,
+    WHICH_PERSON_IS,
     WHO_IS_PROTECTED,
     HeldOut,
     Log,
@@ -25,6 +38,7 @@ from dpbandit.envs.contextual.logs import (
     fit_logit,
     fitted_once,
     hold_out,
+    numbered,
     price_range_of,
     read,
     refuse_separated,
@@ -32,9 +46,17 @@ from dpbandit.envs.contextual.logs import (
     unit_cost_of,
     unit_of,
 )
-from dpbandit.envs.contextual.problems import TidalChoices
+from dpbandit.envs.contextual.problems import TidalChoices, Users, row_of
+from dpbandit.envs.contextual.tastes import (
+    Offers,
+    Tastes,
+    check_people,
+    fit_tastes,
+    refuse_alike,
+)
+from dpbandit.envs.dynamics import Arrivals, Comings
 from dpbandit.offline.columns import numbers
-from dpbandit.specs import PriceListSpec
+from dpbandit.specs import NOBODY, OwnLogitSpec, PriceListSpec, Prior, ReturningSpec
 
 _MOST_RISING = 0.1
 _FLATTEST = -0.05
@@ -102,6 +124,8 @@ class PricingDiagnostics:
     """margin a customer at the best price for each"""
     cautions: tuple[str, ...]
     """what was warned of"""
+    tastes: Tastes | None = None
+    """how people differ, where they come back"""
 
     def __str__(self) -> str:
         best = max(self.curve, key=lambda point: point[2])
@@ -111,13 +135,14 @@ class PricingDiagnostics:
         points = [f"    {p:8.2f} {share:14.3f} {margin:16.3f}" for p, share, margin in self.curve]
         return "\n".join(
             [
-                WHO_IS_PROTECTED,
+                WHO_IS_PROTECTED if self.tastes is None else WHICH_PERSON_IS,
                 WHY_PRICES,
                 f"{self.rows} offers, {self.sales} sales, {self.distinct_prices} different prices",
                 f"slope {self.slope:.3f} (prices in {self.unit}), z {self.z:.2f}{errors}; demand "
                 f"rises with the price in {100 * self.rising:.2g} % of rows",
                 f"R2 of price on features {self.r_squared:.3f} (F test p = {self.r_squared_p:.2g})",
                 str(self.held_out),
+                *([] if self.tastes is None else [str(self.tastes)]),
                 f"clipped to public bounds: {outside or 'nothing'}",
                 *(f"Caution: {caution}" for caution in self.cautions),
                 f"margin a customer, fitted: random price {uniform:.3f}, best fixed price "
@@ -243,6 +268,105 @@ def _cautions(
     return said
 
 
+class PeopleOfLog(NamedTuple):
+    """A log whose people come back."""
+
+    context: Floats
+    """(n, 1 + d), rows of one person together"""
+    starts: Ints
+    """(N + 1,), where each person's rows begin, and n"""
+    visit: OwnLogitSpec
+    """`survey` in it is the population"""
+    diagnostics: PricingDiagnostics
+
+    def drawn(self, theta: Floats, person: Ints, luck: Floats) -> tuple[Floats, Floats]:
+        """Contexts and P(sale) at each price, of `theta` (..., D) with features of her rows."""
+        first = self.starts[person]
+        context = self.context[first + (luck * (self.starts[person + 1] - first)).astype(np.int64)]
+        return context, self.visit.sales(theta[..., None, :], self.visit.seen(context))[..., 0, :]
+
+
+_LEVEL, _BY_FEATURE = 2.0, (1.0, 0.5)
+"""Standard deviations of what is guessed without a survey"""
+_POINTS = 4095
+"""People of whom margins are averages"""
+
+
+def fit_people(
+    log: Log, yes: Floats, prices: Prices, penalty: Floats, *, sold: str, clip: bool, person: str
+) -> PeopleOfLog:
+    """How people differ; `log.groups` says who is who, and `fit_demand` has its say before.
+
+    Raises:
+        InputError: the log cannot tell what a price does, or that people differ.
+    """
+    groups: Any = log.groups
+    count = np.bincount(groups)
+    n, N, k = len(yes), len(count), log.design.shape[1]
+    share = check_people(person, count, prices.logged, groups, len(penalty))
+    found = fit_demand(log, yes, prices, penalty, sold=sold, clip=clip).diagnostics
+    if share > FUNCTION:
+        raise InputError(
+            f"Expected prices that differ between visits of a person, got R2 = {share:.5f} of the "
+            f"price on {person!r}: what a price does cannot be told from who was asked."
+        )
+    G = log.design[:, : len(penalty) - k]
+    offers = Offers.of(log.design, G, prices.scaled(prices.logged), yes, groups)
+    start = np.zeros(len(penalty))
+    start[:k] = [*found.coefficients.values()][:k]
+    start[k] = np.log(max(-found.slope * prices.half, -_FLATTEST))
+    ridge = np.where(np.arange(len(penalty)) == k, 0.0, penalty)
+    tastes = fit_tastes(offers, start, ridge)
+    refuse_alike(person, tastes)
+    guess = np.repeat([_BY_FEATURE[0], _BY_FEATURE[1]], [k, len(penalty) - k])
+    guess[[0, k]] = _LEVEL, 1.0
+    visit = OwnLogitSpec(
+        n_actions=len(prices.grid),
+        dim=k,
+        horizon=1,
+        prices=tuple(prices.grid.tolist()),
+        unit_cost=prices.cost,
+        reward_high=float(prices.grid.max() - prices.cost),
+        link="other",
+        reward_unit=prices.unit,
+        price_range=(prices.low, prices.high),
+        survey=tastes.law,
+        guess=Prior(np.zeros(len(penalty)), guess**2),
+    )
+    shown = log.features.context[np.argsort(groups, kind="stable")]
+    people = PeopleOfLog(shown, offers.starts, visit, found)
+    chances = _many(people)
+    margins = visit.margins * chances
+    said = [*found.cautions]
+    p_value = float(fdtrc(N - 1, n - N, share / (N - 1) / ((1 - share) / (n - N))))
+    if p_value < CHOSEN:
+        said.append(
+            f"Prices were not randomised: they differ between people (R2 = {share:.3f}, p = "
+            f"{p_value:.1g}), and may have followed their tastes."
+        )
+    means = zip(prices.grid, chances.mean(axis=0), margins.mean(axis=0), strict=True)
+    return people._replace(
+        diagnostics=replace(
+            found,
+            curve=tuple((float(p), float(s), float(m)) for p, s, m in means),
+            oracle=float(margins.max(axis=1).mean()),
+            cautions=tuple(said),
+            tastes=tastes,
+        )
+    )
+
+
+def _many(people: PeopleOfLog) -> Floats:
+    """P(sale) at each price, of people that are spread evenly over the population, (4095, K)."""
+    from scipy.stats import qmc  # not before: slow to import
+
+    law = people.visit.survey
+    D = len(law.mean)
+    luck = qmc.Sobol(D + 2, scramble=False).fast_forward(1).random(_POINTS)
+    theta = np.array(law.mean) + ndtri(luck[:, :D]) @ np.linalg.cholesky(law.matrix).T
+    return people.drawn(theta, row_of(luck[:, D], len(people.starts) - 1), luck[:, D + 1])[1]
+
+
 _PRICES = 9
 _MARGIN = 0.05
 """Of the price range, left out at either end of the default prices"""
@@ -262,12 +386,22 @@ class PricingFromLog(TidalChoices):
         nobody recorded. A certificate protects one simulated customer of one round, never a row of
         the log. See `docs/howto/shop.md`.
 
+        With `person`, a column that says who came, customers come back, as in
+        `dpbandit/ReturningPricing-v0`: each has a level and a price slope of her own, drawn from a
+        hierarchical logit that is fitted to the log, and shows features of one person of the log;
+        regret is measured against her own best prices. The fit treats the log as public: agents
+        are told the population as a survey (`spec.visit.survey`), and a certificate protects a
+        simulated person in all her visits, never a person of the log. A log in which people do not
+        differ by more than noise is refused: people who are alike are accepted in 1 % of logs at
+        most.
+
     Action space:
         `Discrete(K)`: `env.unwrapped.spec.prices[action]`; nine prices by default.
 
     Observation space:
         `Box`, shape (1 + d,): (1, features) / sqrt(1 + d), ranges scaled to [-1, 1] and clipped,
-        levels one-hot (0 or 1) against the first; Euclidean norm at most 1.
+        levels one-hot (0 or 1) against the first; Euclidean norm at most 1. With `person`, shape
+        (2 + d,): the person's number in [0, people), or -1 for an empty slot, stands before it.
 
     Rewards:
         In the `unit` of prices: (price - unit cost) if the customer buys, else 0.
@@ -291,6 +425,11 @@ class PricingFromLog(TidalChoices):
         * `sha256`: of the file at the path `frame`, which is refused if it is another.
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; the reward is 0 until then.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`.
+        * `person`: a column that says who came; at least 30 people, 3 for each coefficient that
+          all share, and in the median 5 rows or more of each (who has fewer is kept). Then there is
+          no `clusters`, `delay`, season, drift or shock, and errors are by person.
+        * `people`, `visits`, `arrivals`, `empty`, with `person`: as in
+          `dpbandit/ReturningPricing-v0`, without "loyal" arrivals.
     """
 
     frame: Any = None
@@ -309,14 +448,24 @@ class PricingFromLog(TidalChoices):
     sha256: str | None = None
     horizon: int = 20_000
     delay: int = 0
+    person: str | None = None
+    people: int = 500
+    visits: int = 40
+    arrivals: Arrivals = "robin"
+    empty: float = 0.0
 
     def __post_init__(self) -> None:
         unit_of(self.unit)
         prices = self._public_prices()
-        fit = self._fit(*prices)
-        self.diagnostics, self._known, self._chances = fit.diagnostics, fit.context, fit.chances
+        self._check_person()
         _, _, grid, cost = prices
         self._worth = grid - cost
+        self._log: PeopleOfLog | None = None
+        if self.person is not None:
+            self._return(self._fit(*prices))
+            return
+        fit = self._fit(*prices)
+        self.diagnostics, self._known, self._chances = fit.diagnostics, fit.context, fit.chances
         self.spec = PriceListSpec(
             n_actions=len(grid),
             dim=self._dim(),
@@ -353,19 +502,86 @@ class PricingFromLog(TidalChoices):
             )
         return low, high, grid, cost
 
-    def _fit(self, low: float, high: float, grid: Floats, cost: float) -> FrozenDemand:
+    def _check_person(self) -> None:
+        """Refuse what belongs to people who come back, or to others, alone."""
+        kind, alone = type(self), ("clusters", "delay", "season", "drift", "shock", "clock")
+        of_people = ("people", "visits", "arrivals", "empty")
+        for name in of_people if self.person is None else alone:
+            if getattr(self, name) != getattr(kind, name):
+                raise InputError(
+                    f"Expected person= with {name}={shown(getattr(self, name))}, a column that "
+                    "says who came."
+                    if self.person is None
+                    else f"Expected no {name}= with person=, got {shown(getattr(self, name))}."
+                )
+        if self.person is not None:
+            one_of("arrivals", self.arrivals, ("exactly", "robin", "poisson"))
+            if self.person in (self.price, self.sold, *(self.features or ())):
+                raise InputError(
+                    f"Expected person={shown(self.person)} to be a column of its own, not the "
+                    "price, the sale or a feature."
+                )
+
+    def _return(self, people: PeopleOfLog) -> None:
+        """Customers come back."""
+        self._log, self.diagnostics = people, people.diagnostics
+        self._known = people.context
+        self._comings = Comings(
+            people=self.people,
+            visits=self.visits,
+            arrivals=self.arrivals,
+            empty=self.empty,
+            horizon=self.horizon,
+        )
+        self.spec: Any = ReturningSpec(
+            visit=people.visit,
+            people=self.people,
+            visits=self._comings.visits,
+            horizon=self.horizon,
+            reward_unit=self.unit,
+        )
+
+    def _start(self, streams: Streams) -> None:
+        if self._log is None:
+            super()._start(streams)
+            return
+        self._comings.start(streams)
+        self._rows, self._luck = streams.uniforms("customers"), streams.uniforms("purchases")
+        law = self._log.visit.survey
+        normals = streams.world.normals("tastes", self.people, len(law.mean))()
+        self._theta = np.array(law.mean) + normals @ np.linalg.cholesky(law.matrix).T  # (R, N, D)
+        whose = streams.world.uniforms("people", self.people)()
+        self._whose = row_of(whose, len(self._log.starts) - 1)  # (R, N)
+
+    def _users(self, count: int) -> Users:
+        if self._log is None:
+            return super()._users(count)
+        person = np.stack([self._comings.next() for _ in range(count)])  # (n, R)
+        here = (person != NOBODY)[..., None]
+        r, i = rows(person.shape[1]), np.maximum(person, 0)
+        drawn = self._log.drawn(self._theta[r, i], self._whose[r, i], self._rows.take(count))
+        context, chance = (part * here for part in drawn)
+        yes = self._luck.take(count)[..., None] < chance
+        context = np.concatenate([person[..., None], context], axis=-1)
+        return Users(context, self._worth * chance, self._worth * yes)
+
+    def _fit(self, low: float, high: float, grid: Floats, cost: float) -> Any:
         log = read(self.frame, (self.sold, self.price), self.features, self.clusters, self.sha256)
         prices = Prices(numbers(log.table, self.price), low, high, grid, cost, self.unit)
         k = log.design.shape[1]
         penalty = ridge_of(self.ridge, 2 * k if self.interactions else k + 1)
         yes = enough_answers(log.table, self.sold, len(penalty))
-        clip = self.monotone == "clip"
+        told = {"sold": self.sold, "clip": self.monotone == "clip"}
+        fit: Any = fit_demand
+        if self.person is not None:
+            log = log._replace(groups=numbered(log.table, self.person))
+            told["person"], fit = self.person, fit_people
         return fitted_once(
-            lambda: fit_demand(log, yes, prices, penalty, sold=self.sold, clip=clip),
+            lambda: fit(log, yes, prices, penalty, **told),
             log.design,
             log.groups,
             yes,
             *prices,
             penalty,
-            (log.features.names, log.features.outside, tuple(log.levels), self.sold, clip),
+            (log.features.names, log.features.outside, tuple(log.levels), *told.values()),
         )

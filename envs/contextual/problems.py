@@ -28,7 +28,7 @@ from dpbandit.base import (
     takes,
 )
 from dpbandit.envs.dynamics import ComesAndGoes, Delay, Tides
-from dpbandit.specs import ContextualSpec, Step, check_available
+from dpbandit.specs import ContextualSpec, ReturningSpec, Step, check_available
 
 _VALUES_AHEAD = 1 << 17
 """Table entries drawn at once, for all replicas. Changes speed, never values."""
@@ -66,7 +66,7 @@ class ContextualProblem(ComesAndGoes, ABC):
 
     def reset(self, streams: Streams) -> None:
         """Start an episode, one replica for each stream."""
-        R, K = len(streams), self.spec.n_actions
+        R, K = len(streams), _visit(self.spec).n_actions
         takes(f"_start of {type(self).__name__}", self._start, "streams")
         takes(f"_users of {type(self).__name__}", self._users, "count")
         self._start(streams)
@@ -91,7 +91,8 @@ class ContextualProblem(ComesAndGoes, ABC):
     def in_blocks(self) -> bool:
         """Whether users of several rounds can be served at once."""
         own = type(self).step is ContextualProblem.step
-        return own and type(self).context is ContextualProblem.context and not self.spec.delay
+        own = own and type(self).context is ContextualProblem.context
+        return own and not (self.spec.delay or self.spec.returning)
 
     def contexts_ahead(self, most: int) -> Floats:
         """Those of the next rounds, at most so many, `(n, R, *context_shape)`."""
@@ -190,6 +191,13 @@ class ContextualProblem(ComesAndGoes, ABC):
         return int(np.prod(self.spec.context_shape))
 
 
+def _visit(spec: ContextualSpec | ReturningSpec) -> ContextualSpec:
+    """What one round is, also of people who come back."""
+    visit: Any = getattr(spec, "visit", spec)
+    of_arms: ContextualSpec = visit
+    return of_arms
+
+
 def _check(name: str, users: Any, replicas: int, spec: ContextualSpec) -> None:
     """Raise `InputError` unless these are `Users` whose arrays fit each other."""
     if not isinstance(users, Users):
@@ -212,7 +220,7 @@ def _check(name: str, users: Any, replicas: int, spec: ContextualSpec) -> None:
             f"Expected context of Users of {name} of shape ({shape}){least}, got {found}."
         )
     for part in ("mean", "reward", *(["mask"] if users.mask is not None else [])):
-        whole = (found[0], replicas, spec.n_actions)
+        whole = (found[0], replicas, _visit(spec).n_actions)
         shaped(f"{part} of Users of {name}", getattr(users, part), whole)
 
 

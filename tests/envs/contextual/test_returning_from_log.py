@@ -1,0 +1,300 @@
+"""A shop whose customers come back: the fit against quadrature and the truth, refusals, play."""
+
+import warnings
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit
+from typer.testing import CliRunner
+
+from dpbandit import InputError, certify, cli, compare, recommend
+from dpbandit.agents import PersonalPricing
+from dpbandit.base.random_streams import Streams
+from dpbandit.envs import PricingFromLog, ReturningPricing
+from dpbandit.envs.contextual.tastes import (
+    FALSE_ALARM,
+    Coefficients,
+    Offers,
+    around_modes,
+    fit_tastes,
+    likelihood,
+)
+from dpbandit.envs.data import fit_camera
+from dpbandit.envs.people.returning_pricing import frozen
+from dpbandit.specs.lists import Visits
+from dpbandit.testing import check_agent
+from dpbandit.testing.checks import check_problem
+from tests.each import each
+
+SHOP = {
+    "features": {"age": (18, 90)},
+    "price_range": (1.0, 3.0),
+    "unit_cost": 0.8,
+    "person": "who",
+}
+
+
+def visits(people=100, times=8, *, tastes=(1.0, 0.5), seed=0):
+    """Offers at random prices to people of one age each; the logit falls by 1.2 a dollar or so."""
+    rng = np.random.default_rng(seed)
+    who = np.repeat(np.arange(people), times)
+    age, price = rng.integers(18, 91, people)[who], rng.choice(np.linspace(1, 3, 9), len(who))
+    level, slope = (sd * rng.standard_normal(people)[who] for sd in tastes)
+    logit = 0.3 + 0.4 * (age - 54) / 36 + level - 1.2 * np.exp(slope) * (price - 2)
+    sold = 1 * (rng.random(len(who)) < expit(logit))
+    return pd.DataFrame({"who": who, "age": age, "price": price, "sold": sold})
+
+
+def quietly(*args, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return PricingFromLog(*args, **settings)
+
+
+def electricity(people, times, seed=0):
+    """A log of `ReturningPricing`, prices at random, whose three rivals are all alike.
+
+    They charge 8 cents, are well known, not local, and bind for a year: the logit of a sale is then
+    (theta_loc - theta_wk - theta_cl - log 3) - exp(theta_pf) (price - 8), and both are normal.
+    """
+    problem = ReturningPricing(people=people, visits=times, horizon=people * times)
+    problem._offers = np.tile([1.0, 0.0, 1.0, 0.0, 0.0, 8.0], (1, 3, 1))
+    problem._often = np.ones(1)
+    problem.reset(Streams([seed]))
+    rng, found = np.random.default_rng(seed), []
+    for _ in range(people * times):
+        who, k = int(problem.context()[0, 0]), rng.integers(9)
+        found.append((who, 5.0 + k, 1 * (problem.step(np.array([k])).reward[0] > 0)))
+    return pd.DataFrame(found, columns=["who", "price", "sold"])
+
+
+def test_the_likelihood_is_an_integral():
+    """Oracle: a sum over 201 x 201 points, its logit written out, within 1e-3 a person; scores are
+    its differences. Rows in another order, or a part of L in another place, would show."""
+    log = visits(12, 6)
+    x = (log["age"].to_numpy() - 54) / 36
+    F, q = np.column_stack([np.ones(72), x]), log["price"].to_numpy() - 2
+    yes, who = log["sold"].to_numpy(float), log["who"].to_numpy()
+    shuffled = np.random.default_rng(1).permutation(72)
+    offers = Offers.of(*(part[shuffled] for part in (F, F, q, yes, who)))
+    values = np.array([0.3, 0.4, 0.1, -0.2, 0.9, 0.3, 0.5])
+    line = np.linspace(-6, 6, 201)
+    z1, z2 = np.meshgrid(line, line, indexing="ij")
+    weight = np.exp(-(z1**2 + z2**2) / 2) * (line[1] - line[0]) ** 2 / (2 * np.pi)
+
+    def by_hand(values):
+        a, c, b, d, one, two, three = values
+        found = []
+        for i in range(12):
+            product = np.ones_like(z1)
+            for row in np.flatnonzero(who == i):
+                slope = np.exp(b + d * x[row] + two * z1 + three * z2)
+                chance = expit(a + c * x[row] + one * z1 - slope * q[row])
+                product = product * (chance if yes[row] else 1 - chance)
+            found.append(np.log((weight * product).sum()))
+        return np.array(found)
+
+    at = Coefficients(values, 2)
+    found, scores, _ = likelihood(at, offers, around_modes(at, offers))
+    np.testing.assert_allclose(found, by_hand(values), atol=1e-3)
+    for j, step in enumerate(1e-4 * np.eye(7)):
+        differences = (by_hand(values + step) - by_hand(values - step)) / 2e-4
+        np.testing.assert_allclose(scores[:, j], differences, atol=0.02)
+
+
+def test_electricity_comes_back():
+    """The population that a log was drawn from, mean and standard deviations, within 4 standard
+    errors (false alarm 3e-4), which are small enough to see a tenth of people's spread."""
+    log = electricity(300, 10)
+    public = {"features": {}, "price_range": (3.0, 13.0), "prices": range(5, 14), "unit_cost": 4.0}
+    problem = quietly(log, **public, person="who", unit="cents")
+    found = problem.diagnostics.tastes
+    mean, C = (np.array(frozen()[name]) for name in ("mean", "covariance"))
+    along = np.array([-1.0, 1.0, -1.0, 0.0, 0.0, 0.0])
+    truth = {
+        "level": (along @ C @ along) ** 0.5,
+        "slope": C[-1, -1] ** 0.5,
+    }
+    for name, sd in truth.items():
+        estimate, error = getattr(found, name)
+        assert abs(estimate - sd) < 4 * error < 0.6 * sd, name
+    level, slope = found.law.mean
+    assert abs(level - (along @ mean - np.log(3))) < 4 * truth["level"] / 300**0.5 * 1.5
+    assert abs(slope - mean[-1] - np.log(5)) < 4 * truth["slope"] / 300**0.5 * 1.5
+    assert found.held_out > found.alike + 0.05
+
+
+@pytest.mark.slow
+def test_a_sampler_finds_the_same(monkeypatch):
+    """Oracle: the Metropolis within Gibbs that fitted cameras and electricity, with its priors, on
+    a log of electricity: estimates within one of its posterior standard deviations, and errors
+    within a fifth of these."""
+    monkeypatch.setattr(fit_camera, "SWEEPS", 5000)
+    monkeypatch.setattr(fit_camera, "BURN_IN", 1500)
+    log = electricity(300, 10).sort_values("who", kind="stable")
+    q, yes = (log["price"].to_numpy() - 8) / 5, log["sold"].to_numpy()
+    one = np.ones((3000, 1))
+    start = np.array([0.0, 1.0])
+    found = fit_tastes(Offers.of(one, one, q, 1.0 * yes, log["who"].to_numpy()), start, np.zeros(2))
+    shown = np.zeros((300, 10, 2, 2))
+    shown[:, :, 0] = np.column_stack([one, q]).reshape(300, 10, 2)
+    m, C = fit_camera.chain(shown, 1 - yes.reshape(300, 10), 0)
+    sd = np.sqrt(np.diagonal(C, axis1=1, axis2=2))
+    assert np.all(np.abs(np.array(found.law.mean) - m.mean(axis=0)) < m.std(axis=0))
+    for j, (estimate, error) in enumerate((found.level, found.slope)):
+        assert abs(estimate - sd[:, j].mean()) < sd[:, j].std()
+        assert error == pytest.approx(sd[:, j].std(), rel=0.2)
+
+
+def p_value(log):
+    n = len(log)
+    q, yes, who = (log[name].to_numpy() for name in ("price", "sold", "who"))
+    one = np.ones((n, 1))
+    return fit_tastes(
+        Offers.of(one, one, q - 2, yes.astype(float), who), np.zeros(2), np.zeros(2)
+    ).p_value
+
+
+@pytest.mark.parametrize("logs", [6, pytest.param(200, marks=pytest.mark.slow)])
+def test_people_who_are_alike_are_seldom_taken_to_differ(logs):
+    """At most 1 % of logs: of 200 more than 7 by chance with probability 1e-3, of 6 more than 1
+    with 1.5e-3. People who differ are told in every one of a tenth as many."""
+    log = visits(60, 6, tastes=(0.0, 0.0))
+    most = 1 if logs == 6 else 7
+    rng = np.random.default_rng(7)
+    alarms = 0
+    for _ in range(logs):
+        chance = expit(0.3 - 1.2 * (log["price"] - 2))
+        again = log.assign(sold=1 * (rng.random(len(log)) < chance))
+        alarms += p_value(again) < FALSE_ALARM
+    assert alarms <= most
+    for seed in range(max(1, logs // 10)):
+        assert p_value(visits(80, 8, tastes=(1.5, 0.5), seed=seed)) < FALSE_ALARM
+
+
+def test_a_visit_by_hand():
+    """Who comes keeps her age and taste; chances, regret and contexts are those of her own logit;
+    a person's theta that moved, or features of others, would show."""
+    problem = quietly(visits(), **SHOP, people=7, visits=6, horizon=42, empty=0.2)
+    problem.reset(Streams(range(3)))
+    ages, action = {}, np.array([0, 4, 8])
+    for _ in range(42):
+        context = problem.context().copy()
+        step = problem.step(action)
+        for r in range(3):
+            who, one, age = context[r]
+            if who < 0:
+                assert not step.reward[r]
+                assert not step.regret[r]
+                continue
+            assert one == pytest.approx(0.5**0.5)
+            assert ages.setdefault((r, who), age) == age
+            a, c, b, d = problem._theta[r, int(who)]
+            x = age * 2**0.5
+            prices = np.array(problem.spec.visit.prices)
+            margins = (prices - 0.8) * expit(a + c * x - np.exp(b + d * x) * (prices - 2))
+            assert step.expected[r] == pytest.approx(margins[action[r]])
+            assert step.oracle[r] == pytest.approx(margins.max())
+            assert step.reward[r] in (0, prices[action[r]] - 0.8)
+    assert len(ages) == 21
+    assert len(set(ages.values())) > 10
+    few = quietly(visits(), **SHOP, people=5, visits=10, horizon=50, arrivals="exactly")
+    check_problem(few)
+    small = replace(few.spec, people=3, visits=Visits(3, 1), horizon=9)
+    assert check_agent(PersonalPricing(particles=8, first_batch=2), small)
+
+
+def test_own_history_pays():
+    """Paired over 24 replicas: remembering everybody, with the log's population for a prior, loses
+    less than the same without memory and than the best fixed price; both by 4 standard errors."""
+    problem = quietly(visits(200, 10, tastes=(2.0, 0.8)), **SHOP, people=40, visits=15)
+    agents = ["survey:particles=64", "survey:particles=64:memory=false"]
+    results = compare(
+        problem,
+        [*(f"personal-pricing:population={agent}" for agent in agents), "best-fixed"],
+        horizon=600,
+        replicas=24,
+    )
+    lost = {run.name: run.regret[-1] for run in results}
+    own = lost.pop(f"personal-pricing:population={agents[0]}")
+    assert len(lost) >= 2
+    for name, other in lost.items():
+        more = other - own
+        assert more.mean() > 4 * more.std(ddof=1) / 24**0.5, name
+    assert recommend(problem).startswith("personal-pricing")
+
+
+def test_it_is_one_environment_everywhere(tmp_path, monkeypatch):
+    """A path, a frame, gym.make and what `dpbandit fit` writes; the ledger is of a person."""
+    monkeypatch.chdir(tmp_path)
+    visits().to_csv("visits.csv", index=False)
+    line = "fit visits.csv --feature age=18:90 --price-range 1:3 --unit-cost 0.8 --person who"
+    said = CliRunner().invoke(cli.app, f"{line} --people 20 --visits 5".split()).output
+    assert "100 people, 8 offers each" in said
+    assert "never a person of your log" in " ".join(said.split())
+    few = {"people": 20, "visits": 5}
+    runs = [
+        compare(problem, "personal-pricing", horizon=60, replicas=2)
+        for problem in (
+            "shop.toml",
+            quietly("visits.csv", **SHOP, **few),
+            gym.make("dpbandit/PricingFromLog-v0", frame=visits(), **SHOP, **few),
+        )
+    ]
+    for results in runs:
+        assert results.summary()["mean"].equals(runs[0].summary()["mean"])
+    proof = certify("personal-pricing", "shop.toml", horizon=60, accountants=False)
+    assert proof.holds
+    assert "person" in proof.ledger.brief
+
+
+def wrong(**columns):
+    return visits().assign(**columns)
+
+
+NOT_PERSONAL = "differ between visits of a person, got R2 = 1.00000"
+LOG = visits()
+LUCK = np.random.default_rng(2).random(800)
+HERS = 1 + LOG["who"] % 9 / 4
+
+
+@each(
+    ("change", "says"),
+    [
+        ({"frame": visits(tastes=(0, 0))}, "'who' whose tastes differ by more than noise, got"),
+        ({"frame": visits(150, 3)}, "at least 5 rows each, in the median, got 3"),
+        ({"frame": wrong(who=1)}, "at least 30 people in 'who', got 1"),
+        ({"frame": wrong(who=[None] * 3 + ["a"] * 797)}, "'who', got 3 of 800"),
+        ({"frame": wrong(price=HERS, sold=1 * (expit(4 - 2 * HERS) > LUCK))}, NOT_PERSONAL),
+        ({"frame": wrong(sold=1)}, "sold is always 1"),
+        ({"frame": wrong(sold=0)}, "sold is always 0"),
+        ({"frame": wrong(price=2.0)}, "more than one price in the log"),
+        ({"person": "name"}, "a column 'name', the table has"),
+        ({"person": "price"}, "person='price' to be a column of its own"),
+        ({"person": "sold"}, "person='sold' to be a column of its own"),
+        ({"person": "age"}, "person='age' to be a column of its own"),
+        ({"person": None, "people": 7}, "Expected person= with people=7"),
+        ({"season": (1, 9)}, r"no season= with person=, got \(1, 9\)"),
+        ({"clusters": "age"}, "no clusters= with person=, got 'age'"),
+        ({"arrivals": "loyal"}, "arrivals='loyal'"),
+        ({"people": 0}, "people=0"),
+    ],
+    ids=str,
+)
+def test_refusals_in_one_sentence(change, says):
+    with pytest.raises(InputError, match=says) as caught:
+        quietly(**{"frame": LOG, **SHOP, **change})
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).count(". ") == 0
+
+
+def test_what_is_warned_of():
+    """Prices that followed people's tastes; identifiers may be words."""
+    log = visits()
+    habit = log.groupby("who")["sold"].transform("mean")
+    log["price"] = (1 + log["price"] / 2 + 0.6 * (habit - 0.5)).clip(1, 3)
+    with pytest.warns(UserWarning, match="they differ between people"):
+        PricingFromLog(log.assign(who=[f"n{i}" for i in log["who"]]), **SHOP, prices=(1.5, 2.5))
