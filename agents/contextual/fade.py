@@ -176,7 +176,7 @@ class FADE:
         units of r x for regression, because `|xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4` for `|x|`,
         `|y|`, `|r|`, `|s| <= 1`, so the Gram matrix at half the weight costs nothing on top;
         sqrt(5) times 0.75 in the logistic model; for residuals 2 sqrt(1 + 0.15^2), with a level
-        2 sqrt(1 + 0.15^2 + 0.2^2), of answers 2, of slates sqrt(4 (1 + 0.1^2) + 2 (0.5 0.55)^2) and
+        2 sqrt(1 + 0.15^2 + 0.2^2), of answers 2, of slates sqrt(4 (1 + 0.3^2) + 2 (0.5 0.55)^2) and
         of sales sqrt(4 + 4.5 0.35^2), with interactions sqrt(4 + 4.5 0.5^2), at every released
         reference point). A user of batch b appears in release k >= b with weight fade^(k - b), all
         that with fresh Gaussian noise (`FadingSum`), and actions of others are functions of
@@ -201,8 +201,7 @@ class FADE:
     the public middle need rewards on both sides of it (else choose `centring="private"`).
     Predictions of "moments" and "slates" order arms and are not in units of the reward; nor are
     those of signs in regressions. Greedy play has no worst-case regret bound: a few runs of
-    "prices" keep to a price that does not sell for thousands of rounds, and a few of "slates" take
-    a constant feature for a preference where rewards are rare.
+    "prices" keep to a price that does not sell for thousands of rounds.
 
     Fading was found by looking at BatchMoment's learning curve on the reference problem P1.
     Settings were chosen on other problems than any we report on: GLMBandit with (K, d) = (2, 40)

@@ -18,8 +18,9 @@ from dpbandit.specs import ContextualSpec, Prior, posterior
 
 _HALF_TRUST = 100
 """Rounds after which predictions are trusted by half."""
-_PRIOR, _INTERCEPT_PRIOR = 1.0, 2.0
-"""Standard deviations of a coordinate and of the intercept, in units of the bound of contexts."""
+_PRIOR, _INTERCEPT_PRIOR = 1.0, 5.0
+"""Standard deviations of a coordinate and of the intercept, in units of the bound of contexts: an
+intercept that is kept near 0 leaves rare rewards to features that are nearly constant."""
 _SPREAD = 0.6
 """Variance that a user adds to d coordinates of the scores; a rough public guess."""
 _OBSERVATIONS = 2
@@ -157,9 +158,9 @@ class ResidualSlates:
         row, mean = self._slates.chosen(
             one, self._thetas[one, :, 1:], met, random=not self._prior.informed
         )  # (1, m, N, d)
-        theta = self._thetas[one, :, None]
-        p = self._statistic.chance(theta, self._trusts[one, :, None], row)
-        v = self._statistic.coded(theta, row, mean)
+        theta, trust = self._thetas[one, :, None], self._trusts[one, :, None]
+        p = self._statistic.chance(theta, trust, row)
+        v = self._statistic.coded(theta, trust, row, mean)
         phi = np.concatenate([np.ones((*row.shape[:-1], 1)), row], axis=-1)
         return Scores(phi, p, 1 / np.maximum(p, 1 - p), v)
 

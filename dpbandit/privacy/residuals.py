@@ -397,17 +397,19 @@ class SlateResiduals:
     (R, 1 + d), intercept first, and a number in [0, 1], (R,); then the slate (R, K, d), the row
     chosen, (R,), and the answer, (R,) in [0, 1]. With rows x_i in units of `context_bound` and::
 
-        z_i = x_i - (1 - g) mean of the slate,      v = z_a, times h along theta, over its norm
         q = logistic(theta_0 + theta_1.. . x_a),    p = 1/2 + trust (q - 1/2)
+        z(g) = x - (1 - g) mean of the slate,       v = z_a(g trust), times h along theta, over its
+                                                    norm
 
     it adds::
 
         (y - p) / max(p, 1 - p)  (c_0, v)
-        clip(mean over rows i of u_i u_i'),         u_i = z_i / |z_i|
+        clip(mean over rows i of u_i u_i'),         u_i = z_i(g) / |z_i(g)|
 
     where clip shortens to Frobenius norm `moment_clip`. What the rows of a slate have in common is
-    damped by `common` = g, since no comparison of rows depends on it, and what all chosen rows have
-    in common by `along` = h; of the intercept one number tells, c_0. In `units` the second line is
+    damped by `common` = g, since no comparison of rows depends on it, and left out where p is 1/2:
+    if rewards are rare it would tell how rare. What all chosen rows have in common is damped by
+    `along` = h; of the intercept one number tells, c_0. In `units` the second line is
     `moment_weight` = w times as long, and its half-vectorisation isometric.
 
     Guarantee:
@@ -426,7 +428,7 @@ class SlateResiduals:
     """g, in [0, 1]"""
     along: float = 0.3
     """h, in [0, 1]"""
-    intercept_weight: float = 0.1
+    intercept_weight: float = 0.3
     """c_0"""
     moment_weight: float = 0.5
     moment_clip: float = 0.55
@@ -475,7 +477,7 @@ class SlateResiduals:
         i, j = np.triu_indices(self.dim)
         return np.concatenate(
             [
-                _weighed(residual, self.coded(theta, row, mean)),
+                _weighed(residual, self.coded(theta, trust, row, mean)),
                 _weighed(clipped * valid, moments)[:, i * self.dim + j],
             ],
             axis=-1,
@@ -487,9 +489,9 @@ class SlateResiduals:
             q = scipy.special.expit(theta[..., 0] + np.vecdot(theta[..., 1:], x))
             return np.clip(0.5 + trust * (q - 0.5), 0, 1)
 
-    def coded(self, theta: Floats, x: Floats, mean: Floats) -> Floats:
+    def coded(self, theta: Floats, trust: Floats, x: Floats, mean: Floats) -> Floats:
         """(c_0, v) of rows (..., d) and means of their slates, (..., 1 + d)."""
-        z = x - (1 - self.common) * mean
+        z = x - (1 - self.common * clip_range(trust, 0, 1)[..., None]) * mean
         axis = unit(theta[..., 1:])
         v = _shortened(z - (1 - self.along) * np.vecdot(z, axis)[..., None] * axis)
         scalar = np.full((*v.shape[:-1], 1), self.intercept_weight)
