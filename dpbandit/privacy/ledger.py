@@ -193,11 +193,12 @@ class Ledger:
         window = [] if self.window is None else [f"window-DP, last {self.window}"]
         public = ["contexts public"] if self.public_contexts else []
         uncovered = ["not covered"] if self.scope == NOT_COVERED else []
+        own = ["own data alone"] if self.scope.startswith(OWN_DATA) else []
         conditional = ["conditional"] if self.condition else []
         person = [f"person, {self.visits.cap} rounds"] if self.visits else []
         trust = [] if self.trust == "central" else [str(self.trust)]
         trust += [f"{100 * self.honest:g} % honest"] if self.honest < 1 else []
-        return ", ".join([*window, *public, *uncovered, *conditional, *person, *trust])
+        return ", ".join([*window, *public, *uncovered, *own, *conditional, *person, *trust])
 
     @property
     def mu(self) -> float | None:

@@ -96,7 +96,7 @@ def _privacy(run: AgentRun) -> tuple[str, str, str, str]:
     if isinf(proof.epsilon) and isinf(proof.claimed_epsilon):
         return "-", "-", "-", "not private"
     if proof.pure == 0:
-        return "-", "-", "-", "no data used"
+        return "-", "-", "-", proof.ledger.brief or "no data used"
     excess = "" if proof.holds else "EXCEEDS THE CLAIM"
     words = " ".join(filter(None, [proof.ledger.brief or proof.notion.partition(",")[0], excess]))
     return f"{proof.claimed_epsilon:g}", f"{proof.epsilon:.4g}", short(proof.claimed_delta), words

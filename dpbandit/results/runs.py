@@ -181,7 +181,7 @@ def label(run: AgentRun) -> str:
     if isinf(proof.epsilon):
         return f"{name} ({proof.ledger.brief or 'not private'})"
     if proof.pure == 0:  # epsilon is 0 at delta = 0 too, so no law of an action depends on data
-        return f"{name} (no data used)"
+        return f"{name} ({proof.ledger.brief or 'no data used'})"
     brief = f"{proof.ledger.brief}: " if proof.ledger.brief else ""
     delta = short(proof.claimed_delta)
     return rf"{name} ({brief}$\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {delta})"

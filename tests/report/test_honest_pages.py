@@ -225,6 +225,9 @@ def test_only_who_never_looks_is_said_to_use_no_data():
     """At delta = 0.999 noise that hides little is certified at epsilon 0, and yet data is used."""
     uniform = compare("GLMBandit", {}, horizon=2, replicas=1, progress=False).runs[0]
     assert label(uniform) == "Uniform (no data used)"
+    told = {"memory": "personal-pricing:population=survey"}
+    memory = compare("ReturningPricing", told, horizon=2, replicas=1, progress=False).runs[0]
+    assert label(memory) == "memory (own data alone)"
     proof = certificate(Ledger((GaussianSpend(0.1, "a sum"),)), claim=(1.0, 0.999))
     assert proof.epsilon == 0
     assert label(replace(uniform, certificate=proof)).startswith(r"Uniform ($\epsilon$ = 0, ")
