@@ -14,9 +14,6 @@ from dpbandit.losses import Experts, Kink, Linear, Loss, Quadratic
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import ContextualSpec
 from tests.agents.convex.convex_runs import (
-    Adversary,
-    node_noises,
-    nodes_of,
     play,
     sphere,
     targets,
@@ -156,91 +153,22 @@ def test_regularised_form_is_ftal_on_regularised_losses(domain):
     """Oracle: gradients of f + (H/2) |w - c0|^2 at the leaders, with their points as anchors, lead
     to Proj(c0 - v / (H t)) with the gradients of f alone: the regulariser's are public and cancel.
     """
-    data = sphere(np.random.default_rng(0), 200, 4, domain.dim)
+    data = sphere(np.random.default_rng(0), 60, 2, domain.dim)
     plain = play(FTAL(curvature=0.3), Linear(domain), data)
     regularised = play(FTAL(), Regularised(Linear(domain), 0.3), data)
     np.testing.assert_allclose(plain.actions, regularised.actions, rtol=0, atol=1e-12)
 
 
-LOSSES = {
-    "quadratic": (Quadratic(BALL), targets(60, 3)),
-    "kink": (Kink(BALL), np.zeros((60, 3, 5))),
-    "linear": (Linear(BALL), sphere(np.random.default_rng(0), 60, 3, 5)),
-    "experts": (Experts(Simplex(4)), np.random.default_rng(0).random((60, 3, 4))),
-}
-every_loss = pytest.mark.parametrize("name", LOSSES)
-
-
 @each("anytime", [False, True])
 @every_law
-@every_loss
-def test_without_privacy_it_is_ftal_bit_for_bit(name, noise, anytime):
-    loss, data = LOSSES[name]
-    private = play(PFTAL(epsilon=inf, noise=noise, anytime=anytime), loss, data)
-    np.testing.assert_array_equal(private.actions, play(FTAL(), loss, data).actions)
-    assert (play(PFTAL(noise=noise), loss, data).actions[1:] != private.actions[1:]).any()
-
-
-STEEP = Adversary(lambda t, a: np.sign(np.sum(a[:-1], axis=0)) if t else np.sign(a[-1]), (40, 3))
-"""Reacts to the smallest difference of earlier points."""
-
-
-@each("leaf", [1, 2, 7, 16, 39])
-@each("loss", [Quadratic(BALL), Linear(BALL)], ids=["curved", "linear"])
-def test_shift_coupling(loss, leaf):
-    """With the releases of a run handed out again in a world that differs in one datum, all points
-    are identical, even where the other data react to them; the noises that explain them differ by
-    exactly the moved gradient in the at most h nodes over that leaf, and the privacy loss, the sum
-    of (|b + Delta| - |b|) / c over them, is at most epsilon."""
-    other = np.array([[-1.0, 0, 0, 0, 0], [0.6, 0.8, 0, 0, 0], [0, 0, 1.0, 0, 0]])
-
-    def swapped(t, actions):
-        return other if t == leaf - 1 else STEEP.rule(t, actions)
-
-    first = play(PFTAL(), loss, STEEP)
-    second = play(PFTAL(), loss, Adversary(swapped, STEEP.size), replay=first)
-    np.testing.assert_array_equal(first.actions, second.actions)
-    b, c = node_noises(first.noise), 2 * loss.lipschitz * 6
-    moved = node_noises(second.noise) - b
-    shift = np.zeros_like(moved)
-    touched = [node - 1 for node in nodes_of(leaf, 39)]
-    shift[touched] = first.queries[leaf - 1] - second.queries[leaf - 1]
-    np.testing.assert_allclose(moved, shift, rtol=0, atol=1e-11)
-    assert len(touched) <= 6
-    assert (np.linalg.norm(shift, axis=2) <= 2 * loss.lipschitz).all()
-    cost = (np.linalg.norm(b + shift, axis=2) - np.linalg.norm(b, axis=2)).sum(axis=0) / c
-    assert (np.abs(cost) <= 1 + 1e-9).all()
-
-
-def test_shift_coupling_of_the_hybrid_tree():
-    """The same, epoch by epoch: node noise (j + 1) c, c = 2 L / epsilon, in at most j + 1 nodes."""
-    loss, leaf = Linear(BALL), 16  # the first leaf of epoch 4, in 4 + 1 nodes: the whole budget
-    data = sphere(np.random.default_rng(2), 40, 3, 5)
-    changed = data.copy()
-    changed[leaf - 1] *= -1
-    first = play(PFTAL(anytime=True), loss, data)
-    second = play(PFTAL(anytime=True), loss, changed, replay=first)
-    np.testing.assert_array_equal(first.actions, second.actions)
-    cost = 0.0
-    for start in (1, 2, 4, 8, 16, 32):
-        one, two = (
-            node_noises(np.diff(np.concatenate([0 * B[:1], B]), axis=0)[start - 1 :].cumsum(axis=0))
-            for B in (first.noise[: 2 * start - 1], second.noise[: 2 * start - 1])
-        )
-        scale = 2 * start.bit_length()
-        cost = cost + (np.linalg.norm(two, axis=2) - np.linalg.norm(one, axis=2)).sum(0) / scale
-        moved = np.linalg.norm(two - one, axis=2) > 1e-9
-        assert moved.sum(axis=0).tolist() == [5 if start == 16 else 0] * 3
-    assert (np.abs(cost) <= 1 + 1e-9).all()
-
-
-def test_the_loss_is_attained():
-    """Golden: a first gradient turned round along the noise costs h 2 L / c = epsilon exactly."""
-    agent = PFTAL(epsilon=0.7).make(spec_of(Quadratic(BALL), 1024), Streams([0]))
-    assert agent.sums.spend.pure == pytest.approx(0.7, rel=1e-11)
-    assert 10 * 2 * 2 / (
-        node_stddev(PFTAL(epsilon=0.7), spec_of(Quadratic(BALL), 1024)) / sqrt(6)
-    ) == pytest.approx(0.7, rel=1e-11)
+def test_without_privacy_it_is_ftal_bit_for_bit(noise, anytime):
+    for loss, data in (
+        (Quadratic(BALL), targets(40, 3)),
+        (Experts(Simplex(4)), np.random.default_rng(0).random((40, 3, 4))),
+    ):
+        private = play(PFTAL(epsilon=inf, noise=noise, anytime=anytime), loss, data)
+        np.testing.assert_array_equal(private.actions, play(FTAL(), loss, data).actions)
+        assert (play(PFTAL(noise=noise), loss, data).actions[1:] != private.actions[1:]).any()
 
 
 def test_hybrid_noise_grows_as_the_table_says():
@@ -256,7 +184,7 @@ def test_hybrid_noise_grows_as_the_table_says():
 
 @every_law
 @each("anytime", [False, True])
-@each("T", range(1, 7))
+@each("T", [1, 2, 5])
 def test_short_runs(T, anytime, noise):
     """T = 1 never feeds back; afterwards there is noise, and points stay where they belong."""
     config = PFTAL(noise=noise, anytime=anytime)

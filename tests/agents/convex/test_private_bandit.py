@@ -102,7 +102,7 @@ def section_by_section(plan, u, nodes, values):
     return np.array(points)
 
 
-HORIZONS = [*range(1, 16), 37, 53, 99, 100, 101, 110, 111]
+HORIZONS = [*range(1, 14, 2), 37, 99, 100, 101, 110]
 """No data, one leaf, primes, T = b K and one round more or less."""
 WAYS = {
     "ball": (Ball(3), {}),
@@ -135,7 +135,7 @@ def test_agent_is_the_algorithm_line_by_line(way):
         expected = section_by_section(plan, u[:, 0], nodes, values)
         np.testing.assert_allclose(points[:, 0], expected, rtol=0, atol=1e-12)
         moved += np.abs(points[:, 0] - domain.centre).max() > 1.5 * plan.zeta
-    assert moved > 3
+    assert moved > 2
 
 
 def test_golden_numbers_of_one_plan():
@@ -243,24 +243,24 @@ DOMAINS = [
 @each("noise", ["gaussian", "laplace", "k-norm", "local"])
 def test_every_point_is_in_the_domain(domain, noise):
     """With zeta at its cap r / 2 and noise so large that every step ends on the boundary."""
-    spec = linear(200, domain)
+    spec = linear(100, domain)
     config = PrivateBandit(noise=noise, epsilon=1e-6)
-    agent = config.make(spec, Streams(range(8)))
+    agent = config.make(spec, Streams(range(4)))
     assert agent.run.plan.zeta == domain.inner_radius / 2
     slope = np.linspace(-1, 1, domain.dim)
-    points, u = episode(agent, lambda t, x: (x - domain.centre) @ slope / domain.dim, 200, 8)
+    points, u = episode(agent, lambda t, x: (x - domain.centre) @ slope / domain.dim, 100, 4)
     assert np.isfinite(points).all()
     assert domain.contains(points.reshape(-1, domain.dim)).all()
-    assert (agent.oracle_calls <= 200).all()
+    assert (agent.oracle_calls <= 100).all()
     steps = points - domain.embedded(agent.run.plan.zeta * u)
     assert np.linalg.norm(steps - domain.centre, axis=-1).max() > 0.4 * domain.inner_radius
 
 
 @pytest.mark.parametrize("domain", [Ball(5), Simplex(4)], ids=repr)
 def test_directions_are_uniform_on_the_sphere(domain):
-    """Statistical: 40,000 directions, E u = 0 and E u u' = I / k within 5 errors (false alarm
+    """Statistical: 10,000 directions, E u = 0 and E u u' = I / k within 5 errors (false alarm
     2e-5 over all entries); |u| = 1 and Q u in V to rounding."""
-    n, k = 2000, domain.affine_dim
+    n, k = 500, domain.affine_dim
     agent = GarberKretzu().make(linear(n, domain), Streams(range(20)))
     _, u = episode(agent, lambda t, x: np.zeros(len(x)), n, 20)
     u = u.reshape(-1, k)

@@ -24,12 +24,9 @@ WORDS = "for the last 9 rounds only (older data may be revealed completely)"
 SHORT = "window-DP, last 9"
 SPEC = ConvexSpec(loss=Quadratic(Ball(2)), feedback="datum", horizon=30)
 EXPIRING = [
-    WDPCOCOP(window=9),
-    WDPCOCOP(window=9, mode="exact", noise="laplace"),
     WDPCOCOP(window=9, noise="gaussian"),
     WDPCOCOP(window=9, calibration="paper"),
     WDPCOCOL(window=9),
-    WDPCOCOL(window=9, noise="gaussian", parameters="paper"),
 ]
 every_window = pytest.mark.parametrize("config", EXPIRING, ids=str)
 
@@ -111,14 +108,11 @@ def test_frames_and_files_say_so(results, tmp_path):
 
 
 def test_legends_say_so(results, tmp_path):
-    """In the words of the label, which are in the picture, too."""
+    """In the words of the label, which figures take (see the study of windows)."""
     labels = {run.name: label(run) for run in results.runs}
     assert f"({SHORT}: " in labels["WDP"]
     assert "(conditional: " in labels["POCP"]
     assert "window" not in labels["PFTAL"]
-    picture = results.plot(tmp_path / "regret.svg").read_text()
-    assert SHORT in picture.replace("&#8211;", "-")
-    assert "joint DP it certifiably has" not in picture
     proof = certify(WDPCOCOP(window=9, noise="gaussian"), SPEC, accountants=False)
     curve = plot_certificate(proof, tmp_path / "curve.svg", title="an agent").read_text()
     assert f"certified curve ({SHORT})" in curve
