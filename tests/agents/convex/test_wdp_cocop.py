@@ -251,7 +251,7 @@ def test_an_expired_user_is_revealed_completely():
 
 def test_row_of_the_table():
     """Statistical, Table W at epsilon 10, T = 8192, W = 16: within 4 combined errors of the
-    specification (false alarm 6e-5 a cell). Power: exact trees are told from the lazy 16.7 +- 0.3."""
+    specification (false alarm 6e-5 a cell). Power: exact trees are told from the lazy 16.7."""
     normal = {"epsilon": as_bs(10), "window": 16, "noise": "gaussian", "delta": DELTA}
     data = near_targets(8192, 16)
     assert_agrees(play(WDPCOCOP(epsilon=10.0, window=16), NEAR, data).regret, 14.2, 0.3)
