@@ -14,8 +14,7 @@ from dpbandit.domains import Ball, Box, Simplex, SpanningTrees
 from dpbandit.losses import Experts, Hinge, Kink, Linear, Logistic, Quadratic, Ridge, Squared
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.testing.checks import check_joint_dp
-from tests.agents.convex.convex_runs import assert_agrees, play, sphere, targets
-from tests.agents.convex.window_runs import as_bs, near_targets
+from tests.agents.convex.convex_runs import play, sphere, targets
 from tests.each import each
 from tests.losses.families import data as admissible_data, points
 
@@ -147,12 +146,6 @@ def test_unverified_losses_are_refused():
             config(delta=0.0)
         with pytest.raises(InputError, match=r"curvature=0\.0"):
             config(curvature=0.0)
-
-
-def test_regret():
-    """Statistical, Table WT at T = 1024: 130.0, on quadratics at epsilon 10 (false alarm 6e-5)."""
-    config = POCP(epsilon=as_bs(10, 2 / 1.7))  # L = 2 here, 1.7 in the specification
-    assert_agrees(play(config, Quadratic(BALL), near_targets(1024, 50)).regret, 130.0, 0.4)
 
 
 # PQFTL

@@ -261,17 +261,6 @@ def test_row_of_the_table():
         assert_agrees(exact, 16.7, 0.3)
 
 
-def test_growth_in_the_horizon():
-    """Table WT at T = 1024: 16.48 at W = 16, 27.26 at W = T, which is there charged 11 levels, of
-    which 10 are in use."""
-    data = near_targets(1024, 50)
-    normal = {"noise": "gaussian", "delta": DELTA}
-    window = play(WDPCOCOP(**normal, window=16, epsilon=as_bs(10)), NEAR, data)
-    assert_agrees(window.regret, 16.48, 0.25)
-    ever = WDPCOCOP(**normal, window=1024, epsilon=as_bs(10, sqrt(10 / 11)))
-    assert_agrees(play(ever, NEAR, data).regret, 27.26, 0.44)
-
-
 @pytest.mark.parametrize(
     ("config", "printed"),
     [
