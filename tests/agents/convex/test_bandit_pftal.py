@@ -12,7 +12,7 @@ from dpbandit.agents.convex.one_point import Noise
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex
 from dpbandit.envs.convex.online_losses import ConvexPricing
-from dpbandit.losses import Experts, Kink, Linear, Quadratic, TiltedQuadratic
+from dpbandit.losses import Experts, Kink, Linear, Quadratic
 from dpbandit.specs.convex import ConvexSpec
 from tests.agents.convex.convex_runs import (
     play,
@@ -193,16 +193,6 @@ def test_steps_are_the_algorithm():
 
 
 @every_law
-@each("T", [1, 2, 5])
-def test_short_runs(T, noise):
-    config = BanditPFTAL(noise=noise)
-    for loss, datum in ((Linear(BALL), np.ones(5)), (Quadratic(Ball(1)), np.ones(1))):
-        run = played(config, loss, np.tile(datum / sqrt(len(datum)), (T, 2, 1)))
-        assert loss.domain.contains(run.actions.reshape(2 * T, -1)).all()
-        assert len(run.releases) == T - 1  # the last value reaches no point: it is never fed
-
-
-@every_law
 @each(
     "domain",
     [Box(3), L1Ball(3), Simplex(4), Hypersimplex(5, 2)],
@@ -217,21 +207,6 @@ def test_points_stay_in_the_domain(domain, noise):
     ):
         run = played(config, Linear(domain), data)
         assert domain.contains(run.actions.reshape(100, -1), 1e-9).all()
-
-
-def test_users_that_are_no_numbers():
-    """Told nonsense, an agent without privacy takes the lowest value, and stays finite."""
-    agent = BanditFTAL().make(values(TiltedQuadratic(BALL), 9), Streams([0, 1]))
-    for reward in (np.nan, np.inf, -np.inf, 1e300):
-        agent.update(np.zeros(()), agent.act(np.zeros(())), np.full(2, reward))
-    assert np.isfinite(agent.act(np.zeros(()))).all()
-
-
-@pytest.mark.parametrize("config", [BanditFTAL(), BanditPFTAL()], ids=str)
-def test_gradients_are_not_for_bandits(config):
-    spec = ConvexSpec(loss=Linear(BALL), feedback="datum", horizon=9)
-    with pytest.raises(InputError, match="feedback='value'"):
-        config.make(spec, Streams([0]))
 
 
 @each(

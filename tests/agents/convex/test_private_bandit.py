@@ -212,17 +212,6 @@ def test_without_privacy_it_is_garber_kretzu_bit_for_bit(noise, settings):
     np.testing.assert_array_equal(u, w)
 
 
-def test_k_norm_noise_is_laplace_noise_in_one_dimension():
-    """The same scale and the same price, exactly; the same law, by its variance."""
-    spec = linear(1000, Ball(1))
-    plans = [PrivateBandit(noise=noise).plan(spec) for noise in ("laplace", "k-norm")]
-    laplace, k_norm = (p.noise.multiplier(p.estimates, p.leaves) for p in plans)
-    assert laplace == k_norm
-    assert plans[0].spend.pure == plans[1].spend.pure
-    spreads = [p.noise.spread(p.estimates, p.leaves) for p in plans]
-    assert spreads[0] == pytest.approx(spreads[1], rel=1e-12)
-
-
 # Exploration
 
 
@@ -275,14 +264,6 @@ def WAVES(t, x):
     return 0.3 * np.sin(7 * x[:, 0] + t)
 
 
-def test_blocks_of_directions_change_no_value(monkeypatch):
-    config, spec = PrivateBandit(), linear(300)
-    usual, _ = episode(config.make(spec, Streams([3])), WAVES, 300)
-    monkeypatch.setattr("dpbandit.base.random_streams._VALUES_AHEAD", 35)
-    small, _ = episode(config.make(spec, Streams([3])), WAVES, 300)
-    np.testing.assert_array_equal(usual, small)
-
-
 def test_constant_losses_leave_it_in_the_centre():
     """L = 0: no step is needed, and none is taken, whatever the noise."""
 
@@ -295,17 +276,6 @@ def test_constant_losses_leave_it_in_the_centre():
         points, _ = episode(agent, lambda t, x: np.ones(len(x)), 200)
         np.testing.assert_allclose(np.linalg.norm(points, axis=-1), agent.run.plan.zeta, rtol=1e-12)
         assert agent.run.plan.regret_bound() == 0
-
-
-def test_values_that_are_no_numbers_poison_nothing():
-    """NaN, infinities and huge values count as the ends of the range; all of them clipped."""
-    spec = linear(200)
-    kinds = np.array([np.nan, np.inf, -np.inf, 1e300])
-    points, _ = episode(PrivateBandit().make(spec, Streams(range(4))), lambda t, x: kinds, 200, 4)
-    ends = np.array([1.0, -1.0, 1.0, 1.0])  # told -f; what is no number becomes f = low
-    ends[[0, 1, 2]] = -1.0
-    clipped, _ = episode(PrivateBandit().make(spec, Streams(range(4))), lambda t, x: ends, 200, 4)
-    np.testing.assert_array_equal(points, clipped)
 
 
 def test_memory_is_bounded_and_a_long_plan_is_cheap():

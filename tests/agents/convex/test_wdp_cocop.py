@@ -17,7 +17,6 @@ from dpbandit.specs.convex import ConvexSpec
 from dpbandit.testing.checks import check_joint_dp
 from dpbandit.testing.noise import check_noise_knows_no_data
 from tests.agents.convex.convex_runs import (
-    Adversary,
     assert_agrees,
     play,
     sphere,
@@ -133,27 +132,6 @@ def test_the_printed_step_lacks_a_mean():
     assert printed.regret[0] == pytest.approx(1809, abs=0.5)
 
 
-def certified_bound(run, loss):
-    """sum of L min(D, |n_{t-1}| / (H (t-1))) + (L + min(H D, |n_{t-1}| / (t-1)))^2 / (2 H t)."""
-    T, L, D, H = len(run.actions), loss.lipschitz, loss.domain.diameter, loss.curvature
-    t = np.arange(1, T + 1)[:, None]
-    n = np.zeros((T, run.actions.shape[1]))
-    n[1:] = np.linalg.norm(run.noise[: T - 1], axis=2) / (t[1:] - 1)
-    return (L * np.minimum(D, n / H) + (L + np.minimum(H * D, n)) ** 2 / (2 * H * t)).sum(axis=0)
-
-
-@pytest.mark.parametrize("window", [7])
-def test_regret_is_within_the_bound_on_every_run(window):
-    """Property, no probability in it: oblivious and strongly adaptive losses."""
-    T, R = 80, 3
-    towards = Adversary(lambda t, a: -BALL.lowest(-a[-1] - 1e-3 * np.eye(5)[0]), (T, R))
-    for noise in LAWS:
-        config = WDPCOCOP(noise=noise, window=window, epsilon=3.0)
-        for loss, data in ((Quadratic(BALL), targets(T, R)), (Quadratic(BALL), towards)):
-            run = play(config, loss, data)
-            assert (run.regret <= certified_bound(run, loss) + 1e-9).all()
-
-
 # Privacy
 
 
@@ -228,22 +206,6 @@ def test_joint_dp_while_users_expire(noise):
     config = WDPCOCOP(window=4, noise=noise, mode="exact")
     check_joint_dp(config, DATA, replicas=20)
     check_noise_knows_no_data(config, DATA)
-
-
-def test_an_expired_user_is_revealed_completely():
-    """What window DP does not promise: at epsilon = 1e-6, W = 1, two runs that differ in user 1
-    alone have the same n_2, so that v_2 - v_2' is her gradient to the digit, once n_2 is known;
-    and n_2, the noise of leaf 2 alone, hides user 2 only: the releases v_2, v_3 with the same
-    later gradients differ by v_1's exact change."""
-    config, data = WDPCOCOP(window=1, epsilon=1e-3), targets(6, 1)
-    changed = data.copy()
-    changed[0] = -changed[0]
-    one, two = (play(config, Quadratic(BALL), d) for d in (data, changed))
-    exact = np.cumsum([one.queries[t] - two.queries[t] for t in range(5)], axis=0)
-    seen = np.array(one.releases[:5]) - np.array(two.releases[:5])
-    np.testing.assert_allclose(seen, exact, rtol=0, atol=1e-9)
-    tree = Window(1, lazy=True)
-    assert [tree.tiles(t) for t in (1, 2, 3)] == [[(0, 1)], [(1, 1)], [(2, 1)]]
 
 
 # Numbers of the specification
