@@ -170,10 +170,10 @@ def mechanism(seeds, eta=0.5, floor=0.2, uses=4):
 
 
 def test_points_have_the_law_they_are_paid_for():
-    """Statistical: first draws of 800 replicas after twelve users, against exp(-eta max(S, floor)
+    """Statistical: first draws of 1,200 replicas after twelve users, against exp(-eta max(S, floor)
     / 2) by quadrature with the eta that is in the spend; false alarm 1e-6. Twice that and no floor
     are caught (asserted)."""
-    R, floor, loss = 800, 3.0, Ramp(Ball(1))
+    R, floor, loss = 1200, 3.0, Ramp(Ball(1))
     mechanisms = mechanism(range(R), 3.0, floor, uses=12)
     data = np.array([[1.0, -0.7]] * 10 + [[-1.0, -0.5]] * 2)
     for t, z in enumerate(data, 1):

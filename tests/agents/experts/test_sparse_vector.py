@@ -210,18 +210,6 @@ def test_views_of_one_row(restarts):
         np.testing.assert_array_equal(experts([r], lambda t: False)[0][:, 0], shared[:, r])
 
 
-def test_learns_what_the_bound_says():
-    """Property: on coins the certified mean regret stays below its bound, and far below uniform;
-    the adaptive player needs no L*. With delta > 0 tightened noise only helps."""
-    problem = Experts(n_actions=16, horizon=2000)
-    pure, adaptive = SparseVectorExperts(epsilon=2.0), AdaptiveSparseVectorExperts(epsilon=2.0)
-    mixed = SparseVectorExperts(epsilon=2.0, delta=1e-6)
-    means = [play(problem, config.make, 40)[0].mean() for config in (pure, mixed, adaptive)]
-    assert means[0] < pure.plan(problem.spec).bound
-    assert means[1] < mixed.plan(problem.spec).bound < pure.plan(problem.spec).bound
-    assert max(means) < 250  # uniform: 937
-
-
 def test_printed_doubling_throws_away_what_it_draws():
     """Its test always succeeds (while L* is below the slack of 1,700): every draw ends in a restart
     from one of two experts at random, so the number of restarts is geometric, of mean 1, cut off
