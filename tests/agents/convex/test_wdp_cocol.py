@@ -77,6 +77,14 @@ def objective(x, anchors, start, total, H):
     return np.vecdot(total, x) + H / 2 * squares
 
 
+def test_the_radius_is_that_of_the_bound():
+    """Golden: sqrt(2 H_t / kappa_t). Who walks less far is not always caught above."""
+    steps = WDPCOCOL().make(spec_of(CURVED, 9), Streams([0])).steps
+    radius = steps.radius(np.array([0.1]), 8.0, np.ones(1))
+    assert 0 < radius[0] < CURVED.domain.diameter
+    np.testing.assert_allclose(radius, np.sqrt(2 * steps.bound / 8.0))
+
+
 def test_the_radius_is_not_vacuous():
     """Power: a tenth of the certified radius misses the leader."""
     loss, T = Quadratic(Simplex(5)), 150
