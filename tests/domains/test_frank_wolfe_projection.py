@@ -20,7 +20,7 @@ from dpbandit.domains.domain import separated
 from tests.domains.examples import DOMAINS, LADDER, POLYTOPES
 from tests.each import each
 
-REPLICAS, STEPS, SHRINK = 40, 60, 0.25
+REPLICAS, STEPS, SHRINK = 20, 30, 0.25
 EXACT = {name: d for name, d in DOMAINS.items() if d.has_projection}
 
 exact = each("domain", EXACT.values(), ids=EXACT)

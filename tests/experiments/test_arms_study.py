@@ -18,10 +18,16 @@ def test_the_lower_bound_by_hand():
     assert lower_bound((0.7, 0.5, 0.5), 0.001) == pytest.approx(2 / 0.006)
 
 
-def test_the_command(tmp_path):
-    """Every instance has every agent at both sizes, and two figures are drawn."""
-    quick(command, {"horizons": [30, 60], "epsilons": [1.0]}, tmp_path, replicas=2)
+def test_the_command_and_the_second_does_no_work(tmp_path, monkeypatch):
+    """Every instance has every agent at both sizes, and two figures are drawn. As in all studies of
+    sweeps, nothing is played again."""
+    sizes = {"horizons": [20, 30], "epsilons": [1.0]}
+    said = quick(command, sizes, tmp_path)
     found = pd.read_csv(tmp_path / "summary.csv")
     assert set(found["means"]) == {"two", "ten", "steps", "close"}
     assert (found["certified_epsilon"] <= found["claimed_epsilon"]).all()
     assert {path.name for path in tmp_path.glob("*.png")} == {"epsilon.png", "rounds.png"}
+    monkeypatch.setattr("dpbandit.studies.configurations.play_any", None)  # would not be callable
+    monkeypatch.setattr(command, "figures", lambda *_: [*tmp_path.glob("*.png")])
+    assert set(quick(command, sizes, tmp_path).splitlines()) <= set(said.splitlines())
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "summary.csv"), found)

@@ -17,7 +17,7 @@ from dpbandit.losses import LinearRegression
 from dpbandit.specs.convex import StreamSpec
 from dpbandit.studies import play_all
 
-SMALL = Setting(1.5, 5, 60)
+SMALL = Setting(1.5, 5, 40)
 
 
 def curve(config):
@@ -35,14 +35,14 @@ def test_a_curve_ends_at_the_release():
     np.testing.assert_allclose(ratio, ratio[0])
     np.testing.assert_array_equal(run.regret[-1], released.regret[-1])
     times = np.array(seconds(run))
-    assert times.shape == (len(looks(60)), 3)
+    assert times.shape == (len(looks(40)), 3)
     assert (np.diff(times, axis=0) > 0).all()
 
 
 def test_noisy_sfw_stands_still_for_half_of_the_users():
     run, _ = curve(NoisySFW(delta=1e-3))
-    values = dict(zip(looks(60).tolist(), suboptimality(run), strict=True))
-    assert all((value == 1).all() == (t < 30) for t, value in values.items())
+    values = dict(zip(looks(40).tolist(), suboptimality(run), strict=True))
+    assert all((value == 1).all() == (t < 20) for t, value in values.items())
 
 
 def test_a_stopped_noisy_sgd_is_on_the_way():
@@ -53,7 +53,7 @@ def test_a_stopped_noisy_sgd_is_on_the_way():
         for config in (NoisySGD(**how), StoppedSGD(**how, made=80))
     )
     np.testing.assert_array_equal(whole, last)
-    spec = StreamSpec(loss=LinearRegression(LpBall(5, 1.5, 2.0)), horizon=60)
+    spec = StreamSpec(loss=LinearRegression(LpBall(5, 1.5, 2.0)), horizon=40)
     (full,), (half,) = (
         config.make(spec, Streams([0])).blocks
         for config in (NoisySGD(**how), StoppedSGD(**how, made=40))

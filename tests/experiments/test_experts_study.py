@@ -18,13 +18,13 @@ from tests.drawings import points
 from tests.experiments.runs import quick
 
 TINY = Sizes(
-    horizons=(8, 16, 24),
+    horizons=(6, 8, 12),
     n_experts=4,
     sizes=(2, 4, 8),
-    sizes_horizon=16,
+    sizes_horizon=8,
     epsilons=(1.0, 10.0, 100.0),
     stages=(4,),
-    users=24,
+    users=12,
     rankers=4,
     tails=((8, 1.0),),
     audited=20,
@@ -36,7 +36,7 @@ TINY = Sizes(
 def written(tmp_path_factory):
     """A folder, and what was printed while it was filled."""
     folder = tmp_path_factory.mktemp("study")
-    return folder, quick(command, TINY, folder, 3)
+    return folder, quick(command, TINY, folder)
 
 
 def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkeypatch):
@@ -53,7 +53,7 @@ def test_quick_runs_write_everything_and_the_second_does_no_work(written, monkey
         assert words in printed
     monkeypatch.setattr("dpbandit.studies.configurations.play_any", None)  # would not be callable
     monkeypatch.setattr(command, "figures", lambda *_: images.values())
-    assert set(quick(command, TINY, folder, 3).splitlines()) <= set(printed.splitlines())
+    assert set(quick(command, TINY, folder).splitlines()) <= set(printed.splitlines())
     pd.testing.assert_frame_equal(pd.read_csv(folder / "summary.csv"), table)
 
 
@@ -62,7 +62,7 @@ def test_what_is_claimed_is_certified(written, monkeypatch, tmp_path):
     3/4 of it (Algorithm 1), 3/2 and a little (Algorithm 5), or has no bound (Algorithm 2), and
     stands there in figures. Wherever an agent is private it stands above the lower bound; public
     agents are on every panel."""
-    found = command.measure(replace(TINY, replicas=3), written[0], progress=False)
+    found = command.measure(TINY, written[0], progress=False)
     certified = found.runs["growth"]["certified"] | found.runs["tails"]["8 experts, epsilon 1"]
     printed = {
         "Algorithm 1 as printed": (0.75, 0.76),

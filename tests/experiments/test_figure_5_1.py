@@ -1,4 +1,4 @@
-"""Figure 5.1: what its panels claim, that it is drawn, resumes, and certifies what it shows."""
+"""Figure 5.1: what its panels claim, that it is drawn, and certifies what it shows."""
 
 from math import inf, log, sqrt
 
@@ -26,38 +26,23 @@ OF_THE_PROBLEM = {"uniform": (949.0, 77.0), "uniform-l1": (58.4, 5.1)}
 """Regret of uniform play at 10,000 rounds, by an independent program: mean, sd over problems."""
 
 
-@pytest.fixture(scope="module")
-def uniform_play(tmp_path_factory):
-    """100 problems."""
-    asked = tuple(configuration(name, ROUNDS) for name in OF_THE_PROBLEM)
-    results = measured(
-        Study(configurations=asked, replicas=100), tmp_path_factory.mktemp("runs"), progress=False
-    )
-    return {run.name: run for run in results.runs}
-
-
-def test_the_published_curves_are_uniform_play(uniform_play):
+def test_the_published_curves_are_uniform_play(tmp_path):
     """Statistical. Within 4 combined standard errors of the independent numbers, of 50 problems
     (false alarm 6e-5 each), and of the published curves as far as these can be read. Power
-    (asserted): 7 % off is caught."""
+    (asserted): 9 % off is caught. And a straight line: the rate until T / 4 is the rate until T in
+    every problem, 4 standard errors, 4 % off is caught; t^0.9 would have 15 % more."""
+    asked = tuple(configuration(name, ROUNDS) for name in OF_THE_PROBLEM)
+    found = measured(Study(configurations=asked, replicas=40), tmp_path, progress=False).runs
+    runs = {run.name: run for run in found}
     for (name, (mean, sd)), published in zip(OF_THE_PROBLEM.items(), PUBLISHED, strict=True):
-        regret = uniform_play[name].regret[-1]
-        combined = sqrt(regret.var(ddof=1) / 100 + sd**2 / 50)
-        assert abs(regret.mean() - mean) <= 4 * combined < 0.07 * mean
+        regret = runs[name].regret[-1]
+        combined = sqrt(regret.var(ddof=1) / 40 + sd**2 / 50)
+        assert abs(regret.mean() - mean) <= 4 * combined < 0.09 * mean
         assert abs(regret.mean() - published.regret) <= published.reading
-
-
-def test_uniform_play_is_a_straight_line(uniform_play):
-    """Statistical: the rate until t is the rate until T in every problem, false alarm 6e-5 for each
-    of 6 comparisons. Power (asserted): 2 % off is caught; regret of order t^0.9 would have 15 %
-    more at T / 4."""
-    for outcome in uniform_play.values():
-        rate = outcome.regret / outcome.marks[:, None]
-        for t in (2_500, 5_000, 7_500):
-            mark = np.abs(outcome.marks - t).argmin()
-            excess = rate[mark] - rate[-1]
-            error = excess.std(ddof=1) / 10
-            assert abs(excess.mean()) <= 4 * error < 0.02 * rate[-1].mean()
+        rate = runs[name].regret / runs[name].marks[:, None]
+        excess = rate[np.abs(runs[name].marks - ROUNDS / 4).argmin()] - rate[-1]
+        error = excess.std(ddof=1) / sqrt(40)
+        assert abs(excess.mean()) <= 4 * error < 0.04 * rate[-1].mean()
 
 
 @pytest.mark.parametrize("horizon", [ROUNDS, command.QUICK["horizon"]])
@@ -69,23 +54,19 @@ def test_lines_promise_what_the_paper_does(horizon):
         assert {key: promise[key] for key in expected if key in promise} in (expected, {})
 
 
-def test_quick_runs_write_everything_and_the_second_does_no_work(tmp_path, monkeypatch):
-    said = quick(command, {"horizon": 300}, tmp_path)
+def test_quick_runs_write_everything(tmp_path):
+    quick(command, {"horizon": 150}, tmp_path)
     image = tmp_path / "figure_5_1.png"
     assert image.read_bytes()[:4] == b"\x89PNG"
     table = pd.read_csv(tmp_path / "summary.csv").set_index("agent")
     assert set(table.index) == set(LINES)
-    assert set(zip(table["replicas"], table["horizon"], strict=True)) == {(3, 300)}
+    assert set(zip(table["replicas"], table["horizon"], strict=True)) == {(2, 150)}
     private = table[~table.index.str.startswith(("uniform", "linucb", "online-frank-wolfe"))]
     assert set(private["claimed_epsilon"]) == {1.0}
     assert (private["certified_epsilon"] <= 1.0).all()
-    assert np.allclose(private["claimed_delta"], 1 / 300, rtol=1e-14)  # pandas 2 rounds
+    assert np.allclose(private["claimed_delta"], 1 / 150, rtol=1e-14)  # pandas 2 rounds
     assert (table.loc[["dp-ucb-paper", "dp-hdb-paper"], "certified_epsilon"] < 0.5).all()
     assert table.loc["linucb", "certified_epsilon"] == inf
-    image.unlink()
-    monkeypatch.setattr("dpbandit.studies.configurations.play_any", None)  # would not be callable
-    assert said.endswith(quick(command, {"horizon": 300}, tmp_path))
-    assert image.exists()
 
 
 def test_plans_leave_room():
@@ -131,9 +112,9 @@ def authors_regret(replicas, seed, T=10_000, epsilon=1.0):
 
 def test_the_authors_program_plays_as_badly_as_uniform():
     """Statistical, broken on purpose: an independent re-implementation found 943.5 +- 19.4 on P1,
-    where uniform play has 975.6 +- 8.7. Within 4 combined standard errors: false alarm 6e-5; 12 %
+    where uniform play has 975.6 +- 8.7. Within 4 combined standard errors: false alarm 6e-5; 16 %
     off is caught, so the published 62 could not have been missed (asserted)."""
-    regret = authors_regret(50, seed=5)
-    combined = sqrt(regret.var(ddof=1) / 50 + 19.4**2)
-    assert abs(regret.mean() - 943.5) <= 4 * combined < 0.15 * 943.5
+    regret = authors_regret(30, seed=5)
+    combined = sqrt(regret.var(ddof=1) / 30 + 19.4**2)
+    assert abs(regret.mean() - 943.5) <= 4 * combined < 0.16 * 943.5
     assert regret.mean() - 62 > 20 * combined

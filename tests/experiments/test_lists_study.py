@@ -29,7 +29,7 @@ def test_shares_are_of_what_uniform_lists_lose():
 
 def test_the_command(tmp_path):
     """Every size has every agent, and two figures are drawn."""
-    said = quick(command, {"horizons": [20], "epsilons": [1.0]}, tmp_path, replicas=2)
+    said = quick(command, {"horizons": [10], "epsilons": [1.0]}, tmp_path)
     assert said.count("│ private-cascade") == 9
     found = pd.read_csv(tmp_path / "summary.csv")
     assert (found.groupby(["length", "n_items"])["agent"].count() == 6).all()

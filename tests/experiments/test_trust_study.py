@@ -8,8 +8,8 @@ from tests.experiments.runs import quick
 
 def test_the_command(tmp_path):
     """Every world has every agent, two figures are drawn, certificates keep their claims."""
-    sizes = {**command.QUICK, "trust": {"horizons": [40], "epsilons": [1.0]}}
-    said = quick(command, sizes, tmp_path, replicas=2)
+    trust, people = {"horizons": [20], "epsilons": [1.0]}, {"people": 5, "visits": 4}
+    said = quick(command, {"trust": trust, "people": people}, tmp_path)
     assert said.count("│ shuffler: flipped bits") == 3
     assert said.count("│ first visits, and memory") == 1
     found = pd.read_csv(tmp_path / "summary.csv")

@@ -46,8 +46,8 @@ def total(loss, x, z):
 
 @every_family
 def test_no_point_is_better(loss):
-    """300 points of the domain and 300 near the answer: none beats it by more than 1e-6 a round."""
-    T, R = 40, 2
+    """100 points of the domain and 100 near the answer: none beats it by more than 1e-6 a round."""
+    T, R = 15, 2
     z = stream(loss, T, R)
     comparator = loss.comparator(R)
     for datum in z:
@@ -55,9 +55,9 @@ def test_no_point_is_better(loss):
     x, value = comparator.best()
     assert loss.domain.contains(x, 1e-9).all()
     np.testing.assert_allclose(value, total(loss, x, z), rtol=0, atol=1e-9 * T)
-    others = points(loss.domain, 300, 9)
+    others = points(loss.domain, 100, 9)
     for r in range(R):
-        same = z[:, [r] * 300]
+        same = z[:, [r] * 100]
         for y in (others, x[r] + 0.01 * (others - x[r])):
             assert (total(loss, y, same) >= value[r] - 1e-6 * T).all()
 
@@ -67,19 +67,13 @@ def test_every_prefix_and_batched_equals_lone(loss):
     """Asked after every round or only at the end, 2 replicas or 1: for closed forms the same
     numbers; numerical answers start from the last one and agree within their certificates. Batched
     and lone are the same to the last bit."""
-    T, R = 3, 2
+    T, R = 2, 2
     z = stream(loss, T, R, seed=6)
-    often, lone = loss.comparator(R), loss.comparator(1)
-    late = loss.comparator(R)
-    for t, datum in enumerate(z):
-        often.add(datum)
-        late.add(datum)
-        lone.add(datum[1:2])
-        x, value = often.best()
-        assert (
-            value <= total(loss, points(loss.domain, 1, t).repeat(R, 0), z[: t + 1]) + 1e-5
-        ).all()
-        alone, alones = lone.best()
+    often, late, lone = loss.comparator(R), loss.comparator(R), loss.comparator(1)
+    for datum in z:
+        for comparator, told in ((often, datum), (late, datum), (lone, datum[1:2])):
+            comparator.add(told)
+        (x, value), (alone, alones) = often.best(), lone.best()
         np.testing.assert_array_equal(x[1], alone[0])
         assert value[1] == alones[0]
     last, least = late.best()
@@ -100,7 +94,7 @@ def test_before_the_first_round(loss):
 def test_blocks_change_nothing():
     """Sums over 256 rounds at once: asked in every round or at the end, to the last bit."""
     loss = Quadratic(Ball(3))
-    z = stream(loss, 600, 2)
+    z = stream(loss, 520, 2)
     often, once = loss.comparator(2), loss.comparator(2)
     for datum in z:
         often.add(datum)
@@ -201,7 +195,7 @@ def test_quadratics_are_minimised_to_the_gap(domain):
 @each("word", [Kink, Absolute, Hinge, Logistic])
 def test_the_certificate_is_in_the_unit_of_the_loss(word, radius):
     """Within 1e-6 of what the loss of a round can change by, on tiny and on huge domains."""
-    domain, T = Ball(3, radius), 60
+    domain, T = Ball(3, radius), 20
     settings = {Kink: {"spread": radius / 2}, Absolute: {"bound": radius}}
     loss = word(domain, **settings.get(word, {}))
     z = stream(loss, T, 1, seed=8)
@@ -211,7 +205,7 @@ def test_the_certificate_is_in_the_unit_of_the_loss(word, radius):
     x, value = comparator.best()
     low, high = loss.value_range
     assert comparator.gap[0] <= 1e-6 * T * (high - low)
-    for other in points(domain, 300, 9):
+    for other in points(domain, 60, 9):
         for y in (other[None], x + 0.01 * (other - x)):
             assert total(loss, y, z) >= value - T * (1e-6 * (high - low) + 1e-15 * high)
 
@@ -221,7 +215,7 @@ def test_the_certificate_is_in_the_unit_of_the_loss(word, radius):
 def test_absolute_losses_meet_their_certificate_without_a_projection(domain):
     """Hessians with condition numbers beyond 10^5, on flat polytopes; see `_corrective`."""
     loss = Absolute(domain)
-    for T, seed in ((20, 0), (20, 2), (60, 1)):
+    for T, seed in ((20, 2), (40, 1)):
         comparator = loss.comparator(2)
         for datum in stream(loss, T, 2, seed):
             comparator.add(datum)

@@ -11,7 +11,7 @@ from tests.losses.families import REGRESSIONS, data, label, points
 
 every_regression = each("loss", REGRESSIONS, ids=label)
 ORDERS = (1, 1.2, 1.5, 2, 3.0, np.inf)
-M = 4000
+M = 1000
 
 
 def norm(x, order):

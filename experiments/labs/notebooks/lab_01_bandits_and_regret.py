@@ -87,20 +87,20 @@ axes.set(xscale="log", yscale="log", xlabel="epsilon", ylabel="regret")
 sns.despine()
 
 # %% [markdown]
-# **Exercise 1.1.** What does an onlooker learn? `dpbandit.audit` plays an agent 8,000 times in each
+# **Exercise 1.1.** What does an onlooker learn? `dpbandit.audit` plays an agent 4,000 times in each
 # of two worlds that differ in one user, and proves how large its epsilon is *at least*,
 # `report.eps_lower`. A seller says that this agent has epsilon 1, but it has half of the noise that
 # this takes: `AllocationTS(epsilon=2.0, first=1.0, draws=50)`. Audit it on `"Arms"` with
-# `horizon=6` and `runs=8000`, and call what is proven `proven`. Is the seller refuted?
+# `horizon=6` and `runs=4000`, and call what is proven `proven`. Is the seller refuted?
 
 # %% [markdown] tags=["hint"]
-# `dpbandit.audit(agent, "Arms", horizon=6, runs=8000, progress=False)` returns the report.
+# `dpbandit.audit(agent, "Arms", horizon=6, runs=4000, progress=False)` returns the report.
 
 # %% tags=["solution"]
 half = AllocationTS(epsilon=2.0, first=1.0, draws=50)
-proven = dpbandit.audit(half, "Arms", horizon=6, runs=8000, progress=False).eps_lower
+proven = dpbandit.audit(half, "Arms", horizon=6, runs=4000, progress=False).eps_lower
 honest = AllocationTS(epsilon=1.0, first=1.0, draws=50)
-within = dpbandit.audit(honest, "Arms", horizon=6, runs=8000, progress=False).eps_lower
+within = dpbandit.audit(honest, "Arms", horizon=6, runs=4000, progress=False).eps_lower
 print(f"half of the noise: at least {proven:.2f}; all of it: at least {within:.2f}")
 assert within <= 1 < proven <= 2
 

@@ -83,17 +83,3 @@ def assert_agrees(regret, reference, error):
     """Within 4 combined standard errors of a reference (false alarm 6e-5)."""
     mean, own = standing(regret)
     assert abs(mean - reference) <= 4 * (own**2 + error**2) ** 0.5 + 0.005, (mean, own)
-
-
-def node_noises(B):
-    """z_1, z_2, .. of a tree whose prefixes carry B_1, B_2, .. (m, R, k)."""
-    padded = np.concatenate([np.zeros((1, *B.shape[1:])), B])
-    t = np.arange(1, len(padded))
-    return padded[t] - padded[t & (t - 1)]
-
-
-def nodes_of(leaf, m):
-    """The nodes, by the leaf that closes them, that a leaf lies in: leaf, + its lowest bit, ..."""
-    while leaf <= m:
-        yield leaf
-        leaf += leaf & -leaf

@@ -12,12 +12,9 @@ from dpbandit.agents.convex.one_point import Noise
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex
 from dpbandit.envs.convex.online_losses import ConvexPricing
-from dpbandit.losses import Experts, Kink, Linear, Quadratic, TiltedQuadratic
+from dpbandit.losses import Experts, Kink, Linear, Quadratic
 from dpbandit.specs.convex import ConvexSpec
 from tests.agents.convex.convex_runs import (
-    Adversary,
-    node_noises,
-    nodes_of,
     play,
     sphere,
     targets,
@@ -139,10 +136,10 @@ def test_noise_scales(noise):
 
 @every_law
 def test_certificate_is_the_claim(noise):
-    for epsilon in (0.1, 1.0, 10.0):
+    for epsilon in (0.1, 10.0):
         config = BanditPFTAL(noise=noise, epsilon=epsilon)
-        for loss in (Quadratic(BALL), Linear(BALL), Experts(Simplex(4))):
-            for T in (2, 5, 1024):
+        for loss in (Quadratic(BALL), Experts(Simplex(4))):
+            for T in (2, 1024):
                 proof = certify(config, values(loss, T), accountants=False)
                 assert proof.holds
                 assert proof.epsilon == pytest.approx(epsilon, rel=1e-6)
@@ -165,26 +162,19 @@ def test_printed_noise_protects_values_against_zero(T):
         assert proof.holds == (proof.epsilon <= 0.5)
 
 
-LOSSES = {
-    "quadratic": (Quadratic(BALL), targets(60, 3)),
-    "kink": (Kink(BALL), np.zeros((60, 3, 5))),
-    "linear": (Linear(BALL), sphere(np.random.default_rng(0), 60, 3, 5)),
-    "experts": (Experts(Simplex(4)), np.random.default_rng(0).random((60, 3, 4))),
-}
-every_loss = pytest.mark.parametrize("name", LOSSES)
-
-
 @every_law
-@every_loss
-def test_without_privacy_it_is_bandit_ftal_bit_for_bit(name, noise):
+def test_without_privacy_it_is_bandit_ftal_bit_for_bit(noise):
     """Directions come from a stream of their own: any noise leaves them as they are."""
-    loss, data = LOSSES[name]
-    config = BanditPFTAL(epsilon=inf, noise=noise, beta=0.1)
-    public = played(BanditFTAL(beta=0.1), loss, data)
-    np.testing.assert_array_equal(played(config, loss, data).actions, public.actions)
-    noisy = played(replace(config, epsilon=1.0), loss, data)
-    np.testing.assert_allclose(noisy.actions[0], public.actions[0], rtol=0, atol=1e-15)
-    assert (noisy.actions[2:] != public.actions[2:]).any()
+    for loss, data in (
+        (Kink(BALL), np.zeros((40, 3, 5))),
+        (Experts(Simplex(4)), np.random.default_rng(0).random((40, 3, 4))),
+    ):
+        config = BanditPFTAL(epsilon=inf, noise=noise, beta=0.1)
+        public = played(BanditFTAL(beta=0.1), loss, data)
+        np.testing.assert_array_equal(played(config, loss, data).actions, public.actions)
+        noisy = played(replace(config, epsilon=1.0), loss, data)
+        np.testing.assert_allclose(noisy.actions[0], public.actions[0], rtol=0, atol=1e-15)
+        assert (noisy.actions[2:] != public.actions[2:]).any()
 
 
 def test_steps_are_the_algorithm():
@@ -202,54 +192,6 @@ def test_steps_are_the_algorithm():
         w = q * 0.6 / np.maximum(0.6, np.linalg.norm(q, axis=1, keepdims=True))
 
 
-def test_offset_shortens_estimates_and_nothing_else():
-    spec = values(Quadratic(BALL), 100)
-    one, two = (BanditFTAL(beta=0.3, offset=o).plan(spec).estimates for o in (0.0, 1.0))
-    assert (one.bound, two.bound) == pytest.approx((2 * 5 / 0.3, 5 / 0.3))
-    assert one.sensitivity == two.sensitivity
-
-
-STEEP = Adversary(lambda t, a: np.sign(np.sum(a[:-1], axis=0)) if t else np.sign(a[-1]), (40, 3))
-"""Reacts to the smallest difference of earlier points."""
-
-
-@each("leaf", [1, 2, 7, 39])
-@each("loss", [Quadratic(BALL), Linear(BALL)], ids=["curved", "linear"])
-def test_shift_coupling(loss, leaf):
-    """With the releases of a run handed out again in a world that differs in one datum, all points
-    are identical, even where the other data react to them; the noises that explain them differ by
-    the moved estimate in the nodes over that leaf, at a loss of at most epsilon."""
-    other = -np.eye(5)[[0, 1, 0]]
-
-    def swapped(t, actions):
-        return other if t == leaf - 1 else STEEP.rule(t, actions)
-
-    first = played(BanditPFTAL(), loss, STEEP)
-    second = played(BanditPFTAL(), loss, Adversary(swapped, STEEP.size), replay=first)
-    np.testing.assert_array_equal(first.actions, second.actions)
-    plan = BanditPFTAL().plan(values(loss, 40))
-    c = 6 * plan.estimates.sensitivity
-    b = node_noises(first.noise)
-    shift = np.zeros_like(b)
-    touched = [node - 1 for node in nodes_of(leaf, 39)]
-    shift[touched] = first.queries[leaf - 1] - second.queries[leaf - 1]
-    np.testing.assert_allclose(node_noises(second.noise) - b, shift, rtol=0, atol=1e-9)
-    assert np.linalg.norm(shift, axis=2).max() <= plan.estimates.sensitivity * (1 + 1e-12)
-    cost = (np.linalg.norm(b + shift, axis=2) - np.linalg.norm(b, axis=2)).sum(axis=0) / c
-    assert (np.abs(cost) <= 1 + 1e-9).all()
-    assert (shift != 0).any()
-
-
-@every_law
-@each("T", range(1, 7))
-def test_short_runs(T, noise):
-    config = BanditPFTAL(noise=noise)
-    for loss, datum in ((Linear(BALL), np.ones(5)), (Quadratic(Ball(1)), np.ones(1))):
-        run = played(config, loss, np.tile(datum / sqrt(len(datum)), (T, 2, 1)))
-        assert loss.domain.contains(run.actions.reshape(2 * T, -1)).all()
-        assert len(run.releases) == T - 1  # the last value reaches no point: it is never fed
-
-
 @every_law
 @each(
     "domain",
@@ -265,21 +207,6 @@ def test_points_stay_in_the_domain(domain, noise):
     ):
         run = played(config, Linear(domain), data)
         assert domain.contains(run.actions.reshape(100, -1), 1e-9).all()
-
-
-def test_users_that_are_no_numbers():
-    """Told nonsense, an agent without privacy takes the lowest value, and stays finite."""
-    agent = BanditFTAL().make(values(TiltedQuadratic(BALL), 9), Streams([0, 1]))
-    for reward in (np.nan, np.inf, -np.inf, 1e300):
-        agent.update(np.zeros(()), agent.act(np.zeros(())), np.full(2, reward))
-    assert np.isfinite(agent.act(np.zeros(()))).all()
-
-
-@pytest.mark.parametrize("config", [BanditFTAL(), BanditPFTAL()], ids=str)
-def test_gradients_are_not_for_bandits(config):
-    spec = ConvexSpec(loss=Linear(BALL), feedback="datum", horizon=9)
-    with pytest.raises(InputError, match="feedback='value'"):
-        config.make(spec, Streams([0]))
 
 
 @each(

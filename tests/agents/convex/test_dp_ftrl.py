@@ -12,19 +12,10 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Simplex
 from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.losses import Absolute, Linear, Logistic, Quadratic, Squared, TiltedQuadratic
-from dpbandit.privacy.curves import epsilon_of
 from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.specs.convex import ConvexSpec, StreamSpec
 from tests.agents.convex.convex_runs import assert_agrees, play, sphere, standing
-
-DELTA = 1e-6
-
-
-def as_bs(epsilon):
-    """The epsilon at which exact GDP has the sigma that the loose conversion, which the table uses,
-    has at `epsilon`: rho = (sqrt(epsilon + l) - sqrt(l))^2, l = ln(1/delta), mu^2 = 2 rho."""
-    nats = log(1 / DELTA)
-    return epsilon_of(sqrt(2) * (sqrt(epsilon + nats) - sqrt(nats)), DELTA)
+from tests.agents.convex.window_runs import DELTA, as_bs
 
 
 def realizable(T, d, replicas=1):
@@ -42,8 +33,7 @@ def spec_of(loss, horizon):
 LOSS = Squared(Ball(2), bound=0.9)
 
 
-@pytest.mark.parametrize("d", [1, 2, 7])
-@pytest.mark.parametrize("strength", [4.0, 10.0])
+@pytest.mark.parametrize(("d", "strength"), [(1, 4.0), (7, 10.0)])
 def test_total_loss_without_noise(d, strength):
     """Golden, identity (12): no projection active, |e_{t+1}|^2 = |e_t|^2 - (2/lambda - 1/lambda^2)
     <a, e_t>^2, so the total loss tends to lambda^2 |x*|^2 / (2 (2 lambda - 1)), 0.9257142857 at
@@ -86,43 +76,31 @@ def test_strengths_of_the_table():
             assert 1.5 * certified == pytest.approx(BOUNDS[T, epsilon], abs=0.51)
 
 
-def check_cells(T, epsilons, replicas):
-    """Statistical, Table F, within 4 combined errors (false alarm 6e-5 a cell); power: no column's
-    number passes for another's. The certified bound holds."""
-    data = realizable(T, 2, replicas)
-    for epsilon in epsilons:
-        losses = []
-        for strength, mean, error in CELLS[T, epsilon]:
-            run = play(DPFTRL(epsilon=as_bs(epsilon), tuning=strength), LOSS, data)
-            pairs = zip(run.actions, run.data, strict=True)
-            losses.append(sum(LOSS.value(x, z) for x, z in pairs))
-            assert_agrees(losses[-1], mean, error)
-            for _, other, width in CELLS[T, epsilon]:
-                if abs(other - mean) > 10 * (error + width):
-                    with pytest.raises(AssertionError):
-                        assert_agrees(losses[-1], other, width)
-        assert standing(losses[1])[0] < BOUNDS.get((T, epsilon), inf)
-
-
 def test_cells_of_the_table():
-    check_cells(1000, (1, 10, 100), replicas=60)
+    """Statistical, Table F at T = 1000, within 4 combined errors (false alarm 6e-5 a cell); power:
+    no column's number passes for another's. The certified bound holds."""
+    data, epsilon, losses = realizable(1000, 2, 40), 10, []
+    for strength, mean, error in CELLS[1000, epsilon]:
+        run = play(DPFTRL(epsilon=as_bs(epsilon), tuning=strength), LOSS, data)
+        losses.append(sum(LOSS.value(*pair) for pair in zip(run.actions, run.data, strict=True)))
+        assert_agrees(losses[-1], mean, error)
+        for _, other, width in CELLS[1000, epsilon]:
+            if other != mean:
+                with pytest.raises(AssertionError):
+                    assert_agrees(losses[-1], other, width)
+    assert standing(losses[1])[0] < BOUNDS[1000, epsilon]
 
 
-@pytest.mark.slow
-def test_long_cells_of_the_table():
-    check_cells(10_000, (1, 10, 100), replicas=50)
-
-
-@pytest.mark.parametrize(("d", "mean", "error"), [(10, 271, 3), (50, 637, 7)])
-def test_counterexample_to_the_papers_bound(d, mean, error):
+def test_counterexample_to_the_papers_bound():
     """Statistical: 1 - <x, e_1> is non-negative on the unit ball, 0 at e_1 and beta-smooth for
-    beta = 1/T, but the regret is not O(lambda), printed lambda = 10.8 and 18.5: it grows like
-    E|b_t|, as sqrt(k). Within 4 combined errors of the specification's numbers."""
-    T, loss = 10_000, Linear(Ball(d))
+    beta = 1/T, but the regret is not O(lambda), printed lambda = 10.8: it grows like E|b_t|, as
+    sqrt(k). Within 4 combined errors of the specification's 271."""
+    T, d = 10_000, 10
+    loss = Linear(Ball(d))
     strength = 32 / T + (d * log(T) * log(1 / DELTA)) ** (1 / 3)
-    data = np.broadcast_to(-np.eye(d)[0], (T, 16, d))
+    data = np.broadcast_to(-np.eye(d)[0], (T, 6, d))
     run = play(DPFTRL(epsilon=as_bs(1), tuning=strength), loss, data)
-    assert_agrees(run.regret, mean, error)
+    assert_agrees(run.regret, 271, 3)
     assert standing(run.regret)[0] > 20 * strength
 
 
@@ -185,7 +163,7 @@ def test_problem_is_reachable_by_name():
         {"DP-FTRL": DPFTRL(epsilon=10.0)},
         env_kwargs={"instance": "realizable-squared", "dim": 2},
         horizon=1000,
-        replicas=16,
+        replicas=4,
         progress=False,
     )
     regret = {run.name: run.regret[-1].mean() for run in results.runs}

@@ -11,9 +11,9 @@ from dpbandit import InputError, certify
 from dpbandit.agents import FTAL, OGD, PFTAL, BestFixed, Centre, LinearFTRL, NoisyOCO, Uniform
 from dpbandit.agents.convex.leaders import Leader
 from dpbandit.base.random_streams import Streams
-from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex, SpanningTrees
+from dpbandit.domains import Ball, Box, Hypersimplex, Simplex, SpanningTrees
 from dpbandit.envs.convex.online_losses import OnlineConvex
-from dpbandit.losses import Absolute, Experts, Kink, Linear, Logistic, Quadratic
+from dpbandit.losses import Kink, Linear, Quadratic
 from dpbandit.privacy.prefix_sums import Padded
 from dpbandit.results.runs import log_marks
 from dpbandit.running.loop import play as play_loop
@@ -24,9 +24,9 @@ from tests.each import each
 BALL = Ball(5)
 
 
-@each("case", range(30))
+@each("case", range(10))
 def test_leader_minimises_the_surrogates(case):
-    """Oracle: SLSQP on sum <g_s, w> + (H/2) |w - a_s|^2 over a box, 30 random cases, to 1e-6."""
+    """Oracle: SLSQP on sum <g_s, w> + (H/2) |w - a_s|^2 over a box, 10 random cases, to 1e-6."""
     rng = np.random.default_rng(case)
     d, t, H = rng.integers(1, 5), rng.integers(1, 8), rng.uniform(0.1, 3)
     box, anchored = Box(int(d)), bool(case % 2)
@@ -62,24 +62,19 @@ def test_leader_is_gradient_descent_where_no_constraint_binds():
     np.testing.assert_allclose(one.actions, two.actions, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("T", [1024, 4096])
-def test_regret_of_a_constant_slope(T):
+def test_regret_of_a_constant_slope():
     """Golden: f = (H/2) <e_1, x> on the unit ball and the regularised leader -min(1, 1/2) e_1 from
     round 2 on: H/4 a round and H/2 in the first, exactly."""
-    H = 0.25
+    H, T = 0.25, 512
     data = np.tile(H / 2 * np.eye(5)[0], (T, 1, 1))
     regret = play(FTAL(curvature=H), Linear(BALL), data).regret[0]
     assert regret == pytest.approx(H * (T - 1) / 4 + H / 2, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("T", "regret"),
-    [(1024, 4.72), (4096, 5.41), pytest.param(131072, 7.14, marks=pytest.mark.slow)],
-)
-def test_regret_of_a_still_kink(T, regret):
+def test_regret_of_a_still_kink():
     """Golden, an independent program: deterministic, L = 2, H = 1, w_1 the kink."""
-    data = np.zeros((T, 2, 5))
-    assert play(FTAL(), Kink(BALL), data).regret == pytest.approx([regret] * 2, abs=0.005)
+    regret = play(FTAL(), Kink(BALL), np.zeros((1024, 2, 5))).regret
+    assert regret == pytest.approx([4.72] * 2, abs=0.005)
 
 
 def against(t, actions):
@@ -100,27 +95,6 @@ def test_regret_of_curved_losses_is_logarithmic(config):
     ):
         bound = loss.lipschitz**2 / 2 * (1 + log(T))
         assert (play(config, loss, data).regret <= bound).all()
-
-
-def test_regret_of_gradient_descent_on_linear_losses():
-    """Property: at most 1.5 L D sqrt T, also against a slope towards the point just played."""
-    T, R = 300, 3
-    for loss, data in (
-        (Linear(BALL), sphere(np.random.default_rng(0), T, R, 5)),
-        (Linear(L1Ball(4)), Adversary(against, (T, R))),
-        (Experts(Simplex(4)), np.random.default_rng(0).random((T, R, 4))),
-    ):
-        bound = 1.5 * loss.lipschitz * loss.domain.diameter * sqrt(T)
-        assert (play(OGD(), loss, data).regret <= bound).all()
-
-
-def test_regret_of_the_regularised_leader():
-    """Property: with L' = L + H R at most L'^2 / (2 H) (1 + ln T) + H T R^2 / 2 on every run."""
-    T = 300
-    loss = Linear(BALL)
-    H = sqrt(log(T) / T)
-    bound = (1 + H) ** 2 / (2 * H) * (1 + log(T)) + H * T / 2
-    assert (play(FTAL(), loss, Adversary(against, (T, 3))).regret <= bound).all()
 
 
 def test_leaders_without_an_exact_projection():
@@ -200,24 +174,10 @@ def test_baselines_play_points(domain, feedback):
         assert certify(config, spec, accountants=False).epsilon == 0.0
 
 
-def test_uniform_points_of_the_ball_lose_what_they_should():
-    """Statistical: <e_1, x> loses 1 a round against -e_1; 6 standard errors, below 1e-8."""
-    data = np.tile(np.eye(5)[0], (200, 20, 1))
-    regret = play(Uniform(), Linear(BALL), data).regret
-    assert abs(regret.mean() / 200 - 1) < 6 * 0.45 / sqrt(200 * 20)
-
-
 @pytest.mark.parametrize("config", [FTAL, OGD])
 def test_bad_curvature(config):
     with pytest.raises(InputError, match="curvature"):
         config(curvature=-1.0)
-
-
-@each("T", range(1, 5))
-@each("config", [FTAL(), OGD(), LinearFTRL(), Centre(), Uniform()], ids=str)
-def test_short_runs(config, T):
-    run = play(config, Linear(Ball(1)), np.ones((T, 2, 1)))
-    assert Ball(1).contains(run.actions.reshape(2 * T, 1)).all()
 
 
 def test_gradient_descent_plays_domains_without_a_projection():
@@ -227,22 +187,6 @@ def test_gradient_descent_plays_domains_without_a_projection():
     run = play(OGD(), Linear(domain), data)
     assert domain.contains(run.actions.reshape(T, -1), 1e-9).all()
     assert run.regret <= 1.5 * domain.diameter * sqrt(T)
-
-
-@each("config", [FTAL(), OGD(), PFTAL()], ids=str)
-@each(
-    "loss",
-    [Linear(Simplex(3)), Quadratic(BALL), Kink(BALL), Absolute(BALL), Logistic(BALL)],
-    ids=lambda loss: type(loss).__name__,
-)
-def test_data_that_are_no_numbers_raise_nothing(config, loss):
-    """No warning either, which the test settings turn into errors: they would tell of a user."""
-    spec = ConvexSpec(loss=loss, feedback="datum", horizon=9)
-    agent = config.make(spec, Streams([0, 1]))
-    for entry in (np.nan, np.inf, -np.inf, 1e308, -1e200):
-        point = agent.act(np.zeros(()))
-        agent.update(np.zeros(()), point, np.full((2, *loss.datum_shape), entry))
-    assert loss.domain.contains(agent.act(np.zeros(())), 1e-9).all()
 
 
 @pytest.mark.parametrize("config", [FTAL(), PFTAL(), LinearFTRL()], ids=str)

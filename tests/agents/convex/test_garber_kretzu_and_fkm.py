@@ -51,33 +51,18 @@ def test_fkm_is_the_algorithm_line_by_line(loss):
     assert domain.contains(points[:, 0]).all()
 
 
-@pytest.mark.parametrize(
-    ("problem", "T", "mean", "error"),
-    [
-        ("lin", 1024, 553.4, 5.0),
-        ("quad", 1024, 96.1, 1.2),
-        ("lin", 4096, 1760.9, 14.2),
-        ("quad", 4096, 304.5, 3.7),
-    ],
-)
-def test_regret_of_fkm_agrees_with_an_independent_implementation(problem, T, mean, error):
-    """Statistical: unit ball in R^5, 64 replications of either, within 4 combined errors; and
-    below its bound. Linear: f = <e_1, x>; quadratic: |x - c_t|^2 / 2, c_t = e_1/2 + v_t/2."""
-    R = 64
-    loss = Linear(Ball(5)) if problem == "lin" else Quadratic(Ball(5))
+def test_regret_of_fkm_agrees_with_an_independent_implementation():
+    """Statistical: |x - c_t|^2 / 2, c_t = e_1/2 + v_t/2, unit ball in R^5, T = 1024, 64
+    replications of either, within 4 combined standard errors; and below its bound."""
+    T, R, loss = 1024, 64, Quadratic(Ball(5))
     agent = FKM().make(ConvexSpec(loss=loss, horizon=T), Streams([(1, r) for r in range(R)]))
     v = np.random.default_rng(T).standard_normal((T, R, 5))
     c = 0.5 * v / np.linalg.norm(v, axis=-1, keepdims=True) + 0.5 * np.eye(5)[0]
-    if problem == "lin":
-        points, _ = episode(agent, lambda t, x: x[:, 0], T, R)
-        regret = points[:, :, 0].sum(axis=0) + T
-    else:
-        points, _ = episode(agent, lambda t, x: np.square(x - c[t]).sum(axis=-1) / 2, T, R)
-        losses = np.square(points - c).sum(axis=-1) - np.square(c.mean(axis=0) - c).sum(axis=-1)
-        regret = losses.sum(axis=0) / 2
-    assert abs(regret.mean() - mean) < 4 * sqrt(regret.var(ddof=1) / R + error**2)
-    low, high = loss.value_range
-    C = max(abs(low), abs(high))
+    points, _ = episode(agent, lambda t, x: np.square(x - c[t]).sum(axis=-1) / 2, T, R)
+    losses = np.square(points - c).sum(axis=-1) - np.square(c.mean(axis=0) - c).sum(axis=-1)
+    regret = losses.sum(axis=0) / 2
+    assert abs(regret.mean() - 96.1) < 4 * sqrt(regret.var(ddof=1) / R + 1.2**2)
+    C = max(map(abs, loss.value_range))
     assert regret.mean() < 2 * T**0.75 * sqrt(3 * 5 * C * (loss.lipschitz + C))
 
 
@@ -85,14 +70,6 @@ def test_regret_of_fkm_agrees_with_an_independent_implementation(problem, T, mea
 def test_they_promise_nothing(config):
     spec = ConvexSpec(loss=Linear(Ball(2)), horizon=50)
     assert certify(config, spec, accountants=False).epsilon == inf
-
-
-@pytest.mark.parametrize("config", [FKM(), GarberKretzu()], ids=repr)
-@pytest.mark.parametrize("T", [1, 2, 5])
-def test_short_runs_stay_near_the_centre(config, T):
-    spec = ConvexSpec(loss=Linear(Ball(4)), horizon=T)
-    points, _ = episode(config.make(spec, Streams([0])), lambda t, x: x[:, 0], T)
-    assert (np.linalg.norm(points, axis=-1) <= 1).all()
 
 
 def test_what_they_do_not_play_is_refused():
@@ -109,8 +86,8 @@ def test_what_they_do_not_play_is_refused():
 
 def test_fkm_plays_domains_without_a_projection():
     domain = SpanningTrees(4)
-    spec = ConvexSpec(loss=Linear(domain), horizon=40)
-    points, _ = episode(FKM().make(spec, Streams([0])), lambda t, x: x[:, 0], 40)
+    spec = ConvexSpec(loss=Linear(domain), horizon=12)
+    points, _ = episode(FKM().make(spec, Streams([0])), lambda t, x: x[:, 0], 12)
     assert domain.contains(points[:, 0], 1e-9).all()
 
 

@@ -17,7 +17,7 @@ from dpbandit.specs.convex import ConvexSpec
 from tests.privacy.sums.prefix_checks import script
 
 
-def full(loss, T=60):
+def full(loss, T=30):
     return ConvexSpec(loss=loss, feedback="datum", horizon=T)
 
 
@@ -44,7 +44,7 @@ def slopes(T, R, N, seed=0):
 def test_agent_is_the_algorithm_line_by_line(kind, loss):
     """Oracle: with given node noises, points within 1e-12 of sums over the whole past and of the
     map written out; the tree is spelled out: node t holds the leaves (t - lowbit(t), t]."""
-    T, domain = 60, loss.domain
+    T, domain = 30, loss.domain
     Q, c0, L, N = domain.basis, domain.centre, loss.lipschitz, domain.dim
     width = sqrt(log(N)) if kind == "entropic" else domain.outer_radius / sqrt(2)
     eta = width / (L * sqrt(T))
@@ -78,7 +78,7 @@ def test_certificate_is_the_claim(noise, kind):
     certificate = certify(config, full(Linear(Simplex(4))), accountants=False)
     assert certificate.epsilon == pytest.approx(1.0, rel=1e-9)
     sums = config.make(full(Linear(Simplex(4))), Streams([0])).sums
-    assert (sums.leaves, sums.sensitivity) == (59, 2.0)
+    assert (sums.leaves, sums.sensitivity) == (29, 2.0)
     assert certify(NoisyOCO(epsilon=inf), full(Linear(Ball(2))), accountants=False).epsilon == inf
 
 
@@ -109,12 +109,12 @@ def test_tuned_eta_makes_the_bound_least(kind):
     assert eta < NoisyOCO(map=kind).rate(loss, T)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, 10.0, inf])
+@pytest.mark.parametrize("epsilon", [1.0, inf])
 @pytest.mark.parametrize("kind", ["euclidean", "entropic"])
 def test_regret_is_below_the_bound(kind, epsilon):
-    """Mean of 20 replicas of experts with linear losses, T = 1024, both steps; without noise
+    """Mean of 10 replicas of experts with linear losses, T = 256, both steps; without noise
     regret is also below sqrt T R L, by far."""
-    T, R, loss = 1024, 20, Linear(Simplex(5))
+    T, R, loss = 256, 10, Linear(Simplex(5))
     data = np.clip(slopes(T, R, 5), -0.4, 0.4)
     centred = data - data.mean(axis=-1, keepdims=True)
     best = data.sum(axis=0).min(axis=-1)
@@ -131,16 +131,6 @@ def test_regret_is_below_the_bound(kind, epsilon):
         assert regret.mean() < D_w2 / eta + eta * T * (1 / 2 + spread)
         if epsilon == inf:
             assert regret.mean() < sqrt(T) * np.linalg.norm(centred, axis=-1).max()
-
-
-def test_replicas_do_not_know_each_other():
-    for kind in ("euclidean", "entropic"):
-        data = slopes(50, 5, 3)
-        spec = full(Linear(Simplex(3)), 50)
-        together = episode(NoisyOCO(map=kind).make(spec, Streams(range(5))), data)
-        for r in range(5):
-            alone = episode(NoisyOCO(map=kind).make(spec, Streams([r])), data[:, r : r + 1])
-            np.testing.assert_array_equal(alone[:, 0], together[:, r])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError, certify
-from dpbandit.agents import FTAL, OnlineConditionalGradient
+from dpbandit.agents import OnlineConditionalGradient
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Hypersimplex, L1Ball, Simplex
 from dpbandit.experiments.window import counting
@@ -43,9 +43,9 @@ def objective(loss, x, actions, slopes, start, T):
 
 @every_loss
 def test_a_step_goes_to_the_lowest_vertex_as_far_as_it_falls(loss):
-    """Oracle: of 2,001 points between x_t and the vertex none is lower than x_{t+1}, which is one
+    """Oracle: of 201 points between x_t and the vertex none is lower than x_{t+1}, which is one
     of that segment, with J_t from its definition; the vertex is the domain's for its gradient."""
-    T, R = 40, 3
+    T, R = 20, 3
     data = data_of(loss, T, R)
     actions = play(OnlineConditionalGradient(), loss, data).actions
     domain, start, slopes = loss.domain, actions[0], []
@@ -56,14 +56,14 @@ def test_a_step_goes_to_the_lowest_vertex_as_far_as_it_falls(loss):
         kappa = t + 1 if loss.curvature else 4 * loss.lipschitz * T**0.75 / domain.diameter
         slope = np.sum(slopes, axis=0) + kappa * (actions[t] - anchor)
         vertex = domain.lowest(slope)
-        share = np.linspace(0, 1, 2001)[:, None]
+        share = np.linspace(0, 1, 201)[:, None]
         segment = actions[t][:, None] + share * (vertex - actions[t])[:, None]
         before = actions[: t + 1]
         grid = objective(loss, segment, before, slopes, start, T)
         found = objective(loss, actions[t + 1][:, None], before, slopes, start, T)
         assert (found[:, 0] <= grid.min(axis=1) + 1e-9).all()
         nearest = np.linalg.norm(segment - actions[t + 1][:, None], axis=-1).min(axis=1)
-        assert nearest.max() <= domain.diameter / 4000 + 1e-12
+        assert nearest.max() <= domain.diameter / 400 + 1e-12
 
 
 @pytest.mark.parametrize("loss", [Quadratic(Simplex(4)), Linear(Simplex(4))], ids=str)
@@ -75,28 +75,6 @@ def test_a_round_asks_for_one_linear_minimisation_and_no_projection(loss):
     for z in data:
         agent.update(np.zeros(()), agent.act(np.zeros(())), z)
     assert calls == {"minimisations": 29}  # what the last round tells reaches no point
-
-
-@every_loss
-def test_regret_is_below_the_bound_of_all_convex_losses(loss):
-    """Hazan, "Introduction to online convex optimization": 8 L D T^(3/4), with room; the datum
-    turns around every 7 rounds, and every replica has another one."""
-    T = 400
-    data = data_of(loss, 1, 6)[0] * np.where(np.arange(T) // 7 % 2, -1.0, 1.0)[:, None, None]
-    data = loss.admissible(data.reshape(-1, loss.domain.dim)).reshape(data.shape)
-    regret = play(OnlineConditionalGradient(), loss, data).regret
-    assert (regret <= loss.lipschitz * loss.domain.diameter * T**0.75).all()
-
-
-def test_a_vertex_a_round_costs_regret():
-    """Power of the comparison: where leaders move within a face FTAL is exact at once, vertices
-    take turns. Targets on the middle of a face of the simplex of R^20."""
-    T, z = 500, np.r_[np.full(10, 0.1), np.zeros(10)]
-    data = np.tile(z, (T, 1, 1))
-    loss = Quadratic(Simplex(20))
-    steps = play(OnlineConditionalGradient(), loss, data).regret[0]
-    leader = play(FTAL(), loss, data).regret[0]
-    assert 3 * leader < steps < 5.0
 
 
 def test_late_data_are_anchored_where_they_were_taken():

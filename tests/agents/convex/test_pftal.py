@@ -10,13 +10,10 @@ from dpbandit import InputError, certify
 from dpbandit.agents import FTAL, PFTAL, LinearFTRL, NoisyOCO
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex
-from dpbandit.losses import Experts, Kink, Linear, Loss, Quadratic
+from dpbandit.losses import Experts, Kink, Linear, Quadratic
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import ContextualSpec
 from tests.agents.convex.convex_runs import (
-    Adversary,
-    node_noises,
-    nodes_of,
     play,
     sphere,
     targets,
@@ -115,148 +112,21 @@ def test_printed_noise_costs_twice_the_claim_and_more(T):
         assert proof.epsilon == pytest.approx(2.58, abs=0.005)
 
 
-@dataclass(frozen=True)
-class Regularised(Loss):
-    """f + (H/2) |x - centre|^2, with the gradient of the regulariser in what is told."""
-
-    loss: Loss
-    curvature: float
-
-    @property
-    def domain(self):
-        return self.loss.domain
-
-    @property
-    def datum_shape(self):
-        return self.loss.datum_shape
-
-    @property
-    def lipschitz(self):
-        return self.loss.lipschitz + self.curvature * self.domain.outer_radius
-
-    value_range = (0.0, 1.0)
-    datum_bound = 1.0
-
-    def admissible(self, z):
-        return z
-
-    def value(self, x, z):
-        y = x - self.domain.centre
-        return self.loss.value(x, z) + self.curvature / 2 * np.vecdot(y, y)
-
-    def gradient(self, x, z):
-        return self.loss.gradient(x, z) + self.curvature * (x - self.domain.centre)
-
-    def comparator(self, replicas):
-        return self.loss.comparator(replicas)
-
-
-@pytest.mark.parametrize("domain", [BALL, Box(5), Simplex(6)], ids=lambda d: type(d).__name__)
-def test_regularised_form_is_ftal_on_regularised_losses(domain):
-    """Oracle: gradients of f + (H/2) |w - c0|^2 at the leaders, with their points as anchors, lead
-    to Proj(c0 - v / (H t)) with the gradients of f alone: the regulariser's are public and cancel.
-    """
-    data = sphere(np.random.default_rng(0), 200, 4, domain.dim)
-    plain = play(FTAL(curvature=0.3), Linear(domain), data)
-    regularised = play(FTAL(), Regularised(Linear(domain), 0.3), data)
-    np.testing.assert_allclose(plain.actions, regularised.actions, rtol=0, atol=1e-12)
-
-
-LOSSES = {
-    "quadratic": (Quadratic(BALL), targets(60, 3)),
-    "kink": (Kink(BALL), np.zeros((60, 3, 5))),
-    "linear": (Linear(BALL), sphere(np.random.default_rng(0), 60, 3, 5)),
-    "experts": (Experts(Simplex(4)), np.random.default_rng(0).random((60, 3, 4))),
-}
-every_loss = pytest.mark.parametrize("name", LOSSES)
-
-
 @each("anytime", [False, True])
 @every_law
-@every_loss
-def test_without_privacy_it_is_ftal_bit_for_bit(name, noise, anytime):
-    loss, data = LOSSES[name]
-    private = play(PFTAL(epsilon=inf, noise=noise, anytime=anytime), loss, data)
-    np.testing.assert_array_equal(private.actions, play(FTAL(), loss, data).actions)
-    assert (play(PFTAL(noise=noise), loss, data).actions[1:] != private.actions[1:]).any()
-
-
-STEEP = Adversary(lambda t, a: np.sign(np.sum(a[:-1], axis=0)) if t else np.sign(a[-1]), (40, 3))
-"""Reacts to the smallest difference of earlier points."""
-
-
-@each("leaf", [1, 2, 7, 16, 39])
-@each("loss", [Quadratic(BALL), Linear(BALL)], ids=["curved", "linear"])
-def test_shift_coupling(loss, leaf):
-    """With the releases of a run handed out again in a world that differs in one datum, all points
-    are identical, even where the other data react to them; the noises that explain them differ by
-    exactly the moved gradient in the at most h nodes over that leaf, and the privacy loss, the sum
-    of (|b + Delta| - |b|) / c over them, is at most epsilon."""
-    other = np.array([[-1.0, 0, 0, 0, 0], [0.6, 0.8, 0, 0, 0], [0, 0, 1.0, 0, 0]])
-
-    def swapped(t, actions):
-        return other if t == leaf - 1 else STEEP.rule(t, actions)
-
-    first = play(PFTAL(), loss, STEEP)
-    second = play(PFTAL(), loss, Adversary(swapped, STEEP.size), replay=first)
-    np.testing.assert_array_equal(first.actions, second.actions)
-    b, c = node_noises(first.noise), 2 * loss.lipschitz * 6
-    moved = node_noises(second.noise) - b
-    shift = np.zeros_like(moved)
-    touched = [node - 1 for node in nodes_of(leaf, 39)]
-    shift[touched] = first.queries[leaf - 1] - second.queries[leaf - 1]
-    np.testing.assert_allclose(moved, shift, rtol=0, atol=1e-11)
-    assert len(touched) <= 6
-    assert (np.linalg.norm(shift, axis=2) <= 2 * loss.lipschitz).all()
-    cost = (np.linalg.norm(b + shift, axis=2) - np.linalg.norm(b, axis=2)).sum(axis=0) / c
-    assert (np.abs(cost) <= 1 + 1e-9).all()
-
-
-def test_shift_coupling_of_the_hybrid_tree():
-    """The same, epoch by epoch: node noise (j + 1) c, c = 2 L / epsilon, in at most j + 1 nodes."""
-    loss, leaf = Linear(BALL), 16  # the first leaf of epoch 4, in 4 + 1 nodes: the whole budget
-    data = sphere(np.random.default_rng(2), 40, 3, 5)
-    changed = data.copy()
-    changed[leaf - 1] *= -1
-    first = play(PFTAL(anytime=True), loss, data)
-    second = play(PFTAL(anytime=True), loss, changed, replay=first)
-    np.testing.assert_array_equal(first.actions, second.actions)
-    cost = 0.0
-    for start in (1, 2, 4, 8, 16, 32):
-        one, two = (
-            node_noises(np.diff(np.concatenate([0 * B[:1], B]), axis=0)[start - 1 :].cumsum(axis=0))
-            for B in (first.noise[: 2 * start - 1], second.noise[: 2 * start - 1])
-        )
-        scale = 2 * start.bit_length()
-        cost = cost + (np.linalg.norm(two, axis=2) - np.linalg.norm(one, axis=2)).sum(0) / scale
-        moved = np.linalg.norm(two - one, axis=2) > 1e-9
-        assert moved.sum(axis=0).tolist() == [5 if start == 16 else 0] * 3
-    assert (np.abs(cost) <= 1 + 1e-9).all()
-
-
-def test_the_loss_is_attained():
-    """Golden: a first gradient turned round along the noise costs h 2 L / c = epsilon exactly."""
-    agent = PFTAL(epsilon=0.7).make(spec_of(Quadratic(BALL), 1024), Streams([0]))
-    assert agent.sums.spend.pure == pytest.approx(0.7, rel=1e-11)
-    assert 10 * 2 * 2 / (
-        node_stddev(PFTAL(epsilon=0.7), spec_of(Quadratic(BALL), 1024)) / sqrt(6)
-    ) == pytest.approx(0.7, rel=1e-11)
-
-
-def test_hybrid_noise_grows_as_the_table_says():
-    """Golden: with K-norm noise c = 2 L / epsilon for one release, the variance in units of its
-    own is 885 after 1000 rounds, 385 after 1023, 506 after 1024 (the specification)."""
-    agent = PFTAL(anytime=True).make(spec_of(Linear(BALL), 50), Streams([0]))
-    found = {}
-    for t in range(1, 1025):  # beyond its horizon: it has none
-        agent.update(np.zeros(()), agent.act(np.zeros(())), np.zeros((1, 5)))
-        found[t] = agent.sums.stddev**2 / (2**2 * 6)
-    assert [found[t] for t in (1000, 1023, 1024)] == pytest.approx([885, 385, 506])
+def test_without_privacy_it_is_ftal_bit_for_bit(noise, anytime):
+    for loss, data in (
+        (Quadratic(BALL), targets(40, 3)),
+        (Experts(Simplex(4)), np.random.default_rng(0).random((40, 3, 4))),
+    ):
+        private = play(PFTAL(epsilon=inf, noise=noise, anytime=anytime), loss, data)
+        np.testing.assert_array_equal(private.actions, play(FTAL(), loss, data).actions)
+        assert (play(PFTAL(noise=noise), loss, data).actions[1:] != private.actions[1:]).any()
 
 
 @every_law
 @each("anytime", [False, True])
-@each("T", range(1, 7))
+@each("T", [1, 2, 5])
 def test_short_runs(T, anytime, noise):
     """T = 1 never feeds back; afterwards there is noise, and points stay where they belong."""
     config = PFTAL(noise=noise, anytime=anytime)
@@ -281,13 +151,6 @@ def test_points_stay_in_the_domain(domain, noise):
         assert domain.contains(run.actions.reshape(100, -1), 1e-9).all()
 
 
-def test_one_dimension_has_one_pure_law():
-    """With k = 1 K-norm noise is Laplace noise: the same variance and the same certificate."""
-    spec = spec_of(Quadratic(Ball(1)), 100)
-    one, two = node_stddev(PFTAL(), spec), node_stddev(PFTAL(noise="laplace"), spec)
-    assert one == pytest.approx(two, rel=1e-12)
-
-
 @dataclass(frozen=True)
 class Flat(Quadratic):
     """A loss without a slope."""
@@ -305,15 +168,6 @@ def test_losses_that_are_constant_are_left_alone():
         spec = spec_of(Flat(BALL), 10)
         assert certify(config, spec, accountants=False).epsilon == 0.0
         np.testing.assert_array_equal(config.make(spec, Streams([0])).act(np.zeros(())), 0.0)
-
-
-def test_gradients_are_clipped_whatever_is_told():
-    """A user beyond all bounds moves the sum by L, one who is no number not at all."""
-    agent = PFTAL(epsilon=inf).make(spec_of(Linear(BALL), 10), Streams([0]))
-    with np.errstate(all="ignore"):
-        for told, length in ((1e300, 0.0), (1e9, 1.0), (np.nan, 0.0), (-np.inf, 0.0)):
-            query = agent.sums.query(np.full((1, 5), told))
-            assert np.linalg.norm(query) == pytest.approx(length)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from math import inf, log, sqrt
 import numpy as np
 import pytest
 
-from dpbandit.agents import FTAL, PFTAL, Centre
+from dpbandit.agents import FTAL, PFTAL
 from dpbandit.agents.convex.leaders import curvature_of
 from dpbandit.domains import Simplex
 from dpbandit.losses import Experts, Kink, Linear, Quadratic, TiltedQuadratic
@@ -46,7 +46,7 @@ def _radii(loss):
 CONFIGS = [
     PFTAL(noise=law, epsilon=eps, anytime=any_)
     for law in LAWS
-    for eps, any_ in ((0.1, False), (1.0, False), (10.0, True))
+    for eps, any_ in ((0.1, False), (10.0, True))
 ] + [PFTAL(calibration="paper"), FTAL()]
 
 
@@ -66,7 +66,7 @@ def seeing(t, actions):
 def test_regret_is_within_the_bound_on_every_run(config):
     """Property, no probability in it: oblivious, adaptive and strongly adaptive losses, with and
     without curvature."""
-    T, R = 80, 4
+    T, R = 40, 3
     for loss, data in (
         (Quadratic(BALL), targets(T, R)),
         (Quadratic(BALL), Adversary(lambda t, a: -seeing(t, a), (T, R))),
@@ -106,74 +106,32 @@ def test_default_regularisation():
 
 
 QUAD = {
-    1024: {
-        FTAL(): (1.18, 0.02),
-        PFTAL(calibration="paper"): (192.48, 2.41),
-        PFTAL(): (346.09, 4.43),
-        PFTAL(noise="laplace"): (398.67, 5.44),
-        PFTAL(noise="gaussian"): (214.78, 2.31),
-        PFTAL(epsilon=0.1): (598.47, 8.66),
-        PFTAL(epsilon=10.0): (37.82, 0.68),
-    },
-    4096: {
-        FTAL(): (1.36, 0.02),
-        PFTAL(calibration="paper"): (263.25, 2.94),
-        PFTAL(): (536.16, 6.29),
-        PFTAL(noise="laplace"): (675.75, 7.83),
-        PFTAL(noise="gaussian"): (268.88, 2.57),
-        PFTAL(epsilon=0.1): (2216.05, 27.39),
-        PFTAL(epsilon=10.0): (47.56, 0.76),
-    },
+    FTAL(): (1.18, 0.02),
+    PFTAL(calibration="paper"): (192.48, 2.41),
+    PFTAL(): (346.09, 4.43),
+    PFTAL(noise="laplace"): (398.67, 5.44),
+    PFTAL(noise="gaussian"): (214.78, 2.31),
 }
-KINK = {
-    1024: {
-        FTAL(): (4.72, 0.0),
-        PFTAL(calibration="paper"): (698.67, 3.24),
-        PFTAL(): (1112.46, 6.54),
-        PFTAL(noise="laplace"): (1253.69, 5.60),
-        PFTAL(noise="gaussian"): (763.50, 3.94),
-        PFTAL(epsilon=0.1): (1534.38, 0.03),
-        PFTAL(epsilon=10.0): (185.68, 1.03),
-    },
-    4096: {
-        FTAL(): (5.41, 0.0),
-        PFTAL(calibration="paper"): (1186.77, 4.69),
-        PFTAL(): (2112.99, 11.46),
-        PFTAL(noise="laplace"): (2557.04, 12.46),
-        PFTAL(noise="gaussian"): (1208.07, 4.26),
-        PFTAL(epsilon=0.1): (6081.33, 3.65),
-        PFTAL(epsilon=10.0): (282.64, 1.22),
-    },
-}
-slowly = [1024, pytest.param(4096, marks=pytest.mark.slow)]
+"""At T = 1024."""
 
 
-@pytest.mark.parametrize("T", slowly)
-@pytest.mark.parametrize("config", QUAD[1024], ids=str)
-def test_quadratic_reference(config, T):
+@pytest.mark.parametrize("config", QUAD, ids=str)
+def test_quadratic_reference(config):
     """Statistical, against an independent program: within 4 combined standard errors."""
-    run = play(config, Quadratic(BALL), targets(T, 24 if T == 1024 else 64))
-    assert_agrees(run.regret, *QUAD[T][config])
+    assert_agrees(play(config, Quadratic(BALL), targets(1024, 24)).regret, *QUAD[config])
 
 
-@pytest.mark.parametrize("T", slowly)
-@pytest.mark.parametrize("config", KINK[1024], ids=str)
-def test_kink_reference(config, T):
-    """Statistical, against an independent program: within 4 combined standard errors."""
-    run = play(config, Kink(BALL), np.zeros((T, 24 if T == 1024 else 64, 5)))
-    assert_agrees(run.regret, *KINK[T][config])
+def test_kink_reference():
+    """Statistical, as above."""
+    run = play(PFTAL(noise="gaussian"), Kink(BALL), np.zeros((1024, 24, 5)))
+    assert_agrees(run.regret, 763.50, 3.94)
 
 
-@pytest.mark.parametrize(
-    ("config", "reference"),
-    [(PFTAL(), (139.2, 2.8)), (PFTAL(noise="gaussian"), (117.2, 2.2))],
-    ids=str,
-)
-def test_worst_linear_reference(config, reference):
+def test_worst_linear_reference():
     """Statistical, against an independent program, f = (H/2) <e_1, x> with the private H: without
     noise H (T-1) / 4 + H / 2 = 100.7 (see test_ftal), with noise little more."""
     data = np.tile(linear_curvature() / 2 * np.eye(5)[0], (1024, 48, 1))
-    assert_agrees(play(config, Linear(BALL), data).regret, *reference)
+    assert_agrees(play(PFTAL(noise="gaussian"), Linear(BALL), data).regret, 117.2, 2.2)
 
 
 def bernoulli(T, R, seed=0):
@@ -183,25 +141,16 @@ def bernoulli(T, R, seed=0):
 
 
 @pytest.mark.parametrize(
-    ("config", "reference"),
-    [
-        (FTAL(), (6.0, 0.4)),
-        (PFTAL(), (172.8, 2.7)),
-        (PFTAL(noise="laplace"), (173.3, 2.7)),
-        (PFTAL(noise="gaussian"), (163.3, 2.7)),
-        (Centre(), (184.0, 2.0)),
-    ],
-    ids=str,
+    ("config", "reference"), [(FTAL(), (6.0, 0.4)), (PFTAL(), (172.8, 2.7))], ids=str
 )
 def test_experts_reference(config, reference):
-    """Statistical, against an independent program; the centre loses 0.9 x 0.2 a round."""
-    run = play(config, Experts(Simplex(10)), bernoulli(1024, 30))
-    assert_agrees(run.regret, *reference)
+    """Statistical, against an independent program."""
+    assert_agrees(play(config, Experts(Simplex(10)), bernoulli(1024, 30)).regret, *reference)
 
 
 def test_references_have_teeth():
     """Power: a tenth more or less noise is caught at T = 1024 with 24 replicas."""
-    mean, error = QUAD[1024][PFTAL()]
+    mean, error = QUAD[PFTAL()]
     for epsilon in (0.85, 1.2):
         with pytest.raises(AssertionError):
             assert_agrees(

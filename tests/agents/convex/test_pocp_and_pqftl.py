@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError, certify
-from dpbandit.agents import PFTAL, POCP, PQFTL
+from dpbandit.agents import POCP, PQFTL
 from dpbandit.agents.convex.descent import VERIFIED, NoisyDescent
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box, Simplex, SpanningTrees
 from dpbandit.losses import Experts, Hinge, Kink, Linear, Logistic, Quadratic, Ridge, Squared
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.testing.checks import check_joint_dp
-from tests.agents.convex.convex_runs import assert_agrees, play, sphere, standing, targets
-from tests.agents.convex.window_runs import as_bs, near_targets
+from tests.agents.convex.convex_runs import play, sphere, targets
 from tests.each import each
 from tests.losses.families import data as admissible_data, points
 
@@ -149,26 +148,6 @@ def test_unverified_losses_are_refused():
             config(curvature=0.0)
 
 
-def check_growth(T, replicas, mean, error):
-    config = POCP(epsilon=as_bs(10, 2 / 1.7))  # L = 2 here, 1.7 in the specification
-    run = play(config, Quadratic(BALL), near_targets(T, replicas))
-    assert_agrees(run.regret, mean, error)
-    return standing(run.regret)
-
-
-def test_regret():
-    """Statistical, Table WT at T = 1024: 130.0, on quadratics at epsilon 10 (false alarm 6e-5)."""
-    check_growth(1024, 50, 130.0, 0.4)
-
-
-@pytest.mark.slow
-def test_regret_grows_like_the_root_of_the_horizon():
-    """Golden, section 2.6: 130, 386, 1112 at T = 1024, 8192, 65536: exponents .52 and .51; the
-    second within 0.02 (errors of 0.6 in 130 and 1 in 386 leave 0.0026)."""
-    short, long = check_growth(1024, 50, 130.0, 0.4)[0], check_growth(8192, 50, 386, 1.2)[0]
-    assert np.log(long / short) / np.log(8) == pytest.approx(0.52, abs=0.01)
-
-
 # PQFTL
 
 
@@ -219,19 +198,6 @@ def test_joint_dp(loss):
     for config in (PQFTL(), POCP()):
         _, first = check_joint_dp(config, spec_of(loss, 24), replicas=30)
         assert np.isfinite(first.actions).all()
-
-
-def test_it_wins_where_losses_are_squared():
-    """Statistical: at epsilon 10 after 600 rounds its regret is below that of PFTAL with Gaussian
-    noise by more than 6 errors, and without noise within 1 of the best."""
-    loss, data = Ridge(Ball(3), curvature=0.1), answers(600, 10)
-    found = {
-        config: standing(play(config, loss, data).regret)
-        for config in (PQFTL(epsilon=10.0), PFTAL(epsilon=10.0, noise="gaussian"))
-    }
-    (mine, error), (theirs, width) = found.values()
-    assert theirs - mine > 6 * sqrt(error**2 + width**2)
-    assert 0 <= play(PQFTL(epsilon=inf), loss, data).regret.max() < 1
 
 
 def test_other_losses_are_refused():

@@ -1,22 +1,18 @@
 """The privacy of PrivateBandit: certificates, couplings of two users, costs of epochs."""
 
 import dataclasses
-from math import inf, log, sqrt
+from math import inf
 
 import numpy as np
 import pytest
 
 from dpbandit import certify
-from dpbandit.agents import GarberKretzu, PrivateBandit
+from dpbandit.agents import PrivateBandit
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import (
-    Ball,
-    Hypersimplex,
     Simplex,
 )
-from dpbandit.privacy.mechanism import Mechanism, witnessed
-from dpbandit.privacy.prefix_sums import Tree
 from tests.agents.convex.test_private_bandit import (
     PRINTED,
     adaptive,
@@ -24,11 +20,10 @@ from tests.agents.convex.test_private_bandit import (
     linear,
 )
 from tests.each import each
-from tests.privacy.sums.prefix_checks import script
 
 
 @each("noise", ["gaussian", "laplace", "k-norm", "local"])
-@each("T", [1, 6, 7, 13, 100, 1024])
+@each("T", [1, 6, 7, 1024])
 def test_certificate_is_the_claim(noise, T):
     """And 0 where no data is used: T < 7 has no batch that influences a point."""
     config = PrivateBandit(noise=noise, epsilon=0.7)
@@ -55,119 +50,6 @@ def test_printed_scales_cost_what_the_accountant_says():
     broken = certify(PrivateBandit(**PRINTED), linear(64, Simplex(8)), accountants=False)
     assert not broken.holds
     assert broken.ledger.pure > 2
-
-
-class Coupling:
-    """Two worlds that differ in one loss; the second sees the first one's releases."""
-
-    def __init__(self, config, spec, values, changed, R=4):
-        self.releases = []
-        with witnessed(lambda mechanism, datum, release: self.releases.append(release)):
-            agent = config.make(spec, Streams(range(R)))
-            self.points, self.u = episode(agent, values, spec.horizon, R)
-        replay, original = iter(self.releases), Mechanism.__call__
-        Mechanism.__call__ = lambda self, *datum: (original(self, *datum), next(replay))[1]
-        try:
-            second = config.make(spec, Streams(range(R)))
-            self.other_points, _ = episode(second, changed, spec.horizon, R)
-        finally:
-            Mechanism.__call__ = original
-
-
-@pytest.mark.parametrize(
-    ("config", "domain"),
-    [
-        (PrivateBandit(), Ball(3)),
-        (PrivateBandit(noise="k-norm", projection="frank-wolfe"), Hypersimplex(5, 2)),
-        (PrivateBandit(noise="laplace", stale=False), Simplex(4)),
-        (PrivateBandit(noise="local"), Ball(3)),
-        (PrivateBandit(anytime=True, first_epoch=7), Ball(3)),
-        (PrivateBandit(noise="local", anytime=True, first_epoch=7), Ball(3)),
-    ],
-    ids=["gaussian", "frank-wolfe", "not stale", "local", "epochs", "local epochs"],
-)
-def test_points_depend_on_a_user_through_releases_alone(config, domain):
-    """Shift coupling by replay: with the releases held fixed all points are EQUAL, against losses
-    that adapt to every point, whichever round is changed."""
-    spec = linear(60, domain)
-    for changed in (0, 8, 9, 31, 59):
-        coupled = Coupling(config, spec, adaptive(spec), adaptive(spec, changed))
-        np.testing.assert_array_equal(coupled.points, coupled.other_points)
-
-
-def test_the_coupling_has_power():
-    """Without privacy and without replay a changed loss moves later points, unless its round is in
-    the last two batches (T = 60: b = 8, m = 6, rounds 48 to 59)."""
-    spec = linear(60)
-    for changed, same in ((0, False), (47, False), (48, True), (59, True)):
-        agents = [GarberKretzu().make(spec, Streams(range(4))) for _ in range(2)]
-        first, _ = episode(agents[0], adaptive(spec), 60, 4)
-        second, _ = episode(agents[1], adaptive(spec, changed), 60, 4)
-        assert np.array_equal(first, second) == same
-
-
-def touched(R, m):
-    """The nodes 1..m of the tree that hold leaf R; node s holds (s - lowbit(s), s]."""
-    return [s for s in range(1, m + 1) if s - (s & -s) < R <= s]
-
-
-@pytest.mark.parametrize("noise", ["laplace", "k-norm"])
-def test_loss_of_shifted_noise_is_at_most_epsilon(noise):
-    """Oracle for the ledger. Change one loss, take the movement of its estimate off every node
-    that holds it: all points stay the same, and the densities of the two noises differ by a factor
-    of at most e^epsilon. Noise that is opposite to the movement attains it, at leaf 1."""
-    T, changed = 130, 5  # b = 12, K = 11, m = 9, h = 4
-    config = PrivateBandit(noise=noise, epsilon=0.8)
-    spec = linear(T, Ball(3))
-    plan = config.plan(spec)
-    m, order = plan.leaves, 1 if noise == "laplace" else 2
-    scale = plan.noise.multiplier(plan.estimates, m) * plan.estimates.sensitivity
-    scale *= sqrt(3) if noise == "laplace" else 1
-    assert (plan.batch, m) == (12, 9)
-
-    def extreme(t, x, sign=1):
-        return (1.0 if t == changed else np.sin(t)) * sign * np.ones(len(x))
-
-    def play(nodes, sign):
-        agent = config.make(spec, Streams([8]))
-        agent.run._sums._noise = Tree().of(script(nodes), stddev=1.0)
-        return episode(agent, lambda t, x: extreme(t, x, sign if t == changed else 1), T)
-
-    rng = np.random.default_rng(9)
-    losses = []
-    for aligned in (False, False, False, True):
-        nodes = 3 * scale * rng.standard_normal((m, 1, 3))
-        u = play(nodes, 1)[1][changed, 0]
-        movement = 3 / plan.zeta * -2.0 * u  # of the estimate, from value 1 to -1
-        held = [s - 1 for s in touched(1, m)]
-        if aligned:
-            nodes[held] = -movement
-        shifted = nodes.copy()
-        shifted[held] -= movement
-        one, two = play(nodes, 1)[0], play(shifted, -1)[0]
-        np.testing.assert_allclose(one, two, rtol=0, atol=1e-12)
-        before, after = (np.linalg.norm(z, ord=order, axis=-1).sum() for z in (nodes, shifted))
-        losses.append((after - before) / scale)
-    assert max(np.abs(losses)) <= 0.8 + 1e-12
-    whole = len(held) * np.linalg.norm(movement, ord=order) / scale
-    assert losses[-1] == pytest.approx(whole, abs=1e-12)
-    if noise == "k-norm":  # in l_1 only a movement along a diagonal is as long as can be
-        assert whole == pytest.approx(0.8, abs=1e-11)
-
-
-def test_smaller_noises_pass_the_bound():
-    """Negative controls, by hand for m = 98: half the range (L for 2 L) costs 2 epsilon, natural
-    logarithms for levels 7 / ln 98; K leaves for K - 2 are only wasteful once they add a level."""
-    levels = len(touched(1, 98))
-    assert levels == (98).bit_length() == max(len(touched(R, 98)) for R in range(1, 99))
-    plan = PrivateBandit(noise="k-norm").plan(linear(10_000))
-    W_k_zeta = 2 * 5 / plan.zeta
-    c = plan.noise.multiplier(plan.estimates, 98) * plan.estimates.sensitivity
-    assert levels * W_k_zeta / c == pytest.approx(1, abs=1e-11)
-    assert levels * W_k_zeta / (c / 2) == pytest.approx(2)
-    assert levels * W_k_zeta / (c * log(98) / 7) > 1.5
-    wasteful = plan.noise.multiplier(plan.estimates, 129)
-    assert wasteful > plan.noise.multiplier(plan.estimates, 127)
 
 
 # Epochs

@@ -32,7 +32,7 @@ def data_of(loss, T, R, seed=0):
     return loss.admissible(z.reshape(-1, z.shape[-1]) * 2).reshape(z.shape)
 
 
-DOMAINS = [Ball(3), Box(3, 0.5), Simplex(5), L1Ball(4), Hypersimplex(5, 2), LpBall(3, 1)]
+DOMAINS = [Ball(3), Simplex(5), Hypersimplex(5, 2), LpBall(3, 1)]
 CASES = [(Quadratic(domain), 0) for domain in DOMAINS]
 CASES += [(TiltedQuadratic(Simplex(4), tilt=1.0), 0), (Linear(Simplex(4)), 0)]
 CASES += [(Quadratic(Simplex(5)), 3), (Linear(Box(2)), 2)]
@@ -41,12 +41,12 @@ CASES += [(Quadratic(Simplex(5)), 3), (Linear(Box(2)), 2)]
 @pytest.mark.parametrize("step", ["fixed", "line-search"])
 @pytest.mark.parametrize(("loss", "delay"), CASES, ids=str)
 def test_the_leader_is_within_the_radius(loss, delay, step):
-    """Test (7): h_t <= H_t and |x_t - leader| <= r_t in every round of every run, without noise,
-    with little and with much, also where anchors are not the points: regularised losses, and late
+    """Test (7): h_t <= H_t and |x_t - leader| <= r_t in every round of every run, without
+    noise and with it, also where anchors are not the points: regularised losses, and late
     data. J_t from its definition, its minimiser by the domain's exact projection."""
-    T, R, domain = 60, 4, loss.domain
+    T, R, domain = 40, 3, loss.domain
     data, worst = data_of(loss, T, R), []
-    for epsilon in (inf, 10.0, 0.5):
+    for epsilon in (inf, 3.0):
         config = WDPCOCOL(epsilon=epsilon, window=5, step=step, noise="gaussian")
         agent = config.make(spec_of(loss, T, delay=delay), Streams([(0, r) for r in range(R)]))
         steps, H = agent.steps, agent.H
@@ -77,6 +77,14 @@ def objective(x, anchors, start, total, H):
     return np.vecdot(total, x) + H / 2 * squares
 
 
+def test_the_radius_is_that_of_the_bound():
+    """Golden: sqrt(2 H_t / kappa_t). Who walks less far is not always caught above."""
+    steps = WDPCOCOL().make(spec_of(CURVED, 9), Streams([0])).steps
+    radius = steps.radius(np.array([0.1]), 8.0, np.ones(1))
+    assert 0 < radius[0] < CURVED.domain.diameter
+    np.testing.assert_allclose(radius, np.sqrt(2 * steps.bound / 8.0))
+
+
 def test_the_radius_is_not_vacuous():
     """Power: a tenth of the certified radius misses the leader."""
     loss, T = Quadratic(Simplex(5)), 150
@@ -98,17 +106,14 @@ def test_the_radius_is_not_vacuous():
 
 def test_replicas_do_not_meet():
     """Batched equals one by one exactly, also with lists of vertices."""
-    for loss in (CURVED, Quadratic(Hypersimplex(5, 2)), Quadratic(L1Ball(3))):
-        config, spec = WDPCOCOL(window=3, epsilon=5.0), spec_of(loss, 40)
-        data = data_of(loss, 40, 3)
-        together = config.make(spec, Streams([0, 1, 2]))
-        alone = [config.make(spec, Streams([r])) for r in range(3)]
-        for t in range(40):
-            x = together.act(np.zeros(()))
-            for r, agent in enumerate(alone):
+    for loss in (Quadratic(Hypersimplex(5, 2)), Quadratic(L1Ball(3))):
+        data = data_of(loss, 20, 3)
+        together = play(WDPCOCOL(window=3, epsilon=5.0), loss, data).actions
+        for r in range(3):
+            agent = WDPCOCOL(window=3, epsilon=5.0).make(spec_of(loss, 20), Streams([(0, r)]))
+            for x, z in zip(together, data, strict=True):
                 np.testing.assert_array_equal(agent.act(np.zeros(()))[0], x[r])
-                agent.update(np.zeros(()), x[r : r + 1], data[t, r : r + 1])
-            together.update(np.zeros(()), x, data[t])
+                agent.update(np.zeros(()), x[r : r + 1], z[r : r + 1])
 
 
 # Privacy
@@ -126,12 +131,11 @@ def test_certificate_is_that_of_cocop(noise, window):
     assert one.ledger.window == (None if window >= 99 else window)
 
 
-@pytest.mark.parametrize("loss", [Linear(Simplex(3)), Quadratic(Hypersimplex(4, 2))], ids=str)
-@pytest.mark.parametrize("noise", LAWS)
-def test_joint_dp_while_users_expire(loss, noise):
+@pytest.mark.parametrize("noise", ["k-norm", "gaussian"])
+def test_joint_dp_while_users_expire(noise):
     """As in the conformance tests, at a window of 4 of 24 rounds: what H_t and the lists of
     vertices remember is a function of releases."""
-    spec, config = spec_of(loss, 24), WDPCOCOL(window=4, noise=noise)
+    spec, config = spec_of(Quadratic(Hypersimplex(4, 2)), 24), WDPCOCOL(window=4, noise=noise)
     check_joint_dp(config, spec, replicas=12)
     check_noise_knows_no_data(config, spec)
 
@@ -141,57 +145,31 @@ def test_joint_dp_while_users_expire(loss, noise):
 
 @pytest.mark.slow
 def test_without_privacy():
-    """Golden, Table L at epsilon = inf, T = 8192: projections 3.65, line search 3.17; the fixed
-    step 3.37, where ties of the first rounds may be broken in other ways (3.29 to 3.36 in ours);
-    printed parameters 1016.2, hardly better than never to move, 1147 (C0 = 62,500)."""
+    """Golden, Table L at epsilon = inf, T = 8192: line search 3.17; the fixed step 3.37, where ties
+    of the first rounds may be broken in other ways (3.29 to 3.36 in ours)."""
     data = corners(8192)
     for config, regret, within in (
-        (WDPCOCOP(epsilon=inf), 3.65, 0.005),
         (WDPCOCOL(epsilon=inf, step="line-search"), 3.17, 0.005),
         (WDPCOCOL(epsilon=inf), 3.37, 0.1),
-        (WDPCOCOL(epsilon=inf, parameters="paper"), 1016.2, 0.05),
     ):
         assert play(config, CURVED, data).regret[0] == pytest.approx(regret, abs=within)
 
 
-CELLS = {
-    1: ((5.1, 0.1), (5.0, 0.1), (6.0, 0.2), (3.9, 0.1), (3.9, 0.1)),
-    16: ((12.4, 0.3), (9.9, 0.2), (13.9, 0.3), (13.4, 0.2), (11.0, 0.2)),
-    256: ((17.1, 0.4), (13.3, 0.3), (19.1, 0.4), (26.0, 0.5), (20.1, 0.4)),
-}
-"""Table L, epsilon 10: projection, local oracle, line search with Gaussian noise; projection and
-local oracle with K-norm noise, on lazy trees."""
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("window", CELLS)
-def test_rows_of_the_table(window):
-    """Statistical: within 4 combined errors (false alarm 6e-5 a cell). Power: the local oracle and
-    the line search are told apart."""
-    pure = {"epsilon": 10.0, "window": window}
-    normal = {"epsilon": as_bs(10), "window": window, "noise": "gaussian", "delta": DELTA}
-    configs = (
-        WDPCOCOP(**normal),
-        WDPCOCOL(**normal),
-        WDPCOCOL(**normal, step="line-search"),
-        WDPCOCOP(**pure),
-        WDPCOCOL(**pure),
-    )
-    data, found = corners(8192, 50), []
-    for config, reference in zip(configs, CELLS[window], strict=True):
-        found.append(play(config, CURVED, data).regret)
+def test_row_of_the_table():
+    """Statistical, Table L at epsilon 10, W = 16, on lazy trees: within 4 combined errors (false
+    alarm 6e-5 a cell). Power: the local oracle and the line search are told apart."""
+    normal = {"epsilon": as_bs(10), "window": 16, "noise": "gaussian", "delta": DELTA}
+    found = []
+    for config, reference in (
+        (WDPCOCOL(**normal), (9.9, 0.2)),
+        (WDPCOCOL(**normal, step="line-search"), (13.9, 0.3)),
+        (WDPCOCOL(epsilon=10.0, window=16), (11.0, 0.2)),
+    ):
+        found.append(play(config, CURVED, corners(8192, 16)).regret)
         assert_agrees(found[-1], *reference)
-    (fixed, error), (searched, width) = map(standing, found[1:3])
+    (fixed, error), (searched, width) = map(standing, found[:2])
     assert searched - fixed > 4 * sqrt(error**2 + width**2)
-
-
-@pytest.mark.slow
-def test_printed_parameters_stand_still_with_noise():
-    """Golden, Table L: 1016.3 at W = 16, certified Gaussian noise."""
-    config = WDPCOCOL(
-        epsilon=as_bs(10), window=16, noise="gaussian", delta=DELTA, parameters="paper"
-    )
-    assert play(config, CURVED, corners(8192, 4)).regret.mean() == pytest.approx(1016.3, abs=0.2)
 
 
 def test_printed_parameters():

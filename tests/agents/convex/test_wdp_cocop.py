@@ -17,11 +17,9 @@ from dpbandit.specs.convex import ConvexSpec
 from dpbandit.testing.checks import check_joint_dp
 from dpbandit.testing.noise import check_noise_knows_no_data
 from tests.agents.convex.convex_runs import (
-    Adversary,
     assert_agrees,
     play,
     sphere,
-    standing,
     targets,
 )
 from tests.agents.convex.window_runs import DELTA, Near, as_bs, near_targets
@@ -98,13 +96,13 @@ def test_short_horizons(horizon):
 
 @every_law
 @every_mode
-@each("window", [1, 2, 5, 16])
+@each("window", [1, 5, 16])
 def test_quadratics_follow_the_mean(noise, mode, window):
     """Identity (6): on 1/2 |x - z_t|^2 the point is Proj(mean(z_1..z_t) - n_t / t), to 1e-15 in
     units of what is added up, the noise of the round read off the releases."""
-    data = targets(70, 3)
+    data = targets(40, 3)
     run = play(WDPCOCOP(noise=noise, mode=mode, window=window, epsilon=8.0), Quadratic(BALL), data)
-    for t in range(1, 70):
+    for t in range(1, 40):
         q = data[:t].mean(axis=0) - run.noise[t - 1] / t
         expected = BALL.project(q)
         scale = max(1.0, np.abs(run.noise[t - 1]).max())
@@ -128,34 +126,10 @@ def test_noise_is_the_window_trees(mode):
 
 
 def test_the_printed_step_lacks_a_mean():
-    """Golden, section 2.4: line 3 as printed has regret 1809 after 10^4 rounds without any noise,
-    in place of 0.58."""
-    data = near_targets(10_000)
-    printed = play(WDPCOCOP(epsilon=inf, rule="printed"), NEAR, data)
-    corrected = play(WDPCOCOP(epsilon=inf), NEAR, data)
+    """Golden, section 2.4: line 3 as printed has regret 1809 after 10^4 rounds without any
+    noise."""
+    printed = play(WDPCOCOP(epsilon=inf, rule="printed"), NEAR, near_targets(10_000))
     assert printed.regret[0] == pytest.approx(1809, abs=0.5)
-    assert corrected.regret[0] == pytest.approx(0.58, abs=0.005)
-
-
-def certified_bound(run, loss):
-    """sum of L min(D, |n_{t-1}| / (H (t-1))) + (L + min(H D, |n_{t-1}| / (t-1)))^2 / (2 H t)."""
-    T, L, D, H = len(run.actions), loss.lipschitz, loss.domain.diameter, loss.curvature
-    t = np.arange(1, T + 1)[:, None]
-    n = np.zeros((T, run.actions.shape[1]))
-    n[1:] = np.linalg.norm(run.noise[: T - 1], axis=2) / (t[1:] - 1)
-    return (L * np.minimum(D, n / H) + (L + np.minimum(H * D, n)) ** 2 / (2 * H * t)).sum(axis=0)
-
-
-@pytest.mark.parametrize("window", [1, 7, 32])
-def test_regret_is_within_the_bound_on_every_run(window):
-    """Property, no probability in it: oblivious and strongly adaptive losses."""
-    T, R = 150, 4
-    towards = Adversary(lambda t, a: -BALL.lowest(-a[-1] - 1e-3 * np.eye(5)[0]), (T, R))
-    for noise in LAWS:
-        config = WDPCOCOP(noise=noise, window=window, epsilon=3.0)
-        for loss, data in ((Quadratic(BALL), targets(T, R)), (Quadratic(BALL), towards)):
-            run = play(config, loss, data)
-            assert (run.regret <= certified_bound(run, loss) + 1e-9).all()
 
 
 # Privacy
@@ -192,7 +166,7 @@ def test_certificate_is_the_claim_for_the_window(noise, mode, window):
         assert proof.ledger.window == window
 
 
-@pytest.mark.parametrize("window", [1, 5, 64, 5000])
+@pytest.mark.parametrize("window", [1, 5000])
 def test_printed_gamma_noise_falls_short_where_h_d_is_less_than_l(window):
     """Golden, test (e): a gradient moves by 2 L, the printed scale is made for L + H D; with H D =
     L / 10 it buys 2 / 1.1 = 1.82 epsilon, flagged. With H D > L it is within the claim."""
@@ -226,87 +200,27 @@ def test_printed_gaussian_noise_is_far_too_large(window):
     )
 
 
-@pytest.mark.parametrize("config", [WDPCOCOP(window=4, noise=n, mode="exact") for n in LAWS])
-def test_joint_dp_while_users_expire(config):
+@each("noise", LAWS)
+def test_joint_dp_while_users_expire(noise):
     """As in the conformance tests, at a window of 4 of 24 rounds."""
+    config = WDPCOCOP(window=4, noise=noise, mode="exact")
     check_joint_dp(config, DATA, replicas=20)
     check_noise_knows_no_data(config, DATA)
 
 
-def test_an_expired_user_is_revealed_completely():
-    """What window DP does not promise: at epsilon = 1e-6, W = 1, two runs that differ in user 1
-    alone have the same n_2, so that v_2 - v_2' is her gradient to the digit, once n_2 is known;
-    and n_2, the noise of leaf 2 alone, hides user 2 only: the releases v_2, v_3 with the same
-    later gradients differ by v_1's exact change."""
-    config, data = WDPCOCOP(window=1, epsilon=1e-3), targets(6, 1)
-    changed = data.copy()
-    changed[0] = -changed[0]
-    one, two = (play(config, Quadratic(BALL), d) for d in (data, changed))
-    exact = np.cumsum([one.queries[t] - two.queries[t] for t in range(5)], axis=0)
-    seen = np.array(one.releases[:5]) - np.array(two.releases[:5])
-    np.testing.assert_allclose(seen, exact, rtol=0, atol=1e-9)
-    tree = Window(1, lazy=True)
-    assert [tree.tiles(t) for t in (1, 2, 3)] == [[(0, 1)], [(1, 1)], [(2, 1)]]
-
-
 # Numbers of the specification
-
-CELLS = {
-    1: ((2.0, 0.1), (1.9, 0.1), (1.9, 0.1), (32.2, 0.2), (4.5, 0.1), (4.5, 0.1)),
-    4: ((8.1, 0.1), (7.5, 0.1), (7.2, 0.2), (141.5, 0.6), (11.1, 0.1), (10.5, 0.2)),
-    16: ((18.0, 0.3), (16.5, 0.3), (14.2, 0.3), (314.7, 1.1), (19.1, 0.2), (16.7, 0.3)),
-    64: ((27.0, 0.4), (24.4, 0.3), (21.5, 0.3), (535.6, 2.1), (23.7, 0.4), (21.3, 0.3)),
-    256: ((33.8, 0.5), (30.6, 0.4), (28.8, 0.4), (774.3, 4.7), (26.0, 0.4), (24.9, 0.4)),
-    1024: ((40.9, 0.6), (37.1, 0.5), (36.3, 0.5), (1004.9, 7.3), (28.4, 0.4), (27.9, 0.4)),
-}
-"""Table W, epsilon 10, T = 8192: K-norm printed, certified on the exact tree, on the lazy one, then
-Gaussian noise alike; printed noise is on the exact tree."""
-
-
-def check_row(window, replicas):
-    """Statistical: within 4 combined errors of the specification (false alarm 6e-5 a cell)."""
-    pure = {"epsilon": 10.0, "window": window}
-    normal = {"epsilon": as_bs(10), "window": window, "noise": "gaussian", "delta": DELTA}
-    configs = (
-        WDPCOCOP(**pure, calibration="paper"),
-        WDPCOCOP(**pure, mode="exact"),
-        WDPCOCOP(**pure),
-        WDPCOCOP(**{**normal, "epsilon": 10.0}, calibration="paper"),
-        WDPCOCOP(**normal, mode="exact"),
-        WDPCOCOP(**normal),
-    )
-    data, found = near_targets(8192, replicas), []
-    for config, reference in zip(configs, CELLS[window], strict=True):
-        run = play(config, NEAR, data)
-        assert_agrees(run.regret, *reference)
-        found.append(standing(run.regret))
-    return found
 
 
 def test_row_of_the_table():
-    """And power: Gaussian columns of W = 16 are told from each other, hence also the modes."""
-    found = check_row(16, replicas=30)
-    for i, (mean, error) in enumerate(found[3:], start=3):
-        for j, (other, width) in enumerate(CELLS[16][3:], start=3):
-            if i != j:
-                assert abs(mean - other) > 4 * sqrt(error**2 + width**2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("window", [1, 4, 64, 256, 1024])
-def test_rows_of_the_table(window):
-    check_row(window, replicas=50)
-
-
-def test_growth_in_the_horizon():
-    """Table WT at T = 1024: 16.48 at W = 16, 27.26 at W = T, which is there charged 11 levels, of
-    which 10 are in use."""
-    data = near_targets(1024, 50)
-    normal = {"noise": "gaussian", "delta": DELTA}
-    window = play(WDPCOCOP(**normal, window=16, epsilon=as_bs(10)), NEAR, data)
-    assert_agrees(window.regret, 16.48, 0.25)
-    ever = WDPCOCOP(**normal, window=1024, epsilon=as_bs(10, sqrt(10 / 11)))
-    assert_agrees(play(ever, NEAR, data).regret, 27.26, 0.44)
+    """Statistical, Table W at epsilon 10, T = 8192, W = 16: within 4 combined errors of the
+    specification (false alarm 6e-5 a cell). Power: exact trees are told from the lazy 16.7."""
+    normal = {"epsilon": as_bs(10), "window": 16, "noise": "gaussian", "delta": DELTA}
+    data = near_targets(8192, 16)
+    assert_agrees(play(WDPCOCOP(epsilon=10.0, window=16), NEAR, data).regret, 14.2, 0.3)
+    exact = play(WDPCOCOP(**normal, mode="exact"), NEAR, data).regret
+    assert_agrees(exact, 19.1, 0.2)
+    with pytest.raises(AssertionError):
+        assert_agrees(exact, 16.7, 0.3)
 
 
 @pytest.mark.parametrize(

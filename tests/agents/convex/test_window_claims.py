@@ -16,20 +16,15 @@ from dpbandit.losses import Linear, Quadratic
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.ledger import Ledger, lasts
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel
-from dpbandit.results.results import plot_certificate
-from dpbandit.results.runs import label
 from dpbandit.specs.convex import ConvexSpec
 
 WORDS = "for the last 9 rounds only (older data may be revealed completely)"
 SHORT = "window-DP, last 9"
 SPEC = ConvexSpec(loss=Quadratic(Ball(2)), feedback="datum", horizon=30)
 EXPIRING = [
-    WDPCOCOP(window=9),
-    WDPCOCOP(window=9, mode="exact", noise="laplace"),
     WDPCOCOP(window=9, noise="gaussian"),
     WDPCOCOP(window=9, calibration="paper"),
     WDPCOCOL(window=9),
-    WDPCOCOL(window=9, noise="gaussian", parameters="paper"),
 ]
 every_window = pytest.mark.parametrize("config", EXPIRING, ids=str)
 
@@ -94,34 +89,6 @@ def test_tables_say_so(results, monkeypatch, capsys):
     assert "window" not in row["PFTAL"] + row["POCP"]
     assert sum(WORDS in r for r in rows) == 1
     assert sum("CONDITIONAL: every loss" in r for r in rows) == 1
-
-
-def test_frames_and_files_say_so(results, tmp_path):
-    """summary, records, results.json, summary.csv."""
-    summary = results.summary().set_index("agent")
-    assert WORDS in summary.loc["WDP", "notion"]
-    assert "window" not in summary.loc["PFTAL", "notion"]
-    record = next(r for r in results.records() if r["agent"] == "WDP")
-    assert WORDS in record["notion"]
-    results.save(tmp_path)
-    document = json.loads((tmp_path / "results.json").read_text())
-    assert WORDS in document["certificates"]["WDP"]["notion"]
-    assert WORDS in document["agents"][0]["notion"]
-    assert WORDS in (tmp_path / "summary.csv").read_text()
-
-
-def test_legends_say_so(results, tmp_path):
-    """In the words of the label, which are in the picture, too."""
-    labels = {run.name: label(run) for run in results.runs}
-    assert f"({SHORT}: " in labels["WDP"]
-    assert "(conditional: " in labels["POCP"]
-    assert "window" not in labels["PFTAL"]
-    picture = results.plot(tmp_path / "regret.svg").read_text()
-    assert SHORT in picture.replace("&#8211;", "-")
-    assert "joint DP it certifiably has" not in picture
-    proof = certify(WDPCOCOP(window=9, noise="gaussian"), SPEC, accountants=False)
-    curve = plot_certificate(proof, tmp_path / "curve.svg", title="an agent").read_text()
-    assert f"certified curve ({SHORT})" in curve
 
 
 TINY = ["--horizon", "30", "--replicas", "2"]

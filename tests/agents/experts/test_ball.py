@@ -63,26 +63,17 @@ def on_the_ball(plan, R, T):
     return OnTheBall().make(told(Ramp(Ball(1)), T), replicas(R, 2))
 
 
-@pytest.mark.parametrize(
-    ("N", "M", "epsilon", "delta", "mean"),
-    [
-        (1, 1001, 10.0, 0.0, 57.9),
-        pytest.param(1, 1001, 1.0, 0.0, 325, marks=pytest.mark.slow),
-        pytest.param(1, 1001, 1.0, 1e-6, 246, marks=pytest.mark.slow),
-        pytest.param(1, 1001, 10.0, 1e-6, 40.2, marks=pytest.mark.slow),
-        pytest.param(2, 7845, 1.0, 0.0, 500, marks=pytest.mark.slow),
-        pytest.param(2, 7845, 10.0, 0.0, 88.9, marks=pytest.mark.slow),
-    ],
-)
-def test_published_losses_on_a_net(N, M, epsilon, delta, mean):
-    """Statistical: an independent program's mean loss in 10,000 rounds, 100 runs on one sequence,
-    within 4 standard errors of the difference (its own, unprinted, taken to be ours)."""
-    T, loss, spacing = 10_000, Ramp(Ball(N)), 0.002 if N == 1 else 0.02
-    config = Net(epsilon=epsilon, delta=delta, spacing=spacing, net_loss=0.0)
-    agent = config.make(told(loss, T), replicas(100))
-    assert len(agent.net) == M
-    losses = total(agent, loss, ramps(T, N))
-    assert abs(losses.mean() - mean) <= 4 * 2**0.5 * losses.std() / 10
+@pytest.mark.slow
+def test_published_losses_on_a_net():
+    """Statistical: an independent program's mean loss in 10,000 rounds at epsilon 10, 100 runs on
+    one sequence, within 4 standard errors of the difference (its own, unprinted, taken to be of
+    100 such runs); ours are 40."""
+    T, loss = 10_000, Ramp(Ball(1))
+    config = Net(epsilon=10.0, spacing=0.002, net_loss=0.0)
+    agent = config.make(told(loss, T), replicas(40))
+    assert len(agent.net) == 1001
+    losses = total(agent, loss, ramps(T, 1))
+    assert abs(losses.mean() - 57.9) <= 4 * losses.std() * (1 / 40 + 1 / 100) ** 0.5
 
 
 def test_the_published_sequence_is_this_one():
@@ -95,14 +86,14 @@ def test_the_published_sequence_is_this_one():
 
 def test_a_fine_net_is_the_ball():
     """Statistical: on a line the exact sampler and a net of 2,001 points, of one plan, lose the
-    same, 100 runs of 2,000 rounds; 5 standard errors of the difference: false alarm 1e-6. Uniform
+    same, 50 runs of 2,000 rounds; 5 standard errors of the difference: false alarm 1e-6. Uniform
     play loses 5 times as much."""
     loss, T, data = Ramp(Ball(1)), 2000, ramps(2000, 1)
     config = Net(epsilon=20.0, spacing=0.001, net_loss=0.0)
-    fine, plan = config.make(told(loss, T), replicas(100)), config.planned(told(loss, T), 0, 2001)
-    ball = on_the_ball(plan, 100, T)
+    fine, plan = config.make(told(loss, T), replicas(50)), config.planned(told(loss, T), 0, 2001)
+    ball = on_the_ball(plan, 50, T)
     a, b = total(fine, loss, data), total(ball, loss, data)
-    assert abs(a.mean() - b.mean()) <= 5 * np.hypot(a.std(), b.std()) / 10
+    assert abs(a.mean() - b.mean()) <= 5 * np.hypot(a.std(), b.std()) / 50**0.5
     assert 5 * b.mean() < 0.136 * 2000
     assert (ball.left < plan.draws).mean() > 0.9
 
@@ -110,19 +101,17 @@ def test_a_fine_net_is_the_ball():
 @pytest.mark.parametrize(
     ("config", "loss"),
     [
-        (NetExperts(epsilon=10.0), Ramp(Ball(1))),
-        (NetExperts(epsilon=10.0), Ramp(Ball(2))),
-        (NetExperts(epsilon=inf), Ramp(Ball(2))),
+        (NetExperts(epsilon=20.0), Ramp(Ball(2))),
         (BallExperts(epsilon=10.0), Ramp(Ball(1))),
         (BallExperts(epsilon=10.0), Linear(Ball(4))),
     ],
     ids=lambda x: type(x).__name__,
 )
 def test_defaults_beat_uniform_play(config, loss):
-    """Statistical: 20 runs of 2,000 rounds with a point that never loses; losses below half of
-    what uniform play loses, by 5 standard errors, and never more on average than the plan's bound
-    where there is one."""
-    T, N = 2000, loss.domain.dim
+    """Statistical: 20 runs of 1,000 rounds with a point that never loses; losses below half of
+    what uniform play loses, by 5 standard errors, and never more on average than the plan's
+    bound."""
+    T, N = 1000, loss.domain.dim
     data = ramps(T, N) if isinstance(loss, Ramp) else np.tile(np.eye(N)[0], (T, 1))
     spec, (lowest, high) = told(loss, T), loss.value_range
     agent = config.make(spec, replicas(20))
@@ -131,15 +120,14 @@ def test_defaults_beat_uniform_play(config, loss):
     uniform = (np.mean([loss.value(points, z[None]).mean() for z in data[::10]]) - lowest) * T
     uniform /= high - lowest
     assert losses.mean() + 5 * losses.std() / 20**0.5 < uniform / 2
-    if config.epsilon < inf:
-        plan = agent.player.plan if isinstance(config, NetExperts) else config.plan(spec)[1]
-        assert losses.mean() <= plan.bound
+    plan = agent.player.plan if isinstance(config, NetExperts) else config.plan(spec)[1]
+    assert losses.mean() <= plan.bound
 
 
 def test_edges():
     """One round; users who lose nothing anywhere, everything everywhere, or are no numbers."""
     for config in (NetExperts(), BallExperts(), BallExperts(calibration="heuristic")):
-        for T in (1, 60):
+        for T in (1, 20):
             for row in ([0.0, 1.0], [0.0, -1.0], [np.nan, np.nan]):
                 spec = told(Ramp(Ball(1)), T)
                 agent = config.make(spec, replicas(3))

@@ -56,8 +56,8 @@ def test_edges():
             for units in ("corrected", "literal")
         ),
     ):
-        for d in (1, 2, 5, 70):
-            for T in (1, 2, 30):
+        for d in (1, 2, 70):
+            for T in (1, 2, 12):
                 for loss in (0.0, 1.0, np.nan):
                     agent = config.make(ExpertsSpec(n_actions=d, horizon=T), Streams(range(4)))
                     for _ in range(T):

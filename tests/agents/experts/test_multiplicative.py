@@ -94,86 +94,50 @@ def tree_noise(epsilon):
     return NoisyFTRL(epsilon=curves.epsilon_of(sqrt(2 * curves.loose_rho(epsilon, DELTA)), DELTA))
 
 
-def hedge_cells(T, d, p0, careful, bold, replicas):
-    for config, rate, printed in (
-        (Hedge(), sqrt(8 * log(d) / T), careful),
-        (Hedge(rate=1.0), 1.0, bold),
-    ):
-        expected = hedge_expects(T, d, rate, p0)
-        assert expected == pytest.approx(printed, abs=0.051)
-        within(regret(config, T, d, replicas, best_loss=p0), expected)
-
-
-def leader_cell(T, d, p0, epsilon, printed, replicas):
-    config, rate = loose_leader(epsilon, T)
-    expected = hedge_expects(T, d, rate, p0)
-    assert expected == pytest.approx(printed, abs=0.051)
-    within(regret(config, T, d, replicas, best_loss=p0), expected)
-
-
-@pytest.mark.parametrize(("d", "careful", "bold"), [(16, 19.6, 3.8), (256, 28.0, 7.5)])
-def test_hedge(d, careful, bold):
+def test_hedge():
     """The table's exact expectations, and ours within 4 errors (false alarm 6e-5 a cell; another
-    rate by a fifth is 8 of them at d = 16)."""
-    hedge_cells(1000, d, 0.0, careful, bold, 200)
-
-
-def test_follow_the_leader():
-    """Table E: 1.9, 4.0 on coins; lazy or not, x is uniform on those who never erred."""
-    for (d, printed), lazy in product(((16, 1.9), (256, 4.0)), (False, True)):
-        within(regret(FollowTheLeader(lazy=lazy), 1000, d, 200), printed, slack=0.051)
+    rate by a fifth is 8 of them)."""
+    for config, rate, printed in (
+        (Hedge(), sqrt(8 * log(16) / 1000), 19.6),
+        (Hedge(rate=1.0), 1, 3.8),
+    ):
+        expected = hedge_expects(1000, 16, rate)
+        assert expected == pytest.approx(printed, abs=0.051)
+        within(regret(config, 1000, 16, 150), expected)
 
 
 def test_exponential_leader():
-    for d, epsilon, printed in ((16, 1.0, 370.8), (256, 1.0, 489.2), (16, 10.0, 54.2)):
-        leader_cell(1000, d, 0.0, epsilon, printed, 40)
+    config, rate = loose_leader(10.0, 1000)
+    expected = hedge_expects(1000, 16, rate)
+    assert expected == pytest.approx(54.2, abs=0.051)
+    within(regret(config, 1000, 16, 40), expected)
 
 
 @pytest.mark.parametrize(
-    ("d", "epsilon", "printed", "error"),
-    [(16, 1.0, 182.9, 2.3), (256, 1.0, 358.2, 2.4), (16, 10.0, 12.9, 0.5)],
+    ("d", "epsilon", "printed", "error"), [(16, 1.0, 182.9, 2.3), (16, 10.0, 12.9, 0.5)]
 )
 def test_shrinking_dartboard(d, epsilon, printed, error):
     """Table E, and the exact mean of Hedge at the plan's rate: the same law while draws last."""
     config, rate = loose_dartboard(epsilon, 1000, d)
-    ours = regret(config, 1000, d, 200)
+    ours = regret(config, 1000, d, 150)
     within(ours, printed, error)
     within(ours, hedge_expects(1000, d, rate))
 
 
-@pytest.mark.parametrize(
-    ("d", "epsilon", "printed", "error"),
-    [(16, 1.0, 258.0, 6.2), (256, 1.0, 490.3, 2.7), (16, 10.0, 32.2, 0.8)],
-)
-def test_noisy_ftrl(d, epsilon, printed, error):
-    within(regret(tree_noise(epsilon), 1000, d, 50), printed, error)
-
-
-@pytest.mark.slow
-def test_longer_tables():
-    """Tables E and S at T = 10,000."""
-    hedge_cells(10_000, 256, 0.001, 84.9, 7.5, 50)
-    leader_cell(10_000, 16, 0.0, 1.0, 1483.5, 40)
-    leader_cell(10_000, 256, 0.1, 1.0, 2900.6, 20)
-    for epsilon, printed, error in ((1.0, 351.5, 4.4), (10.0, 17.8, 0.8)):
-        config, _ = loose_dartboard(epsilon, 10_000, 16)
-        within(regret(config, 10_000, 16, 100), printed, error)
-    for p0, printed, error in ((0.001, 696.5, 7.4), (0.1, 693.4, 6.3)):
-        config, _ = loose_dartboard(1.0, 10_000, 256)
-        within(regret(config, 10_000, 256, 50, best_loss=p0), printed, error)
-    within(regret(tree_noise(1.0), 10_000, 16, 50), 324.3, 7.6)
-    within(regret(tree_noise(10.0), 10_000, 16, 50), 67.5, 0.9)
+def test_noisy_ftrl():
+    """Table E."""
+    within(regret(tree_noise(10.0), 1000, 16, 50), 32.2, 0.8)
 
 
 def test_half_a_mistake_for_every_stage_of_halving():
     """Golden, by hand: in each of log2 d stages x is uniform on those without loss, of which half
-    begin to err: Bin(log2 d, 1/2) mistakes. Mean within 4 errors (0.03 at d = 16), and the variance
-    log2(d) / 4 within 15 %; 2,000 replicas, false alarm 2e-4 in all."""
-    for d, lazy in product((16, 256), (False, True)):
+    begin to err: Bin(log2 d, 1/2) mistakes. Mean within 4 errors, and the variance log2(d) / 4
+    within 25 %; 1,000 replicas, false alarm 2e-4 in all."""
+    for d, lazy in ((16, False), (16, True)):
         config, stages = FollowTheLeader(lazy=lazy), d.bit_length() - 1
-        mistakes = regret(config, 60, d, 2000, kind="halving", shared=False)
-        assert abs(mistakes.mean() - stages / 2) < 4 * sqrt(stages / 4 / 2000)
-        assert mistakes.var() == pytest.approx(stages / 4, rel=0.15)
+        mistakes = regret(config, 60, d, 1000, kind="halving", shared=False)
+        assert abs(mistakes.mean() - stages / 2) < 4 * sqrt(stages / 4 / 1000)
+        assert mistakes.var() == pytest.approx(stages / 4, rel=0.25)
 
 
 def test_a_lazy_leader_stays_until_she_has_lost_too_much():
@@ -230,25 +194,13 @@ def test_targets_are_met_and_not_missed_by_far():
     """Plans are searched for; what is returned has been tried, wherever the search ends."""
     kinds = (ExponentialLeader, ShrinkingDartboard)
     cells = [(1, 5, 1.0), (3, 1, 1.0), (16, 500, 0.1), (300, 3000, 5.0)]
-    cells += [(d, T, epsilon) for epsilon, d, T in product((1 / 3, 1.3, 7.7), (2, 17), (37, 1000))]
+    cells += [(d, 37, epsilon) for epsilon, d in product((1 / 3, 7.7), (2, 17))]
     for kind, delta, (d, T, epsilon) in product(kinds, (0.0, DELTA), cells):
         config, spec = kind(epsilon=epsilon, delta=delta), ExpertsSpec(n_actions=d, horizon=T)
         assert config.make(spec, Streams([0])).ledger.delta(epsilon) <= delta
         proof = certify(config, spec, accountants=False)
         assert proof.holds
         assert proof.epsilon > 0.98 * epsilon or T < 500
-
-
-def test_the_order_of_prices_is_that_of_the_tables():
-    """At the same promise: few draws beat a draw a round, which beats noise on every sum."""
-    few, every, noise = (
-        regret(config(epsilon=10.0), 1000, 256, 20).mean()
-        for config in (ShrinkingDartboard, ExponentialLeader, NoisyFTRL)
-    )
-    assert 2 * few < every
-    assert 1.3 * every < noise
-    rate = steepest(256, 1000, epsilon=10.0, delta=DELTA).rate
-    assert rate > 3 * ExponentialLeader(epsilon=10.0).rate(999)
 
 
 def test_bits_have_the_law_they_are_paid_for():
@@ -395,6 +347,7 @@ def test_the_leader_of_a_batch_is_drawn_from_its_losses_alone():
 
 
 def test_the_leader_of_a_batch_loses_little_to_independent_losses():
-    """d = 16, gap 1/2, epsilon 1: measured 15.6 +- 1.3, where noisy-ftrl has 242; 30 is 11 standard
-    errors above. It would catch noise of more than one draw, and batches that are not emptied."""
-    assert regret(BatchLeader(epsilon=1.0), 10_000, 16, 20, shared=False).mean() < 30
+    """d = 16, gap 1/2, epsilon 1: measured 15.6 +- 1.3 by 20 replicas at T = 10,000, where
+    noisy-ftrl has 242; the regret stops growing long before. It would catch noise of more than one
+    draw, and batches that are not emptied."""
+    assert regret(BatchLeader(epsilon=1.0), 3_000, 16, 10, shared=False).mean() < 30

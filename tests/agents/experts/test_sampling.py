@@ -19,7 +19,7 @@ from dpbandit.agents.experts.sampling import (
 )
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
-from dpbandit.losses import Absolute, Hinge, Kink, Linear, Logistic, Quadratic, Ramp
+from dpbandit.losses import Absolute, Kink, Linear, Logistic, Quadratic, Ramp
 from dpbandit.privacy.mechanism import BudgetExceededError
 
 FALSE_ALARM = 1e-6
@@ -46,26 +46,26 @@ def p_value(draws, grid, log_density):
 
 
 def test_adaptive_rejection_has_the_law():
-    """Statistical: (1 - u^2)^3 exp(-20 max(u, -0.8)), 2,000 draws against quadrature; false alarm
+    """Statistical: (1 - u^2)^3 exp(-20 max(u, -0.8)), 800 draws against quadrature; false alarm
     1e-6, an exponent of 40 is caught (asserted). And 1e7 steep, from 3 tangents."""
 
     def bell(u, k=20.0):
         return 3 * np.log1p(-u * u) - k * np.maximum(u, -0.8), -6 * u / (1 - u * u) - k * (u > -0.8)
 
     rng, grid = np.random.default_rng(1), np.linspace(-1, 1, 200_001)[1:-1]
-    draws = [log_concave(bell, -1.0, 1.0, rng) for _ in range(2000)]
+    draws = [log_concave(bell, -1.0, 1.0, rng) for _ in range(800)]
     assert p_value(draws, grid, bell(grid)[0]) > FALSE_ALARM
     assert p_value(draws, grid, bell(grid, 40.0)[0]) < FALSE_ALARM
     narrow = [
         log_concave(lambda x: (-1e7 * abs(x - 0.3), -1e7 * np.sign(x - 0.3)), -1, 1, rng) - 0.3
-        for _ in range(500)
+        for _ in range(200)
     ]
     assert stats.kstest(1e7 * np.array(narrow), "laplace").pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("family", [Ramp, Absolute, Hinge, Linear])
+@pytest.mark.parametrize("family", [Ramp, Absolute])
 def test_on_a_line_the_density_is_piecewise_exponential(family):
-    """Oracle: the polygon is the sum of losses. Statistical: 2,000 draws against quadrature, false
+    """Oracle: the polygon is the sum of losses. Statistical: 1,000 draws against quadrature, false
     alarm 1e-6; twice the rate is caught, and so is no floor (asserted)."""
     loss = family(Ball(1, 1.5))
     data = users(loss, 30)
@@ -75,17 +75,17 @@ def test_on_a_line_the_density_is_piecewise_exponential(family):
     total = losses.total(grid[:, None], data[:, 0])
     np.testing.assert_allclose(np.interp(grid, x, S), total, atol=1e-10)
     rate, floor = 6 / np.ptp(total), total.min() + 0.2 * np.ptp(total)
-    draws = [sampler.draw(0, rate, floor, rng)[0] for _ in range(2000)]
+    draws = [sampler.draw(0, rate, floor, rng)[0] for _ in range(1000)]
     density = -rate * np.maximum(total, floor)
     assert p_value(draws, grid, density) > FALSE_ALARM
     assert p_value(draws, grid, 2 * density) < FALSE_ALARM
     assert p_value(draws, grid, -rate * total) < FALSE_ALARM
 
 
-@pytest.mark.parametrize("N", [2, 5])
+@pytest.mark.parametrize("N", [5])
 def test_linear_losses_in_any_dimension(N):
     """Statistical: u = <x, g> / R |g| against (1 - u^2)^((N-1)/2) e^(-rate max(S, floor)), and the
-    rest, (|x|^2 / R^2 - u^2) / (1 - u^2) to the power (N-1)/2, uniform; 2,000 draws, false alarm
+    rest, (|x|^2 / R^2 - u^2) / (1 - u^2) to the power (N-1)/2, uniform; 1,500 draws, false alarm
     1e-6, the exponent of one dimension less is caught (asserted)."""
     loss, R = Linear(Ball(N, 1.5)), 1.5
     data = users(loss, 25)
@@ -93,7 +93,7 @@ def test_linear_losses_in_any_dimension(N):
     slope = data.sum(axis=(0, 1))
     length = np.linalg.norm(slope)
     rate, floor = 0.8, 25 / 2 - length / 3
-    draws = np.array([sampler.draw(0, rate, floor, rng) for _ in range(2000)])
+    draws = np.array([sampler.draw(0, rate, floor, rng) for _ in range(1500)])
     assert loss.domain.contains(draws).all()
     u, grid = draws @ slope / (R * length), np.linspace(-1, 1, 100_001)[1:-1]
     tilt = -rate * np.maximum((25 + length * grid) / 2, floor)
@@ -104,9 +104,9 @@ def test_linear_losses_in_any_dimension(N):
     assert stats.kstest(across, "uniform").pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("family", [Quadratic, Logistic])
+@pytest.mark.parametrize("family", [Logistic])
 def test_rejection_in_cells(family):
-    """Statistical: the first coordinate on a disc, 2,000 draws against quadrature over the second;
+    """Statistical: the first coordinate on a disc, 1,000 draws against quadrature over the second;
     false alarm 1e-6, twice the rate is caught (asserted)."""
     loss = family(Ball(2))
     data = users(loss, 20)
@@ -115,7 +115,7 @@ def test_rejection_in_cells(family):
     points = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1)
     total = UnitLosses(loss).total(points.reshape(-1, 2), data[:, 0]).reshape(401, 401)
     inside, rate, floor = (points**2).sum(axis=-1) <= 1, 1.5, total.min() + 0.2
-    draws = [sampler.draw(0, rate, floor, rng)[0] for _ in range(2000)]
+    draws = [sampler.draw(0, rate, floor, rng)[0] for _ in range(1000)]
     for factor, fits in ((1, True), (2, False)):
         weight = inside * np.exp(-factor * rate * (np.maximum(total, floor) - floor))
         density = np.log(np.maximum(weight.sum(axis=1), 1e-300))
@@ -124,11 +124,11 @@ def test_rejection_in_cells(family):
 
 def test_cells_find_a_narrow_peak():
     """Statistical: linear losses of 100 users, a peak at the edge of a disc, in cells and along the
-    slope, 200 draws each; false alarm 1e-6."""
+    slope, 120 draws each; false alarm 1e-6."""
     loss = Linear(Ball(2))
     data, rng = users(loss, 100), np.random.default_rng(8)
     cells, slope = fed(InCells, loss, data), fed(AlongASlope, loss, data)
-    one, two = (np.array([s.draw(0, 1.0, 0.0, rng) for _ in range(200)]) for s in (cells, slope))
+    one, two = (np.array([s.draw(0, 1.0, 0.0, rng) for _ in range(120)]) for s in (cells, slope))
     assert one.std(axis=0).max() < 0.3
     for part in range(2):
         assert stats.ks_2samp(one[:, part], two[:, part]).pvalue > FALSE_ALARM
@@ -137,16 +137,16 @@ def test_cells_find_a_narrow_peak():
 
 
 def test_the_walk_comes_close(monkeypatch):
-    """Statistical: 300 walks of 25 steps against 3,000 exact draws, S of a linear loss on a disc;
+    """Statistical: 150 walks of 25 steps against 1,000 exact draws, S of a linear loss on a disc;
     false alarm 1e-6; walks of one step are caught (asserted)."""
     loss = Linear(Ball(2))
     data = users(loss, 12)
     walk, exact = fed(Wandering, loss, data), fed(AlongASlope, loss, data)
     rng, total = np.random.default_rng(5), UnitLosses(loss).total
-    right = total(np.array([exact.draw(0, 3.0, 0.0, rng) for _ in range(3000)]), data[:, 0])
+    right = total(np.array([exact.draw(0, 3.0, 0.0, rng) for _ in range(1000)]), data[:, 0])
     for steps, fits in ((25, True), (1, False)):
         monkeypatch.setattr(sampling, "_STEPS", steps)
-        points = np.array([walk.draw(0, 3.0, 0.0, rng) for _ in range(300)])
+        points = np.array([walk.draw(0, 3.0, 0.0, rng) for _ in range(150)])
         assert loss.domain.contains(points).all()
         assert (stats.ks_2samp(total(points, data[:, 0]), right).pvalue > FALSE_ALARM) == fits
 
@@ -170,10 +170,10 @@ def mechanism(seeds, eta=0.5, floor=0.2, uses=4):
 
 
 def test_points_have_the_law_they_are_paid_for():
-    """Statistical: first draws of 1,500 replicas after twelve users, against exp(-eta max(S, floor)
+    """Statistical: first draws of 1,200 replicas after twelve users, against exp(-eta max(S, floor)
     / 2) by quadrature with the eta that is in the spend; false alarm 1e-6. Twice that and no floor
     are caught (asserted)."""
-    R, floor, loss = 1500, 3.0, Ramp(Ball(1))
+    R, floor, loss = 1200, 3.0, Ramp(Ball(1))
     mechanisms = mechanism(range(R), 3.0, floor, uses=12)
     data = np.array([[1.0, -0.7]] * 10 + [[-1.0, -0.5]] * 2)
     for t, z in enumerate(data, 1):

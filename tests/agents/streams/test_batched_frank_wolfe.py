@@ -173,36 +173,23 @@ def test_it_beats_the_centre():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("horizon", "dim", "scale", "printed", "expected"),
-    [
-        (1000, 5, 0.1, True, 0.527),
-        (1000, 10, 0.02, True, 0.942),
-        (1000, 20, 0.01, True, 0.999),
-        (10_000, 5, 0.1, False, 0.127),
-        (10_000, 10, 0.1, False, 0.319),
-        (10_000, 20, 0.1, False, 0.763),
-    ],
-)
-def test_table_5_1(horizon, dim, scale, printed, expected):
-    """Statistical: reference values of an independent program with 60 (T = 1000) or 20 replicas,
-    within 4 combined standard errors: a false alarm in 2,600 a change of seed for all six. The
-    reference took the printed kappa = 2 for both laws, and for the corrected one that scale."""
-    reading = "printed" if printed else "corrected"
-    _, kappa = Printed(norm_index=reading).norm(dim=dim, q=3.0)
+@pytest.mark.parametrize(("dim", "scale", "expected"), [(5, 0.1, 0.527), (10, 0.02, 0.942)])
+def test_table_5_1(dim, scale, expected):
+    """Statistical: reference values of an independent program with 60 replicas, within 4 combined
+    standard errors (false alarm 6e-5 each). The reference took the printed kappa = 2."""
+    _, kappa = Printed(norm_index="printed").norm(dim=dim, q=3.0)
     config = NoisySFW(
         calibration="paper",
-        delta=1 / horizon,
+        delta=1e-3,
         scale=scale,
         lipschitz=4.0 * sqrt(2 / kappa),
         smoothness=sqrt(2 / kappa),
-        norm_index=reading,
-        radius=reading,
-        direction=reading,
+        norm_index="printed",
+        radius="printed",
+        direction="printed",
     )
-    replicas = 60 if printed else 20
-    found = share_of_the_centre(config, 1.5, dim=dim, T=horizon, R=replicas, seed=0)
-    error = sqrt(2) * found.std() / sqrt(replicas)
+    found = share_of_the_centre(config, 1.5, dim=dim, T=1000, R=60, seed=0)
+    error = sqrt(2) * found.std() / sqrt(60)
     assert found.mean() == pytest.approx(expected, abs=4 * error)
 
 
