@@ -19,8 +19,9 @@ def made(R=1, K=1, **settings):
 
 @pytest.mark.parametrize("delta", [1e-5, 0.3])
 def test_noise_has_the_promised_size(delta):
-    """Statistical: 20 releases of 1,000 replicas, of three cells, of which two are due. Mean square against what the spend pays for; false alarm 1e-6 (5 errors), 5 % off in scale
-    is caught (asserted)."""
+    """Statistical: 20 releases of 1,000 replicas, of three cells, of which two are due. Mean
+    square against what the spend pays for; false alarm 1e-6 (5 errors), 5 % off in scale is caught
+    (asserted)."""
     R, epsilon = 1000, 0.5
     sums = made(R, 3, epsilon=epsilon, delta=delta)
     due = np.tile([True, False, True], (R, 1))

@@ -235,7 +235,7 @@ def test_least_multiplier_spends_exactly_epsilon(epsilon, delta, m, fade):
     assert least_fading_multiplier(m, fade, epsilon=inf, delta=delta) == 0.0
 
 
-quick = settings(derandomize=True, deadline=None, max_examples=200)
+quick = settings(derandomize=True, deadline=None, max_examples=80)
 
 
 @quick
