@@ -84,7 +84,7 @@ def test_a_correct_tree_is_bounded_closely():
 def test_too_little_noise_in_a_tree_is_flagged():
     """Noise halved: in at least 97 % of audits, and by GDP as `docs/concepts/audit.svg` says; times
     4/5: in at least 80 %, by its GDP parameter (93 % over 200 audits)."""
-    flagged, found = flags(gaussian_tree(0.5), GDP, 40, scores=tree_scores())
+    flagged, found = flags(gaussian_tree(0.5), GDP, 10, scores=tree_scores())
     assert flagged.mean() >= 0.97
     assert by_gdp(found) == pytest.approx(2.0, abs=0.05)
     flagged, found = flags(gaussian_tree(0.8), GDP, 40, scores=tree_scores())
@@ -256,10 +256,10 @@ def number(world, seeds):
     [(answers, Claim(0.5, 0.05)), (number, Claim(2.0, delta_of(0.5, 2.0), 0.5))],
 )
 def test_false_alarms_where_a_claim_is_met_exactly(sample, claim):
-    """Statistical, 400 audits of 2,000 runs at failure 0.05, of laws that are on the edge of their
+    """Statistical, 200 audits of 2,000 runs at failure 0.05, of laws that are on the edge of their
     claim: alarms stay below the binomial bound (false alarm 1e-3 at most; 0 or 1 are seen)."""
-    flagged, _ = flags(sample, claim, 400, runs=2000)
-    assert flagged.sum() <= binom.ppf(0.999, 400, 0.05)
+    flagged, _ = flags(sample, claim, 200, runs=2000)
+    assert flagged.sum() <= binom.ppf(0.999, 200, 0.05)
 
 
 @pytest.mark.slow
