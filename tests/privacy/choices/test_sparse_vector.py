@@ -245,33 +245,6 @@ def play(make, seeds, rounds=40):
     return np.array([mechanism(x, 2 * theta) for x, theta in data.transpose(0, 2, 1)])
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda streams: SegmentAboveThreshold(streams, "svt", epsilon=2.0, uses=40),
-        lambda streams: AboveThreshold(streams, "svt", epsilon=2.0, uses=40, runs=5),
-    ],
-)
-def test_replicas_do_not_know_their_company(make):
-    together = play(make, [1, 2, 3, 4, 5])
-    assert together.any(axis=0).all()
-    for part in ([1, 2], [3], [5, 4]):
-        assert (play(make, part) == together[:, np.array(part) - 1]).all()
-
-
-def test_streams_do_not_depend_on_data():
-    """Two histories with different firings, then a restart and the same losses: same firings."""
-    ends = []
-    for loss in (0.0, 1.0):
-        segment = segment_test(epsilon=2.0)
-        history = [segment(np.full(R, loss), np.full(R, 1.0)) for _ in range(9)]
-        same = [segment(np.ones(R), np.full(R, 2.0), RESTART)]
-        same += [segment(np.ones(R), np.full(R, 2.0)) for _ in range(9)]
-        ends.append((np.array(history), np.array(same)))
-    assert (ends[0][0] != ends[1][0]).any()
-    assert (ends[0][1] == ends[1][1]).all()
-
-
 def test_budgets():
     """Segments cost epsilon in all, the larger of the two, runs one each; calls beyond `uses`
     raise."""

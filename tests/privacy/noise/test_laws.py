@@ -1,7 +1,5 @@
 """Noise laws: the size and the direction promised, for every replica alone."""
 
-import copy
-import pickle
 from math import inf
 
 import numpy as np
@@ -165,15 +163,6 @@ def test_block_size_changes_speed_never_values(law, shape, ahead, monkeypatch):
     monkeypatch.setattr("dpbandit.base.random_streams._VALUES_AHEAD", ahead)
     other = law.sampler(Streams([1, 2]), "noise", shape)
     assert all((other() == values).all() for values in expected)
-
-
-@every_law
-@each("clone", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-def test_copies_continue_in_the_middle_of_a_block(law, shape, clone):
-    noise = law.sampler(Streams([1, 2]), "noise", shape)
-    noise()
-    twin = clone(noise)
-    assert all((noise() == twin()).all() for _ in range(300))
 
 
 @every_law

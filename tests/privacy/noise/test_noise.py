@@ -110,14 +110,3 @@ def test_wishart_coordinates_are_uncorrelated_across_and_inside_blocks(packed):
     assert np.abs(inside).max() < 6 * sqrt(2 / COUNT)
     assert np.abs(across).max() < 6 / sqrt(COUNT)
     assert np.abs(later).max() < 6 / sqrt(COUNT)
-
-
-def test_wishart_replicas_do_not_depend_on_their_company():
-    """Oracle: three replicas equal one-replica runs, bit for bit, in the layout (R, *shape)."""
-    law = Wishart(8, SecondMoments(n_actions=2, dim=2))
-    together = law.sampler(Streams([1, 2, 3]), "noise")
-    alone = [law.sampler(Streams([seed]), "noise") for seed in (1, 2, 3)]
-    for _ in range(5):
-        drawn = together()
-        assert drawn.shape == (3, 2, 5)
-        assert (drawn == np.concatenate([one() for one in alone])).all()

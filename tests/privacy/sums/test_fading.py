@@ -206,20 +206,6 @@ def test_the_mechanism_shows_its_query_in_units_and_integers_round_nobody():
     np.testing.assert_allclose(release, total, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("dim", [1, 3])
-def test_replicas_do_not_depend_on_their_company(dim):
-    """Oracle: six replicas equal groups of 2, 3 and 1 joined, bit for bit, over several blocks."""
-    users = np.random.default_rng(2).standard_normal((200, 6, dim))
-
-    def shown(chosen):
-        seeds = [10 + i for i in chosen]
-        mechanism = make(ClippedVectors(dim), seeds, ends=(3, 150, 199), fade=0.7, multiplier=2.0)
-        return releases(mechanism, users[:199, chosen])[1]
-
-    groups = [shown(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
-    np.testing.assert_array_equal(shown([0, 1, 2, 3, 4, 5]), np.concatenate(groups, axis=1))
-
-
 @each("epsilon", [0.1, 1.0, 10.0])
 @each("delta", [1e-8, 1e-4])
 @each(("m", "fade"), [(1, 0.0), (5, 0.0), (40, 0.7), (40, 0.99)])

@@ -7,7 +7,6 @@ from dpbandit.base.inputs import InputError
 from dpbandit.privacy.factors import Honaker
 from tests.privacy.sums.prefix_checks import (
     check_batches,
-    check_company,
     check_coupling,
     check_noiseless,
     prefix_matrix,
@@ -81,10 +80,6 @@ def test_privacy_proof_runs():
 def test_noiseless_sums_and_batches():
     check_noiseless(make)
     check_batches(make)
-
-
-def test_replicas_do_not_depend_on_their_company():
-    check_company(make)
 
 
 def test_one_release_too_many_is_refused():

@@ -9,7 +9,6 @@ from dpbandit.privacy.prefix_sums import Tree
 from tests.each import each
 from tests.privacy.sums.prefix_checks import (
     check_batches,
-    check_company,
     check_coupling,
     check_noiseless,
     dense,
@@ -132,11 +131,6 @@ def test_privacy_proof_runs(k):
 def test_noiseless_sums_and_batches(k):
     check_noiseless(make_with(k))
     check_batches(make_with(k))
-
-
-@pytest.mark.parametrize("k", [None, 3])
-def test_replicas_do_not_depend_on_their_company(k):
-    check_company(make_with(k))
 
 
 def test_bad_input_is_refused():

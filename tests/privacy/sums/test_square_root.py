@@ -7,8 +7,6 @@ import pytest
 from scipy.linalg import toeplitz
 from scipy.signal import lfilter
 
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.noise import Gaussian
 from dpbandit.privacy.prefix_sums import Banded, SquareRoot, coefficients
 from tests.privacy.sums.test_blt import known
 
@@ -55,19 +53,6 @@ def test_it_reports_the_norm_of_its_row():
         assert noise.stddev == pytest.approx(3.0 * np.linalg.norm(row), rel=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (2, 3)])
-def test_replicas_do_not_depend_on_their_company(shape):
-    """Oracle: six replicas equal groups of 2, 3 and 1 joined, bit for bit."""
-
-    def noises(chosen):
-        normals = Streams([10 + i for i in chosen]).normals("z", *shape)
-        noise = SquareRoot().of(normals, stddev=2.0, leaves=50)
-        return np.array([noise().copy() for _ in range(50)])
-
-    groups = [noises(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
-    assert (noises(range(6)) == np.concatenate(groups, axis=1)).all()
-
-
 def factors(count, width):
     """C, cut off, and B = A C^-1, solved for: nothing of the recursion."""
     c = np.where(np.arange(count) < width, coefficients(count), 0.0)
@@ -88,19 +73,6 @@ def test_noise_is_the_dense_matrix_of_banded(width):
     for row, expected in zip(B, np.einsum("ts,srij->trij", 1.5 * B, z), strict=True):
         np.testing.assert_allclose(noise(), expected, rtol=0, atol=1e-13)
         assert noise.stddev == pytest.approx(1.5 * np.linalg.norm(row), rel=1e-12)
-
-
-@pytest.mark.parametrize("shape", [(), (2, 3)])
-def test_replicas_do_not_depend_on_their_company_of_banded(shape):
-    """Oracle: six replicas equal groups of 2, 3 and 1 joined, bit for bit."""
-
-    def noises(chosen):
-        streams = Streams([10 + i for i in chosen])
-        noise = Banded(9).start(Gaussian(2.0), streams, shape, 50)
-        return np.array([noise().copy() for _ in range(50)])
-
-    groups = [noises(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
-    assert (noises(range(6)) == np.concatenate(groups, axis=1)).all()
 
 
 # k, b, width: largest and rms error of the square root, of the band
