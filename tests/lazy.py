@@ -4,10 +4,13 @@ import importlib
 
 
 class Lazy:
-    """The module of that name, imported when something of it is asked for."""
+    """The module of that name, imported when something of it is asked for; pytest, which asks every
+    name of a test's module whether it is a fixture, is told no without it."""
 
     def __init__(self, name):
         self._name = name
 
     def __getattr__(self, attribute):
+        if attribute.startswith(("_", "pytest")):
+            raise AttributeError(attribute)
         return getattr(importlib.import_module(self._name), attribute)

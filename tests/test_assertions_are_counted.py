@@ -1,8 +1,10 @@
 """The check of tests that assert nothing, on tests that do and do not."""
 
-import subprocess
-import sys
 from pathlib import Path
+
+import pytest
+
+from tests import conftest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = """
@@ -33,14 +35,14 @@ def test_helper():
 """
 
 
-def test_tests_that_assert_nothing_fail(tmp_path):
+def test_tests_that_assert_nothing_fail(tmp_path, capsys):
     """Three fail: nothing, a branch that is not taken, smoke that asserts. What passes asserts by
     itself, in NumPy, by `raises`, in a helper of the tests, or is smoke."""
     file = tmp_path / "test_examples.py"
     file.write_text(EXAMPLES)
-    options = ["-n", "0", "-q", "-p", "no:cacheprovider", "-p", "tests.conftest"]
-    command = [sys.executable, "-m", "pytest", *options, "-c", str(ROOT / "pyproject.toml")]
-    done = subprocess.run([*command, file], capture_output=True, text=True, cwd=ROOT, check=False)
-    failed = [line.split("::")[1].split()[0] for line in done.stdout.splitlines() if "::" in line]
-    assert failed == ["test_nothing", "test_branch", "test_no_smoke"], done.stdout
-    assert "3 failed, 5 passed, 1 skipped" in done.stdout
+    options = ["-n", "0", "-q", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml")]
+    pytest.main([*options, str(file)], plugins=[conftest])
+    said = capsys.readouterr().out
+    failed = [line.split("::")[1].split()[0] for line in said.splitlines() if "::" in line]
+    assert failed == ["test_nothing", "test_branch", "test_no_smoke"], said
+    assert "3 failed, 5 passed, 1 skipped" in said

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpbandit import Results, cli, compare
-from dpbandit.agents import DPUCB, PFTAL, NoisySGD, PrivateBandit, SparseVectorExperts
+from dpbandit.agents import DPUCB, PFTAL, SparseVectorExperts
 from dpbandit.commands.options import print_results
 from dpbandit.report import write_report
 from dpbandit.results.plots import Front, frontier
@@ -19,9 +19,7 @@ JOINT = "joint DP under continual observation, "
 ALL = "DP of all actions under continual observation, "
 NOTIONS = {
     "GLMBandit": (DPUCB(), "dp-ucb", JOINT),
-    "ConvexBandit": (PrivateBandit(), "private-bandit", ALL),
     "OnlineConvex": (PFTAL(), "pftal", ALL),
-    "StreamingRegression": (NoisySGD(), "noisy-sgd", ALL),
     "Experts": (SparseVectorExperts(), "sparse-vector-experts", ALL),
 }
 

@@ -54,10 +54,10 @@ QUICK = {"runs": 2000, "progress": False}
 
 @pytest.mark.slow
 def test_private_agents_are_not_flagged_by_their_actions():
-    """One or two of each family, certified; together wrong with probability 0.05. 400 runs each.
+    """One of each family, certified; together wrong with probability 0.05. 400 runs each.
     What everybody releases is audited below."""
-    some = "dp-ucb dp-hdb fliphat batch-moment fade ldp-etc allocation-ts pftal private-bandit"
-    names = [*some.split(), "sparse-vector-experts", "list-fade", "fade-mnl", "dp-tofw"]
+    some = "dp-ucb fade ldp-etc allocation-ts pftal sparse-vector-experts list-fade fade-mnl"
+    names = some.split()
     configs = {name: AGENTS[name]() for name in names}
     reports = audit_all(configs, view="actions", failure=0.05, runs=400, progress=False)
     assert {*names} == {*reports}
@@ -74,10 +74,9 @@ def test_shariff_and_sheffet_s_wishart_noise_is_over_noise():
 
 @cache
 def private_variants():
-    """One of each agent for each kind of mechanism that it spends on, on one spec it fits, in
-    turns, so that agents meet all kinds; `tests/agents` has the rest. Without Wishart noise, whose
-    tables take long, promises to persons (test_people.py), and those that audits refuse, for
-    answers alone."""
+    """One of each agent, on a spec it fits, in turns, so that agents meet all kinds; `tests/agents`
+    has the rest. Without Wishart noise, whose tables take long, promises to persons
+    (test_people.py), and those that audits refuse, for answers alone."""
     fitting = {}
     for config, spec in everybody():
         if isinstance(config, FADE | CountedShelf) and spec.priced:
@@ -86,44 +85,33 @@ def private_variants():
         rounds = not proof.ledger.public_contexts and proof.ledger.visits is None
         audited = 0 < proof.epsilon < inf and rounds
         if audited and getattr(config, "noise", None) != "wishart":
-            inner = type(getattr(config, "agent", config))
-            spends = tuple(type(spend) for spend in proof.ledger.spends)
-            fitting.setdefault((type(config), inner, spends), []).append((config, spec))
+            fitting.setdefault(type(config), []).append((config, spec))
     return [pairs[i % len(pairs)] for i, pairs in enumerate(fitting.values())]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quarter", range(4))
-def test_no_private_agent_is_flagged(quarter):
+@pytest.mark.parametrize("half", range(2))
+def test_no_private_agent_is_flagged(half):
     """Certified or printed, against its certificate; together wrong with probability 0.05. 400
     runs each, to stay within minutes."""
     pairs = private_variants()
-    assert len(pairs) > 80
+    assert len(pairs) > 60
     failure = 0.05 / len(pairs)
-    reports = [
-        audit(*pair, runs=400, failure=failure, progress=False) for pair in pairs[quarter::4]
-    ]
+    reports = [audit(*pair, runs=400, failure=failure, progress=False) for pair in pairs[half::2]]
     assert not [report for report in reports if report.flagged]
 
 
 @pytest.mark.slow
-def test_every_private_agent_is_audited_for_one_round():
-    """It works, or is refused in one sentence: for example, as many rounds are warm-up. Together
+def test_private_agents_are_audited_for_one_round():
+    """Every other one works, or is refused in one sentence: as many rounds are warm-up. Together
     wrong with probability 0.05; who does not know the horizon may release after the last round."""
     settings = {"runs": 400, "failure": 0.05 / len(private_variants()), "progress": False}
     reports = []
-    for config, spec in private_variants():
+    for config, spec in private_variants()[::2]:
         with suppress(InputError):
             reports.append(audit(config, replace(spec, horizon=1), **settings))
-    assert len(reports) > 50
+    assert len(reports) > 20
     assert not [report for report in reports if report.flagged]
-
-
-def test_certificates_are_bounded_closely():
-    """Power: with 20,000 runs the GDP bound of an exact certificate of 1 is above .55."""
-    report = audit(DPUCB(delta=1e-4), DISJOINT, runs=20_000, progress=False)
-    assert not report.flagged
-    assert 0.55 < report.eps_lower_gdp < 1
 
 
 def handful(spec):
@@ -167,12 +155,11 @@ def test_half_the_noise_of_choices_is_flagged():
         assert audit(config, spec, runs=20_000, progress=False).flagged == broken
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_half_the_noise_of_peelings_is_flagged(seed):
+def test_half_the_noise_of_peelings_is_flagged():
     """2,000 runs at epsilon 4, arms that share a parameter; the honest mechanism passes there."""
     for kind, broken in ((QuietPeeling, True), (FLIPHAT, False)):
         config = kind(sparsity=1, epsilon=4.0, delta=1e-4)
-        assert audit(config, SHARED, seed=seed, **QUICK).flagged == broken
+        assert audit(config, SHARED, **QUICK).flagged == broken
 
 
 def test_gross_faults_show_in_actions():

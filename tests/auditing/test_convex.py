@@ -79,10 +79,10 @@ def test_certified_noise_passes(noise):
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_agents_are_flagged(name):
-    """White box; 2,000 runs, 5,000 for half the noise."""
-    runs = 5000 if "half" in name else 2000
+    """White box, by bets, which stop."""
     config = BROKEN[name]
-    assert audit(config, spec_for(config), runs=runs, progress=False).flagged
+    settings = {"runs": 4000, "until_known": True, "progress": False}
+    assert audit(config, spec_for(config), **settings).flagged
 
 
 def test_a_datum_that_is_answered_shows_in_actions():

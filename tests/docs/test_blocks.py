@@ -17,7 +17,7 @@ Python `horizon=20_000`, on command lines `--horizon 20000`; `compare`, and the 
 only `ROWS` are made, with one scale of steps; sweeps keep one epsilon and lose their audits;
 `audit --all` audits nobody (tests/auditing/test_agents.py does), and JupyterLab is not installed.
 `certify` takes no time and stays as it is, but for the commands in lines of docs/algorithms, which
-run up to the accountant, in the slow tests to the end.
+run up to the accountant: test_algorithm_pages.py goes on.
 """
 
 import re
@@ -59,7 +59,7 @@ LOOKED_AT = {
     "dask",
     "pytest-benchmark",
 }
-SLOW = ("docs/errata.md",)
+SLOW = ("docs/errata.md", "docs/literature.md")  # whose commands stand in studies, too
 EXTRAS = re.search(
     r"(?ms)^\[project.optional-dependencies\]\n(.*?)^\[", (ROOT / "pyproject.toml").read_text()
 )[1]
@@ -226,10 +226,12 @@ def runnable(text):
     return [b for b in found if b.language in LANGUAGES and not b.not_run]
 
 
-def run_page(text, folder):
-    """All of them."""
+def run_page(text, folder, left_out=()):
+    """All of them but some."""
     namespace = {"__name__": "page"}
     for block in runnable(text):
+        if block in left_out:
+            continue
         file = re.match(r"# ([\w-]+\.(?:py|toml))\n", block.text)
         if file and block.language in ("python", "toml"):
             cut = reduced_sweep if block.language == "toml" else reduced
@@ -259,7 +261,8 @@ def lively():
 @pytest.mark.filterwarnings("ignore:Prices were not randomised")
 @pytest.mark.parametrize("name", [*lively()])
 def test_blocks_run(name, alone):
-    run_page((ROOT / name).read_text(), alone)
+    text = (ROOT / name).read_text()
+    run_page(text, alone, inline(text) if name.startswith("docs/algorithms/") else ())
 
 
 def test_commands_in_lines_of_algorithms_reach_the_accountant(alone, monkeypatch):

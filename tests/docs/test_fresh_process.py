@@ -38,12 +38,6 @@ def test_who_makes_our_environment_imports_us_first(text):
     assert re.search(r"(?m)^(import|from) dpbandit\b", text), text
 
 
-def test_the_lone_environment_of_the_first_page(tmp_path):
-    """The block alone, copied into a file."""
-    (tmp_path / "lone.py").write_text(block("docs/start.md", "gym.make("))
-    assert len(in_a_process(tmp_path, "lone.py").split()) == 3
-
-
 def test_an_environment_in_the_current_folder(tmp_path):
     """coffee.py as its page has it, and the program as pip installs it: not beside coffee.py."""
     page = "docs/howto/environment.md"

@@ -16,7 +16,6 @@ paragraph that says `<!-- not measured: why -->`. Words ("twice", "a fifth") are
 import doctest
 import re
 
-import pandas as pd
 import pytest
 
 from tests.docs.markdown import ROOT, links, pages as of_docs, prose, text_of
@@ -157,18 +156,6 @@ def test_a_number_of_a_linked_page_has_a_source(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("FADE loses 143.4 ± 7.0 ([study](study.md)).\n\nIt loses 143.4 dollars.\n")
     assert list(without_source(page, page.read_text())) == ["143.4"]
-
-
-@pytest.mark.slow
-def test_the_headline_is_measured_again(tmp_path):
-    """Within a standard error, as seeds are fixed. Catches a store that is older than an agent."""
-    store = ROOT / "experiments" / "pricing" / "numbers.csv"
-    (tmp_path / "numbers.csv").write_text(store.read_text().partition("\n")[0] + "\n")
-    measure(tmp_path / "numbers.csv")
-    new, old = (pd.read_csv(file, comment="#") for file in (tmp_path / "numbers.csv", store))
-    both = new.merge(old, on=["run", "agent", "replicas"], suffixes=("", "_stored"))
-    assert len(both) == len(new)
-    assert (abs(both["mean"] - both["mean_stored"]) <= both["se"]).all()
 
 
 def test_rows_of_others_are_kept(tmp_path):

@@ -7,6 +7,7 @@ import shlex
 import sys
 import tomllib
 
+import pandas as pd
 import pytest
 import typer
 import yaml
@@ -120,7 +121,9 @@ def test_the_figure_is_of_the_command():
 
 @pytest.mark.slow
 def test_the_command_draws_the_figure(tmp_path, monkeypatch):
-    """Within a standard error: another processor may change last bits, and then an action."""
+    """Within a standard error: another processor may change last bits, and then an action. The
+    store of the headline has more replicas of FADE: within 4 errors. Catches a figure or a store
+    that is older than an agent."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["dpbandit", *shlex.split(COMMAND)])
     with pytest.raises(SystemExit) as end:
@@ -131,6 +134,11 @@ def test_the_command_draws_the_figure(tmp_path, monkeypatch):
     spread = Results.load(tmp_path / "out").summary().set_index("agent")["se"]
     assert (title, found.keys()) == (drawn_title, drawn.keys())
     assert all(abs(found[name][0] - drawn[name][0]) <= spread[name] for name in found)
+    store = pd.read_csv(ROOT / "experiments" / "pricing" / "numbers.csv", comment="#")
+    ((mean, error),) = store[(store.run == "juice") & (store.agent == "fade")][
+        ["mean", "se"]
+    ].values
+    assert abs(drawn["fade"][0] - mean) <= 4 * error
 
 
 def test_citation_says_what_the_package_says():

@@ -1,4 +1,4 @@
-"""Command lines, most of them a little wrong, a thousand if slow: no traceback, hang or nonsense.
+"""Command lines, most of them a little wrong, more if slow: no traceback, hang or nonsense.
 
 `line(seed, place)` makes a line again, `verdict.run` says how it went.
 """
@@ -14,7 +14,7 @@ import pytest
 
 from dpbandit.privacy.certificate import certificate
 from tests.fuzz import verdict, world
-from tests.fuzz.lines import WEIGHTS, Line, line
+from tests.fuzz.lines import Line, line
 
 COMPARE = Line(["compare", "GLMBandit", "--agents", "dp-ucb", "--horizon", "3", "--replicas", "2"])
 TO_FILES = COMPARE._replace(words=[*COMPARE.words, "--json", "x.json", "--out", "new"])
@@ -57,20 +57,15 @@ def check(count, seed, places):
     assert {code for _, code in codes} <= set(verdict.CODES)
     for command in ("compare", "certify", "reproduce", "sweep"):
         assert min(codes[command, 0], codes[command, 2]) >= len(places) // 60, (command, codes)
-    return codes
 
 
-@pytest.mark.parametrize("part", range(2))
-def test_lines(count, part):
-    check(count, 4, range(part, 120, 2))
+def test_lines(count):
+    check(count, 4, range(90))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_many_lines(count, seed):
-    codes = check(count, seed, range(300))
-    often = {kind for kind, weight in WEIGHTS.items() if weight > 2}  # of others all may be wrong
-    assert {command for command, code in codes if code == 0} >= often
+def test_many_lines(count):
+    check(count, 0, range(250))
 
 
 FOUND = [
@@ -133,7 +128,7 @@ def test_what_is_planted_in_a_command_is_counted(count, monkeypatch, name):
     kind, planted = PLANTED[name]
     monkeypatch.setattr("dpbandit.running.compare.compare", planted)
     lines = {"first": COMPARE, "second": COMPARE, "third": CERTIFY}
-    assert count(lines, limit=1.0 if kind == "hang" else 20.0)[0] == {kind: 2}
+    assert count(lines, limit=0.2 if kind == "hang" else 20.0)[0] == {kind: 2}
 
 
 def certified(**changes):

@@ -1,6 +1,8 @@
 """`dpbandit evaluate`: as in Python, and natural mistakes in one sentence."""
 
 import sys
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,17 +25,21 @@ UNRECORDED = ["--unrecorded", "--policy", "always=b", "--reward-range=-1.4:1.4"]
 PRIVATE = ["--epsilon", "1", "--arms", "a,b,c"]
 
 
+@cache
+def logged():
+    env = {"n_actions": 3, "dim": 2}
+    log = record("GLMBandit", horizon=800, agent="linucb", explore=0.4, env_kwargs=env)
+    frame = log.to_frame()
+    frame["action"] = frame["action"].map({0: "a", 1: "b", 2: "c"})
+    return frame.to_csv(index=False)
+
+
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
     """Run `dpbandit evaluate log.csv WORDS` beside such a file: exit code, output, complaints."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    log = record(
-        "GLMBandit", horizon=800, agent="linucb", explore=0.4, env_kwargs={"n_actions": 3, "dim": 2}
-    )
-    frame = log.to_frame()
-    frame["action"] = frame["action"].map({0: "a", 1: "b", 2: "c"})
-    frame.to_csv("log.csv", index=False)
+    Path("log.csv").write_text(logged())
 
     def command(*words):
         monkeypatch.setattr(sys, "argv", ["dpbandit", "evaluate", "log.csv", *words])

@@ -51,7 +51,7 @@ from dpbandit.specs.models import LINKS
 from tests.broken.shared_draws import one_for_all
 from tests.noise_laws import TESTED
 
-R, N = 1500, 4
+R, N = 600, 4
 FLAT = Linear(Ball(3, 1e4))
 YES, NO, NOTHING = np.ones(R, dtype=bool), np.zeros(R, dtype=bool), np.zeros((R, N))
 SAMPLED = {"users": 1, "steps": 2, "sigma": 5.0, "eta": 0.7}

@@ -56,9 +56,8 @@ def _check(what, tells, code, out, errors):
         assert code == 2 or "Left out" in errors, f"{what} was shown"
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_no_forged_file_gives_a_traceback(report, monkeypatch, part):
-    """32 forgeries by a seeded mutator, most with a hash that fits; pages without their figures."""
+def test_no_forged_file_gives_a_traceback(report, monkeypatch):
+    """24 forgeries by a seeded mutator, most with a hash that fits; pages without their figures."""
 
     def save(self, folder, ending):
         folder.mkdir(exist_ok=True)
@@ -66,12 +65,12 @@ def test_no_forged_file_gives_a_traceback(report, monkeypatch, part):
         return folder / f"x{ending}"
 
     monkeypatch.setattr(page.Picture, "save", save)
-    for seed in range(8 * part, 8 * part + 8):
+    for seed in range(24):
         _check(*report(seed))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1000, 1040))
+@pytest.mark.parametrize("seed", range(1000, 1012))
 def test_no_forged_file_gives_a_traceback_when_drawn(report, seed):
     _check(*report(seed))
 

@@ -16,7 +16,7 @@ from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.report import write_report
 from dpbandit.report.page import Look, pictures, problems
-from dpbandit.results.plots import Curve, drawn, level, line, regret_curves
+from dpbandit.results.plots import Curve, level, line, regret_curves
 from dpbandit.results.runs import label
 from dpbandit.studies import Sweep, run_sweep
 
@@ -141,27 +141,6 @@ def test_regret_below_zero_is_drawn(tmp_path, monkeypatch, least, bottom):
     assert low == pytest.approx(min(-0.015 * high, 1.05 * bottom), rel=0.06)
 
 
-def test_long_labels_do_not_squeeze_the_axes(monkeypatch, tmp_path):
-    """Twelve labels of three lines: the axes keep the height they have with twelve of one."""
-    heights = []
-
-    def measure(figure, path):
-        figure.draw_without_rendering()
-        box = figure.axes[0].get_position()
-        heights.append(box.height * figure.get_figheight())
-
-    monkeypatch.setattr("dpbandit.results.plots.save_figure", measure)
-    for name in ("short", "a\nb\nc"):
-        curves = [Curve(name, np.ones((2, 2)), n) for n in range(12)]
-        regret_curves(tmp_path / "f.png", np.array([1, 2]), curves, title="", unit="reward")
-        with drawn(tmp_path / "f.png", "") as axes:
-            for n in range(12):
-                line(axes, [1.0, 2.0], [np.ones(2)] * 2, name, n)
-    one, below, three, below_three = heights
-    assert three > 0.9 * one
-    assert below_three > 0.9 * below
-
-
 def test_lines_differ():
     """Twenty agents by colour, dashes and marker; eighteen levels by grey and dashes."""
     axes = Figure().add_subplot()
@@ -208,17 +187,6 @@ def test_extremes_are_drawn_without_warnings(swept, monkeypatch, tmp_path):
     assert any("1e+300" in name for name in labels["frontier"])
     assert not any("dp-ucb, δ" in name for name in labels["frontier"])
     assert "dp-ucb, claims 1, δ = 0.001: not drawn, a mean is ≤ 0" in labels["horizons"]
-
-
-def test_ticks_of_few_rounds_are_rounds(tmp_path, monkeypatch):
-    seen = []
-    monkeypatch.setattr(
-        "dpbandit.results.plots.save_figure",
-        lambda figure, path: seen.extend(figure.axes[0].get_xticks()),
-    )
-    curve = Curve("one", np.ones((3, 2)), 0)
-    regret_curves(tmp_path / "f.png", np.array([1, 2, 3]), [curve], title="", unit="reward")
-    assert seen == [0, 1, 2, 3]
 
 
 def test_only_who_never_looks_is_said_to_use_no_data():

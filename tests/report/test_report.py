@@ -3,12 +3,10 @@
 import re
 import shutil
 import sys
-from dataclasses import replace
 from html.parser import HTMLParser
 from math import inf
 
 import pytest
-from matplotlib.image import imread
 
 from dpbandit import InputError, Results, cli, compare
 from dpbandit.agents import WDPCOCOP
@@ -149,15 +147,6 @@ def test_an_unfinished_sweep_has_a_report(swept, tmp_path, capsys, monkeypatch):
     with pytest.warns(UserWarning, match="Unfinished"):
         text = write_report(tmp_path / "half").page.read_text()
     assert "not tested" in text
-
-
-def test_many_agents_and_long_names_can_be_read(tmp_path):
-    """Thirty lines: the legend stands below, and the axes keep their size."""
-    base = compare("GLMBandit", {}, horizon=20, replicas=3, progress=False).runs[0]
-    names = [f"agent {i} with a name of {'many ' * (i % 20)}words" for i in range(30)]
-    runs = tuple(replace(base, name=name, regret=base.regret + i) for i, name in enumerate(names))
-    image = imread(Results(runs).plot(tmp_path / "many.png"))
-    assert image.shape[0] > image.shape[1]
 
 
 def test_figures_of_the_same_numbers_are_the_same_files(swept, tmp_path):

@@ -47,11 +47,6 @@ def test_frame_has_a_row_for_each_agent_replica_and_mark(results):
             assert pivot.index.tolist() == results.marks.tolist()
 
 
-def test_regret_only_grows(results):
-    for run in results.runs:
-        assert (np.diff(run.regret, axis=0, prepend=0) >= 0).all()
-
-
 @given(st.integers(1, 10**7))
 @settings(derandomize=True, deadline=None, max_examples=60)
 def test_marks(horizon):

@@ -13,9 +13,9 @@ from scipy.stats import chisquare
 from dpbandit import InputError, compare
 from dpbandit.agents import MNLUCB, FadeMNL
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs import AssortmentBandit, AssortmentFromLog, CameraAssortment
-from dpbandit.envs.choice.assortment_from_log import Visits, fit_choice, price_z
-from dpbandit.envs.choice.assortments import Enumerated, Exchanged, count_sets, every_set
+from dpbandit.envs import AssortmentFromLog, CameraAssortment
+from dpbandit.envs.choice.assortment_from_log import Visits, fit_choice
+from dpbandit.envs.choice.assortments import Enumerated, Exchanged, every_set
 from dpbandit.envs.choice.camera_assortment import PRODUCTS
 from dpbandit.envs.contextual.camera import camera
 from dpbandit.specs.choice import (
@@ -25,7 +25,6 @@ from dpbandit.specs.choice import (
     best_levels,
     best_prices,
 )
-from dpbandit.testing import check_problem
 from tests.each import each
 from tests.envs.contextual.logs import DRINKS, drinks
 
@@ -81,24 +80,6 @@ def test_free_prices_have_a_common_markup():
     np.testing.assert_allclose(prices, c + 1 / b + worth[:, None], rtol=1e-6)  # flat at the top
 
 
-def test_free_prices_of_one_product_are_found_by_search():
-    """Oracle: within a range, S = 1, against a search over the price of each product alone."""
-    rng = np.random.default_rng(3)
-    p = np.linspace(0.6, 1.5, 100_001)[:, None]
-    for _ in range(20):
-        a, b, c = rng.normal(1, 1, 3), rng.uniform(0.5, 3, 3), rng.uniform(0, 0.5, 3)
-        prices, worth = best_prices(a, b, c, 0.6, 1.5, 1)
-        alone = ((p - c) / (1 + np.exp(b * p - a))).max(axis=0)
-        assert alone.max() <= worth + 1e-12 <= alone.max() + 1e-8
-        assert np.flatnonzero(prices) == [np.argmax(alone)]
-
-
-def test_every_set_is_there_once():
-    sets = every_set(5, 3, 2)
-    assert len(sets) == count_sets(5, 3, 2) == len(np.unique(sets, axis=0)) == 10 + 40 + 80
-    assert set((sets > 0).sum(axis=1)) == {1, 2, 3}
-
-
 def test_exchanges_find_the_best_set():
     """Oracle: of 50 mixtures of 40 users, 7 products at 2 prices: exchanges end where enumeration
     does; adding one product after the other does in 96 %."""
@@ -120,14 +101,6 @@ def test_exchanges_find_the_best_set():
         [totals[r][(sets == found).all(axis=1)][0] for r, found in enumerate(climbed.best())]
     )
     np.testing.assert_array_equal(earned, totals.max(axis=1))
-
-
-def test_many_products_have_a_best_fixed_set():
-    """60 products, 487,635 sets of at most 4."""
-    problem = AssortmentBandit(n_products=60, horizon=30)
-    assert len(check_problem(problem)) == 9
-    problem.reset(Streams([0]))
-    assert problem.best_fixed().sum() == 1  # before anybody came
 
 
 FACTS = {"n_products": 4, "at_most": 2, "dim": 1, "horizon": 9}
@@ -197,15 +170,6 @@ def test_the_fit_is_the_largest_likelihood():
     np.testing.assert_allclose(mine, best, atol=1e-5)
 
 
-def test_errors_are_those_of_many_logs():
-    """The spread of the slope over 60 logs, against its sandwich; by 4 errors of a spread."""
-    fits = [(seen, fit_choice(seen, 1e-6)) for seen in (visits(seed=s) for s in range(60))]
-    slopes = np.array([fit.slope for _, fit in fits])
-    errors = [fit.slope / price_z(seen, fit, 1e-6, None) for seen, fit in fits]
-    assert np.mean(errors) == pytest.approx(slopes.std(ddof=1), rel=4 / np.sqrt(2 * 59))
-    assert slopes.mean() == pytest.approx(-1, abs=4 * slopes.std() / np.sqrt(60))
-
-
 def test_the_truth_comes_back_and_agents_play_on_it():
     problem = AssortmentFromLog(drinks(), **DRINKS)
     said = problem.diagnostics
@@ -271,11 +235,6 @@ def test_the_values_of_sets():
     utility = problem._people.utility(cameras, np.array([price for _, price in PRODUCTS]))
     known = best_levels(np.exp(utility)[..., None], problem._margins[:, None], 3)[1]
     assert known.mean() == pytest.approx(1.1526, abs=5e-5)
-
-
-def test_all_eight_earn_less_than_three():
-    problem = CameraAssortment(at_most=8)
-    assert (problem._people.weights @ problem._values)[-1] == pytest.approx(0.8832, abs=5e-5)
 
 
 def test_one_logit_finds_the_best_set_and_believes_too_much_of_it():

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import dpbandit.envs
-from dpbandit import InputError, compare, play
-from dpbandit.agents import LinUCB, Uniform
+from dpbandit import InputError, play
+from dpbandit.agents import Uniform
 from dpbandit.envs.contextual.apple import ApplePricing, survey
 from dpbandit.offline import replay
 
@@ -25,13 +25,6 @@ def test_a_fresh_fit_gives_the_frozen_numbers():
     command = [sys.executable, str(DATA / "fit_apple.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_the_model_has_the_signs_of_demand():
-    """Golden: own price -3.131 (z -7.05), regular price 2.673 (z 5.06); thresholds in order."""
-    assert FROZEN["coefficients"][:2] == pytest.approx([-3.131, 2.673], abs=1e-3)
-    assert FROZEN["z_values"][:2] == pytest.approx([-7.05, 5.06], abs=5e-3)
-    assert (np.diff(FROZEN["thresholds"]) > 0).all()
 
 
 def test_the_design_is_a_full_3_by_3_and_balanced():
@@ -51,14 +44,6 @@ def test_answers_are_predicted_on_average():
     seen = (s.pounds[:, None] > np.arange(5)).astype(float)
     assert np.bincount(s.pounds.astype(int)).tolist() == FROZEN["families_by_whole_pounds"]
     np.testing.assert_allclose(wanted.sum(axis=0), seen.sum(axis=0), rtol=0.03)
-
-
-def test_contexts_are_inside_the_public_bounds():
-    x = survey().context
-    assert x.shape == (660, 7)
-    assert np.linalg.norm(x, axis=1).max() <= 1 + 1e-12
-    assert np.abs(x * sqrt(7)).max() == 1  # nobody had to be clipped, the prices fill their range
-    assert len(np.unique(x[:, 1])) == 3
 
 
 def test_the_numbers_of_the_docstring():
@@ -94,19 +79,6 @@ def test_pounds_are_whole_and_fewer_where_dearer():
     pounds = users.reward[:, 0] / margins
     np.testing.assert_allclose(pounds, pounds.round(), atol=1e-9)
     assert (np.diff(pounds.round(), axis=1) <= 0).all()  # one family's luck, three prices
-
-
-def test_learning_beats_uniform_play():
-    """Paired t-test over 20 replicas: an agent no better than uniform passes with probability 1e-3
-    (t = 3.58 at 19 degrees). Uniform with other coins, the null, fails it."""
-    results = compare(ApplePricing, {"learns": LinUCB()}, horizon=3000, replicas=20, progress=False)
-    regret = {run.name: run.regret[-1] for run in results.runs}
-    other = compare(ApplePricing, {}, horizon=3000, replicas=20, progress=False, seed=1)
-    for gain, wins in (
-        (regret["Uniform"] - regret["learns"], True),
-        (regret["Uniform"] - other.runs[0].regret[-1], False),
-    ):
-        assert (gain.mean() / (gain.std(ddof=1) / sqrt(20)) > 3.58) == wins
 
 
 def test_the_survey_replays():

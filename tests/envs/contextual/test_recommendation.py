@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from dpbandit import InputError, compare
+from dpbandit import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Recommendation, RecommendationFromLog
 from tests.each import each
@@ -137,16 +137,6 @@ def test_the_truth_comes_back():
     assert found.oracle == pytest.approx(truth.max(axis=1).mean(), abs=0.01)
     assert "never a row of your log" in repr(problem).splitlines()[0]
     assert problem.items == CLICKS["items"]
-
-
-def test_agents_learn_on_it():
-    """LinUCB's regret is less than that of random play by 4 of its standard errors."""
-    settings = {"frame": clicks(), **CLICKS}
-    results = compare(
-        RecommendationFromLog, "linucb", horizon=1500, replicas=4, env_kwargs=settings
-    )
-    end = results.summary().set_index("agent")
-    assert end["mean"]["linucb"] + 4 * end["se"]["linucb"] < end["mean"]["Uniform"]
 
 
 def test_items_that_follow_features_are_warned_of():

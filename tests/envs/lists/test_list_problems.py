@@ -1,7 +1,7 @@
 """Lists: what is shown, people who return to them, and lists of a table of ratings."""
 
 from itertools import permutations
-from math import inf, sqrt
+from math import sqrt
 
 import gymnasium as gym
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit, logit
 
 from dpbandit import InputError, certify, compare
-from dpbandit.agents import ListFADE, PerPerson, PersonalFADE, RankedLinUCB
+from dpbandit.agents import ListFADE, PerPerson, PersonalFADE
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ListRecommendation, RatingsBandit, RatingsLists, ReturningLists
 from dpbandit.envs.lists.list_recommendation import Shown
@@ -177,21 +177,6 @@ def test_a_board_of_vectors_that_are_known():
     for wrong in (2 * np.eye(3), np.full((2, 2), np.nan), np.ones(3)):
         with pytest.raises(InputError, match="none longer than 1"):
             Catalogue.of(wrong)
-
-
-def test_agents_learn_it():
-    results = compare(
-        RatingsLists,
-        {"ucb": RankedLinUCB(), "fade": ListFADE(epsilon=inf, counted="clicks")},
-        horizon=1500,
-        replicas=3,
-        seed=1000,
-        env_kwargs=SETTINGS,
-        progress=False,
-    )
-    mean = results.summary().set_index("agent")["mean"]
-    assert mean["ucb"] < mean["Uniform"] / 2
-    assert mean["fade"] < mean["Uniform"] / 2
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from dpbandit.envs.streams.populations import (
     LinearAnswers,
     LogisticAnswers,
     QuantileAnswers,
-    public_features,
 )
 from dpbandit.envs.streams.streaming_regression import WORDS, Truth
 from dpbandit.envs.tables import digits, images, oj
@@ -52,16 +51,6 @@ def test_second_moments_by_hand():
         assert second_moment(2, order) == pytest.approx(plane * 2 / np.pi, abs=1e-10)
     assert second_moment(2, 1.0) == pytest.approx(1 / np.pi)
     assert second_moment(2, np.inf) == pytest.approx(2 / np.pi)
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_second_moments_by_simulation(order):
-    """20,000 users in R^20: within 6 standard errors, which are below 1 % (asserted)."""
-    x = public_features(20, order)
-    each = (x**2).mean(1)
-    error = 6 * each.std() / len(x) ** 0.5
-    assert abs(each.mean() - second_moment(20, order)) <= error + 1e-12
-    assert error < 0.06 * second_moment(20, order)
 
 
 LOSSES = {
@@ -130,8 +119,8 @@ def test_noise_is_a_truncated_normal():
     """Oracle: scipy's law, by Kolmogorov and Smirnov on 20,000; false alarm 1e-6, and a scale that
     is 25 % off is caught (asserted)."""
     e = HalfNormals(0.2, 0.3).given(np.random.default_rng(3).random(20_000))
-    assert kstest(e, truncnorm(-1.5, 1.5, scale=0.2).cdf).pvalue > 1e-6
-    assert kstest(e, truncnorm(-1.2, 1.2, scale=0.25).cdf).pvalue < 1e-6
+    assert kstest(e, truncnorm(-1.5, 1.5, scale=0.2).cdf, method="asymp").pvalue > 1e-6
+    assert kstest(e, truncnorm(-1.2, 1.2, scale=0.25).cdf, method="asymp").pvalue < 1e-6
     t = np.linspace(-0.4, 0.4, 9)
     exact = truncnorm(-1.5, 1.5, scale=0.2)
     np.testing.assert_allclose(HalfNormals(0.2, 0.3).below(t), exact.cdf(t), atol=1e-12)

@@ -82,16 +82,6 @@ def test_no_pattern_does_more(k, b):
         assert rows <= 1.1 * exact
 
 
-def test_traps():
-    """Equally spaced runs, of norm sqrt(6), are not the worst; once a batch is that of batches,
-    whatever the slots."""
-    assert brute(gram(fading((3, 7, 11, 15), 0.0)), 4, 3) == pytest.approx(sqrt(8))
-    for fade in (0.0, 0.7):
-        assert once_a_batch_norm(6, fade, 3) == pytest.approx(
-            brute(gram(toeplitz(fade ** np.arange(6.0))), 3, 1)
-        )
-
-
 # k, b: tree (exact or a bound), square root, BLT, fading .7, fading 0
 GOLDEN = {
     (1, 1): (3.7417, 1.9995, 1.9874, 1.4003, 1),

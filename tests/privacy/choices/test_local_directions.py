@@ -32,9 +32,9 @@ def test_messages_have_the_law_they_are_paid_for():
     assert two_sided(right, n, e / (1 + e)) > 1e-6
     for other in (0.8, 1.2):
         assert two_sided(right, n, 1 / (1 + np.exp(-other))) < 1e-6
-    assert kstest(np.abs(along), "uniform").pvalue > 1e-6
+    assert kstest(np.abs(along), "uniform", method="asymp").pvalue > 1e-6
     across = m[:, 0]
-    assert kstest((across + 1) / 2, "uniform").pvalue > 1e-6
+    assert kstest((across + 1) / 2, "uniform", method="asymp").pvalue > 1e-6
 
 
 def test_messages_are_unbiased():
@@ -64,7 +64,7 @@ def test_what_is_no_vector_sends_a_uniform_point():
     for g in ([0.0, 0.0], [np.nan, 1.0], [np.inf, 0.0]):
         m = sent(np.array(g), epsilon=8.0, calls=20)
         angle = (np.arctan2(m[:, 1], m[:, 0]) + pi) / (2 * pi)
-        assert kstest(angle, "uniform").pvalue > norm.sf(5)
+        assert kstest(angle, "uniform", method="asymp").pvalue > norm.sf(5)
     long = sent(np.array([7.0, 0.0]), epsilon=1.0, calls=20)
     np.testing.assert_array_equal(long, sent(np.array([1.0, 0.0]), epsilon=1.0, calls=20))
     np.testing.assert_array_equal(sent(np.array([0.3, 0.4]), inf, 1, 1), [[0.3, 0.4]])

@@ -154,7 +154,7 @@ def test_joint_dp_is_tight_in_exact_enumeration_and_half_the_noise_breaks_it():
     assert adversarial(HalfTheNoise) > 3
 
 
-@pytest.mark.parametrize(("noise", "T"), [("gumbel", 6), ("gumbel", 4), ("laplace", 5)])
+@pytest.mark.parametrize(("noise", "T"), [("gumbel", 5), ("laplace", 4)])
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_joint_dp_by_exact_enumeration(noise, T, adaptive):
     """Oracle: for random streams and one user replaced, also by one who gets another arm, the view
@@ -252,16 +252,6 @@ def test_budgets_are_counted_for_each_arm():
 
 
 # Budgets of the steps
-
-
-@pytest.mark.parametrize(("noise", "least"), [("gumbel", 0.1822), ("laplace", 0.0988)])
-def test_certified_budgets_at_the_size_of_the_paper(noise, least):
-    """Golden: zCDP alone gives sqrt(8 rho*/H_n) = .18224 at n = 10^4, epsilon 1, delta 1e-4 for
-    Gumbel; an exact loss distribution on a coarser grid gave .09882 for Laplace."""
-    target = {"epsilon": 1.0, "delta": 1e-4}
-    budgets = certified_budgets(10_000, noise=noise, profile="inverse-sqrt", **target)
-    assert least <= budgets[0] < 1.04 * least
-    np.testing.assert_allclose(budgets, budgets[0] / np.sqrt(np.arange(1, 10_001)))
 
 
 @each("noise", LAWS)

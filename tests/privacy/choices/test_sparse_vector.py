@@ -7,7 +7,7 @@ independent, so a transcript has probability int p(r) prod F(z_t) or G(z_t) dr, 
 
 from functools import cache
 from itertools import product
-from math import inf
+from math import inf, prod
 
 import numpy as np
 import pytest
@@ -39,6 +39,7 @@ class Law:
         elif broken == "wrong side":
             self.r = -self.r
         self.given = cache(self._given)
+        self.mass = cache(lambda *segment: self.w @ self.given(*segment))
 
     def _given(self, queries, fires):
         """P(no test fires but, if `fires`, the last | r)."""
@@ -50,10 +51,9 @@ class Law:
 
     def of(self, segments):
         """The probability of a transcript: its segments as (queries, fires)."""
-        parts = [self.given(*segment) for segment in segments]
         if self.broken == "threshold noise used again":
-            return self.w @ np.prod(parts, axis=0)
-        return np.prod([self.w @ part for part in parts])
+            return self.w @ np.prod([self.given(*segment) for segment in segments], axis=0)
+        return prod(self.mass(*segment) for segment in segments)
 
     def firing_times(self, queries):
         """P(the first firing is test 1, ..., n; none)."""
@@ -104,20 +104,6 @@ LAWS = {
 BROKEN = ["no threshold noise", "wrong side", "threshold noise used again"]
 
 
-def test_firing_laws():
-    """Golden: the spec's section 5 (3), by exact integration, to 5 decimals."""
-    for noise, queries, expected in (
-        ("exponential", (1, 2, 3, 4), (0.15060, 0.21931, 0.25799, 0.17733, 0.19477)),
-        ("exponential", (0, 1, 2, 3), (0.08265, 0.13400, 0.19590, 0.23255, 0.35490)),
-        ("textbook", (1, 2, 3, 4), (0.40241, 0.22909, 0.14003, 0.08641, 0.14206)),
-        ("textbook", (0, 1, 2, 3), (0.35732, 0.22079, 0.14575, 0.09678, 0.17936)),
-    ):
-        found = Law(*LAWS[noise]).firing_times(queries)
-        np.testing.assert_allclose(found, expected, atol=0.6e-5)
-    high, low = (Law(*LAWS["exponential"]).firing_times(q) for q in ((1, 2, 3, 4), (0, 1, 2, 3)))
-    np.testing.assert_allclose(np.log(high / low), [0.6, 0.4926, 0.2753, -0.2711, -0.6], atol=5e-5)
-
-
 @pytest.mark.parametrize(
     ("noise", "expected"), [("exponential", 0.6000), ("laplace", 0.5917), ("textbook", 0.2642)]
 )
@@ -129,7 +115,7 @@ def test_segments_cost_no_more_than_epsilon(noise, expected):
 
 @pytest.mark.parametrize(
     ("noise", "broken"),
-    [("exponential", b) for b in BROKEN] + [("laplace", b) for b in BROKEN[::2]],
+    [*[("exponential", b) for b in BROKEN], ("laplace", BROKEN[0])],
 )
 def test_enumeration_catches_broken_segments(noise, broken):
     """Broken variants at threshold 3. Laplace noise has no wrong side."""
@@ -203,26 +189,6 @@ def test_segments_have_the_promised_law(noise):
         assert p_value(counts, transcript_law(wrong, SEQUENCE)) < 1e-6
 
 
-@pytest.mark.parametrize("broken", BROKEN)
-def test_broken_code_has_the_broken_law(broken):
-    """Statistical, broken on purpose: what the enumeration catches is the law of code with that
-    very mistake, and not that of ours. False alarm 1e-6 per change of seed."""
-    faulty = segment_test()
-    drawn, held = faulty._threshold_noise, []
-
-    def begin():
-        held[:] = [drawn()]
-
-    faulty._threshold_noise = {
-        "no threshold noise": lambda: np.zeros(R),
-        "wrong side": lambda: -drawn(),
-        "threshold noise used again": lambda: held[0],
-    }[broken]
-    counts = simulated_transcripts(faulty, SEQUENCE, begin)
-    assert p_value(counts, transcript_law(Law(*LAWS["exponential"], broken), SEQUENCE)) > 1e-6
-    assert p_value(counts, transcript_law(Law(*LAWS["exponential"]), SEQUENCE)) < 1e-6
-
-
 def test_above_threshold_has_the_promised_law():
     """Statistical: chi-square over more than 200,000 runs of at most five queries 1, 2, 3, 4 and a
     huge one. False alarm 1e-6 per change of seed; scales 10 % off are caught (asserted)."""
@@ -277,33 +243,6 @@ def play(make, seeds, rounds=40):
     mechanism = make(Streams(seeds))
     data = np.stack([np.random.default_rng(s).random((rounds, 2)) for s in seeds], axis=1)
     return np.array([mechanism(x, 2 * theta) for x, theta in data.transpose(0, 2, 1)])
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda streams: SegmentAboveThreshold(streams, "svt", epsilon=2.0, uses=40),
-        lambda streams: AboveThreshold(streams, "svt", epsilon=2.0, uses=40, runs=5),
-    ],
-)
-def test_replicas_do_not_know_their_company(make):
-    together = play(make, [1, 2, 3, 4, 5])
-    assert together.any(axis=0).all()
-    for part in ([1, 2], [3], [5, 4]):
-        assert (play(make, part) == together[:, np.array(part) - 1]).all()
-
-
-def test_streams_do_not_depend_on_data():
-    """Two histories with different firings, then a restart and the same losses: same firings."""
-    ends = []
-    for loss in (0.0, 1.0):
-        segment = segment_test(epsilon=2.0)
-        history = [segment(np.full(R, loss), np.full(R, 1.0)) for _ in range(9)]
-        same = [segment(np.ones(R), np.full(R, 2.0), RESTART)]
-        same += [segment(np.ones(R), np.full(R, 2.0)) for _ in range(9)]
-        ends.append((np.array(history), np.array(same)))
-    assert (ends[0][0] != ends[1][0]).any()
-    assert (ends[0][1] == ends[1][1]).all()
 
 
 def test_budgets():

@@ -1,17 +1,16 @@
 """Noise laws: the size and the direction promised, for every replica alone."""
 
-import copy
-import pickle
 from math import inf
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import beta
 
 from dpbandit import InputError
 from dpbandit.base.arrays import norms
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.generalised import GeneralisedGaussian, smoothest, smoothness
+from dpbandit.privacy.generalised import GeneralisedGaussian
 from dpbandit.privacy.noise import Gaussian, Gumbel, KNorm, Laplace, OneSidedExponential
 from tests.each import each
 
@@ -74,9 +73,9 @@ def test_size(case):
     K-norm in one dimension is Laplace, l_2 is isotropic normal, one dimension of any l_r too."""
     law, shape, count, statistic, expected = case
     x = statistic(sample(law, shape, count))
-    assert stats.kstest(x, expected.cdf).pvalue > 1e-6
-    assert stats.kstest(x * 1.05, expected.cdf).pvalue < 1e-6
-    assert stats.kstest(x / 1.05, expected.cdf).pvalue < 1e-6
+    assert stats.kstest(x, expected.cdf, method="asymp").pvalue > 1e-6
+    assert stats.kstest(x * 1.05, expected.cdf, method="asymp").pvalue < 1e-6
+    assert stats.kstest(x / 1.05, expected.cdf, method="asymp").pvalue < 1e-6
 
 
 @pytest.mark.parametrize("k", [2, 5, 40])
@@ -89,10 +88,10 @@ def test_k_norm_direction_is_uniform_and_knows_nothing_of_the_radius(k):
     law = stats.beta((k - 1) / 2, (k - 1) / 2).cdf
     cosine = x @ line / length(x) / np.linalg.norm(line)
     for some in (cosine, cosine[length(x) > np.median(length(x))]):
-        assert stats.kstest((1 + some) / 2, law).pvalue > 1e-6
+        assert stats.kstest((1 + some) / 2, law, method="asymp").pvalue > 1e-6
     if k == 2:
         cube = np.random.default_rng(1).uniform(-1, 1, (40_000, k))
-        assert stats.kstest((1 + cube[:, 0] / length(cube)) / 2, law).pvalue < 1e-6
+        assert stats.kstest((1 + cube[:, 0] / length(cube)) / 2, law, method="asymp").pvalue < 1e-6
 
 
 @pytest.mark.parametrize(("d", "r"), [(5, 3), (10, 3), (10, 2.4), (3, 8)])
@@ -108,64 +107,26 @@ def test_generalised_gaussian_direction_has_the_cone_measure(d, r):
         return np.abs(x[:, 0]) ** r / (np.abs(x) ** r).sum(axis=1)
 
     law, radius = stats.beta(1 / r, (d - 1) / r).cdf, norms(x, r)[:, 0]
-    assert stats.kstest(share(x), law).pvalue > 1e-6
-    assert stats.kstest(share(x)[radius > np.median(radius)], law).pvalue > 1e-6
+    assert stats.kstest(share(x), law, method="asymp").pvalue > 1e-6
+    assert stats.kstest(share(x)[radius > np.median(radius)], law, method="asymp").pvalue > 1e-6
     signs = np.sign(x[:, :3])
     assert np.abs(signs.mean(axis=0)).max() < 5 / 20_000**0.5
     rng = np.random.default_rng(2)
     shifted = stats.gennorm(r).rvs((20_000, d), random_state=rng) + 1 / r
     shifted *= rng.choice([-1, 1], shifted.shape)
-    assert stats.kstest(share(shifted), law).pvalue < 1e-6 or r != 3
+    assert stats.kstest(share(shifted), law, method="asymp").pvalue < 1e-6 or r != 3
 
 
-VARIANCES = {
-    "laplace": (Laplace(0.6), (4,), 4),
-    "k-norm": (KNorm(0.6), (4,), 4),
-    "gaussian": (Gaussian(0.6), (4,), 4),
-    "l_3": (GeneralisedGaussian(0.6, 3), (4,), 4),
-    "l_9": (GeneralisedGaussian(0.6, 9), (6,), 6),
-    "one-sided": (OneSidedExponential(0.6), (4,), 4),
-    "gumbel": (Gumbel(0.6), (4,), 4),
-}
-
-
-@pytest.mark.parametrize(("law", "shape", "dim"), VARIANCES.values(), ids=VARIANCES.keys())
-def test_variance(law, shape, dim):
-    """Statistical: 5.3 standard errors of 200,000 draws, 7 z-tests: false alarm 8e-7; 5 % of the
-    scale is more than 5.3 errors (asserted)."""
-    one = sample(law, shape, 200_000)[:, 1]
-    values, expected = np.square(one - one.mean()), law.variance(dim)
-    error = values.std() / len(values) ** 0.5
-    assert abs(values.mean() - expected) < 5.3 * error
-    assert 5.3 * error < (1 - 1.05**-2) * expected / 2
-
-
-def test_variances_of_one_dimension_agree():
-    """Golden: there a generalised Gaussian of any r is N(0, s^2), and a K-norm is Laplace."""
-    assert GeneralisedGaussian(0.6, 7).variance(1) == pytest.approx(0.36)
-    assert KNorm(0.6).variance(1) == Laplace(0.6).variance(1) == 0.72
-
-
-@pytest.mark.parametrize(
-    ("q", "d", "printed", "isotropic"),
-    [
-        (3, 5, 2.38, 2.40),
-        (3, 10, 4.35, 3.54),
-        (3, 20, 6.27, 5.10),
-        (3, 1000, 44.7, 36.9),
-        (inf, 50, 24.4, 17.7),
-    ],
-)
-def test_mean_norms_at_equal_zcdp(q, d, printed, isotropic):
-    """Golden: the table of E|Z|_q at rho = 1/2 for an l_q movement of 1. The noise has
-    sigma^2 = kappa(r) at the best r, or at r = 2; simulated to 0.5 % (asserted), held to 1.5 %."""
-    for r, expected in ((smoothest(dim=d, q=q), printed), (2, isotropic)):
-        sigma = smoothness(r, dim=d, q=q) ** 0.5
-        lengths = norms(
-            sample(GeneralisedGaussian(sigma, r), (d,), 20_000 if d < 100 else 2_000), q
-        )
-        assert lengths.std() / len(lengths) ** 0.5 < 0.005 * expected
-        assert lengths.mean() == pytest.approx(expected, rel=0.015)
+def test_variance():
+    """Golden: that of the laws which the tests above show; of K-norms E r^2 / k, r ~ Gamma(k); of
+    a generalised Gaussian E r^2 E b^2 with r^2 ~ Gamma(d/2) and b^r ~ Beta(1/r, (d-1)/r)."""
+    for law, shape, _, statistic, expected in SIZES.values():
+        if statistic is first:
+            assert law.variance(*shape) == pytest.approx(expected.var(), rel=1e-9)
+    assert KNorm(0.6).variance(4) == pytest.approx(5 * 0.6**2)
+    for r, d in ((3, 4), (9, 6)):
+        square = beta(3 / r, (d - 1) / r) / beta(1 / r, (d - 1) / r)
+        assert GeneralisedGaussian(0.6, r).variance(d) == pytest.approx(d * 0.36 * square)
 
 
 def test_gumbel_argmax_is_the_exponential_mechanism():
@@ -205,15 +166,6 @@ def test_block_size_changes_speed_never_values(law, shape, ahead, monkeypatch):
 
 
 @every_law
-@each("clone", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
-def test_copies_continue_in_the_middle_of_a_block(law, shape, clone):
-    noise = law.sampler(Streams([1, 2]), "noise", shape)
-    noise()
-    twin = clone(noise)
-    assert all((noise() == twin()).all() for _ in range(300))
-
-
-@every_law
 def test_the_law_does_not_depend_on_the_scale(law, shape):
     """Scale 0 is exactly no noise by the same code, and twice the scale is twice the noise."""
     name = next(iter(vars(law)))
@@ -229,9 +181,12 @@ def test_the_law_does_not_depend_on_the_scale(law, shape):
 def test_a_block_is_one_vector():
     """The norm is that of the whole block: its length has the law of 6 coordinates, not of 2."""
     x = sample(KNorm(1.0), (3, 2), 20_000).reshape(20_000, 6)
-    assert stats.kstest(length(x), stats.gamma(6).cdf).pvalue > 1e-6
+    assert stats.kstest(length(x), stats.gamma(6).cdf, method="asymp").pvalue > 1e-6
     y = sample(GeneralisedGaussian(1.0, 3), (3, 2), 20_000).reshape(20_000, 6)
-    assert stats.kstest(norms(y, 3)[:, 0] ** 2, stats.gamma(3, scale=2).cdf).pvalue > 1e-6
+    assert (
+        stats.kstest(norms(y, 3)[:, 0] ** 2, stats.gamma(3, scale=2).cdf, method="asymp").pvalue
+        > 1e-6
+    )
 
 
 @pytest.mark.parametrize("dim", [1, 1000])

@@ -63,22 +63,6 @@ def test_gaussian_of_no_size_is_exactly_zero():
     assert (4.0 * one == two).all()
 
 
-def test_wishart_moments(matrices):
-    """Statistical: W - k L^2 I has mean 0 and variances 2 k L^4 on the diagonal and k L^4 beside
-    it, moments included. 18 z-tests at 5.3 standard errors: false alarm 2.1e-6 per change of
-    seed; a scale 5 % off (variance 10 %) is more than 5.3 errors away (asserted)."""
-    gram, moment = matrices
-    for i in range(D):
-        for j in range(i, D + 1):
-            x = moment[:, i] if j == D else gram[:, i, j]
-            expected = DEGREES * L2**2 * (2 if i == j else 1)
-            mean, mean_error, variance, variance_error = spread(x)
-            assert abs(mean) < 5.3 * mean_error
-            assert abs(variance - expected) < 5.3 * variance_error
-            assert abs(variance - expected * 1.05**2) > 5.3 * variance_error
-            assert abs(variance - expected / 1.05**2) > 5.3 * variance_error
-
-
 def test_wishart_laws_are_exact(matrices):
     """Statistical: with A the D x D part and b the moment column of W, Anderson's exact laws
     L^-2 u'u / u'A^-1 u ~ chi^2(k - D + 1) for every direction u, and L^-2 b'A^-1 b ~ chi^2(D).
@@ -92,11 +76,11 @@ def test_wishart_laws_are_exact(matrices):
         laws.append((quotient / L2, DEGREES - D + 1))
     laws.append((np.einsum("ni,nij,nj->n", b, np.linalg.inv(A), b) / L2, D))
     for sample, freedom in laws:
-        assert kstest(sample, chi2(freedom).cdf).pvalue > 1e-6
+        assert kstest(sample, chi2(freedom).cdf, method="asymp").pvalue > 1e-6
         for factor in (1.05**2, 1.05**-2):
-            assert kstest(sample * factor, chi2(freedom).cdf).pvalue < 1e-6
+            assert kstest(sample * factor, chi2(freedom).cdf, method="asymp").pvalue < 1e-6
         for wrong in (freedom - 1, freedom + 1):
-            assert kstest(sample, chi2(wrong).cdf).pvalue < 1e-6
+            assert kstest(sample, chi2(wrong).cdf, method="asymp").pvalue < 1e-6
 
 
 def test_wishart_packed_layout(packed, matrices):
@@ -126,14 +110,3 @@ def test_wishart_coordinates_are_uncorrelated_across_and_inside_blocks(packed):
     assert np.abs(inside).max() < 6 * sqrt(2 / COUNT)
     assert np.abs(across).max() < 6 / sqrt(COUNT)
     assert np.abs(later).max() < 6 / sqrt(COUNT)
-
-
-def test_wishart_replicas_do_not_depend_on_their_company():
-    """Oracle: three replicas equal one-replica runs, bit for bit, in the layout (R, *shape)."""
-    law = Wishart(8, SecondMoments(n_actions=2, dim=2))
-    together = law.sampler(Streams([1, 2, 3]), "noise")
-    alone = [law.sampler(Streams([seed]), "noise") for seed in (1, 2, 3)]
-    for _ in range(5):
-        drawn = together()
-        assert drawn.shape == (3, 2, 5)
-        assert (drawn == np.concatenate([one() for one in alone])).all()

@@ -11,12 +11,10 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.losses import LinearRegression
 from dpbandit.privacy.generalised import (
-    GeneralisedGaussian,
     Printed,
     PrintedGaussian,
     certified_tree_sum,
     printed_tree_sum,
-    smoothest,
 )
 from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.ledger import Ledger
@@ -35,13 +33,15 @@ def length(x, r):
 
 def radius_p(x, r, sigma):
     """|b|_r^2 ~ Gamma(d/2, scale 2 sigma^2), Kolmogorov-Smirnov."""
-    return stats.kstest(length(x, r) ** 2, stats.gamma(x.shape[1] / 2, scale=2 * sigma**2).cdf)[1]
+    return stats.kstest(
+        length(x, r) ** 2, stats.gamma(x.shape[1] / 2, scale=2 * sigma**2).cdf, method="asymp"
+    )[1]
 
 
 def direction_p(x, r):
     """|b_1|^r / |b|_r^r ~ Beta(1/r, (d-1)/r) of the cone measure, Kolmogorov-Smirnov."""
     share = (np.abs(x[:, 0]) / length(x, r)) ** r
-    return stats.kstest(share, stats.beta(1 / r, (x.shape[1] - 1) / r).cdf)[1]
+    return stats.kstest(share, stats.beta(1 / r, (x.shape[1] - 1) / r).cdf, method="asymp")[1]
 
 
 @pytest.mark.parametrize("r", [0.609, 1.3, 3.0])
@@ -59,20 +59,6 @@ def test_only_the_printed_direction_has_another_law(r):
         assert radius_p(x, r, 1.6) < 1e-6
         negative = (x[:, 1] < 0).sum()  # signs are fair in both
         assert stats.binomtest(int(negative), DRAWS).pvalue > 1e-6
-
-
-def test_where_there_is_a_norm_the_right_law_is_the_proved_one():
-    """Statistical: two samples of r = 3, one of each sampler; false alarm 1e-6."""
-    one, two = (
-        sample(PrintedGaussian(1.7, 3, "corrected"), 4),
-        sample(GeneralisedGaussian(1.7, 3), 4),
-    )
-    assert stats.ks_2samp(one[:, 0], two[:, 0])[1] > 1e-6
-    assert PrintedGaussian(1.7, 3, "corrected").variance(4) == pytest.approx(
-        GeneralisedGaussian(1.7, 3).variance(4)
-    )
-    assert np.isnan(PrintedGaussian(1.7, 3).variance(4))
-    assert one.var() == pytest.approx(GeneralisedGaussian(1.7, 3).variance(4), rel=0.05)
 
 
 def loss_of(dim, p):
@@ -125,7 +111,7 @@ def test_printed_sizes():
     assert direction_p(b, log(10) - 1) < 1e-6
     for word, size in (("corrected", SIGMA / sqrt(2)), ("printed", sqrt(SIGMA / sqrt(2)))):
         b = node_noise(loss_of(10, inf), radius=word, norm_index=word)
-        assert stats.kstest(b[:, 3] / size, stats.norm.cdf)[1] > 1e-6
+        assert stats.kstest(b[:, 3] / size, stats.norm.cdf, method="asymp")[1] > 1e-6
         assert radius_p(b, 2, size) > 1e-6
         assert radius_p(b, 2, 1.05 * size) < 1e-6
 
@@ -203,26 +189,3 @@ def test_the_certified_tree_just_keeps_its_target(p, horizon, epsilon):
     assert ledger.delta(epsilon) <= 1e-5
     assert ledger.epsilon(1e-5) == pytest.approx(epsilon, rel=2e-3)
     assert (ledger.mu is not None) == (p >= 2)
-
-
-def test_factors_of_the_specification():
-    """Golden, stddev of a node in units of S at epsilon 1, delta 1 / n, kappa = 1: 47.5, 73.2, 96.6
-    as printed; zCDP 9.18, 13.1, 16.7; GDP 8.14, 11.9, 15.4 at n = 10^3, 10^4, 10^5 releases."""
-    for n, paper, zcdp, gdp in (
-        (10**3, 47.5, 9.18, 8.14),
-        (10**4, 73.2, 13.1, 11.9),
-        (10**5, 96.6, 16.7, 15.4),
-    ):
-        target = {"horizon": n + 1, "epsilon": 1.0, "delta": 1 / n}
-        flat, curved = statistic_of(loss_of(8, inf)), statistic_of(loss_of(8, 1.5))
-        sums = printed_tree_sum(
-            flat, Streams([0]), q=1.0, printed=Printed(), **{**target, "horizon": n}
-        )
-        assert 1 / sums.spend.ratio == pytest.approx(paper, rel=2e-3)
-        certified = certified_tree_sum(flat, Streams([0]), **target)
-        assert 1 / certified.spend.ratio == pytest.approx(gdp, rel=5e-3)
-        certified = certified_tree_sum(curved, Streams([0]), **target)
-        kappa = 2 * certified.spend.rho / certified.spend.count / certified.spend.ratio**2
-        assert certified.spend.r == smoothest(dim=8, q=curved.order)
-        if certified.spend.r > 2:
-            assert 1 / certified.spend.ratio / sqrt(kappa) == pytest.approx(zcdp, rel=5e-3)

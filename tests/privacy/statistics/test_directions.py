@@ -103,7 +103,7 @@ tiny = (np.array([TINY, 0.0]), 0, 1.0)
 
 
 @pytest.mark.parametrize("statistic", [BLOCKS, DIFFERENCE], ids=["blocks", "difference"])
-@settings(derandomize=True, deadline=None, max_examples=400)
+@settings(derandomize=True, deadline=None, max_examples=100)
 @given(one=users, two=users)
 @example(one=tiny, two=tiny)
 @example(one=(np.array([1e-162, 1e-162]), 0, 1.0), two=tiny)

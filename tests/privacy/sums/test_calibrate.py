@@ -47,15 +47,15 @@ def test_least_noise_is_certified_at_the_target(process, law, delta):
 
 @each(("process", "law"), PAIRS)
 def test_the_noise_has_the_size_it_says(process, law):
-    """Statistical: chi-square of the released noise against `.stddev`, 4,500 replicas x 3, at a
+    """Statistical: chi-square of the released noise against `.stddev`, 100 replicas x 240, at a
     release with several nodes. 6 standard errors (heavy tails allowed for): false alarm below 1e-6
     a case; 5 % off in scale is caught (asserted: 10 % in variance is more than the tolerance)."""
     shape = {"horizon": 17, "refresh_every": 1, "noise_multiplier": 2.0, "law": law}
-    mechanism = noisy_prefix_sum(process, ClippedVectors(3, 0.7), Streams(range(4500)), **shape)
+    mechanism = noisy_prefix_sum(process, ClippedVectors(240, 0.7), Streams(range(100)), **shape)
     for _ in range(13):
-        release = mechanism(np.zeros((4500, 3)))
+        release = mechanism(np.zeros((100, 240)))
     ratio = np.square(release / mechanism.stddev)
-    error = 6 * ratio.mean(axis=1).std() / sqrt(4500)
+    error = 6 * ratio.mean(axis=1).std() / sqrt(100)
     assert abs(ratio.mean() - 1) < error < 0.1
 
 

@@ -6,7 +6,6 @@ from math import ceil, inf, sin, sqrt
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy.stats import chi2, norm
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
@@ -114,36 +113,6 @@ def test_noise_is_the_stream_scaled_in_units():
             np.testing.assert_allclose(gap, size * normals(), rtol=1e-9, atol=1e-9)
 
 
-def two_sided(noise, stddev):
-    """The p-value of sum (noise / stddev)^2 ~ chi^2(n)."""
-    statistic, n = float(np.sum(np.square(noise / stddev))), noise.size
-    return 2 * min(chi2.cdf(statistic, n), chi2.sf(statistic, n))
-
-
-def correlated(a, b):
-    """The p-value of sum a b ~ N(0, n) for independent standard normals."""
-    return 2 * norm.sf(abs(float((a * b).sum())) / sqrt(a.size))
-
-
-def test_noise_is_white_across_releases_and_as_large_as_promised():
-    """Statistical: 4 releases of 20,000 coordinates of a mechanism fed zeros. Chi-square for the
-    size, sum of products for each of 6 pairs; false alarm 1e-6 each, 1e-5 in all. Power, asserted:
-    5 % off in scale, and noise of which a tenth is carried over to the next release, are caught."""
-    statistic = ClippedVectors(dim=20_000, bound=0.25)
-    mechanism = make(statistic, (5,), ends=(1, 2, 3, 4), fade=0.7, multiplier=6.0)
-    _, noise = releases(mechanism, np.zeros((4, 1, 20_000)))
-    assert mechanism.stddev == 6.0 * 0.5
-    for N in noise:
-        assert two_sided(N, 3.0) > 1e-6
-        assert two_sided(N, 1.05 * 3.0) < 1e-6
-        assert two_sided(N, 0.95 * 3.0) < 1e-6
-    for k in range(4):
-        for j in range(k):
-            assert correlated(noise[k] / 3, noise[j] / 3) > 1e-6
-    carried = (noise[1] + 0.1 * noise[0]) / 3 / sqrt(1.01)
-    assert correlated(carried, noise[0] / 3) < 1e-6
-
-
 def test_column_norm_by_brute_force():
     """Oracle: for every m up to 80 and every fade, the longest column of the dense matrix, which is
     the first."""
@@ -237,20 +206,6 @@ def test_the_mechanism_shows_its_query_in_units_and_integers_round_nobody():
     np.testing.assert_allclose(release, total, rtol=1e-12, atol=1e-14)
 
 
-@pytest.mark.parametrize("dim", [1, 3])
-def test_replicas_do_not_depend_on_their_company(dim):
-    """Oracle: six replicas equal groups of 2, 3 and 1 joined, bit for bit, over several blocks."""
-    users = np.random.default_rng(2).standard_normal((200, 6, dim))
-
-    def shown(chosen):
-        seeds = [10 + i for i in chosen]
-        mechanism = make(ClippedVectors(dim), seeds, ends=(3, 150, 199), fade=0.7, multiplier=2.0)
-        return releases(mechanism, users[:199, chosen])[1]
-
-    groups = [shown(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
-    np.testing.assert_array_equal(shown([0, 1, 2, 3, 4, 5]), np.concatenate(groups, axis=1))
-
-
 @each("epsilon", [0.1, 1.0, 10.0])
 @each("delta", [1e-8, 1e-4])
 @each(("m", "fade"), [(1, 0.0), (5, 0.0), (40, 0.7), (40, 0.99)])
@@ -266,7 +221,7 @@ def test_least_multiplier_spends_exactly_epsilon(epsilon, delta, m, fade):
     assert least_fading_multiplier(m, fade, epsilon=inf, delta=delta) == 0.0
 
 
-quick = settings(derandomize=True, deadline=None, max_examples=200)
+quick = settings(derandomize=True, deadline=None, max_examples=80)
 
 
 @quick
@@ -287,14 +242,6 @@ def test_growing_batches(horizon, first, growth):
         assert length >= first * (1 + growth) ** k * (1 - 1e-9)
     coming = ceil(first * (1 + growth) ** len(ends) * (1 - 1e-9))
     assert (ends[-1] if ends else 0) + coming >= horizon
-
-
-def test_growing_batches_by_hand():
-    """Golden: 30, 33, 36.3, 39.93, 43.923 rounded up to 30, 33, 37, 40, 44."""
-    assert growing_batches(185, first=30, growth=0.1) == (30, 63, 100, 140, 184)
-    assert growing_batches(184, first=30, growth=0.1) == (30, 63, 100, 140)
-    assert growing_batches(30, first=30, growth=0.1) == ()
-    assert growing_batches(7, first=2, growth=0.0) == (2, 4, 6)
 
 
 @each(

@@ -58,16 +58,6 @@ def test_sensitivity_is_attained_and_never_passed():
         assert longest <= statistic.bound * (1 + ROUNDING)
 
 
-@pytest.mark.parametrize("k", [1, 3])
-def test_replicas_do_not_know_each_other(k):
-    rng = np.random.default_rng(2)
-    y, u = rng.standard_normal((37, 6)), sphere(3, 37, 6, k)
-    together = estimates(k).total(y, u)
-    for r in range(6):
-        alone = estimates(k).total(y[:, r : r + 1], u[:, r : r + 1])
-        assert (alone[0] == together[r]).all()
-
-
 X = np.array([0.3, -0.2, 0.1, 0.0, 0.4])
 ZETA = 0.2
 

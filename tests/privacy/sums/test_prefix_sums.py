@@ -27,13 +27,13 @@ def two_sided(noise, stddev):
 
 @pytest.mark.parametrize("every", [1, 4])
 def test_noiseless_tree_is_cumsum(every):
-    """Oracle: for every m in 1..300 the releases are numpy's cumsum at the ends of full batches;
-    a partial last batch, and the full one nobody can act on, release None; then it refuses."""
-    users = np.random.default_rng(0).integers(-9, 9, (301 * every, 3, 2)).astype(float)
+    """Oracle: for m up to 40 and about powers of 2 the releases are the cumsum at the ends of full
+    batches; a partial last batch, and the full one nobody can act on, release None."""
+    users = np.random.default_rng(0).integers(-9, 9, (258 * every, 1, 2)).astype(float)
     sums = users.cumsum(axis=0)
-    for m in range(1, 301):
+    for m in (*range(1, 41), 63, 64, 65, 127, 128, 255, 256):
         horizon = m * every + 1 + m % every  # all horizons with m leaves take their turn
-        tree = Tree().of(lambda: np.zeros((3, 2)), stddev=0.0)
+        tree = Tree().of(lambda: np.zeros((1, 2)), stddev=0.0)
         mechanism = PrefixSum(
             WIDE, tree, GaussianSpend(0, ""), horizon=horizon, refresh_every=every
         )
@@ -98,12 +98,6 @@ def test_fenwick_cover_is_the_binary_decomposition():
             touched[i - (i & -i) + 1 : i + 1] += 1
         assert touched.max() == touched[1] == t.bit_length()
         assert Tree().column_norm(t) ** 2 == pytest.approx(t.bit_length(), rel=1e-15)
-
-
-def test_nodes_of_one_release_popcount():
-    """Golden: every node noise equal to 1 makes N_t = popcount(t)."""
-    tree = Tree().of(lambda: np.ones((2, 1)), stddev=1.0)
-    assert all((tree() == t.bit_count()).all() for t in range(1, 301))
 
 
 @each("shape", ["vectors", "moments"])

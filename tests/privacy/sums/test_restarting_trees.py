@@ -4,7 +4,6 @@ from math import inf
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.batches import RestartingTrees
@@ -92,17 +91,3 @@ def test_users_at_the_mechanism():
     assert once(np.ones((1, 1)), np.zeros((1, 1), dtype=int), no) is None
     with pytest.raises(BudgetExceededError):
         once(np.ones((1, 1)), np.zeros((1, 1), dtype=int), no)
-
-
-def test_noise_of_one_segment_says_nothing_about_the_next():
-    """Statistical: releases before and after a restart are uncorrelated, 5,000 pairs; without a
-    restart their correlation is sqrt(1/2). False alarm 1e-6, power asserted."""
-    R, B = 100, 50
-    made, restart = trees(2 * R, B, 9), np.arange(2 * R) < R
-    losses, chosen = np.zeros((2 * R, 1)), np.zeros((2 * R, B), dtype=np.int64)
-    for _ in range(4):
-        before = made(losses, chosen, np.zeros(2 * R, dtype=bool))
-    after = made(losses, chosen, restart)
-    again, on = (stats.pearsonr(before[r].ravel(), after[r].ravel()) for r in (restart, ~restart))
-    assert again.pvalue > 1e-6 > on.pvalue
-    assert on.statistic > 0.6
