@@ -100,5 +100,5 @@ def test_half_of_the_noise_is_soon_known():
 @each("law", list(LEAST_FAVOURABLE))
 def test_at_most_one_honest_audit_in_twenty_is_refuted(law):
     """Measured: of 2,000 honest audits 5 % at most are refuted at any time. What is promised is
-    kept with room: 1.3 % of the worst law, so that no seed decides."""
+    kept with room: 27 of the worst law, so that no seed decides."""
     assert refuted(law, 2000) <= FAILURE * 2000
