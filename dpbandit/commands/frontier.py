@@ -60,7 +60,9 @@ def frontier(
     found = results.epsilon_for(regret, agent=known)
     unit = f"{regret:.4g} {results.reward_unit}"
     if isinf(found.epsilon):
+        of = f", {found.least / regret * value:.0%} of what uniform play loses" if share else ""
         say(f"{known} loses more than {unit} at every epsilon that was run.")
+        say(f"The least is {found.least:.4g}{of}.")
         return
     say(f"{known} loses {unit} or less from epsilon {found.epsilon:.3g} on.")
     say(f"95 % interval: {found.low:.3g} to {found.high:.3g}, of certified epsilons.")

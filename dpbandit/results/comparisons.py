@@ -190,6 +190,8 @@ class Needed(NamedTuple):
     low: float
     """lower end of the bootstrap interval"""
     high: float
+    least: float
+    """mean regret of the run that loses least"""
 
 
 def epsilon_for(
@@ -231,8 +233,9 @@ def epsilon_for(
     samples = _first_below(epsilons, curves @ resampled(many, 2000, 0), regret)
     tail = (1 - level) / 2
     low, high = np.quantile(samples, [tail, 1 - tail], method="nearest")
-    (found,) = _first_below(epsilons, curves.mean(axis=1, keepdims=True), regret)
-    return Needed(float(found), float(low), float(high))
+    means = curves.mean(axis=1, keepdims=True)
+    (found,) = _first_below(epsilons, means, regret)
+    return Needed(float(found), float(low), float(high), float(means.min()))
 
 
 def _first_below(epsilons: Floats, means: Floats, regret: float) -> Floats:

@@ -80,7 +80,7 @@ def problems() -> dict[str, SuiteProblem]:
     """All problems by name, in order.
 
     >>> len(problems()), problems()["digits"].capability
-    (30, 'many classes')
+    (31, 'many classes')
     """
     return {one.name: one for one in _suite().problems}
 

@@ -26,6 +26,9 @@ from dpbandit.privacy.prefix_sums import BLT, Tree
 from dpbandit.privacy.spends import Spend
 from dpbandit.report.page import rendered
 from dpbandit.results.runs import AgentRun, standard_error
+from dpbandit.running.settings import parse_agent
+from dpbandit.studies import Configuration
+from dpbandit.studies.configurations import certificate_of
 from dpbandit.suite.catalogue import epsilons, problems, version
 from dpbandit.suite.playing import frozen
 from dpbandit.suite.scoring import Ends, ends_of
@@ -45,7 +48,8 @@ def write_page(path: str | os.PathLike[str]) -> Path:
 
     A slider and two lists choose epsilon, problem and agent. It shows regret with 95 % intervals
     beside uniform play and the best agent without privacy, the certificate's trade-off curve with
-    what an audit of so many runs could prove of it, and what is known by a visit's age.
+    what an audit of so many runs could prove of it, and what is known by a visit's age, of the
+    agent and of kinds of sums.
     """
     runs = frozen("small")
     template = files("dpbandit.suite").joinpath("play.html").read_text(encoding="utf-8")
@@ -93,6 +97,7 @@ def _problem(name: str, runs: Sequence[AgentRun], ends: Ends) -> dict[str, Any]:
 def _row(run: AgentRun, certified: float) -> dict[str, Any]:
     final = run.regret[-1]
     return {
+        **_own_ages(run),
         "agent": run.name,
         "certified": certified,
         "says": run.certificate.ledger.brief,
@@ -101,6 +106,25 @@ def _row(run: AgentRun, certified: float) -> dict[str, Any]:
         "regret": round(float(final.mean()), 2),
         "se": round(float(standard_error(final)), 2),
     }
+
+
+def _own_ages(run: AgentRun) -> dict[str, Any]:
+    """Epsilon by age of the agent's certificate; nothing where a visit counts in full at once.
+
+    What is shipped tells a ledger's sums without how their noise is made up: where the agent's
+    ledger is the same, and tells, its ages are taken.
+    """
+    told = run.certificate
+    if told.mu is None or not 0 < told.epsilon < inf:
+        return {}
+    target: dict[str, Any] = {"epsilon": told.claimed_epsilon, "delta": told.claimed_delta}
+    trust = problems()[run.setup.problem].trust
+    if trust != "central":
+        target["trust"] = trust
+    proof = certificate_of(Configuration(run.setup, run.name, parse_agent(run.name, **target)))
+    if proof.ledger != told.ledger or not proof.ages():
+        return {}
+    return {"ages": [round(proof.by_age(age), 4) for age in _AGES]}
 
 
 def provable(epsilon: float, runs: int) -> float:

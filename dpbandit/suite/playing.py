@@ -30,6 +30,7 @@ RUNS, FINDINGS = "suite.parquet", "suite.json"
 _SOURCES = "agents.json"
 """What the files of the agents were when they were played first"""
 _AUDIT_RUNS = {"small": 2000, "full": 20_000}
+"""Pairs of runs after which an audit ends that has refuted nothing"""
 _AUDITED = ("claimed_epsilon", "certified_epsilon", "eps_lower", "runs", "failure", "flagged")
 
 
@@ -197,15 +198,22 @@ def examined(agent: str, size: Size) -> dict[str, Any]:
         (small for small in SMALL if _fits(config, small)),
         asked.configurations[0].problem().spec,
     )
-    found: dict[str, Any] = {"unfit": asked.unfit, "failed": "", "tests": [], "audit": None}
+    found: dict[str, Any] = {"unfit": asked.unfit, "failed": "", "tests": []}
     try:
         found["tests"] = [*check_agent(config, spec)]
     except AssertionError as broken:
         found["failed"] = " ".join(str(broken).split())
-    for report in audit_all({agent: config}, runs=_AUDIT_RUNS[size], progress=False).values():
+    return found | {"audit": audited(config, size)}
+
+
+def audited(config: AgentConfig, size: Size) -> dict[str, Any] | None:
+    """What bets on pairs of runs found, which stop once they know; None where nothing is promised
+    on a problem of audits."""
+    most = _AUDIT_RUNS[size]
+    for report in audit_all({"": config}, runs=most, until_known=True, progress=False).values():
         told = report.as_dict()
-        found["audit"] = {name: told[name] for name in (*_AUDITED, "verdict")}
-    return found
+        return {"most": most, **{name: told[name] for name in (*_AUDITED, "verdict")}}
+    return None
 
 
 def _fits(config: AgentConfig, spec: Spec) -> bool:

@@ -146,7 +146,8 @@ def test_ratios_are_drawn_together():
 
 def test_epsilon_for_a_regret(results):
     """By hand: means 30, 20, 4 at epsilons 1, 4, 16. 25 is half way from 1 to 4 in the logarithm;
-    40 is reached by the first, 1 by none. Replicas that are all alike leave no interval."""
+    40 is reached by the first, 1 by none; 4 is the least. Replicas that are all alike leave no
+    interval."""
     run = results["DP 1"].runs[0]
     proof = run.certificate
     runs = [
@@ -159,7 +160,7 @@ def test_epsilon_for_a_regret(results):
         for e, mean in ((16.0, 4.0), (1.0, 30.0), (4.0, 20.0))
     ]
     found = Results((*runs, *results["Uniform"].runs))
-    assert found.epsilon_for(25.0) == pytest.approx((2.0, 2.0, 2.0))
+    assert found.epsilon_for(25.0) == pytest.approx((2.0, 2.0, 2.0, 4.0))
     assert found.epsilon_for(40.0)[0] == 1.0
     assert found.epsilon_for(1.0, agent="mine")[0] == inf
     spread = [replace(one, regret=one.regret + np.arange(6)) for one in runs]

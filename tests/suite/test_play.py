@@ -9,6 +9,8 @@ from math import inf
 import numpy as np
 import pytest
 
+from dpbandit import certify
+from dpbandit.envs import GLMBandit
 from dpbandit.privacy.curves import epsilon_of, mu_of
 from dpbandit.suite import frozen, problems
 from dpbandit.suite.play import DELTA, provable, write_page
@@ -35,7 +37,8 @@ def page(tmp_path_factory):
 
 def test_the_page_holds_what_was_measured(page):
     """Oracle: every private run of the shipped results stands in the page, with its mean; nothing
-    is asked of a network; and an audit never proves more than is true, with more runs no less."""
+    is asked of a network; an agent's epsilon by age is its certificate's; and an audit never proves
+    more than is true, with more runs no less."""
     text = page.read_text()
     assert not re.search(r"(?:src|href|url\()=?[\"']?https?:", text)
     data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', text)[1])
@@ -60,6 +63,10 @@ def test_the_page_holds_what_was_measured(page):
     for ages in data["strategies"][1].values():
         assert np.all(np.diff(ages) >= 0)
         assert ages[-1] == pytest.approx(1.0, abs=1e-3)
+    own = {row["agent"]: row for row in data["problems"][3]["rows"] if row["target"] == 1}
+    proof = certify("dp-ucb", GLMBandit(horizon=5000), accountants=False)
+    assert own["dp-ucb"]["ages"] == [round(proof.by_age(age), 4) for age in data["ages"]]
+    assert "ages" not in own["batch-moment"], "each visit is in one sum, released once"
     at_once = epsilon_of(mu_of(1.0, DELTA) / np.sqrt((999).bit_length()), DELTA)
     assert data["strategies"][1]["prefix sums, tree"][0] == pytest.approx(at_once, abs=1e-3)
 

@@ -16,10 +16,11 @@ from dpbandit.running.settings import parse_agent
 from dpbandit.studies import run as running
 from dpbandit.suite import frozen, problems, run_suite, scores, verify, write_card
 from dpbandit.suite.catalogue import SuiteProblem, _Suite, asked_of
-from dpbandit.suite.playing import _AUDIT_RUNS, FINDINGS, RUNS, read_submission
+from dpbandit.suite.playing import _AUDIT_RUNS, FINDINGS, RUNS, audited, read_submission
 from dpbandit.suite.scoring import Ends, best_at, ends_of
 from dpbandit.suite.sources import files_of, source_of
 from dpbandit.suite.verifying import Difference, apart, check
+from tests.broken.audited import BROKEN
 from tools.scoreboard import PAGE, board, written
 
 MINE = "tests.suite.test_suite:Mine"
@@ -88,6 +89,7 @@ def test_strangers_get_a_card(played):
     page = found.page.read_text()
     assert "Tests pass." in page
     assert "Audit: not refuted" in page
+    assert "after 400 of 400 pairs" in page
     assert "Expected trust=" in page
     assert "data:image/png;base64," in page
     assert "http" not in page.replace("http://www.w3.org", "")
@@ -341,3 +343,12 @@ def test_scores_stand_at_what_is_certified(played):
     with pytest.raises(InputError, match="Expected runs of uniform"):
         ends_of(runs)
     assert {*ends_of(done.runs)} == {*problems()}
+
+
+def test_a_broken_agent_is_flagged_long_before_the_audit_would_end():
+    """Half of the noise that is claimed. Catches an audit that plays all its runs whatever it has
+    seen; the honest agent above is played to the end."""
+    found = audited(BROKEN["noise halved"], "full")
+    assert found is not None
+    assert found["flagged"]
+    assert found["runs"] < found["most"] / 10
