@@ -63,7 +63,7 @@ def test_joint_dp(kind):
     sums test_noise knows that they are what was queried."""
     for pair in private(kind):
         with asserting(label(pair)):
-            tapes = two_worlds(*pair)
+            tapes = two_worlds(*pair, replicas=10)
             check_sensitivity(*tapes)
             check_billboard(*tapes)
             if not sums(pair):
