@@ -71,7 +71,7 @@ def better(one, two):
 
 @each("name", ARMS)
 def test_learning_agents_beat_uniform_play(name):
-    """Paired t-tests over 20 replicas: an agent no better than uniform passes with probability 1e-3.
+    """Paired t-tests over 20 replicas: one no better than uniform passes with probability 1e-3.
     Power: the effects seen are so large that p < 1e-4, and uniform play of other users fails."""
     marks, glm = np.array([300]), name == "dpbandit/GLMBandit-v0"
     agents = [LinUCB(), EpsilonGreedy(), LinTS()] if glm else [LinUCB()]

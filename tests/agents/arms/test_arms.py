@@ -176,7 +176,7 @@ def test_they_play_what_others_play(env):
     """Contexts are ignored, and the experts instance is played by its vertices: the row of Table 2
     that had no numbers. Uniform play loses 400 of 4,000 rounds, 720 of them."""
     kwargs = {"instance": "experts"} if env is ConvexBandit else {}
-    found = regret(env, {**OURS, "tsallis": PrivateTsallis()}, 4000, R=20, **kwargs)["mean"]
+    found = regret(env, {**OURS, "tsallis": PrivateTsallis()}, 4000, R=4, **kwargs)["mean"]
     assert (found[["ats", "kl"]] < 0.5 * found["Uniform"]).all()
     assert found["tsallis"] < 0.95 * found["Uniform"]
 
@@ -186,7 +186,7 @@ def test_adversaries():
     of what uniform play does, privately, too."""
     agents = {"private": PrivateTsallis(), "exact": TsallisINF()}
     arguments = {"means": [0.9, 0.1], "adversary": "switching"}
-    found = regret("Arms", {"ats": AllocationTS(), **agents}, 6000, R=8, **arguments)["mean"]
+    found = regret("Arms", {"ats": AllocationTS(), **agents}, 6000, R=4, **arguments)["mean"]
     assert (found[["private", "exact"]] < 0.5 * found["Uniform"]).all()
 
 
@@ -216,20 +216,20 @@ def test_late_losses_have_the_chances_of_their_round():
 
 
 def test_blocks_have_the_law_of_rounds():
-    """Statistical: regret, reward and switches of 200 runs played in blocks against 200 played
-    round by round, `steps` of 2,400 rounds with marks 400 apart; 5 standard errors each. A lone
+    """Statistical: regret, reward and switches of 100 runs played in blocks against 100 played
+    round by round, `steps` of 1,200 rounds with marks 200 apart; 5 standard errors each. A lone
     replica equals itself in company, exactly."""
-    marks = np.arange(400, 2401, 400)
+    marks = np.arange(200, 1201, 200)
 
     def played(agent, seeds, blocks):
-        return play(Arms(means="steps", horizon=2400, blocks=blocks), agent, seeds, marks=marks)
+        return play(Arms(means="steps", horizon=1200, blocks=blocks), agent, seeds, marks=marks)
 
     for agent in (AllocationTS(draws=300), KLUCBSums(), AdaPKLUCB()):
-        one = played(agent, [(0, r) for r in range(200)], True)
-        two = played(agent, [(1, r) for r in range(200)], False)
+        one = played(agent, [(0, r) for r in range(100)], True)
+        two = played(agent, [(1, r) for r in range(100)], False)
         for name in ("regret", "reward", "switches"):
             a, b = getattr(one, name)[[0, -1]], getattr(two, name)[[0, -1]]
-            error = ((a.var(axis=1) + b.var(axis=1)) / 200) ** 0.5
+            error = ((a.var(axis=1) + b.var(axis=1)) / 100) ** 0.5
             assert (np.abs(a.mean(axis=1) - b.mean(axis=1)) <= 5 * error + 1e-9).all(), name
         alone = played(agent, [(0, 3)], True)
         np.testing.assert_array_equal(alone.regret[:, 0], one.regret[:, 3])

@@ -77,8 +77,8 @@ def test_without_privacy_it_is_linucb_bit_for_bit(environment):
         with asserting(config):
             priced = isinstance(config, Priced)
             free = replace(config.agent if priced else config, epsilon=inf)
-            private = regret(Priced(free) if priced else free, environment, horizon=150)
-            public = regret(counterpart(config, 150), environment, horizon=150)
+            private = regret(Priced(free) if priced else free, environment, horizon=60)
+            public = regret(counterpart(config, 60), environment, horizon=60)
             np.testing.assert_array_equal(private, public)
 
 

@@ -1,5 +1,6 @@
 """FLIPHAT: the non-private limit, public episodes, the printed constants, and that it learns."""
 
+from functools import cache
 from math import ceil, inf, log, sqrt
 
 import numpy as np
@@ -18,6 +19,7 @@ EASY |= {"contexts": "signs", "sparsity": 3, "noise": 0.05}
 SPEC = ContextualSpec(n_actions=2, dim=50, horizon=10_000, context_order=inf)
 
 
+@cache
 def regret(config, horizon=3000, replicas=20, **env_kwargs):
     problem = problem_maker("GLMBandit")(horizon=horizon, **{**EASY, **env_kwargs})
     seeds = [(4, r) for r in range(replicas)]
@@ -139,7 +141,7 @@ def test_short_runs(horizon, calibration):
 
 
 @pytest.mark.parametrize("calibration", ["certified", "paper"])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("epsilon", [0.1, 10.0])
 def test_certificates_are_within_the_claim(calibration, epsilon):
     proof = certify(
         FLIPHAT(epsilon=epsilon, delta=1e-4, calibration=calibration), SPEC, accountants=False
