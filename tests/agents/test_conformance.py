@@ -19,6 +19,7 @@ from dpbandit.privacy.moments import ClippedVectors, SecondMoments
 from dpbandit.specs import acted
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.testing.checks import (
+    EVERYBODY,
     billboard_differences,
     check_admission,
     check_billboard,
@@ -63,7 +64,7 @@ def test_joint_dp(kind):
     sums test_noise knows that they are what was queried."""
     for pair in private(kind):
         with asserting(label(pair)):
-            tapes = two_worlds(*pair, replicas=10)
+            tapes = two_worlds(*pair, (0, EVERYBODY), replicas=12)
             check_sensitivity(*tapes)
             check_billboard(*tapes)
             if not sums(pair):
@@ -147,10 +148,14 @@ def check_kept(config, spec):
     np.testing.assert_array_equal(actions(kept, middle, spec.horizon), wanted)
 
 
+OTHER = {"epsilon": 0.1, "delta": 1e-3}
+"""A second target for every certificate."""
+
+
 @every_kind
 def test_certificates(kind):
-    """Certified calibrations never exceed the claim, exact Gaussian ones meet it to 1e-3; what is
-    stored, after its curves were looked at, is read again."""
+    """Certified calibrations never exceed the claim, exact Gaussian ones meet it to 1e-3, at two
+    targets; what is stored, after its curves were looked at, is read again."""
     for pair in discovered(kind):
         config, proof = pair[0], certificate(pair)
         with asserting(label(pair)):
@@ -158,6 +163,10 @@ def test_certificates(kind):
                 assert proof.holds
                 if proof.mu not in (None, 0.0, inf):
                     assert proof.epsilon == pytest.approx(config.epsilon, rel=1e-3)
+                    if {"epsilon", "delta"} <= vars(config).keys():
+                        other = certify(replace(config, **OTHER), pair[1], accountants=False)
+                        assert other.holds
+                        assert other.epsilon == pytest.approx(OTHER["epsilon"], rel=1e-3)
             proof.ledger.delta(0.5)
             assert certificate_from_dict(json.loads(json.dumps(proof.as_dict()))) == proof
             if is_default(config):

@@ -12,7 +12,6 @@ from dpbandit.agents.choice.mnl import item_bought, items_of, offer_of
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import AssortmentBandit
 from dpbandit.specs.choice import AssortmentSpec, PricedAssortmentSpec
-from dpbandit.specs.protocols import ContextualSpec
 from tests.harness import OFFERS
 
 
@@ -152,11 +151,6 @@ def test_theta_stays_in_the_ball():
     for _ in range(200):
         agent.update(x, agent.act(x), np.array([3.0]))
     assert np.linalg.norm(agent.theta) == pytest.approx(8.0)
-
-
-def test_arms_are_no_assortments():
-    with pytest.raises(InputError, match="plays assortments of products"):
-        FadeMNL().make(ContextualSpec(n_actions=2, dim=2, horizon=9), Streams([0]))
 
 
 def test_specs_refuse_what_makes_no_sense():

@@ -34,8 +34,8 @@ LOCAL = {
 @pytest.mark.slow
 def test_regret_is_that_of_an_independent_program():
     """Epsilon 1, T = 10,000, one parameter and five; 6 replicas, within 4 combined standard
-    errors of their own and the program's (false alarm 1 % for all). Bits of silent arms left out, noise of a wrong size and
-    greedy play that is not undone are each seen in several cells."""
+    errors of their own and the program's (false alarm 1 % for all). Bits of silent arms left
+    out, noise of a wrong size and greedy play that is not undone are each seen in several."""
     for name, (config, *cells) in (REFERENCE | LOCAL).items():
         for shared, mean, error in ((True, *cells[:2]), (False, *cells[2:]))[: len(cells) // 2]:
             world = GLMBandit(**WORLD, shared=shared, horizon=10_000)

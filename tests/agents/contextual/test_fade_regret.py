@@ -57,7 +57,8 @@ def test_reference_problem_is_learned():
 
 def test_a_larger_budget_helps():
     """Statistical: P1, paired over 20 replicas: regret falls from epsilon = 1 to 3 and 10 (90, 45,
-    28), each step by 3 standard errors (false alarm 0.4 % a step if equal). A Gram matrix chosen for its budget alone had 190 at 10."""
+    28), each step by 3 standard errors (false alarm 0.4 % a step if equal). A Gram
+    matrix chosen for its budget alone had 190 at 10."""
     curves = [p1(FADE(epsilon=e, delta=1e-4), 20) for e in (1.0, 3.0, 10.0)]
     for less, more in pairwise(curves):
         gain = less - more

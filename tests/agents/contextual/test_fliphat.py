@@ -11,7 +11,7 @@ from dpbandit.agents import FLIPHAT, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
-from dpbandit.specs.protocols import ContextualSpec, PriceSpec
+from dpbandit.specs.protocols import ContextualSpec
 from tests.each import each
 
 EASY = {"n_actions": 2, "dim": 20, "context_order": inf, "parameters": "sparse-signs"}
@@ -140,18 +140,6 @@ def test_short_runs(horizon, calibration):
     assert (proof.epsilon == 0) == (horizon == 1)
 
 
-@pytest.mark.parametrize("calibration", ["certified", "paper"])
-@pytest.mark.parametrize("epsilon", [0.1, 10.0])
-def test_certificates_are_within_the_claim(calibration, epsilon):
-    proof = certify(
-        FLIPHAT(epsilon=epsilon, delta=1e-4, calibration=calibration), SPEC, accountants=False
-    )
-    assert proof.epsilon <= epsilon
-    if calibration == "certified":
-        assert proof.epsilon == pytest.approx(epsilon, rel=1e-3)
-    assert proof.as_dict()["ledger"]["spends"]
-
-
 def test_printed_constants_by_hand():
     """Golden, T = 10^4, K = 2 disjoint arms, s = 5 each: episodes 1, 2, ..., 4096 (the next one
     would end at 16,383), M = ceil(ln 4097) = 9, 10 picks of 100, scale over the movement
@@ -200,8 +188,3 @@ def test_scores_are_predictions_and_play_is_greedy():
 def test_mistakes_are_named(setting, named):
     with pytest.raises(InputError, match=named):
         FLIPHAT(**setting)
-
-
-def test_refuses_prices():
-    with pytest.raises(InputError, match="finitely many arms"):
-        FLIPHAT().make(PriceSpec(dim=2, horizon=9, low=1.0, high=2.0), Streams([0]))
