@@ -175,7 +175,7 @@ def test_they_play_what_others_play(env):
     """Contexts are ignored, and the experts instance is played by its vertices: the row of Table 2
     that had no numbers. Uniform play loses 400 of 4,000 rounds, 720 of them."""
     kwargs = {"instance": "experts"} if env is ConvexBandit else {}
-    found = regret(env, {**OURS, "tsallis": PrivateTsallis()}, 4000, R=4, **kwargs)["mean"]
+    found = regret(env, {**OURS, "tsallis": PrivateTsallis()}, 4000, R=20, **kwargs)["mean"]
     assert (found[["ats", "kl"]] < 0.5 * found["Uniform"]).all()
     assert found["tsallis"] < 0.95 * found["Uniform"]
 
@@ -185,7 +185,7 @@ def test_adversaries():
     of what uniform play does, privately, too."""
     agents = {"private": PrivateTsallis(), "exact": TsallisINF()}
     arguments = {"means": [0.9, 0.1], "adversary": "switching"}
-    found = regret("Arms", {"ats": AllocationTS(), **agents}, 6000, R=4, **arguments)["mean"]
+    found = regret("Arms", {"ats": AllocationTS(), **agents}, 6000, R=8, **arguments)["mean"]
     assert (found[["private", "exact"]] < 0.5 * found["Uniform"]).all()
 
 

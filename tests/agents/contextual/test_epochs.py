@@ -128,7 +128,7 @@ def test_regret_is_that_of_the_reference(agent, settings):
         agent,
         settings=settings,
         horizon=5000,
-        replicas=3,
+        replicas=6,
         seed=11,
         progress=False,
     )

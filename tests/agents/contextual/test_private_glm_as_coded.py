@@ -137,7 +137,7 @@ def test_regret_is_that_of_the_program(revision, mean, se):
         "private-glm-as-coded",
         settings={"epsilon": 8.0, "revision": revision},
         horizon=5000,
-        replicas=3,
+        replicas=8,
         seed=1000,
         progress=False,
     )
