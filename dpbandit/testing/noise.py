@@ -210,7 +210,7 @@ def check_noise_knows_no_data(config: AgentConfig, spec: Spec) -> int:
     the noise nor the number of draws depends on data; and it lasts. How many releases were
     compared."""
     with np.errstate(all="ignore"):
-        tapes = [run(config, spec, extreme_users(spec, 8, seed), remember=False) for seed in (1, 2)]
+        tapes = [run(config, spec, extreme_users(spec, 4, seed), remember=False) for seed in (1, 2)]
         one, two = map(noises, tapes)
     expect(one, f"Expected {type(config).__name__} to release a sum in {spec.horizon} rounds.")
     expect(len(one) == len(two), "Expected users not to decide how many releases there are.")
@@ -244,30 +244,34 @@ class Drawn(NamedTuple):
 
 
 def drawn_by(config: AgentConfig, spec: Spec) -> list[Drawn]:
-    """Of every noisy sum that one agent opens, in the order of their first releases."""
+    """Of every noisy sum that one agent opens, in the order of their first releases: in one run for
+    those of as many numbers, which ends with the last of them."""
     with np.errstate(all="ignore"):
         alone = run(config, spec, extreme_users(spec, 1, seed=7), remember=False)
-        calls, until, size = releases_of_sums(alone), 0, 6000
-        for sums, (first, *_), (noise, *_) in calls.values():
+        calls = releases_of_sums(alone)
+        needed: dict[int, dict[int, int]] = {}
+        for place, (sums, (first, *_), (noise, *_)) in enumerate(calls.values()):
             users = next(n for n, made in enumerate(alone.marks) if made > first)
-            rows = _rows(noise, sums)
             if isinstance(process := getattr(sums, "_noise", None), Staggered):
                 users += noise.shape[1] * process.turns + 1
-            until, size = max(until, users + spec.delay), min(size, rows.size)
+            needed.setdefault(_rows(noise, sums).size, {})[place] = users
         heavy = any(isinstance(sums.spend, HEAVY) for sums, _, _ in calls.values())
-        replicas = max(400, (8400 if heavy else 6000) // size)
-        world = extreme_users(spec, replicas, seed=7).until(until)
-        tape = run(config, spec, world, remember=False)
-    found = [
-        Drawn(sums, _rows(noises[0], sums), _begun(noises[-1], sums).reshape(replicas, -1))
-        for sums, _, noises in releases_of_sums(tape).values()
-    ]
+        found: dict[int, Drawn] = {}
+        for size, places in needed.items():
+            replicas, users = max(400, (8400 if heavy else 6000) // size), max(places.values())
+            world = extreme_users(spec, replicas, seed=7).until(users + spec.delay)
+            made = alone.marks[min(users, len(alone.marks) - 1)]
+            tape = run(config, spec, world, remember=False, calls=made)
+            for place, (sums, _, noises) in enumerate(releases_of_sums(tape).values()):
+                if place in places:
+                    last = _begun(noises[-1], sums).reshape(replicas, -1)
+                    found[place] = Drawn(sums, _rows(noises[0], sums), last)
     expect(
         0 < len(found) == len(calls),
-        f"Expected {replicas} replicas to release the sums that one does, {len(calls)}, got "
+        f"Expected many replicas to release the sums that one does, {len(calls)}, got "
         f"{len(found)}.",
     )
-    return found
+    return [found[place] for place in sorted(found)]
 
 
 def releases_of_sums(tape: Tape) -> dict[int, tuple[Any, list[int], list[Floats]]]:

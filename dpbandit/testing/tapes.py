@@ -3,7 +3,7 @@
 import io
 import pickle
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -213,31 +213,35 @@ def run(
     *,
     admit: Callable[..., Any] | None = None,
     remember: bool = True,
+    calls: int | None = None,
 ) -> Tape:
     """Play `world`, recording mechanisms; with `replay`, its releases are handed out again.
 
-    What the agent remembers is recorded, too, unless that is not asked for: it takes longest.
+    What the agent remembers is recorded, too, unless that is not asked for: it takes longest. A run
+    of so many `calls` of mechanisms ends with the last, before the agent makes anything of it.
 
     Rewards arrive `spec.delay` rounds late, with the contexts and actions they belong to.
     """
     marks, actions, memories, personal = [0], [], [], []
-    with short_blocks(), recording(replay, admit) as calls, enrolled() as roll:
+    watched = recording(replay, admit, calls)
+    with suppress(_LastCall), short_blocks(), watched as tape, enrolled() as roll:
         agent = made_agent(config, spec, Streams(range(world.context.shape[1])))
         for t, context in enumerate(world.context):
             actions.append(action_of(agent, spec, context, world.masked(t)))
             if (user := t - spec.delay) >= 0:
                 action = actions[user]
                 agent.update(world.context[user], action, world.answer(spec, user, action))
-                marks.append(len(calls.queries))
+                marks.append(len(tape.queries))
             if remember:
                 kept, hers = memory(agent)
                 memories.append(kept)
                 personal.append(hers)
-    try:
-        Books(type(config).__name__, agent.ledger, roll).check(users=len(marks) - 1)
-    except InputError as error:
-        raise AssertionError(error) from error
-    return Tape(marks, *calls, np.array(actions), memories, personal)
+    if calls is None:
+        try:
+            Books(type(config).__name__, agent.ledger, roll).check(users=len(marks) - 1)
+        except InputError as error:
+            raise AssertionError(error) from error
+    return Tape(marks, *tape, np.array(actions), memories, personal)
 
 
 def action_of(agent: Any, spec: Spec, context: Any, mask: Any = None) -> Any:
@@ -271,11 +275,18 @@ def short_blocks() -> Iterator[None]:
         random_streams._VALUES_AHEAD = usual
 
 
+class _LastCall(Exception):
+    """No more was asked for."""
+
+
 @contextmanager
-def recording(replay: Any = None, admit: Callable[..., Any] | None = None) -> Iterator[Calls]:
+def recording(
+    replay: Any = None, admit: Callable[..., Any] | None = None, most: int | None = None
+) -> Iterator[Calls]:
     """Watch `Mechanism.__call__`, and hand out the `releases` of `replay`, where there is one.
 
-    `admit`, told the mechanism and its datum, says what is fed in place of the datum.
+    `admit`, told the mechanism and its datum, says what is fed in place of the datum; the last of
+    `most` calls raises.
     """
     original, calls = Mechanism.__call__, Calls([], [], [])
 
@@ -291,6 +302,8 @@ def recording(replay: Any = None, admit: Callable[..., Any] | None = None) -> It
                 f"Expected when {type(self).__name__} releases to be public, not a user's to say.",
             )
         calls.releases.append(None if release is None else release.copy())
+        if len(calls.releases) == most:
+            raise _LastCall
         return release
 
     Mechanism.__call__ = watched  # type: ignore[method-assign]

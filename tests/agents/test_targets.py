@@ -78,11 +78,11 @@ def test_all_extreme_targets_at_a_long_horizon(kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_extreme_targets_of_all_variants(part):
     """Printed calibrations may exceed their claim."""
     variants = {repr(pair[0]): pair for kind in KINDS for pair in reversed(private(kind))}
-    pairs = list(variants.values())[part::4]
+    pairs = list(variants.values())[part::2]
     assert len(pairs) > 30
     for config, spec in pairs:
         for target in CORNERS:

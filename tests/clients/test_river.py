@@ -12,7 +12,6 @@ from dpbandit import InputError, compare
 from dpbandit.agents import LinUCB
 from dpbandit.clients import (
     FromGymnasium,
-    Player,
     read_log,
     record,
     river_history,
@@ -111,30 +110,6 @@ def test_rivers_testbed_in_compare(exact):
     assert mean["UCB"] < mean["Uniform"] / 2
     assert mean["BestFixed"] == 0 if exact else abs(mean["BestFixed"]) < 6 * 300**0.5
     assert results.environment == "river_bandits/KArmedTestbed-v0"
-
-
-def test_a_player_on_rivers_candy_canes():
-    """Its observations are counts of earlier rewards, 400,000 numbers one-hot: refused, and
-    played without. Decay and all, LinUCB collects more than uniform play (fixed seed)."""
-    env = gym.make("river_bandits/CandyCaneContest-v0", n_machines=10)
-    bounds = {"horizon": 100, "reward_range": (0, 1)}
-    with pytest.raises(InputError, match="at most 10000 numbers, got 40000"):
-        Player(LinUCB(), env, **bounds)
-    player = Player(LinUCB(), env, contexts="none", **bounds)
-    total, by_chance = 0.0, 0.0
-    generator = np.random.default_rng(0)
-    for learns in (True, False):
-        observation, _ = env.reset(seed=5)
-        for _ in range(100):
-            action = player.act(observation) if learns else int(generator.integers(10))
-            then, reward, *_ = env.step(action)
-            if learns:
-                player.update(observation, action, reward)
-                total += reward
-            else:
-                by_chance += reward
-            observation = then
-    assert total > by_chance
 
 
 def test_histories_of_uniform_logs_are_the_logs():

@@ -208,7 +208,7 @@ def test_a_first_release_after_half_of_the_rounds_is_said_once(late):
 
 @pytest.mark.parametrize(
     ("problem", "settings", "some"),
-    [("GLMBandit", {}, 6), ("GLMBandit", {"shared": True}, 5), ("OJPricing", {}, 6)],
+    [("GLMBandit", {"shared": True}, 5), ("OJPricing", {}, 6)],
 )
 def test_rounds_at_once_are_those_one_by_one(problem, settings, some, monkeypatch):
     """Every agent that says how long its policy stands, and of those that never do LinUCB, bit for

@@ -1,6 +1,5 @@
 """`play` takes what `compare` takes, and is the same run."""
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -11,26 +10,18 @@ from dpbandit.results.runs import log_marks
 from tests.each import each
 
 HOW = {"horizon": 30, "env_kwargs": {"dim": 3}}
-MADE = {"horizon": 30, "dim": 3}
 
 
-@each(
-    ("env", "how"),
-    [
-        ("GLMBandit", HOW),
-        (GLMBandit, HOW),
-        (GLMBandit(**MADE), {}),
-        (lambda **arguments: GLMBandit(**arguments), HOW),
-        (gym.make("dpbandit/GLMBandit-v0", **MADE), {}),
-    ],
-    ids=["id", "class", "problem", "function", "gym.make"],
-)
-@each("agent", ["fade:epsilon=2", FADE(epsilon=2.0)], ids=["id", "config"])
-def test_every_form_is_the_run_of_a_comparison(env, how, agent):
-    run = compare("GLMBandit", agent, replicas=2, progress=False, **HOW).runs[0]
-    log = play(env, agent, [(0, 0), (0, 1)], **how)
-    np.testing.assert_array_equal(log.regret, run.regret)
-    np.testing.assert_array_equal(log_marks(30), run.marks)
+def test_every_form_is_the_run_of_a_comparison():
+    """By functions whose forms tests/running/test_given.py goes through."""
+    run = compare("GLMBandit", "fade:epsilon=2", replicas=2, progress=False, **HOW).runs[0]
+    for env, agent, how in (
+        ("GLMBandit", FADE(epsilon=2.0), HOW),
+        (GLMBandit(horizon=30, dim=3), "fade:epsilon=2", {}),
+    ):
+        log = play(env, agent, [(0, 0), (0, 1)], **how)
+        np.testing.assert_array_equal(log.regret, run.regret)
+        np.testing.assert_array_equal(log_marks(30), run.marks)
 
 
 def test_marks_are_rounds_however_they_are_written():

@@ -1,5 +1,6 @@
 """What is recommended plays, costs what was asked, and is no worse than play at random."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,13 +48,13 @@ def test_recommendations_follow_public_facts():
 @pytest.mark.slow
 @each("env", REGISTERED)
 def test_nothing_recommended_is_worse_than_play_at_random(env):
-    """Epsilon .1, T = 10,000, 4 replicas of seed 4000: the paired difference is at most two of its
+    """Epsilon .1, T = 2,500, 4 replicas of seed 4000: the paired difference is at most two of its
     standard errors above 0. It would catch an agent that noise makes confident of the wrong."""
-    agent = recommend(env, 0.1, horizon=10_000)
+    agent = recommend(env, 0.1, horizon=2_500)
     if agent == "uniform":
         assert "Continuous" in env
         return
-    results = dpbandit.compare(env, [agent], horizon=10_000, replicas=4, seed=4000)
+    results = dpbandit.compare(env, [agent], horizon=2_500, replicas=4, seed=4000)
     last = {run.name: run.regret[-1] for run in results.runs}
     uniform = last.pop("Uniform")
     for regret in list(last.values())[:1]:
@@ -66,7 +67,7 @@ class Generated(ContextualProblem):
     """Draws arms or prices by a number; FADE's model is right for some of them."""
 
     number: int
-    horizon: int = 10_000
+    horizon: int = 4_000
 
     def __post_init__(self) -> None:
         draw = np.random.default_rng(_OWN_SEED + self.number)
@@ -101,22 +102,21 @@ class Generated(ContextualProblem):
 
 
 @pytest.mark.slow
-@each("case", [*REGISTERED, *range(30)])
+@each("case", [*REGISTERED, *range(0, 30, 3)])
 def test_who_learns_little_says_so(case):
-    """FADE, where it plays, and what is recommended at epsilon 1, T = 10,000, 2 replicas of seed
+    """FADE, where it plays, and what is recommended at epsilon 1, T = 4,000, 2 replicas of seed
     4000: neither is above .9 of play at random, nor above 1.5 of the best fixed action where that
     loses anything and a fifth of play at random is less, but results warn of it by its name."""
     env = Generated(number=case) if isinstance(case, int) else case
-    spec_of = {} if isinstance(case, int) else {"horizon": 10_000}
+    spec_of = {} if isinstance(case, int) else {"horizon": 4_000}
     agents = {"recommended": recommend(env, 1.0, **spec_of)}
     if agents["recommended"] == "uniform":
         assert "Continuous" in case
         return
-    try:
+    with suppress(InputError):
         dpbandit.certify("fade", env, accountants=False, **spec_of)
-        agents["FADE"] = "fade"
-    except InputError:
-        pass
+        if agents["recommended"] != "fade:epsilon=1":
+            agents["FADE"] = "fade"
     results = dpbandit.compare(env, agents, replicas=2, seed=4000, **spec_of)
     last = {run.name: run.regret[-1].mean() for run in results.runs}
     for name in agents:

@@ -79,10 +79,10 @@ def test_it_never_sells_more_than_there_is_and_beats_random_prices():
 
 @pytest.mark.slow
 def test_regret_is_that_of_the_reference():
-    """Demand known, T = 10,000, c = 3,000, 20 replicas: 76 +- 3 at epsilon 1, within 4 combined
+    """Demand known, T = 10,000, c = 3,000, 8 replicas: 76 +- 3 at epsilon 1, within 4 combined
     standard errors; an independent program on other seeds."""
     config = CountedShelf(demand="known")
-    results = compare("StockPricing", {"shelf": config}, replicas=20, seed=1000, progress=False)
+    results = compare("StockPricing", {"shelf": config}, replicas=8, seed=1000, progress=False)
     row = results.summary().set_index("agent").loc["shelf"]
     assert abs(row["mean"] - 76) < 4 * sqrt(row["se"] ** 2 + 3**2)
     problem = StockPricing(horizon=1000, stock=300)

@@ -1,5 +1,6 @@
 """FLIPHAT: the non-private limit, public episodes, the printed constants, and that it learns."""
 
+from functools import cache
 from math import ceil, inf, log, sqrt
 
 import numpy as np
@@ -10,7 +11,7 @@ from dpbandit.agents import FLIPHAT, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
-from dpbandit.specs.protocols import ContextualSpec, PriceSpec
+from dpbandit.specs.protocols import ContextualSpec
 from tests.each import each
 
 EASY = {"n_actions": 2, "dim": 20, "context_order": inf, "parameters": "sparse-signs"}
@@ -18,6 +19,7 @@ EASY |= {"contexts": "signs", "sparsity": 3, "noise": 0.05}
 SPEC = ContextualSpec(n_actions=2, dim=50, horizon=10_000, context_order=inf)
 
 
+@cache
 def regret(config, horizon=3000, replicas=20, **env_kwargs):
     problem = problem_maker("GLMBandit")(horizon=horizon, **{**EASY, **env_kwargs})
     seeds = [(4, r) for r in range(replicas)]
@@ -138,18 +140,6 @@ def test_short_runs(horizon, calibration):
     assert (proof.epsilon == 0) == (horizon == 1)
 
 
-@pytest.mark.parametrize("calibration", ["certified", "paper"])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
-def test_certificates_are_within_the_claim(calibration, epsilon):
-    proof = certify(
-        FLIPHAT(epsilon=epsilon, delta=1e-4, calibration=calibration), SPEC, accountants=False
-    )
-    assert proof.epsilon <= epsilon
-    if calibration == "certified":
-        assert proof.epsilon == pytest.approx(epsilon, rel=1e-3)
-    assert proof.as_dict()["ledger"]["spends"]
-
-
 def test_printed_constants_by_hand():
     """Golden, T = 10^4, K = 2 disjoint arms, s = 5 each: episodes 1, 2, ..., 4096 (the next one
     would end at 16,383), M = ceil(ln 4097) = 9, 10 picks of 100, scale over the movement
@@ -198,8 +188,3 @@ def test_scores_are_predictions_and_play_is_greedy():
 def test_mistakes_are_named(setting, named):
     with pytest.raises(InputError, match=named):
         FLIPHAT(**setting)
-
-
-def test_refuses_prices():
-    with pytest.raises(InputError, match="finitely many arms"):
-        FLIPHAT().make(PriceSpec(dim=2, horizon=9, low=1.0, high=2.0), Streams([0]))

@@ -95,12 +95,12 @@ def test_draws_follow_chances():
 
 
 def test_all_learn():
-    """Property, 4 replicas on the same users: half of what uniform play loses, which an agent that
+    """Property, 2 replicas on the same users: half of what uniform play loses, which an agent that
     does not learn from its releases, or reads them upside down, does not reach."""
     agents = (
         "squarecb,vpo:epsilon=8,bpo:epsilon=8,falcon:epsilon=8,fastcb:epsilon=8,regcb:epsilon=8,"
         "adacb:epsilon=8"
     )
-    results = compare("GLMBandit", agents, horizon=2000, replicas=4, progress=False)
+    results = compare("GLMBandit", agents, horizon=1000, replicas=2, progress=False)
     mean = results.summary().set_index("agent")["mean"]
     assert (mean[agents.split(",")] < mean["Uniform"] / 2).all()

@@ -62,7 +62,7 @@ def test_parameters_stay_in_the_ball():
 
 
 def test_it_earns_more_than_one_price():
-    """On orange juice, 4 replicas of 10,000 customers at epsilon 4; the best fixed price loses 728,
-    uniform play 1,220, both +- 5 (20 replicas)."""
-    log = play(OJPricing(horizon=10_000), JDPGLMUCB(epsilon=4.0), range(4), marks=[10_000])
-    assert np.median(log.regret[-1]) < 400
+    """On orange juice, 4 replicas of 5,000 customers at epsilon 4; the best fixed price loses 364,
+    uniform play 610, both +- 5."""
+    log = play(OJPricing(horizon=5_000), JDPGLMUCB(epsilon=4.0), range(4), marks=[5_000])
+    assert np.median(log.regret[-1]) < 300

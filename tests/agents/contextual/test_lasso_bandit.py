@@ -78,18 +78,6 @@ def test_sparsity_pays():
     assert gain.mean() > 6 * gain.std(ddof=1) / 20**0.5
 
 
-def test_fits_every_round_do_about_as_well():
-    """The departure costs little: rare fits are within 25 % of the paper's fit every round."""
-
-    def regret(config):
-        problem = problem_maker("GLMBandit")(
-            horizon=500, dim=10, n_actions=2, parameters="sparse-signs", sparsity=3
-        )
-        return play(problem, config, range(20), marks=np.array([500])).regret[-1].mean()
-
-    assert regret(LassoBandit()) < 1.25 * regret(LassoBandit(refresh_every=1))
-
-
 def problems(n, d, B=6, seed=0):
     """B correlated designs with sparse truths: gram, moment and thresholds of mixed severity."""
     rng = np.random.default_rng(seed)
@@ -108,7 +96,7 @@ def violation(gram, moment, threshold, theta):
     return (on + off).max(axis=1) / np.abs(moment).max(axis=1)
 
 
-@pytest.mark.parametrize(("n", "d"), [(200, 12), (40, 30), (15, 30), (5, 1), (1, 4)])
+@pytest.mark.parametrize(("n", "d"), [(200, 12), (15, 30), (1, 4)])
 def test_optimality_conditions(n, d):
     """Oracle: KKT, to the default tolerance and, asked for more, to rounding; 1 % off is seen."""
     sums = problems(n, d)

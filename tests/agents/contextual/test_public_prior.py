@@ -101,13 +101,13 @@ def played(config, T, seeds, **more):
 
 
 def test_a_good_prior_saves_most_and_a_wrong_one_is_let_go(monkeypatch):
-    """Statistical: one study of 1,000 users, then 15 of 600 others: with what it released regret is
+    """Statistical: one study of 1,000 users, then 8 of 600 others: with what it released regret is
     at most half of that without (measured: a fifth); with its negative, taken for a hundred times
     as sure, at most half of what it is where that is believed throughout (measured: 83 of 275)."""
     _, study = played(FADE(epsilon=2.0), 1000, [(3, 999)])
     good = study.learned()
     wrong = Prior(-np.array(good.mean), good.matrix / 100)
-    users = [(3, r) for r in range(15)]
+    users = [(3, r) for r in range(8)]
     without, used, misled = (
         played(FADE(epsilon=2.0, prior=prior), 600, users)[0] for prior in (None, good, wrong)
     )

@@ -163,7 +163,7 @@ def test_imagined_customers_have_the_released_moments():
     np.testing.assert_allclose(np.cov(made.reshape(-1, 2).T), covariance, atol=3e-3)
 
 
-@pytest.mark.parametrize("delay", [0, 1, 7, 60])
+@pytest.mark.parametrize("delay", [0, 7, 60])
 def test_customers_are_shown_the_policy_that_was_in_force(delay):
     """Oracle: the loop itself, in which each round writes down after how many releases it acted."""
     spec = replace(PRICES, delay=delay)
@@ -184,17 +184,17 @@ def test_customers_are_shown_the_policy_that_was_in_force(delay):
 
 
 def test_steep_demand_is_learned_without_privacy():
-    """Statistical: utility falls by 17 from the lowest price to the highest; at epsilon = inf 20
+    """Statistical: utility falls by 17 from the lowest price to the highest; at epsilon = inf 5
     replicas lose less than 2 % of the best prices' profit (random prices: 48 %)."""
     truth, rng = np.array([6.0, 2.0, -12.0]), np.random.default_rng(3)
     spec = replace(PRICES, horizon=4000)
-    agent = FADE(epsilon=inf).make(spec, Streams(range(20)))
+    agent = FADE(epsilon=inf).make(spec, Streams(range(5)))
     for _ in range(3999):
-        x = rng.uniform(-0.7, 0.7, (20, 2))
+        x = rng.uniform(-0.7, 0.7, (5, 2))
         action = agent.act(x)
-        sale = expit(demand_rows(spec, x) @ truth)[np.arange(20), action]
-        agent.update(x, action, spec.margins[action] * (rng.random(20) < sale))
-    x = rng.uniform(-0.7, 0.7, (500, 20, 2))
+        sale = expit(demand_rows(spec, x) @ truth)[np.arange(5), action]
+        agent.update(x, action, spec.margins[action] * (rng.random(5) < sale))
+    x = rng.uniform(-0.7, 0.7, (500, 5, 2))
     profit = np.array([spec.margins * expit(demand_rows(spec, one) @ truth) for one in x])
     played = np.array([agent.scores(one).argmax(axis=1) for one in x])
     earned = np.take_along_axis(profit, played[..., None], -1)

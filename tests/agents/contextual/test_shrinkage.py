@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy.special import logsumexp
 from scipy.stats import nct, norm
 
 from dpbandit.agents.contextual.shrinkage import SHRINKAGES, empirical_bayes, raw, soft_threshold
@@ -29,7 +28,7 @@ def dense_em(z, steps=30):
         shares = []
         for row in log_likelihood:
             joint = [a + b for a, b in zip(row, log_weight, strict=True)]
-            total = logsumexp(joint)
+            total = np.logaddexp.reduce(joint)
             shares.append([exp(j - total) for j in joint])
         if step < steps:
             counts = [sum(share[k] for share in shares) + (k == 0) for k in range(len(VARIANCES))]
@@ -44,11 +43,11 @@ def dense_em(z, steps=30):
 def test_empirical_bayes_is_the_dense_em(kind):
     rng = np.random.default_rng(1)
     means = {
-        "null": np.zeros((3, 40)),
-        "dense": 2 * rng.standard_normal((3, 40)),
-        "sparse": 8.0 * (rng.random((3, 40)) < 0.1),
+        "null": np.zeros((2, 20)),
+        "dense": 2 * rng.standard_normal((2, 20)),
+        "sparse": 8.0 * (rng.random((2, 20)) < 0.1),
         "one": np.array([[1.0], [-3.0], [0.0]]),
-        "large": 60 * rng.standard_normal((3, 40)),
+        "large": 60 * rng.standard_normal((2, 20)),
     }[kind]
     z = means + rng.standard_normal(means.shape)
     np.testing.assert_allclose(empirical_bayes(z), [dense_em(row) for row in z], rtol=1e-9)
@@ -72,7 +71,7 @@ vectors = st.one_of(
 
 
 @pytest.mark.parametrize("name", sorted(SHRINKAGES))
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(derandomize=True, deadline=None, max_examples=50)
 @given(z=vectors)
 def test_nothing_grows_or_changes_its_sign(name, z):
     """Property, for z as large as a million rounds without noise make it."""

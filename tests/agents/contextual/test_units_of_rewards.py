@@ -27,7 +27,7 @@ from tests import harness
 from tests.each import each
 from tests.harness import variants
 
-ROUNDS, REPLICAS = 60, 6
+ROUNDS, REPLICAS = 60, 2
 DISJOINT, SHARED, PRICES = (
     replace(spec, horizon=ROUNDS) for spec in (harness.DISJOINT, harness.SHARED, harness.PRICES)
 )
@@ -85,6 +85,7 @@ def users(spec):
     return context, spec.reward_low + 2 * spec.half_range * share.clip(0, 1)
 
 
+@cache
 def actions(config, spec, factor=1.0, shift=0.0):
     """Arms played, (T, R), where rewards are told as factor r + shift."""
     context, reward = users(spec)

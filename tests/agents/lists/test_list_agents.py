@@ -117,7 +117,7 @@ def regrets(agents, horizon, **settings):
         "dpbandit/ListRecommendation-v0",
         agents,
         horizon=horizon,
-        replicas=4,
+        replicas=2,
         seed=1000,
         env_kwargs=settings,
         progress=False,
