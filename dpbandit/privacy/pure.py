@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import ceil, expm1, fsum, inf, sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy
@@ -213,7 +213,8 @@ class _Releases(Composed):
 
     def shown(self, share: float) -> Self:
         """Of so many of the releases, which are alike."""
-        return replace(self, count=round(share * self.count))
+        spend: Self = replace(cast(Any, self), count=round(share * self.count))  # of a dataclass
+        return spend
 
     def _curve(self, epsilon: Floats) -> Floats:
         """The delta of one Laplace release, whose loss is uniform but for two atoms at its ends."""
