@@ -11,6 +11,6 @@ class Lazy:
         self._name = name
 
     def __getattr__(self, attribute):
-        if attribute.startswith(("_", "pytest")):
+        if attribute.startswith(("__", "_pytest", "pytest")):
             raise AttributeError(attribute)
         return getattr(importlib.import_module(self._name), attribute)

@@ -88,7 +88,10 @@ def test_lists(run):
     ("words", "said"),
     [
         (["agents", "fade"], ["epsilon=1.0 a number target, > 0; inf plays without privacy"]),
-        (["agents", "guarded:dp-ucb"], ["coins=0", "prefix_sums=blt tree or blt mechanism that"]),
+        (
+            ["agents", "guarded:dp-ucb"],
+            ["coins=0", "prefix_sums=blt tree, blt or gradual mechanism that"],
+        ),
         (["agents", "tests.running.own:WithoutDefault"], ["path=(has to be said)"]),
         (["agents", "--for", "OJPricing", "--private"], ["fade", "dp-ucb"]),
         (["agents", "--for", "OJPricing", "--best"], ["fade"]),

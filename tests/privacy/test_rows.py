@@ -37,8 +37,10 @@ from dpbandit.privacy.choices import (
     RemainingTopK,
     ReportNoisyMax,
 )
+from dpbandit.privacy.filters import FilteredSum
 from dpbandit.privacy.gradients import RecursiveGradients
 from dpbandit.privacy.messages import LocalDirections, LocalVectors
+from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.peeling import (
     GumbelPeeling,
     LaplacePeeling,
@@ -127,6 +129,12 @@ def restarted(streams):
     return trees(NOTHING, np.tile([0, 1, 2], (R, 1)), YES)[:, :, None], None
 
 
+def filtered(streams):
+    sums = FilteredSum(ClippedVectors(3, 2.0), streams, "sum", mu=1.0, horizon=1)
+    sums.ask(np.full(R, 0.5))
+    return sums(np.zeros((R, 3)))[:, :, None], None
+
+
 def counted(streams):
     sums = CountedSums(streams, 3, low=0, high=1, epsilon=1.0, uses=1)
     return sums(np.zeros(R), np.zeros(R, dtype=int), np.ones((R, 3), dtype=bool))[..., None], None
@@ -203,6 +211,7 @@ QUIET = [
     (NoisyHardThresholding, lambda streams: thresholded(streams, LaplacePeeling(1.0))),
     (RestartingTrees, restarted),
     (CountedSums, counted),
+    (FilteredSum, filtered),
     (NoisyDescent, noisily_descended),
     (Phase, lambda streams: descended(Phase(FLAT, streams, users=1, eta=0.7, mu=1.0))),
     (Snowball, lambda streams: descended(Snowball(FLAT, streams, users=1, mu=1.0))),

@@ -54,7 +54,7 @@ def test_noise_in_units_of_what_a_user_moves(variant):
         TryingPlayer: sqrt(8),
         LogisticPlayer: sqrt(5),
         ResidualArms: 2 * sqrt(1 + 0.15**2),
-        ResidualSlates: sqrt(4 * 1.01 + 2 * 0.275**2),
+        ResidualSlates: sqrt(4 * 1.09 + 2 * 0.275**2),
         CurvedPricing: sqrt(4 + 4.5 * 0.35**2),
         ResidualPricing: sqrt(4 + 4.5 * (0.5 if variant == "interactions" else 0.35) ** 2),
     }
