@@ -90,7 +90,7 @@ def test_lists(run):
         (["agents", "fade"], ["epsilon=1.0 a number target, > 0; inf plays without privacy"]),
         (
             ["agents", "guarded:dp-ucb"],
-            ["coins=0", "prefix_sums=blt tree, blt or gradual mechanism that"],
+            ["coins=0", "prefix_sums=blt tree, blt or gradual"],
         ),
         (["agents", "tests.running.own:WithoutDefault"], ["path=(has to be said)"]),
         (["agents", "--for", "OJPricing", "--private"], ["fade", "dp-ucb"]),
