@@ -303,8 +303,11 @@ def test_what_is_warned_of():
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"frame": {**LOG, "who": LOG["who"][1:]}}, "'who' to hold one entry for each of 800 rows"),
-        ({"frame": {**LOG, "w": [1]}, "person": None, "clusters": "w"}, "'w' to hold one entry for"),
+        ({"frame": {**LOG, "who": LOG["who"][1:]}}, "'who' to hold one entry for each of 800"),
+        (
+            {"frame": {**LOG, "w": [1]}, "person": None, "clusters": "w"},
+            "'w' to hold one entry for",
+        ),
         ({"features": 5}, "Expected bounds of feature 'age'"),
     ],
     ids=["person", "clusters", "features"],
