@@ -61,6 +61,8 @@ class Forgotten:
     epsilon: float
     """certified, at `delta`"""
     delta: float
+    restricted: str
+    """what restricts the certificate, see `Ledger.brief`"""
     rounds: int
     """to play once more, if an agent is retrained from scratch"""
     seconds: float
@@ -81,7 +83,8 @@ class Forgotten:
         promised = "promises nothing"
         if self.bound < 1:
             promised = f"at most {self.bound:.4f} for any observer (epsilon {self.epsilon:.6g} at "
-            promised += f"delta {self.delta:g})" + "   REFUTED" * self.refuted
+            promised += f"delta {self.delta:g}" + f", {self.restricted}" * bool(self.restricted)
+            promised += ")" + "   REFUTED" * self.refuted
         return "\n".join(
             [
                 f"without     user {self.user}, after whom others get {self.later:,} actions",
@@ -183,6 +186,7 @@ def forget(
         bound=proof.ledger.delta(0.0),
         epsilon=proof.epsilon,
         delta=proof.claimed_delta,
+        restricted=proof.ledger.brief,
         rounds=spec.horizon,
         seconds=seconds,
         runs=runs,

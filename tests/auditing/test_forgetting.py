@@ -81,6 +81,11 @@ def test_without_privacy_nothing_is_promised():
     assert "promises nothing" in str(found)
 
 
+def test_a_restricted_promise_says_so():
+    """POCP's holds if losses are as its paper wants them."""
+    assert ", conditional)" in str(forget("pocp", "OnlineConvex", user=2, horizon=4, runs=400))
+
+
 @pytest.mark.parametrize(
     ("make", "user", "hers"),
     [
