@@ -83,7 +83,9 @@ def test_without_privacy_nothing_is_promised():
 
 def test_a_restricted_promise_says_so():
     """POCP's holds if losses are as its paper wants them."""
-    assert ", conditional)" in str(forget("pocp", "OnlineConvex", user=2, horizon=4, runs=400))
+    found = forget("pocp", "OnlineConvex", user=2, horizon=4, runs=400)
+    assert ", conditional)" in str(found)
+    assert found.low < 0  # an observer may err more often than not
 
 
 @pytest.mark.parametrize(
