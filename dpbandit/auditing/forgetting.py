@@ -228,7 +228,7 @@ def _refused(name: str) -> InputError:
     return InputError(f"Expected a problem with {name}, to play it again without a user.")
 
 
-def _pair(make: Callable[[], Problem], spec: Spec, user: int, seed: int) -> Pair:
+def _pair(make: Callable[[], Problem], spec: Any, user: int, seed: int) -> Pair:
     """The users of an environment, and the same with nobody in place of one."""
     for name, wrong in (
         ("answers that come at once", spec.delay > 0),
