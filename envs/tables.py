@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, whole
+from dpbandit.base import Floats, Ints, not_installed, whole
 
 _JUICE = ("SalePriceMM", "SalePriceCH", "LoyalCH")
 
@@ -37,10 +37,7 @@ def images() -> tuple[Floats, Ints]:
     try:
         bundled = import_module("sklearn.datasets").load_digits()
     except ImportError:
-        raise InputError(
-            "Expected scikit-learn, which brings data='digits', to be installed: "
-            "pip install scikit-learn, or take other data."
-        ) from None
+        raise not_installed("scikit-learn", "data='digits'", "data") from None
     return np.asarray(bundled.data, dtype=np.float64) / 16, bundled.target.astype(np.int64)
 
 

@@ -336,6 +336,7 @@ LINES = {
     "suite run fade --size huge": "size='huge' to be one of small, full",
     "suite run ,": "agents to be one or more",
     "suite verify .": "Cannot read suite.parquet",
+    "forget fade OJPricing": "Expected --user after dpbandit forget",
 }
 ENV, AGENT = '[[environments]]\nid="OJPricing"\n', '[[agents]]\nid="linucb"\n'
 FILES = {

@@ -159,8 +159,7 @@ def advantage(
     (low_a, high_a), (low_b, high_b) = (
         clopper_pearson(side.sum(), len(side), failure / 4) for side in (a, b)
     )
-    value, low, high = float(b.mean() - a.mean()), float(low_b - high_a), float(high_b - low_a)
-    return Advantage(value, max(0.0, low), min(1.0, high))
+    return Advantage(float(b.mean() - a.mean()), float(low_b - high_a), float(high_b - low_a))
 
 
 def judge(

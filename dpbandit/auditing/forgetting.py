@@ -22,7 +22,7 @@ import numpy as np
 from dpbandit.auditing.audit import audit_twins, check_for_ever
 from dpbandit.auditing.bounds import advantage
 from dpbandit.auditing.users import Pair, World
-from dpbandit.auditing.views import Columns, rounds
+from dpbandit.auditing.views import Columns, joined, rounds
 from dpbandit.auditing.witness import Witness
 from dpbandit.base import MOST_RUNS, AnyArray, Floats, InputError, Seed, Streams, inside, whole
 from dpbandit.running.compare import certify, replicas_at_once
@@ -30,7 +30,7 @@ from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_gi
 from dpbandit.specs import NOBODY, AgentConfig, Problem, Spec, begin
 
 _COUNTED = 100
-"""Runs in which actions that differ are counted."""
+"""Pairs of runs in which actions that differ are counted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +61,8 @@ class Forgotten:
     epsilon: float
     """certified, at `delta`"""
     delta: float
+    restricted: str
+    """what restricts the certificate, see `Ledger.brief`"""
     rounds: int
     """to play once more, if an agent is retrained from scratch"""
     seconds: float
@@ -81,7 +83,8 @@ class Forgotten:
         promised = "promises nothing"
         if self.bound < 1:
             promised = f"at most {self.bound:.4f} for any observer (epsilon {self.epsilon:.6g} at "
-            promised += f"delta {self.delta:g})" + "   REFUTED" * self.refuted
+            promised += f"delta {self.delta:g}" + f", {self.restricted}" * bool(self.restricted)
+            promised += ")" + "   REFUTED" * self.refuted
         return "\n".join(
             [
                 f"without     user {self.user}, after whom others get {self.later:,} actions",
@@ -146,19 +149,16 @@ def forget(
     start = time.process_time()
     sample([(seed, 0)])
     seconds = (time.process_time() - start) / 2  # of two worlds
-    later = spec.horizon - pair.round - len(pair.rounds)
-    hers, without = (
-        seen.values.reshape(_COUNTED, later, -1)
-        for seen in sample([(seed, 1, run) for run in range(_COUNTED)])
+    together = replicas_at_once(spec)
+    seeds = [(seed, 1, run) for run in range(2 * _COUNTED)]
+    counted = [sample(seeds[i : i + together]) for i in range(0, len(seeds), together)]
+    later = len(_others(spec, pair.first.context, pair.rounds))
+    (hers, hers_again), (without, without_again) = (
+        joined([both[world] for both in counted]).values.reshape(2, _COUNTED, later, -1)
+        for world in (0, 1)
     )
-    changed = [
-        (one != two).any(axis=2).sum(axis=1)
-        for one, two in (
-            (hers, without),
-            (hers, np.roll(without, 1, 0)),
-            (hers, np.roll(hers, 1, 0)),
-        )
-    ]
+    pairs = ((hers, without), (hers, without_again), (hers, hers_again))
+    changed = [(one != two).any(axis=2).sum(axis=1) for one, two in pairs]
     (same, same_se), (fresh, fresh_se), (stays, stays_se) = (
         (float(n.mean()), float(n.std(ddof=1)) / _COUNTED**0.5) for n in changed
     )
@@ -167,7 +167,7 @@ def forget(
         partial(advantage, failure=failure),
         runs=runs,
         seed=seed,
-        chunk=replicas_at_once(spec),
+        chunk=together,
         advance=advance,
     )
     return Forgotten(
@@ -186,6 +186,7 @@ def forget(
         bound=proof.ledger.delta(0.0),
         epsilon=proof.epsilon,
         delta=proof.claimed_delta,
+        restricted=proof.ledger.brief,
         rounds=spec.horizon,
         seconds=seconds,
         runs=runs,
@@ -194,10 +195,15 @@ def forget(
 
 
 class _Population:
-    """The users of one seed, who answer any number of agents at once, round by round."""
+    """The users of one seed, who answer any number of agents at once, round by round.
 
-    def __init__(self, make: Callable[[], Problem], seed: int) -> None:
-        self._make, self._seed = make, seed
+    Contexts (T, ...) of a first run, if known, have to come again, whatever is played.
+    """
+
+    def __init__(
+        self, make: Callable[[], Problem], seed: int, context: Floats | None = None
+    ) -> None:
+        self._make, self._seed, self._context = make, seed, context
 
     def answer(self, t: int, action: AnyArray) -> Floats:
         """What agents are told in round t, after all rounds before it."""
@@ -205,6 +211,8 @@ class _Population:
             self._problem = self._make()
             begin(self._problem, Streams([self._seed] * len(action)))
         self.shown = self._problem.context()
+        if self._context is not None and not np.allclose(self.shown, self._context[t]):
+            raise _refused(_INDEPENDENT)
         step = self._problem.step(action)
         return step.reward if step.datum is None else step.datum
 
@@ -213,15 +221,22 @@ class _Population:
         return np.full_like(self.answer(t, action), nearest)
 
 
-def _pair(make: Callable[[], Problem], spec: Spec, user: int, seed: int) -> Pair:
+_INDEPENDENT = "users who do not depend on earlier actions"
+
+
+def _refused(name: str) -> InputError:
+    return InputError(f"Expected a problem with {name}, to play it again without a user.")
+
+
+def _pair(make: Callable[[], Problem], spec: Any, user: int, seed: int) -> Pair:
     """The users of an environment, and the same with nobody in place of one."""
     for name, wrong in (
         ("answers that come at once", spec.delay > 0),
         ("all actions in every round", spec.masks != "none"),
-        ("users who do not depend on earlier actions", spec.carries),
+        (_INDEPENDENT, spec.carries),
     ):
         if wrong:
-            raise InputError(f"Expected a problem with {name}, to play it again without a user.")
+            raise _refused(name)
     T, known = spec.horizon, _Population(make, seed)
     context = np.zeros((T, *spec.context_shape))
     for t in range(T):
@@ -230,11 +245,11 @@ def _pair(make: Callable[[], Problem], spec: Spec, user: int, seed: int) -> Pair
     hers = _rounds_of(spec, context, user)
     gone, empty = context.copy(), np.zeros(spec.context_shape)
     if spec.returning:
-        empty[0] = NOBODY
+        empty[0] = user if spec.visits.pattern == "public" else NOBODY
     late = int(spec.full_information)  # a context is the datum of the round before
     gone[[t + late for t in hers if t + late < T]] = empty
     nearest = 0.0 if spec.datum_shape else min(max(0.0, spec.reward_low), spec.reward_high)
-    with_her, without = _Population(make, seed), _Population(make, seed)
+    with_her, without = (_Population(make, seed, context) for _ in range(2))
     answers = [
         partial(without.nothing, nearest, t) if t in hers else partial(without.answer, t)
         for t in range(T)
@@ -259,9 +274,16 @@ def _rounds_of(spec: Any, context: Floats, user: int) -> list[int]:
         hers = np.flatnonzero(spec.person(context) == user).tolist()
         if not hers:
             raise InputError(f"Expected user={user} to come in {spec.horizon} rounds.")
-    if len(hers) == spec.horizon - hers[0]:
+    if not _others(spec, context, hers):
         raise InputError(f"Expected others to come after user={user}, in {spec.horizon} rounds.")
     return hers
+
+
+def _others(spec: Any, context: Floats, hers: Sequence[int]) -> list[int]:
+    """Rounds in which others come after her, from 0."""
+    here = spec.person(context) != NOBODY if spec.returning else np.ones(spec.horizon, np.bool_)
+    here[[*range(hers[0]), *hers]] = False
+    return np.flatnonzero(here).tolist()
 
 
 def _seen(
@@ -269,8 +291,9 @@ def _seen(
 ) -> tuple[Columns, Columns]:
     """The actions of everybody else after her, one run of either world for each seed."""
     worlds, seen = (pair.first, pair.second), []
+    others = {*_others(spec, pair.first.context, pair.rounds)}
     for event, t, _, action in rounds(config, spec, worlds, pair.rounds, seeds, Witness()):
-        if event == "act" and t > pair.round and t not in pair.rounds:
+        if event == "act" and t in others:
             seen.append(np.asarray(action, dtype=float).reshape(len(action), -1))
     values = np.concatenate(seen, axis=1)
     kinds = np.full(values.shape[1], spec.action_space().dtype != np.float64)

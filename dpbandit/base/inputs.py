@@ -32,6 +32,19 @@ class InputError(ValueError):
     """A user's mistake, in one sentence; the command line prints it and exits with code 2."""
 
 
+def installed_by(extra: str) -> str:
+    """The command that installs an extra."""
+    return f"pip install 'dpbandit[{extra}]' ('.[{extra}]' in a checkout)"
+
+
+def not_installed(package: str, what: str, extra: str | None = None) -> InputError:
+    """The error where a package that brings something is not installed."""
+    all_ = "" if extra is None else f", or all of the extra {extra}: {installed_by(extra)}"
+    return InputError(
+        f"Expected {package}, which brings {what}, to be installed: pip install {package}{all_}."
+    )
+
+
 def whole(name: str, value: Any, low: int, high: float = inf) -> None:
     """Raise `InputError` unless `value` is a whole number from `low` to `high`."""
     if not _is(Integral, name, value) or not low <= value <= high:

@@ -14,7 +14,14 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from dpbandit.base import InputError, check_writable, one_of, parse_settings, write_json
+from dpbandit.base import (
+    InputError,
+    check_writable,
+    installed_by,
+    one_of,
+    parse_settings,
+    write_json,
+)
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,
@@ -29,7 +36,7 @@ from dpbandit.commands.options import (
 )
 from dpbandit.commands.usage import Once
 from dpbandit.experiments import CASES, reproduce as run_case
-from dpbandit.experiments.labs import INSTALL, find, labs, write_or_keep
+from dpbandit.experiments.labs import find, labs, write_or_keep
 from dpbandit.experiments.paper_tables import ALL, TABLES, PaperTable
 from dpbandit.running.settings import meant, setting_names
 
@@ -296,7 +303,7 @@ def start(
     target, said = write_or_keep(find(number), out, solutions=solutions, overwrite=overwrite)
     print(said)
     if jupyter and find_spec("jupyterlab") is None:
-        print(f"JupyterLab is not installed. To have it: {INSTALL}")
+        print(f"JupyterLab is not installed. To have it: {installed_by('labs')}")
     elif jupyter:
         options = [] if browser else ["--no-browser"]
         server = subprocess.Popen([sys.executable, "-m", "jupyterlab", str(target), *options])

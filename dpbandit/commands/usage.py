@@ -28,7 +28,8 @@ def sentence(error: Any, words: Sequence[str]) -> str:
     see = f"see `{command} -h`"
     option = re.search(r"--[\w-]+", message)
     if kind == "MissingParameter":
-        return f"Expected {error.param.name.upper()} after {command}, {see}."
+        needed = option[0] if option else error.param.name.upper()
+        return f"Expected {needed} after {command}, {see}."
     if kind == "NoSuchOption":
         near = get_close_matches(error.option_name, error.possibilities or (), n=1)
         hint = f" (did you mean {near[0]}?)" if near else ""

@@ -181,7 +181,7 @@ def features(
     told = dict(_bounded(bounds, called))
     low, high = (np.array([ends[i] for ends in told.values() if is_range(ends)]) for i in (0, 1))
     ranged = [name for name, ends in told.items() if is_range(ends)]
-    listed = [_as_long(numbers(table, name), rows, name) for name in ranged]
+    listed = [as_long(numbers(table, name), rows, name) for name in ranged]
     values: Floats = np.stack(listed, axis=1) if ranged else np.zeros((rows, 0))
     beyond = np.zeros(values.shape, dtype=bool)
     if ranged:
@@ -242,7 +242,7 @@ def _levels(name: str, levels: list[Any]) -> list[Any]:
 
 
 def _one_hot(table: Any, name: str, levels: Any, called: str, rows: int) -> Floats:
-    entries = _as_long(one_kind(f"column {name!r}", column(table, name)), rows, name)
+    entries = as_long(one_kind(f"column {name!r}", column(table, name)), rows, name)
     if unknown := [entry for entry in entries if entry not in levels]:
         raise InputError(
             f"Expected column {name!r} to hold only the levels {shown(levels)} of {called}, got "
@@ -253,7 +253,8 @@ def _one_hot(table: Any, name: str, levels: Any, called: str, rows: int) -> Floa
     return np.eye(len(levels))[taken, 1:]
 
 
-def _as_long(values: Any, rows: int, name: str) -> Any:
+def as_long(values: Any, rows: int, name: str) -> Any:
+    """The entries of a column, refused unless there is one for each row."""
     if len(values) != rows or np.ndim(values) != 1:
         raise InputError(f"Expected column {name!r} to hold one entry for each of {rows} rows.")
     return values

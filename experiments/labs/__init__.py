@@ -8,7 +8,7 @@ from os.path import exists
 from pathlib import Path
 from typing import Any
 
-from dpbandit.base import InputError, write_atomically
+from dpbandit.base import InputError, not_installed, write_atomically
 
 FOLDER = Path(__file__).resolve().parent / "notebooks"
 _NAME = re.compile(r"lab_(\d\d)_\w+")
@@ -82,8 +82,6 @@ def find(number: int) -> Lab:
     return known[number]
 
 
-INSTALL = "pip install '.[labs]' in a checkout"
-"""What brings jupytext and JupyterLab to where dpbandit is installed."""
 _HINT = "\n\nSolutions are folded: click the three dots, or the triangle, below an exercise."
 _FOLDED = {"jupyter": {"source_hidden": True, "outputs_hidden": True}}
 _DETAILS = "<details>\n<summary>{}</summary>\n\n{}\n\n</details>"
@@ -104,9 +102,7 @@ def notebook(lab: Lab, *, solutions: bool = True) -> Any:
     try:
         jupytext = import_module("jupytext")
     except ImportError:
-        raise InputError(
-            f"Expected jupytext, which makes notebooks, to be installed: {INSTALL}."
-        ) from None
+        raise not_installed("jupytext", "notebooks", "labs") from None
     made = jupytext.reads(lab.text, fmt="py:percent")
     made.metadata.pop("jupytext", None)
     if solutions:

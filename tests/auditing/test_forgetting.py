@@ -1,5 +1,6 @@
 """Forgetting a user: exact on one bit, told apart where data are kept, and who is nobody."""
 
+from dataclasses import replace
 from math import exp, inf, tanh
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import dpbandit
 from dpbandit import InputError, forget
 from dpbandit.agent import Agent, Positive
-from dpbandit.auditing.forgetting import _pair
+from dpbandit.auditing.forgetting import _others, _pair
 from dpbandit.base import Streams
 from dpbandit.envs import Arms, Experts, ReturningUsers
 from dpbandit.privacy import Ledger
@@ -80,6 +81,13 @@ def test_without_privacy_nothing_is_promised():
     assert "promises nothing" in str(found)
 
 
+def test_a_restricted_promise_says_so():
+    """POCP's holds if losses are as its paper wants them."""
+    found = forget("pocp", "OnlineConvex", user=2, horizon=4, runs=400)
+    assert ", conditional)" in str(found)
+    assert found.low < 0  # an observer may err more often than not
+
+
 @pytest.mark.parametrize(
     ("make", "user", "hers"),
     [
@@ -114,15 +122,41 @@ def test_only_her_rounds_are_gone(make, user, hers):
         assert {*rounds} == {*np.flatnonzero(pair.first.context[:, 0] == user)}
 
 
+LOYAL = {"people": 4, "visits": 5, "arrivals": "loyal"}
+
+
 @pytest.mark.parametrize(
     ("env", "how", "sentence"),
     [
         ("TwoArms", {"user": 0}, "Expected user=0 to be a whole number >= 1 and <= 20."),
         ("TwoArms", {"user": 20}, "Expected others to come after user=20, in 20 rounds."),
         ("TwoArms", {"runs": 10}, "Expected runs=10 to be a whole number >= 400 "),
+        ("ReturningUsers", {"env_kwargs": LOYAL}, "users who do not depend on earlier actions"),
         ("GLMBandit", {"env_kwargs": {"delay": 2}}, "Expected a problem with answers that come at"),
     ],
 )
 def test_bad_input(env, how, sentence):
+    agent = "memory-alone" if env == "ReturningUsers" else "linucb"
     with pytest.raises(InputError, match=sentence):
-        dpbandit.forget("linucb", env, **{"user": 3, "horizon": 20, "runs": 400, **how})
+        dpbandit.forget(agent, env, **{"user": 3, "horizon": 20, "runs": 400, **how})
+
+
+@pytest.mark.parametrize("pattern", ["private", "public"])
+def test_who_is_nobody_where_people_return(pattern):
+    """Her slots are empty where that is covered, else hers, and say nothing; of the others' slots
+    empty ones are not counted."""
+
+    def make():
+        problem = ReturningUsers(horizon=36, people=3, visits=12, empty=0.5)
+        problem.spec = replace(problem.spec, visits=replace(problem.spec.visits, pattern=pattern))
+        return problem
+
+    spec = make().spec
+    pair = _pair(make, spec, 1, 0)
+    gone = pair.second.context[[*pair.rounds]]
+    assert (gone[:, 0] == (1 if pattern == "public" else -1)).all()
+    assert not gone[:, 1:].any()
+    after = pair.first.context[pair.round :, 0]
+    later = _others(spec, pair.first.context, pair.rounds)
+    assert len(later) == ((after == 0) | (after == 2)).sum()
+    assert (after == -1).any()

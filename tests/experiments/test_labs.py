@@ -209,7 +209,7 @@ def test_what_was_built_already_stays_and_the_rest_is_built(tmp_path, capsys):
 
 def test_without_jupytext_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jupytext", None)
-    with pytest.raises(InputError, match=r"pip install '\.\[labs\]' in a checkout"):
+    with pytest.raises(InputError, match=r"pip install 'dpbandit\[labs\]'"):
         write(find(1), tmp_path)
 
 
@@ -245,7 +245,7 @@ def test_open_writes_keeps_and_starts(run, tmp_path):
     output, started = run("open", 1, "--out", tmp_path)
     target = tmp_path / f"{find(1).path.stem}.ipynb"
     assert f"Written to {target}." in output
-    assert "pip install '.[labs]' in a checkout" in output
+    assert "pip install 'dpbandit[labs]'" in output
     assert started == []
     target.write_text("my work")
     output, started = run("open", 1, "--out", tmp_path, "--no-browser", installed=True)

@@ -202,7 +202,7 @@ def test_bad_arguments_are_refused(wrong):
 def test_without_scikit_learn(monkeypatch):
     images.cache_clear()
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(InputError, match="pip install scikit-learn"):
+    with pytest.raises(InputError, match=r"pip install 'dpbandit\[data\]'"):
         ClassificationBandit()
     assert own().spec.n_actions == 3
     images.cache_clear()

@@ -298,3 +298,20 @@ def test_what_is_warned_of():
     log["price"] = (1 + log["price"] / 2 + 0.6 * (habit - 0.5)).clip(1, 3)
     with pytest.warns(UserWarning, match="they differ between people"):
         PricingFromLog(log.assign(who=[f"n{i}" for i in log["who"]]), **SHOP, prices=(1.5, 2.5))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"frame": {**LOG, "who": LOG["who"][1:]}}, "'who' to hold one entry for each of 800"),
+        (
+            {"frame": {**LOG, "w": [1]}, "person": None, "clusters": "w"},
+            "'w' to hold one entry for",
+        ),
+        ({"features": 5}, "Expected bounds of feature 'age'"),
+    ],
+    ids=["person", "clusters", "features"],
+)
+def test_tables_that_do_not_fit_are_refused(change, says):
+    with pytest.raises(InputError, match=says):
+        quietly(**{"frame": LOG, **SHOP, **change})
