@@ -35,14 +35,14 @@ LEAST_FAVOURABLE = {
 
 @each("law", list(LEAST_FAVOURABLE))
 def test_an_honest_agent_is_rarely_refuted_however_often_one_looks(law):
-    """Statistical: 700 audits of the least favourable honest laws, looked at after each of 400
-    pairs, refute at most as many as 5 % would, once in 10^6. Catches a bet that has seen its block
-    and a promise that is crossed with the wrong factor."""
+    """Statistical: 700 sequences of bets on the least favourable honest laws, looked at after each
+    of 400 pairs, refute at most as many as 5 % would, once in 10^6. Catches a bet that has seen its
+    block and a promise that is crossed with the wrong factor."""
     assert refuted(law, 700) <= binom.isf(1e-6, 700, FAILURE)
 
 
 def refuted(law, audits):
-    """How many audits of honest runs refute, at any time of 400 pairs."""
+    """How many sequences of bets on a known score refute, at any time of 400 honest pairs."""
     draw, points = LEAST_FAVOURABLE[law]
     rng, wrong = np.random.default_rng(5), 0
     for _ in range(audits):
@@ -98,7 +98,7 @@ def test_half_of_the_noise_is_soon_known():
 
 @pytest.mark.slow
 @each("law", list(LEAST_FAVOURABLE))
-def test_at_most_one_honest_audit_in_twenty_is_refuted(law):
-    """Measured: of 2,000 honest audits 5 % at most are refuted at any time. What is promised is
-    kept with room: 27 of the worst law, so that no seed decides."""
+def test_at_most_one_honest_sequence_in_twenty_refutes(law):
+    """Measured: of 2,000 honest sequences of bets 5 % at most refute at any time. What is
+    promised is kept with room: 27 of the worst law, so that no seed decides."""
     assert refuted(law, 2000) <= FAILURE * 2000
