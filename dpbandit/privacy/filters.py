@@ -87,7 +87,8 @@ class FilteredSum(Mechanism):
         if self._asked_at == self._used:
             raise InputError("Expected one ask(mu) a round: the next reading is booked already.")
         shaped("mu", mu, self.used.shape)
-        cost = np.square(np.where(mu > 0, mu, 0.0))
+        mu = np.asarray(mu, np.float64)  # a cost in fewer digits may be rounded down
+        cost = np.square(np.where(mu > 0, np.minimum(mu, 2 * self.mu), 0.0))
         granted = (cost > 0) & (self.used + cost <= self.mu**2 * (1 + _ROUNDING))
         self.used = self.used + np.where(granted, cost, 0.0)
         self._asked, self._asked_at = np.where(granted, mu, 0.0), self._used

@@ -252,7 +252,8 @@ class LaplaceSpend(_Releases):
         """Of so many of the releases, or of a part of what moves the only one."""
         if self.count != 1:
             return super().shown(share)
-        return replace(self, epsilon=min(1.0, share * (1 + ROUNDED)) * self.epsilon)
+        moved = min(1.0, share * (1 + ROUNDED))
+        return replace(self, epsilon=moved * self.epsilon if moved else 0.0)
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from dpbandit.auditing import sequential
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.sequential import Evidence, Wealth, bet_until_known, blocks, gaussian_points
 from dpbandit.auditing.views import Columns
-from dpbandit.privacy.curves import epsilon_of, mu_of
+from dpbandit.privacy.curves import mu_of
 from tests.each import each
 
 MU = mu_of(1.0, 1e-5)
@@ -35,14 +36,14 @@ LEAST_FAVOURABLE = {
 
 @each("law", list(LEAST_FAVOURABLE))
 def test_an_honest_agent_is_rarely_refuted_however_often_one_looks(law):
-    """Statistical: 700 audits of the least favourable honest laws, looked at after each of 400
-    pairs, refute at most as many as 5 % would, once in 10^6. Catches a bet that has seen its block
-    and a promise that is crossed with the wrong factor."""
+    """Statistical: 700 sequences of bets on the least favourable honest laws, looked at after each
+    of 400 pairs, refute at most as many as 5 % would, once in 10^6. Catches a bet that has seen its
+    block and a promise that is crossed with the wrong factor."""
     assert refuted(law, 700) <= binom.isf(1e-6, 700, FAILURE)
 
 
 def refuted(law, audits):
-    """How many audits of honest runs refute, at any time of 400 pairs."""
+    """How many sequences of bets on a known score refute, at any time of 400 honest pairs."""
     draw, points = LEAST_FAVOURABLE[law]
     rng, wrong = np.random.default_rng(5), 0
     for _ in range(audits):
@@ -80,25 +81,35 @@ def released(mu, rng):
 
 def test_half_of_the_noise_is_soon_known():
     """Statistical: 15 audits that learn their score refute a mechanism with half of the noise that
-    it promises after 1,000 pairs in the median, where a fixed audit plays 8,000; their bounds of mu
-    and epsilon lie between nothing and the truth, each wrong with probability 0.0125. Three
-    or more of 15 wrong happen by luck once in 10^3."""
+    it promises after 1,000 pairs in the median, where a fixed audit plays 8,000; so they prove more
+    than 0.7 of its mu."""
     needed, proven = [], []
     for seed in range(15):
         rng = np.random.default_rng(seed)
         finding, used = bet_until_known(released(2 * MU, rng), CLAIM, runs=4000, failure=FAILURE)
         needed.append(used if finding.flagged else np.inf)
-        proven.append((finding.mu_lower, finding.eps_lower))
-    mu, epsilon = np.array(proven).T
+        proven.append(finding.mu_lower)
     assert np.median(needed) <= 1000
-    assert (mu <= 2 * MU).sum() >= 13
-    assert (epsilon <= epsilon_of(2 * MU, 1e-5)).sum() >= 13
-    assert np.median(mu) > 0.7 * MU
+    assert np.median(proven) > 0.7 * MU
+
+
+def test_learned_scores_seldom_refute_the_honest(monkeypatch):
+    """Statistical: of 30 audits of exactly what is promised, played to the end, 7 at most say
+    anything wrong, of the claim or of a bound just above the truth; false alarm 1e-4 if each may
+    with probability 0.05. Scores or bets that have seen their block say it in every second."""
+    monkeypatch.setattr(sequential, "_LEVELS", np.array([1.0, 1.01]))
+    wrong = 0
+    for seed in range(30):
+        honest = released(MU, np.random.default_rng(seed))
+        finding, used = bet_until_known(honest, CLAIM, runs=400, failure=FAILURE)
+        wrong += finding.flagged or finding.mu_lower > MU or finding.eps_lower > CLAIM.epsilon
+        assert used <= 400
+    assert wrong <= 7
 
 
 @pytest.mark.slow
 @each("law", list(LEAST_FAVOURABLE))
-def test_at_most_one_honest_audit_in_twenty_is_refuted(law):
-    """Measured: of 2,000 honest audits 5 % at most are refuted at any time. What is promised is
-    kept with room: 27 of the worst law, so that no seed decides."""
+def test_at_most_one_honest_sequence_in_twenty_refutes(law):
+    """Measured: of 2,000 honest sequences of bets 5 % at most refute at any time. What is
+    promised is kept with room: 27 of the worst law, so that no seed decides."""
     assert refuted(law, 2000) <= FAILURE * 2000

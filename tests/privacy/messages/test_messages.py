@@ -10,7 +10,9 @@ from scipy.stats import binom, chi2, kstest
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.aggregated import BitSum, SignBits
-from dpbandit.privacy.messages import MESSAGES, LocalVectors, PrivUnit
+from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.messages import MESSAGES, LocalStatistic, LocalVectors, PrivUnit
+from dpbandit.privacy.moments import ClippedVectors
 from tests.each import each
 
 R, n = 2000, 40
@@ -154,3 +156,12 @@ def test_without_noise_and_mistakes():
     assert messages.spend.mu == inf
     with pytest.raises(InputError, match="law='rappor'"):
         sent(U, "rappor")
+
+
+def test_every_message_of_a_statistic_has_the_noise_of_the_first():
+    """Exact, with normals that are all 1: catches noise that gets less, or ends."""
+    settings = {"epsilon": 1.0, "delta": 1e-5, "uses": 20}
+    messages = LocalStatistic(ClippedVectors(2), Streams([0]), **settings)
+    messages._normals = lambda: np.ones((1, 2))
+    for _ in range(20):
+        np.testing.assert_allclose(messages(np.zeros((1, 2))), 2 / mu_of(1.0, 1e-5), rtol=1e-12)

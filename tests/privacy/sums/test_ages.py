@@ -8,7 +8,7 @@ import pytest
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.calibrated import Target, certified_sum
 from dpbandit.privacy.certificate import certificate, certificate_from_dict
-from dpbandit.privacy.factors import FACTORISATIONS, Window
+from dpbandit.privacy.factors import FACTORISATIONS, Gradual, Window
 from dpbandit.privacy.fading import certified_fading_sum
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.moments import ClippedVectors
@@ -122,3 +122,10 @@ def test_sums_with_other_clocks_are_not_the_same():
     assert sums[0] == sums[1]
     shown = (proof.ledger.within(30).mu / proof.ledger.mu) ** 2 * 5
     assert shown == pytest.approx(3)
+
+
+def test_nothing_is_spent_before_the_first_release_even_without_noise():
+    """By hand: 0, then infinity. Catches 0 times infinity."""
+    target = Target(inf, 0.0, 9, 2)
+    sums = certified_sum(Gradual(), ClippedVectors(1), Streams([0]), target, law="laplace")
+    assert [proof_of(sums.spend).spent(now) for now in (1, 2)] == [0, inf]

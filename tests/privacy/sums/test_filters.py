@@ -179,7 +179,7 @@ def test_bad_input_is_refused():
     """In a sentence that names it; a size that is no number asks for nothing."""
     with pytest.raises(InputError, match="mu"):
         FilteredSum(ONE, Streams([0]), "sum", mu=0.0, horizon=2)
-    sums = FilteredSum(ONE, Streams([0, 1]), "sum", mu=1.0, horizon=2)
+    sums = FilteredSum(ONE, Streams([0, 1]), "sum", mu=1.0, horizon=3)
     with pytest.raises(InputError, match="mu of shape"):
         sums.ask(np.ones(3))
     assert not sums.ask(np.array([np.nan, -1.0])).any()
@@ -188,3 +188,14 @@ def test_bad_input_is_refused():
     assert sums(np.ones((2, 1))) is None
     assert sums(np.ones((2, 1))) is None
     assert (sums.used == 0).all()
+    assert not sums.ask(np.array([1e300, np.inf])).any()
+
+
+def test_what_was_granted_is_read_once_and_booked_in_full():
+    """Exact: no reading without a new ask; a size in half precision is squared in double."""
+    sums = FilteredSum(ONE, Streams([0]), "sum", mu=1.0, horizon=3)
+    size = np.array([0.1], np.float16)
+    assert sums.ask(size).all()
+    assert sums(np.ones((1, 1))) is not None
+    assert sums(np.ones((1, 1))) is None
+    assert sums.used == float(size[0]) ** 2
