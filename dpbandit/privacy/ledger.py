@@ -526,7 +526,8 @@ def _simply_enough(spend: Callable[[float], Spend], epsilon: float, delta: float
 
     def enough(noise: float) -> bool:
         made = spend(noise)
-        return made.pure <= epsilon or (delta > 0 and zcdp_delta_of(made.rho, epsilon) <= delta)
+        pure = made.pure <= epsilon * (1 - 1e-12)  # with rounding, see `ROUNDING`
+        return pure or (delta > 0 and zcdp_delta_of(made.rho, epsilon) <= delta)
 
     low, high = 1 / _LARGEST, _LARGEST
     if not enough(high):
