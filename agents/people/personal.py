@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable
+from functools import cache
 from math import hypot, inf, sqrt
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
@@ -11,7 +12,17 @@ import numpy as np
 from scipy.special import betainc, betaln, ndtr
 
 from dpbandit.agent import Agent, Count, Least0, Positive, started
-from dpbandit.base import Floats, Ints, clip_norm, clip_range, gaussian_target, inside, norms, pick
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Ints,
+    clip_norm,
+    clip_range,
+    gaussian_target,
+    inside,
+    norms,
+    pick,
+)
 from dpbandit.privacy import Ledger, SignedDirections, ledger_of, mu_of, no_privacy
 from dpbandit.privacy.fading import Counted, PersonSum, growing_batches
 from dpbandit.privacy.ledger import OWN_DATA, check_honest
@@ -41,7 +52,7 @@ class Personal(Agent[ReturningSpec]):
         self.origin = float(link_of(visit.link).mean(np.zeros(())))  # what a row of zeros earns
         self.luck = self.streams.uniforms("ties", visit.n_actions)
         if self.memory:
-            self.memories = PersonalMemory(R, people=self.spec.people, shape=(d + 1, d))
+            self.memories = PersonalMemory(R, people=self.spec.people, shape=(d + 2, d))
         self.believe(np.zeros((R, d)), np.broadcast_to(np.eye(d) / d, (R, d, d)))
 
     def believe(self, mean: Floats, covariance: Floats) -> None:
@@ -62,8 +73,8 @@ class Personal(Agent[ReturningSpec]):
         r = clip_range(feedback, self.spec.reward_low, self.spec.reward_high)
         if self.memory:
             outer = x[:, :, None] * x[:, None, :]
-            told = (r - self.origin)[:, None] * x
-            self.memories.add(person, np.concatenate([outer, told[:, None]], axis=1))
+            told = np.stack([(r - self.origin)[:, None] * x, np.ones_like(x)], axis=1)
+            self.memories.add(person, np.concatenate([outer, told], axis=1))
         self.learn(person, x, r)
 
     def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
@@ -78,8 +89,8 @@ class Personal(Agent[ReturningSpec]):
         if not self.memory:
             return self.mean
         sums, P, variance = self.memories.of(person), self.precision, self.noise**2
-        told = np.matvec(P, self.mean) + sums[:, -1] / variance
-        return np.linalg.solve(P + sums[:, :-1] / variance, told[..., None])[..., 0]
+        told = np.matvec(P, self.mean) + sums[:, -2] / variance
+        return np.linalg.solve(P + sums[:, :-2] / variance, told[..., None])[..., 0]
 
 
 class MemoryAlone(Personal):
@@ -203,8 +214,10 @@ class Population:
         W = (d I + C^-1)^-1,               m_0 = W C^-1 hat
 
     E_b[xx'] is I/d in batch 1, which is played at random, then that of the best of K along p, the
-    direction of the m_0 that was played. n_b is expected, never counted. Rows are taken to be
-    uniform on the sphere and `|theta_0|` = 1; where they are not this is less good, and as private.
+    direction of the m_0 that was played. Directions of memories are taken to have kappa_b E_b[xx']
+    = `gain` I, as those of rows at random, see `gain_of`. n_b is expected, never counted. Rows are
+    taken to be uniform on the sphere and `|theta_0|` = 1; where they are not this is less good, and
+    as private.
     """
 
     def __init__(
@@ -216,9 +229,12 @@ class Population:
         counts: list[float],
         stddev: float,
         spread: float,
+        gain: float = 0.0,
     ) -> None:
         self._counts, self._variance, self._d = counts, stddev**2, dim
         self._laws = directions(dim, 1, spread), directions(dim, arms, spread)
+        if gain:
+            self._laws = (Directions(1 / dim, gain * dim),) * 2
         self._batch = 0
         self._moved = np.zeros((replicas, dim, dim))
         """M"""
@@ -251,13 +267,38 @@ class Population:
         self.mean = (self.covariance @ information @ hat)[..., 0]
 
 
+@cache
+def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
+    """E <u, theta_0> of the direction u of what a person's memory of so many visits makes of her,
+    `|theta_0|` = 1, rows random on the sphere: the mean of 10,000 people of public coins.
+
+    >>> gain_of(1, 10, noise=0.5, tastes=0.5) < gain_of(3, 10, noise=0.5, tastes=0.5) < 0.4
+    True
+    """
+    coins = np.random.default_rng(0)
+    rows = coins.standard_normal((10_000, visits, dim))
+    rows /= norms(rows)
+    theta = tastes / sqrt(dim) * coins.standard_normal((10_000, dim)) + np.eye(dim)[0]
+    rewards = np.matvec(rows, theta) + noise * coins.standard_normal((10_000, visits))
+    gram, moment = rows.swapaxes(1, 2) @ rows, np.vecmat(rewards, rows)
+    u = _shrunk(gram, moment, noise=noise, tastes=tastes)
+    return float((u / norms(u))[:, 0].mean())
+
+
+def _shrunk(gram: Floats, moment: Floats, *, noise: float, tastes: float) -> Floats:
+    """Her theta's mean (..., d) for the prior N(0, (1 + tastes^2) I/d), from sums of xx', r x."""
+    d = moment.shape[-1]
+    ridge = noise**2 * d / (1 + tastes**2) * np.eye(d)
+    return np.asarray(np.linalg.solve(gram + ridge, moment[..., None])[..., 0])
+
+
 def expected_counts(
-    ends: tuple[int, ...], *, counted: str, people: int, horizon: int, robin: bool
+    ends: tuple[int, ...], *, counted: str, people: int, horizon: int, robin: bool, visit: int = 1
 ) -> list[float]:
     """How many visits are expected to count in each batch, if slots are taken at random.
 
     A person has T / N slots, each in a batch of n slots with probability n / T; with `robin` all
-    take turns.
+    take turns. "first" counts her `visit`-th.
 
     >>> expected_counts((10, 30), counted="visits", people=5, horizon=100, robin=False)
     [10.0, 20.0]
@@ -270,9 +311,11 @@ def expected_counts(
         if counted == "visits":
             found.append(float(n))
         elif robin:
-            found.append(float(max(0, min(end, N) - begin) if counted == "first" else min(n, N)))
+            turn = np.clip([begin, end], (visit - 1) * N, visit * N)
+            found.append(float(turn[1] - turn[0] if counted == "first" else min(n, N)))
         elif counted == "first":
-            found.append(N * ((1 - begin / T) ** k - (1 - end / T) ** k))
+            before, after = betainc(visit, max(k - visit + 1, 1), [begin / T, end / T])
+            found.append(N * float(after - before))
         else:
             found.append(N * (1 - (1 - n / T) ** k))
         begin = end
@@ -285,20 +328,24 @@ class PersonalFADE(Personal):
     A design of this project. Batches of a public clock, of n, 2 n, 4 n, ... slots::
 
         in a slot    who has come plays argmax_a X_a . (her posterior mean), ties at random
-                     her first visit ever (or of the batch) enters the sum of sign(r) X_a / |X_a|,
-                     r measured from the middle of its range
+                     at her k-th visit the direction of what her memory makes of her enters a sum,
+                     theta of a ridge regression over its norm; without a memory, at k = 1, or with
+                     counted="batch" sign(r) X_a / |X_a| of her first visit (of the batch), r
+                     measured from the middle of its range
                      all her visits enter her own memory: sums of xx' and r x, exact, r measured
                      from what a row of zeros earns (clicks from 1/2)
         at its end   the sum is released with N(0, (2 S / mu)^2 I), once
                      theta_0 ~ N(m_0, W) from all releases; her prior is N(m_0, W + tastes^2 I/d)
 
-    No Gram matrix is released: its noise says more than it does where there are few people.
+    No Gram matrix is released: its noise says more than it does where there are few people. Why k:
+    a direction costs the same whatever it was made of, and one of several visits says more.
 
     Guarantee:
         (epsilon, delta)-joint DP for a PERSON under continual observation, in everything that she
         shows, says and does at all her visits, and in when she comes; exactly mu-GDP. The releases
-        are mu-GDP for a person (`PersonSum`: she is paid for once, or S = sqrt(min(k, releases))
-        times with counted="batch", whatever k and b). All else that she leaves behind lies in her
+        are mu-GDP for a person (`PersonSum`: she is paid for once, or S = sqrt(min(v, releases))
+        times with counted="batch" and v visits). What she adds once has norm 1 at most, whatever of
+        hers it is made of and whenever she does. All else that she leaves behind lies in her
         own memory, which reaches no action but hers (`PersonalMemory`). Weights and counts use
         public slots, never how many came. The last batch is never released.
         With trust="aggregated" the same is said of all that the server sees: her device chooses,
@@ -307,9 +354,10 @@ class PersonalFADE(Personal):
         slot in which nobody sends counts as one whose device is not honest. Who sends is seen, so
         this promise is for slots that do not move.
 
-    **Limits.** Rows of features should be roughly uniform on a sphere, rewards informative in sign
-    about the middle of their range; `tastes` and `noise` are what is publicly believed of people.
-    She is in m_0 and in her memory, hence counted twice, with a weight of 1/N.
+    **Limits.** Directions of few visits lean to the rows that were played. Rows of features should
+    be roughly uniform on a sphere, rewards informative in sign about the middle of their range;
+    `tastes` and `noise` are what is publicly believed of people. She is in m_0 and in her memory,
+    hence counted twice, with a weight of 1/N.
 
     >>> from dpbandit import certify
     >>> proof = certify(PersonalFADE(epsilon=1.0), "ReturningUsers", accountants=False)
@@ -328,6 +376,9 @@ class PersonalFADE(Personal):
     honest: float = 1.0
     """the fraction of slots, empty ones included, in which a device adds its noise and stays, in
     (0, 1]; "aggregated" """
+    visit: Count | None = None
+    """k, her visit at which her memory is counted, with counted="first"; if None, her second where
+    mu < 1, else her first; she who comes less often is not counted"""
     memory: bool = True
     """whether each person has a memory; False plays the population's estimate for everybody"""
     first_batch: Count | None = None
@@ -344,6 +395,11 @@ class PersonalFADE(Personal):
         """Refuse delta = 0: Gaussian noise has no pure epsilon; and devices that share no noise."""
         gaussian_target(self.epsilon, self.delta)
         check_honest(self.honest, self.trust)
+        if self.visit not in (None, 1) and not (self.memory and self.counted == "first"):
+            raise InputError(
+                f"Expected visit={self.visit} with a memory and counted='first' only: nothing but "
+                "the direction of a memory is counted later."
+            )
 
     def start(self) -> None:
         """Make the releases, and the model that is made of them."""
@@ -366,12 +422,21 @@ class PersonalFADE(Personal):
             honest=self.honest,
         )
         robin = spec.visits.separation == spec.people
+        of_memory = self.memory and self.counted == "first"
+        usual = 2 if mu < 1 and 2 * spec.people <= T else 1
+        self.k = (self.visit or usual) if of_memory else 1
         counts = expected_counts(
-            ends, counted=self.counted, people=spec.people, horizon=T, robin=robin
+            ends,
+            counted=self.counted,
+            people=spec.people,
+            horizon=T,
+            robin=robin,
+            visit=self.k,
         )
         spread, K = hypot(self.noise, self.tastes / sqrt(d)), spec.arms.n_actions
+        gain = gain_of(self.k, d, noise=self.noise, tastes=self.tastes) if self.k > 1 else 0.0
         self.population = Population(
-            self.R, d, K, counts=counts, stddev=self.sums.stddev, spread=spread
+            self.R, d, K, counts=counts, stddev=self.sums.stddev, spread=spread, gain=gain
         )
         self.sit_down()
         self.ledger = ledger_of(
@@ -384,7 +449,16 @@ class PersonalFADE(Personal):
 
     def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
         """Add her visit, if it counts; believe what is released."""
+        if self.k > 1:
+            person, row = self.due(person)
+            reward = np.full(self.R, self.spec.reward_high)
         release = self.sums(person, row, np.zeros(self.R, np.int64), reward)
         if release is not None:
             self.population.learn(release[:, 0])
             self.believe(self.population.mean, self.population.covariance)
+
+    def due(self, person: Ints) -> tuple[Ints, Floats]:
+        """Who comes for the k-th time, (R,), else nobody, and what her memory makes of her."""
+        kept = self.memories.of(person)
+        u = _shrunk(kept[:, :-2], kept[:, -2], noise=self.noise, tastes=self.tastes)
+        return np.where(kept[:, -1, 0] == self.k, person, -1), u

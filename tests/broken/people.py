@@ -60,7 +60,7 @@ class With:
 
 
 def _fade(**settings: Any) -> PersonalFADE:
-    return PersonalFADE(first_batch=2, **settings)
+    return PersonalFADE(first_batch=2, visit=1, **settings)
 
 
 BROKEN = {
