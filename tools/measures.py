@@ -58,7 +58,7 @@ def measures() -> list[Measure]:
     imports = sum(len(re.findall(r"^ *(?:from|import) ", each, re.M)) for each in text.values())
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
-        Measure("lines of source", sum(sizes), 77_900, 46_000),
+        Measure("lines of source", sum(sizes), 77_950, 46_000),
         Measure("files of source", len(source), 318, 230),
         Measure("median lines of a file", median(sizes), 236, 220),
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 520, 480),
