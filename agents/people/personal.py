@@ -270,19 +270,24 @@ class Population:
 @cache
 def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
     """E <u, theta_0> of the direction u of what a person's memory of so many visits makes of her,
-    `|theta_0|` = 1, rows random on the sphere: the mean of 10,000 people of public coins.
+    `|theta_0|` = 1, rows random on the sphere: the mean of 10,000 people of public coins, of
+    fewer where dimensions are many, whose Gram matrices are large and whose u vary less.
 
     >>> gain_of(1, 10, noise=0.5, tastes=0.5) < gain_of(3, 10, noise=0.5, tastes=0.5) < 0.4
     True
+    >>> 0 < gain_of(2, 200, noise=0.5, tastes=0.5) < 0.02
+    True
     """
+    people = min(10_000, max(100, 4_000_000 // (dim * max(dim, visits))))
     coins = np.random.default_rng(0)
-    rows = coins.standard_normal((10_000, visits, dim))
+    rows = coins.standard_normal((people, visits, dim))
     rows /= norms(rows)
-    theta = tastes / sqrt(dim) * coins.standard_normal((10_000, dim)) + np.eye(dim)[0]
-    rewards = np.matvec(rows, theta) + noise * coins.standard_normal((10_000, visits))
-    gram, moment = rows.swapaxes(1, 2) @ rows, np.vecmat(rewards, rows)
-    u = _shrunk(gram, moment, noise=noise, tastes=tastes)
-    return float((u / norms(u))[:, 0].mean())
+    told, own = rows[..., 0], np.matvec(rows, coins.standard_normal((people, dim)))
+    luck = tastes / sqrt(dim) * own + noise * coins.standard_normal((people, visits))
+    gram = rows.swapaxes(1, 2) @ rows
+    both = np.stack([told + luck, told - luck])  # what luck does by itself cancels
+    u = _shrunk(gram, np.vecmat(both, rows), noise=noise, tastes=tastes)
+    return float((u / norms(u))[..., 0].mean())
 
 
 def _shrunk(gram: Floats, moment: Floats, *, noise: float, tastes: float) -> Floats:
@@ -423,8 +428,13 @@ class PersonalFADE(Personal):
         )
         robin = spec.visits.separation == spec.people
         of_memory = self.memory and self.counted == "first"
-        usual = 2 if mu < 1 and 2 * spec.people <= T else 1
+        usual = 2 if mu < 1 and min(spec.visits.cap, T // spec.people) >= 2 else 1
         self.k = (self.visit or usual) if of_memory else 1
+        if self.k > spec.visits.cap:
+            raise InputError(
+                f"Expected visit={self.k} to be at most {spec.visits.cap}, a person's visits: else "
+                "nobody is ever counted."
+            )
         counts = expected_counts(
             ends,
             counted=self.counted,

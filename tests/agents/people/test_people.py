@@ -212,6 +212,7 @@ def test_mistakes_get_one_sentence():
         (lambda: PersonalFADE(honest=0.5), "trust='aggregated'"),
         (lambda: PersonalFADE(visit=3, memory=False), "visit=3 with a memory"),
         (lambda: PersonalFADE(visit=2, counted="batch"), "visit=2 with a memory"),
+        (lambda: PersonalFADE(visit=4).make(PEOPLE, Streams([0])), "visit=4 to be at most 3"),
         (lambda: PerPerson(FADE(), told=0), "told=0"),
         (lambda: PerPerson(LDPETC()).make(PEOPLE, Streams([0])), "list of prices"),
         (lambda: PerPerson(Priced(DPUCB())).make(PEOPLE, Streams([0])), "price"),
