@@ -27,7 +27,7 @@ from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.fading import FadingSlots, FadingSum, released_ends
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, constant, split
 from dpbandit.privacy.mechanism import ADDED_UP, MIXED, Mechanism, Statistic, moving
-from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend
+from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend, largest_epsilon
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,7 +322,7 @@ class BitSpend:
         """The larger of the two ways to differ; at most the pure epsilon."""
         if delta <= 0 or self.pure == 0:
             return self.pure
-        return min(self.pure, max(curve.least_epsilon(delta) for curve in self._curves))
+        return min(self.pure, largest_epsilon(self._curves, delta))
 
     @cached_property
     def _curves(self) -> list[Composition]:

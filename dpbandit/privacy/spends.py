@@ -140,6 +140,22 @@ class GaussianSpend:
         return epsilon_of(self.mu, delta)
 
 
+class HasCurve(Protocol):
+    """Anything with a privacy curve: a spend, or a composition."""
+
+    def delta(self, epsilon: float, /) -> float: ...
+    def least_epsilon(self, delta: float, /) -> float: ...
+
+
+def largest_epsilon(curves: Iterable[HasCurve], delta: float) -> float:
+    """The largest epsilon of the curves at `delta`; one that lies below is not searched."""
+    largest = 0.0
+    for curve in curves:
+        if curve.delta(largest) > delta:
+            largest = max(largest, curve.least_epsilon(delta))
+    return largest
+
+
 @dataclass(frozen=True)
 class Parallel:
     """Mechanisms that see disjoint sets of rounds: a user pays for the most expensive one."""
@@ -181,7 +197,7 @@ class Parallel:
 
     def least_epsilon(self, delta: float) -> float:
         """The largest epsilon of a part at `delta`."""
-        return max((part.least_epsilon(delta) for part in self.parts), default=0.0)
+        return largest_epsilon(self.parts, delta)
 
 
 @dataclass(frozen=True)

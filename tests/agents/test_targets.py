@@ -27,7 +27,7 @@ BEYOND = [
 ]
 """Of these some are refused."""
 CORNERS = [(1e-3, 1e-300), (1.0, 1e-300), (1e4, 1e-3), (1e6, 1e-12)]
-TRANSFORMS, MEGABYTES = 10_000, 500
+TRANSFORMS, MEGABYTES = 20_000, 500
 
 
 @cache
