@@ -357,14 +357,15 @@ class BitSpend:
         from scipy.stats import binom  # takes as long to import as all else together
 
         numbers, weights, lost = _numbers(self.coins, self.chance)
-        masses, ones = [], []
-        for b, weight in zip(numbers.tolist(), weights.tolist(), strict=True):
-            reach = ceil(_FAR * sqrt(b + 1) / 2)
-            j = np.arange(max(0, (b + 1) // 2 - reach), min(b + 1, (b + 1) // 2 + 1 + reach) + 1)
-            masses.append(weight * binom.pmf(j, b + 1, 0.5))
-            ones.append(2 * ((1 - self.flip) * j + self.flip * (b + 1 - j)) / (b + 1))
-            lost += 2 * weight * float(binom.sf(j[-1], b + 1, 0.5))
-        return np.concatenate(masses), np.concatenate(ones), 2 * lost
+        middle, reach = (numbers + 1) // 2, np.ceil(_FAR * np.sqrt(numbers + 1) / 2).astype(int)
+        first, last = np.maximum(0, middle - reach), np.minimum(numbers, middle + reach) + 1
+        sizes = last - first + 1
+        b, weight = np.repeat(numbers, sizes), np.repeat(weights, sizes)
+        j = np.arange(len(b)) - np.repeat(np.cumsum(sizes) - sizes - first, sizes)
+        masses = weight * binom.pmf(j, b + 1, 0.5)
+        ones = 2 * ((1 - self.flip) * j + self.flip * (b + 1 - j)) / (b + 1)
+        lost += 2 * float(np.dot(weights, binom.sf(last, numbers + 1, 0.5)))
+        return masses, ones, 2 * lost
 
 
 def _numbers(coins: int, chance: float) -> tuple[Ints, Floats, float]:
