@@ -140,14 +140,7 @@ class GaussianSpend:
         return epsilon_of(self.mu, delta)
 
 
-class HasCurve(Protocol):
-    """Anything with a privacy curve: a spend, or a composition."""
-
-    def delta(self, epsilon: float, /) -> float: ...
-    def least_epsilon(self, delta: float, /) -> float: ...
-
-
-def largest_epsilon(curves: Iterable[HasCurve], delta: float) -> float:
+def largest_epsilon(curves: Iterable[Spend | Composition], delta: float) -> float:
     """The largest epsilon of the curves at `delta`; one that lies below is not searched."""
     largest = 0.0
     for curve in curves:
