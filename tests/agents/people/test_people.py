@@ -96,6 +96,20 @@ def test_a_person_is_paid_for():
         assert 1.1 * S < 2 * max(moves) <= 2 * S
 
 
+def test_no_two_people_are_further_apart():
+    """All that she may say in four slots, 1, -1 or nothing, against all that another may: the two
+    farthest are exactly as far apart as is paid for. A sum that pays for one release is caught."""
+    arm, lives = np.zeros(1, np.int64), list(product((0, 1, -1), repeat=4))
+    for counted in ("latest", "first", "batch", "visits"):
+        found = []
+        for life in lives:
+            mechanism = sums(counted, cap=5, ends=(2, 3), horizon=4)
+            fed = [mechanism(arm - (r == 0), np.ones((1, 1)), arm, arm + r) for r in life]
+            found.append([release.item() for release in fed if release is not None])
+        apart = np.linalg.norm(np.array(found)[:, None] - found, axis=2).max()
+        assert apart == pytest.approx(2 * mechanism.person_norm)
+
+
 def test_half_of_the_devices_carry_the_noise():
     """The promise is of the honest half; of all who add noise there is sqrt(2) as much."""
     (all_honest, half) = (
