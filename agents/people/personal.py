@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from functools import cache
-from math import hypot, inf, sqrt
+from math import ceil, hypot, inf, sqrt
 from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -52,7 +52,7 @@ class Personal(Agent[ReturningSpec]):
         self.origin = float(link_of(visit.link).mean(np.zeros(())))  # what a row of zeros earns
         self.luck = self.streams.uniforms("ties", visit.n_actions)
         if self.memory:
-            self.memories = PersonalMemory(R, people=self.spec.people, shape=(d + 2, d))
+            self.memories = PersonalMemory(R, people=self.spec.people, shape=(d + 1, d))
         self.believe(np.zeros((R, d)), np.broadcast_to(np.eye(d) / d, (R, d, d)))
 
     def believe(self, mean: Floats, covariance: Floats) -> None:
@@ -73,8 +73,8 @@ class Personal(Agent[ReturningSpec]):
         r = clip_range(feedback, self.spec.reward_low, self.spec.reward_high)
         if self.memory:
             outer = x[:, :, None] * x[:, None, :]
-            told = np.stack([(r - self.origin)[:, None] * x, np.ones_like(x)], axis=1)
-            self.memories.add(person, np.concatenate([outer, told], axis=1))
+            told = (r - self.origin)[:, None] * x
+            self.memories.add(person, np.concatenate([outer, told[:, None]], axis=1))
         self.learn(person, x, r)
 
     def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
@@ -89,8 +89,8 @@ class Personal(Agent[ReturningSpec]):
         if not self.memory:
             return self.mean
         sums, P, variance = self.memories.of(person), self.precision, self.noise**2
-        told = np.matvec(P, self.mean) + sums[:, -2] / variance
-        return np.linalg.solve(P + sums[:, :-2] / variance, told[..., None])[..., 0]
+        told = np.matvec(P, self.mean) + sums[:, -1] / variance
+        return np.linalg.solve(P + sums[:, :-1] / variance, told[..., None])[..., 0]
 
 
 class MemoryAlone(Personal):
@@ -215,9 +215,9 @@ class Population:
 
     E_b[xx'] is I/d in batch 1, which is played at random, then that of the best of K along p, the
     direction of the m_0 that was played. Directions of memories are taken to have kappa_b E_b[xx']
-    = `gain` I, as those of rows at random, see `gain_of`. n_b is expected, never counted. Rows are
-    taken to be uniform on the sphere and `|theta_0|` = 1; where they are not this is less good, and
-    as private.
+    = `gains[b]` I, as those of rows at random, see `gain_of`. n_b is expected, never counted. Rows
+    are taken to be uniform on the sphere and `|theta_0|` = 1; where they are not this is less good,
+    and as private.
     """
 
     def __init__(
@@ -229,12 +229,13 @@ class Population:
         counts: list[float],
         stddev: float,
         spread: float,
-        gain: float = 0.0,
+        gains: list[float] | None = None,
     ) -> None:
         self._counts, self._variance, self._d = counts, stddev**2, dim
-        self._laws = directions(dim, 1, spread), directions(dim, arms, spread)
-        if gain:
-            self._laws = (Directions(1 / dim, gain * dim),) * 2
+        first, later = directions(dim, 1, spread), directions(dim, arms, spread)
+        self._laws = [first] + [later] * (len(counts) - 1)
+        if gains is not None:
+            self._laws = [Directions(1 / dim, gain * dim) for gain in gains]
         self._batch = 0
         self._moved = np.zeros((replicas, dim, dim))
         """M"""
@@ -247,7 +248,7 @@ class Population:
     def learn(self, release: Floats) -> None:
         """The release (R, d) of the next batch."""
         n, d, identity = self._counts[self._batch], self._d, np.eye(self._d)
-        law = self._laws[self._batch > 0]
+        law = self._laws[self._batch]
         p = self.mean / np.maximum(norms(self.mean), np.finfo(float).tiny)
         across = (1 - law.along) / max(d - 1, 1)
         second = across * identity + (law.along - across) * p[:, :, None] * p[:, None, :]
@@ -270,15 +271,15 @@ class Population:
 @cache
 def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
     """E <u, theta_0> of the direction u of what a person's memory of so many visits makes of her,
-    `|theta_0|` = 1, rows random on the sphere: the mean of 10,000 people of public coins, of
-    fewer where dimensions are many, whose Gram matrices are large and whose u vary less.
+    `|theta_0|` = 1, rows random on the sphere: the mean of 4,000 people of public coins, of
+    fewer where dimensions or visits are many, whose u vary less.
 
     >>> gain_of(1, 10, noise=0.5, tastes=0.5) < gain_of(3, 10, noise=0.5, tastes=0.5) < 0.4
     True
     >>> 0 < gain_of(2, 200, noise=0.5, tastes=0.5) < 0.02
     True
     """
-    people = min(10_000, max(100, 4_000_000 // (dim * max(dim, visits))))
+    people = min(4_000, max(100, 1_000_000 // (dim * max(dim, visits))))
     coins = np.random.default_rng(0)
     rows = coins.standard_normal((people, visits, dim))
     rows /= norms(rows)
@@ -298,12 +299,12 @@ def _shrunk(gram: Floats, moment: Floats, *, noise: float, tastes: float) -> Flo
 
 
 def expected_counts(
-    ends: tuple[int, ...], *, counted: str, people: int, horizon: int, robin: bool, visit: int = 1
+    ends: tuple[int, ...], *, counted: str, people: int, horizon: int, robin: bool
 ) -> list[float]:
     """How many visits are expected to count in each batch, if slots are taken at random.
 
     A person has T / N slots, each in a batch of n slots with probability n / T; with `robin` all
-    take turns. "first" counts her `visit`-th.
+    take turns.
 
     >>> expected_counts((10, 30), counted="visits", people=5, horizon=100, robin=False)
     [10.0, 20.0]
@@ -316,15 +317,50 @@ def expected_counts(
         if counted == "visits":
             found.append(float(n))
         elif robin:
-            turn = np.clip([begin, end], (visit - 1) * N, visit * N)
-            found.append(float(turn[1] - turn[0] if counted == "first" else min(n, N)))
+            found.append(float(max(0, min(end, N) - begin) if counted == "first" else min(n, N)))
         elif counted == "first":
-            before, after = betainc(visit, max(k - visit + 1, 1), [begin / T, end / T])
-            found.append(N * float(after - before))
+            found.append(N * ((1 - begin / T) ** k - (1 - end / T) ** k))
         else:
             found.append(N * (1 - (1 - n / T) ** k))
         begin = end
     return found
+
+
+_OFTEN = 10
+"""Visits from which on memories say more than first visits"""
+_DOUBLINGS = 9
+"""Of visits, up to which a memory is taken to say more: after 512 it says almost all"""
+
+
+def expected_memories(
+    ends: tuple[int, ...],
+    *,
+    people: int,
+    horizon: int,
+    robin: bool,
+    dim: int,
+    noise: float,
+    tastes: float,
+) -> tuple[list[float], list[float]]:
+    """How many people are expected to have come by each end, and the mean `gain_of` theirs.
+
+    >>> world = {"people": 10, "horizon": 100, "robin": True, "noise": 0.5, "tastes": 0.5}
+    >>> counts, gains = expected_memories((5, 20), dim=10, **world)
+    >>> counts, gains == [gain_of(visits, 10, noise=0.5, tastes=0.5) for visits in (1, 2)]
+    ([5.0, 10.0], True)
+    """
+    most = ceil(horizon / people)
+    visits, some = np.arange(1, most + 1), 2 ** np.arange(min(most.bit_length(), _DOUBLINGS) + 1)
+    known = [gain_of(int(v), dim, noise=noise, tastes=tastes) for v in some]
+    more = np.diff(np.interp(np.log(visits), np.log(some), known), prepend=0.0)
+    counts, gains = [], []
+    for end in ends:
+        came = np.clip(end / people - visits + 1, 0, 1)  # P(at least so often)
+        if not robin:
+            came = betainc(visits, most - visits + 1, end / (people * most))
+        counts.append(people * float(came[0]))
+        gains.append(float(more @ came / came[0]))
+    return counts, gains
 
 
 class PersonalFADE(Personal):
@@ -333,31 +369,33 @@ class PersonalFADE(Personal):
     A design of this project. Batches of a public clock, of n, 2 n, 4 n, ... slots::
 
         in a slot    who has come plays argmax_a X_a . (her posterior mean), ties at random
-                     at her k-th visit the direction of what her memory makes of her enters a sum,
-                     theta of a ridge regression over its norm; without a memory, at k = 1, or with
-                     counted="batch" sign(r) X_a / |X_a| of her first visit (of the batch), r
-                     measured from the middle of its range
+                     with counted="latest" the direction of what her memory makes of her, theta of
+                     a ridge regression over its norm, takes the place in a sum of the one before
+                     with counted="first" ("batch") sign(r) X_a / |X_a| of her first visit (of the
+                     batch) enters it, r measured from the middle of its range
                      all her visits enter her own memory: sums of xx' and r x, exact, r measured
                      from what a row of zeros earns (clicks from 1/2)
         at its end   the sum is released with N(0, (2 S / mu)^2 I), once
                      theta_0 ~ N(m_0, W) from all releases; her prior is N(m_0, W + tastes^2 I/d)
 
-    No Gram matrix is released: its noise says more than it does where there are few people. Why k:
-    a direction costs the same whatever it was made of, and one of several visits says more.
+    No Gram matrix is released: its noise says more than it does where there are few people. Why the
+    latest: a direction costs the same whatever it was made of, and one of several visits says more.
+    That all who have come are in every release costs each sqrt(releases), and releases tell alike
+    early, of few visits of few people, and late, of many of all.
 
     Guarantee:
         (epsilon, delta)-joint DP for a PERSON under continual observation, in everything that she
         shows, says and does at all her visits, and in when she comes; exactly mu-GDP. The releases
-        are mu-GDP for a person (`PersonSum`: she is paid for once, or S = sqrt(min(v, releases))
-        times with counted="batch" and v visits). What she adds once has norm 1 at most, whatever of
-        hers it is made of and whenever she does. All else that she leaves behind lies in her
-        own memory, which reaches no action but hers (`PersonalMemory`). Weights and counts use
-        public slots, never how many came. The last batch is never released.
+        are mu-GDP for a person (`PersonSum`: of hers there is one vector in a release, in S^2 of
+        them: in all with counted="latest", in one with "first", in min(v, releases) with "batch"
+        and v visits). It has norm 1 at most, whatever of hers it is made of. All else that she
+        leaves behind lies in her own memory, which reaches no action but hers (`PersonalMemory`).
+        Weights and counts use public slots, never how many came. The last batch is never released.
         With trust="aggregated" the same is said of all that the server sees: her device chooses,
-        remembers her, and sends one vector a slot into sums that hide it (`PersonSum`); so do the
-        devices of those who stay away, else the noise is too small and their number is told: a
-        slot in which nobody sends counts as one whose device is not honest. Who sends is seen, so
-        this promise is for slots that do not move.
+        remembers her, and sends one vector a slot (a batch, with "latest") into sums that hide it
+        (`PersonSum`); so do the devices of those who stay away, else the noise is too small and
+        their number is told: a slot in which nobody sends counts as one whose device is not
+        honest. Who sends is seen, so this promise is for slots that do not move.
 
     **Limits.** Directions of few visits lean to the rows that were played. Rows of features should
     be roughly uniform on a sphere, rewards informative in sign about the middle of their range;
@@ -374,16 +412,14 @@ class PersonalFADE(Personal):
     """target, for a person, > 0; inf plays without noise"""
     delta: float = 1e-5
     """target, in (0, 1)"""
-    counted: Counted = "first"
-    """which visits of a person are released; "visits" is group privacy on all of them"""
+    counted: Counted | None = None
+    """which visits of a person are released; "visits" is group privacy on all of them; if None, her
+    "latest" where she has a memory and 10 visits or more, else her "first" """
     trust: Literal["central", "aggregated"] = "central"
     """what the server sees; with "aggregated" only sums of batches"""
     honest: float = 1.0
     """the fraction of slots, empty ones included, in which a device adds its noise and stays, in
-    (0, 1]; "aggregated" """
-    visit: Count | None = None
-    """k, her visit at which her memory is counted, with counted="first"; if None, her second where
-    mu < 1, else her first; she who comes less often is not counted"""
+    (0, 1], with "latest" the fraction of people whose device does; "aggregated" """
     memory: bool = True
     """whether each person has a memory; False plays the population's estimate for everybody"""
     first_batch: Count | None = None
@@ -400,11 +436,8 @@ class PersonalFADE(Personal):
         """Refuse delta = 0: Gaussian noise has no pure epsilon; and devices that share no noise."""
         gaussian_target(self.epsilon, self.delta)
         check_honest(self.honest, self.trust)
-        if self.visit not in (None, 1) and not (self.memory and self.counted == "first"):
-            raise InputError(
-                f"Expected visit={self.visit} with a memory and counted='first' only: nothing but "
-                "the direction of a memory is counted later."
-            )
+        if self.counted == "latest" and not self.memory:
+            raise InputError("Expected counted='latest' with a memory, of which it is a summary.")
 
     def start(self) -> None:
         """Make the releases, and the model that is made of them."""
@@ -414,12 +447,14 @@ class PersonalFADE(Personal):
         first = max(1, min(self.first_batch or usual, T // 10))
         ends = growing_batches(T, first=first, growth=self.growth)
         middle = (spec.reward_low + spec.reward_high) / 2
+        often = min(spec.visits.cap, T // spec.people) >= _OFTEN
+        counted = self.counted or ("latest" if self.memory and often else "first")
         self.sums = PersonSum(
             SignedDirections(n_actions=1, dim=d, centre=middle),
             self.streams,
             people=spec.people,
             visits=spec.visits,
-            counted=self.counted,
+            counted=counted,
             ends=ends,
             horizon=T,
             epsilon=self.epsilon,
@@ -427,26 +462,29 @@ class PersonalFADE(Personal):
             honest=self.honest,
         )
         robin = spec.visits.separation == spec.people
-        of_memory = self.memory and self.counted == "first"
-        usual = 2 if mu < 1 and min(spec.visits.cap, T // spec.people) >= 2 else 1
-        self.k = (self.visit or usual) if of_memory else 1
-        if self.k > spec.visits.cap:
-            raise InputError(
-                f"Expected visit={self.k} to be at most {spec.visits.cap}, a person's visits: else "
-                "nobody is ever counted."
+        gains: list[float] | None = None
+        if counted == "latest":
+            counts, gains = expected_memories(
+                ends,
+                people=spec.people,
+                horizon=T,
+                robin=robin,
+                dim=d,
+                noise=self.noise,
+                tastes=self.tastes,
             )
-        counts = expected_counts(
-            ends,
-            counted=self.counted,
-            people=spec.people,
-            horizon=T,
-            robin=robin,
-            visit=self.k,
-        )
-        spread, K = hypot(self.noise, self.tastes / sqrt(d)), spec.arms.n_actions
-        gain = gain_of(self.k, d, noise=self.noise, tastes=self.tastes) if self.k > 1 else 0.0
+        else:
+            counts = expected_counts(
+                ends, counted=counted, people=spec.people, horizon=T, robin=robin
+            )
         self.population = Population(
-            self.R, d, K, counts=counts, stddev=self.sums.stddev, spread=spread, gain=gain
+            self.R,
+            d,
+            spec.arms.n_actions,
+            counts=counts,
+            stddev=self.sums.stddev,
+            spread=hypot(self.noise, self.tastes / sqrt(d)),
+            gains=gains,
         )
         self.sit_down()
         self.ledger = ledger_of(
@@ -458,17 +496,15 @@ class PersonalFADE(Personal):
         )
 
     def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
-        """Add her visit, if it counts; believe what is released."""
-        if self.k > 1:
-            person, row = self.due(person)
-            reward = np.full(self.R, self.spec.reward_high)
+        """Add her visit, or what her memory makes of her; believe what is released."""
+        if self.sums.replaces:
+            row, reward = self.made_of(person), np.full(self.R, self.spec.reward_high)
         release = self.sums(person, row, np.zeros(self.R, np.int64), reward)
         if release is not None:
             self.population.learn(release[:, 0])
             self.believe(self.population.mean, self.population.covariance)
 
-    def due(self, person: Ints) -> tuple[Ints, Floats]:
-        """Who comes for the k-th time, (R,), else nobody, and what her memory makes of her."""
+    def made_of(self, person: Ints) -> Floats:
+        """What her memory makes of her, (R, d)."""
         kept = self.memories.of(person)
-        u = _shrunk(kept[:, :-2], kept[:, -2], noise=self.noise, tastes=self.tastes)
-        return np.where(kept[:, -1, 0] == self.k, person, -1), u
+        return _shrunk(kept[:, :-1], kept[:, -1], noise=self.noise, tastes=self.tastes)

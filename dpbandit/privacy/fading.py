@@ -156,8 +156,9 @@ class FadingSum(Mechanism):
             if held == _BLOCK or (due and end == rounds):
                 total = self._statistic.total(*(p[:held] for p in self._pending))
                 self._exact, self._held = self._exact + total, 0
-        if not due:
-            return None
+        return self._let_out() if due else None
+
+    def _let_out(self) -> Floats:
         self._released += 1
         release: Floats = self._exact + self.stddev * self._normals() * self._statistic.units
         self._exact = self.fade * self._exact
@@ -231,13 +232,15 @@ def least_fading_multiplier(releases: int, fade: float, *, epsilon: float, delta
     return column_norm(releases, fade) / mu_of(epsilon, delta)
 
 
-Counted: TypeAlias = Literal["first", "batch", "visits"]
-COUNTED: tuple[Counted, ...] = ("first", "batch", "visits")
+Counted: TypeAlias = Literal["latest", "first", "batch", "visits"]
+COUNTED: tuple[Counted, ...] = ("latest", "first", "batch", "visits")
 
 
 class PersonSum(FadingSum):
     """Sums over batches of a public clock, each released once, of what people contribute::
 
+        counted = "latest"   her latest visit: it takes the place of what she added before, and
+                             the sum goes on, so that a release is over all who have ever come
         counted = "first"    a person's first visit ever, and no other
         counted = "batch"    her first visit in each batch, in at most k batches
         counted = "visits"   every visit, k of them, any two b slots apart
@@ -247,7 +250,8 @@ class PersonSum(FadingSum):
 
     It can be run by secure aggregation: a device knows what it has sent itself, and one in every
     slot, also where nobody came, sends 0 and its share N(0, (2 B S / mu)^2 / (h n) I) of the noise
-    of a batch of n slots, of which a fraction h has to be honest and stay.
+    of a batch of n slots, of which a fraction h has to be honest and stay. With "latest" the device
+    of each of the n = N people sends once a batch, at its end, what it has made last.
 
     A call takes the person's number, then what the statistic takes.
 
@@ -255,18 +259,19 @@ class PersonSum(FadingSum):
         statistic: of a visit, of sensitivity 2 B; what it is not told, a last NaN, adds 0.
         people: N; a person is a number in [0, N), anything else is nobody.
         visits: the cap k and the separation b.
-        ends, horizon, streams: as of `FadingSum`, with fade 0.
+        ends, horizon, streams: as of `FadingSum`, with fade 0, and 1 for "latest".
         epsilon, delta: of a person; inf adds no noise.
-        honest: h, in (0, 1], of the slots of a batch, not of people: what hides her vector is h n
-            shares of noise, and an empty slot in which nobody sends has none; a server that adds
-            the noise itself is honest.
+        honest: h, in (0, 1], of the slots of a batch (with "latest", of people): what hides her
+            vector is h n shares of noise, and an empty slot in which nobody sends has none; a
+            server that adds the noise itself is honest.
 
     Guarantee:
         (epsilon, delta)-DP for a person, exactly mu-GDP, under adaptively chosen data and return
         times. Whether others count depends on their own slots alone, so neighbouring streams differ
         in what one person contributes: vectors of norm at most B, which together move the releases
         by at most S times what one of them does, S = 1 for "first", sqrt(min(k, releases)) for
-        "batch", and for "visits" what k of them, b apart, do to batches at most (`fading_norm`; k,
+        "batch", sqrt(releases) for "latest", of which one is in each release however often she
+        comes, and for "visits" what k of them, b apart, do to batches at most (`fading_norm`; k,
         which is group privacy, if b = 1 and batches are longer). Each moves by at most 2 B where
         her slots stay (one vector against another) and where they move, since `|v - 0|^2 +
         |0 - v'|^2 <= 2 B^2 <= (2 B)^2`. All releases together are (2 B S / stddev)-GDP by
@@ -295,7 +300,10 @@ class PersonSum(FadingSum):
         one_of("counted", counted, COUNTED)
         m = len(released_ends(ends, horizon))
         shown, k, b = released_ends(ends, horizon), visits.cap, visits.separation
+        self.replaces = counted == "latest"
+        """whether what a person adds takes the place of what she added before"""
         self.person_norm = {
+            "latest": lambda: column_norm(m, 1.0),
             "first": lambda: float(min(m, 1)),
             "batch": lambda: once_a_batch_norm(m, 0.0, k),
             "visits": lambda: fading_norm(shown, 0.0, k, b),
@@ -306,30 +314,35 @@ class PersonSum(FadingSum):
             streams,
             ends=ends,
             horizon=horizon,
-            fade=0.0,
+            fade=float(self.replaces),
             noise_multiplier=self.person_norm / (mu * sqrt(honest)),
         )
         self.honest = honest
         spent = 0.0 if m == 0 else mu
-        words = {"first": "first visits", "batch": "a visit a batch", "visits": "all visits"}
-        note = f"sums over people, {words[counted]}, {m} Gaussian releases"
+        words = {"batch": "a visit a batch", "visits": "all visits"}
+        note = f"sums over people, {words.get(counted, f'{counted} visits')}, {m} Gaussian releases"
         note += f", {100 * honest:g} % of devices honest" if honest < 1 else ""
         self.spend = GaussianSpend(spent, note)
-        self.most = {"first": 1, "batch": min(visits.cap, m), "visits": visits.cap}[counted]
+        often = {"first": 1, "batch": min(visits.cap, m), "visits": visits.cap}
+        self.most = often.get(counted, horizon)
         # beside each replica's people stands nobody, who has had her share
         self._place = (people + 1) * rows(len(streams))
         times = np.zeros((len(streams), people + 1), np.int64)
         times[:, people] = self.most
         self._people, self._times = people, times.ravel()
-        self._gap = 1 if counted == "batch" else visits.separation
+        self._gap = visits.separation if counted in ("first", "visits") else 1
         self._last = np.full(times.size, -self._gap)
         self._by_batch, self._slot = counted == "batch", 0
         self._latest: Bools = np.zeros(len(streams), bool)
+        if self.replaces:
+            self._kept = np.zeros((times.size, *statistic.shape))
+            """what each has added last"""
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The statistic of a visit that counts, else 0: `(R, *shape)`."""
+        """The statistic of a visit that counts, else 0, less what it replaces: `(R, *shape)`."""
         place = self._place_of(datum[0])
-        return super().query(*self._as_counted(self._counts(place), *datum))
+        new = super().query(*self._as_counted(self._counts(place), *datum))
+        return new - self._kept[place] if self.replaces else new
 
     def _release(self, *datum: AnyArray) -> Floats | None:
         place = self._place_of(datum[0])
@@ -338,10 +351,23 @@ class PersonSum(FadingSum):
         self._times[hers] += 1
         self._last[hers] = self._clock
         self._slot += 1
-        return super()._release(*self._as_counted(self._latest, *datum))
+        told = self._as_counted(self._latest, *datum)
+        if self.replaces:
+            return self._replace(place, super().query(*told))
+        return super()._release(*told)
+
+    def _replace(self, place: Ints, new: Floats) -> Floats | None:
+        self._moved = new - self._kept[place]
+        self._kept[place] = new
+        if self._used not in self._ends:
+            return None
+        self._exact = self._kept.reshape(len(new), -1, *new.shape[1:]).sum(axis=1)
+        return self._let_out()
 
     def entered(self, *datum: AnyArray) -> Floats:
         """What the latest visit added, `(R, *shape)`."""
+        if self.replaces:
+            return self._moved
         return super().query(*self._as_counted(self._latest, *datum))
 
     @property

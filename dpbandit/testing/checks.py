@@ -174,12 +174,14 @@ def check_joint_dp(
 def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
     """How far the differing users of rounds t move mechanisms' inputs, over sensitivity: (R,).
 
-    What one user adds in several calls of a mechanism in one round adds up. All other calls must be
-    fed exactly the same in both worlds.
+    What one user adds in several calls of a mechanism in one round adds up, and over all rounds of
+    a person where it `replaces` what she added before. All other calls must be fed exactly the same
+    in both worlds.
     """
     expect(one.marks == two.marks, f"Expected {_who(t)} not to decide how many calls are made.")
     theirs, rounds = rounds_of(one, t), rounds_of_calls(one)
     moves: dict[tuple[int, int] | None, Floats] = {None: np.zeros(t.shape[-1])}
+    so_far: dict[int, Floats] = {}
     for i, (a, b) in enumerate(zip(one.queries, two.queries, strict=True)):
         mechanism, round = one.mechanisms[i], rounds[i]
         hers = theirs[round]
@@ -188,7 +190,10 @@ def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
             f"Expected {_who(t)} to enter {_name(mechanism)} in no other round.",
         )
         if hers.any():
-            gap = (a - b).reshape(len(a), -1)[hers]
+            gap = (a - b).reshape(len(a), -1)
+            if getattr(mechanism, "replaces", False):
+                gap = so_far[id(mechanism)] = so_far.get(id(mechanism), 0.0) + gap
+            gap = gap[hers]
             move = moves.setdefault((id(mechanism), round), np.zeros(t.shape[-1]))
             with np.errstate(over="ignore"):  # what is not clipped may be as large as can be
                 size = np.linalg.norm(gap, ord=mechanism.order, axis=1)

@@ -16,6 +16,7 @@ from tests.harness import PEOPLE
 
 HONEST = [
     PersonalFADE(first_batch=2),
+    PersonalFADE(first_batch=2, counted="latest"),
     PersonalFADE(first_batch=2, counted="batch"),
     PersonalFADE(first_batch=2, counted="visits"),
     MemoryAlone(),
@@ -53,7 +54,7 @@ def test_worlds_differ_in_one_person():
 @pytest.mark.parametrize("config", HONEST)
 def test_honest_agents_are_not_flagged(config):
     """Together wrong with probability 0.01; memory that is hers alone is no release."""
-    assert not audit(config, PEOPLE, runs=400, failure=0.01 / 5, progress=False).flagged
+    assert not audit(config, PEOPLE, runs=400, failure=0.01 / 6, progress=False).flagged
 
 
 @pytest.mark.parametrize(
@@ -69,8 +70,10 @@ def test_leaks_between_people_are_flagged(name, view):
     assert audit(BROKEN[name], PEOPLE, runs=400, view=view, progress=False).flagged
 
 
-def test_noise_for_one_visit_is_flagged():
-    """Where k are counted, by its releases; measured mu 1.7 against 0.92."""
-    config = PersonalFADE(epsilon=4.0, counted="visits", first_batch=2)
+@pytest.mark.parametrize("counted", ["visits", "latest"])
+def test_noise_for_one_visit_is_flagged(counted):
+    """Where k are counted, or she is in every release, by its releases; measured mu 1.7 of visits
+    against 0.92."""
+    config = PersonalFADE(epsilon=4.0, counted=counted, first_batch=2)
     broken = With(config=config, where=personal, part=NoiseOfAVisit)
     assert audit(broken, PEOPLE, runs=1000, progress=False).flagged

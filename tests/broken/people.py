@@ -39,6 +39,15 @@ class StoppedClock(PersonSum):
         return super()._release(*datum)
 
 
+class AddsUp(PersonSum):
+    """What her memory makes of her is added to what it made of her before, not put in its place."""
+
+    def _release(self, *datum: Any) -> Any:
+        release = super()._release(*datum)
+        self._kept[:] = 0.0
+        return release
+
+
 class CapOfAll(per_person.Turnstile):
     """k visits of all people together: who comes displaces others."""
 
@@ -60,12 +69,13 @@ class With:
 
 
 def _fade(**settings: Any) -> PersonalFADE:
-    return PersonalFADE(first_batch=2, visit=1, **settings)
+    return PersonalFADE(**{"first_batch": 2, "counted": "first"} | settings)
 
 
 BROKEN = {
     "one drawer": With(config=_fade(), where=personal, part=OneDrawer),
     "next door": With(config=MemoryAlone(), where=personal, part=NextDoor),
     "a clock that stops": With(config=_fade(), where=personal, part=StoppedClock),
+    "what was said stays": With(config=_fade(counted="latest"), where=personal, part=AddsUp),
     "a cap of all": With(config=PerPerson(DPUCB()), where=per_person, part=CapOfAll),
 }

@@ -256,9 +256,9 @@ check(
 
 # %%
 ways = {
-    "personal-fade": "first visits, and memory",
+    "personal-fade": "what memories say, and memory",
+    "personal-fade:trust=aggregated:honest=0.5": "the same by a sum, half honest",
     "personal-fade:counted=visits": "every visit, and memory",
-    "personal-fade:trust=aggregated:honest=0.5": "first visits by a sum, half honest",
     "memory-alone": "memory alone, epsilon 0",
 }
 back = compare(

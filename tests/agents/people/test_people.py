@@ -20,7 +20,13 @@ from dpbandit.agents import (
     Priced,
 )
 from dpbandit.agents.people.per_person import Turnstile
-from dpbandit.agents.people.personal import Population, directions, expected_counts, gain_of
+from dpbandit.agents.people.personal import (
+    Population,
+    directions,
+    expected_counts,
+    expected_memories,
+    gain_of,
+)
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ReturningUsers
 from dpbandit.privacy.fading import PersonSum
@@ -57,8 +63,20 @@ def released(mechanism, people):
 
 
 def test_what_counts():
-    """By hand: first visits ever, of a batch, or k of them b slots apart; nobody is 0."""
+    """By hand: first visits ever, of a batch, or k of them b slots apart; nobody is 0. The latest
+    of all who have come, each once, and what is no number is none."""
     people = [0, 0, 1, 0, 1, -1, 0, 0, 0]
+    assert released(sums("latest"), people) == [2, 2]
+    assert released(sums("latest"), [0, -1, 7, 2, 2, 1]) == [1, 3]
+    said, mechanism, arm = (
+        [1.0, 1.0, -1.0, -1.0, np.nan, 1.0],
+        sums("latest"),
+        np.zeros(1, np.int64),
+    )
+    fed = [
+        mechanism(arm + (t > 4), np.ones((1, 1)), arm, np.array([r])) for t, r in enumerate(said)
+    ]
+    assert [fed[2].item(), fed[5].item()] == [-1, 1]
     assert released(sums("first"), people) == [2, 0]
     assert released(sums("batch"), people) == [2, 2]
     assert released(sums("batch", cap=1), people) == [2, 0]
@@ -71,11 +89,25 @@ def test_a_person_is_paid_for():
     """2 S / stddev is the mu of the claim, and no legal pattern of slots moves the releases, in
     noises, by more: all of them for a horizon of 8, and one is nearly that bad."""
     legal = [pattern for pattern in product((0, -1), repeat=8) if pattern.count(0) <= 5]
-    for counted, S in (("first", 1), ("batch", sqrt(2)), ("visits", sqrt(15))):
+    for counted, S in (("latest", sqrt(2)), ("first", 1), ("batch", sqrt(2)), ("visits", sqrt(15))):
         mechanism = sums(counted, cap=5, epsilon=1.0)
         assert 2 * S / mechanism.stddev == pytest.approx(mechanism.spend.mu, rel=1e-12)
         moves = [np.linalg.norm(released(sums(counted, cap=5), slots)) for slots in legal]
         assert 1.1 * S < 2 * max(moves) <= 2 * S
+
+
+def test_no_two_people_are_further_apart():
+    """All that she may say in four slots, 1, -1 or nothing, against all that another may: the two
+    farthest are exactly as far apart as is paid for. A sum that pays for one release is caught."""
+    arm, lives = np.zeros(1, np.int64), list(product((0, 1, -1), repeat=4))
+    for counted in ("latest", "first", "batch", "visits"):
+        found = []
+        for life in lives:
+            mechanism = sums(counted, cap=5, ends=(2, 3), horizon=4)
+            fed = [mechanism(arm - (r == 0), np.ones((1, 1)), arm, arm + r) for r in life]
+            found.append([release.item() for release in fed if release is not None])
+        apart = np.linalg.norm(np.array(found)[:, None] - found, axis=2).max()
+        assert apart == pytest.approx(2 * mechanism.person_norm)
 
 
 def test_half_of_the_devices_carry_the_noise():
@@ -115,7 +147,8 @@ def test_memory_is_read_by_nobody_else():
 def test_leaks_between_people_are_seen(name):
     """Memory that a neighbour reads, a clock that stops, a cap that is everybody's."""
     with pytest.raises(
-        AssertionError, match=r"no other round|mechanisms only|to be public|at most 1 times"
+        AssertionError,
+        match=r"no other round|mechanisms only|to be public|at most 1 times|their sensitivity",
     ):
         check_joint_dp(BROKEN[name], PEOPLE, range(0, 24, 3), replicas=1)
 
@@ -144,27 +177,43 @@ def test_the_population_is_found_without_noise():
 
 def test_directions_of_memories_point_to_the_population():
     """Statistical: 3,000 people (replicas) with three visits, rows at random: theta_0 to 0.13 and
-    `gain` to 0.05, some six standard errors each. Who comes for the third time is due, no other."""
+    `gain` to 0.05, some six standard errors each."""
     rng, d, s, R = np.random.default_rng(3), 4, 0.5, 3000
     theta = np.array([0.6, 0.0, 0.8, 0.0])
     visit = ContextualSpec(n_actions=2, dim=d, horizon=9, shared=True)
     spec = ReturningSpec(visit=visit, people=2, visits=Visits(9), horizon=18)
-    config = PersonalFADE(visit=3, tastes=0.0, epsilon=inf)
-    agent, she, u = config.make(spec, Streams(range(R))), np.zeros(R, np.int64), None
-    for t in range(4):
+    agent = PersonalFADE(tastes=0.0).make(spec, Streams(range(R)))
+    she = np.zeros(R, np.int64)
+    for _ in range(3):
         x = rng.standard_normal((R, d))
         x /= np.linalg.norm(x, axis=1, keepdims=True)
         r = x @ theta + s * rng.standard_normal(R)
-        told = np.stack([r[:, None] * x, np.ones((R, d))], axis=1)
-        agent.memories.add(she, np.concatenate([x[:, :, None] * x[:, None], told], axis=1))
-        who, found = agent.due(she)
-        assert (who == (0 if t == 2 else -1)).all()
-        u = found if t == 2 else u
+        told = np.concatenate([x[:, :, None] * x[:, None], (r[:, None] * x)[:, None]], axis=1)
+        agent.memories.add(she, told)
+    u = agent.made_of(she)
     u /= np.linalg.norm(u, axis=1, keepdims=True)
-    model = Population(1, d, 1, counts=[float(R)], stddev=0.0, spread=s, gain=1.0)
+    model = Population(1, d, 1, counts=[float(R)], stddev=0.0, spread=s, gains=[1.0])
     model.learn(u.sum(axis=0)[None])
     assert np.abs(model.mean[0] / np.linalg.norm(model.mean[0]) - theta).max() < 0.13
     assert (u @ theta).mean() == pytest.approx(gain_of(3, d, noise=s, tastes=0.0), abs=0.05)
+
+
+def test_memories_are_expected_as_they_come():
+    """Statistical: how many of 100 people have come by some slot, and how often, in 200 draws of
+    their order, to 3 %: seven standard errors or more."""
+    rng, gains = (
+        np.random.default_rng(0),
+        [gain_of(v, 3, noise=0.5, tastes=0.5) for v in range(1, 9)],
+    )
+    world = {"people": 100, "horizon": 400, "robin": False, "noise": 0.5, "tastes": 0.5}
+    for end in (30, 150, 300):
+        drawn = [rng.permutation(np.repeat(np.arange(100), 4))[:end] for _ in range(200)]
+        often = np.stack([np.bincount(slots, minlength=100) for slots in drawn])
+        (counts,), (gain,) = expected_memories((end,), dim=3, **world)
+        assert counts == pytest.approx((often > 0).sum(axis=1).mean(), rel=0.03)
+        assert gain == pytest.approx(
+            np.array([0, *gains])[often].sum() / (often > 0).sum(), rel=0.03
+        )
 
 
 def test_clicks_are_measured_from_a_fair_coin():
@@ -210,9 +259,7 @@ def test_mistakes_get_one_sentence():
         (lambda: PersonalFADE(noise=0.0), "noise=0.0"),
         (lambda: PersonalFADE(trust="local"), "trust='local'"),
         (lambda: PersonalFADE(honest=0.5), "trust='aggregated'"),
-        (lambda: PersonalFADE(visit=3, memory=False), "visit=3 with a memory"),
-        (lambda: PersonalFADE(visit=2, counted="batch"), "visit=2 with a memory"),
-        (lambda: PersonalFADE(visit=4).make(PEOPLE, Streams([0])), "visit=4 to be at most 3"),
+        (lambda: PersonalFADE(counted="latest", memory=False), "'latest' with a memory"),
         (lambda: PerPerson(FADE(), told=0), "told=0"),
         (lambda: PerPerson(LDPETC()).make(PEOPLE, Streams([0])), "list of prices"),
         (lambda: PerPerson(Priced(DPUCB())).make(PEOPLE, Streams([0])), "price"),
@@ -227,10 +274,10 @@ REFERENCE = {
     "pooled": (MixedEffects(pooled=True), {}, 460, 2),
     "personal only": (MemoryAlone(), {}, 2254, 6),
     "population only": (PersonalFADE(memory=False), {}, 1238, 56),
-    "first visit": (PersonalFADE(visit=1), {}, 1038, 38),
+    "first visit": (PersonalFADE(counted="first"), {}, 1038, 38),
     "once a batch": (PersonalFADE(counted="batch"), {}, 1025, 31),
     "every visit": (PersonalFADE(counted="visits"), {}, 1751, 50),
-    "100 people": (PersonalFADE(visit=1), {"people": 100, "visits": 100}, 909, 21),
+    "100 people": (PersonalFADE(counted="first"), {"people": 100, "visits": 100}, 909, 21),
 }
 
 
