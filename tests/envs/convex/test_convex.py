@@ -117,7 +117,8 @@ def test_common_random_numbers(kind):
     """Oblivious data do not depend on what was played; adaptive ones do, from the second round on,
     strongly adaptive ones from the first. Whatever they remember is copied."""
     problem = OnlineConvex(adversary=kind, dim=3, horizon=20)
-    check_problem(problem, rounds=6)
+    if kind != "fixed":  # which no seed changes
+        check_problem(problem, rounds=6)
     one = [s.datum for s in played(problem, uniform(problem), 20)[0]]
     two = [s.datum for s in played(problem, centre(problem), 20)[0]]
     same = [np.array_equal(a, b) for a, b in zip(one, two, strict=True)]
