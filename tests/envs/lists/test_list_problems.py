@@ -132,10 +132,10 @@ def test_agents_for_lists_play_it_per_person_and_others_are_told_so():
     found = compare(
         "ReturningLists",
         {"a": PerPerson(ListFADE(epsilon=np.inf))},
-        horizon=2_000,
-        replicas=2,
+        horizon=400,
+        replicas=4,
         progress=False,
-        env_kwargs={"n_items": 50, "people": 50, "arrivals": "robin"},
+        env_kwargs={"n_items": 20, "people": 20, "arrivals": "robin"},
     )
     (mine,), (random,) = (found.where(agent=name).runs for name in ("a", "Uniform"))
     assert mine.regret[-1].mean() < 0.7 * random.regret[-1].mean()
