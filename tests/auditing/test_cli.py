@@ -92,22 +92,17 @@ def test_agents_without_a_claim_are_not_over_noised(run, agent, verdict):
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        ((), "AGENT"),
-        (("fade", "--all"), "AGENT"),
-        (("--all", "--plot", "x.png"), "AGENT"),
-        (("--all", "--env", "OJPricing"), "AGENT"),
-        (("--all", "--horizon", "9"), "AGENT"),
+        ((), "AGENT"), (("fade", "--all"), "AGENT"), (("--all", "--plot", "x.png"), "AGENT"),
+        (("--all", "--env", "OJPricing"), "AGENT"), (("--all", "--horizon", "9"), "AGENT"),
         (("fade", "--plot", "x.gif"), ".png"),
         (("fade", "--plot", "x.png", "--until-known"), "--until-known"),
         (("fade", "--out", "."), "folder"),
         (("fade", "--out", "/proc/no/report.json"), "Cannot write"),
-        (("fade", "--view", "all"), "view"),
-        (("fade", "--runs", "3"), "runs"),
-        (("fade", "--failure", "2"), "failure"),
-        (("nobody",), "agent"),
+        (("fade", "--view", "all"), "view"), (("fade", "--runs", "3"), "runs"),
+        (("fade", "--failure", "2"), "failure"), (("nobody",), "agent"),
         (("fade", "--epsilon", "0"), "epsilon"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_are_one_sentence(run, words, named):
     code, out, errors = run("audit", *words)
     assert (code, out) == (2, "")  # asked before the work

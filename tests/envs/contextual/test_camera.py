@@ -125,18 +125,14 @@ def test_play_agrees_with_the_sums(kind):
 @each(
     ("arguments", "said"),
     [
-        ({"unit_cost": 0.9}, "unit_cost=0.9"),
-        ({"unit_cost": float("nan")}, "unit_cost"),
-        ({"tasks": 0}, "tasks=0"),
-        ({"tasks": [4]}, "tasks"),
-        ({"contexts": "age"}, "contexts='age'"),
-        ({"attributes": "sony"}, "attributes='sony'"),
+        ({"unit_cost": 0.9}, "unit_cost=0.9"), ({"unit_cost": float("nan")}, "unit_cost"),
+        ({"tasks": 0}, "tasks=0"), ({"tasks": [4]}, "tasks"),
+        ({"contexts": "age"}, "contexts='age'"), ({"attributes": "sony"}, "attributes='sony'"),
         ({"attributes": None}, "attributes=None"),
         ({"attributes": ("sony", "lens")}, "attribute='lens'"),
-        ({"attributes": ("zoom",)}, "one brand"),
-        ({"attributes": ("sony", "canon")}, "one brand"),
+        ({"attributes": ("zoom",)}, "one brand"), ({"attributes": ("sony", "canon")}, "one brand"),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(arguments, said):
     with pytest.raises(InputError, match=said):
         CameraPricing(**arguments)

@@ -41,15 +41,11 @@ def centre(problem, R=8):
 @pytest.mark.parametrize(
     ("instance", "expected", "error"),
     [
-        ("p-lin", 1.0, 1e-9),
-        ("p-quad", 0.125, 0.005),
-        ("p-kink", 0.0, 1e-9),
-        ("p-tilt", 1.5, 1e-9),
-        ("hypersimplex-3-6", 1.5**0.5, 1e-9),
-        ("experts", 0.18, 0.01),
+        ("p-lin", 1.0, 1e-9), ("p-quad", 0.125, 0.005), ("p-kink", 0.0, 1e-9),
+        ("p-tilt", 1.5, 1e-9), ("hypersimplex-3-6", 1.5**0.5, 1e-9), ("experts", 0.18, 0.01),
         ("sqrt-instance", 0.5 / 3000**0.5, 1e-9),
     ],
-)
+)  # fmt: skip
 def test_centre_play(instance, expected, error):
     """Golden: regret / T of staying in the centre, as in the specification (P-quad 1/2 |0.5 e|^2 =
     1/8; experts gap (1 - 1/10); U(3, 6) 1.2247; the rest |gradient| times the way)."""

@@ -291,15 +291,12 @@ def test_generalised_gaussian_spend():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: LaplaceSpend(-0.1),
-        lambda: LaplaceSpend(0.1, -1),
-        lambda: KNormSpend(0, 0.1),
-        lambda: KNormSpend(3, float("nan")),
-        lambda: KNormSpend(3, 0.1, 1.5),
+        lambda: LaplaceSpend(-0.1), lambda: LaplaceSpend(0.1, -1), lambda: KNormSpend(0, 0.1),
+        lambda: KNormSpend(3, float("nan")), lambda: KNormSpend(3, 0.1, 1.5),
         lambda: GeneralisedGaussianSpend(1.5, 5, 0.1),
         lambda: GeneralisedGaussianSpend(4, 5, 0.1, q=3),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_named(make):
     with pytest.raises(InputError, match="Expected"):
         make()

@@ -200,16 +200,12 @@ def test_extreme_dimensions_are_finite(law, dim):
 @each(
     "make",
     [
-        lambda: Laplace(-1.0),
-        lambda: KNorm(inf),
-        lambda: Gaussian(-0.1),
-        lambda: Laplace(float("nan")),
-        lambda: GeneralisedGaussian(1.0, 0.6),
-        lambda: GeneralisedGaussian(-1.0, 2),
-        lambda: OneSidedExponential(-1.0),
+        lambda: Laplace(-1.0), lambda: KNorm(inf), lambda: Gaussian(-0.1),
+        lambda: Laplace(float("nan")), lambda: GeneralisedGaussian(1.0, 0.6),
+        lambda: GeneralisedGaussian(-1.0, 2), lambda: OneSidedExponential(-1.0),
         lambda: Gumbel(-1.0),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_named(make):
     with pytest.raises(InputError, match="Expected"):
         make()
