@@ -6,7 +6,6 @@ import pytest
 
 import dpbandit
 from dpbandit.agents import OGD
-from dpbandit.base.fields import parse_setting
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import StreamingRegression, tables
@@ -90,13 +89,6 @@ def test_digits():
     assert {step.datum.shape for _, step in played(problem, 5)} == {(2, 65)}
 
 
-def test_settings_of_the_command_line():
-    arguments = dict(map(parse_setting, ("p=inf", "family=quantile", "level=0.9", "dim=3")))
-    problem = StreamingRegression(**arguments)
-    assert problem.spec.loss.domain.p == np.inf
-    assert problem.spec.loss.level == 0.9
-
-
 @each(
     ("wrong", "word"),
     [
@@ -114,11 +106,3 @@ def test_settings_of_the_command_line():
 def test_wrong_arguments_are_refused_by_name(wrong, word):
     with pytest.raises(InputError, match=word):
         StreamingRegression(**wrong)
-
-
-def test_a_second_episode_has_the_same_baseline():
-    problem = StreamingRegression(data="oj")
-    played(problem, 2)
-    best = problem.best_fixed()
-    played(problem, 2)
-    np.testing.assert_array_equal(problem.best_fixed(), best)
