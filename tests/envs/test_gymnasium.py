@@ -114,12 +114,12 @@ def test_stepping_before_any_reset_is_refused(mode):
 @every_env
 def test_types_spaces_and_ranges(name):
     """Python floats and bools from a lone environment; everything inside what is declared."""
-    env = make(name, horizon=200)
+    env = make(name, horizon=40)
     spec = env.unwrapped.problem.spec
     observation, info = env.reset(seed=5)
     assert info == {}
     total = 0.0
-    for action in actions_for(env, 200):
+    for action in actions_for(env, 40):
         assert observation in env.observation_space
         if hasattr(spec, "context_order"):
             assert np.linalg.norm(observation, spec.context_order, -1).max() <= 1 + 1e-12
