@@ -552,7 +552,7 @@ def _best_pair(
     """The pair whose worlds the scores of a pilot tell apart best, on the pilot's other half."""
     found = []
     for pair in candidates:
-        ends = public_ends(config, spec, pair, seed)
+        ends = public_ends(config, spec, pair, seed) if view == "released" else []
         worlds = _sample(config, spec, pair, view, ends, pilot)
         train, test = zip(*map(halves, worlds), strict=True)
         scores = learned_scores(*train).values()

@@ -102,14 +102,11 @@ class Wealth:
         factors = np.exp(epsilons)
         stakes = _STAKES / (factors + deltas)  # (P, 1, L)
         found: tuple[float, Bet | None] = 0.0, None
+        shares = np.stack([*met.values()], axis=1)  # (C, 4)
         for forward in (True, False):
-            growth: Floats = np.zeros(())
-            for (above_in_a, above_in_b), share in met.items():
-                hit, wrong = (
-                    (above_in_b, above_in_a) if forward else (not above_in_a, not above_in_b)
-                )
-                gain = stakes * (hit - factors * wrong - deltas)
-                growth = growth + share[:, None] * np.log1p(gain)  # (P, C, L)
+            called = [(b, a) if forward else (not a, not b) for a, b in met]
+            gains = [stakes * (hit - factors * wrong - deltas) for hit, wrong in called]
+            growth: Floats = shares @ np.log1p(np.concatenate(gains, axis=1))  # (P, C, L)
             p, c, stake = np.unravel_index(int(growth.argmax()), growth.shape)
             if growth[p, c, stake] > found[0]:
                 lam = _CAREFUL * float(stakes[p, 0, stake])

@@ -7,7 +7,7 @@ its own seed, every call site its own name, and the pair makes a generator of it
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any, TypeAlias
 from zlib import crc32
@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base.arrays import Floats, rows
+from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import InputError, shown, whole
 
 _VALUES_AHEAD = 2048
@@ -57,7 +57,8 @@ class Streams:
             raise InputError("Expected at least one seed, one for each replica.")
         for seed in () if path else seeds:  # a child's were looked at with its parent's
             for part in seed if isinstance(seed, tuple) else (seed,):
-                whole("seed", part, 0)
+                if type(part) is not int or part < 0:  # of so many seeds most are
+                    whole("seed", part, 0)
         self._seeds, self._path = tuple(seeds), path
         self._taken: dict[int, str] = {}
         self._world_seed = world_seed
@@ -105,12 +106,18 @@ class Streams:
 
     def generators(self, name: str) -> list[np.random.Generator]:
         """Each replica's generator for the call site `name`, where laws change as it goes on."""
+        return self._generators(name, self._seeds)
+
+    def _generators(self, name: str, seeds: Iterable[Seed]) -> list[np.random.Generator]:
         key = (*self._path, self._take(name))
-        sequences = [np.random.SeedSequence(seed, spawn_key=key) for seed in self._seeds]
+        sequences = [np.random.SeedSequence(seed, spawn_key=key) for seed in seeds]
         return [np.random.Generator(np.random.SFC64(s)) for s in sequences]
 
     def _draws(self, name: str, shape: tuple[int, ...], law: str, *parameters: Any) -> "Draws":
-        return Draws(self.generators(name), shape, law, parameters)
+        place = {seed: i for i, seed in enumerate(dict.fromkeys(self._seeds))}
+        alike = len(place) < len(self._seeds)
+        own = np.array([place[seed] for seed in self._seeds]) if alike else None
+        return Draws(self._generators(name, place), shape, law, parameters, own)
 
     def _take(self, name: str) -> int:
         """Its place in the spawn key: names that share one would draw the same numbers."""
@@ -192,7 +199,8 @@ class Paced:
 
 
 class Draws(Source):
-    """One call site's numbers, straight from its generators."""
+    """One call site's numbers, straight from its generators; `own` (R,) is the place of each
+    replica's, where replicas of one seed share theirs."""
 
     def __init__(
         self,
@@ -200,9 +208,11 @@ class Draws(Source):
         shape: tuple[int, ...],
         law: str,
         parameters: tuple[Any, ...],
+        own: Ints | None = None,
     ) -> None:
         self._laws = [(generator, law) for generator in generators]
-        self.replicas, self.shape = len(generators), shape
+        self._own = own
+        self.replicas, self.shape = len(generators if own is None else own), shape
         self._parameters = parameters
         self.ahead = max(1, _VALUES_AHEAD // max(1, prod(shape)))
 
@@ -218,6 +228,14 @@ class Draws(Source):
 
     def fill(self, block: Floats) -> None:
         """Write the next rounds' numbers into `block`, `(R, count, *shape)`, a row a replica."""
+        if self._own is None:
+            self._fill(block)
+            return
+        distinct = np.empty((len(self._laws), *block.shape[1:]))
+        self._fill(distinct)
+        block[...] = distinct[self._own]
+
+    def _fill(self, block: Floats) -> None:
         for row, (generator, law) in zip(block, self._laws, strict=True):
             draw = getattr(generator, law)
             if row.flags.c_contiguous and not self._parameters:

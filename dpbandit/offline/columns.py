@@ -85,11 +85,14 @@ def column(table: Any, name: str) -> Any:
         InputError: there is none, or something in it is missing.
     """
     entries = column_with_gaps(table, name)
-    listed = entries.tolist() if hasattr(entries, "tolist") else entries
-    missing = sum(map(is_missing, listed))
+    plain = isinstance(getattr(entries, "dtype", None), np.dtype) and entries.dtype.kind in "biuf"
+    if plain and not np.ma.isMaskedArray(entries):
+        missing = int(np.isnan(entries).sum())
+    else:
+        missing = sum(map(is_missing, entries.tolist() if hasattr(entries, "tolist") else entries))
     if missing:
         raise InputError(
-            f"Expected no missing entries in column {name!r}, got {missing} of {len(listed)}."
+            f"Expected no missing entries in column {name!r}, got {missing} of {len(entries)}."
         )
     return entries
 

@@ -31,6 +31,7 @@ from dpbandit.base import (
     Floats,
     InputError,
     Ints,
+    Source,
     Streams,
     has_methods,
     inside,
@@ -450,7 +451,7 @@ def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
             f"Expected trust='central' of {owner} for {spec.kind}, got {trust!r}: choose that, as "
             "the seller names the price and watches the sale."
         )
-    for _, held in reached(agent, Mechanism):
+    for _, held in reached(agent, Mechanism, Source, Streams):
         kept: tuple[Trust, ...] = get_args(Trust)
         if isinstance(held, Mechanism):
             kept, spent, what = held.trust, held.spend.pure, repr(held.spend.note)
@@ -469,7 +470,7 @@ def _check_facts(owner: str, agent: Agent) -> None:
     outer = getattr(agent, "ledger", None)
     if not isinstance(outer, Ledger):
         return
-    for _, held in reached(agent, Mechanism):
+    for _, held in reached(agent, Mechanism, Source, Streams):
         inner = getattr(held, "ledger", None)
         if held is agent or not isinstance(inner, Ledger) or inner.pure == 0:
             continue

@@ -80,12 +80,12 @@ def test_all_extreme_targets_at_a_long_horizon(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_extreme_targets_of_all_variants(part):
-    """Printed calibrations may exceed their claim."""
+    """Every other corner each, of each agent all; printed calibrations may exceed their claim."""
     variants = {repr(pair[0]): pair for kind in KINDS for pair in reversed(private(kind))}
     pairs = list(variants.values())[part::2]
     assert len(pairs) > 30
-    for config, spec in pairs:
-        for target in CORNERS:
+    for place, (config, spec) in enumerate(pairs):
+        for target in CORNERS[place % 2 :: 2]:
             proof = certified(config, replace(spec, horizon=10_000), *target)
             printed = getattr(config, "calibration", "certified") != "certified"
             assert proof is None or proof.holds or printed, (config, target)

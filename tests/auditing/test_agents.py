@@ -46,7 +46,7 @@ from tests.broken.audited import (
 from tests.harness import everybody
 
 DISJOINT, SHARED, *_ = SMALL
-QUICK = {"runs": 2000, "progress": False}
+QUICK = {"runs": 1000, "progress": False}
 
 
 # Honest agents
@@ -79,7 +79,7 @@ def private_variants():
     (test_people.py), and those that audits refuse, for answers alone."""
     fitting = {}
     for config, spec in everybody():
-        if isinstance(config, FADE | CountedShelf) and spec.priced:
+        if isinstance(config, FADE | CountedShelf):
             spec = replace(spec, horizon=9)  # a fit takes long
         proof = certify(config, spec, accountants=False)
         rounds = not proof.ledger.public_contexts and proof.ledger.visits is None
@@ -119,7 +119,7 @@ def handful(spec):
 
 
 def test_agents_without_privacy_have_nothing_to_refute():
-    report = audit(LinUCB(), DISJOINT, **QUICK)
+    report = audit(LinUCB(), DISJOINT, runs=2000, progress=False)
     assert report.eps_lower > 3
     assert not report.flagged
     assert audit_all({"linucb": LinUCB()}, **QUICK) == {}
@@ -159,11 +159,11 @@ def test_half_the_noise_of_peelings_is_flagged():
     """2,000 runs at epsilon 4, arms that share a parameter; the honest mechanism passes there."""
     for kind, broken in ((QuietPeeling, True), (FLIPHAT, False)):
         config = kind(sparsity=1, epsilon=4.0, delta=1e-4)
-        assert audit(config, SHARED, **QUICK).flagged == broken
+        assert audit(config, SHARED, runs=2000, progress=False).flagged == broken
 
 
 def test_gross_faults_show_in_actions():
-    """Black box: a missing clip and an exact sign; 2,000 runs."""
+    """Black box: a missing clip and an exact sign; 1,000 runs."""
     caught = {
         name: audit(BROKEN[name], DISJOINT, view="actions", **QUICK).flagged
         for name in ("a missing clip (rewards)", "exact sign after a noisy arg-max")
@@ -210,10 +210,10 @@ def test_the_search_finds_what_moves_a_mechanism_most():
     assert "e_3" in worst.note
     (ends,) = public_ends(config, spec, worst, 0)
     assert abs(np.diff(ends.left[-1], axis=0)) == 1
-    report = audit(config, spec, runs=6000, progress=False)
+    report = audit(config, spec, runs=6000, until_known=True, progress=False)
     assert report.flagged
     assert report.pair == worst.note
-    assert not audit(CountsACorner(factor=1.0), spec, runs=2000, progress=False).flagged
+    assert not audit(CountsACorner(factor=1.0), spec, **QUICK).flagged
 
 
 def test_the_search_reaches_the_sensitivity_of_moments():
@@ -253,7 +253,7 @@ def test_delayed_rewards_are_audited_when_they_arrive():
     pair, *_ = pairs(DPUCB(), spec, 0)
     (ends,) = public_ends(DPMoments(epsilon=inf), spec, pair, 0)
     assert np.linalg.norm(np.diff(ends.left[-1], axis=0)) == pytest.approx(2)
-    assert not audit(DPUCB(), spec, runs=2000, progress=False).flagged
+    assert not audit(DPUCB(), spec, **QUICK).flagged
 
 
 def test_sums_are_seen_without_what_others_added():

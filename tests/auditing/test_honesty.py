@@ -18,7 +18,7 @@ from tests.auditing.mechanisms import GDP, columns, shown
 from tests.broken.audited import ByTheSign, KeepsTheLast
 
 DISJOINT, *_ = SMALL
-QUICK = {"runs": 2000, "progress": False}
+QUICK = {"runs": 1000, "progress": False}
 
 
 def test_an_action_that_shows_its_own_context_is_no_breach():
@@ -27,7 +27,7 @@ def test_an_action_that_shows_its_own_context_is_no_breach():
         assert not audit(ByTheSign(), DISJOINT, view=view, **QUICK).flagged
         kept = audit(ByTheSign(agent=KeepsTheLast), DISJOINT, view=view, **QUICK)
         assert kept.flagged
-        assert kept.eps_lower > 5
+        assert kept.eps_lower > 4
 
 
 def own_actions(config, spec, pair, seeds):

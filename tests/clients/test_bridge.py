@@ -107,14 +107,8 @@ def test_what_is_missing_or_not_finite_gets_one_sentence(arguments, match):
 @each(
     ("space", "observation"),
     [
-        (ARMS, 3),
-        (ARMS, -1),
-        (ARMS, 0.5),
-        (ARMS, None),
-        (BOX, np.zeros(3)),
-        (BOX, "x"),
-        (BOX, 10**400),
-        (spaces.Dict(a=BOX), {"b": 1}),
+        (ARMS, 3), (ARMS, -1), (ARMS, 0.5), (ARMS, None), (BOX, np.zeros(3)), (BOX, "x"),
+        (BOX, 10**400), (spaces.Dict(a=BOX), {"b": 1}),
         (spaces.Dict(a=BOX, b=ARMS), {"a": np.zeros((2, 2)), "b": 3}),
         (spaces.Dict(a=BOX, b=ARMS), {"a": np.zeros((2, 2)), "b": -1}),
         (spaces.Tuple([BOX, spaces.MultiDiscrete([2, 3])]), (np.zeros((2, 2)), np.array([2, 0]))),
@@ -122,7 +116,7 @@ def test_what_is_missing_or_not_finite_gets_one_sentence(arguments, match):
         (spaces.Tuple([BOX, ARMS]), (np.zeros((2, 2)),)),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_observations_outside_their_space_are_refused(space, observation):
     with pytest.raises(InputError, match="Expected an observation in"):
         bridge(space, context_bound=1.0).context(observation)

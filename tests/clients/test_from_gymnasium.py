@@ -75,13 +75,10 @@ def _expected(problem, config):
 @pytest.mark.parametrize(
     "how",
     [
-        {"oracle": means},
-        {"oracle": "info:means"},
-        {"oracle": lambda env: means(env).max()},
-        {"oracle": "info:best"},
-        {"oracle": None, "regret": "info:regret"},
+        {"oracle": means}, {"oracle": "info:means"}, {"oracle": lambda env: means(env).max()},
+        {"oracle": "info:best"}, {"oracle": None, "regret": "info:regret"},
     ],
-)
+)  # fmt: skip
 def test_every_way_to_measure_regret_against_the_known_means(how):
     """By hand: exact where the arms' means or the regret are told, else best - reward."""
     problem = coins(**how)(horizon=T)

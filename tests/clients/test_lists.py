@@ -51,7 +51,8 @@ def test_rivers_model_learns_to_rank():
     results = compare("ListRecommendation", agents, env_kwargs=WORLD, **SETTINGS)
     mean = results.summary().set_index("agent")["mean"]
     assert mean["linucb"] < mean["river"] < mean["BestFixed"]
-    again = compare("ListRecommendation", agents, env_kwargs=WORLD, **{**SETTINGS, "replicas": 2})
+    river = {"river": agents["river"]}
+    again = compare("ListRecommendation", river, env_kwargs=WORLD, **{**SETTINGS, "replicas": 2})
     np.testing.assert_array_equal(results.runs[0].regret[:, :2], again.runs[0].regret)
     assert np.isinf(results.runs[0].certificate.epsilon)
 

@@ -78,12 +78,12 @@ def test_local_oracle(domain):
 
 @pytest.mark.parametrize("domain", [Hypersimplex(6, 2), Hypersimplex(4, 3), Simplex(5)], ids=str)
 def test_polytope_oracle_keeps_its_mixture(domain):
-    """x is a mixture of vertices throughout, and both properties hold, for 40 moves of up to the
+    """x is a mixture of vertices throughout, and both properties hold, for 15 moves of up to the
     whole way; the list is no longer than the vertices and those of the start."""
     geometry = sqrt(2) if isinstance(domain, Simplex) else None
     oracle = PolytopeOracle(domain, 8, geometry) if geometry else local_oracle(domain, 8)
     x, rng = np.tile(oracle.start, (8, 1)), np.random.default_rng(2)
-    for step in range(40):
+    for step in range(15):
         radius, g = questions(domain, 8, seed=step)
         p = check(oracle, domain, x, radius, g)
         share = rng.choice([0.02, 0.3, 1.0], size=8, p=[0.6, 0.3, 0.1])

@@ -17,7 +17,7 @@ from dpbandit.domains import Ball, Box, L1Ball, Product, Simplex, Spectrahedron
 from tests.domains.examples import DOMAINS, POLYTOPES
 from tests.each import each
 
-REPLICAS, SIGMAS = 2500, 4.9
+REPLICAS, SIGMAS = 1500, 4.9
 
 
 def sample(domain, calls, seed=12):

@@ -35,16 +35,18 @@ def test_every_environment_is_shown_as_text(name):
     assert total == f"total regret {regret:.6g}" or total.startswith("total reward ")
 
 
-@pytest.mark.parametrize("kind", ["OJPricing", "OJContinuousPricing", "OnlineConvex"])
+@pytest.mark.parametrize(
+    "kind", ["OJPricing", "OJContinuousPricing", "OnlineConvex", "ListRecommendation"]
+)
 def test_a_picture_of_each_kind_of_action(kind):
-    """It changes from round to round, and is no blank page."""
-    picture, _ = rendered(f"dpbandit/{kind}-v0", "rgb_array")
-    later, _ = rendered(f"dpbandit/{kind}-v0", "rgb_array", rounds=5)
+    """It is there before the first round, changes with the rounds, and is no blank page."""
+    empty, picture = (
+        rendered(f"dpbandit/{kind}-v0", "rgb_array", rounds=rounds)[0] for rounds in (0, 5)
+    )
     assert picture.shape == (360, 480, 3)
     assert picture.dtype == np.uint8
     assert len(np.unique(picture)) > 50
-    assert (picture != later).any()
-    rendered(f"dpbandit/{kind}-v0", "rgb_array", rounds=0)
+    assert (picture != empty).any()
 
 
 def test_many_at_once_and_a_new_episode():

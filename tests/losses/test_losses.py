@@ -67,16 +67,13 @@ def test_smoothness_holds(loss):
 @pytest.mark.parametrize(
     ("loss", "L", "H", "low", "high"),
     [
-        (Linear(Ball(5)), 1, 0, -1, 1),
-        (Quadratic(Ball(5)), 2, 1, 0, 2),
-        (Kink(Ball(5)), 2, 1, 0, 1.5),
-        (TiltedQuadratic(Ball(5)), 3, 1, -1.5, 2.5),
+        (Linear(Ball(5)), 1, 0, -1, 1), (Quadratic(Ball(5)), 2, 1, 0, 2),
+        (Kink(Ball(5)), 2, 1, 0, 1.5), (TiltedQuadratic(Ball(5)), 3, 1, -1.5, 2.5),
         (Linear(Hypersimplex(6, 3)), 1, 0, -(1.5**0.5), 1.5**0.5),
-        (Experts(Simplex(10)), 10**0.5 / 2, 0, 0, 1),
-        (Squared(Ball(3)), 2, 0, 0, 2),
+        (Experts(Simplex(10)), 10**0.5 / 2, 0, 0, 1), (Squared(Ball(3)), 2, 0, 0, 2),
     ],
     ids=lambda x: type(x).__name__,
-)
+)  # fmt: skip
 def test_reference_constants(loss, L, H, low, high):
     """Golden: the constants of the specification's reference problems; W = 2 R = 2.44949 on
     U(3, 6) because R^2 = 3 * 3 / 6."""
@@ -167,15 +164,12 @@ def test_revenue_that_is_not_concave_or_sells_less_than_nothing_is_refused(chang
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: Experts(Ball(3)),
-        lambda: Experts(Hypersimplex(4, 2)),
-        lambda: TiltedQuadratic(Ball(2), tilt=0.0),
-        lambda: Kink(Ball(2), slope=-1.0),
-        lambda: Squared(Ball(2), bound=0.0),
-        lambda: OffsetQuadratic(Ball(1), offset=float("nan")),
+        lambda: Experts(Ball(3)), lambda: Experts(Hypersimplex(4, 2)),
+        lambda: TiltedQuadratic(Ball(2), tilt=0.0), lambda: Kink(Ball(2), slope=-1.0),
+        lambda: Squared(Ball(2), bound=0.0), lambda: OffsetQuadratic(Ball(1), offset=float("nan")),
         lambda: Revenue(PRICES.domain, (1.5, 2.0), ((1.0,),), (2.6, 2.9), 0.2, (0.4, 0.3)),
     ],
-)
+)  # fmt: skip
 def test_wrong_constants_are_refused(make):
     with pytest.raises(InputError):
         make()

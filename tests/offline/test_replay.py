@@ -68,21 +68,21 @@ def coin(x, a, r):
 
 
 def test_histories_are_distributed_as_in_play():
-    """Oracle: all 4,096 logs of 4 uniform rounds, in order. The probability of every history of
+    """Oracle: all 512 logs of 3 uniform rounds, in order. The probability of every history of
     2 kept rounds, given that 2 were kept, equals that of playing, to 1e-12; also the probability
-    of keeping 2 is the binomial one, 11/16."""
+    of keeping 2 is the binomial one, 1/2."""
     rounds = list(product(CHANCE, (0, 1), (0, 1)))
     replayed = {}
-    for four in product(rounds, repeat=4):
-        x, a, r = (np.array(column, dtype=float) for column in zip(*four, strict=True))
+    for three in product(rounds, repeat=3):
+        x, a, r = (np.array(column, dtype=float) for column in zip(*three, strict=True))
         logged = log_of(x[:, None], a.astype(np.int64), r, propensity=0.5)
         kept = _one_pass(Chaser(), TINY, logged, Streams([0]), "skip", shuffled=False)
         if len(kept) == 2:
-            weight = prod(CHANCE[x] * 0.5 * coin(x, a, r) for x, a, r in four)
-            history = tuple(four[i] for i in kept)
+            weight = prod(CHANCE[x] * 0.5 * coin(x, a, r) for x, a, r in three)
+            history = tuple(three[i] for i in kept)
             replayed[history] = replayed.get(history, 0.0) + weight
     reached = sum(replayed.values())
-    assert reached == pytest.approx(11 / 16, abs=1e-12)
+    assert reached == pytest.approx(1 / 2, abs=1e-12)
     played = {}
     for two in product(product(CHANCE, (0, 1)), repeat=2):
         agent, weight, history = ChaserAgent(), 1.0, []
@@ -151,14 +151,14 @@ def recorded(n, seed):
 
 
 def test_a_learning_agent_earns_in_replay_what_it_earns_in_play():
-    """LinUCB over 100 rounds on 120 random problems, replayed (one pass) and played. z test of the
+    """LinUCB over 100 rounds on 60 random problems, replayed (one pass) and played. z test of the
     difference of the means: false alarm 6e-7; Uniform, 0.2 below, is told apart (asserted)."""
-    replayed = np.array([replay(LinUCB(), recorded(400, s), passes=1).mean for s in range(120)])
+    replayed = np.array([replay(LinUCB(), recorded(400, s), passes=1).mean for s in range(60)])
     problem = GLMBandit(n_actions=3, dim=3, horizon=_reached(400, 1 / 3))
-    setup = {"seeds": [(10, r) for r in range(120)], "marks": np.array([problem.horizon])}
+    setup = {"seeds": [(10, r) for r in range(60)], "marks": np.array([problem.horizon])}
     for config, equal in ((LinUCB(), True), (Uniform(), False)):
         played = play(problem, config, **setup).reward[-1] / problem.horizon
-        stderr = sqrt((replayed.var(ddof=1) + played.var(ddof=1)) / 120)
+        stderr = sqrt((replayed.var(ddof=1) + played.var(ddof=1)) / 60)
         assert (abs(replayed.mean() - played.mean()) < LIMIT * stderr) == equal
 
 

@@ -131,24 +131,19 @@ def test_gymnasium_and_instances():
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ({"means": [0.5]}, r"means=\[0.5\].*at least 2 arms"),
-        ({"means": [0.5, 1.2]}, "means"),
-        ({"means": [0.5, float("nan")]}, "means"),
-        ({"means": "tow"}, "did you mean two"),
+        ({"means": [0.5]}, r"means=\[0.5\].*at least 2 arms"), ({"means": [0.5, 1.2]}, "means"),
+        ({"means": [0.5, float("nan")]}, "means"), ({"means": "tow"}, "did you mean two"),
         ({"means": "0.5,0.4"}, r"such as \[0.6, 0.4\], or one of two"),
-        ({"resample": True}, "resample=True with a table="),
-        ({"law": "normal"}, "law"),
+        ({"resample": True}, "resample=True with a table="), ({"law": "normal"}, "law"),
         ({"law": "table"}, "both or neither"),
         ({"law": "table", "table": [[0.5], [0.5]]}, "K >= 2 arms"),
         ({"law": "table", "table": [0.5, 0.5]}, "to be .T, K."),
         ({"law": "table", "table": "nowhere.csv"}, "nowhere"),
         ({"law": "table", "table": [[0.5, 0.5]], "horizon": 3}, "horizon=3"),
-        ({"drift": "fast"}, "drift"),
-        ({"drift": "walk", "adversary": "switching"}, "one of"),
-        ({"adversary": "cunning"}, "adversary"),
-        ({"blocks": 1}, "blocks"),
+        ({"drift": "fast"}, "drift"), ({"drift": "walk", "adversary": "switching"}, "one of"),
+        ({"adversary": "cunning"}, "adversary"), ({"blocks": 1}, "blocks"),
     ],
-)
+)  # fmt: skip
 def test_bad_input(arguments, named):
     with pytest.raises(InputError, match=named):
         Arms(**arguments)

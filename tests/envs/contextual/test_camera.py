@@ -1,20 +1,15 @@
 """The camera study: its table of people, and the people themselves."""
 
-import subprocess
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.special import expit, softmax
 
-import dpbandit.envs
 from dpbandit import InputError
 from dpbandit.agents.contextual.demand import demand_rows
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import CameraOffer, CameraPricing
 from dpbandit.envs.contextual.camera import camera, camera_people, frozen, patterns
+from dpbandit.envs.data import fit_camera
 from tests.each import each
 
 PRICES = np.array([0.79, 1.04, 1.29, 1.54, 1.79, 2.04, 2.29, 2.54, 2.79])
@@ -125,25 +120,20 @@ def test_play_agrees_with_the_sums(kind):
 @each(
     ("arguments", "said"),
     [
-        ({"unit_cost": 0.9}, "unit_cost=0.9"),
-        ({"unit_cost": float("nan")}, "unit_cost"),
-        ({"tasks": 0}, "tasks=0"),
-        ({"tasks": [4]}, "tasks"),
-        ({"contexts": "age"}, "contexts='age'"),
-        ({"attributes": "sony"}, "attributes='sony'"),
+        ({"unit_cost": 0.9}, "unit_cost=0.9"), ({"unit_cost": float("nan")}, "unit_cost"),
+        ({"tasks": 0}, "tasks=0"), ({"tasks": [4]}, "tasks"),
+        ({"contexts": "age"}, "contexts='age'"), ({"attributes": "sony"}, "attributes='sony'"),
         ({"attributes": None}, "attributes=None"),
         ({"attributes": ("sony", "lens")}, "attribute='lens'"),
-        ({"attributes": ("zoom",)}, "one brand"),
-        ({"attributes": ("sony", "canon")}, "one brand"),
+        ({"attributes": ("zoom",)}, "one brand"), ({"attributes": ("sony", "canon")}, "one brand"),
     ],
-)
+)  # fmt: skip
 def test_what_is_refused(arguments, said):
     with pytest.raises(InputError, match=said):
         CameraPricing(**arguments)
 
 
 PEOPLE = camera_people()
-SCRIPT = Path(dpbandit.envs.__file__).parent / "data" / "fit_camera.py"
 
 
 def test_the_frozen_population():
@@ -242,29 +232,23 @@ def test_a_camera_has_names_and_a_questionnaire_has_five_tasks():
 
 def test_the_fit_says_what_it_has_to_download():
     """Without the answers, which are not shipped, nothing is fitted and nothing is fetched."""
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 1
-    assert "apt-get download r-cran-bayesm" in done.stderr
-    assert "pip install rdata" in done.stderr
+    with pytest.raises(SystemExit, match="apt-get download r-cran-bayesm") as caught:
+        fit_camera.main()
+    assert "pip install rdata" in str(caught.value)
 
 
 def test_one_logit_for_everybody_is_fitted():
     """Statistical: 5,312 choices of people who are all alike give back their part-worths, within
     5 standard errors (false alarm 6e-6); and the script's part-worths are the simulator's."""
-    spec = spec_from_file_location("fit_camera", SCRIPT)
-    fit = module_from_spec(spec)
-    spec.loader.exec_module(fit)
     rng, truth = np.random.default_rng(1), np.array([1.0, 0.5, 0, -0.5, 1, 0.3, 0, 0.2, -0.2, -1.5])
     shown = np.pad(rng.integers(0, 2, (332, 16, 4, 10)) * 1.0, ((0, 0),) * 2 + ((0, 1), (0, 0)))
     chance = softmax(shown @ truth, axis=2)
     chosen = (rng.random((332, 16, 1)) > chance.cumsum(axis=2)).sum(axis=2)
-    theta, per_task = fit.pooled(shown, chosen)
+    theta, per_task = fit_camera.pooled(shown, chosen)
     x = shown.reshape(-1, 5, 10)
     centred = x - np.einsum("uj,ujd->ud", chance.reshape(-1, 5), x)[:, None]
     H = np.einsum("nj,nja,njb->ab", chance.reshape(-1, 5), centred, centred)
     assert (np.abs(theta - truth) < 5 * np.sqrt(np.diag(np.linalg.inv(H)))).all()
     assert per_task < 0
     mean = np.array(frozen()["mean"])
-    np.testing.assert_allclose(fit.part_worths(mean), PEOPLE.part_worths[0], rtol=1e-12)
+    np.testing.assert_allclose(fit_camera.part_worths(mean), PEOPLE.part_worths[0], rtol=1e-12)

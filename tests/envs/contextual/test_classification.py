@@ -169,14 +169,10 @@ def test_learning_beats_uniform_play():
         ({"labels": [0, 1]}, r"features \(n, d\) and labels"),
         ({"features": [1, 2, 3, 4]}, "features"),
         ({"features": [[0, 1], [2, np.nan], [0, 0], [0, 0]]}, "row 1"),
-        ({"labels": [1, 1, 1, 1]}, "two classes"),
-        ({"low": 10}, "low=10"),
-        ({"high": [1, 2, 3]}, "high="),
-        ({"high": np.inf}, "high=inf, finite numbers"),
-        ({"low": -np.inf}, "low=-inf"),
-        ({"low": -1e308, "high": 1e308}, "low="),
-        ({"low": [0, np.nan]}, "low="),
-        ({"low": "a"}, "low to be numbers, got 'a'"),
+        ({"labels": [1, 1, 1, 1]}, "two classes"), ({"low": 10}, "low=10"),
+        ({"high": [1, 2, 3]}, "high="), ({"high": np.inf}, "high=inf, finite numbers"),
+        ({"low": -np.inf}, "low=-inf"), ({"low": -1e308, "high": 1e308}, "low="),
+        ({"low": [0, np.nan]}, "low="), ({"low": "a"}, "low to be numbers, got 'a'"),
         ({"low": 10**400}, "low to be numbers, got '10000"),
         ({"low": -1j}, "low to be numbers, got '"),
         ({"features": [["a", "b"]] * 4}, "features to be numbers"),
@@ -185,7 +181,7 @@ def test_learning_beats_uniform_play():
         ({"labels": [0, 1, np.nan, 0]}, "labels .* got nan in row 2"),
         ({"labels": [0, 1, "1", 0]}, "labels .* got '1' in row 2"),
     ],
-)
+)  # fmt: skip
 def test_bad_tables_are_refused(wrong, says):
     with pytest.raises(InputError, match=says):
         own(**wrong)

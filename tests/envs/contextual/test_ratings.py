@@ -209,17 +209,12 @@ def test_bad_lines_get_one_sentence_with_their_number(lines, says, tmp_path):
         ({"path": "no/such.csv"}, "Cannot read ratings from path='no/such.csv': No such file"),
         ({"path": "."}, "Cannot read ratings"),
         ({"path": "a\0b"}, "Cannot read ratings from path="),
-        ({"path": 3}, "path=3 to be the name of a file"),
-        ({"low": "a"}, "low='a'"),
-        ({"high": np.inf}, "high=inf"),
-        ({"n_actions": 31}, "n_actions=31 <= 30"),
-        ({"n_actions": 1}, "n_actions"),
-        ({"rank": 30}, "rank=30 below"),
-        ({"ridge": 0}, "ridge"),
-        ({"low": 5.0}, "high - low"),
-        ({"high": 4.0}, "rating from low=0.5 to high=4 in line"),
+        ({"path": 3}, "path=3 to be the name of a file"), ({"low": "a"}, "low='a'"),
+        ({"high": np.inf}, "high=inf"), ({"n_actions": 31}, "n_actions=31 <= 30"),
+        ({"n_actions": 1}, "n_actions"), ({"rank": 30}, "rank=30 below"), ({"ridge": 0}, "ridge"),
+        ({"low": 5.0}, "high - low"), ({"high": 4.0}, "rating from low=0.5 to high=4 in line"),
     ],
-)
+)  # fmt: skip
 def test_bad_arguments_are_refused(wrong, says):
     with pytest.raises(InputError, match=says):
         RatingsBandit(**{"path": example(), **wrong})

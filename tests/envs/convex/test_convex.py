@@ -1,7 +1,5 @@
 """Convex bandits and online convex optimisation: reference values, laws of the data, refusals."""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -12,8 +10,9 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import WORDS, Ball, ConcaveBase, Simplex, SubmodularBase
 from dpbandit.envs import ConvexBandit, OnlineConvex
 from dpbandit.envs.adapters import make_problem
-from dpbandit.envs.convex.online_losses import INSTANCES, LOSSES, Scenario
+from dpbandit.envs.convex.online_losses import LOSSES, Scenario
 from dpbandit.losses import Kink, Linear, Quadratic, Squared
+from dpbandit.testing import check_problem
 from tests.each import each
 
 KINDS = ("iid", "fixed", "switching", "drift", "adaptive", "strongly-adaptive")
@@ -42,15 +41,11 @@ def centre(problem, R=8):
 @pytest.mark.parametrize(
     ("instance", "expected", "error"),
     [
-        ("p-lin", 1.0, 1e-9),
-        ("p-quad", 0.125, 0.005),
-        ("p-kink", 0.0, 1e-9),
-        ("p-tilt", 1.5, 1e-9),
-        ("hypersimplex-3-6", 1.5**0.5, 1e-9),
-        ("experts", 0.18, 0.01),
+        ("p-lin", 1.0, 1e-9), ("p-quad", 0.125, 0.005), ("p-kink", 0.0, 1e-9),
+        ("p-tilt", 1.5, 1e-9), ("hypersimplex-3-6", 1.5**0.5, 1e-9), ("experts", 0.18, 0.01),
         ("sqrt-instance", 0.5 / 3000**0.5, 1e-9),
     ],
-)
+)  # fmt: skip
 def test_centre_play(instance, expected, error):
     """Golden: regret / T of staying in the centre, as in the specification (P-quad 1/2 |0.5 e|^2 =
     1/8; experts gap (1 - 1/10); U(3, 6) 1.2247; the rest |gradient| times the way)."""
@@ -89,13 +84,13 @@ def test_the_best_fixed_point_has_no_regret():
 @each("loss", ["linear", "quadratic", "squared", "hinge", "tilted-quadratic"])
 def test_batched_equals_lone_and_data_are_admissible(cls, kind, loss):
     """Difference exactly 0.0; rewards in the range, data as the public set has them."""
-    arguments = {"loss": loss, "adversary": kind, "dim": 3, "horizon": 30}
+    arguments = {"loss": loss, "adversary": kind, "dim": 3, "horizon": 10}
     batch, lone = cls(**arguments), cls(**arguments)
     batch.reset(Streams([5, 6, 7]))
     lone.reset(Streams([6]))
     rng = np.random.default_rng(0)
     family, told = batch.spec.loss, np.zeros((3, *batch.spec.context_shape))
-    for _ in range(30):
+    for _ in range(10):
         x = family.domain.project(rng.standard_normal((3, 3)))
         np.testing.assert_array_equal(batch.context(), told)
         a, b = batch.step(x), lone.step(x[1:2])
@@ -116,8 +111,10 @@ def test_batched_equals_lone_and_data_are_admissible(cls, kind, loss):
 @pytest.mark.parametrize("kind", KINDS)
 def test_common_random_numbers(kind):
     """Oblivious data do not depend on what was played; adaptive ones do, from the second round on,
-    strongly adaptive ones from the first."""
+    strongly adaptive ones from the first. Whatever they remember is copied."""
     problem = OnlineConvex(adversary=kind, dim=3, horizon=20)
+    if kind != "fixed":  # which no seed changes
+        check_problem(problem, rounds=6)
     one = [s.datum for s in played(problem, uniform(problem), 20)[0]]
     two = [s.datum for s in played(problem, centre(problem), 20)[0]]
     same = [np.array_equal(a, b) for a, b in zip(one, two, strict=True)]
@@ -200,26 +197,26 @@ def test_labels_are_flipped_at_the_rate_asked_for():
     assert flipped == pytest.approx(0.2, abs=0.025)
 
 
-def one_point_climb(adversary, T=8000):
-    """Bandit FTAL without noise in one dimension: regret / T."""
+def one_point_climb(adversary, T=1000, R=20):
+    """Bandit FTAL without noise in one dimension: regret / T, on average."""
     problem = ConvexBandit(loss="offset-quadratic", dim=1, adversary=adversary, horizon=T, gap=0.0)
-    problem.reset(Streams([0]))
+    problem.reset(Streams(range(R)))
     beta, rng = T ** (-1 / 3), np.random.default_rng(1)
-    w, mean, total, q = np.zeros((1, 1)), np.zeros((1, 1)), 0.0, np.zeros((1, 1))
+    w, mean, total, q = np.zeros((R, 1)), np.zeros((R, 1)), 0.0, np.zeros((R, 1))
     for t in range(1, T + 1):
-        u = rng.choice([-1.0, 1.0])
+        u = rng.choice([-1.0, 1.0], (R, 1))
         step = problem.step(w + beta * u)
-        total += step.regret[0]
+        total = total + step.regret
         mean += (w - mean) / t
         q += step.regret[:, None] / beta * u
         w = np.clip(mean - q / t, -(1 - beta), 1 - beta)
-    return (total + problem.hindsight()[0]) / T
+    return (total + problem.hindsight()).mean() / T
 
 
 def test_a_strongly_adaptive_adversary_defeats_one_point_estimates():
     """The counterexample: offsets with this round's sign send the agent up the hill, for a regret
-    near the largest, 2 T (the specification has 1.90 at T = 65,536); with the last round's sign,
-    or any, they do not (0.03)."""
+    near the largest, 2 T (the specification has 1.90 at T = 65,536, 20 runs of 1,000 have 1.71 with
+    a standard error of 0.02); with the last round's sign, or any, they do not (0.06)."""
     assert one_point_climb("strongly-adaptive") > 1.6
     assert one_point_climb("adaptive") < 0.3
     assert one_point_climb("iid") < 0.3
@@ -276,13 +273,13 @@ def test_agents_stay_inside_tiny_domains(name, domain):
     played = 0
     for cls in (ConvexBandit, OnlineConvex):
         for loss in (Linear(domain), Quadratic(domain)):
-            problem = cls(loss=loss, horizon=20)
+            problem = cls(loss=loss, horizon=8)
             try:
                 agent = CONVEX[name]().make(problem.spec, Streams([0, 1]))
             except InputError:  # wants the other feedback, curvature or a projection
                 continue
             problem.reset(Streams([2, 3]))
-            for _ in range(20):
+            for _ in range(8):
                 context = problem.context().copy()
                 action = agent.act(context)
                 step = problem.step(action)
@@ -303,8 +300,8 @@ def test_every_loss_meets_every_domain(loss, domain):
             ConvexBandit(loss=loss, domain=domain)
         return
     problem = ConvexBandit(loss=loss, domain=domain, horizon=2)
-    point = uniform(problem, R=2)(0)
-    _, regret = played(problem, lambda t: point, 2, R=2)
+    point = uniform(problem, R=1)(0)
+    _, regret = played(problem, lambda t: point, 2, R=1)
     assert (regret >= -1e-4).all()  # of a point that stays, whatever the seed
 
 
@@ -322,16 +319,6 @@ def test_objects_in_place_of_words():
     np.testing.assert_allclose(regret, -5 + 10 * 0.5**0.5)
     moving = ConvexBandit(loss=Kink(Ball(2), spread=0.5), adversary=Scenario(gap=0.1), horizon=20)
     assert (played(moving, centre(moving), 20)[1] >= 0).all()
-
-
-def test_problems_can_be_copied_in_mid_episode():
-    for instance in INSTANCES:
-        problem = OnlineConvex(instance=instance, horizon=20)
-        played(problem, centre(problem), 7)
-        twin, x = pickle.loads(pickle.dumps(problem)), centre(problem)(0)
-        for _ in range(13):
-            np.testing.assert_array_equal(problem.step(x).datum, twin.step(x).datum)
-        np.testing.assert_array_equal(problem.hindsight(), twin.hindsight())
 
 
 @each(

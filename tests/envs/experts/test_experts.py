@@ -38,13 +38,10 @@ def met(problem, T, seeds=(1, 2, 3), actions=None):
 @pytest.mark.parametrize(
     ("T", "d", "p0", "best", "uniform"),
     [
-        (1000, 16, 0.0, 0, 466.4),
-        (1000, 256, 0.0, 0, 498.8),
-        (10_000, 16, 0.0, 0, 4696.1),
-        (10_000, 256, 0.001, 9, 4967.5),
-        (10_000, 256, 0.1, 960, 4020.2),
+        (1000, 16, 0.0, 0, 466.4), (1000, 256, 0.0, 0, 498.8), (10_000, 16, 0.0, 0, 4696.1),
+        (10_000, 256, 0.001, 9, 4967.5), (10_000, 256, 0.1, 960, 4020.2),
     ],
-)
+)  # fmt: skip
 def test_reference_tables(T, d, p0, best, uniform):
     """Golden, from the specification's tables: the best expert's loss, and the mean regret of
     uniform play to the digit that is printed. Oracle: the one-line generator, entry by entry."""

@@ -69,15 +69,12 @@ def test_tastes_are_persistent_and_regret_is_against_her_own_best_arm():
     ("arguments", "sentence"),
     [
         ({"horizon": 25}, "horizon=25 to be at most people . visits = 24"),
-        ({"arrivals": "always"}, "arrivals='always'"),
-        ({"people": 0}, "people=0"),
-        ({"visits": 0}, "visits=0"),
-        ({"visits": 10**9}, "to be at most 100000000, of which"),
-        ({"empty": 2.0}, "empty=2.0"),
-        ({"tastes": -1.0}, "tastes=-1.0"),
+        ({"arrivals": "always"}, "arrivals='always'"), ({"people": 0}, "people=0"),
+        ({"visits": 0}, "visits=0"), ({"visits": 10**9}, "to be at most 100000000, of which"),
+        ({"empty": 2.0}, "empty=2.0"), ({"tastes": -1.0}, "tastes=-1.0"),
         ({"link": "probit"}, "link='probit'"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_get_one_sentence(arguments, sentence):
     with pytest.raises(InputError, match=sentence):
         played(**arguments)

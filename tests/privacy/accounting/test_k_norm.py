@@ -95,8 +95,8 @@ def test_tree_of_15_nodes_at_pure_1(k, printed, truth):
     assert spend.rho == pytest.approx(1 / 30)
 
 
-@each("k", [1, 2, 3, 10, 1000])
-@each(("a", "count"), [(0.01, 1), (3.0, 1), (20.0, 1), (0.2, 20)])
+@each("k", [1, 3, 1000])
+@each(("a", "count"), [(3.0, 1), (20.0, 1), (0.2, 20)])
 def test_curve_is_never_below_the_truth(k, a, count):
     """Oracle: the bracket again, over the whole curve: at or above its lower end (to 1e-13, the
     rounding of either convolution), and at most its upper end 0.1 % of the pure epsilon before,
@@ -110,7 +110,7 @@ def test_curve_is_never_below_the_truth(k, a, count):
     assert spend.delta(spend.pure) == 0
 
 
-@each("k", [2, 3, 10, 200])
+@each("k", [2, 3, 200])
 @each("a", [0.05, 1.0])
 def test_one_release_is_rounded_up_and_hardly(k, a):
     """Oracle: delta(e) = integral of e^(e - l) P(loss > l) over l > e, by quadrature to 1e-7. Ours
@@ -152,7 +152,7 @@ NOISES = {
 
 @pytest.mark.parametrize(("law", "spend", "norm"), NOISES.values(), ids=NOISES.keys())
 def test_two_worlds_are_not_told_apart_better_than_certified(law, spend, norm):
-    """Statistical, brute force: 200,000 draws of the real sampler in each of two worlds that lie
+    """Statistical, brute force: 100,000 draws of the real sampler in each of two worlds that lie
     the whole sensitivity apart, along an axis, the diagonal, and three random directions. Every
     half-space {<v, b> < t}, 40 thresholds, has P(A) - e^epsilon Q(A) <= delta(epsilon) within
     5.5 errors: 600 tests, false alarm 1.2e-5 per change of seed and noise.
@@ -160,7 +160,7 @@ def test_two_worlds_are_not_told_apart_better_than_certified(law, spend, norm):
     Power: with three times less noise the same test fails (asserted)."""
     d = 1 if isinstance(law, Laplace) else spend.dim
     draw = law.sampler(Streams([(11, i) for i in range(100)]), "noise", (d,))
-    noise = np.concatenate([draw() for _ in range(4_000)]).reshape(2, 200_000, d)
+    noise = np.concatenate([draw() for _ in range(2_000)]).reshape(2, 100_000, d)
     rng = np.random.default_rng(3)
 
     def excess(noise):
@@ -288,21 +288,15 @@ def test_generalised_gaussian_spend():
     assert Ledger((normal,)).epsilon(1e-5) == pytest.approx(exact, rel=1e-11)
 
 
-# OpenDP, an independent implementation
-
-
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: LaplaceSpend(-0.1),
-        lambda: LaplaceSpend(0.1, -1),
-        lambda: KNormSpend(0, 0.1),
-        lambda: KNormSpend(3, float("nan")),
-        lambda: KNormSpend(3, 0.1, 1.5),
+        lambda: LaplaceSpend(-0.1), lambda: LaplaceSpend(0.1, -1), lambda: KNormSpend(0, 0.1),
+        lambda: KNormSpend(3, float("nan")), lambda: KNormSpend(3, 0.1, 1.5),
         lambda: GeneralisedGaussianSpend(1.5, 5, 0.1),
         lambda: GeneralisedGaussianSpend(4, 5, 0.1, q=3),
     ],
-)
+)  # fmt: skip
 def test_bad_input_is_named(make):
     with pytest.raises(InputError, match="Expected"):
         make()

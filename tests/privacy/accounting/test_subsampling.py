@@ -94,13 +94,10 @@ def test_many_releases_lie_between_the_accountants(ratio, rate, count):
 @pytest.mark.parametrize(
     ("rate", "count", "epsilon", "delta"),
     [
-        (1 / 24, 240, 1.0, 1e-4),
-        (1 / 16, 16, 0.1, 1e-6),
-        (0.5, 10, 3.0, 1e-5),
-        (0.01, 1000, 1.0, 1e-5),
-        (2 / 3, 2, 50.0, 1e-5),
+        (1 / 24, 240, 1.0, 1e-4), (1 / 16, 16, 0.1, 1e-6), (0.5, 10, 3.0, 1e-5),
+        (0.01, 1000, 1.0, 1e-5), (2 / 3, 2, 50.0, 1e-5),
     ],
-)
+)  # fmt: skip
 def test_the_largest_ratio_just_meets_the_target(rate, count, epsilon, delta):
     ratio = largest_ratio(rate=rate, count=count, epsilon=epsilon, delta=delta)
     found = Ledger((SampledGaussianSpend(ratio=ratio, rate=rate, count=count),)).epsilon(delta)

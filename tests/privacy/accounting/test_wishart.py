@@ -81,11 +81,11 @@ def test_one_node_is_the_integral_over_the_chi_square(degrees, dim):
 
 
 def test_removing_and_adding_a_row_costs_no_more_than_the_curve(nodes):
-    """Statistical: hockey sticks of actual p-dimensional densities for rows of norm 1, 0.6 and 0,
-    in one node and in three, stay below the curve for q = p + 1 (the padding only gives away).
-    Upper side only, 5 errors, 48 cases: false alarm below 2e-5 per change of seed."""
+    """Statistical: hockey sticks of actual p-dimensional densities for rows of norm 1 and 0.6, in
+    one node and in three, stay below the curve for q = p + 1 (the padding only gives away).
+    Upper side only, 5 errors, 32 cases: false alarm below 1e-5 per change of seed."""
     degrees, W = nodes
-    for length in (1.0, 0.6, 0.0):
+    for length in (1.0, 0.6):
         row = length * np.array([0.6, 0.0, 0.8])
         change = np.outer(row, row)
         for h in (1, 3):
@@ -159,7 +159,7 @@ def test_a_weaker_claim_never_needs_more_noise():
     """Property: an (e, d)-DP mechanism is (e', d)-DP for every e' > e, so least_degrees falls in e:
     the factor e^(epsilon/2) of group privacy must not win over the tail. Nor may it or the solver's
     margin push a certificate over its claim."""
-    claims = (0.05, 1.0, 3.0, 20.0)
+    claims = (0.05, 3.0, 20.0)
     degrees = [least_degrees(epsilon, 1e-5, dim=6, nodes=14) for epsilon in claims]
     assert degrees == sorted(degrees, reverse=True)
     for epsilon, k in zip(claims, degrees, strict=True):

@@ -274,14 +274,11 @@ def test_projection_is_the_nearest_point_of_the_ball():
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        ({"sparsity": 5}, "sparsity=5"),
-        ({"iterations": 0}, "iterations=0"),
-        ({"radius": 0.0}, "radius=0.0"),
-        ({"step_size": -1.0}, "step_size=-1.0"),
-        ({"episodes": (4, 30)}, "episodes=.*uses=20"),
-        ({"episodes": (0,)}, "episode=0"),
+        ({"sparsity": 5}, "sparsity=5"), ({"iterations": 0}, "iterations=0"),
+        ({"radius": 0.0}, "radius=0.0"), ({"step_size": -1.0}, "step_size=-1.0"),
+        ({"episodes": (4, 30)}, "episodes=.*uses=20"), ({"episodes": (0,)}, "episode=0"),
     ],
-)
+)  # fmt: skip
 def test_mistakes_are_named(changed, named):
     with pytest.raises(InputError, match=named):
         make(**changed)

@@ -162,7 +162,7 @@ def test_joint_dp_by_exact_enumeration(noise, T, adaptive):
     rng = np.random.default_rng(T)
     budgets = tuple(2 / np.sqrt(np.arange(1, T)))
     spend = LAWS[noise][1].of("", budgets)
-    for trial in range(12):
+    for trial in range(6):
         size = 50 if trial % 2 else 1.0
         contexts = rng.choice([-1.0, -0.4, 0.7, 1.0], T)
         rewards = size * rng.choice([-1.0, 1.0], (T, 2))

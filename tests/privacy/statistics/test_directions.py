@@ -40,15 +40,10 @@ def test_values_by_hand():
 @each(
     ("x", "reward"),
     [
-        ([0.0, 0.0], 1.0),
-        ([0.3, 0.4], 0.0),
-        ([0.3, np.nan], 1.0),
-        ([np.inf, 0.4], 1.0),
-        ([0.3, 0.4], np.nan),
-        ([0.3, 0.4], np.inf),
-        ([0.3, 0.4], -np.inf),
+        ([0.0, 0.0], 1.0), ([0.3, 0.4], 0.0), ([0.3, np.nan], 1.0), ([np.inf, 0.4], 1.0),
+        ([0.3, 0.4], np.nan), ([0.3, 0.4], np.inf), ([0.3, 0.4], -np.inf),
     ],
-)
+)  # fmt: skip
 def test_what_says_nothing_adds_nothing(statistic, x, reward):
     """x = 0, sign(0), and anything that is no number."""
     assert (user(statistic, x, 0, reward) == 0).all()

@@ -189,14 +189,11 @@ def test_a_round_without_a_step_adds_nothing_and_rounds_add_up():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"gradient_clip": 0},
-        {"residual_clip": -1.0},
-        {"order": 0},
-        {"gradient_clip": float("nan")},
-        {"loss": Quadratic(Ball(2)), "residual_clip": 1.0},
+        {"gradient_clip": 0}, {"residual_clip": -1.0}, {"order": 0},
+        {"gradient_clip": float("nan")}, {"loss": Quadratic(Ball(2)), "residual_clip": 1.0},
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_bad_settings_are_refused(wrong):
     with pytest.raises(InputError):
         RecursiveLossGradients(**{"loss": LOSSES["logistic"], **wrong})

@@ -136,24 +136,3 @@ def test_the_mechanism_shows_its_query_in_units():
         assert np.linalg.norm(query.reshape(3, -1), axis=1).max() <= sqrt(2) * (1 + 1e-12)
         total = total + query * statistic.units
         np.testing.assert_allclose(mechanism(*user), total, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("dim", [1, 3])
-@pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
-def test_replicas_do_not_depend_on_their_company(kind, dim):
-    """Oracle: six replicas equal groups of 2, 3 and 1 joined, bit for bit, over several blocks."""
-    users = np.random.default_rng(2).standard_normal((50, 6, dim))
-
-    def releases(chosen):
-        mechanism = noisy_prefix_sum(
-            kind,
-            ClippedVectors(dim=dim),
-            Streams([10 + i for i in chosen]),
-            horizon=51,
-            refresh_every=1,
-            noise_multiplier=2.0,
-        )
-        return np.array([mechanism(users[t, chosen]) for t in range(50)])
-
-    groups = [releases(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
-    assert (releases([0, 1, 2, 3, 4, 5]) == np.concatenate(groups, axis=1)).all()
