@@ -7,8 +7,6 @@ from math import inf
 import numpy as np
 import pytest
 import typer
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from dpbandit import compare
@@ -47,20 +45,10 @@ def run_command(main, *words):
 
 
 def quick(study, sizes, folder, replicas=2):
-    """What the command of a study, a module, prints with `--quick` on `sizes`.
-
-    Figures are drawn once, without the search for a layout: that took half of the time of studies.
-    """
+    """What the command of a study, a module, prints with `--quick` on `sizes`."""
     main = command("tiny", study.run, None, sizes)
-
-    def once(figure, path, dpi, metadata):
-        figure.set_layout_engine("none")
-        figure.set_dpi(dpi)
-        FigureCanvasAgg(figure).print_png(path, metadata=metadata)
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
-        patch.setattr(Figure, "savefig", once)
         done = run_command(main, "--quick", "--out", folder, "--replicas", replicas)
     assert done.exit_code == 0, done.output
     return done.output

@@ -9,7 +9,14 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.agents import FollowTheLeader
-from dpbandit.experiments.experts import Sizes, __main__ as command, questions, tails
+from dpbandit.experiments.experts import (
+    Sizes,
+    __main__ as command,
+    least_regret,
+    news,
+    questions,
+    tails,
+)
 from dpbandit.experiments.experts.__main__ import figures, verdict, verdicts
 from dpbandit.experiments.questions import answers, measured
 from dpbandit.studies import Study, setup_of
@@ -115,6 +122,28 @@ def test_the_audit_catches_broken_agents_and_no_private_agent(tmp_path):
     assert judged["Hedge, eta 1"].mean == pytest.approx(6.04, abs=0.5)
     assert judged["sparse vector"].least == pytest.approx(45.99, abs=0.01)
     assert judged["sparse vector"].mean > 50
+
+
+@pytest.mark.parametrize(
+    ("d", "at_1", "at_tenth"), [(16, 2.306, 18.82), (256, 5.085, 45.99), (4096, 7.849, 73.68)]
+)
+def test_least_regrets(d, at_1, at_tenth):
+    """Golden, from the specification."""
+    assert least_regret(d, 1.0) == pytest.approx(at_1, abs=6e-4)
+    assert least_regret(d, 0.1) == pytest.approx(at_tenth, abs=6e-3)
+
+
+def test_terms_of_the_lower_bound():
+    """Golden, by hand: d = 4, epsilon = ln 2: 3/4 + (1 - 2/4) + 0 = 5/4, with delta = 0.1 less
+    0.1 (e^epsilon - 1) / (e^epsilon - 1) in the second term; without privacy the first guess."""
+    assert least_regret(4, np.log(2)) == pytest.approx(1.25)
+    assert least_regret(4, np.log(2), 0.1) == pytest.approx(1.15)
+    assert least_regret(4, inf) == 0.75
+    assert least_regret(4, 0.1, tail=0) == least_regret(1, 0.1) == 0
+    assert least_regret(4, 1e-3, tail=3) == pytest.approx(2.25, abs=0.01)
+    assert news(256, 0.1) == 56
+    with pytest.raises(InputError):
+        least_regret(4, 0.0)
 
 
 @pytest.mark.parametrize(
