@@ -2,7 +2,6 @@
 
 import json
 import re
-from math import inf
 
 import pandas as pd
 import pytest
@@ -82,10 +81,9 @@ def test_mistakes_get_one_sentence(run, words, parts):
     assert all(part in errors for part in parts), errors
 
 
-def test_the_theta_of_section_5_3_is_another_problem(run, tmp_path, monkeypatch):
+def test_the_theta_of_section_5_3_is_another_problem(run, tmp_path):
     """Normal entries: other numbers than equal ones have, under a label of their own, and none of
     an independent program, which took equal ones. On screen nothing is escaped."""
-    monkeypatch.setattr("dpbandit.experiments.sgd.printed.FRANK_WOLFE_SCALES", {inf: (0.8,)})
     words = [*TABLE, "--rows", "16", "--reading", "printed", "--replicas", "2"]
     found = {}
     for theta in ("equal", "stated"):
