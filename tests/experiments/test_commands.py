@@ -8,8 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandit import Results
+from dpbandit import InputError, Results
+from dpbandit.experiments import experts, sgd, window
 from dpbandit.experiments.arms import __main__ as arms
+from dpbandit.experiments.convex import __main__ as convex
+from dpbandit.experiments.figure_5_1 import __main__ as figure_5_1
 from dpbandit.experiments.gradual import __main__ as gradual
 from dpbandit.experiments.limits import __main__ as limits
 from dpbandit.experiments.lists import __main__ as lists
@@ -18,6 +21,7 @@ from dpbandit.experiments.private_pricing.__main__ import PROVED, SHOPS
 from dpbandit.experiments.returning_prices import __main__ as returning_prices, by_visit
 from dpbandit.experiments.trust import __main__ as trust
 from dpbandit.results import plots
+from tests.each import each
 from tests.experiments.runs import made_up, quick
 
 
@@ -166,3 +170,25 @@ def test_private_pricing(played, tmp_path, monkeypatch):
         assert f"{row['value']:.2f} ± {row['se']:.2f}, {proved}" in said
     fixed = slopes["value"].xs("best fixed price", level="line")
     assert fixed.to_list() == pytest.approx([1, 1], abs=0.3)
+
+
+ROOMS = (sgd, experts, window, convex.Sizes, figure_5_1.study)
+SHORT = [
+    *(
+        (getattr(study, "Sizes", study), {"replicas": 1}, "replicas=1 to be a whole number >= 2")
+        for study in ROOMS
+    ),
+    (experts.Sizes, {"audited": 0}, "audited=0"),
+    (experts.Sizes, {"horizons": (10, 20)}, "horizons"),
+    (experts.Sizes, {"epsilons": (1.0,)}, "epsilons"),
+    *((study, {"horizons": (10, 20, 40)}, "horizons") for study in (window.Sizes, convex.Sizes)),
+    (figure_5_1.study, {"horizon": 99}, "horizon=99 "),
+    (sgd.Sizes, {"rows": ()}, "at least one row"),
+]
+
+
+@each(("sizes", "few", "sentence"), SHORT, ids=str)
+def test_plans_leave_room(sizes, few, sentence):
+    """For slopes and standard errors."""
+    with pytest.raises(InputError, match=sentence):
+        sizes(**few)

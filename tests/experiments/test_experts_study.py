@@ -144,17 +144,3 @@ def test_terms_of_the_lower_bound():
     assert news(256, 0.1) == 56
     with pytest.raises(InputError):
         least_regret(4, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"replicas": 1}, "replicas=1 to be a whole number >= 2"),
-        ({"audited": 0}, "audited=0"),
-        ({"horizons": (10, 20)}, "horizons"),
-        ({"epsilons": (1.0,)}, "epsilons"),
-    ],
-)
-def test_plans_leave_room(arguments, message):
-    with pytest.raises(InputError, match=message):
-        Sizes(**arguments)

@@ -126,13 +126,6 @@ def test_baselines_are_always_there_and_every_run_meets_its_epsilon(written, mon
     assert protected(lines["Gaussian, lazy tree (window-DP, last W)"][-1]) == "DP"  # W = T
 
 
-def test_plans_leave_room():
-    with pytest.raises(InputError, match="replicas=1 to be a whole number >= 2"):
-        Sizes(replicas=1)
-    with pytest.raises(InputError, match="horizons"):
-        Sizes(horizons=(10, 20, 40))
-
-
 # Costs
 
 
