@@ -237,12 +237,16 @@ class Answers:
 
     def table(self, more: Callable[[AgentRun], Mapping[str, Any]] = lambda run: {}) -> pd.DataFrame:
         """The summary of every run, once for each question that it answers."""
+        runs = [
+            (question, panel, label, run)
+            for question, panel, label, line in self.lines()
+            for run in line
+        ]
+        told = Results(tuple(run for _, _, _, run in runs)).summary().to_dict("records")
         return pd.DataFrame(
             [
                 {"question": question, "panel": panel, "line": label, **row, **more(run)}
-                for question, panel, label, line in self.lines()
-                for run in line
-                for row in Results((run,)).summary().to_dict("records")
+                for (question, panel, label, run), row in zip(runs, told, strict=True)
             ]
         )
 

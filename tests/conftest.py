@@ -18,6 +18,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from _pytest.assertion import rewrite
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 from threadpoolctl import ThreadpoolController
 
 from dpbandit.testing import tapes
@@ -56,11 +59,28 @@ for module in (np.testing, pd.testing):
 pytest.raises, pytest.warns = counting(pytest.raises), counting(pytest.warns)
 
 
+SAVE = Figure.savefig
+
+
+def save_once(figure, path, *, dpi=None, **how):
+    """Save without the search for a layout, which draws everything twice."""
+    kind = {".png": FigureCanvasAgg, ".svg": FigureCanvasSVG}.get(Path(path).suffix)
+    if not kind:
+        return SAVE(figure, path, dpi=dpi, **how)
+    figure.set_layout_engine("none")
+    figure.set_dpi(dpi or figure.dpi)
+    canvas = figure.canvas if isinstance(figure.canvas, kind) else kind(figure)
+    draw = canvas.print_png if kind is FigureCanvasAgg else canvas.print_svg
+    return draw(path, metadata=how.get("metadata"))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def coarse():
-    """Figures have a sixteenth of their dots, and those of reports are in one format: to draw them
-    took most of the time of studies. `tests/report/test_report.py` has one in all."""
+    """Figures have a sixteenth of their dots and no layout, and those of reports are in one format:
+    to draw them took most of the time of studies. `tests/report/test_report.py` has one in all, and
+    laid out."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Figure, "savefig", save_once)
         patch.setattr("dpbandit.results.plots.DOTS", 40)
         patch.setattr("dpbandit.report.page._ENDINGS", (".svg",))
         yield

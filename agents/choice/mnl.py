@@ -270,7 +270,7 @@ class MNLBandit(Assortments):
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/AssortmentBandit-v0", {"epochs": MNLBandit(confidence=1.0)},
-    ...                   horizon=2000, replicas=2, progress=False,
+    ...                   horizon=600, replicas=2, progress=False,
     ...                   env_kwargs={"contexts": "constant"})
     >>> mean = results.summary().set_index("agent")["mean"]
     >>> bool(mean["epochs"] < mean["Uniform"] / 4)

@@ -123,7 +123,7 @@ class GLMUCB(Arms):
     bonuses nearly cancel); the weak prior does where arms differ by little.
 
     >>> from dpbandit import compare
-    >>> results = compare("dpbandit/GLMBandit-v0", {"GLMUCB": GLMUCB()}, horizon=1000, replicas=4,
+    >>> results = compare("dpbandit/GLMBandit-v0", {"GLMUCB": GLMUCB()}, horizon=500, replicas=2,
     ...                   env_kwargs={"link": "logistic", "signal": 8.0}, progress=False)
     >>> mean = results.summary().set_index("agent")["mean"]
     >>> bool(mean["GLMUCB"] < mean["Uniform"] / 2)
@@ -178,8 +178,8 @@ class LogisticTS(Arms):
            fewer numbers.
 
     >>> from dpbandit import compare
-    >>> results = compare("dpbandit/GLMBandit-v0", {"LogisticTS": LogisticTS()}, horizon=1000,
-    ...                   replicas=4, env_kwargs={"link": "logistic", "signal": 8.0},
+    >>> results = compare("dpbandit/GLMBandit-v0", {"LogisticTS": LogisticTS()}, horizon=500,
+    ...                   replicas=2, env_kwargs={"link": "logistic", "signal": 8.0},
     ...                   progress=False)
     >>> mean = results.summary().set_index("agent")["mean"]
     >>> bool(mean["LogisticTS"] < mean["Uniform"] / 2)

@@ -205,8 +205,8 @@ class LassoBandit(Arms):
     rounds: penalties from 0.03 to 0.08 did about as well, h below half of the range did worse.
 
     >>> from dpbandit import compare
-    >>> results = compare("dpbandit/GLMBandit-v0", {"Lasso": LassoBandit()}, horizon=500,
-    ...                   replicas=4, env_kwargs={"parameters": "sparse", "dim": 20},
+    >>> results = compare("dpbandit/GLMBandit-v0", {"Lasso": LassoBandit()}, horizon=300,
+    ...                   replicas=2, env_kwargs={"parameters": "sparse", "dim": 20},
     ...                   progress=False)
     >>> mean = results.summary().set_index("agent")["mean"]
     >>> bool(mean["Lasso"] < mean["Uniform"] / 2)

@@ -30,6 +30,7 @@ _PLAIN: dict[Any, Callable[[Any], bool]] = {
 
 T = TypeVar("T")
 _hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
+_signature = cache(signature)
 
 
 def made(kind: type[T], values: Any) -> T:
@@ -73,7 +74,7 @@ def hints_of(kind: Any) -> dict[str, Any]:
     that imports it for type checkers only.
     """
     try:
-        return get_type_hints(kind)
+        return _hints(kind)
     except NameError:
         return {}
 
@@ -176,8 +177,9 @@ def takes(what: str, function: Callable[..., Any], *names: str, **given: Any) ->
     Traceback (most recent call last):
     dpbandit.base.inputs.InputError: Expected act of Mine to take (context), it takes ().
     """
+    known = isinstance(function, type)  # the same class is made again and again
     try:
-        shape = signature(function)
+        shape = _signature(function) if known else signature(function)
     except (TypeError, ValueError):  # of a builtin
         return
     try:

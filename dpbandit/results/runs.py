@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from math import inf, isinf, nan, sqrt
 from textwrap import fill
@@ -103,7 +103,7 @@ class AgentRun:
     measures: Mapping[str, Floats] = field(default_factory=dict)
     """what else was measured of each replica, by name, (replicas,)"""
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A hash of what was run, the same for all replicas; 16 hexadecimal digits."""
         asked = {**vars(self.setup), "agent": self.name, "config": self.config}

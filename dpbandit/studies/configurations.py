@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from math import inf, prod
 from typing import Annotated, Any
@@ -180,7 +180,7 @@ class Configuration:
     name: str
     config: AgentConfig
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The key of its runs."""
         asked = {**vars(self.setup), "agent": self.name, "config": describe(self.config)}

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from dpbandit import compare
 from dpbandit.agents import DPUCB
 from dpbandit.experiments.questions import command
-from dpbandit.results import plots
 
 
 @cache
@@ -46,19 +45,10 @@ def run_command(main, *words):
 
 
 def quick(study, sizes, folder, replicas=2):
-    """What the command of a study, a module, prints with `--quick` on `sizes`.
-
-    Figures are drawn without the search for a layout, which took half of the time of studies.
-    """
-    main, save = command("tiny", study.run, None, sizes), plots.save_figure
-
-    def plainly(figure, path):
-        figure.set_layout_engine("none")
-        save(figure, path)
-
+    """What the command of a study, a module, prints with `--quick` on `sizes`."""
+    main = command("tiny", study.run, None, sizes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("dpbandit.base.progress.PATIENCE", 1e9)
-        patch.setattr(plots, "save_figure", plainly)
         done = run_command(main, "--quick", "--out", folder, "--replicas", replicas)
     assert done.exit_code == 0, done.output
     return done.output

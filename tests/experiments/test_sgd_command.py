@@ -117,14 +117,3 @@ def test_the_case_measures_suboptimality_at_delta_one_over_users(run, tmp_path):
     assert record["mean"] == own.measures["suboptimality"].mean()
     assert run(*words, "--delta", "0.25", "--replicas", "2", "--json", tmp_path / "y.json")[0] == 0
     assert json.loads((tmp_path / "y.json").read_text())["config"]["delta"] == 0.25
-
-
-def test_the_case_knows_numbers_of_an_independent_program(run):
-    """Golden, 30 replicas: within 4 combined standard errors, as printed."""
-    words = ["recursive-frank-wolfe", "--set", "p=1.5", "d=5", "step=0.4"]
-    words = ["reproduce", "sco/linear", "--horizon", "1000", "--replicas", "30", "--agent", *words]
-    code, printed, errors = run(*words)
-    assert (code, errors) == (0, "")
-    found = re.search(r"reference (\S+) .*z = (\S+)", printed)
-    assert float(found[1]) == 0.003
-    assert abs(float(found[2])) <= 4

@@ -7,12 +7,14 @@ from html.parser import HTMLParser
 from math import inf
 
 import pytest
+from matplotlib.figure import Figure
 
 from dpbandit import InputError, Results, cli, compare
 from dpbandit.agents import WDPCOCOP
 from dpbandit.report import write_report
 from dpbandit.report.page import headline, pictures, problems
 from dpbandit.studies import Sweep, run_sweep
+from tests.conftest import SAVE
 
 SWEEP = {
     "name": "juice & <co>",
@@ -49,6 +51,7 @@ def swept(tmp_path_factory):
 
 def test_the_page_of_a_sweep(swept, monkeypatch):
     monkeypatch.setattr("dpbandit.report.page._ENDINGS", (".svg", ".png", ".pdf"))
+    monkeypatch.setattr(Figure, "savefig", SAVE)
     report = write_report(swept)
     text = report.page.read_text()
     page = Page(text)

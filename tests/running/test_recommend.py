@@ -67,7 +67,7 @@ class Generated(ContextualProblem):
     """Draws arms or prices by a number; FADE's model is right for some of them."""
 
     number: int
-    horizon: int = 4_000
+    horizon: int = 2_000
 
     def __post_init__(self) -> None:
         draw = np.random.default_rng(_OWN_SEED + self.number)
@@ -104,11 +104,11 @@ class Generated(ContextualProblem):
 @pytest.mark.slow
 @each("case", [*REGISTERED, *range(0, 30, 3)])
 def test_who_learns_little_says_so(case):
-    """FADE, where it plays, and what is recommended at epsilon 1, T = 4,000, 2 replicas of seed
+    """FADE, where it plays, and what is recommended at epsilon 1, T = 2,000, 2 replicas of seed
     4000: neither is above .9 of play at random, nor above 1.5 of the best fixed action where that
     loses anything and a fifth of play at random is less, but results warn of it by its name."""
     env = Generated(number=case) if isinstance(case, int) else case
-    spec_of = {} if isinstance(case, int) else {"horizon": 4_000}
+    spec_of = {} if isinstance(case, int) else {"horizon": 2_000}
     agents = {"recommended": recommend(env, 1.0, **spec_of)}
     if agents["recommended"] == "uniform":
         assert "Continuous" in case

@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from functools import cache
 from math import inf
 
 import numpy as np
@@ -16,7 +17,14 @@ from dpbandit.running.settings import parse_agent
 from dpbandit.studies import run as running
 from dpbandit.suite import frozen, problems, run_suite, scores, verify, write_card
 from dpbandit.suite.catalogue import SuiteProblem, _Suite, asked_of
-from dpbandit.suite.playing import _AUDIT_RUNS, FINDINGS, RUNS, audited, read_submission
+from dpbandit.suite.playing import (
+    _AUDIT_RUNS,
+    FINDINGS,
+    RUNS,
+    audited,
+    examined,
+    read_submission,
+)
 from dpbandit.suite.scoring import Ends, best_at, ends_of
 from dpbandit.suite.sources import files_of, source_of
 from dpbandit.suite.verifying import Difference, apart, check
@@ -190,10 +198,11 @@ def test_other_seeds_and_chosen_replicas_are_refused(played, tmp_path):
     assert "is not so" in _refused(tmp_path, [renumbered, *runs[1:]])
 
 
-def test_other_findings_are_refused(played, tmp_path):
+def test_other_findings_are_refused(played, tmp_path, monkeypatch):
     """A failed test or a flagged audit that is struck from suite.json; what is no such file; a run
     that is there twice."""
     _, runs, done = played
+    monkeypatch.setattr("dpbandit.suite.verifying.examined", cache(examined))
     write_runs(tmp_path / RUNS, runs)
     for edited in ({"tests": []}, {"audit": None}, {"failed": "all of it"}):
         told = {"version": 1, "size": "small", "agents": {MINE: done.findings[MINE] | edited}}

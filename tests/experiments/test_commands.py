@@ -1,0 +1,194 @@
+"""Studies of one or two sweeps: what they compute, by hand, and that their commands write all."""
+
+from dataclasses import replace
+from math import inf, log
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbandit import InputError, Results
+from dpbandit.experiments import experts, sgd, window
+from dpbandit.experiments.arms import __main__ as arms
+from dpbandit.experiments.convex import __main__ as convex
+from dpbandit.experiments.figure_5_1 import __main__ as figure_5_1
+from dpbandit.experiments.gradual import __main__ as gradual
+from dpbandit.experiments.limits import __main__ as limits
+from dpbandit.experiments.lists import __main__ as lists
+from dpbandit.experiments.private_pricing import __main__ as private_pricing
+from dpbandit.experiments.private_pricing.__main__ import PROVED, SHOPS
+from dpbandit.experiments.returning_prices import __main__ as returning_prices, by_visit
+from dpbandit.experiments.trust import __main__ as trust
+from dpbandit.results import plots
+from tests.each import each
+from tests.experiments.runs import made_up, quick
+
+
+@pytest.fixture
+def played(tmp_path, monkeypatch):
+    """(study, sizes) -> what its command prints, and its summary, in which certificates keep their
+    claims; the command twice plays nothing again."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def play(study, sizes, *figures):
+        said = quick(study, sizes, tmp_path)
+        images = {path.stem: path.read_bytes()[:4] for path in tmp_path.glob("*.png")}
+        assert images == dict.fromkeys(figures, b"\x89PNG")
+        if study is gradual:
+            return said, pd.read_csv(tmp_path / "gradual.csv")
+        found = pd.read_csv(tmp_path / "summary.csv")
+        assert set(found["replicas"]) == {2}
+        private = found[found["claimed_epsilon"] > 0]
+        assert (private["certified_epsilon"] <= private["claimed_epsilon"] * (1 + 1e-9)).all()
+        return said, found
+
+    return play
+
+
+def test_arms(played, tmp_path, monkeypatch):
+    """Every instance is there. As in all studies of sweeps, nothing is played again."""
+    sizes = {"horizons": [20, 30], "epsilons": [1.0]}
+    said, found = played(arms, sizes, "epsilon", "rounds")
+    assert set(found["means"]) == {"two", "ten", "steps", "close"}
+    monkeypatch.setattr("dpbandit.studies.configurations.play_any", None)  # would not be callable
+    monkeypatch.setattr(arms, "figures", lambda *_: [*tmp_path.glob("*.png")])
+    assert set(quick(arms, sizes, tmp_path).splitlines()) <= set(said.splitlines())
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "summary.csv"), found)
+
+
+def test_the_lower_bound_of_arms_by_hand():
+    """Golden: of `two` the divergence is .2 ln(3/2) + .2 ln(3/2) = .081; at a small epsilon an arm
+    costs 1 / (6 epsilon)."""
+    kl = 0.4 * log(0.4 / 0.6) + 0.6 * log(0.6 / 0.4)
+    assert arms.lower_bound((0.6, 0.4), 9.0) == pytest.approx(0.2 / kl)
+    assert arms.lower_bound((0.7, 0.5, 0.5), 0.001) == pytest.approx(2 / 0.006)
+
+
+def test_trust(played):
+    """Every world has every agent."""
+    sizes = {"horizons": [20], "epsilons": [1.0]}
+    sizes = {"trust": sizes, "people": {"people": 5, "visits": 4}}
+    said, _ = played(trust, sizes, "trust", "returning")
+    assert said.count("│ shuffler: flipped bits") == 3
+    assert said.count("│ first visits, and memory") == 1
+
+
+def test_lists(played):
+    """Every size has every agent."""
+    said, found = played(lists, {"horizons": [10], "epsilons": [1.0]}, "epsilon", "sizes")
+    assert said.count("│ private-cascade") == 9
+    assert (found.groupby(["length", "n_items"])["agent"].count() == 6).all()
+
+
+def test_shares_are_of_what_uniform_lists_lose():
+    """Golden, by hand: 20 and 40 of a mean of 200 are 10 and 20 per cent; short ones come first."""
+
+    def sized(run, length, n_items):
+        kwargs = {"length": length, "n_items": n_items}
+        return replace(run, setup=replace(run.setup, env_kwargs=kwargs))
+
+    long = [made_up("fade", 20, 40, claimed=1.0), made_up("Uniform", 100, 300, claimed=0.0)]
+    runs = [sized(run, 5, 40) for run in long] + [sized(long[1], 1, 200)]
+    found = lists.by_size(Results(tuple(runs)))
+    assert list(found) == [(1, 200), (5, 40)]
+    row = lists.table(found[5, 40]).set_index("agent").loc["fade"]
+    assert (row["share"], row["share_se"]) == pytest.approx((15, 5))
+    assert (row["length"], row["n_items"], row["mean"]) == (5, 40, 30)
+
+
+def test_returning_prices(played):
+    """Both sweeps are there; own history with a survey, be it wrong, or a guess spends nothing."""
+    _, found = played(returning_prices, {"horizons": [40]}, "visits")
+    worlds = {(0, 1), (1, 1), (-1, 1), (0, 0.5)}
+    assert set(zip(found["shift"], found["spread"], strict=True)) == worlds
+    own = found[found["agent"].isin(["own history, public survey", "own history alone"])]
+    assert (own["certified_epsilon"] == 0).all()
+    assert len(own) == 5
+
+
+def test_regret_by_visit():
+    """By hand: ten people, 3 a round up to the fifth visit, 1 a round from then on."""
+    marks = np.arange(5, 401, 5)
+    regret = np.where(marks <= 50, 3.0 * marks, 100.0 + marks)[:, None]
+    run = SimpleNamespace(setup=SimpleNamespace(horizon=400), marks=marks, regret=regret)
+    assert by_visit(run)[:, 0] == pytest.approx([3, 3, 3, 3, 1, 1, 1, 1])
+
+
+def test_gradual(played):
+    """All sums of a panel have the same epsilon for those who watch so long, and a window is left
+    out where it has ended. Catches a claim that is solved for at another age, or by another law."""
+    sizes = gradual.Sizes(horizon=70, ages=(1,), epsilons=(1.0,), replicas=2)
+    said, found = played(gradual, sizes, "gradual")
+    assert said.count("│ gradual sum") == 4
+    assert said.count("│ window of 64 rounds") == 1
+    private = found.query("agent != 'no privacy'")
+    assert private["then"].to_numpy() == pytest.approx(private["epsilon"].to_numpy(), rel=1e-6)
+    assert (private["then"] <= private["ever"] * (1 + 1e-9)).all()
+    assert (private.query("watched == @gradual.EVER")["agent"] != "window of 64 rounds").all()
+
+
+def test_limits(played, tmp_path):
+    """Every ratio is that of its columns, the bound falls in epsilon and is below what is
+    measured; a panel has one problem, at a seed from 1000 on, the quick sizes too."""
+    sizes = limits.Sizes(horizon=30, noises=(0.5,), epsilons=(1.0, 10.0), replicas=2)
+    played(limits, sizes, "limits", "shapes")
+    found = pd.read_csv(tmp_path / "limits.csv")
+    assert found["epsilon"].tolist() == pytest.approx([1, 10])
+    np.testing.assert_allclose(found["FADE"] / found["bound"], found["FADE / bound"])
+    assert found["bound"][1] < found["bound"][0]
+    assert (found["bound"] < found["FADE"]).all()
+    for sizes in (limits.Sizes(), limits.QUICK):
+        for lines in limits.questions(sizes).values():
+            assert len({str(one.setup) for line in lines.values() for one in line}) == 1
+        assert sizes.seed >= 1000
+
+
+def test_private_pricing(played, tmp_path, monkeypatch):
+    """Every agent of the literature is asked in every shop and has what was proved, at its budget;
+    tables have both exponents, the figure a panel for each shop."""
+    sizes = private_pricing.Sizes(horizons=(30, 40, 60, 80), epsilons=(1.0, inf), replicas=2)
+    panels = private_pricing.questions(sizes)["horizons"]
+    budgets = {"epsilon 1": 1.0, "no privacy": inf}
+    assert list(panels) == [f"{shop}, {budget}" for shop in SHOPS for budget in budgets]
+    for name, lines in panels.items():
+        assert set(lines) == {*PROVED, "best fixed price"}
+        epsilon = budgets[name.partition(", ")[2]]
+        for label, line in lines.items():
+            assert [one.setup.horizon for one in line] == list(sizes.horizons)
+            assert {getattr(one.config, "epsilon", epsilon) for one in line} == {epsilon}, label
+    shown, save = [], plots.save_figure
+    monkeypatch.setattr(
+        plots, "save_figure", lambda figure, path: (shown.extend(figure.axes), save(figure, path))
+    )
+    said, _ = played(private_pricing, replace(sizes, epsilons=(1.0,)), "regret")
+    assert len(shown) == len(SHOPS)
+    slopes = pd.read_csv(tmp_path / "slopes.csv").set_index(["panel", "line"])
+    assert len(slopes) == len(SHOPS) * 4
+    for label, proved in PROVED.items():
+        row = slopes.loc[("OJPricing, epsilon 1", label)]
+        assert f"{row['value']:.2f} ± {row['se']:.2f}, {proved}" in said
+    fixed = slopes["value"].xs("best fixed price", level="line")
+    assert fixed.to_list() == pytest.approx([1, 1], abs=0.3)
+
+
+ROOMS = (sgd, experts, window, convex.Sizes, figure_5_1.study)
+SHORT = [
+    *(
+        (getattr(study, "Sizes", study), {"replicas": 1}, "replicas=1 to be a whole number >= 2")
+        for study in ROOMS
+    ),
+    (experts.Sizes, {"audited": 0}, "audited=0"),
+    (experts.Sizes, {"horizons": (10, 20)}, "horizons"),
+    (experts.Sizes, {"epsilons": (1.0,)}, "epsilons"),
+    *((study, {"horizons": (10, 20, 40)}, "horizons") for study in (window.Sizes, convex.Sizes)),
+    (figure_5_1.study, {"horizon": 99}, "horizon=99 "),
+    (sgd.Sizes, {"rows": ()}, "at least one row"),
+]
+
+
+@each(("sizes", "few", "sentence"), SHORT, ids=str)
+def test_plans_leave_room(sizes, few, sentence):
+    """For slopes and standard errors."""
+    with pytest.raises(InputError, match=sentence):
+        sizes(**few)
