@@ -146,7 +146,7 @@ def certify(
     spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
     agent = made_agent(config, spec, Streams([0]))
     ledger = checked_ledger(type(config).__name__, getattr(agent, "ledger", None))
-    if spec.carries and ledger.scope in (JOINT_DP, NO_DATA):
+    if spec.carries and ledger.scope in (JOINT_DP, NO_DATA, OWN_DATA):
         ledger = not_covered(ledger)
     if ledger.scope == NO_DATA and spec.masks == "user":
         ledger = replace(ledger, scope=OWN_DATA)
