@@ -19,7 +19,6 @@ from dpbandit.base import (
     Progress,
     Seed,
     Streams,
-    named,
     provenance,
     warnings_said,
     whole,
@@ -204,7 +203,6 @@ def compare(
     check_callback(on_mark)
     if on_mark is not None and jobs > 1:
         raise InputError(f"Expected jobs={jobs} to be 1: on_mark is called in this process.")
-    named("env_kwargs", {} if env_kwargs is None else env_kwargs)
     given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
     spec = given.make(**given.arguments).spec
     configs = with_baselines(agents_given(agents), spec)
