@@ -34,7 +34,7 @@ from dpbandit.base import (
     vector,
     whole,
 )
-from dpbandit.specs import MOST_PEOPLE, NOBODY, Masks
+from dpbandit.specs import MOST_PEOPLE, NOBODY, ContextualSpec, ListSpec, Masks, ReturningSpec
 from dpbandit.specs.lists import Visits
 
 
@@ -113,6 +113,10 @@ class Availability:
             raise InputError(
                 f"Expected available={word!r} to name actions from 0 to {self.n_actions - 1}, and "
                 "a first round that is not after the last."
+            )
+        if first > self.horizon:
+            raise InputError(
+                f"Expected available={word!r} to begin within horizon={self.horizon} rounds."
             )
         return slice(actions.start, actions.stop), first, last
 
@@ -295,21 +299,28 @@ class Comings:
     With "loyal" `arrivals`, who was not pleased last time comes half as often.
 
     Args:
-        people, visits: N, and the cap k.
-        arrivals, empty, horizon: as in `ReturningUsers`.
+        problem: has `people`, `visits`, `arrivals`, `empty` and `horizon`, as `ReturningUsers` has.
     """
 
-    def __init__(
-        self, *, people: int, visits: int, arrivals: Arrivals, empty: float, horizon: int
-    ) -> None:
-        whole("people", people, 1, MOST_PEOPLE)
-        whole("visits", visits, 1, MOST_ROUNDS)
-        one_of("arrivals", arrivals, ARRIVALS)
-        inside("empty", empty, 0, 1, ends=True)
-        self._arrivals, self._empty, self._horizon = arrivals, empty, horizon
-        self._people = people
-        self.visits = Visits(visits, people if arrivals == "robin" else 1)
-        """what a person may do, for the spec"""
+    def __init__(self, problem: Any) -> None:
+        whole("people", problem.people, 1, MOST_PEOPLE)
+        whole("visits", problem.visits, 1, MOST_ROUNDS)
+        one_of("arrivals", problem.arrivals, ARRIVALS)
+        inside("empty", problem.empty, 0, 1, ends=True)
+        self._arrivals, self._empty = problem.arrivals, problem.empty
+        self._people, self._horizon = problem.people, problem.horizon
+        self.visits = Visits(problem.visits, self._people if self._arrivals == "robin" else 1)
+        """what a person may do"""
+
+    def spec(self, visit: ContextualSpec | ListSpec) -> ReturningSpec:
+        """The public facts of people who come for such a visit."""
+        return ReturningSpec(
+            visit=visit,
+            people=self._people,
+            visits=self.visits,
+            horizon=self._horizon,
+            reward_unit=visit.reward_unit,
+        )
 
     def start(self, streams: Streams) -> None:
         """The first slot of an episode."""

@@ -258,6 +258,6 @@ def _one_hot(table: Any, name: str, levels: Any, called: str, rows: int) -> Floa
 
 def as_long(values: Any, rows: int, name: str) -> Any:
     """The entries of a column, refused unless there is one for each row."""
-    if len(values) != rows or np.ndim(values) != 1:
+    if len(values) != rows or getattr(values, "ndim", 1) != 1:
         raise InputError(f"Expected column {name!r} to hold one entry for each of {rows} rows.")
     return values

@@ -2,13 +2,15 @@
 
 import numpy as np
 
-from dpbandit.base import AnyArray, Floats, InputError, Streams, positive, shaped, whole
+from dpbandit.base import AnyArray, Floats, InputError, Streams, inside, shaped, whole
 from dpbandit.base.random_streams import Paced
 from dpbandit.privacy.mechanism import Mechanism, Statistic
 from dpbandit.privacy.spends import GaussianSpend
 
 _ROUNDING = 1e-12
 """What a budget may be exceeded by, relatively, and noise is larger than asked for"""
+_LEAST, _LARGEST = 1e-150, 1e150
+"""Of a budget, whose square has to be a number"""
 
 
 class FilteredSum(Mechanism):
@@ -46,7 +48,7 @@ class FilteredSum(Mechanism):
         statistic: the clipped function of a round that is summed.
         streams: the random streams of the replicas.
         name: the call site of the noise.
-        mu: the budget of all readings, > 0 and finite.
+        mu: the budget of all readings, 1e-150 to 1e150.
         horizon: rounds that will be fed.
 
     >>> from dpbandit.privacy.moments import ClippedVectors
@@ -60,7 +62,7 @@ class FilteredSum(Mechanism):
     def __init__(
         self, statistic: Statistic, streams: Streams, name: str, *, mu: float, horizon: int
     ) -> None:
-        positive("mu", mu)
+        inside("mu", mu, _LEAST, _LARGEST, ends=True)
         whole("horizon", horizon, 1)
         self.mu, self.sensitivity, self.uses = mu, statistic.sensitivity, horizon
         self.spend = GaussianSpend(mu, f"{name}: readings of mu {mu:.4g} in all")

@@ -34,12 +34,14 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 import scipy
 
-from dpbandit.base import Floats, at_least, whole
+from dpbandit.base import Floats, InputError, at_least, whole
 from dpbandit.privacy.loss_distributions import PrivacyLoss, connected, constant, split
 from dpbandit.privacy.spends import ROUNDED, Composed, Slots
 
 _GROUPS = 512
 """Different epsilons that are composed one by one; more are rounded up onto this many."""
+_CLOSE = 1e-9
+"""How near sums over groups are to those over mechanisms"""
 _LEAST_CELLS = 2.0
 """Cells for a loss of 1, at least: of mechanisms with large losses, where their curves bend."""
 
@@ -68,6 +70,22 @@ class PureSpend(Composed):
     groups: tuple[tuple[float, int], ...]
     """(epsilon, how many mechanisms have at most that one), at most 512 rows"""
     _rho_per_square: ClassVar[float] = 1 / 2
+
+    def __post_init__(self) -> None:
+        for epsilon, _ in self.groups:
+            if not epsilon >= 0:
+                raise InputError(f"Expected every epsilon of {self.note!r} >= 0, got {epsilon}.")
+        pure = fsum(epsilon * count for epsilon, count in self.groups)
+        rho = self._rho_per_square * fsum(e * e * count for e, count in self.groups)
+        up = 2.0 if sum(count for _, count in self.groups) > _GROUPS else 1.0  # rounded, at most
+        for name, told, most, least in (
+            ("pure", self.pure, pure, pure / up),
+            ("rho", self.rho, rho, rho / up**2),
+        ):
+            if not least * (1 - _CLOSE) <= told <= most * (1 + _CLOSE):
+                raise InputError(
+                    f"Expected {name}={told} of {self.note!r} to be that of its groups, {most}."
+                )
 
     @classmethod
     def of(cls, note: str, epsilons: Sequence[float] | Floats) -> Self:

@@ -19,7 +19,6 @@ from dpbandit.base import (
     Progress,
     Seed,
     Streams,
-    named,
     provenance,
     warnings_said,
     whole,
@@ -146,7 +145,7 @@ def certify(
     spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
     agent = made_agent(config, spec, Streams([0]))
     ledger = checked_ledger(type(config).__name__, getattr(agent, "ledger", None))
-    if spec.carries and ledger.scope in (JOINT_DP, NO_DATA):
+    if spec.carries and ledger.scope in (JOINT_DP, NO_DATA, OWN_DATA):
         ledger = not_covered(ledger)
     if ledger.scope == NO_DATA and spec.masks == "user":
         ledger = replace(ledger, scope=OWN_DATA)
@@ -204,7 +203,6 @@ def compare(
     check_callback(on_mark)
     if on_mark is not None and jobs > 1:
         raise InputError(f"Expected jobs={jobs} to be 1: on_mark is called in this process.")
-    named("env_kwargs", {} if env_kwargs is None else env_kwargs)
     given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
     spec = given.make(**given.arguments).spec
     configs = with_baselines(agents_given(agents), spec)

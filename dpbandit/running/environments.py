@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 from dpbandit.base import (
@@ -227,6 +228,8 @@ def as_words(value: Any) -> Any:
     """Describe an argument for results: size and hash of arrays and data frames."""
     if isinstance(value, Mapping):
         return {key: as_words(item) for key, item in value.items()}
+    if isinstance(value, np.generic):
+        return value.item()
     if hasattr(value, "shape"):
         from joblib import hash as digest  # not before: slow to import
 

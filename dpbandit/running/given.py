@@ -8,10 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import gymnasium as gym
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
-from dpbandit.base import (
-    InputError,
-    shown,
-)
+from dpbandit.base import InputError, named, shown
 from dpbandit.running.environments import (
     ProblemMaker,
     arguments_of,
@@ -61,7 +58,8 @@ def problem_given(
     Raises:
         InputError: none of these, an unknown id or argument, a horizon said twice.
     """
-    further = dict(env_kwargs or {})
+    further = {} if env_kwargs is None else env_kwargs
+    named("env_kwargs", further)
     if "horizon" in further:
         raise InputError("Expected horizon by --horizon (horizon=), not among env_kwargs.")
     problem: Any = getattr(_unwrapped(env), "problem", env)

@@ -40,7 +40,7 @@ from dpbandit.base import (
     shown,
     takes,
 )
-from dpbandit.privacy.ledger import Ledger, Trust
+from dpbandit.privacy.ledger import OWN_DATA, Ledger, Trust
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.specs.protocols import ROUNDING, BanditSpec, Spec, Step
 
@@ -472,7 +472,7 @@ def _check_facts(owner: str, agent: Agent) -> None:
         return
     for _, held in reached(agent, Mechanism, Source, Streams):
         inner = getattr(held, "ledger", None)
-        if held is agent or not isinstance(inner, Ledger) or inner.pure == 0:
+        if held is agent or not isinstance(inner, Ledger):
             continue
         for name, weaker in _WEAKER.items():
             promised, kept = getattr(outer, name), getattr(inner, name)
@@ -484,6 +484,8 @@ def _check_facts(owner: str, agent: Agent) -> None:
 
 
 _WEAKER: dict[str, Callable[[Any, Any], bool]] = {
+    "scope": lambda promised, kept: kept != OWN_DATA or promised == kept,
+    "adjacency": lambda promised, kept: kept in ("replace", promised),
     "public_contexts": lambda promised, kept: promised >= kept,
     "honest": lambda promised, kept: promised >= kept,
     "slip": lambda promised, kept: promised >= kept,

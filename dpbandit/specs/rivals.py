@@ -1,12 +1,12 @@
 """The public facts of prices that customers answer by tastes of their own."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.base import Floats, InputError, shown
+from dpbandit.base import MOST_DIM, Floats, InputError, positive, shown, vector, whole
 from dpbandit.specs.models import Prior
 from dpbandit.specs.protocols import PriceListSpec
 
@@ -24,12 +24,19 @@ class TastesSpec(PriceListSpec):
     """what may be believed of theta without it"""
 
     def __post_init__(self) -> None:
+        self._check_priors()
+        super().__post_init__()
+
+    def _check_priors(self) -> None:
+        """Raise `InputError` unless both are priors that cost nobody anything."""
+        for name in ("survey", "guess"):
+            if not isinstance(prior := getattr(self, name), Prior):
+                raise InputError(f"Expected {name}={shown(prior)} to be a Prior.")
         if self.survey.mu or self.guess.mu:
             raise InputError(
                 "Expected survey and guess to be public, got one that cost the people of "
                 f"{shown(self.survey.source or self.guess.source)}: no ledger would say so."
             )
-        super().__post_init__()
 
     def seen(self, context: Floats) -> Floats:
         """What `leads` is asked of, from contexts `(..., dim)`."""
@@ -64,6 +71,7 @@ class OwnLogitSpec(TastesSpec):
     price_range: tuple[float, float]
 
     def __post_init__(self) -> None:
+        self._check_priors()
         D = len(self.survey.mean)
         if D not in (self.dim + 1, 2 * self.dim) or len(self.guess.mean) != D:
             raise InputError(
@@ -111,15 +119,19 @@ class RivalsSpec(TastesSpec):
     dim: int = field(init=False)
 
     def __post_init__(self) -> None:
-        D = len(self.largest)
-        for name, size in (("offer", len(self.offer) + 1), *self._laws()):
-            if size != D:
+        self._check_priors()
+        whole("rivals", self.rivals, 1, MOST_DIM)
+        largest = vector("largest", self.largest, None)
+        positive("the smallest of largest", float(largest.min()))
+        D = len(largest)
+        offer = vector("offer", self.offer, D - 1)
+        for name in ("survey", "guess"):
+            if len(getattr(self, name).mean) != D:
                 raise InputError(f"Expected {name} to fit largest={shown(self.largest)}.")
+        object.__setattr__(self, "largest", tuple(largest.tolist()))
+        object.__setattr__(self, "offer", tuple(offer.tolist()))
         object.__setattr__(self, "dim", 1 + self.rivals * D)
         super().__post_init__()
-
-    def _laws(self) -> Any:
-        return (("survey", len(self.survey.mean)), ("guess", len(self.guess.mean)))
 
     def shown(self, offers: Floats) -> Floats:
         """Contexts `(..., dim)` of rivals' offers `(..., J, D)`."""

@@ -56,7 +56,7 @@ from dpbandit.envs.contextual.tastes import (
 )
 from dpbandit.envs.dynamics import Arrivals, Comings
 from dpbandit.offline.columns import numbers
-from dpbandit.specs import NOBODY, OwnLogitSpec, PriceListSpec, Prior, ReturningSpec
+from dpbandit.specs import NOBODY, OwnLogitSpec, PriceListSpec, Prior
 
 _MOST_RISING = 0.1
 _FLATTEST = -0.05
@@ -527,20 +527,8 @@ class PricingFromLog(TidalChoices):
         """Customers come back."""
         self._log, self.diagnostics = people, people.diagnostics
         self._known = people.context
-        self._comings = Comings(
-            people=self.people,
-            visits=self.visits,
-            arrivals=self.arrivals,
-            empty=self.empty,
-            horizon=self.horizon,
-        )
-        self.spec: Any = ReturningSpec(
-            visit=people.visit,
-            people=self.people,
-            visits=self._comings.visits,
-            horizon=self.horizon,
-            reward_unit=self.unit,
-        )
+        self._comings = Comings(self)
+        self.spec: Any = self._comings.spec(people.visit)
 
     def _start(self, streams: Streams) -> None:
         if self._log is None:

@@ -45,7 +45,6 @@ from dpbandit.specs import (
     NOBODY,
     Catalogue,
     ListSpec,
-    ReturningSpec,
     Spec,
     Step,
     check_available,
@@ -464,20 +463,8 @@ class ReturningLists(ListRecommendation):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least("tastes", self.tastes, 0)
-        self._comings = Comings(
-            people=self.people,
-            visits=self.visits,
-            arrivals=self.arrivals,
-            empty=self.empty,
-            horizon=self.horizon,
-        )
-        self._slots = ReturningSpec(
-            visit=self._lists,
-            people=self.people,
-            visits=self._comings.visits,
-            horizon=self.horizon,
-            reward_unit=self._lists.reward_unit,
-        )
+        self._comings = Comings(self)
+        self._slots = self._comings.spec(self._lists)
         self.spec = self._slots
 
     def reset(self, streams: Streams) -> None:

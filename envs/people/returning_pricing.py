@@ -14,7 +14,7 @@ import numpy as np
 
 from dpbandit.base import AnyArray, Floats, Ints, Streams, inside, pick, positive, rows
 from dpbandit.envs.dynamics import Arrivals, Comings
-from dpbandit.specs import NOBODY, Prior, ReturningSpec, RivalsSpec, Step
+from dpbandit.specs import NOBODY, Prior, RivalsSpec, Step
 
 _OFFER = (0.0, 1.0, 0.0, 0.0, 0.0)
 """No lock-in, a local company that is not well known, one rate at all times"""
@@ -124,20 +124,8 @@ class ReturningPricing:
             guess=guessed(),
         )
         self._visit = visit
-        self._comings = Comings(
-            people=self.people,
-            visits=self.visits,
-            arrivals=self.arrivals,
-            empty=self.empty,
-            horizon=self.horizon,
-        )
-        self.spec = ReturningSpec(
-            visit=visit,
-            people=self.people,
-            visits=self._comings.visits,
-            horizon=self.horizon,
-            reward_unit=visit.reward_unit,
-        )
+        self._comings = Comings(self)
+        self.spec = self._comings.spec(visit)
 
     def reset(self, streams: Streams) -> None:
         """Start an episode, one replica for each stream."""

@@ -8,7 +8,7 @@ from scipy.special import expit, ndtr, ndtri
 
 from dpbandit.base import AnyArray, Floats, Ints, Streams, at_least, norms, one_of, pick, rows
 from dpbandit.envs.dynamics import Arrivals, Comings
-from dpbandit.specs import NOBODY, ContextualSpec, ReturningSpec, Step
+from dpbandit.specs import NOBODY, ContextualSpec, Step
 
 _TAIL = 4.0
 _FAR = 2.0
@@ -72,13 +72,7 @@ class ReturningUsers:
         one_of("link", self.link, ("identity", "logistic"))
         at_least("tastes", self.tastes, 0)
         at_least("noise", self.noise, 0)
-        self._comings = Comings(
-            people=self.people,
-            visits=self.visits,
-            arrivals=self.arrivals,
-            empty=self.empty,
-            horizon=self.horizon,
-        )
+        self._comings = Comings(self)
         most = 1 + _FAR * self.tastes + _TAIL * self.noise
         low, high = (0.0, 1.0) if self.link == "logistic" else (-most, most)
         visit = ContextualSpec(
@@ -90,12 +84,7 @@ class ReturningUsers:
             reward_high=high,
             link=self.link,
         )
-        self.spec = ReturningSpec(
-            visit=visit,
-            people=self.people,
-            visits=self._comings.visits,
-            horizon=self.horizon,
-        )
+        self.spec = self._comings.spec(visit)
 
     def reset(self, streams: Streams) -> None:
         """Start an episode, one replica for each stream."""

@@ -1,5 +1,6 @@
 """Actions that come and go: masks of environments, agents, clients and logs."""
 
+import json
 from dataclasses import replace
 from itertools import permutations, product
 
@@ -16,6 +17,7 @@ from dpbandit.envs import Arms, GLMBandit, ListRecommendation
 from dpbandit.envs.adapters import make_problem
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.offline import evaluate, replay, snapshot
+from dpbandit.running.environments import as_words
 from dpbandit.running.loop import play
 from dpbandit.specs import ContextualSpec
 from dpbandit.testing import check_agent, check_problem
@@ -213,6 +215,7 @@ def test_refusals():
         ("Arms", {"available": "0:5-3"}, "available='0:5-3' to name actions from 0 to 1"),
         ("Arms", {"available": "2:5-"}, "available='2:5-' to name actions from 0 to 1"),
         ("Arms", {"available": 3}, "available="),
+        ("Arms", {"available": "1:9-", "horizon": 8}, "'1:9-' to begin within horizon=8"),
         ("Arms", {"available": "first"}, "words such as '3:200-'"),
         ("Arms", {"absent": 1.5}, "absent=1.5"),
         ("Arms", {"available": ["0:-5", "1:7-"]}, "at least 1 of 2 actions .* 0 in round 6"),
@@ -313,3 +316,8 @@ def test_logs_know_masks():
     assert (taught.propensity >= 0.125).all()
     with pytest.raises(InputError, match="probabilities= of all arms"):
         replace(taught, probabilities=None, lowest=None)
+
+
+def test_a_chance_in_few_digits_is_stored_as_a_number():
+    """Before, as the digest of an array."""
+    assert json.dumps(as_words({"absent": np.float32(0.5)})) == '{"absent": 0.5}'

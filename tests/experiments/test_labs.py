@@ -221,7 +221,7 @@ def run(monkeypatch):
             return SimpleNamespace(wait=lambda: 0)
 
         monkeypatch.setattr(command, "find_spec", lambda name: name if installed else None)
-        monkeypatch.setattr(command.subprocess, "Popen", popen)
+        monkeypatch.setattr(command, "subprocess", SimpleNamespace(Popen=popen))
         monkeypatch.setattr(command.signal, "signal", lambda *args: None)
         result = CliRunner().invoke(command.app, [*map(str, words)], catch_exceptions=False)
         assert result.exit_code == 0

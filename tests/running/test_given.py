@@ -95,6 +95,7 @@ class NoDataclass:
         (lambda: problem_given(Unnamed()), "to be an id"),
         (lambda: problem_given(NoDataclass()), "to be an id, a class, or a problem"),
         (lambda: problem_given("GLMBandit", env_kwargs={"horizon": 3}), "not among env_kwargs"),
+        (lambda: dpbandit.forget("fade", "GLMBandit", user=1, env_kwargs=3), "=3 to be a dict"),
         (lambda: problem_given(gym.wrappers.TimeLimit(made(), 5)), "got one in TimeLimit"),
         (lambda: spec_given(right_spec(), horizon=3), "with an environment, got a spec"),
         (lambda: dpbandit.compare("GLMBandit", "fade", jobs=0), "Expected jobs=0"),

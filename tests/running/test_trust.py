@@ -18,10 +18,12 @@ from dpbandit.agents import (
     Broadcast,
     CountedShelf,
     Guard,
+    MemoryAlone,
     PerPerson,
     PersonalFADE,
     Priced,
 )
+from dpbandit.privacy.ledger import JOINT_DP
 from tests.each import each
 from tests.harness import PEOPLE, PRICES, SHARED, STOCK
 
@@ -159,3 +161,15 @@ def test_refusals_are_paid_for_however_large_epsilon_is():
         CountedShelf(epsilon=60)
     ledger = certify(CountedShelf(epsilon=20.0), STOCK, accountants=False).ledger
     assert replace(ledger, slip=1e-22).delta(60.0) == 1.0
+
+
+def test_her_own_data_stay_hers_only_where_the_world_forgets():
+    """Her price is of her own visits, and what she buys of the stock: others are answered by it.
+    Before, this was certified 0; nor may a wrapper leave out that her own data come back to her."""
+    for visit in (replace(STOCK, shared=True), replace(PRICES, shared=True, followed=True)):
+        proof = certify(MemoryAlone(), replace(PEOPLE, visit=visit), accountants=False)
+        assert proof.epsilon == inf
+    for change in (("scope", JOINT_DP), ("adjacency", "replace")):
+        agent = Holds(MemoryAlone(), lambda held: [held], (("adjacency", "zero out"),))
+        with pytest.raises(InputError, match=change[0]):
+            certify(Holds(agent, lambda held: [held], (change,)), PEOPLE, accountants=False)

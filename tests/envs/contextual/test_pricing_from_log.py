@@ -160,6 +160,10 @@ def test_logs_that_cannot_tell_what_a_price_does(says, frame):
         ({"monotone": "yes"}, "monotone='yes'"),
         ({"clusters": "day"}, "a column 'day'"),
         ({"clusters": "shop"}, "at least 5 clusters in 'shop', .* got 3"),
+        (
+            {"frame": {**shop(n=250), "day": [[1]] + [7] * 249}, "clusters": "day"},
+            "at least 5 clusters in 'day', .* got 2",
+        ),
         ({"sha256": "ab"}, "sha256 with the path of a file only"),
         ({"frame": shop(n=250).head(0)}, "at least 200 rows, got 0"),
         ({"frame": {**shop(n=250), "sold": [1, 0]}}, "of one length, got .2, 250."),

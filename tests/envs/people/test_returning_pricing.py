@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -136,3 +137,19 @@ def test_what_is_shipped_is_what_was_fitted():
 def test_mistakes_get_one_sentence(arguments, sentence):
     with pytest.raises(InputError, match=sentence):
         ReturningPricing(**arguments).reset(Streams([0]))
+
+
+def test_public_facts_of_rivals_are_of_their_kinds():
+    """Before, each ended in Python's own words, or played."""
+    spec = ReturningPricing(horizon=9, people=3).spec.visit
+    for change, said in (
+        ({"rivals": "2"}, "rivals='2' to be a whole number"),
+        ({"rivals": 0}, "rivals=0"),
+        ({"offer": "ab"}, "offer='ab' to be 5 numbers"),
+        ({"largest": 3}, "largest=3 to be numbers"),
+        ({"largest": (0.0, *spec.largest[1:])}, "smallest of largest=0.0"),
+        ({"survey": 3}, "survey=3 to be a Prior"),
+        ({"guess": None}, "guess=None to be a Prior"),
+    ):
+        with pytest.raises(InputError, match=said):
+            replace(spec, **change)

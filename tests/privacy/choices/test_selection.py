@@ -1,5 +1,6 @@
 """Private selection: exact laws, brute-force neighbours, OpenDP as an oracle, the price."""
 
+from dataclasses import replace
 from itertools import permutations
 from math import comb, exp, inf
 
@@ -299,3 +300,15 @@ def test_extreme_prices(kind):
     assert 0 < kind.of("", [1e-4] * 1000).delta(0.001) < 0.002
     with pytest.raises(InputError, match="step=0"):
         kind.of("", [1.0]).losses(0)
+
+
+@pytest.mark.parametrize("kind", [PureSpend, BoundedRangeSpend])
+def test_a_spend_is_that_of_its_groups(kind):
+    """What was read from a file, or added up wrongly, is no certificate."""
+    for epsilons in ([-1.0], [np.nan, 0.5]):
+        with pytest.raises(InputError, match="Expected every epsilon of"):
+            kind.of("two", epsilons)
+    spend = kind.of("two", [0.25, 0.5])
+    for doctored in ({"pure": 0.7}, {"rho": 0.0}, {"groups": ((0.25, 1),)}):
+        with pytest.raises(InputError, match="to be that of its groups"):
+            replace(spend, **doctored)

@@ -199,3 +199,6 @@ def test_what_was_granted_is_read_once_and_booked_in_full():
     assert sums(np.ones((1, 1))) is not None
     assert sums(np.ones((1, 1))) is None
     assert sums.used == float(size[0]) ** 2
+    for mu in (1e200, 1e-200):  # their squares are infinite and 0
+        with pytest.raises(InputError, match=r"to be a number in .1e-150"):
+            FilteredSum(ONE, Streams([0]), "sum", mu=mu, horizon=3)
