@@ -28,8 +28,8 @@ WORLDS = {
 
 @cache
 def regret(config, world):
-    problem = problem_maker("GLMBandit")(horizon=800, **WORLDS[world])
-    return play(problem, config, range(20), marks=np.array([800])).regret[-1]
+    problem = problem_maker("GLMBandit")(horizon=400, **WORLDS[world])
+    return play(problem, config, range(20), marks=np.array([400])).regret[-1]
 
 
 def evidence(config, world):
