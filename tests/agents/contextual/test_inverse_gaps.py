@@ -101,6 +101,6 @@ def test_all_learn():
         "squarecb,vpo:epsilon=8,bpo:epsilon=8,falcon:epsilon=8,fastcb:epsilon=8,regcb:epsilon=8,"
         "adacb:epsilon=8"
     )
-    results = compare("GLMBandit", agents, horizon=600, replicas=2, progress=False)
+    results = compare("GLMBandit", agents, horizon=1000, replicas=2, progress=False)
     mean = results.summary().set_index("agent")["mean"]
     assert (mean[agents.split(",")] < mean["Uniform"] / 2).all()
