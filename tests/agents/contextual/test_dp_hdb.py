@@ -204,8 +204,8 @@ def test_without_privacy_it_is_online_frank_wolfe_bit_for_bit():
             {"delay": 3},
             {"context_order": inf},
         ):
-            private = regret(replace(config, epsilon=inf), horizon=100, replicas=4, **env)
-            public = regret(counterpart(config), horizon=100, replicas=4, **env)
+            private = regret(replace(config, epsilon=inf), horizon=60, replicas=2, **env)
+            public = regret(counterpart(config), horizon=60, replicas=2, **env)
             np.testing.assert_array_equal(private, public)
 
 
