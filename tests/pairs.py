@@ -27,7 +27,7 @@ def private(kind):
     return found
 
 
-def alike(kind):
+def distinct(kind):
     """One private variant for each way in which an agent makes noise: by a mechanism, of what, by
     which process and for which spend. The others pass other numbers through the same lines."""
     found = {}
@@ -41,15 +41,24 @@ def alike(kind):
                     type(getattr(made, "_noise", None)),
                     type(getattr(made.spend, "part", made.spend)),
                 )
-                for made in sums(pair)
+                for made in mechanisms(pair)
             ),
         )
-        # A shelf that learns has that of one that does not and of FADE; a centre of slates has that
-        # of arms, and comes after a fit of every one of 6,000 replicas.
-        centred = getattr(pair[0], "centring", None) == "private" and pair[1].shared
-        if pair[0] != CountedShelf() and not centred:
-            found.setdefault(key, pair)
-    return [pair for pair in found.values() if sums(pair)]
+        found.setdefault(key, pair)
+    return list(found.values())
+
+
+def alike(kind):
+    """Of these the ones whose noise is measured."""
+    # A shelf that learns has that of one that does not and of FADE; a centre of slates has that
+    # of arms, and comes after a fit of every one of 6,000 replicas.
+    return [
+        (config, spec)
+        for config, spec in distinct(kind)
+        if sums((config, spec))
+        and config != CountedShelf()
+        and not (getattr(config, "centring", None) == "private" and spec.shared)
+    ]
 
 
 def of_kinds(kind):

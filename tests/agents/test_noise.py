@@ -20,7 +20,7 @@ from tests.broken.shared_draws import one_for_all
 from tests.each import asserting
 from tests.harness import KINDS, SHARED, every_kind, label
 from tests.noise_laws import TESTED
-from tests.pairs import alike, certificate, mechanisms, private, sums
+from tests.pairs import alike, certificate, distinct, mechanisms, sums
 
 ROOT = Path(__file__).parents[2]
 
@@ -58,7 +58,7 @@ def test_noise(kind):
     """Added to what was fed, knowing no data; as large as the ledger says; of every row its own.
     Who adds none to a sum calls other mechanisms, or none."""
     measured = alike(kind)
-    for pair in private(kind):
+    for pair in distinct(kind):
         with asserting(label(pair)):
             if not sums(pair):
                 assert {type(mechanism) for mechanism in mechanisms(pair)} <= set(TESTED)

@@ -26,7 +26,7 @@ from dpbandit.auditing.views import columns_of, public_ends
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
-from dpbandit.envs import Arms, ConvexBandit, TwoArms
+from dpbandit.envs import Arms
 from dpbandit.losses import Linear
 from dpbandit.privacy.batches import CountedSums
 from dpbandit.specs.convex import ConvexSpec
@@ -170,32 +170,24 @@ def test_regret_of_an_independent_program():
         assert abs(found["mean"]["Uniform"] - mean) > 40 * combined
 
 
-@pytest.mark.parametrize("env", [TwoArms, ConvexBandit])
-def test_they_play_what_others_play(env):
-    """Contexts are ignored, and the experts instance is played by its vertices: the row of Table 2
-    that had no numbers. Uniform play loses 400 of 4,000 rounds, 720 of them."""
-    kwargs = {"instance": "experts"} if env is ConvexBandit else {}
-    found = regret(env, {**OURS, "tsallis": PrivateTsallis()}, 4000, R=20, **kwargs)["mean"]
-    assert (found[["ats", "kl"]] < 0.5 * found["Uniform"]).all()
-    assert found["tsallis"] < 0.95 * found["Uniform"]
+def test_all_learn_where_they_play():
+    """Where contexts are ignored; where the experts instance is played by its vertices, the row of
+    Table 2 that had no numbers; where answers come 30 rounds late; and where .9 and .1 change
+    places after a quarter of the rounds."""
+    private, exact = {"private": PrivateTsallis()}, {"exact": TsallisINF()}
+    for env, agents, share, T, kwargs in (
+        ("TwoArms", OURS, 0.5, 1500, {}),
+        ("ConvexBandit", OURS | private, 0.95, 2000, {"instance": "experts"}),
+        ("Arms", OURS, 0.5, 1500, {"delay": 30}),
+        ("Arms", private | exact, 0.5, 3000, {"means": [0.9, 0.1], "adversary": "switching"}),
+    ):
+        found = regret(env, agents, T, R=8, **kwargs)["mean"]
+        assert (found[list(agents)] < share * found["Uniform"]).all(), (env, found)
 
 
-def test_adversaries():
-    """Where .9 and .1 change places after a quarter of the rounds Tsallis-INF loses less than half
-    of what uniform play does, privately, too."""
-    agents = {"private": PrivateTsallis(), "exact": TsallisINF()}
-    arguments = {"means": [0.9, 0.1], "adversary": "switching"}
-    found = regret("Arms", {"ats": AllocationTS(), **agents}, 6000, R=8, **arguments)["mean"]
-    assert (found[["private", "exact"]] < 0.5 * found["Uniform"]).all()
-
-
-def test_without_noise_nothing_is_promised_and_delays_are_kept():
-    """epsilon = inf; with a delay of 30 rounds counts are of answers, and all play on. A lone
-    replica is what it is in company, whose batches end when theirs do."""
+def test_without_noise_nothing_is_promised_and_company_changes_nothing():
+    """A lone replica is what it is in company, whose batches end when theirs do."""
     assert certify(AllocationTS(epsilon=inf), SPEC, accountants=False).epsilon == inf
-    agents = {**OURS, "adap": AdaPKLUCB(), "tree": TreeUCB(), "ts": PrivateTsallis()}
-    late = regret("Arms", agents, 3000, R=6, delay=30)["mean"]
-    assert (late[["ats", "kl"]] < 0.5 * late["Uniform"]).all()
     problem = Arms(horizon=300, delay=30)
     together, alone = (play(problem, PrivateTsallis(), seeds) for seeds in ([1, 2, 3], [3]))
     np.testing.assert_array_equal(together.reward[:, 2], alone.reward[:, 0])
@@ -215,7 +207,7 @@ def test_late_losses_have_the_chances_of_their_round():
 
 
 def test_blocks_have_the_law_of_rounds():
-    """Statistical: regret, reward and switches of 100 runs played in blocks against 100 played
+    """Statistical: regret, reward and switches of 40 runs played in blocks against 40 played
     round by round, `steps` of 1,200 rounds with marks 200 apart; 5 standard errors each. A lone
     replica equals itself in company, exactly."""
     marks = np.arange(200, 1201, 200)
@@ -223,12 +215,12 @@ def test_blocks_have_the_law_of_rounds():
     def played(agent, seeds, blocks):
         return play(Arms(means="steps", horizon=1200, blocks=blocks), agent, seeds, marks=marks)
 
-    for agent in (AllocationTS(draws=300), KLUCBSums(), AdaPKLUCB()):
-        one = played(agent, [(0, r) for r in range(100)], True)
-        two = played(agent, [(1, r) for r in range(100)], False)
+    for agent in (AllocationTS(draws=100), KLUCBSums(), AdaPKLUCB()):
+        one = played(agent, [(0, r) for r in range(40)], True)
+        two = played(agent, [(1, r) for r in range(40)], False)
         for name in ("regret", "reward", "switches"):
             a, b = getattr(one, name)[[0, -1]], getattr(two, name)[[0, -1]]
-            error = ((a.var(axis=1) + b.var(axis=1)) / 100) ** 0.5
+            error = ((a.var(axis=1) + b.var(axis=1)) / 40) ** 0.5
             assert (np.abs(a.mean(axis=1) - b.mean(axis=1)) <= 5 * error + 1e-9).all(), name
         alone = played(agent, [(0, 3)], True)
         np.testing.assert_array_equal(alone.regret[:, 0], one.regret[:, 3])
@@ -257,18 +249,12 @@ def test_a_batch_that_ends_by_an_exact_sum_is_caught():
 
 @pytest.mark.parametrize(
     "config",
-    [
-        AllocationTS(first=1.0, draws=5),
-        KLUCBSums(first=1.0),
-        AdaPKLUCB(),
-        AdaPUCB(),
-        TreeUCB(),
-        PrivateTsallis(),
-    ],
+    [KLUCBSums(first=1.0), TreeUCB()],
     ids=lambda config: type(config).__name__,
 )
 def test_audits_with_power(config):
-    """4,000 runs against its own promise, and against its twin with half of the noise."""
+    """Of sums that counts release, and of trees: 2,000 runs against the promise, and 4,000 of a
+    twin with half of the noise. The others feed the same two mechanisms."""
     spec = replace(SPEC, horizon=6)
     assert not audit(config, spec, runs=2000, failure=1e-3, progress=False).flagged
     assert audit(HalfTheLaplace(config=config), spec, runs=4000, progress=False).flagged

@@ -66,10 +66,10 @@ def test_it_never_sells_more_than_there_is_and_beats_random_prices():
     results = compare(
         "StockPricing",
         agents,
-        horizon=2000,
+        horizon=1000,
         replicas=4,
         seed=1000,
-        env_kwargs={"stock": 600},
+        env_kwargs={"stock": 300},
         progress=False,
     )
     mean = results.summary().set_index("agent")["mean"]

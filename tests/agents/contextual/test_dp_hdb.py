@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError, certify
-from dpbandit.agents import DPHDB, DPHDBChoices, OnlineFrankWolfe, Uniform
-from dpbandit.agents.contextual.demand import Priced
+from dpbandit.agents import DPHDB, DPHDBChoices, OnlineFrankWolfe
 from dpbandit.agents.contextual.dp_hdb import FrankWolfe, Schedule, default_warm_up
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs import OJPricing
 from dpbandit.experiments import CASES
 from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
 from dpbandit.privacy.vertices import best_vertices
@@ -206,20 +204,9 @@ def test_without_privacy_it_is_online_frank_wolfe_bit_for_bit():
             {"delay": 3},
             {"context_order": inf},
         ):
-            private = regret(replace(config, epsilon=inf), horizon=100, replicas=4, **env)
-            public = regret(counterpart(config), horizon=100, replicas=4, **env)
+            private = regret(replace(config, epsilon=inf), horizon=60, replicas=2, **env)
+            public = regret(counterpart(config), horizon=60, replicas=2, **env)
             np.testing.assert_array_equal(private, public)
-
-
-def test_a_model_of_steep_demand_needs_a_large_ball():
-    """With radius 20 it beats uniform prices by more than 5 standard errors (20 paired replicas,
-    false alarm below 1e-4)."""
-    uniform, demand = (
-        play(OJPricing(horizon=3000), config, range(20), marks=np.array([3000])).regret[-1]
-        for config in (Uniform(), Priced(DPHDB(epsilon=10.0, radius=20.0)))
-    )
-    gain = uniform - demand
-    assert gain.mean() > 5 * gain.std(ddof=1) / sqrt(20)
 
 
 def scales(config, spec=SPEC):
@@ -286,25 +273,6 @@ def test_zero_delta_is_the_plain_sum_and_two_steps_are_the_fewest_that_get_noise
     for horizon, shared in ((3, False), (2, True)):
         spec = ContextualSpec(n_actions=2, dim=1, horizon=horizon, shared=shared)
         assert certify(DPHDBChoices(calibration="paper", warm_up=1), spec, accountants=False).holds
-
-
-def test_smaller_noise_buys_regret():
-    """Statistical, 20 replicas at T = 2,000, d = 50, one set of users and paired differences: what
-    the certificate leaves open is worth regret. Gaussian sums beat a noisy choice by more than 5
-    standard errors, and they beat guessing."""
-    case = CASES["contextual/p1"]
-    env = {"horizon": 2000, "replicas": 20, **case.env_kwargs}
-    gaussian, gumbel, free = (
-        regret(config, **env)[-1]
-        for config in (
-            DPHDB(gradient_clip=0.4, radius=0.2, **P1),
-            DPHDBChoices(residual_clip=0.3, radius=0.2, **P1),
-            OnlineFrankWolfe(warm_up=120),
-        )
-    )
-    for less, more in ((gaussian, gumbel), (free, gaussian)):
-        gain = more - less
-        assert gain.mean() > 5 * gain.std(ddof=1) / sqrt(20)
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ import pytest
 from dpbandit import InputError, certify
 from dpbandit.agents import DPUCB, DPMoments, LinUCB, Priced, ShariffSheffetUCB
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs import OJPricing
 from dpbandit.privacy.calibrated import NO_NOISE, exact_prefix_sum
 from dpbandit.privacy.curves import epsilon_of
 from dpbandit.privacy.moments import Moments, SecondMoments
@@ -21,7 +20,7 @@ from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 from tests.each import asserting, each
 from tests.harness import variants
 
-SEEDS = [(0, r) for r in range(10)]
+SEEDS = [(0, r) for r in range(4)]
 
 
 @cache
@@ -76,8 +75,8 @@ def test_without_privacy_it_is_linucb_bit_for_bit(environment):
         with asserting(config):
             priced = isinstance(config, Priced)
             free = replace(config.agent if priced else config, epsilon=inf)
-            private = regret(Priced(free) if priced else free, environment, horizon=60)
-            public = regret(counterpart(config, 60), environment, horizon=60)
+            private = regret(Priced(free) if priced else free, environment, horizon=40)
+            public = regret(counterpart(config, 40), environment, horizon=40)
             np.testing.assert_array_equal(private, public)
 
 
@@ -123,9 +122,9 @@ class ExactMoments(DPMoments):
 def test_moments_without_privacy_are_exact_bit_for_bit(environment, every, prefix_sums):
     """epsilon = inf draws its noise and scales it by 0: difference 0.0 to sums without any."""
     config = DPMoments(epsilon=inf, refresh_every=every, prefix_sums=prefix_sums)
-    private = regret(config, environment, horizon=150)
+    private = regret(config, environment, horizon=100)
     np.testing.assert_array_equal(
-        private, regret(ExactMoments(epsilon=inf, refresh_every=every), environment, horizon=150)
+        private, regret(ExactMoments(epsilon=inf, refresh_every=every), environment, horizon=100)
     )
 
 
@@ -232,18 +231,6 @@ def test_shift_costs_nothing(around):
     configs = [around(DPUCB(shift=s)) for s in (None, 0.01)]
     proofs = [certify(config, spec, accountants=False) for config in configs]
     assert proofs[0] == proofs[1]
-
-
-def test_a_model_of_demand_beats_unrelated_prices():
-    """Statistical, paired over 10 replicas of 10,000 rounds of orange juice at epsilon = 1: less
-    regret than with prices as arms, by more than 5 standard errors (false alarm below 1e-3 if both
-    were equal). In 20,000 rounds it was 59 to 69 % less on five other sets of seeds."""
-    arms, demand = (
-        play(OJPricing(horizon=10_000), config, range(10), marks=np.array([10_000])).regret[-1]
-        for config in (DPUCB(), Priced(DPUCB()))
-    )
-    gain = arms - demand
-    assert gain.mean() > 5 * gain.std(ddof=1) / sqrt(10)
 
 
 @each(

@@ -72,7 +72,8 @@ def test_noise_in_units_of_what_a_user_moves(variant):
 def test_joint_dp(variant):
     """At lengths where sums are made in blocks and many releases shape the policy, for variants
     that no registered test meets."""
-    _, first = check_joint_dp(*VARIANTS[variant], (0, 65), replicas=3)
+    config, spec = VARIANTS[variant]
+    _, first = check_joint_dp(config, replace(spec, horizon=150), (0, 65), replicas=3)
     assert sum(release is not None for release in first.releases) >= 2
 
 
@@ -157,9 +158,9 @@ def test_replicas_do_not_know_each_other(variant):
     config, spec = VARIANTS[variant]
     spec = replace(spec, dim=17)
     rng = np.random.default_rng(5)
-    contexts = rng.standard_normal((100, 4, *spec.context_shape))
+    contexts = rng.standard_normal((70, 4, *spec.context_shape))
     contexts /= np.linalg.norm(contexts, axis=-1, keepdims=True)
-    luck = rng.random((100, 4))
+    luck = rng.random((70, 4))
 
     def scores(first, last):
         agent, seen = config.make(spec, Streams(range(first, last))), []

@@ -20,7 +20,7 @@ SPEC = ContextualSpec(n_actions=2, dim=50, horizon=10_000, context_order=inf)
 
 
 @cache
-def regret(config, horizon=3000, replicas=20, **env_kwargs):
+def regret(config, horizon=2000, replicas=20, **env_kwargs):
     problem = problem_maker("GLMBandit")(horizon=horizon, **{**EASY, **env_kwargs})
     seeds = [(4, r) for r in range(replicas)]
     return play(problem, config, seeds, marks=np.array([horizon])).regret[-1]

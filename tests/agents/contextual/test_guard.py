@@ -224,11 +224,11 @@ def test_widths_are_those_of_the_proof():
 def test_a_stubborn_agent_is_stopped_where_it_is_wrong_and_only_there():
     """Arm 0 for ever, at hardly any noise; in half of the runs it is the worse one by 0.8. There
     the last half of the rounds loses what explorers lose, and elsewhere nothing is ever vetoed."""
-    T, marks = 6000, np.array([3000, 6000])
+    T, marks = 4000, np.array([2000, 4000])
     log = play(TwoArms(horizon=T, gap=0.8), Guard(Stubborn(), rate=2.0), range(6), marks=marks)
     wrong = log.best_fixed == 1
     assert 0 < wrong.sum() < 6
-    explorers = sum((found >= 3000).sum() for found in PublicCoins(T, 2.0).draw(0))
+    explorers = sum((found >= 2000).sum() for found in PublicCoins(T, 2.0).draw(0))
     late = log.regret[1] - log.regret[0]
     assert (np.abs(late / 0.8 - explorers / 2) < 5 * sqrt(explorers / 4)).all()
     assert (log.regret[0][wrong] > 0.8 * 200).all()

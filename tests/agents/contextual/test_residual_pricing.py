@@ -187,9 +187,9 @@ def test_steep_demand_is_learned_without_privacy():
     """Statistical: utility falls by 17 from the lowest price to the highest; at epsilon = inf 5
     replicas lose less than 2 % of the best prices' profit (random prices: 48 %)."""
     truth, rng = np.array([6.0, 2.0, -12.0]), np.random.default_rng(3)
-    spec = replace(PRICES, horizon=4000)
+    spec = replace(PRICES, horizon=3000)
     agent = FADE(epsilon=inf).make(spec, Streams(range(5)))
-    for _ in range(3999):
+    for _ in range(2999):
         x = rng.uniform(-0.7, 0.7, (5, 2))
         action = agent.act(x)
         sale = expit(demand_rows(spec, x) @ truth)[np.arange(5), action]
@@ -224,13 +224,13 @@ def test_customers_who_differ_in_what_a_price_costs_them(features):
     highest. With interactions 10 replicas earn 95 % of the best prices' profit at epsilon 4, with
     one slope for everybody not even 90 %: less demand is then taken for a lower best price."""
     truth, rng = np.array([-0.5, 1.0, -2.55, -2.45]), np.random.default_rng(3)
-    spec = replace(PRICES, horizon=2000)
+    spec = replace(PRICES, horizon=1500)
     agent = FADE(epsilon=4.0, features=features).make(spec, Streams(range(10)))
 
     def demand(x):
         return expit(2 * demand_rows(spec, x, "interactions") @ truth)
 
-    for _ in range(1999):
+    for _ in range(1499):
         x = np.column_stack([np.full(10, 0.7), rng.choice([-0.7, 0.7], 10)])
         action = agent.act(x)
         sale = demand(x)[np.arange(10), action]

@@ -27,7 +27,7 @@ from tests import harness
 from tests.each import each
 from tests.harness import variants
 
-ROUNDS, REPLICAS = 60, 2
+ROUNDS, REPLICAS = 40, 2
 DISJOINT, SHARED, PRICES = (
     replace(spec, horizon=ROUNDS) for spec in (harness.DISJOINT, harness.SHARED, harness.PRICES)
 )
