@@ -13,6 +13,7 @@ from dpbandit.base.inputs import InputError
 from dpbandit.privacy import curves
 from dpbandit.privacy.certificate import certificate, ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.ledger import Ledger, Visits
+from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel
 from dpbandit.privacy.wishart import WishartSpend
@@ -190,3 +191,23 @@ def test_many_alike_are_those_of_a_list(kind, epsilon, count):
     """Bit for bit, and a billion of them as fast: a list of their epsilons has 8 gigabytes."""
     assert kind.alike("a", epsilon, count) == kind.of("a", [epsilon] * count)
     assert kind.alike("a", 1e-9, 10**9).pure == pytest.approx(1.0)
+
+
+def test_bounded_range_is_the_worst_law_on_two_points():
+    """Oracle: (e^eps - e^t) (1 - e^(x - t)) / (e^eps - 1), largest over t by brute force; rho by
+    hand. Catches a factor in either, which looser bounds elsewhere let pass."""
+    spend, epsilon = BoundedRangeSpend.of("one", [1.2]), 1.2
+    assert spend.rho == pytest.approx(1.44 / 8)
+    t = np.linspace(0, epsilon, 40_001)
+    for x in (-1.0, 0.0, 0.5, 1.1):
+        law = (np.exp(epsilon) - np.exp(t)) * -np.expm1(x - t) / np.expm1(epsilon)
+        worst = law[t >= max(x, 0.0)].max()
+        assert spend.curve(epsilon, np.array(x)) == pytest.approx(worst, rel=1e-6), x
+
+
+def test_what_is_lost_for_certain_is_in_every_delta():
+    """By hand: two losses of 0, 0.1 and infinity; between them a delta without the last is below
+    the truth."""
+    loss = PrivacyLoss(step=0.1, first=0, masses=np.array([0.5, 0.4]), infinite=0.1, count=2)
+    finite = 0.4 * -np.expm1(-0.05) + 0.16 * -np.expm1(-0.15)
+    assert Composition([loss]).delta(0.05) == pytest.approx(0.19 + finite, rel=1e-6)
