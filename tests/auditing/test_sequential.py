@@ -6,7 +6,14 @@ from scipy.stats import binom
 
 from dpbandit.auditing import sequential
 from dpbandit.auditing.bounds import Claim
-from dpbandit.auditing.sequential import Evidence, Wealth, bet_until_known, blocks, gaussian_points
+from dpbandit.auditing.sequential import (
+    Bet,
+    Evidence,
+    Wealth,
+    bet_until_known,
+    blocks,
+    gaussian_points,
+)
 from dpbandit.auditing.views import Columns
 from dpbandit.privacy.curves import mu_of
 from tests.each import each
@@ -105,6 +112,22 @@ def test_learned_scores_seldom_refute_the_honest(monkeypatch):
         wrong += finding.flagged or finding.mu_lower > MU or finding.eps_lower > CLAIM.epsilon
         assert used <= 400
     assert wrong <= 7
+
+
+@pytest.mark.parametrize("forward", [True, False])
+def test_a_bet_is_fair_where_the_promise_is_just_kept_and_is_on_what_was_seen(forward):
+    """By hand: P(B above) = e^eps P(A above) + delta, or the same of A below against B; the mean
+    of a bet is 1. Catches another payoff than the promise's, which wins from the honest or loses
+    from others, and a side that is bet on the wrong way round."""
+    bet = Bet("s", 0.5, forward, epsilon=0.5, delta=0.1, stake=0.3)
+    false, hit = 0.2, np.exp(0.5) * 0.2 + 0.1
+    a, b = np.array([0.0, 0.0, 1.0, 1.0]), np.array([0.0, 1.0, 0.0, 1.0])
+    above_a, above_b = (false, hit) if forward else (1 - hit, 1 - false)
+    chance = np.where(a == 1, above_a, 1 - above_a) * np.where(b == 1, above_b, 1 - above_b)
+    assert chance @ bet.gains({"s": (a, b)}) == pytest.approx(1.0)
+    one, other = np.zeros(100), np.repeat([0.0, 1.0], [70, 30])
+    seen = (one, other) if forward else (1 - other, np.ones(100))
+    assert Wealth(((3.0, 0.0),), 0.05)._best("s", *seen).forward == forward
 
 
 @pytest.mark.slow
