@@ -177,7 +177,8 @@ def test_all_learn_where_they_play():
     private, exact = {"private": PrivateTsallis()}, {"exact": TsallisINF()}
     for env, agents, share, T, kwargs in (
         ("TwoArms", OURS, 0.5, 1500, {}),
-        ("ConvexBandit", OURS | private, 0.95, 2000, {"instance": "experts"}),
+        ("ConvexBandit", OURS, 0.5, 4000, {"instance": "experts"}),
+        ("ConvexBandit", private, 0.95, 4000, {"instance": "experts"}),
         ("Arms", OURS, 0.5, 1500, {"delay": 30}),
         ("Arms", private | exact, 0.5, 3000, {"means": [0.9, 0.1], "adversary": "switching"}),
     ):

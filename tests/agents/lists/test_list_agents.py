@@ -127,14 +127,15 @@ def regrets(agents, horizon, **settings):
 
 def test_everybody_learns():
     """A small cascade, with a catalogue that changes: less than half of random lists' regret; of
-    counters, which look at no contexts, in one that stays, less than three quarters."""
+    counters, which look at no contexts, in one that stays."""
     agents = {"ucb": RankedLinUCB(), "ts": RankedLinTS(), "fade": ListFADE(epsilon=4)}
-    mean = regrets(agents, 800, n_items=50, taste=4, churn=100)
-    assert (mean[["ucb", "ts"]] < mean["Uniform"] / 3).all()
+    mean = regrets(agents, 1500, n_items=50, taste=4, churn=100)
+    assert (mean[["ucb", "ts"]] < mean["Uniform"] / 5).all()
     assert mean["fade"] < mean["Uniform"] / 2
     agents = {"kl": CascadeUCB(order="least-examined"), "private": PrivateCascade(epsilon=4)}
-    mean = regrets(agents, 1000, n_items=20, taste=2, common=2, base_rate=0.1, length=4)
-    assert (mean[["kl", "private"]] < 0.75 * mean["Uniform"]).all()
+    mean = regrets(agents, 1500, n_items=20, taste=2, common=2, base_rate=0.1, length=4)
+    assert mean["kl"] < mean["Uniform"] / 2
+    assert mean["private"] < 0.9 * mean["Uniform"]
 
 
 def test_refilled_places_are_counted_anew():
