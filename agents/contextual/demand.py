@@ -89,10 +89,9 @@ def demand_rows(spec: PriceListSpec, context: Floats, features: Features = "addi
     """
     one_of("features", features, _FEATURES)
     x = clip_norm(context, spec.context_norm)[..., None, :] / spec.context_norm  # (R, 1, d)
-    price = _scaled(np.array(spec.prices))[:, None]  # (K, 1)
-    extra = curve(spec.prices) if features == "curve" else price
+    extra = curve(spec.prices) if features == "curve" else _line(spec.prices)
     if features == "interactions":
-        extra = price * x
+        extra = extra * x
     d = spec.dim
     rows = np.empty((*x.shape[:-2], spec.n_actions, d + extra.shape[-1]))
     rows[..., :d], rows[..., d:] = x, extra
@@ -110,7 +109,7 @@ def curve(prices: tuple[float, ...]) -> Floats:
     >>> curve((1.0, 2.0, 3.0)).round(2).tolist()
     [[-0.85, 0.43, 0.3], [0.0, 0.43, -0.6], [0.85, 0.43, 0.3]]
     """
-    p = _scaled(np.array(prices))
+    p = _line(prices)[:, 0]
     line = np.column_stack([np.ones_like(p), p])
     off = np.eye(len(p)) - line @ np.linalg.pinv(line)
     values, U = np.linalg.eigh(off @ np.minimum(p[:, None], p) @ off)
@@ -122,8 +121,10 @@ def curve(prices: tuple[float, ...]) -> Floats:
     return rows / max(1.0, float(norms(rows).max()))
 
 
-def _scaled(price: Floats) -> Floats:
-    """Linearly onto [-1, 1]; equal prices onto 0."""
+@cache
+def _line(prices: tuple[float, ...]) -> Floats:
+    """Linearly onto [-1, 1], (K, 1); equal prices onto 0."""
+    price = np.array(prices)[:, None]
     middle, half = (price.max() + price.min()) / 2, (price.max() - price.min()) / 2
     return (price - middle) / half if half else np.zeros_like(price)
 
@@ -182,6 +183,7 @@ class DemandPricing:
             raise InputError(f"Expected an agent that scores arms, got {type(config).__name__}.")
         self._luck = streams.uniforms("prices", 2)
         self._explore, self._round = explore, 0
+        self._seen: tuple[Floats | None, Floats] = None, np.empty(0)
         self.ledger = self._inner.ledger
         self.masks: tuple[Masks, ...] = getattr(self._inner, "masks", ())
 
@@ -205,13 +207,17 @@ class DemandPricing:
 
     def scores(self, context: Floats) -> Floats:
         """Margin x clipped score of a sale, in dollars, (R, K)."""
-        sale = self._inner.scores(demand_rows(self._spec, context, self._features))
+        self._seen = context, demand_rows(self._spec, context, self._features)
+        sale = self._inner.scores(self._seen[1])
         return self._margins * np.clip(sale, 0.0, 1.0)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Tell the inner agent whether the price sold."""
         self._round += 1
-        rows = demand_rows(self._spec, context, self._features)
+        seen, rows = self._seen
+        self._seen = None, np.empty(0)  # who was here is not remembered
+        if seen is not context:
+            rows = demand_rows(self._spec, context, self._features)
         dollars = clip_range(feedback, 0.0, float(self._margins.max()))  # first: NaN, overflow
         self._inner.update(rows, action, np.minimum(dollars / self._margins[action], 1.0))
 

@@ -68,11 +68,10 @@ class OnlineGLM(OnlineRidge):
         if self._plain:
             return super().learn(context, action, reward)
         y = np.clip((reward - self._low) / self._span[action], 0.0, 1.0)
-        block = 0 if self._shared else action
+        where = np.s_[:, 0] if self._shared else np.s_[rows(len(context)), action]
         x = pick(context, action) if self._shared else context
-        every = rows(len(x))
-        mean = np.vecdot(self.theta[every, block], x)
-        variance = np.maximum(np.vecdot(np.matvec(self.inverse[every, block], x), x), 0.0)
+        mean = np.vecdot(self.theta[where], x)
+        variance = np.maximum(np.vecdot(np.matvec(self.inverse[where], x), x), 0.0)
         residual = _implicit_residual(self.link, y, mean, variance)
         predictor = mean + residual * variance
         root = np.sqrt(np.maximum(self.link.slope(predictor), _TINY))
@@ -92,7 +91,9 @@ def _implicit_residual(link: Link, y: Floats, mean: Floats, variance: Floats) ->
     for _ in range(_STEPS):
         predictor = mean + s * variance
         excess = s + link.mean(predictor) - y
-        s = s - excess / (1 + variance * link.slope(predictor))
+        before, s = s, s - excess / (1 + variance * link.slope(predictor))
+        if (s == before).all():  # as they would stay
+            break
     return s
 
 

@@ -87,7 +87,8 @@ class JointRidge(Ridge):
     def refit(self, gram: Floats, moment: Floats, shift: Floats | float) -> None:
         """Take over the sums."""
         D = gram.shape[-1]
-        self._bordered[:, :D, :D] = (gram + shift * np.eye(D))[:, 0]
+        self._bordered[:, :D, :D] = gram[:, 0]
+        self._bordered[:, rows(D), rows(D)] += np.reshape(shift, (-1, 1))
         self._bordered[:, -1, :D] = moment[:, 0]
 
     def means(self, context: Floats) -> Floats:

@@ -13,15 +13,17 @@ from world import draw
 
 
 def main(name, dim, arms, rounds, first, replicas):
-    peer = import_module(f"players.{name}")  # a file called like its library, out of its way
-    peer.play(draw(dim, arms, 100, seed=0))  # what is made once, at the first use, is not counted
+    library, _, algorithm = name.partition(":")
+    peer = import_module(f"players.{library}")  # a file called like its library, out of its way
+    play = getattr(peer, algorithm or "play")
+    play(draw(dim, arms, 100, seed=0))  # what is made once, at the first use, is not counted
     seconds, regrets = [], []
     for seed in range(first, first + replicas):
         start = time.process_time()
-        regret = peer.play(draw(dim, arms, rounds, seed))
+        regret = play(draw(dim, arms, rounds, seed))
         seconds.append(time.process_time() - start)
         regrets.append(float(regret[-1]))
-    return {"version": metadata.version(name), "seconds": seconds, "regrets": regrets}
+    return {"version": metadata.version(library), "seconds": seconds, "regrets": regrets}
 
 
 if __name__ == "__main__":

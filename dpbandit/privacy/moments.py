@@ -300,6 +300,7 @@ class SecondMoments(LinearRounds):
     _upper: tuple[Ints, Ints] = field(init=False, repr=False, compare=False)
     _full: Ints = field(init=False, repr=False, compare=False)
     _diagonal: Ints = field(init=False, repr=False, compare=False)
+    _slots: tuple[Ints, Ints, Ints, Ints] = field(init=False, repr=False, compare=False)
     units: Floats = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -314,6 +315,9 @@ class SecondMoments(LinearRounds):
         object.__setattr__(self, "_upper", upper)
         object.__setattr__(self, "_full", full)
         object.__setattr__(self, "_diagonal", np.diagonal(full).copy())
+        arms, (i, j) = rows(self.block_dim).reshape(-1, self.dim), np.triu_indices(self.dim)
+        slots = i, j, full[arms[:, i], arms[:, j]], len(upper[0]) + arms  # of G_ij and m_i, by arm
+        object.__setattr__(self, "_slots", slots)
         gram = np.where(upper[0] == upper[1], 1.0, sqrt(0.5)) * self.context_bound**2
         moment = np.full(self.block_dim, self.moment_bound / self.moment_weight)
         object.__setattr__(self, "units", np.concatenate([gram, moment]))
@@ -375,12 +379,10 @@ class SecondMoments(LinearRounds):
 
     def _of_one(self, x: Floats, moment: Floats, action: Ints) -> Floats:
         """Of a single round: the slot of the arm played, and zeros."""
-        D, d, r = self.block_dim, self.dim, rows(len(x))[:, None]
-        i, j = np.triu_indices(d)
-        slot = rows(D).reshape(-1, d)
+        r, (i, j, products, moments) = rows(len(x))[:, None], self._slots
         vectors = np.zeros((len(x), *self.shape))
-        vectors[r, 0, self._full[slot[:, i], slot[:, j]][action]] = x[:, i] * x[:, j]
-        vectors[r, 0, len(self._upper[0]) + slot[action]] = moment
+        vectors[r, 0, products[action]] = x[:, i] * x[:, j]
+        vectors[r, 0, moments[action]] = moment
         return vectors
 
     def pack(self, gram: Floats, moment: Floats) -> Floats:
@@ -398,7 +400,7 @@ class SecondMoments(LinearRounds):
         if self.precise_trace:
             entries, vectors = vectors.take(self._diagonal, axis=-1), vectors.copy()
             vectors[..., self._diagonal] = self.trace.shrunk(entries)
-        return vectors[..., :half][..., self._full], vectors[..., half:]
+        return vectors.take(self._full, axis=-1), vectors[..., half:]
 
 
 def _block_diagonal(blocks: Floats) -> Floats:

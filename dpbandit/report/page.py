@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import seaborn as sns
 from jinja2 import Environment, StrictUndefined
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
@@ -23,8 +23,11 @@ from dpbandit.base import Floats, is_there, one_of, write_atomically
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results.comparisons import bootstrap_band, differences
 from dpbandit.results.plots import (
+    COLOURS,
+    LOOK,
     Curve,
     Front,
+    despine,
     drawn,
     final,
     from_zero,
@@ -243,11 +246,11 @@ def _cost(path: Path, runs: Sequence[AgentRun], title: str) -> None:
     switches = [run.switches[-1].mean() for run in ranked]
     rounds = [run.setup.horizon * len(run.replicas) for run in ranked]
     micros = [1e6 * run.seconds / n for run, n in zip(ranked, rounds, strict=True)]
-    with sns.axes_style("ticks"), sns.plotting_context("notebook"):
+    with rc_context(LOOK):
         slot = 0.16 + 0.2 * max(line_count([name]) for name in names)
         figure = Figure(figsize=(10.5, 1.4 + slot * len(names)), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)
-        blue, orange = sns.color_palette("colorblind", 2)
+        blue, orange, *_ = COLOURS
         left.barh(range(len(names)), switches, color=blue)
         left.set_yticks(range(len(names)), names)
         left.set_xlabel("changes of action (mean)")
@@ -257,7 +260,7 @@ def _cost(path: Path, runs: Sequence[AgentRun], title: str) -> None:
         left.set_ylim(len(names) - 0.4, -0.6)  # the first on top
         for axes in (left, right):
             axes.grid(axis="x", alpha=0.35)
-            sns.despine(ax=axes)
+            despine(axes)
         figure.suptitle(as_text(title), x=0.01, ha="left")
         save_figure(figure, path)
 

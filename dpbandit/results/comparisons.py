@@ -6,6 +6,7 @@ from math import inf, nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import scipy
 
 from dpbandit.base import Floats, InputError, one_of, positive
 from dpbandit.results.runs import AgentRun
@@ -40,8 +41,6 @@ def paired(values: Floats, others: Floats, *, level: float = 0.95) -> Paired:
     >>> paired(np.array([3.0, 5.0, 4.0]), np.array([1.0, 2.0, 3.0])).mean
     2.0
     """
-    from scipy.stats import t as student  # not before: slow to import
-
     gaps = values - others
     pairs, mean = len(gaps), float(gaps.mean())
     if pairs < 2:
@@ -49,8 +48,8 @@ def paired(values: Floats, others: Floats, *, level: float = 0.95) -> Paired:
     se = float(gaps.std(ddof=1)) / sqrt(pairs)
     if se <= _ROUNDING * abs(mean):
         return Paired(mean, nan, nan, 1.0 if mean == 0 else 2.0 ** (1 - pairs), pairs)
-    half = float(student.ppf((1 + level) / 2, pairs - 1)) * se
-    p = float(2 * student.sf(abs(mean) / se, pairs - 1))
+    half = float(scipy.special.stdtrit(pairs - 1, (1 + level) / 2)) * se
+    p = float(2 * scipy.special.stdtr(pairs - 1, -abs(mean) / se))
     return Paired(mean, mean - half, mean + half, p, pairs)
 
 
@@ -115,11 +114,9 @@ def ratio_band(
 
 
 def _band(found: Any, samples: Floats, R: int, level: float) -> tuple[Any, Any]:
-    from scipy.stats import norm, t as student  # not before: slow to import
-
-    tail = (1 - level) / 2
+    tail, special = (1 - level) / 2, scipy.special
     low, high = np.quantile(samples, [tail, 1 - tail], axis=-1)
-    stretch = sqrt(R / (R - 1)) * student.ppf(1 - tail, R - 1) / norm.ppf(1 - tail)
+    stretch = sqrt(R / (R - 1)) * special.stdtrit(R - 1, 1 - tail) / special.ndtri(1 - tail)
     return found - stretch * (found - low), found + stretch * (high - found)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import seaborn as sns
+import scipy
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
@@ -26,6 +26,29 @@ if TYPE_CHECKING:
 Band: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
 """Lower and upper ends of a band of the mean over the last axis"""
 
+LOOK: dict[Any, Any] = {
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color"), "0.15"),
+    **dict.fromkeys(("xtick.color", "ytick.color"), "0.15"),
+    **dict.fromkeys(("font.size", "axes.labelsize", "axes.titlesize"), 12.0),
+    **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 11.0),
+    **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 1.25),
+    **dict.fromkeys(("xtick.major.size", "ytick.major.size"), 6.0),
+    **dict.fromkeys(("xtick.minor.size", "ytick.minor.size"), 4.0),
+    **dict.fromkeys(("xtick.minor.width", "ytick.minor.width"), 1.0),
+    "legend.title_fontsize": 12.0,
+    "axes.axisbelow": True,
+    "grid.color": "0.8",
+    "grid.linewidth": 1.0,
+    "lines.solid_capstyle": "round",
+    "patch.edgecolor": "white",
+    "patch.force_edgecolor": True,
+}
+"""Settings of Matplotlib in which all figures are drawn"""
+COLOURS = (
+    *("#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc"),
+    *("#ca9161", "#fbafe4", "#949494", "#ece133", "#56b4e9"),
+)
+"""That the colour-blind tell apart, after seaborn (Waskom, JOSS 2021)"""
 DASHES = ("solid", (0, (5, 2)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (8, 2)), (0, (3, 1)))
 _MARKERS = "osD^vPXp*h"
 _NARROW = 40
@@ -78,13 +101,18 @@ def words(figure: Figure) -> str:
 def style(look: int) -> tuple[Any, Any]:
     """Colour and dashes: ten colours, and the second ten have other dashes."""
     turn, place = divmod(look, 10)
-    return sns.color_palette("colorblind", 10)[place], DASHES[(place + turn) % len(DASHES)]
+    return COLOURS[place], DASHES[(place + turn) % len(DASHES)]
 
 
 def level(place: int) -> tuple[str, Any]:
     """Grey and dashes of a horizontal line: 18 that differ."""
     turn, dashes = divmod(place, len(DASHES))
     return str(0.2 + 0.2 * ((dashes + turn) % 3)), DASHES[dashes]
+
+
+def despine(axes: "Axes") -> None:
+    """Leave the lower and the left line of a frame."""
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def from_zero(axes: "Axes") -> None:
@@ -105,10 +133,8 @@ def student_band(values: Floats) -> tuple[Floats, Floats]:
 
 def half_band(values: Floats) -> Floats:
     """Half the 95 % confidence interval of the mean along the last axis, two values or more."""
-    from scipy.stats import t as student  # not before: slow to import
-
     replicas = values.shape[-1]
-    half: Floats = student.ppf(0.975, replicas - 1) * values.std(axis=-1, ddof=1)
+    half: Floats = scipy.special.stdtrit(replicas - 1, 0.975) * values.std(axis=-1, ddof=1)
     return half / np.sqrt(replicas)
 
 
@@ -168,7 +194,7 @@ def panels(
     heights: Sequence[float] | None = None,
 ) -> "Iterator[list[Axes]]":
     """Axes, one for each title, saved to `path` (.png, .svg or .pdf) at the end."""
-    with sns.axes_style("ticks"), sns.plotting_context("notebook"):
+    with rc_context(LOOK):
         figure = Figure(figsize=size, layout="constrained")
         columns = len(titles) // rows
         grid: Any = figure.subplots(
@@ -179,7 +205,7 @@ def panels(
             if title:
                 axes.set_title(title, loc="left", pad=10)
             axes.grid(alpha=0.35)
-            sns.despine(ax=axes)
+            despine(axes)
         if heading:
             figure.suptitle(heading, x=0.01, ha="left")
         save_figure(figure, path)
@@ -330,7 +356,7 @@ def delta_curve(
     deltas = np.array([delta_at(float(epsilon)) for epsilon in epsilons])
     titles = [title, "of who watches for a while"] if ages else [title]
     with panels(path, titles, size=(12, 5) if ages else (8, 5)) as (axes, *others):
-        colors = sns.color_palette("colorblind", 3)
+        colors = COLOURS[:3]
         for beside in others:
             _epsilon_by_age(beside, ages, certified, claim, colors)
         shown = deltas > 0
@@ -392,7 +418,7 @@ def tradeoff(
     """
     fpr = np.linspace(0, 1, 401)
     with panels(path, [title], size=(7, 6.4)) as (axes,):
-        blue, orange = sns.color_palette("colorblind", 2)
+        blue, orange, *_ = COLOURS
         axes.plot(fpr, allowed(fpr), color=blue, lw=2, label=certified)
         low = np.maximum(proven(fpr), fpr)
         axes.plot(fpr, low, color=orange, lw=1.5, ls=DASHES[1], label=measured)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import seaborn as sns
+from matplotlib import colormaps, rc_context
 from matplotlib.figure import Figure
 
 from dpbandit.base import Floats, write_atomically
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.report.page import inlined, rendered
-from dpbandit.results.plots import save_figure
+from dpbandit.results.plots import COLOURS, LOOK, despine, save_figure
 from dpbandit.results.runs import AgentRun
 from dpbandit.suite.catalogue import epsilons, problems, replicas, version
 from dpbandit.suite.playing import Submission, frozen
@@ -30,7 +30,7 @@ OURS = "best of ours"
 """The best private agent of the package, problem by problem"""
 _WORDS, _SMALL = 13, 11
 """Points of text: a width of eight inches is read at 400 pixels, too"""
-_COLOURS = "cividis"
+_HEAT, _DARK = colormaps["cividis"], 0.58
 """As light to one eye as to another; a score of 0 is dark, 1 is light"""
 _HEADING = """What uniform play loses and this saves, in %. 100 is the best agent without
 privacy. Grey: does not fit, or has no such certificate."""
@@ -91,7 +91,7 @@ def best_of(table: pd.DataFrame) -> pd.DataFrame:
 def draw_scores(path: Path, table: pd.DataFrame) -> None:
     """Heat map of problems by agents and epsilons, and bars by capability below."""
     names = list(dict.fromkeys(table["agent"]))[: _MOST + 1]
-    with sns.axes_style("ticks"):
+    with rc_context(LOOK):
         figure = Figure(figsize=(8, 20), layout="constrained")
         figure.suptitle(_HEADING, x=0.02, ha="left", fontsize=_WORDS)
         top, bottom = figure.subplots(2, 1, height_ratios=[1, 0.9])
@@ -107,10 +107,15 @@ def heat_map(
     own = table[table["problem"] != ""]
     cells = own.pivot(index="problem", columns=["agent", "epsilon"], values="score")
     cells = cells.reindex(index=[*problems()], columns=pd.MultiIndex.from_tuples(columns))
-    words = cells.map(lambda score: "" if np.isnan(score) else f"{round(100 * score)}")
-    how: dict[str, Any] = {"annot": words.to_numpy(), "annot_kws": {"size": size}, "fmt": ""}
-    how |= {"vmin": 0, "vmax": 1, "cmap": _COLOURS, "linewidths": 0.6, "cbar": False}
-    sns.heatmap(cells.to_numpy(), ax=axes, **how)
+    values = np.ma.masked_invalid(cells.to_numpy(dtype=np.float64))
+    axes.pcolormesh(values, vmin=0, vmax=1, cmap=_HEAT, edgecolors="white", lw=0.6)
+    for row, column in np.argwhere(~values.mask):
+        score = float(values[row, column])
+        ink = "white" if score < _DARK else "#262626"
+        where, middle = (column + 0.5, row + 0.5), {"ha": "center", "va": "center"}
+        axes.text(*where, f"{round(100 * score)}", middle, color=ink, size=size)
+    axes.invert_yaxis()
+    axes.spines[:].set_visible(False)
     axes.set_facecolor("#e3e7ec")
     axes.set_yticks(np.arange(len(cells)) + 0.5, [*cells.index], rotation=0, fontsize=size)
 
@@ -133,7 +138,7 @@ def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
     means = table[table["problem"] == ""]
     rows = list(dict.fromkeys(p.capability for p in problems().values()))
     own = [(name, e) for name in names if name != OURS for e in _of(means, name)]
-    height, colours = 0.84 / max(1, len(own)), sns.color_palette(_COLOURS, len(own) + 1)
+    height, colours = 0.84 / max(1, len(own)), _HEAT(np.linspace(0, 1, len(own) + 3)[1:-1])
     for i, (name, epsilon) in enumerate(own):
         at = means[(means["agent"] == name) & (means["epsilon"] == epsilon)]
         at = at.set_index("capability").reindex(rows)
@@ -159,18 +164,17 @@ def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
     axes.grid(axis="x", alpha=0.35)
     if own:
         axes.legend(fontsize=_SMALL, loc="upper center", bbox_to_anchor=(0.4, -0.04), ncols=2)
-    sns.despine(ax=axes)
+    despine(axes)
 
 
 def _draw_curves(path: Path, submission: Submission, ends: dict[str, Ends]) -> None:
     """Regret by round on every problem that was played."""
     played = [one for one in problems() if any(r.setup.problem == one for r in submission.runs)]
-    with sns.axes_style("ticks"):
+    with rc_context(LOOK):
         rows = -(-len(played) // 3)
         figure = Figure(figsize=(12, 2.7 * rows + 0.6), layout="constrained")
         grid = figure.subplots(rows, 3, squeeze=False)
-        colours = sns.color_palette("colorblind", 10)
-        looks = {name: colours[i % 10] for i, name in enumerate(submission.findings)}
+        looks = {name: COLOURS[i % 10] for i, name in enumerate(submission.findings)}
         dashes = dict(zip((*epsilons(), inf), (":", "--", "-", "-."), strict=False))
         for axes, name in zip(grid.flat, played, strict=False):
             for run in submission.runs:
@@ -181,7 +185,7 @@ def _draw_curves(path: Path, submission: Submission, ends: dict[str, Ends]) -> N
             axes.axhline(ends[name].uniform.mean(), color="#888888", lw=1)
             axes.axhline(ends[name].best.mean(), color="black", lw=1)
             axes.set_title(name, loc="left", fontsize=11)
-            sns.despine(ax=axes)
+            despine(axes)
         for axes in grid.flat[len(played) :]:
             axes.set_axis_off()
         save_figure(figure, path)

@@ -6,12 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import seaborn as sns
 
 from dpbandit.base import Floats, Ints, whole, write_atomically
 from dpbandit.experiments import CASES
 from dpbandit.experiments.questions import Found, command, measured, start
-from dpbandit.results.plots import DASHES, Band, legend_beside, panels, rounds, student_band
+from dpbandit.results.plots import (
+    COLOURS,
+    DASHES,
+    Band,
+    legend_beside,
+    panels,
+    rounds,
+    student_band,
+)
 from dpbandit.results.runs import AgentRun
 from dpbandit.studies import Configuration, Study, setup_of
 
@@ -95,7 +102,7 @@ def configuration(name: str, horizon: int) -> Configuration:
     return Configuration(setup, name, config)
 
 
-_COLORS = [sns.color_palette("colorblind")[place] for place in (0, 1, 2, 3, 4, 5, 6, 9)]
+_COLORS = [COLOURS[place] for place in (0, 1, 2, 3, 4, 5, 6, 9)]
 _CERTIFIED = r"regret in the end; $\epsilon$ certified at $\delta$ = 1/T"
 _HEADINGS = {"a": "regret in the end", "b": _CERTIFIED, "c": _CERTIFIED}
 _TITLES = {

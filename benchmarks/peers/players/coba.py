@@ -1,4 +1,7 @@
-"""Coba: its own Experiment. Disjoint arms are one regression on one-hot arm x context."""
+"""Coba: its own Experiment. Disjoint arms are one regression on one-hot arm x context.
+
+Vowpal Wabbit's learners play in it, too, which are other algorithms than LinUCB.
+"""
 
 import coba
 from world import ALPHA
@@ -21,8 +24,19 @@ class Users(coba.Environment):
 
 
 def play(world):
+    return experiment(world, coba.LinUCBLearner(alpha=ALPHA, features=["ax"]))
+
+
+def vw_epsilon_greedy(world):
+    return experiment(world, coba.VowpalEpsilonLearner(features=["ax"]))
+
+
+def vw_square_cb(world):
+    return experiment(world, coba.VowpalSquarecbLearner(features=["ax"]))
+
+
+def experiment(world, learner):
     users = Users(world)
-    learner = coba.LinUCBLearner(alpha=ALPHA, features=["ax"])
     evaluator = coba.SequentialCB(record=["reward", "action"])
     result = coba.Experiment(users, learner, evaluator).run(quiet=True, processes=1)
     played = list(result.interactions["action"])
