@@ -6,22 +6,20 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import Features, ScoringConfig
-from dpbandit.agents.contextual.fade_residuals import (
+from dpbandit.agents.contextual.fade_learners import (
     FadingAnswers,
     FadingArms,
-    FadingPrices,
-    FadingSlates,
-    middle_is_told,
-)
-from dpbandit.agents.contextual.fade_rewards import (
     FadingDemand,
     FadingMoments,
+    FadingPrices,
     FadingRegression,
+    FadingReleases,
+    FadingSlates,
     Response,
     Shrinkage,
+    middle_is_told,
 )
-from dpbandit.agents.contextual.fading_releases import FadingReleases
-from dpbandit.agents.contextual.shrinkage import SHRINKAGES
+from dpbandit.agents.contextual.moments import SHRINKAGES
 from dpbandit.base import (
     MOST_ROUNDS,
     InputError,
@@ -152,21 +150,19 @@ class FADE:
     theirs has passed; the first batch may be longer than T / 10.
 
     Code:
-        Each model has a learner that builds its player on `FadingReleases` (fading_releases.py).
-        Of residuals (fade_residuals.py) `FadingArms` builds `ResidualArms` (residual_arms.py),
-        which imagines users by `SelectedMoments` (moments.py), learns the law of residuals by
-        `ResidualLaw` (residual_arms.py), forgets by `Forgetting` (forgetting.py) and shrinks by
-        `ScaleMixture` (residual_arms.py);
+        Each model has a learner (fade_learners.py) that builds its player on `FadingReleases`
+        (there, too). Of residuals `FadingArms` builds `ResidualArms`, which imagines users by
+        `SelectedMoments` (moments.py), learns the law of residuals by `ResidualLaw`, forgets by
+        `Forgetting` and shrinks by `ScaleMixture` (all in residual_arms.py);
         `FadingAnswers` builds `CentredArms` (centred_arms.py);
-        `FadingSlates` builds `ResidualSlates` (residual_slates.py), which imagines slates by
-        `ImaginedSlates` (residual_slates.py), and `FadingPrices` builds `ResidualPricing`
-        (residual_pricing.py), which imagines customers by `ImaginedCustomers`
-        (residual_pricing.py) and aims scores by `AimedScores` (there, too), or
-        `CurvedPricing` (residual_pricing.py); all fit by
-        `ReleasedScores` (released_scores.py). Of rewards (fade_rewards.py) `FadingMoments` builds
-        `MomentPlayer` (moments.py), which shrinks by `empirical_bayes` (shrinkage.py),
-        `FadingRegression` builds `RegressionPlayer`, `TryingPlayer` or `LogisticPlayer`
-        (fading_regression.py), and `FadingDemand` puts the latter into `DemandPricing` (demand.py).
+        `FadingSlates` builds `ResidualSlates`, which imagines slates by `ImaginedSlates`
+        (residual_slates.py), and `FadingPrices` builds `ResidualPricing` or `CurvedPricing`, which
+        imagine customers by `ImaginedCustomers` and aim scores by `AimedScores`
+        (residual_pricing.py); all fit by `ReleasedScores` (released_scores.py).
+        Of rewards `FadingMoments` builds `MomentPlayer`, which shrinks by `empirical_bayes`
+        (moments.py), `FadingRegression` builds `RegressionPlayer`, `TryingPlayer` or
+        `LogisticPlayer` (fading_regression.py), and `FadingDemand` puts the latter into
+        `DemandPricing` (demand.py).
         A private centre is `PrivatelyCentred` (centring.py), a public prior `PublicPrior`
         (public_prior.py).
 

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from math import inf
 from typing import cast
 
-from dpbandit.agents.contextual.fade_residuals import (
+from dpbandit.agents.contextual.fade_learners import (
     FadingArms,
     FadingPrices,
+    FadingReleases,
     FadingSlates,
     middle_is_told,
 )
-from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base import Streams, gaussian_target
 from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
 from dpbandit.specs import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits

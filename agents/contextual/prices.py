@@ -10,9 +10,8 @@ from scipy.special import expit
 
 from dpbandit.agent import Agent, Count, Least0, Positive, Private, started
 from dpbandit.agents.contextual.demand import DemandPricing, Features, demand_rows, demand_spec
-from dpbandit.agents.contextual.fade_rewards import FadingDemand
+from dpbandit.agents.contextual.fade_learners import FadingDemand, FadingReleases
 from dpbandit.agents.contextual.fading_regression import LogisticPlayer
-from dpbandit.agents.contextual.fading_releases import FadingReleases
 from dpbandit.base import (
     Floats,
     InputError,

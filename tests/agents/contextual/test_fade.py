@@ -11,7 +11,7 @@ from dpbandit.agents import FADE
 from dpbandit.agents.contextual.centred_arms import CentredArms
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import DemandPricing
-from dpbandit.agents.contextual.fade_residuals import middle_is_told
+from dpbandit.agents.contextual.fade_learners import middle_is_told
 from dpbandit.agents.contextual.fading_regression import (
     LogisticPlayer,
     RegressionPlayer,

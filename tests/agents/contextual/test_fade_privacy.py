@@ -101,7 +101,7 @@ class KeepsTheRow(LogisticPlayer):
     ],
 )
 def test_billboard_catches_players_that_remember(broken, name, variant, monkeypatch):
-    monkeypatch.setattr(f"dpbandit.agents.contextual.fade_rewards.{name}", broken)
+    monkeypatch.setattr(f"dpbandit.agents.contextual.fade_learners.{name}", broken)
     with pytest.raises(AssertionError, match="what the agent remembers"):
         check_joint_dp(*VARIANTS[variant], (65,), replicas=6)
 

@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import norm
 
 from dpbandit.agents import FADE
-from dpbandit.agents.contextual.forgetting import Forgetting
 from dpbandit.agents.contextual.residual_arms import (
     _FLOOR,
     _SCALES,
+    Forgetting,
     ResidualLaw,
     ScaleMixture,
     _clipped,

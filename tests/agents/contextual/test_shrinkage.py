@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import nct, norm
 
-from dpbandit.agents.contextual.shrinkage import SHRINKAGES, empirical_bayes, raw, soft_threshold
+from dpbandit.agents.contextual.moments import SHRINKAGES, empirical_bayes, raw, soft_threshold
 from tests.each import each
 
 VARIANCES = [0.0] + [0.25 * 1024 ** (k / 10) for k in range(11)]

@@ -1,20 +1,43 @@
-"""FADE's learners that sum scores of residuals against what was released before."""
+"""FADE's learners: what each of them sums, in which batches, with what noise, and who plays.
 
+Learners that sum rewards come first: what they sum does not depend on earlier releases. Those after
+them sum scores of residuals against what was released before.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from dpbandit.agents.contextual.centred_arms import CentredArms
-from dpbandit.agents.contextual.demand import Features, demand_spec
-from dpbandit.agents.contextual.fading_releases import FadingReleases
+from dpbandit.agents.contextual.demand import DemandPricing, Features, demand_spec
+from dpbandit.agents.contextual.fading_regression import (
+    LogisticPlayer,
+    RegressionPlayer,
+    TryingPlayer,
+)
+from dpbandit.agents.contextual.moments import SHRINKAGES, MomentPlayer
 from dpbandit.agents.contextual.public_prior import prior_of
 from dpbandit.agents.contextual.residual_arms import ResidualArms
 from dpbandit.agents.contextual.residual_pricing import CurvedPricing, ResidualPricing, asked_first
 from dpbandit.agents.contextual.residual_slates import ResidualSlates
 from dpbandit.base import InputError, Streams
-from dpbandit.privacy import Parallel, ledger_of
+from dpbandit.privacy import (
+    FadingSum,
+    Ledger,
+    Parallel,
+    SecondMoments,
+    SignedDirections,
+    Statistic,
+    certified_fading_sum,
+    ledger_of,
+    mu_of,
+)
+from dpbandit.privacy.aggregated import AggregatedSum
 from dpbandit.privacy.batches import BatchSum, CountedSums
+from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.noise import Gaussian
 from dpbandit.privacy.residuals import (
     CentredResiduals,
@@ -23,7 +46,198 @@ from dpbandit.privacy.residuals import (
     SlateResiduals,
 )
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.specs import LINKS, ContextualSpec, PriceListSpec, Prior
+from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, PriceListSpec, Prior
+
+_LOOKS, _LOOK, _SHORTEST_LOOK = 3, 15, 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class FadingReleases:
+    """Settings of a fading sum that is (epsilon, delta)-DP, whatever it sums.
+
+    Guarantee:
+        That of `certified_fading_sum`, or of `AggregatedSum`.
+    """
+
+    epsilon: float
+    delta: float
+    first_batch: int | None
+    growth: float
+    fade: float
+    trust: Literal["central", "aggregated"] = "central"
+    """with "aggregated" a batch is in one release, fade 0"""
+    honest: float = 1.0
+    """the fraction of devices that add noise and stay"""
+    longest: int | None = None
+    """rounds of a batch, at most"""
+
+    @property
+    def mu(self) -> float:
+        """Of all releases together."""
+        return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
+
+    def first(self, spec: BanditSpec, units: float, least: float = 30.0) -> int:
+        """Rounds of uniform play: `units` in units of the noise, at least `least`, at most T/10."""
+        if self.first_batch is not None:
+            return self.first_batch
+        return max(1, min(ceil(max(least, 2 * units / self.mu)), spec.horizon // 10))
+
+    def sums(
+        self,
+        statistic: Statistic,
+        spec: BanditSpec,
+        streams: Streams,
+        first: int,
+        looks: tuple[int, ...] = (),
+    ) -> FadingSum:
+        """The mechanism, with a first batch of that length."""
+        target: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
+        batches: dict[str, Any] = {"ends": self.ends(spec, first, looks), "horizon": spec.horizon}
+        if self.trust == "aggregated":
+            return AggregatedSum(statistic, streams, honest=self.honest, **batches, **target)
+        return certified_fading_sum(statistic, streams, fade=self.fade, **batches, **target)
+
+    def ends(self, spec: BanditSpec, first: int, looks: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """The last round of each batch, `looks` before all others."""
+        start = looks[-1] if looks else 0
+        later = growing_batches(
+            max(1, spec.horizon - start), first=first, growth=self.growth, longest=self.longest
+        )
+        return (*looks, *(start + end for end in later))
+
+    def looks(self, spec: BanditSpec) -> tuple[int, ...]:
+        """Ends of three short batches before the first, in which the level of rewards is learned.
+
+        In each of them noise is a tenth of the range or less, but T / 50 is the longest, and a
+        first batch that was asked for.
+        """
+        longest = min(spec.horizon // 50, self.first_batch or spec.horizon)
+        length = max(1, min(ceil(max(_SHORTEST_LOOK, _LOOK / self.mu)), longest))
+        return tuple(length * (k + 1) for k in range(_LOOKS))
+
+    def ledger(self, sums: FadingSum) -> Ledger:
+        """What the sums cost."""
+        return ledger_of(self.epsilon, sums.spend, trust=self.trust, honest=self.honest)
+
+
+Shrinkage: TypeAlias = Literal["none", "soft-threshold", "empirical-bayes"]
+Response: TypeAlias = Literal["auto", "sign", "linear", "logistic"]
+
+_RESPONSE = 0.75
+"""Bound of a working response in the logistic model; 1 would never clip."""
+_BONUS = 1.5
+"""Of arms with parameters of their own: of a shared one every arm tells."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FadingMoments:
+    """Arms with parameters of their own: sums of sign(r - centre) `x / |x|`, played by moments.
+
+    A block for each arm, or the difference of two. Fields are those of `FADE`.
+    """
+
+    releases: FadingReleases
+    shrinkage: Shrinkage
+    debias: bool
+
+    def make(self, spec: ContextualSpec, streams: Streams) -> MomentPlayer:
+        """A `MomentPlayer`; raises `InputError` where arms share a parameter."""
+        if spec.shared:
+            raise InputError("Expected model='moments' only where each arm has its own parameter.")
+        K = spec.n_actions
+        statistic = SignedDirections(
+            n_actions=K,
+            dim=spec.dim,
+            layout="difference" if K == 2 else "blocks",
+            centre=(spec.reward_low + spec.reward_high) / 2,
+        )
+        first = self.releases.first(spec, 4.5 * sqrt(spec.dim) * K / 2)
+        sums = self.releases.sums(statistic, spec, streams, first)
+        return MomentPlayer(
+            sums,
+            statistic,
+            streams,
+            self.releases.ledger(sums),
+            shrink=SHRINKAGES[self.shrinkage],
+            debias=self.debias and K > 2,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FadingRegression:
+    """Sums of x x' and r x, played by ridge regression. Fields are those of `FADE`.
+
+    `player` is who plays clicks, a `LogisticPlayer` if None.
+    """
+
+    releases: FadingReleases
+    response: Response
+    shift: float | None
+    bonus: float | None
+    player: Callable[..., LogisticPlayer] | None = None
+
+    def make(self, spec: ContextualSpec, streams: Streams) -> RegressionPlayer:
+        """A `RegressionPlayer`, or a `LogisticPlayer` for clicks, else `InputError`."""
+        logistic = self.response == "logistic"
+        if logistic and (not spec.shared or (spec.reward_low, spec.reward_high) != (0.0, 1.0)):
+            raise InputError(
+                "Expected response='logistic' only with one shared parameter and rewards in [0, 1]."
+            )
+        C, large = spec.context_norm, 1e4
+        statistic = SecondMoments(
+            n_actions=spec.n_actions,
+            dim=spec.dim,
+            layout="shared" if spec.shared else "disjoint",
+            context_bound=C,
+            reward_low=-large if logistic else -1.0,
+            reward_high=large if logistic else 1.0,
+            moment_clip=_RESPONSE * C if logistic else None,
+            # linear: at w^2 = 2 the Gram matrix is free, sensitivity 2 for a moment of length 1
+            moment_weight=1.0 if logistic else sqrt(2),
+        )
+        blocks = 1 if spec.shared else spec.n_actions
+        bonus = (0.0 if spec.shared else _BONUS) if self.bonus is None else self.bonus
+        first = self.releases.first(spec, 4 * sqrt(spec.dim) * blocks)
+        sums = self.releases.sums(statistic, spec, streams, first)
+        clicks = self.player or LogisticPlayer
+        linear = RegressionPlayer if spec.shared else TryingPlayer
+        player: Callable[..., RegressionPlayer] = clicks if logistic else linear
+        return player(
+            spec,
+            sums,
+            statistic,
+            streams,
+            self.releases.ledger(sums),
+            shift=self.shift or (0.5 if logistic else 1.0),
+            bonus=bonus,
+            signs=self.response == "sign" or (self.response == "auto" and spec.link in LINKS),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FadingDemand:
+    """Price lists: a logistic `FadingRegression` of sales, asked for the chance of one."""
+
+    releases: FadingReleases
+    shift: float | None
+    bonus: float | None
+    features: Features = "additive"
+    player: Callable[..., LogisticPlayer] | None = None
+
+    def make(self, spec: PriceListSpec, streams: Streams) -> DemandPricing:
+        """A `DemandPricing`, its first batch at random prices."""
+        dim = demand_spec(spec, self.features).dim
+        first = self.releases.first(spec, 20 * sqrt(dim))
+        releases = replace(self.releases, first_batch=first)
+        inner = FadingRegression(
+            releases=releases,
+            response="logistic",
+            shift=self.shift,
+            bonus=self.bonus,
+            player=self.player,
+        )
+        return DemandPricing(inner, spec, streams, features=self.features, explore=first)
+
 
 _LEVEL = 0.2
 """What of a user tells the level of rewards, beside a vector of length 1."""
