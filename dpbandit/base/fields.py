@@ -144,7 +144,8 @@ def parse_setting(text: str) -> tuple[str, Any]:
     if re.fullmatch(r"\[[^\[\],=]+(,[^\[\],=]+)*\]", value):
         return key, [_one(part.strip()) for part in value[1:-1].split(",")]
     if re.fullmatch(r"[^,=]+(,\w+=[^,=]+)+", value):
-        raise InputError(f"Expected one KEY=VALUE in each --set, got {text!r}.")
+        where = "in each --set, and colons between those of an agent"
+        raise InputError(f"Expected one KEY=VALUE {where}, got {text!r}.")
     if not (key and equals and value):
         raise InputError(f"Expected KEY=VALUE, got {text!r}.")
     return key, _one(value)

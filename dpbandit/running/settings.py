@@ -160,7 +160,8 @@ def agent_id(agent: str) -> str:
         raise InputError(f"Expected agent={agent!r} to be one, got several.")
     if "=" in agent.partition(" ")[0].partition("(")[0]:
         raise InputError(
-            f"Expected an agent, got {agent!r}: arguments of an environment are --set {agent}."
+            f"Expected an agent, got {agent!r}: arguments of an environment are --set {agent}, "
+            f"and settings of an agent stand behind its id, as in fade:{agent}."
         )
     if meant := re.fullmatch(r"([\w-]+)[ (,](.*=.*?)\)?", agent):
         raise InputError(f"Expected agent={agent!r} to be {meant[1]}:KEY=VALUE, with colons.")
