@@ -1,4 +1,4 @@
-"""Limits on cost: linear in rounds and replicas, a million rows in seconds, a second worker gains.
+"""Limits on cost: linear in rounds and in replicas, a million rows in seconds.
 
 The exponent is fitted, log-log by least squares, to CPU-seconds of `compare`'s loop over two
 decades; a size counts with the least of three runs, the sizes in turn. What is paid once for a
@@ -6,8 +6,6 @@ call is left out by starting where it no longer matters: 2,000 rounds, or as man
 as run together. Everything that is paid for each replica, its random streams first, is in.
 """
 
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -20,7 +18,6 @@ from dpbandit.running.compare import replicas_at_once
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs import ContextualSpec
-from dpbandit.studies import Sweep, run_sweep
 
 DECADES = (1, 3, 10, 32, 100)
 LOOPS = {
@@ -81,19 +78,6 @@ def test_cost_is_linear_in_replicas(benchmark, name):
     assert exponent(benchmark, cost, [100 * n for n in DECADES]) == pytest.approx(1, abs=0.05)
 
 
-def test_dp_ucb_of_ten_dimensions_in_a_minute(benchmark):
-    """d = 10, K = 5, T = 10,000, 100 replicas, calibration and environment included."""
-    size, seconds = {"dim": 10, "n_actions": 5}, []
-
-    def work():
-        name = "dpbandit/GLMBandit-v0"
-        seconds.append(cpu_seconds(DPUCB(), name, size, rounds=10_000, replicas=100))
-
-    benchmark.pedantic(work, rounds=2)
-    benchmark.extra_info["CPU-seconds"] = round(min(seconds), 2)
-    assert min(seconds) <= 60
-
-
 ROWS, ARMS = 10**6, 10
 
 
@@ -116,56 +100,3 @@ def test_a_million_rows(benchmark, intervals):
         return time.process_time() - start
 
     assert benchmark.pedantic(seconds, rounds=1) < 5
-
-
-STUDY = {
-    "replicas": 40,
-    "horizons": [20_000],
-    "epsilons": [0.5, 1.0, 2.0],
-    "environments": [{"id": "OJPricing"}],
-    "agents": [{"id": "dp-ucb"}, {"id": "fade"}],
-}
-
-
-def test_two_workers(benchmark, tmp_path):
-    """Wall-clock seconds of the same sweep with one and with two processes, start-up included."""
-    seconds = {1: [], 2: []}
-
-    def both():
-        for jobs in seconds:
-            start = time.perf_counter()
-            out = tmp_path / f"{jobs}-{len(seconds[jobs])}"
-            run_sweep(Sweep.of(STUDY), out, jobs=jobs, block=10, progress=False)
-            seconds[jobs].append(time.perf_counter() - start)
-
-    benchmark.pedantic(both, rounds=2)
-    gain = min(seconds[1]) / min(seconds[2])
-    benchmark.extra_info["gain of two workers"] = round(gain, 2)
-    assert gain >= 1.7
-
-
-PEAK = """
-import resource, sys
-from dpbandit.studies import Sweep, run_sweep
-alphas = [round(0.01 * i, 2) for i in range(1, int(sys.argv[1]) + 1)]
-sweep = Sweep.of({"replicas": 20, "horizons": [2000], "environments": [{"id": "GLMBandit"}],
-                  "agents": [{"id": "linucb", "grid": {"alpha": alphas}}]})
-run_sweep(sweep, sys.argv[2], backend="threading", progress=False)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-"""
-
-
-def test_memory_of_a_longer_sweep(benchmark, tmp_path):
-    """Peak megabytes of the whole process: 10 configurations, then 100."""
-    peaks = {}
-
-    def both():
-        for configurations in (10, 100):
-            command = [sys.executable, "-c", PEAK, str(configurations)]
-            command.append(str(tmp_path / str(configurations)))
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            peaks[configurations] = float(done.stdout)
-
-    benchmark.pedantic(both, rounds=1)
-    benchmark.extra_info["megabytes"] = peaks
-    assert peaks[100] < 1.15 * peaks[10]

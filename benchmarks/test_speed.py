@@ -7,22 +7,14 @@ figure is the least of several runs of either side, taken in turn.
 """
 
 import time
-import tracemalloc
 
 import numpy as np
 import pytest
 
-from dpbandit import audit, compare
 from dpbandit.agents import (
-    DPUCB,
-    ExponentialLeader,
     LinUCB,
-    PrivateBandit,
-    ShrinkingDartboard,
-    SparseVectorExperts,
 )
 from dpbandit.base import Streams
-from dpbandit.experiments import CASES
 from dpbandit.privacy import BLT, ClippedVectors, Tree
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.results.runs import log_marks
@@ -87,50 +79,6 @@ def test_linucb_against_a_plain_loop(benchmark, d, K, R, least):
     assert ratio >= least
 
 
-def test_dp_ucb_in_five_cpu_seconds(benchmark):
-    """d = 5, K = 2, T = 10^5, R = 20, a release every 100 rounds, with both baselines."""
-    seconds = []
-
-    def work():
-        arguments = {"n_actions": 2, "dim": 5}
-        agents = {"DPUCB": DPUCB(refresh_every=100)}
-        return compare(
-            "dpbandit/GLMBandit-v0",
-            agents,
-            horizon=100_000,
-            replicas=20,
-            env_kwargs=arguments,
-            progress=False,
-        )
-
-    benchmark.pedantic(lambda: seconds.append(cpu_seconds(work)), rounds=2)
-    assert min(seconds) <= 5.0
-
-
-@pytest.mark.parametrize(
-    ("agent", "settings", "most"),
-    [
-        ("dp-hdb", {}, 10.0),
-        ("dp-hdb-choices", {}, 10.0),
-        ("batch-moment", {}, 10.0),
-        ("fade", {}, 10.0),
-        ("fliphat", {}, 20.0),
-        ("dp-ucb", {}, 60.0),
-    ],
-)
-def test_reference_problem_p1(benchmark, agent, settings, most):
-    """P1 (T = 10^4, d = 50, K = 2), 50 replicas, environment and calibration included."""
-    case, seconds = CASES["contextual/p1"], []
-    problem = problem_maker(case.environment)(**{**case.env_kwargs, "horizon": T})
-    config = case.config(agent, settings)
-
-    def work():
-        return play(problem, config, [(0, r) for r in range(50)], marks=log_marks(T))
-
-    benchmark.pedantic(lambda: seconds.append(cpu_seconds(work)), rounds=2)
-    assert min(seconds) <= most
-
-
 @pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
 def test_private_sums_against_drawing_their_noise(benchmark, kind):
     """100 replicas x 65 coordinates: the whole release over the floor, drawing the normals."""
@@ -155,80 +103,3 @@ def test_private_sums_against_drawing_their_noise(benchmark, kind):
     benchmark.pedantic(release, rounds=5)
     benchmark.extra_info["times the cost of the normals"] = round(min(whole) / min(floor), 2)
     assert min(whole) <= 1.6 * min(floor)
-
-
-def test_audit_of_dp_ucb(benchmark):
-    """`dpbandit audit dp-ucb` in one process: d = K = 5, T = 40, 20,000 runs of each world, pilot
-    included. A third of it is the agent's 5 x 5 inverses, a fifth its noise."""
-    spec = problem_maker("dpbandit/GLMBandit-v0")(horizon=40).spec
-    seconds = []
-
-    def work():
-        return audit(DPUCB(delta=1e-4), spec, progress=False)
-
-    benchmark.pedantic(lambda: seconds.append(cpu_seconds(work)), rounds=1)
-    assert min(seconds) <= 30.0
-
-
-@pytest.mark.parametrize("instance", ["p-lin", "p-quad"])
-def test_private_bandit_of_a_million_rounds(benchmark, instance):
-    """64 replicas in five dimensions, certified K-norm noise, environment and loop included: the
-    first 50,000 rounds of a million, which shall take a minute in all. The floor is drawing the
-    directions."""
-    rounds, R, k = 50_000, 64, 5
-    problem = problem_maker("dpbandit/ConvexBandit-v0")(instance=instance, horizon=10**6)
-    marks, config = log_marks(rounds), PrivateBandit(noise="k-norm")
-    whole, floor = [], []
-
-    def work():
-        return play(problem, config, [(0, r) for r in range(R)], marks=marks)
-
-    def draw():
-        return Streams([(0, r) for r in range(R)]).normals("exploration", k).take(rounds)
-
-    def once():
-        whole.append(cpu_seconds(work))
-        floor.append(cpu_seconds(draw))
-
-    benchmark.pedantic(once, rounds=3)
-    benchmark.extra_info["times the cost of the directions"] = round(min(whole) / min(floor), 2)
-    benchmark.extra_info["microseconds a round"] = round(1e6 * min(whole) / rounds, 1)
-    assert min(whole) <= 60 * rounds / 10**6
-
-
-def test_sparse_vector_experts_in_a_minute(benchmark):
-    """Certified Algorithm 1, 4096 experts, 100 replicas: the first tenth of 100,000 rounds, which
-    shall take a minute in all, and 100 replicas take the memory of a few (R, d) arrays."""
-    rounds, R, d = 10_000, 100, 4096
-    problem = problem_maker("dpbandit/Experts-v0")(
-        n_actions=d, horizon=10 * rounds, shared_table=True
-    )
-    seconds = []
-
-    def work():
-        seeds = [(0, r) for r in range(R)]
-        return play(problem, SparseVectorExperts(), seeds, marks=np.array([rounds]))
-
-    benchmark.pedantic(lambda: seconds.append(cpu_seconds(work)), rounds=2)
-    tracemalloc.start()
-    play(problem, SparseVectorExperts(), [(0, r) for r in range(R)], marks=np.array([200]))
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    benchmark.extra_info["(R, d) arrays at most"] = round(most / (8 * R * d), 1)
-    assert min(seconds) <= 60 / 10
-    assert most <= 20 * 8 * R * d
-
-
-@pytest.mark.parametrize(
-    ("config", "most"), [(ShrinkingDartboard(), 5.0), (ExponentialLeader(), 10.0)], ids=repr
-)
-def test_experts_that_draw_more_often(benchmark, config, most):
-    """10,000 rounds of 256 experts, 100 replicas, environment and calibration included."""
-    problem = problem_maker("dpbandit/Experts-v0")(n_actions=256, horizon=10_000, shared_table=True)
-    seconds = []
-
-    def work():
-        return play(problem, config, [(0, r) for r in range(100)], marks=np.array([10_000]))
-
-    benchmark.pedantic(lambda: seconds.append(cpu_seconds(work)), rounds=2)
-    assert min(seconds) <= most

@@ -1,7 +1,5 @@
 """Links of generalised linear models, moments of their features, and priors of their parameters.
 
-Link functions of generalised linear models, and the constants their privacy proofs need.
-
 A GLM bandit has mean reward zeta(x . theta). Its loss f(theta; x, r) = mm(x . theta) - r x . theta
 with mm' = zeta has the gradient (zeta(x . theta) - r) x, the residual times the context
 (quasi-likelihood; the probit log-likelihood has another gradient).

@@ -18,7 +18,7 @@ from dpbandit.experiments.limits import __main__ as limits
 from dpbandit.experiments.lists import __main__ as lists
 from dpbandit.experiments.private_pricing import __main__ as private_pricing
 from dpbandit.experiments.private_pricing.__main__ import PROVED, SHOPS
-from dpbandit.experiments.returning_prices import __main__ as returning_prices, by_visit
+from dpbandit.experiments.returning_prices import __main__ as returning_prices
 from dpbandit.experiments.trust import __main__ as trust
 from dpbandit.results import plots
 from tests.each import each
@@ -112,7 +112,7 @@ def test_regret_by_visit():
     marks = np.arange(5, 401, 5)
     regret = np.where(marks <= 50, 3.0 * marks, 100.0 + marks)[:, None]
     run = SimpleNamespace(setup=SimpleNamespace(horizon=400), marks=marks, regret=regret)
-    assert by_visit(run)[:, 0] == pytest.approx([3, 3, 3, 3, 1, 1, 1, 1])
+    assert returning_prices.by_visit(run)[:, 0] == pytest.approx([3, 3, 3, 3, 1, 1, 1, 1])
 
 
 def test_gradual(played):

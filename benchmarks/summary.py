@@ -1,0 +1,179 @@
+"""One table of how long everything takes, of one revision or of several beside each other::
+
+    python benchmarks/summary.py [--agents] [CHECKOUT ...]
+
+Seconds are CPU-seconds of a process of its own with BLAS on one thread, the least of several turns
+in which each revision has its own; by default of this checkout alone. With `--agents` every agent
+is timed, too, as `test_floors.py` does. What a revision does not have is "-".
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[1]
+TARGETS = {
+    "private-cascade": 30,
+    "cascade-ucb": 20,
+    "mnl-ucb": 6,
+    "mnl-ts": 6,
+    "ranked-linucb": 5,
+    "ranked-lints": 5,
+    "ranked-epsilon-greedy": 5,
+    "noisy-sgd": 8,
+    "local-md": 4,
+    "counted-shelf": 5,
+    "private-glm-as-coded": 6,
+    "lasso-bandit": 3,
+}
+"""Microseconds of a replica and a round that were aimed at"""
+COMMAND = """
+import sys
+sys.argv = ["dpbandit", *%r]
+from dpbandit.cli import main
+main()
+"""
+PLAY = """
+from dpbandit import compare
+compare("dpbandit/%s-v0", ["%s"], horizon=100_000, replicas=20, epsilon=1.0, progress=False)
+"""
+LOOP = """
+from benchmarks.test_speed import batched_linucb, cpu_seconds, plain_linucb
+d, K, R = %s
+plain = min(cpu_seconds(lambda: plain_linucb(K, d)) for _ in range(4))
+print(R * plain / min(cpu_seconds(lambda: batched_linucb(K, d, R)) for _ in range(4)))
+"""
+BLOCKS = """
+import time
+from pathlib import Path
+from dpbandit import Results
+from dpbandit.studies import Sweep, run_sweep
+sweep = Path("sweep.toml")
+sweep.write_text("replicas = 2000\\nhorizons = [10]\\nepsilons = [1.0]\\ndeltas = [1e-5]\\n"
+                 "[[environments]]\\nid = 'GLMBandit'\\n[[agents]]\\nid = 'dp-ucb'\\n")
+def timed(work, *arguments, **options):
+    start = time.process_time()
+    work(*arguments, **options)
+    print((time.process_time() - start) / 6)
+for resume in (False, True):
+    options = {"backend": "threading", "block": 1, "progress": False, "resume": resume}
+    timed(run_sweep, Sweep.read(sweep), "swept", **options)
+timed(lambda: Results.load("swept").frame())
+print(sum(file.stat().st_size for file in Path("swept").rglob("*.*") if file.is_file()) / 6e6)
+"""
+
+
+def rows():
+    """Names of the numbers that some code prints, or of what it takes; the code, and its turns."""
+    start = {
+        "import numpy, gymnasium": "import numpy, gymnasium",
+        "import dpbandit": "import dpbandit",
+        "gym.make": "import gymnasium, dpbandit; gymnasium.make('dpbandit/OJPricing-v0')",
+        "from dpbandit import compare": "from dpbandit import compare",
+        "dpbandit --help": COMMAND % ["--help"],
+        "dpbandit compare --help": COMMAND % ["compare", "--help"],
+        "dpbandit envs": COMMAND % ["envs"],
+        "dpbandit agents": COMMAND % ["agents"],
+    }
+    for name, code in start.items():
+        yield (f"start: {name}, s",), code, 6
+    readme = (HERE / "README.md").read_text()
+    words = re.search(r"bin/dpbandit (compare .*)$", readme, re.M)[1].split()
+    for jobs in ("1", "2"):
+        code = COMMAND % [*words, "--jobs", jobs]
+        yield (f"README's comparison, --jobs {jobs}, s",), code, 3
+    for agent in ("fade", "dp-ucb"):
+        for problem in ("GLMBandit", "OJPricing"):
+            yield (f"compare {agent} on {problem}, 20 x 100,000, s",), PLAY % (problem, agent), 2
+    for size in ("50, 2, 20", "20, 10, 20", "5, 5, 100"):
+        yield (f"LinUCB, times a plain loop, (d, K, R) = ({size})",), LOOP % size, 2
+    each = ("written, s", "resumed, s", "loaded, s", "on disk, MB")
+    yield tuple(f"a thousand blocks {what}" for what in each), BLOCKS, 1
+
+
+def measured(checkout, names, code):
+    """What the code prints, else CPU-seconds of its process and the children; None if it fails."""
+    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    environment["PYTHONPATH"] = str(checkout)
+    with tempfile.TemporaryDirectory() as folder:
+        before = os.times()
+        command = [sys.executable, "-W", "ignore", "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
+        spent = [now - then for now, then in zip(os.times()[2:4], before[2:4], strict=True)]
+    if done.returncode:
+        return [None] * len(names)
+    prints = code.lstrip().startswith(("from benchmarks", "import time"))
+    return [float(word) for word in done.stdout.split()] if prints else [sum(spent)]
+
+
+def of_agents(checkout):
+    """Microseconds a replica-round and times the floor, by agent."""
+    files = [
+        f for n in ("floors", "every_agent") if (f := checkout / f"benchmarks/test_{n}.py").exists()
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out.json"
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            *map(str, files),
+            "-n",
+            "0",
+            "-q",
+            "-k",
+            "test_agent",
+        ]
+        command += ["--benchmark-timer=time.process_time", f"--benchmark-json={out}"]
+        environment = os.environ | {"PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1"}
+        subprocess.run(command, cwd=checkout, env=environment, capture_output=True)
+        found = json.loads(out.read_text())["benchmarks"]
+    told = {one["params"]["name"]: one["extra_info"] for one in found}
+    return {
+        name: (info["microseconds a replica-round"], info["times the floor"])
+        for name, info in told.items()
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--agents", action="store_true", help="every agent, too")
+    parser.add_argument("checkouts", nargs="*", type=Path, metavar="CHECKOUT")
+    options = parser.parse_args()
+    checkouts = [path.resolve() for path in options.checkouts] or [HERE]
+    print("| |" + "".join(f" {path.name} |" for path in checkouts))
+    print("|---|" + "---:|" * len(checkouts), flush=True)
+
+    def row(name, cells):
+        shown = ("-" if cell is None else f"{cell:.3g}" for cell in cells)
+        print(f"| {name} |" + "".join(f" {cell} |" for cell in shown), flush=True)
+
+    for names, code, turns in rows():
+        every = [[measured(path, names, code) for path in checkouts] for _ in range(turns)]
+        for place, name in enumerate(names):
+            columns = [[turn[path][place] for turn in every] for path in range(len(checkouts))]
+            best = max if "times" in name else min
+            row(name, [None if None in column else best(column) for column in columns])
+    if options.agents:
+        found = [of_agents(path) for path in checkouts]
+        row(
+            "agents above 20 times their floor", (sum(f > 20 for _, f in a.values()) for a in found)
+        )
+        row(
+            "agents above 10 us a replica-round",
+            (sum(t > 10 for t, _ in a.values()) for a in found),
+        )
+        slow = {n for a in found for n, (time, floor) in a.items() if time > 10 or floor > 20}
+        for name in sorted(slow | TARGETS.keys()):
+            aim = f" (aim {TARGETS[name]})" if name in TARGETS else ""
+            cells = [agents.get(name, (None, None)) for agents in found]
+            row(f"{name}{aim}, us a replica-round", (time for time, _ in cells))
+
+
+if __name__ == "__main__":
+    main()
