@@ -29,6 +29,9 @@ from dpbandit.base import (
     whole,
 )
 
+_FIT = 2**17
+"""Numbers that stay in the cache."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PreciseTrace:
@@ -232,7 +235,8 @@ class LinearRounds:
 
     def _one_hot(self, action: AnyArray) -> Bools:
         """Which round played which arm: (n, R) -> (R, K, n)."""
-        return (action.astype(np.int64)[..., None] == rows(self.n_actions)).transpose(1, 2, 0)
+        by_replica = np.ascontiguousarray(action.T, dtype=np.int64)
+        return by_replica[:, None] == rows(self.n_actions)[:, None]
 
     def _summed(self, moment: Floats, action: AnyArray) -> Floats:
         """Products (n, R, d) of the rounds, added up in their blocks: (R, blocks, D)."""
@@ -240,7 +244,7 @@ class LinearRounds:
             return added_up(moment)[:, None]
         # contiguous, so that vectors of length 1 meet the same BLAS routine whatever R is
         by_round = np.ascontiguousarray(moment.transpose(1, 0, 2))
-        by_arm: Floats = np.ascontiguousarray(self._one_hot(action), np.float64) @ by_round
+        by_arm: Floats = self._one_hot(action).astype(np.float64) @ by_round
         return by_arm.reshape(len(by_arm), self.blocks, self.block_dim)
 
 
@@ -369,10 +373,15 @@ class SecondMoments(LinearRounds):
         x, moment = self._clipped(*batch)
         if self.layout == "joint" and len(x) == 1 and not self.precise_trace:
             return self._of_one(x[0], moment[0], batch[1][0].astype(np.int64))
-        played: Floats = x.transpose(1, 2, 0)[:, None]  # (R, 1, d, n)
-        if self.layout != "shared":
-            played = played * self._one_hot(batch[1])[:, :, None]  # (R, K, d, n)
-        grams: Floats = played @ x.transpose(1, 0, 2)[:, None]  # (R, K, d, d)
+        every = np.ascontiguousarray(x.transpose(1, 2, 0))[:, None]  # (R, 1, d, n)
+        by_round = x.transpose(1, 0, 2)[:, None]
+        if self.layout == "shared":
+            grams: Floats = every @ by_round
+        else:  # a few arms at a time, whose rounds (R, few, d, n) fit the cache
+            played, K = self._one_hot(batch[1])[:, :, None], self.n_actions
+            grams, few = np.empty((x.shape[1], K, self.dim, self.dim)), max(1, _FIT // x.size)
+            for arms in (slice(first, first + few) for first in range(0, K, few)):
+                np.matmul(every * played[:, arms], by_round, out=grams[:, arms])
         if self.layout == "joint":
             grams = _block_diagonal(grams)
         return self.pack(grams, self._summed(moment, batch[1]))
