@@ -1,6 +1,7 @@
 """One table of how long everything takes, of one revision or of several beside each other::
 
     python benchmarks/summary.py [--agents] [CHECKOUT ...]
+    python benchmarks/summary.py --out FOLDER      cost.csv alone: what a round of some agents costs
 
 Seconds are CPU-seconds of a process of its own with BLAS on one thread, the least of several turns
 in which each revision has its own; by default of this checkout alone. With `--agents` every agent
@@ -32,6 +33,11 @@ TARGETS = {
     "lasso-bandit": 3,
 }
 """Microseconds of a replica and a round that were aimed at"""
+LONG = (
+    *(("linucb", "GLMBandit"), ("dp-ucb", "GLMBandit"), ("fade", "GLMBandit")),
+    *(("dp-ucb", "OJPricing"), ("fade", "OJPricing"), ("allocation-ts", "Arms")),
+)
+"""Agents whose time `--out` writes into cost.csv"""
 COMMAND = """
 import sys
 sys.argv = ["dpbandit", *%r]
@@ -40,7 +46,8 @@ main()
 """
 PLAY = """
 from dpbandit import compare
-compare("dpbandit/%s-v0", ["%s"], horizon=100_000, replicas=20, epsilon=1.0, progress=False)
+options = {"horizon": 100_000, "replicas": 20, "progress": False}
+print(compare("dpbandit/%s-v0", ["%s"], **options).summary()["seconds"].iloc[0])
 """
 LOOP = """
 from benchmarks.test_speed import batched_linucb, cpu_seconds, plain_linucb
@@ -87,9 +94,8 @@ def rows():
     for jobs in ("1", "2"):
         code = COMMAND % [*words, "--jobs", jobs]
         yield (f"README's comparison, --jobs {jobs}, s",), code, 3
-    for agent in ("fade", "dp-ucb"):
-        for problem in ("GLMBandit", "OJPricing"):
-            yield (f"compare {agent} on {problem}, 20 x 100,000, s",), PLAY % (problem, agent), 2
+    for agent, problem in LONG:
+        yield (f"{agent} on {problem}, 20 x 100,000, s",), PLAY % (problem, agent), 2
     for size in ("50, 2, 20", "20, 10, 20", "5, 5, 100"):
         yield (f"LinUCB, times a plain loop, (d, K, R) = ({size})",), LOOP % size, 2
     each = ("written, s", "resumed, s", "loaded, s", "on disk, MB")
@@ -107,8 +113,9 @@ def measured(checkout, names, code):
         spent = [now - then for now, then in zip(os.times()[2:4], before[2:4], strict=True)]
     if done.returncode:
         return [None] * len(names)
-    prints = code.lstrip().startswith(("from benchmarks", "import time"))
-    return [float(word) for word in done.stdout.split()] if prints else [sum(spent)]
+    if "print(" in code:
+        return [float(word) for word in done.stdout.split()[-len(names) :]]
+    return [sum(spent)]
 
 
 def of_agents(checkout):
@@ -140,11 +147,27 @@ def of_agents(checkout):
     }
 
 
+def costs(folder):
+    """Microseconds that a round of a replica takes, and core-days of a million of a million."""
+    lines = ["agent,problem,microseconds,core_days"]
+    for agent, problem in LONG:
+        code = PLAY % (problem, agent)
+        micros = min(measured(HERE, ("s",), code)[0] for _ in range(2)) / 2e6 * 1e6
+        lines.append(f"{agent},{problem},{micros:.3g},{micros * 1e6 / 86_400:.3g}")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "cost.csv").write_text("\n".join(lines) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--agents", action="store_true", help="every agent, too")
+    parser.add_argument(
+        "--out", type=Path, metavar="FOLDER", help="for cost.csv, all that is timed"
+    )
     parser.add_argument("checkouts", nargs="*", type=Path, metavar="CHECKOUT")
     options = parser.parse_args()
+    if options.out:
+        return costs(options.out)
     checkouts = [path.resolve() for path in options.checkouts] or [HERE]
     print("| |" + "".join(f" {path.name} |" for path in checkouts))
     print("|---|" + "---:|" * len(checkouts), flush=True)
@@ -161,13 +184,9 @@ def main():
             row(name, [None if None in column else best(column) for column in columns])
     if options.agents:
         found = [of_agents(path) for path in checkouts]
-        row(
-            "agents above 20 times their floor", (sum(f > 20 for _, f in a.values()) for a in found)
-        )
-        row(
-            "agents above 10 us a replica-round",
-            (sum(t > 10 for t, _ in a.values()) for a in found),
-        )
+        every = [list(agents.values()) for agents in found]
+        row("agents above 20 times their floor", [sum(f > 20 for _, f in one) for one in every])
+        row("agents above 10 us a replica-round", [sum(t > 10 for t, _ in one) for one in every])
         slow = {n for a in found for n, (time, floor) in a.items() if time > 10 or floor > 20}
         for name in sorted(slow | TARGETS.keys()):
             aim = f" (aim {TARGETS[name]})" if name in TARGETS else ""

@@ -5,7 +5,8 @@
 
 Every agent is made and plays rounds of its kind of problem, with privacy where it has any. Counted
 are all files of which a function runs, nothing left out but numbers, arrays and streams that every
-file uses; `in functions` are the lines of those functions alone.
+file uses, and `tapes`, which answers here in place of an environment; `in functions` are the lines
+of those functions alone.
 """
 
 import sys
@@ -31,7 +32,7 @@ OURS = tuple(f"{ROOT / name}/" for name in ("dpbandit", "agents"))
 EVERYWHERE = {
     str(ROOT / "dpbandit" / "base" / f"{name}.py")
     for name in ("inputs", "arrays", "random_streams")
-}
+} | {str(ROOT / "dpbandit" / "testing" / "tapes.py")}
 ROUNDS = 60
 RIDGE = ConvexSpec(loss=Ridge(Ball(3)), horizon=ROUNDS, feedback="datum")
 

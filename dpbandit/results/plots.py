@@ -75,13 +75,13 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def few_colours(path: Path) -> None:
-    """Store a PNG with a palette of 64 colours: a quarter of the bytes, to the eye the same."""
+    """Store a PNG with a palette of 48 colours: a quarter of the bytes, to the eye the same."""
     with Image.open(path) as image:
         said = PngInfo()
         for name, text in image.info.items():
             if isinstance(text, str):
                 said.add_itxt(str(name), text)
-        palette = image.convert("RGB").quantize(64, Image.Quantize.MEDIANCUT)
+        palette = image.convert("RGB").quantize(48, Image.Quantize.MEDIANCUT)
     palette.save(path, optimize=True, pnginfo=said)
 
 
