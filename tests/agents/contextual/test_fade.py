@@ -1,4 +1,4 @@
-"""FADE: which model it chooses, what it does not need to know, and what it refuses."""
+"""FADE: which model it chooses, what it does not need to know, what it refuses; and a baseline."""
 
 from dataclasses import replace
 from math import ceil, inf, sqrt
@@ -6,8 +6,8 @@ from math import ceil, inf, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import certify, play
-from dpbandit.agents import FADE
+from dpbandit import InputError, certify, play
+from dpbandit.agents import FADE, FullBudgetFADE
 from dpbandit.agents.contextual.centred_arms import CentredArms
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import DemandPricing
@@ -21,7 +21,6 @@ from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.residual_arms import ResidualArms
 from dpbandit.agents.contextual.residual_pricing import ResidualPricing
 from dpbandit.agents.contextual.residual_slates import ResidualSlates
-from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing, Recommendation
 from dpbandit.privacy.curves import mu_of
@@ -39,6 +38,11 @@ from tests.agents.contextual.fade_variants import (
 )
 from tests.each import each
 
+LOGISTIC = FADE(model="regression", response="logistic")
+NO_BUDGET = replace(REWARDS, epsilon=inf)
+ARMS = replace(DISJOINT, reward_low=0.0)
+OJ = OJPricing(horizon=200).spec
+
 
 @each(
     ("config", "spec", "player"),
@@ -47,46 +51,36 @@ from tests.each import each
         (FADE(epsilon=inf), contextual(dim=3), ResidualArms),
         (FADE(), contextual(dim=500), ResidualArms),
         (FADE(), contextual(dim=501), MomentPlayer),
+        (FADE(trust="aggregated", fade=0), contextual(link="other"), ResidualArms),
         (REWARDS, contextual(), MomentPlayer),
         (REWARDS, contextual(dim=3), TryingPlayer),
-        (replace(REWARDS, epsilon=inf), contextual(), MomentPlayer),
-        (replace(REWARDS, epsilon=inf), contextual(dim=3), TryingPlayer),
+        (NO_BUDGET, contextual(), MomentPlayer),
+        (NO_BUDGET, contextual(dim=3), TryingPlayer),
         (FADE(), contextual(shared=True), ResidualSlates),
         (FADE(), contextual(dim=51, shared=True), RegressionPlayer),
         (REWARDS, contextual(shared=True), RegressionPlayer),
-        (
-            FADE(model="regression", response="logistic"),
-            contextual(shared=True, reward_low=0.0),
-            LogisticPlayer,
-        ),
-        (FADE(), OJPricing(horizon=100).spec, ResidualPricing),
-        (REWARDS, OJPricing(horizon=100).spec, DemandPricing),
+        (LOGISTIC, contextual(shared=True, reward_low=0.0), LogisticPlayer),
+        (FADE(), OJ, ResidualPricing),
+        (REWARDS, OJ, DemandPricing),
         (FADE(model="regression"), contextual(), TryingPlayer),
         (FADE(model="moments"), contextual(dim=3), MomentPlayer),
-        (FADE(model="moments", centring="public"), OJPricing(horizon=100).spec, MomentPlayer),
+        (FADE(model="moments", centring="public"), OJ, MomentPlayer),
+        (REWARDS, contextual(dim=3, horizon=1096), MomentPlayer),
+        (REWARDS, contextual(dim=3, horizon=1097), TryingPlayer),
+        (replace(REWARDS, epsilon=100.0), contextual(dim=20, horizon=8000), MomentPlayer),
+        (replace(REWARDS, epsilon=100.0), contextual(dim=20, horizon=8001), TryingPlayer),
+        (FADE(), contextual(dim=3, horizon=10_965, link="other"), ResidualArms),
+        (FADE(), contextual(dim=3, horizon=10_966, link="other"), TryingPlayer),
+        (FADE(), contextual(dim=3, horizon=1000, link="other"), ResidualArms),
+        (FADE(), contextual(dim=4, horizon=1000, link="other"), CentredArms),
+        (FADE(), contextual(horizon=1000, link="other"), CentredArms),
     ],
 )
 def test_choice_of_the_model(config, spec, player):
     """Golden: the table of the class. A Gram matrix pays once T / (10 K d) > 2 sqrt(2 d) / mu and
-    > d: 166.7 against 18.3 and 3 for d = 3, 10 against 74.6 and 50 for d = 50."""
+    > d: at d = 3, K = 2, mu = 0.26805 from T = 120 sqrt(6) / mu = 1096.6 on, for clicks ten times
+    that; at d = 20 from 8,001 on, whatever the noise."""
     assert type(config.make(spec, Streams([0]))) is player
-
-
-def test_choice_turns_where_the_gram_matrix_is_worth_its_noise():
-    """Golden: at d = 3, K = 2, mu = 0.26805 the two sides meet at T = 120 sqrt(6) / mu = 1096.6."""
-    assert 120 * sqrt(6) / mu_of(1.0, 1e-5) == pytest.approx(1096.6, abs=0.1)
-    for horizon, player in ((1096, MomentPlayer), (1097, TryingPlayer)):
-        agent = REWARDS.make(contextual(dim=3, horizon=horizon), Streams([0]))
-        assert type(agent) is player
-
-
-def test_no_budget_alone_chooses_the_gram_matrix():
-    """Golden: at d = 20, K = 2, T / (10 K d) > d from T = 8,001 on, whatever the noise."""
-    for horizon, player in ((8000, MomentPlayer), (8001, TryingPlayer)):
-        agent = replace(REWARDS, epsilon=100.0).make(
-            contextual(dim=20, horizon=horizon), Streams([0])
-        )
-        assert type(agent) is player
 
 
 @each(
@@ -97,12 +91,16 @@ def test_no_budget_alone_chooses_the_gram_matrix():
         ({"reward_low": 0.0, "link": "logistic"}, False),
         ({"link": "probit"}, True),
         ({"reward_low": 0.0, "reward_high": 10.0, "link": "poisson"}, True),
+        ({"link": "other", "horizon": 1097}, True),
+        ({"link": "other", "horizon": 1096}, False),
     ],
 )
 def test_the_level_is_learned_where_the_link_does_not_tell_it(fields, learned):
     """Golden: link(0) is 0, 1/2 or unknown; the middle of the range is it or is not."""
     spec = contextual(dim=3, **fields)
-    assert bool(FADE().make(spec, Streams([0]))._statistic.level_weight) == learned
+    assert FADE().make(spec, Streams([0]))._statistic.level_weight == 0.2 * learned
+    if fields.get("link") == "other":
+        return
     asked = FADE(centring="private").make(spec, Streams([0]))
     told = isinstance(asked, PrivatelyCentred)
     assert told == middle_is_told(spec)
@@ -111,22 +109,6 @@ def test_the_level_is_learned_where_the_link_does_not_tell_it(fields, learned):
     for centring in ("auto", "private"):  # another mechanism, which nobody has unasked
         moments = FADE(model="moments", centring=centring).make(spec, Streams([0]))
         assert isinstance(moments, PrivatelyCentred) == (centring == "private")
-
-
-def test_clicks_of_very_few_features_are_regressed_and_of_many_told_apart_from_their_mean():
-    """Golden: at d = 3, K = 2, mu = 0.26805 few begins at T = 1096.58, and ten times that is
-    10,965.8; at d = 50 features are not few."""
-    for horizon, player in ((10_965, ResidualArms), (10_966, TryingPlayer)):
-        spec = contextual(dim=3, horizon=horizon, link="other")
-        assert type(FADE().make(spec, Streams([0]))) is player
-    for horizon, weight in ((1097, 0.2), (1096, 0.0)):
-        spec = contextual(dim=3, horizon=horizon, link="other")
-        assert FADE().make(spec, Streams([0]))._statistic.level_weight == weight
-    for dim, player in ((3, ResidualArms), (4, CentredArms), (50, CentredArms)):
-        spec = contextual(dim=dim, horizon=1000, link="other")
-        assert type(FADE().make(spec, Streams([0]))) is player
-    aggregated = FADE(trust="aggregated", fade=0)
-    assert type(aggregated.make(contextual(link="other"), Streams([0]))) is ResidualArms
 
 
 @pytest.mark.parametrize("variant", ["arms", "demand", "demand of rewards", "centred regression"])
@@ -159,48 +141,49 @@ def test_batches_grow_by_a_tenth():
     40 sqrt(d + 1) / mu for demand and a quarter of that by residuals, between 30 (by residuals 7.5)
     and T / 10, rounded up."""
     mu = mu_of(1.0, 1e-5)
-    table = [
+    prices = OJPricing(horizon=20_000).spec
+    for config, spec, first in (
         (FADE(), contextual(), ceil(9 * sqrt(50) / mu)),
         (FADE(), contextual(horizon=1000), 100),
         (FADE(), contextual(n_actions=5), ceil(22.5 * sqrt(50) / mu)),
         (FADE(), contextual(dim=9, shared=True), ceil(24 / mu)),
-        (REWARDS, OJPricing(horizon=20_000).spec, ceil(80 / mu)),
-        (FADE(), OJPricing(horizon=20_000).spec, ceil(20 / mu)),
-        (FADE(epsilon=inf), OJPricing(horizon=20_000).spec, 8),
-    ]
-    for config, spec, first in table:
+        (REWARDS, prices, ceil(80 / mu)),
+        (FADE(), prices, ceil(20 / mu)),
+        (FADE(epsilon=inf), prices, 8),
+        (FADE(epsilon=inf), contextual(), 30),
+        (FADE(first_batch=7), contextual(), 7),
+    ):
         sums = sums_of(config.make(spec, Streams([0])))
         assert sums._ends == growing_batches(spec.horizon, first=first, growth=0.1)
-    assert sums_of(FADE(epsilon=inf).make(contextual(), Streams([0])))._ends[0] == 30
-    assert sums_of(FADE(first_batch=7).make(contextual(), Streams([0])))._ends[:2] == (7, 15)
 
 
 @each(
-    ("fields", "sentence"),
+    ("make", "sentence"),
     [
-        ({"epsilon": 0.0}, "epsilon=0.0 to be a number > 0"),
-        ({"delta": 0.0}, "no pure epsilon-DP"),
-        ({"model": "moment"}, "did you mean moments"),
-        ({"response": "logit"}, "response='logit'"),
-        ({"coding": "reward"}, "did you mean rewards"),
-        ({"coding": "rewards", "model": "arms"}, "coding='rewards' without model='arms'"),
-        ({"coding": "rewards", "model": "slates"}, "coding='rewards' without model='slates'"),
-        ({"centring": "privat"}, "did you mean private"),
-        ({"shrinkage": "soft"}, "shrinkage='soft'"),
-        ({"first_batch": 0}, "first_batch=0 to be a whole number >= 1"),
-        ({"growth": -0.1}, "growth=-0.1"),
-        ({"growth": 0.0, "anytime": True}, "growth=0.0 >= 0.01 with anytime=True"),
-        ({"fade": 1.0}, r"fade=1.0 to be a number in \[0, 0.999\]"),
-        ({"fade": -0.1}, "fade=-0.1"),
-        ({"shift": 0.0}, "shift=0.0 to be a finite number > 0"),
-        ({"trust": "aggregated"}, "fade=0.7 to be 0"),
-        ({"trust": "shuffled"}, "trust='shuffled'"),
-        ({"honest": 0.5}, "honest=0.5 to be 1"),
+        (lambda: FADE(epsilon=0.0), "epsilon=0.0 to be a number > 0"),
+        (lambda: FullBudgetFADE(release_epsilon=0.0), r"epsilon=0\.0 to be a number > 0"),
+        (lambda: FADE(delta=0.0), "no pure epsilon-DP"),
+        (lambda: FADE(model="moment"), "did you mean moments"),
+        (lambda: FADE(response="logit"), "response='logit'"),
+        (lambda: FADE(coding="reward"), "did you mean rewards"),
+        (lambda: FADE(coding="rewards", model="arms"), "coding='rewards' without model='arms'"),
+        (lambda: FADE(coding="rewards", model="slates"), "='rewards' without model='slates'"),
+        (lambda: FADE(centring="privat"), "did you mean private"),
+        (lambda: FADE(shrinkage="soft"), "shrinkage='soft'"),
+        (lambda: FADE(first_batch=0), "first_batch=0 to be a whole number >= 1"),
+        (lambda: FADE(growth=-0.1), "growth=-0.1"),
+        (lambda: FADE(growth=0.0, anytime=True), "growth=0.0 >= 0.01 with anytime=True"),
+        (lambda: FADE(fade=1.0), r"fade=1.0 to be a number in \[0, 0.999\]"),
+        (lambda: FADE(fade=-0.1), "fade=-0.1"),
+        (lambda: FADE(shift=0.0), "shift=0.0 to be a finite number > 0"),
+        (lambda: FADE(trust="aggregated"), "fade=0.7 to be 0"),
+        (lambda: FADE(trust="shuffled"), "trust='shuffled'"),
+        (lambda: FADE(honest=0.5), "honest=0.5 to be 1"),
     ],
 )
-def test_bad_input_gets_one_sentence(fields, sentence):
+def test_bad_input_gets_one_sentence(make, sentence):
     with pytest.raises(InputError, match=sentence):
-        FADE(**fields)
+        make()
 
 
 def test_devices_carry_the_noise_of_a_server():
@@ -223,38 +206,40 @@ def test_devices_carry_the_noise_of_a_server():
     ("config", "spec", "sentence"),
     [
         (FADE(model="moments"), SHARED, "only where each arm has its own parameter"),
-        (
-            FADE(centring="private"),
-            PRICES,
-            "only with model=arms or slates or moments or regression: here it is prices",
-        ),
+        (FADE(centring="private"), PRICES, "model=arms or slates .*: here it is prices"),
         (FADE(shrinkage="none"), SHARED, "shrinkage='none' only with model=moments"),
         (FADE(debias=False), PRICES, "debias=False only with model=moments: here it is prices"),
         (FADE(model="moments", shift=2.0), PAIR, "shift=2.0 only with model=regression or demand"),
-        (
-            FADE(model="regression", response="logistic", centring="private"),
-            SHARED,
-            "not for a logistic response",
-        ),
+        (replace(LOGISTIC, centring="private"), SHARED, "not for a logistic response"),
         (FADE(model="slates"), DISJOINT, "only where arms share one parameter"),
-        (
-            FADE(features="interactions"),
-            PAIR,
-            "features='interactions' only with model=prices or demand: here it is arms",
-        ),
+        (FADE(features="interactions"), PAIR, "model=prices or demand: here it is arms"),
         (FADE(response="linear"), SHARED, "response='linear' only with model=regression"),
         (FADE(model="arms"), SHARED, "only where each arm has its own parameter"),
         (FADE(model="prices"), DISJOINT, "got a ContextualSpec: use model"),
         (FADE(model="demand"), DISJOINT, "got a ContextualSpec: use model"),
-        (FADE(model="regression", response="logistic"), DISJOINT, "only with one shared"),
-        (
-            FADE(model="regression", response="logistic"),
-            replace(SHARED, reward_high=2.0),
-            "rewards in",
-        ),
+        (LOGISTIC, DISJOINT, "only with one shared"),
+        (LOGISTIC, replace(SHARED, reward_high=2.0), "rewards in"),
         (FADE(), PriceSpec(dim=2, horizon=9, low=1.0, high=2.0), "plays finitely many arms"),
     ],
 )
 def test_problems_it_does_not_play_are_refused(config, spec, sentence):
     with pytest.raises(InputError, match=sentence):
         config.make(spec, Streams([0]))
+
+
+@each("spec", [ARMS, SHARED, OJ])
+def test_each_release_of_the_baseline_has_the_noise_of_one(spec):
+    """Golden: the players of FADE; a first batch of 0.3 of FADE's; noise S / mu, no fading; epsilon
+    infinity, and why in words."""
+    ours = FullBudgetFADE(release_epsilon=0.5).make(spec, Streams([0]))
+    private = FADE(epsilon=0.5).make(spec, Streams([0]))
+    assert type(ours) is type(private)
+    looks = 3 if spec is ARMS else 0  # at the level of rewards
+    lengths = [np.diff(player._sums._ends, prepend=0)[looks] for player in (ours, private)]
+    assert lengths[0] == round(0.3 * lengths[1])
+    assert ours._sums.fade == 1
+    assert ours._sums.stddev == pytest.approx(private._sums.sensitivity / mu_of(0.5, 1e-5))
+    proof = certify(FullBudgetFADE(release_epsilon=0.5), spec, accountants=False)
+    assert (proof.epsilon, proof.claimed_epsilon) == (inf, inf)
+    assert "a baseline" in proof.ledger.notion
+    assert FullBudgetFADE(release_epsilon=inf).make(spec, Streams([0]))._sums.stddev == 0
