@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbandit import certify
-from dpbandit.agents import FADE
+from dpbandit.agents import FADE, BatchMoment
 from dpbandit.agents.contextual.centred_arms import CentredArms
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.fading_regression import (
@@ -33,8 +33,9 @@ from tests.agents.contextual.fade_variants import (
 
 
 def test_nothing_released_is_nothing_spent():
-    for config, horizon in ((FADE(), 1), (FADE(first_batch=100), 100)):
-        assert certify(config, contextual(horizon=horizon), accountants=False).epsilon == 0.0
+    for kind in (FADE, BatchMoment):
+        for config, horizon in ((kind(), 1), (kind(first_batch=100), 100)):
+            assert certify(config, contextual(horizon=horizon), accountants=False).epsilon == 0.0
     answers = contextual(horizon=1, delay=1, link="other")  # the only user would be in the mean
     assert certify(FADE(), answers, accountants=False).holds
 
