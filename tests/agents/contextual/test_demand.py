@@ -1,19 +1,30 @@
-"""The demand model: rows, margins, exploration and sales, on any list of prices."""
+"""Prices through a model of demand: rows, margins, exploration and sales; cells that count."""
+
+from dataclasses import replace
+from math import inf, sqrt
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from dpbandit import InputError
-from dpbandit.agents import DPUCB, LinTS, LinUCB, Uniform
+from dpbandit.agents import DPUCB, JDPGLMUCB, LinTS, LinUCB, PriceCells, Uniform
 from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_rows, demand_spec
 from dpbandit.base.random_streams import Streams
+from dpbandit.envs import OJPricing
+from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.ledger import no_data
+from dpbandit.privacy.sales import CellSales
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec
+from tests.agents.contextual.runs import curves
+from tests.each import each
 
 SPEC = PriceListSpec(
     n_actions=3, dim=2, horizon=300, prices=(1.0, 2.5, 2.0), unit_cost=0.5, reward_high=2.0
 )
-WORDS = ["additive", "interactions"]
+OJ = OJPricing().spec
+ARMS = ContextualSpec(n_actions=2, dim=2, horizon=9)
+ANY = PriceSpec(dim=2, horizon=9, low=1, high=2)
 
 
 class Listener:
@@ -39,8 +50,8 @@ def pricing(scores, replicas=2, **fields):
     return inner, DemandPricing(inner, SPEC, Streams(range(replicas)), **fields)
 
 
-@pytest.mark.parametrize("features", WORDS)
-@pytest.mark.parametrize("order", [1, 2, np.inf])
+@each("features", ["additive", "interactions"])
+@each("order", [1, 2, np.inf])
 def test_rows_have_norm_at_most_one_whatever_the_context(features, order):
     """Property: contexts inside, on and far beyond the public bound, and no numbers at all."""
     spec = PriceListSpec(
@@ -65,13 +76,9 @@ def test_rows_by_hand():
     np.testing.assert_allclose(demand_rows(SPEC, x)[0], additive)
     crossed = np.array([[0.6, 0.8, p * 0.6, p * 0.8] for p in (-1, 1, 1 / 3)]) / 2**0.5
     np.testing.assert_allclose(demand_rows(SPEC, x, "interactions")[0], crossed)
-    same = PriceListSpec(n_actions=2, dim=2, horizon=9, prices=(2.0, 2.0))
+    same = PriceListSpec(n_actions=2, dim=2, horizon=9, prices=(2.0, 2.0), delay=4)
     assert (demand_rows(same, x)[..., 2] == 0).all()
-
-
-def test_the_inner_problem():
-    delayed = PriceListSpec(n_actions=2, dim=3, horizon=9, prices=(1, 2), delay=4)
-    inner = demand_spec(delayed)
+    inner = demand_spec(same)
     assert type(inner) is ContextualSpec
     assert (inner.horizon, inner.delay, inner.link, inner.shared) == (9, 4, "logistic", True)
     assert (inner.reward_low, inner.reward_high) == (0.0, 1.0)
@@ -80,11 +87,13 @@ def test_the_inner_problem():
 def test_scores_are_margins_times_probabilities():
     """Golden: margins 0.5, 2, 1.5 on 0.9, 0.3, 0.5 give 0.45, 0.6, 0.75; clipped to [0, 1] first:
     scores 9, -1, 0.2 give 0.5, 0, 0.3."""
-    _, agent = pricing([0.9, 0.3, 0.5], explore=0)
-    np.testing.assert_allclose(agent.scores(np.zeros((2, 2))), [[0.45, 0.6, 0.75]] * 2)
-    np.testing.assert_array_equal(agent.act(np.zeros((2, 2))), [2, 2])
-    _, agent = pricing([9.0, -1.0, 0.2], explore=0)
-    np.testing.assert_allclose(agent.scores(np.zeros((2, 2)))[0], [0.5, 0.0, 0.3])
+    for scores, worth, best in (
+        ([0.9, 0.3, 0.5], [0.45, 0.6, 0.75], 2),
+        ([9.0, -1.0, 0.2], [0.5, 0.0, 0.3], 0),
+    ):
+        _, agent = pricing(scores, explore=0)
+        np.testing.assert_allclose(agent.scores(np.zeros((2, 2))), [worth] * 2)
+        np.testing.assert_array_equal(agent.act(np.zeros((2, 2))), [best, best])
 
 
 def test_the_inner_agent_hears_of_sales_in_unit_range():
@@ -140,29 +149,119 @@ def test_the_claim_is_that_of_the_inner_agent():
     assert (public.epsilon, public.delta) == (None, 0.0)
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [ContextualSpec(n_actions=2, dim=2, horizon=9), PriceSpec(dim=2, horizon=9, low=1, high=2)],
-)
-@pytest.mark.parametrize("config", [Priced(LinUCB()), Priced(LinTS())])
-def test_without_a_list_of_prices_one_sentence(config, spec):
-    sentence = rf"Priced\(Lin.*\) plays a list of prices .* got a {type(spec).__name__}: use Lin"
-    with pytest.raises(InputError, match=sentence):
-        config.make(spec, Streams([0]))
-
-
-@pytest.mark.parametrize(
+@each(
     ("make", "sentence"),
     [
         (lambda: Priced(agent=LinUCB(), features="all"), "one of additive, interactions"),
         (lambda: Priced(agent=LinUCB(), explore=-1), "explore=-1 to be a whole number >= 0"),
         (lambda: demand_spec(SPEC, "all"), "one of additive, interactions"),
-        (
-            lambda: Priced(agent=Uniform()).make(SPEC, Streams([0])),
-            "Expected an agent that scores arms, got Uniform",
-        ),
+        (lambda: made(Priced(agent=Uniform()), SPEC), "an agent that scores arms, got Uniform"),
+        (lambda: made(Priced(LinUCB()), ARMS), "LinUCB.* got a ContextualSpec: use Lin"),
+        (lambda: made(Priced(LinTS()), ARMS), "LinTS.* got a ContextualSpec: use Lin"),
+        (lambda: made(Priced(LinUCB()), ANY), "plays a list of prices .* got a PriceSpec: use Lin"),
+        (lambda: made(PriceCells(coordinates=[3])), r"coordinates=\[3\] to be at most 2"),
+        (lambda: made(PriceCells(coordinates=[1, 1])), r"coordinates=\[1, 1\] to be different"),
+        (lambda: made(PriceCells(coordinates="12")), "coordinates='12' to be a list"),
+        (lambda: made(PriceCells(coordinates=[-1])), "coordinates=-1 to be a whole number >= 0"),
+        (lambda: made(PriceCells(depth=10, coordinates=[0, 1])), "depth=10 of 2 .* fewer cells"),
     ],
 )
 def test_bad_input_gets_one_sentence(make, sentence):
     with pytest.raises(InputError, match=sentence):
         make()
+
+
+TWO_PRICES = PriceListSpec(
+    n_actions=2, dim=3, horizon=640, prices=(2.0, 3.0), unit_cost=1.0, reward_high=2.0
+)
+
+
+def made(config, spec=TWO_PRICES):
+    return config.make(spec, Streams([0]))
+
+
+def test_what_is_counted():
+    """Golden, by hand: two coordinates halved twice are 16 cells, the first the least digit; the
+    buyer in the lowest corner and the one at the bound of both are in cells 0 and 15. Of two whom
+    price 1 sells to one margin would be half a sale. Two buyers apart are sqrt(2) apart."""
+    sales = CellSales(margins=(1.0, 2.0), coordinates=(1, 2), depth=2)
+    corners = np.array([[0.0, -1, -1], [0, 1, 7], [0, 0.1, -0.9], [np.nan, np.inf, np.nan]])
+    assert sales.cells(corners).tolist() == [0, 15, 2, 10]
+    rewards = [1.0, 2.0, 1.0, np.nan]
+    users = [
+        sales.total(x[None, None], np.array([[a]]), np.array([[r]]))[0]
+        for x, a, r in zip(corners, [0, 1, 1, 0], rewards, strict=True)
+    ]
+    assert users[0][0, 0, 0] == users[1][0, 15, 1] == users[3][1, 10, 0] == 1
+    assert users[2][:, 2, 1].tolist() == [0.5, 0.5]
+    assert [user.sum() for user in users] == [1, 1, 1, 1]
+    assert np.linalg.norm(users[0] - users[1]) == pytest.approx(sales.sensitivity) == sqrt(2)
+    together = sales.total(corners[:, None], np.array([[0], [1], [1], [0]]), np.c_[rewards])
+    np.testing.assert_array_equal(together, sum(users)[None])
+
+
+def test_prices_are_dropped_where_they_sell_too_rarely():
+    """Golden, by hand, without noise: in the first batch of 10 the price of margin 2 is asked n
+    times and never sells, the other always. w = 1 / sqrt(4 n): it is dropped if 2 w < 1 - w of the
+    other. In the cell where nobody came both are left, and in the one of sellers for good."""
+    agent = made(PriceCells(epsilon=inf, coordinates=[1]))
+    below, above = np.array([[1.0, -0.5, 0.0]]), np.array([[1.0, 0.5, 0.0]])
+    asked = []
+    for _ in range(10):
+        price = agent.act(below)
+        agent.update(below, price, np.where(price == 0, 1.0, 0.0))
+        asked.append(price[0])
+    n = np.bincount(asked)
+    assert min(n) >= 3
+    width = 1 / np.sqrt(4 * n)
+    assert 2 * width[1] < 1 - width[0]
+    assert {agent.act(below)[0] for _ in range(50)} == {0}
+    assert {agent.act(above)[0] for _ in range(50)} == {0, 1}
+    assert made(PriceCells(), replace(TWO_PRICES, dim=11)).counts.coordinates == (1, 10)
+    assert made(PriceCells(coordinates=(), depth=3)).counts.n_cells == 1
+
+
+def test_it_earns_more_than_one_price():
+    """On orange juice, 4 replicas of 10,000 customers: 531 +- 15 at epsilon 4 (20 replicas, seed
+    1000), where one cell has 835 +- 14 and the best fixed price 728 +- 2."""
+    ours = curves(PriceCells(epsilon=4.0), "OJPricing", horizon=10_000, replicas=4)[-1]
+    assert 430 < ours.mean() < 640
+
+
+def buyers(rounds, **settings):
+    """JDP-GLM-UCB after orange juice was sold for so many rounds, and the last customer."""
+    agent, problem = made(JDPGLMUCB(epsilon=4.0, **settings), OJ), OJPricing()
+    problem.reset(Streams([1]))
+    for _ in range(rounds):
+        context = problem.context()
+        action = agent.act(context)
+        agent.update(context, action, problem.step(action).reward)
+    return agent, context
+
+
+def test_a_price_is_worth_what_it_may_earn():
+    """Golden, by hand: after a release theta and A are known, and the score of a row z is margin x
+    logistic(z . theta + 0.3 |z|_{A^-1}), A = G/4 + ridge with no eigenvalue below the floor."""
+    agent, context = buyers(5, first_batch=5)
+    player, noise = agent.demand._inner, agent.demand._inner._sums.stddev
+    Gamma = 2 * sqrt(4) * noise / sqrt(2)
+    values, U = np.linalg.eigh(player._gram[0, 0] / 4)
+    values = np.maximum(values + (0.5 * Gamma + 1) / 4, 0.3 * Gamma / 4)
+    z = demand_rows(OJ, context)[0]
+    norm = np.sqrt(((z @ U) ** 2 / values).sum(axis=1))
+    utility = z @ player._theta[0, 0] + 0.3 * norm
+    np.testing.assert_allclose(agent.scores(context)[0], OJ.margins * expit(utility))
+
+
+def test_each_user_is_released_once_and_parameters_stay_in_the_ball():
+    """Golden: noise sqrt(5) / mu, a first batch of 40 sqrt(4) / mu, the next 1.5 times as long. A
+    small ball is kept to; a large one is not needed here, and left alone."""
+    sums, mu = made(JDPGLMUCB(epsilon=1.0), OJ).demand._inner._sums, mu_of(1.0, 1e-5)
+    assert sums.fade == 0
+    assert sums.stddev == pytest.approx(sqrt(5) / mu)
+    first = np.ceil(40 * sqrt(4) / mu)
+    assert sums._ends[:2] == (first, first + np.ceil(1.5 * first))
+    for norm in (0.5, 20.0):
+        length = np.linalg.norm(buyers(500, parameter_norm=norm)[0].demand._inner._theta)
+        assert length <= norm + 1e-12
+        assert (length > 0.6) == (norm > 1)
