@@ -119,7 +119,7 @@ class SoldOutSign(DemandPricing):
 
 @pytest.mark.parametrize("truthful", [True, False])
 def test_a_truthful_sold_out_sign_is_not_private(truthful, monkeypatch):
-    """The first STOCK - 1 users buy at any price, the others at none, user LAST does either, and all
+    """The first STOCK - 1 users buy at any price, the others at none, user LAST does either;
     releases are those of the first world. The event "the next user reads closed" has probability 1
     in one world and 0 in the other, so delta = 1 at every epsilon. Without a sign nothing shows."""
     if truthful:
