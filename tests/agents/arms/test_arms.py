@@ -164,8 +164,8 @@ def test_regret_of_an_independent_program():
 
 def test_all_learn_where_they_play():
     """Where contexts are ignored; where the experts instance is played by its vertices; where
-    answers come 30 rounds late; where .9 and .1 change places after a quarter of the rounds. With more arms
-    than rounds all play, and none is wrong about it."""
+    answers come 30 rounds late; where .9 and .1 change places after a quarter of the rounds.
+    With more arms than rounds all play, and none is wrong about it."""
     private, exact = {"private": PrivateTsallis()}, {"exact": TsallisINF()}
     for env, agents, share, T, kwargs in (
         ("TwoArms", OURS, 0.5, 1500, {}),
