@@ -149,12 +149,6 @@ def test_explores_a_hundredth_of_the_rounds_unless_told():
         assert len(inner.asked) == 9 - rounds
 
 
-def test_the_claim_is_that_of_the_inner_agent():
-    private, public = Priced(agent=DPUCB(epsilon=0.7, delta=1e-6)), Priced(agent=LinUCB())
-    assert (private.epsilon, private.delta) == (0.7, 1e-6)
-    assert (public.epsilon, public.delta) == (None, 0.0)
-
-
 @each(
     ("make", "sentence"),
     [

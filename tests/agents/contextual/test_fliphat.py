@@ -130,23 +130,6 @@ def test_printed_constants_by_hand():
     assert "13 episodes" in agent.ledger.spends[0].note
 
 
-def test_scores_are_predictions_and_play_is_greedy():
-    """After the first episode, in which arms take turns."""
-    spec = ContextualSpec(n_actions=3, dim=2, horizon=40, shared=True)
-    agent = FLIPHAT(epsilon=inf, first_episode=4).make(spec, Streams([0, 1]))
-    rng = np.random.default_rng(1)
-    for t in range(8):
-        context = rng.standard_normal((2, 3, 2))
-        action = agent.act(context)
-        if t < 4:
-            assert (action == t % 3).all()
-        else:
-            wanted = np.einsum("rkd,rd->rk", context, agent.beta[:, 0])
-            np.testing.assert_allclose(agent.scores(context), wanted, rtol=0, atol=1e-12)
-            np.testing.assert_array_equal(action, wanted.argmax(axis=1))
-        agent.update(context, action, rng.random(2))
-
-
 @each(
     ("setting", "named"),
     [

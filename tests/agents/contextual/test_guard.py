@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError, certify, play
-from dpbandit.agents import DPUCB, FADE, DPHDBChoices, Guard, LinUCB, Uniform
+from dpbandit.agents import FADE, DPHDBChoices, Guard, LinUCB, Uniform
 from dpbandit.agents.contextual.guard import NetPlan, PublicCoins
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import TwoArms
@@ -24,18 +24,12 @@ from dpbandit.testing.checks import (
     two_worlds,
 )
 from tests.each import each
-from tests.harness import DELAYED, DISJOINT, PRICES, SHARED
+from tests.harness import DELAYED, DISJOINT, PRICES
 
 INNER = FADE(coding="rewards", centring="public", first_batch=3)
 BUSY = Guard(INNER, rate=1.0)
 NET, OTHER = (1, 4, 16), (0, 6, 9)
 """Users of the coins of `BUSY` in 24 rounds: the net's, and not."""
-
-
-@each("spec", [DISJOINT, SHARED, DELAYED])
-@each("inner", [INNER, DPUCB(refresh_every=3)])
-def test_joint_dp_at_both_mechanisms(inner, spec):
-    check_joint_dp(Guard(inner, rate=1.0), spec, (EVERYBODY,))
 
 
 def test_a_user_enters_one_mechanism_and_coins_say_which():

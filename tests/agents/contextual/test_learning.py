@@ -1,4 +1,4 @@
-"""Which agent loses less than which on the same users; and units of rewards, which change nothing."""
+"""Who loses less than whom, on the same users; and units of rewards, which change nothing."""
 
 import pickle
 from contextlib import suppress

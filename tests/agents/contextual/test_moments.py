@@ -166,15 +166,6 @@ def test_nothing_grows_or_changes_its_sign(name, z):
     assert (estimate * z >= 0).all()
 
 
-@each("name", sorted(SHRINKAGES))
-@each("n", [1, 8, 50, 600])
-def test_replicas_are_shrunk_apart(name, n):
-    """Six replicas equal lone ones, difference exactly 0.0."""
-    z = 3 * np.random.default_rng(n).standard_normal((6, n))
-    lone = np.concatenate([SHRINKAGES[name](z[i : i + 1].copy()) for i in range(6)])
-    np.testing.assert_array_equal(SHRINKAGES[name](z), lone)
-
-
 def risks(means, seed):
     """Mean squared error over 100 coordinates, by name: (R,)."""
     z = means + np.random.default_rng(seed).standard_normal(means.shape)
@@ -231,26 +222,6 @@ def test_batches_double():
     assert release_rounds(BatchMoment(), three) == [1000, 2000, 4000, 8000]
     assert release_rounds(BatchMoment(), SPEC) == [20, 40, 80]  # at most a fifth of T
     assert release_rounds(BatchMoment(first_batch=300), SPEC) == []
-
-
-@each("changed", [0, 9, 10, 45, 79, 80, 99])
-def test_a_user_is_in_one_release(changed):
-    """Without noise and with the same actions, changing one user changes the release of her batch
-    only, by at most 2; a user of the last batch changes none."""
-
-    def releases(flip):
-        sums = BatchMoment(epsilon=inf, first_batch=10).make(SPEC, Streams([0]))._sums
-        rng, found = np.random.default_rng(1), []
-        for t in range(100):
-            x, r = rng.standard_normal((1, 3)), rng.choice([-1.0, 1.0], 1)
-            found.append(sums(x, np.array([0]), -r if t == changed and flip else r))
-        return np.array([release for release in found if release is not None])
-
-    moved = np.linalg.norm((releases(True) - releases(False)).reshape(4, -1), axis=1)
-    expected = np.zeros(4)
-    if changed < 80:
-        expected[np.searchsorted([10, 20, 40, 80], changed, side="right")] = 2.0
-    np.testing.assert_allclose(moved, expected, atol=1e-12)
 
 
 @each("n_actions", [2, 4])
