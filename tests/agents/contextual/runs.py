@@ -1,9 +1,13 @@
-"""Short runs, and how much one agent loses less than another."""
+"""Short runs, how much one agent loses less than another, and settings that are refused."""
 
+import re
 from functools import cache
 from math import sqrt
 
-from dpbandit import play
+import pytest
+
+from dpbandit import InputError, play
+from tests.each import asserting
 
 
 @cache
@@ -16,3 +20,11 @@ def curves(config, environment="GLMBandit", *, horizon, replicas, seed=None, **e
 def errors(gain):
     """By how many standard errors the mean of a gain is above 0."""
     return gain.mean() * sqrt(len(gain)) / gain.std(ddof=1)
+
+
+def check_refused(agent, **wrong):
+    """Each setting by itself, in a sentence that names it and its value, and says what is right."""
+    for field, value in wrong.items():
+        sentence = rf"^Expected {field}={re.escape(repr(value))} .*(to be|only with|[<>])"
+        with asserting(field), pytest.raises(InputError, match=sentence):
+            agent(**{field: value})

@@ -1,6 +1,7 @@
 """DP-HDB: the walk, the non-private limit, constants of the paper, refusals, what choices buy."""
 
 from dataclasses import fields, replace
+from functools import partial
 from itertools import product
 from math import inf, log, sqrt
 
@@ -16,7 +17,7 @@ from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
 from dpbandit.privacy.vertices import best_vertices
 from dpbandit.specs.models import LINKS
 from dpbandit.specs.protocols import ContextualSpec
-from tests.agents.contextual.runs import curves
+from tests.agents.contextual.runs import check_refused, curves
 
 SPEC = ContextualSpec(
     n_actions=2, dim=50, horizon=10_000, context_order=inf, reward_low=-1.2, reward_high=1.2
@@ -136,37 +137,24 @@ def test_candidates_are_told_apart_by_the_warm_up():
 
 def test_bad_settings_are_refused():
     """A run that is all warm-up says so."""
-    paper = {"calibration": "paper"}
-    for kind, wrong in (
-        (OnlineFrankWolfe, {"radius": 0}),
-        (OnlineFrankWolfe, {"step": 0}),
-        (OnlineFrankWolfe, {"step": 1.1}),
-        (OnlineFrankWolfe, {"warm_up": 0}),
-        (OnlineFrankWolfe, {"subset_gap": -1.0}),
-        (OnlineFrankWolfe, {"subset_gap": 0.0}),
-        (OnlineFrankWolfe, {"residual_clip": 0}),
-        (OnlineFrankWolfe, {"gradient_clip": inf}),
-        (OnlineFrankWolfe, {"link": "poisson"}),
-        (DPHDB, {"delta": 0}),
-        (DPHDB, {"gradient_clip": 0.0}),
-        (DPHDBChoices, {**paper, "epsilon": 6.0}),
-        (DPHDBChoices, {**paper, "selection": "gumbel"}),
-        (DPHDBChoices, {**paper, "profile": "uniform"}),
-        (DPHDBChoices, {**paper, "delta": 0}),
-        (DPHDBChoices, {**paper, "scale": "adaptive"}),
-        (DPHDBChoices, {"selection": "gauss"}),
-        (DPHDBChoices, {"beyond_validity": 1}),
-    ):
-        with pytest.raises(InputError):
-            pytest.fail(f"takes {kind(**wrong)}")
+    clips = {"residual_clip": 0, "gradient_clip": inf}
+    check_refused(OnlineFrankWolfe, radius=0, step=0, warm_up=0, link="poisson", **clips)
+    check_refused(OnlineFrankWolfe, step=1.1, subset_gap=-1.0)
+    check_refused(OnlineFrankWolfe, subset_gap=0.0)
+    check_refused(DPHDB, delta=0, gradient_clip=0.0)
+    check_refused(DPHDBChoices, selection="gauss", beyond_validity=1)
+    paper = partial(DPHDBChoices, calibration="paper")
+    check_refused(paper, epsilon=6.0, delta=0)
+    for wrong in ({"selection": "gumbel"}, {"profile": "uniform"}, {"scale": "adaptive"}):
+        with pytest.raises(InputError, match="with selection='laplace', profile='inverse-sqrt'"):
+            paper(**wrong)
     longer = "choose a longer horizon or a smaller warm_up"
-    short = ContextualSpec(n_actions=5, dim=2, horizon=5)
     for config, spec, sentence in (
         (DPHDBChoices(scale="adaptive", link="logistic"), SPEC, "identity"),
         (OnlineFrankWolfe(warm_up=5000), SPEC, longer),
         (DPHDB(warm_up=5000), SPEC, longer),
-        (DPHDBChoices(**paper, epsilon=0.1), replace(SPEC, context_order=2.0), longer),
-        (DPHDB(), short, longer),
+        (paper(epsilon=0.1), replace(SPEC, context_order=2.0), longer),
+        (DPHDB(), ContextualSpec(n_actions=5, dim=2, horizon=5), longer),
     ):
         with pytest.raises(InputError, match=sentence):
             config.make(spec, Streams([0]))

@@ -1,6 +1,7 @@
 """FADE: which model it chooses, what it refuses, and that it keeps what it promises; a baseline."""
 
 from dataclasses import replace
+from functools import partial
 from math import ceil, inf, sqrt
 
 import numpy as np
@@ -39,6 +40,7 @@ from tests.agents.contextual.fade_variants import (
     every_variant,
     sums_of,
 )
+from tests.agents.contextual.runs import check_refused
 from tests.each import each
 
 LOGISTIC = FADE(model="regression", response="logistic")
@@ -160,33 +162,30 @@ def test_batches_grow_by_a_tenth():
         assert sums._ends == growing_batches(spec.horizon, first=first, growth=0.1)
 
 
-@each(
-    ("make", "sentence"),
-    [
-        (lambda: FADE(epsilon=0.0), "epsilon=0.0 to be a number > 0"),
-        (lambda: FullBudgetFADE(release_epsilon=0.0), r"epsilon=0\.0 to be a number > 0"),
-        (lambda: FADE(delta=0.0), "no pure epsilon-DP"),
-        (lambda: FADE(model="moment"), "did you mean moments"),
-        (lambda: FADE(response="logit"), "response='logit'"),
-        (lambda: FADE(coding="reward"), "did you mean rewards"),
-        (lambda: FADE(coding="rewards", model="arms"), "coding='rewards' without model='arms'"),
-        (lambda: FADE(coding="rewards", model="slates"), "='rewards' without model='slates'"),
-        (lambda: FADE(centring="privat"), "did you mean private"),
-        (lambda: FADE(shrinkage="soft"), "shrinkage='soft'"),
-        (lambda: FADE(first_batch=0), "first_batch=0 to be a whole number >= 1"),
-        (lambda: FADE(growth=-0.1), "growth=-0.1"),
-        (lambda: FADE(growth=0.0, anytime=True), "growth=0.0 >= 0.01 with anytime=True"),
-        (lambda: FADE(fade=1.0), r"fade=1.0 to be a number in \[0, 0.999\]"),
-        (lambda: FADE(fade=-0.1), "fade=-0.1"),
-        (lambda: FADE(shift=0.0), "shift=0.0 to be a finite number > 0"),
-        (lambda: FADE(trust="aggregated"), "fade=0.7 to be 0"),
-        (lambda: FADE(trust="shuffled"), "trust='shuffled'"),
-        (lambda: FADE(honest=0.5), "honest=0.5 to be 1"),
-    ],
-)
-def test_bad_input_gets_one_sentence(make, sentence):
-    with pytest.raises(InputError, match=sentence):
-        make()
+def test_bad_settings_are_refused():
+    words = {"model": "moment", "response": "logit", "coding": "reward", "centring": "privat"}
+    words |= {"shrinkage": "soft", "trust": "shuffled"}
+    check_refused(
+        FADE, **words, first_batch=0, growth=-0.1, fade=1.0, shift=0.0, honest=0.5, bonus=-1
+    )
+    check_refused(FADE, epsilon=0.0, delta=0.0, fade=-0.1)
+    check_refused(partial(FADE, anytime=True), growth=0.0)
+    for kind, wrong, sentence in (
+        (FullBudgetFADE, {"release_epsilon": 0.0}, r"epsilon=0\.0 to be a number > 0"),
+        (
+            partial(FADE, coding="rewards"),
+            {"model": "arms"},
+            "coding='rewards' without model='arms'",
+        ),
+        (
+            partial(FADE, coding="rewards"),
+            {"model": "slates"},
+            "coding='rewards' without model='slates'",
+        ),
+        (FADE, {"trust": "aggregated"}, "fade=0.7 to be 0"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            kind(**wrong)
 
 
 def test_devices_carry_the_noise_of_a_server():

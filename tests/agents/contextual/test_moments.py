@@ -16,7 +16,7 @@ from dpbandit.agents.contextual.shrinkage import SHRINKAGES, empirical_bayes, ra
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
-from tests.agents.contextual.runs import errors
+from tests.agents.contextual.runs import check_refused, errors
 from tests.each import each
 
 
@@ -289,19 +289,15 @@ def test_centre_decides_about_the_sign():
 
 
 @each(
-    ("fields", "spec", "sentence"),
+    ("config", "spec", "sentence"),
     [
-        ({"epsilon": 0.0}, SPEC, "epsilon=0.0 to be a number > 0"),
-        ({"delta": 0.0}, SPEC, "no pure epsilon-DP"),
-        ({"first_batch": 0}, SPEC, "first_batch=0 to be a whole number >= 1"),
-        ({"blocks": "blocs"}, SPEC, "did you mean blocks"),
-        ({"shrinkage": "soft"}, SPEC, "shrinkage='soft'"),
-        ({"centre": inf}, SPEC, "centre=inf"),
-        ({}, replace(SPEC, shared=True), "their own parameters, got one shared by all"),
-        ({}, PriceSpec(dim=2, horizon=9, low=1.0, high=2.0), "plays finitely many arms"),
-        ({"blocks": "difference"}, replace(SPEC, n_actions=3), "n_actions=3 to be 2"),
+        (BatchMoment(), replace(SPEC, shared=True), "own parameters, got one shared by all"),
+        (BatchMoment(), PriceSpec(dim=2, horizon=9, low=1.0, high=2.0), "plays finitely many arms"),
+        (BatchMoment(blocks="difference"), replace(SPEC, n_actions=3), "n_actions=3 to be 2"),
     ],
 )
-def test_bad_input_gets_one_sentence(fields, spec, sentence):
+def test_bad_settings_and_problems_are_refused(config, spec, sentence):
     with pytest.raises(InputError, match=sentence):
-        BatchMoment(**fields).make(spec, Streams([0]))
+        config.make(spec, Streams([0]))
+    words = {"blocks": "blocs", "shrinkage": "soft"}
+    check_refused(BatchMoment, epsilon=0.0, delta=0.0, first_batch=0, centre=inf, **words)

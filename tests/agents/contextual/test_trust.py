@@ -1,6 +1,7 @@
 """Users who trust somebody, or nobody: reference numbers, steps by hand, what is imagined."""
 
 from dataclasses import replace
+from functools import partial
 from math import inf, log, sqrt
 
 import numpy as np
@@ -15,6 +16,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.curves import mu_of
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from tests.agents.contextual.runs import check_refused
 from tests.each import asserting, each
 from tests.harness import PRICES
 
@@ -86,22 +88,13 @@ def test_what_is_promised():
     assert flips.epsilon <= 1.0 < 5 < flips.ledger.pure < inf
 
 
-@each(
-    ("config", "sentence"),
-    [
-        (lambda: Broadcast(trust="nobody"), "trust='nobody'"),
-        (lambda: Broadcast(trust="local", message="coins"), "message='coins'"),
-        (lambda: Broadcast(trust="local", honest=0.5), "honest=0.5"),
-        (lambda: Broadcast(honest=0.0), "honest=0"),
-        (lambda: Broadcast(fade=0.5), "fade=0.5"),
-        (lambda: certify(Broadcast(), PRICES, accountants=False), "the seller names"),
-        (lambda: certify(LocalLinUCB(), PRICES, accountants=False), "the seller names"),
-        (lambda: LocalSGD(step=0.0), "step=0.0"),
-    ],
-)
-def test_mistakes_get_one_sentence(config, sentence):
-    with pytest.raises(InputError, match=sentence):
-        config()
+def test_bad_settings_and_prices_are_refused():
+    check_refused(Broadcast, trust="nobody", honest=0.0, fade=0.5)
+    check_refused(LocalSGD, step=0.0)
+    check_refused(partial(Broadcast, trust="local"), message="coins", honest=0.5)
+    for config in (Broadcast(), LocalLinUCB()):
+        with pytest.raises(InputError, match="the seller names"):
+            certify(config, PRICES, accountants=False)
 
 
 ARMS = ContextualSpec(n_actions=3, dim=2, horizon=100, reward_low=-1.0)
