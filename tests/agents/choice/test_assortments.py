@@ -23,15 +23,8 @@ from tests.harness import CHOICE, OFFERS
 
 def regret(agents, horizon, **env_kwargs):
     """Mean of two replicas, by agent."""
-    results = compare(
-        "AssortmentBandit",
-        agents,
-        horizon=horizon,
-        replicas=2,
-        seed=1000,
-        env_kwargs=env_kwargs,
-        progress=False,
-    )
+    how = {"horizon": horizon, "replicas": 2, "seed": 1000, "env_kwargs": env_kwargs}
+    results = compare("AssortmentBandit", agents, progress=False, **how)
     return results.summary().set_index("agent")["mean"]
 
 

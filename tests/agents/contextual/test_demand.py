@@ -139,10 +139,7 @@ def test_exploration_is_public_and_knows_no_data():
     assert wanted > 15 * error
     shares = np.bincount(played[0][:40].ravel(), minlength=3) / 2000
     np.testing.assert_allclose(shares, 1 / 3, atol=6 * (2 / 9 / 2000) ** 0.5)  # 6 errors: 2e-9
-
-
-def test_explores_a_hundredth_of_the_rounds_unless_told():
-    for told, rounds in ((None, 3), (7, 7), (0, 0)):
+    for told, rounds in ((None, 3), (7, 7), (0, 0)):  # by default a hundredth of all
         inner, agent = pricing([0, 0, 0], explore=told)
         for _ in range(9):
             agent.update(np.zeros((2, 2)), agent.act(np.zeros((2, 2))), np.zeros(2))

@@ -96,22 +96,19 @@ def test_counts_of_the_first_release_hold_no_earlier_ones(monkeypatch):
     assert told == pytest.approx([noise + 0.1, 1.49 * noise + 0.1])
 
 
-def test_spread_is_learned_from_counts():
-    """Oracle: exact shares of large residuals at each threshold; from a first guess of 0.2 to
-    within 8 %, a grid step, of what they come from."""
-    sds = np.array([0.01, 0.05, 0.3])
+@each("level", [-0.97, 0.0, 0.4])
+def test_spread_and_level_of_rewards_are_found_from_far_away(level):
+    """Oracle: exact shares of large residuals and clipped means, from a guess in the middle of the
+    range; after three looks directions are summed, and in the end the level is off by less than a
+    fifth of the spread: not if the reach is too short, or what was learned is forgotten. Where the
+    level is told the spread is that, from 0.2 to within 8 %, a grid step."""
+    z, sds = norm.ppf((np.arange(100_000) + 0.5) / 100_000), np.array([0.01, 0.05, 0.3])
+    for m, s, w in ((0.0, 1.0, 0.5), (0.3, 0.2, 0.1), (-2.0, 0.5, 3.0)):
+        assert _clipped(m, s, w) == pytest.approx(np.clip((m + s * z) / w, -1, 1).mean(), abs=1e-5)
     law = ResidualLaw(3, 1.0)
     for _ in range(30):
         law.update(2 * 2 * norm.sf(law.estimate / sds) - 1, 0.0, 1000)
     np.testing.assert_allclose(law.estimate, sds, rtol=0.08)
-
-
-@each("level", [-0.97, 0.0, 0.4])
-def test_the_level_of_rewards_is_found_from_far_away(level):
-    """Oracle: exact shares of large residuals and clipped means, from a guess in the middle of
-    the range; after three looks directions are summed, and in the end the level is off by less than
-    a fifth of the spread: not if the reach is too short, or what was learned is forgotten."""
-    sds = np.array([0.01, 0.05, 0.3])
     law = ResidualLaw(3, 1.0, told=False, soft=0.5)
     assert not law.share.any()
     for _ in range(30):
@@ -126,13 +123,6 @@ def test_the_level_of_rewards_is_found_from_far_away(level):
     up, down = (_clipped(level - law.level + e, sds, law.reference[2]) for e in (h, -h))
     slope = law.update(large, 0.02, 1000, _clipped(level - at, sds, reach), 0.01)
     np.testing.assert_allclose(slope, (up - down) / (2 * h), rtol=0.15)
-
-
-def test_closed_form_of_clipped_normals():
-    """Oracle: the mean over 10^5 quantiles."""
-    z = norm.ppf((np.arange(100_000) + 0.5) / 100_000)
-    for m, s, w in ((0.0, 1.0, 0.5), (0.3, 0.2, 0.1), (-2.0, 0.5, 3.0)):
-        assert _clipped(m, s, w) == pytest.approx(np.clip((m + s * z) / w, -1, 1).mean(), abs=1e-5)
 
 
 def test_weights_go_where_something_is_left_to_learn():

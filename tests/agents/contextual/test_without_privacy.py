@@ -76,18 +76,15 @@ def test_users_that_are_no_numbers_are_left_out(config, shared):
     assert np.isfinite(agent.scores(np.full((3, *spec.context_shape), 0.5))).all()
 
 
-@each("config", CONFIGS)
-def test_nothing_is_promised_and_prices_without_a_list_are_refused(config):
-    assert certify(config, SPEC, accountants=False).epsilon == inf
-    with pytest.raises(InputError, match="finitely many arms"):
-        config.make(PriceSpec(dim=1, horizon=9, low=1.0, high=2.0), Streams([0]))
-
-
-def test_bad_settings_are_refused():
+def test_bad_settings_and_prices_without_a_list_are_refused():
     check_refused(GLMUCB, alpha=-1, link="logit", regularization=0)
     check_refused(Greedy, turns=-1)
     check_refused(LassoBandit, forced=0, margin=0, penalty=-0.1, refresh_every=0)
     check_refused(LogisticTS, scale=np.nan)
+    for config in CONFIGS:
+        assert certify(config, SPEC, accountants=False).epsilon == inf
+        with pytest.raises(InputError, match="finitely many arms"):
+            config.make(PriceSpec(dim=1, horizon=9, low=1.0, high=2.0), Streams([0]))
 
 
 @each(
