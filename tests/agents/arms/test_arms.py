@@ -132,8 +132,7 @@ def test_indices_by_hand():
 
 def test_episodes_double_and_epochs_eliminate():
     """Golden: without noise AdaP plays 1, 1 and then episodes of twice the arm's last; DP-SE at
-    T = 6,000 and two arms plays R = ceil(32 ln(8 x 2 x 6000) / .25) + 1 = 1470 rounds of each, and
-    then the better one for ever."""
+    T = 6,000 plays R = ceil(32 ln(8 x 2 x 6000) / .25) + 1 = 1470 rounds of each, and then one."""
     adap = AdaPKLUCB(epsilon=inf).make(SPEC, Streams([0]))
     arms = []
     for _ in range(24):

@@ -236,8 +236,7 @@ def test_a_user_moves_purchases_by_root_two():
 
 def test_epochs_are_not_private_whatever_noise_is_added_to_counts():
     """With all noisy counts held fixed, the next user's set still shows whether the last bought: in
-    half of the pairs of users and more, and in an audit at once. The honest agent with public
-    batches shows nothing."""
+    half of the pairs of users and more, and in an audit. Public batches show nothing."""
     small = AssortmentSpec(n_products=2, at_most=1, dim=2, horizon=24, margins=(0.5, 1.0))
     for kind, leaks in ((EpochsOfNoisyCounts, True), (MNLCounts, False)):
         found = billboard_differences(*two_worlds(kind(), CHOICE, (7,)))

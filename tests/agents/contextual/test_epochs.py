@@ -189,7 +189,9 @@ def _after(config, *batches, spec=ONE_FEATURE):
 
 def test_chances_by_hand():
     """By hand: gaps 0, 1/4 and 1/2, gamma = 2 sqrt(16) = 8; FastCB with a loss of 1/4 at best, and
-    with none; a prediction above 1 counts as 1. Luck is put between sums of chances."""
+    with none; a prediction above 1 counts as 1. Luck is put between sums of chances. Of survivors
+    widths are 0.1 / sqrt(A) = 0.05: 0.65 + 0.05 reaches 0.75 - 0.05, 0.6 + 0.05 not; AdaCB plays
+    the second with 1 / (2 + gamma / 10)."""
     batch = (16, [0.75, 0.5, 0.25])
     falcon = _after(FALCON(gamma_scale=2.0), batch).chances(ONE)
     assert falcon == pytest.approx(np.array([[1 - 1 / 5 - 1 / 7, 1 / 5, 1 / 7]]))
@@ -200,19 +202,13 @@ def test_chances_by_hand():
     assert sure == pytest.approx(np.array([[0, 2 / 3, 1 / 3]]))
     unnormed = np.array([[0.0, 1.0, 1.0]] * 3)
     assert drawn(unnormed, np.array([0.0, 0.49, 0.5])).tolist() == [1, 1, 2]
-
-
-def test_intervals_of_survivors():
-    """By hand: widths 0.1 / sqrt(A) = 0.05; 0.65 + 0.05 reaches 0.75 - 0.05, 0.6 + 0.05 not. AdaCB
-    plays the second with 1 / (2 + gamma / 10), gamma = 2 sqrt(16) = 8."""
-    chances = []
-    for config in (RegCB(width=0.1), AdaCB(width=0.1, gamma_scale=2.0)):
+    for config, chances in (
+        (RegCB(width=0.1), [1.0, 1.0, 0.0]),
+        (AdaCB(width=0.1, gamma_scale=2.0), [1 - 1 / 2.8, 1 / 2.8, 0.0]),
+    ):
         agent = _after(config, (16, [0.75, 0.65 + 1e-9, 0.6]))
-        four = np.full((1, 3, 1), 4.0)
-        agent.geometry = agent.released[0]._replace(eigenvalues=four)
-        chances.append(agent.chances(ONE))
-    assert chances[0].tolist() == [[1.0, 1.0, 0.0]]
-    assert chances[1] == pytest.approx(np.array([[1 - 1 / 2.8, 1 / 2.8, 0.0]]))
+        agent.geometry = agent.released[0]._replace(eigenvalues=np.full((1, 3, 1), 4.0))
+        assert agent.chances(ONE) == pytest.approx(np.array([chances]))
 
 
 def test_virtual_steps_average_to_mirror_descent():
@@ -296,8 +292,7 @@ def test_refits_find_the_maximum_likelihood():
 @each(("claim", "mus", "epsilon"), [(4.0, (0.540, 0.4105), 1.171), (8.0, (1.026, 0.7016), 2.746)])
 def test_what_the_noise_costs(claim, mus, epsilon):
     """Golden: sqrt(26) / sigma of 13 nodes, sigma = sqrt(14 / (2 rho)), rho by the printed formula;
-    n_2 = 8 and 9 calls at 2 sqrt(25) / 68.90 and / 42.76. At delta = 0.02, where the program claims
-    4 and 8."""
+    n_2 = 8 and 9 calls at 2 sqrt(25) / 68.90 and / 42.76. The program claims 4 and 8."""
     config = PrivateGLMAsCoded(epsilon=claim, parameter_norm=2.0)
     ledger = config.make(PROBIT, Streams([0])).ledger
     assert [spend.mu for spend in ledger.spends] == pytest.approx(mus, abs=6e-4)
