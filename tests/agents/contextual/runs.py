@@ -1,4 +1,4 @@
-"""Short runs, how much one agent loses less than another, and settings that are refused."""
+"""Small problems for FADE, short runs of anybody, and settings that are refused."""
 
 import re
 from functools import cache
@@ -7,7 +7,32 @@ from math import sqrt
 import pytest
 
 from dpbandit import InputError, play
+from dpbandit.agents import FADE
+from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 from tests.each import asserting
+
+DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=200, reward_low=-1.0)
+SHARED = ContextualSpec(n_actions=3, dim=2, horizon=200, shared=True)
+PRICES = PriceListSpec(
+    n_actions=3,
+    dim=2,
+    horizon=200,
+    prices=(1.0, 1.5, 2.0),
+    unit_cost=0.5,
+    reward_high=1.5,
+    link="other",
+)
+REWARDS = FADE(coding="rewards")
+
+
+def contextual(**fields):
+    return ContextualSpec(
+        **{"n_actions": 2, "dim": 50, "horizon": 10_000, "reward_low": -1.0, **fields}
+    )
+
+
+def sums_of(agent):
+    return getattr(agent, "_inner", agent)._sums
 
 
 @cache

@@ -28,21 +28,51 @@ from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.fading import FadingSum, growing_batches
 from dpbandit.specs.protocols import PriceSpec
 from dpbandit.testing.checks import check_joint_dp
-from tests.agents.contextual.fade_variants import (
+from tests.agents.contextual.runs import (
     DISJOINT,
-    LEVELS,
-    PAIR,
     PRICES,
     REWARDS,
     SHARED,
-    VARIANTS,
+    check_refused,
     contextual,
-    every_variant,
     sums_of,
 )
-from tests.agents.contextual.runs import check_refused
 from tests.each import each
 
+HIGHER = replace(DISJOINT, reward_low=-0.5)
+PAIR = replace(DISJOINT, n_actions=2)
+VARIANTS = {
+    "arms": (FADE(), DISJOINT),
+    "arms of two": (FADE(), PAIR),
+    "arms, delayed": (FADE(), replace(DISJOINT, delay=20)),
+    "answers": (FADE(), replace(DISJOINT, dim=4, link="other")),
+    "answers, delayed": (FADE(), replace(DISJOINT, dim=4, link="other", delay=20)),
+    "level": (FADE(), HIGHER),
+    "level, delayed": (FADE(), replace(HIGHER, delay=20, link="poisson")),
+    "moments": (FADE(model="moments"), DISJOINT),
+    "moments of two": (FADE(model="moments"), PAIR),
+    "moments without debias": (FADE(model="moments", debias=False), DISJOINT),
+    "regression of each": (FADE(model="regression"), DISJOINT),
+    "slates": (FADE(), SHARED),
+    "slates, delayed": (FADE(), replace(SHARED, delay=20, link="logistic")),
+    "regression of signs": (REWARDS, SHARED),
+    "regression": (FADE(model="regression", response="linear"), SHARED),
+    "logistic": (FADE(model="regression", response="logistic"), SHARED),
+    "demand": (FADE(), PRICES),
+    "demand of rewards": (REWARDS, PRICES),
+    "interactions": (FADE(features="interactions"), PRICES),
+    "curve": (FADE(), replace(PRICES, link="identity")),
+    "curve, delayed": (FADE(features="curve"), replace(PRICES, delay=20)),
+    "other batches": (FADE(model="moments", first_batch=70, growth=0.0, fade=0.9), DISJOINT),
+    "delayed": (FADE(), replace(PRICES, delay=20)),
+    "centred": (FADE(model="moments", centring="private"), DISJOINT),
+    "centred arms": (FADE(centring="private"), DISJOINT),
+    "centred regression": (FADE(model="regression", centring="private"), SHARED),
+    "centred slates": (FADE(centring="private"), SHARED),
+}
+LEVELS = ("level", "level, delayed")
+"""Arms whose level is learned with them."""
+every_variant = pytest.mark.parametrize("variant", VARIANTS)
 LOGISTIC = FADE(model="regression", response="logistic")
 NO_BUDGET = replace(REWARDS, epsilon=inf)
 ARMS = replace(DISJOINT, reward_low=0.0)

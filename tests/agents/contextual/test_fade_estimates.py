@@ -14,8 +14,7 @@ from dpbandit.agents.contextual.fading_regression import LogisticPlayer
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.protocols import ContextualSpec
-from tests.agents.contextual.fade_variants import PRICES, REWARDS, SHARED, sums_of
-from tests.agents.contextual.runs import curves
+from tests.agents.contextual.runs import PRICES, REWARDS, SHARED, curves, sums_of
 from tests.each import each
 
 

@@ -23,7 +23,7 @@ from dpbandit.testing.checks import (
     check_sensitivity,
     two_worlds,
 )
-from tests.each import each
+from tests.each import asserting, each
 from tests.harness import DELAYED, DISJOINT, PRICES
 
 INNER = FADE(coding="rewards", centring="public", first_batch=3)
@@ -110,31 +110,20 @@ def test_the_certificate_is_the_larger_curve_and_restrictions_go_on():
     assert certify(Guard(FADE(features="additive"), rate=1.0), PRICES, accountants=False).holds
 
 
-@each(
-    ("make", "sentence"),
-    [
-        *(
-            (lambda inner=inner: Guard(inner).make(DISJOINT, Streams([0])), "one .* is Gaussian")
-            for inner in (
-                LinUCB(),
-                Uniform(),
-                FADE(epsilon=inf),
-                FADE(model="moments", centring="private"),
-                DPHDBChoices(),
-            )
-        ),
-        (
-            lambda: Guard(INNER, rate=3.0).make(DISJOINT, Streams([0])),
-            r"Expected rate=3\.0 .* cube root of horizon=24",
-        ),
-        (lambda: Guard(INNER, rate=0), "Expected rate=0"),
-        (lambda: Guard("fade"), "Expected agent 'fade' to be a config"),
-        (lambda: Guard(Guard(INNER)), "got one that is guarded"),
-    ],
-)
-def test_what_does_not_fit_is_said(make, sentence):
-    with pytest.raises(InputError, match=sentence):
-        make()
+def test_what_does_not_fit_is_said():
+    centred = FADE(model="moments", centring="private")
+    for inner in (LinUCB(), Uniform(), FADE(epsilon=inf), centred, DPHDBChoices()):
+        with asserting(inner), pytest.raises(InputError, match="one mechanism that is Gaussian"):
+            Guard(inner).make(DISJOINT, Streams([0]))
+    with pytest.raises(InputError, match=r"Expected rate=3\.0 .* cube root of horizon=24"):
+        Guard(INNER, rate=3.0).make(DISJOINT, Streams([0]))
+    for inner, rate, sentence in (
+        (INNER, 0, "Expected rate=0"),
+        ("fade", 1.0, "Expected agent 'fade' to be a config"),
+        (Guard(INNER), 1.0, "got one that is guarded"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            Guard(inner, rate=rate)
 
 
 def test_late_rows_go_where_the_coin_of_their_action_sent_them():

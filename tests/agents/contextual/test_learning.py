@@ -34,8 +34,7 @@ from dpbandit.envs import GLMBandit
 from dpbandit.experiments import CASES
 from dpbandit.specs.protocols import PriceListSpec
 from tests import harness
-from tests.agents.contextual.fade_variants import REWARDS
-from tests.agents.contextual.runs import curves, errors
+from tests.agents.contextual.runs import REWARDS, curves, errors
 from tests.each import asserting, each
 from tests.harness import variants
 

@@ -32,7 +32,7 @@ from dpbandit.agents.contextual.residual_slates import ImaginedSlates
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.residuals import score_lengths
 from dpbandit.specs.protocols import ContextualSpec
-from tests.agents.contextual.fade_variants import PRICES
+from tests.agents.contextual.runs import PRICES
 from tests.each import each
 
 SLATES = ContextualSpec(n_actions=4, dim=3, horizon=200, shared=True, link="logistic")
