@@ -162,6 +162,7 @@ def test_bad_settings_are_refused():
 
 def test_without_privacy_it_is_online_frank_wolfe_bit_for_bit():
     """epsilon = inf draws its noise and scales it by 0; the other has none: difference 0.0."""
+    worlds = ({}, {"shared": True}, {"link": "logistic"}, {"delay": 3}, {"context_order": inf})
     for config in (
         DPHDB(),
         DPHDB(gradient_clip=0.3, step=0.4),
@@ -173,13 +174,7 @@ def test_without_privacy_it_is_online_frank_wolfe_bit_for_bit():
     ):
         theirs = [field.name for field in fields(OnlineFrankWolfe) if hasattr(config, field.name)]
         public = OnlineFrankWolfe(**{name: getattr(config, name) for name in theirs})
-        for env in (
-            {},
-            {"shared": True},
-            {"link": "logistic"},
-            {"delay": 3},
-            {"context_order": inf},
-        ):
+        for env in worlds:
             runs = {"horizon": 60, "replicas": 2, "seed": 0, **env}
             private = curves(replace(config, epsilon=inf), **runs)
             np.testing.assert_array_equal(private, curves(public, **runs))
