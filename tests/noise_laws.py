@@ -27,7 +27,7 @@ from dpbandit.privacy.vertices import NoisyVertex
 
 _CHOICES, _SUMS = "tests/privacy/choices/test_", "tests/privacy/sums/test_"
 _MESSAGES = "tests/privacy/messages/test_"
-_ARMS, _CODED = "tests/agents/contextual/test_", "private_glm_as_coded.py::"
+_EPOCHS = "tests/agents/contextual/test_epochs.py::"
 _EXPERTS = "tests/agents/experts/test_"
 _BLOCKS = "tests/agents/streams/test_gradient_descent.py::"
 TESTED = {
@@ -35,16 +35,16 @@ TESTED = {
     BallDraws: _EXPERTS + "sampling.py::test_points_have_the_law_they_are_paid_for",
     BitSum: _MESSAGES + "messages.py::test_sums_are_as_noisy_as_they_pay_for",
     CountedSums: _SUMS + "counted.py::test_noise_has_the_promised_size",
-    DescentRefits: _ARMS + _CODED + "test_descents_are_as_noisy_as_they_pay_for",
-    EpisodeMoments: _ARMS + "epochs.py::test_episodes_are_as_noisy_as_they_pay_for",
+    DescentRefits: _EPOCHS + "test_descents_are_as_noisy_as_they_pay_for",
+    EpisodeMoments: _EPOCHS + "test_episodes_are_as_noisy_as_they_pay_for",
     EpochSelection: _CHOICES + "epochs.py::test_law",
     ExponentialMechanism: _CHOICES + "selection.py::test_law",
     FilteredSum: _SUMS + "filters.py::test_readings_are_as_noisy_as_they_pay_for",
     LocalDirections: _CHOICES + "local_directions.py::test_messages_have_the_law_they_are_paid_for",
     LocalVectors: _MESSAGES + "messages.py::test_messages_are_as_noisy_as_they_pay_for",
     MirrorPhase: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
-    NeighbourTree: _ARMS + _CODED + "test_the_wrong_tree_is_as_noisy_as_it_pays_for",
-    NewtonRefits: _ARMS + "private_glm.py::test_refits_are_as_noisy_as_they_pay_for",
+    NeighbourTree: _EPOCHS + "test_the_wrong_tree_is_as_noisy_as_it_pays_for",
+    NewtonRefits: _EPOCHS + "test_refits_are_as_noisy_as_they_pay_for",
     NoisyDescent: "tests/agents/convex/test_pocp_and_pqftl.py::test_its_noise",
     NoisyHardThresholding: _CHOICES + "hard_thresholding.py::test_peeling_has_its_exact_law",
     NoisyTotal: _CHOICES + "epochs.py::test_noisy_total",

@@ -1,13 +1,14 @@
 """Agents of arms: steps by hand, an independent program's numbers, privacy."""
 
 from dataclasses import replace
+from itertools import product
 from math import inf, log
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from dpbandit import audit, certify, compare, play
+from dpbandit import InputError, audit, certify, compare, play
 from dpbandit.agents import (
     DPSE,
     KLUCB,
@@ -23,7 +24,6 @@ from dpbandit.agents import (
 from dpbandit.agents.arms.play import kl_upper, tsallis_chances
 from dpbandit.auditing.audit import users_of
 from dpbandit.auditing.views import columns_of, public_ends
-from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball
 from dpbandit.envs import Arms
@@ -33,6 +33,7 @@ from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing.checks import check_joint_dp
 from tests.broken.arms import EndsByAnExactSum, HalfTheLaplace, Unclipped
+from tests.each import each
 
 SPEC = ContextualSpec(n_actions=2, dim=1, horizon=24)
 ONE = np.ones((1, 1))
@@ -52,22 +53,18 @@ class Short(DPSE):
         return np.where(np.isfinite(super().rounds()), 20.0, inf)
 
 
-# Formulas
-
-
 def test_upper_bounds_solve_their_equation():
     """Oracle: brentq on kl(m, q) = c; and the ends."""
-    for m in (0.0, 1e-3, 0.1, 0.5, 0.9):
-        for c in (1e-6, 1e-3, 0.1, 1.0):
+    for m, c in product((0.0, 1e-3, 0.1, 0.5, 0.9), (1e-6, 1e-3, 0.1, 1.0)):
 
-            def excess(q, m=m, c=c):
-                rest = m * log(m / q) if m else 0.0
-                return rest + (1 - m) * log((1 - m) / (1 - q)) - c
+        def excess(q, m=m, c=c):
+            rest = m * log(m / q) if m else 0.0
+            return rest + (1 - m) * log((1 - m) / (1 - q)) - c
 
-            wanted = brentq(excess, m + 1e-15, 1 - 1e-15, xtol=1e-15)
-            assert float(kl_upper(np.array(m), np.array(c))) == pytest.approx(wanted, abs=1e-10)
+        wanted = brentq(excess, m + 1e-15, 1 - 1e-15, xtol=1e-15)
+        assert float(kl_upper(np.array(m), np.array(c))) == pytest.approx(wanted, abs=1e-10)
     ends = kl_upper(np.array([1.0, 0.3, 2.0, -1.0]), np.array([1.0, 0.0, 1.0, 0.0]))
-    np.testing.assert_array_equal(ends, [1, 0.3, 1, 0])
+    assert ends.tolist() == [1, 0.3, 1, 0]
 
 
 def test_tsallis_chances_are_the_minimum():
@@ -84,8 +81,7 @@ def test_tsallis_chances_are_the_minimum():
 def test_allocations_by_hand():
     """Golden: K = 2 at epsilon = 2, first = 1, growth = 1/2. Turns for ceil(2 / 2) rounds, but 2;
     then batches of max(1, ceil(t / 2)); arm a is released where pending >= max(1/2, n_a / 2)."""
-    agent = AllocationTS(epsilon=2.0, first=1.0, growth=0.5, draws=10)
-    agent = agent.make(SPEC, Streams([0]))
+    agent = AllocationTS(epsilon=2.0, first=1.0, growth=0.5, draws=10).make(SPEC, Streams([0]))
     ends, ready = [], []
     for t in range(1, 13):
         if t <= 2:
@@ -110,9 +106,8 @@ def test_draws_know_the_noise():
         d, nn = agent.scores_of(0), np.array([100.0, 40.0])
         noise = 2 * agent.e[0] / 0.25 if delta < 0.1 else agent.e[0] / agent.mu**2
         variance = 0.25 / nn + noise / nn**2
-        np.testing.assert_allclose(
-            d.mean(axis=0), [0.5, 0.25], atol=5 * variance.max() ** 0.5 / 300
-        )
+        slack = 5 * variance.max() ** 0.5 / 300
+        np.testing.assert_allclose(d.mean(axis=0), [0.5, 0.25], atol=slack)
         np.testing.assert_allclose(d.var(axis=0), variance, rtol=0.05)
 
 
@@ -137,8 +132,7 @@ def test_indices_by_hand():
 
 def test_episodes_double_and_epochs_eliminate():
     """Golden: without noise AdaP plays 1, 1 and then episodes of twice the arm's last; DP-SE at
-    T = 6,000 and two arms plays R = ceil(32 ln(8 x 2 x 6000) / .25) + 1 = 1470 rounds of each, and
-    then the better one for ever."""
+    T = 6,000 plays R = ceil(32 ln(8 x 2 x 6000) / .25) + 1 = 1470 rounds of each, and then one."""
     adap = AdaPKLUCB(epsilon=inf).make(SPEC, Streams([0]))
     arms = []
     for _ in range(24):
@@ -152,9 +146,6 @@ def test_episodes_double_and_epochs_eliminate():
     assert float(np.ceil(32 * log(8 * 2 * 6000) / 0.25)) + 1 == 1470
     log_ = play(Arms(horizon=6000), DPSE(), [(0, r) for r in range(6)])
     np.testing.assert_allclose(log_.regret[-1], 0.2 * 1470)
-
-
-# Regret
 
 
 @pytest.mark.slow
@@ -171,9 +162,9 @@ def test_regret_of_an_independent_program():
 
 
 def test_all_learn_where_they_play():
-    """Where contexts are ignored; where the experts instance is played by its vertices, the row of
-    Table 2 that had no numbers; where answers come 30 rounds late; and where .9 and .1 change
-    places after a quarter of the rounds."""
+    """Where contexts are ignored; where the experts instance is played by its vertices; where
+    answers come 30 rounds late; where .9 and .1 change places after a quarter of the rounds.
+    With more arms than rounds all play, and none is wrong about it."""
     private, exact = {"private": PrivateTsallis()}, {"exact": TsallisINF()}
     for env, agents, share, T, kwargs in (
         ("TwoArms", OURS, 0.5, 1500, {}),
@@ -184,14 +175,8 @@ def test_all_learn_where_they_play():
     ):
         found = regret(env, agents, T, R=8, **kwargs)["mean"]
         assert (found[list(agents)] < share * found["Uniform"]).all(), (env, found)
-
-
-def test_without_noise_nothing_is_promised_and_company_changes_nothing():
-    """A lone replica is what it is in company, whose batches end when theirs do."""
-    assert certify(AllocationTS(epsilon=inf), SPEC, accountants=False).epsilon == inf
-    problem = Arms(horizon=300, delay=30)
-    together, alone = (play(problem, PrivateTsallis(), seeds) for seeds in ([1, 2, 3], [3]))
-    np.testing.assert_array_equal(together.reward[:, 2], alone.reward[:, 0])
+    everybody = [*OURS.values(), DPSE(), AdaPKLUCB(), TreeUCB(), Thompson(), KLUCB()]
+    assert (regret("Arms", everybody, 5, R=2, means=[0.5] * 9)["mean"] == 0).all()
 
 
 def test_late_losses_have_the_chances_of_their_round():
@@ -210,7 +195,7 @@ def test_late_losses_have_the_chances_of_their_round():
 def test_blocks_have_the_law_of_rounds():
     """Statistical: regret, reward and switches of 40 runs played in blocks against 40 played
     round by round, `steps` of 1,200 rounds with marks 200 apart; 5 standard errors each. A lone
-    replica equals itself in company, exactly."""
+    replica equals itself in company, exactly; totals are clipped as single values are."""
     marks = np.arange(200, 1201, 200)
 
     def played(agent, seeds, blocks):
@@ -226,33 +211,25 @@ def test_blocks_have_the_law_of_rounds():
         alone = played(agent, [(0, 3)], True)
         np.testing.assert_array_equal(alone.regret[:, 0], one.regret[:, 3])
         np.testing.assert_array_equal(alone.switches[:, 0], one.switches[:, 3])
+    sums = CountedSums(Streams([0]), 3, low=0, high=1, epsilon=inf, uses=1)
+    totals, counts = np.array([[np.nan, 9.0, -1.0]]), np.array([[2.0, 3.0, 4.0]])
+    assert sums(totals, counts, counts > 0).tolist() == [[0, 3, 0]]
 
 
-# Privacy
-
-
-def test_epochs_are_private_where_they_end():
-    """Conformance plays 24 rounds, in which no epoch of DP-SE ends: here 20 are one."""
-
+def test_a_batch_that_ends_by_an_exact_sum_is_caught():
+    """By the replay, which sees when it releases; a forgotten clip by the sensitivity. Conformance
+    plays 24 rounds, in which no epoch of DP-SE ends: here 20 are one. No noise, no promise."""
+    assert certify(AllocationTS(epsilon=inf), SPEC, accountants=False).epsilon == inf
+    with pytest.raises(AssertionError, match="to enter CountedSums in no other round"):
+        check_joint_dp(EndsByAnExactSum(), SPEC, (0, 5))
+    with pytest.raises(AssertionError, match="sensitivity"):
+        check_joint_dp(Unclipped(), SPEC, (0, 5))
     moved, tape = check_joint_dp(Short(), replace(SPEC, horizon=60), (5, 30), replicas=8)
     assert moved <= 1 + 1e-12
     assert sum(release is not None for release in tape.releases) >= 1
 
 
-def test_a_batch_that_ends_by_an_exact_sum_is_caught():
-    """Broken on purpose: by the replay, which sees when it releases; a forgotten clip by the
-    sensitivity; half of the noise by the audit, which passes the honest agent."""
-    with pytest.raises(AssertionError, match="to enter CountedSums in no other round"):
-        check_joint_dp(EndsByAnExactSum(), SPEC, (0, 5))
-    with pytest.raises(AssertionError, match="sensitivity"):
-        check_joint_dp(Unclipped(), SPEC, (0, 5))
-
-
-@pytest.mark.parametrize(
-    "config",
-    [KLUCBSums(first=1.0), TreeUCB()],
-    ids=lambda config: type(config).__name__,
-)
+@pytest.mark.parametrize("config", [KLUCBSums(first=1.0), TreeUCB()], ids=["counts", "trees"])
 def test_audits_with_power(config):
     """Of sums that counts release, and of trees: 2,000 runs against the promise, and 4,000 of a
     twin with half of the noise. The others feed the same two mechanisms."""
@@ -272,19 +249,12 @@ def test_what_an_auditor_sees_of_a_run_does_not_depend_on_its_company():
         seen = [columns_of(config, SPEC, pair, some, "released", ends)[0] for some in parts]
         together, *alone = (columns.values for columns in seen)
         np.testing.assert_array_equal(together, np.concatenate(alone))
+    problem = Arms(horizon=300, delay=30)  # a lone replica's batches end when others' do
+    together, alone = (play(problem, PrivateTsallis(), seeds) for seeds in ([1, 2, 3], [3]))
+    np.testing.assert_array_equal(together.reward[:, 2], alone.reward[:, 0])
 
 
-def test_totals_of_blocks_are_clipped():
-    """A total is within [0, count], and 0 where it is no number, as single values are."""
-    sums = CountedSums(Streams([0]), 3, low=0, high=1, epsilon=inf, uses=1)
-    totals, counts = np.array([[np.nan, 9.0, -1.0]]), np.array([[2.0, 3.0, 4.0]])
-    np.testing.assert_array_equal(sums(totals, counts, counts > 0), [[0, 3, 0]])
-
-
-# Bad input
-
-
-@pytest.mark.parametrize(
+@each(
     ("call", "named"),
     [
         (lambda: AllocationTS(epsilon=0), "epsilon"),
@@ -302,10 +272,3 @@ def test_totals_of_blocks_are_clipped():
 def test_bad_settings(call, named):
     with pytest.raises(InputError, match=named):
         call()
-
-
-def test_more_arms_than_rounds():
-    """They play, and none is wrong about it."""
-    agents = [AllocationTS(), KLUCBSums(), DPSE(), AdaPKLUCB(), TreeUCB(), Thompson(), KLUCB()]
-    found = regret("Arms", agents, 5, R=2, means=[0.5] * 9)
-    assert (found["mean"] == 0).all()

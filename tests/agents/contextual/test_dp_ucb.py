@@ -1,7 +1,8 @@
 """DP-UCB: the non-private limit, the paper's constants, and what privacy costs."""
 
 from dataclasses import replace
-from functools import cache
+from functools import partial
+from itertools import product
 from math import ceil, inf, log, log2, sqrt
 
 import numpy as np
@@ -13,20 +14,10 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.calibrated import NO_NOISE, exact_prefix_sum
 from dpbandit.privacy.curves import epsilon_of
 from dpbandit.privacy.moments import Moments, SecondMoments
-from dpbandit.results.runs import log_marks
-from dpbandit.running.environments import problem_maker
-from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
+from tests.agents.contextual.runs import check_refused, curves
 from tests.each import asserting, each
 from tests.harness import variants
-
-SEEDS = [(0, r) for r in range(4)]
-
-
-@cache
-def regret(config, environment="GLMBandit", horizon=600, **env_kwargs):
-    problem = problem_maker(environment)(horizon=horizon, **env_kwargs)
-    return play(problem, config, SEEDS, marks=log_marks(horizon)).regret
 
 
 class ExactUCB(DPUCB):
@@ -46,38 +37,40 @@ class ExactUCB(DPUCB):
         ), NO_NOISE
 
 
-def counterpart(config, horizon):
-    """The same on exact sums."""
+def counterpart(config):
+    """The same on exact sums, for 40 rounds."""
     if isinstance(config, Priced):
-        return Priced(counterpart(config.learner, horizon))
+        return Priced(counterpart(config.learner))
     paper = getattr(config, "calibration", None) == "paper"
     default = "theory" if paper else 1.0
     return ExactUCB(
         epsilon=inf,
         alpha=default if config.alpha is None else config.alpha,
         regularization=config.regularization,
-        refresh_every=config.refresh_every or (1 if paper else ceil(horizon / 100)),
+        refresh_every=config.refresh_every or 1,
         arms=config.arms or ("joint" if paper else "disjoint"),
     )
 
 
-ENVIRONMENTS = ["GLMBandit", "Recommendation", "OJPricing"]
-WITH_GRAM = [*variants(DPUCB), *variants(ShariffSheffetUCB)]
 PRINTED = ShariffSheffetUCB(calibration="paper")
 DEMAND = [Priced(c) for c in (DPUCB(), DPUCB(arms="joint"), PRINTED)]
-CONFIGS = [*WITH_GRAM, replace(PRINTED, noise="wishart"), DPUCB(shift=0.3)]
 
 
-@pytest.mark.parametrize("environment", ENVIRONMENTS)
-def test_without_privacy_it_is_linucb_bit_for_bit(environment):
-    """epsilon = inf draws its noise and scales it by 0; LinUCB has no noise: difference 0.0."""
-    for config in CONFIGS + DEMAND * (environment == "OJPricing"):
-        with asserting(config):
-            priced = isinstance(config, Priced)
-            free = replace(config.agent if priced else config, epsilon=inf)
-            private = regret(Priced(free) if priced else free, environment, horizon=40)
-            public = regret(counterpart(config, 40), environment, horizon=40)
-            np.testing.assert_array_equal(private, public)
+class ExactMoments(DPMoments):
+    """Oracle: moments that no noise process ever touches."""
+
+    def start(self):
+        super().start()
+        statistic, every = Moments(**self.rounds("disjoint")), self.refresh_every
+        self.feed(exact_prefix_sum(statistic, horizon=self.spec.horizon, refresh_every=every))
+
+
+CONFIGS = [
+    *variants(DPUCB),
+    *variants(ShariffSheffetUCB),
+    replace(PRINTED, noise="wishart"),
+    DPUCB(shift=0.3),
+]
 
 
 def test_without_privacy_it_is_the_rank_one_linucb_with_that_shift():
@@ -107,31 +100,9 @@ def first_stddev(config, spec):
     return sums.stddev
 
 
-class ExactMoments(DPMoments):
-    """Oracle: moments that no noise process ever touches."""
-
-    def start(self):
-        super().start()
-        statistic, every = Moments(**self.rounds("disjoint")), self.refresh_every
-        self.feed(exact_prefix_sum(statistic, horizon=self.spec.horizon, refresh_every=every))
-
-
-@each("environment", ENVIRONMENTS)
-@each("every", [1, 7])
-@each("prefix_sums", ["tree", "blt"])
-def test_moments_without_privacy_are_exact_bit_for_bit(environment, every, prefix_sums):
-    """epsilon = inf draws its noise and scales it by 0: difference 0.0 to sums without any."""
-    config = DPMoments(epsilon=inf, refresh_every=every, prefix_sums=prefix_sums)
-    private = regret(config, environment, horizon=100)
-    np.testing.assert_array_equal(
-        private, regret(ExactMoments(epsilon=inf, refresh_every=every), environment, horizon=100)
-    )
-
-
 def test_moment_scores_by_hand():
-    """Golden: two arms, x = (1, 0) with reward 1 on arm 0, then x = (0, 1/2) with reward 1/2 on
-    arm 1, whose r x = (0, 1/4): u_0 = (1, 0), u_1 = (0, 1/4). Until the third round, the first
-    after a release, arms take turns whatever the context."""
+    """Golden: x = (1, 0) with reward 1 on arm 0, x = (0, 1/2) with reward 1/2 on arm 1: u_0 = (1,
+    0), u_1 = (0, 1/4). Until the third round, after a release, arms take turns anyway."""
     spec = ContextualSpec(n_actions=2, dim=2, horizon=5)
     agent = DPMoments(epsilon=inf, refresh_every=2).make(spec, Streams([0]))
     probe = np.array([[3.0, 4.0]])
@@ -144,73 +115,52 @@ def test_moment_scores_by_hand():
     assert agent.act(np.array([[0.0, 1.0]])) == [1]
 
 
-def test_all_the_budget_goes_to_the_moment():
-    """Golden: 10^4 releases of a tree at (1, 1e-4), mu* = 0.31390, 14 nodes a user, c_u = 0.32:
-    noise sqrt(14) 2 c_u / mu* = 7.629 on every coordinate of u."""
-    spec = ContextualSpec(n_actions=2, dim=50, horizon=10_001, context_order=inf, reward_high=1.2)
-    tree = {"prefix_sums": "tree", "refresh_every": 1, "epsilon": 1.0, "delta": 1e-4}
-    config = DPMoments(moment_clip=0.32, **tree)
-    assert first_stddev(config, spec) == pytest.approx(sqrt(14) * 0.64 / 0.31390, rel=1e-4)
-
-
 def test_paper_constants_by_hand():
     """Golden: s^2 = 16 m L^4 ln(4/delta)^2 / eps^2 with L^2 = 1 + 1, m = 1 + ceil(log2 n).
 
     A node's Gram noise has off-diagonal stddev s; in unit scale its diagonal sqrt(2) s moves by
     mu^2 = |change|^2 / (2 s^2), and a user is in bit_length(n - 1) nodes. With w^2 = 2 the
-    sensitivity is sqrt((2 + 2)^2 / 2) = sqrt(8), that of the whole matrix over rows (x, r).
+    sensitivity is sqrt((2 + 2)^2 / 2) = sqrt(8), that of the whole matrix over rows (x, r). A claim
+    of 1 is over-noised; of Wishart's degrees the least whole number leaves at most 2 %.
     """
-    n, epsilon, delta = 10_000, 1.0, 1e-4
+    n, delta = 10_000, 1e-4
     spec = ContextualSpec(n_actions=2, dim=3, horizon=n)
-    s = 4 * sqrt(1 + ceil(log2(n))) * 2 * log(4 / delta) / epsilon
+    s = 4 * sqrt(1 + ceil(log2(n))) * 2 * log(4 / delta)
     mu = sqrt((n - 1).bit_length()) * sqrt(8) / (sqrt(2) * s)
-    proof = certify(replace(PRINTED, epsilon=epsilon, delta=delta), spec, accountants=False)
+    proof = certify(replace(PRINTED, delta=delta), spec, accountants=False)
     assert proof.mu == pytest.approx(mu, rel=1e-12)
     assert proof.epsilon == pytest.approx(epsilon_of(mu, delta), rel=1e-9)
     assert proof.holds
-    assert proof.epsilon < 0.1  # a claim of 1 that is over-noised
-
-
-def test_certified_noise_of_the_reference_table():
-    """Golden: the specification's 'With C=3.2, c_u=.8 on P1: Gram 179.2, moment
-    21.76' (tree, n = 10^4, delta = 1e-4): off-diagonal stddev C^2 s / sqrt(2) times ... at w^2 =
-    B / A = 0.8276 the budget is split as there. 10^4 releases need horizon 10^4 + 1."""
-    spec = ContextualSpec(n_actions=2, dim=50, horizon=10_001, context_order=inf, reward_high=1.2)
-    config = DPUCB(
-        epsilon=1.0,
-        delta=1e-4,
-        prefix_sums="tree",
-        refresh_every=1,
-        context_clip=3.2,
-        moment_clip=0.8,
-        moment_weight=sqrt(0.8276),
-    )
-    statistic, node = config.make(spec, Streams([0])).statistic, first_stddev(config, spec)
-    assert 3.2**2 * node / sqrt(2) == pytest.approx(179.2, rel=2e-3)
-    assert 0.8 * node / statistic.moment_weight == pytest.approx(21.76, rel=2e-3)
-
-
-def test_wishart_certificate_is_within_the_claim_and_close():
-    """The least whole number of degrees: at most 2 % of epsilon is left."""
-    spec = ContextualSpec(n_actions=2, dim=3, horizon=1000)
-    proof = certify(ShariffSheffetUCB(noise="wishart"), spec, accountants=False)
+    assert proof.epsilon < 0.1
+    wishart = ShariffSheffetUCB(noise="wishart")
+    proof = certify(wishart, replace(spec, horizon=1000), accountants=False)
     assert 0.98 < proof.epsilon <= 1.0
 
 
-@pytest.mark.parametrize(
-    ("fields", "shift"),
-    [
-        ({}, 2),
-        ({"shift": 0.3}, 0.3),
-        ({"alpha": "theory"}, 2),
-    ],
-)
-@pytest.mark.parametrize("demand", [False, True])
+def test_certified_noise_of_the_reference_table():
+    """Golden: the specification's 'With C=3.2, c_u=.8 on P1: Gram 179.2, moment 21.76' (tree, n =
+    10^4 releases, delta = 1e-4): off-diagonal stddev C^2 s / sqrt(2), where w^2 = B / A = 0.8276
+    splits the budget as there. All of it for the moment, mu* = 0.31390, 14 nodes a user, c_u =
+    0.32, is noise sqrt(14) 2 c_u / mu* on every coordinate of u."""
+    spec = ContextualSpec(n_actions=2, dim=50, horizon=10_001, context_order=inf, reward_high=1.2)
+    tree = {"prefix_sums": "tree", "refresh_every": 1, "epsilon": 1.0, "delta": 1e-4}
+    weight = sqrt(0.8276)
+    config = DPUCB(context_clip=3.2, moment_clip=0.8, moment_weight=weight, **tree)
+    node = first_stddev(config, spec)
+    assert 3.2**2 * node / sqrt(2) == pytest.approx(179.2, rel=2e-3)
+    assert 0.8 * node / weight == pytest.approx(21.76, rel=2e-3)
+    moments = first_stddev(DPMoments(moment_clip=0.32, **tree), spec)
+    assert moments == pytest.approx(sqrt(14) * 0.64 / 0.31390, rel=1e-4)
+
+
+@each(("fields", "shift"), [({}, 2), ({"shift": 0.3}, 0.3), ({"alpha": "theory"}, 2)])
+@each("demand", [False, True])
 def test_shift_by_hand(fields, shift, demand):
     """Golden: V = G + shift Gamma I with Gamma = s (2 sqrt(D) + 2 sqrt(v ln(2T/failure))) and s off
     the diagonal, C^2 / sqrt(2) times the noise in units; C = 1 here, D = 4 features of a price. In
     the trace noise has a variance of 1 / (1 + 2.3190778 D), so v = 1 - (1 - that) / D. With noise
-    of 0 in place of the drawn one, the inverse of V is that of the shift alone."""
+    of 0 in place of the drawn one, the inverse of V is that of the shift alone, of which the ledger
+    knows nothing."""
     spec = PriceListSpec(n_actions=2, dim=4, horizon=40, prices=(1.0, 2.0), shared=True)
     config = DPUCB(epsilon=0.1, refresh_every=1, **fields)
     agent = config.make(spec, Streams([0]))
@@ -222,50 +172,42 @@ def test_shift_by_hand(fields, shift, demand):
     v = 1 - (1 - 1 / (1 + 4 * 2.3190778623577)) / 4
     gamma = agent.sums.stddev / sqrt(2) * (2 * sqrt(4) + 2 * sqrt(v * log(2 * 40 / 0.05)))
     np.testing.assert_allclose(agent.ridge.inverse[0, 0] * shift * gamma, np.eye(4), atol=1e-12)
+    configs = [config, replace(config, shift=None)]
+    one, two = (certify(Priced(c) if demand else c, spec, accountants=False) for c in configs)
+    assert one == two
 
 
-@pytest.mark.parametrize("around", [lambda config: config, Priced])
-def test_shift_costs_nothing(around):
-    """The ledger does not know it."""
-    spec = PriceListSpec(n_actions=2, dim=3, horizon=500, prices=(1.0, 2.0))
-    configs = [around(DPUCB(shift=s)) for s in (None, 0.01)]
-    proofs = [certify(config, spec, accountants=False) for config in configs]
-    assert proofs[0] == proofs[1]
+def test_bad_settings_are_refused():
+    check_refused(DPUCB, epsilon=0.0, prefix_sums="fenwick", refresh_every=0, shift=0.0, alpha=-1)
+    check_refused(DPMoments, delta=1.0, moment_clip=0.0)
+    check_refused(ShariffSheffetUCB, delta=0.0, noise="wishert", failure=1.0)
+    check_refused(partial(DPUCB, alpha="theory"), shift=1.0)
 
 
-@each(
-    ("agent", "fields", "sentence"),
-    [
-        (DPUCB, {"epsilon": 0.0}, "epsilon=0.0 to be a number > 0"),
-        (DPMoments, {"delta": 1.0}, r"delta=1.0 to be a number in \[0, 1\)"),
-        (ShariffSheffetUCB, {"delta": 0.0}, "no pure epsilon-DP"),
-        (DPUCB, {"prefix_sums": "fenwick"}, "one of tree, blt"),
-        (DPUCB, {"refresh_every": 0}, "refresh_every=0 to be a whole number >= 1"),
-        (ShariffSheffetUCB, {"noise": "wishert"}, "did you mean wishart"),
-        (DPMoments, {"moment_clip": 0.0}, "moment_clip=0.0 to be a finite number > 0"),
-        (DPUCB, {"shift": 0.0}, "shift=0.0 to be a finite number > 0"),
-        (DPUCB, {"shift": 1.0, "alpha": "theory"}, "shift=1.0 > 1 with alpha='theory'"),
-        (DPUCB, {"alpha": -1}, "alpha=-1 to be a finite number >= 0"),
-        (ShariffSheffetUCB, {"failure": 1.0}, r"failure=1.0 to be a number in \(0, 1\)"),
-    ],
-)
-def test_bad_input_gets_one_sentence(agent, fields, sentence):
-    with pytest.raises(InputError, match=sentence):
-        agent(**fields)
+@pytest.mark.parametrize("environment", ["GLMBandit", "Recommendation", "OJPricing"])
+def test_without_privacy_sums_are_exact_bit_for_bit(environment):
+    """epsilon = inf draws its noise and scales it by 0: difference 0.0 to LinUCB, or to moments,
+    without any noise."""
+    for config in CONFIGS + DEMAND * (environment == "OJPricing"):
+        with asserting(config):
+            priced = isinstance(config, Priced)
+            free = replace(config.agent if priced else config, epsilon=inf)
+            runs = {"environment": environment, "horizon": 40, "replicas": 4, "seed": 0}
+            private = curves(Priced(free) if priced else free, **runs)
+            np.testing.assert_array_equal(private, curves(counterpart(config), **runs))
+    runs |= {"horizon": 100}
+    for every, prefix_sums in product((1, 7), ("tree", "blt")):
+        free = DPMoments(epsilon=inf, refresh_every=every, prefix_sums=prefix_sums)
+        exact = ExactMoments(epsilon=inf, refresh_every=every)
+        np.testing.assert_array_equal(curves(free, **runs), curves(exact, **runs))
 
 
-def test_short_horizons_have_nothing_to_protect():
-    """One round: no release can influence an action, so nothing is spent; T = 2 spends."""
-    assert (
-        certify(DPUCB(), ContextualSpec(n_actions=2, dim=2, horizon=1), accountants=False).epsilon
-        == 0.0
-    )
-    assert (
-        certify(DPUCB(), ContextualSpec(n_actions=2, dim=2, horizon=2), accountants=False).epsilon
-        > 0.9
-    )
-    agent = DPUCB().make(ContextualSpec(n_actions=2, dim=2, horizon=2), Streams([0]))
-    x = np.zeros((1, 2))
+def test_where_nothing_influences_an_action_nothing_is_spent():
+    """In one round; two spend, and a third was not paid for."""
+    one, two = (ContextualSpec(n_actions=2, dim=2, horizon=T) for T in (1, 2))
+    assert certify(DPUCB(), one, accountants=False).epsilon == 0.0
+    assert certify(DPUCB(), two, accountants=False).epsilon > 0.9
+    agent, x = DPUCB().make(two, Streams([0])), np.zeros((1, 2))
     for _ in range(2):
         agent.update(x, agent.act(x), np.zeros(1))
     with pytest.raises(InputError, match="longer horizon"):

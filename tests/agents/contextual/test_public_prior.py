@@ -1,6 +1,6 @@
 """Warm starts: Bayes' rule, wrong priors that are let go, and nothing that privacy would notice."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import gymnasium as gym
 import numpy as np
@@ -22,6 +22,7 @@ from dpbandit.results.runs import describe
 from dpbandit.running.settings import agent_config, parse_agent
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 from dpbandit.testing.checks import check_joint_dp, check_replicas
+from tests.each import each
 
 ARMS = ContextualSpec(n_actions=2, dim=2, horizon=24, reward_low=-1.0)
 SLATES = replace(ARMS, shared=True)
@@ -38,40 +39,39 @@ def spread_out(n, seed=0):
     return S, 100 * (L @ rng.standard_normal(n))[None], 100 * L[None]
 
 
-@pytest.mark.parametrize("off", [0.0, 3.0, 30.0, 1e4])
+@each("off", [0.0, 3.0, 30.0, 1e4])
 def test_the_width_is_that_of_the_largest_evidence(off):
     """Oracle: scipy's normal density of the likelihood's maximum, N(m, tau S + L^-1), tau = 4^k. A
-    mean far off asks for a wide prior, one that fits for none."""
+    mean far off asks for a wide prior, one that fits for none, in each replica for itself."""
     S, b, L = spread_out(3)
     seen, spread = np.linalg.solve(L[0], b[0]), np.linalg.inv(L[0])
-    prior = PublicPrior(Prior(seen + off, S), 1, 3, meaning="")
-    prior.widen(b, L)
+    prior = PublicPrior(Prior(seen + off, S), 2, 3, meaning="")
+    prior.one(slice(1, 2)).widen(b, L)
     taus = 4.0 ** np.arange(25)
     evidence = [multivariate_normal(seen + off, t * S + spread).logpdf(seen) for t in taus]
-    assert prior.tau == taus[np.argmax(evidence)]
-    assert (prior.tau == 1) == (off == 0)
-    wide = np.linalg.inv(prior.tau[0] * S)
-    np.testing.assert_allclose(prior.precision[0], wide)
-    np.testing.assert_allclose(prior.weighted_mean[0], wide @ (seen + off))
-    theta = np.array([[0.3, -0.2, 0.1]])
+    assert prior.tau[1] == taus[np.argmax(evidence)]
+    assert (prior.tau[1] == 1) == (off == 0)
+    for replica, tau in enumerate((1.0, prior.tau[1])):
+        wide = np.linalg.inv(tau * S)
+        np.testing.assert_allclose(prior.precision[replica], wide)
+        np.testing.assert_allclose(prior.weighted_mean[replica], wide @ (seen + off))
+    theta = np.array([[0.3, -0.2, 0.1]] * 2)
     gap = seen + off - theta[0]
-    np.testing.assert_allclose(prior.gradient(theta)[0], wide @ gap)
-    assert prior.loss(theta)[0] == pytest.approx(gap @ wide @ gap)
+    np.testing.assert_allclose(prior.gradient(theta)[1], wide @ gap)
+    assert prior.loss(theta)[1] == pytest.approx(gap @ wide @ gap)
 
 
 def test_demand_is_fitted_by_likelihood_times_prior():
     """Oracle: a release that says nothing leaves the prior times N(0, 16 I), mean and precision."""
     S, mean = 0.05 * spread_out(3)[0] + 0.1 * np.eye(3), np.array([1.0, -0.5, -2.0])
-    phi, nothing = np.full((1, 1, 5, 3), 0.1), np.zeros((1, 1))
-    prior = PublicPrior(Prior(mean, S), 1, 3, meaning="")
-    half = np.full((1, 1, 5), 0.5)
+    phi, half = np.full((1, 1, 5, 3), 0.1), np.full((1, 1, 5), 0.5)
     fit = ReleasedScores(
         Scores(phi, half, 2 * half, phi),
-        nothing,
+        np.zeros((1, 1)),
         np.zeros((1, 1, 3)),
         ridge=np.full(3, 1 / 16),
         admissible=falling,
-        prior=prior,
+        prior=PublicPrior(Prior(mean, S), 1, 3, meaning=""),
     )
     theta, precision = fit.maximise(np.zeros((1, 3)), 8)
     expected = np.linalg.inv(S) + np.eye(3) / 16
@@ -89,15 +89,15 @@ def played(config, T, seeds, **more):
             self._parameter_normals = first.normals("parameters", self.n_actions, self.dim)
             self._theta = self._draw_parameters()
 
-    class Kept(FADE):
+    @dataclass
+    class Kept:
         def make(self, spec, streams):
-            kept.append(super().make(spec, streams))
-            return kept[-1]
+            made.append(config.make(spec, streams))
+            return made[0]
 
-    kept = []
+    made = []
     problem = Same(horizon=T, noise=0.3, **SMALL, **more)
-    config = Kept(**{name: getattr(config, name) for name in vars(config)})
-    return play(problem, config, seeds, marks=np.array([T])).regret[-1], kept[0]
+    return play(problem, Kept(), seeds, marks=np.array([T])).regret[-1], made[0]
 
 
 def test_a_good_prior_saves_most_and_a_wrong_one_is_let_go(monkeypatch):
@@ -118,9 +118,8 @@ def test_a_good_prior_saves_most_and_a_wrong_one_is_let_go(monkeypatch):
 
 
 def test_a_study_goes_on_where_another_ended():
-    """Oracle: the next one begins with all that was learned: precision and weighted mean are those
-    that it ended with, but for the prior that `learned` states, and so they add up. It plays, and
-    imagines who is played, accordingly."""
+    """Oracle: the next one begins with the precision and weighted mean that the first ended with,
+    but for the prior that `learned` states; it plays, and imagines who is played, accordingly."""
     _, first = played(FADE(epsilon=2.0), 500, [(3, 0)])
     second = FADE(prior=first.learned()).make(first._spec, Streams([0, 1]))
     b, precision = first._likelihood()
@@ -135,17 +134,10 @@ def test_a_study_goes_on_where_another_ended():
     np.testing.assert_allclose(third._prior.precision[0], precision[0] + 2 * weak, rtol=1e-6)
 
 
-def test_replicas_widen_their_own():
-    """By hand: one of two replicas, alone, sees what contradicts its prior."""
-    prior = PublicPrior(Prior([1.0], 1.0), 2, 1, meaning="")
-    prior.one(slice(1, 2)).widen(np.array([[1e4]]), np.array([[[10.0]]]))
-    assert prior.tau[0] == 1 < 1e5 < prior.tau[1]
-    assert prior.precision[1] < 1e-5
-
-
-def test_imagined_slates_are_chosen_from_by_the_prior():
+def test_imagined_slates_are_chosen_from_by_the_prior(monkeypatch):
     """Oracle: the argmax of a prior's parameter in each slate, of which a random policy takes every
-    row alike often."""
+    row alike often. At epsilon 0.01 releases are noise: theta stays within 0.01 of a prior that is
+    sure to 0.001, and no imagined slate is played at random."""
     agent = FADE(prior=Prior([0.0, 3.0, -1.0], 0.1)).make(SLATES, Streams([0]))
     slates, one, met = agent._slates, slice(0, 1), np.zeros((1, agent._slates.count // 2), np.int64)
     theta = agent._theta[:, None, 1:]
@@ -153,19 +145,15 @@ def test_imagined_slates_are_chosen_from_by_the_prior():
     assert (np.vecdot(row - mean, theta[0]) >= 0).all()
     row, mean = slates.chosen(one, theta, met)
     assert 0.4 < (np.vecdot(row - mean, theta[0]) >= 0).mean() < 0.6
-
-
-def test_slates_stay_with_a_prior_that_noise_does_not_contradict(monkeypatch):
-    """At epsilon 0.01 releases are noise: theta stays within 0.01 of a prior that is sure to 0.001,
-    and no imagined slate is played at random."""
-    mean, random = np.array([0.0, 3.0, -1.0]), []
+    mean, random, rng = np.array([0.0, 3.0, -1.0]), [], np.random.default_rng(0)
     agent = FADE(epsilon=0.01, prior=Prior(mean, 1e-6), first_batch=3).make(SLATES, Streams([0]))
-    chosen, rng = agent._slates.chosen, np.random.default_rng(0)
-    monkeypatch.setattr(
-        agent._slates,
-        "chosen",
-        lambda *args, **how: random.append(how["random"]) or chosen(*args, **how),
-    )
+    chosen = agent._slates.chosen
+
+    def spied(*args, **how):
+        random.append(how["random"])
+        return chosen(*args, **how)
+
+    monkeypatch.setattr(agent._slates, "chosen", spied)
     for _ in range(23):
         x = rng.standard_normal((1, 2, 2))
         agent.update(x, agent.act(x), rng.random(1))
@@ -174,7 +162,7 @@ def test_slates_stay_with_a_prior_that_noise_does_not_contradict(monkeypatch):
     assert not any(random)
 
 
-@pytest.mark.parametrize("prior", [None, Prior([0.0, 1.0, -2.0], 0.5)])
+@each("prior", [None, Prior([0.0, 1.0, -2.0], 0.5)])
 def test_imagined_customers_see_the_prices_that_were_asked(prior):
     """Oracle: what each batch asked, by the parameters that were in force while it ran; the first
     batch without a prior asked at random."""
@@ -198,11 +186,11 @@ def test_imagined_customers_see_the_prices_that_were_asked(prior):
     assert len(starts) == 3
 
 
-@pytest.mark.parametrize("spec", [ARMS, SLATES, PRICES], ids=["arms", "slates", "prices"])
+@each("spec", [ARMS, SLATES, PRICES])
 def test_no_prior_breaks_privacy_or_diverges(spec):
     """Sensitivity, billboard and replicas with a prior that is as far off, and as sure of it, as is
     allowed: a user's influence on what is released is what it is without."""
-    n = spec.n_actions * spec.dim if spec is ARMS else 1 + spec.dim
+    n, ball = (4, ARMS.half_range) if spec is ARMS else (1 + spec.dim, 40)
     config = FADE(prior=Prior(np.full(n, -1e9), 1e-9), first_batch=3)
     largest, _ = check_joint_dp(config, spec, swapped=[1, 9], replicas=4)
     assert largest > 0.5
@@ -215,69 +203,55 @@ def test_no_prior_breaks_privacy_or_diverges(spec):
         assert agent.scores(x)[0, action[0]] == agent.scores(x).max()
         agent.update(x, action, rng.random(1))
     assert np.isfinite(agent._theta).all()
-    assert np.linalg.norm(agent._theta, axis=-1).max() <= 40 * (1 + 1e-12)
+    assert np.linalg.norm(agent._theta, axis=-1).max() <= ball * (1 + 1e-12)
     assert np.isfinite(agent.learned().matrix).all()
 
 
 def test_ways_to_give_one(tmp_path):
-    """A prior, its file on a command line, its fields in a dictionary: one and the same config."""
+    """A prior, its file on a command line, its fields in a dictionary: one and the same config; and
+    a player hands out what it learned."""
     prior, path = Prior([[0.1, 0.2], [0.3, -0.4]], np.diag([1.0, 2, 3, 4])), tmp_path / "study.json"
     prior.save(path)
-    configs = [
-        FADE(prior=prior),
-        parse_agent(f"fade:prior={path}"),
-        agent_config(
-            "fade", {"prior": {"mean": [0.1, 0.2, 0.3, -0.4], "covariance": prior.covariance}}
-        ),
-    ]
-    assert configs[0] == configs[1] == configs[2]
-    assert describe(configs[1])["prior"]["mean"] == (0.1, 0.2, 0.3, -0.4)
-    assert hash(configs[0]) == hash(configs[1])
+    given = {"mean": [0.1, 0.2, 0.3, -0.4], "covariance": prior.covariance}
+    one = FADE(prior=prior)
+    two, three = parse_agent(f"fade:prior={path}"), agent_config("fade", {"prior": given})
+    assert one == two == three
+    assert describe(two)["prior"]["mean"] == (0.1, 0.2, 0.3, -0.4)
+    assert hash(one) == hash(two)
     assert (Prior([1, 2], [3, 4]).matrix == np.diag([3, 4])).all()
-
-
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        (lambda path: Prior([], 1), r"Expected mean=\[\] of a prior to be numbers"),
-        (lambda path: Prior(["a"], 1), "Expected mean="),
-        (lambda path: Prior([1e10], 1), "at most 1e.09 in size"),
-        (
-            lambda path: Prior([1, 2], 0.0),
-            "Expected covariance=0.0 of a prior to be a variance, 2 of",
-        ),
-        (lambda path: Prior([1, 2], [1, 2, 3]), "or a symmetric positive definite 2 x 2 matrix"),
-        (lambda path: Prior([1, 2], [[1, 2], [2, 1]]), "with eigenvalues from 1e-09 to 1e.09"),
-        (lambda path: Prior([1, 2], [[1, 0], [0.1, 1]]), "symmetric"),
-        (lambda path: FADE(prior=3), "Expected prior=3 to be a Prior, or the path of a JSON file"),
-        (lambda path: FADE(prior=str(path / "none.json")), "Cannot read .*none.json: No such file"),
-        (
-            lambda path: FADE(prior=str(path / "bad.json")),
-            "Cannot take a prior from .*bad.json: It",
-        ),
-        (lambda path: FADE(prior=str(path / "half.json")), "from .*half.json: Expected prior="),
-        (lambda path: FADE(prior=Prior([1, 2], 1)).make(ARMS, Streams([0])), "to be of 4 numbers"),
-        (
-            lambda path: FADE(prior=Prior([1, 2], 1)).make(PRICES, Streams([0])),
-            "to be of 3 numbers",
-        ),
-        (
-            lambda path: FADE(prior=Prior([1], 1), coding="rewards").make(ARMS, Streams([0])),
-            "Expected prior=Prior.of 1 numbers. only with model=arms or slates or prices",
-        ),
-    ],
-)
-def test_one_sentence_for_what_is_no_prior(given, sentence, tmp_path):
-    (tmp_path / "bad.json").write_text("{")
-    (tmp_path / "half.json").write_text('{"mean": [1]}')
-    with pytest.raises(InputError, match=sentence):
-        given(tmp_path)
-
-
-def test_a_player_hands_out_what_it_learned():
     env = gym.make("dpbandit/GLMBandit-v0", **SMALL)
     bounds = {"horizon": 9, "reward_range": (-2.0, 2.0), "context_bound": 1.0}
     assert len(Player(FADE(model="arms"), env, **bounds).learned.mean) == 8
     for agent in (LinUCB(), FADE(model="answers")):
         with pytest.raises(InputError, match=r"such as FADE.model='arms'., got (LinUCB|FADE)"):
             _ = Player(agent, env, **bounds).learned
+
+
+@each(
+    ("given", "sentence"),
+    [
+        (lambda: Prior([], 1), r"Expected mean=\[\] of a prior to be numbers"),
+        (lambda: Prior(["a"], 1), "Expected mean="),
+        (lambda: Prior([1e10], 1), "at most 1e.09 in size"),
+        (lambda: Prior([1, 2], 0.0), "covariance=0.0 of a prior to be a variance, 2 of"),
+        (lambda: Prior([1, 2], [1, 2, 3]), "or a symmetric positive definite 2 x 2 matrix"),
+        (lambda: Prior([1, 2], [[1, 2], [2, 1]]), "with eigenvalues from 1e-09 to 1e.09"),
+        (lambda: Prior([1, 2], [[1, 0], [0.1, 1]]), "symmetric"),
+        (lambda: FADE(prior=3), "Expected prior=3 to be a Prior, or the path of a JSON file"),
+        (lambda: FADE(prior="none.json"), "Cannot read .*none.json: No such file"),
+        (lambda: FADE(prior="bad.json"), "Cannot take a prior from .*bad.json: It"),
+        (lambda: FADE(prior="half.json"), "from .*half.json: Expected prior="),
+        (lambda: FADE(prior=Prior([1, 2], 1)).make(ARMS, Streams([0])), "to be of 4 numbers"),
+        (lambda: FADE(prior=Prior([1, 2], 1)).make(PRICES, Streams([0])), "to be of 3 numbers"),
+        (
+            lambda: FADE(prior=Prior([1], 1), coding="rewards").make(ARMS, Streams([0])),
+            "Expected prior=Prior.of 1 numbers. only with model=arms or slates or prices",
+        ),
+    ],
+)
+def test_one_sentence_for_what_is_no_prior(given, sentence, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.json").write_text("{")
+    (tmp_path / "half.json").write_text('{"mean": [1]}')
+    with pytest.raises(InputError, match=sentence):
+        given()

@@ -1,4 +1,4 @@
-"""Agents for people who return: memory is hers alone, capping, the posterior, reference numbers."""
+"""Agents for people who return: memory is hers alone, capping, posteriors, reference numbers."""
 
 from itertools import product
 from math import inf, sqrt
@@ -17,6 +17,7 @@ from dpbandit.agents import (
     MixedEffects,
     PerPerson,
     PersonalFADE,
+    PersonalPricing,
     Priced,
 )
 from dpbandit.agents.people.per_person import Turnstile
@@ -37,110 +38,70 @@ from dpbandit.specs.lists import ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing.checks import check_joint_dp
 from tests.broken.people import BROKEN
-from tests.harness import PEOPLE
+from tests.each import each
+from tests.harness import PEOPLE, SHOPPERS
 
 
 def sums(counted, *, cap=2, apart=1, epsilon=inf, ends=(3, 6), horizon=9, honest=1.0):
-    return PersonSum(
-        SignedDirections(n_actions=1, dim=1),
-        Streams([0]),
-        people=3,
-        visits=Visits(cap, apart),
-        counted=counted,
-        ends=ends,
-        horizon=horizon,
-        epsilon=epsilon,
-        delta=1e-5,
-        honest=honest,
-    )
+    statistic, visits = SignedDirections(n_actions=1, dim=1), Visits(cap, apart)
+    target = {"epsilon": epsilon, "delta": 1e-5, "honest": honest}
+    told = {"people": 3, "visits": visits, "counted": counted, "ends": ends, "horizon": horizon}
+    return PersonSum(statistic, Streams([0]), **told, **target)
 
 
-def released(mechanism, people):
-    """Exact sums of visits that all say 1."""
-    arm = np.zeros(1, np.int64)
-    fed = [mechanism(np.array([i]), np.ones((1, 1)), arm, np.ones(1)) for i in people]
+def released(mechanism, people, said=None):
+    """Exact sums of visits that say 1, or what is told."""
+    arm, fed = np.zeros(1, np.int64), []
+    for i, r in zip(people, said or [1.0] * len(people), strict=True):
+        fed.append(mechanism(np.array([i]), np.ones((1, 1)), arm, np.array([r])))
     return [release.item() for release in fed if release is not None]
 
 
 def test_what_counts():
     """By hand: first visits ever, of a batch, or k of them b slots apart; nobody is 0. The latest
-    of all who have come, each once, and what is no number is none."""
+    of all who have come, each once, and what is no number is none. A turnstile admits her at most
+    k times, b apart, whoever else comes; what is not finite is not kept, and a person's number is
+    all that opens her memory."""
     people = [0, 0, 1, 0, 1, -1, 0, 0, 0]
     assert released(sums("latest"), people) == [2, 2]
     assert released(sums("latest"), [0, -1, 7, 2, 2, 1]) == [1, 3]
-    said, mechanism, arm = (
-        [1.0, 1.0, -1.0, -1.0, np.nan, 1.0],
-        sums("latest"),
-        np.zeros(1, np.int64),
-    )
-    fed = [
-        mechanism(arm + (t > 4), np.ones((1, 1)), arm, np.array([r])) for t, r in enumerate(said)
-    ]
-    assert [fed[2].item(), fed[5].item()] == [-1, 1]
+    said = [1.0, 1.0, -1.0, -1.0, np.nan, 1.0]
+    assert released(sums("latest"), [0, 0, 0, 0, 0, 1], said) == [-1, 1]
     assert released(sums("first"), people) == [2, 0]
     assert released(sums("batch"), people) == [2, 2]
     assert released(sums("batch", cap=1), people) == [2, 0]
     assert released(sums("visits"), people) == [3, 1]
     assert released(sums("visits", apart=3), people) == [2, 1]
     assert released(sums("first"), [7, -1, 0]) == [1]
-
-
-def test_a_person_is_paid_for():
-    """2 S / stddev is the mu of the claim, and no legal pattern of slots moves the releases, in
-    noises, by more: all of them for a horizon of 8, and one is nearly that bad."""
-    legal = [pattern for pattern in product((0, -1), repeat=8) if pattern.count(0) <= 5]
-    for counted, S in (("latest", sqrt(2)), ("first", 1), ("batch", sqrt(2)), ("visits", sqrt(15))):
-        mechanism = sums(counted, cap=5, epsilon=1.0)
-        assert 2 * S / mechanism.stddev == pytest.approx(mechanism.spend.mu, rel=1e-12)
-        moves = [np.linalg.norm(released(sums(counted, cap=5), slots)) for slots in legal]
-        assert 1.1 * S < 2 * max(moves) <= 2 * S * (1 + 1e-12)
-
-
-def test_no_two_people_are_further_apart():
-    """All that she may say in four slots, 1, -1 or nothing, against all that another may: the two
-    farthest are exactly as far apart as is paid for. A sum that pays for one release is caught."""
-    arm, lives = np.zeros(1, np.int64), list(product((0, 1, -1), repeat=4))
-    for counted in ("latest", "first", "batch", "visits"):
-        found = []
-        for life in lives:
-            mechanism = sums(counted, cap=5, ends=(2, 3), horizon=4)
-            fed = [mechanism(arm - (r == 0), np.ones((1, 1)), arm, arm + r) for r in life]
-            found.append([release.item() for release in fed if release is not None])
-        apart = np.linalg.norm(np.array(found)[:, None] - found, axis=2).max()
-        assert apart == pytest.approx(2 * mechanism.person_norm)
-
-
-def test_half_of_the_devices_carry_the_noise():
-    """The promise is of the honest half; of all who add noise there is sqrt(2) as much."""
-    (all_honest, half) = (
-        certify(PersonalFADE(trust="aggregated", honest=h), PEOPLE, accountants=False)
-        for h in (1.0, 0.5)
-    )
-    assert (all_honest.ledger.brief, half.ledger.brief) == (
-        "person, 3 rounds, aggregated",
-        "person, 3 rounds, aggregated, 50 % honest",
-    )
-    assert all_honest.mu == half.mu
-    assert sums("first", epsilon=1.0, honest=0.5).stddev == pytest.approx(
-        sqrt(2) * sums("first", epsilon=1.0).stddev
-    )
-
-
-def test_the_turnstile():
-    """By hand: at most k times, b apart, nobody never; others' visits change nothing."""
     for others in ([1] * 7, [-1] * 7):
         gate = Turnstile(2, 3, Visits(2, 3))
         told = [gate.admits(np.array([0, other]))[0] for other in others]
         assert told == [True, False, False, True, False, False, False]
-
-
-def test_memory_is_read_by_nobody_else():
-    """What is not finite is not kept; a person's number is all that opens it."""
     memory = PersonalMemory(2, people=3, shape=(2,))
     memory.add(np.array([0, -1]), np.ones((2, 2)))
     memory.add(np.array([1, 1]), np.full((2, 2), np.nan))
     assert memory.of(np.array([0, 2])).tolist() == [[1, 1], [0, 0]]
     assert memory.everybody().sum() == 2
+
+
+def test_no_two_people_are_further_apart():
+    """2 S / stddev is the mu of the claim, and no legal pattern of 8 slots moves the releases, in
+    noises, by more; one is nearly that bad. All that she may say in four slots, 1, -1 or nothing,
+    against all that another may: the two farthest are exactly as far apart as is paid for. A sum
+    that pays for one release is caught."""
+    legal = [pattern for pattern in product((0, -1), repeat=8) if pattern.count(0) <= 5]
+    lives = list(product((0, 1, -1), repeat=4))
+    for counted, S in (("latest", sqrt(2)), ("first", 1), ("batch", sqrt(2)), ("visits", sqrt(15))):
+        mechanism = sums(counted, cap=5, epsilon=1.0)
+        assert 2 * S / mechanism.stddev == pytest.approx(mechanism.spend.mu, rel=1e-12)
+        moves = [np.linalg.norm(released(sums(counted, cap=5), slots)) for slots in legal]
+        assert 1.1 * S < 2 * max(moves) <= 2 * S * (1 + 1e-12)
+        found = []
+        for life in lives:
+            mechanism = sums(counted, cap=5, ends=(2, 3), horizon=4)
+            found.append(released(mechanism, [-(r == 0) for r in life], [float(r) for r in life]))
+        apart = np.linalg.norm(np.array(found)[:, None] - found, axis=2).max()
+        assert apart == pytest.approx(2 * mechanism.person_norm)
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -201,19 +162,15 @@ def test_directions_of_memories_point_to_the_population():
 def test_memories_are_expected_as_they_come():
     """Statistical: how many of 100 people have come by some slot, and how often, in 200 draws of
     their order, to 3 %: seven standard errors or more."""
-    rng, gains = (
-        np.random.default_rng(0),
-        [gain_of(v, 3, noise=0.5, tastes=0.5) for v in range(1, 9)],
-    )
-    world = {"people": 100, "horizon": 400, "robin": False, "noise": 0.5, "tastes": 0.5}
+    rng, tastes = np.random.default_rng(0), {"noise": 0.5, "tastes": 0.5}
+    gains = np.array([0, *(gain_of(v, 3, **tastes) for v in range(1, 9))])
     for end in (30, 150, 300):
         drawn = [rng.permutation(np.repeat(np.arange(100), 4))[:end] for _ in range(200)]
         often = np.stack([np.bincount(slots, minlength=100) for slots in drawn])
+        world = {"people": 100, "horizon": 400, "robin": False, **tastes}
         (counts,), (gain,) = expected_memories((end,), dim=3, **world)
         assert counts == pytest.approx((often > 0).sum(axis=1).mean(), rel=0.03)
-        assert gain == pytest.approx(
-            np.array([0, *gains])[often].sum() / (often > 0).sum(), rel=0.03
-        )
+        assert gain == pytest.approx(gains[often].sum() / (often > 0).sum(), rel=0.03)
 
 
 def test_clicks_are_measured_from_a_fair_coin():
@@ -231,29 +188,39 @@ def test_clicks_are_measured_from_a_fair_coin():
 
 
 def test_certificates_say_who_is_protected():
-    """A person, in `brief` and in the notion; memory alone is free, group privacy is exact."""
-    spec = ReturningUsers().spec
-    every = PersonalFADE(counted="visits")
-    for config in (
-        PersonalFADE(),
-        every,
-        PerPerson(FADE()),
-        PerPerson(FADE(), told=1),
-        PerPerson(Guard(FADE())),
-    ):
+    """A person, in `brief` and in the notion; what needs no mechanism is free, group privacy is
+    exact. The promise is of the honest half; of all who add noise there is sqrt(2) as much."""
+    every, spec = PersonalFADE(counted="visits"), ReturningUsers().spec
+    guarded = PerPerson(Guard(FADE()))
+    for config in (PersonalFADE(), every, PerPerson(FADE()), PerPerson(FADE(), told=1), guarded):
         proof = certify(config, spec, accountants=False)
         assert (round(proof.epsilon, 6), proof.ledger.brief) == (1.0, "person, 20 rounds")
         assert "replace one person, of at most 20 rounds, which may move" in proof.notion
-    assert certify(MemoryAlone(), spec, accountants=False).epsilon == 0
-    assert (
-        certify(MixedEffects(), spec, accountants=False).epsilon
-        == certify(PerPerson(LinUCB()), spec, accountants=False).epsilon
-        == inf
+    for config, world, epsilon in (
+        (MemoryAlone(), spec, 0),
+        (MixedEffects(), spec, inf),
+        (PerPerson(LinUCB()), spec, inf),
+        (PersonalPricing(), SHOPPERS, 1.0),
+        (PersonalPricing(memory=False), SHOPPERS, 1.0),
+        (PersonalPricing(epsilon=inf), SHOPPERS, inf),
+        (PersonalPricing(population="survey"), SHOPPERS, 0.0),
+        (PersonalPricing(population="guess", memory=False), SHOPPERS, 0.0),
+    ):
+        assert certify(config, world, accountants=False).epsilon == pytest.approx(epsilon)
+    sure, half = (
+        certify(PersonalFADE(trust="aggregated", honest=h), PEOPLE, accountants=False)
+        for h in (1.0, 0.5)
     )
+    assert sure.ledger.brief == "person, 3 rounds, aggregated"
+    assert half.ledger.brief == sure.ledger.brief + ", 50 % honest"
+    assert sure.mu == half.mu
+    noisy = sums("first", epsilon=1.0, honest=0.5).stddev
+    assert noisy == pytest.approx(sqrt(2) * sums("first", epsilon=1.0).stddev)
 
 
-def test_mistakes_get_one_sentence():
-    for config, sentence in (
+@each(
+    ("config", "sentence"),
+    [
         (lambda: PerPerson(PerPerson(FADE())), "for single rounds"),
         (lambda: PersonalFADE(counted="last"), "counted='last'"),
         (lambda: PersonalFADE(noise=0.0), "noise=0.0"),
@@ -264,9 +231,11 @@ def test_mistakes_get_one_sentence():
         (lambda: PerPerson(LDPETC()).make(PEOPLE, Streams([0])), "list of prices"),
         (lambda: PerPerson(Priced(DPUCB())).make(PEOPLE, Streams([0])), "price"),
         (lambda: FADE().make(PEOPLE, Streams([0])), "PerPerson|plays"),
-    ):
-        with pytest.raises(InputError, match=sentence):
-            config()
+    ],
+)
+def test_mistakes_get_one_sentence(config, sentence):
+    with pytest.raises(InputError, match=sentence):
+        config()
 
 
 REFERENCE = {
@@ -290,3 +259,67 @@ def test_regret_is_that_of_an_independent_program():
         regret = log.regret[-1]
         own = regret.std(ddof=1) / sqrt(8)
         assert abs(regret.mean() - mean) < 4 * np.hypot(own, error), (name, regret.mean(), own)
+
+
+TWO_VISITORS = np.array([2, -1])
+"""Whoever comes in two replicas; nobody in the second"""
+
+
+def visits(agent, actions, sales, person=TWO_VISITORS):
+    """Feed her visits, with the same rivals each time; returns their context."""
+    visit = SHOPPERS.visit
+    offers = np.array([[[1.0, 2.0], [0.0, 1.0]]] * 2)
+    context = SHOPPERS.context(person, visit.shown(offers))
+    for k, sold in zip(actions, sales, strict=True):
+        agent.update(context, np.array([k, k]), np.array([visit.margins[k] * sold] * 2))
+    return context
+
+
+def by_hand(agent, actions, sales):
+    """log P(what she did) at each point, a logit of three offers."""
+    a, slope = agent.theta[0, :, 0], np.exp(agent.theta[0, :, 1])
+    theirs, total = np.exp(a - 2 * slope) + np.exp(-slope), 0.0
+    for k, sold in zip(actions, sales, strict=True):
+        ours = np.exp(a - slope * SHOPPERS.visit.prices[k])
+        total += np.log((ours if sold else theirs) / (ours + theirs))
+    return total
+
+
+def test_what_is_remembered_by_hand():
+    """Of three visits, of which the fourth is beyond the cap; anew after a release has moved the
+    points; nothing of nobody. A sign, a price or a visit too few would show."""
+    actions, sales = [0, 2, 1], [1, 0, 1]
+    agent = PersonalPricing(epsilon=inf, particles=8, first_batch=2).make(SHOPPERS, Streams([0, 1]))
+    before = agent.theta.copy()
+    visits(agent, [*actions, 0], [*sales, 0])
+    assert agent.batch == 1
+    assert np.abs(agent.theta[0] - before[0]).max() > 0.01
+    hers, nobody = (agent.remembered(who)[0, :8] for who in (TWO_VISITORS, -TWO_VISITORS[::-1]))
+    assert hers == pytest.approx(by_hand(agent, actions, sales), abs=1e-9)
+    assert nobody == pytest.approx(np.zeros(8), abs=1e-9)
+    survey = PersonalPricing(population="survey", particles=8).make(SHOPPERS, Streams([0, 1]))
+    context = visits(survey, actions, sales)
+    hers = by_hand(survey, actions, sales)
+    assert survey.remembered(TWO_VISITORS)[0, :8] == pytest.approx(hers)
+    weights = np.exp(hers) / np.exp(hers).sum()
+    offers = SHOPPERS.visit.offers(SHOPPERS.shown(context))
+    earned = SHOPPERS.visit.margins * (weights @ survey.visit.sales(survey.theta, offers)[0])
+    assert survey.act(context)[0] == earned.argmax()
+
+
+def test_a_release_moves_the_population_if_it_is_longer_than_its_noise():
+    """By hand, D = 2: a release of (a, (A - I) / 2), off-diagonals times sqrt(2), without noise; a
+    release shorter than its noise moves nothing."""
+    exact, noisy = (
+        PersonalPricing(epsilon=e, particles=8, first_batch=2).make(SHOPPERS, Streams([0]))
+        for e in (inf, 1.0)
+    )
+    a, A = np.array([0.2, -0.1]), np.array([[1.5, 0.3], [0.3, 0.8]])
+    told = np.concatenate([a, [0.25, 0.15 * 2**0.5, -0.1]])[None]
+    exact.learn(exact.counts[0] * told)
+    assert exact.mean[0].tolist() == pytest.approx([0.4, -0.2])  # the guess has stddev 2
+    cov = exact.root[0] @ exact.root[0].T
+    np.testing.assert_allclose(cov, 4 * (A - np.outer(a, a)), atol=1e-9)
+    noisy.learn(told)
+    assert noisy.mean.tolist() == [[0, 0]]
+    np.testing.assert_allclose(noisy.root[0], 2 * np.eye(2), atol=1e-9)
