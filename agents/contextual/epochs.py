@@ -42,23 +42,45 @@ class Regression(NamedTuple):
     """(R, G, d)"""
     noise: float
     """standard deviation of the noise in u"""
+    half: Floats
+    """U diag(eigenvalues)^-1/2 of all blocks side by side, (R, d, G d)"""
+    whole: Floats
+    """U diag(eigenvalues)^-1, likewise"""
 
     def means(self, context: Floats) -> Floats:
         """x . theta_a, (R, K)."""
         return predictions(context, self.theta, shared=context.ndim == 3)
 
-    def widths(self, context: Floats, power: float = 0.5) -> Floats:
-        """`|A_a^-power x|`, at 1/2 the norm of x in A_a^-1: (R, K)."""
-        root = self.U / self.eigenvalues[..., None, :] ** power
-        moved = context @ root[:, 0] if context.ndim == 3 else np.vecmat(context[:, None], root)
-        return np.sqrt(np.vecdot(moved, moved))
+    def widths(self, context: Floats) -> Floats:
+        """The norm of x in A_a^-1, (R, K)."""
+        return _lengths(context, self.half)
+
+    def inverse_lengths(self, context: Floats) -> Floats:
+        """`|A_a^-1 x|`, (R, K)."""
+        return _lengths(context, self.whole)
 
     @classmethod
     def of(cls, gram: Floats, moment: Floats, *, ridge: float, least: float, noise: float) -> Self:
         """A = gram + ridge I, no eigenvalue of it below `least`."""
         eigenvalues, U = np.linalg.eigh(gram)
         positive = np.maximum(eigenvalues + ridge, least)
-        return cls(np.matvec(U, np.vecmat(moment, U) / positive), U, positive, noise)
+        theta = np.matvec(U, np.vecmat(moment, U) / positive)
+        half, whole = U / np.sqrt(positive)[..., None, :], U / positive[..., None, :]
+        return cls(theta, U, positive, noise, _beside(half), _beside(whole))
+
+
+def _beside(blocks: Floats) -> Floats:
+    """(R, G, d, d) -> (R, d, G d)."""
+    return blocks.swapaxes(1, 2).reshape(len(blocks), blocks.shape[-1], -1)
+
+
+def _lengths(context: Floats, root: Floats) -> Floats:
+    """`|root_a' x|`, (R, K), of contexts (R, K, d), or (R, d) and as many blocks."""
+    if context.ndim == 3:
+        moved = context @ root
+    else:
+        moved = np.vecmat(context, root).reshape(len(context), -1, context.shape[1])
+    return np.sqrt(np.vecdot(moved, moved))
 
 
 class Epochs(Private[ContextualSpec], Arms):
@@ -489,7 +511,7 @@ class BatchedElimination(Epochs):
         for epoch in self.epochs:
             means = epoch.means(context)
             widths = self.first_width * epoch.widths(context)
-            widths += self.second_width * epoch.widths(context, power=1.0)
+            widths += self.second_width * epoch.inverse_lengths(context)
             best = np.where(alive, means - widths, -inf).max(axis=1, keepdims=True)
             alive &= means + widths >= best
         return alive
