@@ -215,15 +215,18 @@ def kl_upper(mean: Floats, level: Floats) -> Floats:
     0.712879
     """
     m, c = np.broadcast_arrays(np.clip(mean, 0.0, 1.0), np.asarray(level, dtype=np.float64))
+    rest = 1 - m
     with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = np.nan_to_num(m * np.log(m)) + np.nan_to_num((1 - m) * np.log(1 - m))
+        entropy = np.nan_to_num(m * np.log(m)) + np.nan_to_num(rest * np.log(rest))
         # kl >= 2 (q - m)^2, and kl >= entropy - (1 - m) log(1 - q)
-        by_tail = 1 - np.exp(np.maximum((entropy - c) / (1 - m), -700.0))
+        by_tail = 1 - np.exp(np.maximum((entropy - c) / rest, -700.0))
         q = np.minimum(m + np.sqrt(c / 2), np.where(m < 1, by_tail, 1.0))
         for _ in range(_NEWTON):
-            kl = entropy - np.nan_to_num(m * np.log(q)) - (1 - m) * np.log1p(-q)
+            kl = entropy - m * np.log(q) - rest * np.log1p(-q)
             step = (kl - c) * q * (1 - q) / (q - m)
-            q = np.where(np.isfinite(step) & (step > 0), np.maximum(q - step, m), q)
+            before, q = q, np.fmax(q - np.fmax(step, 0.0), m)  # where it is no number, q stays
+            if (q == before).all():  # and would be for ever
+                break
     return np.where((m < 1) & (c > 0), q, m)
 
 
