@@ -4,8 +4,10 @@ Regressions and the base come first, then AdaC-OFUL and AdaPrivate-TS, which pla
 of all releases, and batched elimination, which keeps one for each epoch.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, inf, log, log2, sqrt
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +33,8 @@ _DESIGN_STEPS = 3
 """From the uniform design towards the G-optimal one."""
 
 
-class Regression(NamedTuple):
+@dataclass(frozen=True)
+class Regression:
     """theta = A^-1 u of each block, A = U diag(eigenvalues) U'."""
 
     theta: Floats
@@ -42,10 +45,6 @@ class Regression(NamedTuple):
     """(R, G, d)"""
     noise: float
     """standard deviation of the noise in u"""
-    half: Floats
-    """U diag(eigenvalues)^-1/2 of all blocks side by side, (R, d, G d)"""
-    whole: Floats
-    """U diag(eigenvalues)^-1, likewise"""
 
     def means(self, context: Floats) -> Floats:
         """x . theta_a, (R, K)."""
@@ -53,24 +52,30 @@ class Regression(NamedTuple):
 
     def widths(self, context: Floats) -> Floats:
         """The norm of x in A_a^-1, (R, K)."""
-        return _lengths(context, self.half)
+        return _lengths(context, self._half)
 
     def inverse_lengths(self, context: Floats) -> Floats:
         """`|A_a^-1 x|`, (R, K)."""
-        return _lengths(context, self.whole)
+        return _lengths(context, self._whole)
+
+    @cached_property
+    def _half(self) -> Floats:
+        return _beside(self.U / np.sqrt(self.eigenvalues)[..., None, :])
+
+    @cached_property
+    def _whole(self) -> Floats:
+        return _beside(self.U / self.eigenvalues[..., None, :])
 
     @classmethod
     def of(cls, gram: Floats, moment: Floats, *, ridge: float, least: float, noise: float) -> Self:
         """A = gram + ridge I, no eigenvalue of it below `least`."""
         eigenvalues, U = np.linalg.eigh(gram)
         positive = np.maximum(eigenvalues + ridge, least)
-        theta = np.matvec(U, np.vecmat(moment, U) / positive)
-        half, whole = U / np.sqrt(positive)[..., None, :], U / positive[..., None, :]
-        return cls(theta, U, positive, noise, _beside(half), _beside(whole))
+        return cls(np.matvec(U, np.vecmat(moment, U) / positive), U, positive, noise)
 
 
 def _beside(blocks: Floats) -> Floats:
-    """(R, G, d, d) -> (R, d, G d)."""
+    """Roots of all blocks, (R, G, d, d) -> (R, d, G d)."""
     return blocks.swapaxes(1, 2).reshape(len(blocks), blocks.shape[-1], -1)
 
 
@@ -420,7 +425,7 @@ class AdaPrivateTS(OneRegression):
         values, width = regression.eigenvalues, self.scale * self.spec.half_range
         spread = np.sqrt(width**2 / values + (regression.noise / values) ** 2)
         drawn = regression.theta + np.matvec(regression.U, spread * self.normals())
-        return regression._replace(theta=drawn).means(context)
+        return predictions(context, drawn, shared=context.ndim == 3)
 
 
 class BatchedElimination(Epochs):

@@ -226,12 +226,10 @@ class PersonalMemory:
         return found
 
     def add(self, person: Ints, value: Floats, *place: Ints) -> None:
-        """Add to what is kept of them `value`, `(R, *shape)`; nothing for nobody, or not finite.
-
-        With a `place` (R,) to that entry of the first axis alone, `(R, *shape[1:])`.
-        """
-        axes = tuple(range(1, value.ndim))
-        here = np.flatnonzero((person >= 0) & np.isfinite(value).all(axis=axes))
+        """Add `value`, `(R, *shape)`, to what is kept of them, or `(R, *shape[1:])` to the entry at
+        `place` (R,) of its first axis; nothing for nobody, or not finite."""
+        finite = np.isfinite(value).all(axis=tuple(range(1, value.ndim)))
+        here = np.flatnonzero((person >= 0) & finite)
         self._sums[here, person[here], *(at[here] for at in place)] += value[here]
 
     def everybody(self) -> Floats:

@@ -34,7 +34,7 @@ def test_regressions_are_what_they_say():
     assert found.means(x) == pytest.approx(np.matvec(theta, x))
     Ax = np.linalg.solve(A, np.tile(x[:, None, :, None], (1, 2, 1, 1)))[..., 0]
     assert found.widths(x) == pytest.approx(np.sqrt(np.vecdot(Ax, x[:, None])))
-    assert found.widths(x, power=1.0) == pytest.approx(np.linalg.norm(Ax, axis=2))
+    assert found.inverse_lengths(x) == pytest.approx(np.linalg.norm(Ax, axis=2))
 
 
 def test_episodes_are_as_noisy_as_they_pay_for():

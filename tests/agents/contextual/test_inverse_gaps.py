@@ -1,5 +1,6 @@
 """Chances of policies on regression oracles, against other ways to write them."""
 
+from dataclasses import replace
 from math import exp, sqrt
 
 import numpy as np
@@ -48,7 +49,7 @@ def test_intervals_of_survivors():
     for config in (RegCB(width=0.1), AdaCB(width=0.1, gamma_scale=2.0)):
         agent = _after(config, (16, [0.75, 0.65 + 1e-9, 0.6]))
         four = np.full((1, 3, 1), 4.0)
-        agent.geometry = agent.released[0]._replace(eigenvalues=four)
+        agent.geometry = replace(agent.released[0], eigenvalues=four)
         chances.append(agent.chances(ONE))
     assert chances[0].tolist() == [[1.0, 1.0, 0.0]]
     assert chances[1] == pytest.approx(np.array([[1 - 1 / 2.8, 1 / 2.8, 0.0]]))
