@@ -1,6 +1,5 @@
 """Chances of policies on regression oracles, against other ways to write them."""
 
-from dataclasses import replace
 from math import exp, sqrt
 
 import numpy as np
@@ -49,7 +48,7 @@ def test_intervals_of_survivors():
     for config in (RegCB(width=0.1), AdaCB(width=0.1, gamma_scale=2.0)):
         agent = _after(config, (16, [0.75, 0.65 + 1e-9, 0.6]))
         four = np.full((1, 3, 1), 4.0)
-        agent.geometry = replace(agent.released[0], eigenvalues=four)
+        agent.geometry = Regression(agent.released[0].theta, agent.released[0].U, four, 0.0)
         chances.append(agent.chances(ONE))
     assert chances[0].tolist() == [[1.0, 1.0, 0.0]]
     assert chances[1] == pytest.approx(np.array([[1 - 1 / 2.8, 1 / 2.8, 0.0]]))
