@@ -162,6 +162,5 @@ class RivalsSpec(TastesSpec):
         """
         theirs = offers @ worth.swapaxes(-1, -2)  # (..., J, M): sums over few run along many
         most = theirs.max(axis=-2)
-        theirs -= most[..., None, :]
-        rivals = most + np.log(np.exp(theirs, out=theirs).sum(axis=-2))
+        rivals = most + np.log(np.exp(theirs - most[..., None, :]).sum(axis=-2))
         return worth[..., :-1] @ np.array(self.offer) - rivals, worth[..., -1]
