@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -107,10 +107,10 @@ def floor_of(work: Callable[[], Any], spec: Spec) -> Callable[[], float]:
 
     def draw_and_multiply() -> float:
         rng, start = np.random.Generator(np.random.SFC64(0)), time.process_time()
-        for law, parameters, (rows, *shape) in drawn:
+        for law, parameters, settings, times in drawn:
             draw = getattr(rng, law)
-            for _ in range(rows):
-                draw(*parameters, size=shape)
+            for _ in range(times):
+                draw(*parameters, **settings)
         context, weights = _operands(spec)
         product = np.vecdot if context.shape == weights.shape else np.matvec
         for _ in range(ROUNDS):
@@ -120,20 +120,45 @@ def floor_of(work: Callable[[], Any], spec: Spec) -> Callable[[], float]:
     return draw_and_multiply
 
 
+_Drawn: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any], int]
+"""A law, its parameters, its settings, and how often it was asked with them."""
+
+
+class _Watched:
+    """A generator whose draws are noted."""
+
+    def __init__(self, generator: np.random.Generator, drawn: list[_Drawn]) -> None:
+        self._generator, self._drawn = generator, drawn
+
+    def __getattr__(self, law: str) -> Callable[..., Any]:
+        draw = getattr(self._generator, law)
+
+        def noted(*parameters: Any, **settings: Any) -> Any:
+            self._drawn.append((law, parameters, settings, 1))
+            return draw(*parameters, **settings)
+
+        return noted
+
+
 @contextmanager
-def watched() -> Iterator[list[tuple[str, tuple[Any, ...], tuple[int, ...]]]]:
-    """Every block of random numbers that is drawn: its law, its parameters, its shape."""
-    drawn, original = [], Draws.fill
+def watched() -> Iterator[list[_Drawn]]:
+    """All random numbers that are drawn, from blocks and from generators that are made here."""
+    drawn: list[_Drawn] = []
+    fill, generators = Draws.fill, Streams.generators
 
-    def fill(self: Draws, block: Any) -> None:
-        drawn.append((self._laws[0][1], self._parameters, block.shape))
-        original(self, block)
+    def noted_fill(self: Draws, block: Any) -> None:
+        rows, *shape = block.shape
+        drawn.append((self._laws[0][1], self._parameters, {"size": shape}, rows))
+        fill(self, block)
 
-    Draws.fill = fill  # type: ignore[method-assign]
+    def noted_generators(self: Streams, name: str) -> Any:
+        return [_Watched(one, drawn) for one in generators(self, name)]
+
+    Draws.fill, Streams.generators = noted_fill, noted_generators  # type: ignore[method-assign]
     try:
         yield drawn
     finally:
-        Draws.fill = original  # type: ignore[method-assign]
+        Draws.fill, Streams.generators = fill, generators  # type: ignore[method-assign]
 
 
 def _operands(spec: Any) -> tuple[Any, Any]:

@@ -27,8 +27,7 @@ def test_agent(against_floor, name):
     def make():
         return config.make(made.spec, streams().child("agent"))
 
-    agent = make()
-    floor = floor_of(lambda: listen(agent, episode), made.spec)
+    floor = floor_of(lambda: listen(make(), episode), made.spec)
     words = [environment, *(f"{key}={value}" for key, value in arguments.items())]
     against_floor(name, make, lambda agent: listen(agent, episode), floor, made_in=" ".join(words))
 
@@ -45,6 +44,5 @@ def test_environment(against_floor, name):
         made.reset(streams().child("environment"))
         return made
 
-    made = make()
-    floor = floor_of(lambda: serve(made, action), spec)
+    floor = floor_of(lambda: serve(make(), action), spec)
     against_floor(name, make, lambda made: serve(made, action), floor)

@@ -215,15 +215,18 @@ def kl_upper(mean: Floats, level: Floats) -> Floats:
     0.712879
     """
     m, c = np.broadcast_arrays(np.clip(mean, 0.0, 1.0), np.asarray(level, dtype=np.float64))
+    rest = 1 - m
     with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = np.nan_to_num(m * np.log(m)) + np.nan_to_num((1 - m) * np.log(1 - m))
+        entropy = np.nan_to_num(m * np.log(m)) + np.nan_to_num(rest * np.log(rest))
         # kl >= 2 (q - m)^2, and kl >= entropy - (1 - m) log(1 - q)
-        by_tail = 1 - np.exp(np.maximum((entropy - c) / (1 - m), -700.0))
+        by_tail = 1 - np.exp(np.maximum((entropy - c) / rest, -700.0))
         q = np.minimum(m + np.sqrt(c / 2), np.where(m < 1, by_tail, 1.0))
         for _ in range(_NEWTON):
-            kl = entropy - np.nan_to_num(m * np.log(q)) - (1 - m) * np.log1p(-q)
+            kl = entropy - m * np.log(q) - rest * np.log1p(-q)
             step = (kl - c) * q * (1 - q) / (q - m)
-            q = np.where(np.isfinite(step) & (step > 0), np.maximum(q - step, m), q)
+            before, q = q, np.fmax(q - np.fmax(step, 0.0), m)  # where it is no number, q stays
+            if (q == before).all():  # and would be for ever
+                break
     return np.where((m < 1) & (c > 0), q, m)
 
 
@@ -235,16 +238,22 @@ def tsallis_chances(losses: Floats, rate: Floats) -> Floats:
 
     Rates are (R, 1).
 
-    Zimmert and Seldin, "Tsallis-INF", JMLR 2021, section 3: w_a = 4 / (rate (losses_a - z))^2. A
-    Newton step for z from below never passes it; so many are taken whatever the numbers are.
+    Zimmert and Seldin, "Tsallis-INF", JMLR 2021, section 3: w_a = 4 / (rate (losses_a - z))^2. With
+    u = min losses - z, the length of the vector of 1 / (losses_a - z) has to be rate / 2, and one
+    over it is concave in u and nearly straight: a Newton step from below never passes the root, and
+    is at least as long as one for the sum of w. So many are taken at most whatever the numbers are.
 
     >>> tsallis_chances(np.zeros((1, 2)), np.array([[0.3]]))
     array([[0.5, 0.5]])
     """
     above = losses - losses.min(axis=1, keepdims=True)
-    u = 2 / rate
+    u = most = 2 / rate[:, 0]
     for _ in range(12 + ceil(log(losses.shape[1]) / (2 * log(1.5)))):
-        w = 4 / (rate * (above + u)) ** 2
-        u = u + (w.sum(axis=1, keepdims=True) - 1) / (rate * (w**1.5).sum(axis=1, keepdims=True))
-    w = 4 / (rate * (above + u)) ** 2
+        v = 1 / (above + u[:, None])
+        square = np.vecdot(v, v)
+        step = square * (most * np.sqrt(square) - 1) / np.vecdot(v * v, v)
+        before, u = u, u + np.maximum(step, 0.0)
+        if (u == before).all():  # and would be for ever
+            break
+    w = (above + u[:, None]) ** -2
     return w / w.sum(axis=1, keepdims=True)

@@ -4,8 +4,10 @@ Regressions and the base come first, then AdaC-OFUL and AdaPrivate-TS, which pla
 of all releases, and batched elimination, which keeps one for each epoch.
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, inf, log, log2, sqrt
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +33,8 @@ _DESIGN_STEPS = 3
 """From the uniform design towards the G-optimal one."""
 
 
-class Regression(NamedTuple):
+@dataclass(frozen=True)
+class Regression:
     """theta = A^-1 u of each block, A = U diag(eigenvalues) U'."""
 
     theta: Floats
@@ -47,11 +50,21 @@ class Regression(NamedTuple):
         """x . theta_a, (R, K)."""
         return predictions(context, self.theta, shared=context.ndim == 3)
 
-    def widths(self, context: Floats, power: float = 0.5) -> Floats:
-        """`|A_a^-power x|`, at 1/2 the norm of x in A_a^-1: (R, K)."""
-        root = self.U / self.eigenvalues[..., None, :] ** power
-        moved = context @ root[:, 0] if context.ndim == 3 else np.vecmat(context[:, None], root)
-        return np.sqrt(np.vecdot(moved, moved))
+    def widths(self, context: Floats) -> Floats:
+        """The norm of x in A_a^-1, (R, K)."""
+        return _lengths(context, self._half)
+
+    def inverse_lengths(self, context: Floats) -> Floats:
+        """`|A_a^-1 x|`, (R, K)."""
+        return _lengths(context, self._whole)
+
+    @cached_property
+    def _half(self) -> Floats:
+        return _beside(self.U / np.sqrt(self.eigenvalues)[..., None, :])
+
+    @cached_property
+    def _whole(self) -> Floats:
+        return _beside(self.U / self.eigenvalues[..., None, :])
 
     @classmethod
     def of(cls, gram: Floats, moment: Floats, *, ridge: float, least: float, noise: float) -> Self:
@@ -59,6 +72,20 @@ class Regression(NamedTuple):
         eigenvalues, U = np.linalg.eigh(gram)
         positive = np.maximum(eigenvalues + ridge, least)
         return cls(np.matvec(U, np.vecmat(moment, U) / positive), U, positive, noise)
+
+
+def _beside(blocks: Floats) -> Floats:
+    """Roots of all blocks, (R, G, d, d) -> (R, d, G d)."""
+    return blocks.swapaxes(1, 2).reshape(len(blocks), blocks.shape[-1], -1)
+
+
+def _lengths(context: Floats, root: Floats) -> Floats:
+    """`|root_a' x|`, (R, K), of contexts (R, K, d), or (R, d) and as many blocks."""
+    if context.ndim == 3:
+        moved = context @ root
+    else:
+        moved = np.vecmat(context, root).reshape(len(context), -1, context.shape[1])
+    return np.sqrt(np.vecdot(moved, moved))
 
 
 class Epochs(Private[ContextualSpec], Arms):
@@ -398,7 +425,7 @@ class AdaPrivateTS(OneRegression):
         values, width = regression.eigenvalues, self.scale * self.spec.half_range
         spread = np.sqrt(width**2 / values + (regression.noise / values) ** 2)
         drawn = regression.theta + np.matvec(regression.U, spread * self.normals())
-        return regression._replace(theta=drawn).means(context)
+        return predictions(context, drawn, shared=context.ndim == 3)
 
 
 class BatchedElimination(Epochs):
@@ -489,7 +516,7 @@ class BatchedElimination(Epochs):
         for epoch in self.epochs:
             means = epoch.means(context)
             widths = self.first_width * epoch.widths(context)
-            widths += self.second_width * epoch.widths(context, power=1.0)
+            widths += self.second_width * epoch.inverse_lengths(context)
             best = np.where(alive, means - widths, -inf).max(axis=1, keepdims=True)
             alive &= means + widths >= best
         return alive

@@ -17,7 +17,14 @@ import numpy.typing as npt
 from scipy.special import gammaln, roots_hermitenorm
 
 from dpbandit.agent import Arms, Inside01, Positive, Private
-from dpbandit.agents.contextual.private_glm import OneModel, Refits, largest_ratio
+from dpbandit.agents.contextual.private_glm import (
+    OneModel,
+    Refits,
+    floored,
+    floored_inverse,
+    outgrown,
+    whitening,
+)
 from dpbandit.base import Floats, InputError, Ints, Streams, pick
 from dpbandit.privacy import GaussianSpend, Mechanism, PrefixSum, Tree, ledger_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum
@@ -133,6 +140,7 @@ class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
         self.theta: Floats = np.zeros((R, d))
         self.H_last = np.tile(self.lam * np.eye(d), (R, 1, 1))
         self.V_inverse = self.H_inverse = np.linalg.inv(self.H_last)
+        self.root = whitening(self.H_last)
         self.largest = self.largest_last = np.linalg.slogdet(self.H_last)[1]
 
     def act(self, context: Floats) -> Ints:
@@ -160,7 +168,7 @@ class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
             due = self.grown(H) & (self.left > 0)
             self.H_last = np.where(due[:, None, None], H, self.H_last)
             if due.any():
-                self.H_inverse = np.linalg.inv(self.H_last)
+                self.H_inverse, self.root = np.linalg.inv(self.H_last), whitening(self.H_last)
                 self.largest_last = np.maximum(self.largest_last, np.linalg.slogdet(self.H_last)[1])
         fitted = self.descents(played, self.model.share(feedback), due, self.theta)
         if fitted is not None:
@@ -176,17 +184,16 @@ class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
 
     def matrices(self, release: Floats) -> tuple[Floats, Floats]:
         """V^-1 and H with the shift lam, no eigenvalue of either below 1e-12."""
-        eigenvalues, U = np.linalg.eigh(np.stack(self.statistic.unpack(release), axis=1))
-        floored = np.maximum(eigenvalues + self.lam, 1e-12)[:, :, None]
-        (V, H), (left, right) = U.swapaxes(0, 1), floored.swapaxes(0, 1)
-        return (V / left) @ V.swapaxes(1, 2), (H * right) @ H.swapaxes(1, 2)
+        shift = self.lam * np.eye(self.spec.dim)
+        V, H = (released + shift for released in self.statistic.unpack(release))
+        return floored_inverse(V, 1e-12), floored(H, 1e-12)
 
     def grown(self, H: Floats) -> npt.NDArray[np.bool_]:
         """Who is due for a fit."""
         if self.revision == "first":
             self.largest = np.maximum(self.largest, np.linalg.slogdet(H)[1])
             return self.largest >= self.largest_last + log(2)
-        return largest_ratio(H, self.H_last) > 1.05 + 5 / (8 * sqrt(self.spec.dim))
+        return outgrown(H, self.root, 1.05 + 5 / (8 * sqrt(self.spec.dim)))
 
 
 def of_each_call(epsilon: float, delta: float, calls: int) -> tuple[float, float]:

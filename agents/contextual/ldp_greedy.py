@@ -10,7 +10,7 @@ import numpy as np
 
 from dpbandit.agent import Count0, Inside01, Positive, Private, started
 from dpbandit.agents.contextual.devices import Devices
-from dpbandit.agents.contextual.epochs import Regression
+from dpbandit.agents.contextual.private_glm import floored_inverse
 from dpbandit.base import Floats, Ints, clip_norm, clip_range, privacy_target
 from dpbandit.privacy import SecondMoments, ledger_of
 from dpbandit.privacy.messages import LocalDirections, LocalStatistic
@@ -254,7 +254,5 @@ class LDPOLS(Private[ContextualSpec], LDPGreedy):
         """Least squares of all messages."""
         self.sums[:, blocks] += sent[:, blocks]
         gram, moment = self.statistic.unpack(self.sums[:, blocks])
-        ridge = self.shift * sqrt(count)
-        self.theta[:, blocks] = Regression.of(
-            gram, moment, ridge=ridge, least=1e-9, noise=self.messages.stddev
-        ).theta
+        A = gram + self.shift * sqrt(count) * np.eye(gram.shape[-1])
+        self.theta[:, blocks] = np.matvec(floored_inverse(A, 1e-9), moment)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.agent import Arms, Positive, Private
-from dpbandit.base import Floats, InputError, Ints, clip_norm, clip_range, pick
+from dpbandit.base import Bools, Floats, InputError, Ints, clip_norm, clip_range, pick
 from dpbandit.privacy import BLT, BudgetExceededError, GaussianSpend, Mechanism, ledger_of, mu_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.moments import Grams
@@ -21,6 +21,8 @@ _STEPS = 3
 """Newton steps of a refit."""
 _LEAST_EIGENVALUE = 0.3
 """Of A, in units of the noise's spectral norm."""
+_CLOSE = 1e-6
+"""A least eigenvalue of no more than this share of the largest is not left to a bound."""
 
 
 class PrivateGLM(Private[ContextualSpec], Arms):
@@ -99,7 +101,7 @@ class PrivateGLM(Private[ContextualSpec], Arms):
         self.theta: Floats = np.zeros((R, d))
         # before the first release there is no Gram matrix, and its noise stands for it
         self.A, _ = self.shifted(np.zeros((R, *self.statistic.shape)), multiplier * sqrt(2))
-        self.A_last = self.A
+        self.root = whitening(self.A)
 
     def act(self, context: Floats) -> Ints:
         """Arms (R,); at random before the first refit."""
@@ -123,29 +125,77 @@ class PrivateGLM(Private[ContextualSpec], Arms):
         if release is not None:
             self.A, raw = self.shifted(release, self.grams.stddev)
             if self.round > self.first:
-                due = largest_ratio(raw, self.A_last) > 2
+                due = outgrown(raw, self.root, 2.0)
         due &= self.left > 0
         P = self.model.link.largest_slope * self.A
         fitted = self.refits(x, self.model.share(feedback), due, self.theta, P)
         if fitted is not None:
             self.theta = fitted
             self.left = self.left - due
-            self.A_last = np.where(due[:, None, None], self.A, self.A_last)
+            self.root = np.where(due[:, None, None], whitening(self.A), self.root)
 
     def shifted(self, release: Floats, stddev: float) -> tuple[Floats, Floats]:
         """A with its eigenvalues bounded from below, and without that: (R, D, D) each."""
         d = self.spec.dim
         Gamma = 2 * sqrt(d) * stddev / sqrt(2)
         raw = self.statistic.unpack(release) + (Gamma + 1) * np.eye(d)
-        eigenvalues, U = np.linalg.eigh(raw)
-        positive = np.maximum(eigenvalues, max(_LEAST_EIGENVALUE * Gamma, 1e-12))
-        return (U * positive[:, None]) @ U.swapaxes(1, 2), raw
+        return floored(raw, max(_LEAST_EIGENVALUE * Gamma, 1e-12)), raw
 
 
-def largest_ratio(A: Floats, B: Floats) -> Floats:
-    """The largest eigenvalue of B^-1 A for symmetric A and positive B, (R,)."""
-    root = np.linalg.inv(np.linalg.cholesky(B))
-    return np.linalg.eigvalsh(root @ A @ root.swapaxes(1, 2))[:, -1]
+def eigenvalue_bounds(A: Floats) -> tuple[Floats, Floats]:
+    """Below the least and above the largest eigenvalue of symmetric (..., d, d), (...) each.
+
+    m -+ s sqrt(d - 1), with m the mean of the eigenvalues and s their standard deviation, which the
+    trace and the Frobenius norm tell: Wolkowicz and Styan, "Bounds for eigenvalues using traces",
+    Linear Algebra and its Applications 1980. Mostly that is all that has to be known of them.
+
+    >>> low, high = eigenvalue_bounds(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> round(float(low), 6), round(float(high), 6)
+    (1.0, 3.0)
+    """
+    d = A.shape[-1]
+    mean = np.asarray(np.trace(A, axis1=-2, axis2=-1)) / d
+    rest = (A - mean[..., None, None] * np.eye(d)).reshape(*mean.shape, d * d)
+    away = np.sqrt((1 - 1 / d) * np.vecdot(rest, rest))
+    return mean - away, mean + away
+
+
+def floored(A: Floats, least: float) -> Floats:
+    """Symmetric A, (R, ..., d, d), with eigenvalues below `least` > 0 raised to it."""
+    low, result = _doubtful(A, least), A.copy()
+    if low.any():
+        values, U = np.linalg.eigh(A[low])
+        result[low] = (U * np.maximum(values, least)[:, None]) @ U.swapaxes(1, 2)
+    return result
+
+
+def floored_inverse(A: Floats, least: float) -> Floats:
+    """The inverse of `floored`."""
+    low = _doubtful(A, least)
+    result: Floats = np.linalg.inv(np.where(low[..., None, None], np.eye(A.shape[-1]), A))
+    if low.any():
+        values, U = np.linalg.eigh(A[low])
+        result[low] = (U / np.maximum(values, least)[:, None]) @ U.swapaxes(1, 2)
+    return result
+
+
+def _doubtful(A: Floats, least: float) -> Bools:
+    low, high = eigenvalue_bounds(A)
+    return np.asarray(low <= np.maximum(least, _CLOSE * high))
+
+
+def whitening(B: Floats) -> Floats:
+    """L^-1 of positive B = L L', (R, d, d)."""
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(B)))
+
+
+def outgrown(A: Floats, root: Floats, limit: float) -> Bools:
+    """Whether B^-1 A has an eigenvalue above `limit`, (R,), with `root` the `whitening` of B."""
+    ratio = root @ A @ root.swapaxes(1, 2)
+    above: Bools = np.asarray(eigenvalue_bounds(ratio)[1] > limit)
+    if above.any():
+        above[above] = np.linalg.eigvalsh(ratio[above])[:, -1] > limit
+    return above
 
 
 class OneModel:

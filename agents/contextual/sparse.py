@@ -256,8 +256,8 @@ class LassoBandit(Arms):
         if t >= self.next_fit:
             self.next_fit = t + (self.refresh_every or ceil(_GROWTH * t))
             decay = sqrt((log(t) + log(spec.dim)) / t)
-            self.from_forced.fit(self.forced_penalty * self.range)
-            self.from_all.fit(self.penalty * self.range * decay)
+            forced, usual = self.forced_penalty * self.range, self.penalty * self.range * decay
+            refit((self.from_forced, forced), (self.from_all, usual))
 
 
 def forced_arm(rounds: int, n_actions: int, forced: int) -> int | None:
@@ -303,15 +303,14 @@ class Lasso:
         x = pick(context, action) if self._shared else context
         self._waiting.append((x.copy(), action.copy(), reward.copy()))
 
-    def fit(self, penalty: float) -> None:
-        """Refit all arms, from where they were."""
+    def asked(self, penalty: float) -> tuple[Floats, ...]:
+        """What `lasso` is asked for all arms, from where they were."""
         if self._waiting:
             self._absorb()
-        R, G, d = self.theta.shape
+        R, G, _ = self.theta.shape
         size = np.sqrt(np.diagonal(self._gram, axis1=2, axis2=3) * self._count)  # n size_j
-        threshold = (penalty / 2 * size).reshape(R * G, d)
-        gram, moment = self._gram.reshape(R * G, d, d), self._moment.reshape(R * G, d)
-        self.theta = lasso(gram, moment, threshold, self.theta.reshape(R * G, d)).reshape(R, G, d)
+        sums = self._gram, self._moment, penalty / 2 * size, self.theta
+        return tuple(array.reshape(R * G, *array.shape[2:]) for array in sums)
 
     def _absorb(self) -> None:
         X, action, y = (np.stack(part, axis=1) for part in zip(*self._waiting, strict=True))
@@ -322,6 +321,14 @@ class Lasso:
             self._gram[:, g] += own @ X
             self._moment[:, g] += np.matvec(own, y)
             self._count[:, g, 0] += mine.sum(axis=1)
+
+
+def refit(*penalised: tuple[Lasso, float]) -> None:
+    """Refit all arms of some lassos of one problem, each with its penalty, in the time of one."""
+    asked = [one.asked(penalty) for one, penalty in penalised]
+    theta = np.split(lasso(*map(np.concatenate, zip(*asked, strict=True))), len(asked))
+    for (one, _), fitted in zip(penalised, theta, strict=True):
+        one.theta = fitted.reshape(one.theta.shape)
 
 
 def lasso(
@@ -350,30 +357,26 @@ def lasso(
     >>> lasso(np.eye(2)[None], np.array([[3.0, 0.5]]), np.ones((1, 2)), np.zeros((1, 2)))
     array([[2., 0.]])
     """
-    theta, live = start.copy(), rows(len(start))
+    size = np.diagonal(gram, axis1=1, axis2=2)
+    unit = np.divide(1.0, size, out=np.zeros_like(start), where=size > 0)
+    # everything per unit of the diagonal, and the regressions last, side by side
+    bound = np.where(size > 0, threshold * unit, np.inf).T.copy()
+    gap = ((moment - np.matvec(gram, start)) * unit).T.copy()  # X'(y - X theta), kept up
+    columns = np.ascontiguousarray((gram * unit[..., None]).transpose(2, 1, 0))
+    theta, live = start.T.copy(), rows(len(start))
+    result = theta.copy()
     for _ in range(sweeps):
-        old = theta[live]
-        theta[live] = new = _sweep(gram, moment, threshold, old)
-        moved = np.abs(new - old).max(axis=1) > tolerance * np.abs(new).max(axis=1)
+        old = theta.copy()
+        for g, x, most, column in zip(gap, theta, bound, columns, strict=True):
+            pull = g + x
+            new = pull - np.minimum(np.maximum(pull, -most), most)
+            gap -= column * (new - x)
+            x[:] = new
+        result[:, live] = theta
+        moved = np.abs(theta - old).max(axis=0) > tolerance * np.abs(theta).max(axis=0)
         if not moved.any():
             break
         if not moved.all():
-            live = live[moved]
-            gram, moment, threshold = gram[moved], moment[moved], threshold[moved]
-    return theta
-
-
-def _sweep(gram: Floats, moment: Floats, threshold: Floats, theta: Floats) -> Floats:
-    """One pass over the coordinates."""
-    gap = np.ascontiguousarray((moment - np.matvec(gram, theta)).T)  # X'(y - X theta), kept up
-    theta, bound = theta.T.copy(), np.ascontiguousarray(threshold.T)
-    columns = np.ascontiguousarray(gram.transpose(1, 2, 0))  # regressions last, side by side
-    size = np.ascontiguousarray(np.diagonal(gram, axis1=1, axis2=2).T)
-    inverse = np.divide(1.0, size, out=np.zeros_like(theta), where=size > 0)
-    for j in range(len(theta)):
-        pull = gap[j] + size[j] * theta[j]
-        soft = pull - np.minimum(np.maximum(pull, -bound[j]), bound[j])
-        step = soft * inverse[j] - theta[j]
-        theta[j] += step
-        gap -= columns[j] * step
-    return theta.T.copy()
+            live, *left = (a.compress(moved, axis=-1) for a in (live, theta, gap, bound, columns))
+            theta, gap, bound, columns = left
+    return np.ascontiguousarray(result.T)

@@ -20,7 +20,7 @@ from dpbandit.privacy import ClippedVectors, Ledger, ledger_of
 from dpbandit.privacy.fading import PersonSum, growing_batches
 from dpbandit.privacy.ledger import OWN_DATA
 from dpbandit.privacy.mechanism import PersonalMemory
-from dpbandit.specs import ReturningSpec, TastesSpec
+from dpbandit.specs import NOBODY, ReturningSpec, TastesSpec
 
 _MOST_PARTICLES = 1 << 14
 _LEAST, _MOST = 0.1, 4.0
@@ -147,6 +147,7 @@ class PersonalPricing(Agent[ReturningSpec]):
     def spread(self) -> None:
         """Move the points to where the population is, (R, M, D)."""
         self.theta: Floats = self.mean[:, None] + self.points @ self.root.transpose(0, 2, 1)
+        self.held = self.visit.held(self.theta)
 
     def act(self, context: Floats) -> Ints:
         """Prices' places (R,) for whoever has come."""
@@ -154,9 +155,11 @@ class PersonalPricing(Agent[ReturningSpec]):
         likely: Floats = np.zeros((self.R, self.particles))
         if self.memory:
             likely = self.remembered(self.spec.person(context))[:, :-2]
-        sales = self.visit.sales(self.theta, self.visit.seen(x))  # (R, M, K)
-        expected = (softmax(likely, axis=1)[:, None] @ sales)[:, 0]
-        return np.asarray((self.visit.margins * expected).argmax(axis=1))
+        ahead, slope = self.visit.leads(self.held, self.visit.seen(x))
+        w, ahead, slope = softmax(likely, axis=1), ahead / 2, slope / 2
+        # price by price, and s(z) = (1 + tanh(z / 2)) / 2, take less time than `visit.sales`
+        means = [np.vecdot(w, np.tanh(ahead + slope * price)) for price in self.visit.prices]
+        return np.asarray((self.visit.margins * (1 + np.stack(means, axis=1))).argmax(axis=1))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Keep a visit for her own use; let her score enter the sum, if it counts."""
@@ -168,15 +171,12 @@ class PersonalPricing(Agent[ReturningSpec]):
         times = before[:, -2].astype(np.int64)
         new = times < self.spec.visits.cap
         after = before.copy()
-        after[:, :-2] += self.log_chances(self.theta, visit[:, None])[:, 0] * new[:, None]
+        after[:, :-2] += self.log_chances(self.held, visit[:, None])[:, 0] * new[:, None]
         after[:, -2] += new
         self.beliefs.add(person, after - kept)
         if self.population != "learned":
             return
-        self.history.add(
-            person,
-            (np.arange(self.spec.visits.cap) == times[:, None])[..., None] * visit[:, None],
-        )
+        self.history.add(np.where(new, person, NOBODY), visit, times)
         score = (softmax(after[:, :-2], axis=1)[:, None] @ self.scores)[:, 0]
         release = self.sums(person, score)
         if release is not None:
@@ -185,23 +185,24 @@ class PersonalPricing(Agent[ReturningSpec]):
     def remembered(self, person: Ints) -> Floats:
         """Her beliefs (R, M + 2), computed anew from her history where the points have moved."""
         kept = self.beliefs.of(person)
-        old = np.flatnonzero((kept[:, -1] != self.batch) & (person >= 0))
+        moved = (kept[:, -1] != self.batch) & (person >= 0)
+        kept[moved, -1] = self.batch
+        old = np.flatnonzero(moved & (kept[:, -2] > 0))
         if len(old):
-            visits = self.history.of(person)[old]
-            visits = visits[:, : max(1, int(kept[old, -2].max()))]
-            kept[old, :-2] = self.log_chances(self.theta[old], visits).sum(axis=1)
-            kept[old, -1] = self.batch
+            visits = self.history.of(person)[old, : int(kept[old, -2].max())]
+            kept[old, :-2] = self.log_chances(self.held[old], visits).sum(axis=1)
         return kept
 
-    def log_chances(self, theta: Floats, visits: Floats) -> Floats:
-        """log P(what she did), of theta (n, M, D) at visits (n, k, dim + 1): (n, k, M).
+    def log_chances(self, held: Floats, visits: Floats) -> Floats:
+        """log P(what she did) at visits (n, k, dim + 1), of what is held of theta: (n, k, M).
 
         0 where there was no visit.
         """
         did = visits[..., -1:]  # (n, k, 1)
         price = np.array(self.visit.prices)[np.maximum(np.abs(did), 1).astype(np.int64) - 1]
-        ahead, slope = self.visit.leads(theta[:, None], self.visit.seen(visits[..., :-1]))
-        return np.where(did == 0, 0.0, -np.logaddexp(0, -np.sign(did) * (ahead + slope * price)))
+        ahead, slope = self.visit.leads(held[:, None], self.visit.seen(visits[..., :-1]))
+        z = np.sign(did) * (ahead + slope * price)
+        return np.where(did == 0, 0.0, np.minimum(z, 0) - np.log1p(np.exp(-np.abs(z))))
 
     def learn(self, release: Floats) -> None:
         """Take one step of expectation maximisation with the release (R, S) of a batch."""

@@ -84,7 +84,8 @@ class Sampled(Block):
             index = np.broadcast_to(rows(n), who.shape)
         else:
             index = np.argpartition(who, b - 1, axis=1)[:, :b]
-        z = self._data[index, everybody[:, None]]  # (R, b, *datum_shape)
+        users = self._data.reshape(-1, *self._loss.datum_shape)
+        z = users.take(index * len(w) + everybody[:, None], axis=0)  # (R, b, *datum_shape)
         return row_sums(slope(self._loss, w[:, None], z)) / b
 
 
@@ -307,6 +308,8 @@ class MirrorPhase(Sampled):
 
 def mirrored(y: Floats, order: float) -> Floats:
     """The gradient of `|y|_order^2 / 2`: `|y|^(2 - order) sign(y_j) |y_j|^(order - 1)`."""
+    if order == 2:
+        return y
     length = norms(y, order)
     share = np.abs(y) / np.where(length > 0, length, 1.0)
     return length * np.sign(y) * share ** (order - 1)

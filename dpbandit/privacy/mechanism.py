@@ -225,11 +225,12 @@ class PersonalMemory:
         found[person < 0] = 0.0
         return found
 
-    def add(self, person: Ints, value: Floats) -> None:
-        """Add to what is kept of them `value`, `(R, *shape)`; nothing for nobody, or not finite."""
-        axes = tuple(range(1, value.ndim))
-        here = np.flatnonzero((person >= 0) & np.isfinite(value).all(axis=axes))
-        self._sums[here, person[here]] += value[here]
+    def add(self, person: Ints, value: Floats, *place: Ints) -> None:
+        """Add `value`, `(R, *shape)`, to what is kept of them, or `(R, *shape[1:])` to the entry at
+        `place` (R,) of its first axis; nothing for nobody, or not finite."""
+        finite = np.isfinite(value).all(axis=tuple(range(1, value.ndim)))
+        here = np.flatnonzero((person >= 0) & finite)
+        self._sums[here, person[here], *(at[here] for at in place)] += value[here]
 
     def everybody(self) -> Floats:
         """All of it, `(R, N, *shape)`, for checks; no agent may look."""

@@ -42,16 +42,20 @@ class TastesSpec(PriceListSpec):
         """What `leads` is asked of, from contexts `(..., dim)`."""
         raise NotImplementedError
 
-    def leads(self, theta: Floats, seen: Floats) -> tuple[Floats, Floats]:
+    def held(self, theta: Floats) -> Floats:
+        """What `leads` is asked of, from theta `(..., M, D)`."""
+        return theta
+
+    def leads(self, held: Floats, seen: Floats) -> tuple[Floats, Floats]:
         """The logit of a sale at price 0, and its slope in the price.
 
-        Of theta `(..., M, D)` at what was `seen`, both `(..., M)`.
+        Of what is `held` of theta at what was `seen`, both `(..., M)`.
         """
         raise NotImplementedError
 
     def sales(self, theta: Floats, seen: Floats) -> Floats:
         """P(sale) at each price, `(..., M, K)`."""
-        ahead, slope = self.leads(theta, seen)
+        ahead, slope = self.leads(self.held(theta), seen)
         return np.asarray(expit(ahead[..., None] + slope[..., None] * np.array(self.prices)))
 
 
@@ -146,14 +150,17 @@ class RivalsSpec(TastesSpec):
 
     seen = offers
 
-    def leads(self, theta: Floats, offers: Floats) -> tuple[Floats, Floats]:
+    def held(self, theta: Floats) -> Floats:
+        """What a unit of each attribute is worth, and of the price: `(..., M, D)`."""
+        slope = -np.exp(np.minimum(theta[..., -1:], _STEEPEST))
+        return np.concatenate([theta[..., :-1], slope], axis=-1)
+
+    def leads(self, worth: Floats, offers: Floats) -> tuple[Floats, Floats]:
         """How far ours is ahead of the rivals at price 0, in utility, and what a cent changes.
 
-        Of theta `(..., M, D)` and offers `(..., J, D)`, both `(..., M)`.
+        Of what attributes are worth `(..., M, D)` and offers `(..., J, D)`, both `(..., M)`.
         """
-        slope = -np.exp(np.minimum(theta[..., -1], _STEEPEST))
-        worth = np.concatenate([theta[..., :-1], slope[..., None]], axis=-1)
-        theirs = worth @ offers.swapaxes(-1, -2)
-        most = theirs.max(axis=-1)
-        rivals = most + np.log(np.exp(theirs - most[..., None]).sum(axis=-1))
-        return worth[..., :-1] @ np.array(self.offer) - rivals, slope
+        theirs = offers @ worth.swapaxes(-1, -2)  # (..., J, M): sums over few run along many
+        most = theirs.max(axis=-2)
+        rivals = most + np.log(np.exp(theirs - most[..., None, :]).sum(axis=-2))
+        return worth[..., :-1] @ np.array(self.offer) - rivals, worth[..., -1]

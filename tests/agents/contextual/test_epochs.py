@@ -70,7 +70,7 @@ def test_regressions_are_what_they_say():
     assert found.means(x) == pytest.approx(np.matvec(theta, x))
     Ax = np.linalg.solve(A, np.tile(x[:, None, :, None], (1, 2, 1, 1)))[..., 0]
     assert found.widths(x) == pytest.approx(np.sqrt(np.vecdot(Ax, x[:, None])))
-    assert found.widths(x, power=1.0) == pytest.approx(np.linalg.norm(Ax, axis=2))
+    assert found.inverse_lengths(x) == pytest.approx(np.linalg.norm(Ax, axis=2))
 
 
 def test_episodes_are_as_noisy_as_they_pay_for():
@@ -207,7 +207,8 @@ def test_chances_by_hand():
         (AdaCB(width=0.1, gamma_scale=2.0), [1 - 1 / 2.8, 1 / 2.8, 0.0]),
     ):
         agent = _after(config, (16, [0.75, 0.65 + 1e-9, 0.6]))
-        agent.geometry = agent.released[0]._replace(eigenvalues=np.full((1, 3, 1), 4.0))
+        four, found = np.full((1, 3, 1), 4.0), agent.released[0]
+        agent.geometry = Regression(found.theta, found.U, four, 0.0)
         assert agent.chances(ONE) == pytest.approx(np.array([chances]))
 
 

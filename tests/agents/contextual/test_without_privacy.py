@@ -10,7 +10,7 @@ from scipy.stats import kstest
 
 from dpbandit import InputError, certify
 from dpbandit.agents import GLMUCB, Greedy, LassoBandit, LinUCB, LogisticTS, Uniform
-from dpbandit.agents.contextual.sparse import Lasso, forced_arm, lasso
+from dpbandit.agents.contextual.sparse import Lasso, forced_arm, lasso, refit
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.agents.contextual.runs import check_refused, curves, errors
@@ -226,9 +226,9 @@ def test_optimality_conditions(n, d):
 def test_nothing_seen_is_nothing_learned():
     """A feature that is always 0 keeps coefficient 0; so does an arm that was never played."""
     regression = Lasso(ContextualSpec(n_actions=2, dim=2, horizon=9), 3)
-    regression.fit(0.1)
+    refit((regression, 0.1))
     regression.add(np.tile([1.0, 0.0], (3, 1)), np.zeros(3, dtype=int), np.ones(3))
-    regression.fit(0.1)
+    refit((regression, 0.1))
     assert (regression.theta[:, 0, 0] > 0.9).all()
     assert not regression.theta[:, 0, 1].any()
     assert not regression.theta[:, 1].any()
@@ -249,8 +249,7 @@ def test_rows_join_the_sums_of_their_arm(shared):
         one.add(contexts[t], actions[t], rewards[t])
         other.add(contexts[t] * units, actions[t], rewards[t])
         if t % 30 == 29:
-            one.fit(0.05)
-            other.fit(0.05)
+            refit((one, 0.05), (other, 0.05))
     np.testing.assert_allclose(one.theta, other.theta * units, rtol=0, atol=1e-5)
     for r in range(R):
         for g in range(1 if shared else K):
