@@ -238,22 +238,16 @@ def tsallis_chances(losses: Floats, rate: Floats) -> Floats:
 
     Rates are (R, 1).
 
-    Zimmert and Seldin, "Tsallis-INF", JMLR 2021, section 3: w_a = 4 / (rate (losses_a - z))^2. With
-    u = min losses - z, the length of the vector of 1 / (losses_a - z) has to be rate / 2, and one
-    over it is concave in u and nearly straight: a Newton step from below never passes the root, and
-    is at least as long as one for the sum of w. So many are taken at most whatever the numbers are.
+    Zimmert and Seldin, "Tsallis-INF", JMLR 2021, section 3: w_a = 4 / (rate (losses_a - z))^2. A
+    Newton step for z from below never passes it; so many are taken whatever the numbers are.
 
     >>> tsallis_chances(np.zeros((1, 2)), np.array([[0.3]]))
     array([[0.5, 0.5]])
     """
     above = losses - losses.min(axis=1, keepdims=True)
-    u = most = 2 / rate[:, 0]
+    u = 2 / rate
     for _ in range(12 + ceil(log(losses.shape[1]) / (2 * log(1.5)))):
-        v = 1 / (above + u[:, None])
-        square = np.vecdot(v, v)
-        step = square * (most * np.sqrt(square) - 1) / np.vecdot(v * v, v)
-        before, u = u, u + np.maximum(step, 0.0)
-        if (u == before).all():  # and would be for ever
-            break
-    w = (above + u[:, None]) ** -2
+        w = 4 / (rate * (above + u)) ** 2
+        u = u + (w.sum(axis=1, keepdims=True) - 1) / (rate * (w**1.5).sum(axis=1, keepdims=True))
+    w = 4 / (rate * (above + u)) ** 2
     return w / w.sum(axis=1, keepdims=True)
