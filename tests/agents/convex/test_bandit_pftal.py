@@ -1,4 +1,4 @@
-"""BanditPFTAL: its public numbers, what its noise costs, and what it refuses."""
+"""BanditPFTAL: its public numbers, what its noise costs, what it wins, and what beats it."""
 
 from dataclasses import replace
 from math import inf, log, log2, sqrt
@@ -6,29 +6,26 @@ from math import inf, log, log2, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import InputError, certify
+from dpbandit import certify
 from dpbandit.agents import BanditFTAL, BanditPFTAL
 from dpbandit.agents.convex.one_point import Noise
 from dpbandit.base.random_streams import Streams
-from dpbandit.domains import Ball, Box, Hypersimplex, L1Ball, Simplex
+from dpbandit.domains import Ball, Simplex
 from dpbandit.envs.convex.online_losses import ConvexPricing
-from dpbandit.losses import Experts, Kink, Linear, Quadratic
-from dpbandit.specs.convex import ConvexSpec
+from dpbandit.losses import Experts, Kink, Linear, OffsetQuadratic, Quadratic
 from tests.agents.convex.convex_runs import (
+    BALL,
+    LAWS,
+    NONE,
+    Adversary,
+    assert_agrees,
     play,
-    sphere,
+    standing,
     targets,
+    valued,
 )
-from tests.each import each
 
-BALL = Ball(5)
-LAWS = ("k-norm", "laplace", "gaussian", "local")
 BETAS = ("oblivious", "adaptive", "tuned", "noiseless")
-every_law = pytest.mark.parametrize("noise", LAWS)
-
-
-def values(loss, horizon):
-    return ConvexSpec(loss=loss, feedback="value", horizon=horizon)
 
 
 def played(config, loss, data, **settings):
@@ -39,7 +36,7 @@ def test_exploration_lengths():
     """Golden, by hand, on the unit ball with k = 5, M = 2, L = 2, H = 1 (q = 2 + R/r = 3) at T =
     10^6: 5 T^(-1/3) = 0.05, 5 T^(-1/4) = 0.158114, and the minimiser (25 x 4 ln T / (2 T 3))^(1/3)
     = 0.0613. At T = 100 all are cut to r / 2."""
-    spec = values(Quadratic(BALL), 10**6)
+    spec = valued(Quadratic(BALL), 10**6)
     tuned = (100 * log(1e6) / 6e6) ** (1 / 3)
     for beta, length in (
         ("oblivious", 0.05),
@@ -52,29 +49,31 @@ def test_exploration_lengths():
         assert plan.beta == pytest.approx(length, rel=1e-4 if length == tuned else 1e-12)
         assert plan.curvature == 1.0
         if beta != 0.7:
-            short = BanditFTAL(beta=beta).plan(values(Quadratic(BALL), 100))
+            short = BanditFTAL(beta=beta).plan(valued(Quadratic(BALL), 100))
             assert short.beta == pytest.approx(0.5, abs=1e-6)
 
 
 def test_tuned_length_pays_for_noise():
     """Longer steps make shorter estimates, and so less noise: the more of it, the longer; where
-    the bound is least it is no larger than at either printed length."""
-    spec, lengths = values(Quadratic(BALL), 10**6), []
-    for noise in (
-        Noise(law="none"),
-        Noise(law="k-norm", epsilon=1),
-        Noise(law="k-norm", epsilon=0.3),
-    ):
+    the bound is least it is no larger than at either printed length. Golden: an estimate of y +
+    Laplace(W / epsilon) has the root mean square of M^2 + 2 W^2 / epsilon^2, and beta grows with
+    it, as M^(2/3)."""
+    spec, lengths = valued(Quadratic(BALL), 10**6), []
+    for noise in (Noise(law="none"), *(Noise(law="k-norm", epsilon=e) for e in (1, 0.3))):
         plans = {beta: BanditFTAL(beta=beta).plan(spec, noise) for beta in BETAS}
         lengths.append(plans["tuned"].beta)
         assert all(plans["tuned"].regret_bound <= p.regret_bound + 1e-6 for p in plans.values())
     assert lengths == sorted(lengths)
     assert lengths[0] < 0.9 * lengths[1] < 0.9 * lengths[2]
-    hopeless = BanditFTAL().plan(spec, Noise(law="k-norm", epsilon=1e-6))
-    assert hopeless.beta == 0.5
-    deaf = BanditFTAL(beta="noiseless").plan(spec, Noise(law="k-norm", epsilon=1e-6))
+    deafening = Noise(law="k-norm", epsilon=1e-6)
+    assert BanditFTAL().plan(spec, deafening).beta == 0.5
+    deaf = BanditFTAL(beta="noiseless").plan(spec, deafening)
     assert deaf.beta == pytest.approx(lengths[0], rel=1e-12)
     assert deaf.noise.epsilon == 1e-6
+    long = valued(Quadratic(BALL), 10**8)
+    local = BanditFTAL().plan(long, Noise(law="local", epsilon=0.5))
+    growth = (1 + 2 / 0.5**2) ** 0.5
+    assert local.beta / BanditFTAL().plan(long).beta == pytest.approx(growth ** (2 / 3), rel=1e-3)
 
 
 def test_values_far_from_zero_are_moved_there():
@@ -84,70 +83,36 @@ def test_values_far_from_zero_are_moved_there():
     assert low < high < 0
     assert BanditFTAL().plan(pricing).estimates.offset == (low + high) / 2
     assert BanditFTAL(offset=0.0).plan(pricing).estimates.offset == 0.0
-    assert BanditFTAL().plan(values(Quadratic(BALL), 100)).estimates.offset == 0.0
+    assert BanditFTAL().plan(valued(Quadratic(BALL), 100)).estimates.offset == 0.0
 
 
-def test_tuned_length_minimises_the_bound():
+@pytest.mark.parametrize("word", [Quadratic, Linear])
+def test_tuned_length_minimises_the_bound(word):
     """Oracle: T beta L q + (k M / beta)^2 ln T / (2 H) grows on both sides of the minimiser, and so
     does T beta L q + G^2 ln T / (2 H) + H T R^2 / 2 where H is the regulariser's."""
-    T = 10**6
-    for loss, H_of in (
-        (Quadratic(BALL), lambda beta: 1.0),
-        (Linear(BALL), lambda beta: 5 / beta * sqrt(log(T) / T)),
-    ):
-        L, M, plan = (
-            loss.lipschitz,
-            max(map(abs, loss.value_range)),
-            BanditFTAL().plan(values(loss, T)),
-        )
+    T, loss = 10**6, word(BALL)
+    L, M, plan = loss.lipschitz, max(map(abs, loss.value_range)), BanditFTAL().plan(valued(loss, T))
 
-        def bound(beta, loss=loss, H_of=H_of, L=L, M=M):
-            H = H_of(beta)
-            regulariser = 0 if loss.curvature else H * T / 2
-            return T * beta * L * 3 + (5 * M / beta) ** 2 * log(T) / (2 * H) + regulariser
+    def curvature(beta):
+        return loss.curvature or 5 / beta * sqrt(log(T) / T)
 
-        assert plan.curvature == pytest.approx(H_of(plan.beta), rel=1e-12)
-        assert bound(plan.beta) < min(bound(0.97 * plan.beta), bound(1.03 * plan.beta))
+    def bound(beta):
+        H = curvature(beta)
+        regulariser = 0 if loss.curvature else H * T / 2
+        return T * beta * L * 3 + (5 * M / beta) ** 2 * log(T) / (2 * H) + regulariser
+
+    assert plan.curvature == pytest.approx(curvature(plan.beta), rel=1e-12)
+    assert bound(plan.beta) < min(bound(0.97 * plan.beta), bound(1.03 * plan.beta))
 
 
-def test_local_noise_lengthens_estimates():
-    """Golden: an estimate of y + Laplace(W / epsilon) has the root mean square of M^2 + 2 W^2 /
-    epsilon^2, and beta grows with it, as M^(2/3)."""
-    spec = values(Quadratic(BALL), 10**8)
-    plain = BanditFTAL().plan(spec)
-    local = BanditFTAL().plan(spec, Noise(law="local", epsilon=0.5))
-    growth = (1 + 2 / 0.5**2) ** 0.5
-    assert local.beta / plain.beta == pytest.approx(growth ** (2 / 3), rel=1e-3)
-
-
-@pytest.mark.parametrize("noise", ["k-norm", "laplace", "gaussian"])
+@pytest.mark.parametrize("noise", LAWS)
 def test_noise_scales(noise):
     """Golden: T = 1024, k = 5, W = 2, beta = 1/2, epsilon = 1, delta = 1e-6: an estimate moves by
     W k / beta = 20 in 10 nodes: c = 200, lam = 200 sqrt 5, sig = 20 sqrt(10) / 0.236704."""
-    agent = BanditPFTAL(noise=noise, beta=0.5).make(values(Quadratic(BALL), 1024), Streams([0]))
-    agent.update(np.zeros(()), agent.act(np.zeros(())), np.zeros(1))
-    stddev = {
-        "k-norm": 200 * sqrt(6),
-        "laplace": 200 * sqrt(10),
-        "gaussian": 20 * sqrt(10) / 0.236704,
-    }
-    assert agent.sums.stddev == pytest.approx(stddev[noise], rel=1e-5)
-
-
-@every_law
-def test_certificate_is_the_claim(noise):
-    for epsilon in (0.1, 10.0):
-        config = BanditPFTAL(noise=noise, epsilon=epsilon)
-        for loss in (Quadratic(BALL), Experts(Simplex(4))):
-            for T in (2, 1024):
-                proof = certify(config, values(loss, T), accountants=False)
-                assert proof.holds
-                assert proof.epsilon == pytest.approx(epsilon, rel=1e-6)
-    assert (
-        certify(replace(config, epsilon=inf), values(Linear(BALL), 9), accountants=False).epsilon
-        == inf
-    )
-    assert certify(config, values(Linear(BALL), 1), accountants=False).epsilon == 0.0
+    agent = BanditPFTAL(noise=noise, beta=0.5).make(valued(Quadratic(BALL), 1024), Streams([0]))
+    agent.update(NONE, agent.act(NONE), np.zeros(1))
+    c = {"k-norm": 200 * sqrt(6), "laplace": 200 * sqrt(10), "gaussian": 20 * sqrt(10) / 0.236704}
+    assert agent.sums.stddev == pytest.approx(c[noise], rel=1e-5)
 
 
 @pytest.mark.parametrize("T", [5, 1024, 1025])
@@ -157,19 +122,19 @@ def test_printed_noise_protects_values_against_zero(T):
     ratio = (T - 1).bit_length() / log2(T)
     for loss, factor in ((Quadratic(BALL), 1), (Linear(BALL), 2)):
         config = BanditPFTAL(calibration="paper", epsilon=0.5)
-        proof = certify(config, values(loss, T), accountants=False)
+        proof = certify(config, valued(loss, T), accountants=False)
         assert proof.epsilon == pytest.approx(0.5 * factor * ratio, rel=1e-9)
         assert proof.holds == (proof.epsilon <= 0.5)
 
 
-@every_law
+@pytest.mark.parametrize("noise", [*LAWS, "local"])
 def test_without_privacy_it_is_bandit_ftal_bit_for_bit(noise):
     """Directions come from a stream of their own: any noise leaves them as they are."""
+    config = BanditPFTAL(epsilon=inf, noise=noise, beta=0.1)
     for loss, data in (
         (Kink(BALL), np.zeros((40, 3, 5))),
         (Experts(Simplex(4)), np.random.default_rng(0).random((40, 3, 4))),
     ):
-        config = BanditPFTAL(epsilon=inf, noise=noise, beta=0.1)
         public = played(BanditFTAL(beta=0.1), loss, data)
         np.testing.assert_array_equal(played(config, loss, data).actions, public.actions)
         noisy = played(replace(config, epsilon=1.0), loss, data)
@@ -192,59 +157,87 @@ def test_steps_are_the_algorithm():
         w = q * 0.6 / np.maximum(0.6, np.linalg.norm(q, axis=1, keepdims=True))
 
 
-@every_law
-@each(
-    "domain",
-    [Box(3), L1Ball(3), Simplex(4), Hypersimplex(5, 2)],
-    ids=lambda d: type(d).__name__,
-)
-def test_points_stay_in_the_domain(domain, noise):
-    """Also with next to no privacy budget, and with the longest step there is."""
-    data = sphere(np.random.default_rng(0), 50, 2, domain.dim)
-    for config in (
-        BanditPFTAL(noise=noise, epsilon=1e-6),
-        BanditPFTAL(noise=noise, beta=0.99 * domain.inner_radius),
-    ):
-        run = played(config, Linear(domain), data)
-        assert domain.contains(run.actions.reshape(100, -1), 1e-9).all()
-
-
-@each(
-    "arguments",
-    [
-        {"epsilon": 0.0},
-        {"noise": "gaussian", "delta": 0.0},
-        {"noise": "none"},
-        {"calibration": "paper", "noise": "local"},
-        {"beta": "printed"},
-        {"beta": 0.0},
-        {"curvature": -1.0},
-        {"offset": inf},
-    ],
-    ids=str,
-)
-def test_bad_arguments(arguments):
-    with pytest.raises(InputError, match="Expected"):
-        BanditPFTAL(**arguments)
-
-
-def test_steps_longer_than_the_inner_radius_are_refused():
-    with pytest.raises(InputError, match=r"beta=1\.0"):
-        BanditFTAL(beta=1.0).make(values(Linear(BALL), 9), Streams([0]))
-
-
-def test_steps_that_leave_a_point_of_the_domain_are_refused_by_their_name():
-    for config in (BanditFTAL(beta=0.9995), BanditPFTAL(beta=0.9995)):
-        with pytest.raises(InputError, match=r"beta=0\.9995"):
-            config.make(values(Linear(BALL), 9), Streams([0]))
-
-
 def test_values_may_be_of_any_number_type():
     """Unsigned numbers and truth values have no minus sign of their own."""
     points = []
     for reward in (np.ones(1), np.ones(1, np.uint8), np.ones(1, np.bool_)):
-        agent = BanditFTAL().make(values(Linear(BALL), 9), Streams([0]))
-        agent.update(np.zeros(()), agent.act(np.zeros(())), reward)
-        points.append(agent.act(np.zeros(())))
+        agent = BanditFTAL().make(valued(Linear(BALL), 9), Streams([0]))
+        agent.update(NONE, agent.act(NONE), reward)
+        points.append(agent.act(NONE))
     np.testing.assert_array_equal(points[0], points[1])
     np.testing.assert_array_equal(points[0], points[2])
+
+
+# What it wins
+
+REFERENCE = {
+    BanditFTAL(beta="oblivious"): (145, 2),
+    BanditPFTAL(beta="oblivious", noise="local"): (286, 10),
+    BanditPFTAL(beta="oblivious", epsilon=10.0): (221, 2),
+    BanditPFTAL(beta="oblivious", epsilon=10.0, noise="gaussian"): (201, 3),
+}
+"""At T = 1024."""
+
+
+@pytest.mark.parametrize("config", REFERENCE, ids=str)
+def test_quadratic_reference(config):
+    """Statistical, against an independent program: within 4 combined standard errors. Power: a
+    quarter less noise is caught, where it matters."""
+    run = played(config, Quadratic(BALL), targets(1024, 24))
+    assert_agrees(run.regret, *REFERENCE[config])
+    if config == BanditPFTAL(beta="oblivious", epsilon=10.0):
+        run = played(replace(config, epsilon=13.0), Quadratic(BALL), targets(1024, 50))
+        with pytest.raises(AssertionError):
+            assert_agrees(run.regret, *REFERENCE[config])
+
+
+def test_it_learns():
+    """Statistical: without privacy, against slopes that never change, far below staying in the
+    centre (T); 6 standard errors."""
+    T, R = 2048, 8
+    mean, error = standing(
+        played(BanditFTAL(), Linear(BALL), np.tile(np.eye(5)[0], (T, R, 1))).regret
+    )
+    assert mean + 6 * error < 0.85 * T
+
+
+@pytest.mark.parametrize("config", [BanditFTAL(), BanditPFTAL(epsilon=5.0)], ids=str)
+@pytest.mark.parametrize("loss", [Quadratic(BALL), Linear(BALL)], ids=["curved", "linear"])
+def test_regret_is_within_the_bound(loss, config):
+    """Statistical: mean regret at most T beta L q + sum of E[L d_t + (G + H d_t)^2 / (2 H t)], with
+    d_t from the noise of the runs themselves, for losses fixed in advance; regularised losses add
+    H R in two places and H T R^2 / 2. Plus 6 standard errors, below 1e-8."""
+    T, R = 500, 20
+    run = played(config, loss, targets(T, R))
+    plan = config.plan(valued(loss, T))
+    H, L, G = plan.curvature, loss.lipschitz, plan.estimates.bound
+    t = np.arange(1, T + 1)[:, None]
+    B = np.zeros((T, R))
+    B[1:] = np.linalg.norm(run.noise, axis=2)
+    d = np.minimum(2.0, B / (H * np.maximum(t - 1, 1)))
+    extra = 0.0 if loss.curvature else H
+    bound = T * plan.beta * L * 3 + extra * T / 2
+    bound += ((L + extra) * d + (G + extra + H * d) ** 2 / (2 * H * t)).sum(axis=0).mean()
+    mean, error = standing(run.regret)
+    assert mean <= bound + 6 * error
+
+
+def test_an_adversary_that_sees_the_point_wins():
+    """Negative control: an offset with the sign of this round's direction, which regret does not
+    see, turns the estimates of one dimension round; with last round's sign it does nothing. (The
+    specification measured 1.90 and 0.03 a round at T = 65536.) The leader moves little from round
+    to round, so the sign is read off the point."""
+    T, R, line = 1024, 4, Ball(1)
+    beta = BanditFTAL().plan(valued(OffsetQuadratic(line), T)).beta
+
+    def sign(actions):
+        return np.sign(actions[-1] - np.mean(actions[-50:], axis=0)) if actions else np.ones((R, 1))
+
+    seen, earlier = (
+        played(
+            BanditFTAL(beta=beta), OffsetQuadratic(line, offset=3 * beta), Adversary(rule, (T, R))
+        )
+        for rule in (lambda t, actions: sign(actions), lambda t, actions: sign(actions[:-1]))
+    )
+    assert seen.regret.min() / T > 1.2
+    assert earlier.regret.max() / T < 0.4
