@@ -32,7 +32,7 @@ _EXPERTS = "tests/agents/experts/test_"
 _BLOCKS = "tests/agents/streams/test_gradient_descent.py::"
 TESTED = {
     AboveThreshold: _CHOICES + "sparse_vector.py::test_above_threshold_has_the_promised_law",
-    BallDraws: _EXPERTS + "sampling.py::test_points_have_the_law_they_are_paid_for",
+    BallDraws: _EXPERTS + "ball.py::test_points_have_the_law_they_are_paid_for",
     BitSum: _MESSAGES + "messages.py::test_sums_are_as_noisy_as_they_pay_for",
     CountedSums: _SUMS + "counted.py::test_noise_has_the_promised_size",
     DescentRefits: _ARMS + _CODED + "test_descents_are_as_noisy_as_they_pay_for",
