@@ -29,7 +29,7 @@ _CHOICES, _SUMS = "tests/privacy/choices/test_", "tests/privacy/sums/test_"
 _MESSAGES = "tests/privacy/messages/test_"
 _ARMS, _CODED = "tests/agents/contextual/test_", "private_glm_as_coded.py::"
 _EXPERTS = "tests/agents/experts/test_"
-_BLOCKS = "tests/agents/streams/test_gradient_descent.py::"
+_BLOCKS = "tests/agents/streams/test_descent.py::"
 TESTED = {
     AboveThreshold: _CHOICES + "sparse_vector.py::test_above_threshold_has_the_promised_law",
     BallDraws: _EXPERTS + "ball.py::test_points_have_the_law_they_are_paid_for",

@@ -16,6 +16,10 @@ def regression(p, dim, *, bound=1.25):
     return LinearRegression(LpBall(dim, p, 2.0), bound=bound)
 
 
+def told(loss, horizon=1000):
+    return StreamSpec(loss=loss, horizon=horizon)
+
+
 def users(loss, T, R, seed=0):
     """Blocks of data, (n, R, d + 1): x = z / |z|_q, z normal, y = <x, theta*> + N(0, .05^2)."""
     rng, star = np.random.default_rng(seed), truth(loss)
@@ -35,7 +39,7 @@ def truth(loss):
 
 def played(config, loss, T, R, *, seed=0):
     """All points of one run, (T, R, N)."""
-    agent = config.make(StreamSpec(loss=loss, horizon=T), Streams([(seed, r) for r in range(R)]))
+    agent = config.make(told(loss, T), Streams([(seed, r) for r in range(R)]))
     points = []
     for block in users(loss, T, R, seed):
         for z in block:
@@ -47,7 +51,7 @@ def played(config, loss, T, R, *, seed=0):
 def suboptimality(config, p, dim, T, R, *, seed=0):
     """(F(theta_T) - F*) / (F(0) - F*), (R,): |theta - theta*|^2 / |theta*|^2, as E x x' ~ I."""
     loss = regression(p, dim)
-    agent = config.make(StreamSpec(loss=loss, horizon=T), Streams([(seed, r) for r in range(R)]))
+    agent = config.make(told(loss, T), Streams([(seed, r) for r in range(R)]))
     for block in users(loss, T, R, seed):
         for z in block:
             agent.update(z, agent.act(z), z)

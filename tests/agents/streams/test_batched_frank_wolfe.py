@@ -4,7 +4,6 @@ from math import inf, log, sqrt
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 from dpbandit import InputError, certify
 from dpbandit.agents import DPTOFW, LocalisedTOFW, NoisySFW
@@ -16,14 +15,10 @@ from dpbandit.losses import Linear, LinearRegression, LogisticRegression, Quanti
 from dpbandit.privacy.generalised import GeneralisedGaussian, Printed
 from dpbandit.privacy.noise import Gaussian
 from dpbandit.specs.convex import StreamSpec
-from tests.agents.streams.stream_runs import fed, played, regression, share_of_the_centre
+from tests.agents.streams.stream_runs import fed, played, regression, share_of_the_centre, told
 
 SPEC = StreamSpec(loss=LinearRegression(LpBall(3, 1.5, 2.0), bound=1.25), horizon=100)
 LOSS = regression(1.5, 5)
-
-
-def spec_of(horizon, loss=LOSS):
-    return StreamSpec(loss=loss, horizon=horizon)
 
 
 def users(count, replicas, dim=3, seed=0):
@@ -61,7 +56,7 @@ def test_without_privacy_it_is_the_algorithm():
 
 def batches(loss=SPEC.loss, **settings):
     """The first batch and each of the others, of 100 users, and the length of a step."""
-    agent = NoisySFW(**settings).make(spec_of(100, loss), Streams([0]))
+    agent = NoisySFW(**settings).make(told(loss, 100), Streams([0]))
     return *agent.batches[:2], agent.eta
 
 
@@ -122,34 +117,13 @@ def test_what_is_summed_is_clipped_in_every_order():
             agent.sum(np.ones(shape))
 
 
-def test_noise_has_the_size_of_the_certificate():
-    """Statistical: 4,000 sums of a small batch of vectors that are 0; in three dimensions both laws
-    are Gaussian (r = 2). Two-sided chi-square, false alarm 1e-6 a change of seed, 5 % off is
-    caught (asserted)."""
-    R = 4000
-    for calibration in ("certified", "paper"):
-        config = NoisySFW(delta=1e-2, calibration=calibration)
-        agent = config.make(SPEC, Streams(range(R)))
-        agent.batch = 1
-        agent.open()
-        for _ in range(agent.batches[1].users):
-            total = agent.sum(np.zeros((R, 3)))
-        stddev = agent.sum.sensitivity / agent.batches[1].spend.mu
-        if calibration == "paper":  # mu counts l_3 movements as longer ones in l_2
-            stddev *= 3 ** (1 / 2 - 1 / 3)
-        for factor in (1, 1.05):
-            q = (total**2).sum() / (factor * stddev) ** 2
-            p = 2 * min(chi2.cdf(q, 3 * R), chi2.sf(q, 3 * R))
-            assert (p > 1e-6) == (factor == 1), calibration
-
-
 def test_what_the_printed_noise_buys():
     """The printed constants keep their claim; told L and beta that are too small they need not. A
     printed direction has no certificate, nor has a norm index that is none (20 dimensions)."""
 
     def epsilon(**fields):
         config = NoisySFW(delta=1e-3, calibration="paper", **fields)
-        return certify(config, spec_of(1000, regression(1.5, 20)), accountants=False).epsilon
+        return certify(config, told(regression(1.5, 20)), accountants=False).epsilon
 
     assert 0.7 < epsilon() < 0.9
     assert epsilon(lipschitz=1.0, smoothness=0.5) > 3
@@ -164,12 +138,6 @@ def test_losses_without_curvature_or_smoothness():
     assert fed(agent, [np.array([[1.0, 0.0]])] * 40)[-1][0, 0] < -0.8
     first, other, _ = batches(QuantileRegression(LpBall(2, 1.5)), clip=1.0)
     assert other.bound == 2 * first.bound
-
-
-def test_it_beats_the_centre():
-    """Statistical: mean 0.55 with a standard error of 0.02 here; 0.85 is 10 errors away."""
-    share = share_of_the_centre(NoisySFW(delta=1e-3), 1.5, dim=3, T=600, R=12, seed=0)
-    assert share.mean() < 0.85
 
 
 @pytest.mark.slow
@@ -207,25 +175,16 @@ def test_one_block_of_single_users_without_noise_is_online_frank_wolfe():
 def test_a_block_walks_in_its_own_set_and_moves_once_a_batch():
     config = LocalisedTOFW(shares=(0.5, 0.5), batches=4, delta=1e-3)
     data = np.random.default_rng(0).standard_normal((40, 2, 6))
-    points = np.array(fed(config.make(spec_of(40), Streams([0, 1])), data))
+    points = np.array(fed(config.make(told(LOSS, 40), Streams([0, 1])), data))
     moved = np.flatnonzero((np.diff(points, axis=0) != 0).any(axis=(1, 2))) + 1
     assert moved.tolist() == [5, 10, 15, 20, 25, 30, 35, 40]
     vertices = (points[21:] - 0.75 * points[20]) / 0.25  # theta = (1 - s) start + s x, x in C
     assert LOSS.domain.contains(vertices.reshape(-1, 5), 1e-6).all()
 
 
-def test_short_horizons_and_balls_that_are_almost_crosspolytopes():
-    """Blocks without a round are left out; what is left meets the claim."""
-    for horizon, p in ((1, 1.5), (2, 1.5), (3, 1.5), (7, 1.5), (30, 1.0001), (30, 1.005)):
-        config, spec = LocalisedTOFW(delta=1e-3), spec_of(horizon, regression(p, 5))
-        points = fed(config.make(spec, Streams([0])), [np.ones((1, 6)) / 5] * horizon)
-        assert np.isfinite(points).all()
-        assert certify(config, spec, accountants=False).holds
-
-
 def test_blocks_cost_as_much_as_one():
     """Parallel composition: every block has the noise of the whole target."""
-    agent = LocalisedTOFW(shares=(0.5, 0.3, 0.2), delta=1e-4).make(spec_of(1000), Streams([0]))
+    agent = LocalisedTOFW(shares=(0.5, 0.3, 0.2), delta=1e-4).make(told(LOSS), Streams([0]))
     (spend,) = agent.ledger.spends
     assert len(spend.parts) >= 1
     for part in spend.parts:
@@ -250,25 +209,3 @@ def test_clip_rule_is_a_typical_gradient():
         g = 2 * np.linalg.norm(x, axis=1) * 0.4 * np.vecdot(x, v)
         rule = local_clip(loss, step=0.4, share=1.0)
         assert np.sqrt((g**2).mean()) == pytest.approx(rule, rel=error)
-
-
-def test_bad_input_is_one_sentence():
-    for kind, fields, word in (
-        (LocalisedTOFW, {"shares": (0.5, 0.4)}, "sum 1"),
-        (LocalisedTOFW, {"shares": ()}, "sum 1"),
-        (LocalisedTOFW, {"shares": (1.5, -0.5)}, "shares"),
-        (LocalisedTOFW, {"shares": "0.4"}, "shares"),
-        (LocalisedTOFW, {"shrink": 0.0}, "shrink"),
-        (LocalisedTOFW, {"step": 2.0}, "step"),
-        (LocalisedTOFW, {"batches": 0}, "batches"),
-        (LocalisedTOFW, {"prefix_sums": "honaker"}, "prefix_sums"),
-        (LocalisedTOFW, {"clip": -1.0}, "clip"),
-        (NoisySFW, {"clip": 2.0}, "clip"),
-        (NoisySFW, {"scale": 0.0}, "scale"),
-        (NoisySFW, {"radius": "printed"}, "printed laws"),
-        (NoisySFW, {"lipschitz": 3.0}, "other constants"),
-        (NoisySFW, {"calibration": "paper", "epsilon": 10.0}, "beyond_validity"),
-    ):
-        with pytest.raises(InputError, match=word):
-            kind(**fields)
-    NoisySFW(calibration="paper", epsilon=10.0, beyond_validity=True)
