@@ -1,17 +1,19 @@
-"""Public constants, oracles, membership and projections against explicit corners.
+"""Public constants, oracles, membership and projections against explicit corners; together equals
+one by one, exactly.
 
 The corners come from `examples`, which enumerates sets, trees, paths and orders by itself; facets
 come from Qhull.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 from scipy.spatial.distance import pdist
 
-from dpbandit.domains import Ball, Spectrahedron
+from dpbandit.base.random_streams import Streams
+from dpbandit.domains import Ball, Spectrahedron, nearest
 from tests.domains.examples import DOMAINS, POLYTOPES
 from tests.each import each
 
@@ -38,7 +40,8 @@ def facets(name):
 
 
 @polytopes
-def test_the_basis_spans_what_differences_of_corners_span(case):
+def test_the_basis_and_the_radii_are_those_of_the_corners(case):
+    """The basis spans what differences of corners span, and coordinates go there and back."""
     domain, corners = case.domain, case.corners
     k, Q = domain.affine_dim, np.eye(domain.dim) if domain.basis is None else domain.basis
     differences = corners - corners[0]
@@ -48,49 +51,24 @@ def test_the_basis_spans_what_differences_of_corners_span(case):
     np.testing.assert_allclose(differences @ Q @ Q.T, differences, atol=1e-9)
     u = np.random.default_rng(0).normal(size=(4, k))
     np.testing.assert_allclose(domain.coordinates(domain.embedded(u)), u, atol=1e-12)
-    np.testing.assert_allclose(
-        domain.embedded(domain.coordinates(differences)), differences, atol=1e-9
-    )
-
-
-@named
-def test_the_inner_radius_is_the_distance_to_the_nearest_facet(name):
-    domain, corners = POLYTOPES[name].domain, POLYTOPES[name].corners
+    back = domain.embedded(flat(domain, corners)) + domain.centre
+    np.testing.assert_allclose(back, corners, atol=1e-9)
     np.testing.assert_allclose(flat(domain, domain.centre[None]), 0.0, atol=1e-12)
-    np.testing.assert_allclose(
-        domain.embedded(flat(domain, corners)) + domain.centre, corners, atol=1e-9
-    )
-    assert domain.inner_radius == pytest.approx(facets(name)[1].min(), rel=1e-8)
-
-
-@polytopes
-def test_diameter_and_outer_radius_against_corners(case):
-    domain, corners = case.domain, case.corners
     offsets = np.linalg.norm(corners - domain.centre, axis=1)
     assert domain.outer_radius == pytest.approx(offsets.max(), rel=1e-12)
     widest = pdist(corners).max()
-    if case.bounds:
-        assert widest <= domain.diameter * (1 + 1e-12)
-    else:
-        assert domain.diameter == pytest.approx(widest, rel=1e-12)
-    for number in (domain.diameter, domain.outer_radius, domain.inner_radius):
-        assert type(number) is float
+    assert widest <= domain.diameter * (1 + 1e-12)
+    assert case.bounds or domain.diameter == pytest.approx(widest, rel=1e-12)
 
 
 @domains
 def test_every_domain_has_r_below_R_below_D_below_2R(domain):
     r, R, D = domain.inner_radius, domain.outer_radius, domain.diameter
+    assert {type(number) for number in (r, R, D)} == {float}
     assert 0 < r <= R <= D * (1 + 1e-12) <= 2 * R * (1 + 3e-12)
     assert domain.contains(domain.centre[None], 1e-12).all()
     assert hash(domain) == hash(domain)
     assert domain.centre.shape == (domain.dim,)
-
-
-@domains
-def test_a_ball_of_radius_r_around_the_centre_is_inside(domain):
-    g = np.random.default_rng(1).normal(size=(500, domain.affine_dim))
-    u = domain.embedded(g / np.linalg.norm(g, axis=1, keepdims=True))
-    assert domain.contains(domain.centre + domain.inner_radius * u, 1e-9).all()
 
 
 @polytopes
@@ -109,10 +87,12 @@ def test_the_linear_oracle_returns_a_corner_with_the_least_value(case):
 
 
 @named
-def test_membership_against_facets(name):
-    """Points just inside and just outside every facet, and off the affine hull."""
+def test_inner_radius_and_membership_against_facets(name):
+    """Points just inside and just outside every facet, and off the affine hull; the inner radius is
+    the distance to the nearest facet."""
     domain, corners = POLYTOPES[name].domain, POLYTOPES[name].corners
     normals, distances = facets(name)
+    assert domain.inner_radius == pytest.approx(distances.min(), rel=1e-8)
     rng = np.random.default_rng(3)
     weights = rng.dirichlet(np.full(len(corners), 0.3), size=200)
     assert domain.contains(weights @ corners).all()
@@ -163,14 +143,6 @@ def test_the_ball_and_the_spectrahedron_by_their_support_functions():
     assert matrices.contains(low).all()
 
 
-def test_svec_keeps_inner_products_and_comes_back():
-    domain, rng = Spectrahedron(4), np.random.default_rng(6)
-    a, b = (m + np.swapaxes(m, 1, 2) for m in rng.normal(size=(2, 5, 4, 4)))
-    inner = np.einsum("rij,rij->r", a, b)
-    np.testing.assert_allclose(np.vecdot(domain.vector(a), domain.vector(b)), inner)
-    np.testing.assert_allclose(domain.matrix(domain.vector(a)), a)
-
-
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_the_spectrahedron_has_the_radii_of_its_eigenvalues(d):
     """A projector on a line is at R and a pair of orthogonal ones at D; the matrix I/d + r u with
@@ -199,3 +171,39 @@ def test_whatever_comes_in_a_point_of_the_domain_comes_out(domain):
     wild = ~(np.abs(v) < 1e9).all(axis=-1)
     assert wild.sum() > 100
     assert not domain.contains(v)[wild].any()
+
+
+# The number of replicas does not enter the arithmetic
+
+REPLICAS = 7
+
+
+def one_by_one(method, *arrays):
+    alone = [method(*(a[r : r + 1] for a in arrays)) for r in range(REPLICAS)]
+    return np.concatenate(alone)
+
+
+@domains
+def test_together_equals_one_by_one(domain):
+    """Oracles, projections, coordinates, membership, nearest points whoever else is still moving,
+    and samplers."""
+    q = domain.centre + np.random.default_rng(8).normal(size=(REPLICAS, domain.dim))
+    methods = [domain.lowest, domain.coordinates, domain.contains]
+    if domain.has_projection:
+        methods.append(domain.project)
+    for method in methods:
+        np.testing.assert_array_equal(method(q), one_by_one(method, q))
+        np.testing.assert_array_equal(method(np.asfortranarray(q)), method(q))
+        assert method(q).flags.c_contiguous, "rows in pieces: sums over them round otherwise"
+    u = domain.coordinates(q)
+    np.testing.assert_array_equal(domain.embedded(u), one_by_one(domain.embedded, u))
+    start = np.tile(domain.centre, (REPLICAS, 1))
+    start[::2] = domain.lowest(-q)[::2]
+    near = partial(nearest, domain, tolerance=1e-3, budget=300)
+    for field, found in enumerate(near(q, start)):
+        alone = one_by_one(lambda *rows, field=field: near(*rows)[field], q, start)
+        np.testing.assert_array_equal(found, alone)
+    draw = domain.sampler(Streams(range(REPLICAS)), "point")
+    alone = [domain.sampler(Streams([r]), "point") for r in range(REPLICAS)]
+    for _ in range(5):
+        np.testing.assert_array_equal(draw(), np.concatenate([one() for one in alone]))

@@ -6,7 +6,6 @@ False alarms: the statistical checks ask |z| < 4.9 of 42 numbers, 1e-6 each, and
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq, minimize
 from scipy.special import gammaln
 from scipy.stats import kstest
 
@@ -47,7 +46,8 @@ def test_known_balls_are_themselves(p, twin):
 @each("p", ALL)
 @each("dim", [1, 3, 40])
 def test_radii_by_the_points_that_attain_them(p, dim):
-    """A unit vector and a vector of equal entries, scaled to the sphere; all others between."""
+    """A unit vector and a vector of equal entries, scaled to the sphere; all others between. And
+    membership at the edge."""
     domain = LpBall(dim, p, 1.7)
     x = np.concatenate([np.eye(dim)[:1], np.ones((1, dim))])
     x = np.concatenate([x, np.random.default_rng(1).normal(size=(300, dim))])
@@ -57,21 +57,10 @@ def test_radii_by_the_points_that_attain_them(p, dim):
     assert domain.outer_radius >= lengths.max() * (1 - 1e-12)
     assert domain.inner_radius <= lengths.min() * (1 + 1e-12)
     assert domain.diameter == 2 * domain.outer_radius
-
-
-@pytest.mark.parametrize("p", [1, 1.1, 1.5, 2, 3, 10, np.inf])
-def test_the_oracle_against_a_fine_search(p):
-    """20,000 points of the sphere: none is lower, and the lowest of them is nearly as low."""
-    angles = np.linspace(0, 2 * np.pi, 20_000, endpoint=False)
-    circle = np.column_stack([np.cos(angles), np.sin(angles)])
-    circle *= (1.5 / norm(circle, p))[:, None]
-    v = np.random.default_rng(2).normal(size=(50, 2))
-    x = LpBall(2, p, 1.5).lowest(v)
-    np.testing.assert_allclose(norm(x, p), 1.5, rtol=1e-14)
-    found = (v @ circle.T).min(axis=1)
-    ours = np.vecdot(v, x)
-    assert (ours <= found + 1e-14).all()
-    np.testing.assert_allclose(ours, found, rtol=1e-3)
+    x *= (1.7 / norm(x, p))[:, None]
+    assert domain.contains(x * (1 - 1e-8)).all()
+    assert not domain.contains(x * (1 + 1e-8)).any()
+    assert domain.contains(x * 1.1, 0.18).all()
 
 
 @each("p", [1, 2, np.inf, 1e300, *ALL])
@@ -102,50 +91,6 @@ def test_where_all_is_alike_the_oracle_still_answers(p):
     assert wild[1] == wild.min() < 0
 
 
-@pytest.mark.parametrize("p", [1.1, 1.5, 3, 10])
-def test_projections_against_a_solver_of_constrained_problems(p):
-    """SLSQP, asked for 1e-14; from its accuracy |difference| < 1e-5."""
-    domain = LpBall(3, p, 0.8)
-    q = np.random.default_rng(4).normal(size=(12, 3)) * np.repeat([0.5, 1.0, 5.0, 20.0], 3)[:, None]
-    inside = {
-        "type": "ineq",
-        "fun": lambda x: 0.8**p - (np.abs(x) ** p).sum(),
-        "jac": lambda x: -p * np.sign(x) * np.abs(x) ** (p - 1),
-    }
-    for row, x in zip(q, domain.project(q), strict=True):
-        found = minimize(
-            lambda x, row=row: 0.5 * ((x - row) ** 2).sum(),
-            0.8 * row / norm(row, p),
-            jac=lambda x, row=row: x - row,
-            constraints=inside,
-            method="SLSQP",
-            options={"ftol": 1e-14, "maxiter": 500},
-        )
-        np.testing.assert_allclose(x, found.x, atol=1e-5)
-        assert ((x - row) ** 2).sum() <= ((found.x - row) ** 2).sum() + 1e-6
-
-
-@pytest.mark.parametrize("p", [1.1, 1.5, 3, 10])
-def test_projections_to_twelve_digits(p):
-    """The same equations solved one by one with nested bisection (Brent's), in x and not log x."""
-
-    def entry(q, mu):
-        return brentq(lambda x: x + mu * x ** (p - 1) - q, 0, q, xtol=1e-300, rtol=1e-15)
-
-    rng = np.random.default_rng(5)
-    q = rng.uniform(0.05, 1, size=(8, 4))
-    q *= (np.repeat([1.5, 10.0], 4) / norm(q, p))[:, None]
-    x = LpBall(4, p).project(q * rng.choice([-1.0, 1.0], size=q.shape))
-    for row, ours in zip(q, np.abs(x), strict=True):
-        mu = brentq(
-            lambda mu, row=row: sum(entry(e, mu) ** p for e in row) - 1,
-            *(0, 4 * row.max()),
-            xtol=1e-15,
-            rtol=1e-15,
-        )
-        np.testing.assert_allclose(ours, [entry(e, mu) for e in row], atol=1e-12)
-
-
 @each("p", ALL)
 @each("scale", [1e-300, 0.5, 2.0, 1e3, 1e98])
 def test_projections_meet_the_variational_inequality(p, scale):
@@ -170,26 +115,8 @@ def test_projections_meet_the_variational_inequality(p, scale):
     assert (np.abs(gap[moved]) <= 1e-12 * np.maximum(1, radius / units[moved])).all()
     np.testing.assert_allclose(domain.project(x), x, rtol=0, atol=1e-12 * radius)
     np.testing.assert_allclose(x[15:20], q[15:20], rtol=0, atol=1e-11 * radius)
-
-
-@pytest.mark.parametrize("p", [1 + 1e-9, 1.5, 3, 1e4])
-def test_the_company_of_hard_rows_changes_nothing(p):
-    """Rows that need few steps, many or none, together and alone: equal exactly."""
-    rng = np.random.default_rng(7)
-    q = rng.normal(size=(30, 7)) * 10.0 ** rng.uniform(-2, 12, size=(30, 1))
-    together = LpBall(7, p).project(q)
-    alone = [LpBall(7, p).project(row[None])[0] for row in q]
-    np.testing.assert_array_equal(together, alone)
-
-
-@each("p", ALL)
-def test_membership_at_the_edge(p):
-    domain = LpBall(3, p, 2.0)
-    x = np.random.default_rng(8).normal(size=(50, 3))
-    x *= (2.0 / norm(x, p))[:, None]
-    assert domain.contains(x * (1 - 1e-8)).all()
-    assert not domain.contains(x * (1 + 1e-8)).any()
-    assert domain.contains(x * 1.1, 0.21).all()
+    alone = [domain.project(row[None])[0] for row in q]  # rows that need few steps, many or none
+    np.testing.assert_array_equal(x, alone)
 
 
 def draws(p, dim):
@@ -205,7 +132,8 @@ def z_scores(values, mean):
 @pytest.mark.parametrize("p", [1.001, 1.5, 3, 10, 1e4])
 def test_points_are_uniform(p):
     """P(|x|_p <= s) = s^dim; so E |x|_p^p = dim / (dim + p), shared equally; and by Dirichlet's
-    integral E x_i^2 = Gamma(3/p) Gamma(1 + dim/p) / (Gamma(1/p) Gamma(1 + (dim + 2)/p))."""
+    integral E x_i^2 = Gamma(3/p) Gamma(1 + dim/p) / (Gamma(1/p) Gamma(1 + (dim + 2)/p)). Power:
+    moments of another p, and of points pulled in by the wrong power."""
     dim = 3
     x = draws(p, dim)
     assert kstest(norm(x, p) ** dim, "uniform").pvalue > 1e-6
@@ -214,11 +142,6 @@ def test_points_are_uniform(p):
     assert (np.abs(z_scores(x, 0.0)) < SIGMAS).all()
     if p < 100:  # beyond, almost all of the mean is in a few points
         assert (np.abs(z_scores(np.abs(x) ** p, 1 / (dim + p))) < SIGMAS).all()
-
-
-def test_the_checks_of_uniformity_can_fail():
-    """Broken on purpose: the points of another p, and points on the sphere pulled in by the wrong
-    power."""
-    x = draws(1.5, 3)
-    assert (np.abs(z_scores(np.abs(x) ** 3, 1 / 6)) > SIGMAS).all()
-    assert kstest(norm(x, 1.5) ** 2, "uniform").pvalue < 1e-6
+    if p == 1.5:
+        assert (np.abs(z_scores(np.abs(x) ** 3, 1 / 6)) > SIGMAS).all()
+        assert kstest(norm(x, p) ** 2, "uniform").pvalue < 1e-6
