@@ -116,8 +116,9 @@ def test_replicas_do_not_meet(domain):
         x = x + share[:, None] * (p - x)
 
 
-def test_the_simplexs_rho_is_attained():
-    """Golden: N = 2, all mass of (1, 0) moves when r = sqrt 2: |x - p| = sqrt 2 = rho r, rho = 1;
+def test_rho():
+    """It is attained on a simplex, is chosen for polytopes of which none is known, or asked for.
+    Golden: N = 2, all mass of (1, 0) moves when r = sqrt 2: |x - p| = sqrt 2 = rho r, rho = 1;
     by hand, mass sqrt(4) 0.4 / 2 = 0.4 of (.1, .2, .3, .4) leaves the last two, dearest first."""
     x, g = np.array([[1.0, 0.0]]), np.array([[1.0, 0.0]])
     oracle = local_oracle(Simplex(2), 1)
@@ -128,9 +129,6 @@ def test_the_simplexs_rho_is_attained():
     np.testing.assert_allclose(p, [[0.5, 0.2, 0.0, 0.3]], rtol=0, atol=1e-15)
     removed = dearest(x, np.array([[0.0, 1.0, 3.0, 2.0]]), np.array([9.0]))
     np.testing.assert_allclose(removed, x, rtol=0, atol=1e-15)
-
-
-def test_unknown_domains_are_refused():
     for domain in (LpBall(3, 1.5), IndependentSets(4, 2)):
         with pytest.raises(InputError, match=r"choose another .* geometry="):
             local_oracle(domain, 1)
