@@ -13,7 +13,6 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Simplex
 from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.losses import Absolute, Linear, Logistic, Quadratic, Squared, TiltedQuadratic
-from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.prefix_sums import Tree
 from dpbandit.specs.convex import StreamSpec
 from tests.agents.convex.convex_runs import (
@@ -109,30 +108,6 @@ def test_eta_is_the_corrected_one_and_tuned_it_makes_the_bound_least(kind):
     assert eta < NoisyOCO(map=kind).rate(loss, T)
 
 
-@pytest.mark.parametrize("epsilon", [1.0, inf])
-@every_map
-def test_regret_is_below_the_bound(kind, epsilon):
-    """Mean of 10 replicas of experts with linear losses, T = 256, both steps; without noise
-    regret is also below sqrt T R L, by far."""
-    T, R, loss = 256, 10, Linear(Simplex(5))
-    data = np.clip(slopes(T, R, 5), -0.4, 0.4)
-    centred = data - data.mean(axis=-1, keepdims=True)
-    best = data.sum(axis=0).min(axis=-1)
-    for parameters in ("paper", "tuned"):
-        config = NoisyOCO(map=kind, epsilon=epsilon, parameters=parameters)
-        agent = config.make(told(loss, T), Streams(range(R)))
-        points = episode(agent, data)
-        assert (points >= 0).all()
-        np.testing.assert_allclose(points.sum(axis=-1), 1, rtol=1e-12)
-        regret = np.vecdot(points, data).sum(axis=0) - best
-        eta = config.rate(loss, T)
-        D_w2 = log(5) if kind == "entropic" else 0.4
-        spread = Noise(law="k-norm", epsilon=epsilon).spread(agent.sums._statistic, T - 1)
-        assert regret.mean() < D_w2 / eta + eta * T * (1 / 2 + spread)
-        if epsilon == inf:
-            assert regret.mean() < sqrt(T) * np.linalg.norm(centred, axis=-1).max()
-
-
 # DP-FTRL
 
 
@@ -216,17 +191,6 @@ def test_counterexample_to_the_papers_bound():
     run = play(DPFTRL(epsilon=as_bs(1), tuning=strength), loss, data)
     assert_agrees(run.regret, 271, 3)
     assert standing(run.regret)[0] > 20 * strength
-
-
-def test_regret_is_within_the_general_bound():
-    """Property: R sqrt(T (L^2 + 2 L sqrt V)), on average, with room: linear losses."""
-    for noise in ("gaussian", "k-norm", "laplace"):
-        config = DPFTRL(noise=noise, epsilon=5.0)
-        data = sphere(np.random.default_rng(1), 300, 1, 5).repeat(30, axis=1)
-        run = play(config, Linear(Ball(5)), data)
-        ours = Noise(law=noise, epsilon=5.0, delta=config.delta)
-        spread = ours.spread(ClippedVectors(5), 299)
-        assert run.regret.mean() <= sqrt(300 * (1 + 2 * spread))
 
 
 def test_it_is_the_regularised_leader():

@@ -6,7 +6,6 @@ import pickle
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import product
 from math import inf, log, sqrt
 
 import numpy as np
@@ -17,7 +16,7 @@ from dpbandit.agents import FTAL, PFTAL, POCP, WDPCOCOL, WDPCOCOP
 from dpbandit.auditing.audit import audit
 from dpbandit.base.random_streams import Streams
 from dpbandit.commands.options import print_results
-from dpbandit.domains import Ball, Hypersimplex, L1Ball, LpBall, Simplex
+from dpbandit.domains import Ball, Hypersimplex, LpBall, Simplex
 from dpbandit.losses import Kink, Linear, Quadratic, TiltedQuadratic
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.factors import Window
@@ -317,27 +316,6 @@ def test_the_radius_is_that_of_the_bound():
         radius = np.sqrt(2 * agent.steps.bound / kappa)
         misses += (np.linalg.norm(x - least, axis=1) > 0.1 * radius).sum()
     assert misses > 0.9 * 4 * T
-
-
-def test_replicas_do_not_meet():
-    """Batched equals one by one exactly, also with lists of vertices."""
-    for loss in (Quadratic(Hypersimplex(5, 2)), Quadratic(L1Ball(3))):
-        data = data_of(loss, 20, 3)
-        together = play(WDPCOCOL(window=3, epsilon=5.0), loss, data).actions
-        for r in range(3):
-            agent = WDPCOCOL(window=3, epsilon=5.0).make(told(loss, 20), Streams([(0, r)]))
-            for x, z in zip(together, data, strict=True):
-                np.testing.assert_array_equal(agent.act(NONE)[0], x[r])
-                agent.update(NONE, x[r : r + 1], z[r : r + 1])
-
-
-def test_certificate_is_that_of_cocop():
-    for noise, window in product(LAWS, (1, 6, 200)):
-        one, two = (
-            certify(agent(noise=noise, window=window), told(CURVED, 100), accountants=False)
-            for agent in (WDPCOCOL, WDPCOCOP)
-        )
-        assert one == two
 
 
 @pytest.mark.slow
