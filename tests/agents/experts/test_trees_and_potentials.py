@@ -14,7 +14,9 @@ from dpbandit.agents import (
     EXPERTS,
     POCP,
     AdaptiveSparseVectorExperts,
+    BallExperts,
     BinaryTreeExperts,
+    NetExperts,
     PotentialExperts,
     SparseVectorExperts,
 )
@@ -29,7 +31,7 @@ from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.noise import Laplace, OneSidedExponential
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from tests.agents.experts.experts_runs import play, told
-from tests.each import each
+from tests.each import each, each_wrong
 
 # Binary tree experts
 
@@ -274,23 +276,28 @@ def test_edges():
             assert ((followed >= 0) & (followed < d)).all()
 
 
-def test_bad_settings():
+BAD = [
+    (SparseVectorExperts, {}, {"epsilon": [0.0], "delta": [1.0], "beta": [1.0], "lag": [1]}),
+    (SparseVectorExperts, {}, {"best_loss": [-1.0], "calibration": ["papers"]}),
+    (AdaptiveSparseVectorExperts, {}, {"first_loss": [0]}),
+    (AdaptiveSparseVectorExperts, {"calibration": "paper"}, {"delta": [1e-6]}),
+    (BinaryTreeExperts, {}, {"size": [0], "phases": [0], "threshold": [-1.0], "c": [0.0]}),
+    (BinaryTreeExperts, {}, {"beta": [1.0], "delta": [0.0]}),
+    (PotentialExperts, {}, {"epsilon": [inf], "alpha": [0.0], "draws": [0], "eta": [0.0]}),
+    (NetExperts, {}, {"epsilon": [0.0], "spacing": [0.0], "best_loss": [-1.0]}),
+    (NetExperts, {}, {"net_loss": [-1.0], "beta": [1.0]}),
+    (BallExperts, {}, {"epsilon": [inf], "reach": [0.0], "calibration": ["paper"]}),
+]
+
+
+@each_wrong(BAD)
+def test_bad_settings(kind, settings, name):
     """One sentence that names the setting."""
-    for kind, bad in (
-        (SparseVectorExperts, {"epsilon": 0.0, "delta": 1.0, "beta": 1.0, "best_loss": -1.0}),
-        (SparseVectorExperts, {"lag": 1}),
-        (AdaptiveSparseVectorExperts, {"first_loss": 0}),
-        (BinaryTreeExperts, {"size": 0, "phases": 0, "threshold": -1.0, "c": 0.0, "beta": 1.0}),
-        (BinaryTreeExperts, {"delta": 0.0}),
-        (PotentialExperts, {"epsilon": inf, "alpha": 0.0, "draws": 0, "eta": 0.0}),
-    ):
-        for name, value in bad.items():
-            with pytest.raises(InputError, match=f"{name}={value}"):
-                kind(**{name: value})
-    with pytest.raises(InputError, match="did you mean paper"):
-        SparseVectorExperts(calibration="papers")
-    with pytest.raises(InputError, match="delta"):
-        AdaptiveSparseVectorExperts(calibration="paper", delta=1e-6)
+    with pytest.raises(InputError, match=f"{name}="):
+        kind(**settings)
+
+
+def test_what_is_found_to_be_wrong_later():
     with pytest.raises(InputError, match="epsilon / 2 K"):
         PotentialExperts(eta=0.5).make(ExpertsSpec(n_actions=4, horizon=9), Streams([0]))
     with pytest.raises(InputError, match="uses"):
