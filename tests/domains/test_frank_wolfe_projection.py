@@ -71,20 +71,6 @@ def test_exploration_around_the_shrunken_copy_stays_inside(domain):
     assert domain.contains(x + SHRINK * domain.inner_radius * u, 1e-9).all()
 
 
-def test_a_replica_that_is_done_stops_calling():
-    """The one that starts at its answer needs one call; nobody calls more than the budget."""
-    domain = Hypersimplex(6, 3)
-    q, start = problem(domain)
-    q[0] = start[0]
-    found = frank_wolfe(domain, q, start, tolerance=1e-2, budget=25)
-    assert found.calls[0] == 1
-    assert found.calls.max() <= 25
-    done = found.calls < 25
-    assert done.sum() > 5
-    assert (found.gap[done] <= 1e-2).all()
-    np.testing.assert_array_equal(found.point[0], start[0])
-
-
 CORNERS = {name: case for name, case in POLYTOPES.items() if name not in ("K5", "interval")}
 
 

@@ -173,8 +173,6 @@ def test_whatever_comes_in_a_point_of_the_domain_comes_out(domain):
     assert not domain.contains(v)[wild].any()
 
 
-# The number of replicas does not enter the arithmetic
-
 REPLICAS = 7
 
 

@@ -1,6 +1,6 @@
 """Sizes beyond brute force: formulas against other formulas, and what is promised less."""
 
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -68,23 +68,6 @@ def test_a_concave_function_of_the_size_two_ways(N):
         assert domain.outer_radius >= known.outer_radius
         with pytest.raises(InputError, match="sampler"):
             domain.sampler(Streams([0]), "point")
-
-
-def test_flows_through_a_grid_of_paths():
-    """Layers of 10 nodes: shortest paths by matrix recursion, D^2 = 2 layers, k = m - n + 1."""
-    layers, width = 6, 10
-    nodes = [["s"], *[[(i, j) for j in range(width)] for i in range(layers)], ["t"]]
-    edges = [[(a, b) for a in start for b in end] for start, end in pairwise(nodes)]
-    domain = Flows(tuple(edge for layer in edges for edge in layer), "s", "t")
-    v, to_go = np.random.default_rng(17).normal(size=(8, domain.dim)), np.zeros((8, 1))
-    costs = np.split(v, np.cumsum([len(layer) for layer in edges])[:-1], axis=1)
-    for cost, start in reversed(list(zip(costs, nodes, strict=False))):
-        to_go = (cost.reshape(8, len(start), -1) + to_go[:, None, :]).min(axis=-1)
-    x = domain.lowest(v)
-    np.testing.assert_allclose(np.vecdot(v, x), to_go[:, 0])
-    assert domain.contains(x).all()
-    assert domain.affine_dim == domain.dim - (layers * width + 2) + 1
-    assert domain.diameter == pytest.approx(np.sqrt(2 * (layers + 1)))
 
 
 def test_the_centre_of_flows_takes_the_better_of_two():

@@ -37,9 +37,6 @@ from tests.each import each
 every_law = pytest.mark.parametrize("noise", LAWS)
 
 
-# Without noise
-
-
 @each("case", range(10))
 def test_leader_minimises_the_surrogates(case):
     """Oracle: SLSQP on sum <g_s, w> + (H/2) |w - a_s|^2 over a box, 10 random cases, to 1e-6."""
@@ -103,9 +100,6 @@ def test_leaders_without_an_exact_projection():
     assert np.abs(run.actions[1:] - run.actions[:-1]).max() > 0.1
 
 
-# Online conditional gradient
-
-
 PROJECTION_FREE = [
     *(Quadratic(domain) for domain in (Simplex(4), L1Ball(3), Hypersimplex(5, 2))),
     Kink(Ball(3)),
@@ -165,9 +159,6 @@ def test_a_round_asks_for_one_linear_minimisation_and_no_projection(word):
     for z in data:
         agent.update(NONE, agent.act(NONE), z)
     assert calls == {"minimisations": 29}  # what the last round tells reaches no point
-
-
-# Leaders of linear losses
 
 
 def test_without_privacy_it_is_the_regularised_leader():
@@ -237,9 +228,6 @@ def test_without_privacy_it_is_ftal_bit_for_bit(noise, anytime):
         assert len([r for r in run.releases if r is not None]) == (T if anytime else T - 1)
 
 
-# What they win
-
-
 def pathwise_bound(run, loss, curvature, *, exact=True):
     """The specification's regret bound of a run, (R,), from its noise alone.
 
@@ -284,7 +272,10 @@ def test_regret_is_within_the_bound_on_every_run(config):
     without curvature."""
     T, R = 40, 3
     for loss, data in (
-        *curved(T, R),
+        (Quadratic(BALL), targets(T, R)),
+        (Quadratic(BALL), Adversary(lambda t, a: -seeing(t, a), (T, R))),
+        (Quadratic(Simplex(3)), np.eye(3)[np.random.default_rng(0).integers(0, 3, (T, R))]),
+        (Kink(BALL), np.zeros((T, R, 5))),
         (TiltedQuadratic(BALL, tilt=1.0), Adversary(opposing, (T, R))),
         (Linear(BALL), Adversary(seeing, (T, R))),
         (Linear(BALL), Adversary(opposing, (T, R))),
@@ -293,21 +284,6 @@ def test_regret_is_within_the_bound_on_every_run(config):
         H = curvature_of(loss, T, epsilon=getattr(config, "epsilon", inf))
         run = play(config, loss, data)
         assert (run.regret <= pathwise_bound(run, loss, H) + 1e-9).all(), loss
-
-
-def curved(T, R):
-    yield Quadratic(BALL), targets(T, R)
-    yield Quadratic(BALL), Adversary(lambda t, a: -seeing(t, a), (T, R))
-    yield Kink(BALL), np.zeros((T, R, 5))
-    yield Quadratic(Simplex(3)), np.eye(3)[np.random.default_rng(0).integers(0, 3, (T, R))]
-
-
-@pytest.mark.parametrize("config", [FTAL(), OGD()], ids=str)
-def test_regret_of_curved_losses_is_logarithmic(config):
-    """Property: at most L^2 / (2 H) (1 + ln T) on every run, whoever chooses the losses."""
-    for loss, data in curved(300, 3):
-        bound = loss.lipschitz**2 / 2 * (1 + log(300))
-        assert (play(config, loss, data).regret <= bound).all()
 
 
 def test_the_bound_needs_its_second_order_term():

@@ -49,9 +49,6 @@ def episode(agent, value, T, R=1):
     return np.array(points), np.array(directions)
 
 
-# The algorithms
-
-
 def steepest(domain, q, x, *, xi, gap, budget):
     """Frank-Wolfe for the point of C' nearest to q, one replica."""
     for _ in range(budget):
@@ -240,9 +237,6 @@ def test_without_privacy_it_is_garber_kretzu_bit_for_bit(noise, settings):
     np.testing.assert_array_equal(u, w)
 
 
-# Exploration
-
-
 DOMAINS = [
     Ball(3),
     Ball(1),
@@ -270,21 +264,6 @@ def test_every_point_is_in_the_domain(domain, noise):
     assert (agent.oracle_calls <= 100).all()
     steps = points - domain.embedded(agent.run.plan.zeta * u)
     assert np.linalg.norm(steps - domain.centre, axis=-1).max() > 0.4 * domain.inner_radius
-
-
-@pytest.mark.parametrize("domain", [Ball(5), Simplex(4)], ids=repr)
-def test_directions_are_uniform_on_the_sphere(domain):
-    """Statistical: 10,000 directions, E u = 0 and E u u' = I / k within 5 errors (false alarm
-    2e-5 over all entries); |u| = 1 and Q u in V to rounding."""
-    n, k = 500, domain.affine_dim
-    agent = GarberKretzu().make(linear(n, domain), Streams(range(20)))
-    _, u = episode(agent, lambda t, x: np.zeros(len(x)), n, 20)
-    u = u.reshape(-1, k)
-    np.testing.assert_allclose(np.linalg.norm(u, axis=1), 1, rtol=1e-14)
-    assert np.abs(u.mean(axis=0)).max() < 5 / sqrt(k * len(u))
-    second = np.einsum("ni,nj->nij", u, u)
-    errors = second.std(axis=0) / sqrt(len(u))
-    assert (np.abs(second.mean(axis=0) - np.eye(k) / k) < 5 * errors).all()
 
 
 def test_constant_losses_leave_it_in_the_centre():
@@ -355,9 +334,6 @@ def test_the_last_user_of_a_horizon_is_served_and_a_dearer_epoch_is_refused():
     for late in (agent, dear):
         with pytest.raises(InputError, match="longer horizon"):
             episode(late, lambda t, x: x[:, 0], 1)
-
-
-# Regret
 
 
 def regret_on_p_lin(config, T, replicas, seed=1):

@@ -169,9 +169,6 @@ def test_who_has_an_exact_sampler():
         assert exact_sampler(loss) is kind
 
 
-# The mechanism
-
-
 def mechanism(seeds, eta=0.5, floor=0.2, uses=4):
     loss = Ramp(Ball(1))
     sampler, streams = OnALine(loss, len(seeds)), Streams(seeds)
@@ -286,20 +283,6 @@ def test_the_published_sequence_is_this_one():
     assert round(float(counts @ np.array(uniform))) == 13_662
 
 
-def test_a_fine_net_is_the_ball():
-    """Statistical: on a line the exact sampler and a net of 2,001 points, of one plan, lose the
-    same, 50 runs of 2,000 rounds; 5 standard errors of the difference: false alarm 1e-6. Uniform
-    play loses 5 times as much."""
-    loss, T, data = Ramp(Ball(1)), 2000, ramps(2000, 1)
-    config = Net(epsilon=20.0, spacing=0.001, net_loss=0.0)
-    fine, plan = config.make(told(loss, T), replicas(50)), config.planned(told(loss, T), 0, 2001)
-    ball = on_the_ball(plan, 50, T)
-    a, b = total(fine, loss, data), total(ball, loss, data)
-    assert abs(a.mean() - b.mean()) <= 5 * np.hypot(a.std(), b.std()) / 50**0.5
-    assert 5 * b.mean() < 0.136 * 2000
-    assert (ball.left < plan.draws).mean() > 0.9
-
-
 @pytest.mark.parametrize(
     ("config", "loss"),
     [
@@ -391,9 +374,6 @@ def test_realizable_users_leave_a_point_without_loss():
             ends = problem.spec.loss.domain.lowest(-datum[:, :3])
             assert (problem.spec.loss.value(ends, datum) <= 1).all()
         assert (np.abs(problem.hindsight()) <= 300 * 2e-7).all()
-
-
-# Reach
 
 
 def test_nets_reach_everybody():

@@ -179,9 +179,6 @@ def test_targets_are_met_and_not_missed_by_far():
         assert proof.epsilon > 0.98 * epsilon or T < 500
 
 
-# The dartboard
-
-
 def test_bits_have_the_law_they_are_paid_for():
     """Statistical: 200,000 coins for each of four losses, 5 standard errors (false alarm 3e-6 in
     all); 2 % off in the keep probability is 10 of them or more. Golden: keep with
@@ -285,9 +282,6 @@ def test_no_transcript_gives_away_more_than_the_ledger_says():
         assert worst_ratio(plan, partial(transcripts, keep=mutant)) > promised
     endless = DartboardPlan(plan.rate, plan.bit_epsilon, redraws=3)
     assert worst_ratio(endless, transcripts) > promised
-
-
-# Batches
 
 
 def test_the_leader_of_a_batch_is_drawn_from_its_losses_alone():

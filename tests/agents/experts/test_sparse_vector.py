@@ -27,9 +27,6 @@ from dpbandit.envs.experts.advice import Experts
 from dpbandit.specs.convex import ExpertsSpec
 from tests.agents.experts.experts_runs import play, told
 
-# Calibration
-
-
 CS = (1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8)
 """The values of c behind the table. Ours have 4.5 and others, too, and a bound no larger."""
 TABLE = """
@@ -142,9 +139,6 @@ def test_plans_follow_the_configs():
     assert late.ledger == SparseVectorExperts().make(spec, Streams([0])).ledger
 
 
-# Regret
-
-
 REFERENCE = [
     ("svtP", 10.0, 264.5, 7.8, 1.5),
     ("svtC", 1.0, 134.0, 4.6, 1.4),
@@ -178,19 +172,6 @@ def test_published_regret(name, epsilon, mean, error, switches):
     assert (agent.epoch == 0).mean() > 0.98
     draws = agent.drawn.mean()
     assert abs(draws - switches) <= 4 * 2**0.5 * agent.drawn.std() / 200**0.5 + 0.05
-
-
-def test_halving_without_privacy():
-    """Golden: at epsilon = inf each stage of halving costs a mistake with probability 1/2, so their
-    number is Bin(log2 d, 1/2). Statistical: 1,500 runs, 5 standard errors; false alarm 1e-6."""
-    R, stages, problem = 1500, 4, Experts(kind="halving", n_actions=16, horizon=32)
-    total, agent = play(problem, SparseVectorExperts(epsilon=inf).make, R)
-    assert abs(total.mean() - stages / 2) <= 5 * (stages / 4 / R) ** 0.5
-    assert total.var() == pytest.approx(stages / 4, rel=0.2)
-    np.testing.assert_array_equal(agent.drawn, total)
-
-
-# One step after another
 
 
 def test_ties_without_privacy():

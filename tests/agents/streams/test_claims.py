@@ -65,6 +65,7 @@ def test_short_horizons(config):
     ("config", "p", "T", "share"),
     [
         (NoisySFW(delta=1e-3), 1.5, 600, 0.85),
+        (DPTOFW(delta=1e-3), 1.5, 600, 0.2),
         (NoisySGD(delta=1e-3, refit="once"), 1.5, 600, 0.2),
         (LocalMD(delta=1e-3), 1.5, 600, 0.2),
         (PhasedSGD(delta=1e-3), 2.0, 700, 0.2),

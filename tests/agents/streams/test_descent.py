@@ -64,9 +64,6 @@ def moves(points):
     return [t for t, (one, two) in enumerate(pairwise(points), 1) if (one != two).any()]
 
 
-# Phases and snowballs
-
-
 def test_phases_are_those_of_the_algorithm():
     """Oracle: 24 users in phases of 12, 6, 3 and 1, steps written out for each."""
     data = users(LOSS, 24, 2)
@@ -328,9 +325,6 @@ def test_geometries():
     assert geometry_of(Linear(Simplex(3))) == (2.0, 1.0, Simplex(3).diameter)
 
 
-# Noise of all blocks
-
-
 def test_noise_has_the_size_of_the_certificate():
     """Statistical: 4,000 points of a block of users who say nothing, of each kind, two-sided
     chi-square against what it spends (the mean of three iterates of sampled descent is 3, 2 and 1
@@ -353,9 +347,6 @@ def test_noise_has_the_size_of_the_certificate():
             q = square / size**2
             p = 2 * min(chi2.cdf(q, 2 * R), chi2.sf(q, 2 * R))
             assert (p > 1e-6) == right, (type(block), size)
-
-
-# Exact minimisers
 
 
 def test_it_is_least_squares():
