@@ -30,9 +30,9 @@ def valued(loss, horizon):
 
 def node_stddev(config, spec):
     """Standard deviation of one coordinate of the noise of the first node."""
-    sums = config.make(spec, Streams([0])).sums
-    sums(np.zeros((1, spec.loss.domain.affine_dim)))
-    return sums.stddev
+    agent, answer = config.make(spec, Streams([0])), (1, *spec.loss.datum_shape)
+    agent.update(NONE, agent.act(NONE), np.zeros(1 if spec.feedback == "value" else answer))
+    return agent.sums.stddev
 
 
 def as_bs(epsilon, factor=1.0):

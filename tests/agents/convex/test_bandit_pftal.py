@@ -1,21 +1,19 @@
 """BanditPFTAL: its public numbers, what its noise costs, what it wins, and what beats it."""
 
 from dataclasses import replace
-from math import inf, log, log2, sqrt
+from math import log, sqrt
 
 import numpy as np
 import pytest
 
-from dpbandit import certify
 from dpbandit.agents import BanditFTAL, BanditPFTAL
 from dpbandit.agents.convex.one_point import Noise
 from dpbandit.base.random_streams import Streams
-from dpbandit.domains import Ball, Simplex
+from dpbandit.domains import Ball
 from dpbandit.envs.convex.online_losses import ConvexPricing
-from dpbandit.losses import Experts, Kink, Linear, OffsetQuadratic, Quadratic
+from dpbandit.losses import Linear, OffsetQuadratic, Quadratic
 from tests.agents.convex.convex_runs import (
     BALL,
-    LAWS,
     NONE,
     Adversary,
     assert_agrees,
@@ -102,43 +100,6 @@ def test_tuned_length_minimises_the_bound(word):
 
     assert plan.curvature == pytest.approx(curvature(plan.beta), rel=1e-12)
     assert bound(plan.beta) < min(bound(0.97 * plan.beta), bound(1.03 * plan.beta))
-
-
-@pytest.mark.parametrize("noise", LAWS)
-def test_noise_scales(noise):
-    """Golden: T = 1024, k = 5, W = 2, beta = 1/2, epsilon = 1, delta = 1e-6: an estimate moves by
-    W k / beta = 20 in 10 nodes: c = 200, lam = 200 sqrt 5, sig = 20 sqrt(10) / 0.236704."""
-    agent = BanditPFTAL(noise=noise, beta=0.5).make(valued(Quadratic(BALL), 1024), Streams([0]))
-    agent.update(NONE, agent.act(NONE), np.zeros(1))
-    c = {"k-norm": 200 * sqrt(6), "laplace": 200 * sqrt(10), "gaussian": 20 * sqrt(10) / 0.236704}
-    assert agent.sums.stddev == pytest.approx(c[noise], rel=1e-5)
-
-
-@pytest.mark.parametrize("T", [5, 1024, 1025])
-def test_printed_noise_protects_values_against_zero(T):
-    """Golden: c = (k M / beta) log2(T) / epsilon; moved by W k / beta in bit_length(T-1) nodes that
-    costs epsilon h / log2(T) where 0 <= f <= M = W, and twice that for signed values, W = 2 M."""
-    ratio = (T - 1).bit_length() / log2(T)
-    for loss, factor in ((Quadratic(BALL), 1), (Linear(BALL), 2)):
-        config = BanditPFTAL(calibration="paper", epsilon=0.5)
-        proof = certify(config, valued(loss, T), accountants=False)
-        assert proof.epsilon == pytest.approx(0.5 * factor * ratio, rel=1e-9)
-        assert proof.holds == (proof.epsilon <= 0.5)
-
-
-@pytest.mark.parametrize("noise", [*LAWS, "local"])
-def test_without_privacy_it_is_bandit_ftal_bit_for_bit(noise):
-    """Directions come from a stream of their own: any noise leaves them as they are."""
-    config = BanditPFTAL(epsilon=inf, noise=noise, beta=0.1)
-    for loss, data in (
-        (Kink(BALL), np.zeros((40, 3, 5))),
-        (Experts(Simplex(4)), np.random.default_rng(0).random((40, 3, 4))),
-    ):
-        public = played(BanditFTAL(beta=0.1), loss, data)
-        np.testing.assert_array_equal(played(config, loss, data).actions, public.actions)
-        noisy = played(replace(config, epsilon=1.0), loss, data)
-        np.testing.assert_allclose(noisy.actions[0], public.actions[0], rtol=0, atol=1e-15)
-        assert (noisy.actions[2:] != public.actions[2:]).any()
 
 
 @pytest.mark.parametrize("word", [Quadratic, Linear])

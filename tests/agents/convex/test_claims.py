@@ -4,7 +4,7 @@ round that late data belong to, and one sentence where something does not fit.""
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from math import inf, sqrt
+from math import inf, log2, sqrt
 
 import numpy as np
 import pytest
@@ -64,6 +64,7 @@ from tests.agents.convex.convex_runs import (
     node_stddev,
     play,
     sphere,
+    targets,
     told,
     valued,
 )
@@ -105,6 +106,71 @@ def test_certificates_are_the_claims(kind, spec, noises):
         assert proof.epsilon == pytest.approx(epsilon, rel=1e-6)
         assert proof.ledger.window == getattr(config, "window", None)
         assert certify(kind(**noise, epsilon=inf), spec, accountants=False).epsilon == inf
+
+
+def test_noise_scales():
+    """Golden: a leaf lies in h = 10 nodes and moves by S, so c = S h / epsilon, per coordinate times
+    sqrt(k + 1) for K-norm and sqrt(2 k) for Laplace; sigma = S sqrt(h) / mu, mu(1) = 0.236704. S
+    is 2 L = 4 of quadratics, sqrt(10) of 10 experts in the 9 dimensions of sum zero, W k / beta =
+    20 of values at beta = 1/2, 3.8 of squares. Printed: c = 2 log2(1024) = 20."""
+    for kind, spec, S, k in (
+        (PFTAL, told(CURVED, 1024), 4, 5),
+        (PFTAL, told(Experts(Simplex(10)), 1024), sqrt(10), 9),
+        (partial(BanditPFTAL, beta=0.5), valued(CURVED, 1024), 20, 5),
+        (DPFTRL, told(Squared(Ball(2), bound=0.9), 1000), 3.8, 2),
+    ):
+        for epsilon in (0.1, 1.0, 10.0):
+            c, gauss = S * 10 / epsilon, kind(noise="gaussian", epsilon=epsilon)
+            mu = certify(gauss, spec, accountants=False).mu
+            assert epsilon != 1 or mu == pytest.approx(0.236704, abs=1e-6)
+            stddevs = c * sqrt(k + 1), c * sqrt(2 * k), S * sqrt(10) / mu
+            for noise, stddev in zip(LAWS, stddevs, strict=True):
+                config = kind(noise=noise, epsilon=epsilon)
+                assert node_stddev(config, spec) == pytest.approx(stddev, rel=1e-9)
+    paper = node_stddev(PFTAL(calibration="paper"), told(CURVED, 1024))
+    assert paper == pytest.approx(20 * sqrt(6), rel=1e-12)
+
+
+@pytest.mark.parametrize("T", [5, 100, 1024, 1025])
+def test_printed_noise_costs_more_than_the_claim(T):
+    """Golden: 2 bit_length(T-1) / log2(T) epsilon, 2.58 at T = 5. Values: c = (k M / beta) log2(T)
+    / epsilon; moved by W k / beta in bit_length(T-1) nodes that costs epsilon h / log2(T) where 0
+    <= f <= M = W, and twice that for signed values, W = 2 M."""
+    ratio = (T - 1).bit_length() / log2(T)
+    assert T != 5 or 2 * ratio == pytest.approx(2.58, abs=0.005)
+    for kind, spec, times in (
+        (PFTAL, told(Kink(BALL), T), 2 * ratio),
+        (BanditPFTAL, valued(CURVED, T), ratio),
+        (BanditPFTAL, valued(FLAT, T), 2 * ratio),
+    ):
+        proof = certify(kind(calibration="paper", epsilon=0.5), spec, accountants=False)
+        assert proof.epsilon == pytest.approx(0.5 * times, rel=1e-9)
+        assert proof.holds == (proof.epsilon <= 0.5)
+
+
+TWINS = [
+    *((PFTAL(anytime=anytime, **n), FTAL()) for anytime in (False, True) for n in NOISES),
+    *((WDPCOCOP(mode=m, window=w), FTAL()) for m in ("lazy", "exact") for w in (1, 3, 64)),
+    *((BanditPFTAL(beta=0.1, **n), BanditFTAL(beta=0.1)) for n in (*NOISES, LOCAL)),
+]
+
+
+@each(("config", "public"), TWINS, ids=repr)
+def test_without_privacy_it_is_the_public_agent_bit_for_bit(config, public):
+    """Directions come from a stream of their own: any noise leaves them as they are."""
+    feedback = "value" if isinstance(config, BanditPFTAL) else "datum"
+    for loss, data in (
+        (CURVED, targets(40, 3)),
+        (Kink(BALL), np.zeros((40, 3, 5))),
+        (Experts(Simplex(4)), np.random.default_rng(0).random((40, 3, 4))),
+    ):
+        free, wanted, noisy = (
+            play(agent, loss, data, feedback=feedback).actions
+            for agent in (replace(config, epsilon=inf), public, config)
+        )
+        np.testing.assert_array_equal(free, wanted)
+        np.testing.assert_allclose(noisy[0], wanted[0], rtol=0, atol=1e-15)
+        assert (noisy[2:] != wanted[2:]).any()
 
 
 @dataclass(frozen=True)
