@@ -59,18 +59,6 @@ def suboptimality(config, p, dim, T, R, *, seed=0):
     return np.square(gap).sum(axis=1) / np.square(truth(loss)).sum()
 
 
-def best(configs, *args, **settings):
-    """The run of the least mean: how learning rates were chosen in Table 5.1 (not privately)."""
-    return min((suboptimality(c, *args, **settings) for c in configs), key=lambda run: run.mean())
-
-
-def assert_agrees(run, reference, replicas, *, spread=None):
-    """Within 4 combined standard errors, the reference having `replicas` of the same spread."""
-    spread = run.std(ddof=1) if spread is None else spread
-    error = spread * (1 / len(run) + 1 / replicas) ** 0.5
-    assert abs(run.mean() - reference) <= 4 * error + 5e-4, (run.mean(), reference, error)
-
-
 POINTS = (1.05, 1.5, 2.0, 3.0, inf)
 
 

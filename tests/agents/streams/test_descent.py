@@ -249,7 +249,8 @@ def test_rounding_never_makes_a_delta_negative():
 
 def test_mirror_maps_are_inverse_and_gradients():
     """grad h* (grad h (y)) = y, h = |y|_p^2 / (2 (p-1)); at p = 2 both are the identity. By finite
-    differences of |y|_p^2 / 2 the map is a gradient."""
+    differences of |y|_p^2 / 2 the map is a gradient. p = 1 becomes 1 + 1/ln d with gradients at
+    most e L long; p > 2 and others are Euclidean."""
     y = np.random.default_rng(0).standard_normal((50, 4)) * 10.0 ** np.arange(-25, 25)[:, None]
     for p in (1.1, 1.5, 2.0):
         q = p / (p - 1)
@@ -263,6 +264,13 @@ def test_mirror_maps_are_inverse_and_gradients():
 
     slopes = [(half_square(y[0] + h * e) - half_square(y[0] - h * e)) / (2 * h) for e in np.eye(3)]
     np.testing.assert_allclose(mirrored(y, 1.5)[0], slopes, rtol=1e-6)
+    l1 = LinearRegression(LpBall(20, 1.0), bound=1.0)
+    found = geometry_of(l1)
+    assert found.p == pytest.approx(1 + 1 / log(20))
+    assert l1.dual_lipschitz < found.lipschitz < np.e * l1.dual_lipschitz
+    flat = LinearRegression(LpBall(4, inf), bound=1.0)
+    assert geometry_of(flat) == (2.0, flat.lipschitz, flat.domain.diameter)
+    assert geometry_of(Linear(Simplex(3))) == (2.0, 1.0, Simplex(3).diameter)
 
 
 def test_euclidean_local_md_is_projected_descent():
@@ -314,17 +322,6 @@ def test_printed_numbers_of_local_md():
         assert block.spend.ratio == pytest.approx(2 * LOSS.lipschitz / (block.batch * block.sigma))
 
 
-def test_geometries():
-    """p = 1 becomes 1 + 1/ln d with gradients at most e L long; p > 2 and others are Euclidean."""
-    l1 = LinearRegression(LpBall(20, 1.0), bound=1.0)
-    found = geometry_of(l1)
-    assert found.p == pytest.approx(1 + 1 / log(20))
-    assert l1.dual_lipschitz < found.lipschitz < np.e * l1.dual_lipschitz
-    flat = LinearRegression(LpBall(4, inf), bound=1.0)
-    assert geometry_of(flat) == (2.0, flat.lipschitz, flat.domain.diameter)
-    assert geometry_of(Linear(Simplex(3))) == (2.0, 1.0, Simplex(3).diameter)
-
-
 def test_noise_has_the_size_of_the_certificate():
     """Statistical: 4,000 points of a block of users who say nothing, of each kind, two-sided
     chi-square against what it spends (the mean of three iterates of sampled descent is 3, 2 and 1
@@ -351,7 +348,7 @@ def test_noise_has_the_size_of_the_certificate():
 
 def test_it_is_least_squares():
     """Oracle: numpy's, where the constraint does not bind; refits at 1, 2, 3, .., 10, 11, 13, ..:
-    each 1.1 times the one before, rounded up."""
+    each 1.1 times the one before, rounded up. Whatever users say, points are of the domain."""
     rng = np.random.default_rng(0)
     a = rng.standard_normal((60, 2, 3))
     a /= np.linalg.norm(a, axis=-1, keepdims=True)
@@ -367,11 +364,7 @@ def test_it_is_least_squares():
     for r in range(2):
         best = np.linalg.lstsq(a[: times[-1], r], y[: times[-1], r], rcond=None)[0]
         np.testing.assert_allclose(agent.act(None)[r], best, atol=2e-3)
-
-
-def test_least_squares_keeps_to_the_domain_and_survives_anything():
     spec = told(QuantileRegression(LpBall(2, 1.0, 0.5)), 20)
-    rng = np.random.default_rng(1)
     data = rng.standard_normal((20, 3, 3)) * rng.choice([1.0, 1e9, np.nan], size=(20, 3, 1))
     agent = LeastSquares(growth=2.0).make(spec, Streams(range(3)))
     points = fed(agent, data)
