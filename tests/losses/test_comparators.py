@@ -144,16 +144,23 @@ def test_piecewise_linear_losses_against_linear_programming(word, domain):
     assert comparator.gap[0] <= 1e-6 * T
 
 
-@pytest.mark.parametrize("domain", [*WITHOUT_PROJECTION, Ball(3), Box(3)], ids=str)
+POLYTOPES = Flows(LADDER, "s", "t"), SpanningTrees(4)
+
+
+@pytest.mark.parametrize("domain", [*WITHOUT_PROJECTION, Ball(3), Box(3), *POLYTOPES], ids=repr)
 def test_quadratics_are_minimised_to_the_gap(domain):
     """Property: whatever G (of any rank) and c, the gap is met, and it bounds the distance to what
-    thousands of points do best."""
-    rng = np.random.default_rng(1)
+    thousands of points do best; on polytopes without a single pairwise step, for curvatures from
+    10^-4 to 10^3. Together equals alone."""
+    rng, corrective = np.random.default_rng(1), domain in POLYTOPES
     R, N = 6, domain.dim
-    root = rng.standard_normal((R, N, N)) * (rng.random((R, 1, N)) < 0.7)
-    G, c = root @ root.swapaxes(1, 2), 3 * rng.standard_normal((R, N))
-    start = np.tile(domain.centre, (R, 1))
-    x, gap = minimise_quadratic(domain, G, c, start, np.full(R, 1e-7))
+    root = rng.standard_normal((R, N, N))
+    root *= np.geomspace(0.01, 30, N)[:, None] if corrective else rng.random((R, 1, N)) < 0.7
+    root[0, 1:] = 0
+    G, c = root.swapaxes(1, 2) @ root, 3 * rng.standard_normal((R, N))
+    start, goal = np.tile(domain.centre, (R, 1)), np.full(R, 1e-7)
+    how = {"steps": 0} if corrective else {}
+    x, gap = minimise_quadratic(domain, G, c, start, goal, **how)
     assert (gap <= 1e-7).all()
     assert domain.contains(x, 1e-8).all()
 
@@ -164,6 +171,8 @@ def test_quadratics_are_minimised_to_the_gap(domain):
         assert (q(y - domain.centre) >= q(x - domain.centre) - 2e-7).all()
     gradient = np.matvec(G, x - domain.centre) - c
     np.testing.assert_allclose(frank_wolfe_gap(domain, x, gradient), gap, atol=1e-9)
+    alone, _ = minimise_quadratic(domain, G[2:3], c[2:3], start[:1], goal[:1], **how)
+    np.testing.assert_array_equal(alone[0], x[2])
 
 
 @pytest.mark.filterwarnings("error")
@@ -185,7 +194,7 @@ def test_the_certificate_is_in_the_unit_of_the_loss(word, radius):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("domain", [Flows(LADDER, "s", "t"), SpanningTrees(4)], ids=lambda d: d.dim)
+@pytest.mark.parametrize("domain", POLYTOPES, ids=repr)
 def test_absolute_losses_meet_their_certificate_without_a_projection(domain):
     """Hessians with condition numbers beyond 10^5, on flat polytopes; see `_corrective`."""
     loss = Absolute(domain)
@@ -202,23 +211,6 @@ def test_a_missed_certificate_is_told_with_a_number(monkeypatch):
     with pytest.warns(RuntimeWarning, match=r"off by up to \d") as told:
         comparator.best()
     assert f"off by up to {comparator.gap[0]:.2g}" in str(told[0].message)
-
-
-@pytest.mark.parametrize("domain", [Flows(LADDER, "s", "t"), SpanningTrees(4)], ids=lambda d: d.dim)
-def test_corrective_steps_alone_reach_the_gap(domain):
-    """Property: without a single pairwise step, for curvatures from 10^-4 to 10^3 and rank 1."""
-    rng, R, N = np.random.default_rng(2), 6, domain.dim
-    root = rng.standard_normal((R, N, N)) * np.geomspace(0.01, 30, N)[:, None]
-    root[0, 1:] = 0
-    G, c = root.swapaxes(1, 2) @ root, 3 * rng.standard_normal((R, N))
-    start = np.tile(domain.centre, (R, 1))
-    x, gap = minimise_quadratic(domain, G, c, start, np.full(R, 1e-7), steps=0)
-    assert (gap <= 1e-7).all()
-    assert domain.contains(x, 1e-8).all()
-    gradient = np.matvec(G, x - domain.centre) - c
-    np.testing.assert_allclose(frank_wolfe_gap(domain, x, gradient), gap, atol=1e-9)
-    alone, _ = minimise_quadratic(domain, G[2:3], c[2:3], start[:1], np.full(1, 1e-7), steps=0)
-    np.testing.assert_array_equal(alone[0], x[2])
 
 
 def test_data_that_repeat_and_data_that_contradict_each_other():

@@ -9,18 +9,9 @@ import pytest
 from dpbandit.agents import BanditFTAL, BanditPFTAL
 from dpbandit.agents.convex.one_point import Noise
 from dpbandit.base.random_streams import Streams
-from dpbandit.domains import Ball
 from dpbandit.envs.convex.online_losses import ConvexPricing
-from dpbandit.losses import Linear, OffsetQuadratic, Quadratic
-from tests.agents.convex.convex_runs import (
-    BALL,
-    NONE,
-    Adversary,
-    assert_agrees,
-    play,
-    targets,
-    valued,
-)
+from dpbandit.losses import Linear, Quadratic
+from tests.agents.convex.convex_runs import BALL, NONE, assert_agrees, play, targets, valued
 
 BETAS = ("oblivious", "adaptive", "tuned", "noiseless")
 
@@ -29,10 +20,10 @@ def played(config, loss, data, **settings):
     return play(config, loss, data, feedback="value", **settings)
 
 
-def test_exploration_lengths():
+def test_exploration_lengths_and_offsets():
     """Golden, by hand, on the unit ball with k = 5, M = 2, L = 2, H = 1 (q = 2 + R/r = 3) at T =
     10^6: 5 T^(-1/3) = 0.05, 5 T^(-1/4) = 0.158114, and the minimiser (25 x 4 ln T / (2 T 3))^(1/3)
-    = 0.0613. At T = 100 all are cut to r / 2."""
+    = 0.0613. At T = 100 all are cut to r / 2. Values far from zero, of profits, are moved there."""
     spec = valued(Quadratic(BALL), 10**6)
     tuned = (100 * log(1e6) / 6e6) ** (1 / 3)
     for beta, length in (
@@ -48,6 +39,12 @@ def test_exploration_lengths():
         if beta != 0.7:
             short = BanditFTAL(beta=beta).plan(valued(Quadratic(BALL), 100))
             assert short.beta == pytest.approx(0.5, abs=1e-6)
+    assert BanditFTAL().plan(spec).estimates.offset == 0.0
+    pricing = ConvexPricing(horizon=100).spec
+    low, high = pricing.loss.value_range
+    assert low < high < 0
+    assert BanditFTAL().plan(pricing).estimates.offset == (low + high) / 2
+    assert BanditFTAL(offset=0.0).plan(pricing).estimates.offset == 0.0
 
 
 def test_tuned_length_pays_for_noise():
@@ -71,16 +68,6 @@ def test_tuned_length_pays_for_noise():
     local = BanditFTAL().plan(long, Noise(law="local", epsilon=0.5))
     growth = (1 + 2 / 0.5**2) ** 0.5
     assert local.beta / BanditFTAL().plan(long).beta == pytest.approx(growth ** (2 / 3), rel=1e-3)
-
-
-def test_values_far_from_zero_are_moved_there():
-    """None: 0 for values in [0, 2], the middle for prices whose profit is never 0."""
-    pricing = ConvexPricing(horizon=100).spec
-    low, high = pricing.loss.value_range
-    assert low < high < 0
-    assert BanditFTAL().plan(pricing).estimates.offset == (low + high) / 2
-    assert BanditFTAL(offset=0.0).plan(pricing).estimates.offset == 0.0
-    assert BanditFTAL().plan(valued(Quadratic(BALL), 100)).estimates.offset == 0.0
 
 
 @pytest.mark.parametrize("word", [Quadratic, Linear])
@@ -148,24 +135,3 @@ def test_quadratic_reference(config):
         run = played(replace(config, epsilon=13.0), Quadratic(BALL), targets(1024, 50))
         with pytest.raises(AssertionError):
             assert_agrees(run.regret, *REFERENCE[config])
-
-
-def test_an_adversary_that_sees_the_point_wins():
-    """Negative control: an offset with the sign of this round's direction, which regret does not
-    see, turns the estimates of one dimension round; with last round's sign it does nothing. (The
-    specification measured 1.90 and 0.03 a round at T = 65536.) The leader moves little from round
-    to round, so the sign is read off the point."""
-    T, R, line = 1024, 4, Ball(1)
-    beta = BanditFTAL().plan(valued(OffsetQuadratic(line), T)).beta
-
-    def sign(actions):
-        return np.sign(actions[-1] - np.mean(actions[-50:], axis=0)) if actions else np.ones((R, 1))
-
-    seen, earlier = (
-        played(
-            BanditFTAL(beta=beta), OffsetQuadratic(line, offset=3 * beta), Adversary(rule, (T, R))
-        )
-        for rule in (lambda t, actions: sign(actions), lambda t, actions: sign(actions[:-1]))
-    )
-    assert seen.regret.min() / T > 1.2
-    assert earlier.regret.max() / T < 0.4

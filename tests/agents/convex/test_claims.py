@@ -109,7 +109,7 @@ def test_certificates_are_the_claims(kind, spec, noises):
 
 
 def test_noise_scales():
-    """Golden: a leaf lies in h = 10 nodes and moves by S, so c = S h / epsilon, per coordinate times
+    """Golden: a leaf lies in h = 10 nodes and moves by S: c = S h / epsilon, per coordinate times
     sqrt(k + 1) for K-norm and sqrt(2 k) for Laplace; sigma = S sqrt(h) / mu, mu(1) = 0.236704. S
     is 2 L = 4 of quadratics, sqrt(10) of 10 experts in the 9 dimensions of sum zero, W k / beta =
     20 of values at beta = 1/2, 3.8 of squares. Printed: c = 2 log2(1024) = 20."""

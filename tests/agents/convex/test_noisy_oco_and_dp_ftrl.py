@@ -147,7 +147,8 @@ BOUNDS = {(1000, 1): 1307, (1000, 10): 307, (1000, 100): 93, (10_000, 1): 3523}
 
 
 def test_strengths_of_the_table():
-    """Golden, Table F: lambda of all cells, and the certified bound 1.5 lambda."""
+    """Golden, Table F: lambda of all cells, and the certified bound 1.5 lambda. Of a loss that may
+    be negative it is the general one; of a smooth one that is not, without noise, 4 beta."""
     for (T, epsilon), cell in CELLS.items():
         spec = told(LOSS, T)
         certified, general = (
@@ -160,6 +161,10 @@ def test_strengths_of_the_table():
         assert DPFTRL(epsilon=as_bs(epsilon)).strength(spec) == certified
         if (T, epsilon) in BOUNDS:
             assert 1.5 * certified == pytest.approx(BOUNDS[T, epsilon], abs=0.51)
+    for loss in (Linear(Ball(2)), Linear(Simplex(3)), Absolute(Ball(2)), TiltedQuadratic(Ball(2))):
+        general = DPFTRL(tuning="general").strength(told(loss, 9))
+        assert DPFTRL().strength(told(loss, 9)) == general
+    assert DPFTRL(epsilon=inf).strength(told(Logistic(Ball(2)), 9)) == 1.0
 
 
 def test_cells_of_the_table():
@@ -214,13 +219,3 @@ def test_problem_is_reachable_by_name():
     found.reset(Streams([0]))
     x = np.array([[1.8, 0.0, 0.0]])
     assert all(found.step(x).regret[0] < 1e-25 for _ in range(50))
-
-
-def test_strength_of_a_loss_that_may_be_negative_is_the_general_one():
-    """And of a smooth one that is not, without noise, 4 beta."""
-    for loss in (Linear(Ball(2)), Linear(Simplex(3)), Absolute(Ball(2)), TiltedQuadratic(Ball(2))):
-        ours, general = (
-            config.strength(told(loss, 9)) for config in (DPFTRL(), DPFTRL(tuning="general"))
-        )
-        assert ours == general
-    assert DPFTRL(epsilon=inf).strength(told(Logistic(Ball(2)), 9)) == 1.0

@@ -237,17 +237,8 @@ def test_without_privacy_it_is_garber_kretzu_bit_for_bit(noise, settings):
     np.testing.assert_array_equal(u, w)
 
 
-DOMAINS = [
-    Ball(3),
-    Ball(1),
-    Box(4),
-    L1Ball(5),
-    Simplex(6),
-    Hypersimplex(6, 3),
-    IndependentSets(5, 2),
-    SpanningTrees(4),
-    Spectrahedron(2),
-]
+DOMAINS = [Ball(3), Ball(1), Box(4), L1Ball(5), Simplex(6), Hypersimplex(6, 3)]
+DOMAINS += [IndependentSets(5, 2), SpanningTrees(4), Spectrahedron(2)]
 
 
 @each("domain", DOMAINS, ids=repr)
@@ -278,14 +269,6 @@ def test_constant_losses_leave_it_in_the_centre():
         points, _ = episode(agent, lambda t, x: np.ones(len(x)), 200)
         np.testing.assert_allclose(np.linalg.norm(points, axis=-1), agent.run.plan.zeta, rtol=1e-12)
         assert agent.run.plan.regret_bound() == 0
-
-
-def test_memory_is_bounded_and_a_long_plan_is_cheap():
-    """T = 10^8: one batch of 10^4 rounds is all that is ever kept."""
-    agent = PrivateBandit().make(linear(10**8), Streams([0]))
-    episode(agent, lambda t, x: 0.3 * np.sin(7 * x[:, 0] + t), 3)
-    assert sum(a.nbytes for a in agent.run._sums._pending) == 8 * 10_000 * (1 + 5)
-    assert agent.run.plan.leaves == 9998
 
 
 # Epochs

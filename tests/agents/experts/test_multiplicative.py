@@ -182,7 +182,8 @@ def test_targets_are_met_and_not_missed_by_far():
 def test_bits_have_the_law_they_are_paid_for():
     """Statistical: 200,000 coins for each of four losses, 5 standard errors (false alarm 3e-6 in
     all); 2 % off in the keep probability is 10 of them or more. Golden: keep with
-    (1 - 0.1) e^(-0.5 l), NaN counts as 0, 7 as 1."""
+    (1 - 0.1) e^(-0.5 l), NaN counts as 0, 7 as 1. Who is not asked says no; nobody is asked too
+    often."""
     R, calls = 200, 1000
     for loss, shrunk in ((0.0, 1.0), (0.5, exp(-0.25)), (7.0, exp(-0.5)), (np.nan, 1.0)):
         bit = RedrawBit(Streams(range(R)), "bits", rate=0.5, probability=0.1, uses=calls)
@@ -191,9 +192,6 @@ def test_bits_have_the_law_they_are_paid_for():
         keep = 0.9 * shrunk
         error = (keep * (1 - keep) / (R * calls)) ** 0.5
         assert abs(redraws - (1 - keep)) < 5 * error < 0.0103 * keep
-
-
-def test_bits_that_are_not_asked_for_and_bits_too_many():
     bit = RedrawBit(Streams([0, 1]), "bits", rate=inf, probability=0.0, uses=1)
     assert bit(np.ones(2), np.array([True, False])).tolist() == [True, False]
     with pytest.raises(BudgetExceededError):
