@@ -218,10 +218,6 @@ def test_together_equals_one_by_one(domain):
         np.testing.assert_array_equal(draw(), np.concatenate([one() for one in alone]))
 
 
-def root(items):
-    return len(items) ** 0.5
-
-
 @pytest.mark.parametrize("n", range(3, 9))
 def test_inner_radius_of_complete_graphs_over_all_vertex_sets(n):
     """Distances of the centre to the hyperplanes, projected on V by hand."""
@@ -260,7 +256,7 @@ def test_a_concave_function_of_the_size_two_ways(N):
     marks = tuple(float(a) for a in np.diff(np.sqrt(np.arange(N + 1))))
     known = ConcaveBase(marks)
     given = () if N <= 12 else (known.inner_radius, tuple(known.centre.tolist()))
-    domain = SubmodularBase(root, N, *given)
+    domain = SubmodularBase(lambda items: len(items) ** 0.5, N, *given)
     np.testing.assert_allclose(domain.centre, known.centre)
     assert domain.affine_dim == N - 1
     assert domain.inner_radius == pytest.approx(known.inner_radius)

@@ -1,6 +1,8 @@
 """Domains by word: each is the class it says. What makes no sense gets one clear sentence, and a
 single point is no domain."""
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -115,6 +117,7 @@ def test_what_makes_no_sense_gets_one_sentence(wrong, sentence):
         ConvexBandit(**wrong)
 
 
+pairs = partial(SubmodularBase, lambda items: min(len(items), 2.0), 3)
 CHAIN = (("s", "a"), ("a", "t"))
 PATH = tuple((i, i + 1) for i in range(12))
 WRONG = {
@@ -157,15 +160,9 @@ WRONG = {
     "additive": (lambda: SubmodularBase(lambda s: float(len(s)), 3), "additive"),
     "not from zero": (lambda: SubmodularBase(lambda s: 1.0, 3), "empty set"),
     "not finite": (lambda: SubmodularBase(lambda s: float("inf") if s else 0.0, 3), "finite"),
-    "too round": (lambda: SubmodularBase(lambda s: min(len(s), 2.0), 3, 0.9), "inner_radius=0.9"),
-    "a centre of two": (
-        lambda: SubmodularBase(lambda s: min(len(s), 2.0), 3, 0.0, (1.0, 1.0)),
-        "given_centre",
-    ),
-    "a centre outside": (
-        lambda: SubmodularBase(lambda s: min(len(s), 2.0), 3, 0.0, (2.0, 0.0, 0.0)),
-        r"given_centre=\(2.0, 0.0, 0.0\)",
-    ),
+    "too round": (lambda: pairs(0.9), "inner_radius=0.9"),
+    "a centre of two": (lambda: pairs(0.0, (1.0, 1.0)), "given_centre"),
+    "a centre outside": (lambda: pairs(0.0, (2.0, 0.0, 0.0)), r"given_centre=\(2.0, 0.0, 0.0\)"),
     "many items": (lambda: SubmodularBase(lambda s: len(s) ** 0.5, 13), "given_centre"),
 }
 

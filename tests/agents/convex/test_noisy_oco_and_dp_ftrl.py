@@ -26,20 +26,9 @@ from tests.agents.convex.convex_runs import (
 )
 from tests.privacy.sums.prefix_checks import script
 
-KINDS = ("euclidean", "entropic")
-every_map = pytest.mark.parametrize("kind", KINDS)
+every_map = pytest.mark.parametrize("kind", ["euclidean", "entropic"])
 
 # NoisyOCO
-
-
-def episode(agent, data):
-    """Points (T, R, N) against the data (T, R, N)."""
-    points = []
-    for z in data:
-        x = agent.act(z)
-        points.append(x)
-        agent.update(z, x, z)
-    return np.array(points)
 
 
 def slopes(T, R, N, seed=0):
@@ -63,10 +52,11 @@ def test_agent_is_the_algorithm_line_by_line(kind, loss):
     nodes = np.random.default_rng(1).standard_normal((T - 1, N - 1))
     agent = NoisyOCO(map=kind).make(told(loss, 30), Streams([0]))
     agent.sums._noise = Tree().of(script(nodes[:, None]), stddev=1.0)
-    points = episode(agent, data)
     gradients, x = [], c0
     for t in range(1, T + 1):
-        np.testing.assert_allclose(points[t - 1, 0], x, rtol=0, atol=1e-12)
+        point = agent.act(NONE)
+        np.testing.assert_allclose(point[0], x, rtol=0, atol=1e-12)
+        agent.update(NONE, point, data[t - 1])
         g = Q.T @ (data[t - 1, 0] if isinstance(loss, Linear) else x - data[t - 1, 0])
         gradients.append(g * min(1, L / np.linalg.norm(g)))
         if t == T:

@@ -252,16 +252,6 @@ class Net(NetExperts):
         return certified(experts, T, failure=1 / T, cs=CS, **target)
 
 
-def on_the_ball(plan, R, T):
-    """A ball whose points are tried by a given plan, on a line with L* = 0."""
-
-    class OnTheBall(BallExperts):
-        def plan(self, spec):
-            return 0.0, plan
-
-    return OnTheBall().make(told(Ramp(Ball(1)), T), replicas(R, 2))
-
-
 @pytest.mark.slow
 def test_published_losses_on_a_net():
     """Statistical: an independent program's mean loss in 10,000 rounds at epsilon 10, 100 runs on
@@ -318,7 +308,12 @@ def test_edges():
             agent = config.make(spec, replicas(3))
             assert len(total(agent, spec.loss, np.tile(row, (T, 1)))) == 3
     plan = certified(2, 50, epsilon=1e6, delta=0.0, failure=0.5)
-    agent, points = on_the_ball(plan, 2, 50), []
+
+    class OnTheBall(BallExperts):
+        def plan(self, spec):
+            return 0.0, plan
+
+    agent, points = OnTheBall().make(told(Ramp(Ball(1)), 50), replicas(2, 2)), []
     for _ in range(50):
         points.append(agent.act(None))
         agent.update(None, points[-1], np.tile([1.0, -1.0], (2, 1)))
