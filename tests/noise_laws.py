@@ -45,7 +45,7 @@ TESTED = {
     MirrorPhase: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
     NeighbourTree: _ARMS + _CODED + "test_the_wrong_tree_is_as_noisy_as_it_pays_for",
     NewtonRefits: _ARMS + "private_glm.py::test_refits_are_as_noisy_as_they_pay_for",
-    NoisyDescent: "tests/agents/convex/test_pocp_and_pqftl.py::test_its_noise",
+    NoisyDescent: "tests/agents/convex/test_descent.py::test_its_noise",
     NoisyHardThresholding: _CHOICES + "hard_thresholding.py::test_peeling_has_its_exact_law",
     NoisyTotal: _CHOICES + "epochs.py::test_noisy_total",
     NoisyVertex: _CHOICES + "noisy_vertex.py::test_choices_are_as_noisy_as_the_ledger_says",
