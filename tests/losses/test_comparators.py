@@ -92,21 +92,9 @@ def test_every_prefix_and_batched_equals_lone(loss):
     np.testing.assert_array_equal(twin.best()[1], often.best()[1])
 
 
-def test_blocks_change_nothing():
-    """Sums over 256 rounds at once: asked in every round or at the end, to the last bit."""
-    loss = Quadratic(Ball(3))
-    z = stream(loss, 520, 2)
-    often = loss.comparator(2)
-    for datum in z:
-        often.add(datum)
-        often.best()
-    for a, b in zip(often.best(), compared(loss, z).best(), strict=True):
-        np.testing.assert_array_equal(a, b)
-    np.testing.assert_allclose(often.best()[0], Ball(3).project(z.mean(0)), atol=1e-12)
-
-
 def test_closed_forms_by_hand():
-    """Golden. Slopes e_1 five times: -e_1, -5. Tilts -2 e_1: e_1, T (1/2 - 2). Still kink: 0."""
+    """Golden. Slopes e_1 five times: -e_1, -5. Tilts -2 e_1: e_1, T (1/2 - 2). Still kink: 0. Sums
+    over 256 rounds at once: asked in every round or at the end, to the last bit."""
     e = np.eye(3)[:1]
     for loss, datum, x, value in (
         (Linear(Ball(3)), e, -e, -5.0),
@@ -117,6 +105,15 @@ def test_closed_forms_by_hand():
         found = compared(loss, np.tile(datum, (5, 1, 1))).best()
         np.testing.assert_allclose(found[0], x)
         np.testing.assert_allclose(found[1], [value])
+    loss = Quadratic(Ball(3))
+    z = stream(loss, 520, 2)
+    often = loss.comparator(2)
+    for datum in z:
+        often.add(datum)
+        often.best()
+    for a, b in zip(often.best(), compared(loss, z).best(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_allclose(often.best()[0], Ball(3).project(z.mean(0)), atol=1e-12)
 
 
 @pytest.mark.parametrize("domain", [Box(2, 0.4), Simplex(3)], ids=str)

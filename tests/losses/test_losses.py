@@ -76,7 +76,7 @@ def test_constants_hold(loss):
 
 def test_reference_constants():
     """Golden: the constants of the specification's reference problems; W = 2 R = 2.44949 on
-    U(3, 6) because R^2 = 3 * 3 / 6."""
+    U(3, 6) because R^2 = 3 * 3 / 6. Without a projection targets are clipped to a ball."""
     for loss, L, H, low, high in (
         (Linear(Ball(5)), 1, 0, -1, 1),
         (Quadratic(Ball(5)), 2, 1, 0, 2),
@@ -88,6 +88,12 @@ def test_reference_constants():
     ):
         assert (loss.lipschitz, loss.curvature) == (pytest.approx(L), H)
         assert loss.value_range == (pytest.approx(low), pytest.approx(high))
+    for domain in WITHOUT_PROJECTION:
+        loss = Quadratic(domain)
+        assert not domain.has_projection or loss.lipschitz == domain.diameter
+        z = loss.admissible(np.random.default_rng(0).normal(size=(100, domain.dim)) * 10)
+        away = np.linalg.norm(z - domain.centre, axis=1)
+        assert (away <= domain.outer_radius * (1 + 1e-12)).all()
 
 
 def test_by_hand():
@@ -109,15 +115,6 @@ def test_by_hand():
     assert offset.value(x, s).tolist() == pytest.approx([0.625 - 0.3, 0.625 + 0.3])
     assert offset.gradient(x, s).tolist() == [[1.5], [1.5]]
     assert PRICES.value(np.zeros((1, 2)), np.array([[2.6, 2.9]]))[0] == pytest.approx(-4.37)
-
-
-def test_without_a_projection_targets_are_clipped_to_a_ball():
-    for domain in WITHOUT_PROJECTION:
-        loss = Quadratic(domain)
-        assert not domain.has_projection or loss.lipschitz == domain.diameter
-        z = loss.admissible(np.random.default_rng(0).normal(size=(100, domain.dim)) * 10)
-        away = np.linalg.norm(z - domain.centre, axis=1)
-        assert (away <= domain.outer_radius * (1 + 1e-12)).all()
 
 
 @every_family

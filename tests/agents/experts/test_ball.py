@@ -28,7 +28,7 @@ from dpbandit.domains import Ball, Box
 from dpbandit.envs.convex.online_losses import OnlineConvex
 from dpbandit.losses import Absolute, Kink, Linear, Logistic, Quadratic, Ramp, Squared
 from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.specs.convex import ConvexSpec
+from tests.agents.convex.convex_runs import told
 from tests.agents.experts.test_sparse_vector import CS
 
 FALSE_ALARM = 1e-6
@@ -215,10 +215,6 @@ def test_points_are_drawn_for_those_who_are_due():
 
 
 # The agents
-
-
-def told(loss, T):
-    return ConvexSpec(loss=loss, feedback="datum", horizon=T)
 
 
 def total(agent, loss, data):

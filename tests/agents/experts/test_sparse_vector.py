@@ -136,20 +136,6 @@ def test_budgets_add_up(epsilon):
         paper(16, 1000, epsilon=100.0, delta=1e-6, failure=1e-3)
 
 
-def test_plans_follow_the_configs():
-    spec = ExpertsSpec(n_actions=64, horizon=5000)
-    assert (
-        SparseVectorExperts(beta=0.05).plan(spec).margin < SparseVectorExperts().plan(spec).margin
-    )
-    silent = SparseVectorPlan(5000, inf, 0.0, inf, inf)
-    assert SparseVectorExperts(epsilon=inf).plan(spec) == silent
-    first, plan = AdaptiveSparseVectorExperts().plan(spec)
-    assert first == SparseVectorExperts().plan(spec).margin
-    assert plan == SparseVectorExperts(best_loss=first).plan(spec)
-    late = SparseVectorExperts(lag=True).make(spec, Streams([0]))
-    assert late.ledger == SparseVectorExperts().make(spec, Streams([0])).ledger
-
-
 REFERENCE = [
     ("svtP", 10.0, 264.5, 7.8, 1.5),
     ("svtC", 1.0, 134.0, 4.6, 1.4),
@@ -205,8 +191,9 @@ def test_ties_without_privacy():
     assert certify(SparseVectorExperts(epsilon=inf), spec, accountants=False).epsilon == inf
 
 
-def test_smallest_problems():
-    """One round, one expert, two experts who always lose; thresholds beyond T never fire."""
+def test_smallest_problems_and_plans():
+    """One round, one expert, two experts who always lose; thresholds beyond T never fire. And plans
+    follow the settings."""
     kinds, words = (SparseVectorExperts, AdaptiveSparseVectorExperts), ("paper", "paper-fixed")
     for kind, epsilon, calibration in product(kinds, (0.1, inf), ("certified", *words)):
         config = kind(epsilon=epsilon, calibration=calibration)
@@ -217,6 +204,17 @@ def test_smallest_problems():
             if d == 2 and epsilon < inf:
                 assert (player.drawn == 0).all()
         assert certify(config, ExpertsSpec(n_actions=1, horizon=9), accountants=False).epsilon == 0
+    spec = ExpertsSpec(n_actions=64, horizon=5000)
+    assert (
+        SparseVectorExperts(beta=0.05).plan(spec).margin < SparseVectorExperts().plan(spec).margin
+    )
+    silent = SparseVectorPlan(5000, inf, 0.0, inf, inf)
+    assert SparseVectorExperts(epsilon=inf).plan(spec) == silent
+    first, plan = AdaptiveSparseVectorExperts().plan(spec)
+    assert first == SparseVectorExperts().plan(spec).margin
+    assert plan == SparseVectorExperts(best_loss=first).plan(spec)
+    late = SparseVectorExperts(lag=True).make(spec, Streams([0]))
+    assert late.ledger == SparseVectorExperts().make(spec, Streams([0])).ledger
 
 
 def test_printed_doubling_throws_away_what_it_draws():

@@ -211,7 +211,8 @@ def block_of(**settings):
 def test_printed_numbers_of_noisy_sgd():
     """Golden, by hand: n = 24, k = 3, delta = 1e-2: 576 steps of R / (L 24 sqrt(24)), as
     sqrt(3 ln 100) = 3.7 < sqrt(24); sigma = L sqrt(8 ln 100). Sampling and 576 releases cost a
-    quarter less than claimed; without sampling it would be hopeless."""
+    quarter less than claimed; without sampling it would be hopeless. Fewer steps need less noise,
+    all meet the target, and the ratio is that of the noise."""
     block = block_of(calibration="paper", delta=1e-2)
     assert (block.steps, block.spend.rate) == (576, 1 / 24)
     assert block.eta == pytest.approx(2 / (LOSS.lipschitz * 24**1.5))
@@ -219,10 +220,6 @@ def test_printed_numbers_of_noisy_sgd():
     assert 0.6 < Ledger((block.spend,)).epsilon(1e-2) < 0.9
     everybody = SampledGaussianSpend(block.spend.ratio, 1.0, 576)
     assert Ledger((everybody,)).epsilon(1e-2) > 40
-
-
-def test_the_certificate_is_for_the_steps_made():
-    """Fewer steps need less noise, all meet the target, and the ratio is that of the noise."""
     sigmas = []
     for steps in (1, 24, "auto", "paper"):
         block = block_of(steps=steps)
