@@ -23,14 +23,9 @@ from tests.domains.examples import LADDER
 from tests.each import each
 from tests.losses.families import FAMILIES, WITHOUT_PROJECTION, data, label, points
 
-FLAT = [
-    *(
-        word(domain)
-        for word in (Quadratic, TiltedQuadratic, Squared)
-        for domain in WITHOUT_PROJECTION
-    ),
-    *(Absolute(domain) for domain in (*WITHOUT_PROJECTION, SpanningTrees(4))),
-]
+KINDS = Quadratic, TiltedQuadratic, Squared, Absolute
+FLAT = [kind(domain) for kind in KINDS for domain in WITHOUT_PROJECTION]
+FLAT += [Absolute(SpanningTrees(4))]
 every_family = each("loss", FAMILIES + FLAT, ids=label)
 
 

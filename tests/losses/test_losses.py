@@ -74,9 +74,12 @@ def test_constants_hold(loss):
     assert values.max() - values.min() > 0.4 * (high - low)
 
 
-def test_reference_constants():
-    """Golden: the constants of the specification's reference problems; W = 2 R = 2.44949 on
-    U(3, 6) because R^2 = 3 * 3 / 6. Without a projection targets are clipped to a ball."""
+def test_by_hand():
+    """Golden: the constants of the specification's reference problems, W = 2 R = 2.44949 on U(3, 6)
+    because R^2 = 3 * 3 / 6, and where they are met with equality; the subgradient at a kink is the
+    first unit vector; f = L x + H/2 x^2 - offset s; prices (1.5, 2.0) sell 2.6 - 1.5 + 0.4 = 1.5
+    and 2.9 + 0.3 - 1.6 = 1.6 units, at margins 1.1 and 1.7: 4.37 dollars. Without a projection
+    targets are clipped to a ball."""
     for loss, L, H, low, high in (
         (Linear(Ball(5)), 1, 0, -1, 1),
         (Quadratic(Ball(5)), 2, 1, 0, 2),
@@ -94,12 +97,6 @@ def test_reference_constants():
         z = loss.admissible(np.random.default_rng(0).normal(size=(100, domain.dim)) * 10)
         away = np.linalg.norm(z - domain.centre, axis=1)
         assert (away <= domain.outer_radius * (1 + 1e-12)).all()
-
-
-def test_by_hand():
-    """Where the declared constants are met with equality; the subgradient at a kink is the first
-    unit vector; f = L x + H/2 x^2 - offset s; prices (1.5, 2.0) sell 2.6 - 1.5 + 0.4 = 1.5 and
-    2.9 + 0.3 - 1.6 = 1.6 units, at margins 1.1 and 1.7: 4.37 dollars."""
     e = np.eye(5)[:1]
     assert Quadratic(Ball(5)).value(e, -e) == [2.0]
     tilted = TiltedQuadratic(Ball(5))

@@ -44,16 +44,13 @@ def as_bs(epsilon, factor=1.0):
 
 
 class Run(NamedTuple):
-    """One run of R replicas over T rounds."""
+    """One run of R replicas over T rounds: actions (T, R, N), data (T, R, *datum_shape), regret
+    (R,) against the best fixed point in hindsight, and what each call fed to its mechanism."""
 
     actions: Any
-    """(T, R, N)"""
     data: Any
-    """(T, R, *datum_shape)"""
     regret: Any
-    """(R,), against the best fixed point in hindsight"""
     queries: list[Any]
-    """what each call fed to its mechanism, (R, ...)"""
     releases: list[Any]
 
     @property

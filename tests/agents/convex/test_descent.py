@@ -258,7 +258,7 @@ def test_every_verified_family_is_tried():
 def test_its_noise():
     """Golden: release t has stddev noise_multiplier 2 L / (H (t + t0)) around the point;
     statistical, 15,000 numbers, 6 errors (false alarm below 1e-6), 10 % off is caught. More rounds
-    than it is calibrated for are refused."""
+    than it is calibrated for are refused. All that is promised on a condition, which is said."""
     descent = NoisyDescent(
         Quadratic(BALL), Streams(range(3000)), regulariser=0.0, noise_multiplier=0.01, horizon=9
     )
@@ -270,9 +270,6 @@ def test_its_noise():
     assert [descent(z) is None for z in targets(4, 3000)] == [False, False, False, True]
     with pytest.raises(InputError, match="exceeds uses=9"):
         descent(targets(1, 3000)[0])
-
-
-def test_its_label():
     proof = certify(POCP(epsilon=1.0), told(Quadratic(BALL), 20), accountants=False)
     assert proof.ledger.brief == "conditional"
     assert "CONDITIONAL: every loss is as curved and as smooth as its family says" in proof.notion

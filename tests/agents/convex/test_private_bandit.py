@@ -275,7 +275,10 @@ def test_constant_losses_leave_it_in_the_centre():
 
 
 def test_epochs_are_runs_of_their_own():
-    """Oracle: epoch j is a fresh agent with horizon T0 2^j, streams of its own and no memory."""
+    """Oracle: epoch j is a fresh agent with horizon T0 2^j, streams of its own and no memory. A
+    dearer epoch is refused, after the last user of a horizon: 4 rounds are 2 batches and cost
+    nothing, the 8 after them would cost epsilon. And by pure costs alone: deltas of epsilons of 100
+    and 200 are 1 up to rounding."""
     T, config = 7 + 14 + 28 + 20, PrivateBandit(noise="k-norm", anytime=True, first_epoch=7)
     values = adaptive(linear(T))
     points, _ = episode(config.make(linear(T), Streams([5])), values, T)
@@ -288,23 +291,6 @@ def test_epochs_are_runs_of_their_own():
         part, _ = episode(agent, lambda t, x, start=done: again(start + t, x), length)
         np.testing.assert_array_equal(part, points[done : done + length])
         done += length
-
-
-@pytest.mark.parametrize("noise", ALL_LAWS)
-def test_epochs_cost_what_the_dearest_costs(noise):
-    """Parallel composition: no factor log T, and epochs after the horizon cost no more."""
-    config = PrivateBandit(noise=noise, anytime=True, first_epoch=8, epsilon=0.5)
-    agent = config.make(linear(100), Streams([0]))
-    (spend,) = agent.ledger.spends
-    assert spend.delta(0.5) <= (1e-6 if noise == "gaussian" else 0.0) * (1 + 1e-9)
-    assert spend.pure == inf if noise == "gaussian" else spend.pure == pytest.approx(0.5)
-    points, _ = episode(agent, lambda t, x: x[:, 0], 300)
-    assert np.linalg.norm(points[:, 0], axis=-1).max() <= 1
-
-
-def test_the_last_user_of_a_horizon_is_served_and_a_dearer_epoch_is_refused():
-    """4 rounds are 2 batches and cost nothing, the 8 rounds after them would cost epsilon. And by
-    pure costs alone: deltas of epsilons of 100 and 200 are 1 up to rounding."""
     agent = PrivateBandit(noise="k-norm", anytime=True, first_epoch=4).make(linear(4), Streams([0]))
     assert agent.ledger.pure == 0
     episode(agent, lambda t, x: x[:, 0], 4)
@@ -317,6 +303,18 @@ def test_the_last_user_of_a_horizon_is_served_and_a_dearer_epoch_is_refused():
     for late in (agent, dear):
         with pytest.raises(InputError, match="longer horizon"):
             episode(late, lambda t, x: x[:, 0], 1)
+
+
+@pytest.mark.parametrize("noise", ALL_LAWS)
+def test_epochs_cost_what_the_dearest_costs(noise):
+    """Parallel composition: no factor log T, and epochs after the horizon cost no more."""
+    config = PrivateBandit(noise=noise, anytime=True, first_epoch=8, epsilon=0.5)
+    agent = config.make(linear(100), Streams([0]))
+    (spend,) = agent.ledger.spends
+    assert spend.delta(0.5) <= (1e-6 if noise == "gaussian" else 0.0) * (1 + 1e-9)
+    assert spend.pure == inf if noise == "gaussian" else spend.pure == pytest.approx(0.5)
+    points, _ = episode(agent, lambda t, x: x[:, 0], 300)
+    assert np.linalg.norm(points[:, 0], axis=-1).max() <= 1
 
 
 def regret_on_p_lin(config, T, replicas, seed=1):

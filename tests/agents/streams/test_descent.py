@@ -148,8 +148,12 @@ def test_snowball_is_the_algorithm():
     assert not any(point.any() for point in points[:-1])
 
 
-def test_batches_grow_and_fit():
-    """They use what there is: one more user a batch somewhere would be too many, or c is so."""
+def test_batches_of_a_snowball():
+    """They use what there is: one more user a batch somewhere would be too many, or c is so.
+    Oracle: with linear or quadratic losses, and C out of reach, the last point is exactly Gaussian:
+    w_m = (1-h)^(m-t) eta g_t / b_t + ..., a user of batch t moves its mean by 2 L eta (1-h)^(m-t)
+    / b_t, its variance is eta^2 sigma^2 sum (1-h)^(2j), h = eta curvature. That is at most the
+    claim; the first user, with linear losses, attains her part of it."""
     for n in (1, 2, 3, 16, 100, 1024):
         block = Snowball(LOSS, Streams([0]), users=n, mu=0.3)
         assert len(block.batches) == -(-n // 2)
@@ -158,13 +162,6 @@ def test_batches_grow_and_fit():
         left = np.arange(len(block.batches), 0, -1)
         per_user = 2 * LOSS.lipschitz / (np.array(block.batches) * block.sigma * np.sqrt(left))
         assert per_user.max() == pytest.approx(0.3), n
-
-
-def test_amplification_holds_where_all_is_gaussian():
-    """Oracle: with linear or quadratic losses, and C out of reach, the last point is exactly
-    Gaussian: w_m = (1-h)^(m-t) eta g_t / b_t + ..., a user of batch t moves its mean by
-    2 L eta (1-h)^(m-t) / b_t, its variance is eta^2 sigma^2 sum (1-h)^(2j), h = eta curvature. That
-    is at most the claim; the first user, with linear losses, attains her part of it."""
     block = Snowball(Linear(Ball(1, 1e6)), Streams([0]), users=40, mu=0.5)
     m, eta = len(block.batches), 0.1
     for curvature in (0.0, 1.0):

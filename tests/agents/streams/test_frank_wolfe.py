@@ -330,7 +330,9 @@ def test_gradients_and_differences_keep_their_bounds():
 
 def test_sizes_of_noise():
     """Golden, by hand: T = 100, q = 3, delta = 1e-2, epsilon = 1, L = 6.5, beta = 2, 2R = 4,
-    eta = 0.1 ln(100) / 20; kappa = 3^(1/3) with the norm l_2. Certified: S over mu."""
+    eta = 0.1 ln(100) / 20; kappa = 3^(1/3) with the norm l_2. Certified: S over mu. The printed
+    constants keep their claim; told L and beta that are too small they need not. A printed
+    direction has no certificate, nor has a norm index that is none (20 dimensions)."""
     eta, kappa = 0.1 * log(100) / 20, 3 ** (1 / 3)
 
     def paper(**fields):
@@ -348,6 +350,14 @@ def test_sizes_of_noise():
     assert first.law == Gaussian(2 * 6.5 * 3 ** (1 / 6) / mu)
     assert other.bound == pytest.approx(2 * 4 * eta * 3 ** (1 / 6))
 
+    def epsilon(**fields):
+        config = NoisySFW(delta=1e-3, calibration="paper", **fields)
+        return certify(config, told(regression(1.5, 20)), accountants=False).epsilon
+
+    assert 0.7 < epsilon() < 0.9
+    assert epsilon(lipschitz=1.0, smoothness=0.5) > 3
+    assert epsilon(direction="printed") == epsilon(norm_index="printed") == inf
+
 
 def test_what_is_summed_is_clipped_in_every_order():
     """Powers of small numbers underflow and of large ones overflow: neither may decide. A batch
@@ -362,19 +372,6 @@ def test_what_is_summed_is_clipped_in_every_order():
         agent = NoisySFW().make(SPEC, Streams([0]))
         with pytest.raises(InputError, match="shape"):
             agent.sum(np.ones(shape))
-
-
-def test_what_the_printed_noise_buys():
-    """The printed constants keep their claim; told L and beta that are too small they need not. A
-    printed direction has no certificate, nor has a norm index that is none (20 dimensions)."""
-
-    def epsilon(**fields):
-        config = NoisySFW(delta=1e-3, calibration="paper", **fields)
-        return certify(config, told(regression(1.5, 20)), accountants=False).epsilon
-
-    assert 0.7 < epsilon() < 0.9
-    assert epsilon(lipschitz=1.0, smoothness=0.5) > 3
-    assert epsilon(direction="printed") == epsilon(norm_index="printed") == inf
 
 
 def test_losses_without_curvature_or_smoothness():
