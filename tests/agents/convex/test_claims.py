@@ -184,6 +184,10 @@ class Flat(Quadratic):
         return np.zeros(len(x))
 
 
+class Constant(Linear):
+    lipschitz = 0.0
+
+
 def test_who_learns_nothing_spends_nothing():
     """No batch of `PrivateBandit` that influences a point is over before round 7; and of a loss
     that is constant nobody leaves the centre."""
@@ -196,6 +200,12 @@ def test_who_learns_nothing_spends_nothing():
         assert certify(config, spec, accountants=False).epsilon == 0.0
         if spec is flat:
             np.testing.assert_array_equal(config.make(spec, Streams([0])).act(NONE), 0.0)
+    spec, data = valued(Constant(Ball(3)), 200), np.ones((200, 1, 3))
+    for settings in ({}, {"parameters": "tuned"}, LOCAL):
+        config = PrivateBandit(**settings)
+        points = play(config, spec.loss, data, feedback="value").actions
+        assert np.linalg.norm(points, axis=-1) == pytest.approx(config.plan(spec).zeta, rel=1e-12)
+        assert config.plan(spec).regret_bound() == 0
 
 
 @each("noise", LAWS)
@@ -333,7 +343,7 @@ class Mine(Quadratic):
     """Claims what a quadratic has; nobody has looked."""
 
 
-class Constant(Linear):
+class Worthless(Linear):
     lipschitz, value_range = 0.0, (0.0, 0.0)
 
 
@@ -347,7 +357,7 @@ MISFITS = [
     *((kind(), valued(FLAT, 9), TELLS) for kind in (PFTAL, FTAL, NoisyOCO, WDPCOCOP)),
     (OnlineConditionalGradient(), valued(FLAT, 9), TELLS),
     *((kind(), told(FLAT, 50), SAYS) for kind in (FKM, GarberKretzu, PrivateBandit)),
-    *((kind(), valued(Constant(Ball(3)), 50), "more than one") for kind in (FKM, GarberKretzu)),
+    *((kind(), valued(Worthless(Ball(3)), 50), "more than one") for kind in (FKM, GarberKretzu)),
     (PrivateBandit(), replace(valued(FLAT, 9), delay=1), "delay"),
     (PrivateBandit(projection="exact"), valued(Linear(TREES), 9), "projection"),
     (PrivateBandit(), valued(Linear(Segment(2)), 9), "contains none"),

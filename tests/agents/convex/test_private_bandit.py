@@ -257,20 +257,6 @@ def test_every_point_is_in_the_domain(domain, noise):
     assert np.linalg.norm(steps - domain.centre, axis=-1).max() > 0.4 * domain.inner_radius
 
 
-def test_constant_losses_leave_it_in_the_centre():
-    """L = 0: no step is needed, and none is taken, whatever the noise."""
-
-    class Constant(Linear):
-        lipschitz = 0.0
-
-    spec = valued(Constant(Ball(3)), 200)
-    for settings in ({}, {"parameters": "tuned"}, {"noise": "local"}):
-        agent = PrivateBandit(**settings).make(spec, Streams([0]))
-        points, _ = episode(agent, lambda t, x: np.ones(len(x)), 200)
-        np.testing.assert_allclose(np.linalg.norm(points, axis=-1), agent.run.plan.zeta, rtol=1e-12)
-        assert agent.run.plan.regret_bound() == 0
-
-
 # Epochs
 
 
