@@ -111,19 +111,15 @@ def test_published_regrets():
     within(regret(trees, 1000, 16, 50), 32.2, 0.8)
 
 
-@pytest.mark.parametrize("lazy", [False, True])
-def test_half_a_mistake_for_every_stage_of_halving(lazy):
-    """Golden, by hand: in each of log2 d stages x is uniform on those without loss, of which half
-    begin to err: Bin(log2 d, 1/2) mistakes. Mean within 4 errors, and the variance log2(d) / 4
-    within 25 %; 1,000 replicas, false alarm 2e-4 in all."""
-    mistakes = regret(FollowTheLeader(lazy=lazy), 60, 16, 1000, kind="halving", shared=False)
-    assert abs(mistakes.mean() - 2) < 4 * sqrt(1 / 1000)
-    assert mistakes.var() == pytest.approx(1, rel=0.25)
-
-
-def test_a_lazy_leader_stays_until_she_has_lost_too_much():
-    """By hand, L* = 1, d = 3: x loses 1 in all and stays; with 0.5 more she goes, to an expert with
-    a loss of at most L*, best or not."""
+def test_leaders():
+    """Golden, by hand: in each of log2 d stages of halving x is uniform on those without loss, of
+    which half begin to err: Bin(log2 d, 1/2) mistakes. Mean within 4 errors, and the variance
+    log2(d) / 4 within 25 %; 1,000 replicas, false alarm 2e-4 in all. A lazy leader, L* = 1, d = 3:
+    x loses 1 in all and stays; with 0.5 more she goes, to an expert with a loss of at most L*."""
+    for lazy in (False, True):
+        mistakes = regret(FollowTheLeader(lazy=lazy), 60, 16, 1000, kind="halving", shared=False)
+        assert abs(mistakes.mean() - 2) < 4 * sqrt(1 / 1000)
+        assert mistakes.var() == pytest.approx(1, rel=0.25)
     config, R = FollowTheLeader(lazy=True, best_loss=1.0), 400
     agent = config.make(ExpertsSpec(n_actions=3, horizon=9), Streams(range(R)))
     seen = np.zeros((R, 3))

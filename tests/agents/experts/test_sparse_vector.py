@@ -345,8 +345,6 @@ def test_epsilon_is_kept(player, T, expected):
 SEQUENCE = ((1, 0), (1, 1), (0, 1), (1, 1), (1, 0), (1, 1))
 EXTREME = {"eps1": 2.0, "eta": 3.0, "margin": 1.5}
 """So much budget that each step of a transcript shows whether it follows data as it should."""
-HASTY = Player(restarts=True, best_loss=0.25, eps1=8.0, eta=3.0, margin=0.1)
-"""It restarts often."""
 
 
 def transcripts(player, R, copies=1):
@@ -377,7 +375,7 @@ def transcripts(player, R, copies=1):
     return Counter(past)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def few_numbers_ahead(monkeypatch):
     """Streams draw blocks for thousands of rounds, which these agents do not live to see."""
     monkeypatch.setattr("dpbandit.base.random_streams._VALUES_AHEAD", 16)
@@ -391,33 +389,27 @@ def agreement(counts, player):
     return p_value(np.array([counts[key] for key in law]), np.array(list(law.values())))
 
 
-@pytest.mark.parametrize(
-    ("player", "R", "others"),
-    [
-        (
-            Player(**EXTREME),
-            8000,
-            [{"weight": 1.0}, {"scales": (1.15, 1.15)}, {"broken": "overlap"}],
-        ),
-        (
-            Player(noise="laplace", scales=(2.0, 4.0), K=2, lag=True, **EXTREME),
-            5000,
-            [{"scales": (2.0, 2.0)}, {"lag": False}, {"K": 1}],
-        ),
-        (HASTY, 4000, [{"broken": "keeps S"}, {"weight": 0.25}]),
-    ],
-    ids=["one draw", "printed noise and lag", "restarts"],
-)
-def test_code_has_the_enumerated_law(player, R, others):
-    """Statistical: chi-square of thousands of runs over all transcripts. False alarm 1e-6 per
-    change of seed; laws of mistakes are refused (asserted)."""
-    counts = transcripts(player, R)
+PLAYERS = {
+    "one draw": (Player(**EXTREME), 8000, 1),
+    "printed": (Player(noise="laplace", scales=(2.0, 4.0), K=2, lag=True, **EXTREME), 5000, 1),
+    "restarts": (Player(restarts=True, best_loss=0.25, eps1=8.0, eta=3.0, margin=0.1), 4000, 1),
+    "three copies": (Player(K=2, **EXTREME), 3000, 3),
+}
+MISTAKES = {
+    "one draw": [{"weight": 1.0}, {"scales": (1.15, 1.15)}, {"broken": "overlap"}],
+    "printed": [{"scales": (2.0, 2.0)}, {"lag": False}, {"K": 1}],
+    "restarts": [{"broken": "keeps S"}, {"weight": 0.25}],
+}
+
+
+@pytest.mark.usefixtures("few_numbers_ahead")
+@pytest.mark.parametrize("name", PLAYERS)
+def test_code_has_the_enumerated_law(name):
+    """Statistical: chi-square of thousands of runs over all transcripts, also where each expert has
+    copies, told apart by name only. False alarm 1e-6 per change of seed; laws of mistakes are
+    refused (asserted)."""
+    player, R, copies = PLAYERS[name]
+    counts = transcripts(player, R, copies)
     assert agreement(counts, player) > 1e-6
-    for changes in others:
+    for changes in MISTAKES.get(name, ()):
         assert agreement(counts, player.but(**changes)) < 1e-6, changes
-
-
-def test_copies_of_experts_change_nothing():
-    """Statistical, as above: three copies of each expert, told apart by name only."""
-    player = Player(K=2, **EXTREME)
-    assert agreement(transcripts(player, 3000, copies=3), player) > 1e-6
