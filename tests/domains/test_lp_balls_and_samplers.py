@@ -124,12 +124,6 @@ def test_projections_meet_the_variational_inequality(p, scale):
     np.testing.assert_array_equal(x, alone)
 
 
-def draws(p, dim):
-    """4000 points of the unit ball."""
-    draw = LpBall(dim, p, 2.0).sampler(Streams([(9, r) for r in range(200)]), "point")
-    return np.concatenate([draw() for _ in range(20)]) / 2.0
-
-
 def z_scores(values, mean):
     return (values.mean(axis=0) - mean) / (values.std(axis=0) / np.sqrt(len(values)))
 
@@ -140,7 +134,8 @@ def test_points_are_uniform(p):
     integral E x_i^2 = Gamma(3/p) Gamma(1 + dim/p) / (Gamma(1/p) Gamma(1 + (dim + 2)/p)). Power:
     moments of another p, and of points pulled in by the wrong power."""
     dim = 3
-    x = draws(p, dim)
+    draw = LpBall(dim, p, 2.0).sampler(Streams([(9, r) for r in range(200)]), "point")
+    x = np.concatenate([draw() for _ in range(20)]) / 2.0
     assert kstest(norm(x, p) ** dim, "uniform").pvalue > 1e-6
     logs = gammaln(3 / p) + gammaln(1 + dim / p) - gammaln(1 / p) - gammaln(1 + (dim + 2) / p)
     assert (np.abs(z_scores(x**2, np.exp(logs))) < SIGMAS).all()

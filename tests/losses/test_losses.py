@@ -40,7 +40,8 @@ M = 1000  # random points and data
 @every_family
 def test_subgradients_lie_below(loss):
     """f(y) >= f(x) + <g, y - x> + H/2 |y - x|^2: convex, strongly so, and g a subgradient; and
-    where the loss is smooth, |g(x) - g(y)| <= beta |x - y|."""
+    where the loss is smooth, |g(x) - g(y)| <= beta |x - y|. Central differences along V agree where
+    f is smooth: at random points, almost surely."""
     x, y, z = points(loss.domain, M, 1), points(loss.domain, M, 2), data(loss, M)
     lower = loss.value(x, z) + np.vecdot(loss.gradient(x, z), y - x)
     lower += loss.curvature / 2 * ((y - x) ** 2).sum(1)
@@ -49,11 +50,6 @@ def test_subgradients_lie_below(loss):
     away = np.linalg.norm(x - y, axis=1)
     if loss.smoothness < np.inf:
         assert (np.linalg.norm(turn, axis=1) <= loss.smoothness * away + 1e-9).all()
-
-
-@every_family
-def test_gradients_are_differences(loss):
-    """Central differences along V agree where f is smooth: at random points, almost surely."""
     x, z = points(loss.domain, M, 3) * 0.9 + 0.1 * loss.domain.centre, data(loss, M, 3)
     u = loss.domain.embedded(np.random.default_rng(0).standard_normal((M, loss.domain.affine_dim)))
     h = 1e-6
@@ -174,7 +170,8 @@ def norm(x, order):
 
 @every_regression
 def test_constants_of_the_dual_norm_hold(loss):
-    """|g|_q <= L and |g(x) - g(y)|_q <= beta |x - y|_p, by random search."""
+    """|g|_q <= L and |g(x) - g(y)|_q <= beta |x - y|_p, by random search. Features are scaled into
+    the dual ball: direction kept, length 1; what is inside stays, what is no vector is 0."""
     x, y, z = points(loss.domain, M, 1), points(loss.domain, M, 2), data(loss, M)
     p, q = loss.domain.p, loss.order
     assert norm(z[:, :-1], q).max() <= 1 + 1e-12
@@ -182,6 +179,14 @@ def test_constants_of_the_dual_norm_hold(loss):
     assert norm(g, q).max() <= loss.dual_lipschitz * (1 + 1e-12)
     if loss.dual_smoothness < np.inf:
         assert (norm(g - h, q) <= loss.dual_smoothness * norm(x - y, p) + 1e-12).all()
+    a = np.array([[3.0, -4.0, 0.0][: loss.domain.dim], [0.1] * loss.domain.dim])
+    z = loss.admissible(np.column_stack([a, [1e9, -1e9]]))
+    assert norm(z[0, :-1], loss.order) == pytest.approx(1)
+    np.testing.assert_allclose(z[0, :-1] * -4, a[0] * z[0, 1], atol=1e-12)
+    np.testing.assert_array_equal(z[1, :-1], a[1])
+    assert z[:, -1].tolist() == [loss.bound, -loss.bound]
+    a[0, 1] = np.nan
+    assert (loss.admissible(np.column_stack([a, [0, 0]]))[0, :-1] == 0).all()
 
 
 @each("p", ORDERS)
@@ -234,16 +239,3 @@ def test_constants_and_values_by_hand():
     z[0, 2] = 1.0
     assert pinball.value(x, z)[0] == pytest.approx(0.45)
     assert LogisticRegression(LpBall(2, 1)).value(x, z)[0] == pytest.approx(np.log1p(np.e**-0.5))
-
-
-@every_regression
-def test_features_are_scaled_into_the_dual_ball(loss):
-    """Direction kept, length 1; what is inside is left alone, what is no vector becomes 0."""
-    a = np.array([[3.0, -4.0, 0.0][: loss.domain.dim], [0.1] * loss.domain.dim])
-    z = loss.admissible(np.column_stack([a, [1e9, -1e9]]))
-    assert norm(z[0, :-1], loss.order) == pytest.approx(1)
-    np.testing.assert_allclose(z[0, :-1] * -4, a[0] * z[0, 1], atol=1e-12)
-    np.testing.assert_array_equal(z[1, :-1], a[1])
-    assert z[:, -1].tolist() == [loss.bound, -loss.bound]
-    a[0, 1] = np.nan
-    assert (loss.admissible(np.column_stack([a, [0, 0]]))[0, :-1] == 0).all()

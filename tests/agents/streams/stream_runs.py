@@ -1,7 +1,5 @@
 """What tests of stream agents share: the regressions of Table 5.1, and a loop."""
 
-from math import inf
-
 import numpy as np
 
 from dpbandit.base.random_streams import Streams
@@ -57,9 +55,6 @@ def suboptimality(config, p, dim, T, R, *, seed=0):
             agent.update(z, agent.act(z), z)
     gap = agent.act(z) - truth(loss)
     return np.square(gap).sum(axis=1) / np.square(truth(loss)).sum()
-
-
-POINTS = (1.05, 1.5, 2.0, 3.0, inf)
 
 
 def fed(agent, data):
