@@ -46,3 +46,14 @@ def each(names, values, *, ids=None):
         return looped
 
     return looping
+
+
+def each_wrong(rows):
+    """`each` (kind, settings, name) of rows (kind, settings beside, {name: wrong values})."""
+    found = [
+        (kind, {**beside, name: value}, name)
+        for kind, beside, wrong in rows
+        for name, values in wrong.items()
+        for value in values
+    ]
+    return each(("kind", "settings", "name"), found, ids=[f"{k.__name__} {s}" for k, s, _ in found])

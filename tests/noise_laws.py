@@ -29,10 +29,10 @@ _CHOICES, _SUMS = "tests/privacy/choices/test_", "tests/privacy/sums/test_"
 _MESSAGES = "tests/privacy/messages/test_"
 _EPOCHS = "tests/agents/contextual/test_epochs.py::"
 _EXPERTS = "tests/agents/experts/test_"
-_BLOCKS = "tests/agents/streams/test_gradient_descent.py::"
+_BLOCKS = "tests/agents/streams/test_descent.py::"
 TESTED = {
     AboveThreshold: _CHOICES + "sparse_vector.py::test_above_threshold_has_the_promised_law",
-    BallDraws: _EXPERTS + "sampling.py::test_points_have_the_law_they_are_paid_for",
+    BallDraws: _EXPERTS + "ball.py::test_points_have_the_law_they_are_paid_for",
     BitSum: _MESSAGES + "messages.py::test_sums_are_as_noisy_as_they_pay_for",
     CountedSums: _SUMS + "counted.py::test_noise_has_the_promised_size",
     DescentRefits: _EPOCHS + "test_descents_are_as_noisy_as_they_pay_for",
@@ -45,7 +45,7 @@ TESTED = {
     MirrorPhase: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
     NeighbourTree: _EPOCHS + "test_the_wrong_tree_is_as_noisy_as_it_pays_for",
     NewtonRefits: _EPOCHS + "test_refits_are_as_noisy_as_they_pay_for",
-    NoisyDescent: "tests/agents/convex/test_pocp_and_pqftl.py::test_its_noise",
+    NoisyDescent: "tests/agents/convex/test_descent.py::test_its_noise",
     NoisyHardThresholding: _CHOICES + "hard_thresholding.py::test_peeling_has_its_exact_law",
     NoisyTotal: _CHOICES + "epochs.py::test_noisy_total",
     NoisyVertex: _CHOICES + "noisy_vertex.py::test_choices_are_as_noisy_as_the_ledger_says",

@@ -32,14 +32,7 @@ from dpbandit.testing.checks import (
 from dpbandit.testing.tapes import extreme_users, run
 from tests.broken.leaks import MECHANISM, STATE
 from tests.each import asserting
-from tests.harness import (
-    DISJOINT,
-    SHARED,
-    discovered,
-    every_kind,
-    is_default,
-    label,
-)
+from tests.harness import DISJOINT, SHARED, discovered, every_kind, is_default, label
 from tests.pairs import certificate, distinct, of_kinds, private, sums
 
 SWAPPED = (0, EVERYBODY), 12
@@ -50,14 +43,12 @@ is forgotten in a statistic shows in half of the 24 pairs."""
 def test_discovery_finds_private_and_public_agents_on_all_specs():
     assert len(private("dp-ucb")) >= 12
     assert len(private("dp-hdb-choices")) >= 24
-    found = discovered("priced") + discovered("fade")
-    sellers = [config for config, spec in found if is_demand(config, spec)]
-    demand = {type(getattr(config, "agent", config)) for config in sellers}
+    demand = {
+        type(getattr(config, "agent", config))
+        for config, spec in discovered("priced") + discovered("fade")
+        if isinstance(config.make(spec, Streams([0])), DemandPricing)
+    }
     assert demand >= {DPUCB, DPHDB, FADE}
-
-
-def is_demand(config, spec):
-    return isinstance(config.make(spec, Streams([0])), DemandPricing)
 
 
 @every_kind
@@ -87,34 +78,30 @@ def test_integers_cannot_slip_past_the_clips():
     np.testing.assert_allclose(release, [[1.5, 1.0]])
 
 
-def test_broken_agents_are_caught():
-    """Forgotten factors and clips at the mechanism, leaks by replay."""
+def test_the_checks_have_power():
+    """Forgotten factors and clips are seen at the mechanism, leaks by replay; random extreme pairs
+    come within 25 % of the bound, so the bound is not idle."""
     for broken in MECHANISM:
         assert largest_move(*two_worlds(broken, DISJOINT, *SWAPPED)).max() > 1.01, broken.summed
     for broken in STATE:
         assert billboard_differences(*two_worlds(broken, DISJOINT, *SWAPPED)), broken.agent
+    assert largest_move(*two_worlds(DPUCB(), DISJOINT, (7,), replicas=4000)).max() > 0.75
 
 
 @pytest.mark.parametrize("config", [LinUCB(), LinTS(), EpsilonGreedy()], ids=repr)
 @pytest.mark.parametrize("spec", [DISJOINT, SHARED], ids=["disjoint", "shared"])
 def test_billboard_catches_agents_without_privacy(config, spec):
-    """The replay has power: the same check that DP-UCB passes fails for what it builds on."""
-    world, other = (
-        extreme_users(spec, 4, seed)._replace(reward=np.random.default_rng(seed).random((24, 4, 3)))
-        for seed in (3, 4)
-    )
-    world, other = (
-        w._replace(context=np.nan_to_num(w.context).clip(-1, 1)) for w in (world, other)
-    )
-    first, t = run(config, spec, world), np.full(4, 7)
+    """The check that DP-UCB passes fails for what it builds on."""
+    worlds = []
+    for seed in (3, 4):
+        world = extreme_users(spec, 4, seed)
+        reward = np.random.default_rng(seed).random((24, 4, 3))
+        context = np.nan_to_num(world.context).clip(-1, 1)
+        worlds.append(world._replace(reward=reward, context=context))
+    (world, other), t = worlds, np.full(4, 7)
+    first = run(config, spec, world)
     assert billboard_differences(first, run(config, spec, world.swapped(t, other), first), t)
     assert certify(config, spec, accountants=False).epsilon == inf
-
-
-def test_extreme_users_come_near_the_sensitivity():
-    """Random extreme pairs come within 25 % of the bound, so the bound is not idle."""
-    tapes = two_worlds(DPUCB(), DISJOINT, (7,), replicas=4000)
-    assert largest_move(*tapes).max() > 0.75
 
 
 @every_kind

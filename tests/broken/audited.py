@@ -14,16 +14,7 @@ from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.moments import Moments
 from dpbandit.privacy.prefix_sums import Tree
 from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
-from tests.broken.leaks import (
-    Broken,
-    HalfTheNoise,
-    NoContextClip,
-    NoRewardClip,
-    SignOfTheExactSum,
-    StoresContext,
-    TicksWhenPlayed,
-    WrongStatistic,
-)
+from tests.broken import leaks
 
 
 class NoiseTimes(DPUCB):
@@ -84,7 +75,7 @@ class ExactSign(DPHDBChoices):
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        agent.mechanism.__class__ = SignOfTheExactSum
+        agent.mechanism.__class__ = leaks.SignOfTheExactSum
         return agent
 
 
@@ -93,7 +84,7 @@ class HalfTheChoiceNoise(DPHDBChoices):
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        agent.mechanism.__class__ = HalfTheNoise
+        agent.mechanism.__class__ = leaks.HalfTheNoise
         return agent
 
 
@@ -331,16 +322,16 @@ BROKEN = {
     "noise halved": NoiseTimes(delta=1e-4),
     "sensitivity L instead of 2L": HalfSensitivity(delta=1e-4),
     "noises drawn once for all rounds": ReusesItsNoise(delta=1e-4),
-    "a missing clip (rewards)": WrongStatistic(summed=NoRewardClip),
-    "a missing clip (contexts)": WrongStatistic(summed=NoContextClip),
+    "a missing clip (rewards)": leaks.WrongStatistic(summed=leaks.NoRewardClip),
+    "a missing clip (contexts)": leaks.WrongStatistic(summed=leaks.NoContextClip),
     "a missing clip where no context counts": SumsRewards(),
     "exact sign after a noisy arg-max": ExactSign(delta=1e-4),
     "a fading sum that does not fade": FadesTooLittle(
         delta=1e-4, fade=0.6, first_batch=2, growth=0.0, coding="rewards"
     ),
     "only the chosen arm ticks": ByTheSign(agent=TicksTheChosenArm),
-    "a counter ticks when an arm is played": Broken(agent=TicksWhenPlayed),
-    "a state that stores its context": Broken(agent=StoresContext),
+    "a counter ticks when an arm is played": leaks.Broken(agent=leaks.TicksWhenPlayed),
+    "a state that stores its context": leaks.Broken(agent=leaks.StoresContext),
     "a stored context is acted on": ByTheSign(agent=KeepsTheLast),
 }
 """Broken agents, all flagged in the released view by 4,000 runs."""

@@ -7,29 +7,27 @@ from dpbandit.agents import PFTAL, LinearFTRL, PrivateBandit
 from dpbandit.privacy.moments import ClippedVectors
 
 
-def quieten(sums: Any, factor: float) -> None:
-    """Noise of a tree's nodes times `factor`, whatever the ledger says."""
-    noise = sums._noise
-    node = noise.source
-    noise.source = lambda: factor * node()
-
-
-class HalfTheNodes(PFTAL):
-    """The leader with half the noise."""
+class Quieter:
+    """Mixed in before an agent: half the noise, of nodes and of padding."""
 
     def make(self, spec: Any, streams: Any) -> Any:
-        agent: Any = super().make(spec, streams)
-        quieten(agent.sums, 0.5)
+        agent: Any = super().make(spec, streams)  # type: ignore[misc]
+        noise = (agent.sums if hasattr(agent, "sums") else agent.run._sums)._noise
+        node = noise.source
+        noise.source = lambda: 0.5 * node()
         return agent
 
 
-class HalfThePaddedNodes(LinearFTRL):
-    """The leader of linear losses with half the noise, of nodes and of padding."""
+class HalfTheNodes(Quieter, PFTAL):
+    """The leader."""
 
-    def make(self, spec: Any, streams: Any) -> Any:
-        agent: Any = super().make(spec, streams)
-        quieten(agent.sums, 0.5)
-        return agent
+
+class HalfThePaddedNodes(Quieter, LinearFTRL):
+    """The leader of linear losses."""
+
+
+class HalfTheValues(Quieter, PrivateBandit):
+    """The bandit."""
 
 
 class NoGradientClip(PFTAL):
@@ -55,15 +53,6 @@ class LowestOfTheContext(PFTAL):
 
     def act(self, context: Any) -> Any:
         return self.domain.lowest(context)
-
-
-class HalfTheValues(PrivateBandit):
-    """The bandit with half the noise."""
-
-    def make(self, spec: Any, streams: Any) -> Any:
-        agent: Any = super().make(spec, streams)
-        quieten(agent.run._sums, 0.5)
-        return agent
 
 
 class NoValueClip(PrivateBandit):

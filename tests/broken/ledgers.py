@@ -57,53 +57,17 @@ class Bookkeeper:
         return Agent(*self.books(streams))
 
 
-def _two(streams: Any, one: float = 0.5, two: float = 0.5) -> tuple[LocalValues, LocalValues]:
-    return mechanism(streams.child("one"), one), mechanism(streams.child("two"), two)
+def keeping(
+    spends: Callable[..., tuple[Any, ...]], heard: Callable[..., list[Any]], two=0.5
+) -> Any:
+    """Books of two mechanisms, of epsilon 0.5 and `two`: the ledger's spends, and who hears user t
+    (from 1)."""
 
+    def books(streams: Any) -> Any:
+        pair = mechanism(streams.child("one")), mechanism(streams.child("two"), two)
+        return Ledger(spends(*(made.spend for made in pair))), lambda t: heard(t, *pair)
 
-def names_nothing(streams: Any) -> Any:
-    one = mechanism(streams)
-    return Ledger(), lambda t: [one]
-
-
-def names_one_of_two(streams: Any) -> Any:
-    one, two = _two(streams, two=0.6)
-    return Ledger((one.spend,)), lambda t: [one, two]
-
-
-def names_one_for_two_alike(streams: Any) -> Any:
-    one, two = _two(streams)
-    return Ledger((one.spend,)), lambda t: [one, two]
-
-
-def opens_one_late(streams: Any) -> Any:
-    one, two = _two(streams, two=0.6)
-    return Ledger((one.spend,)), lambda t: [one] if t < 40 else [two]
-
-
-def calls_parallel_what_is_not(streams: Any) -> Any:
-    one, two = _two(streams)
-    return Ledger((Parallel((one.spend,)),)), lambda t: [one, two]
-
-
-def a_spend_less_than_there_is(streams: Any) -> Any:
-    one = mechanism(streams)
-    return Ledger((replace(one.spend, epsilon=0.4),)), lambda t: [one]
-
-
-def parallel_with_another(streams: Any) -> Any:
-    one, two = _two(streams, two=0.6)
-    return Ledger((Parallel((one.spend, two.spend)),)), lambda t: [one, two] if t == 9 else [one]
-
-
-def names_both(streams: Any) -> Any:
-    one, two = _two(streams)
-    return Ledger((one.spend, two.spend)), lambda t: [one, two]
-
-
-def truly_parallel(streams: Any) -> Any:
-    one, two = _two(streams, two=0.6)
-    return Ledger((Parallel((one.spend, two.spend)),)), lambda t: [one if t % 2 else two]
+    return books
 
 
 def a_mechanism_for_every_user(streams: Any) -> Any:
@@ -121,22 +85,43 @@ def promises_nothing(streams: Any) -> Any:
     return no_privacy("whatever it likes"), lambda t: [one, one]
 
 
+def first(a: Any, b: Any) -> tuple[Any, ...]:
+    return (a,)
+
+
+def both(t: int, one: Any, two: Any) -> list[Any]:
+    return [one, two]
+
+
 LIARS = {
-    "names nothing": (names_nothing, "which it calls"),
-    "names one of two": (names_one_of_two, "which it calls"),
-    "names one for two alike": (names_one_for_two_alike, "once for each"),
-    "opens one late": (opens_one_late, "which it calls"),
-    "less than there is": (a_spend_less_than_there_is, "which it calls"),
+    "names nothing": (keeping(lambda a, b: (), lambda t, one, two: [one]), "which it calls"),
+    "names one of two": (keeping(first, both, two=0.6), "which it calls"),
+    "names one for two alike": (keeping(first, both), "once for each"),
+    "opens one late": (
+        keeping(first, lambda t, one, two: [one] if t < 40 else [two], two=0.6),
+        "which it calls",
+    ),
+    "less than there is": (
+        keeping(lambda a, b: (replace(a, epsilon=0.4),), lambda t, one, two: [one]),
+        "which it calls",
+    ),
     "parallel mechanisms that hear the same users": (
-        calls_parallel_what_is_not,
+        keeping(lambda a, b: (Parallel((a,)),), both),
         "hear no user twice",
     ),
-    "parallel mechanisms that hear one user twice": (parallel_with_another, "hear no user twice"),
+    "parallel mechanisms that hear one user twice": (
+        keeping(
+            lambda a, b: (Parallel((a, b)),),
+            lambda t, one, two: [one, two] if t == 9 else [one],
+            two=0.6,
+        ),
+        "hear no user twice",
+    ),
 }
 """What their ledger does, and a part of the sentence that tells it."""
 HONEST = (
-    names_both,
-    truly_parallel,
+    keeping(lambda a, b: (a, b), both),
+    keeping(lambda a, b: (Parallel((a, b)),), lambda t, one, two: [one if t % 2 else two], two=0.6),
     a_mechanism_for_every_user,
     mechanisms_behind_a_mechanism,
     promises_nothing,

@@ -29,7 +29,7 @@ from dpbandit.losses import Ridge
 from dpbandit.results import plots
 from dpbandit.results.runs import protected
 from dpbandit.studies import Study
-from tests.agents.convex.window_runs import as_bs
+from tests.agents.convex.convex_runs import as_bs
 from tests.experiments.runs import quick
 
 BALL_CASE, SIMPLEX_CASE = CASES["window/cocop-ball"], CASES["window/cocol-simplex"]

@@ -39,17 +39,8 @@ PRICES = Revenue(
     spread=0.2,
     unit_costs=(0.4, 0.3),
 )
-WORDS = (
-    Linear,
-    Quadratic,
-    TiltedQuadratic,
-    Absolute,
-    Hinge,
-    Logistic,
-    Squared,
-    OffsetQuadratic,
-    Ramp,
-)
+DECISIONS = Linear, Quadratic, TiltedQuadratic, OffsetQuadratic
+PREDICTIONS = Absolute, Hinge, Logistic, Squared, Ramp
 DOMAINS = (Ball(3, 1.5), Box(2, 0.8), L1Ball(3), Simplex(4), Hypersimplex(5, 2))
 REGRESSIONS = [
     LinearRegression(LpBall(3, 1.5, 2.0), bound=1.25),
@@ -61,7 +52,7 @@ REGRESSIONS = [
 ]
 WITHOUT_PROJECTION = Spectrahedron(2), ConcaveBase((3.0, 2.0, 0.5))
 FAMILIES = [
-    *(word(domain) for word in WORDS for domain in DOMAINS),
+    *(word(domain) for word in (*DECISIONS, *PREDICTIONS) for domain in DOMAINS),
     *(Kink(domain, spread=0.6) for domain in DOMAINS),
     Kink(Ball(3), slope=2.0, curvature=0.5),
     Kink(Ball(3), curvature=0.0, spread=0.3),

@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog, minimize
+from scipy.optimize import linprog
 
 from dpbandit.domains import Ball, Box, Flows, Simplex, SpanningTrees
 from dpbandit.losses import (
@@ -23,14 +23,9 @@ from tests.domains.examples import LADDER
 from tests.each import each
 from tests.losses.families import FAMILIES, WITHOUT_PROJECTION, data, label, points
 
-FLAT = [
-    *(
-        word(domain)
-        for word in (Quadratic, TiltedQuadratic, Squared)
-        for domain in WITHOUT_PROJECTION
-    ),
-    *(Absolute(domain) for domain in (*WITHOUT_PROJECTION, SpanningTrees(4))),
-]
+KINDS = Quadratic, TiltedQuadratic, Squared, Absolute
+FLAT = [kind(domain) for kind in KINDS for domain in WITHOUT_PROJECTION]
+FLAT += [Absolute(SpanningTrees(4))]
 every_family = each("loss", FAMILIES + FLAT, ids=label)
 
 
@@ -38,6 +33,14 @@ def stream(loss, T, R, seed=5):
     """(T, R, *datum_shape), with a drift so that the best point is somewhere."""
     z = data(loss, T * R, seed).reshape(T, R, *loss.datum_shape)
     return loss.admissible((0.5 * z + 0.5 * z[:1]).reshape(T * R, -1)).reshape(z.shape)
+
+
+def compared(loss, z):
+    """A comparator that was told all of z (T, R, *datum_shape)."""
+    comparator = loss.comparator(z.shape[1])
+    for datum in z:
+        comparator.add(datum)
+    return comparator
 
 
 def total(loss, x, z):
@@ -49,10 +52,7 @@ def test_no_point_is_better(loss):
     """40 points of the domain and 40 near the answer: none beats it by more than 1e-6 a round."""
     T, R = 15, 2
     z = stream(loss, T, R)
-    comparator = loss.comparator(R)
-    for datum in z:
-        comparator.add(datum)
-    x, value = comparator.best()
+    x, value = compared(loss, z).best()
     assert loss.domain.contains(x, 1e-9).all()
     np.testing.assert_allclose(value, total(loss, x, z), rtol=0, atol=1e-9 * T)
     others = points(loss.domain, 40, 9)
@@ -66,17 +66,20 @@ def test_no_point_is_better(loss):
 def test_every_prefix_and_batched_equals_lone(loss):
     """Asked after every round or only at the end, 2 replicas or 1: for closed forms the same
     numbers; numerical answers start from the last one and agree within their certificates. Batched
-    and lone are the same to the last bit."""
+    and lone are the same to the last bit; before the first round the value is 0."""
     T, R = 2, 2
     z = stream(loss, T, R, seed=6)
-    often, late, lone = loss.comparator(R), loss.comparator(R), loss.comparator(1)
+    often, lone = loss.comparator(R), loss.comparator(1)
+    before, nothing = often.best()
+    assert (nothing == 0).all()
+    assert loss.domain.contains(before, 1e-9).all()
     for datum in z:
-        for comparator, told in ((often, datum), (late, datum), (lone, datum[1:2])):
-            comparator.add(told)
+        often.add(datum)
+        lone.add(datum[1:2])
         (x, value), (alone, alones) = often.best(), lone.best()
         np.testing.assert_array_equal(x[1], alone[0])
         assert value[1] == alones[0]
-    last, least = late.best()
+    last, least = compared(loss, z).best()
     np.testing.assert_allclose(value, least, rtol=0, atol=2e-6 * T)
     if not hasattr(often, "gap"):
         np.testing.assert_array_equal(x, last)
@@ -84,29 +87,9 @@ def test_every_prefix_and_batched_equals_lone(loss):
     np.testing.assert_array_equal(twin.best()[1], often.best()[1])
 
 
-@every_family
-def test_before_the_first_round(loss):
-    x, value = loss.comparator(2).best()
-    assert (value == 0).all()
-    assert loss.domain.contains(x, 1e-9).all()
-
-
-def test_blocks_change_nothing():
-    """Sums over 256 rounds at once: asked in every round or at the end, to the last bit."""
-    loss = Quadratic(Ball(3))
-    z = stream(loss, 520, 2)
-    often, once = loss.comparator(2), loss.comparator(2)
-    for datum in z:
-        often.add(datum)
-        once.add(datum)
-        often.best()
-    for a, b in zip(often.best(), once.best(), strict=True):
-        np.testing.assert_array_equal(a, b)
-    np.testing.assert_allclose(often.best()[0], Ball(3).project(z.mean(0)), atol=1e-12)
-
-
 def test_closed_forms_by_hand():
-    """Golden. Slopes e_1 five times: -e_1, -5. Tilts -2 e_1: e_1, T (1/2 - 2). Still kink: 0."""
+    """Golden. Slopes e_1 five times: -e_1, -5. Tilts -2 e_1: e_1, T (1/2 - 2). Still kink: 0. Sums
+    over 256 rounds at once: asked in every round or at the end, to the last bit."""
     e = np.eye(3)[:1]
     for loss, datum, x, value in (
         (Linear(Ball(3)), e, -e, -5.0),
@@ -114,12 +97,18 @@ def test_closed_forms_by_hand():
         (Kink(Ball(3)), 0 * e, 0 * e, 0.0),
         (Experts(Simplex(3)), 1 - e, e, 0.0),
     ):
-        comparator = loss.comparator(1)
-        for _ in range(5):
-            comparator.add(datum)
-        found = comparator.best()
+        found = compared(loss, np.tile(datum, (5, 1, 1))).best()
         np.testing.assert_allclose(found[0], x)
         np.testing.assert_allclose(found[1], [value])
+    loss = Quadratic(Ball(3))
+    z = stream(loss, 520, 2)
+    often = loss.comparator(2)
+    for datum in z:
+        often.add(datum)
+        often.best()
+    for a, b in zip(often.best(), compared(loss, z).best(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_allclose(often.best()[0], Ball(3).project(z.mean(0)), atol=1e-12)
 
 
 @pytest.mark.parametrize("domain", [Box(2, 0.4), Simplex(3)], ids=str)
@@ -141,43 +130,29 @@ def test_piecewise_linear_losses_against_linear_programming(word, domain):
     flat = {} if isinstance(domain, Box) else {"A_eq": [[1] * 3 + [0] * T], "b_eq": [1]}
     N = domain.dim
     found = linprog([0] * N + [1] * T, A, right, bounds=[(low, high)] * N + [free] * T, **flat)
-    comparator = loss.comparator(1)
-    for datum in z:
-        comparator.add(datum)
+    comparator = compared(loss, z)
     value = comparator.best()[1][0]
     assert 0 <= value - found.fun + 1e-9 <= 1e-6 * T + 1e-9
     assert comparator.gap[0] <= 1e-6 * T
 
 
-@pytest.mark.parametrize("loss", [Logistic(Ball(3)), Kink(Ball(3), spread=0.9), Squared(Ball(3))])
-def test_smooth_and_norm_losses_against_slsqp(loss):
-    T = 50
-    z = stream(loss, T, 1, seed=9)
-    found = min(
-        minimize(
-            lambda x: total(loss, x[None], z)[0],
-            start,
-            constraints={"type": "ineq", "fun": lambda x: 1 - x @ x},
-            tol=1e-9,
-        ).fun
-        for start in points(loss.domain, 4)
-    )
-    comparator = loss.comparator(1)
-    for datum in z:
-        comparator.add(datum)
-    assert comparator.best()[1][0] == pytest.approx(found, abs=2e-6 * T)
+POLYTOPES = Flows(LADDER, "s", "t"), SpanningTrees(4)
 
 
-@pytest.mark.parametrize("domain", [*WITHOUT_PROJECTION, Ball(3), Box(3)], ids=str)
+@pytest.mark.parametrize("domain", [*WITHOUT_PROJECTION, Ball(3), Box(3), *POLYTOPES], ids=repr)
 def test_quadratics_are_minimised_to_the_gap(domain):
     """Property: whatever G (of any rank) and c, the gap is met, and it bounds the distance to what
-    thousands of points do best."""
-    rng = np.random.default_rng(1)
+    thousands of points do best; on polytopes without a single pairwise step, for curvatures from
+    10^-4 to 10^3. Together equals alone."""
+    rng, corrective = np.random.default_rng(1), domain in POLYTOPES
     R, N = 6, domain.dim
-    root = rng.standard_normal((R, N, N)) * (rng.random((R, 1, N)) < 0.7)
-    G, c = root @ root.swapaxes(1, 2), 3 * rng.standard_normal((R, N))
-    start = np.tile(domain.centre, (R, 1))
-    x, gap = minimise_quadratic(domain, G, c, start, np.full(R, 1e-7))
+    root = rng.standard_normal((R, N, N))
+    root *= np.geomspace(0.01, 30, N)[:, None] if corrective else rng.random((R, 1, N)) < 0.7
+    root[0, 1:] = 0
+    G, c = root.swapaxes(1, 2) @ root, 3 * rng.standard_normal((R, N))
+    start, goal = np.tile(domain.centre, (R, 1)), np.full(R, 1e-7)
+    how = {"steps": 0} if corrective else {}
+    x, gap = minimise_quadratic(domain, G, c, start, goal, **how)
     assert (gap <= 1e-7).all()
     assert domain.contains(x, 1e-8).all()
 
@@ -188,6 +163,8 @@ def test_quadratics_are_minimised_to_the_gap(domain):
         assert (q(y - domain.centre) >= q(x - domain.centre) - 2e-7).all()
     gradient = np.matvec(G, x - domain.centre) - c
     np.testing.assert_allclose(frank_wolfe_gap(domain, x, gradient), gap, atol=1e-9)
+    alone, _ = minimise_quadratic(domain, G[2:3], c[2:3], start[:1], goal[:1], **how)
+    np.testing.assert_array_equal(alone[0], x[2])
 
 
 @pytest.mark.filterwarnings("error")
@@ -199,9 +176,7 @@ def test_the_certificate_is_in_the_unit_of_the_loss(word, radius):
     settings = {Kink: {"spread": radius / 2}, Absolute: {"bound": radius}}
     loss = word(domain, **settings.get(word, {}))
     z = stream(loss, T, 1, seed=8)
-    comparator = loss.comparator(1)
-    for datum in z:
-        comparator.add(datum)
+    comparator = compared(loss, z)
     x, value = comparator.best()
     low, high = loss.value_range
     assert comparator.gap[0] <= 1e-6 * T * (high - low)
@@ -211,61 +186,30 @@ def test_the_certificate_is_in_the_unit_of_the_loss(word, radius):
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("domain", [Flows(LADDER, "s", "t"), SpanningTrees(4)], ids=lambda d: d.dim)
+@pytest.mark.parametrize("domain", POLYTOPES, ids=repr)
 def test_absolute_losses_meet_their_certificate_without_a_projection(domain):
     """Hessians with condition numbers beyond 10^5, on flat polytopes; see `_corrective`."""
     loss = Absolute(domain)
     for T, seed in ((20, 2), (40, 1)):
-        comparator = loss.comparator(2)
-        for datum in stream(loss, T, 2, seed):
-            comparator.add(datum)
+        comparator = compared(loss, stream(loss, T, 2, seed))
         comparator.best()
         assert (comparator.gap <= 1e-6 * T).all()
 
 
 def test_a_missed_certificate_is_told_with_a_number(monkeypatch):
     monkeypatch.setattr("dpbandit.losses.loss._SMOOTH_STEPS", 0)
-    comparator = Absolute(Ball(2)).comparator(1)
-    for datum in stream(Absolute(Ball(2)), 9, 1):
-        comparator.add(datum)
+    loss = Absolute(Ball(2))
+    comparator = compared(loss, stream(loss, 9, 1))
     with pytest.warns(RuntimeWarning, match=r"off by up to \d") as told:
         comparator.best()
     assert f"off by up to {comparator.gap[0]:.2g}" in str(told[0].message)
-
-
-@pytest.mark.parametrize("domain", [Flows(LADDER, "s", "t"), SpanningTrees(4)], ids=lambda d: d.dim)
-def test_corrective_steps_alone_reach_the_gap(domain):
-    """Property: without a single pairwise step, for curvatures from 10^-4 to 10^3 and rank 1."""
-    rng, R, N = np.random.default_rng(2), 6, domain.dim
-    root = rng.standard_normal((R, N, N)) * np.geomspace(0.01, 30, N)[:, None]
-    root[0, 1:] = 0
-    G, c = root.swapaxes(1, 2) @ root, 3 * rng.standard_normal((R, N))
-    start = np.tile(domain.centre, (R, 1))
-    x, gap = minimise_quadratic(domain, G, c, start, np.full(R, 1e-7), steps=0)
-    assert (gap <= 1e-7).all()
-    assert domain.contains(x, 1e-8).all()
-    gradient = np.matvec(G, x - domain.centre) - c
-    np.testing.assert_allclose(frank_wolfe_gap(domain, x, gradient), gap, atol=1e-9)
-    alone, _ = minimise_quadratic(domain, G[2:3], c[2:3], start[:1], np.full(1, 1e-7), steps=0)
-    np.testing.assert_array_equal(alone[0], x[2])
 
 
 def test_data_that_repeat_and_data_that_contradict_each_other():
     """Degenerate: no features at all, the same user again and again, exact interpolation."""
     for loss in (Absolute(Ball(2)), Hinge(Ball(2)), Logistic(Ball(2)), Squared(Ball(2))):
         for rows in ([[0, 0, 1]] * 3, [[1, 0, 1]] * 9, [[1, 0, 1], [1, 0, -1]] * 4):
-            comparator = loss.comparator(1)
-            for row in rows:
-                comparator.add(np.array([row], dtype=float))
-            _, value = comparator.best()
+            _, value = compared(loss, np.array(rows, dtype=float)[:, None]).best()
             grid = np.linspace(-1, 1, 2001)
             every = sum(loss.value(np.stack([grid, 0 * grid], 1), np.array([row])) for row in rows)
             assert 0 <= value[0] - every.min() + 1e-9 <= 1e-6 * len(rows) + 1e-9
-
-
-def test_a_constant_loss_has_no_regret():
-    """L = 0 in effect: slopes of 0."""
-    loss = Linear(Ball(2))
-    comparator = loss.comparator(1)
-    comparator.add(np.zeros((1, 2)))
-    assert comparator.best()[1][0] == 0.0

@@ -1,25 +1,56 @@
 """What tests of convex agents share: data, a loop that also plays adversaries, and the noise."""
 
+from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpbandit.base.random_streams import Streams
+from dpbandit.domains import Ball
+from dpbandit.privacy.curves import epsilon_of
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.testing.tapes import recording
 
+BALL = Ball(5)
+LAWS = ("k-norm", "laplace", "gaussian")
+DELTA = 1e-6
+NONE = np.zeros(())
+"""A context that says nothing."""
+
+
+def told(loss, horizon, **more):
+    """A problem in which data are told."""
+    return ConvexSpec(loss=loss, feedback="datum", horizon=horizon, **more)
+
+
+def valued(loss, horizon):
+    """A problem in which the value at the point played is told."""
+    return ConvexSpec(loss=loss, feedback="value", horizon=horizon)
+
+
+def node_stddev(config, spec):
+    """Standard deviation of one coordinate of the noise of the first node."""
+    agent, answer = config.make(spec, Streams([0])), (1, *spec.loss.datum_shape)
+    agent.update(NONE, agent.act(NONE), np.zeros(1 if spec.feedback == "value" else answer))
+    return agent.sums.stddev
+
+
+def as_bs(epsilon, factor=1.0):
+    """The epsilon at which exact GDP, on 1/factor of the movement, has the sigma that the loose
+    conversion, which the tables use, has at `epsilon`: rho = (sqrt(epsilon + l) - sqrt(l))^2, l =
+    ln(1/delta), mu^2 = 2 rho."""
+    nats = log(1 / DELTA)
+    return epsilon_of(factor * sqrt(2) * (sqrt(epsilon + nats) - sqrt(nats)), DELTA)
+
 
 class Run(NamedTuple):
-    """One run of R replicas over T rounds."""
+    """One run of R replicas over T rounds: actions (T, R, N), data (T, R, *datum_shape), regret
+    (R,) against the best fixed point in hindsight, and what each call fed to its mechanism."""
 
     actions: Any
-    """(T, R, N)"""
     data: Any
-    """(T, R, *datum_shape)"""
     regret: Any
-    """(R,), against the best fixed point in hindsight"""
     queries: list[Any]
-    """what each call fed to its mechanism, (R, ...)"""
     releases: list[Any]
 
     @property
@@ -67,6 +98,12 @@ class Adversary(NamedTuple):
 def sphere(rng, *shape):
     g = rng.standard_normal(shape)
     return g / np.linalg.norm(g, axis=-1, keepdims=True)
+
+
+def data_of(loss, T, R, seed=0):
+    """Admissible data, (T, R, N), around the centre."""
+    z = 2 * sphere(np.random.default_rng(seed), T, R, loss.domain.dim)
+    return loss.admissible(z.reshape(-1, z.shape[-1])).reshape(z.shape)
 
 
 def targets(T, R, seed=1):

@@ -1,7 +1,5 @@
 """What tests of stream agents share: the regressions of Table 5.1, and a loop."""
 
-from math import inf
-
 import numpy as np
 
 from dpbandit.base.random_streams import Streams
@@ -14,6 +12,10 @@ from dpbandit.specs.convex import StreamSpec
 def regression(p, dim, *, bound=1.25):
     """(y - <x, theta>)^2 on the l_p ball of radius 2."""
     return LinearRegression(LpBall(dim, p, 2.0), bound=bound)
+
+
+def told(loss, horizon=1000):
+    return StreamSpec(loss=loss, horizon=horizon)
 
 
 def users(loss, T, R, seed=0):
@@ -35,7 +37,7 @@ def truth(loss):
 
 def played(config, loss, T, R, *, seed=0):
     """All points of one run, (T, R, N)."""
-    agent = config.make(StreamSpec(loss=loss, horizon=T), Streams([(seed, r) for r in range(R)]))
+    agent = config.make(told(loss, T), Streams([(seed, r) for r in range(R)]))
     points = []
     for block in users(loss, T, R, seed):
         for z in block:
@@ -47,27 +49,12 @@ def played(config, loss, T, R, *, seed=0):
 def suboptimality(config, p, dim, T, R, *, seed=0):
     """(F(theta_T) - F*) / (F(0) - F*), (R,): |theta - theta*|^2 / |theta*|^2, as E x x' ~ I."""
     loss = regression(p, dim)
-    agent = config.make(StreamSpec(loss=loss, horizon=T), Streams([(seed, r) for r in range(R)]))
+    agent = config.make(told(loss, T), Streams([(seed, r) for r in range(R)]))
     for block in users(loss, T, R, seed):
         for z in block:
             agent.update(z, agent.act(z), z)
     gap = agent.act(z) - truth(loss)
     return np.square(gap).sum(axis=1) / np.square(truth(loss)).sum()
-
-
-def best(configs, *args, **settings):
-    """The run of the least mean: how learning rates were chosen in Table 5.1 (not privately)."""
-    return min((suboptimality(c, *args, **settings) for c in configs), key=lambda run: run.mean())
-
-
-def assert_agrees(run, reference, replicas, *, spread=None):
-    """Within 4 combined standard errors, the reference having `replicas` of the same spread."""
-    spread = run.std(ddof=1) if spread is None else spread
-    error = spread * (1 / len(run) + 1 / replicas) ** 0.5
-    assert abs(run.mean() - reference) <= 4 * error + 5e-4, (run.mean(), reference, error)
-
-
-POINTS = (1.05, 1.5, 2.0, 3.0, inf)
 
 
 def fed(agent, data):

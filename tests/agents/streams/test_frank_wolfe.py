@@ -1,8 +1,8 @@
-"""Online Frank-Wolfe: what it is without noise, what noise and choices cost, printed and certified,
-and what they win."""
+"""Frank-Wolfe on streams, online and on batches: what it is without noise, what noise and choices
+cost, printed and certified, and the comparison that it was printed in."""
 
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import product
 from math import inf, log, sqrt
 
 import numpy as np
@@ -11,40 +11,27 @@ from scipy.special import softmax
 from scipy.stats import chi2
 
 from dpbandit import InputError, certify
-from dpbandit.agents import DPPOFW, DPTOFW, STOCHASTIC, Centre, RecursiveFrankWolfe
+from dpbandit.agents import DPPOFW, DPTOFW, LocalisedTOFW, NoisySFW, RecursiveFrankWolfe
+from dpbandit.agents.streams.batched_frank_wolfe import local_clip
+from dpbandit.base.arrays import clip_norm
 from dpbandit.base.random_streams import Streams
-from dpbandit.domains import Ball, Box, L1Ball, LpBall, Simplex
-from dpbandit.losses import (
-    Absolute,
-    Experts,
-    Linear,
-    LinearRegression,
-    LogisticRegression,
-    Quadratic,
-    QuantileRegression,
-)
+from dpbandit.domains import Ball, LpBall
+from dpbandit.losses import Linear, LinearRegression, LogisticRegression, QuantileRegression
+from dpbandit.privacy.generalised import GeneralisedGaussian, Printed
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.specs.convex import ConvexSpec, StreamSpec
+from dpbandit.privacy.noise import Gaussian
 from tests.agents.streams.stream_runs import (
-    POINTS,
-    assert_agrees,
-    best,
     fed,
     played,
     regression,
+    share_of_the_centre,
     suboptimality,
+    told,
 )
 from tests.privacy.choices.test_selection import noisy_max_law
 
 UNIT = LinearRegression(LpBall(6, 1, 1.0), bound=1.2)
-OTHERS = (
-    Quadratic(Ball(3)),
-    Absolute(Box(3)),
-    Experts(Simplex(4)),
-    LogisticRegression(LpBall(3, 1.5)),
-    QuantileRegression(LpBall(3, inf)),
-)
 WAYS = [
     {"prefix_sums": "tree"},
     {"prefix_sums": "square-root"},
@@ -65,12 +52,8 @@ PROGRAMS = {"calibration": "paper", "lipschitz": 4.0, "smoothness": 1.0, "diamet
 """The constants in the programs of the authors."""
 
 
-def spec_of(loss, horizon=1000):
-    return StreamSpec(loss=loss, horizon=horizon)
-
-
 def mechanism_of(config, loss, horizon=1000, streams=None):
-    return config.make(spec_of(loss, horizon), streams or Streams([0])).mechanism
+    return config.make(told(loss, horizon), streams or Streams([0])).mechanism
 
 
 def first_stddev(config, loss, horizon=1000):
@@ -81,116 +64,77 @@ def first_stddev(config, loss, horizon=1000):
     return mechanism.stddev
 
 
-# Without noise
-
-
 def test_without_privacy_it_is_online_frank_wolfe_bit_for_bit():
     """Sums in every geometry and way; choices on the l_1 ball, of squared and of logistic losses;
     and noise is felt from the third point on."""
-    for p, way, step in product((1.05, 1.5, inf), WAYS, (None,)):
-        loss, step = regression(p, 4), 1.0 if way.get("calibration") else step
+    for p, way in product((1.05, 1.5, inf), WAYS):
+        loss, step = regression(p, 4), 1.0 if way.get("calibration") else None
         private = played(DPTOFW(epsilon=inf, step=step, **way), loss, 12, 3)
         public = played(RecursiveFrankWolfe(step=step), loss, 12, 3)
         np.testing.assert_array_equal(private, public)
         assert (played(DPTOFW(step=step, **way), loss, 12, 3)[2:] != public[2:]).any(), (p, way)
+    choices = [DPPOFW(epsilon=inf, step=1.0, **way) for way in (*CHOICES, WAYS[-1])]
     for loss in (UNIT, LogisticRegression(LpBall(6, 1, 2.0))):
         public = played(RecursiveFrankWolfe(step=1.0), loss, 30, 3)
-        for config in (
-            DPTOFW(epsilon=inf, step=1.0),
-            *(DPPOFW(epsilon=inf, step=1.0, **way) for way in (*CHOICES, WAYS[-1])),
-        ):
+        for config in (DPTOFW(epsilon=inf, step=1.0), *choices):
             np.testing.assert_array_equal(played(config, loss, 30, 3), public)
-            assert certify(config, spec_of(loss), accountants=False).epsilon == inf
+            assert certify(config, told(loss), accountants=False).epsilon == inf
 
 
 def test_points_stay_inside_and_start_at_the_centre():
     """At p = infinity and c = 1 the second point is half a corner, +-R / 2. By hand, on the l_1
     ball: after a user of nothing all 2d vertices tie, and +R e_1 is taken."""
-    for p in (1, *POINTS):
+    for p in (1, 1.05, 1.5, 2.0, 3.0, inf):
         loss = regression(p, 4)
         points = played(DPTOFW(), loss, 50, 3)
         assert not points[0].any()
         assert all(loss.domain.contains(x).all() for x in points)
     assert (np.abs(played(DPTOFW(step=1.0), regression(inf, 4), 3, 5)[1]) == 1.0).all()
     for config in (DPPOFW(epsilon=inf, step=1.0), RecursiveFrankWolfe(step=1.0)):
-        points = fed(config.make(spec_of(UNIT), Streams([0])), [np.zeros((1, 7))])
+        points = fed(config.make(told(UNIT), Streams([0])), [np.zeros((1, 7))])
         assert points[-1].tolist() == [[0.5, 0, 0, 0, 0, 0]]
-
-
-# The certificates
 
 
 def test_certificate_is_the_claim():
     """Of sums within two thousandths, of choices within two hundredths."""
-    for p, way, epsilon in product((1.5, inf), ({}, *WAYS[:-1]), (0.1, 10.0)):
-        for horizon in (2, 1000):
-            config, spec = DPTOFW(epsilon=epsilon, **way), spec_of(regression(p, 5), horizon)
-            proof = certify(config, spec, accountants=False)
-            assert proof.holds
-            assert proof.epsilon == pytest.approx(epsilon, rel=2e-3), config
-        assert (
-            certify(
-                DPTOFW(epsilon=inf, **way), spec_of(regression(p, 5)), accountants=False
-            ).epsilon
-            == inf
-        )
-    for way, epsilon in product(CHOICES, (3.0,)):
-        config = DPPOFW(epsilon=epsilon, delta=1e-3, **way)
-        for horizon in (2, 80):
-            proof = certify(config, spec_of(UNIT, horizon), accountants=False)
-            assert proof.holds
-            assert proof.epsilon > 0.98 * epsilon, config
-        assert certify(replace(config, delta=0.0), spec_of(UNIT), accountants=False).holds
-
-
-def test_any_loss_on_any_domain():
-    for loss in OTHERS:
-        spec = ConvexSpec(loss=loss, feedback="datum", horizon=50)
-        assert certify(DPTOFW(), spec, accountants=False).holds
-        for way in [{}] if loss.smoothness == inf else [{}, {"clip": "lipschitz"}]:
-            agent = DPTOFW(**way).make(spec, Streams([0, 1]))
-            points = fed(agent, [np.full((2, *loss.datum_shape), 0.1)] * 50)
-            assert all(loss.domain.contains(point).all() for point in points), (loss, way)
+    cases = [
+        (DPTOFW, {**way, "epsilon": epsilon}, regression(p, 5), horizon, 0.998)
+        for p, way, epsilon in product((1.5, inf), ({}, *WAYS[:-1]), (0.1, 10.0))
+        for horizon in (2, 1000)
+    ] + [
+        (DPPOFW, {**way, "epsilon": 3.0, "delta": 1e-3}, UNIT, horizon, 0.98)
+        for way, horizon in product(CHOICES, (2, 80))
+    ]
+    for kind, settings, loss, horizon, least in cases:
+        proof = certify(kind(**settings), told(loss, horizon), accountants=False)
+        assert proof.holds
+        assert proof.epsilon >= least * settings["epsilon"], settings
+    for way in CHOICES:
+        assert certify(DPPOFW(**way, delta=0.0), told(UNIT), accountants=False).holds
 
 
 def test_the_last_user_takes_no_step_and_nobody_comes_after():
+    """So there are T - 1 leaves, of which the first is in bit_length(T - 1) nodes."""
     z = {DPTOFW: np.ones((1, 4)), DPPOFW: np.ones((1, 7))}
     for kind, loss in ((DPTOFW, regression(1.5, 3)), (DPPOFW, UNIT)):
-        agent = kind().make(spec_of(loss, 4), Streams([0]))
+        agent = kind().make(told(loss, 4), Streams([0]))
         points = fed(agent, [z[kind]] * 4)
         np.testing.assert_array_equal(points[3], points[4])
         with pytest.raises(BudgetExceededError, match="call 5 exceeds uses=4"):
             fed(agent, [z[kind]])
     assert sum(count for _, count in agent.mechanism.spend.groups) == 3
-
-
-def test_data_of_another_shape_are_refused_not_broadcast():
-    """A number that stands for all entries moves a gradient sqrt(N) times too far; and rows that
-    share one replica's noise would show their difference without any."""
-    for name in sorted(set(STOCHASTIC) - {"uniform", "best-fixed", "centre"}):
-        for shape in ((2, 1), (2,), (1, 4), (2, 5), (3, 4)):
-            loss = LinearRegression(LpBall(3, 1.0 if name == "dp-pofw" else 1.5))
-            agent = STOCHASTIC[name]().make(spec_of(loss, 20), Streams(range(2)))
-            with pytest.raises(InputError, match="shape"):
-                pytest.fail(f"{name} takes {shape}: {fed(agent, [np.ones(shape)])}")
-    spec = ConvexSpec(loss=Linear(Ball(3)), horizon=9, feedback="datum")
-    with pytest.raises(InputError, match="shape"):
-        fed(DPTOFW().make(spec, Streams([0])), [np.ones((3, 3))])
-
-
-def test_a_leaf_is_in_as_many_nodes_as_the_ledger_counts():
-    """Golden: T - 1 leaves, of which the first is in bit_length(T - 1) nodes that are released."""
     for horizon in (1, 2, 3, 8, 9, 1000):
         config = DPTOFW(noise="generalised-gaussian")
         mechanism = mechanism_of(config, regression(1.5, 3), horizon)
-        assert mechanism.spend.count == (horizon - 1).bit_length()
         assert mechanism.leaves == horizon - 1
+        assert mechanism.spend.count == (horizon - 1).bit_length()
 
 
 def test_sensitivities_by_hand():
     """Golden, R = 2, B = 1.25, so L = 6.5, beta = 2, D = 4: S = 2 (L + c beta D) = 29 at c = 1, in
     l_q, and in l_2 times d^(1/6) for q = 3; residuals of k: 2 k; gradients of c_g: 2 c_g. On the
-    unit l_1 ball, B = 1.2: S = 2 (4.4 + 4 c)."""
+    unit l_1 ball, B = 1.2: S = 2 (4.4 + 4 c). The noise of the default is the mean of its
+    factorisation: |c| S / mu* with |c|^2 = 3.265 for 1,000 prefixes, mu*(1, 1e-3) = 0.38840."""
     stretch = 20 ** (1 / 6)
     for p, way, S in (
         (1.5, {"clip": "lipschitz", "step": 1.0, "noise": "generalised-gaussian"}, 29),
@@ -213,18 +157,10 @@ def test_sensitivities_by_hand():
         ({"clip_bound": 0.3}, 0.6),
     ):
         assert mechanism_of(DPPOFW(**way), UNIT).sensitivity == pytest.approx(S), way
-
-
-def test_noise_of_the_default_is_the_mean_of_its_factorisation():
-    """Golden: |c| S / mu* with |c|^2 = 3.265 for 1,000 prefixes, mu*(1, 1e-3) = 0.38840."""
     z = sqrt(3.265) * 2 * 1.3 / 0.38840
-    for name, size, tolerance in (
-        ("square-root", z, 2e-4),
-        ("blt", z, 6e-3),
-        ("tree", 8.14 * 2.6, 1e-3),
-    ):
+    for name, size, error in (("square-root", z, 2e-4), ("blt", z, 6e-3), ("tree", 21.164, 1e-3)):
         config = DPTOFW(delta=1e-3, clip_bound=1.3, prefix_sums=name)
-        assert first_stddev(config, regression(1.5, 5), 1001) == pytest.approx(size, rel=tolerance)
+        assert first_stddev(config, LOSS, 1001) == pytest.approx(size, rel=error)
 
 
 def test_choices_are_as_noisy_as_the_ledger_says():
@@ -255,7 +191,7 @@ def test_printed_noise_by_hand():
     """Golden: at p = infinity each coordinate has variance 8 m^2 ln(m / delta) (beta D + L)^2 /
     epsilon^2, m = ceil(log2 T) + 1, without d; the printed radius takes its square root. That is
     (6.8, 7.0, 7.3, 7.5)-DP at delta 1 / T with the programs' S = 16 (the specification), and
-    15.1 to 16.2 with the true S = 29."""
+    15.1 to 16.2 with the true S = 29. Printed index and direction have no proof: infinity."""
     loss = regression(inf, 20)
     for T, m, worth in (
         (1000, 11, "6.8"),
@@ -273,33 +209,23 @@ def test_printed_noise_by_hand():
             (replace(paper, epsilon=2.0), stddev / 2),
         ):
             assert first_stddev(config, loss, T) == pytest.approx(size, rel=1e-9)
-        proof = certify(wrong, spec_of(loss, T), accountants=False)
+        proof = certify(wrong, told(loss, T), accountants=False)
         assert f"{proof.epsilon:.1f}" == worth
         assert not proof.holds
-        assert certify(paper, spec_of(loss, T), accountants=False).epsilon < 0.2
+        assert certify(paper, told(loss, T), accountants=False).epsilon < 0.2
         true = replace(mechanism_of(wrong, loss, T).spend, ratio=29 / sqrt(stddev))
         assert 15.05 < Ledger((true,)).epsilon(1 / T) < 16.25
+    for word in ("norm_index", "direction"):
+        config = DPTOFW(delta=1e-3, calibration="paper", **{word: "printed"})
+        assert certify(config, told(regression(1.5, 20)), accountants=False).epsilon == inf
 
 
-def test_printed_laws_are_certified_as_what_they_are():
-    """The radius alone is a smaller noise; index and direction have no proof: infinity."""
-    found = [
-        certify(
-            DPTOFW(delta=1e-3, calibration="paper", **dict.fromkeys(words, "printed")),
-            spec_of(regression(1.5, 20)),
-            accountants=False,
-        ).epsilon
-        for words in ((), ("radius",), ("norm_index",), ("direction",))
-    ]
-    assert found[0] < 0.2
-    assert 10 < found[1] < 30
-    assert found[2:] == [inf, inf]
-
-
-def test_printed_scale_of_choices_by_hand():
+def test_printed_choices_by_hand():
     """Golden: b_t = 4 D (beta D + L) sqrt(ln n ln(1/delta)) / (epsilon sqrt t) on the scores
     <d, v>, d = G / (t+1); M = R = 1, B = 1.2, so D = 2, beta = 2, L = 4.4, and S = 2 (beta D + L)
-    = 16.8."""
+    = 16.8. n = 3 steps, epsilon 1, delta .1: the plain sum .4415. At n = 10^4, delta 1e-4 the exact
+    loss distribution gives .451 (the specification, on a coarser grid: .461). Beyond its validity
+    the certificate tells."""
     n, epsilon, delta = 299, 0.7, 1e-4
     config = DPPOFW(calibration="paper", epsilon=epsilon, delta=delta)
     mechanism = mechanism_of(config, UNIT, 300)
@@ -309,116 +235,208 @@ def test_printed_scale_of_choices_by_hand():
         b = mechanism._scales() / (t + 1)  # of the noise on +-d_j; scores are R = 1 times that
         printed = 4 * 2 * 8.4 * sqrt(log(n) * log(1 / delta)) / (epsilon * sqrt(t))
         assert b == pytest.approx(printed, rel=1e-12)
-
-
-def test_printed_choices_keep_their_claim_and_cost_less():
-    """Golden: n = 3 steps, epsilon 1, delta .1: the plain sum .4415. At n = 10^4, delta 1e-4 the
-    exact loss distribution gives .451 (the specification, on a coarser grid: .461). Beyond its
-    validity the certificate tells."""
-    proof = certify(DPPOFW(calibration="paper", delta=0.1), spec_of(UNIT, 4), accountants=False)
+    proof = certify(DPPOFW(calibration="paper", delta=0.1), told(UNIT, 4), accountants=False)
     assert proof.ledger.pure == pytest.approx(0.4415, abs=5e-5)
     config = DPPOFW(calibration="paper", delta=1e-4)
-    proof = certify(config, spec_of(UNIT, 10_001), accountants=False)
+    proof = certify(config, told(UNIT, 10_001), accountants=False)
     assert proof.epsilon == pytest.approx(0.451, abs=0.002)
     beyond = DPPOFW(calibration="paper", epsilon=100.0, beyond_validity=True)
-    assert not certify(beyond, spec_of(UNIT, 2000), accountants=False).holds
-
-
-def test_settings_that_do_not_combine_are_refused():
-    paper, shaped = {"calibration": "paper"}, {"noise": "generalised-gaussian"}
-    for kind, wrong in (
-        (DPTOFW, {"delta": 0}),
-        (DPTOFW, {"epsilon": 0}),
-        (DPTOFW, {**shaped, "prefix_sums": "blt"}),
-        (DPTOFW, {**shaped, "clip": "gradient"}),
-        (DPTOFW, {"noise": "generalized-gaussian"}),
-        (DPTOFW, {"clip": "lipschitz", "clip_bound": 1.0}),
-        (DPTOFW, {"clip_bound": 0}),
-        (DPTOFW, {"step": 0}),
-        (DPTOFW, {"step": 1.5}),
-        (DPTOFW, {**paper, "noise": "gaussian"}),
-        (DPTOFW, {**paper, "clip": "residual"}),
-        (DPTOFW, {**paper, "prefix_sums": "blt"}),
-        (DPTOFW, {"radius": "printed"}),
-        (DPTOFW, {"lipschitz": 4.0}),
-        (DPTOFW, {**paper, "lipschitz": 0}),
-        (DPTOFW, {**paper, "smoothness": -1}),
-        (DPTOFW, {**paper, "diameter": inf}),
-        (DPTOFW, {**paper, "direction": "literal"}),
-        (DPTOFW, {"beyond_validity": 1}),
-        (DPPOFW, {"epsilon": 0}),
-        (DPPOFW, {"delta": 1}),
-        (DPPOFW, {"noise": "gaussian"}),
-        (DPPOFW, {"clip": "gradient"}),
-        (DPPOFW, {"clip": "lipschitz", "clip_bound": 1.0}),
-        (DPPOFW, {"step": 2}),
-        (DPPOFW, {**paper, "epsilon": 6.0}),
-        (DPPOFW, {**paper, "delta": 0}),
-        (DPPOFW, {**paper, "noise": "gumbel"}),
-        (DPPOFW, {**paper, "profile": "uniform"}),
-        (DPPOFW, {**paper, "clip": "residual"}),
-        (DPPOFW, {"beyond_validity": "yes"}),
-    ):
-        with pytest.raises(InputError):
-            pytest.fail(f"takes {kind(**wrong)}")
-
-
-def test_losses_that_do_not_fit_are_refused():
-    paper = {"calibration": "paper"}
-    for config, loss, T, message in (
-        (DPTOFW(noise="generalised-gaussian"), Quadratic(Ball(2)), 300, "regressions"),
-        (DPTOFW(noise="generalised-gaussian"), regression(1, 3), 300, "p > 1"),
-        (DPTOFW(clip="lipschitz"), QuantileRegression(LpBall(2, 2.0)), 300, "smooth"),
-        (DPTOFW(clip="residual"), Quadratic(Ball(2)), 300, "regression"),
-        (DPTOFW(**paper, epsilon=40.0), regression(1.5, 4), 1000, "beyond_validity"),
-        (DPTOFW(**paper, norm_index="printed"), regression(1.5, 3), 300, "dim=3"),
-        (DPPOFW(), Quadratic(Ball(2)), 300, "p = 1"),
-        (DPPOFW(), Quadratic(L1Ball(2)), 300, "p = 1"),
-        (DPPOFW(), LinearRegression(LpBall(2, 1.5)), 300, "p = 1"),
-        (DPPOFW(clip="lipschitz"), QuantileRegression(LpBall(2, 1)), 300, "smooth"),
-        (DPPOFW(**paper), UNIT, 2, "ln 1 = 0"),
-    ):
-        with pytest.raises(InputError, match=message):
-            config.make(spec_of(loss, T), Streams([0]))
-    beyond = DPTOFW(**paper, epsilon=40.0, beyond_validity=True)
-    assert certify(beyond, spec_of(regression(1.5, 4)), accountants=False).epsilon > 0
-
-
-# Learning
-
-
-def assert_less(*runs):
-    """Each beats the next by 3 standard errors of the paired difference."""
-    for less, more in pairwise(runs):
-        gain = more - less
-        assert gain.mean() > 3 * gain.std(ddof=1) / sqrt(len(gain))
-
-
-def test_it_learns_and_better_sums_learn_faster():
-    """Statistical, 30 replicas at T = 800, d = 5, the same users: the default beats the tree,
-    that beats the natural clip; the default is far below the centre, which has 1, and what follows
-    the paper is not."""
-    for p in (1.5,):
-        runs = [
-            suboptimality(DPTOFW(delta=1e-3, **way), p, 5, 800, 30)
-            for way in ({}, {"prefix_sums": "tree"}, {"clip": "lipschitz"})
-        ]
-        assert (suboptimality(Centre(), p, 5, 10, 3) == 1.0).all()
-        assert_less(*runs)
-        assert runs[0].mean() < 0.1
-        paper = DPTOFW(delta=1e-3, calibration="paper")
-        assert suboptimality(paper, p, 5, 800, 30).mean() > 0.5
-
-
-RATES = (0.4, 0.6, 1.0)
-"""The grid of c in the programs of the authors at p = 1.5; the best was reported."""
+    assert not certify(beyond, told(UNIT, 2000), accountants=False).holds
 
 
 @pytest.mark.slow
-def test_table_5_1_is_the_misprinted_radius():
+@pytest.mark.parametrize(
+    ("words", "reference"), [({"radius": "printed", **LITERAL}, 0.205), ({}, 1.19)], ids=str
+)
+def test_table_5_1_is_the_misprinted_radius(words, reference):
     """Golden, p = 1.5, T = 1,000, d = 10: an independent program (200 replicas) found .205 with the
     literal laws, where Table 5.1 of the paper prints .201 (10 replicas), and 1.19, nothing learned,
-    with the right radius. Ours, 40 replicas, within 4 combined standard errors."""
-    for words, reference in (({"radius": "printed", **LITERAL}, 0.205), ({}, 1.19)):
-        configs = [DPTOFW(delta=1e-3, step=c, **words, **PROGRAMS) for c in RATES]
-        assert_agrees(best(configs, 1.5, 10, 1000, 40), reference, 200)
+    with the right radius; the best c of the authors' grid was reported. Ours, 40 replicas, within 4
+    combined standard errors."""
+    configs = [DPTOFW(delta=1e-3, step=c, **words, **PROGRAMS) for c in (0.4, 0.6, 1.0)]
+    runs = [suboptimality(config, 1.5, 10, 1000, 40) for config in configs]
+    best = min(runs, key=np.mean)
+    error = best.std(ddof=1) * (1 / 40 + 1 / 200) ** 0.5
+    assert abs(best.mean() - reference) <= 4 * error + 5e-4
+
+
+# Batches
+
+
+LOSS = regression(1.5, 5)
+SPEC = told(regression(1.5, 3), 100)
+
+
+def users(count, replicas, dim=3, seed=0):
+    """Extreme ones: features on the sphere of l_3, answers at the bounds."""
+    rng = np.random.default_rng(seed)
+    a = rng.standard_normal((count, replicas, dim))
+    a /= np.cbrt((np.abs(a) ** 3).sum(axis=-1, keepdims=True))
+    y = rng.choice([-1.25, 0.3, 1.25], size=(count, replicas, 1))
+    return np.concatenate([a, y], axis=-1)
+
+
+def test_without_privacy_it_is_the_algorithm():
+    """Oracle: the steps written out, batches of 50, then 9 of 5, of 100 users."""
+    data, eta = users(100, 2), 0.3 * log(100) / 20
+    agent = NoisySFW(epsilon=inf, delta=0.0, scale=0.3, clip=1.0).make(SPEC, Streams([0, 1]))
+    end = fed(agent, data)[-1]
+
+    def mean_gradient(w, z):
+        a, y = z[..., :3], z[..., 3]
+        return (2 * ((a * w).sum(axis=-1) - y)[..., None] * a).mean(axis=0)
+
+    def vertex(d):
+        return -2 * np.sign(d) * d**2 / np.cbrt((np.abs(d) ** 3).sum(axis=-1, keepdims=True)) ** 2
+
+    before = np.zeros((2, 3))
+    d = mean_gradient(before, data[:50])
+    w = eta * vertex(d)
+    for t in range(1, 10):
+        batch = data[50 + 5 * (t - 1) : 50 + 5 * t]
+        d = d + mean_gradient(w, batch) - mean_gradient(before, batch)
+        before, w = w, (1 - eta) * w + eta * vertex(d)
+    np.testing.assert_allclose(end, w, atol=1e-12)
+    assert certify(NoisySFW(epsilon=inf, delta=0.0), SPEC, accountants=False).epsilon == inf
+
+
+def batches(loss=SPEC.loss, **settings):
+    """The first batch and each of the others, of 100 users, and the length of a step."""
+    agent = NoisySFW(**settings).make(told(loss, 100), Streams([0]))
+    return *agent.batches[:2], agent.eta
+
+
+def test_gradients_and_differences_keep_their_bounds():
+    """Property: whatever extreme users and points, no vector is longer than it is clipped to; in
+    one dimension a step across the ball attains both bounds. Gradients of linear losses never
+    change: the first batch alone decides. Where they jump, differences are clipped to 2 L."""
+    loss, line = SPEC.loss, LinearRegression(LpBall(1, 1.5, 2.0), bound=1.25)
+    for calibration in ("certified", "paper"):
+        rng, how = np.random.default_rng(1), {"calibration": calibration, "clip": 1.0}
+        first, other, eta = batches(**how)
+        z, w = users(2000, 1)[:, 0], loss.domain.project(rng.standard_normal((2000, 3)) * 3)
+        ahead = (1 - eta) * w + eta * loss.domain.lowest(rng.standard_normal((2000, 3)))
+        gradient, change = loss.gradient(w, z), loss.gradient(ahead, z) - loss.gradient(w, z)
+        assert np.linalg.norm(gradient, ord=first.order, axis=1).max() <= first.bound
+        longest = np.linalg.norm(change, ord=first.order, axis=1).max()
+        assert longest <= other.bound * (1 + 1e-12)
+        first, other, eta = batches(line, **how)
+        end, z = np.array([[2.0]]), np.array([[1.0, -1.25]])
+        across = (1 - eta) * end - eta * end
+        assert line.gradient(end, z) == pytest.approx(first.bound)
+        change = line.gradient(across, z) - line.gradient(end, z)
+        assert np.abs(change) == pytest.approx(other.bound)
+    config = NoisySFW(epsilon=1e9, delta=0.5, scale=1.0)
+    agent = config.make(told(Linear(Ball(2)), 40), Streams([0]))
+    assert fed(agent, [np.array([[1.0, 0.0]])] * 40)[-1][0, 0] < -0.8
+    first, other, _ = batches(QuantileRegression(LpBall(2, 1.5)), clip=1.0)
+    assert other.bound == 2 * first.bound
+
+
+def test_sizes_of_noise():
+    """Golden, by hand: T = 100, q = 3, delta = 1e-2, epsilon = 1, L = 6.5, beta = 2, 2R = 4,
+    eta = 0.1 ln(100) / 20; kappa = 3^(1/3) with the norm l_2. Certified: S over mu. The printed
+    constants keep their claim; told L and beta that are too small they need not. A printed
+    direction has no certificate, nor has a norm index that is none (20 dimensions)."""
+    eta, kappa = 0.1 * log(100) / 20, 3 ** (1 / 3)
+
+    def paper(**fields):
+        *made, _ = batches(delta=1e-2, calibration="paper", scale=0.1, **fields)
+        assert all(isinstance(batch.law, GeneralisedGaussian) for batch in made)
+        return [batch.law.sigma / batch.users for batch in made]
+
+    root = 4 * sqrt(2 * kappa * log(100))
+    sizes = [root * 6.5 / 100, root * 2 * 4 * eta / 10]
+    assert paper() == pytest.approx(sizes)
+    assert paper(lipschitz=4.0, smoothness=1.0) == pytest.approx([sizes[0] * 4 / 6.5, sizes[1] / 2])
+    assert paper(radius="printed") == pytest.approx([sqrt(sizes[0]), sqrt(sizes[1])])
+    first, other, _ = batches(delta=1e-2, clip=1.0)
+    mu = certify(NoisySFW(delta=1e-2, clip=1.0), SPEC, accountants=False).mu
+    assert first.law == Gaussian(2 * 6.5 * 3 ** (1 / 6) / mu)
+    assert other.bound == pytest.approx(2 * 4 * eta * 3 ** (1 / 6))
+
+    def epsilon(**fields):
+        config = NoisySFW(delta=1e-3, calibration="paper", **fields)
+        return certify(config, told(regression(1.5, 20)), accountants=False).epsilon
+
+    assert 0.7 < epsilon() < 0.9
+    assert epsilon(lipschitz=1.0, smoothness=0.5) > 3
+    assert epsilon(direction="printed") == epsilon(norm_index="printed") == inf
+
+
+def test_what_is_summed_is_clipped_in_every_order():
+    """Powers of small numbers underflow and of large ones overflow: neither may decide. A batch
+    takes vectors of its length, and does not broadcast others."""
+    for order in (1, 1.5, 2, 3, 5, 40, 1001, 1e6, inf):
+        for row in ([0.45, 0.0], [2.5, 0.5], [1e-3, -2e-3], [1e30, -1e30]):
+            (clipped,) = clip_norm(np.array([row]), 1e-4, order)
+            size = np.abs(clipped).max()
+            norm = np.linalg.norm(clipped / size, order) * size
+            assert norm == pytest.approx(1e-4, rel=1e-9), (order, row)
+    for shape in ((1, 1), (3,), (1, 4)):
+        agent = NoisySFW().make(SPEC, Streams([0]))
+        with pytest.raises(InputError, match="shape"):
+            agent.sum(np.ones(shape))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dim", "scale", "expected"), [(5, 0.1, 0.527), (10, 0.02, 0.942)])
+def test_table_5_1_of_batches(dim, scale, expected):
+    """Statistical: reference values of an independent program with 60 replicas, within 4 combined
+    standard errors (false alarm 6e-5 each). The reference took the printed kappa = 2."""
+    _, kappa = Printed(norm_index="printed").norm(dim=dim, q=3.0)
+    config = NoisySFW(
+        calibration="paper",
+        delta=1e-3,
+        scale=scale,
+        lipschitz=4.0 * sqrt(2 / kappa),
+        smoothness=sqrt(2 / kappa),
+        norm_index="printed",
+        radius="printed",
+        direction="printed",
+    )
+    found = share_of_the_centre(config, 1.5, dim=dim, T=1000, R=60, seed=0)
+    error = sqrt(2) * found.std() / sqrt(60)
+    assert found.mean() == pytest.approx(expected, abs=4 * error)
+
+
+# Localised
+
+
+def test_blocks():
+    """One of single users without noise is online Frank-Wolfe, bit for bit up to the point that it
+    still plays. Others walk in their own sets, move once a batch, and cost as much as one: every
+    block has the noise of the whole target."""
+    local = LocalisedTOFW(epsilon=inf, shares=(1.0,), batches=40, clip=1e9)
+    online = DPTOFW(epsilon=inf, step=0.4)
+    np.testing.assert_array_equal(played(local, LOSS, 40, 2), played(online, LOSS, 40, 2))
+    config = LocalisedTOFW(shares=(0.5, 0.5), batches=4, delta=1e-3)
+    data = np.random.default_rng(0).standard_normal((40, 2, 6))
+    points = np.array(fed(config.make(told(LOSS, 40), Streams([0, 1])), data))
+    moved = np.flatnonzero((np.diff(points, axis=0) != 0).any(axis=(1, 2))) + 1
+    assert moved.tolist() == [5, 10, 15, 20, 25, 30, 35, 40]
+    vertices = (points[21:] - 0.75 * points[20]) / 0.25  # theta = (1 - s) start + s x, x in C
+    assert LOSS.domain.contains(vertices.reshape(-1, 5), 1e-6).all()
+    agent = LocalisedTOFW(shares=(0.5, 0.3, 0.2), delta=1e-4).make(told(LOSS), Streams([0]))
+    (spend,) = agent.ledger.spends
+    assert [part.delta(1.0) for part in spend.parts] == pytest.approx([1e-4] * 3, rel=1e-6)
+
+
+def test_clip_rule_is_a_typical_gradient():
+    """That of squares shrinks with the set, that of labels does not. Monte Carlo oracle with 20,000
+    users: the root mean square over normal directions v of 2 |x|_2 |<x, c v>| is within 15 % of
+    the rule, which replaces sums by their means, for p >= 1.5; close to p = 1 a few coordinates are
+    all that counts, and the rule is too long by half."""
+    whole, small = (local_clip(LOSS, step=0.4, share=s) for s in (1.0, 0.25))
+    assert small == pytest.approx(whole / 4)
+    labels = LogisticRegression(LpBall(5, 1.5, 2.0))
+    assert len({local_clip(labels, step=0.4, share=s) for s in (1.0, 0.25)}) == 1
+    rng = np.random.default_rng(0)
+    for p, error in ((1.2, 0.6), (1.5, 0.15), (3.0, 0.15), (inf, 0.15)):
+        loss = regression(p, 20)
+        x = rng.standard_normal((20_000, 20))
+        x /= np.linalg.norm(x, ord=loss.order, axis=1)[:, None]
+        v = loss.domain.lowest(rng.standard_normal((20_000, 20)))
+        g = 2 * np.linalg.norm(x, axis=1) * 0.4 * np.vecdot(x, v)
+        rule = local_clip(loss, step=0.4, share=1.0)
+        assert np.sqrt((g**2).mean()) == pytest.approx(rule, rel=error)
