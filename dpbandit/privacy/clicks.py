@@ -37,15 +37,22 @@ from dpbandit.losses.click_models import (
 Counted = Literal["clicks", "squares", "mean"]
 
 
+def tastes(u: Floats) -> Floats:
+    """Users (..., q) as they are read: clipped to [-1, 1], 0 where they are no numbers."""
+    return np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
+
+
 def features(u: Floats, v: Floats, common: float = 1.0) -> Floats:
     """phi of items with vectors v (..., m, q) for users u (..., q), clipped: (..., m, 1 + q).
 
     They are (c, u * v) / sqrt(1 + c^2), c = `common` what all of them share.
     """
-    u = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
-    products = u[..., None, :] * clip_norm(v, 1.0)
-    shared = np.full((*products.shape[:-1], 1), common)
-    return np.concatenate([shared, products], axis=-1) / sqrt(1 + common**2)
+    v = clip_norm(v, 1.0)
+    phi = np.empty((*v.shape[:-1], 1 + v.shape[-1]))
+    phi[..., 0] = common
+    np.multiply(tastes(u)[..., None, :], v, out=phi[..., 1:])
+    phi /= sqrt(1 + common**2)
+    return phi
 
 
 def possible_clicks(model: ClickModel, said: Floats) -> Floats:
