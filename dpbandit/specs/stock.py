@@ -36,12 +36,11 @@ class BidPrices:
 
     def __init__(self, margins: Floats, sales: Floats, *, points: int) -> None:
         self.bids: Floats = np.linspace(0, margins.max() * (1 + 1 / points), points)
-        rates = np.empty((len(sales), points))
+        self._rates = np.zeros((len(sales), points))
         for j, bid in enumerate(self.bids):
-            price, _ = best_price(margins, sales, np.full(sales.shape[:-1], bid))
-            sold = np.take_along_axis(sales, np.minimum(price, sales.shape[-1] - 1)[..., None], -1)
-            rates[:, j] = np.where(price < sales.shape[-1], sold[..., 0], 0.0).mean(axis=1)
-        self._rates = rates
+            if (margins - bid).max() >= -_ROUNDING:
+                price = ((margins - bid) * sales).argmax(axis=-1)[..., None]
+                self._rates[:, j] = np.take_along_axis(sales, price, -1)[..., 0].mean(axis=1)
 
     def __call__(self, rate: Floats) -> Floats:
         """The least bid price (R,) at which at most `rate` (R,) sell a round."""
