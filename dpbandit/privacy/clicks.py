@@ -326,15 +326,13 @@ class ListCounts:
     def total(self, *batch: Any) -> Floats:
         """Lists (n, R, m), clicks (n, R, m) -> (R, 2, N)."""
         lists, said = batch
-        model, R = Cascade(self.length), lists.shape[1]
+        model, R, N = Cascade(self.length), lists.shape[1], self.n_items
         clicks = possible_clicks(model, said)
         somebody = np.isfinite(said).all(axis=-1, keepdims=True)
-        place = rows(R)[:, None] * self.n_items + lists.astype(np.int64)
-        found = [
-            np.bincount(place.ravel(), weights=values.ravel(), minlength=R * self.n_items)
-            for values in (model.looked_at(clicks) * somebody, clicks * somebody)
-        ]
-        return np.stack([counts.reshape(R, self.n_items) for counts in found], axis=1)
+        place = 2 * N * rows(R)[:, None] + lists.astype(np.int64)
+        values = np.array([model.looked_at(clicks) * somebody, clicks * somebody])
+        counts = np.bincount(np.array([place, N + place]).ravel(), values.ravel(), 2 * N * R)
+        return np.asarray(counts.reshape(R, 2, N), np.float64)
 
 
 @dataclass(frozen=True)
