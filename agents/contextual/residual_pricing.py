@@ -218,7 +218,8 @@ class ResidualPricing:
             prices[:, j] = self._best(every, self._policies[:, j - random])
         ends = np.append(self._before, self._ends) if self._before else self._ends
         shown = prices[:, in_force(ends, spec.delay, N)[-m:], rows(N)]  # (R, m, N)
-        return every[rows(R)[:, None, None], rows(N), shown]
+        first = rows(R * N).reshape(R, 1, N) * spec.n_actions
+        return every.reshape(-1, every.shape[-1]).take(first + shown, axis=0)
 
     def _best(self, every: Floats, policy: Floats) -> Ints:
         """The prices of a policy (R, D) for customers' rows (R, N, K, D): (R, N)."""

@@ -23,8 +23,8 @@ def best_price(margins: Floats, sales: Floats, bid: Floats) -> tuple[Ints, Float
     gains = over * sales
     price = gains.argmax(axis=-1)
     shut = (over < -_ROUNDING).all(axis=-1)
-    best = np.take_along_axis(gains, price[..., None], axis=-1)[..., 0]
-    return np.where(shut, len(margins), price), np.where(shut, 0.0, np.maximum(best, 0.0))
+    best = np.maximum(gains.max(axis=-1), 0.0)
+    return np.where(shut, len(margins), price), np.where(shut, 0.0, best)
 
 
 class BidPrices:
@@ -37,10 +37,11 @@ class BidPrices:
     def __init__(self, margins: Floats, sales: Floats, *, points: int) -> None:
         self.bids: Floats = np.linspace(0, margins.max() * (1 + 1 / points), points)
         self._rates = np.zeros((len(sales), points))
+        first = np.arange(0, sales.size, sales.shape[-1]).reshape(sales.shape[:-1])
         for j, bid in enumerate(self.bids):
             if (margins - bid).max() >= -_ROUNDING:
-                price = ((margins - bid) * sales).argmax(axis=-1)[..., None]
-                self._rates[:, j] = np.take_along_axis(sales, price, -1)[..., 0].mean(axis=1)
+                price = ((margins - bid) * sales).argmax(axis=-1)
+                self._rates[:, j] = sales.take(first + price).mean(axis=1)
 
     def __call__(self, rate: Floats) -> Floats:
         """The least bid price (R,) at which at most `rate` (R,) sell a round."""
