@@ -162,6 +162,10 @@ def _batch(space: Any, n: int = 1) -> Any:
     return type(space)(*space.settings, batch=(n,))
 
 
+_ONE = np.ones(())
+"""Number of the price of a product that has no other."""
+
+
 def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Floats]:
     """The best set, as levels (..., N) with 0 for what is not offered, and its margin R*, (...).
 
@@ -174,13 +178,13 @@ def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Fl
     (array([1, 1, 0]), array(0.6))
     """
 
-    one, fixed = np.ones(()), weight.shape[-1] == 1
+    fixed = weight.shape[-1] == 1
     every = margins if fixed else np.broadcast_to(margins, weight.shape)
 
     def choose(z: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         gain = weight * (margins - z[..., None, None])
         if fixed:
-            return gain[..., 0], one, weight[..., 0], every[..., 0]
+            return gain[..., 0], _ONE, weight[..., 0], every[..., 0]
         level = gain.argmax(axis=-1)[..., None]
         v = np.take_along_axis(weight, level, axis=-1)[..., 0]
         r = np.take_along_axis(every, level, axis=-1)[..., 0]
@@ -226,12 +230,13 @@ def _dinkelbach(
             flat = gain.reshape(-1, shape[-1])
             flat[every, np.argsort(-flat, axis=1, kind="stable")[:, at_most:]] = 0.0
             gain = flat.reshape(shape)
-        v = np.where(gain > 0, v, 0.0)
+        listed = gain > 0
+        v = np.where(listed, v, 0.0)
         margin = (v * r).sum(axis=-1) / (1 + v.sum(axis=-1))
         better = margin > z
         if not better.any():
             return best, z
-        np.copyto(best, np.where(gain > 0, price, 0.0), where=better[..., None])
+        np.copyto(best, listed * price, where=better[..., None])
         np.copyto(z, margin, where=better)
 
 
