@@ -46,13 +46,12 @@ def offer_of(spec: AssortmentSpec, context: Floats, action: Ints, choice: Floats
     S = spec.at_most
     product = np.argsort(action == 0, axis=-1, kind="stable")[..., :S]  # those offered first
     level = np.take_along_axis(action, product, axis=-1)
-    rows = spec.rows(context)  # (..., N, P, D)
-    flat = rows.reshape(*rows.shape[:-3], -1, rows.shape[-1])
-    place = product * spec.levels + np.maximum(level - 1, 0)
     there = level > 0
-    x = np.take_along_axis(flat, place[..., None], axis=-2) * there[..., None]
-    hers = (product == np.asarray(choice)[..., None]) & there
-    return Offer(x, there, np.where(hers.any(axis=-1), hers.argmax(axis=-1), S))
+    flat = spec.rows(context).reshape(-1, spec.row_dim)  # of all products at all prices
+    first = rows(choice.size).reshape(*choice.shape, 1) * (spec.n_products * spec.levels)
+    x = flat[first + product * spec.levels + np.maximum(level - 1, 0)] * there[..., None]
+    hers = (product == choice[..., None]) & there
+    return Offer(x, there, np.where(hers, rows(S), S).min(axis=-1))
 
 
 def items_of(spec: AssortmentSpec, action: Ints) -> Bools:
@@ -116,9 +115,11 @@ class LikelihoodFits(Assortments):
         """Start without a fit."""
         self.ledger = no_privacy("exact choices")
         self.explore()
-        S, D, kept = self.spec.at_most, self.spec.row_dim, min(_KEPT, self.spec.horizon)
-        shape = self.R, kept, S
-        self.offers = Offer(np.zeros((*shape, D)), np.zeros(shape, bool), np.zeros(shape[:2], int))
+        R, S, D = self.R, self.spec.at_most, self.spec.row_dim
+        n = min(_KEPT, self.spec.horizon)  # rounds are the last axis, along which most is added up
+        self.offers = Offer(
+            np.zeros((R, S, D, n)), np.zeros((R, S, n), bool), np.zeros((R, n), int)
+        )
         self.seen, self.round, self.due = 0, 0, self.first_batch
         self.G: Floats = np.tile(self.regularization * np.eye(D), (self.R, 1, 1))
         self.m: Floats = np.zeros((self.R, D))
@@ -132,7 +133,7 @@ class LikelihoodFits(Assortments):
         for kept, new in zip(
             self.offers, offer_of(self.spec, context, action, feedback), strict=True
         ):
-            kept[:, k] = new
+            kept[..., k] = new
         self.seen, self.round = k + 1, self.round + 1
         if self.round < self.due and self.seen < full:
             return
@@ -156,7 +157,7 @@ class LikelihoodFits(Assortments):
         many = max(1, _AT_ONCE // (self.spec.at_most * self.spec.row_dim))
         for first in range(0, self.seen, many):
             last = min(first + many, self.seen)
-            some = Offer._make(kept[:, first:last] for kept in self.offers)
+            some = Offer._make(kept[..., first:last] for kept in self.offers)
             gradient, information = derivatives_of(self.theta, some)
             score += gradient
             H += information
@@ -165,14 +166,15 @@ class LikelihoodFits(Assortments):
 
 def derivatives_of(theta: Floats, offers: Offer) -> tuple[Floats, Floats]:
     """Of n users of each replica, summed: (R, D) and (R, D, D)."""
-    x, there, bought = offers  # (R, n, S, D), (R, n, S), (R, n)
-    p = chances(weights(np.matvec(x, theta[:, None])), there)
-    xbar = np.vecmat(p, x)
-    hers = 1.0 * (bought[..., None] == np.arange(there.shape[-1]))
-    flat = x.reshape(len(x), -1, x.shape[-1])
-    information = flat.swapaxes(1, 2) @ (flat * p.reshape(len(p), -1, 1))
-    information -= xbar.swapaxes(1, 2) @ xbar
-    return (np.vecmat(hers, x) - xbar).sum(axis=1), information
+    x, there, bought = offers  # (R, S, D, n), (R, S, n), (R, n)
+    p = chances(weights(np.vecmat(theta[:, None], x)), there, axis=1)
+    hers = bought[:, None] == rows(x.shape[1])[:, None]
+    score = np.matvec(x, hers - p).sum(axis=1)
+    weighted = x * p[:, :, None]
+    information = (x @ weighted.swapaxes(2, 3)).sum(axis=1)
+    xbar = weighted.sum(axis=1)
+    information -= xbar @ xbar.swapaxes(1, 2)
+    return score, information
 
 
 class MNLUCB(LikelihoodFits):
@@ -307,15 +309,15 @@ class MNLBandit(Assortments):
         """Count a purchase, or end the epoch of a replica."""
         items = self.here.shape[1]
         bought = item_bought(self.spec, action, feedback)
-        self.here += bought[:, None] == rows(items)
-        over = (bought == items)[:, None]
-        if not over.any():
+        sold, over = np.flatnonzero(bought < items), np.flatnonzero(bought == items)
+        self.here[sold, bought[sold]] += 1
+        if not over.size:
             return
-        self.epochs += over & items_of(self.spec, action)
-        self.purchases += np.where(over, self.here, 0.0)
-        self.here = np.where(over, 0.0, self.here)
-        self.epoch += over[:, 0]
-        T, L = np.maximum(self.epochs, 1), np.log(sqrt(items) * self.epoch + 1)[:, None]
-        v, C = self.purchases / T, self.confidence
-        hopeful = np.where(self.epochs > 0, v + np.sqrt(C * v * L / T) + C * L / T, 1.0)
-        self.sets = np.where(over, self.best(hopeful), self.sets)
+        self.epochs[over] += items_of(self.spec, action[over])
+        self.purchases[over] += self.here[over]
+        self.here[over] = 0
+        self.epoch[over] += 1
+        T, L = np.maximum(self.epochs[over], 1), np.log(sqrt(items) * self.epoch[over] + 1)[:, None]
+        v, C = self.purchases[over] / T, self.confidence
+        hopeful = v + np.sqrt(C * v * L / T) + C * L / T
+        self.sets[over] = self.best(np.where(self.epochs[over] > 0, hopeful, 1.0))

@@ -132,8 +132,8 @@ class CountedShelf(Private[StockSpec]):
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Count a sale, and learn demand from it."""
         self.sales.update(context, action, feedback)
-        sold = np.nan_to_num(feedback, nan=0.0) > 0
-        release = self.counter(1.0 * (sold & (action != self.spec.closed))[:, None])
+        sold = (feedback > 0) & (action != self.spec.closed)  # what is no number is no sale
+        release = self.counter(1.0 * sold[:, None])
         self.round += 1
         if release is not None:
             self.rem = self.spec.stock - release[:, 0] - self.margin
@@ -198,7 +198,7 @@ class LearnedDemand:
         """The bid prices (R,) at which `rate` (R,) sell a round; 0 before a release."""
         if self._learner.releases > self._seen:
             self._seen = self._learner.releases
-            sales = self._learner.imagined_sales()[:, ::_EVERY]
+            sales = self._learner.imagined_sales(_EVERY)
             self._bids = BidPrices(self._spec.margins, sales, points=_COARSE)
         return np.zeros(len(rate)) if self._bids is None else self._bids(rate)
 

@@ -94,9 +94,11 @@ def demand_rows(spec: PriceListSpec, context: Floats, features: Features = "addi
         extra = extra * x
     d = spec.dim
     rows = np.empty((*x.shape[:-2], spec.n_actions, d + extra.shape[-1]))
-    rows[..., :d], rows[..., d:] = x, extra
-    rows[~np.isfinite(context).all(axis=-1)] = 0.0
-    return rows / sqrt(2)
+    rows[..., :d], rows[..., d:] = x / sqrt(2), extra / sqrt(2)
+    lost = ~np.isfinite(context).all(axis=-1)
+    if lost.any():
+        rows[lost] = 0.0
+    return rows
 
 
 @cache

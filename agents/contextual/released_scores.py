@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import expit
 
 from dpbandit.agents.contextual.public_prior import NoPrior
-from dpbandit.base import Floats, Ints, clip_norm, rows
+from dpbandit.base import Bools, Floats, Ints, clip_norm, rows
 
 BALL = 40.0
 """No parameter is longer."""
@@ -56,60 +56,74 @@ class ReleasedScores:
         Gauss-Newton steps at most 3 long, each shortened to a third until the objective no longer
         rises and at most four times, else not taken: nothing diverges.
         """
-        theta = self._admissible(theta)
+        at = self._at(np.array(self._admissible(theta)))
         if self._prior.informed:
-            precision, gradient = self._quadratic(theta)
-            b = np.matvec(precision, theta) + gradient  # the ridge pulls towards 0: not in b
+            precision, gradient = self._quadratic(at)
+            b = np.matvec(precision, at.theta) + gradient  # the ridge pulls towards 0: not in b
             self._prior.widen(b, precision - np.diag(self._ridge))  # and it is no release
-        value = self._objective(theta)
+            at = self._at(at.theta)
+        moving = np.ones(len(theta), bool)
         for _ in range(steps):
-            precision, gradient = self._posterior(theta)
+            precision, gradient = self._posterior(at)
             step = clip_norm(np.linalg.solve(precision, gradient[..., None])[..., 0], LONGEST_STEP)
-            moving = np.ones(len(theta), bool)
+            left, some = moving.copy(), np.s_[:]
             for _ in range(_HALVINGS):
-                candidate = self._admissible(theta + np.where(moving[:, None], step, 0.0))
-                tried = self._objective(candidate)
-                better = moving & (tried <= value)
-                theta = np.where(better[:, None], candidate, theta)
-                value, moving = np.where(better, tried, value), moving & ~better
-                step = step / 3
-                if not moving.any():
+                tried = self._at(self._admissible(at.theta[some] + step[some]), some)
+                better = left[some] & (tried.value <= at.value[some])
+                for old, new in zip(at, tried, strict=True):
+                    kept = better.reshape(-1, *[1] * (new.ndim - 1))
+                    old[some] = np.where(kept, new, old[some])
+                left[some] &= ~better
+                some, step = left.copy(), step / 3
+                if not left.any():
                     break
-        return theta, self._posterior(theta)[0]
+            moving &= ~left  # who stays where she is would try the same again
+        return at.theta, self._posterior(at)[0]
 
     def log_evidence(self, theta: Floats, precision: Floats) -> Floats:
         """Return Laplace's logarithm of the likelihood over the prior, up to a constant, (R,)."""
         _, size = np.linalg.slogdet(precision)
         return np.asarray(0.5 * (np.log(self._ridge).sum() - size - self._objective(theta)))
 
-    def _misfit(self, theta: Floats, q: Floats) -> Floats:
-        scores = np.vecmat(self._lengths * (q - self._p), self._v)  # g_b, (R, m, D)
-        return self._released - self._design @ scores
-
-    def _chances(self, theta: Floats) -> Floats:
-        return np.asarray(expit(np.matvec(self._phi, theta[:, None])))  # (R, m, N)
+    def _at(self, theta: Floats, some: slice | Bools = np.s_[:]) -> "_At":
+        """The place of parameters (R, D), of all replicas or some."""
+        phi, p, v, lengths = (x[some] for x in (self._phi, self._p, self._v, self._lengths))
+        q = np.asarray(expit(np.matvec(phi, theta[:, None])))
+        scores = np.vecmat(lengths * (q - p), v)  # g_b, (R, m, D)
+        misfit = (self._released[some] - self._design @ scores).reshape(len(theta), -1)
+        normal = np.vecdot(self._ridge * theta, theta) + self._prior.one(some).loss(theta)
+        return _At(theta, q, misfit, np.vecdot(misfit, misfit) + normal)
 
     def _objective(self, theta: Floats) -> Floats:
         """Twice the negative logarithm of likelihood times prior, up to a constant, (R,)."""
-        misfit = self._misfit(theta, self._chances(theta)).reshape(len(theta), -1)
-        normal = np.vecdot(self._ridge * theta, theta) + self._prior.loss(theta)
-        return np.asarray(np.vecdot(misfit, misfit) + normal)
+        return self._at(theta).value
 
-    def _posterior(self, theta: Floats) -> tuple[Floats, Floats]:
+    def _posterior(self, at: "_At") -> tuple[Floats, Floats]:
         """The Gauss-Newton precision (R, D, D), and minus half the objective's gradient (R, D)."""
-        precision, gradient = self._quadratic(theta)
-        return precision + self._prior.precision, gradient + self._prior.gradient(theta)
+        precision, gradient = self._quadratic(at)
+        return precision + self._prior.precision, gradient + self._prior.gradient(at.theta)
 
-    def _quadratic(self, theta: Floats) -> tuple[Floats, Floats]:
+    def _quadratic(self, at: "_At") -> tuple[Floats, Floats]:
         """The same without another study's prior."""
         R, m, _, D = self._phi.shape
-        q = self._chances(theta)
-        weighted = self._v * (self._lengths * q * (1 - q))[..., None]
+        weighted = self._v * (self._lengths * at.q * (1 - at.q))[..., None]
         slopes = (weighted.swapaxes(2, 3) @ self._phi).reshape(R, m, D * D)
         slopes = (self._design @ slopes).reshape(R, m * D, D)  # of all releases
         precision = slopes.swapaxes(1, 2) @ slopes + np.diag(self._ridge)
-        misfit = self._misfit(theta, q).reshape(R, m * D)
-        return precision, np.vecmat(misfit, slopes) - self._ridge * theta
+        return precision, np.vecmat(at.misfit, slopes) - self._ridge * at.theta
+
+
+class _At(NamedTuple):
+    """Parameters, what they predict and how that fits."""
+
+    theta: Floats
+    """(R, D)"""
+    q: Floats
+    """(R, m, N)"""
+    misfit: Floats
+    """of released sums, whitened, (R, m D)"""
+    value: Floats
+    """of the objective, (R,)"""
 
 
 class Scores(NamedTuple):

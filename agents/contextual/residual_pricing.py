@@ -83,6 +83,7 @@ class ResidualPricing:
         self._ridge = prior_stddev(spec.dim, D, features) ** -2.0
         self._aimed = AimedScores(R, D) if features == "interactions" else None
         self._admissible = falling if features == "additive" else in_ball
+        self._seen: tuple[Floats | None, Floats] = None, np.empty(0)
         self._before = 0  # rounds that are not summed, whose answers come first
         self._round, self._ends = 0, np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, D))
@@ -111,7 +112,8 @@ class ResidualPricing:
 
     def scores(self, context: Floats) -> Floats:
         """Margin x P(sale), in dollars, (R, K)."""
-        sale = expit(np.matvec(self._rows(context), self._played))
+        self._seen = context, self._rows(context)
+        sale = expit(np.matvec(self._seen[1], self._played))
         return np.asarray(self._margins * sale)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -119,7 +121,9 @@ class ResidualPricing:
         self._round += rounds_in(action.shape)
         dollars = clip_range(feedback, 0.0, float(self._margins.max()))  # overflow; NaN
         sold = dollars / self._margins[action]  # clipped to 1 by the statistic
-        phi = picks(self._rows(context), action)
+        seen, of_prices = self._seen
+        self._seen = None, np.empty(0)  # who was here is not remembered
+        phi = picks(of_prices if seen is context else self._rows(context), action)
         aimed = () if self._aimed is None else (self._aimed.along(phi),)
         release = self._sums.fed(
             action.shape, np.broadcast_to(self._theta, phi.shape), phi, sold, *aimed
@@ -158,10 +162,10 @@ class ResidualPricing:
         """So far."""
         return len(self._ends)
 
-    def imagined_sales(self) -> Floats:
-        """P(sale) of imagined customers at every price, (R, N, K), as played after a release."""
-        every = self._every_price(self._imagined(self._faded()))
-        return np.asarray(expit(np.matvec(every, self._played[:, None])))
+    def imagined_sales(self, step: int) -> Floats:
+        """P(sale) of one in `step` imagined customers at every price, (R, n, K), as now played."""
+        every = self._every_price(self._imagined(self._faded())[:, ::step])
+        return self._chances(every, self._played)
 
     def learned(self, replica: int = 0) -> Prior:
         """What all releases say of demand, as the prior of another study."""
@@ -214,12 +218,17 @@ class ResidualPricing:
             prices[:, j] = self._best(every, self._policies[:, j - random])
         ends = np.append(self._before, self._ends) if self._before else self._ends
         shown = prices[:, in_force(ends, spec.delay, N)[-m:], rows(N)]  # (R, m, N)
-        return every[rows(R)[:, None, None], rows(N), shown]
+        first = rows(R * N).reshape(R, 1, N) * spec.n_actions
+        return every.reshape(-1, every.shape[-1]).take(first + shown, axis=0)
 
     def _best(self, every: Floats, policy: Floats) -> Ints:
         """The prices of a policy (R, D) for customers' rows (R, N, K, D): (R, N)."""
-        sale = expit(np.matvec(every, policy[:, None]))
-        return np.asarray((self._margins * sale).argmax(axis=-1))
+        return np.asarray((self._margins * self._chances(every, policy)).argmax(axis=-1))
+
+    def _chances(self, every: Floats, policy: Floats) -> Floats:
+        """P(sale) of rows (R, N, K, D) under a policy (R, D): (R, N, K)."""
+        utility = np.matvec(every.reshape(len(every), -1, every.shape[-1]), policy)
+        return np.asarray(expit(utility.reshape(every.shape[:-1])))
 
 
 def prior_stddev(dim: int, length: int, features: Features) -> Floats:

@@ -104,6 +104,7 @@ class ItemCounts(Lists):
         self.statistic = ListCounts(N, self.spec.length)
         self.looks, self.clicks = np.zeros((2, self.R, N))
         self.luck = self.streams.uniforms("ties", N)()
+        self.first = 2.0 + self.luck
         self.lists: Ints = np.empty((0, 0), np.int64)
         self.counted: Floats | None = None
         """of which looks `lists` are the best"""
@@ -130,20 +131,21 @@ class ItemCounts(Lists):
         """What items are sorted by, (R, N); it breaks ties at random."""
         if self.bound == "posterior":
             return posterior(self.looks, self.clicks, self.noise_sd) + 1e-6 * self.luck
-        looks, new = np.maximum(self.looks, 1.0), self.looks < 1 + self.noise_sd
-        mean, t, first = self.clicks / looks, self.round, 2.0 + self.luck
-        if self.bound == "ucb1":
-            return np.where(new, first, np.minimum(ucb1(mean, looks, t), 2.0))
-        width = int(looks.max()) + 1
-        if not self.noise_sd and (self.clicks.max() + 1) * width <= looks.size:  # few pairs
-            pair = (self.clicks * width + looks).astype(np.int64)
+        t, width = self.round, int(self.looks.max()) + 1
+        few = not self.noise_sd and (self.clicks.max() + 1) * width <= self.looks.size
+        if self.bound == "kl" and few:  # pairs of counts, each of many items
+            pair = (self.clicks * width + self.looks).astype(np.int64)
             known = np.flatnonzero(np.bincount(pair.ravel()))
+            many = np.maximum(1.0 * (known % width), 1.0)
             bound = np.zeros(known[-1] + 1)
-            many = 1.0 * (known % width)
             bound[known] = kl_ucb(known // width / many, many, t)
-            return np.where(new, first, bound[pair])
+            return np.where(pair == 0, self.first, bound[pair])
+        looks, new = np.maximum(self.looks, 1.0), self.looks < 1 + self.noise_sd
+        mean = self.clicks / looks
+        if self.bound == "ucb1":
+            return np.where(new, self.first, np.minimum(ucb1(mean, looks, t), 2.0))
         low, high = kl_ucb_between(mean, looks, t)
-        low = np.where(new, first, low)
+        low = np.where(new, self.first, low)
         least = np.partition(low, -self.spec.length, axis=1)[:, -self.spec.length, None]
         listed = (high >= least) & ~new  # perhaps; of others it is enough that they are less
         low[listed] = kl_ucb(mean[listed], looks[listed], t)

@@ -35,6 +35,7 @@ from dpbandit.privacy.clicks import (
     PolicyClicks,
     PositionCounts,
     WeightedClicks,
+    tastes,
 )
 from dpbandit.specs import ListSpec
 
@@ -416,8 +417,8 @@ class ListExperts(Lists):
         """Step 1."""
         which = (self.luck() * self.active.sum(axis=1)).astype(np.int64)
         self.shown = (self.active.cumsum(axis=1) > which[:, None]).argmax(axis=1)
-        u = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
-        scores = self.spec.catalogue.products(u * pick(self.directions, self.shown))
+        directions = tastes(u) * pick(self.directions, self.shown)
+        scores = self.spec.catalogue.products(directions)
         return best_lists(scores, self.spec.clicks)
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:

@@ -11,11 +11,15 @@ from dpbandit.agent import Agent, Chance, Least0, Positive
 from dpbandit.base import Bools, Floats, Ints, rows
 from dpbandit.losses.click_models import ClickModel
 from dpbandit.privacy import no_privacy
-from dpbandit.privacy.clicks import features, possible_clicks
+from dpbandit.privacy.clicks import features, possible_clicks, tastes
 from dpbandit.specs import ListSpec
 
 _TOGETHER = 5000
 """Items whose widths are computed at a time, to stay in the processor's cache."""
+_LIKELY = 128
+"""Items with the largest means, of which it is tried first whether others matter."""
+_ROUNDING = 1e-10
+"""Of what squares add up to, at least, is a ridge."""
 
 
 class Lists(Agent[ListSpec]):
@@ -62,8 +66,10 @@ class Lists(Agent[ListSpec]):
 
 def products(spec: ListSpec, u: Floats, theta: Floats) -> Floats:
     """phi . theta of every item, (R, N), for users u (R, q) and parameters theta (R, 1 + q)."""
-    mine = np.where(np.isfinite(u), u, 0.0).clip(-1, 1) * theta[:, 1:]
-    return (theta[:, :1] + spec.catalogue.products(mine)) / np.sqrt(2)
+    theta = theta / sqrt(2)
+    scores = spec.catalogue.products(tastes(u) * theta[:, 1:])
+    scores += theta[:, :1]
+    return scores
 
 
 def best_lists(scores: Floats, model: ClickModel) -> Ints:
@@ -71,18 +77,12 @@ def best_lists(scores: Floats, model: ClickModel) -> Ints:
 
     Of equal scores the lowest items; what is looked at most gets the best of the list.
     """
-    m = model.length
-    least = np.partition(scores, -m, axis=1)[:, -m, None]
-    found = scores >= least
-    tied = np.count_nonzero(found, axis=1) > m
-    if tied.any():
-        last, better = scores[tied] == least[tied], scores[tied] > least[tied]
-        left = m - np.count_nonzero(better, axis=1, keepdims=True)
-        found[tied] = better | (last & (np.cumsum(last, axis=1) <= left))
-    chosen = (np.flatnonzero(found) % scores.shape[1]).reshape(-1, m)
-    order = np.argsort(-np.take_along_axis(scores, chosen, axis=1), axis=1, kind="stable")
-    best = np.take_along_axis(chosen, order, axis=1)
-    return placed(best, model)
+    left, r = scores.copy(), rows(len(scores))
+    lists = np.empty((len(scores), model.length), np.int64)
+    for k in range(model.length):
+        lists[:, k] = left.argmax(axis=1)
+        left[r, lists[:, k]] = -np.inf
+    return placed(lists, model)
 
 
 def diverse_lists(scores: Floats, spec: ListSpec, weight: float) -> Ints:
@@ -116,36 +116,34 @@ def placed(lists: Ints, model: ClickModel) -> Ints:
 class ClickRegression(Lists):
     """Least squares of clicks on f phi, f what an item's position is known to have been worth::
 
-        V = I + sum f^2 phi phi',      b = sum f click phi,      theta = V^-1 b.
+        V = ridge I + sum f^2 phi phi',      b = sum f click phi,      theta = V^-1 b.
 
-    For a position-based model that is unbiased, and of less variance than dividing clicks by f.
+    For a position-based model that is unbiased, and of less variance than dividing clicks by f. The
+    ridge is at least 1e-10 of all that V can add up to, so that rounding never makes it singular.
     """
 
     regularization = 1.0
 
     def start(self) -> None:
-        """Start without a fit."""
+        """Start without data."""
         super().start()
         self.ledger = no_privacy("an exact regression of clicks")
-        R, d, ridge = self.R, self.spec.features, self.regularization
-        self.gram = np.tile(ridge * np.eye(d), (R, 1, 1))
-        self.moment = np.zeros((R, d))
-        self.root = np.tile(np.eye(d) / sqrt(ridge), (R, 1, 1))
-        """B with B' B = V^-1, (R, d, d)"""
-        self.theta: Floats = np.zeros((R, d))
+        least = _ROUNDING * self.spec.horizon * self.spec.length
+        ridge = max(self.regularization, least) * np.eye(self.spec.features)
+        self.gram = np.tile(ridge, (self.R, 1, 1))
+        self.moment = np.zeros((self.R, self.spec.features))
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        """Add the positions that were looked at, and fit."""
-        phi = features(u, vectors)
+        """Add the positions that were looked at."""
         clicks = possible_clicks(self.spec.clicks, clicks)
         f = self.spec.clicks.looked_at(clicks)
-        seen = f[..., None] * phi
+        seen = f[..., None] * features(u, vectors)
         self.gram += seen.swapaxes(1, 2) @ seen
         self.moment += np.vecmat(clicks, seen)
-        eigenvalues, Q = np.linalg.eigh(self.gram)
-        eigenvalues = np.maximum(eigenvalues, self.regularization)  # but for rounding they are
-        self.root = (Q / np.sqrt(eigenvalues)[:, None]).swapaxes(1, 2)
-        self.theta = np.vecmat(np.matvec(self.root, self.moment), self.root)
+
+    def fitted(self, moment: Floats) -> Floats:
+        """V^-1 b of moments b (R, d)."""
+        return np.linalg.solve(self.gram, moment[..., None])[..., 0]
 
 
 class RankedLinUCB(ClickRegression):
@@ -175,35 +173,73 @@ class RankedLinUCB(ClickRegression):
     """what an item loses for one that is like it on the list, in clicks; 0 is relevance alone"""
     masks = ("public", "user")
 
+    def start(self) -> None:
+        """Start without a fit."""
+        super().start()
+        self.fit()
+
     def choose(self, u: Floats) -> Ints:
         """Step 2."""
-        return diverse_lists(self.upper(u), self.spec, self.diversity)
+        return self.listed(u, products(self.spec, u, self.theta))
 
     def choose_among(self, u: Floats, mask: Bools) -> Ints:
         """Step 2 without the items that are not there."""
-        scores = np.where(mask, self.upper(u), -np.inf)
-        return diverse_lists(scores, self.spec, self.diversity)
+        return self.listed(u, np.where(mask, products(self.spec, u, self.theta), -np.inf))
 
-    def upper(self, u: Floats) -> Floats:
-        """Upper bounds of all items, (R, N)."""
-        scores = products(self.spec, u, self.theta)
-        if self.alpha:
-            scores += self.alpha * self.widths(u)
-        return scores
+    def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
+        """Step 3, and step 1."""
+        super().learn(u, lists, vectors, clicks)
+        self.fit()
 
-    def widths(self, u: Floats) -> Floats:
-        """`|B phi|` of every item, phi = (1, u v) / sqrt(2), (R, N), some thousands at a time."""
-        u = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
-        root = self.root / sqrt(2)
-        items = self.spec.catalogue.items
-        square = np.empty((len(u), items.shape[1]))
-        for r, B in enumerate(root):
-            first, own, v = B[:, :1], B[:, 1:] * u[r], items[r if len(items) > 1 else 0]
-            for start in range(0, len(v), _TOGETHER):
-                some = slice(start, start + _TOGETHER)
-                found = first + own @ v[some].T
-                np.einsum("dn,dn->n", found, found, out=square[r, some])
-        return np.sqrt(square)
+    def fit(self) -> None:
+        """B with B' B = V^-1, (R, d, d), whose first column is 0 below its first row; theta."""
+        backwards = self.gram[:, ::-1, ::-1]
+        self.root: Floats = np.linalg.inv(np.linalg.cholesky(backwards))[:, ::-1, ::-1]
+        self.theta: Floats = np.vecmat(np.matvec(self.root, self.moment), self.root)
+
+    def listed(self, u: Floats, means: Floats) -> Ints:
+        """Lists of the largest bounds, by means (R, N).
+
+        No width is more than the norm of B. So of items whose means are not among the largest it is
+        mostly known without their widths that their bounds are less than those of a list.
+        """
+        spec, N, alpha = self.spec, means.shape[1], self.alpha
+        columns = spec.catalogue.items.swapaxes(1, 2)  # (R, q, N) or (1, q, N), as in memory
+        if self.diversity or N <= 2 * _LIKELY:
+            bounds = means + alpha * widths(self.root, u, columns)
+            return diverse_lists(bounds, spec, self.diversity)
+        likely = np.sort(np.argpartition(means, N - _LIKELY, axis=1)[:, -_LIKELY:], axis=1)
+        mean = np.take_along_axis(means, likely, axis=1)
+        bound = mean + alpha * widths(self.root, u, spec.catalogue.vectors(likely).swapaxes(1, 2))
+        place = best_lists(bound, spec.clicks)
+        lists = np.take_along_axis(likely, place, axis=1)
+        longest = np.sqrt(np.linalg.norm(self.root @ self.root.swapaxes(1, 2), axis=(1, 2)))
+        others = mean.min(axis=1) + 1.001 * alpha * longest
+        doubtful = np.take_along_axis(bound, place, axis=1).min(axis=1) <= others
+        if doubtful.any():
+            own = columns[doubtful] if len(columns) > 1 else columns
+            bounds = means[doubtful] + alpha * widths(self.root[doubtful], u[doubtful], own)
+            lists[doubtful] = best_lists(bounds, spec.clicks)
+        return lists
+
+
+def widths(root: Floats, u: Floats, columns: Floats) -> Floats:
+    """`|B phi|`, (R, n), of B (R, d, d), phi = (1, u v) / sqrt(2), v from (R, q, n) or (1, q, n).
+
+    In the first column of B only the first entry counts.
+    """
+    root = root / sqrt(2)
+    root[:, :, 1:] *= tastes(u)[:, None]
+    square = np.empty((len(u), columns.shape[2]))
+    many = max(1, _TOGETHER // square.shape[1])
+    scratch = np.empty((many, root.shape[1], square.shape[1]))
+    for first in range(0, len(u), many):
+        some = slice(first, first + many)
+        v = columns[some] if len(columns) > 1 else columns
+        found = np.matmul(root[some, :, 1:], v, out=scratch[: len(root[some])])
+        found[:, 0] += root[some, 0, :1]
+        np.einsum("rdn,rdn->rn", found, found, out=square[some])
+    return np.sqrt(square, out=square)
 
 
 class RankedLinTS(ClickRegression):
@@ -223,13 +259,14 @@ class RankedLinTS(ClickRegression):
     """ridge of the regression"""
 
     def start(self) -> None:
-        """Start without a fit, and open the stream of draws."""
+        """Start without data, and open the stream of draws."""
         super().start()
         self.luck = self.streams.normals("posterior", self.spec.features)
 
     def choose(self, u: Floats) -> Ints:
         """The best list of a drawn parameter."""
-        theta = self.theta + self.alpha * np.vecmat(self.luck(), self.root)
+        noise = np.matvec(np.linalg.cholesky(self.gram), self.luck())  # of covariance V
+        theta = self.fitted(self.moment + self.alpha * noise)
         return best_lists(products(self.spec, u, theta), self.spec.clicks)
 
 
@@ -249,11 +286,12 @@ class RankedEpsilonGreedy(ClickRegression):
     """ridge of the regression"""
 
     def start(self) -> None:
-        """Start without a fit, and open the stream of coins."""
+        """Start without data, and open the stream of coins."""
         super().start()
         self.coin, self.random = self.streams.uniforms("coin"), self.spec.uniform(self.streams)
 
     def choose(self, u: Floats) -> Ints:
         """The best list, or a random one."""
-        best = best_lists(products(self.spec, u, self.theta), self.spec.clicks)
+        theta = self.fitted(self.moment)
+        best = best_lists(products(self.spec, u, theta), self.spec.clicks)
         return np.where((self.coin() < self.exploration)[:, None], self.random(), best)

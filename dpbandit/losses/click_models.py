@@ -335,14 +335,14 @@ FARTHEST = 30.0
 
 def weights(utility: Floats) -> Floats:
     """exp(utility), of utilities of any shape; what is no number becomes the least there is."""
-    return np.exp(np.nan_to_num(utility, nan=-FARTHEST).clip(-FARTHEST, FARTHEST))
+    return np.asarray(np.exp(np.minimum(np.fmax(utility, -FARTHEST), FARTHEST)))
 
 
-def chances(weight: Floats, offered: Bools) -> Floats:
-    """P(each is bought), w_j / (1 + sum of the offered w), 0 where not offered: (..., S).
+def chances(weight: Floats, offered: Bools, axis: int = -1) -> Floats:
+    """P(each is bought), w_j / (1 + sum of the offered w along `axis`), 0 where not offered.
 
     >>> chances(np.array([1.0, 2.0, 9.0]), np.array([True, True, False]))
     array([0.25, 0.5 , 0.  ])
     """
     w = np.where(offered, weight, 0.0)
-    return np.asarray(w / (1 + w.sum(axis=-1, keepdims=True)))
+    return np.asarray(w / (1 + w.sum(axis=axis, keepdims=True)))

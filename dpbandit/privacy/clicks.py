@@ -37,15 +37,22 @@ from dpbandit.losses.click_models import (
 Counted = Literal["clicks", "squares", "mean"]
 
 
+def tastes(u: Floats) -> Floats:
+    """Users (..., q) as they are read: clipped to [-1, 1], 0 where they are no numbers."""
+    return np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
+
+
 def features(u: Floats, v: Floats, common: float = 1.0) -> Floats:
     """phi of items with vectors v (..., m, q) for users u (..., q), clipped: (..., m, 1 + q).
 
     They are (c, u * v) / sqrt(1 + c^2), c = `common` what all of them share.
     """
-    u = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
-    products = u[..., None, :] * clip_norm(v, 1.0)
-    shared = np.full((*products.shape[:-1], 1), common)
-    return np.concatenate([shared, products], axis=-1) / sqrt(1 + common**2)
+    v = clip_norm(v, 1.0)
+    phi = np.empty((*v.shape[:-1], 1 + v.shape[-1]))
+    phi[..., 0] = common
+    np.multiply(tastes(u)[..., None, :], v, out=phi[..., 1:])
+    phi /= sqrt(1 + common**2)
+    return phi
 
 
 def possible_clicks(model: ClickModel, said: Floats) -> Floats:
@@ -319,15 +326,13 @@ class ListCounts:
     def total(self, *batch: Any) -> Floats:
         """Lists (n, R, m), clicks (n, R, m) -> (R, 2, N)."""
         lists, said = batch
-        model, R = Cascade(self.length), lists.shape[1]
+        model, R, N = Cascade(self.length), lists.shape[1], self.n_items
         clicks = possible_clicks(model, said)
         somebody = np.isfinite(said).all(axis=-1, keepdims=True)
-        place = rows(R)[:, None] * self.n_items + lists.astype(np.int64)
-        found = [
-            np.bincount(place.ravel(), weights=values.ravel(), minlength=R * self.n_items)
-            for values in (model.looked_at(clicks) * somebody, clicks * somebody)
-        ]
-        return np.stack([counts.reshape(R, self.n_items) for counts in found], axis=1)
+        place = 2 * N * rows(R)[:, None] + lists.astype(np.int64)
+        values = np.array([model.looked_at(clicks) * somebody, clicks * somebody])
+        counts = np.bincount(np.array([place, N + place]).ravel(), values.ravel(), 2 * N * R)
+        return np.asarray(counts.reshape(R, 2, N), np.float64)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from dpbandit.base import (
     Streams,
     flag,
     reals,
+    rows,
     shaped,
     shown,
     whole,
@@ -161,6 +162,10 @@ def _batch(space: Any, n: int = 1) -> Any:
     return type(space)(*space.settings, batch=(n,))
 
 
+_ONE = np.ones(())
+"""Number of the price of a product that has no other."""
+
+
 def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Floats]:
     """The best set, as levels (..., N) with 0 for what is not offered, and its margin R*, (...).
 
@@ -173,12 +178,13 @@ def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Fl
     (array([1, 1, 0]), array(0.6))
     """
 
-    every = np.broadcast_to(margins, weight.shape)
+    fixed = weight.shape[-1] == 1
+    every = margins if fixed else np.broadcast_to(margins, weight.shape)
 
     def choose(z: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         gain = weight * (margins - z[..., None, None])
-        if gain.shape[-1] == 1:
-            return gain[..., 0], np.ones(gain.shape[:-1]), weight[..., 0], every[..., 0]
+        if fixed:
+            return gain[..., 0], _ONE, weight[..., 0], every[..., 0]
         level = gain.argmax(axis=-1)[..., None]
         v = np.take_along_axis(weight, level, axis=-1)[..., 0]
         r = np.take_along_axis(every, level, axis=-1)[..., 0]
@@ -217,18 +223,21 @@ def _dinkelbach(
 ) -> tuple[Floats, Floats]:
     """`choose(z)`: of each product the largest v (r - z), at which price, and there v and r."""
     z, best = np.zeros(shape[:-1]), np.zeros(shape)
+    every = rows(z.size)[:, None]
     while True:
         gain, price, v, r = choose(z)
         if at_most < shape[-1]:
-            last = np.argsort(-gain, axis=-1, kind="stable")[..., at_most:]
-            np.put_along_axis(gain, last, 0.0, axis=-1)
-        v = np.where(gain > 0, v, 0.0)
+            flat = gain.reshape(-1, shape[-1])
+            flat[every, np.argsort(-flat, axis=1, kind="stable")[:, at_most:]] = 0.0
+            gain = flat.reshape(shape)
+        listed = gain > 0
+        v = np.where(listed, v, 0.0)
         margin = (v * r).sum(axis=-1) / (1 + v.sum(axis=-1))
         better = margin > z
         if not better.any():
             return best, z
-        best = np.where(better[..., None], np.where(gain > 0, price, 0.0), best)
-        z = np.where(better, margin, z)
+        np.copyto(best, listed * price, where=better[..., None])
+        np.copyto(z, margin, where=better)
 
 
 MOST_PRODUCTS = 1000

@@ -23,8 +23,8 @@ def best_price(margins: Floats, sales: Floats, bid: Floats) -> tuple[Ints, Float
     gains = over * sales
     price = gains.argmax(axis=-1)
     shut = (over < -_ROUNDING).all(axis=-1)
-    best = np.take_along_axis(gains, price[..., None], axis=-1)[..., 0]
-    return np.where(shut, len(margins), price), np.where(shut, 0.0, np.maximum(best, 0.0))
+    best = np.maximum(gains.max(axis=-1), 0.0)
+    return np.where(shut, len(margins), price), np.where(shut, 0.0, best)
 
 
 class BidPrices:
@@ -36,12 +36,12 @@ class BidPrices:
 
     def __init__(self, margins: Floats, sales: Floats, *, points: int) -> None:
         self.bids: Floats = np.linspace(0, margins.max() * (1 + 1 / points), points)
-        rates = np.empty((len(sales), points))
+        self._rates = np.zeros((len(sales), points))
+        first = np.arange(0, sales.size, sales.shape[-1]).reshape(sales.shape[:-1])
         for j, bid in enumerate(self.bids):
-            price, _ = best_price(margins, sales, np.full(sales.shape[:-1], bid))
-            sold = np.take_along_axis(sales, np.minimum(price, sales.shape[-1] - 1)[..., None], -1)
-            rates[:, j] = np.where(price < sales.shape[-1], sold[..., 0], 0.0).mean(axis=1)
-        self._rates = rates
+            if (margins - bid).max() >= -_ROUNDING:
+                price = ((margins - bid) * sales).argmax(axis=-1)
+                self._rates[:, j] = sales.take(first + price).mean(axis=1)
 
     def __call__(self, rate: Floats) -> Floats:
         """The least bid price (R,) at which at most `rate` (R,) sell a round."""

@@ -19,7 +19,7 @@ from dpbandit.agents import (
 )
 from dpbandit.agents.lists.cascade import kl_ucb
 from dpbandit.agents.lists.list_fade import PositionWeights
-from dpbandit.agents.lists.ranked import best_lists, diverse_lists, products
+from dpbandit.agents.lists.ranked import best_lists, diverse_lists, products, widths
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ListRecommendation
 from dpbandit.losses.click_models import (
@@ -83,15 +83,37 @@ def test_scores_and_widths_are_those_of_features():
     phi = features(u, np.broadcast_to(SPEC.catalogue.items, (4, 7, 3)))
     np.testing.assert_allclose(products(SPEC, u, model.theta), np.matvec(phi, model.theta))
     inverse = model.root.swapaxes(1, 2) @ model.root
-    widths = np.sqrt(np.einsum("rnd,rde,rne->rn", phi, inverse, phi))
-    np.testing.assert_allclose(model.widths(u), widths)
+    expected = np.sqrt(np.einsum("rnd,rde,rne->rn", phi, inverse, phi))
+    columns = SPEC.catalogue.items.swapaxes(1, 2)
+    np.testing.assert_allclose(widths(model.root, u, columns), expected)
     u[0], u[1:, 1] = np.inf, (np.nan, 9.0, -1e300)  # tastes that are none are clipped in both
     kept = np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
-    np.testing.assert_array_equal(model.widths(u), model.widths(kept))
+    found = widths(model.root, u, columns)
+    np.testing.assert_array_equal(found, widths(model.root, kept, columns))
     model = RankedLinUCB(regularization=1e-300).make(SPEC, model.streams)
     model.learn(kept, lists, SPEC.catalogue.vectors(lists), np.ones((4, 3)))
-    assert np.isfinite(model.widths(kept)).all()  # where only rounding makes V singular
+    found = widths(model.root, kept, columns)
+    assert np.isfinite(found).all()  # where only rounding makes V singular
     assert np.isfinite(model.theta).all()
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.2, 20.0])
+def test_items_that_cannot_be_listed_need_no_widths(alpha):
+    """Oracle: the bounds of all items, of which many are twice in the catalogue."""
+    rng = np.random.default_rng(4)
+    vectors = rng.standard_normal((400, 4))
+    vectors = np.concatenate([vectors, vectors]) / np.linalg.norm(vectors, axis=1).max()
+    spec = ListSpec(catalogue=Catalogue.of(vectors), clicks=Cascade(3), horizon=400)
+    model = RankedLinUCB(alpha=alpha).make(spec, Streams([0, 1, 2, 3]))
+    columns = spec.catalogue.items.swapaxes(1, 2)
+    for _ in range(400):
+        u = rng.choice([-1.0, 1.0], size=(4, 4))
+        means = products(spec, u, model.theta)
+        bounds = means + alpha * widths(model.root, u, columns)
+        lists = model.act(u)
+        best = -np.sort(-bounds, axis=1)[:, :3]
+        np.testing.assert_allclose(np.take_along_axis(bounds, lists, axis=1), best, rtol=1e-9)
+        model.update(u, lists, 1.0 * (rng.random((4, 3)) < 0.2))
 
 
 def test_kl_bounds_by_their_equation():
