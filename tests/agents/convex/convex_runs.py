@@ -44,11 +44,10 @@ def as_bs(epsilon, factor=1.0):
 
 
 class Run(NamedTuple):
-    """One run of R replicas over T rounds: actions (T, R, N), data (T, R, *datum_shape), regret
-    (R,) against the best fixed point in hindsight, and what each call fed to its mechanism."""
+    """One run of R replicas over T rounds: actions (T, R, N), regret (R,) against the best fixed
+    point in hindsight, and what each call fed to its mechanism."""
 
     actions: Any
-    data: Any
     regret: Any
     queries: list[Any]
     releases: list[Any]
@@ -62,37 +61,21 @@ class Run(NamedTuple):
         )
 
 
-def play(config, loss, data, *, feedback="datum", seed=0, replay=None):
-    """Play `data`, (T, R, *datum_shape), or ask an adversary (t, actions so far) -> datum.
-
-    With `replay`, the releases of that run are handed out again, in place of fresh ones.
-    """
-    T, R = (len(data), data.shape[1]) if isinstance(data, np.ndarray) else data.size
+def play(config, loss, data, *, feedback="datum", seed=0):
+    """Play `data`, (T, R, *datum_shape)."""
+    T, R = data.shape[:2]
     spec = ConvexSpec(loss=loss, feedback=feedback, horizon=T)
     agent = config.make(spec, Streams([(seed, r) for r in range(R)]))
-    actions, told, total = [], [], np.zeros(R)
-    comparator = loss.comparator(R)
-    with recording(replay) as calls:
-        for t in range(T):
+    actions, total, comparator = [], np.zeros(R), loss.comparator(R)
+    with recording() as calls:
+        for z in data:
             actions.append(agent.act(np.zeros((R, *spec.context_shape))))
-            z = data[t] if isinstance(data, np.ndarray) else data(t, actions)
             value = loss.value(actions[-1], z)
             total += value
             comparator.add(z)
-            told.append(z)
             agent.update(np.zeros(()), actions[-1], z if feedback == "datum" else -value)
     regret = total - comparator.best()[1]
-    return Run(np.array(actions), np.array(told), regret, calls.queries, calls.releases)
-
-
-class Adversary(NamedTuple):
-    """A rule (t, actions (1..t) so far) -> the datum of round t, for R replicas and T rounds."""
-
-    rule: Any
-    size: tuple[int, int]
-
-    def __call__(self, t, actions):
-        return self.rule(t, actions)
+    return Run(np.array(actions), regret, calls.queries, calls.releases)
 
 
 def sphere(rng, *shape):

@@ -121,8 +121,9 @@ def test_total_loss_without_noise(d, strength):
     <a, e_t>^2, so the total loss tends to lambda^2 |x*|^2 / (2 (2 lambda - 1)), 0.9257142857 at
     lambda = 4. "certified" and "paper" are 4 beta and 32 beta then."""
     loss = Squared(Ball(d), bound=0.9)
-    run = play(DPFTRL(epsilon=inf, tuning=strength), loss, realizable(1500, d))
-    total = sum(loss.value(x, z)[0] for x, z in zip(run.actions, run.data, strict=True))
+    data = realizable(1500, d)
+    run = play(DPFTRL(epsilon=inf, tuning=strength), loss, data)
+    total = sum(loss.value(x, z)[0] for x, z in zip(run.actions, data, strict=True))
     assert total == pytest.approx(strength**2 * 0.81 / (4 * strength - 2), abs=1e-12)
     spec = told(loss, 1500)
     assert DPFTRL(epsilon=inf, tuning="certified").strength(spec) == 4.0
@@ -169,7 +170,7 @@ def test_cells_of_the_table():
     data, epsilon, losses = realizable(1000, 2, 40), 10, []
     for strength, mean, error in CELLS[1000, epsilon]:
         run = play(DPFTRL(epsilon=as_bs(epsilon), tuning=strength), LOSS, data)
-        losses.append(sum(LOSS.value(*pair) for pair in zip(run.actions, run.data, strict=True)))
+        losses.append(sum(LOSS.value(*pair) for pair in zip(run.actions, data, strict=True)))
         assert_agrees(losses[-1], mean, error)
         for _, other, width in CELLS[1000, epsilon]:
             if other != mean:
