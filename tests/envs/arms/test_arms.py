@@ -3,17 +3,17 @@
 import json
 from importlib import resources
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
-from dpbandit import compare, play
-from dpbandit.agents import AllocationTS, Uniform
+from dpbandit import play
+from dpbandit.agents import Uniform
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Arms
 from dpbandit.envs.arms.arms import MEANS
 from dpbandit.testing.checks import check_problem
+from tests.each import each
 
 CHANGES = [
     {},
@@ -30,7 +30,7 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("arguments", CHANGES, ids=str)
+@each("arguments", CHANGES, ids=str)
 def test_the_contract(arguments):
     """Shapes, seeds, replicas, copies, regret and means, see `check_problem`."""
     assert len(check_problem(Arms(**{"horizon": 60, **arguments}), rounds=60)) >= 8
@@ -113,37 +113,10 @@ def test_tables_come_from_files_and_are_clipped(tmp_path):
         Arms(law="table", table=files[0], horizon=4)
 
 
-def test_gymnasium_and_instances():
-    env = gym.make("dpbandit/Arms-v0", means="close", horizon=5)
-    assert env.action_space.n == 5
+def test_instances():
     assert {name: len(means) for name, means in MEANS.items()} == {
         **{"two": 2, "two-high": 2, "ten": 10, "steps": 5, "close": 5, "hundred": 100},
         "incentives": 9,
     }
-    frozen = json.loads(
-        (resources.files("dpbandit.envs") / "data" / "thornton_incentives.json").read_text()
-    )
-    assert [*MEANS["incentives"]] == frozen["means"]
-    results = compare("Arms", [AllocationTS()], horizon=30, replicas=2, env_kwargs={"means": "ten"})
-    assert len(results.summary()) == 3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        ({"means": [0.5]}, r"means=\[0.5\].*at least 2 arms"), ({"means": [0.5, 1.2]}, "means"),
-        ({"means": [0.5, float("nan")]}, "means"), ({"means": "tow"}, "did you mean two"),
-        ({"means": "0.5,0.4"}, r"such as \[0.6, 0.4\], or one of two"),
-        ({"resample": True}, "resample=True with a table="), ({"law": "normal"}, "law"),
-        ({"law": "table"}, "both or neither"),
-        ({"law": "table", "table": [[0.5], [0.5]]}, "K >= 2 arms"),
-        ({"law": "table", "table": [0.5, 0.5]}, "to be .T, K."),
-        ({"law": "table", "table": "nowhere.csv"}, "nowhere"),
-        ({"law": "table", "table": [[0.5, 0.5]], "horizon": 3}, "horizon=3"),
-        ({"drift": "fast"}, "drift"), ({"drift": "walk", "adversary": "switching"}, "one of"),
-        ({"adversary": "cunning"}, "adversary"), ({"blocks": 1}, "blocks"),
-    ],
-)  # fmt: skip
-def test_bad_input(arguments, named):
-    with pytest.raises(InputError, match=named):
-        Arms(**arguments)
+    frozen = resources.files("dpbandit.envs") / "data" / "thornton_incentives.json"
+    assert [*MEANS["incentives"]] == json.loads(frozen.read_text())["means"]

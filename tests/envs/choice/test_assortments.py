@@ -2,6 +2,7 @@
 
 from itertools import combinations, product
 
+import gymnasium as gym
 import numpy as np
 import pandas as pd
 import pytest
@@ -242,3 +243,16 @@ def test_one_logit_finds_the_best_set_and_believes_too_much_of_it():
     assert misfit.offered == (1, 3, 5)
     assert misfit.believed == pytest.approx(1.1362, abs=5e-5)
     assert misfit.earned == misfit.best == pytest.approx(1.0171, abs=5e-5)
+
+
+@pytest.mark.parametrize("offered", [0, 1])
+def test_masks_that_are_no_assortments_are_repaired(offered):
+    """What a policy of Stable-Baselines3 may send: every product, or none."""
+    env = gym.make("dpbandit/AssortmentBandit-v0", horizon=4, n_products=5, at_most=2)
+    env.reset(seed=0)
+    spec = env.unwrapped.problem.spec
+    _, _, _, _, info = env.unwrapped.step(np.full(5, offered))
+    assert info["choice"] in ((0, 1, 5) if offered else (0, 5))
+    repaired = spec.repaired(np.full((1, 5), offered))
+    assert repaired.tolist() == [[1, 1 * offered, 0, 0, 0]]
+    assert spec.repaired("x") == "x"

@@ -10,7 +10,6 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import CameraOffer, CameraPricing
 from dpbandit.envs.contextual.camera import camera, camera_people, frozen, patterns
 from dpbandit.envs.data import fit_camera
-from tests.each import each
 
 PRICES = np.array([0.79, 1.04, 1.29, 1.54, 1.79, 2.04, 2.29, 2.54, 2.79])
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
@@ -115,22 +114,6 @@ def test_play_agrees_with_the_sums(kind):
     assert users.mean.max(axis=2).mean() == pytest.approx(values(problem)[0][2], rel=0.01)
     assert ((users.reward == 0) | np.isclose(users.reward, problem._worth)).all()
     assert problem.spec.reward_high == users.reward.max() == pytest.approx(2.29)
-
-
-@each(
-    ("arguments", "said"),
-    [
-        ({"unit_cost": 0.9}, "unit_cost=0.9"), ({"unit_cost": float("nan")}, "unit_cost"),
-        ({"tasks": 0}, "tasks=0"), ({"tasks": [4]}, "tasks"),
-        ({"contexts": "age"}, "contexts='age'"), ({"attributes": "sony"}, "attributes='sony'"),
-        ({"attributes": None}, "attributes=None"),
-        ({"attributes": ("sony", "lens")}, "attribute='lens'"),
-        ({"attributes": ("zoom",)}, "one brand"), ({"attributes": ("sony", "canon")}, "one brand"),
-    ],
-)  # fmt: skip
-def test_what_is_refused(arguments, said):
-    with pytest.raises(InputError, match=said):
-        CameraPricing(**arguments)
 
 
 PEOPLE = camera_people()

@@ -187,14 +187,6 @@ def test_bad_tables_are_refused(wrong, says):
         own(**wrong)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"data": "cats"}, {"pool": 3}, {"pool": True}, {"pool": 1.0}, {"horizon": 0}]
-)
-def test_bad_arguments_are_refused(wrong):
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        ClassificationBandit(**wrong)
-
-
 def test_without_scikit_learn(monkeypatch):
     images.cache_clear()
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbandit import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
 from tests.each import each
@@ -241,22 +240,3 @@ def test_best_fixed_is_the_argmax_of_accumulated_means(arguments):
     best = totals.argmax(axis=0)
     assert len(set(best.tolist())) > 1
     assert all((run[-1].best_fixed() == best).all() for run in runs)
-
-
-@each(
-    "wrong",
-    [
-        *({name: value} for name in ("n_actions", "dim", "horizon", "sparsity", "cap", "delay")
-          for value in ("two", 2.5, -1, None)),
-        *({name: value} for name in ("signal", "noise", "correlation", "drift_rate")
-          for value in ("abc", float("nan"), -2.0, None)),
-        {"correlation": 1.5}, {"context_order": 3}, {"context_order": "two"}, {"shared": "maybe"},
-        {"contexts": "spheres"}, {"parameters": "dens"}, {"link": "logit"}, {"drift": "jump"},
-        {"drift": "walk", "parameters": "sparse-draws"},
-        {"noise_law": "normal"}, {"drift_every": 0}, {"n_actions": 1}, {"noise": float("inf")},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_wrong_arguments_are_refused_by_name(wrong):
-    with pytest.raises(InputError, match=next(iter(wrong)) + "|reward_low"):
-        GLMBandit(**wrong)

@@ -100,8 +100,6 @@ def test_made_up_customers_by_hand():
     for problem, low, high in ((steep, 1.0, 2.6), (flat, 2.0, 2.6)):
         best = problem.prices[((problem.prices - 0.5) * problem._chances).argmax(axis=1)]
         assert (best.min(), best.max()) == pytest.approx((low, high))
-    with pytest.raises(InputError, match="slope=0"):
-        SyntheticPricing(slope=0)
 
 
 def test_the_continuous_oracle_beats_every_grid():
@@ -190,8 +188,6 @@ def test_a_window_is_needed_and_may_not_be_shorter(config):
     certify(shorter, spec_of(12, horizon=12), accountants=False)  # nobody expires
     longer = type(config)(window=20, noise=config.noise)
     assert certify(longer, spec_of(12), accountants=False).ledger.window == 20
-    with pytest.raises(InputError, match="retention=0"):
-        spec_of(0)
 
 
 def test_others_protect_for_ever_and_play_the_same_customers():
@@ -334,14 +330,6 @@ def test_blind_play_loses_half_of_every_gap():
     assert lost * 20_000 / 40 == pytest.approx(2750, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    "problem", [lambda: TwoPhase(change=1.5), lambda: Minority(share=-1), lambda: TwoArms(gap=0.9)]
-)
-def test_what_does_not_fit_is_said(problem):
-    with pytest.raises(InputError, match=r"Expected (change|share|gap)="):
-        problem()
-
-
 @pytest.mark.parametrize("reference", ["list", "paid"])
 def test_utilities_are_those_of_the_formula(reference):
     """Margins of a round from those without a reference; r = memory r + (1 - memory) p by hand."""
@@ -384,19 +372,6 @@ def test_what_was_paid_reaches_others_whatever_the_agent_does():
     carried = certify(FADE(), ReferencePricing(reference="paid").spec, accountants=False)
     assert (round(open_proof.epsilon, 6), carried.epsilon) == (1.0, inf)
     assert carried.ledger.brief == "not covered"
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"reference": "old"}, "reference='old'"),
-        ({"memory": 2}, "memory=2"),
-        ({"weight": -1}, "weight"),
-    ],
-)
-def test_mistakes_are_named(wrong, words):
-    with pytest.raises(InputError, match=words):
-        ReferencePricing(**wrong)
 
 
 @pytest.mark.parametrize(
@@ -463,20 +438,6 @@ def test_nobody_is_covered_where_the_shop_tells():
             config, "StockPricing", env_kwargs={"oversold": "order"}, accountants=False
         )
         assert private.epsilon <= 1
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [
-        ({"stock": 0}, "stock=0"),
-        ({"stock": 2.5}, "stock=2.5"),
-        ({"oversold": "sorry"}, "oversold='sorry'"),
-        ({"order_cost": -1}, "order_cost=-1"),
-    ],
-)
-def test_mistakes_are_named_of_stock(wrong, words):
-    with pytest.raises(InputError, match=words):
-        StockPricing(**wrong)
 
 
 def test_sales_are_told_at_once():

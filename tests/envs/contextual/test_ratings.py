@@ -15,7 +15,6 @@ from dpbandit.envs.contextual.recommendation import (
     read_ratings,
     tastes,
 )
-from tests.each import each
 from tests.envs.contextual.ratings_files import FORMATS, example, truth, write
 
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
@@ -200,24 +199,6 @@ def test_bad_lines_get_one_sentence_with_their_number(lines, says, tmp_path):
     with pytest.raises(InputError, match=says) as caught:
         read_ratings(path, low=0.5, high=5)
     assert "\n" not in str(caught.value)
-
-
-@each(
-    ("wrong", "says"),
-    [
-        ({"path": None}, "none is shipped"),
-        ({"path": "no/such.csv"}, "Cannot read ratings from path='no/such.csv': No such file"),
-        ({"path": "."}, "Cannot read ratings"),
-        ({"path": "a\0b"}, "Cannot read ratings from path="),
-        ({"path": 3}, "path=3 to be the name of a file"), ({"low": "a"}, "low='a'"),
-        ({"high": np.inf}, "high=inf"), ({"n_actions": 31}, "n_actions=31 <= 30"),
-        ({"n_actions": 1}, "n_actions"), ({"rank": 30}, "rank=30 below"), ({"ridge": 0}, "ridge"),
-        ({"low": 5.0}, "high - low"), ({"high": 4.0}, "rating from low=0.5 to high=4 in line"),
-    ],
-)  # fmt: skip
-def test_bad_arguments_are_refused(wrong, says):
-    with pytest.raises(InputError, match=says):
-        RatingsBandit(**{"path": example(), **wrong})
 
 
 def test_users_who_all_agree_are_refused(tmp_path):

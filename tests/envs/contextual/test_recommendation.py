@@ -103,23 +103,6 @@ def test_the_best_arm_has_no_regret_and_the_others_some():
         assert (step.regret == 0).all() if t % 2 else (step.regret > 0).all()
 
 
-@each(
-    "wrong",
-    [
-        *({"n_items": value} for value in (5, "many", 20.5)),
-        *({"base_rate": value} for value in (0, 1, -0.1, float("nan"), "abc")),
-        *({"appeal": value} for value in (0, -1.0, float("nan"), float("inf"), "abc")),
-        *({"taste": value} for value in (0, 1.5, "abc")),
-        {"n_actions": 1},
-        {"n_actions": "two"},
-    ],
-    ids=str,
-)
-def test_wrong_arguments_are_refused_by_name(wrong):
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        Recommendation(**wrong)
-
-
 def test_the_truth_comes_back():
     """P(click) within 0.04 of the truth for everybody (the worst of 10 seeds is 0.031), and so the
     share of clicks on the best item for each."""

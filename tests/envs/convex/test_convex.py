@@ -9,7 +9,6 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import WORDS, Ball, ConcaveBase, Simplex, SubmodularBase
 from dpbandit.envs import ConvexBandit, OnlineConvex
-from dpbandit.envs.adapters import make_problem
 from dpbandit.envs.convex.online_losses import LOSSES, Scenario
 from dpbandit.losses import Kink, Linear, Quadratic, Squared
 from dpbandit.testing import check_problem
@@ -319,31 +318,3 @@ def test_objects_in_place_of_words():
     np.testing.assert_allclose(regret, -5 + 10 * 0.5**0.5)
     moving = ConvexBandit(loss=Kink(Ball(2), spread=0.5), adversary=Scenario(gap=0.1), horizon=20)
     assert (played(moving, centre(moving), 20)[1] >= 0).all()
-
-
-@each(
-    ("wrong", "word"),
-    [
-        ({"loss": "lineer"}, "linear"), ({"domain": "bal"}, "ball"), ({"adversary": "idd"}, "iid"),
-        ({"instance": "p-line"}, "p-lin"), ({"gap": 1.5}, "gap"), ({"size": 2}, "size"),
-        ({"switches": -1}, "switches"), ({"turns": "x"}, "turns"), ({"horizon": 0}, "horizon"),
-        ({"delay": -1}, "delay"), ({"dim": 0}, "dim"), ({"radius": 0}, "radius"),
-        ({"direction": "second"}, "first"), ({"direction": (1.0,)}, "direction"),
-        ({"direction": 0}, "direction"), ({"direction": 6}, "direction"),
-        ({"direction": True}, "direction"), ({"direction": 1.0}, "direction"),
-        ({"direction": (0.0,) * 5}, "direction"), ({"instance": "p-lin", "gap": 0.7}, "gap"),
-        ({"direction": (1.0,) * 5, "domain": "simplex"}, "direction"),
-        ({"instance": "experts", "dim": 4}, "dim"), ({"loss": "experts"}, "simplex"),
-        ({"domain": "hypersimplex", "rank": 9}, "rank"),
-        ({"loss": "offset-quadratic", "adversary": "drift"}, "drift"), ({"adversary": 7}, "iid"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_wrong_arguments_are_refused_by_name(wrong, word):
-    with pytest.raises(InputError, match=word):
-        ConvexBandit(**wrong)
-
-
-def test_what_a_class_fixes_is_no_argument():
-    with pytest.raises(InputError, match="feedback"):
-        make_problem("dpbandit.envs.convex.online_losses:ConvexBandit", feedback="datum")

@@ -8,7 +8,6 @@ from dpbandit.agent import with_feedback
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ConvexPricing
-from tests.each import each
 
 
 def started(R=16, **arguments):
@@ -87,17 +86,3 @@ def test_range_and_slope_hold_in_play_and_are_nearly_attained():
     assert values.max() == pytest.approx(high, rel=1e-12)
     assert slopes.max() == pytest.approx(loss.lipschitz, rel=1e-12)
     assert (loss.curvature, loss.smoothness) == (pytest.approx(1.6), pytest.approx(2.2))
-
-
-@each(
-    "wrong",
-    [
-        {"goods": 0}, {"goods": 13}, {"low": 2.0}, {"unit_cost": 1.0}, {"demand": 1.0},
-        {"spread": 1.2}, {"own_effect": 0.0}, {"cross_effect": 0.5}, {"common": 2},
-        {"feedback": "both"}, {"high": float("inf")}, {"horizon": 0}, {"variety": -1},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_wrong_arguments_are_refused(wrong):
-    with pytest.raises(InputError):
-        ConvexPricing(**wrong)

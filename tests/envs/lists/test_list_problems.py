@@ -177,16 +177,3 @@ def test_a_board_of_vectors_that_are_known():
     for wrong in (2 * np.eye(3), np.full((2, 2), np.nan), np.ones(3)):
         with pytest.raises(InputError, match="none longer than 1"):
             Catalogue.of(wrong)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"path": None}, "none is shipped"), ({"n_items": 31}, "n_items=31 <= 30"),
-        ({"length": 20}, "length=20"), ({"click_rate": 1.5}, "click_rate=1.5"),
-        ({"clicks": "all"}, "clicks='all'"), ({"high": "a"}, "high='a'"),
-    ],
-)  # fmt: skip
-def test_bad_arguments_are_refused(wrong, says):
-    with pytest.raises(InputError, match=says):
-        RatingsLists(**{**SETTINGS, **wrong})

@@ -16,7 +16,6 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ReturningPricing
 from dpbandit.envs.people.returning_pricing import frozen
 from dpbandit.testing.checks import check_problem
-from tests.each import each
 
 DATA = Path(dpbandit.envs.__path__[0]) / "data"
 
@@ -123,20 +122,6 @@ def test_what_is_shipped_is_what_was_fitted():
         check_problem(
             ReturningPricing(people=5, visits=10, horizon=50, arrivals=arrivals, empty=0.2)
         )
-
-
-@each(
-    ("arguments", "sentence"),
-    [
-        ({"cost": 5.0}, "cost=5.0"),
-        ({"survey_spread": 0.0}, "survey_spread=0.0"),
-        ({"survey_shift": np.inf}, "survey_shift=inf"),
-        ({"horizon": 20_001}, "people . visits = 20000"),
-    ],
-)
-def test_mistakes_get_one_sentence(arguments, sentence):
-    with pytest.raises(InputError, match=sentence):
-        ReturningPricing(**arguments).reset(Streams([0]))
 
 
 def test_public_facts_of_rivals_are_of_their_kinds():

@@ -1,12 +1,9 @@
 """People who return: who comes when, what they are like, and what an empty slot is."""
 
 import numpy as np
-import pytest
 
-from dpbandit import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ReturningUsers
-from tests.each import each
 
 SMALL = {"people": 6, "visits": 4, "horizon": 24, "n_actions": 3, "dim": 2}
 
@@ -63,18 +60,3 @@ def test_tastes_are_persistent_and_regret_is_against_her_own_best_arm():
         step = problem.step(np.array([0, 1, 2]))
         assert np.allclose(step.oracle, mean.max(axis=1))
         assert np.allclose(step.reward, mean[np.arange(3), [0, 1, 2]])
-
-
-@each(
-    ("arguments", "sentence"),
-    [
-        ({"horizon": 25}, "horizon=25 to be at most people . visits = 24"),
-        ({"arrivals": "always"}, "arrivals='always'"), ({"people": 0}, "people=0"),
-        ({"visits": 0}, "visits=0"), ({"visits": 10**9}, "to be at most 100000000, of which"),
-        ({"empty": 2.0}, "empty=2.0"), ({"tastes": -1.0}, "tastes=-1.0"),
-        ({"link": "probit"}, "link='probit'"),
-    ],
-)  # fmt: skip
-def test_mistakes_get_one_sentence(arguments, sentence):
-    with pytest.raises(InputError, match=sentence):
-        played(**arguments)

@@ -6,7 +6,6 @@ import pytest
 
 import dpbandit
 from dpbandit.agents import OGD
-from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import StreamingRegression, tables
 from tests.each import each
@@ -87,22 +86,3 @@ def test_digits():
     assert rows[:, :-1].max() == 1
     problem = StreamingRegression(data="digits", digit=3, horizon=5)
     assert {step.datum.shape for _, step in played(problem, 5)} == {(2, 65)}
-
-
-@each(
-    ("wrong", "word"),
-    [
-        ({"family": "liner"}, "linear"), ({"p": 0.5}, "p="), ({"p": "two"}, "p="),
-        ({"dim": 0}, "dim"), ({"radius": -1}, "radius"), ({"bound": 0.0}, "bound"),
-        ({"bound": 0.9}, "bound"), ({"level": 1.0, "family": "quantile"}, "level"),
-        ({"theta": "dens"}, "dense"), ({"norm": 2.5}, "norm"), ({"noise": -1.0}, "noise"),
-        ({"noise": 0.0, "family": "quantile"}, "noise"), ({"contamination": 0.6}, "contamination"),
-        ({"outliers": "flop"}, "flip"), ({"data": "juice"}, "oj"), ({"horizon": 0}, "horizon"),
-        ({"data": "oj", "dim": 3}, "dim"), ({"data": "oj", "contamination": 0.1}, "contamination"),
-        ({"delay": -1}, "delay"), ({"data": "digits", "digit": 11}, "digit"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_wrong_arguments_are_refused_by_name(wrong, word):
-    with pytest.raises(InputError, match=word):
-        StreamingRegression(**wrong)

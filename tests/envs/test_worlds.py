@@ -1,15 +1,18 @@
-"""Seasons, drifts and shocks of tastes: by formula, whatever the blocks."""
+"""Worlds that move, by formula and whatever the blocks, and worlds that stay: parameters come from
+`world_seed`, users from `seed`."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from dpbandit import InputError
+from dpbandit import InputError, compare, play
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import (
     AssortmentBandit,
     CameraOffer,
     CameraPricing,
+    GLMBandit,
     OJContinuousPricing,
     OJPricing,
     PricingFromLog,
@@ -40,12 +43,12 @@ def test_drifts_stay_in_their_range_and_know_no_blocks():
 
 
 def test_assortments_move_with_them():
+    """A shock makes the oracle of a constant world better from its round on, and not before."""
     problem = AssortmentBandit(horizon=30, season=(1.0, 10), drift=(0.1, 1.0), shock=(5, 1.0))
     assert len(check_problem(problem)) == 9
-    still = AssortmentBandit(horizon=30, contexts="constant")
-    shocked = AssortmentBandit(horizon=30, contexts="constant", shock=(2, 5.0))
     oracles = []
-    for one in (still, shocked):
+    for tide in ({}, {"shock": (2, 5.0)}):
+        one = AssortmentBandit(horizon=30, contexts="constant", **tide)
         one.reset(Streams([0]))
         draw = one.spec.uniform(Streams([1]))
         oracles.append([(one.context(), one.step(draw()))[1].oracle[0] for _ in range(3)])
@@ -107,8 +110,88 @@ def test_any_price_of_orange_juice_moves_with_them():
         np.testing.assert_allclose(step.oracle, margins.max(axis=1), rtol=1e-7)
 
 
-@each("problem", [AssortmentBandit, OJPricing, OJContinuousPricing, CameraOffer])
-@each("wrong", [{"season": (1, 0)}, {"drift": (0, 1)}, {"drift": 3}, {"shock": (1.5, 1)}])
-def test_what_is_no_tide_is_refused(wrong, problem):
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        problem(**wrong)
+# Worlds that stay
+
+PARAMETERS = {
+    "AssortmentBandit": ("_theta",),
+    "GLMBandit": ("_theta",),
+    "ListRecommendation": ("_theta",),
+    "Minority": ("_of_kinds",),
+    "Recommendation": ("_items",),
+    "StreamingRegression": ("population_minimiser",),
+    "TwoArms": ("_of_kinds",),
+    "TwoPhase": ("_of_kinds",),
+}
+FURTHER = {"StreamingRegression": {"theta": "gaussian"}}
+
+
+def parameters(env, name):
+    value = env.unwrapped.problem
+    for part in PARAMETERS[name]:
+        value = getattr(value, part)
+    return value.copy()
+
+
+@each("name", PARAMETERS)
+def test_parameters_stay_and_users_change(name):
+    """Would catch parameters that are drawn from the users' streams, or users from the world's."""
+    further = {"horizon": 4, **FURTHER.get(name, {})}
+    env = gym.make(f"dpbandit/{name}-v0", world_seed=5, **further)
+    met = [(env.reset(seed=seed)[0], parameters(env, name)) for seed in (1, 2)]
+    np.testing.assert_array_equal(met[0][1], met[1][1])
+    env.action_space.seed(0)
+    arm, rewards = env.action_space.sample(), []
+    for seed in range(3):
+        env.reset(seed=seed)
+        rewards.append([env.step(arm)[1] for _ in range(4)])
+    assert len({tuple(r) for r in rewards}) > 1
+    several = gym.make_vec(f"dpbandit/{name}-v0", num_envs=3, world_seed=5, **further)
+    several.reset(seed=9)
+    for row in parameters(several, name):
+        np.testing.assert_array_equal(row, met[0][1][0])
+    free = gym.make(f"dpbandit/{name}-v0", **further)
+    drawn = [(free.reset(seed=seed), parameters(free, name))[1] for seed in range(9)]
+    assert any((p != drawn[0]).any() for p in drawn)
+
+
+@each("kind", ["bernoulli", "halving", "lower-bound"])
+def test_the_best_expert_stays(kind):
+    told = {"env_kwargs": {"world_seed": 2, "n_actions": 8, "kind": kind}, "horizon": 300}
+    assert len(set(play("Experts", "hedge", range(6), **told).best_fixed)) == 1
+    told["env_kwargs"].pop("world_seed")
+    assert len(set(play("Experts", "hedge", range(6), **told).best_fixed)) > 1
+
+
+def test_the_world_is_of_its_seed_alone():
+    streams = Streams([1, 2]).child("environment").in_world(7)
+    first, second = streams.world.normals("theta", 3)()
+    np.testing.assert_array_equal(first, second)
+    other = Streams([5]).child("environment").in_world(7)
+    np.testing.assert_array_equal(other.world.normals("theta", 3)()[0], first)
+    alone = Streams([1, 2]).child("environment")
+    assert alone.world is alone
+
+
+def test_a_comparison_in_one_world():
+    """All replicas and the loop alone meet the parameters that gym.make shows."""
+    env = gym.make("dpbandit/GLMBandit-v0", horizon=30, world_seed=4)
+    told = compare("GLMBandit", "linucb", horizon=30, replicas=2, env_kwargs={"world_seed": 4})
+    same = compare(env, "linucb", replicas=2)
+    assert told.runs[0].setup.env_kwargs["world_seed"] == 4
+    np.testing.assert_array_equal(told.runs[0].regret, same.runs[0].regret)
+    free = compare("GLMBandit", "linucb", horizon=30, replicas=2)
+    assert (free.runs[0].regret != same.runs[0].regret).any()
+    thetas = []
+    for seed in (0, 1):
+        problem = env.unwrapped.problem
+        play(problem, "uniform", [seed], marks=np.array([5]))
+        thetas.append(problem._theta)
+    np.testing.assert_array_equal(*thetas)
+
+
+@each("wrong", [-1, 1.5, "a", True])
+def test_what_is_no_seed_is_refused(wrong):
+    with pytest.raises(InputError, match="Expected world_seed="):
+        gym.make("dpbandit/GLMBandit-v0", world_seed=wrong)
+    with pytest.raises(TypeError, match="world_seed"):  # told to what makes a problem, not to it
+        GLMBandit(world_seed=3)
