@@ -64,7 +64,8 @@ REFUSED = {
     CameraOffer: NO_TIDES,
     CameraPricing: [
         ({"unit_cost": 0.9}, "unit_cost=0.9"), {"unit_cost": float("nan")},
-        ({"tasks": 0}, "tasks=0"), {"tasks": [4]}, ({"contexts": "age"}, "contexts='age'"),
+        *({"tasks": tasks} for tasks in (0, 6, 2.5, "4", [4])),
+        ({"contexts": "age"}, "contexts='age'"),
         ({"attributes": "sony"}, "attributes='sony'"), ({"attributes": None}, "attributes=None"),
         ({"attributes": ("sony", "lens")}, "attribute='lens'"),
         ({"attributes": ("zoom",)}, "one brand"), ({"attributes": ("sony", "canon")}, "one brand"),

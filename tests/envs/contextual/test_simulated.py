@@ -1,4 +1,4 @@
-"""The generalised linear bandit is the one its docstring describes."""
+"""Simulated users, of a generalised linear bandit and of recommendations, are as its page says."""
 
 from itertools import pairwise
 from math import asin, pi, sqrt
@@ -6,9 +6,10 @@ from math import asin, pi, sqrt
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit, logit
 
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs import GLMBandit
+from dpbandit.envs import GLMBandit, Recommendation
 from tests.each import each
 
 KINDS = ("sphere", "ball", "sparse", "ar1", "signs")
@@ -36,10 +37,8 @@ def play(actions, replicas=2, seed=0, **arguments):
 @each("order", [1, 2, np.inf])
 @each("contexts", KINDS)
 def test_contexts_have_the_declared_norm(contexts, order):
-    """Exactly 1 on the sphere, U^(1/dim) in the ball: then norm^dim is uniform, mean 1/2.
-
-    z test of that mean, n = 15,000: false alarm 6e-7; 3 % off is caught (asserted).
-    """
+    """Exactly 1 on the sphere, U^(1/dim) in the ball: then norm^dim is uniform, mean 1/2. z test,
+    n = 15,000: false alarm 6e-7; 3 % off is caught (asserted)."""
     _, drawn = users(5000, contexts=contexts, context_order=order, dim=8, sparsity=3)
     norm = np.linalg.norm(drawn.context, ord=order, axis=-1)
     if contexts != "ball":
@@ -59,12 +58,10 @@ def test_sparse_contexts_live_on_distinct_random_coordinates():
     assert np.abs(support.mean(axis=(0, 1)) - 3 / 8).max() < LIMIT * stderr < 0.1 * 3 / 8
 
 
-@pytest.mark.parametrize(("correlation", "lag"), [(0.5, 1), (0.5, 2), (-0.7, 1), (0.0, 1)])
+@each(("correlation", "lag"), [(0.5, 1), (0.5, 2), (-0.7, 1), (0.0, 1)])
 def test_ar1_correlation(correlation, lag):
-    """Scaling keeps signs: P(same sign, lag k) = 1/2 + asin(correlation^k) / pi (golden).
-
-    z test, n = 60,000: false alarm 6e-7; a correlation off by 0.08 is caught (asserted).
-    """
+    """Golden: scaling keeps signs, P(same sign, lag k) = 1/2 + asin(correlation^k) / pi. z test,
+    n = 60,000: false alarm 6e-7; a correlation off by 0.08 is caught (asserted)."""
     _, drawn = users(20_000, contexts="ar1", correlation=correlation, dim=5)
     share = (drawn.context[..., 1] * drawn.context[..., 1 + lag] > 0).mean()
 
@@ -92,12 +89,10 @@ def test_parameters_have_dual_norm_signal(kind, order):
         assert len(np.unique(theta, axis=0)) > 1  # the arms differ
 
 
-@pytest.mark.parametrize("order", [1, 2, np.inf])
+@each("order", [1, 2, np.inf])
 def test_drawn_parameters_fall_where_they_may(order):
-    """Golden: of 4 draws from 6 coordinates P(no two coincide) = 6 5 4 3 / 6^4 = 5 / 18.
-
-    z test, n = 3,000: false alarm 6e-7; 0.06 on that probability is caught (asserted).
-    """
+    """Golden: of 4 draws from 6 coordinates P(no two coincide) = 6 5 4 3 / 6^4 = 5 / 18. z test,
+    n = 3,000: false alarm 6e-7; 0.06 on that probability is caught (asserted)."""
     arguments = {"dim": 6, "n_actions": 5, "parameters": "sparse-draws", "sparsity": 4}
     problem, drawn = users(20, 600, context_order=order, signal=0.8, **arguments)
     theta = problem._theta
@@ -128,10 +123,8 @@ def test_expected_rewards_are_exact(link, shared):
     ("link", "law"), [*((link, "gaussian") for link in LINKS), ("identity", "uniform")]
 )
 def test_realised_rewards_average_to_the_expected(link, law):
-    """z test over 60,000 independent rewards of one arm: false alarm 6e-7.
-
-    Power (asserted): 0.02 on the mean reward is caught, for every law.
-    """
+    """z test over 60,000 independent rewards of one arm: false alarm 6e-7; 0.02 on the mean is
+    caught for every law (asserted)."""
     arguments = {"link": link, "noise_law": law, "cap": 2, "signal": 1.0, "noise": 0.3}
     problem, drawn = users(20_000, **arguments)
     surprise = (drawn.reward - drawn.mean)[..., 0].ravel()
@@ -143,12 +136,10 @@ def test_realised_rewards_average_to_the_expected(link, law):
         assert np.isin(drawn.reward, np.arange(spec.reward_high + 1)).all()
 
 
-@pytest.mark.parametrize("law", ["gaussian", "uniform"])
+@each("law", ["gaussian", "uniform"])
 def test_noise_has_its_size_and_ends_where_it_should(law):
-    """Stddev by a z test on squares, n = 60,000: false alarm 6e-7; 3 % off is caught (asserted).
-
-    Gaussian noise is cut at 4 stddevs, which takes 0.1 % off the variance; uniform at sqrt(3).
-    """
+    """Gaussian noise is cut at 4 stddevs, which takes 0.1 % off the variance; uniform at sqrt(3).
+    z test on squares, n = 60,000: false alarm 6e-7; 3 % off is caught (asserted)."""
     _, drawn = users(20_000, noise=0.2, noise_law=law)
     noise = ((drawn.reward - drawn.mean)[..., 0] / 0.2).ravel()
     variance, kurtosis = (1.0, 9 / 5) if law == "uniform" else (stats.truncnorm(-4, 4).var(), 3)
@@ -173,7 +164,7 @@ def test_piecewise_drift_changes_exactly_at_multiples():
     assert (np.delete(misfits, np.arange(0, 61, 20)) > 1e-3).all()
 
 
-@pytest.mark.parametrize("order", [1, 2, np.inf])
+@each("order", [1, 2, np.inf])
 def test_walking_parameters_keep_their_norm_and_move_a_little(order):
     arguments = {"drift": "walk", "drift_rate": 0.05, "context_order": order, "signal": 0.7}
     problem, _ = users(1, dim=30, **arguments)
@@ -184,7 +175,7 @@ def test_walking_parameters_keep_their_norm_and_move_a_little(order):
         assert ((step > 0.015) & (step < 0.15)).all()
 
 
-@pytest.mark.parametrize("delay", [0, 3])
+@each("delay", [0, 3])
 def test_users_do_not_depend_on_what_was_played(delay):
     """Common random numbers: same contexts and oracle, same reward wherever the arm agrees."""
     actions = np.random.default_rng(0).integers(0, 5, 30)
@@ -199,31 +190,29 @@ def test_users_do_not_depend_on_what_was_played(delay):
     assert (reward[arrives] == other[0][arrives]).all()
 
 
-CORNERS = [
-    *({"contexts": kind} for kind in KINDS),
-    *({"link": link, "shared": True} for link in LINKS),
-    {"drift": "walk"},
-    {"drift": "piecewise", "drift_every": 7, "parameters": "sparse"},
-    {"parameters": "sparse-draws"},
-]
-
-
-@pytest.mark.parametrize("arguments", CORNERS, ids=str)
+@each(
+    "arguments",
+    [
+        *({"contexts": kind} for kind in KINDS),
+        *({"link": link, "shared": True} for link in LINKS),
+        {"drift": "walk"},
+        {"drift": "piecewise", "drift_every": 7, "parameters": "sparse"},
+        {"parameters": "sparse-draws"},
+    ],
+)
 def test_block_sizes_change_speed_never_values(arguments, monkeypatch):
     """The tables ahead and the streams ahead at 1, an odd number and the default."""
-    runs = []
-    for ahead in ((1, 1), (1, 101), (333, 17), None):
+    default = play(np.arange(40) % 5, **arguments)
+    for tables, streams in ((1, 1), (1, 101), (333, 17)):
         with monkeypatch.context() as patch:
-            if ahead is not None:
-                patch.setattr("dpbandit.envs.contextual.problems._VALUES_AHEAD", ahead[0])
-                patch.setattr("dpbandit.base.random_streams._VALUES_AHEAD", ahead[1])
-            runs.append(play(np.arange(40) % 5, **arguments))
-    for run in runs[1:]:
-        for ours, first in zip(run[:4], runs[0][:4], strict=True):
-            assert (ours == first).all()
+            patch.setattr("dpbandit.envs.contextual.problems._VALUES_AHEAD", tables)
+            patch.setattr("dpbandit.base.random_streams._VALUES_AHEAD", streams)
+            run = play(np.arange(40) % 5, **arguments)
+        for ours, theirs in zip(run[:4], default[:4], strict=True):
+            assert (ours == theirs).all()
 
 
-@pytest.mark.parametrize("delay", [1, 4, 50])
+@each("delay", [1, 4, 50])
 def test_delayed_rewards_are_those_of_delay_rounds_ago(delay):
     actions = np.arange(30) % 5
     late, prompt = play(actions, delay=delay), play(actions)
@@ -232,11 +221,61 @@ def test_delayed_rewards_are_those_of_delay_rounds_ago(delay):
     assert (late[1] == prompt[1]).all()  # expected rewards are not delayed
 
 
-@pytest.mark.parametrize("arguments", [{}, {"shared": True}, {"link": "poisson"}], ids=str)
-def test_best_fixed_is_the_argmax_of_accumulated_means(arguments):
-    """Oracle: play every arm all along against the same users, take the largest total."""
-    runs = [play([arm] * 60, replicas=20, **arguments) for arm in range(5)]
-    totals = np.array([expected.sum(axis=0) for _, expected, *_ in runs])  # (K, R)
-    best = totals.argmax(axis=0)
-    assert len(set(best.tolist())) > 1
-    assert all((run[-1].best_fixed() == best).all() for run in runs)
+def suggested(count=100, replicas=3, **arguments):
+    """A started problem and its first `count` users."""
+    problem = Recommendation(**arguments)
+    problem.reset(Streams([(1, r) for r in range(replicas)]))
+    return problem, problem._users(count)
+
+
+def slates(problem, context):
+    """The catalogue index of every candidate, (n, R, K), read off its features."""
+    taste = problem.taste
+    v = context[..., 1 : 1 + taste] / context[..., :1]  # (n, R, K, taste)
+    distance = np.linalg.norm(v[:, :, :, None] - problem._items[None, :, None], axis=-1)
+    assert distance.min(axis=-1).max() < 1e-12  # every candidate is in the catalogue
+    return distance.argmin(axis=-1)
+
+
+def test_features_are_unit_rows_built_from_item_and_taste():
+    """phi ~ (1, v, u * v): |v| = 1, and one u of norm sqrt(taste) explains the whole slate."""
+    problem, drawn = suggested(taste=4)
+    np.testing.assert_allclose(np.linalg.norm(drawn.context, axis=-1), 1, rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(problem._items, axis=-1), 1, rtol=1e-12)
+    constant, v, uv = np.split(drawn.context, [1, 5], axis=-1)
+    assert (constant > 0).all()
+    u = uv / v
+    np.testing.assert_allclose(u, np.broadcast_to(u[:, :, :1], u.shape), rtol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(u[:, :, 0], axis=-1), 2, rtol=1e-6)
+
+
+def test_slates_hold_distinct_items_of_the_catalogue():
+    """A whole catalogue in a slate holds each once; of 12 items each is on as many slates: z test,
+    false alarm 7e-6 together; 15 % off is caught (asserted)."""
+    for n_actions, n_items in ((6, 8), (7, 7)):
+        problem, drawn = suggested(n_actions=n_actions, n_items=n_items)
+        items = np.sort(slates(problem, drawn.context), axis=-1)
+        assert (np.diff(items, axis=-1) > 0).all()
+    assert (items == np.arange(7)).all()
+    problem, drawn = suggested(4000, replicas=1, n_actions=3, n_items=12)
+    share = np.bincount(slates(problem, drawn.context).ravel(), minlength=12) / 4000
+    stderr = sqrt(0.25 * 0.75 / 4000)
+    assert np.abs(share - 0.25).max() < LIMIT * stderr < 0.15 * 0.25
+
+
+def test_click_probabilities_follow_the_stated_law():
+    """Oracle: the formula of the docstring, term by term."""
+    problem, drawn = suggested(base_rate=0.3, appeal=2.0, taste=3)
+    signal = np.einsum("nrkd,rd->nrk", drawn.context, problem._theta)
+    truth = expit(logit(0.3) + 2.0 * sqrt(7) * signal)
+    np.testing.assert_allclose(drawn.mean, truth, rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(problem._theta, axis=-1), 1, rtol=1e-12)
+
+
+def test_appeal_is_the_standard_deviation_of_the_click_logit():
+    """|phi| = 1 and theta is uniform on the sphere: sqrt(dim) phi . theta has mean 0, variance 1.
+    z test over 3,000 episodes: false alarm 6e-7; 20 % off is caught (asserted)."""
+    _, drawn = suggested(1, replicas=3000, base_rate=0.5, appeal=0.8, n_actions=2, n_items=3)
+    squares = (logit(drawn.mean[0, :, 0]) / 0.8) ** 2
+    stderr = squares.std() / sqrt(3000)
+    assert abs(squares.mean() - 1) < LIMIT * stderr < 0.2
