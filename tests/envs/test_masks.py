@@ -30,29 +30,34 @@ def there(arm, t):
     return (t <= 5, True, t in (2, 3) or t >= 6)[arm]
 
 
+ROUNDS = range(1, 7)
+BEST = sum(max(MEANS[a] for a in range(3) if there(a, t)) for t in ROUNDS)
+
+
+def average(t):
+    return np.mean([MEANS[a] for a in range(3) if there(a, t)])
+
+
+FIXED = [sum(MEANS[a] if there(a, t) else average(t) for t in ROUNDS) for a in range(3)]
+"""What an arm earns for which another stands in where it is not there."""
+
+
 def test_regret_is_against_the_best_arm_that_is_there():
     """Brute force: all plays of six rounds that the schedule allows, a replica each. Regret, the
     best fixed arm and its stand-in are as enumerated by hand, and other plays are refused."""
-    rounds = range(1, 7)
-    plays = np.array(list(product(*([a for a in range(3) if there(a, t)] for t in rounds)))).T
+    plays = np.array(list(product(*([a for a in range(3) if there(a, t)] for t in ROUNDS)))).T
     problem = make_problem(Arms, means=MEANS, horizon=6, available=SCHEDULE)
     problem.reset(Streams(range(plays.shape[1])))
     regret = 0.0
-    for t, action in zip(rounds, plays, strict=True):
+    for t, action in zip(ROUNDS, plays, strict=True):
         problem.context()
         assert (problem.mask() == [there(a, t) for a in range(3)]).all()
         for gone in [a for a in range(3) if not there(a, t)]:
             with pytest.raises(InputError, match=f"there in this round, got {gone}"):
                 problem.step(np.full_like(action, gone))
         regret = regret + problem.step(action).regret
-    best = sum(max(MEANS[a] for a in range(3) if there(a, t)) for t in rounds)
-    np.testing.assert_allclose(regret, best - np.array(MEANS)[plays].sum(axis=0), atol=1e-12)
-    fixed = [sum(MEANS[a] if there(a, t) else average(t) for t in rounds) for a in range(3)]
-    assert (problem.best_fixed() == np.argmax(fixed)).all()
-
-
-def average(t):
-    return np.mean([MEANS[a] for a in range(3) if there(a, t)])
+    np.testing.assert_allclose(regret, BEST - np.array(MEANS)[plays].sum(axis=0), atol=1e-12)
+    assert (problem.best_fixed() == np.argmax(FIXED)).all()
 
 
 def test_best_fixed_and_uniform_play_only_what_is_there():
@@ -61,12 +66,7 @@ def test_best_fixed_and_uniform_play_only_what_is_there():
     problem = make_problem(Arms, means=MEANS, horizon=6, available=SCHEDULE)
     found = compare(problem, {}, replicas=1000, progress=False)
     regret = {run.name: run.regret[-1] for run in found.runs}
-    rounds = range(1, 7)
-    best = sum(max(MEANS[a] for a in range(3) if there(a, t)) for t in rounds)
-    uniform = best - sum(average(t) for t in rounds)
-    fixed = best - max(
-        sum(MEANS[a] if there(a, t) else average(t) for t in rounds) for a in range(3)
-    )
+    uniform, fixed = BEST - sum(average(t) for t in ROUNDS), BEST - max(FIXED)
     for name, mean in (("Uniform", uniform), ("BestFixed", fixed)):
         error = regret[name].std() / 1000**0.5
         assert abs(regret[name].mean() - mean) < 5 * error < abs(uniform - fixed)
@@ -202,6 +202,7 @@ def test_check_agent():
 
 
 def test_refusals():
+    assert json.dumps(as_words({"absent": np.float32(0.5)})) == '{"absent": 0.5}'  # no digest
     for agent, said in (
         ("glm-ucb", "Expected an agent that plays only what is there .*, got GLMUCB"),
         ("fade:model=arms", "got FADE"),
@@ -228,10 +229,14 @@ def test_refusals():
 
 
 def test_a_schedule_makes_no_users_mask_public():
-    """Masks of the users' own stay theirs with a schedule on top, or an empty one."""
+    """Masks of the users' own stay theirs with a schedule on top, or an empty one; certificates say
+    whose data masks are."""
     for available in ([], "0:-", ["1:5-"]):
-        problem = make_problem(OwnMasks, available=available)
-        assert problem.spec.masks == "user"
+        assert make_problem(OwnMasks, available=available).spec.masks == "user"
+    said = {masks: certify("dp-ucb", replace(ARMS, masks=masks)) for masks in ("public", "user")}
+    assert said["public"].notion.endswith("; which actions there are in a round is public")
+    assert said["user"].notion.endswith("; which actions there are for her is part of her round")
+    assert "own data reach her own actions" in certify("uniform", ARMS).notion
     OwnMasks.spec, told = replace(OwnMasks.spec, masks="none"), OwnMasks.spec
     try:
         with pytest.raises(InputError, match="whose _users bring masks, got 'none'"):
@@ -240,21 +245,11 @@ def test_a_schedule_makes_no_users_mask_public():
         OwnMasks.spec = told
 
 
-def test_certificates_say_whose_data_masks_are():
-    said = {masks: certify("dp-ucb", replace(ARMS, masks=masks)) for masks in ("public", "user")}
-    assert said["public"].notion.endswith("; which actions there are in a round is public")
-    assert said["user"].notion.endswith("; which actions there are for her is part of her round")
-    assert "own data reach her own actions" in certify("uniform", ARMS).notion
-
-
 def test_gymnasium_shows_masks():
     kwargs = {"n_actions": 4, "dim": 2, "horizon": 5, "available": ["3:3-"], "absent": 0.3}
-    env, several = (
-        gym.make("dpbandit/GLMBandit-v0", **kwargs),
-        gym.make_vec("dpbandit/GLMBandit-v0", num_envs=2, **kwargs),
-    )
-    _, info = env.reset(seed=0)
-    _, infos = several.reset(seed=0)
+    env = gym.make("dpbandit/GLMBandit-v0", **kwargs)
+    several = gym.make_vec("dpbandit/GLMBandit-v0", num_envs=2, **kwargs)
+    (_, info), (_, infos) = env.reset(seed=0), several.reset(seed=0)
     for t in range(1, 6):
         mask = info["action_mask"]
         assert mask.dtype == np.int8
@@ -262,9 +257,9 @@ def test_gymnasium_shows_masks():
         np.testing.assert_array_equal(infos["action_mask"][0], mask)
         with pytest.raises(InputError, match="which the mask forbids"):
             env.step(int(mask.argmin())) if not mask.all() else env.unwrapped.problem.step([9])
-        actions = infos["action_mask"].argmax(axis=1)
         assert env.action_space.contains(int(env.action_space.sample(mask)))
-        _, _, _, over, info = env.step(int(actions[0]))
+        actions = infos["action_mask"].argmax(axis=1)
+        *_, over, info = env.step(int(actions[0]))
         *_, infos = several.step(actions)
     assert over
 
@@ -316,8 +311,3 @@ def test_logs_know_masks():
     assert (taught.propensity >= 0.125).all()
     with pytest.raises(InputError, match="probabilities= of all arms"):
         replace(taught, probabilities=None, lowest=None)
-
-
-def test_a_chance_in_few_digits_is_stored_as_a_number():
-    """Before, as the digest of an array."""
-    assert json.dumps(as_words({"absent": np.float32(0.5)})) == '{"absent": 0.5}'

@@ -172,7 +172,9 @@ REFUSED = {
     StreamingRegression: [
         ({"family": "liner"}, "linear"), ({"p": 0.5}, "p="), ({"p": "two"}, "p="), {"dim": 0},
         {"radius": -1}, {"bound": 0.0}, {"bound": 0.9}, {"level": 1.0, "family": "quantile"},
-        ({"theta": "dens"}, "dense"), {"norm": 2.5}, {"noise": -1.0}, {"contamination": 0.6},
+        ({"theta": "dens"}, "dense"), {"theta": (1.0,)}, {"theta": (2.0, 2.0, 0.0, 0.0, 0.0)},
+        {"theta": (np.nan, *[0.0] * 4)}, {"sparsity": 6, "theta": "sparse"}, {"norm": 2.5},
+        {"noise": -1.0}, {"contamination": 0.6},
         {"noise": 0.0, "family": "quantile"}, ({"outliers": "flop"}, "flip"),
         ({"data": "juice"}, "oj"), {"horizon": 0}, {"dim": 3, "data": "oj"}, {"delay": -1},
         {"contamination": 0.1, "data": "oj"}, {"digit": 11, "data": "digits"},

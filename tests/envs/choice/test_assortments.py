@@ -46,7 +46,7 @@ def enumerated(weight, margins, at_most):
     return best
 
 
-@pytest.mark.parametrize(("N", "P", "S"), [(8, 1, 3), (8, 1, 8), (4, 3, 2)])
+@each(("N", "P", "S"), [(8, 1, 3), (8, 1, 8), (4, 3, 2)])
 def test_sets_equal_enumeration(N, P, S):
     """Oracle: 300 random instances altogether, to 1e-12, and the set returned is worth what is
     said."""
@@ -60,11 +60,7 @@ def test_sets_equal_enumeration(N, P, S):
         assert 1 <= len(j) <= S
         at = (j, best[i, j] - 1)
         assert margin_of(weight[i][at], margins[i][at]) == pytest.approx(worth[i], abs=1e-12)
-
-
-def test_many_products_need_many_steps():
-    """Property: at N = 200 the best set of any size is {j: r_j > R*}, ordered by revenue."""
-    rng = np.random.default_rng(1)
+    # at N = 200 the best set of any size is {j: r_j > R*}, ordered by revenue
     weight, margins = np.exp(rng.normal(0, 3, (50, 200, 1))), rng.uniform(0, 1, (50, 200, 1))
     best, worth = best_levels(weight, margins, 200)
     np.testing.assert_array_equal(best > 0, margins[..., 0] > worth[:, None])
@@ -128,7 +124,7 @@ def test_every_set_is_as_likely():
     assert chisquare(counts(drawn, sets), 20_000 * by_size).pvalue < 1e-6
 
 
-@pytest.mark.parametrize("spec", [AssortmentSpec(**FACTS, margins=(1.0,) * 4), LISTED, FREE])
+@each("spec", [AssortmentSpec(**FACTS, margins=(1.0,) * 4), LISTED, FREE])
 def test_spaces_have_what_specs_allow(spec):
     space = spec.action_space()
     space.seed(3)
@@ -185,34 +181,33 @@ def test_the_truth_comes_back_and_agents_play_on_it():
     assert results.certificates["fade"].epsilon == pytest.approx(8)
 
 
-def changed(**columns):
-    return drinks().assign(**columns)
+TOLD = drinks()
 
 
 @each(
     ("frame", "told", "words"),
     [
-        (drinks(), {"products": None}, "products="),
-        (drinks(), {"products": {"cola": "cola"}}, "column 'cola'"),
-        (drinks(), {"price_range": None}, "price_range="),
-        (drinks(), {"price_range": (1.5, 3.0)}, r"every price in price_range=\(1.5, 3\)"),
-        (drinks(), {"unit_cost": None}, "unit_cost="),
-        (drinks(), {"unit_cost": {"cola": 1}}, "a cost for each"),
-        (drinks(), {"features": None}, "features="),
+        (TOLD, {"products": None}, "products="),
+        (TOLD, {"products": {"cola": "cola"}}, "column 'cola'"),
+        (TOLD, {"price_range": None}, "price_range="),
+        (TOLD, {"price_range": (1.5, 3.0)}, r"every price in price_range=\(1.5, 3\)"),
+        (TOLD, {"unit_cost": None}, "unit_cost="),
+        (TOLD, {"unit_cost": {"cola": 1}}, "a cost for each"),
+        (TOLD, {"features": None}, "features="),
         (drinks(100), {}, "at least 200 rows"),
         (drinks(slope=1.5), {}, "rises in this log"),
         (drinks(slope=0.0), {}, "told apart from 0|rises"),
-        (changed(bought="tea"), {}, "one of"),
-        (changed(bought="cola"), {}, "was shown"),
-        (changed(bought="none"), {}, "'cola' to be taken in at least 10 visits"),
-        (drinks(), {"products": {"none": "price_cola"}}, "names of their own"),
-        (changed(bought=pd.NA), {}, "'cola' to be taken in at least 10 visits"),
-        (changed(price_cola="much"), {}, "hold prices"),
-        (changed(price_cola=b"1"), {}, "hold prices, .* got b'1'"),
-        (changed(price_cola=pd.Timestamp("2020-01-01")), {}, "hold prices, .* got Timestamp"),
-        ({**drinks(), "price_cola": [2.0]}, {}, "'price_cola' to hold one entry for each of"),
-        (changed(price_cola=np.inf), {}, "finite prices"),
-        (changed(price_cola=2.0, price_water=2.0, price_juice=2.0), {}, "more than one price"),
+        (TOLD.assign(bought="tea"), {}, "one of"),
+        (TOLD.assign(bought="cola"), {}, "was shown"),
+        (TOLD.assign(bought="none"), {}, "'cola' to be taken in at least 10 visits"),
+        (TOLD, {"products": {"none": "price_cola"}}, "names of their own"),
+        (TOLD.assign(bought=pd.NA), {}, "'cola' to be taken in at least 10 visits"),
+        (TOLD.assign(price_cola="much"), {}, "hold prices"),
+        (TOLD.assign(price_cola=b"1"), {}, "hold prices, .* got b'1'"),
+        (TOLD.assign(price_cola=pd.Timestamp("2020-01-01")), {}, "hold prices, .* got Timestamp"),
+        ({**TOLD, "price_cola": [2.0]}, {}, "'price_cola' to hold one entry for each of"),
+        (TOLD.assign(price_cola=np.inf), {}, "finite prices"),
+        (TOLD.assign(price_cola=2.0, price_water=2.0, price_juice=2.0), {}, "more than one price"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(frame, told, words):
@@ -236,23 +231,19 @@ def test_the_values_of_sets():
     utility = problem._people.utility(cameras, np.array([price for _, price in PRODUCTS]))
     known = best_levels(np.exp(utility)[..., None], problem._margins[:, None], 3)[1]
     assert known.mean() == pytest.approx(1.1526, abs=5e-5)
-
-
-def test_one_logit_finds_the_best_set_and_believes_too_much_of_it():
-    misfit = CameraAssortment().misfit()
+    misfit = problem.misfit()  # of one logit, which believes too much of the best set
     assert misfit.offered == (1, 3, 5)
     assert misfit.believed == pytest.approx(1.1362, abs=5e-5)
     assert misfit.earned == misfit.best == pytest.approx(1.0171, abs=5e-5)
 
 
-@pytest.mark.parametrize("offered", [0, 1])
-def test_masks_that_are_no_assortments_are_repaired(offered):
+def test_masks_that_are_no_assortments_are_repaired():
     """What a policy of Stable-Baselines3 may send: every product, or none."""
-    env = gym.make("dpbandit/AssortmentBandit-v0", horizon=4, n_products=5, at_most=2)
-    env.reset(seed=0)
-    spec = env.unwrapped.problem.spec
-    _, _, _, _, info = env.unwrapped.step(np.full(5, offered))
-    assert info["choice"] in ((0, 1, 5) if offered else (0, 5))
-    repaired = spec.repaired(np.full((1, 5), offered))
-    assert repaired.tolist() == [[1, 1 * offered, 0, 0, 0]]
-    assert spec.repaired("x") == "x"
+    for offered in (0, 1):
+        env = gym.make("dpbandit/AssortmentBandit-v0", horizon=4, n_products=5, at_most=2)
+        env.reset(seed=0)
+        info = env.unwrapped.step(np.full(5, offered))[4]
+        assert info["choice"] in ((0, 1, 5) if offered else (0, 5))
+        repaired = env.unwrapped.problem.spec.repaired
+        assert repaired(np.full((1, 5), offered)).tolist() == [[1, 1 * offered, 0, 0, 0]]
+        assert repaired("x") == "x"

@@ -171,12 +171,6 @@ def test_a_window_is_needed_and_may_not_be_shorter(config):
     assert certify(PFTAL(), spec_of(12), accountants=False).ledger.window is None  # for ever
 
 
-def test_gamma_is_another_word_for_k_norm():
-    for kind in (WDPCOCOP, WDPCOCOL, PFTAL):
-        assert kind(noise="gamma") == kind(noise="k-norm")
-        assert kind(noise="gamma").noise == "k-norm"
-        with pytest.raises(InputError, match="noise='beta'"):
-            kind(noise="beta")
 
 
 # Reference instances

@@ -1,14 +1,17 @@
-"""Convex bandits and online convex optimisation: reference values, laws of the data, refusals."""
+"""Convex bandits, online convex optimisation and prices of several goods: reference values, laws of
+the data, refusals."""
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
+from dpbandit.agent import with_feedback
 from dpbandit.agents import CONVEX
 from dpbandit.base.fields import parse_setting
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import WORDS, Ball, ConcaveBase, Simplex, SubmodularBase
-from dpbandit.envs import ConvexBandit, OnlineConvex
+from dpbandit.envs import ConvexBandit, ConvexPricing, OnlineConvex
 from dpbandit.envs.convex.online_losses import LOSSES, Scenario
 from dpbandit.losses import Kink, Linear, Quadratic, Squared
 from dpbandit.testing import check_problem
@@ -37,7 +40,7 @@ def centre(problem, R=8):
     return lambda t: points
 
 
-@pytest.mark.parametrize(
+@each(
     ("instance", "expected", "error"),
     [
         ("p-lin", 1.0, 1e-9), ("p-quad", 0.125, 0.005), ("p-kink", 0.0, 1e-9),
@@ -82,27 +85,26 @@ def test_the_best_fixed_point_has_no_regret():
 @each("kind", KINDS)
 @each("loss", ["linear", "quadratic", "squared", "hinge", "tilted-quadratic"])
 def test_batched_equals_lone_and_data_are_admissible(cls, kind, loss):
-    """Difference exactly 0.0; rewards in the range, data as the public set has them."""
+    """Difference exactly 0.0; rewards in the range, data as the public set has them, told late."""
     arguments = {"loss": loss, "adversary": kind, "dim": 3, "horizon": 10}
     batch, lone = cls(**arguments), cls(**arguments)
     batch.reset(Streams([5, 6, 7]))
     lone.reset(Streams([6]))
     rng = np.random.default_rng(0)
-    family, told = batch.spec.loss, np.zeros((3, *batch.spec.context_shape))
+    spec, told = batch.spec, np.zeros((3, *batch.spec.context_shape))
     for _ in range(10):
-        x = family.domain.project(rng.standard_normal((3, 3)))
+        x = spec.loss.domain.project(rng.standard_normal((3, 3)))
         np.testing.assert_array_equal(batch.context(), told)
-        a, b = batch.step(x), lone.step(x[1:2])
-        assert a.reward[1] == b.reward[0]
-        assert (batch.spec.reward_low - 1e-12 <= a.reward).all()
-        assert (a.reward <= batch.spec.reward_high + 1e-12).all()
+        a = batch.step(x)
+        assert a.reward[1] == lone.step(x[1:2]).reward[0]
+        assert (spec.reward_low - 1e-12 <= a.reward).all()
+        assert (a.reward <= spec.reward_high + 1e-12).all()
         np.testing.assert_array_equal(a.reward, -a.regret)
+        assert (a.datum is None) == (cls is ConvexBandit)
         if cls is OnlineConvex:
-            np.testing.assert_allclose(family.admissible(a.datum), a.datum, rtol=0, atol=1e-12)
-            np.testing.assert_array_equal(-family.value(x, a.datum), a.reward)
             told = a.datum
-        else:
-            assert a.datum is None
+            np.testing.assert_allclose(spec.loss.admissible(told), told, rtol=0, atol=1e-12)
+            np.testing.assert_array_equal(-spec.loss.value(x, told), a.reward)
     assert batch.hindsight()[1] == lone.hindsight()[0]
     np.testing.assert_array_equal(batch.best_fixed()[1], lone.best_fixed()[0])
 
@@ -123,12 +125,14 @@ def test_common_random_numbers(kind):
         assert same == [True] * 20 if kind != "adaptive" else same == [True] + [False] * 19
 
 
-@pytest.mark.parametrize("word", ["linear", "quadratic"])
+@each("word", ["linear", "quadratic"])
 def test_blocks_change_no_value(word, monkeypatch):
     problem = OnlineConvex(loss=word, adversary="drift", horizon=50)
     one = [s.datum for s in played(problem, centre(problem), 50)[0]]
-    monkeypatch.setattr("dpbandit.envs.convex.problems._VALUES_AHEAD", 3)
-    np.testing.assert_array_equal(one, [s.datum for s in played(problem, centre(problem), 50)[0]])
+    with monkeypatch.context() as patch:
+        patch.setattr("dpbandit.envs.convex.problems._VALUES_AHEAD", 3)
+        again = [s.datum for s in played(problem, centre(problem), 50)[0]]
+    np.testing.assert_array_equal(one, again)
 
 
 def slopes(T=4000, R=2, **settings):
@@ -158,7 +162,7 @@ def test_switching_and_drift_follow_their_course():
     assert not (a[:, 0] == a[:, 1]).any()
 
 
-@pytest.mark.parametrize("strongly", [False, True])
+@each("strongly", [False, True])
 def test_adaptive_slopes_point_to_where_the_agent_was(strongly):
     """gap = 1: the unit vector towards the mean of x_1..x_{t-1}, or to x_t."""
     kind = "strongly-adaptive" if strongly else "adaptive"
@@ -171,14 +175,6 @@ def test_adaptive_slopes_point_to_where_the_agent_was(strongly):
         np.testing.assert_allclose(a, towards / np.linalg.norm(towards), atol=1e-12)
 
 
-def test_experts_costs_are_coins():
-    """Fair, and 0.3 for the first: 8,000 each, 5 standard errors are 0.028."""
-    problem = OnlineConvex(instance="experts", horizon=1000)
-    costs = np.array([s.datum for s in played(problem, centre(problem), 1000)[0]])
-    assert set(np.unique(costs)) == {0.0, 1.0}
-    np.testing.assert_allclose(costs.mean((0, 1)), [0.3] + [0.5] * 9, atol=0.028)
-
-
 def test_a_whole_number_is_a_unit_vector():
     """Counted from 1, as the command line has it; for experts the one who is best."""
     text, value = parse_setting("direction=3")
@@ -186,6 +182,7 @@ def test_a_whole_number_is_a_unit_vector():
     np.testing.assert_array_equal(a, np.broadcast_to([0.0, 0.0, 1.0], a.shape))
     np.testing.assert_array_equal(slopes(T=9, direction=1), slopes(T=9))
     costs = slopes(loss="experts", domain="simplex", direction=2, T=2000, R=8, gap=0.2)
+    assert set(np.unique(costs)) == {0.0, 1.0}
     np.testing.assert_allclose(costs.mean((0, 1)), [0.5, 0.3, 0.5], atol=0.02)
 
 
@@ -221,7 +218,7 @@ def test_a_strongly_adaptive_adversary_defeats_one_point_estimates():
     assert one_point_climb("iid") < 0.3
 
 
-@pytest.mark.parametrize("cls", [ConvexBandit, OnlineConvex])
+@each("cls", [ConvexBandit, OnlineConvex])
 def test_delay(cls):
     """What is told comes 3 rounds late, zeros before; regret is counted at once."""
     late, prompt = cls(delay=3, horizon=10, dim=2), cls(horizon=10, dim=2)
@@ -245,20 +242,18 @@ def test_delay(cls):
     ids=str,
 )  # fmt: skip
 def test_points_outside_are_refused(wrong):
+    """Outside is relative to the radius."""
     problem = ConvexBandit(dim=3)
     problem.reset(Streams([0, 1]))
     problem.step(np.array([[1 + 1e-10, 0, 0], [0, -1, 0]]))
     with pytest.raises(InputError):
         problem.step(wrong)
-
-
-@pytest.mark.parametrize("radius", [1e-9, 1e-3, 1e9])
-def test_outside_is_relative_to_the_radius(radius):
-    problem = ConvexBandit(dim=3, radius=radius)
-    problem.reset(Streams([0]))
-    problem.step(np.array([[radius * (1 + 1e-10), 0, 0]]))
-    with pytest.raises(InputError, match="points of"):
-        problem.step(np.array([[radius * (1 + 1e-8), 0, 0]]))
+    for radius in (1e-9, 1e-3, 1e9):
+        problem = ConvexBandit(dim=3, radius=radius)
+        problem.reset(Streams([0]))
+        problem.step(np.array([[radius * (1 + 1e-10), 0, 0]]))
+        with pytest.raises(InputError, match="points of"):
+            problem.step(np.array([[radius * (1 + 1e-8), 0, 0]]))
 
 
 TINY = Ball(3, 1e-9), ConcaveBase((3e-9, 2e-9, 0.5e-9))
@@ -318,3 +313,79 @@ def test_objects_in_place_of_words():
     np.testing.assert_allclose(regret, -5 + 10 * 0.5**0.5)
     moving = ConvexBandit(loss=Kink(Ball(2), spread=0.5), adversary=Scenario(gap=0.1), horizon=20)
     assert (played(moving, centre(moving), 20)[1] >= 0).all()
+
+
+def started(R=16, **arguments):
+    problem = ConvexPricing(**arguments)
+    problem.reset(Streams(range(R)))
+    return problem
+
+
+def test_rewards_are_dollars_by_hand():
+    """profit = sum over goods of (price - cost) (a - own price + cross (other prices))."""
+    problem = started(feedback="datum", goods=2, spread=0.1)
+    x = np.random.default_rng(0).uniform(-0.5, 0.5, (16, 2))
+    step, p = problem.step(x), 1.5 + x
+    units = step.datum - p + 0.1 * p[:, ::-1]
+    np.testing.assert_allclose(step.reward, ((p - 0.4) * units).sum(1), rtol=1e-12)
+    np.testing.assert_allclose(step.reward, -problem.spec.loss.value(x, step.datum), rtol=0)
+    assert problem.spec.reward_unit == "dollars"
+    assert (units > 0).all()
+
+
+def test_both_feedbacks_meet_the_same_customers():
+    told, shown = started(), started(feedback="datum")
+    x = np.zeros((16, 3))
+    for _ in range(50):
+        a, b = told.step(x), shown.step(x)
+        np.testing.assert_array_equal(a.reward, b.reward)
+        assert a.datum is None
+        np.testing.assert_array_equal(shown.context(), b.datum)
+        np.testing.assert_array_equal(told.context(), np.zeros((16, 1)))
+
+
+def test_the_refusal_of_an_agent_names_the_feedback_to_set():
+    """It holds for all environments: here the feedback is an argument, elsewhere it is not."""
+    with pytest.raises(InputError, match=r"or, where it can be set, feedback='datum'\.") as told_so:
+        with_feedback(object(), ConvexPricing().spec, "datum")
+    assert "OnlineConvex" not in str(told_so.value)
+    spec = ConvexPricing(feedback="datum").spec
+    assert with_feedback(object(), spec, "datum").feedback == "datum"
+
+
+def test_profits_of_the_description():
+    """The three profits it names, to a cent and a half, and the best prices, to two cents."""
+    T, rng = 3000, np.random.default_rng(1)
+    for low, high, profit in ((0.0, 0.0, 3.84), (-0.5, 0.5, 3.59)):
+        problem = started()
+        total = sum(problem.step(rng.uniform(low, high, (16, 3))).reward.mean() for _ in range(T))
+        assert total / T == pytest.approx(profit, abs=0.015)
+    assert problem.hindsight().mean() / T == pytest.approx(3.92, abs=0.015)
+    np.testing.assert_allclose(1.5 + problem.best_fixed().mean(0), [1.63, 1.68, 1.73], atol=0.02)
+
+
+def test_the_best_prices_against_scipy():
+    problem = started(R=2, feedback="datum", variety=0.6)
+    data = np.array([problem.step(np.zeros((2, 3))).datum for _ in range(30)])
+    loss, best = problem.spec.loss, problem.hindsight()
+    for r in range(2):
+        found = minimize(
+            lambda x, r=r: sum(loss.value(x[None], z[None])[0] for z in data[:, r]),
+            np.zeros(3),
+            bounds=[(-0.5, 0.5)] * 3,
+        )
+        assert -best[r] == pytest.approx(found.fun, abs=1e-4)
+
+
+def test_range_and_slope_hold_in_play_and_are_nearly_attained():
+    """By the customers' extreme demands at corners of the prices."""
+    loss = ConvexPricing().spec.loss
+    rng = np.random.default_rng(0)
+    x = 0.5 * rng.choice([-1.0, 0.3, 1.0], size=(5000, 3))
+    a = np.array(loss.demand) * (1 + 0.2 * rng.choice([-1.0, 1.0], size=(5000, 3)))
+    values, slopes = loss.value(x, a), np.linalg.norm(loss.gradient(x, a), axis=1)
+    low, high = loss.value_range
+    assert low <= values.min() < low + 0.1
+    assert values.max() == pytest.approx(high, rel=1e-12)
+    assert slopes.max() == pytest.approx(loss.lipschitz, rel=1e-12)
+    assert (loss.curvature, loss.smoothness) == (pytest.approx(1.6), pytest.approx(2.2))
