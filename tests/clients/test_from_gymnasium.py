@@ -1,4 +1,4 @@
-"""Third-party environments: observations as contexts, copies, seeds, regret, and what is refused."""
+"""Third-party environments: observations as contexts, copies, seeds, regret, and refusals."""
 
 import gymnasium as gym
 import numpy as np

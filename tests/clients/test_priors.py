@@ -105,16 +105,14 @@ def test_what_a_prior_cost_stands_in_certificates():
 
 
 def test_what_was_learned_from_a_prior_still_says_what_that_cost():
-    """Catches a cost that vanishes where one study hands its prior on to the next."""
+    """Catches a cost that vanishes where one study hands its prior on to the next; whoever starts
+    from one is private."""
     prior = prior_from(logged(), protect=True, epsilon=0.5)
     env = gym.make("dpbandit/GLMBandit-v0", **WORLD, horizon=99)
     player = Player(FADE(prior=prior), env, horizon=99, context_bound=1.0, reward_range=(-1.4, 1.4))
     assert player.learned.mu == prior.mu
     with pytest.raises(InputError, match="than the prior cost"):
         certify(FADE(epsilon=0.1, prior=player.learned), "GLMBandit", env_kwargs=WORLD)
-
-
-def test_an_agent_that_starts_from_a_log_is_private():
     spec = ContextualSpec(n_actions=2, dim=2, horizon=24, reward_low=-1.0)
     prior = Prior(np.ones(4), 0.1, mu=0.1, source="a log of 9 rounds")
     assert check_joint_dp(FADE(prior=prior, first_batch=3), spec, swapped=[1, 9], replicas=4)

@@ -11,6 +11,7 @@ import pytest
 from dpbandit import cli
 from dpbandit.clients import read_log, read_observed, record
 from dpbandit.offline import assess, evaluate
+from tests.each import asserting
 
 COLUMNS = [
     "--propensity",
@@ -20,9 +21,6 @@ COLUMNS = [
     "0.13",
     "--adaptive",
 ]
-
-UNRECORDED = ["--unrecorded", "--policy", "always=b", "--reward-range=-1.4:1.4"]
-PRIVATE = ["--epsilon", "1", "--arms", "a,b,c"]
 
 
 @cache
@@ -74,22 +72,13 @@ REACHED = {
 def test_it_says_what_python_says(run, words):
     """The same log read with the same bounds, and the same table, on screen and in a file."""
     given = words.split()
-    code, said, _ = run(
-        "--policy", "always=b", *COLUMNS, "--probabilities", ",".join(LAW), *given,
-        "--out", "answer.csv",
-    )  # fmt: skip
+    law = ["--probabilities", ",".join(LAW)]
+    code, said, _ = run("--policy", "always=b", *COLUMNS, *law, *given, "--out", "answer.csv")
     frame = pd.read_csv("log.csv")
-    log = read_log(
-        frame,
-        action="action",
-        reward="reward",
-        propensity="propensity",
-        context={"x0": (-1, 1), "x1": (-1, 1)} if "x0" in words else {},
-        reward_range=(-1.4, 1.4),
-        lowest=0.13,
-        adaptive=True,
-        probabilities=LAW,
-    )
+    columns = {name: name for name in ("action", "reward", "propensity")} | {"probabilities": LAW}
+    bounds = {"reward_range": (-1.4, 1.4), "lowest": 0.13, "adaptive": True}
+    features = {"x0": (-1, 1), "x1": (-1, 1)} if "x0" in words else {}
+    log = read_log(frame, **columns, **bounds, context=features)
     told = {k: given[given.index(f"--{k}") + 1] for k in ("estimators", "intervals") if k in words}
     told |= REACHED[words]
     chances = frame[LAW].to_numpy()
@@ -108,12 +97,10 @@ def test_it_says_what_python_says(run, words):
 
 def test_without_propensities_it_says_what_python_says(run):
     """The three answers and the bounds of the same rows, on screen and in a file."""
-    words = ["--unrecorded", "--feature", "x0=-1:1", "--reward-range=-1.4:1.4", "--level", ".9"]
-    code, said, _ = run("--policy", "always=b", *words, "--gammas", "1,2", "--out", "bounds.csv")
-    log = read_observed(
-        "log.csv", action="action", reward="reward", context={"x0": (-1, 1)},
-        reward_range=(-1.4, 1.4),
-    )  # fmt: skip
+    words = "--unrecorded --feature x0=-1:1 --reward-range=-1.4:1.4 --level .9 --gammas 1,2"
+    code, said, _ = run("--policy", "always=b", *words.split(), "--out", "bounds.csv")
+    columns = {"action": "action", "reward": "reward", "context": {"x0": (-1, 1)}}
+    log = read_observed("log.csv", **columns, reward_range=(-1.4, 1.4))
     wanted = assess(np.tile([0.0, 1.0, 0.0], (800, 1)), log, gammas=(1, 2), level=0.9)
     assert code == 0
     assert str(wanted) in " ".join(said.split()).replace(". ", ".\n")
@@ -137,53 +124,61 @@ def test_one_private_number(run):
     assert "ips" not in said
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--policy", "always=z"], "to name one of a, b, c"),
-        (["--policy", "p0,p1"], "3 columns"),
-        (["--policy", "p0,p1,p9"], "'p9'"),
-        (["--policy", "uniform", "--clip", "3"], "--epsilon with --clip=3"),
-        (["--policy", "uniform", "--epsilon", "1"], "--arms with --epsilon"),
-        (["--policy", "p0,p1,p2", *PRIVATE], "columns may be made of other rows"),
-        (["--policy", "uniform", "--epsilon", "1", "--intervals", "t"], "no --intervals=t"),
-        (["--policy", "uniform", "--out", "x.txt"], "to end in .csv"),
-        (["--policy", "uniform", *PRIVATE, "--clip", "much"], "clip='much'"),
-        (["--policy", "uniform", "--estimators", "ipw"], "estimators='ipw'"),
-        (["--policy", "uniform", "--intervals", "exact"], "intervals='exact'"),
-        (["--policy", "uniform", "--reward", "sales"], "'sales'"),
-        (["--policy", "uniform", "--feature", "x0"], "NAME=LOW:HIGH"),
-        (["--policy", "uniform", "--sort", "a=x"], "mips in --estimators with --sort"),
-        (["--policy", "uniform", "--shrinkage", "2"], "dros in --estimators with --shrinkage"),
-        (
-            [
-                *("--policy", "uniform", "--estimators", "mips"),
-                *("--sort", "a=x", "--probabilities", "p0,p1,p2"),
-            ],
-            "--sort ARM=SORT once for each of a, b, c",
-        ),
-        (["--policy", "uniform", "--estimators", "mips"], "--sort with mips in --estimators"),
-        (["--policy", "uniform", "--estimators", "switch-dr"], "--clip with switch-dr in"),
-        (["--policy", "uniform", "--intervals", "betting-cv"], "--w-max, a public bound"),
-        (["--policy", "uniform", "--q", "p0,p1"], "--q=p0,p1 to name 3 columns"),
-        (["--policy", "uniform", "--estimators", "ips", "--q", "p0,p1,p2"], "with --q=p0,p1,p2"),
-        (["--policy", "uniform", "--intervals", "t", "--w-max", "3"], "no --w-max=3 with"),
-        (["--policy", "uniform", "--intervals", "weighted"], "--probabilities, and no --feature"),
-        (["--policy", "uniform", *PRIVATE, "--w-max", "3"], "no --w-max=3.0 with --epsilon"),
-        (["--policy", "uniform", "--gammas", "2"], "--unrecorded with --gammas=2"),
-        (["--policy", "uniform", "--unrecorded"], "no --propensity with --unrecorded"),
-        ([*UNRECORDED, "--estimators", "ips"], "divide by recorded propensities"),
-        ([*UNRECORDED, "--intervals", "betting"], "no interval is exact"),
-        ([*UNRECORDED, "--epsilon", "1"], "weights that are not fitted"),
-        ([*UNRECORDED, "--adaptive"], "change from row to row"),
-        ([*UNRECORDED, "--gammas", "much"], "--gammas=much to be numbers"),
-        ([*UNRECORDED, "--feature", "x0=-1:1", "--q", "x0"], "models of their own"),
-    ],
-)
-def test_mistakes_get_one_sentence(run, words, sentence):
-    code, _, complained = run(*(() if words[0] == "--unrecorded" else COLUMNS), *words)
-    assert (code, complained.count("\n")) == (2, 1)
-    assert sentence in complained
+UNIFORM = {
+    "--clip 3": "--epsilon with --clip=3",
+    "--epsilon 1": "--arms with --epsilon",
+    "--epsilon 1 --intervals t": "no --intervals=t",
+    "--epsilon 1 --arms a,b,c --clip much": "clip='much'",
+    "--epsilon 1 --arms a,b,c --w-max 3": "no --w-max=3.0 with --epsilon",
+    "--out x.txt": "to end in .csv",
+    "--estimators ipw": "estimators='ipw'",
+    "--intervals exact": "intervals='exact'",
+    "--reward sales": "'sales'",
+    "--feature x0": "NAME=LOW:HIGH",
+    "--sort a=x": "mips in --estimators with --sort",
+    "--shrinkage 2": "dros in --estimators with --shrinkage",
+    "--estimators mips --sort a=x --probabilities p0,p1,p2": "--sort ARM=SORT once for each of a",
+    "--estimators mips": "--sort with mips in --estimators",
+    "--estimators switch-dr": "--clip with switch-dr in",
+    "--intervals betting-cv": "--w-max, a public bound",
+    "--q p0,p1": "--q=p0,p1 to name 3 columns",
+    "--estimators ips --q p0,p1,p2": "with --q=p0,p1,p2",
+    "--intervals t --w-max 3": "no --w-max=3 with",
+    "--intervals weighted": "--probabilities, and no --feature",
+    "--gammas 2": "--unrecorded with --gammas=2",
+    "--unrecorded": "no --propensity with --unrecorded",
+}
+OTHER_POLICIES = {
+    "always=z": "to name one of a, b, c",
+    "p0,p1": "3 columns",
+    "p0,p1,p9": "'p9'",
+    "p0,p1,p2 --epsilon 1 --arms a,b,c": "columns may be made of other rows",
+}
+UNRECORDED = {
+    "--estimators ips": "divide by recorded propensities",
+    "--intervals betting": "no interval is exact",
+    "--epsilon 1": "weights that are not fitted",
+    "--adaptive": "change from row to row",
+    "--gammas much": "--gammas=much to be numbers",
+    "--feature x0=-1:1 --q x0": "models of their own",
+}
+REFUSED = {
+    **{f"--policy uniform {words}": said for words, said in UNIFORM.items()},
+    **{f"--policy {words}": said for words, said in OTHER_POLICIES.items()},
+    **{
+        f"--unrecorded --policy always=b --reward-range=-1.4:1.4 {words}": said
+        for words, said in UNRECORDED.items()
+    },
+}
+
+
+def test_mistakes_get_one_sentence(run):
+    for words, sentence in REFUSED.items():
+        with asserting(words):
+            told = [] if words.startswith("--unrecorded") else COLUMNS
+            code, _, complained = run(*told, *words.split())
+            assert (code, complained.count("\n")) == (2, 1)
+            assert sentence in complained
 
 
 def test_weights_are_cut_off_and_arms_are_called_as_in_the_table(run):

@@ -1,23 +1,25 @@
-"""Replay of logs: unbiased by enumeration and by statistics, honest errors, and who is private."""
+"""Replay of logs: unbiased by enumeration and by statistics, honest errors, and who is private;
+snapshots, recorded logs and several agents on one."""
 
 from dataclasses import dataclass
 from itertools import product
 from math import prod, sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from dpbandit import InputError, certify, play
-from dpbandit.agents import DPUCB, FADE, BestFixed, LinUCB, Priced, Uniform
+from dpbandit import InputError, certify
+from dpbandit.agents import DPUCB, FADE, BestFixed, LinTS, LinUCB, Priced, Uniform
 from dpbandit.base.random_streams import Streams
-from dpbandit.clients import record
+from dpbandit.clients import read_log, record
 from dpbandit.envs import GLMBandit
-from dpbandit.offline.logs import Logged
-from dpbandit.offline.replays import _one_pass, _reached, replay
+from dpbandit.offline import Logged, LoggedLists, LoggedPrices, replay, snapshot
+from dpbandit.offline.replays import _one_pass, _reached
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing.tapes import Tape, recording
-from tests.each import each
+from tests.each import asserting, each
 
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
 TINY = ContextualSpec(n_actions=2, dim=1, horizon=2)
@@ -150,19 +152,8 @@ def recorded(n, seed):
     return log_of(context, action, reward, spec=problem.spec, propensity=1 / 3)
 
 
-def test_a_learning_agent_earns_in_replay_what_it_earns_in_play():
-    """LinUCB over 100 rounds on 60 random problems, replayed (one pass) and played. z test of the
-    difference of the means: false alarm 6e-7; Uniform, 0.2 below, is told apart (asserted)."""
-    replayed = np.array([replay(LinUCB(), recorded(400, s), passes=1).mean for s in range(60)])
-    problem = GLMBandit(n_actions=3, dim=3, horizon=_reached(400, 1 / 3))
-    setup = {"seeds": [(10, r) for r in range(60)], "marks": np.array([problem.horizon])}
-    for config, equal in ((LinUCB(), True), (Uniform(), False)):
-        played = play(problem, config, **setup).reward[-1] / problem.horizon
-        stderr = sqrt((replayed.var(ddof=1) + played.var(ddof=1)) / 60)
-        assert (abs(replayed.mean() - played.mean()) < LIMIT * stderr) == equal
-
-
 def test_passes_depend_on_seed_and_number_only():
+    """Every reward is in its row, whatever the delay of the log's environment."""
     logged = recorded(200, 0)
     few, many = (replay(LinUCB(), logged, passes=p) for p in (2, 5))
     np.testing.assert_array_equal(few.rewards, many.rewards[:2])
@@ -170,24 +161,35 @@ def test_passes_depend_on_seed_and_number_only():
     assert (replay(LinUCB(), logged, passes=2, seed=1).rewards != few.rewards).any()
     assert replay(LinUCB(), logged, passes=1, horizon=7).kept.tolist() == [7]
     assert str(few).startswith(f"{few.mean:.4g} reward a round (95 % interval ")
+    late = log_of(**{**GOOD_LOG, "spec": ContextualSpec(n_actions=2, dim=1, horizon=9, delay=3)})
+    assert replay(Uniform(), late, passes=1).spec.delay == 0
 
 
 def test_the_agent_is_made_for_the_rounds_it_can_get():
-    """So its certificate is the one for that horizon."""
+    """So its certificate is the one for that horizon. Arms that are prices are not blanked: to a
+    model of demand, which has an intercept and a price, a context of 0 is not nothing."""
     logged = recorded(200, 0)
     skip, blank = (replay(DPUCB(), logged, passes=1, discarded=how) for how in ("skip", "blank"))
     assert (skip.spec.horizon, blank.spec.horizon) == (_reached(200, 1 / 3), 200)
     assert certify(DPUCB(), blank.spec, accountants=False).epsilon == pytest.approx(1)
     assert "not who was kept" in skip.covers
     assert "every logged user" in blank.covers
+    logged = record("OJPricing", horizon=300)
+    replay(Priced(DPUCB()), logged, passes=1)
+    with pytest.raises(InputError, match="arms that are not prices for discarded='blank'"):
+        replay(Priced(DPUCB()), logged, passes=1, discarded="blank")
 
 
-def tape(config, logged, how, billboard=None):
-    """One pass in the log's order, as the harness records runs."""
-    spec = logged.spec
-    with recording(billboard) as calls:
-        _one_pass(config, spec, logged, Streams([0]), how, shuffled=False)
-    return Tape([], *calls, None, [], [])
+def two_worlds(config, one, two, how):
+    """One pass each through two logs, in order and with the releases of the first: how far inputs
+    at the mechanism moved, over its sensitivity."""
+    tapes = []
+    for logged in (one, two):
+        with recording(tapes[0] if tapes else None) as calls:
+            _one_pass(config, logged.spec, logged, Streams([0]), how, shuffled=False)
+        tapes.append(Tape([], *calls, None, [], []))
+    pairs = zip(tapes[0].queries, tapes[1].queries, tapes[0].mechanisms, strict=how == "blank")
+    return np.array([np.linalg.norm(a - b) / m.sensitivity for a, b, m in pairs])
 
 
 @pytest.mark.parametrize("config", [DPUCB(refresh_every=5), FADE(first_batch=6)], ids=repr)
@@ -201,13 +203,10 @@ def test_who_is_kept_is_private_only_if_the_others_are_blank(config):
         action = logged.action.copy()
         action[kept[3]] = (action[kept[3]] + 1) % 3
         other = log_of(logged.context, action, logged.reward, spec=logged.spec, propensity=1 / 3)
-        one = tape(config, logged, how)
-        two = tape(config, other, how, one)
-        pairs = zip(one.queries, two.queries, one.mechanisms, strict=False)
-        moves = [np.linalg.norm(a - b) / m.sensitivity for a, b, m in pairs]
-        moved = np.flatnonzero(np.array(moves) > 0)
+        moves = two_worlds(config, logged, other, how)
+        moved = np.flatnonzero(moves > 0)
         if how == "blank":
-            assert len(one.queries) == len(two.queries) == 60
+            assert len(moves) == 60
             assert max(moves) <= 1 + 1e-12
             assert moved.tolist() == [kept[3]]
         else:
@@ -226,12 +225,9 @@ def test_blank_needs_a_lowest_that_is_public():
         return log_of(**data, spec=base.spec, propensity=chance, lowest=lowest)
 
     def moved(row, lowest):
-        chance = np.full(60, 1 / 3)
-        one = tape(config, log(chance, lowest), "blank")
-        chance[row] = 0.22
-        two = tape(config, log(chance, lowest), "blank", one)
-        pairs = zip(one.queries, two.queries, one.mechanisms, strict=True)
-        moves = np.array([np.linalg.norm(a - b) / m.sensitivity for a, b, m in pairs])
+        usual, rare = np.full(60, 1 / 3), np.full(60, 1 / 3)
+        rare[row] = 0.22
+        moves = two_worlds(config, log(usual, lowest), log(rare, lowest), "blank")
         assert moves.max() <= 1 + 1e-12
         return np.flatnonzero(moves).tolist()
 
@@ -247,20 +243,6 @@ def test_blank_needs_a_lowest_that_is_public():
     replay(config, log(np.full(60, 1 / 3), None), passes=1)
     with pytest.raises(InputError, match="lowest= to be given with the log for discarded='blank'"):
         replay(config, log(np.full(60, 1 / 3), None), passes=1, discarded="blank")
-
-
-def test_blank_is_refused_where_arms_are_prices():
-    """A model of demand has an intercept and a price: a context of 0 is not nothing there."""
-    logged = record("OJPricing", horizon=300)
-    replay(Priced(DPUCB()), logged, passes=1)
-    with pytest.raises(InputError, match="arms that are not prices for discarded='blank'"):
-        replay(Priced(DPUCB()), logged, passes=1, discarded="blank")
-
-
-def test_a_replayed_log_has_no_delay():
-    """Every reward is in its row, whatever the environment of the log did."""
-    late = log_of(**{**GOOD_LOG, "spec": ContextualSpec(n_actions=2, dim=1, horizon=9, delay=3)})
-    assert replay(Uniform(), late, passes=1).spec.delay == 0
 
 
 def test_blank_rounds_teach_nothing():
@@ -305,7 +287,7 @@ def test_bad_logs_are_refused(wrong, says):
     log_of(**GOOD_LOG)
 
 
-@pytest.mark.parametrize(
+@each(
     ("agent", "wrong", "says"),
     [
         (Uniform(), {"passes": 0}, "passes"),
@@ -327,3 +309,112 @@ def test_nothing_kept_is_said_and_one_user_has_no_interval():
     with pytest.raises(InputError, match="agreed with none"):
         replay(Fixed(), none, passes=1)
     assert np.isnan(replay(Fixed(), one, passes=2).interval).all()
+
+
+WORLD = {"n_actions": 3, "dim": 2}
+
+
+def taught(config, log):
+    """An agent that was told a log."""
+    agent = config.make(log.spec, Streams([0]))
+    for i in range(len(log.action)):
+        rows = slice(i, i + 1)
+        agent.update(log.context[rows], log.action[rows], log.reward[rows])
+    return agent
+
+
+def test_a_snapshot_is_what_the_agent_would_play():
+    """Row by row, again and again the same, while the agent goes on; shares of draws sum to 1."""
+    log = record("GLMBandit", horizon=300, env_kwargs=WORLD)
+    agent = taught(LinUCB(), log)
+    policy = snapshot(agent, log.spec)
+    law = policy.probabilities(log.context)
+    arms = [agent.act(log.context[i : i + 1])[0] for i in range(300)]
+    np.testing.assert_array_equal(law, np.eye(3)[arms])
+    agent.update(log.context[:1], log.action[:1], np.full(1, -1e3))
+    np.testing.assert_array_equal(law, policy.probabilities(log.context))
+    drawn = snapshot(taught(LinTS(), log), log.spec, draws=20).probabilities(log.context)
+    assert ((drawn > 0) & (drawn < 1)).any()
+    np.testing.assert_allclose(drawn.sum(axis=1), 1.0)
+
+
+def test_recorded_logs_have_true_propensities():
+    """Of an agent that explores, of prices and of lists; a table of it is read back the same."""
+    log = record("OJPricing", horizon=400, agent=LinUCB(), explore=0.5)
+    assert log.adaptive
+    np.testing.assert_allclose(log.probabilities.sum(axis=1), 1)
+    assert (log.propensity == log.probabilities[np.arange(400), log.action]).all()
+    often = (log.probabilities.argmax(axis=1) == log.action).mean()
+    assert abs(often - (0.5 + 0.5 / 12)) < 4 * (0.25 / 400) ** 0.5
+    prices = record("OJContinuousPricing", horizon=50)
+    assert isinstance(prices, LoggedPrices)
+    assert prices.density[0] == pytest.approx(1 / 1.1)
+    lists = record("ListRecommendation", horizon=50, env_kwargs={"n_items": 10, "length": 2})
+    assert isinstance(lists, LoggedLists)
+    assert lists.prefix[0].tolist() == pytest.approx([1 / 10, 1 / 90])
+
+
+def test_several_agents_on_one_log():
+    """Each as alone; differences are paired: an agent and itself differ by 0, exactly known."""
+    log = record("GLMBandit", horizon=600, env_kwargs=WORLD)
+    agents = {"LinUCB": LinUCB(), "again": LinUCB(), "DP-UCB": DPUCB(), "random": Uniform()}
+    found = replay(agents, log, passes=2)
+    alone = replay(DPUCB(), log, passes=2)
+    assert (found["DP-UCB"].mean, found["DP-UCB"].interval) == (alone.mean, alone.interval)
+    table = found.table().set_index("agent")
+    assert isinstance(table, pd.DataFrame)
+    assert table.loc["again", ["difference", "difference_low", "difference_high"]].eq(0).all()
+    row = table.loc["random"]
+    assert row.difference_low < row.difference < row.difference_high
+    assert table.epsilon.round(6).tolist() == [np.inf, np.inf, 1.0, 0.0]
+    assert "DP-UCB" in repr(found)
+
+
+def no_snapshot(log):
+    """What is asked, and what is said."""
+    fade, linucb = taught(FADE(), log), taught(LinUCB(), log)
+    two = LinUCB().make(log.spec, Streams([0, 1]))
+    small, prices = snapshot(linucb, log.spec), "OJPricing"
+    return [
+        (lambda: snapshot(FADE()), "running agent"),
+        (lambda: snapshot(3), "running agent"),
+        (lambda: snapshot(fade), "spec="),
+        (lambda: snapshot(two, log.spec), "one replica"),
+        (lambda: snapshot(linucb, log.spec, draws=0), "draws=0"),
+        (lambda: small.prices(log.context), "prices"),
+        (lambda: snapshot(linucb, record(prices, horizon=1).spec), "made for"),
+        (lambda: small.probabilities(np.ones((9, 5))), r"contexts of shape \(9, 2\)"),
+        (lambda: record(prices, horizon=3, env_kwargs="drift"), "env_kwargs='drift'"),
+        (lambda: replay({}, log), "at least one agent"),
+        (lambda: replay("linucb", log), "to be a config"),
+        (lambda: replay({"a": LinUCB}, log), "to be a config"),
+        (lambda: record(prices, horizon=3, agent="linucb", explore=0), "explore=0"),
+        (lambda: record(prices, horizon=3, agent="best-fixed"), "hindsight"),
+        (lambda: record("AssortmentBandit", horizon=3), "arms, prices or lists"),
+    ]
+
+
+def test_mistakes_get_one_sentence():
+    for asked, words in no_snapshot(record("GLMBandit", horizon=40, env_kwargs=WORLD)):
+        with asserting(words), pytest.raises(InputError, match=words):
+            asked()
+
+
+def test_a_log_travels_as_a_table(tmp_path):
+    """Through a file and back, all that estimates rest on."""
+    log = record("GLMBandit", horizon=60, agent="linucb", explore=0.5, env_kwargs=WORLD)
+    log.to_frame().to_csv(tmp_path / "log.csv", index=False)
+    back = read_log(
+        tmp_path / "log.csv",
+        action="action",
+        reward="reward",
+        propensity="propensity",
+        probabilities=["p0", "p1", "p2"],
+        context=["x0", "x1"],
+        context_bound=1.0,
+        arms=range(3),
+        reward_range=(log.spec.reward_low, log.spec.reward_high),
+        adaptive=True,
+    )
+    for name in ("context", "action", "reward", "propensity", "probabilities"):
+        np.testing.assert_allclose(getattr(back, name), getattr(log, name), rtol=1e-12)
