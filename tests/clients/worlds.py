@@ -42,11 +42,9 @@ class Coins(gym.Env):
     def _next(self):
         self.kind = int(self.np_random.random() < 0.5)
         vector = np.eye(2, dtype=np.float32)[self.kind]
-        return {
-            "kind": self.kind,
-            "vector": vector,
-            "dict": {"kind": self.kind, "vector": vector},
-        }[self.seen]
+        return {"kind": self.kind, "vector": vector, "dict": {"kind": self.kind, "vector": vector}}[
+            self.seen
+        ]
 
 
 class Overwrites(Coins):

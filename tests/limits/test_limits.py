@@ -23,10 +23,7 @@ HARD = {"dim": 50, "signal": 1.0, "noise": 0.5}
 BOUNDED = {"n_actions": 2, "dim": 20, "noise": 0.5, "tail": 8.0, "horizon": 500}
 
 
-@pytest.mark.parametrize(
-    ("noise", "epsilon", "found"),
-    [(0.5, 1, 85.1), (0.05, 0.2, 22.4)],
-)
+@pytest.mark.parametrize(("noise", "epsilon", "found"), [(0.5, 1, 85.1), (0.05, 0.2, 22.4)])
 def test_gaussian_parameters_agree_with_an_independent_computation(noise, epsilon, found):
     """Golden: numbers of another program for d = 50, S = 1, T = 10,000, delta = 1e-5, to 0.5 %. The
     sphere's bound, proved otherwise, lies within 3 % below: the law of large numbers in d."""

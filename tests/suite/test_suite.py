@@ -17,14 +17,7 @@ from dpbandit.running.settings import parse_agent
 from dpbandit.studies import run as running
 from dpbandit.suite import frozen, problems, run_suite, scores, verify, write_card
 from dpbandit.suite.catalogue import SuiteProblem, _Suite, asked_of
-from dpbandit.suite.playing import (
-    _AUDIT_RUNS,
-    FINDINGS,
-    RUNS,
-    audited,
-    examined,
-    read_submission,
-)
+from dpbandit.suite.playing import _AUDIT_RUNS, FINDINGS, RUNS, audited, examined, read_submission
 from dpbandit.suite.scoring import Ends, best_at, ends_of
 from dpbandit.suite.sources import files_of, source_of
 from dpbandit.suite.verifying import Difference, apart, check

@@ -171,8 +171,6 @@ def test_a_window_is_needed_and_may_not_be_shorter(config):
     assert certify(PFTAL(), spec_of(12), accountants=False).ledger.window is None  # for ever
 
 
-
-
 # Reference instances
 
 
