@@ -15,7 +15,6 @@ from dpbandit.agents import LinUCB, RankedLinUCB, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import (
     Foreign,
-    FromGymnasium,
     RiverRanking,
     mabwiser_policy,
     read_log,
@@ -213,7 +212,6 @@ def test_mabwiser_is_fitted_before_it_predicts(contextual):
 bandit, linear_model, optim = (
     Lazy(f"river.{name}") for name in ("bandit", "linear_model", "optim")
 )
-TESTBED = "river.bandit:river_bandits/KArmedTestbed-v0"
 T = 25
 
 
@@ -269,19 +267,6 @@ def test_rivers_policies_in_compare():
     np.testing.assert_array_equal(results.runs[1].regret[:, :2], again.runs[1].regret)
     with pytest.raises(InputError, match="LinUCBDisjoint has a model for each arm"):
         compare("Recommendation", agents, horizon=5, progress=False)
-
-
-def test_rivers_testbed_in_compare():
-    """Ten normal arms without contexts: LinUCB with the constant context is UCB, and learns."""
-    means, bounds = lambda env: env.unwrapped._actual_rewards, {"reward_range": (-6, 6)}
-    bed = FromGymnasium(TESTBED, oracle=means, contexts="none", **bounds)
-    policy = river_policy(lambda seed: bandit.UCB(delta=1, seed=seed))
-    agents = {"LinUCB": LinUCB(reward_noise=1.0), "UCB": policy}
-    results = compare(bed, agents, horizon=300, replicas=4)
-    mean = results.summary().set_index("agent")["mean"]
-    assert max(mean["LinUCB"], mean["UCB"]) < mean["Uniform"] / 2
-    assert mean["BestFixed"] == 0
-    assert results.environment == "river_bandits/KArmedTestbed-v0"
 
 
 def test_histories_of_uniform_logs_are_the_logs():

@@ -4,13 +4,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.utils import seeding
 
-from dpbandit import InputError, compare, play
-from dpbandit.agents import DPUCB, LinUCB, Uniform
+from dpbandit import InputError, compare
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Bridge, FromGymnasium
-from dpbandit.envs import GLMBandit
 from tests.clients.worlds import MEANS, Coins, Spaces, means
 from tests.each import each
 
@@ -128,54 +125,10 @@ def test_observations_outside_their_space_are_refused(space, observation):
 
 
 T = 80
-MARKS = np.arange(1, T + 1)
-SEEDS = [(3, r) for r in range(3)]
 
 
 def coins(env=Coins, **more):
     return FromGymnasium(env, **{"oracle": means, "reward_range": (0, 1), **more})
-
-
-def glm(**arguments):
-    return gym.make("dpbandit/GLMBandit-v0", horizon=T, n_actions=3, dim=2, **arguments)
-
-
-class SameUsers(GLMBandit):
-    """Our problem, seeded as its Gymnasium adapter is by the wrapper."""
-
-    def reset(self, streams):
-        seeds = (streams.uniforms("seed")() * 2**31).astype(int).tolist()
-        seeds = [int(seeding.np_random(seed)[0].integers(2**63)) for seed in seeds]
-        super().reset(Streams(seeds).child("environment"))
-
-
-@pytest.mark.parametrize("config", [LinUCB(), DPUCB(), Uniform()], ids=repr)
-@pytest.mark.parametrize("how", [{"regret": "info:regret"}, {"oracle": "info:oracle_reward"}])
-def test_our_own_problem_through_gymnasium_and_back(config, how):
-    """Oracle: contexts, actions and rewards are the same bit for bit, and so is regret where info
-    tells it; from the best mean alone it differs by what rewards differ from their means."""
-    back = FromGymnasium(glm, reward_range=(-1.4, 1.4), context_bound=1.0, **how)(horizon=T)
-    direct = SameUsers(horizon=T, n_actions=3, dim=2)
-    one, two = (play(problem, config, SEEDS, marks=MARKS) for problem in (back, direct))
-    np.testing.assert_array_equal(one.reward, two.reward)
-    luck = 0.0 if "regret" in how else two.reward - _expected(direct, config)
-    np.testing.assert_allclose(one.regret, two.regret - luck, atol=1e-10)
-
-
-def _expected(problem, config):
-    """Cumulative mean rewards of one more play on the same users."""
-    told = []
-
-    class Watched:
-        spec, reset, context = problem.spec, problem.reset, problem.context
-        best_fixed, hindsight = problem.best_fixed, problem.hindsight
-
-        def step(self, action):
-            told.append(problem.step(action))
-            return told[-1]
-
-    play(Watched(), config, SEEDS, marks=MARKS)
-    return np.cumsum([step.expected for step in told], axis=0)
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,8 @@ def test_lists():
     found = evaluate(policy, log, names, q=q, q_is_honest=True)
     expected = [0.767291666667, 0.873750000000, 0.812847222222, 0.772427689594]
     assert found["estimate"].tolist() == pytest.approx(expected, **EXACT)
+    notes = ["", "nothing but its own item", "nothing below it", "nothing below it"]
+    assert all(part in said for part, said in zip(notes, found["note"], strict=True))
 
 
 def test_a_fixed_list_has_the_law_of_its_draws():
@@ -251,20 +253,6 @@ def test_bets_hold_on_adaptive_logs_and_t_does_not():
             held[name] += low <= 0.55 <= high
     assert held["betting"] / 200 >= 0.95 - 4 * (0.95 * 0.05 / 200) ** 0.5
     assert held["t"] / 200 < 0.7
-
-
-@pytest.mark.slow
-def test_t_holds_where_rows_are_independent_and_weights_are_small():
-    """4,000 logs of 300 rows with weights 0 to 2.5: .95 within 4 standard errors, .014; false alarm
-    6e-5. Half its width is caught."""
-    rng = np.random.default_rng(1001)
-    w = rng.choice([0.0, 0.5, 2.5], (4000, 300), p=[0.3, 0.4, 0.3]) / 0.95
-    r = rng.random((4000, 300)) < 0.2 + 0.4 * (w > 1)
-    value, zero = (0.4 * 0.5 * 0.2 + 0.3 * 2.5 * 0.6) / 0.95, np.zeros(300)
-    ends = np.array([student(Terms(zero, v * s, v), 0.05) for v, s in zip(w, r, strict=True)])
-    middle, half = ends.mean(axis=1), (ends[:, 1] - ends[:, 0]) / 2
-    assert np.mean(abs(middle - value) < half) == pytest.approx(0.95, abs=0.014)
-    assert np.mean(abs(middle - value) < half / 2) < 0.75
 
 
 @pytest.mark.slow

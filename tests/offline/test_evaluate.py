@@ -1,7 +1,6 @@
 """`evaluate`: who is unbiased and who is not, what is refused in one sentence, what is said."""
 
 from dataclasses import replace
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -17,9 +16,6 @@ from tests.each import each
 
 LIMIT = 4.0
 """Standard errors; each estimator is off by more with probability 6e-5."""
-ATTRACTION = np.array([0.55, 0.1, 0.3, 0.2, 0.45])
-LOGGING = np.exp([0.5, 0.2, -0.3, 0.0, -0.5])
-TARGET = ATTRACTION**1.5
 
 
 def arms(n=2000, *, adaptive=False, lowest_arm=0.2, seed=1000, **changed):
@@ -80,54 +76,6 @@ def test_the_default_model_is_as_good_as_knowing_and_sees_no_row_it_is_used_on(a
     changed = np.flatnonzero((a != b).any(axis=1))
     assert len(changed) > 100
     assert (changed > 2000).all() if adaptive else 2000 not in changed
-
-
-def plackett_luce(weights, items):
-    """The probability of items 1..k, (n, m), and the marginals (N, m) of items at positions."""
-
-    def prefix(lists):
-        w = weights[lists]
-        gone = np.cumsum(w, axis=1) - w
-        return np.cumprod(w / (weights.sum() - gone), axis=1)
-
-    every = np.array(list(permutations(range(len(weights)), items.shape[1])))
-    chance = prefix(every)[:, -1]
-    marginal = np.zeros((len(weights), items.shape[1]))
-    for k, column in enumerate(every.T):
-        np.add.at(marginal[:, k], column, chance)
-    return prefix(items), marginal[items, np.arange(items.shape[1])], every, chance
-
-
-def lists(n, *, cascade, seed=1000):
-    rng = np.random.default_rng(seed)
-    items = (np.log(LOGGING) + rng.gumbel(size=(n, 5))).argsort(axis=1)[:, ::-1][:, :3]
-    a = ATTRACTION[items]
-    clicks = rng.random((n, 3)) < a / (1 if cascade else np.arange(1, 4))
-    if cascade:
-        clicks &= clicks.cumsum(axis=1) == 1
-    prefix, marginal, _, _ = plackett_luce(LOGGING, items)
-    log = LoggedLists(n_items=5, items=items, clicks=clicks, prefix=prefix, marginal=marginal)
-    wanted, alone, every, chance = plackett_luce(TARGET, items)
-    b = ATTRACTION[every]
-    value = 1 - (1 - b).prod(axis=1) if cascade else (b / np.arange(1, 4)).sum(axis=1)
-    left = 1 - np.cumsum(np.eye(5)[items], axis=1) + np.eye(5)[items]  # not above
-    conditional = TARGET * left / (TARGET * left).sum(axis=2, keepdims=True)
-    return log, ListLaw(wanted, alone, conditional), float(chance @ value)
-
-
-def test_lists_are_unbiased_but_for_independent_ips_on_a_cascade():
-    """60,000 lists; that one is right where positions do not look at each other, and its bias on
-    the cascade is caught (power). Wrong q for cascade-dr."""
-    q = np.broadcast_to(0.3 / np.arange(1, 4)[:, None], (60_000, 3, 5))
-    names = ["ips", "interaction-ips", "cascade-dr", "independent-ips"]
-    for cascade in (False, True):
-        log, law, truth = lists(60_000, cascade=cascade)
-        found = evaluate(law, log, names, q=q, q_is_honest=True)
-        assert all(off(found, name, truth) < LIMIT for name in names[:3])
-        assert (off(found, "independent-ips", truth) > 2 * LIMIT) == cascade
-    notes = ["", "nothing below it", "nothing below it", "nothing but its own item"]
-    assert all(part in said for part, said in zip(notes, found["note"], strict=True))
-    assert found["interval"].tolist() == ["t"] * 4
 
 
 class Says:

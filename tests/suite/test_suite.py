@@ -1,7 +1,10 @@
-"""The suite: scores, cards, and doctored results that have to be refused."""
+"""The suite: scores, cards, and doctored results that have to be refused; and the page to play
+with, which holds what was measured, and of which every choice is drawn."""
 
 import json
+import re
 import shutil
+import subprocess
 from dataclasses import replace
 from functools import cache
 from math import inf
@@ -10,13 +13,16 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from dpbandit import certify
 from dpbandit.agents import DPMoments
 from dpbandit.base.inputs import InputError
+from dpbandit.envs import GLMBandit
+from dpbandit.privacy.curves import epsilon_of, mu_of
 from dpbandit.results.store import write_runs
 from dpbandit.running.settings import parse_agent
-from dpbandit.studies import run as running
 from dpbandit.suite import frozen, problems, run_suite, scores, verify, write_card
 from dpbandit.suite.catalogue import SuiteProblem, _Suite, asked_of
+from dpbandit.suite.play import DELTA, provable, write_page
 from dpbandit.suite.playing import _AUDIT_RUNS, FINDINGS, RUNS, audited, examined, read_submission
 from dpbandit.suite.scoring import Ends, best_at, ends_of
 from dpbandit.suite.sources import files_of, source_of
@@ -218,37 +224,6 @@ def test_runs_are_of_the_file_that_is_there(played, monkeypatch):
         run_suite([], folder, progress=False)
 
 
-@pytest.mark.slow
-def test_a_cluster_goes_on_after_an_interruption(played, tmp_path, monkeypatch):
-    """Two worker processes of Dask, reached by their address; stopped after three blocks of eight.
-    Catches a suite whose numbers depend on where, or in how many parts, they were played."""
-    from distributed import LocalCluster
-
-    write, left = running.write_block, [3, 10**6]
-
-    def stopping(folder, run):
-        left[0] -= 1
-        if left[0] < 0:
-            left.pop(0)
-            raise KeyboardInterrupt
-        return write(folder, run)
-
-    monkeypatch.setattr(running, "write_block", stopping)
-    quiet = {"dashboard_address": None, "scheduler_kwargs": running.HTTP}
-    with LocalCluster(n_workers=2, threads_per_worker=1, **quiet) as cluster:
-        how = {"backend": "dask", "scheduler": cluster.scheduler_address, "progress": False}
-        with pytest.raises(KeyboardInterrupt):
-            run_suite([MINE], tmp_path, **how)
-        assert len([*(tmp_path / "runs").rglob("*.parquet")]) == 3
-        done = run_suite([MINE], tmp_path, **how)
-    _, _, alone = played
-    theirs = {run.key: run for run in done.runs}
-    assert {*theirs} == {run.key for run in alone.runs}
-    for run in alone.runs:
-        np.testing.assert_array_equal(run.regret, theirs[run.key].regret)
-    check(verify(tmp_path, progress=False))
-
-
 def test_foreign_results_stay(played, tmp_path):
     """Somebody's files in a folder of their own, and one that replaced ours: both stay as they are;
     what is ours is written again."""
@@ -354,3 +329,74 @@ def test_a_broken_agent_is_flagged_long_before_the_audit_would_end():
     assert found is not None
     assert found["flagged"]
     assert found["runs"] < found["most"] / 10
+
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
+EVERY_CHOICE = """<script>
+let drawn = 0, wrong = [];
+window.onerror = (message) => wrong.push(message);
+for (const [i, problem] of data.problems.entries()) for (const e of data.epsilons.keys()) {
+  $("problem").value = i; $("epsilon").value = e; $("runs").value = (i + e) % data.audits.length;
+  $("epsilon").dispatchEvent(new Event("input"));
+  if (/NaN|undefined|Infinity/.test(document.body.innerText + $("lost").innerHTML
+      + $("curve").innerHTML + $("age").innerHTML)) wrong.push(`${problem.name} at ${e}`);
+  drawn += 1;
+}
+document.title = JSON.stringify({drawn, wrong, wide: document.body.scrollWidth - innerWidth});
+</script></body>"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    return write_page(tmp_path_factory.mktemp("play") / "play.html")
+
+
+def test_the_page_holds_what_was_measured(page):
+    """Oracle: every private run of the shipped results stands in the page, with its mean; nothing
+    is asked of a network; an agent's epsilon by age is its certificate's; and an audit never proves
+    more than is true, with more runs no less."""
+    text = page.read_text()
+    assert not re.search(r"(?:src|href|url\()=?[\"']?https?:", text)
+    data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', text)[1])
+    assert [one["name"] for one in data["problems"]] == [*problems()]
+    shown = {
+        (one["name"], row["agent"], round(row["certified"], 9)): row["regret"]
+        for one in data["problems"]
+        for row in one["rows"]
+    }
+    met = 0
+    for run in frozen("small"):
+        counted = problems()[run.setup.problem].counted(run.certificate)
+        if 0 < counted < inf:
+            found = shown[run.setup.problem, run.name, round(counted, 9)]
+            assert found == pytest.approx(run.regret[-1].mean(), abs=0.01)
+            met += 1
+    assert met == len(shown) > 100
+    for epsilon in (0.1, 1.0, 10.0):
+        proven = [provable(epsilon, runs) for runs in (100, 1000, 10**5, 10**8)]
+        assert proven == sorted(proven)
+        assert 0.9 * mu_of(epsilon, DELTA) < proven[-1] < mu_of(epsilon, DELTA)
+    for ages in data["strategies"][1].values():
+        assert np.all(np.diff(ages) >= 0)
+        assert ages[-1] == pytest.approx(1.0, abs=1e-3)
+    own = {row["agent"]: row for row in data["problems"][3]["rows"] if row["target"] == 1}
+    proof = certify("dp-ucb", GLMBandit(horizon=5000), accountants=False)
+    assert own["dp-ucb"]["ages"] == [round(proof.by_age(age), 4) for age in data["ages"]]
+    assert "ages" not in own["batch-moment"], "each visit is in one sum, released once"
+    at_once = epsilon_of(mu_of(1.0, DELTA) / np.sqrt((999).bit_length()), DELTA)
+    assert data["strategies"][1]["prefix sums, tree"][0] == pytest.approx(at_once, abs=1e-3)
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no browser here")
+@pytest.mark.parametrize("width", [500, 1280])
+def test_every_choice_is_drawn_in_a_browser(page, tmp_path, width):
+    """All problems and epsilons, without an error, a number that is none, or a page too wide."""
+    played = tmp_path / "every.html"
+    played.write_text(page.read_text().replace("</body>", EVERY_CHOICE))
+    how = ["--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900"]
+    command = [BROWSER, *how, f"--user-data-dir={tmp_path}", "--dump-dom", played.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    told = json.loads(re.search(r"<title>(.*?)</title>", done.stdout)[1])
+    assert told["wrong"] == []
+    assert told["drawn"] == 3 * len(problems())
+    assert told["wide"] <= 0

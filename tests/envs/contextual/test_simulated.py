@@ -270,12 +270,3 @@ def test_click_probabilities_follow_the_stated_law():
     truth = expit(logit(0.3) + 2.0 * sqrt(7) * signal)
     np.testing.assert_allclose(drawn.mean, truth, rtol=1e-12)
     np.testing.assert_allclose(np.linalg.norm(problem._theta, axis=-1), 1, rtol=1e-12)
-
-
-def test_appeal_is_the_standard_deviation_of_the_click_logit():
-    """|phi| = 1 and theta is uniform on the sphere: sqrt(dim) phi . theta has mean 0, variance 1.
-    z test over 3,000 episodes: false alarm 6e-7; 20 % off is caught (asserted)."""
-    _, drawn = suggested(1, replicas=3000, base_rate=0.5, appeal=0.8, n_actions=2, n_items=3)
-    squares = (logit(drawn.mean[0, :, 0]) / 0.8) ** 2
-    stderr = squares.std() / sqrt(3000)
-    assert abs(squares.mean() - 1) < LIMIT * stderr < 0.2

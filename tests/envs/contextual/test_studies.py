@@ -30,19 +30,16 @@ def test_a_fresh_fit_gives_the_frozen_numbers(monkeypatch):
     assert fit_apple.main() is None  # and has not exited
 
 
-def test_the_design_is_a_full_3_by_3_and_balanced():
-    """Golden: nine pairs, 66 to 81 families each; p of equal cells 0.95, of balance 0.70."""
-    counts = np.array(APPLES["design"]["families_by_regular_price_and_premium"])
-    assert (counts.sum(), counts.min(), counts.max()) == (660, 66, 81)
-    assert APPLES["design"]["equal_cells_p"] == pytest.approx(0.95, abs=5e-3)
-    assert APPLES["design"]["covariates_balanced_p"] == pytest.approx(0.70, abs=5e-3)
-    assert np.bincount(survey().asked).tolist() == counts.sum(axis=0).tolist()
-
-
 def test_answers_are_predicted_on_average():
-    """Property: how many families want more than j pounds, j = 0, ..., 4, by the model and by the
-    survey, differ by less than 3 %."""
-    s = survey()
+    """Golden: nine pairs of prices, 66 to 81 families each; p of equal cells 0.95, of balance 0.70.
+    How many want more than j pounds, j = 0, ..., 4, by the model and by the survey, differ by less
+    than 3 %."""
+    s, design = survey(), APPLES["design"]
+    counts = np.array(design["families_by_regular_price_and_premium"])
+    assert (counts.sum(), counts.min(), counts.max()) == (660, 66, 81)
+    assert design["equal_cells_p"] == pytest.approx(0.95, abs=5e-3)
+    assert design["covariates_balanced_p"] == pytest.approx(0.70, abs=5e-3)
+    assert np.bincount(s.asked).tolist() == counts.sum(axis=0).tolist()
     wanted = s.wants[np.arange(660), s.asked]  # (660, 5)
     seen = (s.pounds[:, None] > np.arange(5)).astype(float)
     assert np.bincount(s.pounds.astype(int)).tolist() == APPLES["families_by_whole_pounds"]
