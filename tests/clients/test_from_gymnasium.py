@@ -44,24 +44,19 @@ def test_discrete_observations_are_one_hot_within_a_known_bound(space, observati
         assert np.linalg.norm(made.context(np.ones(3, np.int8)), order) == pytest.approx(most)
 
 
-def test_boxes_are_flattened_and_clipped_to_the_bound_that_was_told():
+def test_boxes_are_flattened_and_clipped_and_actions_keep_their_names():
+    """To the bound that was told; no context is the constant one, whatever is observed."""
     made = bridge(spaces.Dict(a=ARMS, b=BOX), context_bound=2.0)
     small = {"a": 1, "b": np.full((2, 2), 0.5, np.float32)}
     assert made.context(small).tolist() == [0, 1, 0, 0.5, 0.5, 0.5, 0.5]
     for size in (1e9, np.inf, np.nan):
         extreme = made.context({"a": 1, "b": np.full((2, 2), size, np.float32)})
         assert np.linalg.norm(extreme) <= 2 + 1e-12
-
-
-def test_no_context_is_the_constant_one_whatever_is_observed():
     made = bridge(spaces.Text(5), contexts="none")
     assert made.context("abc").tolist() == made.context(None).tolist() == [1.0]
     assert (made.spec.dim, made.spec.context_bound) == (1, 1.0)
     for bound, constant in ((0.25, 0.25), (4.0, 1.0)):  # what the spec says is true
         assert bridge(ARMS, contexts="none", context_bound=bound).context(0).tolist() == [constant]
-
-
-def test_actions_keep_the_names_the_environment_gave_them():
     made = bridge(ARMS, spaces.Discrete(3, start=5))
     assert [made.action(np.int64(k)) for k in range(3)] == [5, 6, 7]
     assert type(made.action(np.int64(0))) is int

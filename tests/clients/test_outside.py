@@ -190,33 +190,27 @@ def test_contexts_are_clipped_in_a_log_and_rewards_stay_as_they_came():
     np.testing.assert_allclose(each.context[-1] * 3**0.5, [1, 1, 0.5])  # column by column
 
 
-def test_a_user_is_outside_if_one_of_her_arms_is():
-    """Where arms have rows of features; the other rows are kept."""
-    spec = ContextualSpec(n_actions=2, dim=2, horizon=9, shared=True)
-    context = np.full((N, 2, 2), 0.5)
-    context[3, 1] = [3, 4]
-    data = {"action": np.arange(N) % 2, "reward": np.zeros(N), "propensity": 0.5}
-    with pytest.warns(UserWarning, match=r"1 of 200 contexts .* such as 5: "):
-        logged = Logged(spec=spec, context=context, **data)
-    np.testing.assert_allclose(logged.context[3], [[0.5, 0.5], [0.6, 0.8]])
-
-
-def test_the_worst_column_is_named_and_rows_are_counted_once():
-    context, reward = data(contexts=3)
-    context[-1] = [50, -70]
-    says = r"above all column 'x' outside \[-2, 2\], got 3 of 200, such as 50: say wider"
-    with pytest.raises(InputError, match=says):
-        by_ranges(context, reward)
-
-
-def test_replicas_are_judged_one_by_one():
-    """Three replicas with two users outside each are as fine as one; and as bad with three."""
+def test_replicas_columns_and_arms():
+    """Three replicas with two users outside each are as fine as one; and as bad with three. The
+    worst column is named, and a user is outside if one of her arms is: her other rows are kept."""
     with pytest.warns(UserWarning, match="private agents clip them"):
         three = by_gymnasium(*data(rewards=2), replicas=3)
     assert (three.outside.rewards, three.outside.users) == (6, 3 * N)
     says = r"got 3 of 3, such as 3\.01"
     with warnings.catch_warnings(action="ignore"), pytest.raises(InputError, match=says):
         by_gymnasium(*data(rewards=3), replicas=3)
+    context, reward = data(contexts=3)
+    context[-1] = [50, -70]
+    says = r"above all column 'x' outside \[-2, 2\], got 3 of 200, such as 50: say wider"
+    with pytest.raises(InputError, match=says):
+        by_ranges(context, reward)
+    spec = ContextualSpec(n_actions=2, dim=2, horizon=9, shared=True)
+    context = np.full((N, 2, 2), 0.5)
+    context[3, 1] = [3, 4]
+    rows = {"action": np.arange(N) % 2, "reward": np.zeros(N), "propensity": 0.5}
+    with pytest.warns(UserWarning, match=r"1 of 200 contexts .* such as 5: "):
+        logged = Logged(spec=spec, context=context, **rows)
+    np.testing.assert_allclose(logged.context[3], [[0.5, 0.5], [0.6, 0.8]])
 
 
 def test_a_round_that_goes_too_far_is_named():

@@ -23,13 +23,9 @@ from tests.each import each
 from tests.envs.contextual.logs import SHOP, shop
 
 
-def test_seasons_and_shocks_follow_their_formulas():
-    found = Tides(season=(0.5, 8), shock=(3, -2)).start(Streams([0])).take(4)[:, 0]
-    np.testing.assert_allclose(found, 0.5 * np.sin(np.pi * np.arange(1, 5) / 4) - [0, 0, 2, 2])
-
-
-def test_drifts_stay_in_their_range_and_know_no_blocks():
-    """By hand: a walk that is turned round at every step beyond the range."""
+def test_tides_follow_their_formulas():
+    """By hand: a walk that is turned round at every step beyond the range, whatever the blocks;
+    seasons and shocks."""
     tides, walk, by_hand = Tides(drift=(0.3, 1.0)), 0.0, []
     whole = tides.start(Streams([5])).take(300)
     parts = tides.start(Streams([5]))
@@ -40,6 +36,8 @@ def test_drifts_stay_in_their_range_and_know_no_blocks():
             by_hand[-1] = np.copysign(2, by_hand[-1]) - by_hand[-1]
     np.testing.assert_allclose(whole[:, 0], by_hand, atol=1e-12)
     assert whole.max() > 0.9 > -0.9 > whole.min()
+    found = Tides(season=(0.5, 8), shock=(3, -2)).start(Streams([0])).take(4)[:, 0]
+    np.testing.assert_allclose(found, 0.5 * np.sin(np.pi * np.arange(1, 5) / 4) - [0, 0, 2, 2])
 
 
 def test_assortments_move_with_them():
@@ -163,6 +161,7 @@ def test_the_best_expert_stays(kind):
 
 
 def test_the_world_is_of_its_seed_alone():
+    """All replicas of a comparison, and the loop alone, meet the parameters that gym.make shows."""
     streams = Streams([1, 2]).child("environment").in_world(7)
     first, second = streams.world.normals("theta", 3)()
     np.testing.assert_array_equal(first, second)
@@ -170,10 +169,6 @@ def test_the_world_is_of_its_seed_alone():
     np.testing.assert_array_equal(other.world.normals("theta", 3)()[0], first)
     alone = Streams([1, 2]).child("environment")
     assert alone.world is alone
-
-
-def test_a_comparison_in_one_world():
-    """All replicas and the loop alone meet the parameters that gym.make shows."""
     env = gym.make("dpbandit/GLMBandit-v0", horizon=30, world_seed=4)
     told = compare("GLMBandit", "linucb", horizon=30, replicas=2, env_kwargs={"world_seed": 4})
     same = compare(env, "linucb", replicas=2)

@@ -82,26 +82,26 @@ def test_a_gaussian_mechanism_stays_above():
     assert 1.5 * free < one < cost + 4 * error
 
 
-def test_more_privacy_costs_more_and_units_do_not_matter():
+def test_privacy_units_groups_information_and_length():
+    """More privacy costs more, units do not matter, the sum over groups is never too much. By hand:
+    3 records of information 2 along each of 5 directions; e^(mu^2) - 1 = 1/2. What the edges of the
+    noise may tell grows like T^2, and would take off all of a longer run."""
     found = [least_regret(1_000, **HARD, mu=mu) for mu in (inf, 1.0, 0.3, 0.0)]
     assert found == sorted(found)
     assert found[-1] == pytest.approx(1_000 * least_regret(1, **HARD, mu=1.0))  # a guess each round
     twice = least_regret(1_000, dim=50, signal=2.0, noise=1.0, mu=0.3)
     assert twice == pytest.approx(2 * found[2])
-
-
-def test_the_sum_over_groups_is_never_too_much_and_nearly_exact():
     last, each = groups(50_000)
     falling = 1 / np.sqrt(np.arange(1, 50_001))
     assert each.sum() == 50_000
     assert 0.999 < each @ falling[last - 1] / falling.sum() <= 1
-
-
-def test_information_is_the_lesser_of_two_bounds():
-    """By hand: n = 3 records of information 2 along each of 5 directions; e^(mu^2) - 1 = 1/2."""
     assert information(np.array([3]), 5, 2.0, sqrt(np.log(1.5))) == pytest.approx(9 * 0.5 * 2)
     assert information(np.array([3]), 5, 2.0, 30.0) == 30
     assert information(np.array([3]), 5, 2.0, 0.0) == 0
+    short, long = (
+        least_regret_for(GLMBandit(**{**BOUNDED, "horizon": T}), 0.3) for T in (10**5, 10**9)
+    )
+    assert 0 < short <= long
 
 
 def test_conditions_are_checked_by_name():
@@ -126,14 +126,6 @@ def test_conditions_are_checked_by_name():
     for name, wrong in {"dim": 2, "signal": 0, "noise": 0.0, "mu": -1, "horizon": 0}.items():
         with pytest.raises(InputError, match=f"^Expected {name}="):
             least_regret(**{"horizon": 10, **HARD, "mu": 1.0, name: wrong})
-
-
-def test_a_longer_run_has_no_smaller_bound():
-    """What the edges of the noise may tell grows like T^2, and would take off all of it."""
-    short, long = (
-        least_regret_for(GLMBandit(**{**BOUNDED, "horizon": T}), 0.3) for T in (10**5, 10**9)
-    )
-    assert 0 < short <= long
 
 
 @pytest.mark.parametrize("shape", PUBLISHED, ids=lambda shape: shape.name)

@@ -1,18 +1,24 @@
-"""`evaluate`: who is unbiased and who is not, what is refused in one sentence, what is said."""
+"""`evaluate`, in Python and as a command: who is unbiased, what is said, and what is refused in one
+sentence."""
 
+import sys
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from dpbandit import InputError
+from dpbandit import InputError, cli
 from dpbandit.agents import BestFixed, LinUCB
 from dpbandit.base.random_streams import Streams
-from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, evaluate
+from dpbandit.clients import read_log, read_observed, record
+from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, assess, evaluate
 from dpbandit.offline.estimators import arm_model, blocks_of, folds_of
 from dpbandit.offline.intervals import Stakes, betting
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
-from tests.each import each
+from tests.each import asserting, each
 
 LIMIT = 4.0
 """Standard errors; each estimator is off by more with probability 6e-5."""
@@ -86,15 +92,6 @@ class Says:
             setattr(self, name, lambda context, answer=answer: answer)
 
 
-def test_policies_are_objects_or_arrays():
-    log, policy, _ = arms(200)
-    one, *others = (
-        evaluate(given, log, "ips")
-        for given in (policy, policy.tolist(), Says(probabilities=policy))
-    )
-    assert all(one.equals(other) for other in others)
-
-
 WEIGHTED = {"estimators": "dr", "intervals": "weighted"}
 
 
@@ -142,7 +139,8 @@ def test_mistakes(policy, options, sentence):
         evaluate(fine if policy is None else policy, log, **options)
 
 
-def test_running_agents_and_rewards_beyond_their_bounds_are_refused():
+def test_policies_are_frozen_objects_or_arrays():
+    """Running agents, rewards beyond their bounds and what is no log are refused."""
     log, policy, _ = arms(60)
     agent = LinUCB().make(log.spec, Streams([0]))
     with pytest.raises(InputError, match=r"the running agent .* trained on other rows"):
@@ -156,10 +154,17 @@ def test_running_agents_and_rewards_beyond_their_bounds_are_refused():
         evaluate(policy, log)
     with pytest.raises(InputError, match="to be Logged, LoggedPrices or LoggedLists"):
         evaluate(policy, {"action": [1]})
+    log, policy, _ = arms(200)
+    one, *others = (
+        evaluate(given, log, "ips")
+        for given in (policy, policy.tolist(), Says(probabilities=policy))
+    )
+    assert all(one.equals(other) for other in others)
 
 
-def test_arms_that_were_impossible_are_named_or_dropped_and_then_only_bets_hold():
-    """A policy that plays arm 2 with .8 for half the users: refused; dropped, .45 is left out."""
+def test_intervals_fit_what_is_known_of_weights():
+    """A policy that plays arm 2 with .8 for half the users: refused; dropped, .45 is left out, and
+    only bets hold. A control variate is taken where weights are small and public."""
     log, policy, truth = arms(3000, lowest_arm=0.0)
     says = r"rows, the first of them row 0, .* 4[3-7].* % of the policy"
     with pytest.raises(InputError, match=says):
@@ -167,6 +172,15 @@ def test_arms_that_were_impossible_are_named_or_dropped_and_then_only_bets_hold(
     found = evaluate(policy, log, ["ips"], support="drop", intervals="t")
     assert (found["interval"].item(), found["refused"].item()[:2]) == ("betting", "t:")
     assert found["low"].item() < found["estimate"].item() < truth < found["high"].item()
+    log, policy, truth = arms(2000, adaptive=True)
+    plain, varied, large = (evaluate(policy, log, "ips", w_max=w) for w in (None, 5.0, 80.0))
+    taken = [found["interval"].item() for found in (plain, varied, large)]
+    assert taken == ["betting", "betting-cv", "betting"]
+    bernstein = evaluate(policy, log, "ips", w_max=5.0, intervals="empirical-bernstein")
+    assert "the log is adaptive" in bernstein["note"].item()
+    widths = [(f["high"] - f["low"]).item() for f in (plain, varied)]
+    assert widths[1] < widths[0]
+    assert plain["low"].item() < truth < plain["high"].item()
 
 
 def test_few_rows_leave_bets_alone_and_none_leave_everything_open():
@@ -194,18 +208,6 @@ def test_few_rows_leave_bets_alone_and_none_leave_everything_open():
     found = evaluate(policy, log, "ips")
     assert found["interval"].item() == "betting"
     assert "propensities or support wrong: mean weight" in found["note"].item()
-
-
-def test_a_control_variate_is_taken_where_weights_are_small_and_public():
-    log, policy, truth = arms(2000, adaptive=True)
-    plain, varied, large = (evaluate(policy, log, "ips", w_max=w) for w in (None, 5.0, 80.0))
-    taken = [found["interval"].item() for found in (plain, varied, large)]
-    assert taken == ["betting", "betting-cv", "betting"]
-    bernstein = evaluate(policy, log, "ips", w_max=5.0, intervals="empirical-bernstein")
-    assert "the log is adaptive" in bernstein["note"].item()
-    widths = [(f["high"] - f["low"]).item() for f in (plain, varied)]
-    assert widths[1] < widths[0]
-    assert plain["low"].item() < truth < plain["high"].item()
 
 
 def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():
@@ -263,3 +265,183 @@ def test_lists_bet_on_clicks_and_on_their_absence():
         law = ListLaw(np.tile(alone, (1, m)))
         found = evaluate(law, log, "interaction-ips", intervals="betting")
         assert found[["low", "high"]].values[0] == pytest.approx([m * low, m * high], abs=1e-12)
+
+
+COLUMNS = [
+    "--propensity",
+    "propensity",
+    "--reward-range=-1.4:1.4",
+    "--lowest",
+    "0.13",
+    "--adaptive",
+]
+
+
+@cache
+def logged():
+    env = {"n_actions": 3, "dim": 2}
+    log = record("GLMBandit", horizon=800, agent="linucb", explore=0.4, env_kwargs=env)
+    frame = log.to_frame()
+    frame["action"] = frame["action"].map({0: "a", 1: "b", 2: "c"})
+    return frame.to_csv(index=False)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run `dpbandit evaluate log.csv WORDS` beside such a file: exit code, output, complaints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    Path("log.csv").write_text(logged())
+
+    def command(*words):
+        monkeypatch.setattr(sys, "argv", ["dpbandit", "evaluate", "log.csv", *words])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code or 0, *capsys.readouterr()
+
+    return command
+
+
+LAW = ["p0", "p1", "p2"]
+SORTS = np.array([0, 0, 1])
+REACHED = {
+    "--feature x0=-1:1 --feature x1=-1:1": {"estimators": ("ips", "snips", "dr")},
+    "--estimators dros --shrinkage 3": {"shrinkage": 3.0},
+    "--estimators ips --intervals betting-cv --w-max 8": {"w_max": 8.0},
+    "--estimators ips --intervals empirical-bernstein --w-max 8 --level .9": {
+        "w_max": 8.0,
+        "level": 0.9,
+    },
+    "--estimators dm --q p0,p1,p2": {"q": LAW, "q_is_honest": True},
+    "--estimators dr --intervals weighted-minvar": {"law": LAW},
+    "--estimators mips --sort a=x --sort b=x --sort c=y": {
+        "features": SORTS,
+        "feature_law": np.eye(2)[SORTS],
+    },
+}
+"""Words and what they are in Python, which names columns of the table here."""
+
+
+@pytest.mark.parametrize("words", REACHED)
+def test_it_says_what_python_says(run, words):
+    """The same log read with the same bounds, and the same table, on screen and in a file."""
+    given = words.split()
+    law = ["--probabilities", ",".join(LAW)]
+    code, said, _ = run("--policy", "always=b", *COLUMNS, *law, *given, "--out", "answer.csv")
+    frame = pd.read_csv("log.csv")
+    columns = {name: name for name in ("action", "reward", "propensity")} | {"probabilities": LAW}
+    bounds = {"reward_range": (-1.4, 1.4), "lowest": 0.13, "adaptive": True}
+    features = {"x0": (-1, 1), "x1": (-1, 1)} if "x0" in words else {}
+    log = read_log(frame, **columns, **bounds, context=features)
+    told = {k: given[given.index(f"--{k}") + 1] for k in ("estimators", "intervals") if k in words}
+    told |= REACHED[words]
+    chances = frame[LAW].to_numpy()
+    for name, column in (("q", chances), ("law", lambda i, x: np.tile(chances[i], (len(x), 1)))):
+        told |= {name: column} if name in told else {}
+    if "features" in told:
+        told["features"] = SORTS[log.action]
+    wanted = evaluate(np.tile([0.0, 1.0, 0.0], (800, 1)), log, **told)
+    found = pd.read_csv("answer.csv")
+    for what in ("estimate", "low", "high"):
+        np.testing.assert_allclose(found[what], wanted[what])
+    assert code == 0
+    assert f"{wanted['estimate'][0]:.4g}" in said
+    assert ("may lie outside" in said) == wanted["note"].str.contains("may lie outside").any()
+
+
+def test_without_propensities_it_says_what_python_says(run):
+    """The three answers and the bounds of the same rows, on screen and in a file."""
+    words = "--unrecorded --feature x0=-1:1 --reward-range=-1.4:1.4 --level .9 --gammas 1,2"
+    code, said, _ = run("--policy", "always=b", *words.split(), "--out", "bounds.csv")
+    columns = {"action": "action", "reward": "reward", "context": {"x0": (-1, 1)}}
+    log = read_observed("log.csv", **columns, reward_range=(-1.4, 1.4))
+    wanted = assess(np.tile([0.0, 1.0, 0.0], (800, 1)), log, gammas=(1, 2), level=0.9)
+    assert code == 0
+    assert str(wanted) in " ".join(said.split()).replace(". ", ".\n")
+    np.testing.assert_allclose(pd.read_csv("bounds.csv"), wanted.bounds)
+
+
+def test_one_private_number(run):
+    """And nothing else of the log, nor that a row lies outside its bounds, and what it holds."""
+    frame = pd.read_csv("log.csv")
+    frame.loc[0, "x0"] = 7.0
+    frame.to_csv("log.csv", index=False)
+    beyond = ["--feature", "x0=-1:1", "--arms", "a,b,c"]
+    _, _, complained = run("--policy", "uniform", *COLUMNS, *beyond)
+    assert "outside their public ranges" in complained
+    assert complained.count("\n") == 1
+    code, said, complained = run("--policy", "uniform", *COLUMNS, *beyond, "--epsilon", "1")
+    assert (code, complained) == (0, "")
+    assert "outside" not in said
+    assert "epsilon 1, weights up to 7.692" in said
+    assert "replace one row of the log" in said
+    assert "ips" not in said
+
+
+UNIFORM = {
+    "--clip 3": "--epsilon with --clip=3",
+    "--epsilon 1": "--arms with --epsilon",
+    "--epsilon 1 --intervals t": "no --intervals=t",
+    "--epsilon 1 --arms a,b,c --clip much": "clip='much'",
+    "--epsilon 1 --arms a,b,c --w-max 3": "no --w-max=3.0 with --epsilon",
+    "--out x.txt": "to end in .csv",
+    "--estimators ipw": "estimators='ipw'",
+    "--intervals exact": "intervals='exact'",
+    "--reward sales": "'sales'",
+    "--feature x0": "NAME=LOW:HIGH",
+    "--sort a=x": "mips in --estimators with --sort",
+    "--shrinkage 2": "dros in --estimators with --shrinkage",
+    "--estimators mips --sort a=x --probabilities p0,p1,p2": "--sort ARM=SORT once for each of a",
+    "--estimators mips": "--sort with mips in --estimators",
+    "--estimators switch-dr": "--clip with switch-dr in",
+    "--intervals betting-cv": "--w-max, a public bound",
+    "--q p0,p1": "--q=p0,p1 to name 3 columns",
+    "--estimators ips --q p0,p1,p2": "with --q=p0,p1,p2",
+    "--intervals t --w-max 3": "no --w-max=3 with",
+    "--intervals weighted": "--probabilities, and no --feature",
+    "--gammas 2": "--unrecorded with --gammas=2",
+    "--unrecorded": "no --propensity with --unrecorded",
+}
+OTHER_POLICIES = {
+    "always=z": "to name one of a, b, c",
+    "p0,p1": "3 columns",
+    "p0,p1,p9": "'p9'",
+    "p0,p1,p2 --epsilon 1 --arms a,b,c": "columns may be made of other rows",
+}
+UNRECORDED = {
+    "--estimators ips": "divide by recorded propensities",
+    "--intervals betting": "no interval is exact",
+    "--epsilon 1": "weights that are not fitted",
+    "--adaptive": "change from row to row",
+    "--gammas much": "--gammas=much to be numbers",
+    "--feature x0=-1:1 --q x0": "models of their own",
+}
+REFUSED = {
+    **{f"--policy uniform {words}": said for words, said in UNIFORM.items()},
+    **{f"--policy {words}": said for words, said in OTHER_POLICIES.items()},
+    **{
+        f"--unrecorded --policy always=b --reward-range=-1.4:1.4 {words}": said
+        for words, said in UNRECORDED.items()
+    },
+}
+
+
+def test_mistakes_get_one_sentence(run):
+    for words, sentence in REFUSED.items():
+        with asserting(words):
+            told = [] if words.startswith("--unrecorded") else COLUMNS
+            code, _, complained = run(*told, *words.split())
+            assert (code, complained.count("\n")) == (2, 1)
+            assert sentence in complained
+
+
+def test_weights_are_cut_off_and_arms_are_called_as_in_the_table(run):
+    """Arms that look like numbers among words, and one with a comma, are the table's."""
+    frame = pd.read_csv("log.csv")
+    frame["action"] = frame["action"].map({"a": "01", "b": "2,3", "c": "x"})
+    frame.to_csv("log.csv", index=False)
+    words = ["--estimators", "clipped-ips", "--clip", "0.5", *COLUMNS]
+    for policy, arm in (("always=01", 0), ("always=2,3", 1)):
+        code, _, _ = run("--policy", policy, *words, "--out", "answer.csv")
+        cut = np.where(frame["action"] == ["01", "2,3"][arm], 0.5, 0) @ frame["reward"] / 800
+        assert (code, pd.read_csv("answer.csv")["estimate"][0]) == (0, pytest.approx(cut))

@@ -226,18 +226,15 @@ def test_what_cannot_be_said_is_refused(changed, settings, sentence):
         assess(PLAYED, Observed(spec=TWO_ARMS, context=x, **rows), **settings)
 
 
-def test_what_else_is_no_log_of_arms():
-    """Lists, and contexts of each arm, to which no probability can be fitted."""
+def test_what_fits_no_propensities():
+    """Lists, contexts of each arm, to which no probability can be fitted; and no logit on the cube
+    follows an arm that is played in the middle, which is noted."""
     with pytest.raises(InputError, match="to be Observed, rows of arms"):
         assess([[1.0]], record("ListRecommendation", horizon=3))
     spec = ContextualSpec(n_actions=2, dim=1, horizon=1, shared=True)
     log = Observed(spec=spec, context=np.ones((9, 2, 1)), action=[0] * 9, reward=[0] * 9)
     with pytest.raises(InputError, match="not one for each arm"):
         assess(np.tile([1.0, 0.0], (9, 1)), log)
-
-
-def test_fitted_propensities_that_leave_features_off_balance_are_noted():
-    """No logit on the cube follows an arm that is played in the middle."""
     x = np.random.default_rng(6).normal(size=(2000, 1)) / 4
     arm = (np.random.default_rng(7).random(2000) < np.exp(-9 * (x[:, 0] - 0.2) ** 2)).astype(int)
     spec = ContextualSpec(n_actions=2, dim=1, horizon=1, context_bound=9.0)

@@ -245,12 +245,18 @@ def test_blank_needs_a_lowest_that_is_public():
         replay(config, log(np.full(60, 1 / 3), None), passes=1, discarded="blank")
 
 
-def test_blank_rounds_teach_nothing():
+def test_blank_rounds_teach_nothing_and_none_at_all_are_said():
     """LinUCB replayed with blanks on the rounds of a log in order plays as with skips: a context of
-    0 adds nothing to its sums. (Its horizon has no influence.)"""
+    0 adds nothing to its sums. (Its horizon has no influence.) One user has no interval."""
     logged = recorded(300, 2)
     ways = [_one_pass(LinUCB(), logged.spec, logged, Streams([0]), h) for h in ("skip", "blank")]
     np.testing.assert_array_equal(*ways)
+    none, one = (
+        log_of(np.array([[0.5]]), np.array([a]), np.zeros(1), propensity=0.5) for a in (0, 1)
+    )
+    with pytest.raises(InputError, match="agreed with none"):
+        replay(Fixed(), none, passes=1)
+    assert np.isnan(replay(Fixed(), one, passes=2).interval).all()
 
 
 GOOD_LOG = {
@@ -300,15 +306,6 @@ def test_bad_logs_are_refused(wrong, says):
 def test_bad_replays_are_refused(agent, wrong, says):
     with pytest.raises(InputError, match=says):
         replay(agent, log_of(**GOOD_LOG), **wrong)
-
-
-def test_nothing_kept_is_said_and_one_user_has_no_interval():
-    none, one = (
-        log_of(np.array([[0.5]]), np.array([a]), np.zeros(1), propensity=0.5) for a in (0, 1)
-    )
-    with pytest.raises(InputError, match="agreed with none"):
-        replay(Fixed(), none, passes=1)
-    assert np.isnan(replay(Fixed(), one, passes=2).interval).all()
 
 
 WORLD = {"n_actions": 3, "dim": 2}

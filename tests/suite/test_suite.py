@@ -1,10 +1,7 @@
-"""The suite: scores, cards, and doctored results that have to be refused; and the page to play
-with, which holds what was measured, and of which every choice is drawn."""
+"""The suite: scores, cards, and doctored results that have to be refused."""
 
 import json
-import re
 import shutil
-import subprocess
 from dataclasses import replace
 from functools import cache
 from math import inf
@@ -13,16 +10,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dpbandit import certify
 from dpbandit.agents import DPMoments
 from dpbandit.base.inputs import InputError
-from dpbandit.envs import GLMBandit
-from dpbandit.privacy.curves import epsilon_of, mu_of
 from dpbandit.results.store import write_runs
 from dpbandit.running.settings import parse_agent
 from dpbandit.suite import frozen, problems, run_suite, scores, verify, write_card
 from dpbandit.suite.catalogue import SuiteProblem, _Suite, asked_of
-from dpbandit.suite.play import DELTA, provable, write_page
 from dpbandit.suite.playing import _AUDIT_RUNS, FINDINGS, RUNS, audited, examined, read_submission
 from dpbandit.suite.scoring import Ends, best_at, ends_of
 from dpbandit.suite.sources import files_of, source_of
@@ -272,9 +265,10 @@ def test_the_files_of_an_agent_are_all_that_it_imports(tmp_path, monkeypatch):
     assert source_of(config) in seen
 
 
-def test_other_ledgers_and_other_agents_are_refused(played, tmp_path):
+def test_other_ledgers_agents_and_versions_are_refused(played, tmp_path):
     """The ledger of a more private run beside the regret of this one; one number of a certificate;
-    an agent whose file is not the one that was played."""
+    an agent whose file is not the one that was played; another version of the file, or in
+    `suite.json`: the runs of the first version said none."""
     _, runs, _ = played
     strict, loose = sorted(runs, key=lambda one: one.certificate.epsilon)
     forged = replace(loose, certificate=strict.certificate)
@@ -283,10 +277,6 @@ def test_other_ledgers_and_other_agents_are_refused(played, tmp_path):
     assert "ledger and certificate" in _refused(tmp_path, [strict, edited])
     edited = [replace(one, provenance={**one.provenance, "agent": "0" * 16}) for one in runs]
     assert "its files have changed" in _refused(tmp_path, edited)
-
-
-def test_results_of_another_version_are_refused(played, tmp_path):
-    """Of the file, and of what `suite.json` says; the runs of the first version said none."""
     _, runs, done = played
     older = [replace(one, provenance={**one.provenance, "suite": "0"}) for one in runs]
     with pytest.raises(InputError, match="to be of version 1 of the suite, got '0': run"):
@@ -329,74 +319,3 @@ def test_a_broken_agent_is_flagged_long_before_the_audit_would_end():
     assert found is not None
     assert found["flagged"]
     assert found["runs"] < found["most"] / 10
-
-
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chrome")
-EVERY_CHOICE = """<script>
-let drawn = 0, wrong = [];
-window.onerror = (message) => wrong.push(message);
-for (const [i, problem] of data.problems.entries()) for (const e of data.epsilons.keys()) {
-  $("problem").value = i; $("epsilon").value = e; $("runs").value = (i + e) % data.audits.length;
-  $("epsilon").dispatchEvent(new Event("input"));
-  if (/NaN|undefined|Infinity/.test(document.body.innerText + $("lost").innerHTML
-      + $("curve").innerHTML + $("age").innerHTML)) wrong.push(`${problem.name} at ${e}`);
-  drawn += 1;
-}
-document.title = JSON.stringify({drawn, wrong, wide: document.body.scrollWidth - innerWidth});
-</script></body>"""
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    return write_page(tmp_path_factory.mktemp("play") / "play.html")
-
-
-def test_the_page_holds_what_was_measured(page):
-    """Oracle: every private run of the shipped results stands in the page, with its mean; nothing
-    is asked of a network; an agent's epsilon by age is its certificate's; and an audit never proves
-    more than is true, with more runs no less."""
-    text = page.read_text()
-    assert not re.search(r"(?:src|href|url\()=?[\"']?https?:", text)
-    data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', text)[1])
-    assert [one["name"] for one in data["problems"]] == [*problems()]
-    shown = {
-        (one["name"], row["agent"], round(row["certified"], 9)): row["regret"]
-        for one in data["problems"]
-        for row in one["rows"]
-    }
-    met = 0
-    for run in frozen("small"):
-        counted = problems()[run.setup.problem].counted(run.certificate)
-        if 0 < counted < inf:
-            found = shown[run.setup.problem, run.name, round(counted, 9)]
-            assert found == pytest.approx(run.regret[-1].mean(), abs=0.01)
-            met += 1
-    assert met == len(shown) > 100
-    for epsilon in (0.1, 1.0, 10.0):
-        proven = [provable(epsilon, runs) for runs in (100, 1000, 10**5, 10**8)]
-        assert proven == sorted(proven)
-        assert 0.9 * mu_of(epsilon, DELTA) < proven[-1] < mu_of(epsilon, DELTA)
-    for ages in data["strategies"][1].values():
-        assert np.all(np.diff(ages) >= 0)
-        assert ages[-1] == pytest.approx(1.0, abs=1e-3)
-    own = {row["agent"]: row for row in data["problems"][3]["rows"] if row["target"] == 1}
-    proof = certify("dp-ucb", GLMBandit(horizon=5000), accountants=False)
-    assert own["dp-ucb"]["ages"] == [round(proof.by_age(age), 4) for age in data["ages"]]
-    assert "ages" not in own["batch-moment"], "each visit is in one sum, released once"
-    at_once = epsilon_of(mu_of(1.0, DELTA) / np.sqrt((999).bit_length()), DELTA)
-    assert data["strategies"][1]["prefix sums, tree"][0] == pytest.approx(at_once, abs=1e-3)
-
-
-@pytest.mark.skipif(BROWSER is None, reason="there is no browser here")
-@pytest.mark.parametrize("width", [500, 1280])
-def test_every_choice_is_drawn_in_a_browser(page, tmp_path, width):
-    """All problems and epsilons, without an error, a number that is none, or a page too wide."""
-    played = tmp_path / "every.html"
-    played.write_text(page.read_text().replace("</body>", EVERY_CHOICE))
-    how = ["--headless", "--no-sandbox", "--disable-gpu", f"--window-size={width},900"]
-    command = [BROWSER, *how, f"--user-data-dir={tmp_path}", "--dump-dom", played.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    told = json.loads(re.search(r"<title>(.*?)</title>", done.stdout)[1])
-    assert told["wrong"] == []
-    assert told["drawn"] == 3 * len(problems())
-    assert told["wide"] <= 0

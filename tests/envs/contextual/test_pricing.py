@@ -91,14 +91,23 @@ def test_made_up_customers_by_hand():
         assert (best.min(), best.max()) == pytest.approx((low, high))
 
 
-def test_the_continuous_oracle_beats_every_grid():
-    """Within 1e-6 of a search over 11,001 prices, never below it, nor below the 12 prices."""
+def test_the_best_of_all_prices():
+    """Each customer's within 1e-6 of a search over 11,001 prices, never below it, nor below the 12
+    prices. Oracle of the best fixed one: 111 replicas with one seed, each playing its own cent."""
     problem, every = OJContinuousPricing(), np.arange(1070)[:, None]
     grid = demand().margin(every, np.linspace(1.19, 2.29, 11_001)).max(axis=1)
     twelve = demand().margin(every, demand().prices).max(axis=1)
     assert (np.abs(problem._oracle - grid) < 1e-6).all()
     assert (problem._oracle >= np.maximum(grid, twelve) - 1e-12).all()
     assert problem._oracle.mean() > FROZEN["expected_margin"]["contextual_oracle"]
+    cents = np.arange(119, 230) / 100
+    for seed in (1, 2, 3):
+        problem, total = OJContinuousPricing(), np.zeros(111)
+        problem.reset(Streams([seed] * 111))
+        for _ in range(40):
+            problem.context()
+            total += problem.step(cents).expected
+        assert (problem.best_fixed() == cents[total.argmax()]).all()
 
 
 def test_prices_outside_the_range_are_refused():
@@ -109,18 +118,6 @@ def test_prices_outside_the_range_are_refused():
             env.step(price)
     for price in (1.19, 2.29):
         assert env.step(price)[1] in (0.0, price - 0.80)
-
-
-def test_best_fixed_price_in_hindsight():
-    """Oracle: 111 replicas with one seed, each playing its own whole cent all along."""
-    cents = np.arange(119, 230) / 100
-    for seed in (1, 2, 3):
-        problem, total = OJContinuousPricing(), np.zeros(111)
-        problem.reset(Streams([seed] * 111))
-        for _ in range(40):
-            problem.context()
-            total += problem.step(cents).expected
-        assert (problem.best_fixed() == cents[total.argmax()]).all()
 
 
 def test_both_environments_meet_the_same_customers():
@@ -180,8 +177,9 @@ def played(problem, rounds, replicas=4):
     return np.array([problem.step(centre).datum for _ in range(rounds)])
 
 
-def test_cocop_ball():
-    """Golden: c = 0.4 e_1 + 0.3 v, v on the sphere; L = 1 + 0.7 and nothing is clipped."""
+def test_reference_instances():
+    """Golden: c = 0.4 e_1 + 0.3 v, v on the sphere; L = 1 + 0.7, nothing is clipped. Statistical:
+    12,000 draws of corners with chances 0.5, 0.3 and 0.2; 5 errors of each."""
     problem = OnlineConvex(instance="cocop-ball", horizon=300)
     assert problem.spec.loss == Quadratic(Ball(5), reach=0.7)
     assert problem.spec.loss.lipschitz == 1.7
@@ -190,10 +188,6 @@ def test_cocop_ball():
     np.testing.assert_allclose(away, 0.3, rtol=0, atol=1e-12)
     loose = problem.spec.loss.admissible(3 * data[0])
     np.testing.assert_allclose(np.linalg.norm(loose, axis=1), 0.7)
-
-
-def test_cocol_simplex():
-    """Statistical: 12,000 draws of corners with chances 0.5, 0.3 and 0.2; 5 errors of each."""
     problem = OnlineConvex(instance="cocol-simplex", horizon=3000)
     assert problem.spec.loss == Quadratic(Simplex(10))
     data = played(problem, 3000)
@@ -261,16 +255,6 @@ def test_every_kind_has_a_coin_of_its_own_and_a_share():
     context, *_ = users(Minority(share=0.02), 200)
     assert abs(context[..., 1].mean() - 0.02) < 0.0025
     assert (context.sum(axis=2) == 1).all()
-
-
-def test_blind_play_loses_half_of_every_gap():
-    """By hand: 0.1 in a quarter of the rounds, 0.15 in the others, so 2,750 of 20,000 rounds."""
-    problem, lost = TwoPhase(horizon=40), 0.0
-    problem.reset(Streams(range(REPLICAS)))
-    for t in range(40):
-        problem.context()
-        lost += problem.step(np.full(REPLICAS, t % 2)).regret.mean()
-    assert lost * 20_000 / 40 == pytest.approx(2750, rel=1e-9)
 
 
 @pytest.mark.parametrize("reference", ["list", "paid"])

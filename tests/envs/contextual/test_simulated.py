@@ -237,8 +237,9 @@ def slates(problem, context):
     return distance.argmin(axis=-1)
 
 
-def test_features_are_unit_rows_built_from_item_and_taste():
-    """phi ~ (1, v, u * v): |v| = 1, and one u of norm sqrt(taste) explains the whole slate."""
+def test_features_and_clicks_follow_the_stated_law():
+    """phi ~ (1, v, u * v): |v| = 1, and one u of norm sqrt(taste) explains the whole slate; clicks
+    by the formula of the docstring, term by term."""
     problem, drawn = suggested(taste=4)
     np.testing.assert_allclose(np.linalg.norm(drawn.context, axis=-1), 1, rtol=1e-12)
     np.testing.assert_allclose(np.linalg.norm(problem._items, axis=-1), 1, rtol=1e-12)
@@ -247,6 +248,11 @@ def test_features_are_unit_rows_built_from_item_and_taste():
     u = uv / v
     np.testing.assert_allclose(u, np.broadcast_to(u[:, :, :1], u.shape), rtol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(u[:, :, 0], axis=-1), 2, rtol=1e-6)
+    problem, drawn = suggested(base_rate=0.3, appeal=2.0, taste=3)
+    signal = np.einsum("nrkd,rd->nrk", drawn.context, problem._theta)
+    truth = expit(logit(0.3) + 2.0 * sqrt(7) * signal)
+    np.testing.assert_allclose(drawn.mean, truth, rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(problem._theta, axis=-1), 1, rtol=1e-12)
 
 
 def test_slates_hold_distinct_items_of_the_catalogue():
@@ -261,12 +267,3 @@ def test_slates_hold_distinct_items_of_the_catalogue():
     share = np.bincount(slates(problem, drawn.context).ravel(), minlength=12) / 4000
     stderr = sqrt(0.25 * 0.75 / 4000)
     assert np.abs(share - 0.25).max() < LIMIT * stderr < 0.15 * 0.25
-
-
-def test_click_probabilities_follow_the_stated_law():
-    """Oracle: the formula of the docstring, term by term."""
-    problem, drawn = suggested(base_rate=0.3, appeal=2.0, taste=3)
-    signal = np.einsum("nrkd,rd->nrk", drawn.context, problem._theta)
-    truth = expit(logit(0.3) + 2.0 * sqrt(7) * signal)
-    np.testing.assert_allclose(drawn.mean, truth, rtol=1e-12)
-    np.testing.assert_allclose(np.linalg.norm(problem._theta, axis=-1), 1, rtol=1e-12)

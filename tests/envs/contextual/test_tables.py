@@ -121,32 +121,6 @@ def drawn(problem, count=400, replicas=2):
     return problem._users(count)
 
 
-@each(
-    ("wrong", "says"),
-    [
-        ({"labels": None}, "Expected labels beside features, low, high"),
-        ({"low": None}, "Expected low beside"),
-        ({"labels": [0, 1]}, r"features \(n, d\) and labels"),
-        ({"features": [1, 2, 3, 4]}, "features"),
-        ({"features": [[0, 1], [2, np.nan], [0, 0], [0, 0]]}, "row 1"),
-        ({"labels": [1, 1, 1, 1]}, "two classes"), ({"low": 10}, "low=10"),
-        ({"high": [1, 2, 3]}, "high="), ({"high": np.inf}, "high=inf, finite numbers"),
-        ({"low": -np.inf}, "low=-inf"), ({"low": -1e308, "high": 1e308}, "low="),
-        ({"low": [0, np.nan]}, "low="), ({"low": "a"}, "low to be numbers, got 'a'"),
-        ({"low": 10**400}, "low to be numbers, got '10000"),
-        ({"low": -1j}, "low to be numbers, got '"),
-        ({"features": [["a", "b"]] * 4}, "features to be numbers"),
-        ({"features": [[1], [1, 2], [1], [1]]}, "features to be numbers"),
-        ({"labels": ["a", None, "b", "a"]}, "labels .* got None in row 1"),
-        ({"labels": [0, 1, np.nan, 0]}, "labels .* got nan in row 2"),
-        ({"labels": [0, 1, "1", 0]}, "labels .* got '1' in row 2"),
-    ],
-)  # fmt: skip
-def test_bad_tables_are_refused(wrong, says):
-    with pytest.raises(InputError, match=says):
-        own(**wrong)
-
-
 def test_without_scikit_learn(monkeypatch):
     images.cache_clear()
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
@@ -189,7 +163,8 @@ def test_complete_ratings_without_noise_are_recovered():
 
 def test_sparse_noisy_ratings_are_recovered_well():
     """60 % of the cells, noise of 0.5 stars and rounding to halves. Golden: the model misses the
-    truth by less than 0.25 stars (root mean square), item means alone by more than 0.6."""
+    truth by less than 0.25 stars (root mean square), item means alone by more than 0.6. Arms are
+    the most rated, and stars (stars - low) / (high - low) of the scale that is told."""
     _, stars = truth()
     problem = RatingsBandit(path=example(), rank=2)
     arms = [int(item[1:]) for item in problem.items]
@@ -199,15 +174,17 @@ def test_sparse_noisy_ratings_are_recovered_well():
     assert 4.5 * sqrt(np.square(miss).mean()) < 0.25
     assert 4.5 * sqrt(np.square(naive).mean()) > 0.6
     assert 0.4 < problem.rmse < 0.6
-
-
-def test_arms_are_the_most_rated():
     found = read_ratings(example(), low=0.5, high=5)
     count = np.bincount(found.item)
     problem = RatingsBandit(path=example(), n_actions=4)
     chosen = [found.items.index(item) for item in problem.items]
     assert sorted(count[chosen]) == sorted(count)[-4:]
     assert np.linalg.norm(problem._fitted.context, axis=1).max() <= 1 + 1e-12
+    assert RatingsBandit(path=example()).scale == (0.5, 5)
+    wide = RatingsBandit(path=example(), low=0, high=10)
+    assert wide.scale == (0, 10)
+    narrow = RatingsBandit(path=example())._fitted.like
+    np.testing.assert_allclose(wide._fitted.like.clip(0.05, 0.5), (0.5 + 4.5 * narrow) / 10)
 
 
 def test_a_changed_file_is_read_again(tmp_path):
@@ -286,15 +263,6 @@ def test_the_scale_is_the_formats_or_told_never_the_datas(name, lines, scale, tm
     for given in ({}, {"low": 1}, {"high": 5}):
         with pytest.raises(InputError, match=r"low=.* and high=.* public scale of the ratings"):
             read_ratings(path, **given)
-
-
-def test_the_environment_tells_the_scale_it_took():
-    """Golden: (stars - low) / (high - low), stars as in `test_complete_ratings...`."""
-    assert RatingsBandit(path=example()).scale == (0.5, 5)
-    wide = RatingsBandit(path=example(), low=0, high=10)
-    assert wide.scale == (0, 10)
-    narrow = RatingsBandit(path=example())._fitted.like
-    np.testing.assert_allclose(wide._fitted.like.clip(0.05, 0.5), (0.5 + 4.5 * narrow) / 10)
 
 
 GOOD = "1::10::4::978300760"

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit, logit
 
 from dpbandit import InputError, certify
-from dpbandit.agents import ListFADE, PerPerson, PersonalFADE, RankedLinUCB
+from dpbandit.agents import ListFADE, PerPerson, PersonalFADE
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ListRecommendation, RatingsBandit, RatingsLists, ReturningLists
 from dpbandit.envs.lists.list_recommendation import Shown, best_fixed_list, best_value
@@ -180,21 +180,6 @@ def test_coverage_and_distance_by_hand():
     shown.see(np.array([[3, 0, 2]]), ANYBODY)
     assert shown.coverage == [1.0]
     assert shown.intra_list_distance == pytest.approx([(2 / 3 + 2 / 3) / 2])
-
-
-def test_diversity_makes_lists_of_unlike_items():
-    """Random lists at 1/2; what a user likes is alike, but for what `diversity` makes of it."""
-    found = []
-    for agent in (RankedLinUCB(), RankedLinUCB(diversity=0.2)):
-        problem = ListRecommendation(n_items=40, taste=3, horizon=300)
-        problem.reset(Streams([1000, 1001]))
-        player = agent.make(problem.spec, Streams([5, 6]))
-        for _ in range(300):
-            u = problem.context()
-            lists = player.act(u)
-            player.update(u, lists, problem.step(lists).datum)
-        found.append(problem.intra_list_distance.mean())
-    assert found[0] < 0.4 < 0.5 < found[1]
 
 
 @each("mode", ["ansi", "rgb_array"])

@@ -32,8 +32,10 @@ def played(R=5, **arguments):
     return np.array(who), steps, problem
 
 
-def test_everybody_comes_as_often_as_it_says():
-    """Exactly k times each, in an order of its own for each replica; by turns N slots apart."""
+def test_who_comes_when():
+    """Exactly k times each, in an order of its own for each replica; by turns N slots apart; by
+    rates, beyond the cap. A slot has one candidate, whatever others do; without her it is empty: no
+    reward, no regret, features 0. Those who were pleased come again, others half of the time."""
     who, _, _ = played()
     assert all((np.bincount(row, minlength=6) == 4).all() for row in who.T)
     assert len({tuple(row) for row in who.T}) == 5
@@ -43,11 +45,6 @@ def test_everybody_comes_as_often_as_it_says():
     often, _, _ = played(arrivals="poisson", horizon=600, R=1)
     counts = np.bincount(often[:, 0], minlength=6)
     assert counts.max() > max(4, 2 * counts.min())  # by rates, beyond the cap
-
-
-def test_nobody_is_displaced_and_empty_slots_cost_nothing():
-    """A slot has one candidate, whatever others do; without her it is empty: no reward, no regret,
-    features 0. Those who were pleased come again, those who were not half of the time."""
     full, _, _ = played()
     some, steps, problem = played(empty=0.5)
     assert ((some == full) | (some == -1)).all()

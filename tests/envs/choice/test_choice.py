@@ -1,24 +1,227 @@
-"""Two studies: ecolabelled apples, and cameras with their table of people."""
+"""What people choose: assortments, ecolabelled apples, and cameras with their table of people."""
 
 import json
 import sys
+from itertools import combinations, product
 from math import sqrt
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from gymnasium.vector.utils import batch_space
+from scipy.optimize import minimize
+from scipy.special import expit, lambertw, softmax
+from scipy.stats import chisquare
 
 import dpbandit.envs
-from dpbandit import InputError
-from dpbandit.agents import Uniform
+from dpbandit import InputError, compare
+from dpbandit.agents import MNLUCB, FadeMNL, Uniform
 from dpbandit.agents.contextual.demand import demand_rows
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs import CameraOffer, CameraPricing
+from dpbandit.envs import AssortmentFromLog, CameraAssortment, CameraOffer, CameraPricing
+from dpbandit.envs.choice.assortment_from_log import Visits, fit_choice
+from dpbandit.envs.choice.assortments import Enumerated, Exchanged, every_set
+from dpbandit.envs.choice.camera_assortment import PRODUCTS
 from dpbandit.envs.contextual.apple import ApplePricing, survey
 from dpbandit.envs.contextual.camera import camera, camera_people, frozen, patterns
 from dpbandit.envs.data import fit_apple, fit_camera
 from dpbandit.offline import replay
+from dpbandit.specs.choice import (
+    AssortmentSpec,
+    FreelyPricedSpec,
+    PricedAssortmentSpec,
+    best_levels,
+    best_prices,
+)
+from tests.each import each
+from tests.envs.contextual.logs import DRINKS, drinks
+
+
+def margin_of(v, r):
+    return (v * r).sum() / (1 + v.sum())
+
+
+def enumerated(weight, margins, at_most):
+    """The best of all sets at all levels, one by one."""
+    N, P = weight.shape
+    best = 0.0
+    for size in range(1, at_most + 1):
+        for members in combinations(range(N), size):
+            for levels in product(range(P), repeat=size):
+                at = (list(members), list(levels))
+                best = max(best, margin_of(weight[at], margins[at]))
+    return best
+
+
+@each(("N", "P", "S"), [(8, 1, 3), (8, 1, 8), (4, 3, 2)])
+def test_sets_equal_enumeration(N, P, S):
+    """Oracle: 300 random instances altogether, to 1e-12, and the set returned is worth what is
+    said."""
+    rng = np.random.default_rng(0)
+    weight = np.exp(rng.normal(-1, 1.5, (100, N, P)))
+    margins = rng.uniform(0.05, 1, (100, N, P))
+    best, worth = best_levels(weight, margins, S)
+    for i in range(100):
+        assert worth[i] == pytest.approx(enumerated(weight[i], margins[i], S), abs=1e-12)
+        j = np.flatnonzero(best[i])
+        assert 1 <= len(j) <= S
+        at = (j, best[i, j] - 1)
+        assert margin_of(weight[i][at], margins[i][at]) == pytest.approx(worth[i], abs=1e-12)
+    # at N = 200 the best set of any size is {j: r_j > R*}, ordered by revenue
+    weight, margins = np.exp(rng.normal(0, 3, (50, 200, 1))), rng.uniform(0, 1, (50, 200, 1))
+    best, worth = best_levels(weight, margins, 200)
+    np.testing.assert_array_equal(best > 0, margins[..., 0] > worth[:, None])
+
+
+def test_free_prices_have_a_common_markup():
+    """Golden: unbounded, all products, equal slopes: R* = W(sum exp(a - b c - 1)) / b, and every
+    price is cost + 1 / b + R* (set the derivative of R(p) to 0)."""
+    rng = np.random.default_rng(2)
+    a, c, b = rng.normal(1, 1, (20, 5)), rng.uniform(0, 1, 5), 2.0
+    prices, worth = best_prices(a, np.array(b), c, 1e-9, 1e9, 5)
+    wanted = lambertw(np.exp(a - b * c - 1).sum(axis=1)).real / b
+    np.testing.assert_allclose(worth, wanted, rtol=1e-12)
+    np.testing.assert_allclose(prices, c + 1 / b + worth[:, None], rtol=1e-6)  # flat at the top
+
+
+def test_exchanges_find_the_best_set():
+    """Oracle: of 50 mixtures of 40 users, 7 products at 2 prices: exchanges end where enumeration
+    does; adding one product after the other does in 96 %."""
+    rng, R = np.random.default_rng(0), 50
+    v, margins = np.exp(rng.normal(-1, 2, (40, R, 7, 2))), rng.uniform(0.1, 1, (7, 2))
+    sets = every_set(7, 3, 2)
+
+    def worth(users):
+        chosen = (sets[:, :, None] == [1, 2])[None, None]
+        w = users[:, :, None] * chosen
+        return ((w * margins).sum(axis=(3, 4)) / (1 + w.sum(axis=(3, 4)))).sum(axis=0)
+
+    exact, climbed = Enumerated(sets, worth, R), Exchanged(lambda users: users, margins, 3, R)
+    for contest in (exact, climbed):
+        for part in np.split(v, 4):
+            contest.add(part)
+    totals = exact._totals
+    earned = np.array(
+        [totals[r][(sets == found).all(axis=1)][0] for r, found in enumerate(climbed.best())]
+    )
+    np.testing.assert_array_equal(earned, totals.max(axis=1))
+
+
+FACTS = {"n_products": 4, "at_most": 2, "dim": 1, "horizon": 9}
+LISTED = PricedAssortmentSpec(**FACTS, prices=(1.0, 2.0), unit_costs=(0.0,) * 4)
+FREE = FreelyPricedSpec(**FACTS, low=1.0, high=2.0, unit_costs=(0.0,) * 4)
+
+
+def counts(draws, sets):
+    return (draws[:, None] == sets).all(axis=2).sum(axis=0)
+
+
+def test_every_set_is_as_likely():
+    """Two-sided chi-square, n = 20,000. False alarm 1e-6; sizes as likely as each other, in place
+    of sets, are caught (asserted)."""
+    sets = every_set(4, 2, 2)
+    draw, space = LISTED.uniform(Streams([0])), LISTED.action_space()
+    batch = batch_space(space, 20_000)
+    space.seed(1)
+    batch.seed(2)
+    drawn = np.array([draw()[0] for _ in range(20_000)])
+    for found in (drawn, batch.sample()):
+        assert chisquare(counts(found, sets)).pvalue > 1e-6
+    by_size = np.where((sets > 0).sum(axis=1) == 1, 1 / 16, 1 / 48)
+    assert chisquare(counts(drawn, sets), 20_000 * by_size).pvalue < 1e-6
+
+
+@each("spec", [AssortmentSpec(**FACTS, margins=(1.0,) * 4), LISTED, FREE])
+def test_spaces_have_what_specs_allow(spec):
+    space = spec.action_space()
+    space.seed(3)
+    batch = batch_space(space, 5)
+    for _ in range(50):
+        sample = space.sample()
+        assert sample in space
+        spec.validate(sample[None], 1)
+    assert batch.sample() in batch
+    assert np.zeros(4, space.dtype) not in space
+    assert np.ones(4, space.dtype) not in space  # one too many
+    spec.validate([spec.default_action], 1)
+
+
+def visits(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    design = np.column_stack([np.ones(n), rng.uniform(-1, 1, n)])
+    price, offered = rng.uniform(-1, 1, (n, 2)), rng.random((n, 2)) < 0.8
+    utility = design @ np.array([[0.5, -1.0], [0.0, 1.0]]).T - price
+    noisy = np.hstack([np.where(offered, utility, -np.inf), np.zeros((n, 1))])
+    choice = (noisy + rng.gumbel(size=noisy.shape)).argmax(axis=1)
+    return Visits(design, np.where(offered, price, 0.0), offered, choice)
+
+
+def test_the_fit_is_the_largest_likelihood():
+    """Oracle: a general minimiser of the likelihood written out product by product."""
+    seen, ridge = visits(), 0.01
+
+    def loss(b):
+        total = ridge * (b[1] ** 2 + b[3] ** 2 + b[4] ** 2) / 2
+        for x, q, shown, y in zip(*seen, strict=True):
+            v = [x @ b[:2] + b[4] * q[0], x @ b[2:4] + b[4] * q[1], 0.0]
+            weights = [np.exp(v[j]) for j in range(3) if j == 2 or shown[j]]
+            total += (np.log(sum(weights)) - v[y]) / len(seen.choice)
+        return total
+
+    found = fit_choice(seen, ridge)
+    mine = np.append(found.tastes.ravel(), found.slope)
+    best = minimize(loss, np.zeros(5), tol=1e-10).x
+    np.testing.assert_allclose(mine, best, atol=1e-5)
+
+
+def test_the_truth_comes_back_and_agents_play_on_it():
+    problem = AssortmentFromLog(drinks(), **DRINKS)
+    said = problem.diagnostics
+    assert said.slope == pytest.approx(-1.5, abs=4 * abs(said.slope / said.z))
+    assert said.log_likelihood > said.constant
+    assert abs(said.calibration - 1) < 4 * said.calibration_error
+    assert "slope" in repr(problem)
+    agents = {"fade": FadeMNL(epsilon=8), "ucb": MNLUCB()}
+    results = compare(problem, agents, horizon=400, replicas=2, progress=False)
+    mean = results.summary().set_index("agent")["mean"]
+    assert mean["ucb"] < mean["Uniform"] / 2
+    assert results.certificates["fade"].epsilon == pytest.approx(8)
+
+
+def test_the_values_of_sets():
+    """Golden: uniform over sets and over threes, the best fixed set, all eight, the oracle, and the
+    person known, for whom one logit is right."""
+    problem = CameraAssortment()
+    w, sizes = problem._people.weights, problem._sets.sum(axis=1)
+    each = w @ problem._values
+    assert each.mean() == pytest.approx(0.7023, abs=5e-5)
+    assert each[sizes == 3].mean() == pytest.approx(0.7448, abs=5e-5)
+    assert each.max() == pytest.approx(1.0171, abs=5e-5)
+    assert np.flatnonzero(problem._sets[each.argmax()]).tolist() == [1, 3, 5]
+    assert w @ problem._best == pytest.approx(1.0715, abs=5e-5)
+    assert problem.spec.margins == (0.79, 1.89, 1.19, 1.49, 0.39, 1.59, 0.69, 1.09)
+    cameras = np.array([camera(*attributes) for attributes, _ in PRODUCTS])
+    utility = problem._people.utility(cameras, np.array([price for _, price in PRODUCTS]))
+    known = best_levels(np.exp(utility)[..., None], problem._margins[:, None], 3)[1]
+    assert known.mean() == pytest.approx(1.1526, abs=5e-5)
+    misfit = problem.misfit()  # of one logit, which believes too much of the best set
+    assert misfit.offered == (1, 3, 5)
+    assert misfit.believed == pytest.approx(1.1362, abs=5e-5)
+    assert misfit.earned == misfit.best == pytest.approx(1.0171, abs=5e-5)
+
+
+def test_masks_that_are_no_assortments_are_repaired():
+    """What a policy of Stable-Baselines3 may send: every product, or none."""
+    for offered in (0, 1):
+        env = gym.make("dpbandit/AssortmentBandit-v0", horizon=4, n_products=5, at_most=2)
+        env.reset(seed=0)
+        info = env.unwrapped.step(np.full(5, offered))[4]
+        assert info["choice"] in ((0, 1, 5) if offered else (0, 5))
+        repaired = env.unwrapped.problem.spec.repaired
+        assert repaired(np.full((1, 5), offered)).tolist() == [[1, 1 * offered, 0, 0, 0]]
+        assert repaired("x") == "x"
+
 
 DATA = Path(dpbandit.envs.__file__).parent / "data"
 APPLES = json.loads((DATA / "apple_demand.json").read_text())
@@ -30,10 +233,10 @@ def test_a_fresh_fit_gives_the_frozen_numbers(monkeypatch):
     assert fit_apple.main() is None  # and has not exited
 
 
-def test_answers_are_predicted_on_average():
+def test_the_design_and_the_numbers_of_the_docstring():
     """Golden: nine pairs of prices, 66 to 81 families each; p of equal cells 0.95, of balance 0.70.
     How many want more than j pounds, j = 0, ..., 4, by the model and by the survey, differ by less
-    than 3 %."""
+    than 3 %; 0.825 / 0.867 / 0.921 are means over the 660 families."""
     s, design = survey(), APPLES["design"]
     counts = np.array(design["families_by_regular_price_and_premium"])
     assert (counts.sum(), counts.min(), counts.max()) == (660, 66, 81)
@@ -44,10 +247,6 @@ def test_answers_are_predicted_on_average():
     seen = (s.pounds[:, None] > np.arange(5)).astype(float)
     assert np.bincount(s.pounds.astype(int)).tolist() == APPLES["families_by_whole_pounds"]
     np.testing.assert_allclose(wanted.sum(axis=0), seen.sum(axis=0), rtol=0.03)
-
-
-def test_the_numbers_of_the_docstring():
-    """0.825 / 0.867 / 0.921 as means over the 660 families, no sampling."""
     means = ApplePricing()._means
     assert means.mean() == pytest.approx(MARGINS["uniform_premium"], abs=1e-6)
     np.testing.assert_allclose(means.mean(axis=0), MARGINS["each_premium"], atol=1e-6)
@@ -175,21 +374,11 @@ def test_the_values_of_offers():
     assert person_known(products, price, margins) == pytest.approx(0.9321, abs=5e-5)
 
 
-@pytest.mark.parametrize("kind", [CameraPricing, CameraOffer])
-def test_play_agrees_with_the_sums(kind):
-    """The oracle's mean over 60,000 customers is within 1 %; purchases are rewards of the arm's
-    margin, else nothing."""
-    problem = kind()
-    problem.reset(Streams([(1, r) for r in range(3)]))
-    users = problem._users(20_000)
-    assert users.mean.max(axis=2).mean() == pytest.approx(values(problem)[0][2], rel=0.01)
-    assert ((users.reward == 0) | np.isclose(users.reward, problem._worth)).all()
-    assert problem.spec.reward_high == users.reward.max() == pytest.approx(2.29)
-
-
-def test_the_frozen_population():
+def test_the_frozen_population_and_its_weights():
     """Golden: person 0 is the mean, of price coefficient -exp(0.9848) = -2.6773; the least
-    eigenvalue of the covariance is 0.449; 140 estimates, 95 of them distinct."""
+    eigenvalue of the covariance is 0.449; 140 estimates, 95 of them distinct. P(none four times) is
+    0.124849, P(first camera four times) 0.014465; 168 patterns count, the exponential of their
+    entropy. A grid of 100,000 uniforms finds each within one of 100,000 w(c); the ends too."""
     mean = np.array(frozen()["mean"])
     assert PEOPLE.part_worths.shape == (4096, 10)
     np.testing.assert_allclose(PEOPLE.part_worths[0], [*mean[:9], -np.exp(mean[9])], rtol=1e-12)
@@ -200,28 +389,16 @@ def test_the_frozen_population():
     names = ("mean", "mean_posterior_sd", "sd", "sd_posterior_sd", "covariance")
     numbers = np.concatenate([np.ravel(frozen()[name]) for name in names])
     assert (len(numbers), len(np.unique(numbers))) == (140, 95)
-
-
-def test_patterns_have_the_frozen_weights():
-    """Golden: P(none four times) = 0.124849, P(first camera four times) = 0.014465; 168 patterns
-    count, the exponential of their entropy."""
     w = PEOPLE.weights
     assert (len(w), (w > 0).all()) == (625, True)
     assert w.sum() == pytest.approx(1, abs=1e-12)
     assert [w[624], w[0]] == pytest.approx([0.124849, 0.014465], abs=5e-7)
     assert np.exp(-(w * np.log(w)).sum()) == pytest.approx(168, abs=0.5)
     assert patterns(4)[[0, 1, 624]].tolist() == [[0] * 4, [0, 0, 0, 1], [4] * 4]
-
-
-def test_probabilities_of_answers_are_those_of_a_multinomial_logit():
-    """Oracle: three patterns of two people, from the utilities one by one."""
-    design = np.array(frozen()["questionnaire"]["design"])[:4]
-    for person, pattern in ((0, 0), (17, 624), (4095, 123)):
-        chance, taken = 1.0, patterns(4)[pattern]
-        for task, answer in zip(design, taken, strict=True):
-            worth = np.exp([*(task @ PEOPLE.part_worths[person]), 0.0])
-            chance *= worth[answer] / worth.sum()
-        assert PEOPLE.answers[person, pattern] == pytest.approx(chance, rel=1e-10)
+    found = PEOPLE.drawn((np.arange(100_000) + 0.5) / 100_000)
+    count = np.bincount(found, minlength=625)
+    assert np.abs(count - 100_000 * PEOPLE.weights).max() <= 1
+    assert PEOPLE.drawn(np.array([0.0, 1 - 2**-53])).tolist() == [0, 624]
 
 
 def test_contexts():
@@ -261,14 +438,6 @@ def test_one_newton_step():
     t = np.linalg.solve(np.linalg.inv(covariance) + H, g) / np.sqrt(np.diag(covariance))
     found = PEOPLE.context("score")[33, 1:] * np.sqrt(2)
     np.testing.assert_allclose(found * 4.306273448, t, atol=1e-7)
-
-
-def test_customers_are_drawn_with_their_weights():
-    """A grid of 100,000 uniforms finds every pattern within one of 100,000 w(c); the ends too."""
-    found = PEOPLE.drawn((np.arange(100_000) + 0.5) / 100_000)
-    count = np.bincount(found, minlength=625)
-    assert np.abs(count - 100_000 * PEOPLE.weights).max() <= 1
-    assert PEOPLE.drawn(np.array([0.0, 1 - 2**-53])).tolist() == [0, 624]
 
 
 def test_the_fit_says_what_it_has_to_download():
