@@ -258,7 +258,8 @@ def test_rivers_policies_in_compare():
 
 
 def test_histories_of_uniform_logs_are_the_logs():
-    """Rounds, contexts and rewards as recorded; what a fixed arm earns, counted by hand."""
+    """Rounds, contexts and rewards as recorded; what a fixed arm earns, counted by hand. Oracle of
+    recorded rounds: without noise a reward is the mean of the arm logged at the context logged."""
     logged = record("GLMBandit", horizon=200, seed=2, env_kwargs={"n_actions": 3, "dim": 2})
     history = river_history(logged, arms=["a", "b", "c"])
     assert len(history) == 200
@@ -273,6 +274,16 @@ def test_histories_of_uniform_logs_are_the_logs():
     assert total.get() == pytest.approx(logged.reward[logged.action == 1].sum())
     contextual, n = bandit.evaluate_offline(bandit.LinUCBDisjoint(seed=1), history)
     assert contextual.get() / n > logged.reward.mean() + 0.2  # a gap of 0.5, its error is 0.06
+    made = []
+
+    def bandit_without_noise(**arguments):
+        made.append(GLMBandit(n_actions=3, dim=2, noise=0.0, **arguments))
+        return made[0]
+
+    logged = record(bandit_without_noise, horizon=100)
+    theta = made[0]._theta[0, logged.action]  # (100, 2)
+    np.testing.assert_allclose(logged.reward, np.vecdot(theta, logged.context), atol=1e-12)
+    assert np.bincount(logged.action).min() > 10
 
 
 def uneven(n, seed):
@@ -315,20 +326,6 @@ def test_what_cannot_be_recorded():
             record(env, horizon=5, **more)
     with pytest.raises(InputError, match="Expected 12 arms, got 2"):
         river_history(record("OJPricing", horizon=50), arms="ab")
-
-
-def test_a_recorded_round_holds_the_reward_of_its_own_action():
-    """Oracle: without noise a reward is the mean of the arm logged at the context logged."""
-    made = []
-
-    def bandit_without_noise(**arguments):
-        made.append(GLMBandit(n_actions=3, dim=2, noise=0.0, **arguments))
-        return made[0]
-
-    logged = record(bandit_without_noise, horizon=100)
-    theta = made[0]._theta[0, logged.action]  # (100, 2)
-    np.testing.assert_allclose(logged.reward, np.vecdot(theta, logged.context), atol=1e-12)
-    assert np.bincount(logged.action).min() > 10
 
 
 SETTINGS = {"horizon": 300, "replicas": 3, "progress": False}

@@ -155,9 +155,9 @@ def test_every_way_to_measure_regret_against_the_known_means(how):
         np.testing.assert_allclose(step.regret, step.oracle - step.expected, atol=1e-12)
 
 
-def test_means_are_read_before_the_user_changes_them():
+def test_means_and_episodes():
     """Broken on purpose: an oracle that hands out the environment's own array, which serving her
-    overwrites."""
+    overwrites. One-user episodes, a common form of contextual bandits: kinds go on being drawn."""
 
     class WearsOut(Coins):
         worth = np.ones(3)
@@ -170,6 +170,13 @@ def test_means_are_read_before_the_user_changes_them():
     problem = coins(WearsOut, oracle=lambda env: env.worth)(horizon=T)
     problem.reset(Streams([1]))
     assert [problem.step(np.array([0])).oracle[0] for _ in range(3)] == [1.0, 0.5, 0.25]
+    problem = coins()(horizon=T, length=1)
+    problem.reset(Streams([1]))
+    kinds = []
+    for _ in range(40):
+        kinds.append(problem.context()[0].argmax())
+        problem.step(np.array([0]))
+    assert 5 < sum(kinds) < 35  # both tails together: 2e-6
 
 
 def test_best_fixed_is_exact_with_means_and_the_best_average_without():
@@ -185,17 +192,6 @@ def test_best_fixed_is_exact_with_means_and_the_best_average_without():
     assert known.best_fixed().tolist() == [totals.argmax()]
     averages = {arm: np.mean(rewards[arm]) for arm in rewards}
     assert guessed.best_fixed().tolist() == [max(averages, key=averages.get)]
-
-
-def test_episodes_follow_one_another_and_do_not_repeat_users():
-    """One-user episodes, a common form of contextual bandits: kinds go on being drawn."""
-    problem = coins()(horizon=T, length=1)
-    problem.reset(Streams([1]))
-    kinds = []
-    for _ in range(40):
-        kinds.append(problem.context()[0].argmax())
-        problem.step(np.array([0]))
-    assert 5 < sum(kinds) < 35  # both tails together: 2e-6
 
 
 def test_a_limit_of_steps_is_set_to_the_horizon():

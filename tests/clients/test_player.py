@@ -205,8 +205,9 @@ def saved(path, config=None, users=17):
     return player, env, observation
 
 
-def test_a_player_goes_on_where_it_was(state):
-    """As one that was never saved; its certificate, books and horizon too; then it is used up."""
+def test_a_player_goes_on_where_it_was_and_once(state, tmp_path):
+    """As one that was never saved; its certificate, books and horizon too; then it is used up. A
+    saved player serves nobody; neither the file nor a copy of it is loaded again."""
     env = environment()
     whole, _ = serve(Player(DPUCB(), env, **ARGUMENTS), env, env.reset(seed=0)[0], 40)
     old, env, observation = saved(state)
@@ -216,10 +217,6 @@ def test_a_player_goes_on_where_it_was(state):
     assert serve(player, env, observation, 23)[0] == whole[17:]
     with pytest.raises(InputError, match="horizon of 40 users is over"):
         player.update(observation, 0, 0.0)
-
-
-def test_one_state_goes_on_once(state, tmp_path):
-    """A saved player serves nobody; neither the file nor a copy of it is loaded again."""
     old, env, observation = saved(state)
     for use in (
         lambda: old.act(observation),

@@ -47,8 +47,10 @@ def offers(n=400, seed=0):
     return pd.DataFrame({"price": price, "sold": 1 * sold, "age": age, "shop": shop})
 
 
-def test_prices_by_hand():
-    """Margins of sales, words one-hot against the first, ranges on [-1, 1], over sqrt(1 + 3)."""
+def test_logs_by_hand():
+    """Margins of sales, words one-hot against the first, ranges on [-1, 1], over sqrt(1 + 3),
+    whatever the other rows are. Rows outside are counted; without propensities all arms are as
+    likely."""
     table = {"price": [1.0, 3.0], "sold": [1, 1], "age": [18, 54], "shop": ["A", "C"]}
     logged = read_log(table, sold="sold", **OFFERS)
     assert logged.context.tolist() == [[0.5, -0.5, 0, 0], [0.5, 0, 0, 0.5]]
@@ -58,6 +60,15 @@ def test_prices_by_hand():
     assert logged.reward.tolist() == [0.5, 2.5]
     assert logged.spec.prices == tuple(PRICES)
     assert (logged.spec.unit_cost, logged.spec.reward_low, logged.spec.reward_high) == (0.5, 0, 2.5)
+    frame = offers()
+    frame.loc[:1, "age"] = 120
+    with pytest.warns(UserWarning, match="2 of 400 rows .* lie outside .* column 'age'"):
+        logged = read_log(frame, sold="sold", **OFFERS)
+    assert "2 of 400 contexts (0.5 %)" in str(logged)
+    table = {"a": [0, 1, 2.0], "r": [0, 1, 1]}
+    logged = read_log(table, action="a", reward="r", reward_range=(0, 1))
+    assert logged.propensity.tolist() == [1 / 3] * 3
+    assert logged.lowest_is_public
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
@@ -71,19 +82,6 @@ def test_a_file_is_its_table_and_agents_learn_demand_on_it(tmp_path, ending):
     config = FADE(epsilon=1.0, model="demand")
     assert replay(config, logged, passes=1).kept[0] > 50
     assert certify(config, logged.spec, accountants=False).holds
-
-
-def test_rows_outside_are_counted_and_all_arms_are_equally_likely():
-    """Where no propensities are told."""
-    frame = offers()
-    frame.loc[:1, "age"] = 120
-    with pytest.warns(UserWarning, match="2 of 400 rows .* lie outside .* column 'age'"):
-        logged = read_log(frame, sold="sold", **OFFERS)
-    assert "2 of 400 contexts (0.5 %)" in str(logged)
-    table = {"a": [0, 1, 2.0], "r": [0, 1, 1]}
-    logged = read_log(table, action="a", reward="r", reward_range=(0, 1))
-    assert logged.propensity.tolist() == [1 / 3] * 3
-    assert logged.lowest_is_public
 
 
 CLICKS = {

@@ -148,22 +148,6 @@ class Followed(OwnMasks):
         return step
 
 
-def test_check_problem():
-    """Passes ours and somebody's own; catches a public mask that follows the play."""
-    told = check_problem(OwnMasks())
-    assert any(line.startswith("masks: user, 0.7") for line in told)
-    for kind, kwargs in (
-        (GLMBandit, {"available": ["2:5-"]}),
-        (ListRecommendation, {"n_items": 9, "length": 3, "available": ["2-4:5-"], "absent": 0.2}),
-    ):
-        assert check_problem(make_problem(kind, horizon=30, **kwargs))
-
-    with pytest.raises(AssertionError, match="public masks not to depend on what is played"):
-        check_problem(Followed())
-    with pytest.raises(AssertionError, match="_users of NoMasks to bring a mask"):
-        check_problem(NoMasks())
-
-
 class Unheeding(LinUCB):
     def act_among(self, context, mask):
         return self.act(context)
@@ -182,9 +166,9 @@ class Counting(AllocationTS):
 ARMS = ContextualSpec(n_actions=4, dim=2, horizon=24, masks="user")
 
 
-def test_check_agent():
+def test_checks_pass_ours_and_catch_what_is_broken():
     """That the agents which come with masks pass on the users' own is for conformance; here public
-    ones, lists, and what must not pass."""
+    ones, lists, problems of ours and somebody's own; and what must not pass."""
     lists = make_problem(ListRecommendation, n_items=9, length=3, horizon=24, absent=0.2).spec
     for config, spec in (
         (AllocationTS(first=1.0, draws=50), replace(ARMS, masks="public")),
@@ -199,6 +183,18 @@ def test_check_agent():
     ):
         with pytest.raises(AssertionError, match=sentence):
             check_agent(broken, ARMS)
+    told = check_problem(OwnMasks())
+    assert any(line.startswith("masks: user, 0.7") for line in told)
+    for kind, kwargs in (
+        (GLMBandit, {"available": ["2:5-"]}),
+        (ListRecommendation, {"n_items": 9, "length": 3, "available": ["2-4:5-"], "absent": 0.2}),
+    ):
+        assert check_problem(make_problem(kind, horizon=30, **kwargs))
+
+    with pytest.raises(AssertionError, match="public masks not to depend on what is played"):
+        check_problem(Followed())
+    with pytest.raises(AssertionError, match="_users of NoMasks to bring a mask"):
+        check_problem(NoMasks())
 
 
 def test_refusals():

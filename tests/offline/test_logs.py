@@ -169,19 +169,17 @@ def test_a_resample_is_bounded_by_duality():
 
 
 def test_bounds_of_sales_by_hand():
-    """Golden: a share e of rows shows the arm, which earns 1 in a share m of them. Of the others
-    at most min(G m, 1 - (1 - m) / G) earn it, and at least max(m / G, 1 - G (1 - m)): R has mean 1
-    and is G or 1/G. Here e = 1/2, and the logit's penalty moves it by less than 1e-4."""
+    """Golden: a share e of rows shows the arm, which earns 1 in a share m of them. Of the others at
+    most min(G m, 1 - (1 - m) / G) earn it, and at least max(m / G, 1 - G (1 - m)): R has mean 1 and
+    is G or 1/G. Here e = 1/2, and the logit's penalty moves it by less than 1e-4. The conclusion
+    breaks where the gain reaches nothing; intervals of one strength lie within those of a
+    larger."""
     one = (np.arange(400) < 120) * 1.0  # m = .3
     rows = {"action": np.repeat([1, 0], 400), "reward": np.append(one, np.zeros(400))}
     log = Observed(spec=TWO_ARMS, context=np.ones((800, 1)), **rows)
     found = assess(PLAYED[:800], log, gammas=(1, 2, 5)).bounds
     assert found["most"].tolist() == pytest.approx([0.3, 0.45, (0.3 + 1 - 0.7 / 5) / 2], abs=1e-4)
     assert found["least"].tolist() == pytest.approx([0.3, (0.3 + 0.15) / 2, 0.18], abs=1e-4)
-
-
-def test_the_conclusion_breaks_where_the_gain_reaches_nothing():
-    """And intervals at one strength lie within those at a larger one."""
     log = observed_of(1200, seed=3)
     pi = np.tile([0.0, 1.0], (1200, 1))
     breaks = assess(pi, log).breaks

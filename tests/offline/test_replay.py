@@ -335,8 +335,9 @@ def test_a_snapshot_is_what_the_agent_would_play():
     np.testing.assert_allclose(drawn.sum(axis=1), 1.0)
 
 
-def test_recorded_logs_have_true_propensities():
-    """Of an agent that explores, of prices and of lists; a table of it is read back the same."""
+def test_recorded_logs_have_true_propensities(tmp_path):
+    """Of an agent that explores, of prices and of lists; through a file and back goes all that
+    estimates rest on."""
     log = record("OJPricing", horizon=400, agent=LinUCB(), explore=0.5)
     assert log.adaptive
     np.testing.assert_allclose(log.probabilities.sum(axis=1), 1)
@@ -349,6 +350,22 @@ def test_recorded_logs_have_true_propensities():
     lists = record("ListRecommendation", horizon=50, env_kwargs={"n_items": 10, "length": 2})
     assert isinstance(lists, LoggedLists)
     assert lists.prefix[0].tolist() == pytest.approx([1 / 10, 1 / 90])
+    log = record("GLMBandit", horizon=60, agent="linucb", explore=0.5, env_kwargs=WORLD)
+    log.to_frame().to_csv(tmp_path / "log.csv", index=False)
+    back = read_log(
+        tmp_path / "log.csv",
+        action="action",
+        reward="reward",
+        propensity="propensity",
+        probabilities=["p0", "p1", "p2"],
+        context=["x0", "x1"],
+        context_bound=1.0,
+        arms=range(3),
+        reward_range=(log.spec.reward_low, log.spec.reward_high),
+        adaptive=True,
+    )
+    for name in ("context", "action", "reward", "propensity", "probabilities"):
+        np.testing.assert_allclose(getattr(back, name), getattr(log, name), rtol=1e-12)
 
 
 def test_several_agents_on_one_log():
@@ -395,23 +412,3 @@ def test_mistakes_get_one_sentence():
     for asked, words in no_snapshot(record("GLMBandit", horizon=40, env_kwargs=WORLD)):
         with asserting(words), pytest.raises(InputError, match=words):
             asked()
-
-
-def test_a_log_travels_as_a_table(tmp_path):
-    """Through a file and back, all that estimates rest on."""
-    log = record("GLMBandit", horizon=60, agent="linucb", explore=0.5, env_kwargs=WORLD)
-    log.to_frame().to_csv(tmp_path / "log.csv", index=False)
-    back = read_log(
-        tmp_path / "log.csv",
-        action="action",
-        reward="reward",
-        propensity="propensity",
-        probabilities=["p0", "p1", "p2"],
-        context=["x0", "x1"],
-        context_bound=1.0,
-        arms=range(3),
-        reward_range=(log.spec.reward_low, log.spec.reward_high),
-        adaptive=True,
-    )
-    for name in ("context", "action", "reward", "propensity", "probabilities"):
-        np.testing.assert_allclose(getattr(back, name), getattr(log, name), rtol=1e-12)

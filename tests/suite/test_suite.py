@@ -175,9 +175,10 @@ def test_forged_results_are_told_from_other_rounding():
     assert not said(np.full(shape, -0.049))
 
 
-def test_other_seeds_and_chosen_replicas_are_refused(played, tmp_path):
+def test_other_runs_are_refused(played, tmp_path):
     """Another seed; a run that is left out; the best six of twelve replicas, under their own
-    numbers and under those that were asked for."""
+    numbers and under those that were asked for; the ledger of a more private run; one number of a
+    certificate; an agent whose file is not the one that was played; another version."""
     _, runs, _ = played
     seeded = replace(runs[0], setup=replace(runs[0].setup, seed=4))
     assert "Not asked: " in _refused(tmp_path, [seeded, *runs[1:]])
@@ -188,6 +189,23 @@ def test_other_seeds_and_chosen_replicas_are_refused(played, tmp_path):
     assert "Expected replicas 0 to 5" in _refused(tmp_path, [best, *runs[1:]])
     renumbered = replace(best, replicas=np.arange(6))
     assert "is not so" in _refused(tmp_path, [renumbered, *runs[1:]])
+    _, runs, _ = played
+    strict, loose = sorted(runs, key=lambda one: one.certificate.epsilon)
+    forged = replace(loose, certificate=strict.certificate)
+    assert "ledger and certificate" in _refused(tmp_path, [strict, forged])
+    edited = replace(loose, certificate=replace(loose.certificate, rho=0.01))
+    assert "ledger and certificate" in _refused(tmp_path, [strict, edited])
+    edited = [replace(one, provenance={**one.provenance, "agent": "0" * 16}) for one in runs]
+    assert "its files have changed" in _refused(tmp_path, edited)
+    _, runs, done = played
+    older = [replace(one, provenance={**one.provenance, "suite": "0"}) for one in runs]
+    with pytest.raises(InputError, match="to be of version 1 of the suite, got '0': run"):
+        _refused(tmp_path, older)
+    write_runs(tmp_path / RUNS, runs)
+    told = {"version": 0, "size": "small", "agents": done.findings}
+    (tmp_path / FINDINGS).write_text(json.dumps(told))
+    with pytest.raises(InputError, match="to be of version 1 of the suite, got 0: run"):
+        read_submission(tmp_path)
 
 
 def test_other_findings_are_refused(played, tmp_path, monkeypatch):
@@ -263,29 +281,6 @@ def test_the_files_of_an_agent_are_all_that_it_imports(tmp_path, monkeypatch):
     assert len(seen) == 6
     (tmp_path / "near" / "unused.py").write_text("edited = True")
     assert source_of(config) in seen
-
-
-def test_other_ledgers_agents_and_versions_are_refused(played, tmp_path):
-    """The ledger of a more private run beside the regret of this one; one number of a certificate;
-    an agent whose file is not the one that was played; another version of the file, or in
-    `suite.json`: the runs of the first version said none."""
-    _, runs, _ = played
-    strict, loose = sorted(runs, key=lambda one: one.certificate.epsilon)
-    forged = replace(loose, certificate=strict.certificate)
-    assert "ledger and certificate" in _refused(tmp_path, [strict, forged])
-    edited = replace(loose, certificate=replace(loose.certificate, rho=0.01))
-    assert "ledger and certificate" in _refused(tmp_path, [strict, edited])
-    edited = [replace(one, provenance={**one.provenance, "agent": "0" * 16}) for one in runs]
-    assert "its files have changed" in _refused(tmp_path, edited)
-    _, runs, done = played
-    older = [replace(one, provenance={**one.provenance, "suite": "0"}) for one in runs]
-    with pytest.raises(InputError, match="to be of version 1 of the suite, got '0': run"):
-        _refused(tmp_path, older)
-    write_runs(tmp_path / RUNS, runs)
-    told = {"version": 0, "size": "small", "agents": done.findings}
-    (tmp_path / FINDINGS).write_text(json.dumps(told))
-    with pytest.raises(InputError, match="to be of version 1 of the suite, got 0: run"):
-        read_submission(tmp_path)
 
 
 def test_scores_stand_at_what_is_certified(played):

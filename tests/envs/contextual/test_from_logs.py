@@ -195,7 +195,7 @@ def test_everything_works_on_it(tmp_path):
 
 def test_what_people_click_at_comes_back():
     """P(click) within 0.04 of the truth for everybody (the worst of 10 seeds is 0.031), and so the
-    share of clicks on the best item for each."""
+    share of clicks on the best item for each. Items that follow features are warned of."""
     frame = clicks(n=20_000)
     problem = RecommendationFromLog(frame, **CLICKS)
     x = (frame["age"].to_numpy() - 54) / 36
@@ -210,9 +210,6 @@ def test_what_people_click_at_comes_back():
     assert found.oracle == pytest.approx(truth.max(axis=1).mean(), abs=0.01)
     assert "never a row of your log" in repr(problem).splitlines()[0]
     assert problem.items == CLICKS["items"]
-
-
-def test_items_that_follow_features_are_warned_of():
     frame = clicks()
     old = frame["age"] > 60
     keep = ~old | (frame["item"] == "sport") | (np.arange(len(frame)) % 4 == 0)

@@ -71,13 +71,6 @@ def test_prices_and_numbers_of_the_problems_own_tables():
     assert env.prices[margins.mean(axis=0).argmax()] == pytest.approx(1.89)
 
 
-def test_every_customer_is_as_likely():
-    """Uniforms on a grid of ten a customer find every row ten times, the ends of [0, 1) too."""
-    found = row_of((np.arange(10_700) + 0.5) / 10_700, 1070)
-    assert (np.bincount(found, minlength=1070) == 10).all()
-    assert row_of(np.array([0.0, 1 - 2**-53]), 1070).tolist() == [0, 1069]
-
-
 def test_made_up_customers_by_hand():
     """The first point of the grid, z = -31/32 twice, is worth 2 - 0.9 31/32 = 1.128125 dollars:
     P(buy at 1.00) = 1 / (1 + exp(-1.28125)) = 0.78266 where a dollar is 10 logits. There the best
@@ -121,7 +114,8 @@ def test_prices_outside_the_range_are_refused():
 
 
 def test_both_environments_meet_the_same_customers():
-    """Same seed, same customers and purchases: the continuous one at a listed price agrees."""
+    """Same seed, same customers and purchases: the continuous one at a listed price agrees.
+    Uniforms on a grid of ten a customer find every row ten times, the ends of [0, 1) too."""
     discrete, continuous = OJPricing(), OJContinuousPricing()
     for problem in (discrete, continuous):
         problem.reset(Streams([5, 6]))
@@ -133,6 +127,9 @@ def test_both_environments_meet_the_same_customers():
         assert (theirs.oracle >= ours.oracle - 1e-12).all()
         margins = discrete.prices[arms] - 0.80
         assert ((ours.reward == 0) | (ours.reward == margins)).all()
+    found = row_of((np.arange(10_700) + 0.5) / 10_700, 1070)
+    assert (np.bincount(found, minlength=1070) == 10).all()
+    assert row_of(np.array([0.0, 1 - 2**-53]), 1070).tolist() == [0, 1069]
 
 
 EXPIRING = [WDPCOCOP(window=None), WDPCOCOL(window=None, noise="gaussian")]
@@ -144,7 +141,8 @@ def spec_of(retention, horizon=50):
 
 @each("config", EXPIRING)
 def test_agents_without_a_window_take_the_retention_period(config):
-    """Bit for bit the agent whose window is that, and the same certificate."""
+    """Bit for bit the agent whose window is that, and the same certificate. A window is needed, and
+    may not be shorter."""
     agents = {"taken": config, "given": type(config)(window=12, noise=config.noise)}
     kwargs = {"feedback": "datum", "retention": 12}
     results = compare("ConvexPricing", agents, horizon=60, replicas=3, env_kwargs=kwargs)
@@ -153,10 +151,6 @@ def test_agents_without_a_window_take_the_retention_period(config):
     assert taken.certificate.ledger == given.certificate.ledger
     assert taken.certificate.ledger.brief == "window-DP, last 12"
     assert "for the last 12 rounds only" in taken.certificate.notion
-
-
-@each("config", EXPIRING)
-def test_a_window_is_needed_and_may_not_be_shorter(config):
     with pytest.raises(InputError, match=r"window=None and retention=None\.$"):
         certify(config, spec_of(None), accountants=False)
     shorter = type(config)(window=11, noise=config.noise)
@@ -234,17 +228,9 @@ def users(problem, *counts):
     return (np.concatenate(parts) for parts in zip(*blocks, strict=True))
 
 
-def test_the_second_kind_comes_after_the_change_whatever_the_blocks():
-    context, mean, _ = users(TwoPhase(horizon=16, change=0.25), 3, 13)
-    assert (context[:4] == [1, 0]).all()
-    assert (context[4:] == [0, 1]).all()
-    assert (np.sort(mean[:4]) == [0.5, 0.7]).all()
-    assert (np.sort(mean[4:]) == [0.6, 0.9]).all()
-
-
-def test_every_kind_has_a_coin_of_its_own_and_a_share():
+def test_kinds_have_coins_shares_and_turns():
     """Four outcomes in 400 episodes, 100 each: 55 is 5 standard deviations off; of 80,000 users 5
-    standard errors of a share of 0.02 are 0.0025."""
+    standard errors of a share of 0.02 are 0.0025; the second kind comes after the change."""
     _, mean, _ = users(TwoPhase(horizon=2, change=0.5), 2)
     first, second = mean.argmax(axis=2)
     assert np.bincount(2 * first + second).min() > 55
@@ -255,6 +241,11 @@ def test_every_kind_has_a_coin_of_its_own_and_a_share():
     context, *_ = users(Minority(share=0.02), 200)
     assert abs(context[..., 1].mean() - 0.02) < 0.0025
     assert (context.sum(axis=2) == 1).all()
+    context, mean, _ = users(TwoPhase(horizon=16, change=0.25), 3, 13)
+    assert (context[:4] == [1, 0]).all()
+    assert (context[4:] == [0, 1]).all()
+    assert (np.sort(mean[:4]) == [0.5, 0.7]).all()
+    assert (np.sort(mean[4:]) == [0.6, 0.9]).all()
 
 
 @pytest.mark.parametrize("reference", ["list", "paid"])

@@ -50,16 +50,6 @@ def test_sets_by_word():
     assert mean == pytest.approx(14.413, abs=5e-4)
 
 
-def test_pooled_digits():
-    """Golden: means of 2 x 2 squares, by hand; 64, 16 and 4 features."""
-    image = np.arange(64.0)[None]
-    assert _pooled(image, 2)[0, :2].tolist() == [4.5, 6.5]  # (0+1+8+9)/4, (2+3+10+11)/4
-    assert (_pooled(image, 1) == image).all()
-    for pool, dim in ((1, 65), (2, 17), (4, 5)):
-        assert ClassificationBandit(pool=pool).spec.dim == dim
-    assert ClassificationBandit().spec.n_actions == 10
-
-
 def test_the_scale_is_public():
     """Golden: [0, 10] to [-1, 1] over sqrt(3); nothing else of the table matters: a single row has
     the context it has in company. What lies outside is clipped if that was asked for."""
@@ -104,7 +94,8 @@ def test_rounds_of_clipped_rows_are_counted():
 
 def test_labels_are_arms():
     """One class is right, and nothing is random once the example is drawn; examples are as likely
-    as each other within 5 standard errors (false alarm 2e-6)."""
+    as each other within 5 standard errors (false alarm 2e-6). Golden: pooled digits are means of
+    2 x 2 squares, by hand; 64, 16 and 4 features."""
     problem = own()
     users = drawn(problem, 4000, 1)
     assert users.mean is users.reward
@@ -114,6 +105,12 @@ def test_labels_are_arms():
     right = {tuple(x): arm for x, arm in zip(problem._examples, (1, 0, 2, 1), strict=True)}
     for x, r in zip(users.context[:, 0], users.reward[:, 0], strict=True):
         assert r.tolist() == np.eye(3)[right[tuple(x)]].tolist()
+    image = np.arange(64.0)[None]
+    assert _pooled(image, 2)[0, :2].tolist() == [4.5, 6.5]  # (0+1+8+9)/4, (2+3+10+11)/4
+    assert (_pooled(image, 1) == image).all()
+    for pool, dim in ((1, 65), (2, 17), (4, 5)):
+        assert ClassificationBandit(pool=pool).spec.dim == dim
+    assert ClassificationBandit().spec.n_actions == 10
 
 
 def drawn(problem, count=400, replicas=2):
@@ -147,7 +144,8 @@ def test_all_formats_say_the_same(name, tmp_path):
 
 def test_complete_ratings_without_noise_are_recovered():
     """Oracle: tastes on a circle, rank 2, every cell seen: with next to no ridge the model is the
-    truth, to 1e-6 stars; and the singular vectors are the tastes, up to a rotation."""
+    truth, to 1e-6 stars; the singular vectors are the tastes, up to a rotation; and the means that
+    come with a context, which tells users apart, are those of its row."""
     taste, stars = truth()
     assert stars.min() > 0.5
     assert stars.max() < 5
@@ -159,6 +157,12 @@ def test_complete_ratings_without_noise_are_recovered():
     assert problem.items == tuple(f"m{i}" for i in range(10))
     found = tastes(read_ratings(path, low=0.5, high=5), 2)
     np.testing.assert_allclose(found @ found.T, taste @ taste.T, atol=1e-6)
+    problem.reset(Streams([1]))
+    users = problem._users(500)
+    far = np.linalg.norm(users.context - problem._fitted.context, axis=-1)  # (500, 240)
+    assert far.min(axis=1).max() == 0
+    np.testing.assert_array_equal(users.mean[:, 0], problem._fitted.like[far.argmin(axis=1)])
+    assert len(set(far.argmin(axis=1).tolist())) > 150
 
 
 def test_sparse_noisy_ratings_are_recovered_well():
@@ -198,31 +202,10 @@ def test_a_changed_file_is_read_again(tmp_path):
     assert RatingsBandit(path=path, n_actions=3, rank=1)._fitted is not before._fitted
 
 
-def test_users_like_what_their_own_row_says():
-    """Oracle: contexts on a circle tell users apart; the means that come with a context are those
-    of its row."""
-    _, stars = truth()
-    path = write(example().parent / "ratings.dat", stars, np.ones_like(stars))
-    problem = RatingsBandit(path=path, rank=2, ridge=1e-9, low=0.5, high=5)
-    problem.reset(Streams([1]))
-    drawn = problem._users(500)
-    far = np.linalg.norm(drawn.context - problem._fitted.context, axis=-1)  # (500, 240)
-    assert far.min(axis=1).max() == 0
-    np.testing.assert_array_equal(drawn.mean[:, 0], problem._fitted.like[far.argmin(axis=1)])
-    assert len(set(far.argmin(axis=1).tolist())) > 150
-
-
-def test_an_intercept_is_not_shrunk():
-    """Golden, by hand: under an infinite penalty the tastes go and the mean, 3, stays; with none
-    the line through (-1, 2), (0, 3), (1, 4)."""
-    three = Ratings(np.arange(3), np.zeros(3, np.int64), np.array([2.0, 3, 4]), ("m",), 1, 5)
-    taste = np.array([[-1.0], [0], [1]])
-    np.testing.assert_allclose(item_model(three, taste, 0, 1e12), [3, 0], atol=1e-9)
-    np.testing.assert_allclose(item_model(three, taste, 0, 1e-12), [3, 1], atol=1e-9)
-
-
 def test_the_model_stays_on_the_scale(tmp_path):
-    """Oracle: the ridge regressions themselves, which leave the scale here, clipped to it."""
+    """Oracle: the ridge regressions themselves, which leave the scale here, clipped to it. Golden,
+    by hand: under an infinite penalty tastes go and the mean, 3, stays; with none the line through
+    (-1, 2), (0, 3), (1, 4)."""
     _, stars = truth()
     extreme = (3 + 3 * (stars - 3)).clip(0.5, 5)
     path = write(tmp_path / "ratings.csv", extreme, np.ones_like(extreme))
@@ -234,6 +217,10 @@ def test_the_model_stays_on_the_scale(tmp_path):
     assert free.min() < 0.4
     assert free.max() > 5.1
     np.testing.assert_allclose(problem._fitted.like, (free.clip(0.5, 5) - 0.5) / 4.5)
+    three = Ratings(np.arange(3), np.zeros(3, np.int64), np.array([2.0, 3, 4]), ("m",), 1, 5)
+    taste = np.array([[-1.0], [0], [1]])
+    np.testing.assert_allclose(item_model(three, taste, 0, 1e12), [3, 0], atol=1e-9)
+    np.testing.assert_allclose(item_model(three, taste, 0, 1e-12), [3, 1], atol=1e-9)
 
 
 HEADER = "userId,movieId,rating,timestamp"

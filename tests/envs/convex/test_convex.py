@@ -132,18 +132,10 @@ def slopes(T=4000, R=2, **settings):
     return np.array([s.datum for s in played(problem, centre(problem, R), T, R)[0]])
 
 
-def test_iid_slopes_follow_their_law():
-    """a = gap e_1 + (1 - gap) v, v uniform on the sphere: mean and covariance, 8 errors."""
-    a = slopes(gap=0.3).reshape(-1, 3)
-    v = (a - [0.3, 0, 0]) / 0.7
-    np.testing.assert_allclose(np.linalg.norm(v, axis=1), 1, atol=1e-12)
-    assert np.abs(v.mean(0)).max() < 8 * (1 / 3 / len(v)) ** 0.5
-    assert np.abs(v.T @ v / len(v) - np.eye(3) / 3).max() < 8 / len(v) ** 0.5
-
-
-def test_slopes_follow_their_course():
+def test_slopes_follow_their_course_and_law():
     """Switches and turns where they are asked for; a whole number is a unit vector, counted from 1,
-    for experts the one who is best; gap 0.6 flips 20 % of labels, within 5 errors of 8,000."""
+    for experts the one who is best; gap 0.6 flips 20 % of labels, within 5 errors of 8,000. Drawn
+    ones are gap e_1 + (1 - gap) v, v uniform on the sphere: mean and covariance, 8 errors."""
     a = slopes(gap=1.0, adversary="switching", switches=3, T=1000)[:, 0]
     moved = np.flatnonzero((a[1:] != a[:-1]).any(axis=1)) + 1
     assert moved.tolist() == [250, 500, 750]
@@ -164,6 +156,11 @@ def test_slopes_follow_their_course():
     z = slopes(gap=0.6, loss="hinge").reshape(-1, 4)
     flipped = (z[:, 3] != np.sign(z[:, 0])).mean()
     assert flipped == pytest.approx(0.2, abs=0.025)
+    a = slopes(gap=0.3).reshape(-1, 3)
+    v = (a - [0.3, 0, 0]) / 0.7
+    np.testing.assert_allclose(np.linalg.norm(v, axis=1), 1, atol=1e-12)
+    assert np.abs(v.mean(0)).max() < 8 * (1 / 3 / len(v)) ** 0.5
+    assert np.abs(v.T @ v / len(v) - np.eye(3) / 3).max() < 8 / len(v) ** 0.5
 
 
 @each("strongly", [False, True])
@@ -337,9 +334,10 @@ def test_the_refusal_of_an_agent_names_the_feedback_to_set():
     assert with_feedback(object(), spec, "datum").feedback == "datum"
 
 
-def test_profits_of_the_description_and_the_best_prices():
-    """The three profits it names, to a cent and a half, and the best prices, to two cents; of 30
-    customers those of scipy."""
+def test_profits_best_prices_and_bounds():
+    """The three profits the page names, to a cent and a half, and the best prices, to two cents; of
+    30 customers those of scipy. Range and slope are those of extreme demands at corners of the
+    prices."""
     T, rng = 3000, np.random.default_rng(1)
     for low, high, profit in ((0.0, 0.0, 3.84), (-0.5, 0.5, 3.59)):
         problem = started()
@@ -357,10 +355,6 @@ def test_profits_of_the_description_and_the_best_prices():
             bounds=[(-0.5, 0.5)] * 3,
         )
         assert -best[r] == pytest.approx(found.fun, abs=1e-4)
-
-
-def test_range_and_slope_hold_in_play_and_are_nearly_attained():
-    """By the customers' extreme demands at corners of the prices."""
     loss = ConvexPricing().spec.loss
     rng = np.random.default_rng(0)
     x = 0.5 * rng.choice([-1.0, 0.3, 1.0], size=(5000, 3))

@@ -62,17 +62,6 @@ def test_reference_tables(T, d, p0, best, uniform):
     assert mean - best == pytest.approx(uniform, abs=0.051)
 
 
-def test_reference_halving():
-    """Oracle: the specification's sentence, written out for T = 1000 and d = 16: stages of 250."""
-    order = np.random.default_rng(0).permutation(16)
-    losses, _ = met(Experts(kind="halving", shared_table=True, horizon=1000), 1000, seeds=(0, 1))
-    for t in range(1000):
-        spared = order[: 16 >> (t // 250 + 1)]
-        expected = np.ones(16)
-        expected[spared] = 0.0
-        assert (losses[t] == expected).all()
-
-
 @each("shared", [False, True])
 @each("kind", KINDS)
 def test_blocks_change_no_value(kind, shared, monkeypatch):
@@ -123,9 +112,10 @@ def test_large_tables_take_no_memory():
     assert step.datum.strides[0] == 0
 
 
-def test_laws_of_the_losses():
+def test_laws_of_losses_and_rewards():
     """Statistical, 5 standard errors each (false alarm below 1e-5 in all; a mean off by 0.02
-    is 12 of them): 25,600 coins or fractions a mean."""
+    is 12 of them): 25,600 coins or fractions a mean. Beta rewards of arms have m (1 - m) / 11 at
+    concentration 10, of 40,000 of each arm; 5 %."""
     many = range(64)
     for kind in ("bernoulli", "small-loss"):
         losses, _ = met(Experts(kind=kind, horizon=400, best_loss=0.1, n_actions=4), 400, many)
@@ -136,11 +126,17 @@ def test_laws_of_the_losses():
         assert (len(np.unique(losses)) == 2) == (kind == "bernoulli")
     best = losses.mean(axis=0).argmin(axis=1)
     assert set(best) == {0, 1, 2, 3}  # each missing with probability 0.75^64 = 1e-8
+    problem = Arms(means=[0.3, 0.5, 0.0, 1.0], law="beta", horizon=10)
+    problem.reset(Streams(range(10)))
+    reward = problem._users(4000).reward.reshape(-1, 4)
+    np.testing.assert_allclose(reward.mean(axis=0), [0.3, 0.5, 0, 1], atol=0.005)
+    np.testing.assert_allclose(reward[:, :2].var(axis=0), [0.21 / 11, 0.25 / 11], rtol=0.05)
 
 
-def test_switches_lower_bounds_and_files(tmp_path):
-    """Who is best switches as often as it should; a lower bound keeps its news for the end; and a
-    table comes from a file, its name, or numbers."""
+def test_kinds_by_hand(tmp_path):
+    """Who is best switches as often as it should; a lower bound keeps its news for the end; a table
+    comes from a file, its name, or numbers; and halving is the specification's sentence, written
+    out for T = 1000 and d = 16: stages of 250."""
     losses, _ = met(Experts(kind="switching", switches=4, horizon=500, n_actions=5), 500)
     lost = losses.reshape(5, 100, 3, 5).sum(axis=1)
     assert (lost.min(axis=2) == 0).all()
@@ -155,6 +151,13 @@ def test_switches_lower_bounds_and_files(tmp_path):
     for table in (file, str(file), ARRAY, ARRAY.tolist()):
         losses, _ = met(Experts(kind="table", table=table, horizon=60), 60)
         assert (losses == ARRAY[:, None]).all()
+    order = np.random.default_rng(0).permutation(16)
+    losses, _ = met(Experts(kind="halving", shared_table=True, horizon=1000), 1000, seeds=(0, 1))
+    for t in range(1000):
+        spared = order[: 16 >> (t // 250 + 1)]
+        expected = np.ones(16)
+        expected[spared] = 0.0
+        assert (losses[t] == expected).all()
 
 
 def test_policies_differ_in_quality_and_one_is_right():
@@ -221,7 +224,8 @@ def means_of_rounds(R=2, **arguments):
 
 def test_changes_by_hand():
     """Golden: after a quarter of the rounds .75 and .25 change places; levels of the constrained
-    adversary keep all gaps, start low and reach 1; a drift's quarters are orders of the means."""
+    adversary keep all gaps, start low and reach 1; a drift's quarters are orders of the means. The
+    means of instances are those that are shipped."""
     _, found = means_of_rounds(means="steps", horizon=40, adversary="switching")
     np.testing.assert_array_equal(found[:10], np.tile(MEANS["steps"], (10, 2, 1)))
     np.testing.assert_array_equal(found[10:, 0, [0, 4]], np.tile([0.25, 0.75], (30, 1)))
@@ -237,6 +241,12 @@ def test_changes_by_hand():
     _, found = means_of_rounds(R=40, means=[0.05, 0.95], horizon=200, drift="walk")
     assert 0 <= found.min() < found.max() <= 1
     assert 0.02 < (found[1:] - found[:-1]).std() * 200**0.5 / 0.5 < 1.1
+    assert {name: len(means) for name, means in MEANS.items()} == {
+        **{"two": 2, "two-high": 2, "ten": 10, "steps": 5, "close": 5, "hundred": 100},
+        "incentives": 9,
+    }
+    frozen = resources.files("dpbandit.envs") / "data" / "thornton_incentives.json"
+    assert [*MEANS["incentives"]] == json.loads(frozen.read_text())["means"]
 
 
 def test_hindsight_is_the_best_fixed_arm():
@@ -254,15 +264,6 @@ def test_hindsight_is_the_best_fixed_arm():
     assert problem.best_fixed() == [0]
     log = play(Arms(means="ten", horizon=50), Uniform(), [1, 2])
     assert set(np.round(np.diff(log.regret[:, 0], prepend=0), 9)) <= {0.0, 0.2}
-
-
-def test_beta_has_its_variance():
-    """Statistical: m (1 - m) / 11 at concentration 10, of 40,000 rewards of each arm; 5 %."""
-    problem = Arms(means=[0.3, 0.5, 0.0, 1.0], law="beta", horizon=10)
-    problem.reset(Streams(range(10)))
-    reward = problem._users(4000).reward.reshape(-1, 4)
-    np.testing.assert_allclose(reward.mean(axis=0), [0.3, 0.5, 0, 1], atol=0.005)
-    np.testing.assert_allclose(reward[:, :2].var(axis=0), [0.21 / 11, 0.25 / 11], rtol=0.05)
 
 
 def test_tables_come_from_files_and_are_clipped(tmp_path):
@@ -283,12 +284,3 @@ def test_tables_come_from_files_and_are_clipped(tmp_path):
     frame.to_csv(files[0])
     with pytest.raises(InputError, match="first column has no name"):
         Arms(law="table", table=files[0], horizon=4)
-
-
-def test_instances():
-    assert {name: len(means) for name, means in MEANS.items()} == {
-        **{"two": 2, "two-high": 2, "ten": 10, "steps": 5, "close": 5, "hundred": 100},
-        "incentives": 9,
-    }
-    frozen = resources.files("dpbandit.envs") / "data" / "thornton_incentives.json"
-    assert [*MEANS["incentives"]] == json.loads(frozen.read_text())["means"]

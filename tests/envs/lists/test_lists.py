@@ -165,8 +165,9 @@ def test_new_items_take_a_place_after_everybody_has_learned():
 ANYBODY = np.array([True])
 
 
-def test_coverage_and_distance_by_hand():
-    """Four unit vectors, two opposite: pairs at 0.5 or 1; a place that is refilled is another."""
+def test_boards_coverage_and_distance_by_hand():
+    """Four unit vectors, two opposite: pairs at 0.5 or 1; a place that is refilled is another.
+    Boards are equal if they hold the same, and filled anew with nothing that breaks the cone."""
     board = Catalogue.of(np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]]))
     board.start(Streams([0]), churn=True)
     shown = Shown(board, 1)
@@ -180,6 +181,17 @@ def test_coverage_and_distance_by_hand():
     shown.see(np.array([[3, 0, 2]]), ANYBODY)
     assert shown.coverage == [1.0]
     assert shown.intra_list_distance == pytest.approx([(2 / 3 + 2 / 3) / 2])
+    one, other = Catalogue.of(np.eye(3)), Catalogue.of(np.eye(3)[::-1])
+    assert one == Catalogue.of(np.eye(3))
+    assert one != other
+    assert one != Catalogue(3, 3)
+    one.start(Streams([0, 1]), churn=True)
+    one.refill(np.array([0, 1]), np.full((2, 3), 0.5))
+    one.start(Streams([0]), churn=False)
+    np.testing.assert_array_equal(one.items, [np.eye(3)])
+    for wrong in (2 * np.eye(3), np.full((2, 2), np.nan), np.ones(3)):
+        with pytest.raises(InputError, match="none longer than 1"):
+            Catalogue.of(wrong)
 
 
 @each("mode", ["ansi", "rgb_array"])
@@ -273,18 +285,3 @@ def test_items_attract_as_they_are_rated():
     best = np.argsort(-arms._fitted.like.mean(axis=0), kind="stable")[:3]
     np.testing.assert_array_equal(problem.best_fixed(), [best, best])
     np.testing.assert_allclose(step.expected, 0.5 * like[:, best] @ [1, 1 / 2, 1 / 3])
-
-
-def test_a_board_of_vectors_that_are_known():
-    """Equal if they hold the same, filled anew with the same, and nothing that breaks the cone."""
-    one, other = Catalogue.of(np.eye(3)), Catalogue.of(np.eye(3)[::-1])
-    assert one == Catalogue.of(np.eye(3))
-    assert one != other
-    assert one != Catalogue(3, 3)
-    one.start(Streams([0, 1]), churn=True)
-    one.refill(np.array([0, 1]), np.full((2, 3), 0.5))
-    one.start(Streams([0]), churn=False)
-    np.testing.assert_array_equal(one.items, [np.eye(3)])
-    for wrong in (2 * np.eye(3), np.full((2, 2), np.nan), np.ones(3)):
-        with pytest.raises(InputError, match="none longer than 1"):
-            Catalogue.of(wrong)

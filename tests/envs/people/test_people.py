@@ -138,9 +138,10 @@ def test_what_knowing_a_customer_is_worth():
     assert [float(word) for word in said] == pytest.approx(found, abs=0.02)
 
 
-def test_a_wrong_survey_moves_what_is_said_and_nobody():
+def test_surveys_and_public_facts():
     """The mean of the logarithm of the price coefficient by one standard deviation, half of the
-    covariance; the same people come."""
+    covariance; the same people come. Facts of rivals that once ended in Python's own words, or
+    played, are refused."""
     right, wrong = ReturningPricing(), ReturningPricing(survey_shift=1.0, survey_spread=0.5)
     for problem in (right, wrong):
         problem.reset(Streams([0]))
@@ -150,6 +151,18 @@ def test_a_wrong_survey_moves_what_is_said_and_nobody():
     assert moved.tolist() == pytest.approx([0, 0, 0, 0, 0, sd])
     assert wrong.spec.visit.survey.matrix == pytest.approx(right.spec.visit.survey.matrix / 2)
     assert wrong.spec.visit.guess == right.spec.visit.guess
+    spec = ReturningPricing(horizon=9, people=3).spec.visit
+    for change, said in (
+        ({"rivals": "2"}, "rivals='2' to be a whole number"),
+        ({"rivals": 0}, "rivals=0"),
+        ({"offer": "ab"}, "offer='ab' to be 5 numbers"),
+        ({"largest": 3}, "largest=3 to be numbers"),
+        ({"largest": (0.0, *spec.largest[1:])}, "smallest of largest=0.0"),
+        ({"survey": 3}, "survey=3 to be a Prior"),
+        ({"guess": None}, "guess=None to be a Prior"),
+    ):
+        with pytest.raises(InputError, match=said):
+            replace(spec, **change)
 
 
 def test_who_was_served_comes_again():
@@ -177,19 +190,3 @@ def test_what_is_shipped_is_what_was_fitted():
         check_problem(
             ReturningPricing(people=5, visits=10, horizon=50, arrivals=arrivals, empty=0.2)
         )
-
-
-def test_public_facts_of_rivals_are_of_their_kinds():
-    """Before, each ended in Python's own words, or played."""
-    spec = ReturningPricing(horizon=9, people=3).spec.visit
-    for change, said in (
-        ({"rivals": "2"}, "rivals='2' to be a whole number"),
-        ({"rivals": 0}, "rivals=0"),
-        ({"offer": "ab"}, "offer='ab' to be 5 numbers"),
-        ({"largest": 3}, "largest=3 to be numbers"),
-        ({"largest": (0.0, *spec.largest[1:])}, "smallest of largest=0.0"),
-        ({"survey": 3}, "survey=3 to be a Prior"),
-        ({"guess": None}, "guess=None to be a Prior"),
-    ):
-        with pytest.raises(InputError, match=said):
-            replace(spec, **change)

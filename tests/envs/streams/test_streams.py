@@ -162,9 +162,9 @@ def played(problem, rounds, R=2):
     return [(problem.context(), problem.step(x)) for _ in range(rounds)]
 
 
-def test_real_users_are_rows_of_the_table():
-    """Golden: 1,070 purchases, 417 of them Minute Maid, all features within [-1, 1]. Every datum is
-    a row, scaled into the dual ball; resampled, so that some come twice."""
+def test_real_users_are_rows_of_the_tables(monkeypatch):
+    """Golden: 1,070 purchases, 417 of them Minute Maid, all features within [-1, 1]; 1,797 images,
+    183 of them a 3. Every datum is a row, scaled into the dual ball; some come twice."""
     rows = tables.oj()
     assert rows.shape == (1070, 5)
     assert (rows[:, -1] == 1).sum() == 417
@@ -176,10 +176,6 @@ def test_real_users_are_rows_of_the_table():
     data = [tuple(step.datum[0].tolist()) for _, step in played(problem, 500)]
     assert set(data) <= {tuple(row) for row in loss.admissible(rows).tolist()}
     assert 250 < len(set(data)) < 500
-
-
-def test_digits(monkeypatch):
-    """Golden: 1,797 images, 183 of them a 3; a stream of them has the best point of the table."""
     rows = tables.digits(3)
     assert rows.shape == (1797, 65)
     assert (rows[:, -1] == 1).sum() == 183
