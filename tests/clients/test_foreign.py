@@ -96,6 +96,7 @@ def test_names_of_methods_are_free():
 
 
 def test_every_replica_is_told_its_own_rounds_and_cannot_write_on_them():
+    """It claims nothing, prints, hashes, and is made of functions."""
     agent = Foreign(policy=Recorder).make(SPEC, Streams([1, 2]))
     context = np.arange(4.0).reshape(2, 2)
     before = context.copy()
@@ -106,6 +107,15 @@ def test_every_replica_is_told_its_own_rounds_and_cannot_write_on_them():
     assert one.seed != two.seed
     assert [p.told[0][0].tolist() for p in (one, two)] == before.tolist()
     assert [p.told[0][1:] for p in (one, two)] == [(one.seed % 3, 0.25), (two.seed % 3, 0.75)]
+    config = Foreign(policy=Recorder)
+    assert run({"mine": config})["mine"].certificate.epsilon == np.inf
+    assert "Recorder" in repr(config)
+    assert len({config, Foreign(policy=Recorder), Uniform()}) == 2
+    with pytest.raises(InputError, match="finitely many arms"):
+        run({"mine": config}, "OJContinuousPricing")
+    for name in ("policy", "act", "update"):
+        with pytest.raises(InputError, match=f"{name}=3 to be a function"):
+            Foreign(**{"policy": Recorder, name: 3})
 
 
 def test_a_shared_policy_is_refused():
@@ -141,18 +151,6 @@ def test_what_is_no_arm_is_refused_in_its_round(wrong):
     )
     with pytest.raises(InputError, match="In round 2: Expected"):
         run({"wrong": config}, replicas=2)
-
-
-def test_it_claims_nothing_prints_hashes_and_is_made_of_functions():
-    config = Foreign(policy=Recorder)
-    assert run({"mine": config})["mine"].certificate.epsilon == np.inf
-    assert "Recorder" in repr(config)
-    assert len({config, Foreign(policy=Recorder), Uniform()}) == 2
-    with pytest.raises(InputError, match="finitely many arms"):
-        run({"mine": config}, "OJContinuousPricing")
-    for name in ("policy", "act", "update"):
-        with pytest.raises(InputError, match=f"{name}=3 to be a function"):
-            Foreign(**{"policy": Recorder, name: 3})
 
 
 class Stub:
@@ -317,17 +315,6 @@ def test_uneven_logs_are_thinned_to_uniform_ones():
         assert (chisquare([shown.count("new"), shown.count("old")]).pvalue > 1e-6) == even
 
 
-def test_what_cannot_be_recorded():
-    for env, more, says in (
-        ("OJPricing", {"env_kwargs": {"delay": 3}}, "delay=3"),
-        ("OJContinuousPricing", {"agent": "uniform"}, "finitely many arms"),
-    ):
-        with pytest.raises(InputError, match=says):
-            record(env, horizon=5, **more)
-    with pytest.raises(InputError, match="Expected 12 arms, got 2"):
-        river_history(record("OJPricing", horizon=50), arms="ab")
-
-
 SETTINGS = {"horizon": 300, "replicas": 3, "progress": False}
 RANKED = {"n_items": 20, "length": 3, "taste": 3, "base_rate": 0.2, "appeal": 2.0}
 
@@ -373,6 +360,9 @@ def test_rivers_model_learns_to_rank():
 @each(
     ("config", "sentence"),
     [
+        (lambda: record("OJPricing", horizon=5, env_kwargs={"delay": 3}), "delay=3"),
+        (lambda: record("OJContinuousPricing", horizon=5, agent="uniform"), "finitely many arms"),
+        (lambda: river_history(record("OJPricing", horizon=50), arms="ab"), "12 arms, got 2"),
         (lambda: RiverRanking(logistic(0)), "to be a function that returns a new model"),
         (lambda: RiverRanking(logistic, explore=2.0), "explore=2.0"),
         (lambda: played(RiverRanking(lambda seed: "model")), "a model from every call"),
@@ -382,7 +372,7 @@ def test_rivers_model_learns_to_rank():
         (lambda: played(Foreign(policy=Counts, act=lambda p, x: [1] * 5)), "different items"),
     ],
 )
-def test_mistakes_with_lists_get_one_sentence(config, sentence):
+def test_mistakes_get_one_sentence(config, sentence):
     with pytest.raises(InputError, match=sentence):
         config()
 

@@ -194,9 +194,9 @@ def test_best_fixed_is_exact_with_means_and_the_best_average_without():
     assert guessed.best_fixed().tolist() == [max(averages, key=averages.get)]
 
 
-def test_a_limit_of_steps_is_set_to_the_horizon():
+def test_limits_of_steps_and_closing():
     """Broken on purpose: with the registered limit of 3 steps arms would be drawn anew in rounds 4,
-    7, ..."""
+    7, ... The environments of the agent before are closed."""
     gym.register("tests/Coins-v0", entry_point=Coins, max_episode_steps=3)
     try:
         problem = coins("tests/Coins-v0")(horizon=10)
@@ -206,6 +206,19 @@ def test_a_limit_of_steps_is_set_to_the_horizon():
             assert problem._over == [t == 9]
     finally:
         gym.registry.pop("tests/Coins-v0")
+    closed = []
+
+    class Closes(Coins):
+        def close(self):
+            closed.append(self)
+
+    problem = coins(Closes)(horizon=5)
+    problem.reset(Streams([1, 2]))
+    first = problem._envs
+    assert len(closed) == 1  # the one that was asked for its spaces
+    problem.reset(Streams([1, 2]))
+    assert closed[1:] == first
+    assert not set(map(id, closed)) & set(map(id, problem._envs))
 
 
 class Silent(Coins):
@@ -277,19 +290,3 @@ def test_regret_may_be_rounded_below_zero_and_rewards_come_in_arrays():
     problem.reset(Streams([1]))
     step = problem.step(np.array([0]))
     assert (step.reward.tolist(), step.regret[0]) == ([0.5], pytest.approx(-1e-12))
-
-
-def test_the_environments_of_the_agent_before_are_closed():
-    closed = []
-
-    class Closes(Coins):
-        def close(self):
-            closed.append(self)
-
-    problem = coins(Closes)(horizon=5)
-    problem.reset(Streams([1, 2]))
-    first = problem._envs
-    assert len(closed) == 1  # the one that was asked for its spaces
-    problem.reset(Streams([1, 2]))
-    assert closed[1:] == first
-    assert not set(map(id, closed)) & set(map(id, problem._envs))

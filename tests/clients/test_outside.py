@@ -31,9 +31,8 @@ AGES = {"action": "shown", "reward": "click", "reward_range": (0, 1)}
 
 
 def test_ages_from_20_to_60_are_not_clipped_to_one_without_a_word():
-    """The bound is never guessed; one of 1 is refused, and random play if insisted on (0.5, errors
-    of 0.009: beyond 0.535 with probability 1e-4). With a public range FADE learns: 0.68 to 0.70 on
-    six logs, the best there is being 0.8."""
+    """A bound of 1 is refused, and random play if insisted on (0.5, errors of 0.009: beyond 0.535
+    with probability 1e-4); with a public range FADE learns (0.68 to 0.70 on six logs)."""
     table = ages(6000)
     with pytest.raises(InputError, match=r"'age': \(low, high\).* context_bound=None"):
         read_log(table, context=["age"], **AGES)
@@ -175,8 +174,9 @@ def test_a_bound_reached_but_for_rounding_is_kept_and_what_is_not_finite_is_not(
             assert way_in(*data(contexts=1, far=far)).outside.contexts == 1
 
 
-def test_contexts_are_clipped_in_a_log_and_rewards_stay_as_they_came():
-    """A caller's array stays as it is, too; river gets what the log has."""
+def test_contexts_are_clipped_in_a_log_and_rounds_named_elsewhere():
+    """A caller's array stays as it is, as do rewards; river gets what the log has. Of 60 users one
+    is more than 1 %."""
     context, reward = data(contexts=1, rewards=2)
     with pytest.warns(UserWarning, match="private agents clip them"):
         logged = by_log(context, reward)
@@ -188,6 +188,15 @@ def test_contexts_are_clipped_in_a_log_and_rewards_stay_as_they_came():
     with pytest.warns(UserWarning, match="private agents clip them"):
         each = by_ranges(context, reward)
     np.testing.assert_allclose(each.context[-1] * 3**0.5, [1, 1, 0.5])  # column by column
+    settings = {"horizon": 60, "reward_range": (0, 1), "context_bound": 0.5}
+    player = Player(LinUCB(), Coins(seen="vector"), **settings)
+    player.update(np.array([0.5, 0], np.float32), 5, 1.0)
+    with pytest.raises(InputError, match="In round 2: Expected at most 1 % of 60 contexts"):
+        player.update(np.array([0.6, 0], np.float32), 5, 1.0)
+    make = FromGymnasium(Coins, oracle=lambda env: means(env) / 2, reward_range=(0, 0.5))
+    says = r"In round \d+: Expected at most 1 % of 60 rewards outside"
+    with pytest.raises(InputError, match=says):
+        compare(make, {"Uniform": Uniform()}, horizon=60, replicas=2, progress=False)
 
 
 def test_replicas_columns_and_arms():
@@ -211,16 +220,3 @@ def test_replicas_columns_and_arms():
     with pytest.warns(UserWarning, match=r"1 of 200 contexts .* such as 5: "):
         logged = Logged(spec=spec, context=context, **rows)
     np.testing.assert_allclose(logged.context[3], [[0.5, 0.5], [0.6, 0.8]])
-
-
-def test_a_round_that_goes_too_far_is_named():
-    """Horizon 60: one user is more than 1 %."""
-    settings = {"horizon": 60, "reward_range": (0, 1), "context_bound": 0.5}
-    player = Player(LinUCB(), Coins(seen="vector"), **settings)
-    player.update(np.array([0.5, 0], np.float32), 5, 1.0)
-    with pytest.raises(InputError, match="In round 2: Expected at most 1 % of 60 contexts"):
-        player.update(np.array([0.6, 0], np.float32), 5, 1.0)
-    make = FromGymnasium(Coins, oracle=lambda env: means(env) / 2, reward_range=(0, 0.5))
-    says = r"In round \d+: Expected at most 1 % of 60 rewards outside"
-    with pytest.raises(InputError, match=says):
-        compare(make, {"Uniform": Uniform()}, horizon=60, replicas=2, progress=False)

@@ -78,9 +78,8 @@ def test_an_environment_may_write_on_what_it_handed_out():
     ],
 )
 def test_an_extreme_user_moves_no_mechanism_by_more_than_its_sensitivity(observation, reward):
-    """At the mechanism: two worlds that differ in round 3 differ in that round's input only, and
-    there by at most the sensitivity, by the player's bounds: the environment promises none. An
-    agent without a clip of its own learns on."""
+    """Two worlds that differ in round 3 differ in that round's input only, by at most the
+    sensitivity of the player's bounds; an agent without a clip of its own learns on."""
     bounds, honest = {"context_bound": 1.0, "most_outside": 1}, np.array([1.0, 0.0], np.float32)
     tapes = []
     for x, r in ((np.array([0.6, -0.8], np.float32), 0.0), (observation, reward)):
@@ -129,16 +128,9 @@ def test_what_is_no_arm_is_never_played(then, says):
         replay(Strange(), logged, passes=1)
 
 
-def test_the_certificate_is_that_of_the_config_and_seeds_decide_exploration():
-    one = player(DPUCB(epsilon=0.5), Coins())
-    assert one.certificate == certify(DPUCB(epsilon=0.5), one.spec, accountants=False)
-    assert one.certificate.epsilon == pytest.approx(0.5, rel=1e-3)
-    same, again, other = (player(EpsilonGreedy(), Coins(), seed=seed) for seed in (1, 1, 2))
-    drawn = [[one.act(0) for _ in range(50)] for one in (same, again, other)]
-    assert drawn[0] == drawn[1] != drawn[2]
-
-
-def test_no_user_beyond_the_horizon_and_no_agent_of_another_kind():
+def test_horizons_kinds_certificates_and_seeds():
+    """No user beyond the horizon and no agent of another kind; the certificate is that of the
+    config; seeds decide exploration."""
     one = player(LinUCB(), Coins())
     for _ in range(T):
         one.update(0, 5, 1.0)
@@ -154,6 +146,12 @@ def test_no_user_beyond_the_horizon_and_no_agent_of_another_kind():
     ):
         with pytest.raises(InputError, match=says):
             player(config, env, **more)
+    one = player(DPUCB(epsilon=0.5), Coins())
+    assert one.certificate == certify(DPUCB(epsilon=0.5), one.spec, accountants=False)
+    assert one.certificate.epsilon == pytest.approx(0.5, rel=1e-3)
+    same, again, other = (player(EpsilonGreedy(), Coins(), seed=seed) for seed in (1, 1, 2))
+    drawn = [[one.act(0) for _ in range(50)] for one in (same, again, other)]
+    assert drawn[0] == drawn[1] != drawn[2]
 
 
 @each("wrong", [None, "1", 1j, [1.0, 2.0], [], {}, [[1], [1, 2]]], ids=repr)

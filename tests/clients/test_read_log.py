@@ -49,8 +49,7 @@ def offers(n=400, seed=0):
 
 def test_logs_by_hand():
     """Margins of sales, words one-hot against the first, ranges on [-1, 1], over sqrt(1 + 3),
-    whatever the other rows are. Rows outside are counted; without propensities all arms are as
-    likely."""
+    whatever other rows are; rows outside are counted; without propensities arms are as likely."""
     table = {"price": [1.0, 3.0], "sold": [1, 1], "age": [18, 54], "shop": ["A", "C"]}
     logged = read_log(table, sold="sold", **OFFERS)
     assert logged.context.tolist() == [[0.5, -0.5, 0, 0], [0.5, 0, 0, 0.5]]
@@ -159,7 +158,7 @@ def test_actions_are_all_text_or_all_numbers(played, says, arms):
     assert "\n" not in str(caught.value)
 
 
-def test_tables_that_are_no_logs():
+def test_tables_that_are_no_logs(tmp_path):
     columns = {"action": "a", "reward": "r", "reward_range": (0, 1)}
     for table, says in (
         ({"a": [], "r": []}, "at least one logged round"),
@@ -171,22 +170,16 @@ def test_tables_that_are_no_logs():
         read_open_bandit(OF_ARMS, n_items="all")
     with pytest.raises(InputError, match="list of names of columns, got 3"):
         read_lists(OF_ARMS, n_items=2, items=3, clicks=["r"], prefix=["p"])
-
-
-@each(
-    ("name", "content", "says"),
-    [
+    for name, content, says in (
         ("prices.xls", "a", "to end in .csv, .csv.gz, .parquet"),
         ("prices.csv", "", "to hold a table: No columns"),
         ("prices.parquet", "no", "to hold a table"),
         ("none.csv", None, "Cannot read .*none.csv"),
-    ],
-)
-def test_files_that_are_no_tables(tmp_path, name, content, says):
-    if content is not None:
-        (tmp_path / name).write_text(content)
-    with pytest.raises(InputError, match=says):
-        read_log(str(tmp_path / name), sold="sold", **OFFERS)
+    ):
+        if content is not None:
+            (tmp_path / name).write_text(content)
+        with pytest.raises(InputError, match=says):
+            read_log(str(tmp_path / name), sold="sold", **OFFERS)
 
 
 def test_tables_of_every_kind(tmp_path):
@@ -303,9 +296,9 @@ def test_what_a_prior_cost_stands_in_certificates():
     assert certify(centred, "GLMBandit", env_kwargs=WORLD).holds
 
 
-def test_what_was_learned_from_a_prior_still_says_what_that_cost():
+def test_what_was_learned_from_a_prior_still_says_what_that_cost(tmp_path):
     """Catches a cost that vanishes where one study hands its prior on to the next; whoever starts
-    from one is private."""
+    from one is private; and mistakes get one sentence."""
     prior = prior_from(logged(), protect=True, epsilon=0.5)
     env = gym.make("dpbandit/GLMBandit-v0", **WORLD, horizon=99)
     player = Player(FADE(prior=prior), env, horizon=99, context_bound=1.0, reward_range=(-1.4, 1.4))
@@ -315,9 +308,6 @@ def test_what_was_learned_from_a_prior_still_says_what_that_cost():
     spec = ContextualSpec(n_actions=2, dim=2, horizon=24, reward_low=-1.0)
     prior = Prior(np.ones(4), 0.1, mu=0.1, source="a log of 9 rounds")
     assert check_joint_dp(FADE(prior=prior, first_batch=3), spec, swapped=[1, 9], replicas=4)
-
-
-def test_mistakes(tmp_path):
     log = logged()
     prior = prior_from(log, protect=True)
     prior.save(tmp_path / "log.json")

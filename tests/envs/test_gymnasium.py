@@ -59,16 +59,15 @@ def plain(x):
 @every_env
 def test_gymnasiums_own_checker_has_nothing_to_say(name):
     """Warnings are errors here, so a hint of the checker fails the test too: it wants actions
-    within [-1, 1], and the ball of streams has a radius of 2, as printed. Pictures
-    are below."""
+    within [-1, 1], and the ball of streams has a radius of 2. Pictures are below."""
     env = make(name, **{"radius": 1.0} if "Streaming" in name else {}).unwrapped
     check_env(env, skip_render_check=True)
 
 
 @every_env
-def test_seeds_decide_everything(name):
+def test_seeds_decide_everything_and_copies_continue(name):
     """Same seed, same episode, also under the module's prefix; another seed, another; without a
-    seed the sequence goes on."""
+    seed the sequence goes on, as a lone one's pickle and a batch's deep copy do in mid-episode."""
     env, again = make(name), make(f"dpbandit:{name}")
     actions = actions_for(env, H)
     first = episode(env, actions, seed=5)
@@ -76,22 +75,13 @@ def test_seeds_decide_everything(name):
     second = episode(env, actions, seed=None)
     assert second == episode(again, actions, seed=None) != first
     assert first == episode(env, actions, seed=5) != episode(env, actions, seed=6)
-
-
-@every_env
-@each("kind", ["lone", "batch"])
-def test_copies_in_mid_episode_continue_identically(name, kind):
-    """Lone by a pickle, batched by a deep copy; `check_problem` has both of the problem."""
-    if kind == "lone":
-        env, clone = make(name), lambda x: pickle.loads(pickle.dumps(x))
-    else:
-        env, clone = make_native(name, 3), copy.deepcopy
-    actions = actions_for(env, H)
-    episode(env, actions[:2], seed=5)
-    twin = clone(env)
-    after, its = episode(env, actions[2:]), episode(twin, actions[2:])
-    assert after == its
-    assert episode(env, actions, seed=None) == episode(twin, actions, seed=None)
+    batch = make_native(name, 3)
+    for one, clone in ((env, lambda x: pickle.loads(pickle.dumps(x))), (batch, copy.deepcopy)):
+        actions = actions_for(one, H)
+        episode(one, actions[:2], seed=5)
+        twin = clone(one)
+        assert episode(one, actions[2:]) == episode(twin, actions[2:])
+        assert episode(one, actions, seed=None) == episode(twin, actions, seed=None)
 
 
 @every_env

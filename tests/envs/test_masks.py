@@ -197,7 +197,9 @@ def test_checks_pass_ours_and_catch_what_is_broken():
         check_problem(NoMasks())
 
 
-def test_refusals():
+def test_refusals_and_whose_data_masks_are():
+    """Masks of the users' own stay theirs with a schedule on top, or an empty one; certificates say
+    whose data masks are."""
     assert json.dumps(as_words({"absent": np.float32(0.5)})) == '{"absent": 0.5}'  # no digest
     for agent, said in (
         ("glm-ucb", "Expected an agent that plays only what is there .*, got GLMUCB"),
@@ -222,11 +224,6 @@ def test_refusals():
     ):
         with pytest.raises(InputError, match=said):
             make_problem(gym.spec(f"dpbandit/{env}-v0").kwargs["problem"], **kwargs)
-
-
-def test_a_schedule_makes_no_users_mask_public():
-    """Masks of the users' own stay theirs with a schedule on top, or an empty one; certificates say
-    whose data masks are."""
     for available in ([], "0:-", ["1:5-"]):
         assert make_problem(OwnMasks, available=available).spec.masks == "user"
     said = {masks: certify("dp-ucb", replace(ARMS, masks=masks)) for masks in ("public", "user")}

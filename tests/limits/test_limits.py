@@ -83,9 +83,8 @@ def test_a_gaussian_mechanism_stays_above():
 
 
 def test_privacy_units_groups_information_and_length():
-    """More privacy costs more, units do not matter, the sum over groups is never too much. By hand:
-    3 records of information 2 along each of 5 directions; e^(mu^2) - 1 = 1/2. What the edges of the
-    noise may tell grows like T^2, and would take off all of a longer run."""
+    """Privacy costs, units do not matter, the sum over groups is never too much, information is the
+    lesser of two bounds, and a longer run has no smaller bound."""
     found = [least_regret(1_000, **HARD, mu=mu) for mu in (inf, 1.0, 0.3, 0.0)]
     assert found == sorted(found)
     assert found[-1] == pytest.approx(1_000 * least_regret(1, **HARD, mu=1.0))  # a guess each round

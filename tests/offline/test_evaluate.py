@@ -237,8 +237,9 @@ def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():
         evaluate(np.full(n, 2.0), log, bandwidth=0.1)
 
 
-def test_bets_are_scaled_by_public_bounds():
-    """Oracle: rewards 5 r - 2 between -2 and 3 have the interval of r, moved along."""
+def test_bets_are_scaled_by_public_bounds_and_lists_bet_on_clicks():
+    """Oracle: rewards 5 r - 2 between -2 and 3 have the interval of r, moved along; a list of one
+    item is an arm, and where two positions are alike, clicks are twice that."""
     log, policy, _ = arms(300, reward=np.tile([0.25, 0.5, 0.75], 100))
     spec = ContextualSpec(n_actions=3, dim=2, horizon=300, reward_low=-2.0, reward_high=3.0)
     moved, _, _ = arms(300, spec=spec, reward=5 * log.reward - 2)
@@ -248,11 +249,6 @@ def test_bets_are_scaled_by_public_bounds():
     far = replace(spec, reward_low=1e6, reward_high=1e6 + 1)
     found = evaluate(policy, arms(300, spec=far, reward=log.reward + 1e6)[0], intervals="betting")
     assert found["note"].str.contains("lies outside its interval")[0]
-
-
-def test_lists_bet_on_clicks_and_on_their_absence():
-    """Oracle: a list of one item is an arm; where two positions are alike, clicks are twice that;
-    the other policy's probability is half the log's in half of the rows."""
     rng = np.random.default_rng(1000)
     clicks = rng.random((300, 1)) < 0.3
     alone = np.tile([0.25, 0.75], 150)[:, None]
@@ -361,8 +357,9 @@ def test_without_propensities_it_says_what_python_says(run):
     np.testing.assert_allclose(pd.read_csv("bounds.csv"), wanted.bounds)
 
 
-def test_one_private_number(run):
-    """And nothing else of the log, nor that a row lies outside its bounds, and what it holds."""
+def test_one_private_number_and_names_of_arms(run):
+    """And nothing else of the log, nor that a row lies outside its bounds, and what it holds. Arms
+    that look like numbers among words, and one with a comma, are the table's."""
     frame = pd.read_csv("log.csv")
     frame.loc[0, "x0"] = 7.0
     frame.to_csv("log.csv", index=False)
@@ -376,33 +373,39 @@ def test_one_private_number(run):
     assert "epsilon 1, weights up to 7.692" in said
     assert "replace one row of the log" in said
     assert "ips" not in said
+    frame = pd.read_csv("log.csv")
+    frame["action"] = frame["action"].map({"a": "01", "b": "2,3", "c": "x"})
+    frame.to_csv("log.csv", index=False)
+    words = ["--estimators", "clipped-ips", "--clip", "0.5", *COLUMNS]
+    for policy, arm in (("always=01", 0), ("always=2,3", 1)):
+        code, _, _ = run("--policy", policy, *words, "--out", "answer.csv")
+        cut = np.where(frame["action"] == ["01", "2,3"][arm], 0.5, 0) @ frame["reward"] / 800
+        assert (code, pd.read_csv("answer.csv")["estimate"][0]) == (0, pytest.approx(cut))
 
 
-UNIFORM = {
-    "--clip 3": "--epsilon with --clip=3",
-    "--epsilon 1": "--arms with --epsilon",
-    "--epsilon 1 --intervals t": "no --intervals=t",
-    "--epsilon 1 --arms a,b,c --clip much": "clip='much'",
-    "--epsilon 1 --arms a,b,c --w-max 3": "no --w-max=3.0 with --epsilon",
-    "--out x.txt": "to end in .csv",
-    "--estimators ipw": "estimators='ipw'",
-    "--intervals exact": "intervals='exact'",
-    "--reward sales": "'sales'",
-    "--feature x0": "NAME=LOW:HIGH",
-    "--sort a=x": "mips in --estimators with --sort",
-    "--shrinkage 2": "dros in --estimators with --shrinkage",
-    "--estimators mips --sort a=x --probabilities p0,p1,p2": "--sort ARM=SORT once for each of a",
-    "--estimators mips": "--sort with mips in --estimators",
-    "--estimators switch-dr": "--clip with switch-dr in",
-    "--intervals betting-cv": "--w-max, a public bound",
-    "--q p0,p1": "--q=p0,p1 to name 3 columns",
-    "--estimators ips --q p0,p1,p2": "with --q=p0,p1,p2",
-    "--intervals t --w-max 3": "no --w-max=3 with",
-    "--intervals weighted": "--probabilities, and no --feature",
-    "--gammas 2": "--unrecorded with --gammas=2",
-    "--unrecorded": "no --propensity with --unrecorded",
-}
-OTHER_POLICIES = {
+SAID = {
+    "uniform --clip 3": "--epsilon with --clip=3",
+    "uniform --epsilon 1": "--arms with --epsilon",
+    "uniform --epsilon 1 --intervals t": "no --intervals=t",
+    "uniform --epsilon 1 --arms a,b,c --clip much": "clip='much'",
+    "uniform --epsilon 1 --arms a,b,c --w-max 3": "no --w-max=3.0 with --epsilon",
+    "uniform --out x.txt": "to end in .csv",
+    "uniform --estimators ipw": "estimators='ipw'",
+    "uniform --intervals exact": "intervals='exact'",
+    "uniform --reward sales": "'sales'",
+    "uniform --feature x0": "NAME=LOW:HIGH",
+    "uniform --sort a=x": "mips in --estimators with --sort",
+    "uniform --shrinkage 2": "dros in --estimators with --shrinkage",
+    "uniform --estimators mips --sort a=x --probabilities p0,p1,p2": "--sort ARM=SORT once",
+    "uniform --estimators mips": "--sort with mips in --estimators",
+    "uniform --estimators switch-dr": "--clip with switch-dr in",
+    "uniform --intervals betting-cv": "--w-max, a public bound",
+    "uniform --q p0,p1": "--q=p0,p1 to name 3 columns",
+    "uniform --estimators ips --q p0,p1,p2": "with --q=p0,p1,p2",
+    "uniform --intervals t --w-max 3": "no --w-max=3 with",
+    "uniform --intervals weighted": "--probabilities, and no --feature",
+    "uniform --gammas 2": "--unrecorded with --gammas=2",
+    "uniform --unrecorded": "no --propensity with --unrecorded",
     "always=z": "to name one of a, b, c",
     "p0,p1": "3 columns",
     "p0,p1,p9": "'p9'",
@@ -416,32 +419,14 @@ UNRECORDED = {
     "--gammas much": "--gammas=much to be numbers",
     "--feature x0=-1:1 --q x0": "models of their own",
 }
-REFUSED = {
-    **{f"--policy uniform {words}": said for words, said in UNIFORM.items()},
-    **{f"--policy {words}": said for words, said in OTHER_POLICIES.items()},
-    **{
-        f"--unrecorded --policy always=b --reward-range=-1.4:1.4 {words}": said
-        for words, said in UNRECORDED.items()
-    },
-}
 
 
 def test_mistakes_get_one_sentence(run):
-    for words, sentence in REFUSED.items():
+    unrecorded = ["--unrecorded", "--reward-range=-1.4:1.4"]
+    told = [(COLUMNS, words, said) for words, said in SAID.items()]
+    told += [(unrecorded, f"always=b {words}", said) for words, said in UNRECORDED.items()]
+    for columns, words, sentence in told:
         with asserting(words):
-            told = [] if words.startswith("--unrecorded") else COLUMNS
-            code, _, complained = run(*told, *words.split())
+            code, _, complained = run(*columns, "--policy", *words.split())
             assert (code, complained.count("\n")) == (2, 1)
             assert sentence in complained
-
-
-def test_weights_are_cut_off_and_arms_are_called_as_in_the_table(run):
-    """Arms that look like numbers among words, and one with a comma, are the table's."""
-    frame = pd.read_csv("log.csv")
-    frame["action"] = frame["action"].map({"a": "01", "b": "2,3", "c": "x"})
-    frame.to_csv("log.csv", index=False)
-    words = ["--estimators", "clipped-ips", "--clip", "0.5", *COLUMNS]
-    for policy, arm in (("always=01", 0), ("always=2,3", 1)):
-        code, _, _ = run("--policy", policy, *words, "--out", "answer.csv")
-        cut = np.where(frame["action"] == ["01", "2,3"][arm], 0.5, 0) @ frame["reward"] / 800
-        assert (code, pd.read_csv("answer.csv")["estimate"][0]) == (0, pytest.approx(cut))

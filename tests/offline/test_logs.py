@@ -142,7 +142,9 @@ def programme(log, pi, q, gamma, sign):
 
 
 def test_bounds_are_those_of_a_linear_programme():
-    """Oracle: HiGHS, over each row's weight, for a policy with coins, three arms, several cells."""
+    """Oracle: HiGHS, over each row's weight, for a policy with coins, three arms, several cells.
+    Resamples are bounded by duality: with R changing where it does for all nobody's best is
+    outside."""
     log = observed_of(1500, K=3)
     pi = np.random.default_rng(1).dirichlet(np.ones(3), 1500)
     q = np.column_stack([log.context[:, 1]] * 3)
@@ -152,10 +154,6 @@ def test_bounds_are_those_of_a_linear_programme():
         least, most = whole.ends(np.array([gamma]))
         assert least[0] == pytest.approx(programme(log, pi, q, gamma, 1), abs=1e-7)
         assert most[0] == pytest.approx(-programme(log, pi, q, gamma, -1), abs=1e-7)
-
-
-def test_a_resample_is_bounded_by_duality():
-    """Property: with R changing where it does for all rows nobody's best lies outside."""
     log = observed_of(900)
     pi = np.tile([0.0, 1.0], (900, 1))
     rng = np.random.default_rng(2)
@@ -169,11 +167,9 @@ def test_a_resample_is_bounded_by_duality():
 
 
 def test_bounds_of_sales_by_hand():
-    """Golden: a share e of rows shows the arm, which earns 1 in a share m of them. Of the others at
-    most min(G m, 1 - (1 - m) / G) earn it, and at least max(m / G, 1 - G (1 - m)): R has mean 1 and
-    is G or 1/G. Here e = 1/2, and the logit's penalty moves it by less than 1e-4. The conclusion
-    breaks where the gain reaches nothing; intervals of one strength lie within those of a
-    larger."""
+    """Golden: a share 1/2 of rows shows the arm, which earns 1 in a share m; of the others at most
+    min(G m, 1 - (1 - m) / G) earn it, at least max(m / G, 1 - G (1 - m)). The conclusion breaks
+    where the gain reaches nothing; intervals of one strength lie within those of a larger."""
     one = (np.arange(400) < 120) * 1.0  # m = .3
     rows = {"action": np.repeat([1, 0], 400), "reward": np.append(one, np.zeros(400))}
     log = Observed(spec=TWO_ARMS, context=np.ones((800, 1)), **rows)

@@ -70,9 +70,8 @@ def coin(x, a, r):
 
 
 def test_histories_are_distributed_as_in_play():
-    """Oracle: all 512 logs of 3 uniform rounds, in order. The probability of every history of
-    2 kept rounds, given that 2 were kept, equals that of playing, to 1e-12; also the probability
-    of keeping 2 is the binomial one, 1/2."""
+    """Oracle: all 512 logs of 3 uniform rounds. Every history of 2 kept rounds has, given that 2
+    were kept (binomial, 1/2), the probability that it has in play, to 1e-12."""
     rounds = list(product(CHANCE, (0, 1), (0, 1)))
     replayed = {}
     for three in product(rounds, repeat=3):
@@ -115,9 +114,8 @@ VALUE = 0.3 * 0.9 + 0.7 * 0.6
 
 
 def test_unequal_propensities_are_evened_out():
-    """z test over one pass through 40,000 rounds: false alarm 6e-7. Power: without step 1 the
-    positive contexts, where the agent plays the arm logged most, count too often; on as many rounds
-    the same test sees it."""
+    """z test over 40,000 rounds: false alarm 6e-7. Power: without step 1 positive contexts, where
+    the agent plays the arm logged most, count too often, which the same test sees."""
     logged = tiny_log(40_000, 5, lambda x: np.full(len(x), 0.8))
     found = replay(Fixed(), logged, passes=1)
     assert abs(found.mean - VALUE) < LIMIT * found.standard_error
@@ -127,9 +125,8 @@ def test_unequal_propensities_are_evened_out():
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
-    """Of 150 logs of 300 rounds with 3 passes each, 95 % of the intervals hold the value of a fixed
-    policy: from 132 to 149 with probability 1 - 1e-3 (exact binomial). Power: half the width
-    fails."""
+    """Of 150 logs with 3 passes each 95 % hold the value of a fixed policy: from 132 to 149 with
+    probability 1 - 1e-3 (exact binomial). Power: half the width fails."""
     hits, narrow = 0, 0
     for seed in range(150):
         found = replay(Fixed(), tiny_log(300, seed), passes=3)
@@ -152,8 +149,10 @@ def recorded(n, seed):
     return log_of(context, action, reward, spec=problem.spec, propensity=1 / 3)
 
 
-def test_passes_depend_on_seed_and_number_only():
-    """Every reward is in its row, whatever the delay of the log's environment."""
+def test_passes_and_what_the_agent_is_made_for():
+    """Passes depend on seed and number only; every reward is in its row. The certificate is the one
+    for the rounds an agent can get. Arms that are prices are not blanked: to a model of demand a
+    context of 0 is not nothing."""
     logged = recorded(200, 0)
     few, many = (replay(LinUCB(), logged, passes=p) for p in (2, 5))
     np.testing.assert_array_equal(few.rewards, many.rewards[:2])
@@ -163,11 +162,6 @@ def test_passes_depend_on_seed_and_number_only():
     assert str(few).startswith(f"{few.mean:.4g} reward a round (95 % interval ")
     late = log_of(**{**GOOD_LOG, "spec": ContextualSpec(n_actions=2, dim=1, horizon=9, delay=3)})
     assert replay(Uniform(), late, passes=1).spec.delay == 0
-
-
-def test_the_agent_is_made_for_the_rounds_it_can_get():
-    """So its certificate is the one for that horizon. Arms that are prices are not blanked: to a
-    model of demand, which has an intercept and a price, a context of 0 is not nothing."""
     logged = recorded(200, 0)
     skip, blank = (replay(DPUCB(), logged, passes=1, discarded=how) for how in ("skip", "blank"))
     assert (skip.spec.horizon, blank.spec.horizon) == (_reached(200, 1 / 3), 200)
@@ -286,26 +280,19 @@ GOOD_LOG = {
         ({"reward": np.full(100, np.nan)}, "finite rewards, got another in row 0"),
     ],
 )
-def test_bad_logs_are_refused(wrong, says):
+def test_bad_logs_and_replays_are_refused(wrong, says):
     with pytest.raises(InputError, match=says) as caught:
         log_of(**{**GOOD_LOG, **wrong})
     assert "\n" not in str(caught.value)
-    log_of(**GOOD_LOG)
-
-
-@each(
-    ("agent", "wrong", "says"),
-    [
+    for agent, how, sentence in (
         (Uniform(), {"passes": 0}, "passes"),
         (Uniform(), {"horizon": 101}, "horizon"),
         (Uniform(), {"discarded": "drop"}, "discarded"),
         (Uniform(), {"discarded": "blank", "horizon": 5}, "horizon"),
         (BestFixed(), {}, "hindsight"),
-    ],
-)
-def test_bad_replays_are_refused(agent, wrong, says):
-    with pytest.raises(InputError, match=says):
-        replay(agent, log_of(**GOOD_LOG), **wrong)
+    ):
+        with pytest.raises(InputError, match=sentence):
+            replay(agent, log_of(**GOOD_LOG), **how)
 
 
 WORLD = {"n_actions": 3, "dim": 2}
@@ -320,8 +307,9 @@ def taught(config, log):
     return agent
 
 
-def test_a_snapshot_is_what_the_agent_would_play():
-    """Row by row, again and again the same, while the agent goes on; shares of draws sum to 1."""
+def test_snapshots_and_several_agents_on_one_log():
+    """A snapshot is what the agent would play, row by row, while the agent goes on; shares of draws
+    sum to 1. Several agents are each as alone; differences are paired, of two alike exactly 0."""
     log = record("GLMBandit", horizon=300, env_kwargs=WORLD)
     agent = taught(LinUCB(), log)
     policy = snapshot(agent, log.spec)
@@ -333,6 +321,18 @@ def test_a_snapshot_is_what_the_agent_would_play():
     drawn = snapshot(taught(LinTS(), log), log.spec, draws=20).probabilities(log.context)
     assert ((drawn > 0) & (drawn < 1)).any()
     np.testing.assert_allclose(drawn.sum(axis=1), 1.0)
+    log = record("GLMBandit", horizon=600, env_kwargs=WORLD)
+    agents = {"LinUCB": LinUCB(), "again": LinUCB(), "DP-UCB": DPUCB(), "random": Uniform()}
+    found = replay(agents, log, passes=2)
+    alone = replay(DPUCB(), log, passes=2)
+    assert (found["DP-UCB"].mean, found["DP-UCB"].interval) == (alone.mean, alone.interval)
+    table = found.table().set_index("agent")
+    assert isinstance(table, pd.DataFrame)
+    assert table.loc["again", ["difference", "difference_low", "difference_high"]].eq(0).all()
+    row = table.loc["random"]
+    assert row.difference_low < row.difference < row.difference_high
+    assert table.epsilon.round(6).tolist() == [np.inf, np.inf, 1.0, 0.0]
+    assert "DP-UCB" in repr(found)
 
 
 def test_recorded_logs_have_true_propensities(tmp_path):
@@ -366,22 +366,6 @@ def test_recorded_logs_have_true_propensities(tmp_path):
     )
     for name in ("context", "action", "reward", "propensity", "probabilities"):
         np.testing.assert_allclose(getattr(back, name), getattr(log, name), rtol=1e-12)
-
-
-def test_several_agents_on_one_log():
-    """Each as alone; differences are paired: an agent and itself differ by 0, exactly known."""
-    log = record("GLMBandit", horizon=600, env_kwargs=WORLD)
-    agents = {"LinUCB": LinUCB(), "again": LinUCB(), "DP-UCB": DPUCB(), "random": Uniform()}
-    found = replay(agents, log, passes=2)
-    alone = replay(DPUCB(), log, passes=2)
-    assert (found["DP-UCB"].mean, found["DP-UCB"].interval) == (alone.mean, alone.interval)
-    table = found.table().set_index("agent")
-    assert isinstance(table, pd.DataFrame)
-    assert table.loc["again", ["difference", "difference_low", "difference_high"]].eq(0).all()
-    row = table.loc["random"]
-    assert row.difference_low < row.difference < row.difference_high
-    assert table.epsilon.round(6).tolist() == [np.inf, np.inf, 1.0, 0.0]
-    assert "DP-UCB" in repr(found)
 
 
 def no_snapshot(log):

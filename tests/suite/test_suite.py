@@ -176,9 +176,8 @@ def test_forged_results_are_told_from_other_rounding():
 
 
 def test_other_runs_are_refused(played, tmp_path):
-    """Another seed; a run that is left out; the best six of twelve replicas, under their own
-    numbers and under those that were asked for; the ledger of a more private run; one number of a
-    certificate; an agent whose file is not the one that was played; another version."""
+    """Another seed, a run that is left out, the best six of twelve replicas, a ledger of a more
+    private run, a changed certificate, other files of an agent, and another version."""
     _, runs, _ = played
     seeded = replace(runs[0], setup=replace(runs[0].setup, seed=4))
     assert "Not asked: " in _refused(tmp_path, [seeded, *runs[1:]])
@@ -225,19 +224,10 @@ def test_other_findings_are_refused(played, tmp_path, monkeypatch):
     assert "once, got it 2 times" in _refused(tmp_path, [*runs, runs[0]])
 
 
-def test_runs_are_of_the_file_that_is_there(played, monkeypatch):
-    """An agent that was edited since is not given the scores of what it was; nobody plays none."""
-    folder, _, _ = played
-    monkeypatch.setattr("dpbandit.suite.playing.source_of", lambda config: "another")
-    with pytest.raises(InputError, match="choose another folder"):
-        run_suite([MINE], folder, progress=False)
-    with pytest.raises(InputError, match="to be one or more"):
-        run_suite([], folder, progress=False)
-
-
-def test_foreign_results_stay(played, tmp_path):
+def test_foreign_results_stay(played, tmp_path, monkeypatch):
     """Somebody's files in a folder of their own, and one that replaced ours: both stay as they are;
-    what is ours is written again."""
+    what is ours is written again. An agent that was edited since is not given the scores of what it
+    was; nobody plays none."""
     folder, runs, _ = played
     for name in (RUNS, FINDINGS):
         theirs = tmp_path / name.replace(".", "-")
@@ -253,6 +243,12 @@ def test_foreign_results_stay(played, tmp_path):
     with pytest.raises(InputError, match="has others of"):
         run_suite([MINE], tmp_path / "ours", progress=False)
     assert (tmp_path / "ours" / RUNS).read_bytes() == before
+    folder, _, _ = played
+    monkeypatch.setattr("dpbandit.suite.playing.source_of", lambda config: "another")
+    with pytest.raises(InputError, match="choose another folder"):
+        run_suite([MINE], folder, progress=False)
+    with pytest.raises(InputError, match="to be one or more"):
+        run_suite([], folder, progress=False)
 
 
 def test_the_files_of_an_agent_are_all_that_it_imports(tmp_path, monkeypatch):

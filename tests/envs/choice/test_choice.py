@@ -316,20 +316,6 @@ def test_the_values_of_prices(attributes, expected):
     assert np.array(found)[told] == pytest.approx(wanted, abs=5e-5)
 
 
-def test_demand_and_margins_at_each_price():
-    """Golden, and which price is best for which share of the customers."""
-    problem = CameraPricing()
-    w, buys = problem._people.weights, problem._chances
-    demand = [0.7473, 0.6814, 0.6134, 0.5477, 0.4875, 0.4331, 0.3836, 0.3395, 0.3005]
-    margins = [0.2167, 0.3680, 0.4846, 0.5696, 0.6289, 0.6669, 0.6867, 0.6925, 0.6881]
-    assert problem.spec.prices == pytest.approx(tuple(PRICES))
-    np.testing.assert_allclose(w @ buys, demand, atol=5.1e-5)
-    np.testing.assert_allclose(w @ (problem._worth * buys), margins, atol=5.1e-5)
-    best = np.bincount((problem._worth * buys).argmax(axis=1), w, minlength=9)
-    assert (best > 0).all()
-    assert best[[0, 8]].round(2).tolist() == [0.13, 0.32]
-
-
 @pytest.mark.parametrize(
     ("contexts", "additive", "interactions"),
     [("posterior", 0.7438, 0.7968), ("answers", 0.7399, 0.8007), ("score", 0.7387, 0.7977)],
@@ -354,8 +340,9 @@ def test_what_a_logit_of_the_context_can_earn(contexts, additive, interactions):
         assert w @ earned == pytest.approx(golden, abs=5e-5)
 
 
-def test_the_values_of_offers():
-    """Golden: 0.3774 / 0.6280, the Sony at the highest price / 0.7440 / 0.9321."""
+def test_values_of_offers_and_demand_at_each_price():
+    """Golden: 0.3774 / 0.6280, the Sony at the highest price / 0.7440 / 0.9321; and which price is
+    best for which share of the customers."""
     problem = CameraOffer()
     found, best = values(problem)
     assert found == pytest.approx([0.3774, 0.6280, 0.7440], abs=5e-5)
@@ -366,14 +353,22 @@ def test_the_values_of_offers():
     margins = price - np.repeat([0.60, 0.70, 0.50], 5)
     np.testing.assert_allclose(problem._worth, margins)
     assert person_known(products, price, margins) == pytest.approx(0.9321, abs=5e-5)
+    problem = CameraPricing()
+    w, buys = problem._people.weights, problem._chances
+    demand = [0.7473, 0.6814, 0.6134, 0.5477, 0.4875, 0.4331, 0.3836, 0.3395, 0.3005]
+    margins = [0.2167, 0.3680, 0.4846, 0.5696, 0.6289, 0.6669, 0.6867, 0.6925, 0.6881]
+    assert problem.spec.prices == pytest.approx(tuple(PRICES))
+    np.testing.assert_allclose(w @ buys, demand, atol=5.1e-5)
+    np.testing.assert_allclose(w @ (problem._worth * buys), margins, atol=5.1e-5)
+    best = np.bincount((problem._worth * buys).argmax(axis=1), w, minlength=9)
+    assert (best > 0).all()
+    assert best[[0, 8]].round(2).tolist() == [0.13, 0.32]
 
 
 def test_the_frozen_population_its_weights_and_contexts():
-    """Golden: person 0 is the mean, of price coefficient -exp(0.9848) = -2.6773; the least
-    eigenvalue of the covariance is 0.449; 140 estimates, 95 distinct. P(none four times) is
-    0.124849, P(first camera four times) 0.014465; 168 patterns count, the exponential of their
-    entropy. A grid of uniforms finds each. The largest posterior mean has norm 3.8618, the largest
-    Newton step 4.3063; 600 contexts differ, those of the answers all."""
+    """Golden: person 0 is the mean; 140 estimates, 95 distinct; 168 patterns count, the exponential
+    of their entropy; a grid of uniforms finds each; 600 contexts differ, those of the answers
+    all."""
     mean = np.array(frozen()["mean"])
     assert PEOPLE.part_worths.shape == (4096, 10)
     np.testing.assert_allclose(PEOPLE.part_worths[0], [*mean[:9], -np.exp(mean[9])], rtol=1e-12)
@@ -431,9 +426,8 @@ def test_one_newton_step():
 
 
 def test_one_logit_for_everybody_is_fitted():
-    """Statistical: 5,312 choices of people who are all alike give back their part-worths, within
-    5 standard errors (false alarm 6e-6); and the script's part-worths are the simulator's. Without
-    the answers, which are not shipped, nothing is fitted and nothing is fetched."""
+    """Statistical: 5,312 choices of people who are all alike give back their part-worths, within 5
+    standard errors (false alarm 6e-6). Without answers there is nothing to fit."""
     rng, truth = np.random.default_rng(1), np.array([1.0, 0.5, 0, -0.5, 1, 0.3, 0, 0.2, -0.2, -1.5])
     shown = np.pad(rng.integers(0, 2, (332, 16, 4, 10)) * 1.0, ((0, 0),) * 2 + ((0, 1), (0, 0)))
     chance = softmax(shown @ truth, axis=2)

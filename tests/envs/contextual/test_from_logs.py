@@ -138,6 +138,8 @@ def test_logs_that_cannot_tell_what_a_price_does(says, frame):
 
 
 def test_what_is_warned_of():
+    """Rows outside, few clusters, prices beyond the log or not randomised, or that followed
+    tastes."""
     frame = shop(n=2000).assign(day=[i % 20 for i in range(2000)])
     frame.loc[:150, "age"] = 95
     with pytest.warns(UserWarning, match="rows|clusters|prices") as caught:
@@ -156,6 +158,11 @@ def test_what_is_warned_of():
         PricingFromLog(frame, **SHOP, clusters="day", prices=(0.9, 2.0))
     chosen = frame.assign(price=frame["price"].clip(1.0, np.where(frame["shop"] == "A", 2, 3)))
     assert any("not randomised" in c for c in quietly(chosen, **SHOP).diagnostics.cautions)
+    log = visits()
+    habit = log.groupby("who")["sold"].transform("mean")
+    log["price"] = (1 + log["price"] / 2 + 0.6 * (habit - 0.5)).clip(1, 3)
+    with pytest.warns(UserWarning, match="they differ between people"):
+        PricingFromLog(log.assign(who=[f"n{i}" for i in log["who"]]), **PERSONAL, prices=(1.5, 2.5))
 
 
 def test_separation_is_exact():
@@ -304,9 +311,8 @@ def test_electricity_comes_back():
 
 @pytest.mark.slow
 def test_a_sampler_finds_the_same(monkeypatch):
-    """Oracle: the Metropolis within Gibbs that fitted cameras and electricity, with its priors, on
-    a log of electricity: estimates within one of its posterior standard deviations, and errors
-    within a fifth of these."""
+    """Oracle: the Metropolis within Gibbs that fitted cameras, with its priors: estimates within
+    one of its posterior standard deviations, and errors within a fifth of these."""
     monkeypatch.setattr(fit_camera, "SWEEPS", 5000)
     monkeypatch.setattr(fit_camera, "BURN_IN", 1500)
     log = electricity(300, 10).sort_values("who", kind="stable")
@@ -436,12 +442,3 @@ def test_refusals_in_one_sentence(change, says):
         quietly(**{"frame": LOG, **PERSONAL, **change})
     assert "\n" not in str(caught.value)
     assert str(caught.value).count(". ") == 0
-
-
-def test_prices_that_follow_tastes_are_warned_of():
-    """Prices that followed people's tastes; identifiers may be words."""
-    log = visits()
-    habit = log.groupby("who")["sold"].transform("mean")
-    log["price"] = (1 + log["price"] / 2 + 0.6 * (habit - 0.5)).clip(1, 3)
-    with pytest.warns(UserWarning, match="they differ between people"):
-        PricingFromLog(log.assign(who=[f"n{i}" for i in log["who"]]), **PERSONAL, prices=(1.5, 2.5))

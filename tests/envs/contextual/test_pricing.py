@@ -61,20 +61,16 @@ def test_a_fresh_fit_gives_the_frozen_numbers(monkeypatch):
     assert fresh.context.shape == (1070, 3)
 
 
-def test_prices_and_numbers_of_the_problems_own_tables():
-    """1.19, 1.29, ..., 2.29; 0.393 / 0.442 / 0.514 as means over the 1,070 rows, no sampling."""
+def test_prices_and_numbers_by_hand():
+    """0.393 / 0.442 / 0.514 as means over the 1,070 rows. Made-up customers: the first point, z =
+    -31/32 twice, is worth 1.128125 dollars: P(buy at 1.00) = 0.78266 where a dollar is 10
+    logits."""
     env = gym.make("dpbandit/OJPricing-v0").unwrapped
     np.testing.assert_allclose(env.prices, 1.19 + 0.1 * np.arange(12), atol=1e-12)
     margins = demand().margin(np.arange(1070)[:, None], env.prices)
     found = (margins.mean(), margins.mean(axis=0).max(), margins.max(axis=1).mean())
     assert found == pytest.approx(tuple(PER_ROUND.values()), abs=5e-4)
     assert env.prices[margins.mean(axis=0).argmax()] == pytest.approx(1.89)
-
-
-def test_made_up_customers_by_hand():
-    """The first point of the grid, z = -31/32 twice, is worth 2 - 0.9 31/32 = 1.128125 dollars:
-    P(buy at 1.00) = 1 / (1 + exp(-1.28125)) = 0.78266 where a dollar is 10 logits. There the best
-    prices differ between customers by the whole range but two, in the flat shop by 0.60."""
     steep, flat = SyntheticPricing(slope=10.0), SyntheticPricing(slope=1.0)
     assert steep._chances[0, 0] == pytest.approx(0.78266, abs=1e-5)
     assert steep._chances[0, 10] == pytest.approx(np.exp(-18.71875), rel=1e-6)
@@ -271,9 +267,9 @@ def test_utilities_are_those_of_the_formula(reference):
 
 
 def test_what_was_paid_reaches_others_whatever_the_agent_does():
-    """All later prices are the same, and still, if user 0 alone was asked another price, later
-    users with the same luck answer otherwise; with a public list they do not. So no agent has a
-    certificate, not even one that never learns."""
+    """If user 0 alone was asked another price, later users with the same luck answer otherwise;
+    with a public list they do not. So no agent has a certificate, not even one that never
+    learns."""
     told = {}
     for reference, first in product(("list", "paid"), (0, 11)):
         problem = ReferencePricing(reference=reference, weight=50.0, memory=0.99)

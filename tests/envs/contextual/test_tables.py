@@ -93,17 +93,16 @@ def test_rounds_of_clipped_rows_are_counted():
 
 
 def test_labels_are_arms():
-    """One class is right, and nothing is random once the example is drawn; examples are as likely
-    as each other within 5 standard errors (false alarm 2e-6). Golden: pooled digits are means of
-    2 x 2 squares, by hand; 64, 16 and 4 features."""
+    """One class is right, nothing else is random, and examples are as likely as each other, within
+    5 standard errors. Golden: pooled digits are means of 2 x 2 squares, by hand."""
     problem = own()
-    users = drawn(problem, 4000, 1)
+    users = drawn(problem, 40_000, 1)
     assert users.mean is users.reward
     for x, chance in zip(problem._examples, (0.5, 0.25, 0.25), strict=False):
         share = (users.context[:, 0] == x).all(axis=1).mean()
-        assert abs(share - chance) < 5 * (0.25 / 4000) ** 0.5
+        assert abs(share - chance) < 5 * (0.25 / 40_000) ** 0.5
     right = {tuple(x): arm for x, arm in zip(problem._examples, (1, 0, 2, 1), strict=True)}
-    for x, r in zip(users.context[:, 0], users.reward[:, 0], strict=True):
+    for x, r in zip(users.context[:100, 0], users.reward[:100, 0], strict=True):
         assert r.tolist() == np.eye(3)[right[tuple(x)]].tolist()
     image = np.arange(64.0)[None]
     assert _pooled(image, 2)[0, :2].tolist() == [4.5, 6.5]  # (0+1+8+9)/4, (2+3+10+11)/4
@@ -143,9 +142,8 @@ def test_all_formats_say_the_same(name, tmp_path):
 
 
 def test_complete_ratings_without_noise_are_recovered():
-    """Oracle: tastes on a circle, rank 2, every cell seen: with next to no ridge the model is the
-    truth, to 1e-6 stars; the singular vectors are the tastes, up to a rotation; and the means that
-    come with a context, which tells users apart, are those of its row."""
+    """Oracle: tastes on a circle, every cell seen: with next to no ridge the model is the truth,
+    singular vectors are tastes, up to a rotation, and a context comes with the means of its row."""
     taste, stars = truth()
     assert stars.min() > 0.5
     assert stars.max() < 5
@@ -192,6 +190,7 @@ def test_sparse_noisy_ratings_are_recovered_well():
 
 
 def test_a_changed_file_is_read_again(tmp_path):
+    """And users who all agree are refused."""
     path = tmp_path / "ratings.csv"
     _, stars = truth(users=30, items=6)
     write(path, stars, np.ones_like(stars))
@@ -200,12 +199,14 @@ def test_a_changed_file_is_read_again(tmp_path):
     write(path, np.minimum(stars + 0.3, 5), np.ones_like(stars))
     os.utime(path, ns=(1, 1))
     assert RatingsBandit(path=path, n_actions=3, rank=1)._fitted is not before._fitted
+    path = write(tmp_path / "u.data", np.full((5, 4), 3.0), np.ones((5, 4)))
+    with pytest.raises(InputError, match="users who differ"):
+        RatingsBandit(path=path, n_actions=2, rank=1)
 
 
 def test_the_model_stays_on_the_scale(tmp_path):
-    """Oracle: the ridge regressions themselves, which leave the scale here, clipped to it. Golden,
-    by hand: under an infinite penalty tastes go and the mean, 3, stays; with none the line through
-    (-1, 2), (0, 3), (1, 4)."""
+    """Oracle: the ridge regressions themselves, which leave the scale here, clipped to it. By hand:
+    an infinite penalty leaves the mean, none the line."""
     _, stars = truth()
     extreme = (3 + 3 * (stars - 3)).clip(0.5, 5)
     path = write(tmp_path / "ratings.csv", extreme, np.ones_like(extreme))
@@ -277,9 +278,3 @@ def test_bad_lines_get_one_sentence_with_their_number(lines, says, tmp_path):
     with pytest.raises(InputError, match=says) as caught:
         read_ratings(path, low=0.5, high=5)
     assert "\n" not in str(caught.value)
-
-
-def test_users_who_all_agree_are_refused(tmp_path):
-    path = write(tmp_path / "u.data", np.full((5, 4), 3.0), np.ones((5, 4)))
-    with pytest.raises(InputError, match="users who differ"):
-        RatingsBandit(path=path, n_actions=2, rank=1)

@@ -133,9 +133,8 @@ def slopes(T=4000, R=2, **settings):
 
 
 def test_slopes_follow_their_course_and_law():
-    """Switches and turns where they are asked for; a whole number is a unit vector, counted from 1,
-    for experts the one who is best; gap 0.6 flips 20 % of labels, within 5 errors of 8,000. Drawn
-    ones are gap e_1 + (1 - gap) v, v uniform on the sphere: mean and covariance, 8 errors."""
+    """Switches and turns where they are asked for; a whole number is a unit vector or the best
+    expert; gap 0.6 flips 20 % of labels; directions are uniform: mean and covariance, 8 errors."""
     a = slopes(gap=1.0, adversary="switching", switches=3, T=1000)[:, 0]
     moved = np.flatnonzero((a[1:] != a[:-1]).any(axis=1)) + 1
     assert moved.tolist() == [250, 500, 750]
@@ -193,9 +192,8 @@ def one_point_climb(adversary, T=1000, R=20):
 
 
 def test_a_strongly_adaptive_adversary_defeats_one_point_estimates():
-    """The counterexample: offsets with this round's sign send the agent up the hill, for a regret
-    near the largest, 2 T (the specification has 1.90 at T = 65,536, 20 runs of 1,000 have 1.71 with
-    a standard error of 0.02); with the last round's sign, or any, they do not (0.06)."""
+    """Offsets with this round's sign send the agent up the hill, for a regret near the largest, 2 T
+    (1.71, standard error 0.02); with the last round's sign, or any, they do not (0.06)."""
     assert one_point_climb("strongly-adaptive") > 1.6
     assert one_point_climb("adaptive") < 0.3
     assert one_point_climb("iid") < 0.3
@@ -335,9 +333,8 @@ def test_the_refusal_of_an_agent_names_the_feedback_to_set():
 
 
 def test_profits_best_prices_and_bounds():
-    """The three profits the page names, to a cent and a half, and the best prices, to two cents; of
-    30 customers those of scipy. Range and slope are those of extreme demands at corners of the
-    prices."""
+    """The three profits the page names, to a cent and a half, and the best prices, to two cents and
+    as scipy; range and slope are those of extreme demands at corners of the prices."""
     T, rng = 3000, np.random.default_rng(1)
     for low, high, profit in ((0.0, 0.0, 3.84), (-0.5, 0.5, 3.59)):
         problem = started()

@@ -113,9 +113,8 @@ def test_large_tables_take_no_memory():
 
 
 def test_laws_of_losses_and_rewards():
-    """Statistical, 5 standard errors each (false alarm below 1e-5 in all; a mean off by 0.02
-    is 12 of them): 25,600 coins or fractions a mean. Beta rewards of arms have m (1 - m) / 11 at
-    concentration 10, of 40,000 of each arm; 5 %."""
+    """Statistical, 5 standard errors each of 25,600 coins or fractions a mean; beta rewards of arms
+    have m (1 - m) / 11 at concentration 10, of 40,000 of each arm; 5 %."""
     many = range(64)
     for kind in ("bernoulli", "small-loss"):
         losses, _ = met(Experts(kind=kind, horizon=400, best_loss=0.1, n_actions=4), 400, many)
@@ -135,8 +134,7 @@ def test_laws_of_losses_and_rewards():
 
 def test_kinds_by_hand(tmp_path):
     """Who is best switches as often as it should; a lower bound keeps its news for the end; a table
-    comes from a file, its name, or numbers; and halving is the specification's sentence, written
-    out for T = 1000 and d = 16: stages of 250."""
+    comes from a file, its name, or numbers; and halving has stages of 250 rounds."""
     losses, _ = met(Experts(kind="switching", switches=4, horizon=500, n_actions=5), 500)
     lost = losses.reshape(5, 100, 3, 5).sum(axis=1)
     assert (lost.min(axis=2) == 0).all()
@@ -161,9 +159,8 @@ def test_kinds_by_hand(tmp_path):
 
 
 def test_policies_differ_in_quality_and_one_is_right():
-    """One policy never errs but for whims, of 1/10 of the users, 4/5 of which it misses; the others
-    do by their ignorance, none worse than guessing (4/5). 40 episodes of 300 users: the best
-    loses 0.08 within 5 errors of 0.0025."""
+    """One policy never errs but for whims, the others do by their ignorance, none worse than
+    guessing (4/5). 40 episodes of 300 users: the best loses 0.08 within 5 errors of 0.0025."""
     sure, _ = met(Experts(kind="policies", horizon=300), 300, seeds=range(40))
     ranked = np.sort(sure.mean(axis=0), axis=1).mean(axis=0)
     assert ranked[0] == 0
@@ -223,9 +220,8 @@ def means_of_rounds(R=2, **arguments):
 
 
 def test_changes_by_hand():
-    """Golden: after a quarter of the rounds .75 and .25 change places; levels of the constrained
-    adversary keep all gaps, start low and reach 1; a drift's quarters are orders of the means. The
-    means of instances are those that are shipped."""
+    """Golden: .75 and .25 change places; levels of the constrained adversary keep all gaps; a
+    drift's quarters are orders of the means; means of instances are those that are shipped."""
     _, found = means_of_rounds(means="steps", horizon=40, adversary="switching")
     np.testing.assert_array_equal(found[:10], np.tile(MEANS["steps"], (10, 2, 1)))
     np.testing.assert_array_equal(found[10:, 0, [0, 4]], np.tile([0.25, 0.75], (30, 1)))

@@ -33,9 +33,8 @@ def played(R=5, **arguments):
 
 
 def test_who_comes_when():
-    """Exactly k times each, in an order of its own for each replica; by turns N slots apart; by
-    rates, beyond the cap. A slot has one candidate, whatever others do; without her it is empty: no
-    reward, no regret, features 0. Those who were pleased come again, others half of the time."""
+    """Exactly k times each, in an order of its own for each replica, by turns, or by rates. Nobody
+    is displaced, an empty slot is nothing at all, and who was pleased comes more often."""
     who, _, _ = played()
     assert all((np.bincount(row, minlength=6) == 4).all() for row in who.T)
     assert len({tuple(row) for row in who.T}) == 5
@@ -125,9 +124,8 @@ def values():
 
 
 def test_what_knowing_a_customer_is_worth():
-    """An independent program found other numbers with 4,000 people and 200 designs drawn: within 4
-    standard errors of that draw. The best fixed price is 8 cents, and the docstring's numbers are
-    these."""
+    """Within 4 standard errors of another program's draw of 4,000 people and 200 designs; the best
+    fixed price is 8 cents, and the docstring's numbers are these."""
     found, people, designs, person = values()
     error = (people / 4000 + designs / 200) ** 0.5
     for mine, theirs in zip(found, (1.473, 1.987, 2.039, 2.336, 2.545), strict=True):
@@ -139,9 +137,8 @@ def test_what_knowing_a_customer_is_worth():
 
 
 def test_surveys_and_public_facts():
-    """The mean of the logarithm of the price coefficient by one standard deviation, half of the
-    covariance; the same people come. Facts of rivals that once ended in Python's own words, or
-    played, are refused."""
+    """A survey moves by one standard deviation, the same people come; facts of rivals that once
+    ended in Python's own words, or played, are refused."""
     right, wrong = ReturningPricing(), ReturningPricing(survey_shift=1.0, survey_spread=0.5)
     for problem in (right, wrong):
         problem.reset(Streams([0]))
