@@ -230,24 +230,6 @@ def test_a_player_goes_on_where_it_was_and_once(state, tmp_path):
             Player.load(tmp_path / name, DPUCB(), env, **ARGUMENTS)
 
 
-@pytest.mark.parametrize(
-    ("config", "changed", "words"),
-    [
-        (DPUCB(epsilon=2.0), {}, "of this config"),
-        (FADE(), {}, "of this config"),
-        (DPUCB(), {"horizon": 41}, "of this environment, bounds and horizon"),
-        (DPUCB(), {"reward_range": (-2, 2)}, "of this environment, bounds and horizon"),
-    ],
-)
-def test_another_config_or_environment_is_refused_and_uses_nothing_up(
-    state, config, changed, words
-):
-    _, env, _ = saved(state)
-    with pytest.raises(InputError, match=words):
-        Player.load(state, config, env, **{**ARGUMENTS, **changed})
-    Player.load(state, DPUCB(), env, **ARGUMENTS)
-
-
 def changed_array(path):
     """One array of the noise, zeroed."""
     with np.load(path) as file:
@@ -259,6 +241,19 @@ def changed_array(path):
 def another(name, value):
     """Another format or program, from the time of writing to that of reading."""
     return lambda _, patch: patch.setattr(f"dpbandit.clients.player.{name}", value)
+
+
+def test_another_config_or_environment_is_refused_and_uses_nothing_up(state):
+    _, env, _ = saved(state)
+    for config, changed, words in (
+        (DPUCB(epsilon=2.0), {}, "of this config"),
+        (FADE(), {}, "of this config"),
+        (DPUCB(), {"horizon": 41}, "of this environment, bounds and horizon"),
+        (DPUCB(), {"reward_range": (-2, 2)}, "of this environment, bounds and horizon"),
+    ):
+        with pytest.raises(InputError, match=words):
+            Player.load(state, config, env, **{**ARGUMENTS, **changed})
+    Player.load(state, DPUCB(), env, **ARGUMENTS)
 
 
 @pytest.mark.parametrize(

@@ -80,9 +80,10 @@ def _refused(tmp_path, runs, **how):
     return " ".join(verify(file, part=1.0, progress=False, **how).refused)
 
 
-def test_strangers_get_a_card(played):
-    """A class of somebody's own: everything that it fits is played, tested and audited; the page
-    holds its figures, needs nothing from elsewhere, and says where the agent does not fit."""
+def test_strangers_get_a_card_and_are_verified(played):
+    """Everything that a class of somebody's own fits is played, tested and audited; the page holds
+    its figures and needs nothing from elsewhere. Bit for bit on this machine, with the ends of the
+    scores played beside them; all replicas on what claims to be another."""
     folder, runs, done = played
     found = write_card(done, folder)
     assert [one.setup.problem for one in runs] == ["tiny", "tiny"]
@@ -95,11 +96,6 @@ def test_strangers_get_a_card(played):
     assert "http" not in page.replace("http://www.w3.org", "")
     assert {*done.findings[MINE]["unfit"]} == {"tiny trust", "tiny experts"}
     assert read_submission(folder).findings == json.loads(json.dumps(done.findings))
-
-
-def test_honest_results_are_verified(played):
-    """Bit for bit on this machine, with the ends of the scores that were played beside them;
-    all replicas on what claims to be another."""
     folder, runs, done = played
     found = verify(folder, part=0.5, seed=1, progress=False)
     check(found)

@@ -183,23 +183,6 @@ def line(x):
     return np.column_stack([np.ones(4), x])
 
 
-def test_everything_works_on_it(tmp_path):
-    """A path, a frame, gym.make and a problem are one environment; results keep no rows."""
-    frame = shop(n=1000)
-    frame.to_csv(tmp_path / "prices.csv", index=False)
-    settings = {**SHOP, "frame": frame}
-    made = gym.make("dpbandit/PricingFromLog-v0", **settings)
-    runs = [
-        compare("PricingFromLog", "fade", horizon=60, replicas=2, env_kwargs=settings),
-        compare(quietly(tmp_path / "prices.csv", **SHOP), "fade", horizon=60, replicas=2),
-        compare(made, "fade", horizon=60, replicas=2),
-    ]
-    for results in runs:
-        assert results.summary()["mean"].equals(runs[0].summary()["mean"])
-        assert len(str(results.env_kwargs)) < 400
-    assert certify("fade", made.unwrapped.problem, accountants=False).holds
-
-
 def test_what_people_click_at_comes_back():
     """P(click) within 0.04 of the truth for everybody (the worst of 10 seeds is 0.031), and so the
     share of clicks on the best item for each. Items that follow features are warned of."""
@@ -387,7 +370,8 @@ def test_a_visit_by_hand():
 
 
 def test_it_is_one_environment_everywhere(tmp_path, monkeypatch):
-    """A path, a frame, gym.make and what `dpbandit fit` writes; the ledger is of a person."""
+    """A path, a frame, gym.make and what `dpbandit fit` writes; results keep no rows, the ledger is
+    of a person."""
     monkeypatch.chdir(tmp_path)
     visits().to_csv("visits.csv", index=False)
     line = "fit visits.csv --feature age=18:90 --price-range 1:3 --unit-cost 0.8 --person who"
@@ -396,11 +380,13 @@ def test_it_is_one_environment_everywhere(tmp_path, monkeypatch):
     assert "never a person of your log" in " ".join(said.split())
     few = {**PERSONAL, "people": 20, "visits": 5}
     frame = gym.make("dpbandit/PricingFromLog-v0", frame=visits(), **few)
-    means = [
-        compare(problem, "personal-pricing", horizon=60, replicas=2).summary()["mean"]
+    runs = [
+        compare(problem, "personal-pricing", horizon=60, replicas=2)
         for problem in ("shop.toml", quietly("visits.csv", **few), frame)
     ]
-    assert all(mean.equals(means[0]) for mean in means)
+    for results in runs:
+        assert results.summary()["mean"].equals(runs[0].summary()["mean"])
+        assert len(str(results.env_kwargs)) < 400
     proof = certify("personal-pricing", "shop.toml", horizon=60, accountants=False)
     assert proof.holds
     assert "person" in proof.ledger.brief

@@ -287,9 +287,10 @@ def test_what_was_paid_reaches_others_whatever_the_agent_does():
     assert carried.ledger.brief == "not covered"
 
 
-def test_the_bound_is_the_linear_program():
+def test_stock_has_a_bound_and_covers_nobody():
     """Oracle: the best mixture of prices for each customer, sales no more than there is. Golden, of
-    an independent program: four stocks; 2,284 at 1,500 where bids stop short of the margin."""
+    an independent program: four stocks. What a customer buys changes what later ones are answered,
+    whoever plays, but where units are ordered."""
     for stock, bound in ((1500, 2235.0), (2000, 2980.0), (3000, 4318.82), (4000, 4932.69)):
         assert StockPricing(stock=stock).fluid == pytest.approx(bound, abs=0.01)
     rng = np.random.default_rng(0)
@@ -308,6 +309,11 @@ def test_the_bound_is_the_linear_program():
         price, _ = best_price(margins, sales, np.full(4, bid[0]))
         sold = np.where(price < 3, sales[range(4), np.minimum(price, 2)], 0).mean()
         assert sold <= stock / horizon
+    ordered = {"oversold": "order"}
+    for config in (FADE(), Uniform()):
+        told = certify(config, "StockPricing", accountants=False)
+        assert (told.epsilon, told.ledger.brief) == (inf, "not covered")
+        assert certify(config, "StockPricing", env_kwargs=ordered, accountants=False).epsilon <= 1
 
 
 @pytest.mark.parametrize("oversold", ["refuse", "order"])
@@ -334,13 +340,3 @@ def test_what_is_sold_out_earns_nothing_or_costs_more(oversold):
     assert not shut.expected.any()
     with pytest.raises(InputError, match="delay=3"):  # else it opens for more than there is
         replace(StockPricing().spec, delay=3)
-
-
-def test_nobody_is_covered_where_the_shop_tells():
-    """An agent that never looks at stock, and one that never looks at all: what a customer buys
-    changes what later ones are answered. Where units are ordered it does not."""
-    ordered = {"oversold": "order"}
-    for config in (FADE(), Uniform()):
-        told = certify(config, "StockPricing", accountants=False)
-        assert (told.epsilon, told.ledger.brief) == (inf, "not covered")
-        assert certify(config, "StockPricing", env_kwargs=ordered, accountants=False).epsilon <= 1

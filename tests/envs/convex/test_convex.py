@@ -56,9 +56,17 @@ def test_centre_play(instance, expected, error):
     assert regret.mean() / 3000 == pytest.approx(expected, abs=error)
 
 
-def test_the_square_root_instance_costs_what_the_specification_says():
-    """Golden: f = H/2 <e_1, x>, w_{t+1} = Proj(-v_t / (H t)): regret H (T - 1) / 4 + H / 2 exactly,
-    with H = 1 / sqrt(T)."""
+def test_regret_of_the_best_point_and_of_the_square_root_instance():
+    """Golden: 0 of the best fixed point; with f = H/2 <e_1, x>, w_{t+1} = Proj(-v_t / (H t)) and H
+    = 1 / sqrt(T) it is H (T - 1) / 4 + H / 2 exactly."""
+    for word in LOSSES:
+        domain = "simplex" if word == "experts" else "ball"
+        settings = {"loss": word, "domain": domain, "dim": 3, "horizon": 40}
+        problem = ConvexBandit(**settings)
+        played(problem, uniform(problem), 40)
+        best = problem.best_fixed()
+        _, regret = played(ConvexBandit(**settings), lambda t, x=best: x, 40)
+        assert np.abs(regret).max() <= 40e-6
     T = 400
     problem, H, v = OnlineConvex(instance="sqrt-instance", horizon=T), T**-0.5, np.zeros((2, 5))
     problem.reset(Streams([0, 1]))
@@ -68,17 +76,6 @@ def test_the_square_root_instance_costs_what_the_specification_says():
         total, v = total + step.regret, v + problem.spec.loss.gradient(w, step.datum)
         w = -v / (H * t)
     np.testing.assert_allclose(total + problem.hindsight(), H * (T - 1) / 4 + H / 2, rtol=1e-12)
-
-
-def test_the_best_fixed_point_has_no_regret():
-    for word in LOSSES:
-        domain = "simplex" if word == "experts" else "ball"
-        settings = {"loss": word, "domain": domain, "dim": 3, "horizon": 40}
-        problem = ConvexBandit(**settings)
-        played(problem, uniform(problem), 40)
-        best = problem.best_fixed()
-        _, regret = played(ConvexBandit(**settings), lambda t, x=best: x, 40)
-        assert np.abs(regret).max() <= 40e-6
 
 
 @each("cls", [ConvexBandit, OnlineConvex])

@@ -245,26 +245,10 @@ def test_changes_by_hand():
     assert [*MEANS["incentives"]] == json.loads(frozen.read_text())["means"]
 
 
-def test_hindsight_is_the_best_fixed_arm():
-    """Oracle: of a table in order the largest column; fixed play of any arm has regret best - its
-    own; where nothing changes regret is by means."""
-    table = np.array([[0.2, 1.0], [0.9, 0.5], [0.9, 0.1]])
-    problem = Arms(law="table", table=table, horizon=3)
-    problem.reset(Streams([0]))
-    lost = 0.0
-    for _ in range(3):
-        problem.context()
-        lost = lost + problem.step(np.array([1])).regret
-    lost = lost + problem.hindsight()
-    np.testing.assert_allclose(lost, 2.0 - 1.6)
-    assert problem.best_fixed() == [0]
-    log = play(Arms(means="ten", horizon=50), Uniform(), [1, 2])
-    assert set(np.round(np.diff(log.regret[:, 0], prepend=0), 9)) <= {0.0, 0.2}
-
-
 def test_tables_come_from_files_and_are_clipped(tmp_path):
-    """CSV with names or without and parquet are one; what is outside or missing is clipped, and
-    the share of such rounds is reported. An index is no arm."""
+    """CSV with names or without and parquet are one; what is outside or missing is clipped, and the
+    share of such rounds is reported. An index is no arm. In hindsight the largest column is
+    best."""
     pandas = pytest.importorskip("pandas")
     table = np.array([[0.5, 2.0], [np.nan, 1.0], [0.25, 0.75], [0.0, 1.0]])
     frame = pandas.DataFrame(table, columns=["a", "b"])
@@ -280,3 +264,15 @@ def test_tables_come_from_files_and_are_clipped(tmp_path):
     frame.to_csv(files[0])
     with pytest.raises(InputError, match="first column has no name"):
         Arms(law="table", table=files[0], horizon=4)
+    table = np.array([[0.2, 1.0], [0.9, 0.5], [0.9, 0.1]])
+    problem = Arms(law="table", table=table, horizon=3)
+    problem.reset(Streams([0]))
+    lost = 0.0
+    for _ in range(3):
+        problem.context()
+        lost = lost + problem.step(np.array([1])).regret
+    lost = lost + problem.hindsight()
+    np.testing.assert_allclose(lost, 2.0 - 1.6)
+    assert problem.best_fixed() == [0]
+    log = play(Arms(means="ten", horizon=50), Uniform(), [1, 2])
+    assert set(np.round(np.diff(log.regret[:, 0], prepend=0), 9)) <= {0.0, 0.2}

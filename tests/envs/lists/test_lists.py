@@ -1,22 +1,37 @@
-"""Lists: click models against enumeration and simulation, what is shown, people who return to them,
-and lists of a table of ratings."""
+"""Lists, and people who return, to lists and as customers: click models against enumeration and
+simulation, what is shown, who comes when, what they are like, what is best, and what is shipped."""
 
+import hashlib
+import re
+from dataclasses import replace
 from itertools import permutations, product
 from math import sqrt
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtri
+from scipy.stats import qmc
 
+import dpbandit.envs
 from dpbandit import InputError, certify
 from dpbandit.agents import ListFADE, PerPerson, PersonalFADE
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs import ListRecommendation, RatingsBandit, RatingsLists, ReturningLists
+from dpbandit.envs import (
+    ListRecommendation,
+    RatingsBandit,
+    RatingsLists,
+    ReturningLists,
+    ReturningPricing,
+    ReturningUsers,
+)
 from dpbandit.envs.lists.list_recommendation import Shown, best_fixed_list, best_value
+from dpbandit.envs.people.returning_pricing import frozen
 from dpbandit.losses.click_models import Browsing, Cascade, DependentClicks, PositionBased
 from dpbandit.privacy.clicks import features
 from dpbandit.specs.lists import Catalogue, ListSpec
+from dpbandit.testing.checks import check_problem
 from tests.each import each
 from tests.envs.contextual.ratings_files import example
 
@@ -76,19 +91,6 @@ def test_simulated_rewards_have_their_expectation(model):
     np.testing.assert_array_equal(model.possible(clicks), clicks)
 
 
-def test_what_was_looked_at_by_hand():
-    clicks = np.array([[0.0, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0]])
-    cascade = [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]]
-    np.testing.assert_array_equal(Cascade(4).looked_at(clicks), cascade)
-    dependent = [[1, 1, 1, 1], [1, 1, 0, 0], [1, 1, 1, 0]]
-    np.testing.assert_array_equal(DependentClicks((1.0,) * 4).looked_at(clicks), dependent)
-    np.testing.assert_allclose(
-        Browsing(4).looked_at(clicks)[2], [1, 0.9, 0.9**2 * 0.8, 0.9**3], rtol=1e-12
-    )
-    golden = Browsing(4).expected(np.array([0.3, 0.5, 0.2, 0.4]))  # of an independent program
-    assert golden == pytest.approx(1.01800, abs=5e-6)
-
-
 @each("model", [MODELS["upside down"], Cascade(2)], ids=["position", "cascade"])
 def test_the_best_fixed_list(model):
     """Exact by positions; greedy in a cascade, at least 1 - 1/e of the best, here of all lists."""
@@ -102,8 +104,9 @@ def test_the_best_fixed_list(model):
         assert found >= share * values.max()
 
 
-def test_lists_are_refused_or_repaired():
-    """Broken on purpose: an item twice, out of range, a fraction; what a sample becomes."""
+def test_lists_and_what_was_looked_at():
+    """Broken on purpose: an item twice, out of range, a fraction; what a sample becomes; and what
+    of a list was looked at, by hand."""
     spec = ListRecommendation(n_items=5, length=3, catalogue="shared").spec
     for wrong, sentence in (
         ([[0, 1, 0]], r"3 different items, got \[0, 1, 0\]"),
@@ -116,6 +119,16 @@ def test_lists_are_refused_or_repaired():
             spec.validate(wrong, 1)
     repaired = spec.repaired([[4, 4, 4], [0, 2, 0], [1, 0, 3]])
     np.testing.assert_array_equal(repaired, [[4, 0, 1], [0, 2, 1], [1, 0, 3]])
+    clicks = np.array([[0.0, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0]])
+    cascade = [[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]]
+    np.testing.assert_array_equal(Cascade(4).looked_at(clicks), cascade)
+    dependent = [[1, 1, 1, 1], [1, 1, 0, 0], [1, 1, 1, 0]]
+    np.testing.assert_array_equal(DependentClicks((1.0,) * 4).looked_at(clicks), dependent)
+    np.testing.assert_allclose(
+        Browsing(4).looked_at(clicks)[2], [1, 0.9, 0.9**2 * 0.8, 0.9**3], rtol=1e-12
+    )
+    golden = Browsing(4).expected(np.array([0.3, 0.5, 0.2, 0.4]))  # of an independent program
+    assert golden == pytest.approx(1.01800, abs=5e-6)
 
 
 def spec(catalogue, clicks):
@@ -242,7 +255,16 @@ def test_she_is_herself_at_all_visits_and_regret_is_against_her_own_best_list():
     assert len(said) > 8
 
 
-def test_people_who_were_not_clicked_at_come_half_as_often():
+def test_lists_for_people():
+    """The claim is of a person; without `per-person` there is one sentence. People who were not
+    clicked at come half as often."""
+    problem = ReturningLists(**SMALL)
+    proof = certify(PerPerson(ListFADE(epsilon=1.0)), problem, accountants=False)
+    assert proof.epsilon == pytest.approx(1.0, abs=1e-6)
+    assert proof.ledger.brief == "person, 6 rounds"
+    for wrong in (ListFADE(), PersonalFADE()):
+        with pytest.raises(InputError, match="choose"):
+            certify(wrong, problem, accountants=False)
     problem = ReturningLists(**{**SMALL, "visits": 60, "horizon": 240}, arrivals="loyal")
     problem.reset(Streams(range(20)))
     here = []
@@ -251,17 +273,6 @@ def test_people_who_were_not_clicked_at_come_half_as_often():
         problem.step(np.tile([0, 1], (20, 1)))
     assert np.mean(here[:2]) > 0.9
     assert 0.45 < np.mean(here[60:]) < 0.65  # few click
-
-
-def test_agents_for_lists_play_it_per_person_and_others_are_told_so():
-    """The claim is of a person; without `per-person` there is one sentence."""
-    problem = ReturningLists(**SMALL)
-    proof = certify(PerPerson(ListFADE(epsilon=1.0)), problem, accountants=False)
-    assert proof.epsilon == pytest.approx(1.0, abs=1e-6)
-    assert proof.ledger.brief == "person, 6 rounds"
-    for wrong in (ListFADE(), PersonalFADE()):
-        with pytest.raises(InputError, match="choose"):
-            certify(wrong, problem, accountants=False)
 
 
 SETTINGS = {"path": example(), "n_items": 20, "length": 3}
@@ -285,3 +296,174 @@ def test_items_attract_as_they_are_rated():
     best = np.argsort(-arms._fitted.like.mean(axis=0), kind="stable")[:3]
     np.testing.assert_array_equal(problem.best_fixed(), [best, best])
     np.testing.assert_allclose(step.expected, 0.5 * like[:, best] @ [1, 1 / 2, 1 / 3])
+
+
+FEW = {"people": 6, "visits": 4, "horizon": 24, "n_actions": 3, "dim": 2}
+
+
+def played(R=5, **arguments):
+    """Who came in each slot, (T, R), and the steps, of arm 0 throughout."""
+    problem = ReturningUsers(**{**FEW, **arguments})
+    problem.reset(Streams(range(R)))
+    who, steps = [], []
+    for _ in range(problem.horizon):
+        who.append(problem.spec.person(problem.context()))
+        steps.append(problem.step(np.zeros(R, np.int64)))
+    return np.array(who), steps, problem
+
+
+def test_who_comes_when():
+    """Exactly k times each, in an order of its own for each replica, by turns, or by rates. Nobody
+    is displaced, an empty slot is nothing at all, and who was pleased comes more often."""
+    who, _, _ = played()
+    assert all((np.bincount(row, minlength=6) == 4).all() for row in who.T)
+    assert len({tuple(row) for row in who.T}) == 5
+    turns, _, problem = played(arrivals="robin")
+    assert (turns == np.arange(24)[:, None] % 6).all()
+    assert problem.spec.visits.separation == 6
+    often, _, _ = played(arrivals="poisson", horizon=600, R=1)
+    counts = np.bincount(often[:, 0], minlength=6)
+    assert counts.max() > max(4, 2 * counts.min())  # by rates, beyond the cap
+    full, _, _ = played()
+    some, steps, problem = played(empty=0.5)
+    assert ((some == full) | (some == -1)).all()
+    assert 0.3 < (some == -1).mean() < 0.7
+    nothing = np.array([[step.reward, step.expected, step.oracle, step.regret] for step in steps])
+    assert (nothing.transpose(0, 2, 1)[some == -1] == 0).all()
+    loyal, _, _ = played(arrivals="loyal", link="logistic", R=40)
+    again = loyal[12:] == -1
+    assert (loyal[:3] == -1).mean() < 0.1 < again.mean() < 0.5
+    assert (problem.spec.shown(np.full((2, 7), 3.0)) == 3).all()
+
+
+def test_tastes_are_persistent_and_regret_is_against_her_own_best_arm():
+    """By hand, from the parameters: the same person has the same in all her visits."""
+    problem = ReturningUsers(**FEW, tastes=2.0, noise=0.0)
+    problem.reset(Streams(range(3)))
+    common = problem._theta.mean(axis=1)
+    assert (np.linalg.norm(problem._theta - common[:, None], axis=2) > 0.1).any()
+    for _ in range(24):
+        context = problem.context()
+        i, x = problem.spec.person(context), problem.spec.shown(context)
+        mean = np.einsum("rkd,rd->rk", x, problem._theta[np.arange(3), i])
+        step = problem.step(np.array([0, 1, 2]))
+        assert np.allclose(step.oracle, mean.max(axis=1))
+        assert np.allclose(step.reward, mean[np.arange(3), [0, 1, 2]])
+
+
+DATA = Path(dpbandit.envs.__path__[0]) / "data"
+
+
+def by_hand(theta, offers, price, cost=4.0):
+    """What a price earns from one customer: a logit of four contracts, one after the other."""
+    money = -np.exp(theta[-1])
+    ours = np.exp(theta[1] + money * price)
+    theirs = [np.exp(row[:-1] @ theta[:-1] + money * row[-1]) for row in offers]
+    return (price - cost) * ours / (ours + sum(theirs))
+
+
+def test_a_round_is_a_logit_of_four_contracts():
+    """The oracle, what is expected and the reward by hand, from parameters and from the context;
+    a context that were scaled otherwise, or a wrong column, would show."""
+    problem = ReturningPricing(people=3, visits=8, horizon=24)
+    problem.reset(Streams(range(2)))
+    taken = np.array([1, 6])
+    for t in range(24):
+        context = problem.context()
+        offers = problem.spec.visit.offers(problem.spec.shown(context))
+        step = problem.step(taken)
+        for r in range(2):
+            theta = problem._theta[r, t % 3]
+            each_price = [by_hand(theta, offers[r], price) for price in range(5, 14)]
+            assert step.oracle[r] == pytest.approx(max(each_price), rel=1e-9)
+            assert step.expected[r] == pytest.approx(each_price[taken[r]], rel=1e-9)
+            assert step.reward[r] in (0, taken[r] + 1)
+    assert set(offers[..., -1].ravel()) <= {0, 7, 9}
+
+
+def values():
+    """A visit's worth, of a random price, the best fixed one, by rivals, by person and by both; and
+    the variances between people and between designs of the last. All 60 designs, 4,095 people."""
+    problem = ReturningPricing()
+    z = ndtri(qmc.Sobol(6, scramble=False).fast_forward(1).random(4095))
+    theta = problem._mean + z @ problem._root.T
+    often = np.array(frozen()["times"]) / np.sum(frozen()["times"])
+    visit = problem.spec.visit
+    earned = np.array([visit.margins * visit.sales(theta, rows) for rows in problem._offers])
+    person = np.einsum("o,onk->nk", often, earned)
+    best = earned.max(axis=2)  # (60, 4095)
+    found = [
+        person.mean(),
+        person.mean(axis=0).max(),
+        often @ earned.mean(axis=1).max(axis=1),
+        person.max(axis=1).mean(),
+        often @ best.mean(axis=1),
+    ]
+    designs = best.mean(axis=1)
+    return found, (often @ best).var(), often @ (designs - often @ designs) ** 2, person
+
+
+def test_what_knowing_a_customer_is_worth():
+    """Within 4 standard errors of another program's draw of 4,000 people and 200 designs; the best
+    fixed price is 8 cents, and the docstring's numbers are these."""
+    found, people, designs, person = values()
+    error = (people / 4000 + designs / 200) ** 0.5
+    for mine, theirs in zip(found, (1.473, 1.987, 2.039, 2.336, 2.545), strict=True):
+        assert abs(mine - theirs) < 4 * error
+    assert error < 0.05
+    assert person.mean(axis=0).argmax() == 3
+    said = re.findall(r"\b[12]\.\d\d\b", ReturningPricing.__doc__)
+    assert [float(word) for word in said] == pytest.approx(found, abs=0.02)
+
+
+def test_surveys_and_public_facts():
+    """A survey moves by one standard deviation, the same people come; facts of rivals that once
+    ended in Python's own words, or played, are refused."""
+    right, wrong = ReturningPricing(), ReturningPricing(survey_shift=1.0, survey_spread=0.5)
+    for problem in (right, wrong):
+        problem.reset(Streams([0]))
+    np.testing.assert_array_equal(right._theta, wrong._theta)
+    moved = np.subtract(wrong.spec.visit.survey.mean, right.spec.visit.survey.mean)
+    sd = right.spec.visit.survey.matrix[-1, -1] ** 0.5
+    assert moved.tolist() == pytest.approx([0, 0, 0, 0, 0, sd])
+    assert wrong.spec.visit.survey.matrix == pytest.approx(right.spec.visit.survey.matrix / 2)
+    assert wrong.spec.visit.guess == right.spec.visit.guess
+    spec = ReturningPricing(horizon=9, people=3).spec.visit
+    for change, said in (
+        ({"rivals": "2"}, "rivals='2' to be a whole number"),
+        ({"rivals": 0}, "rivals=0"),
+        ({"offer": "ab"}, "offer='ab' to be 5 numbers"),
+        ({"largest": 3}, "largest=3 to be numbers"),
+        ({"largest": (0.0, *spec.largest[1:])}, "smallest of largest=0.0"),
+        ({"survey": 3}, "survey=3 to be a Prior"),
+        ({"guess": None}, "guess=None to be a Prior"),
+    ):
+        with pytest.raises(InputError, match=said):
+            replace(spec, **change)
+
+
+def test_who_was_served_comes_again():
+    """With "loyal" arrivals those who took ours come, those who did not half of the time: every
+    slot of the second half is empty less often at 5 cents than at 13."""
+    empty = []
+    for action in (0, 8):
+        problem = ReturningPricing(people=20, visits=20, horizon=400, arrivals="loyal")
+        problem.reset(Streams(range(20)))
+        came = []
+        for _ in range(400):
+            came.append(problem.spec.person(problem.context()) >= 0)
+            problem.step(np.full(20, action))
+        empty.append(1 - np.mean(came[200:]))
+    assert 0.05 < empty[0] < empty[1] - 0.05 < 0.45
+
+
+def test_what_is_shipped_is_what_was_fitted():
+    """The page names the file's hash; what agents play keeps the contract in every order."""
+    told = (DATA / "electricity.md").read_text()
+    found = hashlib.sha256((DATA / "electricity_population.json").read_bytes()).hexdigest()
+    assert found in told
+    assert np.array(frozen()["sd"]) ** 2 == pytest.approx(np.diag(frozen()["covariance"]), abs=1e-4)
+    for arrivals in ("robin", "exactly", "poisson"):
+        check_problem(
+            ReturningPricing(people=5, visits=10, horizon=50, arrivals=arrivals, empty=0.2)
+        )

@@ -205,9 +205,10 @@ def test_features_are_symmetric_and_of_length_one(order):
     assert (np.abs(products.mean(0) - second_moment(4, order) * np.eye(4)) <= 6 * error).all()
 
 
-def test_second_moments_by_hand():
-    """On the Euclidean sphere 1/N; one feature is +-1; in the plane, with the angle uniform,
-    E cos^2 / (|cos| + |sin|)^2 = 1/pi and E cos^2 / max(cos^2, sin^2) = 2/pi."""
+def test_second_moments_and_noise_by_hand():
+    """On the Euclidean sphere 1/N; one feature is +-1; in the plane, with the angle uniform, 1/pi
+    and 2/pi. Noise is scipy's law, by Kolmogorov and Smirnov on 20,000; false alarm 1e-6, and a
+    scale that is 25 % off is caught (asserted)."""
     for N in (1, 2, 7, 100):
         assert second_moment(N, 2.0) == pytest.approx(1 / N, abs=1e-11)
     for order in ORDERS:
@@ -220,6 +221,14 @@ def test_second_moments_by_hand():
         assert second_moment(2, order) == pytest.approx(plane * 2 / np.pi, abs=1e-10)
     assert second_moment(2, 1.0) == pytest.approx(1 / np.pi)
     assert second_moment(2, np.inf) == pytest.approx(2 / np.pi)
+    e = HalfNormals(0.2, 0.3).given(np.random.default_rng(3).random(20_000))
+    assert kstest(e, truncnorm(-1.5, 1.5, scale=0.2).cdf, method="asymp").pvalue > 1e-6
+    assert kstest(e, truncnorm(-1.2, 1.2, scale=0.25).cdf, method="asymp").pvalue < 1e-6
+    t = np.linspace(-0.4, 0.4, 9)
+    exact = truncnorm(-1.5, 1.5, scale=0.2)
+    np.testing.assert_allclose(HalfNormals(0.2, 0.3).below(t), exact.cdf(t), atol=1e-12)
+    np.testing.assert_allclose(HalfNormals(0.2, 0.3).density(t), exact.pdf(t), atol=1e-12)
+    assert HalfNormals(0.2, 0.3).square == pytest.approx(exact.var())
 
 
 LOSSES = {
@@ -287,19 +296,6 @@ def test_moments_of_linear_answers(spoilt, noise):
     still = law(LinearAnswers, noise=0.0)
     assert still.square(0.25) == 0.25
     assert (drawn(still, m, 9) == m).all()
-
-
-def test_noise_is_a_truncated_normal():
-    """Oracle: scipy's law, by Kolmogorov and Smirnov on 20,000; false alarm 1e-6, and a scale that
-    is 25 % off is caught (asserted)."""
-    e = HalfNormals(0.2, 0.3).given(np.random.default_rng(3).random(20_000))
-    assert kstest(e, truncnorm(-1.5, 1.5, scale=0.2).cdf, method="asymp").pvalue > 1e-6
-    assert kstest(e, truncnorm(-1.2, 1.2, scale=0.25).cdf, method="asymp").pvalue < 1e-6
-    t = np.linspace(-0.4, 0.4, 9)
-    exact = truncnorm(-1.5, 1.5, scale=0.2)
-    np.testing.assert_allclose(HalfNormals(0.2, 0.3).below(t), exact.cdf(t), atol=1e-12)
-    np.testing.assert_allclose(HalfNormals(0.2, 0.3).density(t), exact.pdf(t), atol=1e-12)
-    assert HalfNormals(0.2, 0.3).square == pytest.approx(exact.var())
 
 
 @each("theta", [*WORDS, (0.5, -0.25, 0.0)])
