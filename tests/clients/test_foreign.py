@@ -41,8 +41,8 @@ class Alone:
     def act(self, context):
         return self.agent.act(context[None])[0]
 
-    def update(self, context, action, feedback):
-        self.agent.update(context[None], np.array([action]), np.array([feedback]))
+    def update(self, *told):
+        self.agent.update(*(np.array([part]) for part in told))
 
 
 class Recorder:
@@ -118,26 +118,20 @@ def test_every_replica_is_told_its_own_rounds_and_cannot_write_on_them():
             Foreign(**{"policy": Recorder, name: 3})
 
 
-def test_a_shared_policy_is_refused():
-    """Also behind a wrapper, which is new every time; and a policy's own `inner` is free."""
+class Pulls:
+    """Of river, mabwiser and everybody, whose own `inner` is free."""
 
-    class Pulls(Stub):
-        inner = "shared by all"
+    inner, is_contextual = "shared by all", False
+    act = update = pull = predict = lambda *told, **more: 0
 
-        def pull(self, arms):
-            return 0
 
-        def act(self, context):
-            return 0
-
-        def update(self, *told):
-            pass
-
-    same = Pulls([0, 1, 2], 0, False)
-    for wrap in (mabwiser_policy, river_policy, lambda policy: Foreign(policy=policy)):
-        with pytest.raises(InputError, match="a new object from every call of policy"):
-            wrap(lambda *told: same).make(SPEC, Streams([1, 2]))
-        wrap(lambda *told: Pulls([0, 1, 2], 0, False)).make(SPEC, Streams([1, 2]))
+@each("wrap", [mabwiser_policy, river_policy, lambda policy: Foreign(policy=policy)])
+def test_a_shared_policy_is_refused(wrap):
+    """Also behind a wrapper, which is new every time."""
+    same = Pulls()
+    with pytest.raises(InputError, match="a new object from every call of policy"):
+        wrap(lambda *told: same).make(SPEC, Streams([1, 2]))
+    wrap(lambda *told: Pulls()).make(SPEC, Streams([1, 2]))
 
 
 @each("wrong", [1.5, "x", None, 99, -1, np.nan, np.inf, [0]], ids=repr)

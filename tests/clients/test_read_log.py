@@ -70,10 +70,9 @@ def test_logs_by_hand():
     assert logged.lowest_is_public
 
 
-@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
+@each("ending", [".csv", ".csv.gz", ".parquet"])
 def test_a_file_is_its_table_and_agents_learn_demand_on_it(tmp_path, ending):
-    path = tmp_path / f"offers{ending}"
-    frame = offers()
+    path, frame = tmp_path / f"offers{ending}", offers()
     frame.to_parquet(path) if ending == ".parquet" else frame.to_csv(path, index=False)
     logged, same = (read_log(table, sold="sold", **OFFERS) for table in (path, frame))
     assert np.array_equal(logged.context, same.context)
@@ -83,13 +82,8 @@ def test_a_file_is_its_table_and_agents_learn_demand_on_it(tmp_path, ending):
     assert certify(config, logged.spec, accountants=False).holds
 
 
-CLICKS = {
-    "age": np.linspace(20, 60, 100),
-    "shown": ["old", "new"] * 50,
-    "click": [0.0, 1.0] * 50,
-    "chance": [0.5] * 100,
-    "short": [1],
-}
+CLICKS = {"shown": ["old", "new"] * 50, "click": [0.0, 1.0] * 50, "chance": [0.5] * 100}
+CLICKS |= {"age": np.linspace(20, 60, 100), "short": [1]}
 SHOWN = {"action": "shown", "reward": "click", "propensity": "chance", "reward_range": (0, 1)}
 OF_ARMS = {"a": ["x", "y"], "r": [0, 1], "p": [0.5, 0.5]}
 REFUSED = {

@@ -346,9 +346,16 @@ def test_it_says_what_python_says(run, words):
 
 
 def test_private_unrecorded_and_oddly_named(run):
-    """One private number, and nothing else of the log, nor that a row lies outside its bounds. Arms
-    that look like numbers among words are the table's. Without propensities three answers and
-    bounds, on screen and in a file."""
+    """Without propensities three answers and bounds, on screen and in a file. One private number,
+    and nothing else of the log, nor that a row lies outside. Arms are called as in the table."""
+    words = "--unrecorded --feature x0=-1:1 --reward-range=-1.4:1.4 --level .9 --gammas 1,2"
+    code, said, _ = run("--policy", "always=b", *words.split(), "--out", "bounds.csv")
+    columns = {"action": "action", "reward": "reward", "context": {"x0": (-1, 1)}}
+    log = read_observed("log.csv", **columns, reward_range=(-1.4, 1.4))
+    wanted = assess(np.tile([0.0, 1.0, 0.0], (800, 1)), log, gammas=(1, 2), level=0.9)
+    assert code == 0
+    assert str(wanted) in " ".join(said.split()).replace(". ", ".\n")
+    np.testing.assert_allclose(pd.read_csv("bounds.csv"), wanted.bounds)
     frame = pd.read_csv("log.csv")
     frame.loc[0, "x0"] = 7.0
     frame.to_csv("log.csv", index=False)
@@ -370,14 +377,6 @@ def test_private_unrecorded_and_oddly_named(run):
         code, _, _ = run("--policy", policy, *words, "--out", "answer.csv")
         cut = np.where(frame["action"] == ["01", "2,3"][arm], 0.5, 0) @ frame["reward"] / 800
         assert (code, pd.read_csv("answer.csv")["estimate"][0]) == (0, pytest.approx(cut))
-    words = "--unrecorded --feature x0=-1:1 --reward-range=-1.4:1.4 --level .9 --gammas 1,2"
-    code, said, _ = run("--policy", "always=b", *words.split(), "--out", "bounds.csv")
-    columns = {"action": "action", "reward": "reward", "context": {"x0": (-1, 1)}}
-    log = read_observed("log.csv", **columns, reward_range=(-1.4, 1.4))
-    wanted = assess(np.tile([0.0, 1.0, 0.0], (800, 1)), log, gammas=(1, 2), level=0.9)
-    assert code == 0
-    assert str(wanted) in " ".join(said.split()).replace(". ", ".\n")
-    np.testing.assert_allclose(pd.read_csv("bounds.csv"), wanted.bounds)
 
 
 SAID = {
