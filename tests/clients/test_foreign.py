@@ -232,8 +232,9 @@ def test_every_discrete_environment_runs_in_rivers_evaluate(name):
     assert one[:T] == [env.step(1)[1] for _ in range(T)]
 
 
-def test_rivers_policies_in_compare():
-    """The contextual one learns from contexts, the other cannot; replicas are told apart."""
+def test_rivers_policies_and_models_in_compare():
+    """The contextual one learns from contexts, the other cannot; a model learns to rank better than
+    the best fixed list, not than LinUCB; replicas are told apart."""
     agents = {
         "contextual": river_policy(lambda seed: bandit.LinUCBDisjoint(seed=seed)),
         "blind": river_policy(lambda seed: bandit.UCB(delta=1, seed=seed)),
@@ -247,6 +248,14 @@ def test_rivers_policies_in_compare():
     np.testing.assert_array_equal(results.runs[1].regret[:, :2], again.runs[1].regret)
     with pytest.raises(InputError, match="LinUCBDisjoint has a model for each arm"):
         compare("Recommendation", agents, horizon=5, progress=False)
+    river = {"river": RiverRanking(logistic)}
+    agents = {**river, "mine": Foreign(policy=Counts), "linucb": RankedLinUCB()}
+    results = compare("ListRecommendation", agents, env_kwargs=RANKED, **SETTINGS)
+    mean = results.summary().set_index("agent")["mean"]
+    assert mean["linucb"] < mean["river"] < mean["BestFixed"]
+    again = compare("ListRecommendation", river, env_kwargs=RANKED, **{**SETTINGS, "replicas": 2})
+    np.testing.assert_array_equal(results.runs[0].regret[:, :2], again.runs[0].regret)
+    assert np.isinf(results.runs[0].certificate.epsilon)
 
 
 def test_histories_of_uniform_logs_are_the_logs():
@@ -294,9 +303,8 @@ def uneven(n, seed):
 
 
 def test_uneven_logs_are_thinned_to_uniform_ones():
-    """Both arms earn 1/2. River's replay of the thinned log agrees, within 5 standard errors (false
-    alarm 6e-7 per change of seed), and given the context arms are 50:50 (chi-square, p > 1e-6).
-    Power: of the log as it is, propensities kept back, replay says 0.8 and the test p < 1e-6."""
+    """Both arms earn 1/2, and given the context are 50:50, within 5 standard errors and by chi-
+    square (p > 1e-6). Power: of the log as it is replay says 0.8 and the test p < 1e-6."""
     table = uneven(4000, seed=0)
     columns = {"action": "shown", "reward": "click", "context": ["first"]}
     bounds = {"context_bound": 1.0, "reward_range": (0, 1)}
@@ -336,19 +344,6 @@ class Counts:
         assert action.shape == reward.shape == (self.length,)
         self.clicks[action] += reward
         self.shown[action] += 1
-
-
-def test_rivers_model_learns_to_rank():
-    """With a catalogue of each replica's own; better than the best fixed list, not than LinUCB;
-    replicas do not depend on each other."""
-    river = {"river": RiverRanking(logistic)}
-    agents = {**river, "mine": Foreign(policy=Counts), "linucb": RankedLinUCB()}
-    results = compare("ListRecommendation", agents, env_kwargs=RANKED, **SETTINGS)
-    mean = results.summary().set_index("agent")["mean"]
-    assert mean["linucb"] < mean["river"] < mean["BestFixed"]
-    again = compare("ListRecommendation", river, env_kwargs=RANKED, **{**SETTINGS, "replicas": 2})
-    np.testing.assert_array_equal(results.runs[0].regret[:, :2], again.runs[0].regret)
-    assert np.isinf(results.runs[0].certificate.epsilon)
 
 
 @each(

@@ -155,9 +155,9 @@ def test_every_way_to_measure_regret_against_the_known_means(how):
         np.testing.assert_allclose(step.regret, step.oracle - step.expected, atol=1e-12)
 
 
-def test_means_and_episodes():
-    """Broken on purpose: an oracle that hands out the environment's own array, which serving her
-    overwrites. One-user episodes, a common form of contextual bandits: kinds go on being drawn."""
+def test_means_episodes_and_the_best_arm():
+    """Broken on purpose: an oracle that hands out the environment's own array. One-user episodes:
+    kinds go on being drawn. By hand: arm 2 has the best average of the arms tried, arm 0 none."""
 
     class WearsOut(Coins):
         worth = np.ones(3)
@@ -177,10 +177,6 @@ def test_means_and_episodes():
         kinds.append(problem.context()[0].argmax())
         problem.step(np.array([0]))
     assert 5 < sum(kinds) < 35  # both tails together: 2e-6
-
-
-def test_best_fixed_is_exact_with_means_and_the_best_average_without():
-    """By hand: arm 2 is played with the best average of the arms tried, arm 0 never."""
     known, guessed = (coins(oracle=o)(horizon=T) for o in (means, "info:best"))
     totals, rewards = np.zeros(3), {1: [], 2: []}
     for problem in (known, guessed):

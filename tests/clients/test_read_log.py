@@ -152,31 +152,7 @@ def test_actions_are_all_text_or_all_numbers(played, says, arms):
     assert "\n" not in str(caught.value)
 
 
-def test_tables_that_are_no_logs(tmp_path):
-    columns = {"action": "a", "reward": "r", "reward_range": (0, 1)}
-    for table, says in (
-        ({"a": [], "r": []}, "at least one logged round"),
-        ({"a": ["x"], "r": [1]}, "arms=, .* 'x' is all that occurs"),
-    ):
-        with pytest.raises(InputError, match=says):
-            read_log(table, **columns)
-    with pytest.raises(InputError, match="n_items='all'"):
-        read_open_bandit(OF_ARMS, n_items="all")
-    with pytest.raises(InputError, match="list of names of columns, got 3"):
-        read_lists(OF_ARMS, n_items=2, items=3, clicks=["r"], prefix=["p"])
-    for name, content, says in (
-        ("prices.xls", "a", "to end in .csv, .csv.gz, .parquet"),
-        ("prices.csv", "", "to hold a table: No columns"),
-        ("prices.parquet", "no", "to hold a table"),
-        ("none.csv", None, "Cannot read .*none.csv"),
-    ):
-        if content is not None:
-            (tmp_path / name).write_text(content)
-        with pytest.raises(InputError, match=says):
-            read_log(str(tmp_path / name), sold="sold", **OFFERS)
-
-
-def test_tables_of_every_kind(tmp_path):
+def test_tables_of_every_kind_and_of_none(tmp_path):
     """A frame, a CSV and a parquet file are the same log; columns come where they belong."""
     frame = pd.DataFrame({"a": [0, 1], "b": [2, 0], "c": [1, 0], "d": [0, 1], "p": [0.4, 0.4]})
     frame["q"], frame["price"], frame["age"] = [0.1, 0.2], [1.5, 2.5], [18, 54]
@@ -202,6 +178,27 @@ def test_tables_of_every_kind(tmp_path):
     page = {"item_id": [0, 3], "position": [1, 3], "click": [1, 0], "propensity_score": [0.25] * 2}
     log = read_open_bandit(page, n_items=4)
     assert (log.context @ [1, 0, 1] * 3**0.5).round(9).tolist() == [1, 2]
+    columns = {"action": "a", "reward": "r", "reward_range": (0, 1)}
+    for table, says in (
+        ({"a": [], "r": []}, "at least one logged round"),
+        ({"a": ["x"], "r": [1]}, "arms=, .* 'x' is all that occurs"),
+    ):
+        with pytest.raises(InputError, match=says):
+            read_log(table, **columns)
+    with pytest.raises(InputError, match="n_items='all'"):
+        read_open_bandit(OF_ARMS, n_items="all")
+    with pytest.raises(InputError, match="list of names of columns, got 3"):
+        read_lists(OF_ARMS, n_items=2, items=3, clicks=["r"], prefix=["p"])
+    for name, content, says in (
+        ("prices.xls", "a", "to end in .csv, .csv.gz, .parquet"),
+        ("prices.csv", "", "to hold a table: No columns"),
+        ("prices.parquet", "no", "to hold a table"),
+        ("none.csv", None, "Cannot read .*none.csv"),
+    ):
+        if content is not None:
+            (tmp_path / name).write_text(content)
+        with pytest.raises(InputError, match=says):
+            read_log(str(tmp_path / name), sold="sold", **OFFERS)
 
 
 WORLD = {"n_actions": 3, "dim": 4, "world_seed": 3}

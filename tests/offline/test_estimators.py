@@ -70,14 +70,6 @@ def of_arms(order=slice(None)):
     return evaluate(policy, log, ARMS, q=Q[order], q_is_honest=True, **more)
 
 
-def test_arms_and_the_order_of_independent_rows_does_not_matter():
-    """Golden: ten values to 1e-12, also with the rows in another order and q moved along."""
-    for order in (slice(None), (7 * I[:, 0]) % N):
-        assert dict(of_arms(order)[["estimator", "estimate"]].values) == pytest.approx(
-            ARMS, **EXACT
-        )
-
-
 @pytest.mark.parametrize(
     ("kernel", "expected"),
     [
@@ -106,8 +98,9 @@ def test_prices(kernel, expected):
     assert one["estimate"].item() == pytest.approx(expected[3], **EXACT)
 
 
-def test_lists():
-    """Golden: four values; positions are items' own, so that lists are of different items."""
+def test_lists_and_arms():
+    """Golden: four values of lists, ten of arms, also with the rows in another order and q moved
+    along. By hand: a list that agrees in its first item only, of two draws once."""
     logging = 0.2 + 0.1 * ((I + J) % 5)
     target = 0.1 + 0.15 * ((2 * I + J) % 5)
     log = LoggedLists(
@@ -126,13 +119,13 @@ def test_lists():
     assert found["estimate"].tolist() == pytest.approx(expected, **EXACT)
     notes = ["", "nothing but its own item", "nothing below it", "nothing below it"]
     assert all(part in said for part, said in zip(notes, found["note"], strict=True))
-
-
-def test_a_fixed_list_has_the_law_of_its_draws():
-    """By hand: the logged list agrees in its first item only, of two draws once."""
     log = LoggedLists(n_items=3, items=[[2, 0]], clicks=[[1, 1]], prefix=[[0.5, 0.25]])
     for policy, expected in (([[2, 1]], 2.0), ([[[2, 1]], [[2, 0]]], 4.0), ([[1, 0]], 0.0)):
         assert evaluate(policy, log, "interaction-ips")["estimate"].item() == expected
+    for order in (slice(None), (7 * I[:, 0]) % N):
+        assert dict(of_arms(order)[["estimator", "estimate"]].values) == pytest.approx(
+            ARMS, **EXACT
+        )
 
 
 RNG = np.random.default_rng(1000)

@@ -186,8 +186,10 @@ def test_bounds_of_sales_by_hand():
     assert np.isnan(assess(pi[:, ::-1], log).breaks)
 
 
-def test_logits_of_resamples_are_nearly_those_of_a_fit():
-    """Oracle: a fit to the resampled rows, three arms. A step misses a tenth of what they moved."""
+def test_logits_of_resamples_and_what_fits_none():
+    """Oracle: a fit to the resampled rows. A step misses a tenth of what they moved. Lists and
+    contexts of each arm have none; an arm that is played in the middle is off balance, and
+    noted."""
     log = observed_of(1500, K=3, seed=4)
     drawn = np.random.default_rng(5).integers(0, 1500, 1500)
     model, again = Propensities(log), Propensities(log, drawn)
@@ -195,6 +197,18 @@ def test_logits_of_resamples_are_nearly_those_of_a_fit():
     moved = abs(again.theta - model.theta).max()
     assert abs(again.theta - step).max() < 0.1 * moved
     assert abs(model.resampled(np.ones((1, 1500))) - model.theta).max() < 1e-4
+    with pytest.raises(InputError, match="to be Observed, rows of arms"):
+        assess([[1.0]], record("ListRecommendation", horizon=3))
+    spec = ContextualSpec(n_actions=2, dim=1, horizon=1, shared=True)
+    log = Observed(spec=spec, context=np.ones((9, 2, 1)), action=[0] * 9, reward=[0] * 9)
+    with pytest.raises(InputError, match="not one for each arm"):
+        assess(np.tile([1.0, 0.0], (9, 1)), log)
+    x = np.random.default_rng(6).normal(size=(2000, 1)) / 4
+    arm = (np.random.default_rng(7).random(2000) < np.exp(-9 * (x[:, 0] - 0.2) ** 2)).astype(int)
+    spec = ContextualSpec(n_actions=2, dim=1, horizon=1, context_bound=9.0)
+    log = Observed(spec=spec, context=np.abs(x) ** 3 * 9, action=arm, reward=0.5 * arm)
+    said = assess(np.tile([0.0, 1.0], (2000, 1)), log)
+    assert "off balance" in str(said)
 
 
 FAR = np.where(np.linspace(-1, 1, 1000) > 0.5, 0, np.arange(1000) % 2)
@@ -218,23 +232,6 @@ def test_what_cannot_be_said_is_refused(changed, settings, sentence):
     rows = {"action": np.arange(1000) % 2, "reward": np.full(1000, 0.5)} | changed
     with pytest.raises(InputError, match=sentence):
         assess(PLAYED, Observed(spec=TWO_ARMS, context=x, **rows), **settings)
-
-
-def test_what_fits_no_propensities():
-    """Lists, contexts of each arm, to which no probability can be fitted; and no logit on the cube
-    follows an arm that is played in the middle, which is noted."""
-    with pytest.raises(InputError, match="to be Observed, rows of arms"):
-        assess([[1.0]], record("ListRecommendation", horizon=3))
-    spec = ContextualSpec(n_actions=2, dim=1, horizon=1, shared=True)
-    log = Observed(spec=spec, context=np.ones((9, 2, 1)), action=[0] * 9, reward=[0] * 9)
-    with pytest.raises(InputError, match="not one for each arm"):
-        assess(np.tile([1.0, 0.0], (9, 1)), log)
-    x = np.random.default_rng(6).normal(size=(2000, 1)) / 4
-    arm = (np.random.default_rng(7).random(2000) < np.exp(-9 * (x[:, 0] - 0.2) ** 2)).astype(int)
-    spec = ContextualSpec(n_actions=2, dim=1, horizon=1, context_bound=9.0)
-    log = Observed(spec=spec, context=np.abs(x) ** 3 * 9, action=arm, reward=0.5 * arm)
-    said = assess(np.tile([0.0, 1.0], (2000, 1)), log)
-    assert "off balance" in str(said)
 
 
 N = 400

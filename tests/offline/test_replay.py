@@ -31,34 +31,27 @@ GOOD = {(0.5, 0): 0.2, (0.5, 1): 0.9, (-0.5, 0): 0.6, (-0.5, 1): 0.35}
 
 @dataclass(frozen=True)
 class Chaser:
-    """Plays arm 1 at positive contexts as long as its last reward was 1, else the other way."""
+    """Plays arm 1 at positive contexts, if it learns as long as its last reward was 1, else the
+    other way."""
+
+    learns: bool = True
 
     def make(self, spec, streams):
-        return ChaserAgent()
+        return ChaserAgent(self.learns)
 
 
 class ChaserAgent:
-    def __init__(self):
-        self.ledger, self.last = no_privacy("a test"), 1.0
+    def __init__(self, learns=True):
+        self.ledger, self.last, self.learns = no_privacy("a test"), 1.0, learns
 
     def act(self, context):
         return np.array([int((context[0, 0] > 0) == (self.last > 0))])
 
     def update(self, context, action, feedback):
-        self.last = float(feedback[0])
+        self.last = float(feedback[0]) if self.learns else self.last
 
 
-@dataclass(frozen=True)
-class Fixed:
-    """Plays arm 1 at positive contexts, else arm 0."""
-
-    def make(self, spec, streams):
-        return FixedAgent()
-
-
-class FixedAgent(ChaserAgent):
-    def update(self, context, action, feedback):
-        pass
+FIXED = Chaser(learns=False)
 
 
 def log_of(context, action, reward, spec=TINY, **more):
@@ -110,14 +103,14 @@ def tiny_log(n, seed, propensity=lambda x: np.full(len(x), 0.5)):
 
 
 VALUE = 0.3 * 0.9 + 0.7 * 0.6
-"""Golden: what `Fixed` earns a round."""
+"""Golden: what `FIXED` earns a round."""
 
 
 def test_unequal_propensities_are_evened_out():
     """z test over 40,000 rounds: false alarm 6e-7. Power: without step 1 positive contexts, where
     the agent plays the arm logged most, count too often, which the same test sees."""
     logged = tiny_log(40_000, 5, lambda x: np.full(len(x), 0.8))
-    found = replay(Fixed(), logged, passes=1)
+    found = replay(FIXED, logged, passes=1)
     assert abs(found.mean - VALUE) < LIMIT * found.standard_error
     agrees = logged.action == (logged.context[:, 0] > 0)
     naive = logged.reward[agrees][: found.kept[0]]
@@ -129,7 +122,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     probability 1 - 1e-3 (exact binomial). Power: half the width fails."""
     hits, narrow = 0, 0
     for seed in range(150):
-        found = replay(Fixed(), tiny_log(300, seed), passes=3)
+        found = replay(FIXED, tiny_log(300, seed), passes=3)
         low, high = found.interval
         hits += low < VALUE < high
         narrow += abs(found.mean - VALUE) < 0.98 * found.standard_error
@@ -150,9 +143,8 @@ def recorded(n, seed):
 
 
 def test_passes_and_what_the_agent_is_made_for():
-    """Passes depend on seed and number only; every reward is in its row. The certificate is the one
-    for the rounds an agent can get. Arms that are prices are not blanked: to a model of demand a
-    context of 0 is not nothing."""
+    """Passes depend on seed and number only; the certificate is for the rounds an agent can get;
+    and arms that are prices are not blanked: a context of 0 is not nothing to a model of demand."""
     logged = recorded(200, 0)
     few, many = (replay(LinUCB(), logged, passes=p) for p in (2, 5))
     np.testing.assert_array_equal(few.rewards, many.rewards[:2])
@@ -188,9 +180,9 @@ def two_worlds(config, one, two, how):
 
 @pytest.mark.parametrize("config", [DPUCB(refresh_every=5), FADE(first_batch=6)], ids=repr)
 def test_who_is_kept_is_private_only_if_the_others_are_blank(config):
-    """Two logs that differ in the row of the fourth user kept, who is discarded in the second;
-    releases held fixed. "blank": inputs at the mechanism differ at that row's round alone, by no
-    more than the sensitivity. "skip": in most later rounds, too."""
+    """Of two logs that differ in a row that is kept in one, with releases held fixed, inputs differ
+    at that row's round alone, by at most the sensitivity; if others are skipped, in later ones,
+    too."""
     logged = recorded(60, 1)
     for how in ("skip", "blank"):
         kept = _one_pass(config, logged.spec, logged, Streams([0]), how, shuffled=False)
@@ -209,9 +201,9 @@ def test_who_is_kept_is_private_only_if_the_others_are_blank(config):
 
 
 def test_blank_needs_a_lowest_that_is_public():
-    """Two logs that differ in one user's propensity; releases held fixed. With `lowest` given,
-    inputs at the mechanism differ at her round alone, by no more than the sensitivity. Read off the
-    log, hers is the least and thins everybody: inputs of others move, and replay refuses."""
+    """Of two logs that differ in one user's propensity, inputs differ at her round alone if
+    `lowest` is given; read off the log, hers thins everybody: inputs of others move, and replay
+    refuses."""
     config, base = DPUCB(refresh_every=5), recorded(60, 1)
 
     def log(chance, lowest):
@@ -249,8 +241,8 @@ def test_blank_rounds_teach_nothing_and_none_at_all_are_said():
         log_of(np.array([[0.5]]), np.array([a]), np.zeros(1), propensity=0.5) for a in (0, 1)
     )
     with pytest.raises(InputError, match="agreed with none"):
-        replay(Fixed(), none, passes=1)
-    assert np.isnan(replay(Fixed(), one, passes=2).interval).all()
+        replay(FIXED, none, passes=1)
+    assert np.isnan(replay(FIXED, one, passes=2).interval).all()
 
 
 GOOD_LOG = {
@@ -308,8 +300,8 @@ def taught(config, log):
 
 
 def test_snapshots_and_several_agents_on_one_log():
-    """A snapshot is what the agent would play, row by row, while the agent goes on; shares of draws
-    sum to 1. Several agents are each as alone; differences are paired, of two alike exactly 0."""
+    """A snapshot is what the agent would play, while the agent goes on; shares of draws sum to 1.
+    Several agents are each as alone; differences are paired, of two alike exactly 0."""
     log = record("GLMBandit", horizon=300, env_kwargs=WORLD)
     agent = taught(LinUCB(), log)
     policy = snapshot(agent, log.spec)

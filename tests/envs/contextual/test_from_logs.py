@@ -73,9 +73,10 @@ def test_orange_juice_as_somebody_else_fitted_it():
     assert both.held_out.log_likelihood == pytest.approx(-0.3937, abs=0.004)
 
 
-def test_prices_that_follow_demand():
-    """Raised where demand was high: refused. Lowered where it was high: a slope several times
-    too steep, which nothing notices, as the environment says of itself."""
+def test_prices_that_follow_demand_and_chances_by_hand():
+    """Raised where demand was high: refused. Lowered where it was high: a slope several times too
+    steep, which nothing notices, as it says of itself. P(buy) is the logit of the printed
+    coefficients; no slope is flatter than -0.05."""
     with pytest.raises(InputError, match=r"it rises in this log: .* confounded"):
         PricingFromLog(shop(slope=-1.0, hidden=0.8), **SHOP)
     wrong = quietly(shop(slope=-1.0, hidden=-0.8), **SHOP)
@@ -84,10 +85,6 @@ def test_prices_that_follow_demand():
     assert all("extrapolates" in caution for caution in wrong.diagnostics.cautions)
     assert "no diagnostic here can tell" in repr(wrong)
     assert "never a row of your log" in repr(wrong).splitlines()[0]
-
-
-def test_chances_by_hand_and_what_a_clipped_slope_is():
-    """P(buy) is the logit of the printed coefficients; no slope is flatter than -0.05."""
     frame = shop(slope=-0.5, n=3000)
     plain = {**SHOP, "prices": (1.5, 2.5), "features": {"age": (18, 90)}}
     problem, clipped = quietly(frame, **plain), quietly(frame, **plain, monotone="clip")
@@ -321,9 +318,8 @@ def tastes_of(log, start=(0.0, 0.0), unit=1.0):
 
 @pytest.mark.parametrize("logs", [6, pytest.param(100, marks=pytest.mark.slow)])
 def test_people_who_are_alike_are_seldom_taken_to_differ(logs):
-    """At most 1 % of logs: of 100 more than 5 by chance with probability 6e-4, of 6 more than 1
-    with 1.5e-3; with 12 % that is found with probability 0.98. People who differ are told in every
-    one of a tenth as many."""
+    """In at most 1 % of logs: of 100 more than 5 by chance with probability 6e-4, of 6 more than 1
+    with 1.5e-3. People who differ are told in every one of a tenth as many."""
     log = visits(60, 6, tastes=(0.0, 0.0))
     rng = np.random.default_rng(7)
     alarms = 0

@@ -62,7 +62,7 @@ def test_a_fresh_fit_gives_the_frozen_numbers(monkeypatch):
 
 
 def test_prices_and_numbers_by_hand():
-    """0.393 / 0.442 / 0.514 as means over the 1,070 rows. Made-up customers: the first point, z =
+    """0.393 / 0.442 / 0.514 as means over the 1,070 rows. Made-up customers: the first point,
     -31/32 twice, is worth 1.128125 dollars: P(buy at 1.00) = 0.78266 where a dollar is 10
     logits."""
     env = gym.make("dpbandit/OJPricing-v0").unwrapped
@@ -82,7 +82,8 @@ def test_prices_and_numbers_by_hand():
 
 def test_the_best_of_all_prices():
     """Each customer's within 1e-6 of a search over 11,001 prices, never below it, nor below the 12
-    prices. Oracle of the best fixed one: 111 replicas with one seed, each playing its own cent."""
+    prices. Oracle of the best fixed one: 111 replicas with one seed, each playing its own cent.
+    Prices outside are refused."""
     problem, every = OJContinuousPricing(), np.arange(1070)[:, None]
     grid = demand().margin(every, np.linspace(1.19, 2.29, 11_001)).max(axis=1)
     twelve = demand().margin(every, demand().prices).max(axis=1)
@@ -97,9 +98,6 @@ def test_the_best_of_all_prices():
             problem.context()
             total += problem.step(cents).expected
         assert (problem.best_fixed() == cents[total.argmax()]).all()
-
-
-def test_prices_outside_the_range_are_refused():
     env = gym.make("dpbandit/OJContinuousPricing-v0").unwrapped
     env.reset(seed=1)
     for price in (1.18, 2.2901, 0.0, -1.5, float("nan"), float("inf")):
@@ -288,9 +286,8 @@ def test_what_was_paid_reaches_others_whatever_the_agent_does():
 
 
 def test_stock_has_a_bound_and_covers_nobody():
-    """Oracle: the best mixture of prices for each customer, sales no more than there is. Golden, of
-    an independent program: four stocks. What a customer buys changes what later ones are answered,
-    whoever plays, but where units are ordered."""
+    """Oracle: the best mixture of prices for each customer; golden, of an independent program: four
+    stocks. What one buys changes what later ones are answered, but where units are ordered."""
     for stock, bound in ((1500, 2235.0), (2000, 2980.0), (3000, 4318.82), (4000, 4932.69)):
         assert StockPricing(stock=stock).fluid == pytest.approx(bound, abs=0.01)
     rng = np.random.default_rng(0)

@@ -18,9 +18,9 @@ DUAL = {1: np.inf, 2: 2, np.inf: 1}
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
 
 
-def users(count=200, replicas=3, seed=0, **arguments):
+def users(count=200, replicas=3, seed=0, kind=GLMBandit, **arguments):
     """A started problem and its first `count` users: context, mean and reward tables."""
-    problem = GLMBandit(**arguments)
+    problem = kind(**arguments)
     problem.reset(Streams([(seed, r) for r in range(replicas)]))
     return problem, problem._users(count)
 
@@ -217,13 +217,6 @@ def test_delayed_rewards_are_those_of_delay_rounds_ago(delay):
     assert (late[1] == prompt[1]).all()  # expected rewards are not delayed
 
 
-def suggested(count=100, replicas=3, **arguments):
-    """A started problem and its first `count` users."""
-    problem = Recommendation(**arguments)
-    problem.reset(Streams([(1, r) for r in range(replicas)]))
-    return problem, problem._users(count)
-
-
 def slates(problem, context):
     """The catalogue index of every candidate, (n, R, K), read off its features."""
     taste = problem.taste
@@ -236,7 +229,7 @@ def slates(problem, context):
 def test_features_and_clicks_follow_the_stated_law():
     """phi ~ (1, v, u * v): |v| = 1, and one u of norm sqrt(taste) explains the whole slate; clicks
     by the formula of the docstring, term by term."""
-    problem, drawn = suggested(taste=4)
+    problem, drawn = users(kind=Recommendation, taste=4)
     np.testing.assert_allclose(np.linalg.norm(drawn.context, axis=-1), 1, rtol=1e-12)
     np.testing.assert_allclose(np.linalg.norm(problem._items, axis=-1), 1, rtol=1e-12)
     constant, v, uv = np.split(drawn.context, [1, 5], axis=-1)
@@ -244,7 +237,7 @@ def test_features_and_clicks_follow_the_stated_law():
     u = uv / v
     np.testing.assert_allclose(u, np.broadcast_to(u[:, :, :1], u.shape), rtol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(u[:, :, 0], axis=-1), 2, rtol=1e-6)
-    problem, drawn = suggested(base_rate=0.3, appeal=2.0, taste=3)
+    problem, drawn = users(kind=Recommendation, base_rate=0.3, appeal=2.0, taste=3)
     signal = np.einsum("nrkd,rd->nrk", drawn.context, problem._theta)
     truth = expit(logit(0.3) + 2.0 * sqrt(7) * signal)
     np.testing.assert_allclose(drawn.mean, truth, rtol=1e-12)
@@ -255,11 +248,11 @@ def test_slates_hold_distinct_items_of_the_catalogue():
     """A whole catalogue in a slate holds each once; of 12 items each is on as many slates: z test,
     false alarm 7e-6 together; 15 % off is caught (asserted)."""
     for n_actions, n_items in ((6, 8), (7, 7)):
-        problem, drawn = suggested(n_actions=n_actions, n_items=n_items)
+        problem, drawn = users(kind=Recommendation, n_actions=n_actions, n_items=n_items)
         items = np.sort(slates(problem, drawn.context), axis=-1)
         assert (np.diff(items, axis=-1) > 0).all()
     assert (items == np.arange(7)).all()
-    problem, drawn = suggested(4000, replicas=1, n_actions=3, n_items=12)
+    problem, drawn = users(4000, kind=Recommendation, replicas=1, n_actions=3, n_items=12)
     share = np.bincount(slates(problem, drawn.context).ravel(), minlength=12) / 4000
     stderr = sqrt(0.25 * 0.75 / 4000)
     assert np.abs(share - 0.25).max() < LIMIT * stderr < 0.15 * 0.25

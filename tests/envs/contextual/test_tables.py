@@ -51,8 +51,8 @@ def test_sets_by_word():
 
 
 def test_the_scale_is_public():
-    """Golden: [0, 10] to [-1, 1] over sqrt(3); nothing else of the table matters: a single row has
-    the context it has in company. What lies outside is clipped if that was asked for."""
+    """Golden: [0, 10] to [-1, 1] over sqrt(3); nothing else of the table matters. What lies outside
+    is clipped if that was asked for, and its rounds are counted, by what is shown."""
     problem = own()
     wanted = np.array([[1, -1, 1], [1, 0, -1], [1, 1, 1], [1, -1, 1]]) / sqrt(3)
     np.testing.assert_allclose(problem._examples, wanted)
@@ -75,10 +75,6 @@ def test_the_scale_is_public():
     assert problem.spec.n_actions == 3
     each = own(low=[0, -10], high=[10, 10])
     np.testing.assert_allclose(each._examples[1], np.array([1, 0, 0]) / sqrt(3))
-
-
-def test_rounds_of_clipped_rows_are_counted():
-    """By what is shown, 2 * 7 / 10 - 1, over several blocks of users; after a reset anew."""
     with pytest.warns(UserWarning, match="1 of 4 rows"):
         problem = own(features=[[0, 10], [5, 0], [10, 10], [7, 99]], most_outside=0.25)
     for seeds in ([0, 1, 2], [3, 4, 5]):
@@ -165,8 +161,7 @@ def test_complete_ratings_without_noise_are_recovered():
 
 def test_sparse_noisy_ratings_are_recovered_well():
     """60 % of the cells, noise of 0.5 stars and rounding to halves. Golden: the model misses the
-    truth by less than 0.25 stars (root mean square), item means alone by more than 0.6. Arms are
-    the most rated, and stars (stars - low) / (high - low) of the scale that is told."""
+    truth by less than 0.25 stars, item means alone by more than 0.6; arms are the most rated."""
     _, stars = truth()
     problem = RatingsBandit(path=example(), rank=2)
     arms = [int(item[1:]) for item in problem.items]

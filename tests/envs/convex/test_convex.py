@@ -278,7 +278,8 @@ def test_every_loss_meets_every_domain(loss, domain):
 
 
 def test_objects_in_place_of_words():
-    """Domains, losses and functions that make adversaries."""
+    """Domains, losses and functions that make adversaries; and the refusal of an agent names the
+    feedback to set, whether it is an argument there or not."""
     assert ConvexBandit(domain=Simplex(4)).spec.loss == Linear(Simplex(4))
     loss = Squared(Ball(2, 3.0), bound=2.0)
     assert ConvexBandit(loss=loss).spec.loss == loss
@@ -291,6 +292,11 @@ def test_objects_in_place_of_words():
     np.testing.assert_allclose(regret, -5 + 10 * 0.5**0.5)
     moving = ConvexBandit(loss=Kink(Ball(2), spread=0.5), adversary=Scenario(gap=0.1), horizon=20)
     assert (played(moving, centre(moving), 20)[1] >= 0).all()
+    with pytest.raises(InputError, match=r"or, where it can be set, feedback='datum'\.") as told_so:
+        with_feedback(object(), ConvexPricing().spec, "datum")
+    assert "OnlineConvex" not in str(told_so.value)
+    spec = ConvexPricing(feedback="datum").spec
+    assert with_feedback(object(), spec, "datum").feedback == "datum"
 
 
 def started(R=16, **arguments):
@@ -299,9 +305,10 @@ def started(R=16, **arguments):
     return problem
 
 
-def test_rewards_are_dollars_by_hand():
+def test_profits_are_dollars_and_as_the_page_says():
     """profit = sum over goods of (price - cost) (a - own price + cross (other prices)); whoever is
-    told the reward alone meets the same customers."""
+    told the reward alone meets the same customers. Three profits to a cent and a half, the best
+    prices to two cents and as scipy, range and slope those of extreme demands."""
     problem = started(feedback="datum", goods=2, spread=0.1)
     x = np.random.default_rng(0).uniform(-0.5, 0.5, (16, 2))
     step, p = problem.step(x), 1.5 + x
@@ -318,20 +325,6 @@ def test_rewards_are_dollars_by_hand():
         assert a.datum is None
         np.testing.assert_array_equal(shown.context(), b.datum)
         np.testing.assert_array_equal(told.context(), np.zeros((16, 1)))
-
-
-def test_the_refusal_of_an_agent_names_the_feedback_to_set():
-    """It holds for all environments: here the feedback is an argument, elsewhere it is not."""
-    with pytest.raises(InputError, match=r"or, where it can be set, feedback='datum'\.") as told_so:
-        with_feedback(object(), ConvexPricing().spec, "datum")
-    assert "OnlineConvex" not in str(told_so.value)
-    spec = ConvexPricing(feedback="datum").spec
-    assert with_feedback(object(), spec, "datum").feedback == "datum"
-
-
-def test_profits_best_prices_and_bounds():
-    """The three profits the page names, to a cent and a half, and the best prices, to two cents and
-    as scipy; range and slope are those of extreme demands at corners of the prices."""
     T, rng = 3000, np.random.default_rng(1)
     for low, high, profit in ((0.0, 0.0, 3.84), (-0.5, 0.5, 3.59)):
         problem = started()

@@ -247,8 +247,7 @@ def test_changes_by_hand():
 
 def test_tables_come_from_files_and_are_clipped(tmp_path):
     """CSV with names or without and parquet are one; what is outside or missing is clipped, and the
-    share of such rounds is reported. An index is no arm. In hindsight the largest column is
-    best."""
+    share of such rounds reported; an index is no arm; in hindsight the largest column is best."""
     pandas = pytest.importorskip("pandas")
     table = np.array([[0.5, 2.0], [np.nan, 1.0], [0.25, 0.75], [0.0, 1.0]])
     frame = pandas.DataFrame(table, columns=["a", "b"])

@@ -155,9 +155,10 @@ def test_mistakes_are_sentences(make, sentence):
     assert by_one.spec.clicks == PositionBased((1, 0.5))
 
 
-def test_new_items_take_a_place_after_everybody_has_learned():
+def test_boards_new_items_coverage_and_distance():
     """Vectors of lists are those that were shown, one refill later, too; tastes turn by a quarter
-    of a circle."""
+    of a circle. By hand, of four unit vectors: coverage and distances; boards are equal if they
+    hold the same, and filled anew with nothing that breaks the cone."""
     problem = ListRecommendation(n_items=4, length=2, churn=1, drift=1.0, horizon=9)
     problem.reset(Streams([0, 1]))
     board, lists = problem.spec.catalogue, np.array([[0, 1], [2, 3]])
@@ -173,14 +174,6 @@ def test_new_items_take_a_place_after_everybody_has_learned():
         problem.step(lists)
     assert board.refilled.sum() == 16
     assert np.vecdot(theta, problem._tastes()) == pytest.approx(np.zeros(2), abs=1e-12)
-
-
-ANYBODY = np.array([True])
-
-
-def test_boards_coverage_and_distance_by_hand():
-    """Four unit vectors, two opposite: pairs at 0.5 or 1; a place that is refilled is another.
-    Boards are equal if they hold the same, and filled anew with nothing that breaks the cone."""
     board = Catalogue.of(np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]]))
     board.start(Streams([0]), churn=True)
     shown = Shown(board, 1)
@@ -205,6 +198,9 @@ def test_boards_coverage_and_distance_by_hand():
     for wrong in (2 * np.eye(3), np.full((2, 2), np.nan), np.ones(3)):
         with pytest.raises(InputError, match="none longer than 1"):
             Catalogue.of(wrong)
+
+
+ANYBODY = np.array([True])
 
 
 @each("mode", ["ansi", "rgb_array"])

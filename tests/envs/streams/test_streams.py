@@ -206,9 +206,8 @@ def test_features_are_symmetric_and_of_length_one(order):
 
 
 def test_second_moments_and_noise_by_hand():
-    """On the Euclidean sphere 1/N; one feature is +-1; in the plane, with the angle uniform, 1/pi
-    and 2/pi. Noise is scipy's law, by Kolmogorov and Smirnov on 20,000; false alarm 1e-6, and a
-    scale that is 25 % off is caught (asserted)."""
+    """On the Euclidean sphere 1/N; in the plane, with the angle uniform, 1/pi and 2/pi. Noise is
+    scipy's law, by Kolmogorov and Smirnov; a scale that is 25 % off is caught."""
     for N in (1, 2, 7, 100):
         assert second_moment(N, 2.0) == pytest.approx(1 / N, abs=1e-11)
     for order in ORDERS:
@@ -261,8 +260,7 @@ SPOILT = (
 @each("word", [LogisticAnswers, QuantileAnswers])
 def test_risks_given_the_score_are_the_means_of_the_loss(word, m, spoilt):
     """Statistical: 40,000 answers, 6 standard errors (false alarm below 1e-8 a case); slope and
-    bend are its differences. Honest ones are at most m as often as the level says, or 1 as often
-    as the logit does: 0.015 are 6 errors."""
+    bend are its differences. Honest ones are as often below m, or 1, as they should."""
     answers = law(word, **spoilt)
     y, phi = drawn(answers, m), answers.loss._phi
     if not spoilt:
