@@ -58,8 +58,8 @@ def plain(x):
 @pytest.mark.smoke
 @every_env
 def test_gymnasiums_own_checker_has_nothing_to_say(name):
-    """Warnings are errors here, so a hint of the checker fails the test too: it wants actions
-    within [-1, 1], and the ball of streams has a radius of 2. Pictures are below."""
+    """Its hints are warnings, so errors here: it wants actions within [-1, 1], in a smaller
+    ball."""
     env = make(name, **{"radius": 1.0} if "Streaming" in name else {}).unwrapped
     check_env(env, skip_render_check=True)
 

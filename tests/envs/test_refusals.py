@@ -157,17 +157,16 @@ REFUSED = {
         {"radius": -1}, {"bound": 0.0}, {"bound": 0.9}, {"level": 1.0, "family": "quantile"},
         ({"theta": "dens"}, "dense"), {"theta": (1.0,)}, {"theta": (2.0, 2.0, 0.0, 0.0, 0.0)},
         {"theta": (np.nan, *[0.0] * 4)}, {"sparsity": 6, "theta": "sparse"}, {"norm": 2.5},
-        {"noise": -1.0}, {"contamination": 0.6},
-        {"noise": 0.0, "family": "quantile"}, ({"outliers": "flop"}, "flip"),
-        ({"data": "juice"}, "oj"), {"horizon": 0}, {"dim": 3, "data": "oj"}, {"delay": -1},
-        {"contamination": 0.1, "data": "oj"}, {"digit": 11, "data": "digits"},
+        {"noise": -1.0}, {"contamination": 0.6}, {"noise": 0.0, "family": "quantile"},
+        ({"outliers": "flop"}, "flip"), ({"data": "juice"}, "oj"), {"horizon": 0}, {"delay": -1},
+        {"dim": 3, "data": "oj"}, {"contamination": 0.1, "data": "oj"},
+        {"digit": 11, "data": "digits"},
     ],
     "SyntheticPricing": [({"slope": 0}, "slope=0")],
     "TwoArms": [({"gap": 0.9}, "Expected gap=")],
     "TwoPhase": [({"change": 1.5}, "Expected change=")],
 }  # fmt: skip
 """Arguments, or they and what is said."""
-
 
 FEW = shop(n=250)
 TOLD = drinks()
@@ -188,14 +187,14 @@ class Lying(dict):
 
 OWN = {
     "AssortmentFromLog": [
-        {"products": None},
+        ({"products": None}, "products="),
         ({"products": {"cola": "cola"}}, "column 'cola'"),
         ({"products": {"none": "price_cola"}}, "names of their own"),
-        {"price_range": None},
+        ({"price_range": None}, "price_range="),
         ({"price_range": (1.5, 3.0)}, r"every price in price_range=\(1.5, 3\)"),
-        {"unit_cost": None},
+        ({"unit_cost": None}, "unit_cost="),
         ({"unit_cost": {"cola": 1}}, "a cost for each"),
-        {"features": None},
+        ({"features": None}, "features="),
         *(
             ({"frame": frame}, says)
             for frame, says in (
@@ -293,7 +292,9 @@ OWN = {
 
 def started(name, arguments):
     kind = getattr(envs, name.split()[0])
-    make_problem(kind, **{**NEEDED.get(name, {}), **arguments}).reset(Streams([0]))
+    problem = make_problem(kind, **{**NEEDED.get(name, {}), **arguments})
+    if name.startswith("Returning"):  # visits are counted at the start
+        problem.reset(Streams([0]))
 
 
 @pytest.mark.parametrize("environment", REFUSED | OWN)

@@ -31,8 +31,7 @@ GOOD = {(0.5, 0): 0.2, (0.5, 1): 0.9, (-0.5, 0): 0.6, (-0.5, 1): 0.35}
 
 @dataclass(frozen=True)
 class Chaser:
-    """Plays arm 1 at positive contexts, if it learns as long as its last reward was 1, else the
-    other way."""
+    """Plays arm 1 at positive contexts; if it learns, the other way after a reward of 0."""
 
     learns: bool = True
 

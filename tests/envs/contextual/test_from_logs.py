@@ -296,7 +296,7 @@ def test_a_sampler_finds_the_same(monkeypatch):
     monkeypatch.setattr(fit_camera, "SWEEPS", 5000)
     monkeypatch.setattr(fit_camera, "BURN_IN", 1500)
     log = electricity(300, 10).sort_values("who", kind="stable")
-    found = tastes_of(log, start=(0.0, 1.0), unit=5.0)
+    found = tastes_of(log, start=(0.0, 1.0), middle=8.0, unit=5.0)
     shown = np.zeros((300, 10, 2, 2))
     q = (log["price"].to_numpy() - 8) / 5
     shown[:, :, 0] = np.column_stack([np.ones(3000), q]).reshape(300, 10, 2)
@@ -308,10 +308,10 @@ def test_a_sampler_finds_the_same(monkeypatch):
         assert error == pytest.approx(sd[:, j].std(), rel=0.2)
 
 
-def tastes_of(log, start=(0.0, 0.0), unit=1.0):
+def tastes_of(log, start=(0.0, 0.0), middle=2.0, unit=1.0):
     """Fitted to a log without features."""
     q, yes, who = (log[name].to_numpy() for name in ("price", "sold", "who"))
-    one, middle = np.ones((len(log), 1)), (q.min() + q.max()) / 2
+    one = np.ones((len(log), 1))
     offers = Offers.of(one, one, (q - middle) / unit, yes.astype(float), who)
     return fit_tastes(offers, np.array(start), np.zeros(2))
 
