@@ -100,8 +100,8 @@ def test_from_the_reset_to_the_horizon_and_no_further(name):
 
 @every_env
 def test_types_spaces_and_ranges(name):
-    """Python floats and bools from a lone environment; everything inside what is declared, by flat
-    spaces, which Stable-Baselines3 needs; and its problem keeps the contract."""
+    """Python numbers from a lone environment; all inside flat spaces, which Stable-Baselines3
+    needs."""
     env = make(name, horizon=40)
     spec = env.unwrapped.problem.spec
     assert len(check_problem(make(name).unwrapped.problem, rounds=10)) == 9
