@@ -30,7 +30,6 @@ def bridge(observations, actions=ARMS, **more):
         (spaces.Tuple([ARMS, ARMS]), (0, 2), [1, 0, 0, 0, 0, 1], 2**0.5),
         (spaces.Box(0, 1, (0,)), np.zeros(0), [1], 1),
     ],
-    ids=str,
 )
 def test_discrete_observations_are_one_hot_within_a_known_bound(space, observation, context, bound):
     """By hand: a one for each discrete number, so the norm is the root of how many there are."""
@@ -89,7 +88,6 @@ def test_boxes_are_flattened_and_clipped_and_actions_keep_their_names():
         ({"observations": spaces.Dict(a=spaces.Sequence(ARMS))}, "contexts='none'"),
         ({"observations": spaces.Discrete(20_000)}, "at most 10000 numbers, got 20000"),
     ],
-    ids=str,
 )
 def test_what_has_no_bridge_gets_one_sentence(arguments, match):
     with pytest.raises(InputError, match=match) as caught:
@@ -112,7 +110,6 @@ def test_what_has_no_bridge_gets_one_sentence(arguments, match):
         (spaces.Tuple([BOX, spaces.MultiBinary(2)]), (np.zeros((2, 2)), np.array([7, 0]))),
         (spaces.Tuple([BOX, ARMS]), (np.zeros((2, 2)),)),
     ],
-    ids=str,
 )  # fmt: skip
 def test_observations_outside_their_space_are_refused(space, observation):
     with pytest.raises(InputError, match="Expected an observation in"):

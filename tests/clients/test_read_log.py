@@ -142,7 +142,6 @@ def test_one_sentence_each(table):
         ([[0], [0, 1], [1], [1]], r"got \[0\] in row 0"),
         ([[0], [1], [1], [1]], "column 'a' to hold one entry"),
     ],
-    ids=str,
 )
 @each("arms", [None, ["a", "b", "1", 0, 1]])
 def test_actions_are_all_text_or_all_numbers(played, says, arms):

@@ -376,7 +376,6 @@ def test_a_row_moves_its_own_weight_alone():
         (Says(lambda x: [[1.0]]), log_of(), {}, "shape"),
         (POLICY, prices(), {}, "rows of arms"),
     ],
-    ids=str,
 )
 def test_what_is_not_released(policy, log, options, words):
     with pytest.raises(InputError, match=words):

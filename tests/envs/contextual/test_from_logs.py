@@ -433,7 +433,6 @@ HIS = 1 * (expit(4 - 2 * HERS) > np.random.default_rng(2).random(800))
         ({"frame": {**LOG, "w": [1]}, "person": None, "clusters": "w"}, "'w' to hold one entry"),
         ({"features": 5}, "Expected bounds of feature 'age'"),
     ],
-    ids=str,
 )
 def test_refusals_in_one_sentence(change, says):
     with pytest.raises(InputError, match=says) as caught:

@@ -217,7 +217,6 @@ def test_delay(cls):
         np.zeros((2, 4)), np.zeros(3), 0.5, None, "x", [["a"] * 3] * 2, np.full((2, 3), np.nan),
         np.full((2, 3), np.inf), np.full((2, 3), 0.7), np.array([[0, 0, 0], [1 + 1e-8, 0, 0]]),
     ],
-    ids=str,
 )  # fmt: skip
 def test_points_outside_are_refused(wrong):
     """Outside is relative to the radius."""

@@ -98,7 +98,6 @@ def test_the_mean_regret_of_a_round_is_the_excess_risk(case):
         ({"p": 1.5, "dim": 20, "theta": "gaussian"}, 0.0461, 0.05),
         ({"p": 1.5, "dim": 20, "theta": "sparse"}, 0.0600, 0.005),
     ],
-    ids=str,
 )
 def test_the_baseline_of_table_5_1(case, expected, room):
     """Golden: risk(0) - risk(theta*) by which Table 5.1 was decoded, there by simulation (to about
