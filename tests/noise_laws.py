@@ -58,7 +58,7 @@ TESTED = {
     ReportNoisyMax: _CHOICES + "selection.py::test_law",
     RestartingTrees: _SUMS + "restarting_trees.py::test_noise_has_the_promised_size",
     SegmentAboveThreshold: _CHOICES + "sparse_vector.py::test_segments_have_the_promised_law",
-    TriangleSums: "tests/offline/test_release.py::test_sums_are_as_noisy_as_they_pay_for",
+    TriangleSums: "tests/offline/test_logs.py::test_sums_are_as_noisy_as_they_pay_for",
     Sampled: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
     Snowball: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
 }

@@ -31,9 +31,8 @@ AGES = {"action": "shown", "reward": "click", "reward_range": (0, 1)}
 
 
 def test_ages_from_20_to_60_are_not_clipped_to_one_without_a_word():
-    """The bound is never guessed; one of 1 is refused, and random play if insisted on (0.5, errors
-    of 0.009: beyond 0.535 with probability 1e-4). With a public range FADE learns: 0.68 to 0.70 on
-    six logs, the best there is being 0.8."""
+    """A bound of 1 is refused, and random play if insisted on (0.5, errors of 0.009: beyond 0.535
+    with probability 1e-4); with a public range FADE learns (0.68 to 0.70 on six logs)."""
     table = ages(6000)
     with pytest.raises(InputError, match=r"'age': \(low, high\).* context_bound=None"):
         read_log(table, context=["age"], **AGES)
@@ -54,46 +53,27 @@ def test_ages_from_20_to_60_are_not_clipped_to_one_without_a_word():
     assert "outside" not in str(found)
 
 
-def test_columns_are_scaled_from_their_ranges_and_nothing_else():
-    """By hand: (1, -1, 0.5) / sqrt(3), of norm at most 1 for any row, so that 1 is the bound. The
-    same ranges give the same context whatever the other rows hold."""
-    ranges = {"age": (20, 60), "income": (0, 8)}
-    alone = {"age": [20], "income": [6], "a": [0], "r": [0]}
-    beside = {"age": [20, 60], "income": [6, 8], "a": [0, 1], "r": [0, 0]}
-    for table in (alone, beside):
-        columns = {"action": "a", "reward": "r", "arms": [0, 1]}
-        logged = read_log(table, context=ranges, reward_range=(0, 1), **columns)
-        np.testing.assert_allclose(logged.context[0] * 3**0.5, [1, -1, 0.5])
-        assert (logged.spec.context_bound, logged.spec.context_order) == (1.0, 2)
+BOUNDS = {"reward_range": (0, 3), "context_bound": 2.0}
 
 
 def by_log(context, reward, **more):
-    bounds = {"context_bound": 2.0, "reward_high": 3.0, **more}
-    spec = ContextualSpec(n_actions=2, dim=2, horizon=N, **bounds)
-    return Logged(
-        spec=spec,
-        context=context,
-        action=np.arange(N) % 2,
-        reward=reward,
-        propensity=0.5,
-    )
+    spec = ContextualSpec(n_actions=2, dim=2, horizon=N, context_bound=2.0, reward_high=3.0, **more)
+    rows = {"context": context, "action": np.arange(N) % 2, "reward": reward}
+    return Logged(spec=spec, **rows, propensity=0.5)
 
 
-def by_table(context, reward, **more):
+def by_table(context, reward, features=("x", "y"), bounds=BOUNDS, **more):
     table = {"x": context[:, 0], "y": context[:, 1], "a": np.arange(N) % 2, "r": reward}
-    bounds = {"context_bound": 2.0, "reward_range": (0, 3)}
-    return read_log(table, context=["x", "y"], action="a", reward="r", **bounds, **more)
+    return read_log(table, context=features, action="a", reward="r", **bounds, **more)
 
 
 def by_ranges(context, reward, **more):
-    table = {"x": context[:, 0], "y": context[:, 1], "a": np.arange(N) % 2, "r": reward}
     ranges = {"x": (-2, 2), "y": (-2, 2)}
-    return read_log(table, context=ranges, action="a", reward="r", reward_range=(0, 3), **more)
+    return by_table(context, reward, ranges, {"reward_range": (0, 3)}, **more)
 
 
 def by_player(context, reward, **more):
-    bounds = {"reward_range": (0, 3), "context_bound": 2.0}
-    player = Player(LinUCB(), Coins(seen="vector"), horizon=N, **bounds, **more)
+    player = Player(LinUCB(), Coins(seen="vector"), horizon=N, **BOUNDS, **more)
     for x, r in zip(context, reward, strict=True):
         player.act(x)  # looks twice, counts once
         player.update(x, 5, r)
@@ -118,8 +98,7 @@ class Scripted(Coins):
 
 
 def scripted(context, reward, **more):
-    bounds = {"reward_range": (0, 3), "context_bound": 2.0}
-    return FromGymnasium(lambda: Scripted(context, reward), oracle=means, **bounds, **more)
+    return FromGymnasium(lambda: Scripted(context, reward), oracle=means, **BOUNDS, **more)
 
 
 def by_gymnasium(context, reward, replicas=1, **more):
@@ -154,24 +133,19 @@ def test_one_in_a_hundred_is_said_and_more_is_refused(way_in, kind):
     assert len(caught) == 1
     assert getattr(some.outside, kind) == 2
     assert some.outside.contexts + some.outside.rewards == 2
-    with (
-        warnings.catch_warnings(action="ignore"),
-        pytest.raises(
-            InputError, match=r"at most 1 % of 200 .* got 3 of .* most_outside="
-        ) as error,
-    ):
-        way_in(*data(**{kind: 3}))
-    assert "\n" not in str(error.value)
     with warnings.catch_warnings(action="ignore"):
+        for most, count, more in ((1, 3, {}), (0, 1, {"most_outside": 0})):
+            says = rf"at most {most} % of 200 .* got {count} of .* most_outside="
+            with pytest.raises(InputError, match=says) as error:
+                way_in(*data(**{kind: count}), **more)
+            assert "\n" not in str(error.value)
         assert getattr(way_in(*data(**{kind: N}), most_outside=1).outside, kind) == N
-        with pytest.raises(InputError, match=r"at most 0 % of 200 .* got 1 of"):
-            way_in(*data(**{kind: 1}), most_outside=0)
     with pytest.raises(InputError, match=r"most_outside=1.5 to be a number in \[0, 1\]"):
         way_in(*data(), most_outside=1.5)
 
 
 @pytest.mark.filterwarnings("ignore:.* private agents clip them")
-@pytest.mark.parametrize(
+@each(
     ("outside", "most", "share"),
     [
         ({"contexts": 2}, 0.01, 0.01),
@@ -189,23 +163,20 @@ def test_results_tell_what_was_clipped_on_the_way_in(outside, most, share):
     assert [run.clipped.tolist() for run in results.runs] == [[share] * 2] * 2
 
 
-@pytest.mark.parametrize("way_in", WAYS_IN)
-def test_a_bound_reached_but_for_rounding_is_kept(way_in):
+@each("way_in", WAYS_IN)
+def test_a_bound_reached_but_for_rounding_is_kept_and_what_is_not_finite_is_not(way_in):
     """Unit vectors in float32 are longer than 1 by 6e-8."""
     context, reward = data()
     context[:], reward[:] = np.array([2.0000001, 0]), 3.0000001
     assert not way_in(context, reward).outside
-
-
-@pytest.mark.parametrize("way_in", [by_player, by_gymnasium])
-def test_what_is_not_finite_lies_outside(way_in):
-    for far in (np.nan, np.inf):
+    for far in (np.nan, np.inf) if way_in in (by_player, by_gymnasium) else ():
         with pytest.warns(UserWarning, match=f"such as {far}"):
             assert way_in(*data(contexts=1, far=far)).outside.contexts == 1
 
 
-def test_contexts_are_clipped_in_a_log_and_rewards_stay_as_they_came():
-    """A caller's array stays as it is, too; river gets what the log has."""
+def test_contexts_are_clipped_in_a_log_and_rounds_named_elsewhere():
+    """A caller's array stays as it is, as do rewards; river gets what the log has. Of 60 users one
+    is more than 1 %."""
     context, reward = data(contexts=1, rewards=2)
     with pytest.warns(UserWarning, match="private agents clip them"):
         logged = by_log(context, reward)
@@ -217,67 +188,35 @@ def test_contexts_are_clipped_in_a_log_and_rewards_stay_as_they_came():
     with pytest.warns(UserWarning, match="private agents clip them"):
         each = by_ranges(context, reward)
     np.testing.assert_allclose(each.context[-1] * 3**0.5, [1, 1, 0.5])  # column by column
-
-
-def test_a_user_is_outside_if_one_of_her_arms_is():
-    """Where arms have rows of features; the other rows are kept."""
-    spec = ContextualSpec(n_actions=2, dim=2, horizon=9, shared=True)
-    context = np.full((N, 2, 2), 0.5)
-    context[3, 1] = [3, 4]
-    data = {"action": np.arange(N) % 2, "reward": np.zeros(N), "propensity": 0.5}
-    with pytest.warns(UserWarning, match=r"1 of 200 contexts .* such as 5: "):
-        logged = Logged(spec=spec, context=context, **data)
-    np.testing.assert_allclose(logged.context[3], [[0.5, 0.5], [0.6, 0.8]])
-
-
-def test_the_worst_column_is_named_and_rows_are_counted_once():
-    context, reward = data(contexts=3)
-    context[-1] = [50, -70]
-    says = r"3 of 200, such as 50: say wider"
-    with pytest.raises(InputError, match=r"above all column 'x' outside \[-2, 2\], got " + says):
-        by_ranges(context, reward)
-
-
-def test_replicas_are_judged_one_by_one():
-    """Three replicas with two users outside each are as fine as one; and as bad with three."""
-    with pytest.warns(UserWarning, match="private agents clip them"):
-        three = by_gymnasium(*data(rewards=2), replicas=3)
-    assert (three.outside.rewards, three.outside.users) == (6, 3 * N)
-    with (
-        warnings.catch_warnings(action="ignore"),
-        pytest.raises(InputError, match=r"got 3 of 3, such as 3\.01"),
-    ):
-        by_gymnasium(*data(rewards=3), replicas=3)
-
-
-def test_a_round_that_goes_too_far_is_named():
-    """Horizon 60: one user is more than 1 %."""
     settings = {"horizon": 60, "reward_range": (0, 1), "context_bound": 0.5}
     player = Player(LinUCB(), Coins(seen="vector"), **settings)
     player.update(np.array([0.5, 0], np.float32), 5, 1.0)
     with pytest.raises(InputError, match="In round 2: Expected at most 1 % of 60 contexts"):
         player.update(np.array([0.6, 0], np.float32), 5, 1.0)
     make = FromGymnasium(Coins, oracle=lambda env: means(env) / 2, reward_range=(0, 0.5))
-    with pytest.raises(
-        InputError, match=r"In round \d+: Expected at most 1 % of 60 rewards outside"
-    ):
+    says = r"In round \d+: Expected at most 1 % of 60 rewards outside"
+    with pytest.raises(InputError, match=says):
         compare(make, {"Uniform": Uniform()}, horizon=60, replicas=2, progress=False)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "says"),
-    [
-        ({"context": {"age": (60, 20)}}, "range of 'age' to be .* low < high"),
-        ({"context": {"age": (20, np.inf)}}, "range of 'age'"),
-        ({"context": {"age": 60}}, "bounds of feature 'age', such as .18, 90."),
-        ({"context": {"age": (18, 90)}, "context_bound": 1.0}, "no context_bound=1.0 beside"),
-        ({"context": ["age"], "context_bound": -1.0}, "context_bound=-1.0"),
-        ({"context": {"wage": (0, 1)}}, "a column 'wage'"),
-        ({"reward_range": None}, "reward_range=None to be two finite numbers"),
-    ],
-    ids=str,
-)
-def test_bounds_that_are_none(wrong, says):
-    with pytest.raises(InputError, match=says) as caught:
-        read_log(ages(50), **{**AGES, **wrong})
-    assert "\n" not in str(caught.value)
+def test_replicas_columns_and_arms():
+    """Three replicas with two users outside each are as fine as one; and as bad with three. The
+    worst column is named, and a user is outside if one of her arms is: her other rows are kept."""
+    with pytest.warns(UserWarning, match="private agents clip them"):
+        three = by_gymnasium(*data(rewards=2), replicas=3)
+    assert (three.outside.rewards, three.outside.users) == (6, 3 * N)
+    says = r"got 3 of 3, such as 3\.01"
+    with warnings.catch_warnings(action="ignore"), pytest.raises(InputError, match=says):
+        by_gymnasium(*data(rewards=3), replicas=3)
+    context, reward = data(contexts=3)
+    context[-1] = [50, -70]
+    says = r"above all column 'x' outside \[-2, 2\], got 3 of 200, such as 50: say wider"
+    with pytest.raises(InputError, match=says):
+        by_ranges(context, reward)
+    spec = ContextualSpec(n_actions=2, dim=2, horizon=9, shared=True)
+    context = np.full((N, 2, 2), 0.5)
+    context[3, 1] = [3, 4]
+    rows = {"action": np.arange(N) % 2, "reward": np.zeros(N), "propensity": 0.5}
+    with pytest.warns(UserWarning, match=r"1 of 200 contexts .* such as 5: "):
+        logged = Logged(spec=spec, context=context, **rows)
+    np.testing.assert_allclose(logged.context[3], [[0.5, 0.5], [0.6, 0.8]])

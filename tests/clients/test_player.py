@@ -1,6 +1,8 @@
-"""An agent in a plain loop over anybody's environment: the same agent, the same clips."""
+"""An agent in a plain loop over anybody's environment: the same agent, the same clips; kept in
+files bit for bit, once, and what is no state is one sentence."""
 
 import copy
+import stat
 from dataclasses import dataclass
 
 import gymnasium as gym
@@ -8,9 +10,10 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError, certify, play
-from dpbandit.agents import DPUCB, BestFixed, EpsilonGreedy, Hedge, LinTS, LinUCB, Uniform
+from dpbandit.agents import DPUCB, FADE, BestFixed, EpsilonGreedy, Hedge, LinTS, LinUCB, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import FromGymnasium, Player, read_log
+from dpbandit.clients.player import Decoder
 from dpbandit.offline import replay
 from dpbandit.testing.tapes import recording
 from tests.clients.worlds import Coins, Overwrites, means
@@ -65,45 +68,23 @@ def test_an_environment_may_write_on_what_it_handed_out():
     assert one == two
 
 
-def test_contexts_are_used():
-    """Golden, by reasoning: each kind's best arm is another, so an agent that sees the kind earns
-    0.85 a round in the end, and no fixed arm more than 0.55. One run, far from either: 400 rounds
-    have a standard error of 0.02."""
-    env = Coins()
-    one = Player(LinUCB(), env, horizon=800, reward_range=(0, 1))
-    blind = Player(LinUCB(), env, horizon=800, reward_range=(0, 1), contexts="none")
-    earned = {}
-    for name, agent in (("sees", one), ("blind", blind)):
-        observation, _ = env.reset(seed=1)
-        rewards = []
-        for _ in range(800):
-            action = agent.act(observation)
-            then, reward, *_ = env.step(action)
-            agent.update(observation, action, reward)
-            rewards.append(reward)
-            observation = then
-        earned[name] = np.mean(rewards[400:])
-    assert earned["sees"] > 0.75
-    assert earned["blind"] < 0.65
-
-
-EXTREME = [
-    (np.full(2, 1e9, np.float32), 1e9),
-    (np.full(2, np.nan, np.float32), np.nan),
-    (np.array([np.inf, 0], np.float32), -np.inf),
-]
-
-
 @pytest.mark.filterwarnings("ignore:.* private agents clip them")
-@pytest.mark.parametrize(("observation", "reward"), EXTREME)
+@each(
+    ("observation", "reward"),
+    [
+        (np.full(2, 1e9, np.float32), 1e9),
+        (np.full(2, np.nan, np.float32), np.nan),
+        (np.array([np.inf, 0], np.float32), -np.inf),
+    ],
+)
 def test_an_extreme_user_moves_no_mechanism_by_more_than_its_sensitivity(observation, reward):
-    """At the mechanism: two worlds that differ in round 3 differ in that round's input only, and
-    there by at most the sensitivity. The bounds come from the player: the environment promises
-    none."""
+    """Two worlds that differ in round 3 differ in that round's input only, by at most the
+    sensitivity of the player's bounds; an agent without a clip of its own learns on."""
+    bounds, honest = {"context_bound": 1.0, "most_outside": 1}, np.array([1.0, 0.0], np.float32)
     tapes = []
     for x, r in ((np.array([0.6, -0.8], np.float32), 0.0), (observation, reward)):
         with recording() as calls:
-            one = player(DPUCB(), Coins(seen="vector"), context_bound=1.0, most_outside=1)
+            one = player(DPUCB(), Coins(seen="vector"), **bounds)
             for t in range(T):
                 extreme = (x, r) if t == 3 else (np.array([0.5, 0.5], np.float32), 0.25)
                 one.update(extreme[0], 5 + t % 3, extreme[1])
@@ -111,23 +92,16 @@ def test_an_extreme_user_moves_no_mechanism_by_more_than_its_sensitivity(observa
     gaps = np.linalg.norm(tapes[0] - tapes[1], axis=1)
     assert 0 < gaps[3] <= calls.mechanisms[3].sensitivity * (1 + 1e-12)
     assert not np.delete(gaps, 3).any()
-
-
-@pytest.mark.filterwarnings("ignore:.* private agents clip them")
-@pytest.mark.parametrize(("observation", "reward"), EXTREME)
-def test_agents_without_a_clip_of_their_own_survive_extreme_users(observation, reward):
-    one = player(LinUCB(), Coins(seen="vector"), context_bound=1.0, most_outside=1)
-    honest = np.array([1.0, 0.0], np.float32)
+    one = player(LinUCB(), Coins(seen="vector"), **bounds)
     for _ in range(3):
         one.update(observation, 5, reward)
     for _ in range(10):
-        one.update(honest, 6, 1.0)
-        one.update(honest, 7, 0.0)
-        one.update(honest, 5, 0.0)
+        for arm, paid in ((6, 1.0), (7, 0.0), (5, 0.0)):
+            one.update(honest, arm, paid)
     assert one.act(honest) == 6
 
 
-@pytest.mark.parametrize(
+@each(
     ("then", "says"),
     [
         (np.array([3]), r"actions in \[0, 3\), got 3"),
@@ -154,45 +128,41 @@ def test_what_is_no_arm_is_never_played(then, says):
         replay(Strange(), logged, passes=1)
 
 
-def test_the_certificate_is_that_of_the_config_on_the_players_spec():
-    one = player(DPUCB(epsilon=0.5), Coins())
-    proof = certify(DPUCB(epsilon=0.5), one.spec, accountants=False)
-    assert one.certificate == proof
-    assert one.certificate.epsilon == pytest.approx(0.5, rel=1e-3)
-
-
-def test_seeds_decide_exploration():
-    def actions(seed):
-        one = player(EpsilonGreedy(), Coins(), seed=seed)
-        return [one.act(0) for _ in range(50)]
-
-    assert actions(1) == actions(1) != actions(2)
-
-
-def test_no_user_beyond_the_horizon_and_no_agent_of_another_kind():
+def test_horizons_kinds_certificates_and_seeds():
+    """No user beyond the horizon and no agent of another kind; the certificate is that of the
+    config; seeds decide exploration."""
     one = player(LinUCB(), Coins())
     for _ in range(T):
         one.update(0, 5, 1.0)
     with pytest.raises(InputError, match=f"horizon of {T} users is over"):
         one.update(0, 5, 1.0)
-    for config in (DPUCB, 3, None):
-        with pytest.raises(InputError, match=r"Expected agent .* to be a config"):
-            player(config, Coins())
-    with pytest.raises(InputError, match="choose another agent"):
-        player(Hedge(), Coins())
-    with pytest.raises(InputError, match="no hindsight yet"):
-        player(BestFixed(), Coins())
-    with pytest.raises(InputError, match="seed=-1"):
-        player(LinUCB(), Coins(), seed=-1)
-    with pytest.raises(InputError, match="finitely many"):
-        player(LinUCB(), gym.make("dpbandit/OJContinuousPricing-v0"))
+    prices = gym.make("dpbandit/OJContinuousPricing-v0")
+    for config, env, more, says in (
+        *((config, Coins(), {}, "Expected agent .* to be a config") for config in (DPUCB, 3, None)),
+        (Hedge(), Coins(), {}, "choose another agent"),
+        (BestFixed(), Coins(), {}, "no hindsight yet"),
+        (LinUCB(), Coins(), {"seed": -1}, "seed=-1"),
+        (LinUCB(), prices, {}, "finitely many"),
+    ):
+        with pytest.raises(InputError, match=says):
+            player(config, env, **more)
+    one = player(DPUCB(epsilon=0.5), Coins())
+    assert one.certificate == certify(DPUCB(epsilon=0.5), one.spec, accountants=False)
+    assert one.certificate.epsilon == pytest.approx(0.5, rel=1e-3)
+    same, again, other = (player(EpsilonGreedy(), Coins(), seed=seed) for seed in (1, 1, 2))
+    drawn = [[one.act(0) for _ in range(50)] for one in (same, again, other)]
+    assert drawn[0] == drawn[1] != drawn[2]
 
 
-@pytest.mark.parametrize("wrong", [None, "1", 1j, [1.0, 2.0], [], {}, [[1], [1, 2]]], ids=repr)
+@each("wrong", [None, "1", 1j, [1.0, 2.0], [], {}, [[1], [1, 2]]], ids=repr)
 def test_a_reward_that_is_no_number_is_refused_in_its_round(wrong):
-    one = player(LinUCB(), Coins())
-    for given in (1, True, np.float32(0.5), np.array([0.5])):
+    """One in an array is that number, as the scores show."""
+    one, plain = (player(LinUCB(), Coins()) for _ in range(2))
+    for given in (1, True, np.float32(0.5), np.array([0.75])):
         one.update(0, 5, given)
+        plain.update(0, 5, np.ravel(given).item())
+    ahead = np.array([[1.0, 0.0]])
+    np.testing.assert_array_equal(one._agent.scores(ahead), plain._agent.scores(ahead))
     with pytest.raises(InputError, match=r"In round 5: Expected reward=.* to be one number"):
         one.update(0, 5, wrong)
     with pytest.raises(InputError, match="action=inf"):
@@ -200,11 +170,115 @@ def test_a_reward_that_is_no_number_is_refused_in_its_round(wrong):
     assert one._left == T - 4
 
 
-def test_a_reward_in_an_array_is_that_number():
-    """Oracle: the plain number; what is learned shows in the scores."""
-    scores = []
-    for given in (0.75, np.array([0.75])):
-        one = player(LinUCB(), Coins())
-        one.update(0, 5, given)
-        scores.append(one._agent.scores(np.array([[1.0, 0.0]])).tolist())
-    assert scores[0] == scores[1]
+ARGUMENTS = {"horizon": 40, "reward_range": (-1.4, 1.4), "context_bound": 1.0}
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    """Where a player is saved."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    return tmp_path / "state.npz"
+
+
+def environment():
+    return gym.make("dpbandit/GLMBandit-v0", n_actions=3, dim=2)
+
+
+def serve(player, env, observation, users):
+    """The actions, and the next observation."""
+    played = []
+    for _ in range(users):
+        played.append(player.act(observation))
+        following, reward, *_ = env.step(played[-1])
+        player.update(observation, played[-1], reward)
+        observation = following
+    return played, observation
+
+
+def saved(path, config=None, users=17):
+    env = environment()
+    player = Player(config or DPUCB(), env, **ARGUMENTS)
+    _, observation = serve(player, env, env.reset(seed=0)[0], users)
+    player.save(path)
+    return player, env, observation
+
+
+def test_a_player_goes_on_where_it_was_and_once(state, tmp_path):
+    """As one that was never saved; its certificate, books and horizon too; then it is used up. A
+    saved player serves nobody; neither the file nor a copy of it is loaded again."""
+    env = environment()
+    whole, _ = serve(Player(DPUCB(), env, **ARGUMENTS), env, env.reset(seed=0)[0], 40)
+    old, env, observation = saved(state)
+    assert stat.S_IMODE(state.stat().st_mode) == 0o600
+    player = Player.load(state, DPUCB(epsilon=1), env, **ARGUMENTS)
+    assert player.certificate == old.certificate
+    assert serve(player, env, observation, 23)[0] == whole[17:]
+    with pytest.raises(InputError, match="horizon of 40 users is over"):
+        player.update(observation, 0, 0.0)
+    old, env, observation = saved(state)
+    for use in (
+        lambda: old.act(observation),
+        lambda: old.update(observation, 0, 0.0),
+        lambda: old.save(tmp_path / "again.npz"),
+    ):
+        with pytest.raises(InputError, match=r"go on with Player\.load"):
+            use()
+    (tmp_path / "copy.npz").write_bytes((state).read_bytes())
+    Player.load(tmp_path / "copy.npz", DPUCB(), env, **ARGUMENTS)
+    for name in ("state.npz", "copy.npz"):
+        with pytest.raises(InputError, match=f"{name} was loaded before"):
+            Player.load(tmp_path / name, DPUCB(), env, **ARGUMENTS)
+
+
+def changed_array(path):
+    """One array of the noise, zeroed."""
+    with np.load(path) as file:
+        stored = {name: file[name] for name in file.files}
+    largest = max((n for n in stored if n.startswith("array")), key=lambda n: stored[n].size)
+    np.savez(path, **{**stored, largest: np.zeros_like(stored[largest])})
+
+
+def another(name, value):
+    """Another format or program, from the time of writing to that of reading."""
+    return lambda _, patch: patch.setattr(f"dpbandit.clients.player.{name}", value)
+
+
+def test_another_config_or_environment_is_refused_and_uses_nothing_up(state):
+    _, env, _ = saved(state)
+    for config, changed, words in (
+        (DPUCB(epsilon=2.0), {}, "of this config"),
+        (FADE(), {}, "of this config"),
+        (DPUCB(), {"horizon": 41}, "of this environment, bounds and horizon"),
+        (DPUCB(), {"reward_range": (-2, 2)}, "of this environment, bounds and horizon"),
+    ):
+        with pytest.raises(InputError, match=words):
+            Player.load(state, config, env, **{**ARGUMENTS, **changed})
+    Player.load(state, DPUCB(), env, **ARGUMENTS)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda path, _: path.write_bytes(path.read_bytes()[:2000]), "Expected a "),
+        (lambda path, _: path.write_bytes(b""), "Expected a state"),
+        (lambda path, _: path.write_text("{}"), "Expected a state"),
+        (lambda path, _: np.savez(path, a=np.ones(3)), "Expected a state"),
+        (lambda path, _: path.unlink(), "No such file"),
+        (lambda path, _: changed_array(path), "was changed"),
+        (another("_FORMAT", 2), "of this format, which is 1 there and 2 here"),
+        (another("_program", lambda: {"dpbandit": "0"}), "of this program"),
+    ],
+)
+def test_what_is_no_state_is_one_sentence(state, monkeypatch, damage, words):
+    _, env, _ = saved(state)
+    damage(state, monkeypatch)
+    with pytest.raises(InputError, match=words) as refused:
+        Player.load(state, DPUCB(), env, **ARGUMENTS)
+    assert "\n" not in str(refused.value)
+
+
+def test_no_code_comes_from_a_file():
+    opened = ["object", "io", "FileIO", 0]
+    for thing in (["name", "os", "system"], ["name", "builtins", "eval"], opened):
+        with pytest.raises(InputError, match="plain parts"):
+            Decoder([thing], []).get(0)

@@ -9,10 +9,8 @@ MEANS = np.array([[0.9, 0.1, 0.5], [0.2, 0.8, 0.5]])
 
 
 class Coins(gym.Env):
-    """Users of two kinds; actions are called 5, 6 and 7; an episode has `length` users.
-
-    Rewards are `paid`, if that is given.
-    """
+    """Users of two kinds; actions are called 5, 6 and 7; an episode has `length` users, rewards are
+    `paid`, if that is given."""
 
     def __init__(self, length=None, seen="kind", paid=...):
         self.action_space = spaces.Discrete(3, start=5)
@@ -42,11 +40,8 @@ class Coins(gym.Env):
     def _next(self):
         self.kind = int(self.np_random.random() < 0.5)
         vector = np.eye(2, dtype=np.float32)[self.kind]
-        return {
-            "kind": self.kind,
-            "vector": vector,
-            "dict": {"kind": self.kind, "vector": vector},
-        }[self.seen]
+        both = {"kind": self.kind, "vector": vector}
+        return (both | {"dict": both})[self.seen]
 
 
 class Overwrites(Coins):

@@ -1,11 +1,14 @@
-"""Conformance: every registered environment keeps Gymnasium's contract, lone and batched."""
+"""Conformance: every registered environment keeps Gymnasium's contract, lone and batched, and is
+shown as text and pictures."""
 
 import copy
 import pickle
+import warnings
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -55,17 +58,16 @@ def plain(x):
 @pytest.mark.smoke
 @every_env
 def test_gymnasiums_own_checker_has_nothing_to_say(name):
-    """Warnings are errors here, so a hint of the checker fails the test too: it wants actions
-    within [-1, 1], and the ball of streams has a radius of 2, as printed. `test_render.py` has
-    pictures."""
+    """Its hints are warnings, so errors here: it wants actions within [-1, 1], in a smaller
+    ball."""
     env = make(name, **{"radius": 1.0} if "Streaming" in name else {}).unwrapped
     check_env(env, skip_render_check=True)
 
 
 @every_env
-def test_seeds_decide_everything(name):
+def test_seeds_decide_everything_and_copies_continue(name):
     """Same seed, same episode, also under the module's prefix; another seed, another; without a
-    seed the sequence goes on."""
+    seed the sequence goes on, as a lone one's pickle and a batch's deep copy do in mid-episode."""
     env, again = make(name), make(f"dpbandit:{name}")
     actions = actions_for(env, H)
     first = episode(env, actions, seed=5)
@@ -73,29 +75,22 @@ def test_seeds_decide_everything(name):
     second = episode(env, actions, seed=None)
     assert second == episode(again, actions, seed=None) != first
     assert first == episode(env, actions, seed=5) != episode(env, actions, seed=6)
+    batch = make_native(name, 3)
+    for one, clone in ((env, lambda x: pickle.loads(pickle.dumps(x))), (batch, copy.deepcopy)):
+        actions = actions_for(one, H)
+        episode(one, actions[:2], seed=5)
+        twin = clone(one)
+        assert episode(one, actions[2:]) == episode(twin, actions[2:])
+        assert episode(one, actions, seed=None) == episode(twin, actions, seed=None)
 
 
 @every_env
-@each("kind", ["lone", "batch"])
-def test_copies_in_mid_episode_continue_identically(name, kind):
-    """Lone by a pickle, batched by a deep copy; `check_problem` has both of the problem."""
-    if kind == "lone":
-        env, clone = make(name), lambda x: pickle.loads(pickle.dumps(x))
-    else:
-        env, clone = make_native(name, 3), copy.deepcopy
-    actions = actions_for(env, H)
-    episode(env, actions[:2], seed=5)
-    twin = clone(env)
-    after, its = episode(env, actions[2:]), episode(twin, actions[2:])
-    assert after == its
-    assert episode(env, actions, seed=None) == episode(twin, actions, seed=None)
-
-
-@every_env
-def test_truncation_exactly_at_the_horizon_and_no_further(name):
+def test_from_the_reset_to_the_horizon_and_no_further(name):
     env = make(name)
     for bare in (env.unwrapped, make_native(name, 2, autoreset_mode="Disabled")):
         actions = actions_for(bare, H + 1)
+        with pytest.raises(InputError, match="reset"):
+            bare.step(actions[-1])
         flags = [step[2:4] for step in episode(bare, actions[:H], seed=5)[1:]]
         assert [np.all(truncated) for _, truncated in flags] == [False] * (H - 1) + [True]
         assert not np.any([terminated for terminated, _ in flags])
@@ -103,19 +98,18 @@ def test_truncation_exactly_at_the_horizon_and_no_further(name):
             bare.step(actions[-1])
 
 
-@each("mode", AutoresetMode)
-def test_stepping_before_any_reset_is_refused(mode):
-    name, *_ = dpbandit.ENVIRONMENTS
-    for env in (make(name).unwrapped, make_native(name, 2, autoreset_mode=mode)):
-        with pytest.raises(InputError, match="reset"):
-            env.step(env.action_space.sample())
-
-
 @every_env
 def test_types_spaces_and_ranges(name):
-    """Python floats and bools from a lone environment; everything inside what is declared."""
+    """Python numbers from a lone environment; all inside flat spaces, which Stable-Baselines3
+    needs."""
     env = make(name, horizon=40)
     spec = env.unwrapped.problem.spec
+    assert len(check_problem(make(name).unwrapped.problem, rounds=10)) == 9
+    flat = Box | Discrete | MultiBinary | MultiDiscrete
+    for space, kinds in ((env.observation_space, Box | Discrete), (env.action_space, flat)):
+        assert isinstance(space, kinds)
+        assert not isinstance(space, Box) or np.isfinite([space.low, space.high]).all()
+        assert np.all(getattr(space, "start", 0) == 0)
     observation, info = env.reset(seed=5)
     assert info == {}
     total = 0.0
@@ -160,17 +154,14 @@ def test_native_batch_equals_lone_environments_side_by_side(name):
     decided for all environments at once: each has one of the three modes."""
     mode = list(AutoresetMode)[list(dpbandit.ENVIRONMENTS).index(name) % 3]
     native = make_native(name, 2, horizon=3, autoreset_mode=mode)
+    with pytest.raises(InputError, match="reset"):
+        native.step(native.action_space.sample())
     sync = SyncVectorEnv([lambda: make(name, horizon=3)] * 2, autoreset_mode=mode)
     assert native.metadata["autoreset_mode"] is sync.metadata["autoreset_mode"] is mode
     actions = actions_for(native, 8)
     log = vector_log(native, actions, mode)
     assert plain(log) == plain(vector_log(sync, actions, mode))
     assert sum(np.all(answer[3]) for answer in log if len(answer) == 5) == 2
-
-
-@every_env
-def test_its_problem_keeps_the_contract(name):
-    assert len(check_problem(make(name).unwrapped.problem, rounds=10)) == 9
 
 
 @every_env
@@ -215,3 +206,57 @@ def test_unknown_arguments_get_one_sentence_with_the_nearest_name(name):
     for arguments in ({"num_envs": 0}, {"num_envs": 2, "autoreset_mode": "nextstep"}):
         with pytest.raises(InputError):
             gym.make_vec(name, **arguments)
+
+
+def rendered(name, mode, rounds=3):
+    """As Stable-Baselines3's `make_vec_env` makes one: every warning is an error."""
+    with warnings.catch_warnings(action="error"):
+        env = gym.make(name, render_mode=mode, horizon=5, **needed(name))
+        env.reset(seed=0)
+        env.action_space.seed(0)
+        regret = 0.0
+        for _ in range(rounds):
+            *_, info = env.step(env.action_space.sample())
+            regret += info.get("regret", 0.0)
+        return env.render(), regret
+
+
+@each("name", dpbandit.ENVIRONMENTS)
+def test_every_environment_is_shown_as_text(name):
+    text, regret = rendered(name, "ansi")
+    first, total, actions, _ = text.split("\n")
+    assert first == "round 3 of 5"
+    assert len(actions) > len("last actions ")
+    assert total == f"total regret {regret:.6g}" or total.startswith("total reward ")
+
+
+@pytest.mark.parametrize(
+    "kind", ["OJPricing", "OJContinuousPricing", "OnlineConvex", "ListRecommendation"]
+)
+def test_a_picture_of_each_kind_of_action(kind):
+    """It is there before the first round, changes with the rounds, and is no blank page."""
+    empty, picture = (
+        rendered(f"dpbandit/{kind}-v0", "rgb_array", rounds=rounds)[0] for rounds in (0, 5)
+    )
+    assert picture.shape == (360, 480, 3)
+    assert picture.dtype == np.uint8
+    assert len(np.unique(picture)) > 50
+    assert (picture != empty).any()
+
+
+def test_many_at_once_a_new_episode_and_no_other_mode():
+    envs = gym.make_vec("dpbandit/GLMBandit-v0", num_envs=2, render_mode="ansi", horizon=3)
+    envs.reset(seed=0)
+    for _ in range(3):
+        envs.step(np.array([1, 2]))
+    first, second = envs.render()
+    assert "last actions 1 1 1\n" in first
+    assert "last actions 2 2 2\n" in second
+    envs.reset()
+    assert "round 0 of 3\ntotal regret 0\nlast actions (none)" in envs.render()[0]
+    with pytest.raises(InputError, match="render_mode"):
+        dpbandit.envs.adapters.BanditEnv(problem="dpbandit.envs:GLMBandit", render_mode="video")
+    env = gym.make("dpbandit/GLMBandit-v0")
+    env.reset()
+    with pytest.raises(InputError, match="Expected render_mode='ansi' or 'rgb_array'"):
+        env.unwrapped.render()

@@ -1,25 +1,27 @@
-"""`evaluate`: who is unbiased and who is not, what is refused in one sentence, what is said."""
+"""`evaluate`, in Python and as a command: who is unbiased, what is said, and what is refused in one
+sentence."""
 
+import sys
 from dataclasses import replace
-from itertools import permutations
+from functools import cache
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from dpbandit import InputError
+from dpbandit import InputError, cli
 from dpbandit.agents import BestFixed, LinUCB
 from dpbandit.base.random_streams import Streams
-from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, evaluate
+from dpbandit.clients import read_log, read_observed, record
+from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, assess, evaluate
 from dpbandit.offline.estimators import arm_model, blocks_of, folds_of
 from dpbandit.offline.intervals import Stakes, betting
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
-from tests.each import each
+from tests.each import asserting, each
 
 LIMIT = 4.0
 """Standard errors; each estimator is off by more with probability 6e-5."""
-ATTRACTION = np.array([0.55, 0.1, 0.3, 0.2, 0.45])
-LOGGING = np.exp([0.5, 0.2, -0.3, 0.0, -0.5])
-TARGET = ATTRACTION**1.5
 
 
 def arms(n=2000, *, adaptive=False, lowest_arm=0.2, seed=1000, **changed):
@@ -82,54 +84,6 @@ def test_the_default_model_is_as_good_as_knowing_and_sees_no_row_it_is_used_on(a
     assert (changed > 2000).all() if adaptive else 2000 not in changed
 
 
-def plackett_luce(weights, items):
-    """The probability of items 1..k, (n, m), and the marginals (N, m) of items at positions."""
-
-    def prefix(lists):
-        w = weights[lists]
-        gone = np.cumsum(w, axis=1) - w
-        return np.cumprod(w / (weights.sum() - gone), axis=1)
-
-    every = np.array(list(permutations(range(len(weights)), items.shape[1])))
-    chance = prefix(every)[:, -1]
-    marginal = np.zeros((len(weights), items.shape[1]))
-    for k, column in enumerate(every.T):
-        np.add.at(marginal[:, k], column, chance)
-    return prefix(items), marginal[items, np.arange(items.shape[1])], every, chance
-
-
-def lists(n, *, cascade, seed=1000):
-    rng = np.random.default_rng(seed)
-    items = (np.log(LOGGING) + rng.gumbel(size=(n, 5))).argsort(axis=1)[:, ::-1][:, :3]
-    a = ATTRACTION[items]
-    clicks = rng.random((n, 3)) < a / (1 if cascade else np.arange(1, 4))
-    if cascade:
-        clicks &= clicks.cumsum(axis=1) == 1
-    prefix, marginal, _, _ = plackett_luce(LOGGING, items)
-    log = LoggedLists(n_items=5, items=items, clicks=clicks, prefix=prefix, marginal=marginal)
-    wanted, alone, every, chance = plackett_luce(TARGET, items)
-    b = ATTRACTION[every]
-    value = 1 - (1 - b).prod(axis=1) if cascade else (b / np.arange(1, 4)).sum(axis=1)
-    left = 1 - np.cumsum(np.eye(5)[items], axis=1) + np.eye(5)[items]  # not above
-    conditional = TARGET * left / (TARGET * left).sum(axis=2, keepdims=True)
-    return log, ListLaw(wanted, alone, conditional), float(chance @ value)
-
-
-def test_lists_are_unbiased_but_for_independent_ips_on_a_cascade():
-    """60,000 lists; that one is right where positions do not look at each other, and its bias on
-    the cascade is caught (power). Wrong q for cascade-dr."""
-    q = np.broadcast_to(0.3 / np.arange(1, 4)[:, None], (60_000, 3, 5))
-    names = ["ips", "interaction-ips", "cascade-dr", "independent-ips"]
-    for cascade in (False, True):
-        log, law, truth = lists(60_000, cascade=cascade)
-        found = evaluate(law, log, names, q=q, q_is_honest=True)
-        assert all(off(found, name, truth) < LIMIT for name in names[:3])
-        assert (off(found, "independent-ips", truth) > 2 * LIMIT) == cascade
-    notes = ["", "nothing below it", "nothing below it", "nothing but its own item"]
-    assert all(part in said for part, said in zip(notes, found["note"], strict=True))
-    assert found["interval"].tolist() == ["t"] * 4
-
-
 class Says:
     """A frozen policy, by a method."""
 
@@ -138,14 +92,7 @@ class Says:
             setattr(self, name, lambda context, answer=answer: answer)
 
 
-def test_policies_are_objects_or_arrays():
-    log, policy, _ = arms(200)
-    found = [
-        evaluate(given, log, "ips")
-        for given in (policy, policy.tolist(), Says(probabilities=policy))
-    ]
-    assert found[0].equals(found[1])
-    assert found[0].equals(found[2])
+WEIGHTED = {"estimators": "dr", "intervals": "weighted"}
 
 
 @each(
@@ -174,14 +121,10 @@ def test_policies_are_objects_or_arrays():
         (None, {"intervals": "betting-cv", "w_max": 1.5}, "w_max=1.5 to be at least every weight"),
         (None, {"intervals": "weighted"}, "law=, the logging policy"),
         (None, {"intervals": "weighted", "law": lambda i, x: x}, r"estimators=\['dr'\]"),
+        (None, {**WEIGHTED, "law": np.ones(3)}, "a function of i and contexts, or a TypeLaw"),
         (
             None,
-            {"estimators": "dr", "intervals": "weighted", "law": np.ones(3)},
-            "to be a function of i and contexts, or a TypeLaw",
-        ),
-        (
-            None,
-            {"estimators": "dr", "intervals": "weighted", "law": lambda i, x: np.ones((i, 3))},
+            {**WEIGHTED, "law": lambda i, x: np.ones((i, 3))},
             r"law\(1, \.\.\.\) of probabilities that sum to 1",
         ),
         (None, {"intervals": "z"}, "intervals='z'"),
@@ -196,7 +139,8 @@ def test_mistakes(policy, options, sentence):
         evaluate(fine if policy is None else policy, log, **options)
 
 
-def test_running_agents_and_rewards_beyond_their_bounds_are_refused():
+def test_policies_are_frozen_objects_or_arrays():
+    """Running agents, rewards beyond their bounds and what is no log are refused."""
     log, policy, _ = arms(60)
     agent = LinUCB().make(log.spec, Streams([0]))
     with pytest.raises(InputError, match=r"the running agent .* trained on other rows"):
@@ -210,31 +154,38 @@ def test_running_agents_and_rewards_beyond_their_bounds_are_refused():
         evaluate(policy, log)
     with pytest.raises(InputError, match="to be Logged, LoggedPrices or LoggedLists"):
         evaluate(policy, {"action": [1]})
+    log, policy, _ = arms(200)
+    one, *others = (
+        evaluate(given, log, "ips")
+        for given in (policy, policy.tolist(), Says(probabilities=policy))
+    )
+    assert all(one.equals(other) for other in others)
 
 
-def test_arms_that_were_impossible_are_named_or_dropped_and_then_only_bets_hold():
-    """A policy that plays arm 2 with .8 for half the users: refused; dropped, .45 is left out."""
+def test_intervals_fit_what_is_known_of_weights():
+    """A policy that plays arm 2 with .8 for half the users: refused; dropped, .45 is left out, and
+    only bets hold. A control variate is taken where weights are small and public."""
     log, policy, truth = arms(3000, lowest_arm=0.0)
-    with pytest.raises(
-        InputError, match=r"rows, the first of them row 0, .* 4[3-7].* % of the policy"
-    ):
+    says = r"rows, the first of them row 0, .* 4[3-7].* % of the policy"
+    with pytest.raises(InputError, match=says):
         evaluate(policy, log)
     found = evaluate(policy, log, ["ips"], support="drop", intervals="t")
     assert (found["interval"].item(), found["refused"].item()[:2]) == ("betting", "t:")
     assert found["low"].item() < found["estimate"].item() < truth < found["high"].item()
-
-
-def test_false_propensities_leave_bets_alone():
-    """Arm 1 is logged at a third of what is said, an arm too rare for `Logged` to see."""
-    log, policy, _ = arms(600, probabilities=None)
-    log.propensity = np.where(log.action == 2, 0.1, log.propensity)
-    found = evaluate(policy, log, "ips")
-    assert found["interval"].item() == "betting"
-    assert "propensities or support wrong: mean weight" in found["note"].item()
+    log, policy, truth = arms(2000, adaptive=True)
+    plain, varied, large = (evaluate(policy, log, "ips", w_max=w) for w in (None, 5.0, 80.0))
+    taken = [found["interval"].item() for found in (plain, varied, large)]
+    assert taken == ["betting", "betting-cv", "betting"]
+    bernstein = evaluate(policy, log, "ips", w_max=5.0, intervals="empirical-bernstein")
+    assert "the log is adaptive" in bernstein["note"].item()
+    widths = [(f["high"] - f["low"]).item() for f in (plain, varied)]
+    assert widths[1] < widths[0]
+    assert plain["low"].item() < truth < plain["high"].item()
 
 
 def test_few_rows_leave_bets_alone_and_none_leave_everything_open():
-    """9 rows of a policy, and a policy whose only arm was never logged."""
+    """9 rows of a policy, a policy whose only arm was never logged, and one row; also arm 1 logged
+    at a third of what is said, an arm too rare for `Logged` to see."""
     log, policy, _ = arms(9)
     found = evaluate(policy, log, ["ips", "dr"], intervals="bootstrap")
     assert found["interval"].tolist() == ["betting"] * 2
@@ -248,28 +199,15 @@ def test_few_rows_leave_bets_alone_and_none_leave_everything_open():
     found = evaluate(never, log, ["ips", "snips", "sndr"])
     assert found[["low", "high"]].values.tolist() == [[0.0, 1.0]] * 3
     assert found["estimate"].tolist() == pytest.approx([0, np.nan, np.nan], nan_ok=True)
-    assert found["note"].str.contains("no row agrees with the policy").tolist() == [
-        False,
-        True,
-        True,
-    ]
+    unseen = found["note"].str.contains("no row agrees with the policy")
+    assert unseen.tolist() == [False, True, True]
     first = evaluate(policy[:1], log[:1], "ips")
     assert "one row has no standard error" in first["note"].item()
-
-
-def test_a_control_variate_is_taken_where_weights_are_small_and_public():
-    log, policy, truth = arms(2000, adaptive=True)
-    plain, varied, large = (evaluate(policy, log, "ips", w_max=w) for w in (None, 5.0, 80.0))
-    assert [f["interval"].item() for f in (plain, varied, large)] == [
-        "betting",
-        "betting-cv",
-        "betting",
-    ]
-    bernstein = evaluate(policy, log, "ips", w_max=5.0, intervals="empirical-bernstein")
-    assert "the log is adaptive" in bernstein["note"].item()
-    widths = [(f["high"] - f["low"]).item() for f in (plain, varied)]
-    assert widths[1] < widths[0]
-    assert plain["low"].item() < truth < plain["high"].item()
+    log, policy, _ = arms(600, probabilities=None)
+    log.propensity = np.where(log.action == 2, 0.1, log.propensity)
+    found = evaluate(policy, log, "ips")
+    assert found["interval"].item() == "betting"
+    assert "propensities or support wrong: mean weight" in found["note"].item()
 
 
 def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():
@@ -299,8 +237,9 @@ def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():
         evaluate(np.full(n, 2.0), log, bandwidth=0.1)
 
 
-def test_bets_are_scaled_by_public_bounds():
-    """Oracle: rewards 5 r - 2 between -2 and 3 have the interval of r, moved along."""
+def test_bets_are_scaled_by_public_bounds_and_lists_bet_on_clicks():
+    """Oracle: rewards 5 r - 2 between -2 and 3 have the interval of r, moved along; a list of one
+    item is an arm, and where two positions are alike, clicks are twice that."""
     log, policy, _ = arms(300, reward=np.tile([0.25, 0.5, 0.75], 100))
     spec = ContextualSpec(n_actions=3, dim=2, horizon=300, reward_low=-2.0, reward_high=3.0)
     moved, _, _ = arms(300, spec=spec, reward=5 * log.reward - 2)
@@ -310,26 +249,180 @@ def test_bets_are_scaled_by_public_bounds():
     far = replace(spec, reward_low=1e6, reward_high=1e6 + 1)
     found = evaluate(policy, arms(300, spec=far, reward=log.reward + 1e6)[0], intervals="betting")
     assert found["note"].str.contains("lies outside its interval")[0]
-
-
-def test_lists_bet_on_clicks_and_on_their_absence():
-    """Oracle: a list of one item is an arm; where two positions are alike, clicks are twice that;
-    the other policy's probability is half the log's in half of the rows."""
     rng = np.random.default_rng(1000)
     clicks = rng.random((300, 1)) < 0.3
     alone = np.tile([0.25, 0.75], 150)[:, None]
-    one = LoggedLists(
-        n_items=2, items=np.zeros((300, 1)), clicks=clicks, prefix=np.full((300, 1), 0.5)
-    )
-    two = LoggedLists(
-        n_items=2,
-        items=np.tile([0, 1], (300, 1)),
-        clicks=np.tile(clicks, (1, 2)),
-        prefix=np.full((300, 2), 0.5),
-    )
+    items = np.tile([0, 1], (300, 1))
     w = (2 * alone)[:, 0]
     low, high = betting(Stakes(w * clicks[:, 0], w * ~clicks[:, 0]), 0.05, "betting")
-    for log, m in ((one, 1), (two, 2)):
+    for m in (1, 2):
+        rows = {"items": items[:, :m], "clicks": np.tile(clicks, (1, m))}
+        log = LoggedLists(n_items=2, **rows, prefix=np.full((300, m), 0.5))
         law = ListLaw(np.tile(alone, (1, m)))
         found = evaluate(law, log, "interaction-ips", intervals="betting")
         assert found[["low", "high"]].values[0] == pytest.approx([m * low, m * high], abs=1e-12)
+
+
+COLUMNS = [
+    "--propensity",
+    "propensity",
+    "--reward-range=-1.4:1.4",
+    "--lowest",
+    "0.13",
+    "--adaptive",
+]
+
+
+@cache
+def logged():
+    env = {"n_actions": 3, "dim": 2}
+    log = record("GLMBandit", horizon=800, agent="linucb", explore=0.4, env_kwargs=env)
+    frame = log.to_frame()
+    frame["action"] = frame["action"].map({0: "a", 1: "b", 2: "c"})
+    return frame.to_csv(index=False)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run `dpbandit evaluate log.csv WORDS` beside such a file: exit code, output, complaints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    Path("log.csv").write_text(logged())
+
+    def command(*words):
+        monkeypatch.setattr(sys, "argv", ["dpbandit", "evaluate", "log.csv", *words])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        return end.value.code or 0, *capsys.readouterr()
+
+    return command
+
+
+LAW = ["p0", "p1", "p2"]
+SORTS = np.array([0, 0, 1])
+REACHED = {
+    "--feature x0=-1:1 --feature x1=-1:1": {"estimators": ("ips", "snips", "dr")},
+    "--estimators dros --shrinkage 3": {"shrinkage": 3.0},
+    "--estimators ips --intervals betting-cv --w-max 8": {"w_max": 8.0},
+    "--estimators ips --intervals empirical-bernstein --w-max 8 --level .9": {
+        "w_max": 8.0,
+        "level": 0.9,
+    },
+    "--estimators dm --q p0,p1,p2": {"q": LAW, "q_is_honest": True},
+    "--estimators dr --intervals weighted-minvar": {"law": LAW},
+    "--estimators mips --sort a=x --sort b=x --sort c=y": {
+        "features": SORTS,
+        "feature_law": np.eye(2)[SORTS],
+    },
+}
+"""Words and what they are in Python, which names columns of the table here."""
+
+
+@pytest.mark.parametrize("words", REACHED)
+def test_it_says_what_python_says(run, words):
+    """The same log read with the same bounds, and the same table, on screen and in a file."""
+    given = words.split()
+    law = ["--probabilities", ",".join(LAW)]
+    code, said, _ = run("--policy", "always=b", *COLUMNS, *law, *given, "--out", "answer.csv")
+    frame = pd.read_csv("log.csv")
+    columns = {name: name for name in ("action", "reward", "propensity")} | {"probabilities": LAW}
+    bounds = {"reward_range": (-1.4, 1.4), "lowest": 0.13, "adaptive": True}
+    features = {"x0": (-1, 1), "x1": (-1, 1)} if "x0" in words else {}
+    log = read_log(frame, **columns, **bounds, context=features)
+    told = {k: given[given.index(f"--{k}") + 1] for k in ("estimators", "intervals") if k in words}
+    told |= REACHED[words]
+    chances = frame[LAW].to_numpy()
+    for name, column in (("q", chances), ("law", lambda i, x: np.tile(chances[i], (len(x), 1)))):
+        told |= {name: column} if name in told else {}
+    if "features" in told:
+        told["features"] = SORTS[log.action]
+    wanted = evaluate(np.tile([0.0, 1.0, 0.0], (800, 1)), log, **told)
+    found = pd.read_csv("answer.csv")
+    for what in ("estimate", "low", "high"):
+        np.testing.assert_allclose(found[what], wanted[what])
+    assert code == 0
+    assert f"{wanted['estimate'][0]:.4g}" in said
+    assert ("may lie outside" in said) == wanted["note"].str.contains("may lie outside").any()
+
+
+def test_private_unrecorded_and_oddly_named(run):
+    """Without propensities three answers and bounds, on screen and in a file. One private number,
+    and nothing else of the log, nor that a row lies outside. Arms are called as in the table."""
+    words = "--unrecorded --feature x0=-1:1 --reward-range=-1.4:1.4 --level .9 --gammas 1,2"
+    code, said, _ = run("--policy", "always=b", *words.split(), "--out", "bounds.csv")
+    columns = {"action": "action", "reward": "reward", "context": {"x0": (-1, 1)}}
+    log = read_observed("log.csv", **columns, reward_range=(-1.4, 1.4))
+    wanted = assess(np.tile([0.0, 1.0, 0.0], (800, 1)), log, gammas=(1, 2), level=0.9)
+    assert code == 0
+    assert str(wanted) in " ".join(said.split()).replace(". ", ".\n")
+    np.testing.assert_allclose(pd.read_csv("bounds.csv"), wanted.bounds)
+    frame = pd.read_csv("log.csv")
+    frame.loc[0, "x0"] = 7.0
+    frame.to_csv("log.csv", index=False)
+    beyond = ["--feature", "x0=-1:1", "--arms", "a,b,c"]
+    _, _, complained = run("--policy", "uniform", *COLUMNS, *beyond)
+    assert "outside their public ranges" in complained
+    assert complained.count("\n") == 1
+    code, said, complained = run("--policy", "uniform", *COLUMNS, *beyond, "--epsilon", "1")
+    assert (code, complained) == (0, "")
+    assert "outside" not in said
+    assert "epsilon 1, weights up to 7.692" in said
+    assert "replace one row of the log" in said
+    assert "ips" not in said
+    frame = pd.read_csv("log.csv")
+    frame["action"] = frame["action"].map({"a": "01", "b": "2,3", "c": "x"})
+    frame.to_csv("log.csv", index=False)
+    words = ["--estimators", "clipped-ips", "--clip", "0.5", *COLUMNS]
+    for policy, arm in (("always=01", 0), ("always=2,3", 1)):
+        code, _, _ = run("--policy", policy, *words, "--out", "answer.csv")
+        cut = np.where(frame["action"] == ["01", "2,3"][arm], 0.5, 0) @ frame["reward"] / 800
+        assert (code, pd.read_csv("answer.csv")["estimate"][0]) == (0, pytest.approx(cut))
+
+
+SAID = {
+    "uniform --clip 3": "--epsilon with --clip=3",
+    "uniform --epsilon 1": "--arms with --epsilon",
+    "uniform --epsilon 1 --intervals t": "no --intervals=t",
+    "uniform --epsilon 1 --arms a,b,c --clip much": "clip='much'",
+    "uniform --epsilon 1 --arms a,b,c --w-max 3": "no --w-max=3.0 with --epsilon",
+    "uniform --out x.txt": "to end in .csv",
+    "uniform --estimators ipw": "estimators='ipw'",
+    "uniform --intervals exact": "intervals='exact'",
+    "uniform --reward sales": "'sales'",
+    "uniform --feature x0": "NAME=LOW:HIGH",
+    "uniform --sort a=x": "mips in --estimators with --sort",
+    "uniform --shrinkage 2": "dros in --estimators with --shrinkage",
+    "uniform --estimators mips --sort a=x --probabilities p0,p1,p2": "--sort ARM=SORT once",
+    "uniform --estimators mips": "--sort with mips in --estimators",
+    "uniform --estimators switch-dr": "--clip with switch-dr in",
+    "uniform --intervals betting-cv": "--w-max, a public bound",
+    "uniform --q p0,p1": "--q=p0,p1 to name 3 columns",
+    "uniform --estimators ips --q p0,p1,p2": "with --q=p0,p1,p2",
+    "uniform --intervals t --w-max 3": "no --w-max=3 with",
+    "uniform --intervals weighted": "--probabilities, and no --feature",
+    "uniform --gammas 2": "--unrecorded with --gammas=2",
+    "uniform --unrecorded": "no --propensity with --unrecorded",
+    "always=z": "to name one of a, b, c",
+    "p0,p1": "3 columns",
+    "p0,p1,p9": "'p9'",
+    "p0,p1,p2 --epsilon 1 --arms a,b,c": "columns may be made of other rows",
+}
+UNRECORDED = {
+    "--estimators ips": "divide by recorded propensities",
+    "--intervals betting": "no interval is exact",
+    "--epsilon 1": "weights that are not fitted",
+    "--adaptive": "change from row to row",
+    "--gammas much": "--gammas=much to be numbers",
+    "--feature x0=-1:1 --q x0": "models of their own",
+}
+
+
+def test_mistakes_get_one_sentence(run):
+    unrecorded = ["--unrecorded", "--reward-range=-1.4:1.4"]
+    told = [(COLUMNS, words, said) for words, said in SAID.items()]
+    told += [(unrecorded, f"always=b {words}", said) for words, said in UNRECORDED.items()]
+    for columns, words, sentence in told:
+        with asserting(words):
+            code, _, complained = run(*columns, "--policy", *words.split())
+            assert (code, complained.count("\n")) == (2, 1)
+            assert sentence in complained

@@ -1,23 +1,25 @@
-"""Replay of logs: unbiased by enumeration and by statistics, honest errors, and who is private."""
+"""Replay of logs: unbiased by enumeration and by statistics, honest errors, and who is private;
+snapshots, recorded logs and several agents on one."""
 
 from dataclasses import dataclass
 from itertools import product
 from math import prod, sqrt
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from dpbandit import InputError, certify, play
-from dpbandit.agents import DPUCB, FADE, BestFixed, LinUCB, Priced, Uniform
+from dpbandit import InputError, certify
+from dpbandit.agents import DPUCB, FADE, BestFixed, LinTS, LinUCB, Priced, Uniform
 from dpbandit.base.random_streams import Streams
-from dpbandit.clients import record
+from dpbandit.clients import read_log, record
 from dpbandit.envs import GLMBandit
-from dpbandit.offline.logs import Logged
-from dpbandit.offline.replays import _one_pass, _reached, replay
+from dpbandit.offline import Logged, LoggedLists, LoggedPrices, replay, snapshot
+from dpbandit.offline.replays import _one_pass, _reached
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing.tapes import Tape, recording
-from tests.each import each
+from tests.each import asserting, each
 
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
 TINY = ContextualSpec(n_actions=2, dim=1, horizon=2)
@@ -29,34 +31,26 @@ GOOD = {(0.5, 0): 0.2, (0.5, 1): 0.9, (-0.5, 0): 0.6, (-0.5, 1): 0.35}
 
 @dataclass(frozen=True)
 class Chaser:
-    """Plays arm 1 at positive contexts as long as its last reward was 1, else the other way."""
+    """Plays arm 1 at positive contexts; if it learns, the other way after a reward of 0."""
+
+    learns: bool = True
 
     def make(self, spec, streams):
-        return ChaserAgent()
+        return ChaserAgent(self.learns)
 
 
 class ChaserAgent:
-    def __init__(self):
-        self.ledger, self.last = no_privacy("a test"), 1.0
+    def __init__(self, learns=True):
+        self.ledger, self.last, self.learns = no_privacy("a test"), 1.0, learns
 
     def act(self, context):
         return np.array([int((context[0, 0] > 0) == (self.last > 0))])
 
     def update(self, context, action, feedback):
-        self.last = float(feedback[0])
+        self.last = float(feedback[0]) if self.learns else self.last
 
 
-@dataclass(frozen=True)
-class Fixed:
-    """Plays arm 1 at positive contexts, else arm 0."""
-
-    def make(self, spec, streams):
-        return FixedAgent()
-
-
-class FixedAgent(ChaserAgent):
-    def update(self, context, action, feedback):
-        pass
+FIXED = Chaser(learns=False)
 
 
 def log_of(context, action, reward, spec=TINY, **more):
@@ -68,9 +62,8 @@ def coin(x, a, r):
 
 
 def test_histories_are_distributed_as_in_play():
-    """Oracle: all 512 logs of 3 uniform rounds, in order. The probability of every history of
-    2 kept rounds, given that 2 were kept, equals that of playing, to 1e-12; also the probability
-    of keeping 2 is the binomial one, 1/2."""
+    """Oracle: all 512 logs of 3 uniform rounds. Every history of 2 kept rounds has, given that 2
+    were kept (binomial, 1/2), the probability that it has in play, to 1e-12."""
     rounds = list(product(CHANCE, (0, 1), (0, 1)))
     replayed = {}
     for three in product(rounds, repeat=3):
@@ -109,15 +102,14 @@ def tiny_log(n, seed, propensity=lambda x: np.full(len(x), 0.5)):
 
 
 VALUE = 0.3 * 0.9 + 0.7 * 0.6
-"""Golden: what `Fixed` earns a round."""
+"""Golden: what `FIXED` earns a round."""
 
 
 def test_unequal_propensities_are_evened_out():
-    """z test over one pass through 40,000 rounds: false alarm 6e-7. Power: without step 1 the
-    positive contexts, where the agent plays the arm logged most, count too often; on as many rounds
-    the same test sees it."""
+    """z test over 40,000 rounds: false alarm 6e-7. Power: without step 1 positive contexts, where
+    the agent plays the arm logged most, count too often, which the same test sees."""
     logged = tiny_log(40_000, 5, lambda x: np.full(len(x), 0.8))
-    found = replay(Fixed(), logged, passes=1)
+    found = replay(FIXED, logged, passes=1)
     assert abs(found.mean - VALUE) < LIMIT * found.standard_error
     agrees = logged.action == (logged.context[:, 0] > 0)
     naive = logged.reward[agrees][: found.kept[0]]
@@ -125,12 +117,11 @@ def test_unequal_propensities_are_evened_out():
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
-    """Of 150 logs of 300 rounds with 3 passes each, 95 % of the intervals hold the value of a fixed
-    policy: from 132 to 149 with probability 1 - 1e-3 (exact binomial). Power: half the width
-    fails."""
+    """Of 150 logs with 3 passes each 95 % hold the value of a fixed policy: from 132 to 149 with
+    probability 1 - 1e-3 (exact binomial). Power: half the width fails."""
     hits, narrow = 0, 0
     for seed in range(150):
-        found = replay(Fixed(), tiny_log(300, seed), passes=3)
+        found = replay(FIXED, tiny_log(300, seed), passes=3)
         low, high = found.interval
         hits += low < VALUE < high
         narrow += abs(found.mean - VALUE) < 0.98 * found.standard_error
@@ -150,19 +141,9 @@ def recorded(n, seed):
     return log_of(context, action, reward, spec=problem.spec, propensity=1 / 3)
 
 
-def test_a_learning_agent_earns_in_replay_what_it_earns_in_play():
-    """LinUCB over 100 rounds on 60 random problems, replayed (one pass) and played. z test of the
-    difference of the means: false alarm 6e-7; Uniform, 0.2 below, is told apart (asserted)."""
-    replayed = np.array([replay(LinUCB(), recorded(400, s), passes=1).mean for s in range(60)])
-    problem = GLMBandit(n_actions=3, dim=3, horizon=_reached(400, 1 / 3))
-    setup = {"seeds": [(10, r) for r in range(60)], "marks": np.array([problem.horizon])}
-    for config, equal in ((LinUCB(), True), (Uniform(), False)):
-        played = play(problem, config, **setup).reward[-1] / problem.horizon
-        stderr = sqrt((replayed.var(ddof=1) + played.var(ddof=1)) / 60)
-        assert (abs(replayed.mean() - played.mean()) < LIMIT * stderr) == equal
-
-
-def test_passes_depend_on_seed_and_number_only():
+def test_passes_and_what_the_agent_is_made_for():
+    """Passes depend on seed and number only; the certificate is for the rounds an agent can get;
+    and arms that are prices are not blanked: a context of 0 is not nothing to a model of demand."""
     logged = recorded(200, 0)
     few, many = (replay(LinUCB(), logged, passes=p) for p in (2, 5))
     np.testing.assert_array_equal(few.rewards, many.rewards[:2])
@@ -170,44 +151,47 @@ def test_passes_depend_on_seed_and_number_only():
     assert (replay(LinUCB(), logged, passes=2, seed=1).rewards != few.rewards).any()
     assert replay(LinUCB(), logged, passes=1, horizon=7).kept.tolist() == [7]
     assert str(few).startswith(f"{few.mean:.4g} reward a round (95 % interval ")
-
-
-def test_the_agent_is_made_for_the_rounds_it_can_get():
-    """So its certificate is the one for that horizon."""
+    late = log_of(**{**GOOD_LOG, "spec": ContextualSpec(n_actions=2, dim=1, horizon=9, delay=3)})
+    assert replay(Uniform(), late, passes=1).spec.delay == 0
     logged = recorded(200, 0)
     skip, blank = (replay(DPUCB(), logged, passes=1, discarded=how) for how in ("skip", "blank"))
     assert (skip.spec.horizon, blank.spec.horizon) == (_reached(200, 1 / 3), 200)
     assert certify(DPUCB(), blank.spec, accountants=False).epsilon == pytest.approx(1)
     assert "not who was kept" in skip.covers
     assert "every logged user" in blank.covers
+    logged = record("OJPricing", horizon=300)
+    replay(Priced(DPUCB()), logged, passes=1)
+    with pytest.raises(InputError, match="arms that are not prices for discarded='blank'"):
+        replay(Priced(DPUCB()), logged, passes=1, discarded="blank")
 
 
-def tape(config, logged, how, billboard=None):
-    """One pass in the log's order, as the harness records runs."""
-    spec = logged.spec
-    with recording(billboard) as calls:
-        _one_pass(config, spec, logged, Streams([0]), how, shuffled=False)
-    return Tape([], *calls, None, [], [])
+def two_worlds(config, one, two, how):
+    """One pass each through two logs, in order and with the releases of the first: how far inputs
+    at the mechanism moved, over its sensitivity."""
+    tapes = []
+    for logged in (one, two):
+        with recording(tapes[0] if tapes else None) as calls:
+            _one_pass(config, logged.spec, logged, Streams([0]), how, shuffled=False)
+        tapes.append(Tape([], *calls, None, [], []))
+    pairs = zip(tapes[0].queries, tapes[1].queries, tapes[0].mechanisms, strict=how == "blank")
+    return np.array([np.linalg.norm(a - b) / m.sensitivity for a, b, m in pairs])
 
 
 @pytest.mark.parametrize("config", [DPUCB(refresh_every=5), FADE(first_batch=6)], ids=repr)
 def test_who_is_kept_is_private_only_if_the_others_are_blank(config):
-    """Two logs that differ in the row of the fourth user kept, who is discarded in the second;
-    releases held fixed. "blank": inputs at the mechanism differ at that row's round alone, by no
-    more than the sensitivity. "skip": in most later rounds, too."""
+    """Of two logs that differ in a row that is kept in one, with releases held fixed, inputs differ
+    at that row's round alone, by at most the sensitivity; if others are skipped, in later ones,
+    too."""
     logged = recorded(60, 1)
     for how in ("skip", "blank"):
         kept = _one_pass(config, logged.spec, logged, Streams([0]), how, shuffled=False)
         action = logged.action.copy()
         action[kept[3]] = (action[kept[3]] + 1) % 3
         other = log_of(logged.context, action, logged.reward, spec=logged.spec, propensity=1 / 3)
-        one = tape(config, logged, how)
-        two = tape(config, other, how, one)
-        pairs = zip(one.queries, two.queries, one.mechanisms, strict=False)
-        moves = [np.linalg.norm(a - b) / m.sensitivity for a, b, m in pairs]
-        moved = np.flatnonzero(np.array(moves) > 0)
+        moves = two_worlds(config, logged, other, how)
+        moved = np.flatnonzero(moves > 0)
         if how == "blank":
-            assert len(one.queries) == len(two.queries) == 60
+            assert len(moves) == 60
             assert max(moves) <= 1 + 1e-12
             assert moved.tolist() == [kept[3]]
         else:
@@ -216,9 +200,9 @@ def test_who_is_kept_is_private_only_if_the_others_are_blank(config):
 
 
 def test_blank_needs_a_lowest_that_is_public():
-    """Two logs that differ in one user's propensity; releases held fixed. With `lowest` given,
-    inputs at the mechanism differ at her round alone, by no more than the sensitivity. Read off the
-    log, hers is the least and thins everybody: inputs of others move, and replay refuses."""
+    """Of two logs that differ in one user's propensity, inputs differ at her round alone if
+    `lowest` is given; read off the log, hers thins everybody: inputs of others move, and replay
+    refuses."""
     config, base = DPUCB(refresh_every=5), recorded(60, 1)
 
     def log(chance, lowest):
@@ -226,12 +210,9 @@ def test_blank_needs_a_lowest_that_is_public():
         return log_of(**data, spec=base.spec, propensity=chance, lowest=lowest)
 
     def moved(row, lowest):
-        chance = np.full(60, 1 / 3)
-        one = tape(config, log(chance, lowest), "blank")
-        chance[row] = 0.22
-        two = tape(config, log(chance, lowest), "blank", one)
-        pairs = zip(one.queries, two.queries, one.mechanisms, strict=True)
-        moves = np.array([np.linalg.norm(a - b) / m.sensitivity for a, b, m in pairs])
+        usual, rare = np.full(60, 1 / 3), np.full(60, 1 / 3)
+        rare[row] = 0.22
+        moves = two_worlds(config, log(usual, lowest), log(rare, lowest), "blank")
         assert moves.max() <= 1 + 1e-12
         return np.flatnonzero(moves).tolist()
 
@@ -249,26 +230,18 @@ def test_blank_needs_a_lowest_that_is_public():
         replay(config, log(np.full(60, 1 / 3), None), passes=1, discarded="blank")
 
 
-def test_blank_is_refused_where_arms_are_prices():
-    """A model of demand has an intercept and a price: a context of 0 is not nothing there."""
-    logged = record("OJPricing", horizon=300)
-    replay(Priced(DPUCB()), logged, passes=1)
-    with pytest.raises(InputError, match="arms that are not prices for discarded='blank'"):
-        replay(Priced(DPUCB()), logged, passes=1, discarded="blank")
-
-
-def test_a_replayed_log_has_no_delay():
-    """Every reward is in its row, whatever the environment of the log did."""
-    late = log_of(**{**GOOD_LOG, "spec": ContextualSpec(n_actions=2, dim=1, horizon=9, delay=3)})
-    assert replay(Uniform(), late, passes=1).spec.delay == 0
-
-
-def test_blank_rounds_teach_nothing():
+def test_blank_rounds_teach_nothing_and_none_at_all_are_said():
     """LinUCB replayed with blanks on the rounds of a log in order plays as with skips: a context of
-    0 adds nothing to its sums. (Its horizon has no influence.)"""
+    0 adds nothing to its sums. (Its horizon has no influence.) One user has no interval."""
     logged = recorded(300, 2)
     ways = [_one_pass(LinUCB(), logged.spec, logged, Streams([0]), h) for h in ("skip", "blank")]
     np.testing.assert_array_equal(*ways)
+    none, one = (
+        log_of(np.array([[0.5]]), np.array([a]), np.zeros(1), propensity=0.5) for a in (0, 1)
+    )
+    with pytest.raises(InputError, match="agreed with none"):
+        replay(FIXED, none, passes=1)
+    assert np.isnan(replay(FIXED, one, passes=2).interval).all()
 
 
 GOOD_LOG = {
@@ -298,32 +271,119 @@ GOOD_LOG = {
         ({"reward": np.full(100, np.nan)}, "finite rewards, got another in row 0"),
     ],
 )
-def test_bad_logs_are_refused(wrong, says):
+def test_bad_logs_and_replays_are_refused(wrong, says):
     with pytest.raises(InputError, match=says) as caught:
         log_of(**{**GOOD_LOG, **wrong})
     assert "\n" not in str(caught.value)
-    log_of(**GOOD_LOG)
-
-
-@pytest.mark.parametrize(
-    ("agent", "wrong", "says"),
-    [
+    for agent, how, sentence in (
         (Uniform(), {"passes": 0}, "passes"),
         (Uniform(), {"horizon": 101}, "horizon"),
         (Uniform(), {"discarded": "drop"}, "discarded"),
         (Uniform(), {"discarded": "blank", "horizon": 5}, "horizon"),
         (BestFixed(), {}, "hindsight"),
-    ],
-)
-def test_bad_replays_are_refused(agent, wrong, says):
-    with pytest.raises(InputError, match=says):
-        replay(agent, log_of(**GOOD_LOG), **wrong)
+    ):
+        with pytest.raises(InputError, match=sentence):
+            replay(agent, log_of(**GOOD_LOG), **how)
 
 
-def test_nothing_kept_is_said_and_one_user_has_no_interval():
-    none, one = (
-        log_of(np.array([[0.5]]), np.array([a]), np.zeros(1), propensity=0.5) for a in (0, 1)
+WORLD = {"n_actions": 3, "dim": 2}
+
+
+def taught(config, log):
+    """An agent that was told a log."""
+    agent = config.make(log.spec, Streams([0]))
+    for i in range(len(log.action)):
+        rows = slice(i, i + 1)
+        agent.update(log.context[rows], log.action[rows], log.reward[rows])
+    return agent
+
+
+def test_snapshots_and_several_agents_on_one_log():
+    """A snapshot is what the agent would play, while the agent goes on; shares of draws sum to 1.
+    Several agents are each as alone; differences are paired, of two alike exactly 0."""
+    log = record("GLMBandit", horizon=300, env_kwargs=WORLD)
+    agent = taught(LinUCB(), log)
+    policy = snapshot(agent, log.spec)
+    law = policy.probabilities(log.context)
+    arms = [agent.act(log.context[i : i + 1])[0] for i in range(300)]
+    np.testing.assert_array_equal(law, np.eye(3)[arms])
+    agent.update(log.context[:1], log.action[:1], np.full(1, -1e3))
+    np.testing.assert_array_equal(law, policy.probabilities(log.context))
+    drawn = snapshot(taught(LinTS(), log), log.spec, draws=20).probabilities(log.context)
+    assert ((drawn > 0) & (drawn < 1)).any()
+    np.testing.assert_allclose(drawn.sum(axis=1), 1.0)
+    log = record("GLMBandit", horizon=600, env_kwargs=WORLD)
+    agents = {"LinUCB": LinUCB(), "again": LinUCB(), "DP-UCB": DPUCB(), "random": Uniform()}
+    found = replay(agents, log, passes=2)
+    alone = replay(DPUCB(), log, passes=2)
+    assert (found["DP-UCB"].mean, found["DP-UCB"].interval) == (alone.mean, alone.interval)
+    table = found.table().set_index("agent")
+    assert isinstance(table, pd.DataFrame)
+    assert table.loc["again", ["difference", "difference_low", "difference_high"]].eq(0).all()
+    row = table.loc["random"]
+    assert row.difference_low < row.difference < row.difference_high
+    assert table.epsilon.round(6).tolist() == [np.inf, np.inf, 1.0, 0.0]
+    assert "DP-UCB" in repr(found)
+
+
+def test_recorded_logs_have_true_propensities(tmp_path):
+    """Of an agent that explores, of prices and of lists; through a file and back goes all that
+    estimates rest on."""
+    log = record("OJPricing", horizon=400, agent=LinUCB(), explore=0.5)
+    assert log.adaptive
+    np.testing.assert_allclose(log.probabilities.sum(axis=1), 1)
+    assert (log.propensity == log.probabilities[np.arange(400), log.action]).all()
+    often = (log.probabilities.argmax(axis=1) == log.action).mean()
+    assert abs(often - (0.5 + 0.5 / 12)) < 4 * (0.25 / 400) ** 0.5
+    prices = record("OJContinuousPricing", horizon=50)
+    assert isinstance(prices, LoggedPrices)
+    assert prices.density[0] == pytest.approx(1 / 1.1)
+    lists = record("ListRecommendation", horizon=50, env_kwargs={"n_items": 10, "length": 2})
+    assert isinstance(lists, LoggedLists)
+    assert lists.prefix[0].tolist() == pytest.approx([1 / 10, 1 / 90])
+    log = record("GLMBandit", horizon=60, agent="linucb", explore=0.5, env_kwargs=WORLD)
+    log.to_frame().to_csv(tmp_path / "log.csv", index=False)
+    back = read_log(
+        tmp_path / "log.csv",
+        action="action",
+        reward="reward",
+        propensity="propensity",
+        probabilities=["p0", "p1", "p2"],
+        context=["x0", "x1"],
+        context_bound=1.0,
+        arms=range(3),
+        reward_range=(log.spec.reward_low, log.spec.reward_high),
+        adaptive=True,
     )
-    with pytest.raises(InputError, match="agreed with none"):
-        replay(Fixed(), none, passes=1)
-    assert np.isnan(replay(Fixed(), one, passes=2).interval).all()
+    for name in ("context", "action", "reward", "propensity", "probabilities"):
+        np.testing.assert_allclose(getattr(back, name), getattr(log, name), rtol=1e-12)
+
+
+def no_snapshot(log):
+    """What is asked, and what is said."""
+    fade, linucb = taught(FADE(), log), taught(LinUCB(), log)
+    two = LinUCB().make(log.spec, Streams([0, 1]))
+    small, prices = snapshot(linucb, log.spec), "OJPricing"
+    return [
+        (lambda: snapshot(FADE()), "running agent"),
+        (lambda: snapshot(3), "running agent"),
+        (lambda: snapshot(fade), "spec="),
+        (lambda: snapshot(two, log.spec), "one replica"),
+        (lambda: snapshot(linucb, log.spec, draws=0), "draws=0"),
+        (lambda: small.prices(log.context), "prices"),
+        (lambda: snapshot(linucb, record(prices, horizon=1).spec), "made for"),
+        (lambda: small.probabilities(np.ones((9, 5))), r"contexts of shape \(9, 2\)"),
+        (lambda: record(prices, horizon=3, env_kwargs="drift"), "env_kwargs='drift'"),
+        (lambda: replay({}, log), "at least one agent"),
+        (lambda: replay("linucb", log), "to be a config"),
+        (lambda: replay({"a": LinUCB}, log), "to be a config"),
+        (lambda: record(prices, horizon=3, agent="linucb", explore=0), "explore=0"),
+        (lambda: record(prices, horizon=3, agent="best-fixed"), "hindsight"),
+        (lambda: record("AssortmentBandit", horizon=3), "arms, prices or lists"),
+    ]
+
+
+def test_mistakes_get_one_sentence():
+    for asked, words in no_snapshot(record("GLMBandit", horizon=40, env_kwargs=WORLD)):
+        with asserting(words), pytest.raises(InputError, match=words):
+            asked()

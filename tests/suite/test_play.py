@@ -36,9 +36,8 @@ def page(tmp_path_factory):
 
 
 def test_the_page_holds_what_was_measured(page):
-    """Oracle: every private run of the shipped results stands in the page, with its mean; nothing
-    is asked of a network; an agent's epsilon by age is its certificate's; and an audit never proves
-    more than is true, with more runs no less."""
+    """Oracle: every private run of the shipped results stands in the page; nothing is asked of a
+    network; epsilon by age is the certificate's; an audit never proves more than is true."""
     text = page.read_text()
     assert not re.search(r"(?:src|href|url\()=?[\"']?https?:", text)
     data = json.loads(re.search(r'<script id="data"[^>]*>(.*?)</script>', text)[1])

@@ -14,17 +14,9 @@ from dpbandit.agents import DPMoments
 from dpbandit.base.inputs import InputError
 from dpbandit.results.store import write_runs
 from dpbandit.running.settings import parse_agent
-from dpbandit.studies import run as running
 from dpbandit.suite import frozen, problems, run_suite, scores, verify, write_card
 from dpbandit.suite.catalogue import SuiteProblem, _Suite, asked_of
-from dpbandit.suite.playing import (
-    _AUDIT_RUNS,
-    FINDINGS,
-    RUNS,
-    audited,
-    examined,
-    read_submission,
-)
+from dpbandit.suite.playing import _AUDIT_RUNS, FINDINGS, RUNS, audited, examined, read_submission
 from dpbandit.suite.scoring import Ends, best_at, ends_of
 from dpbandit.suite.sources import files_of, source_of
 from dpbandit.suite.verifying import Difference, apart, check
@@ -88,9 +80,9 @@ def _refused(tmp_path, runs, **how):
     return " ".join(verify(file, part=1.0, progress=False, **how).refused)
 
 
-def test_strangers_get_a_card(played):
-    """A class of somebody's own: everything that it fits is played, tested and audited; the page
-    holds its figures, needs nothing from elsewhere, and says where the agent does not fit."""
+def test_strangers_get_a_card_and_are_verified(played):
+    """Everything that somebody's own class fits is played, tested and audited; the page holds its
+    figures. Bit for bit on this machine, all replicas on what claims to be another."""
     folder, runs, done = played
     found = write_card(done, folder)
     assert [one.setup.problem for one in runs] == ["tiny", "tiny"]
@@ -103,11 +95,6 @@ def test_strangers_get_a_card(played):
     assert "http" not in page.replace("http://www.w3.org", "")
     assert {*done.findings[MINE]["unfit"]} == {"tiny trust", "tiny experts"}
     assert read_submission(folder).findings == json.loads(json.dumps(done.findings))
-
-
-def test_honest_results_are_verified(played):
-    """Bit for bit on this machine, with the ends of the scores that were played beside them;
-    all replicas on what claims to be another."""
     folder, runs, done = played
     found = verify(folder, part=0.5, seed=1, progress=False)
     check(found)
@@ -183,9 +170,10 @@ def test_forged_results_are_told_from_other_rounding():
     assert not said(np.full(shape, -0.049))
 
 
-def test_other_seeds_and_chosen_replicas_are_refused(played, tmp_path):
-    """Another seed; a run that is left out; the best six of twelve replicas, under their own
-    numbers and under those that were asked for."""
+def test_other_runs_and_findings_are_refused(played, tmp_path, monkeypatch):
+    """Another seed, a run that is left out or there twice, the best six of twelve replicas, a
+    ledger of a more private run, a changed certificate, other files of an agent, another version; a
+    failed test or a flagged audit that is struck from suite.json; what is no such file."""
     _, runs, _ = played
     seeded = replace(runs[0], setup=replace(runs[0].setup, seed=4))
     assert "Not asked: " in _refused(tmp_path, [seeded, *runs[1:]])
@@ -196,11 +184,23 @@ def test_other_seeds_and_chosen_replicas_are_refused(played, tmp_path):
     assert "Expected replicas 0 to 5" in _refused(tmp_path, [best, *runs[1:]])
     renumbered = replace(best, replicas=np.arange(6))
     assert "is not so" in _refused(tmp_path, [renumbered, *runs[1:]])
-
-
-def test_other_findings_are_refused(played, tmp_path, monkeypatch):
-    """A failed test or a flagged audit that is struck from suite.json; what is no such file; a run
-    that is there twice."""
+    _, runs, _ = played
+    strict, loose = sorted(runs, key=lambda one: one.certificate.epsilon)
+    forged = replace(loose, certificate=strict.certificate)
+    assert "ledger and certificate" in _refused(tmp_path, [strict, forged])
+    edited = replace(loose, certificate=replace(loose.certificate, rho=0.01))
+    assert "ledger and certificate" in _refused(tmp_path, [strict, edited])
+    edited = [replace(one, provenance={**one.provenance, "agent": "0" * 16}) for one in runs]
+    assert "its files have changed" in _refused(tmp_path, edited)
+    _, runs, done = played
+    older = [replace(one, provenance={**one.provenance, "suite": "0"}) for one in runs]
+    with pytest.raises(InputError, match="to be of version 1 of the suite, got '0': run"):
+        _refused(tmp_path, older)
+    write_runs(tmp_path / RUNS, runs)
+    told = {"version": 0, "size": "small", "agents": done.findings}
+    (tmp_path / FINDINGS).write_text(json.dumps(told))
+    with pytest.raises(InputError, match="to be of version 1 of the suite, got 0: run"):
+        read_submission(tmp_path)
     _, runs, done = played
     monkeypatch.setattr("dpbandit.suite.verifying.examined", cache(examined))
     write_runs(tmp_path / RUNS, runs)
@@ -215,50 +215,10 @@ def test_other_findings_are_refused(played, tmp_path, monkeypatch):
     assert "once, got it 2 times" in _refused(tmp_path, [*runs, runs[0]])
 
 
-def test_runs_are_of_the_file_that_is_there(played, monkeypatch):
-    """An agent that was edited since is not given the scores of what it was; nobody plays none."""
-    folder, _, _ = played
-    monkeypatch.setattr("dpbandit.suite.playing.source_of", lambda config: "another")
-    with pytest.raises(InputError, match="choose another folder"):
-        run_suite([MINE], folder, progress=False)
-    with pytest.raises(InputError, match="to be one or more"):
-        run_suite([], folder, progress=False)
-
-
-@pytest.mark.slow
-def test_a_cluster_goes_on_after_an_interruption(played, tmp_path, monkeypatch):
-    """Two worker processes of Dask, reached by their address; stopped after three blocks of eight.
-    Catches a suite whose numbers depend on where, or in how many parts, they were played."""
-    from distributed import LocalCluster
-
-    write, left = running.write_block, [3, 10**6]
-
-    def stopping(folder, run):
-        left[0] -= 1
-        if left[0] < 0:
-            left.pop(0)
-            raise KeyboardInterrupt
-        return write(folder, run)
-
-    monkeypatch.setattr(running, "write_block", stopping)
-    quiet = {"dashboard_address": None, "scheduler_kwargs": running.HTTP}
-    with LocalCluster(n_workers=2, threads_per_worker=1, **quiet) as cluster:
-        how = {"backend": "dask", "scheduler": cluster.scheduler_address, "progress": False}
-        with pytest.raises(KeyboardInterrupt):
-            run_suite([MINE], tmp_path, **how)
-        assert len([*(tmp_path / "runs").rglob("*.parquet")]) == 3
-        done = run_suite([MINE], tmp_path, **how)
-    _, _, alone = played
-    theirs = {run.key: run for run in done.runs}
-    assert {*theirs} == {run.key for run in alone.runs}
-    for run in alone.runs:
-        np.testing.assert_array_equal(run.regret, theirs[run.key].regret)
-    check(verify(tmp_path, progress=False))
-
-
-def test_foreign_results_stay(played, tmp_path):
-    """Somebody's files in a folder of their own, and one that replaced ours: both stay as they are;
-    what is ours is written again."""
+def test_foreign_results_stay(played, tmp_path, monkeypatch):
+    """Somebody's files, and one that replaced ours, stay as they are; what is ours is written
+    again. An agent that was edited since is not given the scores of what it was; nobody plays
+    none."""
     folder, runs, _ = played
     for name in (RUNS, FINDINGS):
         theirs = tmp_path / name.replace(".", "-")
@@ -274,6 +234,12 @@ def test_foreign_results_stay(played, tmp_path):
     with pytest.raises(InputError, match="has others of"):
         run_suite([MINE], tmp_path / "ours", progress=False)
     assert (tmp_path / "ours" / RUNS).read_bytes() == before
+    folder, _, _ = played
+    monkeypatch.setattr("dpbandit.suite.playing.source_of", lambda config: "another")
+    with pytest.raises(InputError, match="choose another folder"):
+        run_suite([MINE], folder, progress=False)
+    with pytest.raises(InputError, match="to be one or more"):
+        run_suite([], folder, progress=False)
 
 
 def test_the_files_of_an_agent_are_all_that_it_imports(tmp_path, monkeypatch):
@@ -302,32 +268,6 @@ def test_the_files_of_an_agent_are_all_that_it_imports(tmp_path, monkeypatch):
     assert len(seen) == 6
     (tmp_path / "near" / "unused.py").write_text("edited = True")
     assert source_of(config) in seen
-
-
-def test_other_ledgers_and_other_agents_are_refused(played, tmp_path):
-    """The ledger of a more private run beside the regret of this one; one number of a certificate;
-    an agent whose file is not the one that was played."""
-    _, runs, _ = played
-    strict, loose = sorted(runs, key=lambda one: one.certificate.epsilon)
-    forged = replace(loose, certificate=strict.certificate)
-    assert "ledger and certificate" in _refused(tmp_path, [strict, forged])
-    edited = replace(loose, certificate=replace(loose.certificate, rho=0.01))
-    assert "ledger and certificate" in _refused(tmp_path, [strict, edited])
-    edited = [replace(one, provenance={**one.provenance, "agent": "0" * 16}) for one in runs]
-    assert "its files have changed" in _refused(tmp_path, edited)
-
-
-def test_results_of_another_version_are_refused(played, tmp_path):
-    """Of the file, and of what `suite.json` says; the runs of the first version said none."""
-    _, runs, done = played
-    older = [replace(one, provenance={**one.provenance, "suite": "0"}) for one in runs]
-    with pytest.raises(InputError, match="to be of version 1 of the suite, got '0': run"):
-        _refused(tmp_path, older)
-    write_runs(tmp_path / RUNS, runs)
-    told = {"version": 0, "size": "small", "agents": done.findings}
-    (tmp_path / FINDINGS).write_text(json.dumps(told))
-    with pytest.raises(InputError, match="to be of version 1 of the suite, got 0: run"):
-        read_submission(tmp_path)
 
 
 def test_scores_stand_at_what_is_certified(played):

@@ -54,10 +54,7 @@ def drinks(n=2000, *, slope=-1.5, seed=0):
     return pd.DataFrame({**table, "bought": names[choice.argmax(axis=1)], "age": age})
 
 
-CLICKS = {
-    "features": {"age": (18, 90)},
-    "items": ("news", "sport", "games"),
-}
+CLICKS = {"features": {"age": (18, 90)}, "items": ("news", "sport", "games")}
 
 
 def clicks(n=3000, *, seed=0, appeal=1.0):

@@ -1,18 +1,20 @@
-"""Experts: reference tables, blocks, laws of the losses, delays, refusals."""
+"""Experts and arms: reference tables, laws, changes, blocks and delays."""
 
+import json
 import tracemalloc
+from importlib import resources
 
-import gymnasium as gym
 import numpy as np
 import pytest
 
-from dpbandit import compare
-from dpbandit.agents import FollowTheLeader, Hedge
+from dpbandit import play
+from dpbandit.agents import FollowTheLeader, Hedge, Uniform
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs import Experts
-from dpbandit.envs.adapters import make_problem
+from dpbandit.envs import Arms, Experts
+from dpbandit.envs.arms.arms import MEANS
 from dpbandit.envs.experts.advice import KINDS
+from dpbandit.testing.checks import check_problem
 from tests.each import each
 
 ARRAY = np.random.default_rng(7).random((60, 3))
@@ -60,46 +62,30 @@ def test_reference_tables(T, d, p0, best, uniform):
     assert mean - best == pytest.approx(uniform, abs=0.051)
 
 
-def test_reference_halving():
-    """Oracle: the specification's sentence, written out for T = 1000 and d = 16: stages of 250."""
-    order = np.random.default_rng(0).permutation(16)
-    losses, _ = met(Experts(kind="halving", shared_table=True, horizon=1000), 1000, seeds=(0, 1))
-    for t in range(1000):
-        spared = order[: 16 >> (t // 250 + 1)]
-        expected = np.ones(16)
-        expected[spared] = 0.0
-        assert (losses[t] == expected).all()
-
-
-@pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
+@each("shared", [False, True])
+@each("kind", KINDS)
 def test_blocks_change_no_value(kind, shared, monkeypatch):
     """Property: read row by row, in blocks of 40 numbers, or at once: the same losses."""
     whole, _ = met(make(kind, horizon=60, shared_table=shared), 60)
     for values in (1, 40 * len(whole[0][0])):
-        monkeypatch.setattr("dpbandit.envs.experts.advice._VALUES_AHEAD", values)
-        again, _ = met(make(kind, horizon=60, shared_table=shared), 60)
+        with monkeypatch.context() as patch:
+            patch.setattr("dpbandit.envs.experts.advice._VALUES_AHEAD", values)
+            again, _ = met(make(kind, horizon=60, shared_table=shared), 60)
         np.testing.assert_array_equal(again, whole)
 
 
 @each("kind", KINDS)
-def test_replicas_depend_on_their_seed_alone(kind):
-    together, _ = met(make(kind, horizon=30, best_loss=0.1), 30)
-    for r, seed in enumerate((1, 2, 3)):
-        alone, _ = met(make(kind, horizon=30, best_loss=0.1), 30, seeds=(seed,))
-        np.testing.assert_array_equal(together[:, r], alone[:, 0])
-    if kind not in ("counterexample", "table"):
-        assert (together[:, 0] != together[:, 1]).any()
-
-
-@each("kind", KINDS)
 def test_regret_is_what_a_table_says(kind):
-    """Oracle: sums over the whole table; nobody can write on what she is shown."""
+    """Oracle: sums over the whole table; nobody can write on what she is shown, and a replica alone
+    is shown the same."""
     problem = make(kind, horizon=60, best_loss=0.1)
     rng = np.random.default_rng(5)
     actions = rng.integers(problem.spec.n_actions, size=(60, 3))
     losses, steps = met(problem, 60, actions=actions)
     assert ((losses >= 0) & (losses <= 1)).all()
+    alone, _ = met(make(kind, horizon=60, best_loss=0.1), 60, seeds=(2,))
+    np.testing.assert_array_equal(losses[:, 1], alone[:, 0])
+    assert kind in ("counterexample", "table") or (losses[:, 0] != losses[:, 1]).any()
     suffered = np.take_along_axis(losses, actions[..., None], axis=2)[..., 0]
     np.testing.assert_array_equal(np.array([s.regret for s in steps]), suffered)
     np.testing.assert_array_equal(np.array([s.reward for s in steps]), -suffered)
@@ -126,9 +112,9 @@ def test_large_tables_take_no_memory():
     assert step.datum.strides[0] == 0
 
 
-def test_laws_of_the_losses():
-    """Statistical, 5 standard errors each (false alarm below 1e-5 in all; a mean off by 0.02
-    is 12 of them): 25,600 coins or fractions a mean."""
+def test_laws_of_losses_and_rewards():
+    """Statistical, 5 standard errors each of 25,600 coins or fractions a mean; beta rewards of arms
+    have m (1 - m) / 11 at concentration 10, of 40,000 of each arm; 5 %."""
     many = range(64)
     for kind in ("bernoulli", "small-loss"):
         losses, _ = met(Experts(kind=kind, horizon=400, best_loss=0.1, n_actions=4), 400, many)
@@ -139,27 +125,42 @@ def test_laws_of_the_losses():
         assert (len(np.unique(losses)) == 2) == (kind == "bernoulli")
     best = losses.mean(axis=0).argmin(axis=1)
     assert set(best) == {0, 1, 2, 3}  # each missing with probability 0.75^64 = 1e-8
+    problem = Arms(means=[0.3, 0.5, 0.0, 1.0], law="beta", horizon=10)
+    problem.reset(Streams(range(10)))
+    reward = problem._users(4000).reward.reshape(-1, 4)
+    np.testing.assert_allclose(reward.mean(axis=0), [0.3, 0.5, 0, 1], atol=0.005)
+    np.testing.assert_allclose(reward[:, :2].var(axis=0), [0.21 / 11, 0.25 / 11], rtol=0.05)
 
 
-def test_who_is_best_switches_as_often_as_it_should():
+def test_kinds_by_hand(tmp_path):
+    """Who is best switches as often as it should; a lower bound keeps its news for the end; a table
+    comes from a file, its name, or numbers; and halving has stages of 250 rounds."""
     losses, _ = met(Experts(kind="switching", switches=4, horizon=500, n_actions=5), 500)
-    segments = losses.reshape(5, 100, 3, 5).sum(axis=1).argmin(axis=2)
-    assert (losses.reshape(5, 100, 3, 5).sum(axis=1).min(axis=2) == 0).all()
-    assert (segments[1:] != segments[:-1]).all()
-
-
-def test_the_lower_bounds_instance_keeps_its_news_for_the_end():
+    lost = losses.reshape(5, 100, 3, 5).sum(axis=1)
+    assert (lost.min(axis=2) == 0).all()
+    assert (np.diff(lost.argmin(axis=2), axis=0) != 0).all()
     problem = Experts(kind="lower-bound", n_actions=16, epsilon=0.5, horizon=40)
     losses, _ = met(problem, 40)  # floor(ln 16 / 0.5) + 1 = 6
     assert losses[:34].sum() == 0
     assert (losses[34:].sum(axis=2) == 15).all()
     assert (losses[34:] == losses[34]).all()
+    file = tmp_path / "losses.csv"
+    np.savetxt(file, ARRAY, delimiter=",", fmt="%.17g")
+    for table in (file, str(file), ARRAY, ARRAY.tolist()):
+        losses, _ = met(Experts(kind="table", table=table, horizon=60), 60)
+        assert (losses == ARRAY[:, None]).all()
+    order = np.random.default_rng(0).permutation(16)
+    losses, _ = met(Experts(kind="halving", shared_table=True, horizon=1000), 1000, seeds=(0, 1))
+    for t in range(1000):
+        spared = order[: 16 >> (t // 250 + 1)]
+        expected = np.ones(16)
+        expected[spared] = 0.0
+        assert (losses[t] == expected).all()
 
 
 def test_policies_differ_in_quality_and_one_is_right():
-    """One policy never errs but for whims, of 1/10 of the users, 4/5 of which it misses; the others
-    do by their ignorance, none worse than guessing (4/5). 40 episodes of 300 users: the best
-    loses 0.08 within 5 errors of 0.0025."""
+    """One policy never errs but for whims, the others do by their ignorance, none worse than
+    guessing (4/5). 40 episodes of 300 users: the best loses 0.08 within 5 errors of 0.0025."""
     sure, _ = met(Experts(kind="policies", horizon=300), 300, seeds=range(40))
     ranked = np.sort(sure.mean(axis=0), axis=1).mean(axis=0)
     assert ranked[0] == 0
@@ -180,77 +181,97 @@ def test_late_losses_are_those_of_the_round_they_belong_to():
     np.testing.assert_array_equal(problem.context(), prompt[-4])
 
 
-def test_files_are_tables(tmp_path):
-    file = tmp_path / "losses.csv"
-    np.savetxt(file, ARRAY, delimiter=",", fmt="%.17g")
-    for table in (file, str(file), ARRAY, ARRAY.tolist()):
-        losses, _ = met(Experts(kind="table", table=table, horizon=60), 60)
-        assert (losses == ARRAY[:, None]).all()
+@each("kind", ["bernoulli", "halving", "lower-bound", "switching", "policies"])
+def test_one_expert_and_one_round_can_be_played(kind):
+    for agent in (Hedge(), FollowTheLeader()):
+        assert (play(Experts(kind=kind, n_actions=1, horizon=1), agent, [0, 1]).regret == 0).all()
 
 
-@each(
-    ("arguments", "sentence"),
-    [
-        ({"kind": "bernouli"}, "did you mean bernoulli"),
-        ({"n_actions": 0}, "n_actions=0 to be a whole number >= 1"),
-        ({"best_loss": 0.6}, r"best_loss=0.6 <= other_loss=0.5"),
-        ({"best_loss": -0.1}, r"best_loss=-0.1 to be a number in \[0, 1\]"),
-        ({"kind": "small-loss", "other_loss": 0.7}, r"other_loss=0.7 to be a number in \[0, 0.5\]"),
-        ({"kind": "halving", "n_actions": 12}, "n_actions=12 to be a power of 2"),
-        ({"kind": "counterexample", "n_actions": 3}, "n_actions=3 to be 2"),
-        ({"kind": "lower-bound", "epsilon": 1e-3, "horizon": 9}, "horizon=9 to hold the tail"),
-        ({"kind": "lower-bound", "tail": 0}, "tail=0 to be a whole number >= 1"),
-        ({"switches": -1}, "switches=-1 to be a whole number >= 0"),
-        ({"kind": "table"}, "both or neither"),
-        ({"table": [[0.0]]}, "both or neither"),
-        ({"kind": "table", "table": ARRAY}, "horizon=10000 <= 60, the table's rows"),
-        ({"kind": "table", "table": [[0.1, 1.5]]}, "got 1.5 of expert 1 in round 1 of table"),
-        ({"kind": "table", "table": [[0.1], [np.nan]]}, "got nan of expert 0 in round 2"),
-        ({"kind": "table", "table": [0.1, 0.2]}, r"shape \(2,\) to be \(T, d\)"),
-        ({"kind": "table", "table": [["a"]]}, "to be rows of numbers"),
-        ({"kind": "table", "table": ARRAY * 1j}, "to be rows of numbers"),
-        ({"kind": "table", "table": [[10**400, 0]]}, "to be rows of numbers"),
-        ({"kind": "table", "table": ARRAY.astype("m8[D]")}, "to be rows of numbers"),
-        ({"kind": "table", "table": "nowhere.csv"}, "table='nowhere.csv' to be rows of numbers"),
-        ({"kind": "table", "table": ARRAY, "n_actions": 4, "horizon": 9}, "n_actions=4 to be 3"),
-        ({"shared_table": 1}, "shared_table=1 to be true or false"),
-    ],
-)
-def test_what_does_not_fit_is_refused(arguments, sentence):
-    with pytest.raises(InputError, match=sentence):
-        make_problem("dpbandit.envs.experts.advice:Experts", **arguments)
+CHANGES = [
+    {},
+    {"law": "beta"},
+    {"drift": "piecewise"},
+    {"drift": "walk", "law": "beta"},
+    {"adversary": "switching", "delay": 3},
+    {"adversary": "stochastically-constrained"},
+    {
+        "law": "table",
+        "table": [[0.2, 0.9, 0.4], [0.7, 0.3, 0.6], [0.1, 0.8, 1.0]],
+        "resample": True,
+    },
+]
 
 
-def test_actions_that_are_no_experts_are_refused():
-    problem = Experts(horizon=3)
-    problem.reset(Streams([0, 1]))
-    for action in (np.array([0, 16]), np.array([-1, 0]), np.array([0.5, 0]), np.array([0])):
-        with pytest.raises(InputError):
-            problem.step(action)
+@each("arguments", CHANGES, ids=str)
+def test_the_contract(arguments):
+    """Shapes, seeds, replicas, copies, regret and means, see `check_problem`."""
+    assert len(check_problem(Arms(**{"horizon": 60, **arguments}), rounds=60)) >= 8
 
 
-def test_one_expert_and_one_round_can_be_played():
-    for kind in ("bernoulli", "halving", "lower-bound", "switching", "policies"):
-        results = compare(
-            "Experts",
-            {"hedge": Hedge(), "leader": FollowTheLeader()},
-            horizon=1,
-            replicas=2,
-            env_kwargs={"kind": kind, "n_actions": 1},
-            progress=False,
-        )
-        assert all((run.regret == 0).all() for run in results.runs)
+def means_of_rounds(R=2, **arguments):
+    problem = Arms(**arguments)
+    problem.reset(Streams(range(R)))
+    found = []
+    for _ in range(problem.horizon):
+        problem.context()
+        found.append(problem._table.mean[problem._next].copy())
+        problem.step(np.zeros(R, dtype=np.int64))
+    return problem, np.array(found)
 
 
-def test_gymnasium_shows_losses_in_the_unit_box_and_regret_at_the_end():
-    env = gym.make("dpbandit/Experts-v0", horizon=5, n_actions=3)
-    assert env.observation_space == gym.spaces.Box(0.0, 1.0, (3,), np.float64)
-    assert env.action_space == gym.spaces.Discrete(3)
-    env.reset(seed=1)
-    total = 0.0
-    for t in range(5):
-        observation, reward, _, truncated, info = env.step(0)
-        assert reward == -observation[0]
-        total -= reward
-        assert ("regret" in info) == truncated == (t == 4)
-    assert info["regret"] == total + env.unwrapped.problem.hindsight()[0]
+def test_changes_by_hand():
+    """Golden: .75 and .25 change places; levels of the constrained adversary keep all gaps; a
+    drift's quarters are orders of the means; means of instances are those that are shipped."""
+    _, found = means_of_rounds(means="steps", horizon=40, adversary="switching")
+    np.testing.assert_array_equal(found[:10], np.tile(MEANS["steps"], (10, 2, 1)))
+    np.testing.assert_array_equal(found[10:, 0, [0, 4]], np.tile([0.25, 0.75], (30, 1)))
+    arguments = {"means": "steps", "adversary": "stochastically-constrained"}
+    _, found = means_of_rounds(horizon=400, **arguments)
+    np.testing.assert_allclose(found[..., 0] - found[..., 4], 0.5)
+    assert set(found[..., 0].ravel()) == {0.5, 1.0}
+    assert (found[:100, 0, 0] == 0.5).all()
+    _, found = means_of_rounds(means="steps", horizon=40, drift="piecewise")
+    np.testing.assert_array_equal(
+        np.sort(found, axis=2)[..., ::-1], np.tile(MEANS["steps"], (40, 2, 1))
+    )
+    _, found = means_of_rounds(R=40, means=[0.05, 0.95], horizon=200, drift="walk")
+    assert 0 <= found.min() < found.max() <= 1
+    assert 0.02 < (found[1:] - found[:-1]).std() * 200**0.5 / 0.5 < 1.1
+    assert {name: len(means) for name, means in MEANS.items()} == {
+        **{"two": 2, "two-high": 2, "ten": 10, "steps": 5, "close": 5, "hundred": 100},
+        "incentives": 9,
+    }
+    frozen = resources.files("dpbandit.envs") / "data" / "thornton_incentives.json"
+    assert [*MEANS["incentives"]] == json.loads(frozen.read_text())["means"]
+
+
+def test_tables_come_from_files_and_are_clipped(tmp_path):
+    """CSV with names or without and parquet are one; what is outside or missing is clipped, and the
+    share of such rounds reported; an index is no arm; in hindsight the largest column is best."""
+    pandas = pytest.importorskip("pandas")
+    table = np.array([[0.5, 2.0], [np.nan, 1.0], [0.25, 0.75], [0.0, 1.0]])
+    frame = pandas.DataFrame(table, columns=["a", "b"])
+    files = [tmp_path / name for name in ("named.csv", "plain.csv", "x.parquet")]
+    frame.to_csv(files[0], index=False)
+    frame.to_csv(files[1], index=False, header=False)
+    frame.to_parquet(files[2])
+    for given in (table, *files):
+        problem = Arms(law="table", table=given, horizon=4)
+        np.testing.assert_array_equal(problem._rewards, [[0.5, 1], [0, 1], [0.25, 0.75], [0, 1]])
+        log = play(problem, Uniform(), [0, 1])
+        np.testing.assert_array_equal(log.clipped, [0.5, 0.5])
+    frame.to_csv(files[0])
+    with pytest.raises(InputError, match="first column has no name"):
+        Arms(law="table", table=files[0], horizon=4)
+    table = np.array([[0.2, 1.0], [0.9, 0.5], [0.9, 0.1]])
+    problem = Arms(law="table", table=table, horizon=3)
+    problem.reset(Streams([0]))
+    lost = 0.0
+    for _ in range(3):
+        problem.context()
+        lost = lost + problem.step(np.array([1])).regret
+    lost = lost + problem.hindsight()
+    np.testing.assert_allclose(lost, 2.0 - 1.6)
+    assert problem.best_fixed() == [0]
+    log = play(Arms(means="ten", horizon=50), Uniform(), [1, 2])
+    assert set(np.round(np.diff(log.regret[:, 0], prepend=0), 9)) <= {0.0, 0.2}

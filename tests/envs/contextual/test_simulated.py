@@ -1,4 +1,4 @@
-"""The generalised linear bandit is the one its docstring describes."""
+"""Simulated users, of a generalised linear bandit and of recommendations, are as its page says."""
 
 from itertools import pairwise
 from math import asin, pi, sqrt
@@ -6,10 +6,10 @@ from math import asin, pi, sqrt
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import expit, logit
 
-from dpbandit import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs import GLMBandit
+from dpbandit.envs import GLMBandit, Recommendation
 from tests.each import each
 
 KINDS = ("sphere", "ball", "sparse", "ar1", "signs")
@@ -18,9 +18,9 @@ DUAL = {1: np.inf, 2: 2, np.inf: 1}
 LIMIT = 5.0  # |z| beyond it: probability 6e-7 under the null
 
 
-def users(count=200, replicas=3, seed=0, **arguments):
+def users(count=200, replicas=3, seed=0, kind=GLMBandit, **arguments):
     """A started problem and its first `count` users: context, mean and reward tables."""
-    problem = GLMBandit(**arguments)
+    problem = kind(**arguments)
     problem.reset(Streams([(seed, r) for r in range(replicas)]))
     return problem, problem._users(count)
 
@@ -37,12 +37,15 @@ def play(actions, replicas=2, seed=0, **arguments):
 @each("order", [1, 2, np.inf])
 @each("contexts", KINDS)
 def test_contexts_have_the_declared_norm(contexts, order):
-    """Exactly 1 on the sphere, U^(1/dim) in the ball: then norm^dim is uniform, mean 1/2.
-
-    z test of that mean, n = 15,000: false alarm 6e-7; 3 % off is caught (asserted).
-    """
+    """Exactly 1 on the sphere, U^(1/dim) in the ball: then norm^dim is uniform, mean 1/2. z test,
+    n = 15,000: false alarm 6e-7; 3 % off is caught (asserted)."""
     _, drawn = users(5000, contexts=contexts, context_order=order, dim=8, sparsity=3)
     norm = np.linalg.norm(drawn.context, ord=order, axis=-1)
+    if contexts == "sparse":  # on as many coordinates, each as often: 10 % off is caught
+        support = drawn.context != 0
+        assert (support.sum(axis=-1) == 3).all()
+        stderr = sqrt(3 / 8 * 5 / 8 / 15_000)
+        assert np.abs(support.mean(axis=(0, 1)) - 3 / 8).max() < LIMIT * stderr < 0.1 * 3 / 8
     if contexts != "ball":
         np.testing.assert_allclose(norm, 1, rtol=1e-12)
         return
@@ -51,21 +54,10 @@ def test_contexts_have_the_declared_norm(contexts, order):
     assert abs((norm**8).mean() - 0.5) < LIMIT * stderr < 0.03 * 0.5
 
 
-def test_sparse_contexts_live_on_distinct_random_coordinates():
-    """Support size exact, every coordinate equally often: z test, power 10 % (asserted)."""
-    _, drawn = users(4000, contexts="sparse", dim=8, sparsity=3)
-    support = drawn.context != 0
-    assert (support.sum(axis=-1) == 3).all()
-    stderr = sqrt(3 / 8 * 5 / 8 / 12_000)
-    assert np.abs(support.mean(axis=(0, 1)) - 3 / 8).max() < LIMIT * stderr < 0.1 * 3 / 8
-
-
-@pytest.mark.parametrize(("correlation", "lag"), [(0.5, 1), (0.5, 2), (-0.7, 1), (0.0, 1)])
+@each(("correlation", "lag"), [(0.5, 1), (0.5, 2), (-0.7, 1), (0.0, 1)])
 def test_ar1_correlation(correlation, lag):
-    """Scaling keeps signs: P(same sign, lag k) = 1/2 + asin(correlation^k) / pi (golden).
-
-    z test, n = 60,000: false alarm 6e-7; a correlation off by 0.08 is caught (asserted).
-    """
+    """Golden: scaling keeps signs, P(same sign, lag k) = 1/2 + asin(correlation^k) / pi. z test,
+    n = 60,000: false alarm 6e-7; a correlation off by 0.08 is caught (asserted)."""
     _, drawn = users(20_000, contexts="ar1", correlation=correlation, dim=5)
     share = (drawn.context[..., 1] * drawn.context[..., 1 + lag] > 0).mean()
 
@@ -93,12 +85,10 @@ def test_parameters_have_dual_norm_signal(kind, order):
         assert len(np.unique(theta, axis=0)) > 1  # the arms differ
 
 
-@pytest.mark.parametrize("order", [1, 2, np.inf])
+@each("order", [1, 2, np.inf])
 def test_drawn_parameters_fall_where_they_may(order):
-    """Golden: of 4 draws from 6 coordinates P(no two coincide) = 6 5 4 3 / 6^4 = 5 / 18.
-
-    z test, n = 3,000: false alarm 6e-7; 0.06 on that probability is caught (asserted).
-    """
+    """Golden: of 4 draws from 6 coordinates P(no two coincide) = 6 5 4 3 / 6^4 = 5 / 18. z test,
+    n = 3,000: false alarm 6e-7; 0.06 on that probability is caught (asserted)."""
     arguments = {"dim": 6, "n_actions": 5, "parameters": "sparse-draws", "sparsity": 4}
     problem, drawn = users(20, 600, context_order=order, signal=0.8, **arguments)
     theta = problem._theta
@@ -129,10 +119,8 @@ def test_expected_rewards_are_exact(link, shared):
     ("link", "law"), [*((link, "gaussian") for link in LINKS), ("identity", "uniform")]
 )
 def test_realised_rewards_average_to_the_expected(link, law):
-    """z test over 60,000 independent rewards of one arm: false alarm 6e-7.
-
-    Power (asserted): 0.02 on the mean reward is caught, for every law.
-    """
+    """z test over 60,000 independent rewards of one arm: false alarm 6e-7; 0.02 on the mean is
+    caught for every law (asserted)."""
     arguments = {"link": link, "noise_law": law, "cap": 2, "signal": 1.0, "noise": 0.3}
     problem, drawn = users(20_000, **arguments)
     surprise = (drawn.reward - drawn.mean)[..., 0].ravel()
@@ -144,12 +132,10 @@ def test_realised_rewards_average_to_the_expected(link, law):
         assert np.isin(drawn.reward, np.arange(spec.reward_high + 1)).all()
 
 
-@pytest.mark.parametrize("law", ["gaussian", "uniform"])
+@each("law", ["gaussian", "uniform"])
 def test_noise_has_its_size_and_ends_where_it_should(law):
-    """Stddev by a z test on squares, n = 60,000: false alarm 6e-7; 3 % off is caught (asserted).
-
-    Gaussian noise is cut at 4 stddevs, which takes 0.1 % off the variance; uniform at sqrt(3).
-    """
+    """Gaussian noise is cut at 4 stddevs, which takes 0.1 % off the variance; uniform at sqrt(3).
+    z test on squares, n = 60,000: false alarm 6e-7; 3 % off is caught (asserted)."""
     _, drawn = users(20_000, noise=0.2, noise_law=law)
     noise = ((drawn.reward - drawn.mean)[..., 0] / 0.2).ravel()
     variance, kurtosis = (1.0, 9 / 5) if law == "uniform" else (stats.truncnorm(-4, 4).var(), 3)
@@ -174,7 +160,7 @@ def test_piecewise_drift_changes_exactly_at_multiples():
     assert (np.delete(misfits, np.arange(0, 61, 20)) > 1e-3).all()
 
 
-@pytest.mark.parametrize("order", [1, 2, np.inf])
+@each("order", [1, 2, np.inf])
 def test_walking_parameters_keep_their_norm_and_move_a_little(order):
     arguments = {"drift": "walk", "drift_rate": 0.05, "context_order": order, "signal": 0.7}
     problem, _ = users(1, dim=30, **arguments)
@@ -185,7 +171,7 @@ def test_walking_parameters_keep_their_norm_and_move_a_little(order):
         assert ((step > 0.015) & (step < 0.15)).all()
 
 
-@pytest.mark.parametrize("delay", [0, 3])
+@each("delay", [0, 3])
 def test_users_do_not_depend_on_what_was_played(delay):
     """Common random numbers: same contexts and oracle, same reward wherever the arm agrees."""
     actions = np.random.default_rng(0).integers(0, 5, 30)
@@ -200,31 +186,29 @@ def test_users_do_not_depend_on_what_was_played(delay):
     assert (reward[arrives] == other[0][arrives]).all()
 
 
-CORNERS = [
-    *({"contexts": kind} for kind in KINDS),
-    *({"link": link, "shared": True} for link in LINKS),
-    {"drift": "walk"},
-    {"drift": "piecewise", "drift_every": 7, "parameters": "sparse"},
-    {"parameters": "sparse-draws"},
-]
-
-
-@pytest.mark.parametrize("arguments", CORNERS, ids=str)
+@each(
+    "arguments",
+    [
+        *({"contexts": kind} for kind in KINDS),
+        *({"link": link, "shared": True} for link in LINKS),
+        {"drift": "walk"},
+        {"drift": "piecewise", "drift_every": 7, "parameters": "sparse"},
+        {"parameters": "sparse-draws"},
+    ],
+)
 def test_block_sizes_change_speed_never_values(arguments, monkeypatch):
     """The tables ahead and the streams ahead at 1, an odd number and the default."""
-    runs = []
-    for ahead in ((1, 1), (1, 101), (333, 17), None):
+    default = play(np.arange(40) % 5, **arguments)
+    for tables, streams in ((1, 1), (1, 101), (333, 17)):
         with monkeypatch.context() as patch:
-            if ahead is not None:
-                patch.setattr("dpbandit.envs.contextual.problems._VALUES_AHEAD", ahead[0])
-                patch.setattr("dpbandit.base.random_streams._VALUES_AHEAD", ahead[1])
-            runs.append(play(np.arange(40) % 5, **arguments))
-    for run in runs[1:]:
-        for ours, first in zip(run[:4], runs[0][:4], strict=True):
-            assert (ours == first).all()
+            patch.setattr("dpbandit.envs.contextual.problems._VALUES_AHEAD", tables)
+            patch.setattr("dpbandit.base.random_streams._VALUES_AHEAD", streams)
+            run = play(np.arange(40) % 5, **arguments)
+        for ours, theirs in zip(run[:4], default[:4], strict=True):
+            assert (ours == theirs).all()
 
 
-@pytest.mark.parametrize("delay", [1, 4, 50])
+@each("delay", [1, 4, 50])
 def test_delayed_rewards_are_those_of_delay_rounds_ago(delay):
     actions = np.arange(30) % 5
     late, prompt = play(actions, delay=delay), play(actions)
@@ -233,30 +217,42 @@ def test_delayed_rewards_are_those_of_delay_rounds_ago(delay):
     assert (late[1] == prompt[1]).all()  # expected rewards are not delayed
 
 
-@pytest.mark.parametrize("arguments", [{}, {"shared": True}, {"link": "poisson"}], ids=str)
-def test_best_fixed_is_the_argmax_of_accumulated_means(arguments):
-    """Oracle: play every arm all along against the same users, take the largest total."""
-    runs = [play([arm] * 60, replicas=20, **arguments) for arm in range(5)]
-    totals = np.array([expected.sum(axis=0) for _, expected, *_ in runs])  # (K, R)
-    best = totals.argmax(axis=0)
-    assert len(set(best.tolist())) > 1
-    assert all((run[-1].best_fixed() == best).all() for run in runs)
+def slates(problem, context):
+    """The catalogue index of every candidate, (n, R, K), read off its features."""
+    taste = problem.taste
+    v = context[..., 1 : 1 + taste] / context[..., :1]  # (n, R, K, taste)
+    distance = np.linalg.norm(v[:, :, :, None] - problem._items[None, :, None], axis=-1)
+    assert distance.min(axis=-1).max() < 1e-12  # every candidate is in the catalogue
+    return distance.argmin(axis=-1)
 
 
-@each(
-    "wrong",
-    [
-        *({name: value} for name in ("n_actions", "dim", "horizon", "sparsity", "cap", "delay")
-          for value in ("two", 2.5, -1, None)),
-        *({name: value} for name in ("signal", "noise", "correlation", "drift_rate")
-          for value in ("abc", float("nan"), -2.0, None)),
-        {"correlation": 1.5}, {"context_order": 3}, {"context_order": "two"}, {"shared": "maybe"},
-        {"contexts": "spheres"}, {"parameters": "dens"}, {"link": "logit"}, {"drift": "jump"},
-        {"drift": "walk", "parameters": "sparse-draws"},
-        {"noise_law": "normal"}, {"drift_every": 0}, {"n_actions": 1}, {"noise": float("inf")},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_wrong_arguments_are_refused_by_name(wrong):
-    with pytest.raises(InputError, match=next(iter(wrong)) + "|reward_low"):
-        GLMBandit(**wrong)
+def test_features_and_clicks_follow_the_stated_law():
+    """phi ~ (1, v, u * v): |v| = 1, and one u of norm sqrt(taste) explains the whole slate; clicks
+    by the formula of the docstring, term by term."""
+    problem, drawn = users(kind=Recommendation, taste=4)
+    np.testing.assert_allclose(np.linalg.norm(drawn.context, axis=-1), 1, rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(problem._items, axis=-1), 1, rtol=1e-12)
+    constant, v, uv = np.split(drawn.context, [1, 5], axis=-1)
+    assert (constant > 0).all()
+    u = uv / v
+    np.testing.assert_allclose(u, np.broadcast_to(u[:, :, :1], u.shape), rtol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(u[:, :, 0], axis=-1), 2, rtol=1e-6)
+    problem, drawn = users(kind=Recommendation, base_rate=0.3, appeal=2.0, taste=3)
+    signal = np.einsum("nrkd,rd->nrk", drawn.context, problem._theta)
+    truth = expit(logit(0.3) + 2.0 * sqrt(7) * signal)
+    np.testing.assert_allclose(drawn.mean, truth, rtol=1e-12)
+    np.testing.assert_allclose(np.linalg.norm(problem._theta, axis=-1), 1, rtol=1e-12)
+
+
+def test_slates_hold_distinct_items_of_the_catalogue():
+    """A whole catalogue in a slate holds each once; of 12 items each is on as many slates: z test,
+    false alarm 7e-6 together; 15 % off is caught (asserted)."""
+    for n_actions, n_items in ((6, 8), (7, 7)):
+        problem, drawn = users(kind=Recommendation, n_actions=n_actions, n_items=n_items)
+        items = np.sort(slates(problem, drawn.context), axis=-1)
+        assert (np.diff(items, axis=-1) > 0).all()
+    assert (items == np.arange(7)).all()
+    problem, drawn = users(4000, kind=Recommendation, replicas=1, n_actions=3, n_items=12)
+    share = np.bincount(slates(problem, drawn.context).ravel(), minlength=12) / 4000
+    stderr = sqrt(0.25 * 0.75 / 4000)
+    assert np.abs(share - 0.25).max() < LIMIT * stderr < 0.15 * 0.25
