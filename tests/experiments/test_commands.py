@@ -20,21 +20,20 @@ from dpbandit.experiments.private_pricing import __main__ as private_pricing
 from dpbandit.experiments.private_pricing.__main__ import PROVED, SHOPS
 from dpbandit.experiments.returning_prices import __main__ as returning_prices, by_visit
 from dpbandit.experiments.trust import __main__ as trust
-from dpbandit.results import plots
+from tests.drawings import unsaved
 from tests.each import each
-from tests.experiments.runs import made_up, quick
+from tests.experiments.runs import figures_of, made_up, quick
 
 
 @pytest.fixture
 def played(tmp_path, monkeypatch):
     """(study, sizes) -> what its command prints, and its summary, in which certificates keep their
-    claims; the command twice plays nothing again."""
+    claims."""
     monkeypatch.setenv("COLUMNS", "200")
 
     def play(study, sizes, *figures):
         said = quick(study, sizes, tmp_path)
-        images = {path.stem: path.read_bytes()[:4] for path in tmp_path.glob("*.png")}
-        assert images == dict.fromkeys(figures, b"\x89PNG")
+        assert figures_of(tmp_path) == set(figures)
         if study is gradual:
             return said, pd.read_csv(tmp_path / "gradual.csv")
         found = pd.read_csv(tmp_path / "summary.csv")
@@ -47,7 +46,8 @@ def played(tmp_path, monkeypatch):
 
 
 def test_arms(played, tmp_path, monkeypatch):
-    """Every instance is there. As in all studies of sweeps, nothing is played again."""
+    """Every instance is there, and nothing is played again. Golden: of `two` the divergence is
+    .2 ln(3/2) + .2 ln(3/2) = .081; at a small epsilon an arm costs 1 / (6 epsilon)."""
     sizes = {"horizons": [20, 30], "epsilons": [1.0]}
     said, found = played(arms, sizes, "epsilon", "rounds")
     assert set(found["means"]) == {"two", "ten", "steps", "close"}
@@ -55,11 +55,6 @@ def test_arms(played, tmp_path, monkeypatch):
     monkeypatch.setattr(arms, "figures", lambda *_: [*tmp_path.glob("*.png")])
     assert set(quick(arms, sizes, tmp_path).splitlines()) <= set(said.splitlines())
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "summary.csv"), found)
-
-
-def test_the_lower_bound_of_arms_by_hand():
-    """Golden: of `two` the divergence is .2 ln(3/2) + .2 ln(3/2) = .081; at a small epsilon an arm
-    costs 1 / (6 epsilon)."""
     kl = 0.4 * log(0.4 / 0.6) + 0.6 * log(0.6 / 0.4)
     assert arms.lower_bound((0.6, 0.4), 9.0) == pytest.approx(0.2 / kl)
     assert arms.lower_bound((0.7, 0.5, 0.5), 0.001) == pytest.approx(2 / 0.006)
@@ -75,14 +70,11 @@ def test_trust(played):
 
 
 def test_lists(played):
-    """Every size has every agent."""
+    """Every size has every agent. Golden: 20 and 40 of the 200 that uniform lists lose are 10 and
+    20 per cent; short lists come first."""
     said, found = played(lists, {"horizons": [10], "epsilons": [1.0]}, "epsilon", "sizes")
     assert said.count("│ private-cascade") == 9
     assert (found.groupby(["length", "n_items"])["agent"].count() == 6).all()
-
-
-def test_shares_are_of_what_uniform_lists_lose():
-    """Golden, by hand: 20 and 40 of a mean of 200 are 10 and 20 per cent; short ones come first."""
 
     def sized(run, length, n_items):
         kwargs = {"length": length, "n_items": n_items}
@@ -98,17 +90,14 @@ def test_shares_are_of_what_uniform_lists_lose():
 
 
 def test_returning_prices(played):
-    """Both sweeps are there; own history with a survey, be it wrong, or a guess spends nothing."""
+    """Own history with a survey, be it wrong, or a guess spends nothing. By hand: ten people, 3 a
+    round up to the fifth visit, 1 a round from then on."""
     _, found = played(returning_prices, {"horizons": [40]}, "visits")
     worlds = {(0, 1), (1, 1), (-1, 1), (0, 0.5)}
     assert set(zip(found["shift"], found["spread"], strict=True)) == worlds
     own = found[found["agent"].isin(["own history, public survey", "own history alone"])]
     assert (own["certified_epsilon"] == 0).all()
     assert len(own) == 5
-
-
-def test_regret_by_visit():
-    """By hand: ten people, 3 a round up to the fifth visit, 1 a round from then on."""
     marks = np.arange(5, 401, 5)
     regret = np.where(marks <= 50, 3.0 * marks, 100.0 + marks)[:, None]
     run = SimpleNamespace(setup=SimpleNamespace(horizon=400), marks=marks, regret=regret)
@@ -144,7 +133,7 @@ def test_limits(played, tmp_path):
         assert sizes.seed >= 1000
 
 
-def test_private_pricing(played, tmp_path, monkeypatch):
+def test_private_pricing(played, tmp_path):
     """Every agent of the literature is asked in every shop and has what was proved, at its budget;
     tables have both exponents, the figure a panel for each shop."""
     sizes = private_pricing.Sizes(horizons=(30, 40, 60, 80), epsilons=(1.0, inf), replicas=2)
@@ -157,12 +146,11 @@ def test_private_pricing(played, tmp_path, monkeypatch):
         for label, line in lines.items():
             assert [one.setup.horizon for one in line] == list(sizes.horizons)
             assert {getattr(one.config, "epsilon", epsilon) for one in line} == {epsilon}, label
-    shown, save = [], plots.save_figure
-    monkeypatch.setattr(
-        plots, "save_figure", lambda figure, path: (shown.extend(figure.axes), save(figure, path))
-    )
-    said, _ = played(private_pricing, replace(sizes, epsilons=(1.0,)), "regret")
-    assert len(shown) == len(SHOPS)
+    sizes = replace(sizes, epsilons=(1.0,))
+    said, _ = played(private_pricing, sizes, "regret")
+    with unsaved() as drawn:
+        quick(private_pricing, sizes, tmp_path)
+    assert [len(axes) for axes in drawn] == [len(SHOPS)]
     slopes = pd.read_csv(tmp_path / "slopes.csv").set_index(["panel", "line"])
     assert len(slopes) == len(SHOPS) * 4
     for label, proved in PROVED.items():
@@ -172,22 +160,22 @@ def test_private_pricing(played, tmp_path, monkeypatch):
     assert fixed.to_list() == pytest.approx([1, 1], abs=0.3)
 
 
-ROOMS = (sgd, experts, window, convex.Sizes, figure_5_1.study)
-SHORT = [
-    *(
-        (getattr(study, "Sizes", study), {"replicas": 1}, "replicas=1 to be a whole number >= 2")
-        for study in ROOMS
-    ),
-    (experts.Sizes, {"audited": 0}, "audited=0"),
-    (experts.Sizes, {"horizons": (10, 20)}, "horizons"),
-    (experts.Sizes, {"epsilons": (1.0,)}, "epsilons"),
-    *((study, {"horizons": (10, 20, 40)}, "horizons") for study in (window.Sizes, convex.Sizes)),
-    (figure_5_1.study, {"horizon": 99}, "horizon=99 "),
-    (sgd.Sizes, {"rows": ()}, "at least one row"),
-]
+ROOMS = [getattr(s, "Sizes", s) for s in (sgd, experts, window, convex, figure_5_1.study)]
 
 
-@each(("sizes", "few", "sentence"), SHORT, ids=str)
+@each(
+    ("sizes", "few", "sentence"),
+    [
+        *((sizes, {"replicas": 1}, "replicas=1 to be a whole number >= 2") for sizes in ROOMS),
+        (experts.Sizes, {"audited": 0}, "audited=0"),
+        (experts.Sizes, {"horizons": (10, 20)}, "horizons"),
+        (experts.Sizes, {"epsilons": (1.0,)}, "epsilons"),
+        (window.Sizes, {"horizons": (10, 20, 40)}, "horizons"),
+        (convex.Sizes, {"horizons": (10, 20, 40)}, "horizons"),
+        (figure_5_1.study, {"horizon": 99}, "horizon=99 "),
+        (sgd.Sizes, {"rows": ()}, "at least one row"),
+    ],
+)
 def test_plans_leave_room(sizes, few, sentence):
     """For slopes and standard errors."""
     with pytest.raises(InputError, match=sentence):

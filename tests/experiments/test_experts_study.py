@@ -21,8 +21,8 @@ from dpbandit.experiments.experts.__main__ import figures, verdict, verdicts
 from dpbandit.experiments.questions import answers, measured
 from dpbandit.studies import Study, setup_of
 from dpbandit.studies.configurations import LastRound
-from tests.drawings import points
-from tests.experiments.runs import quick
+from tests.drawings import points, unsaved
+from tests.experiments.runs import figures_of, quick
 
 TINY = Sizes(
     horizons=(6, 8, 12),
@@ -39,34 +39,19 @@ TINY = Sizes(
 )
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """A folder, and what was printed while it was filled."""
-    folder = tmp_path_factory.mktemp("study")
-    return folder, quick(command, TINY, folder)
-
-
-def test_quick_runs_write_everything(written):
-    folder, printed = written
-    images = {path.stem: path for path in folder.glob("*.png")}
+def test_the_study_writes_everything_and_certifies_what_it_claims(monkeypatch, tmp_path):
+    """Golden: certified agents spend the epsilon of their line; what is printed costs 3/4 of it
+    (Algorithm 1), 3/2 and a little (Algorithm 5), or has no bound (Algorithm 2). Nobody private is
+    below the lower bound, and nothing is played a second time."""
+    said = quick(command, TINY, tmp_path)
     asked = {name for some in questions(TINY) for name in some}
-    assert set(images) == asked
-    assert all(path.read_bytes()[:4] == b"\x89PNG" for path in images.values())
-    table = pd.read_csv(folder / "summary.csv")
-    assert set(table["question"]) == asked
-    slopes = pd.read_csv(folder / "slopes.csv")
-    assert set(slopes["axis"]) == {"T", "ln d", "epsilon"}
+    assert figures_of(tmp_path) == asked == {*pd.read_csv(tmp_path / "summary.csv")["question"]}
+    assert {*pd.read_csv(tmp_path / "slopes.csv")["axis"]} == {"T", "ln d", "epsilon"}
     for words in ("switches on halving", "nobody private is below", "Regret against epsilon"):
-        assert words in printed
+        assert words in said
 
-
-def test_what_is_claimed_is_certified(written, monkeypatch, tmp_path):
-    """Golden: certified agents spend the epsilon of their line and no more; what is printed costs
-    3/4 of it (Algorithm 1), 3/2 and a little (Algorithm 5), or has no bound (Algorithm 2), and
-    stands there in figures. Wherever an agent is private it stands above the lower bound; public
-    agents are on every panel. Nothing is played a second time."""
     monkeypatch.setattr("dpbandit.studies.configurations.play_any", None)  # would not be callable
-    found = command.measure(TINY, written[0], progress=False)
+    found = command.measure(TINY, tmp_path, progress=False)
     certified = found.runs["growth"]["certified"] | found.runs["tails"]["8 experts, epsilon 1"]
     printed = {
         "Algorithm 1 as printed": (0.75, 0.76),
@@ -83,36 +68,28 @@ def test_what_is_claimed_is_certified(written, monkeypatch, tmp_path):
     (judged,) = verdicts(found).values()
     assert len(judged) > 15
     assert not any(v.refuted for label, v in judged.items() if label not in printed)
-    for _, _, lines in ((q, p, lines) for q, ps in found.runs.items() for p, lines in ps.items()):
+    for lines in (lines for panels in found.runs.values() for lines in panels.values()):
         assert any("uniform" in one or "leader" in one or "centre" in one for one in lines)
-    drawn = {}
-    monkeypatch.setattr(
-        "dpbandit.results.plots.save_figure",
-        lambda figure, path: (path.touch(), drawn.update({len(drawn): figure.axes})),
-    )
-    names = [path.stem for path in figures(found, tmp_path)]
+    with unsaved() as drawn:
+        names = [path.stem for path in figures(found, tmp_path)]
     (axes,) = drawn[names.index("prices")]
     shown = {c.get_label().partition(":")[0]: points(c[0])[0] for c in axes.containers}
     assert shown["Algorithm 1 as printed"] == pytest.approx([0.75, 7.5, 75], rel=0.02)
 
 
-def found(config, arguments, horizon, folder, replicas):
-    setup = setup_of("Experts", arguments, horizon=horizon)
-    study = Study(configurations=(LastRound(setup, "x", config),), replicas=replicas)
-    return measured(study, folder, progress=False).runs[0]
-
-
 def test_switches_are_counted(tmp_path):
     """Oracle: on halving a lazy leader changes after each of her mistakes and at no other time."""
-    arguments = {"kind": "halving", "n_actions": 16}
-    lazy = found(FollowTheLeader(lazy=True), arguments, 40, tmp_path, 30)
+    setup = setup_of("Experts", {"kind": "halving", "n_actions": 16}, horizon=40)
+    leader = LastRound(setup, "x", FollowTheLeader(lazy=True))
+    study = Study(configurations=(leader,), replicas=30)
+    (lazy,) = measured(study, tmp_path, progress=False).runs
     np.testing.assert_array_equal(lazy.switches, lazy.regret)
     assert lazy.switches.max() > 2
 
 
 def test_the_audit_catches_broken_agents_and_no_private_agent(tmp_path):
-    """256 experts, epsilon 0.1: who is private loses 45.99 at least, Hedge at rate 1 only 6.04. A
-    confidence limit by Hoeffding is right for every law; a sample of 150 suffices (margin 13)."""
+    """256 experts, epsilon 0.1: who is private loses 45.99 at least, Hedge at rate 1 only 6.04, a
+    margin of 13 for Hoeffding's limit of 150 replicas."""
     (lines,) = tails(replace(TINY, tails=((256, 0.1),))).values()
     asked = ("Hedge, eta 1", "leader", "sparse vector", "noisy sums, delta", "uniform play")
     some = {"tails": {"one": {label: lines[label] for label in asked}}}
@@ -124,18 +101,12 @@ def test_the_audit_catches_broken_agents_and_no_private_agent(tmp_path):
     assert judged["sparse vector"].mean > 50
 
 
-@pytest.mark.parametrize(
-    ("d", "at_1", "at_tenth"), [(16, 2.306, 18.82), (256, 5.085, 45.99), (4096, 7.849, 73.68)]
-)
-def test_least_regrets(d, at_1, at_tenth):
-    """Golden, from the specification."""
-    assert least_regret(d, 1.0) == pytest.approx(at_1, abs=6e-4)
-    assert least_regret(d, 0.1) == pytest.approx(at_tenth, abs=6e-3)
-
-
-def test_terms_of_the_lower_bound():
-    """Golden, by hand: d = 4, epsilon = ln 2: 3/4 + (1 - 2/4) + 0 = 5/4, with delta = 0.1 less
-    0.1 (e^epsilon - 1) / (e^epsilon - 1) in the second term; without privacy the first guess."""
+def test_least_regrets():
+    """Golden, from the specification; and by hand: for d = 4, epsilon = ln 2 it is 3/4 + (1 - 2/4),
+    with delta = 0.1 less 0.1 in the second term; without privacy the first guess."""
+    for d, at_1, at_tenth in ((16, 2.306, 18.82), (256, 5.085, 45.99), (4096, 7.849, 73.68)):
+        assert least_regret(d, 1.0) == pytest.approx(at_1, abs=6e-4)
+        assert least_regret(d, 0.1) == pytest.approx(at_tenth, abs=6e-3)
     assert least_regret(4, np.log(2)) == pytest.approx(1.25)
     assert least_regret(4, np.log(2), 0.1) == pytest.approx(1.15)
     assert least_regret(4, inf) == 0.75

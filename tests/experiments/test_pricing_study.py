@@ -24,7 +24,8 @@ from dpbandit.experiments.pricing.__main__ import (
 from dpbandit.experiments.pricing.shop import SHAPES, Shapes
 from dpbandit.experiments.questions import measured
 from dpbandit.studies import Configuration, Study, setup_of
-from tests.drawings import points
+from tests.drawings import points, unsaved
+from tests.each import each
 from tests.experiments.runs import made_up, quick, run_command
 
 RESULTS = Results(
@@ -38,10 +39,10 @@ RESULTS = Results(
 )
 
 
-def test_lost_money_is_paired_with_the_best_public_agent():
-    """Golden, by hand: 500 users; the best public agent, a private one at infinity, loses 10 and
-    20; another loses 15 and 30, so 5 and 10 more, 10 and 20 for every 1,000 users: 15 +- 5. An
-    oracle does not count."""
+def test_lost_money_is_paired_with_the_best_public_agent(monkeypatch):
+    """Golden, by hand: of 500 users the best public agent, a private one at infinity, loses 10 and
+    20, another 15 and 30: 5 and 10 more, for every 1,000 users 15 +- 5. In dollars these are 45 +-
+    15, a tenth of 450 at best, which is 0.45 a round. An oracle does not count."""
     best = best_public(RESULTS)
     assert called(best, RESULTS) == "dp at infinity"
     np.testing.assert_allclose(lost(RESULTS.runs[2], best), [10, 20])
@@ -51,18 +52,20 @@ def test_lost_money_is_paired_with_the_best_public_agent():
     assert (row["mean"], row["se"], row["certified_epsilon"]) == pytest.approx((22.5, 7.5, 0.25))
     assert row["beats_uniform_from"] == 500
     assert pd.isna(found.loc[("Uniform", 0.0), "beats_uniform_from"])
+    monkeypatch.setitem(MARKETS, "made up", Market("made up", 1))
+    monkeypatch.setattr(command, "at_best", lambda setup, replicas: 0.45)
+    monkeypatch.setattr(command, "_PRIVATE", {"certified": "dp"})
+    found = money(RESULTS).set_index(["role", "certified_epsilon"]).loc[("certified", 0.25)]
+    assert tuple(found[["dollars_lost", "dollars_lost_se"]]) == pytest.approx((45, 15))
+    assert found["share_lost"] == pytest.approx(0.1)
 
 
-def test_figures_show_the_regret_in_the_end_and_what_is_lost(tmp_path, monkeypatch):
+def test_figures_show_the_regret_in_the_end_and_what_is_lost(tmp_path):
     """Golden, as above: lines at the epsilon that is certified, others as levels."""
-    drawn = []
-    monkeypatch.setattr(
-        "dpbandit.results.plots.save_figure",
-        lambda figure, path: (path.touch(), drawn.append(figure.axes[0])),
-    )
-    names = [path.name for path in draw_regret(RESULTS, tmp_path)]
+    with unsaved() as drawn:
+        names = [path.name for path in draw_regret(RESULTS, tmp_path)]
     assert names == ["regret-made up.png", "lost-made up.png"]
-    for axes, means, levels in (
+    for (axes, *_), means, levels in (
         (drawn[0], [22.5, 15], {"BestFixed": 1, "Uniform": 70, "dp at infinity": 15}),
         (drawn[1], [15, 0], {"BestFixed": -28, "Uniform": 110, "dp at infinity": 0}),
     ):
@@ -74,32 +77,18 @@ def test_figures_show_the_regret_in_the_end_and_what_is_lost(tmp_path, monkeypat
         assert {name: shown[name] for name in levels} == pytest.approx(levels)
 
 
-def test_money_is_lost_to_the_best_action_and_shares_are_of_it(monkeypatch):
-    """Golden, by hand: of 500 users' dollars, 15 and 30 lost are 30 and 60 for every 1,000, 45 +-
-    15, a tenth of 450 at best, which is 0.45 a round."""
-    monkeypatch.setitem(MARKETS, "made up", Market("made up", 1))
-    monkeypatch.setattr(command, "at_best", lambda setup, replicas: 0.45)
-    monkeypatch.setattr(command, "_PRIVATE", {"certified": "dp"})
-    found = money(RESULTS).set_index(["role", "certified_epsilon"]).loc[("certified", 0.25)]
-    assert tuple(found[["dollars_lost", "dollars_lost_se"]]) == pytest.approx((45, 15))
-    assert found["share_lost"] == pytest.approx(0.1)
-
-
-@pytest.mark.parametrize(
-    ("gains", "start"),
-    [
+def test_a_lead_lasts_to_the_end_and_is_two_standard_errors():
+    """Golden: gains g - 0.1 and g + 0.1 have mean g and standard error 0.1."""
+    for gains, start in (
         ([1, 1, 1, 1], 10),
         ([-1, 1, 1, 1], 20),
         ([1, 1, -1, 1], 40),  # a lead that is lost does not count
         ([1, 1, 1, -1], None),
         ([0, 0, 0, 0], None),
-        ([0.19, 0.21, 0.21, 0.21], 20),  # two standard errors of +-0.1 around the gain are 0.2
-    ],
-)
-def test_a_lead_lasts_to_the_end_and_is_two_standard_errors(gains, start):
-    """Golden: gains g - 0.1 and g + 0.1 have mean g and standard error 0.1."""
-    regret = -np.array([[g - 0.1, g + 0.1] for g in gains])
-    assert lead_from(np.array([10, 20, 30, 40]), regret, np.zeros((4, 2))) == start
+        ([0.19, 0.21, 0.21, 0.21], 20),  # two standard errors are 0.2
+    ):
+        regret = -np.array([[g - 0.1, g + 0.1] for g in gains])
+        assert lead_from(np.array([10, 20, 30, 40]), regret, np.zeros((4, 2))) == start
 
 
 def test_half_a_block_is_told_and_run_anew(tmp_path):
@@ -113,7 +102,7 @@ def test_half_a_block_is_told_and_run_anew(tmp_path):
     np.testing.assert_array_equal(run.regret, again.regret)
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "price", "chance"),
     [("kinds", 1.3, 0.75), ("plateau", 2.2, 0.25), ("luxury", 2.6, 0.6), ("elastic", 2.4, 2**-2.2)],
 )

@@ -19,6 +19,8 @@ from dpbandit.report.page import Look, pictures, problems
 from dpbandit.results.plots import Curve, level, line, regret_curves
 from dpbandit.results.runs import label
 from dpbandit.studies import Sweep, run_sweep
+from tests.drawings import unsaved
+from tests.each import each
 
 SWEEP = {
     "replicas": 2,
@@ -38,12 +40,6 @@ def swept(tmp_path_factory):
     return out
 
 
-@pytest.fixture(scope="module")
-def whole(swept):
-    """The page of all of it."""
-    return write_report(swept).page.read_text()
-
-
 @pytest.fixture
 def copy(swept, tmp_path):
     return shutil.copytree(swept, tmp_path / "copy")
@@ -54,11 +50,8 @@ def test_every_guarantee_has_a_look_of_its_own(swept, monkeypatch, tmp_path):
     one delta; labels say which."""
     (problem,) = problems(Results.load(swept))
     own = {Look.of(run) for run in problem.results.runs if run.name == "dp-ucb"}
-    assert own == {
-        Look("dp-ucb", True, 1e-5),
-        Look("dp-ucb", True, 1e-3),
-        Look("dp-ucb", False, 1e-5),
-    }
+    looks = (True, 1e-5), (True, 1e-3), (False, 1e-5)
+    assert own == {Look("dp-ucb", *look) for look in looks}
     drawn = {}
 
     def draw(axes, where, values, name, look, **how):
@@ -80,11 +73,15 @@ def test_every_guarantee_has_a_look_of_its_own(swept, monkeypatch, tmp_path):
     assert sum("dp-ucb, claims 1, δ = " in name for name in horizons) == 2
 
 
-def test_what_is_missing_is_told(whole, copy):
+def test_what_is_missing_is_told(copy):
+    """Also what is no longer asked for; and audits tell their rounds."""
+    whole = write_report(copy).page.read_text()
     assert "UNFINISHED" not in whole
+    audits = whole[whole.index('id="audits"') :]
+    assert "<th>rounds</th>" in audits
+    assert audits.count("<td>3</td>\n<td>0.5</td>") == audits.count("<td>3</td>\n<td>1</td>") == 2
     names = {run.key: run.name for run in Results.load(copy).runs}
-    blocks = sorted((copy / "blocks").glob("*.parquet"))
-    for file in blocks:
+    for file in sorted((copy / "blocks").glob("*.parquet")):
         if names[file.name.partition("-")[0]] == "Uniform":
             file.unlink()
     next((copy / "audits").glob("*.json")).unlink()
@@ -95,47 +92,38 @@ def test_what_is_missing_is_told(whole, copy):
     assert "UNFINISHED" in page
     assert f"{2 * (len(names) - 3)} of {2 * len(names)} replicas are there" in page
     assert "there is no run of Uniform yet" in page
-    with (
-        pytest.raises(InputError, match=r"baseline='dpucb'.*mean dp-ucb"),
-        pytest.warns(UserWarning, match="Unfinished"),
-    ):
+    says, told = r"baseline='dpucb'.*mean dp-ucb", "Unfinished"
+    with pytest.raises(InputError, match=says), pytest.warns(UserWarning, match=told):
         write_report(copy, baseline="dpucb")
+    plan = json.loads((copy / "sweep.json").read_text())
+    (copy / "sweep.json").write_text(json.dumps({**plan, "configurations": ["0" * 16]}))
+    says, told = "results that its sweep asks for, found none", "does not ask for"
+    with pytest.raises(InputError, match=says), pytest.warns(UserWarning, match=told):
+        Results.load(copy)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"name": 1}', "\xff"])
-def test_damaged_files_are_named(copy, text):
-    audit = next((copy / "audits").glob("*.json"))
-    for file in (audit, copy / "sweep.json"):
-        file.write_text(text, encoding="latin-1")
-        with pytest.raises(InputError, match=f"{file.name} as a sweep wrote it, it is damaged"):
-            write_report(copy)
+def test_damaged_files_are_named(copy):
+    for file in (next((copy / "audits").glob("*.json")), copy / "sweep.json"):
+        whole = file.read_text()
+        for text in ("", "{", "[]", "{}", '{"name": 1}', "\xff"):
+            file.write_text(text, encoding="latin-1")
+            with pytest.raises(InputError, match=f"{file.name} as a sweep wrote it, it is damaged"):
+                write_report(copy)
+        if file.stem != "sweep":
+            file.write_text(whole)
     with pytest.raises(InputError, match="resume the sweep"):
         Results.load(copy)
 
 
-def test_nothing_that_is_asked_for(copy):
-    plan = json.loads((copy / "sweep.json").read_text())
-    (copy / "sweep.json").write_text(json.dumps({**plan, "configurations": ["0" * 16]}))
-    with (
-        pytest.raises(InputError, match="results that its sweep asks for, found none"),
-        pytest.warns(UserWarning, match="does not ask for"),
-    ):
-        Results.load(copy)
-
-
-@pytest.mark.parametrize(("least", "bottom"), [(-17.0, -17.0), (0.0, 0.0), (-1e-14, 0.0)])
-def test_regret_below_zero_is_drawn(tmp_path, monkeypatch, least, bottom):
+@each(("least", "bottom"), [(-17.0, -17.0), (0.0, 0.0), (-1e-14, 0.0)])
+def test_regret_below_zero_is_drawn(tmp_path, least, bottom):
     """A curve that ends at -17 is inside the axes; below one at 0, or at rounding below it, there
     is just room for the line."""
-    seen = []
-    monkeypatch.setattr(
-        "dpbandit.results.plots.save_figure",
-        lambda figure, path: seen.append(figure.axes[0].get_ylim()),
-    )
-    marks = np.array([1, 2, 3])
     curve = Curve("one", np.outer([0.0, 4.0, 1.0], [1, 1]) + np.array([[0], [0], [least - 1]]), 0)
-    regret_curves(tmp_path / "f.png", marks, [curve], title="", unit="reward")
-    ((low, high),) = seen
+    with unsaved() as drawn:
+        regret_curves(tmp_path / "f.png", np.array([1, 2, 3]), [curve], title="", unit="reward")
+    ((axes, *_),) = drawn
+    low, high = axes.get_ylim()
     assert low <= bottom <= low + 2
     assert high >= 4
     assert low == pytest.approx(min(-0.015 * high, 1.05 * bottom), rel=0.06)
@@ -151,25 +139,19 @@ def test_lines_differ():
     assert len({str(level(place)) for place in range(18)}) == 18
 
 
-def _far(run, epsilon, regret):
-    """The run with another certified epsilon, and this mean regret."""
-    values = np.full_like(run.regret, regret)
-    return replace(run, regret=values, certificate=replace(run.certificate, epsilon=epsilon))
-
-
 def test_extremes_are_drawn_without_warnings(swept, monkeypatch, tmp_path):
     """An epsilon of 1e300 is a level, and a regret of rounding errors has no exponent."""
-    runs = Results.load(swept).runs
     far = {0.5: 1e-300, 1.0: 1e300}
-    results = Results(
-        tuple(
-            _far(run, far[claim], 1e-14 * run.setup.horizon)
-            if run.certificate.claimed_delta == 1e-3
-            and (claim := run.certificate.claimed_epsilon) in far
-            else run
-            for run in runs
-        )
-    )
+
+    def extreme(run):
+        """With another certified epsilon, and that regret."""
+        proof = run.certificate
+        if proof.claimed_delta != 1e-3 or proof.claimed_epsilon not in far:
+            return run
+        regret = np.full_like(run.regret, 1e-14 * run.setup.horizon)
+        proof = replace(proof, epsilon=far[proof.claimed_epsilon])
+        return replace(run, regret=regret, certificate=proof)
+
     labels = {}
 
     def keep(figure, path):
@@ -178,7 +160,7 @@ def test_extremes_are_drawn_without_warnings(swept, monkeypatch, tmp_path):
         labels[path.stem.strip(".").partition("-")[0]] = axes.get_legend_handles_labels()[1]
 
     monkeypatch.setattr("dpbandit.results.plots.save_figure", keep)
-    (problem,) = problems(results)
+    (problem,) = problems(Results(tuple(map(extreme, Results.load(swept).runs))))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for picture in pictures(problem):
@@ -199,9 +181,3 @@ def test_only_who_never_looks_is_said_to_use_no_data():
     proof = certificate(Ledger((GaussianSpend(0.1, "a sum"),)), claim=(1.0, 0.999))
     assert proof.epsilon == 0
     assert label(replace(uniform, certificate=proof)).startswith(r"Uniform ($\epsilon$ = 0, ")
-
-
-def test_audits_tell_their_rounds(whole):
-    audits = whole[whole.index('id="audits"') :]
-    assert "<th>rounds</th>" in audits
-    assert audits.count("<td>3</td>\n<td>0.5</td>") == audits.count("<td>3</td>\n<td>1</td>") == 2

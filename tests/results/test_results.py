@@ -2,18 +2,21 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from math import inf, isnan, nan, sqrt
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
+from pyarrow import parquet
 
 from dpbandit import InputError, compare
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.base.files import plain, write_atomically, write_json
 from dpbandit.results.results import Results
 from dpbandit.results.runs import log_marks, standard_error
+from dpbandit.results.store import write_runs
 
 AGENTS = {"LinUCB": LinUCB(), "DP-UCB": DPUCB(epsilon=2.0, delta=1e-3)}
 COLUMNS = ["problem", "environment", "horizon", "seed", "agent", "epsilon", "delta"]
@@ -77,14 +80,8 @@ def test_summary_by_hand(results):
     assert summary["certified_epsilon"].tolist()[::2] == [inf, 0.0]  # LinUCB, Uniform
 
 
-def test_standard_error_of_one_value_is_unknown(lonely):
-    assert isnan(standard_error(np.array([3.0])))
-    assert standard_error(np.array([1.0, 3.0])) == 1.0
-    assert lonely.summary()["se"].isna().all()
-    assert [record["se"] for record in lonely.records()] == [None, None]
-
-
-def test_records_are_json_with_infinity_in_words(results):
+def test_numbers_that_json_lacks(results, lonely):
+    """Infinity is a word; the standard error of one value is unknown."""
     records = results.records()
     assert json.loads(json.dumps(records, allow_nan=False)) == records
     assert records[0]["certified_epsilon"] == "inf"
@@ -92,11 +89,12 @@ def test_records_are_json_with_infinity_in_words(results):
     assert records[1]["config"]["epsilon"] == 2.0
     keys = [*results.summary().columns, "config"]
     assert all(list(record) == keys for record in records)
-
-
-def test_plain():
     given = {"a": (inf, -inf, nan, np.float64(2), np.int64(3), np.bool_(True)), 1: [None, "x"]}
     assert plain(given) == {"a": ["inf", "-inf", None, 2.0, 3, True], "1": [None, "x"]}
+    assert isnan(standard_error(np.array([3.0])))
+    assert standard_error(np.array([1.0, 3.0])) == 1.0
+    assert lonely.summary()["se"].isna().all()
+    assert [record["se"] for record in lonely.records()] == [None, None]
 
 
 def test_saved_files_say_the_same(results, tmp_path):
@@ -146,53 +144,33 @@ def test_plots_of_every_kind(results, lonely, tmp_path, ending):
     for name, shown in (("many", results), ("one", lonely)):
         path = shown.plot(tmp_path / f"{name}{ending}")
         assert path.read_bytes().startswith(magic)
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_a_plot_of_no_known_kind_is_refused(results, tmp_path):
     with pytest.raises(InputError, match=r"\.xyz"):
         results.plot(tmp_path / "regret.xyz")
-    assert list(tmp_path.iterdir()) == []
+    for write in (results.save, results.plot):
+        with pytest.raises(InputError, match=f"Cannot write .*{ending}"):
+            write(path / "regret.png")  # a file where a folder should be
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize(
     ("error", "shown"), [(OSError(28, "No space left"), InputError), (KeyError(), KeyError)]
 )
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, error, shown):
-    target = write_json(tmp_path / "x.json", {"a": 1})
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    results, tmp_path, monkeypatch, error, shown
+):
+    """Of anything, runs too."""
 
-    def fail(partial):
-        partial.write_text("half")
+    def fail(*given):
+        given[-1].write_bytes(b"PAR1")
         raise error
 
-    with pytest.raises(shown):
-        write_atomically(target, fail)
-    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
-    assert json.loads(target.read_text()) == {"a": 1}
-
-
-@pytest.mark.parametrize("way", ["save", "plot"])
-def test_a_place_that_cannot_be_is_one_sentence(results, tmp_path, way):
-    """A file where a folder should be."""
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"Cannot write .*file"):
-        getattr(results, way)(tmp_path / "file" / "regret.png")
-
-
-def test_results_are_values(results):
-    """Frozen, and a renamed copy shows in every table."""
-    renamed = replace(results, runs=(replace(results.runs[0], name="mine"),))
-    assert renamed.summary()["agent"].tolist() == ["mine"]
-    with pytest.raises(AttributeError):
-        results.seed = 1
-
-
-def test_replicas_do_not_depend_on_how_they_are_grouped(monkeypatch):
-    """Chunks of any size, more replicas beside: the first replicas' curves are bit-identical."""
-    arguments = {"horizon": 60, "progress": False}
-    whole = compare("GLMBandit", AGENTS, replicas=5, **arguments)
-    monkeypatch.setattr("dpbandit.running.compare.replicas_at_once", lambda spec: 2)
-    for replicas in (3, 5):
-        parts = compare("GLMBandit", AGENTS, replicas=replicas, **arguments)
-        for run, other in zip(whole.runs, parts.runs, strict=True):
-            assert (run.regret[:, :replicas] == other.regret).all()
+    files = write_json(tmp_path / "x.json", {"a": 1}), results.save(tmp_path) / "frame.parquet"
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(parquet, "write_table", fail)
+    for write in (
+        partial(write_runs, files[1], results.runs),
+        partial(write_atomically, files[0], fail),
+    ):
+        with pytest.raises(shown):
+            write()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

@@ -20,6 +20,7 @@ from dpbandit.running.loop import play
 from dpbandit.running.still import Block
 from dpbandit.specs.convex import ConvexSpec
 from dpbandit.specs.protocols import ContextualSpec, Step
+from tests.each import each
 
 ARMS = np.array([[0, 1, 1, 2, 2, 0], [1, 1, 1, 1, 0, 0]]).T
 """What is played, (T, R)"""
@@ -116,52 +117,47 @@ def played(problem, actions, marks=ALL):
 
 @pytest.mark.parametrize("marks", [[1, 2, 3, 4, 5, 6], [2, 5, 6], [6]])
 def test_totals_by_hand(marks):
-    """Golden. Regret and switches count from the first round, whatever rounds are logged."""
-    log = played(Script(arms()), ARMS, marks)
+    """Golden. Regret and switches count from the first round, whatever rounds are logged; rewards
+    when they are told, two rounds late; what is known in hindsight is added at every mark."""
     rows = np.array(marks) - 1
-    np.testing.assert_array_equal(log.regret, np.array(REGRET)[rows])
-    np.testing.assert_array_equal(64 * log.reward, np.array(REWARD)[rows])
-    np.testing.assert_array_equal(log.switches, np.array(SWITCHES)[rows])
-    np.testing.assert_array_equal(log.best_fixed, [2, 2])
-    np.testing.assert_array_equal(log.clipped, [0, 0])
-    assert log.seconds > 0
+    for problem, reward, lacks in (
+        (Script(arms()), REWARD, 0),
+        (Script(arms(delay=2)), [[0, 0], [0, 0], *REWARD[:4]], 0),
+        (Script(arms(), lacks=3.0), REWARD, 3),
+    ):
+        object.__setattr__(problem.spec, "in_hindsight", lacks > 0)
+        log = played(problem, ARMS, marks)
+        np.testing.assert_array_equal(log.regret, np.array(REGRET)[rows] + lacks)
+        np.testing.assert_array_equal(64 * log.reward, np.array(reward)[rows])
+        np.testing.assert_array_equal(log.switches, np.array(SWITCHES)[rows])
+        np.testing.assert_array_equal(log.best_fixed, [2, 2])
+        np.testing.assert_array_equal(log.clipped, [0, 0])
+        assert log.seconds > 0
 
 
-def test_late_rewards_by_hand():
-    """Golden: rewards count when they are told, two rounds late, regret and switches at once."""
-    log = played(Script(arms(delay=2)), ARMS)
-    np.testing.assert_array_equal(log.regret, REGRET)
-    np.testing.assert_array_equal(64 * log.reward, [[0, 0], [0, 0], *REWARD[:4]])
-    np.testing.assert_array_equal(log.switches, SWITCHES)
+class Reuses(Script):
+    """Its context is one array."""
+
+    def context(self):
+        self.shown = getattr(self, "shown", np.empty((2, 1)))
+        self.shown[...] = super().context()
+        return self.shown
 
 
-def test_hindsight_is_added_at_every_mark():
-    spec = arms()
-    object.__setattr__(spec, "in_hindsight", True)
-    log = played(Script(spec, lacks=3.0), ARMS, [2, 6])
-    np.testing.assert_array_equal(log.regret, np.array(REGRET)[[1, 5]] + 3)
+class Again(Plays):
+    """Its action is one array."""
+
+    def act(self, context):
+        self.given = getattr(self, "given", np.empty(2, np.int64))
+        self.given[...] = super().act(context)
+        return self.given
 
 
-@pytest.mark.parametrize("delay", [0, 2])
-def test_calls_come_in_order_and_triples_belong_together(delay):
+@pytest.mark.parametrize(("delay", "kind"), [(0, Script), (2, Reuses)])
+def test_calls_come_in_order_and_triples_belong_together(delay, kind):
     """Round t is context, act, step, then the update of round t - delay, with its own context,
-    action and reward; the last `delay` rewards never come. The agent and the problem are free to
-    use their arrays again."""
-
-    class Reuses(Script):
-        def context(self):
-            super().context()
-            self.shown = getattr(self, "shown", np.empty((2, 1))) if delay else np.empty((2, 1))
-            self.shown[...] = self.contexts[self.t]
-            return self.shown
-
-    class Again(Plays):
-        def act(self, context):
-            self.given = getattr(self, "given", np.empty(2, np.int64))
-            self.given[...] = super().act(context)
-            return self.given
-
-    problem = Reuses(arms(delay))
+    action and reward; the last `delay` rewards never come. Arrays may be used again."""
+    problem = kind(arms(delay))
     agent = Again(ARMS, problem.calls)
     log = play(problem, agent, [(0, 0), (0, 1)], marks=ALL)
     expected = ["reset"]
@@ -178,32 +174,24 @@ def test_calls_come_in_order_and_triples_belong_together(delay):
 
 
 def test_data_are_told_in_place_of_rewards():
-    told = np.arange(24.0).reshape(6, 2, 2) / 48
-    spec = points("datum")
-    problem = Script(spec, np.zeros((6, 2, 2)), -GIVEN / 2, told)
-    agent = Plays(np.zeros((6, 2, 2)), problem.calls)
-    play(problem, agent, [(0, 0), (0, 1)], marks=ALL)
-    np.testing.assert_array_equal([datum for _, _, datum in agent.told], told)
-
-
-def test_a_point_that_moves_in_any_coordinate_has_switched_once():
-    """Replica 0 moves in one coordinate, then in both, then not, and back; replica 1 in none."""
-    path = np.zeros((6, 2, 2))
+    """And a point that moves in any coordinate has switched once: replica 0 moves in one, then in
+    both, then not, and back; replica 1 in none."""
+    told, path = np.arange(24.0).reshape(6, 2, 2) / 48, np.zeros((6, 2, 2))
     path[1:, 0, 0], path[2:4, 0] = 0.5, (0.25, 0.25)
-    log = played(Script(points(), np.zeros((6, 2, 1)), -GIVEN / 2), path)
+    problem = Script(points("datum"), np.zeros((6, 2, 2)), -GIVEN / 2, told)
+    agent = Plays(path, problem.calls)
+    log = play(problem, agent, [(0, 0), (0, 1)], marks=ALL)
+    np.testing.assert_array_equal([datum for _, _, datum in agent.told], told)
     np.testing.assert_array_equal(log.switches.T, [[0, 1, 2, 2, 3, 3], [0] * 6])
 
 
-@pytest.mark.parametrize(
-    "late", ["fade:first_batch=51", "dp-ucb:refresh_every=51", "batched-elimination:first_epoch=51"]
-)
+@each("late", ["fade:first_batch", "dp-ucb:refresh_every", "batched-elimination:first_epoch"])
 def test_a_first_release_after_half_of_the_rounds_is_said_once(late):
-    """Of whatever makes batches. One that comes in round 50 of 100 is in time: a warning is an
-    error in tests."""
+    """One in round 50 of 100 is in time: a warning is an error in tests."""
     with pytest.warns(UserWarning, match="released nothing in the first half of 100") as said:
-        play("GLMBandit", late, [0], horizon=100)
+        play("GLMBandit", f"{late}=51", [0], horizon=100)
     assert len(said) == 1
-    play("GLMBandit", late.replace("51", "50"), [0], horizon=100)
+    play("GLMBandit", f"{late}=50", [0], horizon=100)
 
 
 @pytest.mark.parametrize(
