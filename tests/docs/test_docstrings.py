@@ -62,6 +62,11 @@ def typed(body):
             yield line
 
 
+NO_SECTION = re.compile(
+    r"(?m)^ *\**(Guarantee|Differs from the paper|Code)\b(?!:$)[^\n]{0,80}[.:]\**( |$)"
+)
+
+
 def test_checks_see_what_is_wrong():
     assert unannounced("So:\n\n    drawing") == unannounced("So\n    drawing") == ["    drawing"]
     assert unannounced("Guarantee:\n    Is\n\n        drawing") == ["        drawing"]
@@ -71,28 +76,21 @@ def test_checks_see_what_is_wrong():
     assert unannounced(right) == []
     typed_too = "x = 1\n'L: one'\n_y = 2\n'M: two'\n@property\ndef z(self):\n    'N: three'"
     assert [*typed(ast.parse(typed_too).body)] == ["L: one", "N: three"]
+    assert NO_SECTION.search("Is.\n\n**Guarantee.** None.")
+    assert NO_SECTION.search("Is.\n\nDiffers from the paper (here). (1) A.")
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_docstrings_are_as_they_are_read(folder):
-    """No drawing that would be set as running text, no attribute whose text begins with a type."""
+    """No drawing that would be set as running text, no attribute whose text begins with a type, and
+    sections that standard tools read: `Guarantee:` and an indented text, not `Guarantee. Text`."""
     wrong = []
     for file in (ROOT / folder).rglob("*.py"):
-        for body in bodies(ast.parse(file.read_text())):
+        source = file.read_text()
+        for body in bodies(ast.parse(source)):
             texts = map(text_of, body)
             drawn = [line for text in texts if text for line in unannounced(text)]
             wrong += [f"{file}: no :: above {line!r}" for line in drawn]
             wrong += [f"{file}: a colon in {line!r}, read as a type" for line in typed(body)]
+        wrong += [f"{file}: {old[0]}" for old in NO_SECTION.finditer(source)]
     assert wrong == []
-
-
-def test_sections_are_google_s():
-    """What standard tools read: `Guarantee:` and an indented text, not `Guarantee. Text`."""
-    old = re.compile(
-        r"(?m)^ *\**(Guarantee|Differs from the paper|Code)\b(?!:$)[^\n]{0,80}[.:]\**( |$)"
-    )
-    assert old.search("Is.\n\n**Guarantee.** None.")
-    assert old.search("Is.\n\nDiffers from the paper (here). (1) A.")
-    for folder in FOLDERS:
-        for file in (ROOT / folder).rglob("*.py"):
-            assert not old.search(file.read_text()), file

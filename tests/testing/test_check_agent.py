@@ -163,10 +163,9 @@ def test_broken_agents_are_caught(config, sentence):
 
 def test_a_mechanism_that_is_no_sum_needs_a_test_of_its_own(monkeypatch):
     monkeypatch.setattr("dpbandit.agents.contextual.dp_hdb.NoisyVertex", HalfTheNoise)
-    config = DPHDBChoices()
     with pytest.raises(AssertionError, match="tested= to name HalfTheNoise"):
-        check_agent(config, SHARED)
-    assert "admission: " in check_agent(config, SHARED, tested=(HalfTheNoise,))[-1]
+        check_agent(DPHDBChoices(), SHARED)
+    assert "admission: " in check_agent(DPHDBChoices(), SHARED, tested=(HalfTheNoise,))[-1]
 
 
 def test_what_is_no_spec_and_no_ledger_is_refused_in_a_sentence():
@@ -178,20 +177,17 @@ def test_what_is_no_spec_and_no_ledger_is_refused_in_a_sentence():
         check_agent(Bookkeeper(books=lambda streams: (None, None)), DISJOINT)
 
 
-@pytest.mark.parametrize(
+@each(
     ("config", "spec", "checks"),
     [
-        (LinUCB(), DISJOINT, "certificate replicas copies"),
-        (DPHDB(), DELAYED, "certificate replicas copies ledger sensitivity billboard noise"),
-        (
-            SparseVectorExperts(),
-            EXPERTS,
-            "certificate replicas copies ledger sensitivity billboard admission",
-        ),
+        (LinUCB(), DISJOINT, ""),
+        (DPHDB(), DELAYED, " ledger sensitivity billboard noise"),
+        (SparseVectorExperts(), EXPERTS, " ledger sensitivity billboard admission"),
     ],
 )
 def test_what_it_returns_is_what_was_checked(config, spec, checks):
-    assert [line.partition(":")[0] for line in check_agent(config, spec)] == checks.split()
+    found = " ".join(line.partition(":")[0] for line in check_agent(config, spec))
+    assert found == f"certificate replicas copies{checks}"
 
 
 def test_it_checks_under_python_o_too():

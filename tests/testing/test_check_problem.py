@@ -31,20 +31,22 @@ class Coins(ContextualProblem):
         return Users(np.ones((*mean.shape[:2], 1)), mean, 1.0 * (u[..., None] < mean))
 
 
-class WrongMeans(Coins):
-    def _users(self, count):
-        return super()._users(count)._replace(mean=np.full((count, len(self._offset), 2), 0.6))
+def changed(name, change):
+    """Coins whose users are changed."""
+    parts = {"_users": lambda coins, n: change(Coins._users(coins, n)), "__module__": __name__}
+    return type(name, (Coins,), parts)
+
+
+WrongMeans = changed("WrongMeans", lambda u: u._replace(mean=np.full_like(u.mean, 0.6)))
+FarContexts = changed("FarContexts", lambda u: u._replace(context=3.0 * u.context))
+FlatUsers = changed("FlatUsers", lambda u: u._replace(mean=u.mean[..., 0]))
+MoreArms = changed("MoreArms", lambda u: u._replace(reward=np.repeat(u.reward, 2, axis=-1)))
+Percent = changed("Percent", lambda u: u._replace(mean=100 * u.mean))
 
 
 class SharedLuck(Coins):
     def _start(self, streams):
         super()._start(Streams(streams._seeds[:1] * len(streams), path=streams._path))
-
-
-class FarContexts(Coins):
-    def _users(self, count):
-        users = super()._users(count)
-        return users._replace(context=3.0 * users.context)
 
 
 class FlatContexts(Coins):
@@ -126,25 +128,7 @@ def test_rewards_may_all_come_later_than_is_played():
     assert "bounds: are kept" in check_problem(GLMBandit(horizon=60, delay=50))
 
 
-class FlatUsers(Coins):
-    def _users(self, count):
-        users = super()._users(count)
-        return users._replace(mean=users.mean[..., 0])
-
-
-class MoreArms(Coins):
-    def _users(self, count):
-        users = super()._users(count)
-        return users._replace(reward=np.repeat(users.reward, 2, axis=-1))
-
-
-class Percent(Coins):
-    def _users(self, count):
-        users = super()._users(count)
-        return users._replace(mean=100 * users.mean)
-
-
-@pytest.mark.parametrize(
+@each(
     ("problem", "sentence"),
     [
         (FlatUsers, r"mean of Users of FlatUsers of shape \(\d+, 2, 2\), got \(\d+, 2\)"),
@@ -156,9 +140,6 @@ class Percent(Coins):
 )
 def test_comparisons_tell_an_author_what_is_wrong(problem, sentence):
     """Without, they end in a traceback, or with a regret of thousands."""
-
-    def make(horizon):
-        return problem()
-
+    how = {"horizon": 50, "replicas": 2, "progress": False}
     with pytest.raises(InputError, match=sentence):
-        compare(make, {"LinUCB": LinUCB()}, horizon=50, replicas=2, progress=False)
+        compare(lambda horizon: problem(), {"LinUCB": LinUCB()}, **how)
