@@ -1,12 +1,10 @@
 """Natural mistakes of a new user, each answered by one sentence: argument, value, what is right.
 
-In Python, on the command line, in a sweep file, in a notebook, with other people's code, and sizes
-beyond reason before memory is asked for. Those in one's own agents and problems are in
-tests/running/test_own_code.py.
+In Python, in a notebook, with other people's code, and sizes beyond reason before memory is asked
+for. tests/test_cli.py has those on the command line, tests/running/test_own_code.py one's own code.
 """
 
 import inspect
-import sys
 from dataclasses import fields
 from functools import partial
 
@@ -16,7 +14,7 @@ import pandas as pd
 import pytest
 from gymnasium.envs.registration import load_env_creator
 
-from dpbandit import ENVIRONMENTS, InputError, Results, audit, certify, cli, compare, play
+from dpbandit import ENVIRONMENTS, InputError, Results, audit, certify, compare, play
 from dpbandit.agents import (
     AGENTS,
     DPFTRL,
@@ -115,6 +113,7 @@ PYTHON = {
     "epsilon 0": (compared(agents="fade:epsilon=0"), "epsilon=0.0 to be a number > 0"),
     "a horizon that is a float": (compared(horizon=1e4), "horizon=10000.0 to be a whole number"),
     "a horizon that is text": (compared(horizon="100"), "horizon='100' to be a whole number"),
+    "a horizon that is no number": (compared(horizon=np.nan), "horizon=nan to be a whole number"),
     "no replicas": (compared(replicas=0), "replicas=0 to be a whole number >= 1"),
     "no seed": (compared(seed=None), "seed=None to be a whole number"),
     "no jobs": (compared(jobs=0), "jobs=0 to be a whole number >= 1"),
@@ -294,114 +293,6 @@ def test_nonsense():
 
 def is_short(said):
     return "\n" not in said and len(said) < 500
-
-
-LINES = {
-    "fade": "No such command 'fade'",
-    "compar OJPricing": "Did you mean 'compare'",
-    "compare": "Expected ENV after dpbandit compare",
-    "compare OJPricing --agent linucb": "Unknown option --agent (did you mean --agents?)",
-    "compare OJPricing --horizon 10k": "Expected --horizon=10k to be a whole number",
-    "compare OJPricing --horizon=1e4": "Expected --horizon=1e4 to be a whole number",
-    "compare OJPricing --epsilon one": "Expected --epsilon=one to be a number",
-    "compare OJPricing --horizon": "--horizon",
-    "compare OJPricing --epsilon -1": "epsilon=-1.0 to be a number > 0",
-    "compare OJPricing --delta 1": "delta=1.0 to be a number in [0, 1)",
-    "compare OJPricing --delta 0 --agents fade": "delta=0.0 > 0: this noise has no pure",
-    "compare GLMBandit --set dim": "Expected KEY=VALUE, got 'dim'",
-    "compare GLMBandit --set dim=2,n_actions=3": "one KEY=VALUE in each --set",
-    "compare GLMBandit dim=2": "arguments of an environment are --set dim=2",
-    "compare GLMBandit --set dim=two": "dim='two' to be a whole number",
-    "compare GLMBandit --set link=probitt": "'probitt' (did you mean probit?)",
-    "compare GLMBandit --agents fade,linucb,fade": "fade and fade are the same",
-    "compare GLMBandit --agents priced": "an agent behind per-person:, guarded: and priced:",
-    "certify": "Expected AGENT after dpbandit certify",
-    "certify fade OJPricing": "an environment is --env OJPricing",
-    "certify fade,linucb": "agent='fade,linucb' to be one, got several",
-    "certify fade --plot curve": "suffix of the plot='' to be one of .png",
-    "audit": "either one AGENT",
-    "audit fade --all": "either one AGENT",
-    "envs OJ": "(did you mean OJPricing?)",
-    "agents OJPricing": "an agent, got the environment 'OJPricing'",
-    "agents --for fade": "an environment, got the agent 'fade'",
-    "agents fade --private": "either agent='fade' or --for and --private",
-    "report nowhere": "path='nowhere' to hold results",
-    "sweep": "Expected FILE and --out DIR",
-    "sweep nowhere.toml --out x": "Cannot read nowhere.toml",
-    "reproduce p1": "(did you mean contextual/p1?)",
-    "lab 12": "No such command '12'",
-    "frontier OJPricing --lost 0%": "--lost=0% to be above 0",  # before anything is played
-    "frontier OJPricing --lost nan --from nowhere": "--lost=nan to be above 0",
-    "frontier OJPricing --from nowhere": "path='nowhere' to hold results",
-    "suite run fade --size huge": "size='huge' to be one of small, full",
-    "suite run ,": "agents to be one or more",
-    "suite verify .": "Cannot read suite.parquet",
-    "forget fade OJPricing": "Expected --user after dpbandit forget",
-}
-ENV, AGENT = '[[environments]]\nid="OJPricing"\n', '[[agents]]\nid="linucb"\n'
-FILES = {
-    ENV: "Expected agents in sweep.toml: it is missing",
-    ENV + '[[agent]]\nid="linucb"\n': "Unknown key agent in sweep.toml (did you mean agents?)",
-    ENV + 'agents=["linucb"]\n': "Unknown key environments.0.agents",
-    'agents=["linucb"]\n' + ENV: "agents.0='linucb' in sweep.toml to be a table: [[agents]]",
-    ENV + '[[agents]]\nname="fade"\n': "Unknown key agents.0.name",
-    ENV + '[[agents]]\nid="fad"\n': "agent='fad' (did you mean fade?)",
-    ENV + '[[agents]]\nid="fade:epsilon=2"\n': "to be an id alone: settings stand beside it",
-    ENV + '[[agents]]\nid="guarded:fad"\n': "agent='fad' (did you mean fade?)",
-    ENV + '[[agents]]\nid="guarded:linucb"\n': "guarded:linucb on OJPricing: Expected LinUCB",
-    ENV + '[[agents]]\nid="nowhere:Mine"\n': "Cannot import 'nowhere' of agent 'nowhere:Mine'",
-    ENV + AGENT + "alpha=2\n": "Unknown key agents.0.alpha",
-    ENV + AGENT + "settings={alfa=2}\n": "'alfa' (did you mean alpha?)",
-    ENV + AGENT + 'settings="alpha=2"\n': "to be a table, { KEY = VALUE }",
-    ENV + AGENT + "grid={alpha=2}\n": "grid.alpha=2 in sweep.toml to be a list, such as [2]",
-    ENV + AGENT + "grid={alpha=[]}\n": "grid.alpha=[] in sweep.toml to be of 1 or more items",
-    ENV + "arguments={horizon=9}\n" + AGENT: "the horizon among `horizons`",
-    ENV + "arguments={n_arms=9}\n" + AGENT: "argument of OJPricing='n_arms'",
-    "epsilons=1.0\n" + ENV + AGENT: "epsilons=1.0 in sweep.toml to be a list, such as [1.0]",
-    "epsilon=[1.0]\n" + ENV + AGENT: "Unknown key epsilon in sweep.toml (did you mean epsilons?)",
-    "epsilons=[0]\n" + ENV + AGENT: "epsilons.0=0 in sweep.toml to be > 0",
-    'deltas=["1e-5"]\n' + ENV + AGENT: "deltas.0='1e-5' in sweep.toml to be a number",
-    "horizons=[1e4]\n" + ENV + AGENT: "horizons.0=10000.0 in sweep.toml to be a whole number",
-    "replicas=0\n" + ENV + AGENT: "replicas=0 in sweep.toml to be >= 1",
-    "name=OJ\n" + ENV + AGENT: "sweep.toml to be TOML",
-}
-
-
-@pytest.fixture
-def refused(monkeypatch, capsys, tmp_path):
-    """What a command line says that is refused, in one sentence, with exit code 2."""
-    monkeypatch.chdir(tmp_path)
-
-    def said(words):
-        monkeypatch.setattr(sys, "argv", ["dpbandit", *words])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        out, error = capsys.readouterr()
-        assert (stop.value.code, out) == (2, "")
-        assert error.startswith("dpbandit: ")
-        assert error.endswith((".\n", ").\n"))
-        assert is_short(error.strip())
-        return error
-
-    return said
-
-
-def test_on_the_command_line(refused):
-    for line, sentence in LINES.items():
-        with asserting(line):
-            assert sentence in refused(line.split())
-
-
-def test_in_a_sweep_file(refused, tmp_path):
-    for text, sentence in FILES.items():
-        with asserting(text):
-            (tmp_path / "sweep.toml").write_text(text)
-            assert sentence in refused(["sweep", "sweep.toml", "--out", "results"])
-            assert [file.name for file in tmp_path.iterdir()] == ["sweep.toml"]
-
-
-def test_there_are_enough_of_them():
-    assert len([*PYTHON, *NOTEBOOK, *CLIENTS, *LINES, *FILES]) >= 60
 
 
 def test_numpy_s_whole_numbers_are_settings():

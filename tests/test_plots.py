@@ -23,30 +23,16 @@ from dpbandit.results.plots import (
     style,
     tradeoff,
 )
-from tests.drawings import band, bars, points
+from tests.drawings import band, bars, points, unsaved
 
 T1, T2 = 12.706205, 4.302653
 """Student's 97.5 % quantiles with 1 and 2 degrees of freedom, from a printed table"""
 
 
 @pytest.fixture
-def drawn(monkeypatch):
-    """The axes of what would be saved."""
-    seen = []
-
-    def keep(figure, path):
-        seen.extend(figure.axes)
-        path.touch()
-
-    monkeypatch.setattr("dpbandit.results.plots.save_figure", keep)
-    return seen
-
-
-def test_half_a_band_is_students():
-    """Golden: 1 and 3 have standard error 1; 0, 1 and 2 have 1 / sqrt(3); three rows at once."""
-    assert half_band(np.array([1.0, 3.0])) == pytest.approx(T1)
-    rows = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 1.0], [3.0, 2.0, 1.0]])
-    assert half_band(rows) == pytest.approx([T2 / sqrt(3), 0, T2 / sqrt(3)])
+def drawn():
+    with unsaved() as seen:
+        yield seen
 
 
 def test_regret_by_round(drawn, tmp_path):
@@ -56,7 +42,7 @@ def test_regret_by_round(drawn, tmp_path):
     one = Curve("one", np.array([[0.0], [5.0], [11.0]]))
     marks = np.array([1, 2, 10])
     regret_curves(tmp_path / "f.png", marks, [two, one], title="what", unit="dollars")
-    (axes,) = drawn
+    ((axes,),) = drawn
     lines = {line.get_label(): line for line in axes.get_lines()}
     assert list(lines) == ["one", "two"]
     assert points(lines["two"]) == ([1, 2, 10], [2, 3, 10])
@@ -68,15 +54,9 @@ def test_regret_by_round(drawn, tmp_path):
     assert axes.get_title("left") == "what"
     assert axes.get_ylabel() == "cumulative regret (dollars)"
     looks = [curve._replace(look=place) for curve, place in ((two, 7), (one, 3))]
-    regret_curves(
-        tmp_path / "f.png",
-        marks,
-        looks,
-        title="",
-        unit="",
-        band=lambda values: (values.min(axis=1), values.max(axis=1)),
-    )
-    axes = drawn[-1]
+    how = {"title": "", "unit": "", "band": lambda rows: (rows.min(axis=1), rows.max(axis=1))}
+    regret_curves(tmp_path / "f.png", marks, looks, **how)
+    (axes,) = drawn[-1]
     assert [line.get_color() for line in axes.get_lines()] == [style(3)[0], style(7)[0]]
     assert band(axes.collections[0]) == {1: (1, 3), 2: (2, 4), 10: (8, 12)}
 
@@ -85,7 +65,7 @@ def test_results_plot_their_regret(drawn, tmp_path):
     """Mean regret at every logged round, under the agent's name and what it certifiably has."""
     results = compare("GLMBandit", {}, horizon=30, replicas=3, progress=False)
     results.plot(tmp_path / "f.png")
-    lines = {line.get_label(): points(line) for line in drawn[0].get_lines()}
+    lines = {line.get_label(): points(line) for line in drawn[0][0].get_lines()}
     names = {"Uniform": "Uniform (no data used)", "BestFixed": "BestFixed (not private)"}
     for run in results.runs:
         mean = run.regret.mean(axis=1)
@@ -108,33 +88,23 @@ def test_a_frontier_is_over_what_is_certified(drawn, tmp_path):
     within, beyond = axes.containers
     assert points(within[0]) == ([0.5, 2], [2, 4])
     assert points(beyond[0]) == ([5], [1])  # no line leads there
-    assert [*bars(within), *bars(beyond)] == [
-        pytest.approx(e) for e in ((2 - T1, 2 + T1), (4, 4), (1 - T1, 1 + T1))
-    ]
+    ends = (2 - T1, 2 + T1), (4, 4), (1 - T1, 1 + T1)
+    assert [*bars(within), *bars(beyond)] == [pytest.approx(end) for end in ends]
     assert [within.get_label(), beyond.get_label()[0]] == ["dp", "_"]
     levels = {one.get_label(): one.get_ydata()[0] for one in axes.get_lines()}
     assert (levels["dp"], levels["random"]) == (6.0, 7.5)
     ticks = dict(zip(axes.get_xticks(), axes.get_xticklabels(), strict=True))
-    assert {at: text.get_text() for at, text in ticks.items()} == {
-        0.5: "0.5",
-        1: "1",
-        2: "2",
-        5: "∞",
-    }
+    names = {0.5: "0.5", 1: "1", 2: "2", 5: "∞"}
+    assert {at: text.get_text() for at, text in ticks.items()} == names
     below = "certified epsilon at delta 1e-5,\njoint DP under continual observation"
     assert axes.get_xlabel() == below
 
 
 def test_a_certified_curve(drawn, tmp_path):
     """delta(epsilon) = e^-epsilon / 10 with the claim (1, 1e-3) and the certificate, 4.6."""
-    delta_curve(
-        tmp_path / "f.png",
-        delta_at=lambda epsilon: np.exp(-epsilon) / 10,
-        title="",
-        claim=(1.0, 1e-3),
-        certified=4.6,
-    )
-    curved, claim, certificate, level = drawn[0].get_lines()
+    how = {"title": "", "claim": (1.0, 1e-3), "certified": 4.6}
+    delta_curve(tmp_path / "f.png", delta_at=lambda epsilon: np.exp(-epsilon) / 10, **how)
+    curved, claim, certificate, level = drawn[0][0].get_lines()
     epsilons, deltas = map(np.array, points(curved))
     np.testing.assert_allclose(deltas, np.exp(-epsilons) / 10)
     assert (epsilons[0], epsilons[-1]) == (0, pytest.approx(6.9))
@@ -145,26 +115,23 @@ def test_a_certified_curve(drawn, tmp_path):
 
 def test_a_trade_off(drawn, tmp_path):
     """What is allowed and what is proven, which is at least guessing, and the measured rates."""
-    tradeoff(
-        tmp_path / "f.png",
-        allowed=np.sqrt,
-        proven=lambda fpr: 0.5 * fpr + 0.1,
-        point=(0.25, 0.4),
-        title="",
-        certified="allowed",
-        measured="proven",
-    )
-    allowed, proven, measured, guessing = drawn[0].get_lines()
+    how = {"point": (0.25, 0.4), "title": "", "certified": "allowed", "measured": "proven"}
+    tradeoff(tmp_path / "f.png", allowed=np.sqrt, proven=lambda fpr: 0.5 * fpr + 0.1, **how)
+    allowed, proven, measured, guessing = drawn[0][0].get_lines()
     fpr = np.linspace(0, 1, 401)
     assert points(allowed) == (fpr.tolist(), np.sqrt(fpr).tolist())
     assert points(proven) == (fpr.tolist(), np.maximum(fpr, 0.5 * fpr + 0.1).tolist())
     assert points(measured) == ([0.25], [0.4])
     assert points(guessing) == ([0, 1], [0, 1])
-    assert band(drawn[0].collections[0])[0.0] == (0, 0.1)
+    assert band(drawn[0][0].collections[0])[0.0] == (0, 0.1)
 
 
 def test_lines_and_rounds(tmp_path):
-    """Golden: the same means and bands wherever something is drawn."""
+    """Golden: the same means and bands wherever something is drawn; 1 and 3 have standard error 1,
+    and 0, 1 and 2 have 1 / sqrt(3)."""
+    assert half_band(np.array([1.0, 3.0])) == pytest.approx(T1)
+    three = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 1.0], [3.0, 2.0, 1.0]])
+    assert half_band(three) == pytest.approx([T2 / sqrt(3), 0, T2 / sqrt(3)])
     axes = Figure().add_subplot()
     line(axes, [100, 200], [np.array([1.0, 3.0]), np.array([4.0, 4.0])], "dp", 0)
     values = np.array([[1.0, 3.0], [0.0, 0.0]])

@@ -48,6 +48,10 @@ def test_frame_has_a_row_for_each_agent_replica_and_mark(results):
             pivot = part.pivot(index="round", columns="replica", values=column)
             assert (pivot.to_numpy() == table).all(), number
             assert pivot.index.tolist() == results.marks.tolist()
+    empty = Results(()).frame()
+    assert len(empty) == 0
+    assert list(empty) == COLUMNS
+    assert len(pd.concat([empty, frame])) == len(frame)
 
 
 @given(st.integers(1, 10**7))
