@@ -9,8 +9,7 @@ from dpbandit import ENVIRONMENTS
 from dpbandit.agents import AGENTS, CHOICE, CONTEXTUAL, CONVEX, EXPERTS, LISTS, PEOPLE, STOCHASTIC
 from dpbandit.experiments import CASES
 from dpbandit.experiments.paper_tables import TABLES
-from tests.fuzz.studies import damage, study
-from tests.fuzz.values import HOSTILE, PLACES, SMALL, WRONG_PLACES, Dice, settings
+from tests.fuzz.values import HOSTILE, PLACES, SMALL, WRONG_PLACES, Dice, damage, settings, study
 
 VALUES = ["private-bandit", "bandit-pftal", "fkm", "garber-kretzu", "bandit-ftal", "centre"]
 PLAYERS = {"Convex": VALUES, "Online": CONVEX, "Experts": EXPERTS, "Streaming": STOCHASTIC}
