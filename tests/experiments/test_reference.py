@@ -11,12 +11,10 @@ from math import isfinite
 import pytest
 
 from dpbandit.agents import AGENTS
-from dpbandit.base.fields import parse_settings
 from dpbandit.base.inputs import InputError
 from dpbandit.experiments import CASES, reproduce
 from dpbandit.experiments.experts import least_regret
 from dpbandit.privacy.curves import epsilon_of, mu_of
-from tests.each import each
 
 P1, BERN = CASES["contextual/p1"], ("experts/bern", "hedge")
 LESS_NOISE = {"epsilon": epsilon_of(mu_of(1.0, 1e-4) * 1.037, 1e-4)}
@@ -112,25 +110,6 @@ def test_numbers_at_other_targets(agent, settings, epsilon, mean):
     assert 3 * record["se"] < 0.1 * mean
 
 
-SENSIBLE = [
-    ("dp-hdb-choices", "selection=laplace bound=printed profile=uniform"),
-    ("dp-hdb-choices", "residual_clip=0.3 radius=0.2 scale=adaptive"),
-    ("dp-hdb", "gradient_clip=0.4 K=5"),
-    ("dp-hdb-choices", "calibration=paper epsilon=1000"),
-    ("shariff-sheffet-ucb", "calibration=paper epsilon=0.1"),
-    ("shariff-sheffet-ucb", "noise=wishart"),
-    ("dp-moments", "moment_clip=0.32 prefix_sums=tree refresh_every=1"),
-    ("batch-moment", "blocks=blocks shrinkage=none first_batch=20 drift=none"),
-    *((agent, "K=3 d=12 env.context_order=2") for agent in P1.agents),
-]
-
-
-@each(("agent", "texts"), SENSIBLE, ids=str)
-def test_every_agent_takes_what_makes_sense(agent, texts):
-    """At a fraction of the size, where the warm-up of the case has no room left."""
-    tiny(P1.name, agent, parse_settings(texts.split()), 30)
-
-
 def tiny(name, agent, settings, horizon):
     """A record of two replicas, whose certificate keeps its claim."""
     record = reproduce(name, agent, settings=settings, horizon=horizon, replicas=2, progress=False)
@@ -155,7 +134,7 @@ def least(case):
     }.get(family, ({}, 30))
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != P1.name])
+@pytest.mark.parametrize("name", CASES)
 def test_every_agent_plays_every_case(name):
     settings, horizon = least(CASES[name])
     for agent in CASES[name].agents:

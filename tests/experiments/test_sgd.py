@@ -37,7 +37,6 @@ from dpbandit.privacy.prefix_sums import leaves
 from dpbandit.running.compare import certify
 from dpbandit.specs.models import second_moment
 from dpbandit.studies import play_all
-from tests.each import each
 from tests.experiments.runs import figures_of, quick
 
 SMALL = Setting(1.5, 5, 1000)
@@ -185,16 +184,6 @@ class _Still:
         pass
 
 
-def test_replicas_do_not_depend_on_who_runs_beside_them(monkeypatch):
-    one = on(SMALL._replace(users=40), "a", DPTOFW(delta=1e-3), seed=1)
-    together = play_all(one, 3, progress=False)
-    monkeypatch.setattr("dpbandit.studies.run.replicas_at_once", lambda spec: 2)
-    apart = play_all(one, 3, progress=False)
-    for what in ("suboptimality", "risk"):
-        np.testing.assert_array_equal(together.measures[what], apart.measures[what])
-    assert together.certificate.epsilon == apart.certificate.epsilon == pytest.approx(1)
-
-
 def problem_of(setting, config):
     """The stream of a row."""
     arguments = {"p": setting.p, "dim": setting.dim}
@@ -329,31 +318,6 @@ def test_the_command_measures_the_rows_chosen(run, tmp_path, monkeypatch):
     listed = run("reproduce", "--list")[1]
     for words in ("sgd/table-5-1", "--reading", "stated", "p=inf,T=2000", "sco/linear"):
         assert words in listed
-
-
-@each(
-    ("words", "parts"),
-    [
-        ([*TABLE, "--rows", "99"], ("'99'", "1 to 47")),
-        ([*TABLE, "--reading", "state"], ("did you mean stated?",)),
-        ([*TABLE, "--replicas", "1"], ("replicas=1",)),
-        ([*TABLE, "--theta", "normal"], ("theta='normal'", "equal, stated")),
-        (["reproduce", "window/table-1", "--theta", "stated"], ("window/table-1 without theta=",)),
-        ([*TABLE, "--agent", "dp-tofw"], ("without --agent", "--reading")),
-        ([*TABLE, "--horizon", "10"], ("--horizon", "it is a table")),
-        ([*TABLE, "--out", "/proc/nope"], ("Cannot write",)),
-        (["reproduce", "contextual/p1", "--out", "x"], ("only with a table", "sgd/table-5-1")),
-        (["reproduce", "sgd/table-5-2", "--agent", "dp-tofw"], ("sgd/table-5-2", "sgd/table-5-1")),
-        (["reproduce", "sco/linear", "--agent", "dp-tofw", "--set", "p=0.5"], ("p=0.5",)),
-    ],
-    ids=lambda words: " ".join(map(str, words)),
-)
-def test_mistakes_get_one_sentence(run, words, parts):
-    code, _, errors = run(*words)
-    assert code == 2
-    assert errors.startswith("dpbandit: Expected") or "Cannot write" in errors
-    assert errors.count("\n") == 1
-    assert all(part in errors for part in parts), errors
 
 
 def test_the_theta_of_section_5_3_is_another_problem(run, tmp_path):

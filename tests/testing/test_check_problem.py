@@ -31,13 +31,20 @@ class Coins(ContextualProblem):
         return Users(np.ones((*mean.shape[:2], 1)), mean, 1.0 * (u[..., None] < mean))
 
 
+def broken(name, **methods):
+    """Coins with other methods."""
+    return type(name, (Coins,), {**methods, "__module__": __name__})
+
+
 def changed(name, change):
     """Coins whose users are changed."""
-    parts = {"_users": lambda coins, n: change(Coins._users(coins, n)), "__module__": __name__}
-    return type(name, (Coins,), parts)
+    return broken(name, _users=lambda coins, count: change(Coins._users(coins, count)))
 
 
 WrongMeans = changed("WrongMeans", lambda u: u._replace(mean=np.full_like(u.mean, 0.6)))
+FlatContexts = broken("FlatContexts", context=lambda coins: Coins.context(coins)[:, 0])
+NegativeHindsight = broken("NegativeHindsight", hindsight=lambda coins: -5.0)
+NeverBest = broken("NeverBest", best_fixed=lambda coins: np.zeros(len(coins._offset), int))
 FarContexts = changed("FarContexts", lambda u: u._replace(context=3.0 * u.context))
 FlatUsers = changed("FlatUsers", lambda u: u._replace(mean=u.mean[..., 0]))
 MoreArms = changed("MoreArms", lambda u: u._replace(reward=np.repeat(u.reward, 2, axis=-1)))
@@ -47,11 +54,6 @@ Percent = changed("Percent", lambda u: u._replace(mean=100 * u.mean))
 class SharedLuck(Coins):
     def _start(self, streams):
         super()._start(Streams(streams._seeds[:1] * len(streams), path=streams._path))
-
-
-class FlatContexts(Coins):
-    def context(self):
-        return super().context()[:, 0]
 
 
 class NoSeed(Coins):
@@ -71,16 +73,6 @@ class WorseOracle(Coins):
     def step(self, action):
         step = super().step(action)
         return step._replace(oracle=step.oracle - 0.2, regret=step.oracle - 0.2 - step.expected)
-
-
-class NegativeHindsight(Coins):
-    def hindsight(self):
-        return -5.0
-
-
-class NeverBest(Coins):
-    def best_fixed(self):
-        return np.zeros(len(self._offset), dtype=np.int64)
 
 
 class LaterColumns(Coins):
