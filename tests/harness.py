@@ -51,13 +51,7 @@ PRICES = PriceListSpec(
     n_actions=4, dim=3, horizon=24, prices=(1.0, 1.5, 2.0, 3.0), unit_cost=0.5, reward_high=2.5
 )
 DELAYED = ContextualSpec(
-    n_actions=2,
-    dim=1,
-    horizon=24,
-    context_order=np.inf,
-    context_bound=2.0,
-    link="probit",
-    delay=3,
+    n_actions=2, dim=1, horizon=24, context_order=np.inf, context_bound=2.0, link="probit", delay=3
 )
 VALUES = ConvexSpec(loss=Linear(Ball(2)), horizon=24)
 FLAT = ConvexSpec(loss=Linear(Simplex(3)), horizon=24)

@@ -32,14 +32,7 @@ from dpbandit.agents import (
 )
 from dpbandit.base.inputs import inside
 from dpbandit.base.random_streams import Streams
-from dpbandit.clients import (
-    Foreign,
-    FromGymnasium,
-    Player,
-    mabwiser_policy,
-    read_log,
-    river_policy,
-)
+from dpbandit.clients import Foreign, FromGymnasium, Player, mabwiser_policy, read_log, river_policy
 from dpbandit.envs import (
     ConvexBandit,
     ConvexPricing,

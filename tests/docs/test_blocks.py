@@ -11,13 +11,11 @@ Of a page, in order, in a temporary folder and without a network:
                        stands for the command, which shows its help
     other languages    not looked at; `<!-- not run: why -->` before a block, neither
 
-The one rule of reduction: numbers of rounds, replicas, runs and jobs above `CAPS` become that. In
-Python `horizon=20_000`, on command lines `--horizon 20000`; `compare`, and the commands `compare`,
-`reproduce`, `audit`, `forget`, have the caps where nothing is said; of `reproduce sgd/table-5-1`
-only `ROWS` are made, with one scale of steps; sweeps keep one epsilon and lose their audits;
-`audit --all` audits nobody (tests/auditing/test_agents.py does), and JupyterLab is not installed.
-`certify` takes no time and stays as it is, but for the commands in lines of docs/algorithms, which
-run up to the accountant: test_algorithm_pages.py goes on.
+The one rule of reduction: numbers of rounds, replicas, runs and jobs above `CAPS` become that, and
+commands in `ADDED` have the caps where nothing is said; of tables only `ROWS` are made, with one
+scale of steps; sweeps keep one epsilon and lose their audits; `audit --all` audits nobody, and
+JupyterLab is not installed. Commands `certify` in lines of docs/algorithms run up to the
+accountant: test_algorithm_pages.py goes on.
 """
 
 import re

@@ -30,11 +30,7 @@ from tests.drawings import points, unsaved
 from tests.experiments.runs import figures_of, quick
 
 TINY = Sizes(
-    horizons=(8, 10, 12, 16),
-    adaptive_horizons=(8, 12),
-    users=20,
-    epsilons=(1.0, inf),
-    replicas=2,
+    horizons=(8, 10, 12, 16), adaptive_horizons=(8, 12), users=20, epsilons=(1.0, inf), replicas=2
 )
 
 

@@ -10,12 +10,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments import CASES
 from dpbandit.experiments.figure_5_1 import __main__ as command
-from dpbandit.experiments.figure_5_1.__main__ import (
-    LINES,
-    PUBLISHED,
-    ROUNDS,
-    configuration,
-)
+from dpbandit.experiments.figure_5_1.__main__ import LINES, PUBLISHED, ROUNDS, configuration
 from dpbandit.experiments.questions import measured
 from dpbandit.studies import Study
 from tests.experiments.runs import figures_of, quick

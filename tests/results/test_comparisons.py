@@ -11,13 +11,7 @@ from scipy.stats import ttest_rel
 
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import DPUCB, LinUCB
-from dpbandit.results.comparisons import (
-    bootstrap_band,
-    differences,
-    holm,
-    paired,
-    ratio_band,
-)
+from dpbandit.results.comparisons import bootstrap_band, differences, holm, paired, ratio_band
 
 
 @pytest.fixture(scope="module")

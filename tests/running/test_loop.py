@@ -196,8 +196,7 @@ def test_a_first_release_after_half_of_the_rounds_is_said_once(late):
 
 
 @pytest.mark.parametrize(
-    ("problem", "settings", "some"),
-    [("GLMBandit", {"shared": True}, 5), ("OJPricing", {}, 6)],
+    ("problem", "settings", "some"), [("GLMBandit", {"shared": True}, 5), ("OJPricing", {}, 6)]
 )
 def test_rounds_at_once_are_those_one_by_one(problem, settings, some, monkeypatch):
     """Every agent that says how long its policy stands, and of those that never do LinUCB, bit for
@@ -351,12 +350,7 @@ def test_what_a_problem_says_of_itself_is_looked_at(method, wrong, says):
 @each(
     ("spec", "actions", "told", "says"),
     [
-        (
-            points(),
-            np.full((6, 2, 2), np.nan),
-            POINTS,
-            "round 1: Expected finite actions, got n",
-        ),
+        (points(), np.full((6, 2, 2), np.nan), POINTS, "round 1: Expected finite actions, got n"),
         (points(), np.zeros((6, 2, 3)), POINTS, r"actions of shape \(2, 2\), got \(2, 3\)"),
         (points(), np.zeros((6, 2)), POINTS, r"actions of shape \(2, 2\), got \(2,\)"),
         (PriceSpec(dim=1, horizon=6, low=1, high=2), 3 + POINTS[0], POINTS, r"prices in \[1, 2\]"),

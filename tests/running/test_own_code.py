@@ -140,10 +140,7 @@ def draws(users):
 
 
 MISTAKES = {
-    "no such class": (
-        on(Shop, f"{OWN}:Mind"),
-        "of tests.running.test_own_code='Mind' .did you mean Mine",
-    ),
+    "no such class": (on(Shop, f"{OWN}:Mind"), "test_own_code='Mind' .did you mean Mine"),
     "no such module": (on(Shop, "nowhere:Mine"), "Cannot import 'nowhere' of agent 'nowhere:Mine'"),
     "a module that fails": (on(Shop, "this_is.broken:Mine"), "Cannot import 'this_is.broken'"),
     "a file": (on(Shop, "own.py:Mine"), "a module, not a file: own:NAME"),
@@ -158,14 +155,11 @@ MISTAKES = {
     "the class of a config": (on(Shop, Mine), r"to be a config, such as Mine\(\)"),
     "a config without make": (plays(make=None), "agent Own.. to be a config"),
     "a running agent": (on(Shop, Running(0, 2)), "with make.spec, streams., which returns it"),
-    "make without streams": (
-        plays(make=lambda self, spec: 0),
-        r"make of Own to take \(spec, streams\), it takes \(spec\)",
-    ),
+    "make without streams": (plays(make=lambda self, spec: 0), r"of Own .*, it takes \(spec\)"),
     "make returns nothing": (plays(make=lambda self, spec, streams: None), "make of Own to return"),
     "make returns something": (
-        plays(make=lambda self, spec, streams: 3),
-        r"agent of Own to have a method act\(context\), got a int",
+        plays(make=lambda *given: 3),
+        r"have a method act\(context\), got a int",
     ),
     "no ledger": (
         plays(make=lambda *_: SimpleNamespace(act=lambda x: 0, update=lambda x, a, r: None)),
@@ -180,10 +174,7 @@ MISTAKES = {
     "an arm too many": (plays(act=lambda self, x: x[:, 0] * 0 + 9), r"\), got 9, from act of Odd"),
     "scores for actions": (plays(act=lambda self, x: x), r"\(2,\), got \(2, 5\), from act"),
     "a problem without its argument": (on(ShopOfPath), "among env_kwargs .--set path=VALUE."),
-    "a problem without horizon": (
-        on(shop(__init__=lambda self: None)),
-        r"take \(horizon=...\), it",
-    ),
+    "no horizon": (on(shop(__init__=lambda self: None)), r"take \(horizon=...\), it takes \(\)"),
     "no spec": (on(shop(__post_init__=lambda self: None)), "Kiosk to make .* Kiosk with spec None"),
     "a function that returns nothing": (on(lambda horizon: None), "make a problem .* got None"),
     "no class of problems": (on(dict), "dict to make a problem whose spec is a Spec"),
@@ -193,22 +184,13 @@ MISTAKES = {
     "_users of nothing": (on(shop(_users=lambda self: 0)), r"_users of Kiosk to take \(count\)"),
     "_users returns nothing": (draws(None), r"_users of Kiosk to return Users\(.* got None"),
     "_users returns a tuple": (draws((HALVES, HALVES)), "_users of Kiosk to return .* got a tuple"),
-    "contexts without replicas": (
+    "no replicas": (
         draws(Users(HALVES[:, 0], HALVES, HALVES)),
-        r"context of Users of Kiosk of shape \(n, 2, 2\), got \(5, 2\)",
+        r"context .*\(n, 2, 2\), got \(5, 2\)",
     ),
-    "replicas before rounds": (
-        draws(Users(*[HALVES.swapaxes(0, 1)] * 3)),
-        r"context of Users of Kiosk of shape \(n, 2, 2\), got \(2, 5, 2\)",
-    ),
-    "means without arms": (
-        draws(Users(HALVES, HALVES[..., 0], HALVES)),
-        r"mean of Users of Kiosk of shape \(5, 2, 2\), got \(5, 2\)",
-    ),
-    "rewards in lists": (
-        draws(Users(HALVES, HALVES, HALVES.tolist())),
-        "reward of Users of Kiosk to be an array, got a list",
-    ),
+    "replicas first": (draws(Users(*[HALVES.swapaxes(0, 1)] * 3)), r"context .*got \(2, 5, 2\)"),
+    "no arms": (draws(Users(HALVES, HALVES[..., 0], HALVES)), r"mean .*\(5, 2, 2\), got \(5, 2\)"),
+    "lists": (draws(Users(HALVES, HALVES, HALVES.tolist())), "reward .*an array, got a list"),
     "no users": (draws(Users(*[HALVES[:0]] * 3)), r"shape \(n, 2, 2\), n >= 1, got \(0, 2, 2\)"),
     "no _start": (on(shop(_start=lambda self: 0)), r"_start of Kiosk to take \(streams\), it tak"),
 }

@@ -55,6 +55,12 @@ def test_workers_end_with_a_driver_that_is_killed(tmp_path):
             os.killpg(process.pid, signal.SIGKILL)
 
 
+class Cancelled(Exception):
+    """As Dask raises it."""
+
+    __module__ = "distributed.client"
+
+
 def killed(number):
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -63,12 +69,6 @@ def test_a_killed_worker_is_one_sentence():
     says = r"A worker process was killed.* go on with --resume\.$"
     with workers("loky", 2, None) as run, pytest.raises(InputError, match=says):
         list(run(killed, [(0,), (1,)]))
-
-
-class Cancelled(Exception):
-    """As Dask raises it."""
-
-    __module__ = "distributed.client"
 
 
 @each(
@@ -82,7 +82,7 @@ class Cancelled(Exception):
     ],
 )
 def test_every_loss_names_the_remedy(error, sentence):
-    """What a task itself raises is no loss."""
+    """A worker that is killed, too; what a task itself raises is no loss."""
 
     def lost():
         raise error
