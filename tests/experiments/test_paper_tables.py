@@ -157,9 +157,9 @@ def one(kind, config, horizon=640):
     return kind(setup, "a", config)
 
 
-def test_errors_of_estimates_by_hand():
+def test_errors_of_estimates_by_hand(tmp_path):
     """Oracle: the same play to the end, its parameters against those of the problem; regret is what
-    it is without anybody looking."""
+    it is without anybody looking. All links without privacy: the error falls where it learns."""
     config = OnlineFrankWolfe(warm_up=50, radius=1.0)
     looked = play_all(one(EstimateConfiguration, config), 3, progress=False)
     plain = one(Configuration, config)
@@ -175,10 +175,6 @@ def test_errors_of_estimates_by_hand():
     for text in ("none", "cauchy", "T=", "T=639"):
         with pytest.raises(InputError, match=r"Expected (rows to be links|T=639)"):
             links(text)
-
-
-def test_estimates_are_measured_and_drawn(tmp_path):
-    """All links without privacy at a small size: the error falls where something is learned."""
     table = TABLES["contextual/theorem-4-2"]
     made = table.run("public", "T=1280", replicas=3, seed=0, out=tmp_path)
     assert [record["link"] for record in made.records] == ["identity", "logistic", "probit"]

@@ -64,13 +64,21 @@ PRINTED = {
 """What printed noise that claims epsilon 1 certifies at most: too much of it, but for PFTAL's."""
 
 
-def check(name, agent, horizon, settings, replicas):
+@pytest.mark.parametrize(
+    ("row", "replicas"),
+    [
+        *(pytest.param(row, 30, id=str(row)) for row in FAST),
+        *(pytest.param(row, 16, id=str(row), marks=pytest.mark.slow) for row in SLOW),
+    ],
+)
+def test_reference_numbers(row, replicas):
+    name, agent, horizon, settings = row
     rows = [r for r in CASES[name].references if (r.agent, r.horizon) == (agent, horizon)]
     (row,) = (r for r in rows if r.settings == settings)
     extra = LESS_NOISE if "less noise" in row.note else {}
     settings = {**row.settings, **extra}
-    how = {"horizon": row.horizon, "replicas": replicas, "seed": 11, "progress": False}
-    record = reproduce(name, row.agent, settings=settings, **how)
+    how = {"horizon": horizon, "replicas": replicas, "seed": 11, "progress": False}
+    record = reproduce(name, agent, settings=settings, **how)
     assert extra or record["reference"] == {"mean": row.mean, "se": row.se}
     combined = (record["se"] ** 2 + row.se**2) ** 0.5
     assert abs(record["mean"] - row.mean) <= 4 * combined + 1e-9, record
@@ -79,17 +87,6 @@ def check(name, agent, horizon, settings, replicas):
         if row.settings.get("calibration") == "paper":
             claim = PRINTED[row.agent]
         assert record["certified_epsilon"] <= claim + 1e-9
-
-
-@pytest.mark.parametrize("row", FAST, ids=str)
-def test_reference_numbers(row):
-    check(*row, replicas=30)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("row", SLOW, ids=str)
-def test_reference_numbers_of_slow_rows(row):
-    check(*row, replicas=16)
 
 
 @pytest.mark.slow

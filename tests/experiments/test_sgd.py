@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dpbandit import InputError, Results
-from dpbandit.agents import DPTOFW, BestFixed, LeastSquares, LocalisedTOFW
+from dpbandit.agents import DPTOFW, BestFixed, Centre, LeastSquares, LocalisedTOFW
 from dpbandit.experiments.releases import release, stream_problem
 from dpbandit.experiments.sgd import (
     Entry,
@@ -32,11 +32,11 @@ from dpbandit.experiments.sgd.printed import (
     lines,
     rows,
 )
-from dpbandit.privacy.ledger import no_data
 from dpbandit.privacy.prefix_sums import leaves
 from dpbandit.running.compare import certify
 from dpbandit.specs.models import second_moment
 from dpbandit.studies import play_all
+from tests.each import each
 from tests.experiments.runs import figures_of, quick
 
 SMALL = Setting(1.5, 5, 1000)
@@ -131,16 +131,11 @@ class Counting:
         """A running agent."""
         agent = LeastSquares().make(spec, streams)
         learn = agent.update
-
-        def update(*arguments):
-            self.seen.append(spec.horizon)
-            learn(*arguments)
-
-        agent.update = update
+        agent.update = lambda *row: (self.seen.append(spec.horizon), learn(*row))
         return agent
 
 
-@pytest.mark.parametrize(("refit", "horizon"), [("doubling", 31), ("once", 30)])
+@each(("refit", "horizon"), [("doubling", 31), ("once", 30)])
 def test_a_release_is_made_by_n_users(refit, horizon):
     """30 users; the horizon is 31, so that of the prefix sums 30 leaves count, or 30 for agents
     that release when all is over."""
@@ -158,10 +153,8 @@ def test_suboptimality_and_risk_are_those_of_the_released_point():
     exact = stream_problem(STREAM[0], {**STREAM[1], "noise": 0.0}, LeastSquares(), users=40)
     found = release(exact, LeastSquares(growth=1.001), [0, 1], users=40)
     np.testing.assert_allclose(found.suboptimality, 0, atol=1e-9)
-    still = Counting(refit="once")
-    object.__setattr__(still, "make", lambda spec, streams: _Still(spec.loss.domain, len(streams)))
-    problem = stream_problem(*STREAM, still, users=3)
-    at_rest = release(problem, still, [0, 1], users=3)
+    problem = stream_problem(*STREAM, Centre(), users=3)
+    at_rest = release(problem, Centre(), [0, 1], users=3)
     assert (at_rest.suboptimality == 1).all()
     np.testing.assert_allclose(at_rest.risk, problem.risk(np.zeros((2, 5))))
     with pytest.raises(InputError, match="stream of users"):
@@ -170,18 +163,6 @@ def test_suboptimality_and_risk_are_those_of_the_released_point():
         stream_problem(*STREAM, DPTOFW(), users=0)
     with pytest.raises(InputError, match="answer"):
         release(problem, BestFixed(), [0], users=10)
-
-
-class _Still:
-    def __init__(self, domain, replicas):
-        self.point = np.tile(domain.centre, (replicas, 1))
-        self.ledger = no_data()
-
-    def act(self, context):
-        return self.point
-
-    def update(self, *arguments):
-        pass
 
 
 def problem_of(setting, config):

@@ -81,16 +81,8 @@ def _words(hint: Any) -> tuple[Any, ...]:
 
 
 UNFIT = ["nan", "inf", "-1", "0", "'x'", "[]", "{}", "true", "9" * 25, "1e308", "1e-300", "1e400"]
-UNFIT += [
-    '"\\u0000"',
-    '"[/]"',
-    "[[[1]]]",
-    '"\u00e9"',
-    "1979-05-27",
-    "[1, 'x']",
-    "{a = {b = 1}}",
-    "",
-]
+UNFIT += ['"\\u0000"', '"[/]"', "[[[1]]]", '"\u00e9"', "1979-05-27", "[1, 'x']", "{a = {b = 1}}"]
+UNFIT += [""]
 NO_STUDIES = ["", "a = " + "[" * 2000, "a" + ".b" * 2000 + " = 1", "x" * 999, "\x00", "\udcff = 1"]
 FURTHER = ["replcas = 3", "[audit]\nruns = 400\nhorizon = 2", "[[agents]]\nid = 3", "seed = -1"]
 FURTHER += ["name = 'twice'", "[audit]\nruns = 1e3", "[agents.x]\ny = 1", "seed = 4294967296"]
@@ -121,9 +113,8 @@ def study(
     grid = _table(dice, settings, "[{}]")
     chosen["agents"] = f"[{{id = {value(json.dumps(agent))}, label = {label}, grid = {grid}}}]"
     lines = [f"{key} = {said}" for key, said in chosen.items()]
-    return (
-        "\n".join([*lines, *([dice.rng.choice(FURTHER)] if dice.maybe(dice.wrong) else [])]) + "\n"
-    )
+    lines += [dice.rng.choice(FURTHER)] if dice.maybe(dice.wrong) else []
+    return "\n".join([*lines, ""])
 
 
 def _table(dice: Dice, settings: list[str], form: str = "{}") -> str:

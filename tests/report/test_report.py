@@ -109,6 +109,8 @@ def test_the_headline_is_of_the_largest_horizon_beside_the_best_baseline(swept):
 
 
 def test_problems_come_in_the_order_of_the_file_and_agents_keep_their_colours(tmp_path):
+    """A comparison has a report, too: of one replica, no audits, nothing private; and privacy that
+    expires is told as such."""
     sweep = {**SWEEP, "horizons": [8], "epsilons": [1.0]}
     del sweep["audit"]
     sweep["environments"] = [{"id": "OJPricing"}, {"id": "GLMBandit"}]
@@ -118,24 +120,21 @@ def test_problems_come_in_the_order_of_the_file_and_agents_keep_their_colours(tm
     assert text.index('id="problem-1">OJPricing') < text.index('id="problem-2">GLMBandit')
     one, two = problems(Results.load(tmp_path))
     assert one.looks == two.looks
-
-
-def test_a_comparison_has_a_report_too(tmp_path):
-    """One replica, no audits, nothing private; and privacy that expires is told as such."""
     compare("GLMBandit", {}, horizon=20, replicas=1, progress=False).save(tmp_path / "one")
     assert "Audits" not in write_report(tmp_path / "one").page.read_text()
-    agents = {"window": WDPCOCOP(window=5)}
     kwargs = {"horizon": 30, "replicas": 2, "progress": False}
-    compare("OnlineConvex", agents, **kwargs).save(tmp_path / "two")
+    compare("OnlineConvex", {"window": WDPCOCOP(window=5)}, **kwargs).save(tmp_path / "two")
     text = write_report(tmp_path / "two", out=tmp_path / "elsewhere").page.read_text()
     assert "the last 5 rounds only" in text
     assert (tmp_path / "elsewhere" / "index.html").exists()
 
 
 def test_an_unfinished_sweep_has_a_report(swept, tmp_path):
-    """The longest horizon of one agent, and the baseline of another, are still to come."""
+    """The longest horizon of one agent, and the baseline of another, are still to come. Figures of
+    the same numbers are the same files, also SVG, which Matplotlib salts unless told otherwise."""
     half = shutil.copytree(swept, tmp_path / "half", ignore=shutil.ignore_patterns("report"))
-    runs = {run.key: run for run in Results.load(swept).runs}
+    whole = Results.load(swept)
+    runs = {run.key: run for run in whole.runs}
     for file in (half / "blocks").iterdir():
         run = runs[file.name.partition("-")[0]]
         if (run.name, run.setup.horizon) in {("BestFixed", 40), ("Uniform", 20)}:
@@ -143,12 +142,7 @@ def test_an_unfinished_sweep_has_a_report(swept, tmp_path):
     with pytest.warns(UserWarning, match="Unfinished"):
         text = write_report(half).page.read_text()
     assert "not tested" in text
-
-
-def test_figures_of_the_same_numbers_are_the_same_files(swept, tmp_path):
-    """Also SVG, which Matplotlib salts and dates unless told otherwise."""
-    (problem,) = problems(Results.load(swept))
-    frontier = next(p for p in pictures(problem) if p.name.startswith("frontier"))
+    frontier = next(p for p in pictures(*problems(whole)) if p.name.startswith("frontier"))
     for ending in (".svg", ".png"):
         one, two = (frontier.save(tmp_path / name, ending).read_bytes() for name in "ab")
         assert one == two

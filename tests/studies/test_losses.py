@@ -156,7 +156,17 @@ def test_a_folder_that_holds_something_else_is_told_before_the_first_round(
     assert bool(played) == fine
 
 
-def test_control_c_names_the_way_on(sweep, monkeypatch):
+def test_control_c_names_the_way_on(sweep, tmp_path, monkeypatch):
+    """And how far the sweep is: in a log file every block is a line, a terminal has a bar."""
+    code, _, errors = sweep("--block", "1")
+    *lines, last = errors.splitlines()
+    assert (code, len(lines)) == (0, 5)
+    assert last == "6 of 6 replicas: BestFixed on OJPricing, 9 rounds"
+    shutil.rmtree(tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stderr.isatty", lambda: True)
+        assert sweep()[::2] == (0, "")
+    shutil.rmtree(tmp_path / "out")
     monkeypatch.setattr(running, "write_block", lambda *_: signal.raise_signal(signal.SIGINT))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     told = "what is written is kept, go on with --resume.\ndpbandit: interrupted.\n"
@@ -164,17 +174,6 @@ def test_control_c_names_the_way_on(sweep, monkeypatch):
         assert sweep() == (130, "", f"dpbandit: {told}")
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def test_without_a_terminal_every_block_is_a_line(sweep, tmp_path, monkeypatch):
-    """In a log file there is no bar, and yet it says how far the sweep is; a terminal has a bar."""
-    code, _, errors = sweep("--block", "1")
-    *lines, last = errors.splitlines()
-    assert (code, len(lines)) == (0, 5)
-    assert last == "6 of 6 replicas: BestFixed on OJPricing, 9 rounds"
-    shutil.rmtree(tmp_path / "out")
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    assert sweep()[::2] == (0, "")
 
 
 def test_a_cluster_that_is_not_used_is_told():
