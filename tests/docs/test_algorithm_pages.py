@@ -67,30 +67,20 @@ def agrees(stated, epsilon):
 
 
 def module_of(folder, name):
-    """One of a folder that is no package."""
+    """One of a folder that is no package: the tool that writes the catalogue, or the extension that
+    writes what pages repeat."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(ROOT / folder)
         return import_module(name)
-
-
-@pytest.fixture(scope="module")
-def algorithms():
-    """The extension that writes what pages repeat, with docstrings as they are."""
-    return module_of("docs/_ext", "algorithms")
-
-
-@pytest.fixture(scope="module")
-def catalogue():
-    """The tool that writes it."""
-    return module_of("tools", "catalogue")
 
 
 def as_it_is(what, name, thing, lines):
     return lines
 
 
-def test_the_catalogue_leads_to_the_one_page_of_every_agent(catalogue):
+def test_the_catalogue_leads_to_the_one_page_of_every_agent():
     """Caught are an agent that it leaves out, a stale first line, and a page not written anew."""
+    catalogue = module_of("tools", "catalogue")
     covered = sorted(name for text in PAGES.values() for name in agents(text))
     assert covered == sorted(AGENTS)
     page_of = {name: page for page, text in PAGES.items() for name in agents(text)}
@@ -135,8 +125,9 @@ def test_certificates_are_what_is_stated(page):
 
 
 @each("name", AGENTS)
-def test_an_agent_is_shown_as_it_is(algorithms, name):
+def test_an_agent_is_shown_as_it_is(name):
     """Its docstring, with a guarantee; every setting with its default and a meaning."""
+    algorithms = module_of("docs/_ext", "algorithms")
     assert "Guarantee" in algorithms.agent(name, as_it_is)
     table = algorithms.settings(name, as_it_is)
     rows = re.findall(r"(?m)^   \* - ``(\w+)``\n     - ``(.+)``\n     - \S", table)
@@ -152,7 +143,8 @@ class Explained:
     """how"""
 
 
-def test_a_setting_is_explained_by_its_docstring_and_its_choices(algorithms):
+def test_a_setting_is_explained_by_its_docstring_and_its_choices():
     """Golden; broken on purpose: one that has neither has no meaning."""
+    algorithms = module_of("docs/_ext", "algorithms")
     found = [algorithms.meaning(Explained, field, as_it_is) for field in fields(Explained)]
     assert found == [[], ["``a``, ``b`` or ``c``"], ["``d`` or ``e``; how", ""]]

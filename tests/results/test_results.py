@@ -21,6 +21,7 @@ from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.results.runs import log_marks, standard_error
 from dpbandit.results.store import write_runs
+from tests.each import each
 from tests.experiments.runs import made_up
 
 AGENTS = {"LinUCB": LinUCB(), "DP-UCB": DPUCB(epsilon=2.0, delta=1e-3)}
@@ -268,21 +269,17 @@ def test_configs_are_tables_of_their_settings():
     assert f"Guard: {first_line(Guard)}" in Guard(FADE())._repr_html_()
 
 
-@pytest.mark.parametrize("what", ["plot", "frontier"])
+@each("what", ["plot", "frontier"])
 def test_figures_are_axes_or_files(what, tmp_path):
-    """New axes, given axes, or a file; not both."""
+    """New axes, given axes, or a file. A line over epsilon says what restricts the promise; as
+    infinity has no restriction, one name may have runs with one and without."""
     draw = getattr(SHOWN, what)
     axes = draw()
     assert axes.get_legend() is not None
     _, (left, _) = plt.subplots(1, 2)
     assert draw(ax=left) is left
     assert left.get_ylabel() == axes.get_ylabel() != ""
-    assert draw(tmp_path / "f.png").stat().st_size > 1500
-    plt.close("all")
-
-
-def test_a_line_over_epsilon_says_what_restricts_the_promise():
-    """As infinity has no restriction, one name may have runs with one and without."""
+    assert draw(tmp_path / f"{what}.png").stat().st_size > 1500
     run, proof = SHOWN.runs[1], SHOWN.runs[1].certificate
     limited = replace(run, certificate=replace(proof, ledger=Ledger(public_contexts=True)))
     axes = Results((run, limited)).frontier()

@@ -170,38 +170,24 @@ def test_every_agent_plays_or_refuses_every_environment():
 
 
 def plays(name, spec):
-    if name in OF_ARMS and name not in ("uniform", "best-fixed"):
+    if name in ("uniform", "best-fixed"):
+        return True
+    if name in OF_ARMS:
         return isinstance(spec, ContextualSpec)  # and linear losses on a simplex, of no default
     if isinstance(spec, ExpertsSpec):
         return name in EXPERTS
-    if isinstance(spec, ConvexSpec):
-        if name == "linear-ftrl" and spec.loss.smoothness:
-            return False
-        if name == "dp-pofw" and getattr(spec.loss.domain, "p", None) != 1:
-            return False
-        if name == "wdp-cocol" and getattr(spec.loss.domain, "p", 1) != 1:
-            return False
-        if name in ("pocp", "pqftl"):
-            return type(spec.loss) in (VERIFIED if name == "pocp" else (Squared, Ridge)) and (
-                spec.feedback == "datum"
-            )
-        if name in ("net-experts", "ball-experts"):
-            ball, most = spec.loss.domain, 2 if name == "net-experts" else 5
-            return isinstance(ball, Ball) and ball.dim <= most and spec.feedback == "datum"
-        known = name in CONVEX or name in STOCHASTIC
-        return known and (name not in FEEDBACK or FEEDBACK[name] == spec.feedback)
     if isinstance(spec, AssortmentSpec):
         return name in CHOICE
     if isinstance(spec, ListSpec):
         return name in LISTS
+    if isinstance(spec, ConvexSpec):
+        return plays_losses(name, spec)
     if isinstance(spec, ReturningSpec):
-        alone = ("uniform", "best-fixed")
-        if isinstance(spec.visit, RivalsSpec):
-            return name in (*alone, "personal-pricing")
-        family = name in PEOPLE and name != "personal-pricing"
-        return family if isinstance(spec.visit, ContextualSpec) else name in alone
+        if name == "personal-pricing":
+            return isinstance(spec.visit, RivalsSpec)
+        return name in PEOPLE and isinstance(spec.visit, ContextualSpec)
     if not isinstance(spec, ContextualSpec):  # a price
-        return name in ("uniform", "best-fixed")
+        return False
     if name == "counted-shelf":
         return isinstance(spec, StockSpec)
     if name in PRICING:
@@ -209,6 +195,23 @@ def plays(name, spec):
     if name in AT_HOME and isinstance(spec, PriceListSpec):
         return False
     return name in CONTEXTUAL and (name not in (("batch-moment",) if spec.shared else SHARING))
+
+
+def plays_losses(name, spec):
+    """What some ask of the loss or of its domain, and what they have to be told."""
+    loss, domain = spec.loss, spec.loss.domain
+    order, dim = getattr(domain, "p", None), domain.dim if isinstance(domain, Ball) else np.inf
+    asked = {
+        "linear-ftrl": not loss.smoothness,
+        "dp-pofw": order == 1,
+        "wdp-cocol": order in (None, 1),
+        "pocp": type(loss) in VERIFIED,
+        "pqftl": type(loss) in (Squared, Ridge),
+        "net-experts": dim <= 2,
+        "ball-experts": dim <= 5,
+    }
+    known = name in CONVEX or name in STOCHASTIC or name in asked
+    return known and asked.get(name, True) and FEEDBACK.get(name, spec.feedback) == spec.feedback
 
 
 AT_HOME = ("broadcast", "ldp-sgd", "ldp-ols", "local-sgd", "local-linucb")
@@ -222,11 +225,10 @@ RARE = ("pqftl", "net-experts")
 """None has their defaults."""
 
 
-FEEDBACK = dict.fromkeys(("private-bandit", "garber-kretzu", "fkm"), "value")
-FEEDBACK |= dict.fromkeys(("bandit-pftal", "bandit-ftal"), "value")
-FEEDBACK |= dict.fromkeys(("noisy-oco", "pftal", "ftal", "ogd", "linear-ftrl", "dp-ftrl"), "datum")
-FEEDBACK |= dict.fromkeys(("wdp-cocop", "wdp-cocol", "recursive-frank-wolfe"), "datum")
-FEEDBACK |= dict.fromkeys(("dp-tofw", "localised-tofw", "online-conditional-gradient"), "datum")
-FEEDBACK |= dict.fromkeys(("noisy-sfw", "noisy-sgd", "phased-sgd", "snowball-sgd"), "datum")
-FEEDBACK |= dict.fromkeys(("local-md", "least-squares"), "datum")
+VALUES = ("private-bandit", "garber-kretzu", "fkm", "bandit-pftal", "bandit-ftal")
+DATA = ("noisy-oco", "pftal", "ftal", "ogd", "linear-ftrl", "dp-ftrl", "wdp-cocop", "wdp-cocol")
+DATA += ("recursive-frank-wolfe", "dp-tofw", "localised-tofw", "online-conditional-gradient")
+DATA += ("noisy-sfw", "noisy-sgd", "phased-sgd", "snowball-sgd", "local-md", "least-squares")
+DATA += ("pocp", "pqftl", "net-experts", "ball-experts")
+FEEDBACK = dict.fromkeys(VALUES, "value") | dict.fromkeys(DATA, "datum")
 """What agents of convex problems have to be told."""

@@ -303,19 +303,12 @@ def test_memory_does_not_grow_with_the_sweep(tmp_path):
     assert peaks[2] < 1.4 * peaks[1]
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    """Forty configurations in one thread."""
-    out = tmp_path_factory.mktemp("uninterrupted")
-    run_sweep(many(40), out, **HOW)
-    return out
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "dask"])
-def test_many_configurations_interrupted_twice(uninterrupted, tmp_path, stopping, backend):
+def test_many_configurations_interrupted_twice(tmp_path, stopping, backend):
     """40 x 20 replicas on two workers, Dask as a cluster of processes reached by its address, on a
     machine where somebody else has its usual port; stopped after 10 and 40 more blocks."""
+    run_sweep(many(40), tmp_path / "whole", **HOW)
     stopping(10, 40)
     how = {**HOW, "backend": backend, "jobs": 2, "block": 10}
     with ExitStack() as stack:
@@ -334,7 +327,7 @@ def test_many_configurations_interrupted_twice(uninterrupted, tmp_path, stopping
                 run_sweep(many(40), tmp_path / "parts", **how)
         done = run_sweep(many(40), tmp_path / "parts", **how)
     assert (done.run, done.kept) == (300, 500)
-    assert same(uninterrupted, tmp_path / "parts")
+    assert same(tmp_path / "whole", tmp_path / "parts")
 
 
 @pytest.mark.slow
