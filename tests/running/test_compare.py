@@ -183,8 +183,8 @@ def plays(name, spec):
     if isinstance(spec, ConvexSpec):
         return plays_losses(name, spec)
     if isinstance(spec, ReturningSpec):
-        if name == "personal-pricing":
-            return isinstance(spec.visit, RivalsSpec)
+        if isinstance(spec.visit, RivalsSpec) or name == "personal-pricing":
+            return isinstance(spec.visit, RivalsSpec) and name == "personal-pricing"
         return name in PEOPLE and isinstance(spec.visit, ContextualSpec)
     if not isinstance(spec, ContextualSpec):  # a price
         return False
