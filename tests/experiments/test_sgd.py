@@ -147,6 +147,14 @@ def test_a_release_is_made_by_n_users(refit, horizon):
     assert found.suboptimality.shape == found.risk.shape == (2,)
 
 
+def test_replicas_do_not_depend_on_who_runs_beside_them():
+    one = on(SMALL._replace(users=40), "a", DPTOFW(delta=1e-3), seed=1)
+    whole, last = one.play(0, 3), one.play(2, 3)
+    for what in ("suboptimality", "risk"):
+        np.testing.assert_array_equal(whole.measures[what][2:], last.measures[what])
+    assert whole.certificate.epsilon == last.certificate.epsilon == pytest.approx(1)
+
+
 def test_suboptimality_and_risk_are_those_of_the_released_point():
     """Oracle: an exact learner without noise of answers has 0; the centre has 1 and the risk
     E y^2 = s |theta*|^2 + noise^2."""
