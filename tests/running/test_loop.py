@@ -326,7 +326,7 @@ def below(step):
     ("method", "wrong", "says"),
     [
         ("step", hundredfold, r"mean rewards in \[0, 1\], as rewards are, got \d+"),
-        ("step", lambda step: step._replace(regret=-step.regret), "regret=.* to be oracle - expec"),
+        ("step", lambda step: step._replace(regret=-step.regret), "regret=.* to be oracle - "),
         ("step", lambda step: step._replace(regret=np.full(2, np.nan)), "regret"),
         ("step", below, "oracle=.* to be at least expected="),
         ("step", tuple, "step to return a Step, got a tuple"),
