@@ -1,10 +1,9 @@
 """A test that asserts nothing fails, unless it is marked `smoke`; one so marked may not assert.
 
-Counted are the assertions that a test reaches while it is called, in its own module and in the
-tests' helpers, those of NumPy's, pandas' and dpbandit's `testing`, and `pytest.raises` and
-`pytest.warns`, which fail by themselves where nothing is raised.
+Counted are the assertions that a test reaches in its own module and in the tests' helpers, those
+of NumPy's, pandas' and dpbandit's `testing`, and `pytest.raises` and `pytest.warns`.
 
-pytest's own hook, `pytest_assertion_pass`, writes out every passing assertion: tests then take 2.6
+pytest's own hook, `pytest_assertion_pass`, writes out every passing assertion, which takes 2.6
 times as long. So what is replaced is the question, before each such text, whether anybody wants it:
 it counts, and nobody does. Modules that are compiled to ask it have caches of their own.
 """
@@ -23,6 +22,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from threadpoolctl import ThreadpoolController
 
+from dpbandit import cli
 from dpbandit.testing import tapes
 
 HERE = Path(__file__).parent
@@ -76,9 +76,8 @@ def save_once(figure, path, *, dpi=None, **how):
 
 @pytest.fixture(scope="session", autouse=True)
 def coarse():
-    """Figures have a sixteenth of their dots and no layout, and those of reports are in one format:
-    to draw them took most of the time of studies. `tests/report/test_report.py` has one in all, and
-    laid out."""
+    """Figures have a sixteenth of their dots and no layout, and those of reports are in one format;
+    `tests/report/test_report.py` has one in all formats, and laid out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Figure, "savefig", save_once)
         patch.setattr("dpbandit.results.plots.DOTS", 40)
@@ -97,3 +96,21 @@ def pytest_runtest_call(item):
     if smoke and asserted:
         pytest.fail("Asserted something, and is marked smoke.", pytrace=False)
     return outcome
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command line in this process: exit code, stdout, stderr."""
+
+    def command(*words, columns=200):
+        monkeypatch.setattr(sys, "argv", ["dpbandit", *map(str, words)])
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr("dpbandit.base.progress.PATIENCE", 1e9)  # no bar on a busy machine
+        code = 0
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        return code, *capsys.readouterr()
+
+    return command

@@ -1,6 +1,23 @@
 """What is drawn, read back from axes."""
 
+from contextlib import contextmanager
+
 import numpy as np
+import pytest
+
+
+@contextmanager
+def unsaved():
+    """The axes of every figure in turn, in place of its file."""
+    seen = []
+
+    def keep(figure, path):
+        path.touch()
+        seen.append(figure.axes)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpbandit.results.plots.save_figure", keep)
+        yield seen
 
 
 def points(line):

@@ -51,24 +51,19 @@ PRICES = PriceListSpec(
     n_actions=4, dim=3, horizon=24, prices=(1.0, 1.5, 2.0, 3.0), unit_cost=0.5, reward_high=2.5
 )
 DELAYED = ContextualSpec(
-    n_actions=2,
-    dim=1,
-    horizon=24,
-    context_order=np.inf,
-    context_bound=2.0,
-    link="probit",
-    delay=3,
+    n_actions=2, dim=1, horizon=24, context_order=np.inf, context_bound=2.0, link="probit", delay=3
 )
 VALUES = ConvexSpec(loss=Linear(Ball(2)), horizon=24)
 FLAT = ConvexSpec(loss=Linear(Simplex(3)), horizon=24)
 DATA = ConvexSpec(loss=Quadratic(Ball(2)), horizon=24, feedback="datum")
 FLAT_DATA = ConvexSpec(loss=Linear(Simplex(3)), horizon=24, feedback="datum")
+LATE_DATA = ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback="datum", delay=3)
 CURVED = ConvexSpec(loss=Ridge(Ball(2)), horizon=24, feedback="datum")
 """For the agents that need such a loss."""
-LATE_DATA = ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback="datum", delay=3)
 STREAM = StreamSpec(loss=LinearRegression(LpBall(3, p=1.5, radius=2.0)), horizon=24)
 STREAM_L1 = StreamSpec(loss=LinearRegression(LpBall(2, p=1)), horizon=24)
 EXPERTS = ExpertsSpec(n_actions=3, horizon=24)
+LATE_EXPERTS = ExpertsSpec(n_actions=2, horizon=24, delay=3)
 CHOICE = AssortmentSpec(n_products=3, at_most=2, dim=2, horizon=24, margins=(0.3, 0.7, 1.0))
 OFFERS = PricedAssortmentSpec(
     n_products=2,
@@ -83,7 +78,6 @@ OFFERS = PricedAssortmentSpec(
 LISTS = ListSpec(catalogue=Catalogue(12, 2), clicks=Cascade(3), horizon=24)
 PLACES = ListSpec(catalogue=Catalogue(9, 2), clicks=PositionBased((1.0, 0.5)), horizon=24)
 UNTOLD = ListSpec(catalogue=Catalogue(9, 2), clicks=UntoldPositions(2), horizon=24)
-LATE_EXPERTS = ExpertsSpec(n_actions=2, horizon=24, delay=3)
 STOCK = StockSpec(
     n_actions=4,
     dim=3,
@@ -127,32 +121,11 @@ SHOPPERS = ReturningSpec(
     horizon=24,
 )
 SPECS = {
-    "disjoint": DISJOINT,
-    "shared": SHARED,
-    "price": PRICE,
-    "prices": PRICES,
-    "delayed": DELAYED,
-    "values": VALUES,
-    "flat": FLAT,
-    "data": DATA,
-    "flat-data": FLAT_DATA,
-    "late-data": LATE_DATA,
-    "curved": CURVED,
-    "stream": STREAM,
-    "stream-l1": STREAM_L1,
-    "experts": EXPERTS,
-    "late-experts": LATE_EXPERTS,
-    "choice": CHOICE,
-    "offers": OFFERS,
-    "lists": LISTS,
-    "places": PLACES,
-    "untold": UNTOLD,
-    "stock": STOCK,
-    "people": PEOPLE,
-    "readers": READERS,
-    "masked": MASKED,
-    "shoppers": SHOPPERS,
+    name.lower().replace("_", "-"): spec
+    for name, spec in list(globals().items())
+    if isinstance(spec, Spec)
 }
+"""All of them, by their names."""
 ONCE = (MASKED, PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS, PLACES)
 """For an agent's defaults only."""
 

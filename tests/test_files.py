@@ -11,6 +11,7 @@ from dpbandit.base.files import check_writable, parse_json, read_text, write_ato
 from dpbandit.envs.contextual.recommendation import read_ratings
 from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Sweep
+from tests.each import each
 
 
 @pytest.fixture(params=["pipe", "folder", "long", "long parent", "NUL", "below a file", "loop"])
@@ -29,42 +30,30 @@ def odd(request, tmp_path):
     return path
 
 
-@pytest.mark.parametrize("read", [read_text, Sweep.read, read_ratings, read_runs])
-def test_what_cannot_be_read_is_one_sentence(odd, read):
+def test_what_is_no_file_is_one_sentence_and_stays(odd):
     """A pipe without a writer would be read for ever."""
-    with pytest.raises(InputError, match=r"Cannot read .*: .*") as error:
-        read(odd)
-    assert len(str(error.value)) < 500
-
-
-def test_what_cannot_be_written_is_one_sentence_and_stays(odd):
     before = os.lstat(odd) if "\0" not in str(odd) and os.path.lexists(odd) else None
+    for read in (read_text, Sweep.read, read_ratings, read_runs):
+        with pytest.raises(InputError, match=r"Cannot read .*: .*") as error:
+            read(odd)
+        assert len(str(error.value)) < 500
     for write in (check_writable, lambda path: write_atomically(path, lambda p: p.touch())):
         with pytest.raises(InputError, match=r"Cannot write .*: .*"):
             write(odd)
-    if before is not None:
-        assert os.lstat(odd).st_mode == before.st_mode
-
-
-def test_results_are_sought_anywhere_without_a_hang(odd):
     for place in (odd, odd / "sweep.json"):
         with pytest.raises(InputError):
             Results.load(place)
+    assert before is None or os.lstat(odd).st_mode == before.st_mode
 
 
-def test_a_plan_that_is_no_file(tmp_path):
-    os.mkfifo(tmp_path / "sweep.json")
-    with pytest.raises(InputError, match="pipe or a device"):
-        planned(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["x" * 250 + ".json", "a." + "y" * 253, "ä" * 125 + ".json", "a"])
+@each("name", ["x" * 250 + ".json", "a." + "y" * 253, "ä" * 125 + ".json", "a"])
 def test_names_as_long_as_can_be(tmp_path, name):
     """A temporary name is no longer than the name that is wanted."""
     check_writable(tmp_path / name)
     assert not list(tmp_path.iterdir())
     write_atomically(tmp_path / name, lambda partial: partial.write_text("whole"))
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {name: "whole"}
+    (tmp_path / name).unlink()
 
 
 def test_links_are_followed(tmp_path):
@@ -93,28 +82,25 @@ def test_formulas_in_cells_are_text(tmp_path):
     assert table["=name"].tolist()[:6] == words[:6]
 
 
-@pytest.mark.parametrize("levels", [51, 1500, 200_000])
-def test_json_of_many_levels_is_refused(levels):
+def test_files_beyond_reason_are_refused(tmp_path):
+    """JSON and TOML of many levels, digits or keys; and a plan that is a pipe."""
     assert parse_json("[" * 50 + "]" * 50)
-    for opening, closing in (("[", "]"), ('{"a":', "}")):
-        with pytest.raises(ValueError, match="50 levels"):
-            parse_json(opening * levels + "1" + closing * levels)
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["a = " + "[" * 3000 + "]" * 3000, "a = " + "9" * 5000, "a" + ".a" * 3000 + " = 1"],
-    ids=["levels", "digits", "keys"],
-)
-def test_toml_beyond_reason_is_one_sentence(tmp_path, text):
+    for levels in (51, 1500, 200_000):
+        for opening, closing in (("[", "]"), ('{"a":', "}")):
+            with pytest.raises(ValueError, match="50 levels"):
+                parse_json(opening * levels + "1" + closing * levels)
     file = tmp_path / "sweep.toml"
-    file.write_text(text)
-    with pytest.raises(InputError) as error:
-        Sweep.read(file)
-    assert len(str(error.value)) < 500
+    for value in (" = " + "[" * 3000 + "]" * 3000, " = " + "9" * 5000, ".a" * 3000 + " = 1"):
+        file.write_text(f"a{value}")
+        with pytest.raises(InputError) as error:
+            Sweep.read(file)
+        assert len(str(error.value)) < 500
+    os.mkfifo(tmp_path / "sweep.json")
+    with pytest.raises(InputError, match="pipe or a device"):
+        planned(tmp_path)
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "sentence"),
     [
         (MemoryError("Unable to allocate 80. GiB"), "Not enough memory: Unable to allocate 80."),
@@ -125,27 +111,17 @@ def test_toml_beyond_reason_is_one_sentence(tmp_path, text):
         (UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates"), "what is no text"),
         (InputError("Cannot read \udcff\n\x1b[1m\0."), r"Cannot read \udcff\n\x1b[1m\x00."),
     ],
-    ids=[
-        "memory",
-        "memory without words",
-        "recursion",
-        "system",
-        "file",
-        "text",
-        "names that are no text",
-    ],
 )
-def test_every_failure_is_one_line(monkeypatch, capsys, error, sentence):
+def test_every_failure_is_one_line(run, monkeypatch, error, sentence):
     """Whatever a command runs into; what is a mistake of ours keeps its traceback."""
 
     def fails(**how):
         raise error
 
     monkeypatch.setattr(cli, "app", fails)
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    assert stop.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
+    code, _, errors = run("envs")
+    (line,) = errors.splitlines()
+    assert code == 2
     assert line.startswith("dpbandit: ")
     assert sentence in line
 

@@ -1,14 +1,13 @@
 """Beside every epsilon stands its notion of privacy, beside every regret what was clipped."""
 
 import json
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from dpbandit import Results, cli, compare
+from dpbandit import Results, compare
 from dpbandit.agents import DPUCB, PFTAL, SparseVectorExperts
 from dpbandit.commands.options import print_results
 from dpbandit.report import write_report
@@ -36,19 +35,16 @@ def page_of(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("env", NOTIONS)
-def test_it_is_said_wherever_there_is_an_epsilon(env, page_of, tmp_path, monkeypatch, capsys):
+def test_it_is_said_wherever_there_is_an_epsilon(env, page_of, run, tmp_path, capsys):
     """`certify`, `compare`, summary, files, frontiers, the page of a report; nobody says the other
     one."""
     config, name, words = NOTIONS[env]
     other = JOINT if words == ALL else ALL
-    monkeypatch.setenv("COLUMNS", "300")
-    monkeypatch.setattr(sys, "argv", ["dpbandit", "certify", name, "--env", env, "--horizon", "30"])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
+    code, certified, _ = run("certify", name, "--env", env, "--horizon", "30", columns=300)
+    assert code == 0
     results = compare(env, {"mine": config}, horizon=30, replicas=2, progress=False)
     print_results(results)
-    assert (stop.value.code or 0) == 0
-    certified, _, table = capsys.readouterr().out.partition("cumulative regret")
+    table = capsys.readouterr().out
     summary = results.summary().set_index("agent")
     assert words in summary.loc["mine", "notion"]
     page = page_of(results)

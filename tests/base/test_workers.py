@@ -2,16 +2,8 @@
 
 import time
 
-import pytest
-
 from dpbandit import compare
 from dpbandit.base import progress
-
-
-@pytest.fixture
-def at_once(monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_EVERY", 0.001)
 
 
 def rows(board, wanted):
@@ -25,7 +17,10 @@ def rows(board, wanted):
     return found
 
 
-def test_a_bar_for_all_and_one_for_each_that_is_under_way(at_once):
+def test_a_bar_for_all_and_one_for_each_that_is_under_way(monkeypatch):
+    """A note that is half written is none."""
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_EVERY", 0.001)
     with progress.Board({"one": 40, "two": 60}) as board:
         note = board.note("one")
         note.working_on("fade", rate=4)
@@ -36,9 +31,6 @@ def test_a_bar_for_all_and_one_for_each_that_is_under_way(at_once):
         board.finish("one")
         wanted = {"all": (46, 100), "two:": (6, 60)}
         assert rows(board, wanted) == wanted
-
-
-def test_a_note_that_is_half_written_is_none(tmp_path):
     with progress.Board({"one": 40}, shown=False) as board:
         board._files["one"].write_text("")
         assert board.counts() == {}

@@ -111,13 +111,21 @@ def test_numbers_have_a_source(page):
     assert list(without_source(page, f"{text}\n\nFADE loses 71.93.\n")) == ["71.93"]
 
 
-def test_every_page_is_watched():
-    """Catches a page of docs/, or one that docs/ shows, which the tool leaves out."""
+def test_the_tool_watches_every_page(tmp_path):
+    """Catches a page of docs/, or one that docs/ shows, which it leaves out, and numbers that no
+    command makes, by the hand that wrote them, which do not survive measuring the rest."""
     assert {ROOT / name for name in ["envs/data/README.md", *of_docs()]} <= {*pages()}
+    assert doctest.testmod(tool).failed == 0
+    store = tmp_path / "numbers.csv"
+    store.write_text("# theirs: not run: an independent program\nrun,agent,mean\ntheirs,fade,5\n")
+    before = store.read_text()
+    measure(store)
+    assert store.read_text() == before
 
 
 def test_a_planted_number_is_found(tmp_path):
-    """Broken on purpose: wrong numbers in prose, and a wrong cell; nothing else is found."""
+    """Broken on purpose: wrong numbers in prose, and a wrong cell; nothing else is found. Only a
+    paragraph that links to a page may show what stands there."""
     (tmp_path / "numbers.csv").write_text(
         "# one: dpbandit compare Nowhere\n"
         "run,agent,mean,se,claimed_epsilon\n"
@@ -147,25 +155,7 @@ much, costs 19 of 514 dollars (37.1), takes 4 minutes, has slope = .73 and reall
 """
     found = ["1,434 ± 71", "2.0", "19", "514", "37.1", "4", ".73", "0.05", "1,433 ± 70"]
     assert list(without_source(page, right + "\n" + wrong)) == found
-
-
-def test_a_number_of_a_linked_page_has_a_source(tmp_path):
-    """A paragraph may show what stands in the page that it links to, and no other paragraph may."""
-    table = "<!-- numbers: numbers.csv by agent\n-->\n| 143.4 ± 7.0 |\n<!-- end of numbers -->\n"
-    (tmp_path / "study.md").write_text(table)
-    page = tmp_path / "page.md"
-    page.write_text("FADE loses 143.4 ± 7.0 ([study](study.md)).\n\nIt loses 143.4 dollars.\n")
-    assert list(without_source(page, page.read_text())) == ["143.4"]
-
-
-def test_rows_of_others_are_kept(tmp_path):
-    """Numbers that no command makes, by the hand that wrote them, survive measuring the rest."""
-    store = tmp_path / "numbers.csv"
-    store.write_text("# theirs: not run: an independent program\nrun,agent,mean\ntheirs,fade,5\n")
-    before = store.read_text()
-    measure(store)
-    assert store.read_text() == before
-
-
-def test_examples_of_the_tool_hold():
-    assert doctest.testmod(tool).failed == 0
+    link = "FADE loses 1,434 ± 70 ([study](README.md)).\n\nIt loses 1,434 dollars.\n"
+    assert list(without_source(tmp_path / "README.md", link)) == []
+    (tmp_path / "page.md").write_text(link)
+    assert list(without_source(tmp_path / "page.md", link)) == ["1,434"]

@@ -1,11 +1,18 @@
-"""Pages: links, formulas, figures, citations, and what is told to teachers."""
+"""Pages and docstrings: links, formulas, figures, citations, sections; what they show works."""
 
+import ast
 import html
-import importlib.util
+import inspect
+import os
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
+from importlib import import_module
+from itertools import pairwise
+from runpy import run_path
+from types import ModuleType
 
 import pandas as pd
 import pytest
@@ -16,9 +23,10 @@ from PIL import Image
 
 from dpbandit import Results, cli
 from dpbandit.experiments.labs import labs
+from dpbandit.testing import check_agent
 from dpbandit.version import VERSION
 from tests.docs.markdown import ROOT, anchors, blocks, links, pages, readmes, text_of
-from tests.each import each
+from tests.harness import DISJOINT
 
 PAGES = [*pages(), "CHANGELOG.md", *readmes()]
 
@@ -33,15 +41,12 @@ def broken(file, text):
             yield link
 
 
-@each("name", PAGES)
-def test_links_lead_somewhere(name):
-    file = ROOT / name
-    assert list(broken(file, file.read_text())) == []
-
-
-def test_broken_links_are_found():
+def test_links_lead_somewhere():
     """Broken on purpose: no such file, no such heading, of another page or of one's own; code is no
-    link."""
+    link. Golden: anchors by the rules of GitHub, which MyST follows."""
+    for name in PAGES:
+        file = ROOT / name
+        assert list(broken(file, file.read_text())) == [], name
     text = """# A page
 [ok](start.md), [ok](../README.md#two-commands), [ok](#a-page), `[code](nowhere.md)`
 
@@ -55,10 +60,6 @@ def test_broken_links_are_found():
 """
     found = ["nowhere.md", "nowhere.png", "../README.md#no-such", "#no-such", "/etc/passwd"]
     assert list(broken(ROOT / "docs" / "start.md", text)) == found
-
-
-def test_headings_become_anchors():
-    """Golden: the rules of GitHub, which MyST follows."""
     text = "# What was printed, and what holds\n## `a_b` & *c*\n## Twice\n## Twice\n"
     assert anchors(text) == {"what-was-printed-and-what-holds", "a_b--c", "twice", "twice-1"}
 
@@ -66,29 +67,20 @@ def test_headings_become_anchors():
 _FORMULA = re.compile(r"(?s)\$\$(.+?)\$\$|(?<!\\)\$([^$\n]+(?:\n[^$\n]+)?)\$")
 
 
-def font():
-    path = ROOT / "tools" / "maths_font.py"
-    spec = importlib.util.spec_from_file_location("maths_font", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_every_letter_of_a_formula_is_in_the_font():
-    """Another would come from some font that the reader has, if any, without a table of maths."""
-    letters, covers = set(), font().covers
+def test_every_letter_of_a_formula_is_in_the_font(monkeypatch):
+    """Another would come from some font that the reader has, if any, without a table of maths. The
+    font is shipped with its licence."""
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    font, letters = import_module("maths_font"), set()
     for name in pages():
         text = re.sub(r"(?s)```.*?```|`[^`]*`", "", (ROOT / name).read_text())
         for formula in map("".join, _FORMULA.findall(text)):
             drawn = re.sub(r"<[^>]*>", "", convert(formula))
             letters |= set(html.unescape(drawn))
     assert {"ε", "λ", "⟨"} <= letters  # formulas are found
-    assert {letter for letter in letters if not covers(letter)} == set()
-
-
-def test_the_font_is_shipped_with_its_licence():
-    folder = font().FONT.parent
-    assert font().FONT.read_bytes()[:4] == b"wOF2"
+    assert {letter for letter in letters if not font.covers(letter)} == set()
+    folder = font.FONT.parent
+    assert font.FONT.read_bytes()[:4] == b"wOF2"
     assert "GUST" in (folder / "GUST-FONT-LICENSE.txt").read_text()
     assert "fonts/formulas.woff2" in (folder.parent / "custom.css").read_text()
 
@@ -120,28 +112,23 @@ def test_the_figure_is_of_the_command():
 
 
 @pytest.mark.slow
-def test_the_command_draws_the_figure(tmp_path, monkeypatch):
-    """Within a standard error: another processor may change last bits, and then an action. The
-    store of the headline has more replicas of FADE: within 4 errors. Catches a figure or a store
-    that is older than an agent."""
+def test_the_command_draws_the_figure(run, tmp_path, monkeypatch):
+    """Within a standard error, as another processor may change an action; the store of the headline
+    has more replicas of FADE: within 4. Catches a figure or a store older than an agent."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["dpbandit", *shlex.split(COMMAND)])
-    with pytest.raises(SystemExit) as end:
-        cli.main()
-    assert end.value.code == 0
+    assert run(*shlex.split(COMMAND))[0] == 0
     title, found = ends(ROOT / "docs" / "regret.png")
     drawn_title, drawn = ends(tmp_path / "out" / "regret.png")
     spread = Results.load(tmp_path / "out").summary().set_index("agent")["se"]
     assert (title, found.keys()) == (drawn_title, drawn.keys())
     assert all(abs(found[name][0] - drawn[name][0]) <= spread[name] for name in found)
     store = pd.read_csv(ROOT / "experiments" / "pricing" / "numbers.csv", comment="#")
-    ((mean, error),) = store[(store.run == "juice") & (store.agent == "fade")][
-        ["mean", "se"]
-    ].values
-    assert abs(drawn["fade"][0] - mean) <= 4 * error
+    row = store[(store.run == "juice") & (store.agent == "fade")].iloc[0]
+    assert abs(drawn["fade"][0] - row["mean"]) <= 4 * row["se"]
 
 
 def test_citation_says_what_the_package_says():
+    """And what Citation File Format 1.2.0 asks of a reference: type, title, authors; and a year."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert citation["cff-version"] == "1.2.0"
@@ -149,20 +136,148 @@ def test_citation_says_what_the_package_says():
     assert citation["license"] == project["license"]
     assert citation["title"] == project["name"]
     assert {"message", "type", "authors"} <= citation.keys()
-
-
-def test_references_are_complete():
-    """What Citation File Format 1.2.0 asks of a reference: type, title, authors; and a year."""
-    references = yaml.safe_load((ROOT / "CITATION.cff").read_text())["references"]
-    assert len(references) == 5
-    for reference in references:
+    assert len(citation["references"]) == 5
+    for reference in citation["references"]:
         assert {"type", "title", "authors", "year"} <= reference.keys()
         assert all({"family-names", "given-names"} == a.keys() for a in reference["authors"])
-        if reference["type"] == "conference-paper":
-            assert reference["conference"]["name"]
+        assert reference["type"] != "conference-paper" or reference["conference"]["name"]
 
 
 def test_labs_are_listed():
     text = (ROOT / "docs" / "howto" / "teach.md").read_text()
     listed = re.findall(r"(?m)^\| (\d+) \| ([^|]+) \| (\d+) \|", text)
     assert listed == [(str(lab.number), lab.title, str(lab.minutes)) for lab in labs()]
+
+
+HOWTO = ROOT / "docs" / "howto"
+OURS = re.compile(r"""gym\.make(?:_vec)?\(\s*["']dpbandit/""")
+
+
+def block(page, text):
+    """The one block of a page that has this text."""
+    (found,) = [b.text for b in blocks((HOWTO / page).read_text()) if text in b.text]
+    return found
+
+
+def test_who_makes_our_environment_imports_us_first():
+    """Else Gymnasium knows no namespace dpbandit; a block is copied without those above it."""
+    shown = [(page, block.text) for page in pages() for block in blocks((ROOT / page).read_text())]
+    making = [(page, text) for page, text in shown if OURS.search(text)]
+    assert making
+    for page, text in making:
+        assert re.search(r"(?m)^(import|from) dpbandit\b", text), f"{page}: {text}"
+
+
+def test_an_environment_in_the_current_folder(tmp_path):
+    """coffee.py as its page has it, and the program as pip installs it: not beside coffee.py."""
+    registered, _, _ = block("environment.md", "gym.register(").partition("env = ")
+    (tmp_path / "coffee.py").write_text(block("environment.md", "# coffee.py") + registered)
+    (tmp_path / "bin").mkdir()
+    script = "import sys\nfrom dpbandit.cli import main\nsys.exit(main())\n"
+    (tmp_path / "bin" / "dpbandit").write_text(script)
+    page = (HOWTO / "environment.md").read_text()
+    (command,) = re.findall(r"`dpbandit (compare coffee[^`]+)`", page)
+    words = ["bin/dpbandit", *command.split(), "--horizon", "20", "--replicas", "2"]
+    how = {"env": {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}, "text": True}
+    done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, **how)
+    assert done.returncode == 0, done.stderr
+    assert "Coffee-v0" in done.stdout
+
+
+def test_an_agent_keeps_what_it_promises(monkeypatch):
+    """As its page writes it; not if it forgets that a user of another arm moves two cells."""
+    module = ModuleType("private_segments")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(block("agent.md", "# private_segments.py"), vars(module))
+    found = check_agent(module.PrivateSegments(), DISJOINT)
+    checks = "certificate replicas copies ledger sensitivity billboard noise"
+    assert " ".join(line.partition(":")[0] for line in found) == checks
+    monkeypatch.setattr(module.ArmSums, "sensitivity", 2**0.5)
+    with pytest.raises(AssertionError, match="their sensitivity"):
+        check_agent(module.PrivateSegments(), DISJOINT)
+
+
+FOLDERS = ("dpbandit", "agents", "envs", "experiments")
+FIELDS = {"Args:", "Raises:", "Returns:", "Yields:"}
+SECTIONS = {f"{name}:" for name in run_path(f"{ROOT}/docs/conf.py")["napoleon_custom_sections"]}
+ITEM = re.compile(r"[*-] |\d+\. ")
+COLON = re.compile(r"(?<!:):(?!:)")
+
+
+def bodies(node):
+    """The statements of a module, and of what is defined in it, as lists."""
+    yield node.body
+    for inner in node.body:
+        if isinstance(inner, ast.ClassDef | ast.FunctionDef):
+            yield from bodies(inner)
+
+
+def string_of(statement):
+    """Of a statement that is nothing but a string, else nothing."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return inspect.cleandoc(value.value)
+    return ""
+
+
+def unannounced(text):
+    """Indented lines that stand below neither a `::` nor a section nor an item of a list."""
+    found, above = [], []
+    for line in re.sub(r"(?m)^ *>>> (.+\n?)*", "", text).split("\n"):
+        width = len(line) - len(line.lstrip())
+        above = [(before, other) for before, other in above if before < width or not line.strip()]
+        opened = any(other.endswith("::") or other in FIELDS for _, other in above)
+        if line.strip() and above and not opened:
+            parent = above[-1][1]
+            found += [] if parent in SECTIONS or ITEM.match(parent) else [line]
+        above += [(width, line.strip())] if line.strip() else []
+    return found
+
+
+def typed(body):
+    """First lines with a colon, read as "type: text", of public attributes and properties."""
+    documented = []
+    for named, statement in pairwise([*body, None]):
+        target = getattr(named, "target", None) or getattr(named, "targets", [None])[0]
+        if isinstance(target, ast.Name):
+            documented.append((target.id, string_of(statement)))
+        elif "property" in "".join(map(ast.unparse, getattr(named, "decorator_list", []))):
+            documented.append((named.name, string_of(named.body[0])))
+    for name, text in documented:
+        line = text.split("\n")[0]
+        if name[0] != "_" and COLON.search(line):
+            yield line
+
+
+NO_SECTION = re.compile(
+    r"(?m)^ *\**(Guarantee|Differs from the paper|Code)\b(?!:$)[^\n]{0,80}[.:]\**( |$)"
+)
+
+
+def test_checks_see_what_is_wrong():
+    assert unannounced("So:\n\n    drawing") == unannounced("So\n    drawing") == ["    drawing"]
+    assert unannounced("Guarantee:\n    Is\n\n        drawing") == ["        drawing"]
+    right = (
+        "So::\n\n    drawing\n      more\n\n* a\n  b\n\nArgs:\n    x: a\n        b\n\n>>> f()\n  1"
+    )
+    assert unannounced(right) == []
+    typed_too = "x = 1\n'L: one'\n_y = 2\n'M: two'\n@property\ndef z(self):\n    'N: three'"
+    assert [*typed(ast.parse(typed_too).body)] == ["L: one", "N: three"]
+    assert NO_SECTION.search("Is.\n\n**Guarantee.** None.")
+    assert NO_SECTION.search("Is.\n\nDiffers from the paper (here). (1) A.")
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_docstrings_are_as_they_are_read(folder):
+    """No drawing that would be set as running text, no attribute whose text begins with a type, and
+    sections that standard tools read: `Guarantee:` and an indented text, not `Guarantee. Text`."""
+    wrong = []
+    for file in (ROOT / folder).rglob("*.py"):
+        source = file.read_text()
+        for body in bodies(ast.parse(source)):
+            texts = map(string_of, body)
+            drawn = [line for text in texts if text for line in unannounced(text)]
+            wrong += [f"{file}: no :: above {line!r}" for line in drawn]
+            wrong += [f"{file}: a colon in {line!r}, read as a type" for line in typed(body)]
+        wrong += [f"{file}: {old[0]}" for old in NO_SECTION.finditer(source)]
+    assert wrong == []

@@ -52,3 +52,10 @@ def quick(study, sizes, folder, replicas=2):
         done = run_command(main, "--quick", "--out", folder, "--replicas", replicas)
     assert done.exit_code == 0, done.output
     return done.output
+
+
+def figures_of(folder):
+    """The names of the images there."""
+    images = {path.stem: path.read_bytes()[:4] for path in folder.glob("*.png")}
+    assert set(images.values()) == {b"\x89PNG"}
+    return set(images)

@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 
 from dpbandit import InputError, Results
+from dpbandit.agents import LinUCB
+from dpbandit.base import Streams
 from dpbandit.experiments import experts, sgd, window
 from dpbandit.experiments.arms import __main__ as arms
 from dpbandit.experiments.convex import __main__ as convex
@@ -16,25 +18,39 @@ from dpbandit.experiments.figure_5_1 import __main__ as figure_5_1
 from dpbandit.experiments.gradual import __main__ as gradual
 from dpbandit.experiments.limits import __main__ as limits
 from dpbandit.experiments.lists import __main__ as lists
+from dpbandit.experiments.pricing import __main__ as pricing
+from dpbandit.experiments.pricing.__main__ import (
+    MARKETS,
+    Market,
+    best_public,
+    called,
+    draw_regret,
+    lead_from,
+    lost,
+    money,
+    table,
+)
+from dpbandit.experiments.pricing.shop import SHAPES, Shapes
 from dpbandit.experiments.private_pricing import __main__ as private_pricing
 from dpbandit.experiments.private_pricing.__main__ import PROVED, SHOPS
+from dpbandit.experiments.questions import measured
 from dpbandit.experiments.returning_prices import __main__ as returning_prices
 from dpbandit.experiments.trust import __main__ as trust
-from dpbandit.results import plots
+from dpbandit.studies import Configuration, Study, setup_of
+from tests.drawings import points, unsaved
 from tests.each import each
-from tests.experiments.runs import made_up, quick
+from tests.experiments.runs import figures_of, made_up, quick, run_command
 
 
 @pytest.fixture
 def played(tmp_path, monkeypatch):
     """(study, sizes) -> what its command prints, and its summary, in which certificates keep their
-    claims; the command twice plays nothing again."""
+    claims."""
     monkeypatch.setenv("COLUMNS", "200")
 
     def play(study, sizes, *figures):
         said = quick(study, sizes, tmp_path)
-        images = {path.stem: path.read_bytes()[:4] for path in tmp_path.glob("*.png")}
-        assert images == dict.fromkeys(figures, b"\x89PNG")
+        assert figures_of(tmp_path) == set(figures)
         if study is gradual:
             return said, pd.read_csv(tmp_path / "gradual.csv")
         found = pd.read_csv(tmp_path / "summary.csv")
@@ -47,7 +63,8 @@ def played(tmp_path, monkeypatch):
 
 
 def test_arms(played, tmp_path, monkeypatch):
-    """Every instance is there. As in all studies of sweeps, nothing is played again."""
+    """Every instance is there, and nothing is played again. Golden: of `two` the divergence is
+    .2 ln(3/2) + .2 ln(3/2) = .081; at a small epsilon an arm costs 1 / (6 epsilon)."""
     sizes = {"horizons": [20, 30], "epsilons": [1.0]}
     said, found = played(arms, sizes, "epsilon", "rounds")
     assert set(found["means"]) == {"two", "ten", "steps", "close"}
@@ -55,11 +72,6 @@ def test_arms(played, tmp_path, monkeypatch):
     monkeypatch.setattr(arms, "figures", lambda *_: [*tmp_path.glob("*.png")])
     assert set(quick(arms, sizes, tmp_path).splitlines()) <= set(said.splitlines())
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "summary.csv"), found)
-
-
-def test_the_lower_bound_of_arms_by_hand():
-    """Golden: of `two` the divergence is .2 ln(3/2) + .2 ln(3/2) = .081; at a small epsilon an arm
-    costs 1 / (6 epsilon)."""
     kl = 0.4 * log(0.4 / 0.6) + 0.6 * log(0.6 / 0.4)
     assert arms.lower_bound((0.6, 0.4), 9.0) == pytest.approx(0.2 / kl)
     assert arms.lower_bound((0.7, 0.5, 0.5), 0.001) == pytest.approx(2 / 0.006)
@@ -75,14 +87,11 @@ def test_trust(played):
 
 
 def test_lists(played):
-    """Every size has every agent."""
+    """Every size has every agent. Golden: 20 and 40 of the 200 that uniform lists lose are 10 and
+    20 per cent; short lists come first."""
     said, found = played(lists, {"horizons": [10], "epsilons": [1.0]}, "epsilon", "sizes")
     assert said.count("│ private-cascade") == 9
     assert (found.groupby(["length", "n_items"])["agent"].count() == 6).all()
-
-
-def test_shares_are_of_what_uniform_lists_lose():
-    """Golden, by hand: 20 and 40 of a mean of 200 are 10 and 20 per cent; short ones come first."""
 
     def sized(run, length, n_items):
         kwargs = {"length": length, "n_items": n_items}
@@ -98,17 +107,14 @@ def test_shares_are_of_what_uniform_lists_lose():
 
 
 def test_returning_prices(played):
-    """Both sweeps are there; own history with a survey, be it wrong, or a guess spends nothing."""
+    """Own history with a survey, be it wrong, or a guess spends nothing. By hand: ten people, 3 a
+    round up to the fifth visit, 1 a round from then on."""
     _, found = played(returning_prices, {"horizons": [40]}, "visits")
     worlds = {(0, 1), (1, 1), (-1, 1), (0, 0.5)}
     assert set(zip(found["shift"], found["spread"], strict=True)) == worlds
     own = found[found["agent"].isin(["own history, public survey", "own history alone"])]
     assert (own["certified_epsilon"] == 0).all()
     assert len(own) == 5
-
-
-def test_regret_by_visit():
-    """By hand: ten people, 3 a round up to the fifth visit, 1 a round from then on."""
     marks = np.arange(5, 401, 5)
     regret = np.where(marks <= 50, 3.0 * marks, 100.0 + marks)[:, None]
     run = SimpleNamespace(setup=SimpleNamespace(horizon=400), marks=marks, regret=regret)
@@ -144,7 +150,7 @@ def test_limits(played, tmp_path):
         assert sizes.seed >= 1000
 
 
-def test_private_pricing(played, tmp_path, monkeypatch):
+def test_private_pricing(played, tmp_path):
     """Every agent of the literature is asked in every shop and has what was proved, at its budget;
     tables have both exponents, the figure a panel for each shop."""
     sizes = private_pricing.Sizes(horizons=(30, 40, 60, 80), epsilons=(1.0, inf), replicas=2)
@@ -157,12 +163,11 @@ def test_private_pricing(played, tmp_path, monkeypatch):
         for label, line in lines.items():
             assert [one.setup.horizon for one in line] == list(sizes.horizons)
             assert {getattr(one.config, "epsilon", epsilon) for one in line} == {epsilon}, label
-    shown, save = [], plots.save_figure
-    monkeypatch.setattr(
-        plots, "save_figure", lambda figure, path: (shown.extend(figure.axes), save(figure, path))
-    )
-    said, _ = played(private_pricing, replace(sizes, epsilons=(1.0,)), "regret")
-    assert len(shown) == len(SHOPS)
+    sizes = replace(sizes, epsilons=(1.0,))
+    said, _ = played(private_pricing, sizes, "regret")
+    with unsaved() as drawn:
+        quick(private_pricing, sizes, tmp_path)
+    assert [len(axes) for axes in drawn] == [len(SHOPS)]
     slopes = pd.read_csv(tmp_path / "slopes.csv").set_index(["panel", "line"])
     assert len(slopes) == len(SHOPS) * 4
     for label, proved in PROVED.items():
@@ -172,23 +177,138 @@ def test_private_pricing(played, tmp_path, monkeypatch):
     assert fixed.to_list() == pytest.approx([1, 1], abs=0.3)
 
 
-ROOMS = (sgd, experts, window, convex.Sizes, figure_5_1.study)
-SHORT = [
-    *(
-        (getattr(study, "Sizes", study), {"replicas": 1}, "replicas=1 to be a whole number >= 2")
-        for study in ROOMS
-    ),
-    (experts.Sizes, {"audited": 0}, "audited=0"),
-    (experts.Sizes, {"horizons": (10, 20)}, "horizons"),
-    (experts.Sizes, {"epsilons": (1.0,)}, "epsilons"),
-    *((study, {"horizons": (10, 20, 40)}, "horizons") for study in (window.Sizes, convex.Sizes)),
-    (figure_5_1.study, {"horizon": 99}, "horizon=99 "),
-    (sgd.Sizes, {"rows": ()}, "at least one row"),
-]
+ROOMS = [getattr(s, "Sizes", s) for s in (sgd, experts, window, convex, figure_5_1.study)]
 
 
-@each(("sizes", "few", "sentence"), SHORT, ids=str)
+@each(
+    ("sizes", "few", "sentence"),
+    [
+        *((sizes, {"replicas": 1}, "replicas=1 to be a whole number >= 2") for sizes in ROOMS),
+        (experts.Sizes, {"audited": 0}, "audited=0"),
+        (experts.Sizes, {"horizons": (10, 20)}, "horizons"),
+        (experts.Sizes, {"epsilons": (1.0,)}, "epsilons"),
+        (window.Sizes, {"horizons": (10, 20, 40)}, "horizons"),
+        (convex.Sizes, {"horizons": (10, 20, 40)}, "horizons"),
+        (figure_5_1.study, {"horizon": 99}, "horizon=99 "),
+        (sgd.Sizes, {"rows": ()}, "at least one row"),
+    ],
+)
 def test_plans_leave_room(sizes, few, sentence):
     """For slopes and standard errors."""
     with pytest.raises(InputError, match=sentence):
         sizes(**few)
+
+
+RESULTS = Results(
+    (
+        made_up("BestFixed", 1, 1),
+        made_up("Uniform", 60, 80, claimed=0.0),
+        made_up("dp", 15, 30, claimed=1.0, certified=0.25),
+        made_up("dp", 10, 20),
+        made_up("ucb", 20, 20),
+    )
+)
+
+
+def test_lost_money_is_paired_with_the_best_public_agent(monkeypatch):
+    """Golden, by hand: of 500 users the best public agent, a private one at infinity, loses 10 and
+    20, another 15 and 30: 5 and 10 more, for every 1,000 users 15 +- 5. In dollars these are 45 +-
+    15, a tenth of 450 at best, which is 0.45 a round. An oracle does not count."""
+    best = best_public(RESULTS)
+    assert called(best, RESULTS) == "dp at infinity"
+    np.testing.assert_allclose(lost(RESULTS.runs[2], best), [10, 20])
+    found = table(RESULTS).set_index(["agent", "claimed_epsilon"])
+    row = found.loc[("dp", 1.0)]
+    assert (row["lost_per_1000"], row["lost_per_1000_se"]) == pytest.approx((15, 5))
+    assert (row["mean"], row["se"], row["certified_epsilon"]) == pytest.approx((22.5, 7.5, 0.25))
+    assert row["beats_uniform_from"] == 500
+    assert pd.isna(found.loc[("Uniform", 0.0), "beats_uniform_from"])
+    monkeypatch.setitem(MARKETS, "made up", Market("made up", 1))
+    monkeypatch.setattr(pricing, "at_best", lambda setup, replicas: 0.45)
+    monkeypatch.setattr(pricing, "_PRIVATE", {"certified": "dp"})
+    found = money(RESULTS).set_index(["role", "certified_epsilon"]).loc[("certified", 0.25)]
+    assert tuple(found[["dollars_lost", "dollars_lost_se"]]) == pytest.approx((45, 15))
+    assert found["share_lost"] == pytest.approx(0.1)
+
+
+def test_figures_show_the_regret_in_the_end_and_what_is_lost(tmp_path):
+    """Golden, as above: lines at the epsilon that is certified, others as levels."""
+    with unsaved() as drawn:
+        names = [path.name for path in draw_regret(RESULTS, tmp_path)]
+    assert names == ["regret-made up.png", "lost-made up.png"]
+    for (axes, *_), means, levels in (
+        (drawn[0], [22.5, 15], {"BestFixed": 1, "Uniform": 70, "dp at infinity": 15}),
+        (drawn[1], [15, 0], {"BestFixed": -28, "Uniform": 110, "dp at infinity": 0}),
+    ):
+        certified, apart = axes.containers
+        assert certified.get_label() == "dp"
+        assert points(certified[0]) == ([0.25], pytest.approx(means[:1]))
+        assert points(apart[0]) == ([0.625], pytest.approx(means[1:]))
+        shown = {one.get_label(): one.get_ydata()[0] for one in axes.get_lines()}
+        assert {name: shown[name] for name in levels} == pytest.approx(levels)
+
+
+def test_a_lead_lasts_to_the_end_and_is_two_standard_errors():
+    """Golden: gains g - 0.1 and g + 0.1 have mean g and standard error 0.1."""
+    for gains, start in (
+        ([1, 1, 1, 1], 10),
+        ([-1, 1, 1, 1], 20),
+        ([1, 1, -1, 1], 40),  # a lead that is lost does not count
+        ([1, 1, 1, -1], None),
+        ([0, 0, 0, 0], None),
+        ([0.19, 0.21, 0.21, 0.21], 20),  # two standard errors are 0.2
+    ):
+        regret = -np.array([[g - 0.1, g + 0.1] for g in gains])
+        assert lead_from(np.array([10, 20, 30, 40]), regret, np.zeros((4, 2))) == start
+
+
+def test_half_a_block_is_told_and_run_anew(tmp_path):
+    setup = setup_of("GLMBandit", {}, horizon=9)
+    study = Study(configurations=(Configuration(setup, "one", LinUCB()),), replicas=2)
+    (run,) = measured(study, tmp_path, progress=False).runs
+    (block,) = (tmp_path / "blocks").iterdir()
+    block.write_bytes(block.read_bytes()[:-100])
+    with pytest.warns(UserWarning, match="Corrupt, moved aside and run anew: .*corrupt"):
+        (again,) = measured(study, tmp_path, progress=False).runs
+    np.testing.assert_array_equal(run.regret, again.regret)
+
+
+@each(
+    ("shape", "price", "chance"),
+    [("kinds", 1.3, 0.75), ("plateau", 2.2, 0.25), ("luxury", 2.6, 0.6), ("elastic", 2.4, 2**-2.2)],
+)
+def test_demand_has_the_shape_that_it_says(shape, price, chance):
+    """Golden, by hand, for the customer in the middle; a round serves the customer it shows."""
+    assert SHAPES[shape](price, 0.0, 0.0) == pytest.approx(chance, abs=1e-4)
+    (problem := Shapes(shape=shape)).reset(Streams([1]))
+    sold = SHAPES[shape](2.4, *(problem.context() * np.sqrt(3))[0, 1:])
+    assert problem.step(np.array([7])).expected == pytest.approx(1.9 * sold)
+
+
+@pytest.mark.filterwarnings("ignore:Prices were not randomised")  # the shop says so of its log
+def test_pricing(tmp_path):
+    """As documented: agents that do not fit are left out and named, figures are drawn, `--replicas`
+    reaches the plan, and standard errors need two replicas."""
+    sizes = {"horizons": [20], "epsilons": [1.0, inf]}
+    left_out = "Left out where they do not fit: .*demand on "
+    with (
+        pytest.warns(UserWarning, match=left_out + "ApplePricing"),
+        pytest.warns(UserWarning, match=left_out + "Recommend"),
+    ):
+        said = quick(pricing, sizes, tmp_path)
+    assert "dollars lost per" in said
+    found = pd.read_csv(tmp_path / "summary.csv")
+    assert set(found["replicas"]) == {2}
+    assert (found["certified_epsilon"] <= found["claimed_epsilon"]).all()
+    on = {problem: set(rows["agent"]) for problem, rows in found.groupby("problem")}
+    assert {name for name in on["OJPricing"] - on["Recommendation"] if "demand" in name}
+    assert not {name for name in on["Recommendation"] if "demand" in name}
+    for path in tmp_path.glob("*.png"):
+        assert path.read_bytes()[:4] == b"\x89PNG"
+    assert {path.stem for path in tmp_path.glob("*.png")} == {
+        "money",
+        *(f"{what}-{problem}" for what in ("regret", "lost") for problem in on),
+    }
+    assert "replicas=1 to be a whole number >= 2" in str(
+        run_command(pricing.main, "--quick", "--replicas", 1).exception
+    )

@@ -18,7 +18,6 @@ import nbformat
 import numpy as np
 import pytest
 from matplotlib import rc_context
-from typer.testing import CliRunner
 
 from dpbandit import InputError
 from dpbandit.commands import studies as command
@@ -26,7 +25,6 @@ from dpbandit.experiments.labs import Lab, __main__ as build, check, find, labs,
 
 LABS = labs()
 every_lab = pytest.mark.parametrize("lab", LABS, ids=lambda lab: f"lab-{lab.number}")
-SECONDS = 60
 
 
 @cache
@@ -63,14 +61,12 @@ def asked(lab):
     return [call.args[0].value for call in calls if getattr(call.func, "id", "") == "check"]
 
 
-def test_labs_are_numbered_from_one():
-    assert [lab.number for lab in LABS] == list(range(1, len(LABS) + 1))
-    assert len({lab.title for lab in LABS}) == len(LABS)
-
-
 @every_lab
-def test_a_lab_says_what_it_is(lab):
-    """Goal, time, exercises with hint, solution and check, one picture, and what to remember."""
+def test_a_lab_has_the_form_of_all(lab):
+    """Goal, time, exercises with hint, solution and check, one picture, and what to remember.
+    Solutions may be left out: no name that only they define is used elsewhere; and a check asks for
+    no name that the lab itself assigns, which would be checked in place of the answer."""
+    assert lab is LABS[lab.number - 1]
     assert lab.goal
     assert lab.needs
     assert 45 <= lab.minutes <= 90
@@ -84,6 +80,12 @@ def test_a_lab_says_what_it_is(lab):
     assert len(tagged(lab, "picture")) == 1
     headings = re.findall(r"^# ## (.+)", lab.text, re.MULTILINE)
     assert headings[-1] == "What to remember"
+    inside = [cell for cell in cells(lab) if is_solution(cell)]
+    outside = [cell for cell in cells(lab) if not is_solution(cell)]
+    assert (set(defined(inside)) - set(defined(outside))) & used(outside) == set()
+    table = symtable.symtable(code_of(outside), "lab", "exec")
+    assigned = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned()}
+    assert assigned & set(asked(lab)) == set()
 
 
 def defined(cells):
@@ -103,27 +105,12 @@ def used(cells):
     return {n.id for n in nodes(cells) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
+def code_of(cells):
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+
+
 def nodes(cells):
-    return ast.walk(ast.parse("\n".join(c.source for c in cells if c.cell_type == "code")))
-
-
-@every_lab
-def test_nothing_rests_on_a_solution(lab):
-    """Solutions may be left out: no name that only they define is used elsewhere."""
-    inside = [cell for cell in cells(lab) if is_solution(cell)]
-    outside = [cell for cell in cells(lab) if not is_solution(cell)]
-    assert (set(defined(inside)) - set(defined(outside))) & used(outside) == set()
-
-
-@every_lab
-def test_a_check_asks_for_a_name_of_ones_own(lab):
-    """One that the lab itself assigns would be checked in place of the answer."""
-    outside = "\n".join(
-        c.source for c in cells(lab) if c.cell_type == "code" and not is_solution(c)
-    )
-    table = symtable.symtable(outside, "lab", "exec")
-    assigned = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned()}
-    assert assigned & set(asked(lab)) == set()
+    return ast.walk(ast.parse(code_of(cells)))
 
 
 @every_lab
@@ -166,23 +153,18 @@ def test_a_check_never_raises(capsys):
     assert capsys.readouterr().out.splitlines() == said
 
 
-def test_a_lab_without_a_goal_is_one_sentence(tmp_path):
+def test_mistakes_are_one_sentence(tmp_path, monkeypatch):
     path = tmp_path / "lab_07_nothing.py"
     path.write_text("# %% [markdown]\n# # Lab 7: Nothing\n")
     lab = Lab(path)
     assert (lab.number, lab.title) == (7, "Nothing")
     with pytest.raises(InputError, match="first cell of lab_07_nothing"):
         _ = lab.goal
-
-
-def test_a_notebook_that_is_there_stays(tmp_path):
-    target = write(find(1), tmp_path)
-    target.write_text("my work")
-    with pytest.raises(InputError, match="Expected no file"):
+    with pytest.raises(InputError, match="Expected lab 99 to be one of 1"):
+        find(99)
+    monkeypatch.setitem(sys.modules, "jupytext", None)
+    with pytest.raises(InputError, match=r"pip install 'dpbandit\[labs\]'"):
         write(find(1), tmp_path)
-    assert target.read_text() == "my work"
-    write(find(1), tmp_path, overwrite=True)
-    assert nbformat.read(target, as_version=4).cells
 
 
 def test_what_was_built_already_stays_and_the_rest_is_built(tmp_path, capsys):
@@ -190,6 +172,8 @@ def test_what_was_built_already_stays_and_the_rest_is_built(tmp_path, capsys):
     folder = tmp_path / "deep" / "er"
     mine = write(find(3), folder)
     mine.write_text("my work")
+    with pytest.raises(InputError, match="Expected no file"):
+        write(find(3), folder)
     build.main(folder, solutions=False)
     said = capsys.readouterr().out.splitlines()
     assert [line for line in said if not line.startswith("Written to")] == [
@@ -199,72 +183,43 @@ def test_what_was_built_already_stays_and_the_rest_is_built(tmp_path, capsys):
     assert sorted(path.stem for path in folder.iterdir()) == [lab.path.stem for lab in LABS]
     assert len(said) == len(LABS)
     build.main(folder, overwrite=True)
-    assert mine.read_text() != "my work"
+    assert nbformat.read(mine, as_version=4).cells
 
 
-def test_without_jupytext_one_sentence(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "jupytext", None)
-    with pytest.raises(InputError, match=r"pip install 'dpbandit\[labs\]'"):
-        write(find(1), tmp_path)
+def test_labs_are_listed_and_opened(run, tmp_path, monkeypatch):
+    """A notebook is written, kept if it is there, and opened where JupyterLab is installed."""
+    started, installed = [], []
 
+    def popen(words):
+        started.append(words)
+        return SimpleNamespace(wait=lambda: 0)
 
-@pytest.fixture
-def run(monkeypatch):
-    """`dpbandit lab ...` -> what it printed, and the JupyterLab it would have started."""
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def command_line(*words, installed=False):
-        started = []
-
-        def popen(words):
-            started.append(words)
-            return SimpleNamespace(wait=lambda: 0)
-
-        monkeypatch.setattr(command, "find_spec", lambda name: name if installed else None)
-        monkeypatch.setattr(command, "subprocess", SimpleNamespace(Popen=popen))
-        monkeypatch.setattr(command.signal, "signal", lambda *args: None)
-        result = CliRunner().invoke(command.app, [*map(str, words)], catch_exceptions=False)
-        assert result.exit_code == 0
-        return result.output, started
-
-    return command_line
-
-
-def test_the_list_shows_every_title(run):
-    output, _ = run("list")
-    for lab in LABS:
-        assert lab.title in output
-
-
-def test_open_writes_keeps_and_starts(run, tmp_path):
-    output, started = run("open", 1, "--out", tmp_path)
+    monkeypatch.setattr(command, "find_spec", lambda name: installed or None)
+    monkeypatch.setattr(command, "subprocess", SimpleNamespace(Popen=popen))
+    monkeypatch.setattr(command.signal, "signal", lambda *args: None)
+    listed = run("lab", "list")[1]
+    assert all(lab.title in listed for lab in LABS)
+    words = ["lab", "open", 1, "--out", tmp_path]
+    said = run(*words, columns=300)[1]
     target = tmp_path / f"{find(1).path.stem}.ipynb"
-    assert f"Written to {target}." in output
-    assert "pip install 'dpbandit[labs]'" in output
-    assert started == []
+    assert f"Written to {target}." in said
+    assert "pip install 'dpbandit[labs]'" in said
     target.write_text("my work")
-    output, started = run("open", 1, "--out", tmp_path, "--no-browser", installed=True)
-    assert "stays as it is" in output
+    installed.append("jupyterlab")
+    assert run(*words, "--no-jupyter")[::2] == (0, "")
+    assert started == []
+    assert "stays as it is" in run(*words, "--no-browser", columns=300)[1]
     assert target.read_text() == "my work"
     assert started == [[sys.executable, "-m", "jupyterlab", str(target), "--no-browser"]]
-    output, started = run("open", 1, "--out", tmp_path, "--overwrite", "--no-solutions")
+    run(*words, "--overwrite", "--no-solutions", "--no-jupyter")
     written = nbformat.read(target, as_version=4)
     assert not any(map(is_solution, written.cells))
-    assert run("open", 1, "--out", tmp_path, "--no-jupyter", installed=True)[1] == []
-
-
-def test_an_unknown_lab_is_one_sentence():
-    with pytest.raises(InputError, match="Expected lab 99 to be one of 1"):
-        find(99)
 
 
 @pytest.mark.slow
 @every_lab
 def test_a_lab_runs_from_beginning_to_end(lab, tmp_path, monkeypatch, capfd):
-    """As a script, without a warning and with all its asserts; leaves no files.
-
-    In less than a minute of processor time: on a busy machine the clock says nothing.
-    """
+    """As a script, without a warning, in less than a minute of processor time; leaves no files."""
     monkeypatch.chdir(tmp_path)
     before = process_time()
     with rc_context({"backend": "agg"}):
@@ -273,7 +228,7 @@ def test_a_lab_runs_from_beginning_to_end(lab, tmp_path, monkeypatch, capfd):
     said, errors = capfd.readouterr()
     progress = re.compile(r"(?m)^(.*: done after \d+ s)?\n")  # of what takes longer than 2 s
     assert progress.sub("", errors) == ""
-    assert process_time() - before < SECONDS
+    assert process_time() - before < 60
     assert list(tmp_path.iterdir()) == []
     said = said.splitlines()
     assert [name for name in asked(lab) if f"{name}: right." not in said] == []

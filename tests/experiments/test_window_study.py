@@ -1,15 +1,13 @@
 """The study of privacy that expires: labels, tables, Table I, costs; cases that are reproduced."""
 
 import json
-import sys
-from contextlib import suppress
 from math import log, sqrt
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandit import InputError, cli
+from dpbandit import InputError
 from dpbandit.agents import FTAL, PFTAL, WDPCOCOL
 from dpbandit.domains import Flows, Simplex
 from dpbandit.experiments import CASES, reproduce
@@ -30,7 +28,7 @@ from dpbandit.results import plots
 from dpbandit.results.runs import protected
 from dpbandit.studies import Study
 from tests.agents.convex.convex_runs import as_bs
-from tests.experiments.runs import quick
+from tests.experiments.runs import figures_of, quick
 
 BALL_CASE, SIMPLEX_CASE = CASES["window/cocop-ball"], CASES["window/cocol-simplex"]
 TINY = Sizes(
@@ -48,42 +46,28 @@ TINY = Sizes(
     replicas=2,
 )
 WITHOUT = ("FTAL", "conditional", "centre", "uniform", "list prices", "random prices")
-FIGURES = {"windows", "horizons", "retention", "costs"}
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory):
-    """A folder, what was printed while it was filled, and the legends of all figures."""
-    folder, labels = tmp_path_factory.mktemp("study"), []
-    save = plots.save_figure
+def test_the_study_never_shows_window_dp_as_ordinary_dp(tmp_path, monkeypatch):
+    """Rows whose agent has a window shorter than its horizon say so in two columns, and so does
+    every label in tables and legends; the baselines are always there, every run meets its epsilon,
+    and nothing is played a second time."""
+    drawn, save = [], plots.save_figure
 
     def listed(figure, path):
         for axes in figure.axes:
-            labels.extend(axes.get_legend_handles_labels()[1])
+            drawn.extend(axes.get_legend_handles_labels()[1])
         save(figure, path)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("COLUMNS", "220")
-        patch.setattr(plots, "save_figure", listed)
-        return folder, quick(command, TINY, folder), labels
-
-
-def test_quick_runs_write_everything(written):
-    folder, *_ = written
-    images = {path.stem: path for path in folder.glob("*.png")}
-    assert set(images) == FIGURES
-    assert all(path.read_bytes()[:4] == b"\x89PNG" for path in images.values())
-    table = pd.read_csv(folder / "summary.csv")
+    monkeypatch.setenv("COLUMNS", "220")
+    monkeypatch.setattr(plots, "save_figure", listed)
+    printed = quick(command, TINY, tmp_path)
+    assert figures_of(tmp_path) == {"windows", "horizons", "retention", "costs"}
+    table, first = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("summary", "table-1"))
     assert set(table["question"]) == set(questions(TINY))
-    assert len(pd.read_csv(folder / "costs.csv")) == 2 * 4
-    assert len(pd.read_csv(folder / "table-1.csv")) == 5 + 7 + 4
+    assert len(pd.read_csv(tmp_path / "costs.csv")) == 2 * 4
+    assert len(first) == 5 + 7 + 4
 
-
-def test_window_dp_is_never_shown_as_ordinary_dp(written):
-    """Rows whose agent has a window shorter than its horizon say so in two columns, all others do
-    not; so does every label in tables and legends, and Table I beside each certificate."""
-    folder, printed, drawn = written
-    table = pd.read_csv(folder / "summary.csv")
     expiring = table["algorithm"].str.startswith("WDP")
     short = expiring & table["notion"].str.startswith("window DP")
     assert short.sum() > 20
@@ -95,7 +79,6 @@ def test_window_dp_is_never_shown_as_ordinary_dp(written):
     assert (lasting["notion"].str.startswith("DP of all actions")).all()
     assert len(lasting) > 5
     assert "POCP (conditional)" in set(table["line"])
-    first = pd.read_csv(folder / "table-1.csv")
     of = first["agent"].str.startswith("WDP")
     assert (first.loc[of, "protected"] == "window-DP, last 4").all()
     for line in printed.splitlines():
@@ -105,28 +88,20 @@ def test_window_dp_is_never_shown_as_ordinary_dp(written):
     for label in drawn:
         assert label.startswith(("PFTAL", "POCP", *WITHOUT)) or "window-DP" in label
 
-
-def test_baselines_are_always_there_and_every_run_meets_its_epsilon(written, monkeypatch):
-    """Uniform play, the centre, FTAL and W >= T (PFTAL). Nothing is played a second time."""
     for place in ("studies.configurations.play_any", "experiments.window.play"):
         monkeypatch.setattr(f"dpbandit.{place}", None)  # would not be callable
-    folder, *_ = written
-    command.run(TINY, folder)
-    found = promised(answers("again", questions(TINY), folder, replicas=2, progress=False))
-    for panels in found.runs.values():
-        for lines in panels.values():
-            words = " ".join(lines)
-            assert "FTAL, no privacy" in words
-            assert "PFTAL, Gaussian (DP)" in words
-            assert ("uniform play" in words and "centre" in words) or "list prices" in words
-            assert all(len(line) in (1, len(next(iter(lines.values())))) for line in lines.values())
-            runs = [run for line in lines.values() for run in line]
-            assert all(run.certificate.holds for run in runs if protected(run))
+    command.run(TINY, tmp_path)
+    found = promised(answers("again", questions(TINY), tmp_path, replicas=2, progress=False))
+    for lines in (lines for panels in found.runs.values() for lines in panels.values()):
+        words = " ".join(lines)
+        assert "FTAL, no privacy" in words
+        assert "PFTAL, Gaussian (DP)" in words
+        assert ("uniform play" in words and "centre" in words) or "list prices" in words
+        assert all(len(line) in (1, len(next(iter(lines.values())))) for line in lines.values())
+        runs = [run for line in lines.values() for run in line]
+        assert all(run.certificate.holds for run in runs if protected(run))
     lines = found.runs["windows"]["cocop-ball"]
     assert protected(lines["Gaussian, lazy tree (window-DP, last W)"][-1]) == "DP"  # W = T
-
-
-# Costs
 
 
 def test_operations_are_counted(tmp_path):
@@ -152,10 +127,7 @@ def test_operations_are_counted(tmp_path):
     assert domain("flows", 2).dim == 3 + 9 + 3
 
 
-# Table I
-
-
-def test_bounds_are_as_printed():
+def test_rows_are_as_printed_and_chosen():
     """Golden: the printed formulas at T = 1024, W = 16, epsilon 2, delta 1e-6, d = 5; L of ridge
     regression is 2 R + 1, R the simplex's."""
     size, d = Size(1024, 16, 2.0, 1e-6), 5
@@ -173,9 +145,6 @@ def test_bounds_are_as_printed():
     ]
     assert [row.value_at(size) for row in ROWS] == pytest.approx(expected)
     assert [row.number for row in ROWS] == [1, 2, 3, 4, 5, 6, 7]
-
-
-def test_rows_and_sizes_are_chosen():
     assert selected("all") == selected("1-7")
     found = selected("2, 4-5,T=100,W=10,epsilon=0.5,delta=1e-5")
     assert [row.number for row in found.rows] == [2, 4, 5]
@@ -188,17 +157,12 @@ def test_rows_and_sizes_are_chosen():
             selected(wrong)
 
 
-def test_the_command_reproduces_table_1(monkeypatch, capsys, tmp_path):
-    """`dpbandit reproduce window/table-1`, two rows at a small size, on screen and in files; the
-    printed Gamma noise certifies 2 L / (L + H D) times its claim, since H D < L here."""
+def test_the_command_reproduces_table_1(run, tmp_path):
+    """Two rows at a small size, on screen and in files; the printed Gamma noise certifies
+    2 L / (L + H D) times its claim, since H D < L here."""
     numbers = tmp_path / "table.json"
-    words = ["dpbandit", "reproduce", "window/table-1", "--rows", "4-5,T=40,W=4,epsilon=2"]
-    words += ["--replicas", "2", "--out", str(tmp_path / "out"), "--json", str(numbers)]
-    monkeypatch.setattr(sys, "argv", words)
-    monkeypatch.setenv("COLUMNS", "200")
-    with suppress(SystemExit):
-        cli.main()
-    shown = capsys.readouterr().out
+    words = ["reproduce", "window/table-1", "--rows", "4-5,T=40,W=4,epsilon=2", "--replicas", 2]
+    _, shown, _ = run(*words, "--out", tmp_path / "out", "--json", numbers)
     assert "d log2^1.5 W ln T / ε" in shown
     assert shown.count("(window-DP, last 4)") == 4
     records = json.loads(numbers.read_text())
@@ -211,45 +175,29 @@ def test_the_command_reproduces_table_1(monkeypatch, capsys, tmp_path):
     assert set(TABLES["window/table-1"].readings) == {r["reading"] for r in records}
 
 
-# Cases
-
-
-def test_the_documented_command(monkeypatch, capsys):
-    """`dpbandit reproduce window/cocop-ball --agent wdp-cocop --noise gamma`: gamma is K-norm
-    noise, for which the row of the table is found at its own horizon alone."""
-    words = "dpbandit reproduce window/cocop-ball --agent wdp-cocop --noise gamma --epsilon 10"
-    monkeypatch.setattr(sys, "argv", f"{words} --horizon 40 --set window=10 --replicas 2".split())
-    with suppress(SystemExit):
-        cli.main()
-    shown = " ".join(capsys.readouterr().out.split())
+def test_cases_are_reproduced_at_any_size(run):
+    """Golden: gamma is K-norm noise, for which a row of the table is found at its own horizon
+    alone; Gaussian noise is at the epsilon where exact GDP has the sigma of the loose conversion,
+    rounded to 4 digits, for 13 of the table's 14 levels where T leaves use so many."""
+    words = "reproduce window/cocop-ball --agent wdp-cocop --noise gamma --epsilon 10"
+    shown = run(*f"{words} --horizon 40 --set window=10 --replicas 2".split())[1]
+    shown = " ".join(shown.split())
     assert "for the last 10 rounds only" in shown
     assert "reference" not in shown
     row = next(r for r in BALL_CASE.references if r.mean == 28.8)
     typed = {"window": 256, "noise": "gamma", "epsilon": 10.0}
     made = [BALL_CASE.config("wdp-cocop", settings) for settings in (typed, row.settings)]
     assert made[0] == made[1]
-
-
-def test_references_have_the_calibration_of_the_table():
-    """Golden: Gaussian noise at the epsilon where exact GDP has the sigma of the loose conversion,
-    rounded to 4 digits; where T leaves use 13 of the table's 14 levels, for that many."""
     noisy = [r.settings for r in BALL_CASE.references if "noise" in r.settings]
     certified = {s["window"]: s["epsilon"] for s in noisy if "calibration" not in s}
     assert certified[256] == pytest.approx(as_bs(10), abs=1e-4)
     assert certified[8192] == pytest.approx(as_bs(10, sqrt(13 / 14)), abs=1e-4)
     assert len(BALL_CASE.references) == 7 * 6 + 3
     assert len(SIMPLEX_CASE.references) == 4 * 6
-
-
-def test_any_size_is_reproduced():
-    settings = {"window": 7, "epsilon": 3.0, "noise": "laplace"}
-    record = reproduce(
-        "window/cocop-ball", "wdp-cocop", settings=settings, horizon=50, replicas=2, progress=False
-    )
+    small, settings = {"horizon": 50, "replicas": 2, "progress": False}, typed | {"window": 7}
+    record = reproduce("window/cocop-ball", "wdp-cocop", settings=settings, **small)
     assert record["reference"] is None
-    assert record["certified_epsilon"] == pytest.approx(3)
+    assert record["certified_epsilon"] == pytest.approx(10)
     assert "for the last 7 rounds only" in record["notion"]
-    ever = reproduce(
-        "window/cocop-ball", "pftal", settings={"noise": "gamma"}, horizon=50, progress=False
-    )
+    ever = reproduce("window/cocop-ball", "pftal", settings={"noise": "gamma"}, **small)
     assert ever["config"]["noise"] == PFTAL().noise

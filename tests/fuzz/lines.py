@@ -1,7 +1,6 @@
 """Command lines over all commands: most of them nearly right, each from a seed."""
 
 import random
-import re
 from typing import NamedTuple
 
 from gymnasium.envs.registration import load_env_creator
@@ -10,8 +9,7 @@ from dpbandit import ENVIRONMENTS
 from dpbandit.agents import AGENTS, CHOICE, CONTEXTUAL, CONVEX, EXPERTS, LISTS, PEOPLE, STOCHASTIC
 from dpbandit.experiments import CASES
 from dpbandit.experiments.paper_tables import TABLES
-from tests.fuzz.studies import damage, study
-from tests.fuzz.values import HOSTILE, PLACES, SMALL, WRONG_PLACES, Dice, settings
+from tests.fuzz.values import HOSTILE, PLACES, SMALL, WRONG_PLACES, Dice, damage, settings, study
 
 VALUES = ["private-bandit", "bandit-pftal", "fkm", "garber-kretzu", "bandit-ftal", "centre"]
 PLAYERS = {"Convex": VALUES, "Online": CONVEX, "Experts": EXPERTS, "Streaming": STOCHASTIC}
@@ -21,8 +19,6 @@ PLAYERS["ReturningLists"] = [f"per-person:{name}" for name in LISTS]
 PLAYERS["Returning"] = PEOPLE
 PLAYERS["OJContinuous"] = ["uniform", "best-fixed"]
 """Who plays environments that begin so; all others have contexts."""
-WEIGHTS = {"compare": 30, "certify": 30, "reproduce": 16, "sweep": 20, "report": 1, "audit": 2}
-WEIGHTS |= {"lab": 4, "listing": 1, "nothing": 1}
 
 
 class Line(NamedTuple):
@@ -37,18 +33,8 @@ class Line(NamedTuple):
 def line(seed: int, place: int) -> Line:
     """The line of that number: the same for the same seed."""
     dice = Dice(random.Random(f"{seed}/{place}"))
-    kind = dice.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
-    words = {
-        "compare": _compare,
-        "certify": _certify,
-        "reproduce": _reproduce,
-        "sweep": _sweep,
-        "report": _report,
-        "audit": _audit,
-        "lab": _lab,
-        "listing": _listing,
-        "nothing": lambda dice: [str(dice.rng.choice(HOSTILE)) for _ in range(3)],
-    }[kind](dice)
+    kind = dice.rng.choices(list(MAKERS), [weight for weight, _ in MAKERS.values()])[0]
+    words = MAKERS[kind][1](dice)
     if dice.maybe(dice.wrong / 8):
         words.insert(dice.rng.randrange(len(words) + 1), str(dice.rng.choice(HOSTILE)))
     harm = (kind in ("report", "sweep") or "path=ratings.csv" in words) and dice.maybe(dice.wrong)
@@ -134,13 +120,8 @@ def _audit(dice: Dice) -> list[str]:
 def _reproduce(dice: Dice) -> list[str]:
     if dice.maybe(0.1):
         words = ["reproduce", dice.word(TABLES), "--replicas", "1"]
-        return [
-            *words,
-            "--rows",
-            str(dice.one(["none"])),
-            "--reading",
-            dice.word(["all", "public"]),
-        ]
+        words += ["--rows", str(dice.one(["none"])), "--reading"]
+        return [*words, dice.word(["all", "public"])]
     case = str(dice.rng.choice(list(CASES)))
     agent = str(dice.one(CASES[case].agents, AGENTS))
     given = settings(dice, AGENTS[agent], dice.rng.choice([0, 1, 2]))
@@ -164,14 +145,10 @@ def _sweep(dice: Dice) -> list[str]:
 
 
 def _report(dice: Dice) -> list[str]:
-    words = [
-        "report",
-        str(dice.rng.choice(["compared", "swept", dice.one(["compared"], WRONG_PLACES)])),
-    ]
-    words += (
-        ["--baseline", dice.word(["Uniform", "BestFixed", "linucb"])] if dice.maybe(0.5) else []
-    )
-    return words + _targets(dice, "--out")
+    place = dice.rng.choice(["compared", "swept", dice.one(["compared"], WRONG_PLACES)])
+    baselines = ["Uniform", "BestFixed", "linucb"]
+    baseline = ["--baseline", dice.word(baselines)] if dice.maybe(0.5) else []
+    return ["report", str(place), *baseline, *_targets(dice, "--out")]
 
 
 def _listing(dice: Dice) -> list[str]:
@@ -191,9 +168,18 @@ def _lab(dice: Dice) -> list[str]:
 
 def _toml(dice: Dice) -> str:
     environment = _environment(dice)
-    outer, agent = re.fullmatch("(per-person:)?(.*)", _agent(dice, environment), re.DOTALL).groups(
-        ""
-    )
-    agent, *settings = agent.split(":")
+    whole = _agent(dice, environment)
+    agent, *settings = whole.removeprefix("per-person:").split(":")
+    outer = "per-person:" if whole.startswith("per-person:") else ""
     arguments = [word for word in _arguments(dice, environment) if word != "--set"]
     return study(dice, environment, arguments, outer + agent, settings)
+
+
+def _nothing(dice: Dice) -> list[str]:
+    return [str(dice.rng.choice(HOSTILE)) for _ in range(3)]
+
+
+MAKERS = {"compare": (30, _compare), "certify": (30, _certify), "reproduce": (16, _reproduce)}
+MAKERS |= {"sweep": (20, _sweep), "report": (1, _report), "audit": (2, _audit), "lab": (4, _lab)}
+MAKERS |= {"listing": (1, _listing), "nothing": (1, _nothing)}
+"""By the command, how often it comes, and what makes its lines."""

@@ -49,23 +49,19 @@ def count(built, tmp_path, monkeypatch):
     return counted
 
 
-def check(count, seed, places):
-    """Nothing is wrong, and it was looked at: each command has succeeded and has been refused."""
-    kinds, codes, told = count({place: line(seed, place) for place in places})
+@pytest.mark.parametrize(("seed", "lines"), [(4, 90), pytest.param(0, 250, marks=pytest.mark.slow)])
+def test_lines(count, seed, lines):
+    """Nothing is wrong, and it was looked at: each command has succeeded and has been refused. A
+    line is made again by its numbers."""
+    made = {place: line(seed, place) for place in range(lines)}
+    assert made == {place: line(seed, place) for place in range(lines)}
+    assert made[0] != line(seed + 1, 0)
+    kinds, codes, told = count(made)
     assert kinds == {}, told[:3]
-    assert sum(codes.values()) == len(places)
+    assert sum(codes.values()) == lines
     assert {code for _, code in codes} <= set(verdict.CODES)
     for command in ("compare", "certify", "reproduce", "sweep"):
-        assert min(codes[command, 0], codes[command, 2]) >= len(places) // 60, (command, codes)
-
-
-def test_lines(count):
-    check(count, 4, range(90))
-
-
-@pytest.mark.slow
-def test_many_lines(count):
-    check(count, 0, range(250))
+        assert min(codes[command, 0], codes[command, 2]) >= lines // 60, (command, codes)
 
 
 FOUND = [
@@ -90,35 +86,32 @@ def test_what_was_found_stays_away(count, found):
     assert kinds == {}, told
 
 
-def test_a_line_is_made_again():
-    assert [line(7, place) for place in range(50)] == [line(7, place) for place in range(50)]
-    assert line(7, 0) != line(8, 0)
-
-
-def broken(said):
-    raise KeyError(said)
+def broken(*given, **how):
+    raise KeyError("x")
 
 
 def ended(code, said=""):
-    sys.stderr.write(said)
-    sys.exit(code)
+    def end(*given, **how):
+        sys.stderr.write(said)
+        sys.exit(code)
+
+    return end
+
+
+def overflown(*given, **how):
+    warnings.warn("overflow", RuntimeWarning, stacklevel=1)
+    sys.exit(0)
 
 
 PLANTED = {
-    "a bug": ("traceback", lambda *a, **k: broken("x")),
-    "a thread's bug": (
-        "traceback",
-        lambda *a, **k: ended(1, "Traceback (most recent call last):\n"),
-    ),
+    "a bug": ("traceback", broken),
+    "a thread's bug": ("traceback", ended(1, "Traceback (most recent call last):\n")),
     "a loop": ("hang", lambda *a, **k: all(iter(lambda: 1, 0))),
     "a wait": ("hang", lambda *a, **k: time.sleep(60)),
-    "a strange end": ("exit code", lambda *a, **k: ended(3)),
-    "two sentences": ("no sentence", lambda *a, **k: ended(2, "dpbandit: No.\nSee above.\n")),
-    "silence": ("no sentence", lambda *a, **k: ended(2)),
-    "an overflow": (
-        "warning",
-        lambda *a, **k: (warnings.warn("overflow", RuntimeWarning, stacklevel=1), ended(0)),
-    ),
+    "a strange end": ("exit code", ended(3)),
+    "two sentences": ("no sentence", ended(2, "dpbandit: No.\nSee above.\n")),
+    "silence": ("no sentence", ended(2)),
+    "an overflow": ("warning", overflown),
 }
 
 
@@ -131,38 +124,32 @@ def test_what_is_planted_in_a_command_is_counted(count, monkeypatch, name):
     assert count(lines, limit=0.2 if kind == "hang" else 20.0)[0] == {kind: 2}
 
 
-def certified(**changes):
-    """An accountant that is wrong."""
-
-    def wrong(*ledger, **how):
-        proof = certificate(*ledger, **how)
-        return replace(
-            proof, **{key: change(getattr(proof, key)) for key, change in changes.items()}
-        )
-
-    return "dpbandit.running.compare.certificate", wrong
+def certified(**changed):
+    """An accountant that is wrong in a number."""
+    return "dpbandit.running.compare.certificate", lambda *ledger, **how: replace(
+        certificate(*ledger, **how), **changed
+    )
 
 
 IMPOSSIBLE = {
+    "nothing": ("dpbandit.running.compare.certificate", certificate),
     "a negative standard error": ("dpbandit.results.results.standard_error", lambda values: -1.0),
     "no standard error": ("dpbandit.results.results.standard_error", lambda values: float("nan")),
     "a shown nan": ("dpbandit.commands.agents.print_results", lambda results: print("│ nan │")),
-    "too large an epsilon": certified(epsilon=lambda epsilon: 1.001 * epsilon + 1e-3),
-    "an epsilon that is none": certified(epsilon=lambda epsilon: float("nan")),
-    "a negative epsilon": certified(epsilon=lambda epsilon: -1e-9),
-    "a negative delta": certified(delta=lambda delta: -2.5e-11),
-    "a delta above one": certified(delta=lambda delta: 1.5),
+    "too large an epsilon": certified(epsilon=1.002),
+    "an epsilon that is none": certified(epsilon=float("nan")),
+    "a negative epsilon": certified(epsilon=-1e-9),
+    "a negative delta": certified(delta=-2.5e-11),
+    "a delta above one": certified(delta=1.5),
 }
 
 
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 def test_impossible_numbers_are_counted(count, monkeypatch, name):
-    """Broken on purpose: statistics and accountants, as a table or a file shows them."""
+    """Broken on purpose: statistics and accountants, as a table or a file shows them. What is right
+    is not counted."""
     monkeypatch.setattr(*IMPOSSIBLE[name])
-    kinds, _, told = count({"compare": TO_FILES, "certify": CERTIFY})
-    assert set(kinds) == {"impossible number"}, told
-
-
-def test_what_is_right_is_not_counted(count):
-    lines = {"compare": TO_FILES, "certify": CERTIFY, "one": COMPARE}
-    assert count(lines)[:2] == ({}, {("compare", 0): 2, ("certify", 0): 1})
+    kinds, codes, told = count({"compare": TO_FILES, "certify": CERTIFY, "one": COMPARE})
+    assert set(kinds) <= {"impossible number"}, told
+    assert bool(kinds) == (name != "nothing")
+    assert {code for _, code in codes} == {0}

@@ -1,39 +1,19 @@
 """What people type where a number, a word, a path or a file is expected: right, nearly, and not."""
 
+import json
+import re
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 NUMBERS = ["0", "-1", "1", "2", "0.5", "1e308", "-1e308", "1e-300", "1e400", "nan", "inf", "-inf"]
 NUMBERS += ["-0.0", "1e-5", "0.999999999", "1e18", "9" * 30, "9" * 5000, "2147483648", "0x10"]
 NUMBERS += ["1_000", "\uff11\uff12", "1+2j", " 3", "3 ", "1,5", "true", "none", "False"]
-WORDS = [
-    "",
-    " ",
-    "\u00e9\u03b5\U0001f980",
-    "\udcff",
-    "[/]",
-    "[bold]",
-    "$x$",
-    "%s{}",
-    "--",
-    "-",
-    "a=b",
-]
-WORDS += ["=", ":", ",", "x" * 300, "\n", "\x1b[31m", "\u202e", "../..", "*", "none", "None", "'"]
+WORDS = ["", " ", "\u00e9\u03b5\U0001f980", "\udcff", "[/]", "[bold]", "$x$", "%s{}", "--", "-"]
+WORDS += ["a=b", "=", ":", ",", "x" * 300, "\n", "\x1b[31m", "\u202e", "../..", "*", "none", "None"]
+WORDS += ["'"]
 HOSTILE = [*NUMBERS, *WORDS, "\x00"]
-EXTREME = [
-    "1e50",
-    "1e49",
-    "1e6",
-    "1e-30",
-    "1e-12",
-    "100000",
-    "1000000",
-    "7",
-    "0.9999999999999999",
-    "4096",
-    "5e-324",
-]
+EXTREME = ["1e50", "1e49", "1e6", "1e-30", "1e-12", "100000", "1000000", "7"]
+EXTREME += ["0.9999999999999999", "4096", "5e-324"]
 """What may be allowed, and is hard."""
 
 PLACES = ["new", "new/deep/er", "x.json", "x.png", "x.svg", "x.pdf", "x.gif", "x", "caf\u00e9.png"]
@@ -98,3 +78,57 @@ def _fitting(name: str, usual: Any, hint: Any) -> list[Any]:
 
 def _words(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) is Literal else ()
+
+
+UNFIT = ["nan", "inf", "-1", "0", "'x'", "[]", "{}", "true", "9" * 25, "1e308", "1e-300", "1e400"]
+UNFIT += ['"\\u0000"', '"[/]"', "[[[1]]]", '"\u00e9"', "1979-05-27", "[1, 'x']", "{a = {b = 1}}"]
+UNFIT += [""]
+NO_STUDIES = ["", "a = " + "[" * 2000, "a" + ".b" * 2000 + " = 1", "x" * 999, "\x00", "\udcff = 1"]
+FURTHER = ["replcas = 3", "[audit]\nruns = 400\nhorizon = 2", "[[agents]]\nid = 3", "seed = -1"]
+FURTHER += ["name = 'twice'", "[audit]\nruns = 1e3", "[agents.x]\ny = 1", "seed = 4294967296"]
+HARMED = ["swept/sweep.json", "swept/blocks", "compared/frame.parquet", "compared/results.json"]
+ENDINGS = ["", "{}", "[]", "null", "NaN", "[" * 9999, '"\\ud800"', "\x00" * 9, "-1e999", "PAR1"]
+ENDINGS += ["1,2,3,4", "1,a,nan,5\n1,b,1e308,5\n", ",,,\n", "\u00e9" * 50, '"' * 9]
+
+
+def study(
+    dice: Dice, environment: str, arguments: list[str], agent: str, settings: list[str]
+) -> str:
+    """A tiny sweep file."""
+    if dice.maybe(dice.wrong / 3):
+        return str(dice.rng.choice(NO_STUDIES))
+
+    def value(*right: str) -> str:
+        return str(dice.one(right, UNFIT))
+
+    chosen = {
+        "name": value('"study"'),
+        "replicas": value("1", "2"),
+        "horizons": value("[2]", "[1, 3]"),
+        "epsilons": value("[1.0]", "[0.5, 2.0]", "[inf]", "[1e-6]"),
+        "deltas": value("[1e-5]", "[1e-5]", "[0.0]", "[1e-300]"),
+    }
+    known, label = value(json.dumps(environment)), value('"mine"', '"a/b"')
+    chosen["environments"] = f"[{{id = {known}, arguments = {_table(dice, arguments)}}}]"
+    grid = _table(dice, settings, "[{}]")
+    chosen["agents"] = f"[{{id = {value(json.dumps(agent))}, label = {label}, grid = {grid}}}]"
+    lines = [f"{key} = {said}" for key, said in chosen.items()]
+    lines += [dice.rng.choice(FURTHER)] if dice.maybe(dice.wrong) else []
+    return "\n".join([*lines, ""])
+
+
+def _table(dice: Dice, settings: list[str], form: str = "{}") -> str:
+    pairs = [setting.partition("=") for setting in settings]
+    said = (f"{json.dumps(key)} = {form.format(_said(text))}" for key, _, text in pairs)
+    return str(dice.one(["{" + ", ".join(said) + "}"], UNFIT))
+
+
+def _said(text: str) -> str:
+    """A setting of a command line as TOML has it."""
+    number = re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?", text, re.ASCII)
+    return text if number or text in ("true", "false", "inf", "nan") else json.dumps(text)
+
+
+def damage(dice: Dice) -> tuple[str, str]:
+    """Which file is not what was written, and how it ends."""
+    return dice.rng.choice([*HARMED, "ratings.csv"]), dice.rng.choice(ENDINGS)

@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -20,7 +19,6 @@ from dpbandit.privacy.ledger import NOT_COVERED
 
 CODES = (0, 1, 2)
 PATIENCE = 4
-KINDS = ("traceback", "hang", "impossible number", "exit code", "warning", "no sentence")
 _ALWAYS = ("mean", "q05", "q50", "q95", "switches", "seconds", "notion", "delta", "epsilon")
 _ALWAYS += ("claimed_epsilon", "claimed_delta", "certified_epsilon", "certified_delta")
 _NAN = re.compile(r"(?<![\w=:.'-])[+-]?nan(?![\w'.-])", re.IGNORECASE)
@@ -38,7 +36,6 @@ class Outcome(NamedTuple):
 
     code: Any
     faults: list[Fault]
-    seconds: float
 
 
 class Hang(BaseException):
@@ -47,7 +44,7 @@ class Hang(BaseException):
 
 def run(words: list[str], folder: Path, *, limit: float = 20.0) -> Outcome:
     """Run `dpbandit WORDS` in this process, in the current folder, which is `folder`."""
-    faults, begun = [], time.perf_counter()
+    faults: list[Fault] = []
     out, err = _Stream("strict"), _Stream("backslashreplace")
     code: Any = 0
     with _streams(words, out, err), warnings.catch_warnings(record=True) as heard:
@@ -61,13 +58,12 @@ def run(words: list[str], folder: Path, *, limit: float = 20.0) -> Outcome:
             faults.append(Fault("hang", f"over {limit} s"))
         except BaseException:
             faults.append(Fault("traceback", traceback.format_exc(limit=-4)))
-    seconds = time.perf_counter() - begun
     said, complained = out.text(), err.text()
     if "Traceback (most recent call last)" in complained + said:
         faults.append(Fault("traceback", complained))
     faults += [Fault("warning", str(one.message)) for one in heard]
     if faults:
-        return Outcome(code, faults, seconds)
+        return Outcome(code, faults)
     if code not in CODES:
         faults.append(Fault("exit code", repr(code)))
     if code == 2 and not _one_sentence(complained):
@@ -75,7 +71,7 @@ def run(words: list[str], folder: Path, *, limit: float = 20.0) -> Outcome:
     if code == 0:
         wrong = [*_in_table(said), *_in_files(words, folder)]
         faults += [Fault("impossible number", what) for what in wrong]
-    return Outcome(code, faults, seconds)
+    return Outcome(code, faults)
 
 
 class _Stream(io.TextIOWrapper):
@@ -120,10 +116,8 @@ def _alarm(seconds: float) -> Iterator[None]:
 
 def _one_sentence(text: str) -> bool:
     """Ours, on one line, or Typer's in a box."""
-    ours = (
-        text.startswith("dpbandit: ") and text.count("\n") == 1 and text.endswith((".\n", ").\n"))
-    )
-    return ours or text.startswith("Usage: ")
+    ours = text.startswith("dpbandit: ") and text.endswith((".\n", ").\n"))
+    return (ours and text.count("\n") == 1) or text.startswith("Usage: ")
 
 
 def _in_table(said: str) -> Iterator[str]:

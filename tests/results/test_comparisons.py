@@ -11,13 +11,7 @@ from scipy.stats import ttest_rel
 
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import DPUCB, LinUCB
-from dpbandit.results.comparisons import (
-    bootstrap_band,
-    differences,
-    holm,
-    paired,
-    ratio_band,
-)
+from dpbandit.results.comparisons import bootstrap_band, differences, holm, paired, ratio_band
 
 
 @pytest.fixture(scope="module")
@@ -27,17 +21,14 @@ def results():
 
 
 def test_paired_is_students_test_on_the_differences():
-    """Oracle: scipy's paired t-test."""
+    """Oracle: scipy's paired t-test. Equal gaps prove no more than their signs; one gap, or none,
+    proves nothing."""
     rng = np.random.default_rng(1)
     one, two = rng.normal(size=(2, 12))
     oracle, found = ttest_rel(one, two), paired(one, two, level=0.9)
     ends = oracle.confidence_interval(0.9)
     assert found[:4] == pytest.approx((np.mean(one - two), ends.low, ends.high, oracle.pvalue))
     assert found.pairs == 12
-
-
-def test_paired_without_spread():
-    """Equal gaps prove no more than their signs; one gap, or none, proves nothing."""
     same = paired(np.ones(3), np.zeros(3))
     assert (same.mean, same.p, same.pairs) == (1.0, 0.25, 3)
     assert isnan(same.low)
@@ -56,27 +47,23 @@ def test_holm_is_the_closure_of_bonferroni(p):
     bonferroni = {s: min(1.0, len(s) * min(p[i] for i in s)) for s in subsets}
     oracle = [max(value for s, value in bonferroni.items() if i in s) for i in every]
     np.testing.assert_allclose(holm(p), oracle, rtol=1e-12)
+    np.testing.assert_allclose(holm([nan, *p, nan])[1:-1], oracle, rtol=1e-12)
 
 
-def test_holm_leaves_out_what_was_not_tested():
-    np.testing.assert_array_equal(holm([nan, 0.01, nan, 0.04]), [nan, 0.02, nan, 0.04])
-
-
-def test_a_bootstrap_band_by_hand():
+def test_bootstrap_bands_by_hand():
     """Golden: of -1 and 1 a quarter of all samples have mean -1, a quarter 1: percentiles -1 and 1,
-    times sqrt(2 / 1) and 12.7062 / 1.95996."""
+    times sqrt(2 / 1) and 12.7062 / 1.95996. Curves are drawn whole: those that differ by a constant
+    have bands of one width; so are ratios, of which 1/2 of what varies is 1/2 in every sample."""
     low, high = bootstrap_band(np.array([[4.0, 6.0], [5.0, 5.0]]))
     half = sqrt(2) * 12.706205 / 1.959964
     np.testing.assert_allclose([low, high], [[5 - half, 5], [5 + half, 5]], rtol=1e-6)
-
-
-def test_bootstrap_resamples_whole_curves():
-    """Curves that differ by a constant have bands of one width, however long they are."""
-    shift = np.random.default_rng(3).normal(size=8)
-    curves = np.arange(5.0)[:, None] + shift
+    curves = np.arange(5.0)[:, None] + np.random.default_rng(3).normal(size=8)
     low, high = bootstrap_band(curves)
     np.testing.assert_allclose(high - low, (high - low)[0])
     np.testing.assert_allclose(low - np.arange(5.0), low[0])
+    over = np.array([[2.0, 9.0, 4.0, 30.0]] * 2)
+    found = ratio_band(np.array([0.5, 1.0])[:, None] * over, over)
+    assert found == pytest.approx((0.75, 0.75, 0.75))
 
 
 def test_differences_by_hand(results):
@@ -94,71 +81,50 @@ def test_differences_by_hand(results):
     assert against.loc["Uniform", "difference"] == -table.loc["LinUCB", "difference"]
 
 
-def test_a_baseline_with_several_targets_meets_its_like(results):
-    """Renamed alike, two targets of DP-UCB are one baseline: LinUCB has no target to meet."""
+def test_a_baseline_meets_its_like(results):
+    """Renamed alike, two targets of DP-UCB are one baseline: LinUCB has no target to meet. Only
+    replicas and horizons that are shared are paired."""
     one = tuple(replace(run, name=run.name.split()[0]) for run in results.runs)
     both = Results(one).where(agent="DP").runs
     other = tuple(replace(run, name="twin") for run in both)
     table = differences(both + other, "DP")
     assert table["difference"].tolist() == [0.0, 0.0]
     assert table["epsilon"].tolist() == [1.0, 4.0]
-    alone = differences(one, "DP")
-    assert set(alone["verdict"]) == {"not tested"}
+    assert set(differences(one, "DP")["verdict"]) == {"not tested"}
     with pytest.raises(InputError, match="did you mean Uniform"):
         differences(results.runs, "uniform")
-
-
-def test_only_shared_replicas_are_paired(results):
     run = results.where(agent="LinUCB").runs[0]
     some = replace(run, name="some", replicas=run.replicas[2:], regret=run.regret[:, 2:])
-    (row,) = differences((run, some), "LinUCB").to_dict("records")
-    assert (row["pairs"], row["difference"]) == (4, 0.0)
     none = replace(some, replicas=some.replicas + 100)
-    (row,) = differences((run, none), "LinUCB").to_dict("records")
-    assert (row["pairs"], row["verdict"], row["epsilon"]) == (0, "not tested", inf)
     longer = replace(run, name="longer", setup=replace(run.setup, horizon=301))
-    (row,) = differences((run, longer), "LinUCB").to_dict("records")
-    assert row["verdict"] == "not tested"
+    some, none, longer = (differences((run, two), "LinUCB").iloc[0] for two in (some, none, longer))
+    assert (some["pairs"], some["difference"]) == (4, 0.0)
+    assert (none["pairs"], none["verdict"], none["epsilon"]) == (0, "not tested", inf)
+    assert longer["verdict"] == "not tested"
 
 
-def test_verdicts_are_those_after_the_correction():
-    """Eleven agents whose p-values are all near .02: none is sure after Holm."""
-    rng = np.random.default_rng(5)
-    base = compare("GLMBandit", {}, horizon=20, replicas=8, progress=False).runs[0]
-    noise = rng.normal(size=8)
-    runs = [
-        replace(base, name=f"agent {i}", regret=base.regret + 1.05 + noise + 0.01 * i)
-        for i in range(11)
-    ]
+def test_verdicts_are_those_after_the_correction(results):
+    """Eleven agents whose p-values are all below .05: none is sure after Holm."""
+    base = results["Uniform"].runs[0]
+    noise = np.random.default_rng(5).normal(size=6)
+    gaps = [1.2 + noise - noise.mean() + 0.01 * i for i in range(11)]
+    runs = [replace(base, name=f"{i}", regret=base.regret + gap) for i, gap in enumerate(gaps)]
     table = differences((base, *runs), base.name)
     assert (table["p"] < 0.05).all()
     assert (table["p_holm"] > 0.05).all()
     assert set(table["verdict"]) == {"no difference found"}
 
 
-def test_ratios_are_drawn_together():
-    """By hand: 1/2 of what varies is 1/2 in every sample, whatever the replicas are; a mean of rows
-    of 1/2 and 1 is 3/4. Ratios drawn apart from their divisors would spread."""
-    over = np.array([[2.0, 9.0, 4.0, 30.0]] * 2)
-    found = ratio_band(np.array([0.5, 1.0])[:, None] * over, over)
-    assert found == pytest.approx((0.75, 0.75, 0.75))
-
-
 def test_epsilon_for_a_regret(results):
     """By hand: means 30, 20, 4 at epsilons 1, 4, 16. 25 is half way from 1 to 4 in the logarithm;
-    40 is reached by the first, 1 by none; 4 is the least. Replicas that are all alike leave no
-    interval."""
-    run = results["DP 1"].runs[0]
-    proof = run.certificate
-    runs = [
-        replace(
-            run,
-            name=f"mine:epsilon={e}",
-            regret=np.full_like(run.regret, mean),
-            certificate=replace(proof, epsilon=e),
-        )
-        for e, mean in ((16.0, 4.0), (1.0, 30.0), (4.0, 20.0))
-    ]
+    40 is reached by the first, 1 by none; replicas that are alike leave no interval."""
+    run, proof = results["DP 1"].runs[0], results["DP 1"].runs[0].certificate
+
+    def mine(e, mean):
+        regret, certified = np.full_like(run.regret, mean), replace(proof, epsilon=e)
+        return replace(run, name=f"mine:epsilon={e}", regret=regret, certificate=certified)
+
+    runs = [mine(16.0, 4.0), mine(1.0, 30.0), mine(4.0, 20.0)]
     found = Results((*runs, *results["Uniform"].runs))
     assert found.epsilon_for(25.0) == pytest.approx((2.0, 2.0, 2.0, 4.0))
     assert found.epsilon_for(40.0)[0] == 1.0

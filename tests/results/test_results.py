@@ -1,19 +1,28 @@
-"""Results: tidy frames, numbers that can be recomputed by hand, files that are never half."""
+"""Results: tidy frames, numbers by hand, files that are never half, and what a notebook shows."""
 
 import json
 from dataclasses import replace
+from functools import partial
+from html.parser import HTMLParser
 from math import inf, isnan, nan, sqrt
 
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
+from matplotlib import pyplot as plt
+from pyarrow import parquet
 
-from dpbandit import InputError, compare
-from dpbandit.agents import DPUCB, LinUCB
+from dpbandit import InputError, Results, compare
+from dpbandit.agents import DPUCB, FADE, Guard, LinUCB
+from dpbandit.base import first_line
 from dpbandit.base.files import plain, write_atomically, write_json
-from dpbandit.results.results import Results
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.results.runs import log_marks, standard_error
+from dpbandit.results.store import write_runs
+from tests.each import each
+from tests.experiments.runs import made_up
 
 AGENTS = {"LinUCB": LinUCB(), "DP-UCB": DPUCB(epsilon=2.0, delta=1e-3)}
 COLUMNS = ["problem", "environment", "horizon", "seed", "agent", "epsilon", "delta"]
@@ -45,6 +54,10 @@ def test_frame_has_a_row_for_each_agent_replica_and_mark(results):
             pivot = part.pivot(index="round", columns="replica", values=column)
             assert (pivot.to_numpy() == table).all(), number
             assert pivot.index.tolist() == results.marks.tolist()
+    empty = Results(()).frame()
+    assert len(empty) == 0
+    assert list(empty) == COLUMNS
+    assert len(pd.concat([empty, frame])) == len(frame)
 
 
 @given(st.integers(1, 10**7))
@@ -77,14 +90,8 @@ def test_summary_by_hand(results):
     assert summary["certified_epsilon"].tolist()[::2] == [inf, 0.0]  # LinUCB, Uniform
 
 
-def test_standard_error_of_one_value_is_unknown(lonely):
-    assert isnan(standard_error(np.array([3.0])))
-    assert standard_error(np.array([1.0, 3.0])) == 1.0
-    assert lonely.summary()["se"].isna().all()
-    assert [record["se"] for record in lonely.records()] == [None, None]
-
-
-def test_records_are_json_with_infinity_in_words(results):
+def test_numbers_that_json_lacks(results, lonely):
+    """Infinity is a word; the standard error of one value is unknown."""
     records = results.records()
     assert json.loads(json.dumps(records, allow_nan=False)) == records
     assert records[0]["certified_epsilon"] == "inf"
@@ -92,11 +99,12 @@ def test_records_are_json_with_infinity_in_words(results):
     assert records[1]["config"]["epsilon"] == 2.0
     keys = [*results.summary().columns, "config"]
     assert all(list(record) == keys for record in records)
-
-
-def test_plain():
     given = {"a": (inf, -inf, nan, np.float64(2), np.int64(3), np.bool_(True)), 1: [None, "x"]}
     assert plain(given) == {"a": ["inf", "-inf", None, 2.0, 3, True], "1": [None, "x"]}
+    assert isnan(standard_error(np.array([3.0])))
+    assert standard_error(np.array([1.0, 3.0])) == 1.0
+    assert lonely.summary()["se"].isna().all()
+    assert [record["se"] for record in lonely.records()] == [None, None]
 
 
 def test_saved_files_say_the_same(results, tmp_path):
@@ -146,53 +154,134 @@ def test_plots_of_every_kind(results, lonely, tmp_path, ending):
     for name, shown in (("many", results), ("one", lonely)):
         path = shown.plot(tmp_path / f"{name}{ending}")
         assert path.read_bytes().startswith(magic)
-    assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_a_plot_of_no_known_kind_is_refused(results, tmp_path):
     with pytest.raises(InputError, match=r"\.xyz"):
         results.plot(tmp_path / "regret.xyz")
-    assert list(tmp_path.iterdir()) == []
+    for write in (results.save, results.plot):
+        with pytest.raises(InputError, match=f"Cannot write .*{ending}"):
+            write(path / "regret.png")  # a file where a folder should be
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize(
     ("error", "shown"), [(OSError(28, "No space left"), InputError), (KeyError(), KeyError)]
 )
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, error, shown):
-    target = write_json(tmp_path / "x.json", {"a": 1})
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    results, tmp_path, monkeypatch, error, shown
+):
+    """Of anything, runs too."""
 
-    def fail(partial):
-        partial.write_text("half")
+    def fail(*given):
+        given[-1].write_bytes(b"PAR1")
         raise error
 
-    with pytest.raises(shown):
-        write_atomically(target, fail)
-    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
-    assert json.loads(target.read_text()) == {"a": 1}
+    files = write_json(tmp_path / "x.json", {"a": 1}), results.save(tmp_path) / "frame.parquet"
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(parquet, "write_table", fail)
+    for write in (
+        partial(write_runs, files[1], results.runs),
+        partial(write_atomically, files[0], fail),
+    ):
+        with pytest.raises(shown):
+            write()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize("way", ["save", "plot"])
-def test_a_place_that_cannot_be_is_one_sentence(results, tmp_path, way):
-    """A file where a folder should be."""
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"Cannot write .*file"):
-        getattr(results, way)(tmp_path / "file" / "regret.png")
+SHOWN = Results(
+    (
+        made_up("Uniform", 60, 80, claimed=0.0),
+        made_up("dp", 15, 30, claimed=1.0, certified=2.5),
+        made_up("<b>", 20, 20),
+    )
+)
 
 
-def test_results_are_values(results):
-    """Frozen, and a renamed copy shows in every table."""
-    renamed = replace(results, runs=(replace(results.runs[0], name="mine"),))
-    assert renamed.summary()["agent"].tolist() == ["mine"]
-    with pytest.raises(AttributeError):
-        results.seed = 1
+class Cells(HTMLParser):
+    """The cells of a table, row by row."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.rows = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        if tag == "tr":
+            self.rows.append([])
+
+    def handle_data(self, data):
+        if self.rows:
+            self.rows[-1].append(data)
 
 
-def test_replicas_do_not_depend_on_how_they_are_grouped(monkeypatch):
-    """Chunks of any size, more replicas beside: the first replicas' curves are bit-identical."""
-    arguments = {"horizon": 60, "progress": False}
-    whole = compare("GLMBandit", AGENTS, replicas=5, **arguments)
-    monkeypatch.setattr("dpbandit.running.compare.replicas_at_once", lambda spec: 2)
-    for replicas in (3, 5):
-        parts = compare("GLMBandit", AGENTS, replicas=replicas, **arguments)
-        for run, other in zip(whole.runs, parts.runs, strict=True):
-            assert (run.regret[:, :replicas] == other.regret).all()
+def cells(shown):
+    return Cells(shown._repr_html_()).rows
+
+
+def test_results_are_a_table_with_certificates_beside_regrets():
+    """Golden, by hand: 15 and 30 are 22.5 +- 7.5; an epsilon above the claim is said; a name is no
+    markup; as short as the runs are few, and a sweep of thousands is cut."""
+    rows = cells(SHOWN)
+    assert rows[0][:3] == ["agent", "regret", "se"]
+    assert rows[2][:6] == ["dp", "22.5", "7.5", "1", "2.5", "1e-5"]
+    assert "EXCEEDS THE CLAIM" in rows[2][6]
+    assert rows[3][0] == "<b>"
+    text = repr(SHOWN)
+    assert "made up: regret (dollars) after 500 rounds, mean of 2 replicas" in text
+    assert len(text.splitlines()) == 5
+    assert max(map(len, text.splitlines())) < 140
+    many = Results(tuple(replace(SHOWN.runs[1], name=f"dp {n}") for n in range(4_000)))
+    assert len(repr(many)) < 5_000
+    assert "and 3,970 runs more" in repr(many)
+    elsewhere = replace(SHOWN.runs[1], setup=replace(SHOWN.runs[1].setup, problem="other"))
+    assert "dp on other" in repr(Results((*SHOWN.runs, elsewhere)))
+
+    assert len(SHOWN) == 3
+    assert SHOWN["dp"].runs == (SHOWN.runs[1],)
+    assert list(SHOWN.certificates) == ["Uniform", "dp", "<b>"]
+    assert SHOWN.to_pandas().equals(SHOWN.frame())
+    with pytest.raises(InputError, match="one run of each agent, got 6 of 3"):
+        Results(SHOWN.runs * 2).certificates  # noqa: B018  that it raises
+
+
+def test_certificates_and_ledgers_are_short():
+    """Golden: 0.3 and 0.4 are 0.5 together; of thousands the first few are named."""
+    proof = SHOWN.runs[1].certificate
+    assert repr(proof).startswith("Certificate(epsilon 2.5 at delta 1e-05, claimed 1, EXCEEDS")
+    assert ["claimed", "epsilon 1 at delta 1e-05"] in cells(proof)
+    ledger = Ledger((GaussianSpend(0.3, "a <b>"), GaussianSpend(0.4, "c")))
+    rows = cells(ledger)
+    assert rows[1] == ["a <b>", "-", "0.045", "0.3"]
+    assert rows[-1] == ["all", "-", "0.125", "0.5"]
+    assert repr(ledger).startswith("Ledger('a <b>', 'c': joint DP under continual observation")
+    assert repr(Ledger()).startswith("Ledger(nothing: ")
+    many = Ledger(tuple(GaussianSpend(0.1, f"sum {n}") for n in range(5_000)))
+    assert len(repr(many)) < 300
+    assert len(cells(many)) == 23
+    assert cells(many)[-2] == ["and 4980 more"]
+
+
+def test_configs_are_tables_of_their_settings():
+    rows = cells(FADE(epsilon=2.0, fade=0.7))
+    assert rows[0] == ["setting", "value, * not the default", "what it is"]
+    assert rows[1] == ["epsilon", "2.0 *", "target, > 0; inf plays without privacy"]
+    assert ["anytime", "false"] in [row[:2] for row in rows]
+    assert sum("*" in row[1] for row in rows[1:]) == 1
+    assert eval(repr(FADE(epsilon=2.0))) == FADE(epsilon=2.0)
+    assert f"Guard: {first_line(Guard)}" in Guard(FADE())._repr_html_()
+
+
+@each("what", ["plot", "frontier"])
+def test_figures_are_axes_or_files(what, tmp_path):
+    """New axes, given axes, or a file. A line over epsilon says what restricts the promise; as
+    infinity has no restriction, one name may have runs with one and without."""
+    draw = getattr(SHOWN, what)
+    axes = draw()
+    assert axes.get_legend() is not None
+    _, (left, _) = plt.subplots(1, 2)
+    assert draw(ax=left) is left
+    assert left.get_ylabel() == axes.get_ylabel() != ""
+    assert draw(tmp_path / f"{what}.png").stat().st_size > 1500
+    run, proof = SHOWN.runs[1], SHOWN.runs[1].certificate
+    limited = replace(run, certificate=replace(proof, ledger=Ledger(public_contexts=True)))
+    axes = Results((run, limited)).frontier()
+    assert [t.get_text() for t in axes.get_legend().get_texts()] == ["dp (contexts public)"]
+    plt.close("all")

@@ -1,5 +1,9 @@
-"""Agents and problems in whatever form people have them at hand, and replicas in processes."""
+"""Agents and problems in whatever form people have them at hand: what they mean, or one sentence.
 
+And what is told on the way, and replicas in processes.
+"""
+
+import warnings
 from dataclasses import dataclass
 
 import gymnasium as gym
@@ -7,66 +11,90 @@ import numpy as np
 import pytest
 
 import dpbandit
-from dpbandit import InputError
-from dpbandit.agents import DPUCB, FADE, LinUCB
+from dpbandit import InputError, compare, play
+from dpbandit.agents import (
+    AGENTS,
+    DPHDB,
+    DPUCB,
+    FADE,
+    DPHDBChoices,
+    Guard,
+    LinUCB,
+    Priced,
+    ShariffSheffetUCB,
+)
 from dpbandit.auditing.audit import audit
 from dpbandit.envs import GLMBandit
 from dpbandit.running.given import agents_given, problem_given, spec_given
+from dpbandit.running.settings import parse_agent
+from dpbandit.studies import Sweep
+from dpbandit.studies.configurations import plan
 from tests.each import each
 
-MADE = {"n_actions": 3, "horizon": 40}
+GLM, MADE = "dpbandit/GLMBandit-v0", {"n_actions": 3, "horizon": 40}
+SPEC = GLMBandit(**MADE).spec
+HOW = {"horizon": 40, "env_kwargs": {"n_actions": 3}}
 
 
-@pytest.mark.parametrize(
-    "env",
-    [
+def test_every_form_of_a_problem_is_the_same_problem():
+    """Same users, same regrets, whatever names them, in comparisons and play, at any marks; what is
+    an object has arguments of its own."""
+    named = (
         "GLMBandit",
+        "GLMBandit-v0",
+        f"dpbandit:{GLM}",
         GLMBandit,
-        GLMBandit(**MADE),
-        lambda **arguments: GLMBandit(**arguments),
-        pytest.param("gym.make", id="gym.make"),
-        pytest.param("gym.make_vec", id="gym.make_vec"),
-    ],
-)
-def test_every_form_of_a_problem_is_the_same_problem(env):
-    """Same users, same regrets, whatever names them; what is an object has arguments of its own."""
-    if env == "gym.make":
-        env = gym.make("dpbandit/GLMBandit-v0", **MADE)
-    elif env == "gym.make_vec":
-        env = gym.make_vec("dpbandit/GLMBandit-v0", num_envs=2, **MADE)
-    known = isinstance(env, str) or callable(env)
-    how = {"horizon": 40, "env_kwargs": {"n_actions": 3}} if known else {}
-    found = dpbandit.compare(env, LinUCB(), replicas=2, progress=False, **how)
-    right = dpbandit.compare(
-        "dpbandit/GLMBandit-v0",
-        {"LinUCB": LinUCB()},
-        horizon=40,
-        replicas=2,
-        env_kwargs={"n_actions": 3},
-        progress=False,
+        lambda **how: GLMBandit(**how),
     )
-    np.testing.assert_array_equal(found["LinUCB"].runs[0].regret, right["LinUCB"].runs[0].regret)
-    assert spec_given(env, **how) == right_spec()
-
-
-def made():
-    return gym.make("dpbandit/GLMBandit-v0", **MADE)
-
-
-def right_spec():
-    return GLMBandit(**MADE).spec
+    made = GLMBandit(**MADE), gym.make(GLM, **MADE), gym.make_vec(GLM, num_envs=2, **MADE)
+    right = compare(GLM, {"mine": LinUCB()}, replicas=2, progress=False, **HOW).runs[0].regret
+    for env, how in [*((env, HOW) for env in named), *((env, {}) for env in made)]:
+        found = compare(env, LinUCB(), replicas=2, progress=False, **how)["LinUCB"].runs[0]
+        np.testing.assert_array_equal(found.regret, right)
+        for marks, rounds in ((None, slice(None)), ([10, 30], [9, 29])):
+            log = play(env, "linucb", [(0, 0), (0, 1)], marks=marks, **how)
+            np.testing.assert_array_equal(log.regret, right[rounds])
+        assert spec_given(env, **how) == SPEC
 
 
 def test_agents_by_ids_configs_lists_and_names():
     two = FADE(epsilon=2.0)
     assert agents_given("linucb,fade:epsilon=2") == {"linucb": LinUCB(), "fade:epsilon=2": two}
     assert agents_given(two) == {"FADE": two}
-    assert agents_given([FADE(), two, LinUCB()]) == {
-        "FADE": FADE(),
-        "FADE(epsilon=2.0)": two,
-        "LinUCB": LinUCB(),
-    }
+    several = {"FADE": FADE(), "FADE(epsilon=2.0)": two, "LinUCB": LinUCB()}
+    assert agents_given([FADE(), two, LinUCB()]) == several
     assert agents_given({"mine": "fade:epsilon=2"}) == {"mine": two}
+    proof = dpbandit.certify("dp-ucb:epsilon=2", "OJPricing", horizon=50, accountants=False)
+    spec = spec_given("OJPricing", horizon=50)
+    assert proof == dpbandit.certify(DPUCB(epsilon=2.0), spec, accountants=False)
+    report = audit("dp-ucb", "GLMBandit", horizon=3, runs=400, progress=False)
+    assert "horizon=3" in report.problem
+    assert repr(report) == str(report)
+
+
+def test_a_name_is_its_agent_and_as_printed_the_papers_algorithm():
+    """In Python, in words, behind other words and in a sweep, silently. It would catch the word
+    going to our own algorithm, whose noise is another, and a warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for agent, kind in AGENTS.items():
+            assert parse_agent(agent) == kind()
+        priced = Priced(AGENTS["linucb"](alpha=2.0), explore=7)
+        assert parse_agent("priced:LinUCB:alpha=2:explore=7", epsilon=1.0) == priced
+        assert parse_agent("priced:dp-ucb", epsilon=3.0).epsilon == 3.0
+        printed = ShariffSheffetUCB(calibration="paper", noise="wishart", epsilon=0.5)
+        assert DPUCB(calibration="paper", noise="wishart", epsilon=0.5) == printed
+        assert parse_agent("DP_UCB:calibration=paper:noise=wishart", epsilon=0.5) == printed
+        paper = ShariffSheffetUCB(calibration="paper")
+        assert parse_agent("guarded:priced:dp-ucb:calibration=paper") == Guard(Priced(paper))
+        choices = DPHDBChoices(calibration="paper", bound="exact")
+        assert DPHDB(calibration="paper", bound="exact") == choices
+        assert parse_agent("dp-hdb:calibration=paper:bound=exact") == choices
+        agents = [{"id": "dp-ucb", "grid": {"calibration": ["paper", "certified"]}}]
+        sweep = {"environments": [{"id": "OJPricing"}], "agents": agents, "epsilons": [1.0]}
+        played = {one.name: one.config for one in plan(Sweep.of(sweep)).configurations}
+        assert played["dp-ucb calibration=paper"] == paper
+        assert played["dp-ucb calibration=certified"] == DPUCB()
 
 
 @dataclass
@@ -84,21 +112,22 @@ class NoDataclass:
 @each(
     ("call", "sentence"),
     [
-        (lambda: agents_given([3]), "Expected agent 3 to be a config"),
-        (lambda: agents_given(7), "Expected agent 7 to be a config"),
-        (lambda: agents_given(FADE), "Expected agent <class .*> to be a config"),
-        (lambda: agents_given("fade,fade"), "Expected every agent once: fade is there twice"),
         (lambda: agents_given([FADE(), FADE()]), "Expected every agent once: FADE is there twice"),
-        (lambda: agents_given({1: FADE()}), "Expected agents to have words for names, got 1"),
-        (lambda: agents_given("fad"), "did you mean fade"),
-        (lambda: problem_given(3), "Expected env=3 to be an id"),
         (lambda: problem_given(Unnamed()), "to be an id"),
         (lambda: problem_given(NoDataclass()), "to be an id, a class, or a problem"),
-        (lambda: problem_given("GLMBandit", env_kwargs={"horizon": 3}), "not among env_kwargs"),
         (lambda: dpbandit.forget("fade", "GLMBandit", user=1, env_kwargs=3), "=3 to be a dict"),
-        (lambda: problem_given(gym.wrappers.TimeLimit(made(), 5)), "got one in TimeLimit"),
-        (lambda: spec_given(right_spec(), horizon=3), "with an environment, got a spec"),
-        (lambda: dpbandit.compare("GLMBandit", "fade", jobs=0), "Expected jobs=0"),
+        (lambda: spec_given(SPEC, horizon=3), "with an environment, got a spec"),
+        (lambda: play("GLMBandit", "fade", []), "at least one seed"),
+        (lambda: play("GLMBandit", "fade", marks=9), "marks=9 to be rounds, such as"),
+        (lambda: play("GLMBandit", "fade", marks=[0.5]), "to be rounds"),
+        (lambda: play("GLMBandit", "fade", marks=[9, 3]), "marks=.9, 3. to increase from 1"),
+        (lambda: play("GLMBandit", "best-fixed", **HOW), "needs an answer to play"),
+        (lambda: play(GLMBandit(), "fade", horizon=5), "with an environment, got a problem"),
+        (lambda: play("fade", "GLMBandit"), "'GLMBandit': certify and audit are told the agent"),
+        (lambda: play(3, "fade"), "Expected env=3 to be an id"),
+        (lambda: compare(GLM, "linucb", on_mark=3), "on_mark=3 to be a function"),
+        (lambda: compare(GLM, "linucb", jobs=2, on_mark=print), "jobs=2 to be 1"),
+        (lambda: DPUCB(calibration="paper", shift=2.0), "without shift: it makes a ShariffShe"),
     ],
 )
 def test_what_is_neither_gets_one_sentence(call, sentence):
@@ -106,19 +135,47 @@ def test_what_is_neither_gets_one_sentence(call, sentence):
         call()
 
 
-def test_certify_and_audit_take_what_compare_takes():
-    proof = dpbandit.certify("dp-ucb:epsilon=2", "OJPricing", horizon=50, accountants=False)
-    spec = spec_given("OJPricing", horizon=50)
-    assert proof == dpbandit.certify(DPUCB(epsilon=2.0), spec, accountants=False)
-    report = audit("dp-ucb", "GLMBandit", horizon=3, runs=400, progress=False)
-    assert "horizon=3" in report.problem
-    assert repr(report) == str(report)
+@each(
+    ("text", "sentence"),
+    [
+        ("linucb:model=demand", "setting of linucb='model' to be one of"),
+        ("dp-hdb:calibration=papr", r"calibration='papr' \(did you mean paper\?\)"),
+        ("dp-ucb:noise=wishart", r"setting of dp-ucb='noise' .* calibration"),
+        ("dp-ucb:calibration=paper:shift=2", "setting of shariff-sheffet-ucb='shift'"),
+        ("priced:linucb:features=all", "one of additive, interactions"),
+        ("priced:linucb:turns=1", "setting of priced:linucb='turns'.*, features, explore"),
+        ("priced:", "an agent behind per-person:, guarded"),
+        ("priced:dp-hdb:subset_gap=0.5", "subset_gap=0.5 to be inf for a model of demand"),
+    ],
+)
+def test_wrong_words_get_one_sentence(text, sentence):
+    with pytest.raises(InputError, match=sentence):
+        parse_agent(text)
+
+
+def test_callbacks_are_told_at_every_mark_what_results_say():
+    """All agents, by their names, all replicas; the callback cannot change results."""
+    told = []
+
+    def see(mark):
+        told.append((mark.agent, mark.round, mark.regret.copy(), mark.first_replica))
+        mark.regret[...] = -1.0
+
+    results = compare("GLMBandit", {"mine": "linucb"}, horizon=30, replicas=3, on_mark=see)
+    for run in results.runs:
+        marks = [(t, regret) for name, t, regret, first in told if name == run.name]
+        assert [t for t, _ in marks] == run.marks.tolist()
+        np.testing.assert_array_equal([regret for _, regret in marks], run.regret)
+    assert {first for *_, first in told} == {0}
+    alone = []
+    play("GLMBandit", "linucb", range(2), horizon=9, marks=np.array([3, 9]), on_mark=alone.append)
+    assert [(mark.agent, mark.round) for mark in alone] == [("LinUCB", 3), ("LinUCB", 9)]
 
 
 def test_no_number_depends_on_how_many_processes_there_are():
     """Five replicas by two processes, blocks of 3 and 2, the oracle's answers among them."""
     one, two = (
-        dpbandit.compare("GLMBandit", "fade", horizon=30, replicas=5, jobs=jobs, progress=False)
+        compare("GLMBandit", "fade", horizon=30, replicas=5, jobs=jobs, progress=False)
         for jobs in (1, 2)
     )
     for a, b in zip(one, two, strict=True):

@@ -1,16 +1,17 @@
-"""The loop alone: problems and agents of six rounds whose every number is worked out by hand."""
+"""The loop alone: six rounds whose numbers are worked out by hand, and numbers that cannot be."""
 
 import contextlib
+import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpbandit import InputError
+from dpbandit import InputError, compare
 from dpbandit.agent import Arms
-from dpbandit.agents import CONTEXTUAL
+from dpbandit.agents import CONTEXTUAL, Uniform
 from dpbandit.base import Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear
@@ -18,8 +19,9 @@ from dpbandit.privacy.ledger import no_privacy
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.running.still import Block
-from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.protocols import ContextualSpec, Step
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs.protocols import ContextualSpec, PriceSpec, Step
+from tests.each import each
 
 ARMS = np.array([[0, 1, 1, 2, 2, 0], [1, 1, 1, 1, 0, 0]]).T
 """What is played, (T, R)"""
@@ -116,52 +118,47 @@ def played(problem, actions, marks=ALL):
 
 @pytest.mark.parametrize("marks", [[1, 2, 3, 4, 5, 6], [2, 5, 6], [6]])
 def test_totals_by_hand(marks):
-    """Golden. Regret and switches count from the first round, whatever rounds are logged."""
-    log = played(Script(arms()), ARMS, marks)
+    """Golden. Regret and switches count from the first round, whatever rounds are logged; rewards
+    when they are told, two rounds late; what is known in hindsight is added at every mark."""
     rows = np.array(marks) - 1
-    np.testing.assert_array_equal(log.regret, np.array(REGRET)[rows])
-    np.testing.assert_array_equal(64 * log.reward, np.array(REWARD)[rows])
-    np.testing.assert_array_equal(log.switches, np.array(SWITCHES)[rows])
-    np.testing.assert_array_equal(log.best_fixed, [2, 2])
-    np.testing.assert_array_equal(log.clipped, [0, 0])
-    assert log.seconds > 0
+    for problem, reward, lacks in (
+        (Script(arms()), REWARD, 0),
+        (Script(arms(delay=2)), [[0, 0], [0, 0], *REWARD[:4]], 0),
+        (Script(arms(), lacks=3.0), REWARD, 3),
+    ):
+        object.__setattr__(problem.spec, "in_hindsight", lacks > 0)
+        log = played(problem, ARMS, marks)
+        np.testing.assert_array_equal(log.regret, np.array(REGRET)[rows] + lacks)
+        np.testing.assert_array_equal(64 * log.reward, np.array(reward)[rows])
+        np.testing.assert_array_equal(log.switches, np.array(SWITCHES)[rows])
+        np.testing.assert_array_equal(log.best_fixed, [2, 2])
+        np.testing.assert_array_equal(log.clipped, [0, 0])
+        assert log.seconds > 0
 
 
-def test_late_rewards_by_hand():
-    """Golden: rewards count when they are told, two rounds late, regret and switches at once."""
-    log = played(Script(arms(delay=2)), ARMS)
-    np.testing.assert_array_equal(log.regret, REGRET)
-    np.testing.assert_array_equal(64 * log.reward, [[0, 0], [0, 0], *REWARD[:4]])
-    np.testing.assert_array_equal(log.switches, SWITCHES)
+class Reuses(Script):
+    """Its context is one array."""
+
+    def context(self):
+        self.shown = getattr(self, "shown", np.empty((2, 1)))
+        self.shown[...] = super().context()
+        return self.shown
 
 
-def test_hindsight_is_added_at_every_mark():
-    spec = arms()
-    object.__setattr__(spec, "in_hindsight", True)
-    log = played(Script(spec, lacks=3.0), ARMS, [2, 6])
-    np.testing.assert_array_equal(log.regret, np.array(REGRET)[[1, 5]] + 3)
+class Again(Plays):
+    """Its action is one array."""
+
+    def act(self, context):
+        self.given = getattr(self, "given", np.empty(2, np.int64))
+        self.given[...] = super().act(context)
+        return self.given
 
 
-@pytest.mark.parametrize("delay", [0, 2])
-def test_calls_come_in_order_and_triples_belong_together(delay):
+@pytest.mark.parametrize(("delay", "kind"), [(0, Script), (2, Reuses)])
+def test_calls_come_in_order_and_triples_belong_together(delay, kind):
     """Round t is context, act, step, then the update of round t - delay, with its own context,
-    action and reward; the last `delay` rewards never come. The agent and the problem are free to
-    use their arrays again."""
-
-    class Reuses(Script):
-        def context(self):
-            super().context()
-            self.shown = getattr(self, "shown", np.empty((2, 1))) if delay else np.empty((2, 1))
-            self.shown[...] = self.contexts[self.t]
-            return self.shown
-
-    class Again(Plays):
-        def act(self, context):
-            self.given = getattr(self, "given", np.empty(2, np.int64))
-            self.given[...] = super().act(context)
-            return self.given
-
-    problem = Reuses(arms(delay))
+    action and reward; the last `delay` rewards never come. Arrays may be used again."""
+    problem = kind(arms(delay))
     agent = Again(ARMS, problem.calls)
     log = play(problem, agent, [(0, 0), (0, 1)], marks=ALL)
     expected = ["reset"]
@@ -178,37 +175,28 @@ def test_calls_come_in_order_and_triples_belong_together(delay):
 
 
 def test_data_are_told_in_place_of_rewards():
-    told = np.arange(24.0).reshape(6, 2, 2) / 48
-    spec = points("datum")
-    problem = Script(spec, np.zeros((6, 2, 2)), -GIVEN / 2, told)
-    agent = Plays(np.zeros((6, 2, 2)), problem.calls)
-    play(problem, agent, [(0, 0), (0, 1)], marks=ALL)
-    np.testing.assert_array_equal([datum for _, _, datum in agent.told], told)
-
-
-def test_a_point_that_moves_in_any_coordinate_has_switched_once():
-    """Replica 0 moves in one coordinate, then in both, then not, and back; replica 1 in none."""
-    path = np.zeros((6, 2, 2))
+    """And a point that moves in any coordinate has switched once: replica 0 moves in one, then in
+    both, then not, and back; replica 1 in none."""
+    told, path = np.arange(24.0).reshape(6, 2, 2) / 48, np.zeros((6, 2, 2))
     path[1:, 0, 0], path[2:4, 0] = 0.5, (0.25, 0.25)
-    log = played(Script(points(), np.zeros((6, 2, 1)), -GIVEN / 2), path)
+    problem = Script(points("datum"), np.zeros((6, 2, 2)), -GIVEN / 2, told)
+    agent = Plays(path, problem.calls)
+    log = play(problem, agent, [(0, 0), (0, 1)], marks=ALL)
+    np.testing.assert_array_equal([datum for _, _, datum in agent.told], told)
     np.testing.assert_array_equal(log.switches.T, [[0, 1, 2, 2, 3, 3], [0] * 6])
 
 
-@pytest.mark.parametrize(
-    "late", ["fade:first_batch=51", "dp-ucb:refresh_every=51", "batched-elimination:first_epoch=51"]
-)
+@each("late", ["fade:first_batch", "dp-ucb:refresh_every", "batched-elimination:first_epoch"])
 def test_a_first_release_after_half_of_the_rounds_is_said_once(late):
-    """Of whatever makes batches. One that comes in round 50 of 100 is in time: a warning is an
-    error in tests."""
+    """One in round 50 of 100 is in time: a warning is an error in tests."""
     with pytest.warns(UserWarning, match="released nothing in the first half of 100") as said:
-        play("GLMBandit", late, [0], horizon=100)
+        play("GLMBandit", f"{late}=51", [0], horizon=100)
     assert len(said) == 1
-    play("GLMBandit", late.replace("51", "50"), [0], horizon=100)
+    play("GLMBandit", f"{late}=50", [0], horizon=100)
 
 
 @pytest.mark.parametrize(
-    ("problem", "settings", "some"),
-    [("GLMBandit", {"shared": True}, 5), ("OJPricing", {}, 6)],
+    ("problem", "settings", "some"), [("GLMBandit", {"shared": True}, 5), ("OJPricing", {}, 6)]
 )
 def test_rounds_at_once_are_those_one_by_one(problem, settings, some, monkeypatch):
     """Every agent that says how long its policy stands, and of those that never do LinUCB, bit for
@@ -235,3 +223,227 @@ def test_rounds_at_once_are_those_one_by_one(problem, settings, some, monkeypatc
             for part in ("regret", "reward", "switches", "best_fixed", "clipped"):
                 np.testing.assert_array_equal(getattr(one, part), getattr(two, part), name)
     assert sum(rounds > 200 for rounds in together.values()) >= some, together
+
+
+POINTS = np.zeros((6, 2, 2))
+
+
+def clipped(problem, actions=ARMS):
+    return played(problem, actions).clipped.tolist()
+
+
+def test_a_round_beyond_its_bounds_is_counted_once():
+    """Golden: replica 0 has a long context in round 2 and in round 3, where its reward is too large
+    as well; replica 1 a reward too small in rounds 3 and 6. Zeros before a late reward are none."""
+    problem = Script(arms(most_outside=1))
+    problem.contexts[1:3, 0], problem.rewards[2, 0], problem.rewards[2::3, 1] = 2.1, 1.1, -0.1
+    assert clipped(problem) == [2 / 6, 2 / 6]
+    problem.spec = replace(problem.spec, delay=2)  # rewards of rounds 3 and 6: in 5 and never
+    assert clipped(problem) == [3 / 6, 1 / 6]
+    assert clipped(Script(arms(delay=2, reward_low=0.01), rewards=GIVEN + 0.01)) == [0, 0]
+
+
+@pytest.mark.parametrize("beyond", [1 + 2e-6, -1 - 2e-6, np.nan])
+@pytest.mark.parametrize("kind", ["losses", "costs"])
+def test_losses_and_data_have_bounds_too(kind, beyond):
+    """Experts' losses in [0, 1]; costs of norm 1 on a ball. From round 16 on in replica 1, also
+    where they are no numbers (after the first rounds); a bound that is reached is kept."""
+    spec = points("datum") if kind == "costs" else ExpertsSpec(horizon=60, n_actions=2)
+    spec, told = replace(spec, horizon=60, most_outside=1), np.zeros((60, 2, 2))
+    told[:, 0, 0], told[15:, 1, 1] = 1.0, beyond
+    shown, paid = np.zeros((60, 2, *spec.context_shape)), np.full((60, 2), spec.reward_low)
+    actions = np.zeros((60, 2, 2) if kind == "costs" else (60, 2))
+    log = played(Script(spec, shown, paid, told), actions, [60])
+    assert log.clipped.tolist() == [0, 45 / 60]
+
+
+FIRST_ROUNDS = {
+    "contexts": [
+        (None, lambda x: np.repeat(x, 2, axis=2), r" in round 1 of shape \(2, 1\), got \(2, 2\)"),
+        (None, lambda x: x[:, :1], "got "),
+        (None, lambda x: x[..., 0], "got "),
+        ((3, 1, 0), np.nan, " in round 4, got nan"),
+        ((3, 1, 0), np.inf, "got "),
+        (None, lambda x: x.astype(str), "got "),
+        (None, lambda x: x.astype(object), " in round 1 to be an array of numbers, got one of obj"),
+        (None, lambda x: x.tolist(), " in round 1 to be an array of numbers, got list"),
+    ],
+    "rewards": [
+        (None, lambda r: r[:, :1], "got "),
+        (None, lambda r: r[..., None], r" of shape \(2,\), got \(2, 1\)"),
+        ((3, 1), np.nan, ", got nan"),
+        (None, lambda r: r.astype(object), "got "),
+        (None, lambda r: r.tolist(), "got "),
+    ],
+    "actions": [
+        ((3, 1), 3, r" in \[0, 3\), got 3,"),
+        ((3, 1), 1e300, r"got 1e\+300,"),
+        ((3, 1), -1, "got "),
+        ((3, 1), 0.5, r", got 0\.5,"),
+        ((3, 1), np.nan, "got "),
+        (None, lambda a: a[:, :1], "got "),
+        (None, lambda a: a[..., None], "got "),
+        (None, lambda a: a[:, 0], r"got \(\)"),
+        (None, lambda a: a + 0j, "got "),
+        (None, lambda a: a.astype("m8[s]"), "got "),
+        (None, lambda a: [[None, None]] * 6, "got "),
+    ],
+}
+"""What is handed over: one entry, or the whole array, becomes something else, and what is said."""
+
+
+@each(
+    ("what", "where", "value", "says"),
+    [(what, *row) for what, rows in FIRST_ROUNDS.items() for row in rows],
+)
+def test_what_breaks_its_spec_in_the_first_rounds_gets_one_sentence(what, where, value, says):
+    """In `compare`, which without these checks broadcasts it, or plays another arm, or goes on."""
+    problem, agent = Script(arms()), Plays(ARMS)
+    owner = agent if what == "actions" else problem
+    array = np.array(getattr(owner, what), float)
+    if where is None:
+        array = value(array)
+    else:
+        array[where] = value
+    setattr(owner, what, array)
+    with pytest.raises(InputError, match=r"Expected .*got ") as told:
+        compare(lambda horizon: problem, {"mine": agent}, horizon=6, replicas=2, progress=False)
+    assert "\n" not in str(told.value)
+    assert "round" in str(told.value)
+    assert re.search(says, str(told.value))
+
+
+def hundredfold(step):
+    means = {name: 100 * getattr(step, name) for name in ("expected", "oracle", "regret")}
+    return step._replace(**means)
+
+
+def below(step):
+    return step._replace(oracle=step.oracle - 1, regret=step.regret - 1)
+
+
+@each(
+    ("method", "wrong", "says"),
+    [
+        ("step", hundredfold, r"mean rewards in \[0, 1\], as rewards are, got \d+"),
+        ("step", lambda step: step._replace(regret=-step.regret), "regret=.* to be oracle - "),
+        ("step", lambda step: step._replace(regret=np.full(2, np.nan)), "regret"),
+        ("step", below, "oracle=.* to be at least expected="),
+        ("step", tuple, "step to return a Step, got a tuple"),
+        ("hindsight", lambda lacks: np.nan, "hindsight to be an array of numbers, got float"),
+        ("hindsight", lambda lacks: None, "hindsight to be an array of numbers, got NoneType"),
+        ("hindsight", lambda lacks: np.zeros(3), r"hindsight of shape \(2,\), got \(3,\)"),
+        ("best_fixed", lambda best: None, "best_fixed to be an array of 2 actions, got None"),
+        ("best_fixed", lambda best: 2, "best_fixed to be an array of 2 actions, got 2"),
+        ("best_fixed", lambda best: best[:1], "best_fixed to be an array of 2 actions, got array"),
+    ],
+)
+def test_what_a_problem_says_of_itself_is_looked_at(method, wrong, says):
+    """Else negative regret and NaNs stand in tables."""
+    problem = Script(arms())
+    right = getattr(problem, method)
+    setattr(problem, method, lambda *action: wrong(right(*action)))
+    with pytest.raises(InputError, match=f"Expected .*{says}"):
+        played(problem, ARMS)
+
+
+@each(
+    ("spec", "actions", "told", "says"),
+    [
+        (points(), np.full((6, 2, 2), np.nan), POINTS, "round 1: Expected finite actions, got n"),
+        (points(), np.zeros((6, 2, 3)), POINTS, r"actions of shape \(2, 2\), got \(2, 3\)"),
+        (points(), np.zeros((6, 2)), POINTS, r"actions of shape \(2, 2\), got \(2,\)"),
+        (PriceSpec(dim=1, horizon=6, low=1, high=2), 3 + POINTS[0], POINTS, r"prices in \[1, 2\]"),
+        (ExpertsSpec(n_actions=2, horizon=6), ARMS, POINTS, r"round 4: Expected actions in \[0, 2"),
+        (points("datum"), POINTS, None, "In round 1: Expected datum to be an array of numbers"),
+        (points("datum"), POINTS, np.zeros((6, 2, 3)), r"datum of shape \(2, 2\), got \(2, 3\)"),
+    ],
+)
+def test_actions_and_data_of_other_kinds_are_looked_at_too(spec, actions, told, says):
+    """By the loop, whatever the problem itself does with them."""
+    shown = np.zeros((6, 2, *spec.context_shape))
+    with pytest.raises(InputError, match=says):
+        played(Script(spec, shown, np.full((6, 2), spec.reward_low), told), actions)
+
+
+class Late(Script):
+    """In round 20 a number is infinite: the reward, or what is `wild`."""
+
+    wild = "reward"
+
+    def context(self):
+        return np.zeros((2, 1))
+
+    def step(self, action):
+        self.t += 1
+        wild, zero = np.array([0, np.inf if self.t == 20 else 0]), np.zeros(2)
+        return Step(*((wild, zero) if self.wild == "reward" else (zero, wild)), zero, wild)
+
+
+class Overwrites(Reuses):
+    """The next user's context stands where this one's was, when its reward is told."""
+
+    def step(self, action):
+        step = super().step(action)
+        self.shown[...] = self.contexts[self.t % 6]
+        return step
+
+
+def test_what_comes_later_is_told():
+    """A context that its problem overwrites in its round, infinite rewards in theirs, and regret at
+    the next mark: never as a number in a table. Numbers may be of any kind."""
+    with pytest.raises(InputError, match=r"In round 1: Expected act and step to leave .* alone"):
+        played(Overwrites(arms()), ARMS)
+    late, actions = Late(arms(horizon=40)), np.zeros((40, 2), np.int64)
+    for late.wild, says in (
+        ("reward", "round 20: Expected finite"),
+        ("regret", "finite .* by round 25"),
+    ):
+        with pytest.raises(InputError, match=says):
+            played(late, actions, [5, 25, 40])
+    for kind in (np.int8, np.int64, np.float32, bool):
+        problem = Script(arms(), np.ones((6, 2, 1), kind), np.ones((6, 2), kind))
+        log = played(problem, ARMS.astype(kind) if kind is not bool else ARMS)
+        np.testing.assert_array_equal(log.reward[-1], [6, 6])
+
+
+def beyond(rounds, what, horizon=1000, **more):
+    """A problem whose replica 1 is beyond its bound in so many rounds, evenly spread."""
+    problem = Script(arms(horizon=horizon, **more), np.ones((horizon, 2, 1)))
+    problem.rewards = np.zeros((horizon, 2))
+    if rounds:
+        spread = np.linspace(0, horizon - 1, rounds).astype(int)
+        getattr(problem, what)[spread, 1] = 50.0
+    return problem
+
+
+def compared(problem):
+    def make(horizon):
+        return replace(problem, calls=[])
+
+    return compare(make, {"Uniform": Uniform()}, horizon=1000, replicas=2, progress=False)
+
+
+@pytest.mark.parametrize("what", ["contexts", "rewards"])
+def test_few_rounds_beyond_the_bounds_are_counted_and_many_refused(what):
+    """Half a percent of all rounds is said in every result, also where it comes first; five
+    percent, data in other units, is refused, long before the end, unless that is asked for."""
+    results = compared(beyond(10, what))
+    assert [run.clipped.tolist() for run in results.runs] == [[0, 0.01]] * 2
+    assert results.summary()["clipped"].tolist() == [0.005] * 2
+    word = "l_2 norm at most context_bound=2" if what == "contexts" else r"rewards in \[0, 1\]"
+    says = rf"^In round 1: Expected .*{word}, got 50, and so far .* % of 1000 rounds are beyond"
+    for rounds, most in ((100, 0.01), (11, 0.01), (1, 0.0), (51, 0.05)):
+        with pytest.raises(InputError, match=f"{says}, more than most_outside={most:g}: ") as told:
+            compared(beyond(rounds, what, most_outside=most))
+        assert "\n" not in str(told.value)
+    for rounds, most in ((50, 0.05), (290, 0.29), (1000, 1)):
+        results = compared(beyond(rounds, what, most_outside=most))
+        assert results.summary()["clipped"].tolist() == [rounds / 2000] * 2
+    problem = beyond(1000, what)
+    with pytest.raises(InputError, match=r"so far 1\.5 % of 1000 rounds"):
+        played(problem, np.zeros((1000, 2), np.int64), [1000])
+    assert problem.calls[-1] == "step 15"
+    both = beyond(8, "contexts")  # and 0.9 % of other rounds' rewards: neither is too much
+    both.rewards[10:19, 1] = 50.0
+    assert compared(both).summary()["clipped"].tolist() == [0.0085] * 2

@@ -1,64 +1,130 @@
 """One's own agents and problems: by name everywhere, and what is wrong is one sentence."""
 
-import sys
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from dpbandit import InputError, certify, cli, compare
+from dpbandit import InputError, certify, compare
 from dpbandit.agents import FADE, Guard
 from dpbandit.base.fields import described
-from dpbandit.envs.contextual.problems import Users
+from dpbandit.base.random_streams import Streams
+from dpbandit.envs.contextual.problems import ContextualProblem, Users
+from dpbandit.privacy.ledger import no_privacy
 from dpbandit.running.given import agents_given, problem_given
+from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.studies import Sweep
 from dpbandit.studies.configurations import plan
 from tests.each import each
-from tests.running.own import Mine, NoDataclass, Running, Shop, ShopOfPath, agent, shop
 
-OWN = "tests.running.own"
+
+@dataclass(frozen=True, kw_only=True)
+class Mine:
+    """Always the same arm."""
+
+    arm: int = 0
+
+    def make(self, spec, streams):
+        return Running(self.arm, len(streams))
+
+
+class Running:
+    def __init__(self, arm, replicas):
+        self.ledger, self._arm, self._R = no_privacy("an exercise"), arm, replicas
+
+    def act(self, context):
+        return np.full(self._R, self._arm)
+
+    def update(self, context, action, reward):
+        pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithoutDefault(Mine):
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForTypeCheckers(Mine):
+    """One of its annotations is nothing at run time."""
+
+    law: "Law | None" = None  # noqa: F821
+
+
+class NoDataclass:
+    def make(self, spec, streams):
+        return Running(0, len(streams))
+
+
+class NoConfig:
+    """Of nothing."""
+
+
+@dataclass
+class Shop(ContextualProblem):
+    """Two arms, half of whose users are glad."""
+
+    horizon: int = 10
+
+    def __post_init__(self):
+        self.spec = ContextualSpec(n_actions=2, dim=2, horizon=self.horizon)
+
+    def _start(self, streams: Streams):
+        self._R, self._luck = len(streams), streams.uniforms("luck", 2)
+
+    def _users(self, count):
+        halves = np.full((count, self._R, 2), 0.5)
+        return Users(halves, halves, 1.0 * (self._luck.take(count) < 0.5))
+
+
+@dataclass(kw_only=True)
+class ShopOfPath(Shop):
+    path: str
+
+
+def agent(**parts):
+    """A config whose running agent has other methods; `make` is the config's own."""
+    kind = type("Odd", (Running,), {key: part for key, part in parts.items() if key != "make"})
+    make = parts.get("make", lambda self, spec, streams: kind(0, len(streams)))
+    return dataclass(frozen=True)(type("Own", (), {"make": make}))()
+
+
+def shop(**parts):
+    """A class of problems with other methods."""
+    return type("Kiosk", (Shop,), parts)
+
+
+OWN = "tests.running.test_own_code"
 HALVES = np.full((5, 2, 2), 0.5)
 
 
-def test_an_agent_of_one_s_own_by_its_class():
-    """With settings, behind words, in comparisons and certificates."""
+def test_an_agent_of_one_s_own_by_its_class(run):
+    """With settings, behind words, in comparisons, certificates, commands and sweeps; annotations
+    may be known to type checkers alone."""
     assert agents_given(f"{OWN}:Mine,{OWN}:Mine:arm=1") == {
         f"{OWN}:Mine": Mine(),
         f"{OWN}:Mine:arm=1": Mine(arm=1),
     }
     assert problem_given(f"{OWN}:Shop").make(horizon=7).spec == Shop(horizon=7).spec
     assert certify(f"{OWN}:Mine", f"{OWN}:Shop", accountants=False).epsilon == np.inf
-
-
-def test_annotations_that_only_type_checkers_know():
     (config,) = agents_given(f"{OWN}:ForTypeCheckers:arm=1").values()
     assert compare(Shop, config, horizon=4, replicas=1, progress=False).runs[0].config["arm"] == 1
     assert [one.name for one in described(type(config))] == ["arm", "law"]
 
-
-def test_on_the_command_line(monkeypatch, capsys):
     words = ["compare", f"{OWN}:Shop", "--agents", f"{OWN}:Mine:arm=1", "--horizon", "5"]
-    monkeypatch.setattr(sys, "argv", ["dpbandit", *words, "--replicas", "1"])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    assert not stop.value.code
-    assert "Mine:arm=1" in capsys.readouterr().out.replace("\n", "")
+    code, said, _ = run(*words, "--replicas", "1")
+    assert code == 0
+    assert "Mine:arm=1" in said.replace("\n", "")
 
-
-def sweep(*agents, **more):
-    values = {"environments": [{"id": f"{OWN}:Shop"}], "agents": [*agents], "horizons": [9], **more}
-    return plan(Sweep.of(values))
-
-
-def test_in_a_sweep():
-    """Own agents with a grid, and an agent with a safety net, with settings of both."""
     guarded = {"id": "guarded:fade", "settings": {"rate": 0.1}, "grid": {"fade": [0.2, 0.4]}}
-    study = sweep({"id": f"{OWN}:Mine", "grid": {"arm": [0, 1]}}, guarded, epsilons=[2.0])
-    found = {one.name: one.config for one in study.configurations}
+    values = {"environments": [{"id": f"{OWN}:Shop"}], "horizons": [9], "epsilons": [2.0]}
+    values["agents"] = [{"id": f"{OWN}:Mine", "grid": {"arm": [0, 1]}}, guarded]
+    configurations = plan(Sweep.of(values)).configurations
+    found = {one.name: one.config for one in configurations}
     assert found[f"{OWN}:Mine arm=1"] == Mine(arm=1)
     assert found["guarded:fade rate=0.1 fade=0.4"] == Guard(FADE(epsilon=2.0, fade=0.4), rate=0.1)
-    assert all(isinstance(one.problem(), Shop) for one in study.configurations)
+    assert all(isinstance(one.problem(), Shop) for one in configurations)
 
 
 def on(env, agents="linucb"):
@@ -74,16 +140,13 @@ def draws(users):
 
 
 MISTAKES = {
-    "no such class": (on(Shop, f"{OWN}:Mind"), "of tests.running.own='Mind' .did you mean Mine"),
+    "no such class": (on(Shop, f"{OWN}:Mind"), "test_own_code='Mind' .did you mean Mine"),
     "no such module": (on(Shop, "nowhere:Mine"), "Cannot import 'nowhere' of agent 'nowhere:Mine'"),
     "a module that fails": (on(Shop, "this_is.broken:Mine"), "Cannot import 'this_is.broken'"),
     "a file": (on(Shop, "own.py:Mine"), "a module, not a file: own:NAME"),
     "a path": (on(Shop, "./own.py:Mine"), "a module, not a file: own:NAME"),
     "an unknown setting": (on(Shop, f"{OWN}:Mine:arms=1"), "'arms' .did you mean arm"),
-    "a setting without a value": (
-        on(Shop, f"{OWN}:WithoutDefault"),
-        ":path=VALUE: this setting has no default",
-    ),
+    "a setting without a value": (on(Shop, f"{OWN}:WithoutDefault"), ":path=VALUE: this setting"),
     "a class that is no config": (on(Shop, f"{OWN}:NoConfig"), "NoConfig of .* @dataclass"),
     "no such environment": (on(f"{OWN}:Shap"), "='Shap' .did you mean Shop.. to be one of"),
     "an agent for an environment": (on(f"{OWN}:Mine"), "environment of .*='Mine'"),
@@ -92,21 +155,14 @@ MISTAKES = {
     "the class of a config": (on(Shop, Mine), r"to be a config, such as Mine\(\)"),
     "a config without make": (plays(make=None), "agent Own.. to be a config"),
     "a running agent": (on(Shop, Running(0, 2)), "with make.spec, streams., which returns it"),
-    "make without streams": (
-        plays(make=lambda self, spec: 0),
-        r"make of Own to take \(spec, streams\), it takes \(spec\)",
-    ),
+    "make without streams": (plays(make=lambda self, spec: 0), r"of Own .*, it takes \(spec\)"),
     "make returns nothing": (plays(make=lambda self, spec, streams: None), "make of Own to return"),
     "make returns something": (
-        plays(make=lambda self, spec, streams: 3),
-        r"agent of Own to have a method act\(context\), got a int",
+        plays(make=lambda *given: 3),
+        r"have a method act\(context\), got a int",
     ),
     "no ledger": (
-        plays(
-            make=lambda self, spec, streams: SimpleNamespace(
-                act=lambda context: 0, update=lambda context, action, reward: None
-            )
-        ),
+        plays(make=lambda *_: SimpleNamespace(act=lambda x: 0, update=lambda x, a, r: None)),
         "agent of Own to have a Ledger, got ledger=None: make it",
     ),
     "no act": (plays(act=None), r"to have a method act\(context\), got a Odd"),
@@ -114,57 +170,29 @@ MISTAKES = {
     "no update": (plays(update=None), r"to have a method update\(context, action, feedback\)"),
     "update of two": (plays(update=lambda self, x, r: 0), r"update of Odd .*it takes \(x, r\)"),
     "act returns nothing": (plays(act=lambda self, x: None), "got NoneType, from act of Odd"),
-    "one action for all": (
-        plays(act=lambda self, x: 0),
-        r"shape \(2,\), got \(\), from act of Odd",
-    ),
-    "an arm too many": (
-        plays(act=lambda self, x: x[:, 0] * 0 + 9),
-        r"\[0, 5\), got 9, from act of Odd",
-    ),
+    "one action for all": (plays(act=lambda self, x: 0), r"\(2,\), got \(\), from act of Odd"),
+    "an arm too many": (plays(act=lambda self, x: x[:, 0] * 0 + 9), r"\), got 9, from act of Odd"),
     "scores for actions": (plays(act=lambda self, x: x), r"\(2,\), got \(2, 5\), from act"),
-    "a problem without its argument": (
-        on(ShopOfPath),
-        "path of ShopOfPath among env_kwargs .--set path=VALUE.",
-    ),
-    "a problem without horizon": (
-        on(shop(__init__=lambda self: None)),
-        r"Kiosk to take \(horizon=...\), it takes \(\)",
-    ),
+    "a problem without its argument": (on(ShopOfPath), "among env_kwargs .--set path=VALUE."),
+    "no horizon": (on(shop(__init__=lambda self: None)), r"take \(horizon=...\), it takes \(\)"),
     "no spec": (on(shop(__post_init__=lambda self: None)), "Kiosk to make .* Kiosk with spec None"),
     "a function that returns nothing": (on(lambda horizon: None), "make a problem .* got None"),
     "no class of problems": (on(dict), "dict to make a problem whose spec is a Spec"),
     "no hindsight": (on(shop(hindsight=None)), r"Kiosk to have a method hindsight\(\)"),
     "step of nothing": (on(shop(step=lambda self: 0)), r"step of Kiosk to take \(action\)"),
     "step returns nothing": (on(shop(step=lambda self, a: None)), "step to return a Step, got"),
-    "a table": (
-        on(pd.DataFrame({"price": [1.0]})),
-        "to be an id .* or a class. Of a table of prices",
-    ),
     "_users of nothing": (on(shop(_users=lambda self: 0)), r"_users of Kiosk to take \(count\)"),
     "_users returns nothing": (draws(None), r"_users of Kiosk to return Users\(.* got None"),
     "_users returns a tuple": (draws((HALVES, HALVES)), "_users of Kiosk to return .* got a tuple"),
-    "contexts without replicas": (
+    "no replicas": (
         draws(Users(HALVES[:, 0], HALVES, HALVES)),
-        r"context of Users of Kiosk of shape \(n, 2, 2\), got \(5, 2\)",
+        r"context .*\(n, 2, 2\), got \(5, 2\)",
     ),
-    "replicas before rounds": (
-        draws(Users(*[HALVES.swapaxes(0, 1)] * 3)),
-        r"context of Users of Kiosk of shape \(n, 2, 2\), got \(2, 5, 2\)",
-    ),
-    "means without arms": (
-        draws(Users(HALVES, HALVES[..., 0], HALVES)),
-        r"mean of Users of Kiosk of shape \(5, 2, 2\), got \(5, 2\)",
-    ),
-    "rewards in lists": (
-        draws(Users(HALVES, HALVES, HALVES.tolist())),
-        "reward of Users of Kiosk to be an array, got a list",
-    ),
+    "replicas first": (draws(Users(*[HALVES.swapaxes(0, 1)] * 3)), r"context .*got \(2, 5, 2\)"),
+    "no arms": (draws(Users(HALVES, HALVES[..., 0], HALVES)), r"mean .*\(5, 2, 2\), got \(5, 2\)"),
+    "lists": (draws(Users(HALVES, HALVES, HALVES.tolist())), "reward .*an array, got a list"),
     "no users": (draws(Users(*[HALVES[:0]] * 3)), r"shape \(n, 2, 2\), n >= 1, got \(0, 2, 2\)"),
-    "no _start": (
-        on(shop(_start=lambda self: 0)),
-        r"_start of Kiosk to take \(streams\), it takes \(\)",
-    ),
+    "no _start": (on(shop(_start=lambda self: 0)), r"_start of Kiosk to take \(streams\), it tak"),
 }
 
 

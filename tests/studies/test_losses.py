@@ -14,9 +14,10 @@ from warnings import catch_warnings
 
 import pytest
 
-from dpbandit import InputError, cli
+from dpbandit import InputError
 from dpbandit.studies import Sweep, run as running, run_sweep
 from dpbandit.studies.run import tell_of_one_thread, workers
+from tests.each import each
 from tests.studies.studies import many
 
 ROOT = Path(__file__).parents[2]
@@ -41,9 +42,8 @@ with workers("loky", 2, None) as run:
 
 
 def test_workers_end_with_a_driver_that_is_killed(tmp_path):
-    """One is at work; the other kills the driver as it unpickles its first task, which begins after
-    that: their standard output, which they share with the driver, is closed long before the ten
-    minutes that a task takes."""
+    """One is at work; the other kills the driver as it unpickles its first task: the output that
+    they share with it is closed long before the ten minutes that a task takes."""
     how = {"cwd": ROOT, "stdout": subprocess.PIPE, "start_new_session": True}
     process = subprocess.Popen([sys.executable, "-c", ORPHAN, tmp_path / "begun"], **how)
     try:
@@ -55,52 +55,43 @@ def test_workers_end_with_a_driver_that_is_killed(tmp_path):
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _killed(number):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def test_a_killed_worker_is_one_sentence():
-    with (
-        workers("loky", 2, None) as run,
-        pytest.raises(InputError, match=r"A worker process was killed.* go on with --resume\.$"),
-    ):
-        list(run(_killed, [(0,), (1,)]))
-
-
 class Cancelled(Exception):
     """As Dask raises it."""
 
     __module__ = "distributed.client"
 
 
-@pytest.mark.parametrize(
+def killed(number):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_is_one_sentence():
+    says = r"A worker process was killed.* go on with --resume\.$"
+    with workers("loky", 2, None) as run, pytest.raises(InputError, match=says):
+        list(run(killed, [(0,), (1,)]))
+
+
+@each(
     ("error", "sentence"),
     [
         (Cancelled("reason: scheduler-connection-lost.\nPlease check"), "cluster was lost"),
         (TimeoutError("DaskDistributedBackend has no worker after 10 seconds"), "has no workers"),
         (BrokenExecutor("a worker\nended"), "worker process was killed"),
         (MemoryError("Unable to allocate 80. GiB"), "Not enough memory .*80. GiB"),
+        (ZeroDivisionError("a bug"), "^a bug$"),
     ],
-    ids=["scheduler", "no workers", "executor", "memory"],
 )
 def test_every_loss_names_the_remedy(error, sentence):
+    """A worker that is killed, too; what a task itself raises is no loss."""
+
     def lost():
         raise error
 
-    with (
-        workers("threading", 1, None) as run,
-        pytest.raises(InputError, match=f"{sentence}.* --resume") as told,
-    ):
+    lost_for_good = InputError, f"{sentence}.* --resume"
+    kind, says = (type(error), sentence) if sentence[0] == "^" else lost_for_good
+    with workers("threading", 1, None) as run, pytest.raises(kind, match=says) as told:
         list(run(lost, [()]))
     assert "\n" not in str(told.value)
-
-
-def test_what_a_task_raises_is_no_loss():
-    def wrong():
-        raise ZeroDivisionError
-
-    with workers("threading", 1, None) as run, pytest.raises(ZeroDivisionError):
-        list(run(wrong, [()]))
 
 
 @pytest.mark.parametrize("scheduler", ["tls://127.0.0.1:9", "inproc://x", "x"])
@@ -125,7 +116,7 @@ def test_schedulers_of_every_kind_that_cannot_be_reached(scheduler):
 def test_a_folder_that_disappears_is_no_success(tmp_path, monkeypatch, after, gone, left):
     """Deleted before the first, before the last and after the last of three blocks: nothing is made
     anew in its place, and how much is left is told."""
-    write, blocks = running.write_block, []
+    write, blocks, out = running.write_block, [], tmp_path / "out"
 
     def deleting(folder, run):
         if after > len(blocks):
@@ -135,13 +126,13 @@ def test_a_folder_that_disappears_is_no_success(tmp_path, monkeypatch, after, go
         return blocks[-1]
 
     check = running.Found.check_folder
-    out = tmp_path / "out"
+
+    def deleted(found, folder):
+        shutil.rmtree(folder)
+        check(found, folder)
+
     if after == 0:
-        monkeypatch.setattr(
-            running.Found,
-            "check_folder",
-            lambda self, folder: (shutil.rmtree(folder), check(self, folder)),
-        )
+        monkeypatch.setattr(running.Found, "check_folder", deleted)
     monkeypatch.setattr(running, "write_block", deleting)
     with pytest.raises(InputError, match=f"{left}.* --resume"):
         run_sweep(many(3, replicas=1), out, progress=False, backend="threading")
@@ -165,41 +156,24 @@ def test_a_folder_that_holds_something_else_is_told_before_the_first_round(
     assert bool(played) == fine
 
 
-SWEEP = (
-    'horizons = [9]\nreplicas = 2\n[[environments]]\nid = "OJPricing"\n[[agents]]\nid = "linucb"\n'
-)
-
-
-def _command(tmp_path, monkeypatch, *words):
-    (tmp_path / "sweep.toml").write_text(SWEEP)
-    words = ["sweep", str(tmp_path / "sweep.toml"), "--out", str(tmp_path / "out"), *words]
-    monkeypatch.setattr(sys, "argv", ["dpbandit", *words, "--backend", "threading"])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    return stop.value.code or 0
-
-
-def test_control_c_names_the_way_on(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(running, "write_block", lambda *_: signal.raise_signal(signal.SIGINT))
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        assert _command(tmp_path, monkeypatch) == 130
-    finally:
-        signal.signal(signal.SIGINT, before)
-    told = "what is written is kept, go on with --resume.\ndpbandit: interrupted.\n"
-    assert capsys.readouterr() == ("", f"dpbandit: {told}")
-
-
-def test_without_a_terminal_every_block_is_a_line(tmp_path, monkeypatch, capsys):
-    """In a log file there is no bar, and yet it says how far the sweep is; a terminal has a bar."""
-    assert _command(tmp_path, monkeypatch, "--block", "1") == 0
-    *lines, last = capsys.readouterr().err.splitlines()
-    assert len(lines) == 5
+def test_control_c_names_the_way_on(sweep, tmp_path, monkeypatch):
+    """And how far the sweep is: in a log file every block is a line, a terminal has a bar."""
+    code, _, errors = sweep("--block", "1")
+    *lines, last = errors.splitlines()
+    assert (code, len(lines)) == (0, 5)
     assert last == "6 of 6 replicas: BestFixed on OJPricing, 9 rounds"
     shutil.rmtree(tmp_path / "out")
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    assert _command(tmp_path, monkeypatch) == 0
-    assert capsys.readouterr().err == ""
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stderr.isatty", lambda: True)
+        assert sweep()[::2] == (0, "")
+    shutil.rmtree(tmp_path / "out")
+    monkeypatch.setattr(running, "write_block", lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    told = "what is written is kept, go on with --resume.\ndpbandit: interrupted.\n"
+    try:
+        assert sweep() == (130, "", f"dpbandit: {told}")
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_a_cluster_that_is_not_used_is_told():
@@ -209,9 +183,7 @@ def test_a_cluster_that_is_not_used_is_told():
         def __init__(self, *threads):
             self.ncores = lambda: dict(enumerate(threads))
 
-    with pytest.warns(
-        UserWarning, match="The Dask cluster has one thread: blocks are played in th"
-    ):
+    with pytest.warns(UserWarning, match="The Dask cluster has one thread: blocks are played in"):
         tell_of_one_thread(Cluster(1))
     for threads in ((), (2,), (1, 1)):  # nobody yet, who may come; two
         with catch_warnings(action="error"):

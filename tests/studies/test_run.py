@@ -2,18 +2,22 @@
 
 import json
 import random
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 import tracemalloc
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import LinUCB, ShariffSheffetUCB
@@ -25,25 +29,44 @@ from dpbandit.studies.run import HTTP
 from tests.studies.studies import TINY, many, same
 
 ROOT = Path(__file__).parents[2]
+HOW = {"progress": False, "backend": "threading", "resume": True}
+
+
+@pytest.fixture
+def stopping(monkeypatch):
+    """Stop sweeps, as by Control-C, after so many blocks, and after so many more."""
+    write = running.write_block
+
+    def after(*numbers):
+        left = [*numbers, 10**6]
+
+        def written(folder, run):
+            left[0] -= 1
+            if left[0] < 0:
+                left.pop(0)
+                raise KeyboardInterrupt
+            return write(folder, run)
+
+        monkeypatch.setattr(running, "write_block", written)
+
+    return after
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The tiny sweep, uninterrupted."""
     out = tmp_path_factory.mktemp("whole")
-    done = run_sweep(Sweep.of(TINY), out, progress=False, backend="threading")
+    done = run_sweep(Sweep.of(TINY), out, **HOW)
     assert (done.configurations, done.run, done.kept) == (30, 150, 0)
     return out
 
 
-def test_a_sweep_is_its_comparisons_bit_for_bit(whole):
-    """Oracle: `compare` with the same agents on the same problem."""
-    agents = {
-        "Lin": LinUCB(),
-        "paper": ShariffSheffetUCB(alpha=2.0, calibration="paper", epsilon=0.5),
-    }
+def test_a_sweep_is_its_comparisons_bit_for_bit(whole, tmp_path):
+    """Oracle: `compare` with the same agents on the same problem; and configurations from Python,
+    some of them, one of them twice. Twins by name are refused."""
+    paper = ShariffSheffetUCB(alpha=2.0, calibration="paper", epsilon=0.5)
     kwargs = {"horizon": 40, "replicas": 5, "seed": 4, "progress": False}
-    alone = compare("OJPricing", agents, **kwargs)
+    alone = compare("OJPricing", {"Lin": LinUCB(), "paper": paper}, **kwargs)
     found = Results.load(whole).where(problem="juice", horizon=40)
     private = "shariff-sheffet-ucb alpha=2.0 calibration=paper"
     named = [("Lin", np.inf), (private, 0.5), ("Uniform", 0.0), ("BestFixed", np.inf)]
@@ -52,13 +75,9 @@ def test_a_sweep_is_its_comparisons_bit_for_bit(whole):
         for what in ("marks", "replicas", "regret", "reward", "switches"):
             np.testing.assert_array_equal(getattr(run, what), getattr(other, what))
         assert other.certificate.epsilon == run.certificate.epsilon
-
-
-def test_configurations_from_python_are_those_of_the_file(whole, tmp_path):
-    """Some of them, one of them twice; twins by name are refused."""
     listed = plan(Sweep.of(TINY)).configurations[:3]
     study = Study(configurations=(*listed, listed[0]), replicas=5, name="by hand")
-    done = run_sweep(study, tmp_path, progress=False, backend="threading")
+    done = run_sweep(study, tmp_path, **HOW)
     assert (done.configurations, done.run) == (3, 15)
     runs = {run.key: run for run in Results.load(whole).runs}
     for run in Results.load(tmp_path).runs:
@@ -80,8 +99,7 @@ def test_the_last_round_alone_and_further_measures_are_kept(tmp_path):
     watched = tuple(Watched(one.setup, one.name, one.config) for one in listed)
     for replicas in (5, 3):
         study = Study(configurations=watched, replicas=replicas)
-        how = {"progress": False, "backend": "threading", "resume": True, "block": 2}
-        run_sweep(study, tmp_path, **how)
+        run_sweep(study, tmp_path, block=2, **HOW)
         found = {run.key: run for run in Results.load(tmp_path).runs}
         for one in listed:
             run, whole = found[one.key], one.play(0, replicas)
@@ -90,89 +108,52 @@ def test_the_last_round_alone_and_further_measures_are_kept(tmp_path):
             np.testing.assert_array_equal(run.measures["number"], np.arange(replicas) / 2)
 
 
-def test_a_folder_of_a_later_format_is_refused_and_stays(whole, tmp_path):
-    file = tmp_path / "sweep.json"
-    document = json.loads((whole / "sweep.json").read_text())
-    assert document["format"] == 1
-    later = json.dumps({**document, "format": 2})
-    file.write_text(later)
-    for ask in (
-        lambda: planned(tmp_path),
-        lambda: run_sweep(Sweep.of(TINY), tmp_path, resume=True, progress=False),
-    ):
-        with pytest.raises(InputError, match=r"sweep.json in format=1, .* got format=2: "):
-            ask()
-    assert file.read_text() == later
-
-
-def test_block_sizes_and_interruptions_change_nothing(whole, tmp_path, monkeypatch):
-    """Stopped as by Control-C after 7 and after 20 more blocks, resumed with another size."""
-    write, left = running.write_block, [7, 20]
-
-    def stopping(folder, run):
-        left[0] -= 1
-        if left[0] < 0:
-            left.pop(0)
-            raise KeyboardInterrupt
-        return write(folder, run)
-
-    monkeypatch.setattr(running, "write_block", stopping)
-    sweep, how = Sweep.of(TINY), {"progress": False, "backend": "threading"}
+def test_block_sizes_and_interruptions_change_nothing(whole, tmp_path, stopping):
+    """Stopped after 7 and after 20 more blocks, resumed with another size; and more replicas are
+    added to those that are there."""
+    stopping(7, 20)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            run_sweep(sweep, tmp_path, block=2, resume=True, **how)
-    left.append(10**6)
-    done = run_sweep(sweep, tmp_path, block=3, resume=True, **how)
-    assert done.kept == 45
-    assert done.run + done.kept == 150
-    assert same(whole, tmp_path)
-    again = run_sweep(sweep, tmp_path, resume=True, **how)
+            run_sweep(Sweep.of(TINY), tmp_path / "a", block=2, **HOW)
+    done = run_sweep(Sweep.of(TINY), tmp_path / "a", block=3, **HOW)
+    assert (done.run, done.kept) == (105, 45)
+    assert same(whole, tmp_path / "a")
+    again = run_sweep(Sweep.of(TINY), tmp_path / "a", **HOW)
     assert (again.run, again.kept) == (0, 150)
-
-
-def test_more_replicas_are_added_to_those_there(tmp_path):
-    how = {"progress": False, "backend": "threading", "resume": True}
-    run_sweep(many(4, replicas=2), tmp_path / "a", **how)
-    done = run_sweep(many(4, replicas=5), tmp_path / "a", **how)
+    run_sweep(many(4, replicas=2), tmp_path / "b", **HOW)
+    done = run_sweep(many(4, replicas=5), tmp_path / "b", **HOW)
     assert (done.run, done.kept) == (12, 8)
-    run_sweep(many(4, replicas=5), tmp_path / "b", **how)
-    assert same(tmp_path / "a", tmp_path / "b")
+    run_sweep(many(4, replicas=5), tmp_path / "c", **HOW)
+    assert same(tmp_path / "b", tmp_path / "c")
 
 
 def test_corrupt_and_foreign_files_are_told_and_kept(whole, tmp_path):
     """Half a file, one changed number, somebody's files, half-written leftovers: what is not named
     as a block of this sweep is left alone, whatever it holds."""
-    import pandas as pd
-
-    for file in (whole / "blocks").iterdir():
-        (tmp_path / "blocks" / file.name).parent.mkdir(exist_ok=True)
-        (tmp_path / "blocks" / file.name).write_bytes(file.read_bytes())
-    (tmp_path / "sweep.json").write_bytes((whole / "sweep.json").read_bytes())
-    first, second, third, *_ = sorted((tmp_path / "blocks").iterdir())
+    folder = shutil.copytree(whole, tmp_path / "copy")
+    blocks = folder / "blocks"
+    first, second, third, *_ = sorted(blocks.iterdir())
     first.write_bytes(first.read_bytes()[:-100])
-    table = pd.read_parquet(second)
+    pd.DataFrame({"x": [1]}).to_parquet(blocks / "mine.parquet")
     (run,) = read_runs(second)
     regret = run.regret.copy()
     regret[-1, 0] += 1e-9  # a number that was never measured, under the old hash
     _forge(second, replace(run, regret=regret))
-    (tmp_path / "blocks" / "notes.parquet").write_bytes(b"no parquet")
-    table.to_parquet(tmp_path / "blocks" / "mine.parquet")
-    (tmp_path / "blocks" / f".{third.stem}.123.parquet").write_bytes(b"half")
+    (blocks / "notes.parquet").write_bytes(b"no parquet")
+    (blocks / f".{third.stem}.123.parquet").write_bytes(b"half")
     with pytest.warns(UserWarning, match="Left out|Unfinished") as said:
-        Results.load(tmp_path)
+        Results.load(folder)
     assert len(said) == 5
     assert "Unfinished: 140 of 150 replicas are there" in str(said[-1].message)
-    done = run_sweep(Sweep.of(TINY), tmp_path, resume=True, progress=False, backend="threading")
-    assert {path.name for path in done.found.corrupt} == {
-        f"{first.name}.corrupt",
-        f"{second.name}.corrupt",
-    }
-    assert all(path.exists() for path in done.found.corrupt)
+    done = run_sweep(Sweep.of(TINY), folder, **HOW)
+    corrupt = {path.with_name(f"{path.name}.corrupt") for path in (first, second)}
+    assert {*done.found.corrupt} == corrupt
+    assert all(path.exists() for path in corrupt)
     assert [path.name for path in done.found.foreign] == ["mine.parquet", "notes.parquet"]
-    assert (tmp_path / "blocks" / "notes.parquet").read_bytes() == b"no parquet"
+    assert (blocks / "notes.parquet").read_bytes() == b"no parquet"
     assert (done.run, done.kept) == (10, 140)
     with pytest.warns(UserWarning, match="mine|notes"):
-        assert same(whole, tmp_path)
+        assert same(whole, folder)
 
 
 def test_small_blocks_are_packed_and_none_is_lost(whole, tmp_path, monkeypatch):
@@ -180,9 +161,7 @@ def test_small_blocks_are_packed_and_none_is_lost(whole, tmp_path, monkeypatch):
     damaged is moved aside and played again, one of another sweep stays."""
     for module in (running, store):
         monkeypatch.setattr(module, "PACKED", 7)
-    how = {"progress": False, "backend": "threading", "block": 3}
-    kept = []
-    unlink = Path.unlink
+    how, kept, unlink = {**HOW, "block": 3}, [], Path.unlink
 
     def killed(path, **more):
         if path.suffix == ".parquet" and path.name[0] != "." and not kept:
@@ -194,47 +173,41 @@ def test_small_blocks_are_packed_and_none_is_lost(whole, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         run_sweep(Sweep.of(TINY), tmp_path, **how)
     assert kept[0].exists()
-    done = run_sweep(Sweep.of(TINY), tmp_path, **how, resume=True)
+    done = run_sweep(Sweep.of(TINY), tmp_path, **how)
     assert 7 * 2 <= done.kept <= 7 * 3
     packs = sorted((tmp_path / "blocks").glob("pack-*.parquet"))
     assert len(packs) >= 8
     assert same(tmp_path, whole)
     packs[0].write_bytes(packs[0].read_bytes()[:-9])
-    done = run_sweep(Sweep.of(TINY), tmp_path, **how, resume=True)
+    done = run_sweep(Sweep.of(TINY), tmp_path, **how)
     assert done.found.corrupt == [packs[0].with_name(f"{packs[0].name}.corrupt")]
     few = {**TINY, "agents": TINY["agents"][:1]}
-    assert run_sweep(Sweep.of(few), tmp_path, **how, resume=True).run == 0
+    assert run_sweep(Sweep.of(few), tmp_path, **how).run == 0
     assert all(pack.exists() for pack in packs[1:])
-    assert run_sweep(Sweep.of(TINY), tmp_path, **how, resume=True).run == 0
+    assert run_sweep(Sweep.of(TINY), tmp_path, **how).run == 0
     assert same(tmp_path, whole)
 
 
 def _forge(path, run):
     """The file with other numbers but the old metadata."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    from dpbandit.results.store import frame_of
-
     metadata = parquet.read_schema(path).metadata
-    table = pa.Table.from_pandas(frame_of([run]), preserve_index=False)
+    table = pa.Table.from_pandas(store.frame_of([run]), preserve_index=False)
     parquet.write_table(table.replace_schema_metadata(metadata), path)
 
 
 def test_blocks_under_wrong_names_and_of_other_sweeps_are_foreign(tmp_path):
     """And nothing of them is loaded; what would be overwritten is moved aside first, each time."""
-    how = {"progress": False, "backend": "threading", "resume": True}
-    run_sweep(many(3, replicas=2), tmp_path, **how)
+    run_sweep(many(3, replicas=2), tmp_path, **HOW)
     first, second, _ = sorted((tmp_path / "blocks").iterdir())
     renamed = second.rename(second.with_name(f"{'0' * 16}-000000-000001.parquet"))
     for count in (1, 2):
         _as_format(first, 2)
-        done = run_sweep(many(3, replicas=2), tmp_path, **how)
+        done = run_sweep(many(3, replicas=2), tmp_path, **HOW)
         assert done.found.foreign == [renamed]
         assert len(done.found.corrupt) == 1
         assert len(list((tmp_path / "blocks").glob(f"{first.name}*.corrupt"))) == count
     other = Sweep.of({**many(3, replicas=2).model_dump(), "agents": [{"id": "greedy"}]})
-    done = run_sweep(other, tmp_path, **how)
+    done = run_sweep(other, tmp_path, **HOW)
     assert len(done.found.foreign) >= 1
     with pytest.warns(UserWarning, match="does not ask for"):
         loaded = Results.load(tmp_path)
@@ -243,28 +216,9 @@ def test_blocks_under_wrong_names_and_of_other_sweeps_are_foreign(tmp_path):
 
 def _as_format(path, number):
     """The file as another version of the program may write it."""
-    from pyarrow import parquet
-
     table = parquet.read_table(path)
     metadata = table.schema.metadata[b"dpbandit"].replace(b'"format": 1', b'"format": %d' % number)
     parquet.write_table(table.replace_schema_metadata({b"dpbandit": metadata}), path)
-
-
-@pytest.mark.parametrize("part", ["dpbandit", "source", "numpy", "scipy"])
-def test_numbers_of_another_program_are_not_mixed_in(whole, monkeypatch, part):
-    other = {**running.provenance(), part: "another"}
-    monkeypatch.setattr(running, "provenance", lambda: other)
-    with pytest.raises(InputError, match=f"made with {part} another"):
-        run_sweep(Sweep.of(TINY), whole, resume=True, progress=False)
-
-
-def test_workers_of_another_program_are_refused(tmp_path, monkeypatch):
-    """As on a cluster whose workers have another version installed: nothing of theirs is kept."""
-    other = {**running.provenance(), "source": "another"}
-    monkeypatch.setattr("dpbandit.running.compare.provenance", lambda: other)
-    with pytest.raises(InputError, match="what a worker sends"):
-        run_sweep(many(3), tmp_path, progress=False, backend="threading")
-    assert not list(tmp_path.glob("blocks/*"))
 
 
 @pytest.mark.parametrize(
@@ -283,19 +237,42 @@ def test_bad_input(whole, how, sentence):
         run_sweep(Sweep.of(TINY), **{"out": whole, "progress": False, **how})
 
 
+def test_what_another_program_made_is_refused_and_stays(whole, tmp_path, monkeypatch):
+    """A folder of another version, numbers of another source, processor's library or Python, and
+    what workers of another version send, as on a cluster."""
+    file = tmp_path / "sweep.json"
+    document = json.loads((whole / "sweep.json").read_text())
+    assert document["format"] == 1
+    later = json.dumps({**document, "format": 2})
+    file.write_text(later)
+    for ask in (planned, lambda folder: run_sweep(Sweep.of(TINY), folder, **HOW)):
+        with pytest.raises(InputError, match=r"sweep.json in format=1, .* got format=2: "):
+            ask(tmp_path)
+    assert file.read_text() == later
+    ours = running.provenance()
+    monkeypatch.setattr("dpbandit.running.compare.provenance", lambda: {**ours, "source": "x"})
+    with pytest.raises(InputError, match="what a worker sends"):
+        run_sweep(many(3), tmp_path / "workers", **HOW)
+    assert not list(tmp_path.glob("workers/blocks/*"))
+    for part in ("dpbandit", "source", "numpy", "scipy"):
+        other = {**ours, part: "another"}
+        monkeypatch.setattr(running, "provenance", lambda other=other: other)
+        with pytest.raises(InputError, match=f"made with {part} another"):
+            run_sweep(Sweep.of(TINY), whole, **HOW)
+
+
 def test_audits_stand_beside_the_runs(tmp_path):
     """Each private agent once for an environment, or the reason why not; not twice on resuming,
     unless its file is no longer what was written: that is moved aside and told."""
     values = {**TINY, "replicas": 1, "horizons": [6], "environments": TINY["environments"][:1]}
     values |= {"epsilons": [1.0], "audit": {"runs": 400, "horizon": 4}}
-    how = {"progress": False, "backend": "threading", "resume": True}
-    run_sweep(Sweep.of(values), tmp_path, **how)
+    run_sweep(Sweep.of(values), tmp_path, **HOW)
     (file,) = (tmp_path / "audits").iterdir()
     document = json.loads(file.read_text())
     assert document["eps_lower"] <= document["certified_epsilon"]
     assert document["agent"] == "shariff-sheffet-ucb alpha=2.0 calibration=paper"
     made = file.stat().st_mtime_ns
-    done = run_sweep(Sweep.of(values), tmp_path, **how)
+    done = run_sweep(Sweep.of(values), tmp_path, **HOW)
     assert file.stat().st_mtime_ns == made
     assert not done.found.corrupt
     whole = file.read_bytes()
@@ -303,7 +280,7 @@ def test_audits_stand_beside_the_runs(tmp_path):
     damage = whole.replace(f'"eps_lower": {bound}'.encode(), b'"eps_lower": 9')
     assert damage != whole
     file.write_bytes(damage)
-    (aside,) = run_sweep(Sweep.of(values), tmp_path, **how).found.corrupt
+    (aside,) = run_sweep(Sweep.of(values), tmp_path, **HOW).found.corrupt
     assert aside.read_bytes() == damage
     again = json.loads(file.read_text())
     assert {**again, **timed} == {**document, **timed}
@@ -320,58 +297,37 @@ def test_memory_does_not_grow_with_the_sweep(tmp_path):
         out = tmp_path / str(number)
         if number:
             tracemalloc.start()
-        run_sweep(Sweep.of(values), out, progress=False, backend="threading")
+        run_sweep(Sweep.of(values), out, **HOW)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.4 * peaks[1]
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    """Forty configurations in one thread."""
-    out = tmp_path_factory.mktemp("uninterrupted")
-    run_sweep(many(40), out, progress=False, backend="threading")
-    return out
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["loky", "dask"])
-def test_many_configurations_interrupted_twice(uninterrupted, tmp_path, monkeypatch, backend):
+def test_many_configurations_interrupted_twice(tmp_path, stopping, backend):
     """40 x 20 replicas on two workers, Dask as a cluster of processes reached by its address, on a
     machine where somebody else has its usual port; stopped after 10 and 40 more blocks."""
-    write, left = running.write_block, [10, 40, 10**6]
+    run_sweep(many(40), tmp_path / "whole", **HOW)
+    stopping(10, 40)
+    how = {**HOW, "backend": backend, "jobs": 2, "block": 10}
+    with ExitStack() as stack:
+        if backend == "dask":
+            from distributed import LocalCluster
 
-    def stopping(folder, run):
-        left[0] -= 1
-        if left[0] < 0:
-            left.pop(0)
-            raise KeyboardInterrupt
-        return write(folder, run)
-
-    monkeypatch.setattr(running, "write_block", stopping)
-    how = {"backend": backend, "jobs": 2, "block": 10, "resume": True, "progress": False}
-    if backend == "dask":
-        from distributed import LocalCluster
-
-        taken = socket.socket()
-        with suppress(OSError):  # taken indeed
-            taken.bind(("0.0.0.0", 8787))
-            taken.listen()
-        quiet = {"dashboard_address": None, "scheduler_kwargs": HTTP}
-        cluster = LocalCluster(n_workers=2, threads_per_worker=1, **quiet)
-        how["scheduler"] = cluster.scheduler_address
-    try:
+            taken = stack.enter_context(socket.socket())
+            with suppress(OSError):  # taken indeed
+                taken.bind(("0.0.0.0", 8787))
+                taken.listen()
+            quiet = {"dashboard_address": None, "scheduler_kwargs": HTTP}
+            cluster = LocalCluster(n_workers=2, threads_per_worker=1, **quiet)
+            how["scheduler"] = stack.enter_context(cluster).scheduler_address
         for _ in range(2):
             with pytest.raises(KeyboardInterrupt):
                 run_sweep(many(40), tmp_path / "parts", **how)
         done = run_sweep(many(40), tmp_path / "parts", **how)
-    finally:
-        if backend == "dask":
-            cluster.close()
-            taken.close()
-    assert done.run + done.kept == 800
-    assert done.kept == 500
-    assert same(uninterrupted, tmp_path / "parts")
+    assert (done.run, done.kept) == (300, 500)
+    assert same(tmp_path / "whole", tmp_path / "parts")
 
 
 @pytest.mark.slow
@@ -401,7 +357,7 @@ def test_killed_at_random_moments(tmp_path):
         assert kept <= files
         assert all(read_runs(file) for file in files - kept)  # the others by the sweep, in the end
         kept = files
-    done = run_sweep(Sweep.read(sweep), out, resume=True, progress=False, backend="threading")
+    done = run_sweep(Sweep.read(sweep), out, **HOW)
     assert done.kept == len(kept)
-    run_sweep(Sweep.read(sweep), tmp_path / "whole", progress=False, backend="threading")
+    run_sweep(Sweep.read(sweep), tmp_path / "whole", **HOW)
     assert same(tmp_path / "whole", out)

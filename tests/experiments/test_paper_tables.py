@@ -1,0 +1,181 @@
+"""Tables of rates, training curves to what is released, and errors of estimated parameters."""
+
+import json
+from math import log
+
+import numpy as np
+import pytest
+
+from dpbandit import InputError
+from dpbandit.agents import DPTOFW, NoisySFW, NoisySGD, OnlineFrankWolfe, Uniform
+from dpbandit.base.random_streams import Streams
+from dpbandit.domains import LpBall
+from dpbandit.experiments import CASES
+from dpbandit.experiments.estimation import EstimateConfiguration, errors, places, selected as links
+from dpbandit.experiments.paper_tables import TABLES
+from dpbandit.experiments.rates import Point, draw, measure, selected, shown, tables
+from dpbandit.experiments.releases import CurveConfiguration, Watched, looks, seconds, suboptimality
+from dpbandit.experiments.sgd import __main__ as figures, on, printed
+from dpbandit.experiments.sgd.printed import Setting, StoppedSGD
+from dpbandit.losses import LinearRegression
+from dpbandit.running.loop import play
+from dpbandit.specs.convex import StreamSpec
+from dpbandit.studies import Configuration, play_all, setup_of
+
+TABLES_OF_RATES = {name: table.rows for name, table in tables().items()}
+CONVEX_1, CONVEX_RUN = TABLES_OF_RATES["convex/table-1"], TABLES["convex/table-1"].run
+FAR = {
+    "T": (Point(2**400, 8), Point(2**500, 8)),
+    "d": (Point(2**20, 2**400), Point(2**20, 2**500)),
+    "epsilon": (Point(2**20, 8, 2.0**-90), Point(2**20, 8, 2.0**-80)),
+}
+"""Where the largest term of a bound is alone."""
+
+
+def test_a_printed_exponent_is_that_of_its_bound():
+    """Golden, by another way: log of the bound far out, where logarithms add at most 0.02. A row
+    whose formula, or whose exponent, was copied wrongly fails."""
+    for name, rates in TABLES_OF_RATES.items():
+        assert [rate.number for rate in rates] == [*range(1, len(rates) + 1)]
+        assert f"from 1 to {len(rates)} " in TABLES[name].rows
+        for rate in rates:
+            assert bool(rate.environment) == bool(rate.agent)
+            assert rate.exponents
+            for axis, exponent in rate.exponents.items():
+                near, far = FAR[axis]
+                growth = log(rate.value_at(far) / rate.value_at(near))
+                place = {"T": 0, "d": 1, "epsilon": 2}[axis]
+                slope = growth / log(far[place] / near[place])
+                assert slope == pytest.approx(exponent, abs=0.02), (rate.source, axis)
+
+
+def test_the_study_fits_and_draws(tmp_path):
+    """Two rows at a small size; the bound of row 3 has the exponent (T/16 to T, T = 128) that
+    logarithms of T lend it."""
+    selection = selected(CONVEX_1, "3,5,T=128", 10**6)
+    assert json.dumps(
+        CONVEX_RUN("public", "1,T=64", replicas=2, seed=0, out=tmp_path / "one").records
+    )
+    readings, how = ("certified", "public"), {"replicas": 3, "seed": 1, "progress": False}
+    entries = measure("rates", selection, readings, tmp_path, **how)
+    assert [(e.rate.number, e.axis, e.reading) for e in entries] == [
+        *((3, axis, reading) for axis in ("T", "d") for reading in readings),
+        (3, "epsilon", "certified"),
+        *((5, "T", reading) for reading in readings),
+    ]
+    private, public = (e.record() for e in entries[:2])
+    assert private["mean_at_the_last"] > 10 * public["mean_at_the_last"] > 0
+    assert private["certified_epsilon_at_the_last"] == pytest.approx(1)
+    x = np.log([32, 64, 128])
+    by_hand = np.polyfit(x, 2.5 * np.log(x), 1)[0]
+    assert entries[0].of_the_bound == pytest.approx(by_hand)
+    assert entries[0].places == [8, 16, 32, 64, 128]
+    assert draw(tmp_path / "rates.png", entries).read_bytes()[:4] == b"\x89PNG"
+    printed, exponents = shown(selection, entries)
+    assert (printed.row_count, exponents.row_count) == (2, 7)
+    for text in ["", "0", "7", "1-", "3-1", "²", "T=²", "one", "T=63", "1-999"]:
+        with pytest.raises(InputError, match=r"Expected (rows to be numbers from 1 to 6|T=63)"):
+            selected(CONVEX_1, text, 1000)
+
+
+@pytest.mark.parametrize("name", TABLES_OF_RATES)
+def test_every_row_is_played(name):
+    """Every agent of a row accepts its problem, at the sizes of every axis but of d's largest."""
+    rates = [rate for rate in TABLES_OF_RATES[name] if rate.agent]
+    for rate in rates:
+        for reading in rate.readings:
+            for axis in rate.exponents:
+                one = rate.configuration(reading, rate.points(axis, 64)[0], seed=0)
+                run = one.play(0, 2)
+                assert rate.measured(run).shape == (2,)
+    assert len(rates) > 1
+
+
+SMALL = Setting(1.5, 5, 40)
+
+
+def curve(config):
+    """Three replicas on a small problem."""
+    one = on(SMALL, "a", config, seed=2)
+    run = play_all(CurveConfiguration(one.setup, one.name, config), 3, progress=False)
+    return run, play_all(one, 3, progress=False)
+
+
+def test_a_curve_ends_at_the_release():
+    """Oracle: the point that `release` judges after all users, replicas played together there and
+    alone here; the baseline is that of the origin. NoisySFW stands still for half of the users."""
+    run, released = curve(DPTOFW(delta=1e-3))
+    ratio = released.measures["excess"] / suboptimality(run)[-1]
+    np.testing.assert_allclose(ratio, ratio[0])
+    np.testing.assert_array_equal(run.regret[-1], released.regret[-1])
+    times = np.array(seconds(run))
+    assert times.shape == (len(looks(40)), 3)
+    assert (np.diff(times, axis=0) > 0).all()
+    run, _ = curve(NoisySFW(delta=1e-3))
+    values = dict(zip(looks(40).tolist(), suboptimality(run), strict=True))
+    assert all((value == 1).all() == (t < 20) for t, value in values.items())
+
+
+def test_a_stopped_noisy_sgd_is_on_the_way():
+    """Stopped at the last step it is NoisySGD, exactly; before, noise and step are the same."""
+    how = {"delta": 1e-3, "steps": 80, "refit": "once"}
+    whole, last = (
+        play_all(on(SMALL, "a", config, seed=0), 2, progress=False).measures["excess"]
+        for config in (NoisySGD(**how), StoppedSGD(**how, made=80))
+    )
+    np.testing.assert_array_equal(whole, last)
+    spec = StreamSpec(loss=LinearRegression(LpBall(5, 1.5, 2.0)), horizon=40)
+    (full,), (half,) = (
+        config.make(spec, Streams([0])).blocks
+        for config in (NoisySGD(**how), StoppedSGD(**how, made=40))
+    )
+    assert (half.steps, half.sigma, half.eta) == (40, full.sigma, full.eta)
+
+
+@pytest.mark.parametrize(("name", "curves"), [("sgd/figure-5-2", 11), ("sgd/figure-5-3", 4)])
+def test_the_figures_are_drawn(name, curves, tmp_path, monkeypatch):
+    """At 20 users, of two scales; Figure 5.3 has the best of each agent at both of its sizes."""
+    for place in (printed, figures):
+        few = {p: scales[-2:] for p, scales in printed.FRANK_WOLFE_SCALES.items()}
+        monkeypatch.setattr(place, "FRANK_WOLFE_SCALES", few)
+        monkeypatch.setattr(place, "BATCH_SCALES", printed.BATCH_SCALES[-2:])
+    made = TABLES[name].run("certified", "T=20", replicas=2, seed=0, out=tmp_path)
+    assert made.tables[0].row_count == curves
+    assert {path.suffix for path in made.files} == {".csv", ".png"}
+    assert json.dumps(made.records)
+    assert all(0.99 < r["certified_epsilon"] <= 1 for r in made.records if r["after"] >= 20)
+    with pytest.raises(InputError, match="rows to be all, or T=200"):
+        TABLES[name].run("certified", "none", replicas=2, seed=0, out=tmp_path)
+
+
+P1 = CASES["contextual/p1"]
+
+
+def one(kind, config, horizon=640):
+    """A run on `contextual/p1`."""
+    setup = setup_of("GLMBandit", P1.env_kwargs, horizon=horizon, label="p1")
+    return kind(setup, "a", config)
+
+
+def test_errors_of_estimates_by_hand(tmp_path):
+    """Oracle: the same play to the end, its parameters against those of the problem; regret is what
+    it is without anybody looking. All links without privacy: the error falls where it learns."""
+    config = OnlineFrankWolfe(warm_up=50, radius=1.0)
+    looked = play_all(one(EstimateConfiguration, config), 3, progress=False)
+    plain = one(Configuration, config)
+    np.testing.assert_array_equal(looked.regret, play_all(plain, 3, progress=False).regret)
+    seen, problem = Watched(config), plain.problem()
+    play(problem, seen, [(0, r) for r in range(3)], marks=np.array([640]))
+    true, theta = problem.true_parameters, seen.agents[0].theta
+    share = np.abs(theta - true).sum(2) ** 2 / np.abs(true).sum(2) ** 2
+    np.testing.assert_allclose(errors(looked)[-1], share.mean(axis=1))
+    assert len(errors(looked)) == len(places(640)) == 7
+    with pytest.raises(InputError, match="estimates by Frank-Wolfe"):
+        one(EstimateConfiguration, Uniform()).play(0, 1)
+    for text in ("none", "cauchy", "T=", "T=639"):
+        with pytest.raises(InputError, match=r"Expected (rows to be links|T=639)"):
+            links(text)
+    table = TABLES["contextual/theorem-4-2"]
+    made = table.run("public", "T=1280", replicas=3, seed=0, out=tmp_path)
+    assert [record["link"] for record in made.records] == ["identity", "logistic", "probit"]
+    assert all(record["exponent"] < -0.3 for record in made.records)
