@@ -95,6 +95,13 @@ def check_company(make, m=70):
     assert (noises([0, 1, 2, 3, 4, 5]) == np.concatenate(groups, axis=1)).all()
 
 
+def check_common(make, most=200):
+    """What all of them have to pass."""
+    check_noiseless(make, most)
+    check_batches(make)
+    check_company(make, min(most, 70))
+
+
 def check_coupling(make, C, m):
     """Oracle, the privacy proof executed: users react to releases; user R moves by Delta, chosen
     after the releases before R; the node noises move by -C_R Delta. Returns, for every R, how far

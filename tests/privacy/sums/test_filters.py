@@ -57,9 +57,9 @@ def shown_by(kind, first, then):
 
 
 def test_adaptive_readings_show_what_one_does():
-    """Oracle: where the second reading is of the rest or of nothing, as the first says, no delta
-    is above that of one reading of mu 1; if all is spent, it is that. Asking for more than is left
-    gets nothing. A filter that counts after the release shows more, which is caught."""
+    """Oracle: where the first reading says the size of the second, no delta is above that of one
+    reading of mu 1; if all is spent, it is that. A filter that counts after the release shows more,
+    which is caught."""
 
     def greedy(reading):
         return np.where(reading > 0.5, 0.9, sqrt(0.75))
@@ -79,8 +79,7 @@ def test_adaptive_readings_show_what_one_does():
 @each("kind", [FilteredSum, CountsAfterwards])
 def test_no_budget_is_overspent(kind):
     """Property: 50 replicas ask for sizes that their last reading chose; what is granted adds up to
-    mu^2 at most, refusals cost nothing, and of what is spent there are no readings. The broken
-    variant is caught."""
+    mu^2 at most, refusals cost nothing and are not read. The broken variant is caught."""
     sums = kind(ONE, Streams(range(50)), "sum", mu=1.0, horizon=60)
     granted, last = np.zeros(50), np.full(50, 0.3)
     for _ in range(60):
@@ -102,7 +101,7 @@ def test_no_budget_is_overspent(kind):
 
 def test_readings_are_as_noisy_as_they_pay_for():
     """Statistical: chi-square over 4,000 replicas of three sizes at once, and of two readings;
-    false alarm 1e-6, 10 % less noise is caught (asserted). By hand: the sum of rounds is below."""
+    false alarm 1e-6, 10 % less noise is caught (asserted)."""
     R = 4002
     sums = FilteredSum(ClippedVectors(3, 2.0), Streams(range(R)), "sum", mu=2.0, horizon=9)
     asked = np.resize([0.1, 0.5, 1.0], R)
@@ -167,18 +166,20 @@ SPEC = ContextualSpec(n_actions=2, dim=1, horizon=24)
 
 
 def test_sizes_know_releases_alone():
-    """An agent whose looks are chosen by looks keeps its ledger; a size that is chosen by a reward
-    is caught by the replay, though the mechanism alone knows it."""
+    """An agent whose looks are chosen by looks keeps its ledger; a size that a reward chose is
+    caught by the replay."""
     found = check_agent(ReadsWhenClose(), SPEC, tested=(FilteredSum,))
     assert any("nothing but releases" in line for line in found)
     with pytest.raises(AssertionError, match="through mechanisms only"):
         check_agent(ReadsWhenRewarded(), SPEC, tested=(FilteredSum,))
 
 
-def test_bad_input_is_refused():
-    """In a sentence that names it; a size that is no number asks for nothing."""
-    with pytest.raises(InputError, match="mu"):
-        FilteredSum(ONE, Streams([0]), "sum", mu=0.0, horizon=2)
+def test_bad_input_is_refused_and_what_was_granted_is_read_once():
+    """A size that is no number asks for nothing; one in half precision is squared in double; no
+    reading without a new ask."""
+    for mu in (0.0, 1e200, 1e-200):  # the squares of the last two are infinite and 0
+        with pytest.raises(InputError, match=r"mu=.* to be a number in .1e-150"):
+            FilteredSum(ONE, Streams([0]), "sum", mu=mu, horizon=2)
     sums = FilteredSum(ONE, Streams([0, 1]), "sum", mu=1.0, horizon=3)
     with pytest.raises(InputError, match="mu of shape"):
         sums.ask(np.ones(3))
@@ -189,16 +190,9 @@ def test_bad_input_is_refused():
     assert sums(np.ones((2, 1))) is None
     assert (sums.used == 0).all()
     assert not sums.ask(np.array([1e300, np.inf])).any()
-
-
-def test_what_was_granted_is_read_once_and_booked_in_full():
-    """Exact: no reading without a new ask; a size in half precision is squared in double."""
     sums = FilteredSum(ONE, Streams([0]), "sum", mu=1.0, horizon=3)
     size = np.array([0.1], np.float16)
     assert sums.ask(size).all()
     assert sums(np.ones((1, 1))) is not None
     assert sums(np.ones((1, 1))) is None
     assert sums.used == float(size[0]) ** 2
-    for mu in (1e200, 1e-200):  # their squares are infinite and 0
-        with pytest.raises(InputError, match=r"to be a number in .1e-150"):
-            FilteredSum(ONE, Streams([0]), "sum", mu=mu, horizon=3)
