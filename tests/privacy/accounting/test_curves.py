@@ -79,7 +79,8 @@ def test_limits():
     ],
 )
 def test_edges_of_double_precision(epsilon, delta, most):
-    """Oracle: the true delta of the mu found, and of the epsilon found for it, is what was asked for.
+    """Oracle: the true delta of the mu found, and of the epsilon found for it, is what
+    was asked for.
     At tiny epsilons it is not above it, though the difference of its terms is all rounding: it
     exceeded the target 3.5 times at (1e-12, 1e-30), and took over 100 steps at 1e-58."""
     mu = mu_of(epsilon, delta)

@@ -27,7 +27,7 @@ from dpbandit.privacy.choices import (
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.loss_distributions import Composition
 from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.privacy.sparse_vector import SegmentAboveThreshold
+from tests.each import each
 from tests.lazy import Lazy
 
 SCORES = np.array([0.0, 0.5, 1.5, 3.0])
@@ -71,8 +71,8 @@ LAWS = {
 
 @pytest.mark.parametrize("kind", LAWS)
 def test_law(kind):
-    """Statistical: chi-square over 100,000 selections. False alarm 1e-6 per change of seed; an
-    epsilon 5 % off is caught (asserted)."""
+    """Statistical: chi-square over 100,000 selections. False alarm 1e-6; an epsilon 5 % off is
+    caught (asserted)."""
     two = kind is OneShotTopK
     mechanism = make(kind, **({"k": 2} if two else {}))
     chosen = np.array([mechanism(np.tile(SCORES, (R, 1))) for _ in range(USES)])
@@ -104,23 +104,18 @@ def test_opendp_agrees(measure, kind):
     assert noisy_max.map(S) == pytest.approx(spend.pure if measure == "max" else spend.rho)
 
 
-@pytest.mark.parametrize("kind", [ExponentialMechanism, ReportNoisyMax])
-@pytest.mark.parametrize("epsilon", [1e-9, 1e3, inf])
-def test_no_overflow(kind, epsilon):
-    """Scores of a million; -inf excludes a candidate whatever the noise."""
-    mechanism = make(kind, source=GivenScores(4), epsilon=epsilon, uses=50)
-    scores = np.tile([1e6, -1e6, 1e6 - 1, -inf], (R, 1))
-    chosen = np.array([mechanism(scores) for _ in range(50)])
-    assert set(np.unique(chosen)) == ({0, 1, 2} if epsilon < 1 else {0})
-
-
-def test_no_noise_at_infinite_epsilon():
-    """By the same code: the argmax, ties to the lowest index, and the ledger says infinity."""
+def test_without_noise_and_without_overflow():
+    """At epsilon = inf, by the same code: the argmax, ties to the lowest index, and the ledger says
+    infinity. Scores of a million; -inf excludes a candidate whatever the noise."""
     scores = np.tile([1.0, 3.0, 2.0, 3.0, 0.0], (R, 1))
+    large = np.tile([1e6, -1e6, 1e6 - 1, -inf], (R, 1))
     for kind in (ExponentialMechanism, ReportNoisyMax):
         best = make(kind, source=GivenScores(5), epsilon=inf, uses=1)
         assert (best(scores) == 1).all()
         assert best.spend.pure == best.spend.rho == Ledger((best.spend,)).epsilon(1e-3) == inf
+        for epsilon, seen in ((1e-9, {0, 1, 2}), (1e3, {0}), (inf, {0})):
+            mechanism = make(kind, source=GivenScores(4), epsilon=epsilon, uses=50)
+            assert set(np.unique([mechanism(large) for _ in range(50)])) == seen
     top = make(OneShotTopK, source=GivenScores(5), epsilon=inf, uses=1, k=4)
     assert (top(scores) == [1, 3, 2, 0]).all()
 
@@ -160,7 +155,8 @@ def test_draws_are_numbered_whoever_is_due():
 
 
 def test_budgets():
-    """Calls beyond `uses`, and selections of one replica beyond `draws`, raise."""
+    """Calls beyond `uses`, and selections of one replica beyond `draws`, raise; selection j uses
+    epsilon_j: next to nothing, then no noise at all."""
     one = make(ExponentialMechanism, uses=1)
     one(np.zeros((R, N)))
     with pytest.raises(BudgetExceededError, match="call 2 exceeds uses=1"):
@@ -175,35 +171,27 @@ def test_budgets():
     schedule = make(ExponentialMechanism, epsilon=[1.0, 2.0, 1.0], uses=3).spend
     assert schedule.groups == ((1.0, 2), (2.0, 1))
     assert (schedule.pure, schedule.rho, schedule.mu) == (4.0, 6 / 8, None)
-
-
-def test_schedule_of_epsilons():
-    """Selection j uses epsilon_j: next to nothing, then no noise at all."""
     mechanism = make(ExponentialMechanism, epsilon=[1e-9, inf], uses=2)
     scores = np.tile(SCORES, (R, 1))
     assert len(np.unique(mechanism(scores))) == N
     assert (mechanism(scores) == N - 1).all()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    ("kind", "arguments", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon=0.0"),
-        ({"epsilon": [1.0, -1.0], "uses": 2}, "epsilon=-1.0"),
-        ({"epsilon": [1.0, 1.0], "uses": 3}, "Expected 2 epsilons to be one per draw, 3"),
-        ({"source": GivenScores(3, sensitivity=0.0)}, "sensitivity=0.0"),
-        ({"source": CumulativeLosses(3, low=1.0)}, "sensitivity=0.0"),
-        ({"uses": -1}, "uses=-1"),
+        (ExponentialMechanism, {"epsilon": 0.0}, "epsilon=0.0"),
+        (ExponentialMechanism, {"epsilon": [1.0, -1.0], "uses": 2}, "epsilon=-1.0"),
+        (ExponentialMechanism, {"epsilon": [1.0, 1.0], "uses": 3}, "Expected 2 epsilons to be one"),
+        (ExponentialMechanism, {"source": GivenScores(3, sensitivity=0.0)}, "sensitivity=0.0"),
+        (ExponentialMechanism, {"source": CumulativeLosses(3, low=1.0)}, "sensitivity=0.0"),
+        (ExponentialMechanism, {"uses": -1}, "uses=-1"),
+        (OneShotTopK, {"k": 5}, "k=5"),
     ],
 )
-def test_bad_input(arguments, message):
+def test_bad_input(kind, arguments, message):
     with pytest.raises(InputError, match=message):
-        make(ExponentialMechanism, **arguments)
-
-
-def test_bad_shapes():
-    with pytest.raises(InputError, match="k=5"):
-        make(OneShotTopK, k=5)
+        make(kind, **arguments)
     with pytest.raises(InputError, match=r"shape \(1, 4\) to be \(200, 4\)"):
         make(ExponentialMechanism)(SCORES[None])
 
@@ -211,52 +199,47 @@ def test_bad_shapes():
 # The price
 
 
+def masses(p, k):
+    """Of how often the first of two outcomes comes, in k draws."""
+    return np.array([comb(k, i) * p**i * (1 - p) ** (k - i) for i in range(k + 1)])
+
+
 def randomised_response(epsilon, k, x):
     """delta(x) of k times randomised response, exactly: i times +epsilon."""
-    p = 1 / (1 + exp(-epsilon))
-    terms = [
-        comb(k, i) * p**i * (1 - p) ** (k - i) * max(0.0, 1 - exp(x - (2 * i - k) * epsilon))
-        for i in range(k + 1)
-    ]
-    return sum(terms)
+    losses = (2 * np.arange(k + 1) - k) * epsilon
+    return masses(1 / (1 + exp(-epsilon)), k) @ np.maximum(0.0, -np.expm1(x - losses))
 
 
 def two_points(epsilon, t, k, x):
     """delta(x) of k times the pair with losses t and t - epsilon, exactly."""
+    losses = np.arange(k + 1) * epsilon + k * (t - epsilon)
     p = (exp(epsilon) - exp(t)) / (exp(epsilon) - 1)
-    losses = [i * epsilon + k * (t - epsilon) for i in range(k + 1)]
-    return sum(
-        comb(k, i) * p**i * (1 - p) ** (k - i) * max(0.0, 1 - exp(x - loss))
-        for i, loss in enumerate(losses)
-    )
+    return masses(p, k) @ np.maximum(0.0, -np.expm1(x - losses))
 
 
-@pytest.mark.parametrize("k", [1, 2, 10, 100])
-def test_pure_composition(k):
-    """Oracle: k-fold randomised response in closed form; never below, at most 0.1 % above."""
-    spend = PureSpend.of("k questions", [0.3] * k)
-    for x in (0.0, 0.2, 0.7, 1.9, 0.3 * k):
-        exact = randomised_response(0.3, k, x)
-        assert exact - 1e-16 <= spend.delta(x) <= exact * 1.001 + 1e-13
-        assert exact - 1e-16 <= Composition(spend.losses(0.07)).delta(x)
-
-
-@pytest.mark.parametrize("k", [1, 3, 30])
-def test_bounded_range_composition(k):
-    """Oracle: never below k times any two-point pair of range epsilon; for k = 1 the largest of
-    them; and with many far below the pure curve."""
+def test_composition():
+    """Oracle: k-fold randomised response in closed form, never below, at most 0.1 % above; bounded
+    range never below k times any two-point pair of that range, for k = 1 the largest of them, and
+    never above the pure curve."""
+    for k in (1, 2, 10, 100):
+        spend = PureSpend.of("k questions", [0.3] * k)
+        for x in (0.0, 0.2, 0.7, 1.9, 0.3 * k):
+            exact = randomised_response(0.3, k, x)
+            assert exact - 1e-16 <= spend.delta(x) <= exact * 1.001 + 1e-13
+            assert exact - 1e-16 <= Composition(spend.losses(0.07)).delta(x)
     epsilon = 0.4
-    spend = BoundedRangeSpend.of("k selections", [epsilon] * k)
-    for x in (0.0, 0.1, 0.3, 1.0):
-        largest = max(two_points(epsilon, t, k, x) for t in np.linspace(0, epsilon, 401))
-        assert largest - 1e-13 <= spend.delta(x) <= (largest * 1.001 if k == 1 else 1) + 1e-13
-        assert spend.delta(x) <= PureSpend.of("", [epsilon] * k).delta(x)
-    assert spend.delta(0.4 * k) == 0
+    for k in (1, 3, 30):
+        spend = BoundedRangeSpend.of("k selections", [epsilon] * k)
+        for x in (0.0, 0.1, 0.3, 1.0):
+            largest = max(two_points(epsilon, t, k, x) for t in np.linspace(0, epsilon, 401))
+            assert largest - 1e-13 <= spend.delta(x) <= (largest * 1.001 if k == 1 else 1) + 1e-13
+            assert spend.delta(x) <= PureSpend.of("", [epsilon] * k).delta(x)
+        assert spend.delta(0.4 * k) == 0
 
 
 def test_worst_exponential_mechanism():
-    """The bound at one selection is nearly attained by an exponential mechanism: one candidate's
-    score falls, those of its rivals rise, and their number tunes t."""
+    """The bound at one selection is nearly attained: one candidate's score falls, those of its
+    rivals rise, and their number tunes t."""
     spend, worst = make(ExponentialMechanism, uses=1).spend, 0.0
     for copies in (1, 2, 3):
         p, q = (softmax([sign * EPS / 4] + [-sign * EPS / 4] * copies) for sign in (1, -1))
@@ -266,8 +249,8 @@ def test_worst_exponential_mechanism():
 
 
 def test_many_different_epsilons():
-    """Golden: 0.1 / sqrt(t), t <= 10^4, delta 1e-4: basic 19.85, zCDP 1.110, PLD 0.983, which is
-    to be reached within 0.5 %. Bounded range costs half."""
+    """Golden: 0.1 / sqrt(t), t <= 10^4, delta 1e-4: basic 19.85, zCDP 1.110, PLD 0.983, to be
+    reached within 0.5 %. Bounded range costs half."""
     epsilons = 0.1 / np.sqrt(np.arange(1, 10_001))
     spend, selections = PureSpend.of("", epsilons), BoundedRangeSpend.of("", epsilons)
     assert spend.pure == pytest.approx(19.85, abs=0.005)
@@ -282,20 +265,10 @@ def test_many_different_epsilons():
 
 
 @pytest.mark.parametrize("kind", [PureSpend, BoundedRangeSpend])
-def test_rounding_up_of_many(kind):
-    """Grouping never lowers an epsilon and raises none by more than the width of a cell."""
-    epsilons = np.random.default_rng(0).uniform(0.01, 1.0, 3000)
-    groups = kind.of("", epsilons).groups
-    rounded = np.repeat([e for e, _ in groups], [count for _, count in groups])
-    ratio = rounded / np.sort(epsilons)
-    assert ratio.min() >= 1
-    assert ratio.max() < 100 ** (1 / 500)
-    assert rounded.max() == epsilons.max()
-
-
-@pytest.mark.parametrize("kind", [PureSpend, BoundedRangeSpend])
 def test_extreme_prices(kind):
-    """Nothing, infinity, and epsilons whose exponentials overflow."""
+    """Nothing, infinity, and epsilons whose exponentials overflow. Grouping of many never lowers an
+    epsilon and raises none by more than a cell; what was read from a file, or added up wrongly, is
+    no certificate."""
     nothing, everything = kind.of("", []), kind.of("", [1.0, inf])
     assert (nothing.pure, nothing.rho, nothing.mu, nothing.delta(0.0)) == (0, 0, 0, 0)
     assert (everything.pure, everything.delta(5.0), everything.delta(inf)) == (inf, 1, 0)
@@ -303,16 +276,17 @@ def test_extreme_prices(kind):
     assert Composition(everything.losses(0.1)).delta(9.0) == 1
     assert kind.of("", [1e3] * 3).delta(10.0) == pytest.approx(1)
     assert 0 < kind.of("", [1e-4] * 1000).delta(0.001) < 0.002
+    epsilons = np.random.default_rng(0).uniform(0.01, 1.0, 3000)
+    groups = kind.of("", epsilons).groups
+    rounded = np.repeat([e for e, _ in groups], [count for _, count in groups])
+    ratio = rounded / np.sort(epsilons)
+    assert 1 <= ratio.min() <= ratio.max() < 100 ** (1 / 500)
+    assert rounded.max() == epsilons.max()
     with pytest.raises(InputError, match="step=0"):
         kind.of("", [1.0]).losses(0)
-
-
-@pytest.mark.parametrize("kind", [PureSpend, BoundedRangeSpend])
-def test_a_spend_is_that_of_its_groups(kind):
-    """What was read from a file, or added up wrongly, is no certificate."""
-    for epsilons in ([-1.0], [np.nan, 0.5]):
+    for wrong in ([-1.0], [np.nan, 0.5]):
         with pytest.raises(InputError, match="Expected every epsilon of"):
-            kind.of("two", epsilons)
+            kind.of("two", wrong)
     spend = kind.of("two", [0.25, 0.5])
     for doctored in ({"pure": 0.7}, {"rho": 0.0}, {"groups": ((0.25, 1),)}):
         with pytest.raises(InputError, match="to be that of its groups"):
@@ -329,8 +303,8 @@ def selection(*, epsilon=1.5, draws=1, uses=2000):
 
 
 def test_law_of_an_epoch():
-    """Statistical: after 4 rounds weights are exp(-epsilon max(S, 3) / 2); chi-square of 40,000
-    draws in 200 epochs, false alarm 1e-6; a floor or an epsilon 10 % off is caught (asserted)."""
+    """Statistical: after 4 rounds weights are exp(-epsilon max(S, 3) / 2); false alarm 1e-6; a
+    floor or an epsilon 10 % off is caught (asserted)."""
     pick, counts = selection(), np.zeros(THREE)
     for _ in range(200):
         for t in range(4):
@@ -344,8 +318,7 @@ def test_law_of_an_epoch():
 
 
 def test_an_epoch_leaves_no_trace():
-    """Two pasts, then the end of an epoch: the same draws from there on, to the last bit, though
-    sums of 0.1 are no exact numbers."""
+    """Two pasts, then the end of an epoch: the same draws from there on, to the last bit."""
     found = []
     for past in (0.1, 0.7):
         pick = selection(epsilon=1e5, draws=9)  # so little noise that rounding could be seen
@@ -356,8 +329,9 @@ def test_an_epoch_leaves_no_trace():
     np.testing.assert_array_equal(*found)
 
 
-def test_budget_is_one_epoch():
-    """`draws` in each epoch, however many there are; the spend is that of one."""
+def test_budget_of_epochs_and_play_among_the_best():
+    """`draws` in each epoch, however many there are; the spend is that of one. At epsilon = inf
+    uniform (5 errors) among the best; losses are clipped, what is no number becomes 0."""
     pick = selection(draws=2)
     assert pick.spend.pure == 3.0
     assert isinstance(pick.spend, BoundedRangeSpend)
@@ -368,10 +342,6 @@ def test_budget_is_one_epoch():
     pick(LOSS, YES, ZERO, NO)
     with pytest.raises(BudgetExceededError, match="selection 3 of a replica exceeds draws=2"):
         pick(LOSS, YES, ZERO, NO)
-
-
-def test_uniform_among_the_best():
-    """At epsilon = inf; losses are clipped, what is no number becomes 0. 5 standard errors."""
     pick = selection(epsilon=inf, draws=100)
     loss = np.broadcast_to([7.0, np.nan, -inf], (R, THREE))
     counts = sum(np.bincount(pick(loss, YES, ZERO, NO), minlength=THREE) for _ in range(100))
@@ -399,7 +369,7 @@ def test_noisy_total():
         exact(np.zeros((1, 2)), np.zeros(1, dtype=int), YES[:1])
 
 
-@pytest.mark.parametrize("yes", [True, 1, -1])
+@each("yes", [True, 1, -1])
 def test_answers_that_are_not_paid_for_are_refused(yes):
     """Two totals of each replica, asked for in their own time; the third of any one is refused."""
     total = NoisyTotal(THREE, Streams([0, 1]), "total", scale=2.0, draws=2, uses=9)
@@ -411,21 +381,9 @@ def test_answers_that_are_not_paid_for_are_refused(yes):
         total(loss, x, yes * np.array([True, False]))
 
 
-def test_two_scales_cost_the_larger():
-    """Segments whose tests and thresholds have noises of their own: Lemma A, each at its own."""
-    for threshold, query in ((0.25, 0.125), (0.25, 0.5), (0.25, None)):
-        test = SegmentAboveThreshold(
-            Streams(range(R)), "svt", epsilon=threshold, query_epsilon=query, uses=1
-        )
-        assert test.spend.pure == max(threshold, query or 0)
-    with pytest.raises(InputError, match=r"epsilon=-1.0"):
-        SegmentAboveThreshold(Streams([0]), "svt", epsilon=1.0, query_epsilon=-1.0, uses=1)
-
-
 def test_an_instalment_is_peeling_among_those_who_are_left():
-    """Statistical: S = (0, 1, 3, 2, 2.5), expert 1 gone, two picks: Plackett-Luce with weights
-    exp(-eta max(S, 0.5) / 2), multiplied out. Chi-square of 4,000 replicas, false alarm 1e-6;
-    weights exp(-eta S) are caught (asserted)."""
+    """Statistical: expert 1 gone, two picks: Plackett-Luce with weights exp(-eta max(S, 0.5) / 2),
+    multiplied out. False alarm 1e-6; weights exp(-eta S) are caught (asserted)."""
     R, eta, losses = 4000, 1.2, np.array([0.0, 1.0, 3.0, 2.0, 2.5])
     top = RemainingTopK(5, Streams(range(R)), "t", k=2, epsilon=eta, draws=1, uses=4, floor=0.5)
     taken = np.zeros((R, 5), dtype=bool)
@@ -446,32 +404,30 @@ def test_an_instalment_is_peeling_among_those_who_are_left():
 
 def test_everybody_once_then_nobody():
     """Edges: 5 candidates in instalments of 2, of which one is taken before: 2, 2, none; picks are
-    paid for as often as they can happen."""
-    top = RemainingTopK(5, Streams([3]), "t", k=2, epsilon=0.3, draws=3, uses=3, most=4)
-    assert top.spend.pure == pytest.approx(4 * 0.3)
-    taken, due = np.eye(5, dtype=bool)[:1].copy(), np.array([True])
-    rounds = []
+    paid for as often as they can happen, and no more are released, also of those whom the caller
+    forgets to take."""
+
+    def top(candidates, seeds, draws, uses, **most):
+        settings = {"k": 2, "epsilon": 0.3, "draws": draws, "uses": uses, **most}
+        return RemainingTopK(candidates, Streams(seeds), "t", **settings)
+
+    pick = top(5, [3], 3, 3, most=4)
+    assert pick.spend.pure == pytest.approx(4 * 0.3)
+    taken, due, rounds = np.eye(5, dtype=bool)[:1].copy(), np.array([True]), []
     for _ in range(3):
-        picks = top(np.full((1, 5), np.nan), due, taken)[0]
+        picks = pick(np.full((1, 5), np.nan), due, taken)[0]
         taken[0, picks[picks >= 0]] = True
         rounds.append(picks)
     assert sorted(np.concatenate(rounds).tolist()) == [-1, -1, 1, 2, 3, 4]
-    odd = RemainingTopK(3, Streams([3]), "t", k=2, epsilon=0.3, draws=1, uses=1)
-    last = odd(np.zeros((1, 3)), due, np.array([[True, True, False]]))
+    last = top(3, [3], 1, 1)(np.zeros((1, 3)), due, np.array([[True, True, False]]))
     np.testing.assert_array_equal(last, [[2, -1]])
-
-
-def test_picks_that_are_not_paid_for_are_refused():
-    """Two instalments of 2 out of 5, 3 picks paid for: the fourth of a replica is not released,
-    and those whom the caller forgets to take are no way around it."""
-    top = RemainingTopK(5, Streams([0, 1]), "t", k=2, epsilon=0.3, draws=2, uses=3, most=3)
-    nobody = np.zeros((2, 5), dtype=bool)
-    assert (top(np.zeros((2, 5)), np.array([True, True]), nobody) >= 0).all()
+    pick, nobody = top(5, [0, 1], 2, 3, most=3), np.zeros((2, 5), dtype=bool)
+    assert (pick(np.zeros((2, 5)), np.array([True, True]), nobody) >= 0).all()
     one_left = nobody.copy()
     one_left[0, 1:] = True
-    picks = top(np.zeros((2, 5)), np.array([True, False]), one_left)
+    picks = pick(np.zeros((2, 5)), np.array([True, False]), one_left)
     np.testing.assert_array_equal(picks, [[0, -1], [-1, -1]])
     with pytest.raises(BudgetExceededError, match="pick 4 of a replica exceeds most=3"):
-        top(np.zeros((2, 5)), np.array([False, True]), nobody)
+        pick(np.zeros((2, 5)), np.array([False, True]), nobody)
     with pytest.raises(InputError, match="most=6"):
-        RemainingTopK(5, Streams([0]), "t", k=2, epsilon=0.3, draws=2, uses=3, most=6)
+        top(5, [0], 2, 3, most=6)
