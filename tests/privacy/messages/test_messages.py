@@ -38,8 +38,8 @@ def release(cover, reward, *, replicas=R, epsilon=4.0, honest=1.0):
 @pytest.mark.parametrize("cover", ["coins", "flips"])
 @pytest.mark.parametrize("honest", [1.0, 0.4])
 def test_sums_are_as_noisy_as_they_pay_for(cover, honest):
-    """Of silent users, in 2,000 replicas: variance N + n for coins, n / (1 - 2 p)^2 for flips, with
-    N and p the ones that are paid for; 6 standard errors (false alarm 1e-8), and means are 0. A
+    """Of silent users: variance N + n for coins, n / (1 - 2 p)^2 for flips, with N and p the ones
+    that are paid for, and no bias, of theirs and of others; 6 standard errors (false alarm 1e-8). A
     tenth less is seen (asserted)."""
     found, sums = release(cover, 0.0, honest=honest)
     spend = sums.spend if cover == "coins" else sums.spend.parts[0]
@@ -52,17 +52,12 @@ def test_sums_are_as_noisy_as_they_pay_for(cover, honest):
     assert abs(0.9 * squares.mean() - wanted) > 6 * error
     assert np.abs(found.mean(axis=0)).max() < 6 * np.sqrt(wanted / R)
     assert sums.noise(0) == pytest.approx(wanted - n / 2)  # of which half is what random signs do
-
-
-@pytest.mark.parametrize("cover", ["coins", "flips"])
-def test_sums_are_unbiased(cover):
-    """The arm played says sign(r) sign(x), n times, the other nothing; 6 standard errors."""
-    found, _ = release(cover, -3.0)
+    found, _ = release(cover, -3.0)  # the arm played says sign(r) sign(x), the other nothing
     error = found.std(axis=0, ddof=1) / np.sqrt(R)
     assert (np.abs(found.mean(axis=0) - [[0, 0], [-n, n]]) < 6 * error).all()
 
 
-def test_no_noise_is_exact_where_bits_are_sent():
+def test_without_noise_and_mistakes():
     """With epsilon = inf the block of the arm is n signs; the others are fair coins all the same,
     as those of NaN are: how many messages there are tells nothing."""
     found, _ = release("coins", 1.0, replicas=3, epsilon=inf)
@@ -71,14 +66,17 @@ def test_no_noise_is_exact_where_bits_are_sent():
     assert np.abs(found[:, 0]).max() <= n
     lost, _ = release("coins", np.nan, replicas=200, epsilon=inf)
     assert lost.std() == pytest.approx(np.sqrt(n), rel=0.2)
-
-
-def test_mistakes_get_one_sentence():
-    for settings, sentence in (({"honest": 0.0}, "honest=0"), ({"honest": 0.01}, "honest device")):
+    exact, messages = sent(U, epsilon=inf, calls=1, replicas=1)
+    np.testing.assert_array_equal(exact, [U])
+    assert messages.spend.mu == inf
+    for made, sentence in (
+        (lambda: release("flips", 0.0, replicas=1, honest=0.0), "honest=0"),
+        (lambda: release("flips", 0.0, replicas=1, honest=0.01), "honest device"),
+        (lambda: release("dust", 0.0, replicas=1), "cover='dust'"),
+        (lambda: sent(U, "rappor"), "law='rappor'"),
+    ):
         with pytest.raises(InputError, match=sentence):
-            release("flips", 0.0, replicas=1, **settings)
-    with pytest.raises(InputError, match="cover='dust'"):
-        release("dust", 0.0, replicas=1)
+            made()
 
 
 U = np.array([0.6, 0.0, -0.8])
@@ -97,9 +95,9 @@ def two_sided(successes, n, p):
 
 
 def test_messages_are_as_noisy_as_they_pay_for():
-    """n = 20,000 of each. Noise across u has the variance that is stated (chi-square from above,
-    sums of squares within 6 standard errors); a cap is hit with probability p, and what is not in
-    it is uniform. False alarm 2e-6; 4 % less noise is seen (asserted)."""
+    """Noise across u has the variance that is stated (within 6 standard errors); a cap is hit with
+    probability p, and what is not in it is uniform. False alarm 2e-6; 10 % less is seen
+    (asserted)."""
     across = np.array([0.8, 0.0, 0.6])
     for law in ("gaussian", "laplace", "k-norm"):
         m, messages = sent(U, law)
@@ -131,8 +129,8 @@ def test_messages_are_unbiased(law, u):
 
 
 def test_a_cap_costs_epsilon():
-    """The density of a point has two values, with respect to the uniform law, whose log-ratio is
-    epsilon to 1e-12; scales and variances of an independent program; the half space is worse."""
+    """The log-ratio of the two values of a point's density is epsilon to 1e-12; scales and
+    variances of an independent program; the half space is worse."""
     table = {(10, 0.5): 15.4936, (10, 1.0): 7.7931, (10, 4.0): 2.1620, (50, 1.0): 17.716}
     for (d, epsilon), scale in table.items():
         law = PrivUnit.of(dim=d, epsilon=epsilon)
@@ -156,14 +154,6 @@ def test_what_is_no_vector_says_nothing():
     assert chi2.sf(((counts - expected) ** 2 / expected).sum(), 7) > 1e-6
 
 
-def test_without_noise_and_mistakes():
-    exact, messages = sent(U, epsilon=inf, calls=1, replicas=1)
-    np.testing.assert_array_equal(exact, [U])
-    assert messages.spend.mu == inf
-    with pytest.raises(InputError, match="law='rappor'"):
-        sent(U, "rappor")
-
-
 def test_every_message_of_a_statistic_has_the_noise_of_the_first():
     """Exact, with normals that are all 1: catches noise that gets less, or ends."""
     settings = {"epsilon": 1.0, "delta": 1e-5, "uses": 20}
@@ -182,8 +172,8 @@ def directions(g, epsilon, calls=100, replicas=100):
 
 def test_messages_have_the_law_they_are_paid_for():
     """With |g| = 1 a message is on g's side with odds e^epsilon to 1, and uniform apart from that:
-    a coordinate of a point of the sphere of R^3 is uniform on [-1, 1]. n = 10,000, false alarm
-    3e-6 per change of seed; odds of a fifth more privacy or less are told apart (asserted)."""
+    a coordinate of a point of the sphere of R^3 is uniform. False alarm 3e-6; odds of a fifth more
+    privacy or less are told apart (asserted)."""
     m = directions(np.array([0.0, 0.6, 0.8]), epsilon=1.0)
     np.testing.assert_allclose(np.linalg.norm(m, axis=1), 1.0)
     along = m @ np.array([0.0, 0.6, 0.8])
@@ -197,8 +187,8 @@ def test_messages_have_the_law_they_are_paid_for():
 
 
 def test_directions_are_unbiased():
-    """L times the mean is g, within five standard errors in each of four coordinates (false alarm
-    5e-6); 0.8 L would not be (asserted). Golden, by an independent program: L of three epsilons."""
+    """L times the mean is g, within five standard errors (false alarm 5e-6); 0.8 L would not be
+    (asserted). Golden, by an independent program: L of three epsilons."""
     lengths = [LocalDirections(Streams([0]), dim=4, epsilon=x, uses=1).length for x in (4, 1, 0.5)]
     assert lengths == pytest.approx([2.4, 5.1, 9.6], abs=0.05)
     g = np.array([0.5, 0.0, -0.2, 0.1])
@@ -209,8 +199,8 @@ def test_directions_are_unbiased():
 
 
 def test_nobody_is_told_which_message_is_about_her_vector():
-    """Of three points the one of her block leans towards g, the others lean nowhere, within five
-    standard errors (false alarm 4e-6); a message in a wrong block would."""
+    """Of three points the one of her block leans towards g, the others nowhere, within five
+    standard errors; a message in a wrong block would."""
     g, n = np.array([0.6, 0.8]), 4000
     messages = LocalDirections(Streams(range(n)), dim=2, epsilon=2.0, uses=1, blocks=3)
     directions = messages(np.tile(g, (n, 1)), np.full(n, 1))

@@ -34,28 +34,40 @@ def user(statistic, x, action, reward):
 
 
 def test_values_by_hand():
-    """Golden: (3, -4) / 5 in the row of the arm, with the sign of reward - centre."""
-    up, down = [0.6, -0.8], [-0.6, 0.8]
-    np.testing.assert_allclose(user(BLOCKS, [3.0, -4.0], 1, 9.0), [[0, 0], up, [0, 0]])
-    np.testing.assert_allclose(user(BLOCKS, [3.0, -4.0], 2, -0.1), [[0, 0], [0, 0], down])
-    np.testing.assert_allclose(user(DIFFERENCE, [3.0, -4.0], 0, 9.0), [up])
-    np.testing.assert_allclose(user(DIFFERENCE, [3.0, -4.0], 1, 9.0), [down])
-    np.testing.assert_allclose(user(DIFFERENCE, [3.0, -4.0], 1, -9.0), [up])
+    """Golden: (3, -4) / 5 in the row of the arm, with the sign of reward - centre; opposite rewards
+    on the same arm move it by 2, two arms' blocks by sqrt(2), and in the difference two arms with
+    the same reward by 2 again."""
+    x, up, down = [3.0, -4.0], np.array([0.6, -0.8]), np.array([-0.6, 0.8])
+    np.testing.assert_allclose(user(BLOCKS, x, 1, 9.0), [0 * up, up, 0 * up])
+    np.testing.assert_allclose(user(BLOCKS, x, 2, -0.1), [0 * up, 0 * up, down])
     centred = SignedDirections(n_actions=3, dim=2, centre=10.0)
-    np.testing.assert_allclose(user(centred, [3.0, -4.0], 0, 9.0), [down, [0, 0], [0, 0]])
+    np.testing.assert_allclose(user(centred, x, 0, 9.0), [down, 0 * up, 0 * up])
+    for arm, reward, wanted in ((0, 9.0, up), (1, 9.0, down), (1, -9.0, up)):
+        np.testing.assert_allclose(user(DIFFERENCE, x, arm, reward), [wanted])
+    for statistic, one, two, apart in (
+        (BLOCKS, (1, 1.0), (1, -1.0), 2),
+        (BLOCKS, (1, 1.0), (2, -1.0), sqrt(2)),
+        (BLOCKS, (1, 1.0), (2, 1.0), sqrt(2)),
+        (DIFFERENCE, (0, 1.0), (1, 1.0), 2),
+    ):
+        moved = np.linalg.norm(user(statistic, x, *one) - user(statistic, x, *two))
+        assert moved == pytest.approx(apart, rel=1e-15)
+    assert BLOCKS.sensitivity == DIFFERENCE.sensitivity == 2
 
 
-@each("statistic", [BLOCKS, DIFFERENCE], ids=["blocks", "difference"])
-@each(
-    ("x", "reward"),
-    [
-        ([0.0, 0.0], 1.0), ([0.3, 0.4], 0.0), ([0.3, np.nan], 1.0), ([np.inf, 0.4], 1.0),
-        ([0.3, 0.4], np.nan), ([0.3, 0.4], np.inf), ([0.3, 0.4], -np.inf),
-    ],
-)  # fmt: skip
-def test_no_direction_adds_nothing(statistic, x, reward):
-    """x = 0, sign(0), and anything that is no number."""
-    assert (user(statistic, x, 0, reward) == 0).all()
+def test_no_direction_adds_nothing():
+    """x = 0, sign(0), and anything that is no number. Exactly the direction where a square can be
+    held, and never longer than 1."""
+    for statistic in (BLOCKS, DIFFERENCE):
+        for x in ([0.0, 0.0], [0.3, np.nan], [np.inf, 0.4]):
+            assert (user(statistic, x, 0, 1.0) == 0).all()
+        for reward in (0.0, np.nan, np.inf, -np.inf):
+            assert (user(statistic, [0.3, 0.4], 0, reward) == 0).all()
+    for scale in (1e-320, TINY, 1e-162, 1e-155, 1e-100, 1e100, 1e150):
+        found = user(DIFFERENCE, [3 * scale, -4 * scale], 0, 1.0)
+        assert np.linalg.norm(found) <= 1 + 1e-9
+        if scale > 1e-150:
+            np.testing.assert_allclose(found, [[0.6, -0.8]])
 
 
 def test_sums_and_layouts():
@@ -65,29 +77,12 @@ def test_sums_and_layouts():
     blocks = SignedDirections(n_actions=2, dim=3, centre=0.1)
     difference = SignedDirections(n_actions=2, dim=3, layout="difference", centre=0.1)
     expected = np.zeros((4, 2, 3))
-    for t in range(9):
-        for i in range(4):
-            direction = x[t, i] / np.linalg.norm(x[t, i])
-            expected[i, a[t, i]] += direction if r[t, i] > 0.1 else -direction
+    for t, i in np.ndindex(9, 4):
+        expected[i, a[t, i]] += np.sign(r[t, i] - 0.1) * x[t, i] / np.linalg.norm(x[t, i])
     np.testing.assert_allclose(blocks.total(x, a, r), expected, atol=1e-14)
     gap = expected[:, :1] - expected[:, 1:]
     np.testing.assert_allclose(difference.total(x, a, r), gap, atol=1e-14)
     assert (blocks.shape, difference.shape) == ((2, 3), (1, 3))
-
-
-def test_sensitivity_is_attained():
-    """Golden: opposite rewards on the same arm move it by 2, two arms' blocks by sqrt(2), and in
-    the difference two arms with the same reward by 2 again."""
-    x = [0.1, -0.2]
-
-    def move(statistic, one, two):
-        return np.linalg.norm(user(statistic, x, *one) - user(statistic, x, *two))
-
-    assert move(BLOCKS, (1, 1.0), (1, -1.0)) == pytest.approx(2, rel=1e-15)
-    assert move(BLOCKS, (1, 1.0), (2, -1.0)) == pytest.approx(sqrt(2), rel=1e-15)
-    assert move(BLOCKS, (1, 1.0), (2, 1.0)) == pytest.approx(sqrt(2), rel=1e-15)
-    assert move(DIFFERENCE, (0, 1.0), (1, 1.0)) == pytest.approx(2, rel=1e-15)
-    assert BLOCKS.sensitivity == DIFFERENCE.sensitivity == 2
 
 
 numbers = st.one_of(
@@ -120,43 +115,6 @@ def test_no_user_moves_it_by_more(statistic, one, two):
         assert np.isfinite(moved).all()
         assert np.linalg.norm(moved) <= 1 + 1e-9
     assert np.linalg.norm(a - b) <= statistic.sensitivity * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("scale", [1e-320, TINY, 1e-162, 1e-155, 1e-100, 1e100, 1e150])
-def test_directions_do_not_know_the_scale(scale):
-    """Exactly the direction where a square can be held, and never longer than 1."""
-    found = user(DIFFERENCE, [3 * scale, -4 * scale], 0, 1.0)
-    assert np.linalg.norm(found) <= 1 + 1e-9
-    if scale > 1e-150:
-        np.testing.assert_allclose(found, [[0.6, -0.8]])
-
-
-@each(("layout", "n_actions"), [("difference", 2), ("blocks", 2), ("blocks", 5)])
-@each("dim", [1, 2, 33, 50])
-def test_replicas_2(layout, n_actions, dim):
-    """Sums of a block of 64 rounds of five replicas equal those of lone ones, difference 0.0."""
-    rng = np.random.default_rng(dim)
-    statistic = SignedDirections(n_actions=n_actions, dim=dim, layout=layout)
-    for n in (1, 5, 30, 64):
-        x, a, r = (
-            rng.standard_normal((n, 5, dim)),
-            rng.integers(0, n_actions, (n, 5)),
-            rng.standard_normal((n, 5)),
-        )
-        lone = [statistic.total(*(v[:, i : i + 1].copy() for v in (x, a, r))) for i in range(5)]
-        np.testing.assert_array_equal(statistic.total(x, a, r), np.concatenate(lone))
-
-
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
-    [
-        ({"layout": "blocs"}, "did you mean blocks"),
-        ({"layout": "difference"}, "n_actions=3 to be 2 for layout='difference'"),
-    ],
-)
-def test_bad_2(fields, sentence):
-    with pytest.raises(InputError, match=sentence):
-        SignedDirections(n_actions=3, dim=2, **fields)
 
 
 SIGNS = SignedResiduals(n_actions=3, dim=3, reward_low=-0.5)
@@ -223,19 +181,16 @@ def test_no_two_users_are_further_apart_at_any_reference_point(size):
         assert np.linalg.norm(vectors[:, 4:], axis=1).max() <= 0.275 * (1 + 1e-9)
 
 
-def test_the_bound_is_not_idle():
-    """Golden: customers at cosine -1/2, prices at opposite ends, both at cosine -3/4: 3.5 of the 4,
-    and 4.5 w^2 whole; the same row sold and not sold, at p = 1/2, moves the scores by 2."""
+def test_bounds_are_attained():
+    """Golden. Sales: customers at cosine -1/2, prices at opposite ends, both at cosine -3/4: 3.5 of
+    the 4, and 4.5 w^2 whole; the same row sold and not sold, at p = 1/2, moves the scores by 2.
+    Signs: the same arm and context, a large residual of one sign and a small one of the other: 2 v
+    apart and 2 c apart. Two arms of three are at product -0.2 in their codes."""
     phi = np.array([[1.0, 0.0, 1.0], [-0.5, sqrt(0.75), -1.0], [1.0, 0.0, 1.0]]) / sqrt(2)
     a, b, c = queries(SALES, np.zeros((3, 3)), phi, np.array([1.0, 1.0, 0.0]))
     assert (a - b) @ (a - b) == pytest.approx(3.5 + 4.5 * 0.35**2, rel=1e-12)
     assert (a - c) @ (a - c) == pytest.approx(4.0, rel=1e-12)
     assert SALES.sensitivity == pytest.approx(sqrt(4 + 4.5 * 0.35**2), rel=1e-15)
-
-
-def test_the_bound_of_signs_is_attained():
-    """Golden: the same arm and context, a large residual of one sign and a small one of the other:
-    2 v apart and 2 c apart. Two arms of three are at product -0.2 in their codes."""
     x, theta, ones = np.tile([0.6, 0.8, 0.0], (3, 1)), np.zeros((3, 3)), np.ones((3, 3))
     arm, r = np.array([0, 0, 1]), np.array([1.0, 0.2, 1.0])  # of middle 0.25
     a, b, c = queries(SIGNS, theta, ones, np.full(3, 0.2), x, arm, r)
@@ -245,8 +200,8 @@ def test_the_bound_of_signs_is_attained():
 
 
 def test_the_bound_of_slates_is_attained():
-    """Golden: opposite rows of two slates on orthogonal lines say the opposite, a reward and none,
-    of unlike moments: 2 sqrt(1 + c^2) and w clip sqrt(2), but for the angle between the rows."""
+    """Golden: opposite rows of two slates on orthogonal lines say the opposite, of unlike moments:
+    2 sqrt(1 + c^2) and w clip sqrt(2), but for the angle between the rows."""
     lines = np.eye(3)[[0, 1]]
     slates = np.stack([lines, -lines], axis=1)  # (2, 2, 3): rows x and -x
     slates[1, 0] = [-0.8, 0.6, 0.0]  # nearly opposite to what slate 0 is about
@@ -262,8 +217,8 @@ def test_the_bound_of_slates_is_attained():
 
 
 def test_what_tells_the_level():
-    """Golden: middle 0.25, level 0.25, rewards 0.6 and 1 at theta = 0: residuals 0.1 and 0.5 over
-    widths 0.2 and 0.4, h = 0.8, so weights 0.8 and sqrt(1.04 - 0.64); the bound is attained."""
+    """Golden: residuals 0.1 and 0.5 over widths 0.2 and 0.4, h = 0.8, so weights 0.8 and sqrt(1.04
+    - 0.64); the bound is attained."""
     x, theta, ones = np.tile([0.6, 0.8, 0.0], (2, 1)), np.zeros((2, 3)), np.ones((2, 3))
     law = np.tile([0.25, 0.2, 0.4, 0.8], (2, 1)).T
     users = theta, ones, np.full(2, 0.2), *law, x, np.zeros(2, np.int64), np.array([0.6, 1.0])
@@ -332,7 +287,7 @@ def test_sums_of_signs():
 
 def test_sums_are_scores_and_moments():
     """Oracle: a plain loop over users, each at a reference point of her own; and the inverse of the
-    packing. `score_lengths` says how long the likelihood's scores were made."""
+    packing."""
     rng = np.random.default_rng(0)
     x, price = rng.uniform(-0.7, 0.7, (9, 4, 2)), rng.uniform(-1, 1, (9, 4, 1))
     phi, theta = np.concatenate([x, price], axis=-1) / sqrt(2), rng.standard_normal((9, 4, 3))
@@ -371,52 +326,73 @@ def test_what_says_nothing_adds_nothing():
         assert (queries(SLATES, *point, broken, arm, nothing) == 0).all()
 
 
-@pytest.mark.parametrize("dim", [1, 2, 17])
-def test_replicas_do_not_know_each_other(dim):
-    """Sums of five replicas equal those of lone ones, difference 0.0."""
-    rng, statistic = np.random.default_rng(dim), SaleResiduals(dim=dim + 1, features=dim)
-    for n in (1, 5, 64):
-        users = rng.random((n, 5, dim + 1)), rng.random((n, 5, dim + 1)), rng.random((n, 5))
-        together = statistic.total(*users)
-        for r in range(5):
-            alone = statistic.total(*(part[:, r : r + 1] for part in users))
-            np.testing.assert_array_equal(together[r : r + 1], alone)
-        slates = SlateResiduals(dim=dim)
-        shown = rng.random((n, 5, 3, dim)) - 0.5
-        seen = users[0][..., : dim + 1], users[2], shown, 1 * (users[2] < 0.3), users[2]
-        together = slates.total(*seen)
-        for r in range(5):
-            alone = slates.total(*(part[:, r : r + 1] for part in seen))
-            np.testing.assert_array_equal(together[r : r + 1], alone)
-        signs = SignedResiduals(n_actions=2, dim=dim + 1)
-        users = users[0], *users[:1], users[2], users[1], 1 * (users[2] < 0.3), users[2]
-        together = signs.total(*users)
-        for r in range(5):
-            alone = signs.total(*(part[:, r : r + 1] for part in users))
-            np.testing.assert_array_equal(together[r : r + 1], alone)
+ALONE = {
+    "difference": (
+        lambda dim: SignedDirections(n_actions=2, dim=dim, layout="difference"),
+        lambda x, theta, arm, y: (x, arm, y - 0.5),
+    ),
+    "blocks": (
+        lambda dim: SignedDirections(n_actions=5, dim=dim),
+        lambda x, theta, arm, y: (x, arm + 2, y - 0.5),
+    ),
+    "sales": (
+        lambda dim: SaleResiduals(dim=dim, features=max(dim - 1, 1)),
+        lambda x, theta, arm, y: (theta, x, y),
+    ),
+    "slates": (
+        lambda dim: SlateResiduals(dim=dim),
+        lambda x, theta, arm, y: (
+            np.concatenate([y[..., None], theta], axis=-1),
+            y,
+            np.stack([x, theta, x - theta], axis=2) - 0.5,
+            arm,
+            y,
+        ),
+    ),
+    "signs": (
+        lambda dim: SignedResiduals(n_actions=2, dim=dim),
+        lambda x, theta, arm, y: (theta, theta, y, x, arm, y),
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
+@each("kind", ALONE)
+@each("dim", [1, 2, 17, 33, 50])
+def test_replicas_do_not_know_each_other(kind, dim):
+    """Sums of a block of rounds of five replicas equal those of lone ones, difference 0.0."""
+    make, told = ALONE[kind]
+    rng, statistic = np.random.default_rng(dim), make(dim)
+    for n in (1, 5, 30, 64):
+        x, theta = rng.standard_normal((2, n, 5, dim))
+        y = rng.random((n, 5))
+        users = told(x, theta, 1 * (y < 0.3), y)
+        lone = [statistic.total(*(v[:, i : i + 1].copy() for v in users)) for i in range(5)]
+        np.testing.assert_array_equal(statistic.total(*users), np.concatenate(lone))
+
+
+@each(
+    ("make", "sentence"),
     [
-        ({"features": 4}, "features=4 <= dim=3"),
-        ({"features": 0}, "features=0 to be a whole number >= 1"),
-        ({"moment_weight": 0.0}, "moment_weight=0.0 to be a finite number > 0"),
+        (lambda: SignedDirections(n_actions=3, dim=2, layout="blocs"), "did you mean blocks"),
+        (
+            lambda: SignedDirections(n_actions=3, dim=2, layout="difference"),
+            "n_actions=3 to be 2 for layout='difference'",
+        ),
+        (lambda: SaleResiduals(dim=3, features=4), "features=4 <= dim=3"),
+        (lambda: SaleResiduals(dim=3, features=0), "features=0 to be a whole number >= 1"),
+        (
+            lambda: SaleResiduals(dim=3, features=2, moment_weight=0.0),
+            "moment_weight=0.0 to be a finite number > 0",
+        ),
+        (lambda: SlateResiduals(dim=3, common=1.1), r"common=1.1 to be a number in \[0, 1\]"),
+        (lambda: SlateResiduals(dim=3, along=1.1), r"along=1.1 to be a number in \[0, 1\]"),
+        (
+            lambda: SignedResiduals(n_actions=2, dim=1, common=0.0),
+            r"common=0.0 to be a number in \[0.001, 1\]",
+        ),
+        (lambda: SignedResiduals(n_actions=2, dim=1, spread_weight=0), "spread_weight=0"),
     ],
 )
-def test_bad_input_gets_one_sentence(fields, sentence):
+def test_bad_input_gets_one_sentence(make, sentence):
     with pytest.raises(InputError, match=sentence):
-        SaleResiduals(**{"dim": 3, "features": 2, **fields})
-
-
-@pytest.mark.parametrize("field", ["common", "along"])
-def test_shares_of_slates_are_shares(field):
-    with pytest.raises(InputError, match=rf"{field}=1.1 to be a number in \[0, 1\]"):
-        SlateResiduals(dim=3, **{field: 1.1})
-
-
-def test_codes_need_a_share_of_what_arms_have_in_common():
-    with pytest.raises(InputError, match=r"common=0.0 to be a number in \[0.001, 1\]"):
-        SignedResiduals(n_actions=2, dim=1, common=0.0)
-    with pytest.raises(InputError, match="spread_weight=0"):
-        SignedResiduals(n_actions=2, dim=1, spread_weight=0)
+        make()

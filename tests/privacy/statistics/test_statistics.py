@@ -1,7 +1,7 @@
 """Clipped statistics: what a hostile user can do to them, and what an isometry preserves."""
 
 from dataclasses import fields
-from math import sqrt
+from math import prod, sqrt
 
 import numpy as np
 import pytest
@@ -28,17 +28,11 @@ CLIPS = [None, 0.01, 0.3, 0.7, 1.0]  # as a share of B C
 WEIGHTS = [0.2, 1.0, 1.3, sqrt(2), 1.6, 3.0]
 
 
-def moments(layout="disjoint", clip=None, weight=1.0, *, K=3, d=2, C=1.5, low=-2.0, high=1.0):
-    return SecondMoments(
-        n_actions=K,
-        dim=d,
-        layout=layout,
-        context_bound=C,
-        reward_low=low,
-        reward_high=high,
-        moment_clip=None if clip is None else clip * max(-low, high) * C,
-        moment_weight=weight,
-    )
+def moments(layout="disjoint", clip=None, weight=1.0, *, K=3, d=2, C=1.5, low=-2.0, **more):
+    """With B C = 3; `clip` is a share of B C."""
+    bounds = {"context_bound": C, "reward_low": low, "reward_high": 1.0, "moment_weight": weight}
+    share = None if clip is None else clip * max(-low, 1.0) * C
+    return SecondMoments(n_actions=K, dim=d, layout=layout, moment_clip=share, **bounds, **more)
 
 
 def measured(statistic, *batch):
@@ -94,15 +88,12 @@ def test_batch_is_the_sum_of_its_rounds(layout):
         gram, moment = gram[:, 0].reshape(4, 3, 2, 3, 2), moment.reshape(4, 3, 2)
         assert all((gram[:, i, :, j] == 0).all() for i in range(3) for j in range(3) if i != j)
         gram = np.stack([gram[:, i, :, i] for i in range(3)], axis=1)
+    if layout == "disjoint":  # blocks of arms not played are exactly zero
+        one = statistic.total(np.full((1, 3, 2), 1e9), np.array([[0, 1, 2]]), np.ones((1, 3)))
+        assert ((one != 0).any(axis=2) == np.eye(3, dtype=bool)).all()
     shown = slice(0, 1) if layout == "shared" else slice(None)
     np.testing.assert_allclose(gram, G[:, shown], atol=1e-12)
     np.testing.assert_allclose(moment, u[:, shown], atol=1e-12)
-
-
-def test_only_the_played_arm_has_a_block():
-    """By hand: blocks of arms not played are exactly zero, whatever the context holds."""
-    total = moments().total(np.full((1, 3, 2), 1e9), np.array([[0, 1, 2]]), np.ones((1, 3)))
-    assert ((total != 0).any(axis=2) == np.eye(3, dtype=bool)).all()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -111,32 +102,17 @@ def test_only_the_played_arm_has_a_block():
 def test_whatever_is_sent_stays_inside(layout, data):
     """Property: with NaN, infinities and 10^300 among the numbers of one user, the Gram part has
     length <= 1 and the moment part <= w, without a warning; a NaN context counts as zero."""
-    value = st.sampled_from(HOSTILE)
+    value, size = st.sampled_from(HOSTILE), (3, 2) if layout == "shared" else (2,)
     clip, weight = data.draw(st.sampled_from(CLIPS)), data.draw(st.sampled_from(WEIGHTS))
-    size = (3, 2) if layout == "shared" else (2,)
-    entries = 6 if layout == "shared" else 2
-    drawn = data.draw(st.lists(value, min_size=entries, max_size=entries))
+    drawn = data.draw(st.lists(value, min_size=prod(size), max_size=prod(size)))
     context, arm = np.array(drawn).reshape(1, 1, *size), data.draw(st.integers(0, 2))
-    statistic = moments(layout, clip, weight)
-    reward = np.array([[data.draw(value)]])
+    statistic, reward = moments(layout, clip, weight), np.array([[data.draw(value)]])
     total = measured(statistic, context, np.array([[arm]]), reward)[0]
     half = statistic.block_dim * (statistic.block_dim + 1) // 2
     assert np.linalg.norm(total[:, :half]) <= 1 + 1e-12
     assert np.linalg.norm(total[:, half:]) <= weight * (1 + 1e-12)
     played = context[0, 0, arm] if layout == "shared" else context[0, 0]
     assert np.isfinite(played).all() or (total == 0).all()
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@given(st.integers(0, 2**32), st.sampled_from(CLIPS), st.sampled_from(WEIGHTS))
-@QUIET
-def test_no_two_users_are_further_apart_than_the_sensitivity(layout, seed, clip, weight):
-    """Property: 200 random pairs of users a case (short, unit and overlong contexts, any rewards,
-    same and different arms) differ by at most S."""
-    statistic, rng = moments(layout, clip, weight), np.random.default_rng(seed)
-    one, two = (measured(statistic, *users(rng, 1, 200, layout, scale=3.0)) for _ in range(2))
-    distance = np.linalg.norm((one - two).reshape(200, -1), axis=1)
-    assert distance.max() <= statistic.sensitivity * (1 + 1e-12)
 
 
 def furthest(statistic, *, same_arm):
@@ -162,10 +138,10 @@ def furthest(statistic, *, same_arm):
 @pytest.mark.parametrize("weight", [0.5, 3.0])
 def test_an_optimiser_stays_below_and_comes_close(weight, clip):
     """Oracle: maximising over two users never exceeds S; it reaches S within 1 % when the moment
-    has no clip of its own or a small one (0.01 B C), the golden values below. Rewards in [0, B]
-    reach it too: y = -x takes the place of the opposite reward."""
+    has no clip of its own or a small one. Rewards in [0, B] reach it too: y = -x takes the place of
+    the opposite reward."""
     for low in (-1.0, 0.0):
-        statistic = moments(clip=clip, weight=weight, low=low, high=1.0)
+        statistic = moments(clip=clip, weight=weight, low=low)
         S = statistic.sensitivity
         best = furthest(statistic, same_arm=True)
         assert best <= S * (1 + 1e-12)
@@ -193,8 +169,8 @@ def moments_alone(layout="disjoint", clip=None):
 @each("layout", LAYOUTS)
 @each("clip", CLIPS)
 def test_moments_alone_are_those_beside_the_gram_matrix(layout, clip):
-    """Oracle: equal, difference exactly 0.0, to what `SecondMoments` unpacks (held against sums
-    by hand above), for overlong and ordinary users."""
+    """Oracle: equal, difference exactly 0.0, to what `SecondMoments` unpacks, for overlong and
+    ordinary users."""
     both, alone = moments(layout, clip), moments_alone(layout, clip)
     batch = users(np.random.default_rng(2), 7, 4, layout, scale=2.0)
     total = alone.total(*batch)
@@ -203,37 +179,39 @@ def test_moments_alone_are_those_beside_the_gram_matrix(layout, clip):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@given(st.integers(0, 2**32), st.sampled_from(CLIPS), st.data())
+@given(st.integers(0, 2**32), st.sampled_from(CLIPS), st.sampled_from(WEIGHTS), st.data())
 @QUIET
-def test_no_two_users_move_moments_further_than_twice_the_clip(layout, seed, clip, data):
-    """Property: 200 random pairs, broken ones among them, stay within S = 2 c_u."""
-    statistic, rng = moments_alone(layout, clip), np.random.default_rng(seed)
+def test_no_two_users_are_further_apart_than_the_sensitivity(layout, seed, clip, weight, data):
+    """Property: 200 random pairs (short, unit, overlong and broken contexts, any rewards, same and
+    different arms) differ by at most S, of moments beside their Gram matrix and alone."""
+    rng = np.random.default_rng(seed)
     context, arm, reward = users(rng, 2, 200, layout, scale=3.0)
     reward[data.draw(st.integers(0, 1)), :20] = data.draw(st.sampled_from(HOSTILE))
     context[data.draw(st.integers(0, 1)), 20:40] = data.draw(st.sampled_from(HOSTILE))
-    one, two = (measured(statistic, context[[i]], arm[[i]], reward[[i]]) for i in (0, 1))
-    distance = np.linalg.norm((one - two).reshape(200, -1), axis=1)
-    assert distance.max() <= statistic.sensitivity * (1 + 1e-12)
+    for statistic in (moments(layout, clip, weight), moments_alone(layout, clip)):
+        one, two = (measured(statistic, context[[i]], arm[[i]], reward[[i]]) for i in (0, 1))
+        distance = np.linalg.norm((one - two).reshape(200, -1), axis=1)
+        assert distance.max() <= statistic.sensitivity * (1 + 1e-12)
 
 
-@pytest.mark.parametrize(("clip", "c_u"), [(None, 3.0), (0.3, 0.9)])
-def test_moments_reach_their_sensitivity(clip, c_u):
+def test_moments_reach_their_sensitivity():
     """By hand: opposite contexts at reward -2 are 2 c_u apart within an arm, and sqrt(2) c_u apart
     when their arms differ."""
-    statistic = moments_alone(clip=clip)
     x, reward = np.array([[[1.5, 0.0]]]), np.array([[-2.0]])
-    one = measured(statistic, x, np.array([[0]]), reward)
-    for arm, distance in ((0, 2 * c_u), (1, sqrt(2) * c_u)):
-        two = measured(statistic, -x, np.array([[arm]]), reward)
-        assert np.linalg.norm(one - two) == pytest.approx(distance, rel=1e-14)
-    assert statistic.sensitivity == pytest.approx(2 * c_u, rel=1e-14)
+    for clip, c_u in ((None, 3.0), (0.3, 0.9)):
+        statistic = moments_alone(clip=clip)
+        one = measured(statistic, x, np.array([[0]]), reward)
+        for arm, distance in ((0, 2 * c_u), (1, sqrt(2) * c_u)):
+            two = measured(statistic, -x, np.array([[arm]]), reward)
+            assert np.linalg.norm(one - two) == pytest.approx(distance, rel=1e-14)
+        assert statistic.sensitivity == pytest.approx(2 * c_u, rel=1e-14)
 
 
 @given(st.lists(st.sampled_from(HOSTILE), min_size=6, max_size=6), st.sampled_from([0.1, 1.0, 7.0]))
 @QUIET
 def test_clipped_vectors(sent, bound):
-    """Property: each of two hostile vectors counts at most `bound`, a non-finite one zero, so
-    they differ by at most S = 2 bound (attained by opposites); a batch is the sum of its rounds."""
+    """Property: each of two hostile vectors counts at most `bound`, a non-finite one zero, so they
+    differ by at most S = 2 bound (attained by opposites)."""
     statistic, x = ClippedVectors(dim=3, bound=bound), np.array(sent).reshape(2, 1, 3)
     one, two = measured(statistic, x[:1]), measured(statistic, x[1:])
     for total, raw in ((one, x[0]), (two, x[1])):
@@ -247,7 +225,6 @@ def test_clipped_vectors(sent, bound):
 
 
 def test_bad_input():
-    """Sentences, not tracebacks, for bounds that cannot bound."""
     for bad in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(InputError, match=r"Expected bound=.* > 0"):
             ClippedVectors(dim=2, bound=bad)
@@ -255,10 +232,16 @@ def test_bad_input():
             moments(C=bad)
     with pytest.raises(InputError, match="disjoint, joint or shared"):
         moments("private")
+    with pytest.raises(InputError, match="without a moment clip"):
+        traced(clip=0.5 / 3)
+    assert traced(clip=1.0).trace_variance < 1  # nothing is clipped
+    for wrong in ({"n_actions": 0}, {"n_actions": 2, "reward_low": 2.0}):
+        with pytest.raises(InputError):
+            ArmSums(**wrong)
 
 
 def test_nothing_to_clip_is_a_copy_and_one_round_is_a_sum():
-    """The short cuts: the values of scaling and adding up, bit for bit, in memory of their own."""
+    """The short cuts: the same values, bit for bit, in memory of their own."""
     x = np.random.default_rng(0).uniform(-0.4, 0.4, (1, 6, 4))
     x[0, 0] = -0.0
     longer = np.concatenate([x, np.full((1, 6, 4), 9.0)])
@@ -270,18 +253,8 @@ def test_nothing_to_clip_is_a_copy_and_one_round_is_a_sum():
     assert not np.shares_memory(one, x)
 
 
-def traced(layout="shared", *, d=2, weight=1.0, precise=True, clip=None):
-    return SecondMoments(
-        n_actions=3,
-        dim=d,
-        layout=layout,
-        context_bound=1.5,
-        reward_low=-2.0,
-        reward_high=1.0,
-        moment_weight=weight,
-        moment_clip=clip,
-        precise_trace=precise,
-    )
+def traced(layout="shared", precise=True, **settings):
+    return moments(layout, precise_trace=precise, **settings)
 
 
 def apart(statistic, one, two):
@@ -299,9 +272,9 @@ def apart(statistic, one, two):
 @each("weight", WEIGHTS)
 @each("blocks", [1, 2])
 def test_kappa_is_the_largest_by_exact_maximisation(weight, blocks):
-    """Oracle: on a grid of 1,001 x 1,001 lengths, p = |x . y| maximised as a concave parabola,
-    the least room that S^2 leaves for kappa: never less than the formula's, and within 1e-4 of
-    it. Golden: (7 + 5 sqrt(5)) / 4 and 1 at w = sqrt(2)."""
+    """Oracle: on a grid of lengths, p = |x . y| maximised as a concave parabola, the least room
+    that S^2 leaves for kappa: never less than the formula's, and within 1e-4 of it. Golden at w =
+    sqrt(2)."""
     U = weight**2
     u, v = np.meshgrid(*[np.linspace(0, 1, 1001) ** 2] * 2)
     p = np.minimum(U / 2, np.sqrt(u * v))
@@ -321,8 +294,7 @@ def test_kappa_is_the_largest_by_exact_maximisation(weight, blocks):
 @each("weight", WEIGHTS)
 def test_the_worst_users_are_exactly_the_sensitivity_apart(weight, d):
     """By hand: parallel contexts of lengths 1 and b with opposite terms r x, or equal users of two
-    arms, which a larger kappa would push beyond S; in one dimension, where the trace is all, too.
-    """
+    arms, which a larger kappa would push beyond S."""
     for layout in ("shared", "joint"):
         statistic = traced(layout, d=d, weight=weight)
         U, S2 = weight**2, statistic.sensitivity**2
@@ -338,8 +310,8 @@ def test_the_worst_users_are_exactly_the_sensitivity_apart(weight, d):
 @each("layout", ["shared", "joint", "disjoint"])
 @each("weight", WEIGHTS)
 def test_no_two_users_are_further_apart(layout, weight):
-    """Property: 4,000 random pairs, short, unit and overlong, nearly parallel or not, of one arm
-    or two, stay within S, which does not depend on the stretch."""
+    """Property: 4,000 random pairs, of one arm or two, stay within S, which does not depend on the
+    stretch."""
     rng = np.random.default_rng(5)
     for d in (1, 3):
         statistic = traced(layout, d=d, weight=weight)
@@ -355,9 +327,8 @@ def test_no_two_users_are_further_apart(layout, weight):
 
 @pytest.mark.parametrize("layout", ["shared", "joint", "disjoint"])
 def test_noise_is_smaller_along_the_identity_and_as_large_elsewhere(layout):
-    """Oracle, without chance: the covariance of white noise after `unpack`, pushed through it unit
-    by unit, is that without a stretch but for tr / sqrt(D), divided by 1 + kappa D; and x' N x has
-    the variance that `tail_bound` counts on."""
+    """Oracle: the covariance of white noise after `unpack` is that without a stretch but for tr /
+    sqrt(D), divided by 1 + kappa D; and x' N x has the variance that `tail_bound` counts on."""
     precise, plain = (traced(layout, precise=precise) for precise in (True, False))
     D, blocks, size = precise.block_dim, *precise.shape
     white = np.eye(blocks * size).reshape(-1, blocks, size) * precise.units
@@ -384,7 +355,7 @@ def test_noise_is_smaller_along_the_identity_and_as_large_elsewhere(layout):
 
 def test_there_and_back():
     """By hand: of a matrix only the trace is stretched, by sqrt(1 + kappa D), and `unpack` undoes
-    it, for batches as for one round."""
+    it."""
     statistic, gram = traced(d=2, weight=sqrt(2)), np.array([[3.0, 1.0], [1.0, -1.0]])[None, None]
     factor = sqrt(1 + (7 + 5 * sqrt(5)) / 2)
     packed = statistic.pack(gram, np.zeros((1, 1, 2)))
@@ -392,27 +363,14 @@ def test_there_and_back():
     np.testing.assert_allclose(statistic.unpack(packed)[0], gram, rtol=1e-14)
 
 
-def test_a_clip_of_moments_is_refused():
-    with pytest.raises(InputError, match="without a moment clip"):
-        traced(clip=0.5)
-    assert traced(clip=3.0).trace_variance < 1  # nothing is clipped
-
-
-def one(statistic, arm, reward):
-    return statistic.total(np.zeros((1, 1, 2)), np.array([[arm]]), np.array([[reward]]))
-
-
-@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-2.0, 0.5), (-1.0, -0.5)])
-def test_no_two_users_move_it_by_more_than_its_sensitivity(low, high):
+@each(("low", "high"), [(0.0, 1.0), (-2.0, 0.5), (-1.0, -0.5)])
+def test_no_two_users_move_arm_sums_by_more_than_their_sensitivity(low, high):
     """Oracle: all pairs of users on a grid, numbers far outside the bounds and NaN among them."""
     statistic = ArmSums(n_actions=3, reward_low=low, reward_high=high)
-    rewards = [low, high, (low + high) / 2, -1e9, 1e9, np.nan]
-    users = [one(statistic, arm, r) for arm in range(3) for r in rewards]
-    moves = [np.linalg.norm(a - b) for a in users for b in users]
+    rewards, arms = [low, high, (low + high) / 2, -1e9, 1e9, np.nan], range(3)
+    context = np.zeros((1, 1, 2))
+    sums = [
+        statistic.total(context, np.array([[a]]), np.array([[r]])) for a in arms for r in rewards
+    ]
+    moves = [np.linalg.norm(a - b) for a in sums for b in sums]
     assert max(moves) == pytest.approx(statistic.sensitivity, rel=1e-12)
-
-
-def test_bounds_are_looked_at():
-    for wrong in ({"n_actions": 0}, {"n_actions": 2, "reward_low": 2.0}):
-        with pytest.raises(InputError):
-            ArmSums(**wrong)
