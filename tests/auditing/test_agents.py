@@ -17,6 +17,7 @@ from dpbandit.agents import (
     DPUCB,
     FADE,
     FLIPHAT,
+    PFTAL,
     AdaptiveSparseVectorExperts,
     BinaryTreeExperts,
     CountedShelf,
@@ -28,6 +29,7 @@ from dpbandit.agents import (
     NoisyFTRL,
     PerPerson,
     PersonalFADE,
+    PrivateBandit,
     ShariffSheffetUCB,
     ShrinkingDartboard,
     SparseVectorExperts,
@@ -46,7 +48,7 @@ from dpbandit.privacy.curves import delta_of
 from dpbandit.privacy.fading import PersonSum
 from dpbandit.privacy.mechanism import Mechanism, witnessed
 from dpbandit.privacy.moments import ClippedVectors
-from dpbandit.specs.convex import ExpertsSpec
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.lists import NOBODY
 from dpbandit.specs.protocols import ContextualSpec
 from tests.broken.audited import (
@@ -59,10 +61,13 @@ from tests.broken.audited import (
     SumsRewards,
 )
 from tests.broken.people import BROKEN as LEAKS, With
+from tests.each import each
 from tests.harness import PEOPLE, everybody
 
 DISJOINT, SHARED, *_ = SMALL
+(EXPERTS,) = [spec for spec in SMALL if isinstance(spec, ExpertsSpec)]
 QUICK = {"runs": 1000, "progress": False}
+SLOW = pytest.mark.slow
 
 
 # Honest agents
@@ -70,8 +75,8 @@ QUICK = {"runs": 1000, "progress": False}
 
 @pytest.mark.slow
 def test_private_agents_are_not_flagged_by_their_actions():
-    """One of each family, certified; together wrong with probability 0.05. 400 runs each.
-    What everybody releases is audited below."""
+    """One of each family, certified; together wrong with probability 0.05. What everybody releases
+    is audited below."""
     some = "dp-ucb fade ldp-etc allocation-ts pftal sparse-vector-experts list-fade fade-mnl"
     names = some.split()
     configs = {name: AGENTS[name]() for name in names}
@@ -90,9 +95,9 @@ def test_shariff_and_sheffet_s_wishart_noise_is_over_noise():
 
 @cache
 def private_variants():
-    """One of each agent, on a spec it fits, in turns, so that agents meet all kinds; `tests/agents`
-    has the rest. Without Wishart noise, whose tables take long, promises to persons
-    (test_people.py), and those that audits refuse, for answers alone."""
+    """One of each agent, on a spec it fits, in turns, so that agents meet all kinds. Without
+    Wishart noise, whose tables take long, promises to persons (below), and those that audits
+    refuse, for answers alone."""
     fitting = {}
     for config, spec in everybody():
         if isinstance(config, FADE | CountedShelf):
@@ -108,8 +113,7 @@ def private_variants():
 @pytest.mark.slow
 @pytest.mark.parametrize("half", range(2))
 def test_no_private_agent_is_flagged(half):
-    """Certified or printed, against its certificate; together wrong with probability 0.05. 400
-    runs each, to stay within minutes."""
+    """Certified or printed, against its certificate; together wrong with probability 0.05."""
     pairs = private_variants()
     assert len(pairs) > 60
     failure = 0.05 / len(pairs)
@@ -120,7 +124,7 @@ def test_no_private_agent_is_flagged(half):
 @pytest.mark.slow
 def test_private_agents_are_audited_for_one_round():
     """Every other one works, or is refused in one sentence: as many rounds are warm-up. Together
-    wrong with probability 0.05; who does not know the horizon may release after the last round."""
+    wrong with probability 0.05."""
     settings = {"runs": 400, "failure": 0.05 / len(private_variants()), "progress": False}
     reports = []
     for config, spec in private_variants()[::2]:
@@ -146,8 +150,8 @@ def test_agents_without_privacy_have_nothing_to_refute():
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_agents_are_flagged(name):
-    """White box, by bets, which stop: subtle faults, such as half of the noise, take some 300 runs,
-    all others fewer. Audits of a fixed size are below."""
+    """White box, by bets, which stop: subtle faults, such as half of the noise, take some 300
+    runs."""
     report = audit(BROKEN[name], DISJOINT, runs=4000, until_known=True, progress=False)
     assert report.flagged
     assert "point" not in str(report)
@@ -178,37 +182,27 @@ def test_half_the_noise_of_peelings_is_flagged():
         assert audit(config, SHARED, runs=2000, progress=False).flagged == broken
 
 
-def test_gross_faults_show_in_actions():
-    """Black box: a missing clip and an exact sign; 1,000 runs."""
-    caught = {
-        name: audit(BROKEN[name], DISJOINT, view="actions", **QUICK).flagged
-        for name in ("a missing clip (rewards)", "exact sign after a noisy arg-max")
-    }
-    assert all(caught.values())
+@each("name", ["a missing clip (rewards)", "exact sign after a noisy arg-max"])
+def test_gross_faults_show_in_actions(name):
+    """Black box; 1,000 runs."""
+    assert audit(BROKEN[name], DISJOINT, view="actions", **QUICK).flagged
 
 
 # Printed calibrations
 
 
-def test_over_noised_calibrations_are_shown_as_such():
-    """The printed DP-UCB is certified, and measured, far below its claim of 1."""
+def test_certificates_apart_from_the_claim_are_shown():
+    """Printed DP-UCB is certified, and measured, far below its claim. A certificate that exceeds
+    its claim is not refuted; the claim is, by an audit with the power, which none has of printed
+    DP-HDB's."""
     report = audit(ShariffSheffetUCB(delta=1e-4, calibration="paper"), DISJOINT, **QUICK)
     assert report.eps_lower <= report.certified_epsilon < 0.2 < report.claimed_epsilon
-
-
-def test_certificates_beyond_the_claim_are_shown_and_broken_where_there_is_power():
-    """A certificate that exceeds its claim is not refuted; the claim is, by an audit with the
-    power. Printed DP-HDB exceeds its claims only where no number of runs could show it."""
-    config = DPHDBChoices(
-        calibration="paper", epsilon=20.0, delta=0.3, beyond_validity=True, warm_up=1
-    )
-    report = audit(config, DISJOINT, **QUICK)
+    how = {"epsilon": 20.0, "delta": 0.3, "beyond_validity": True, "warm_up": 1}
+    report = audit(DPHDBChoices(calibration="paper", **how), DISJOINT, **QUICK)
     assert report.certified_epsilon > report.claimed_epsilon
-    assert not report.flagged
-    assert not report.breaks_claim
     boasting = audit(Boasts(delta=1e-4), DISJOINT, **QUICK)
-    assert boasting.breaks_claim
-    assert not boasting.flagged
+    assert (report.breaks_claim, boasting.breaks_claim) == (False, True)
+    assert (report.flagged, boasting.flagged) == (False, False)
 
 
 # Which pairs are tried
@@ -232,24 +226,38 @@ def test_the_search_finds_what_moves_a_mechanism_most():
     assert not audit(CountsACorner(factor=1.0), spec, **QUICK).flagged
 
 
-def test_the_search_reaches_the_sensitivity_of_moments():
-    """Oracle: r x of DP-UCB's moments moves by 2, its sensitivity, between x and -x."""
-    config = DPMoments()
-    (worst,) = most_moving_pairs(config, DISJOINT, users_of(DISJOINT), 0)
-    (ends,) = public_ends(config, DISJOINT, worst, 0)
-    assert np.linalg.norm(np.diff(ends.left[-1], axis=0)) == pytest.approx(2)
+VALUES, DATA = (spec for spec in SMALL if isinstance(spec, ConvexSpec))
+ADVICE = replace(EXPERTS, horizon=9)
 
 
-def test_pairs_differ_in_one_user():
-    """Property, of all pairs of all kinds of arms."""
-    for spec in (DISJOINT, SHARED):
-        for pair in pairs(DPUCB(), spec, 0):
-            apart = (
-                (pair.first.context != pair.second.context).reshape(spec.horizon, -1).any(axis=1)
-            )
-            answers = zip(pair.first.answers, pair.second.answers, strict=True)
-            apart |= [one is not two for one, two in answers]
-            assert np.flatnonzero(apart).tolist() == [pair.round]
+@each(
+    ("config", "spec", "told_later"),
+    [
+        (DPUCB(), DISJOINT, None),
+        (DPUCB(), SHARED, None),
+        (PrivateBandit(), VALUES, None),
+        (PFTAL(), DATA, 1),
+        (NoisyFTRL(), ADVICE, 1),
+        (NoisyFTRL(), replace(ADVICE, delay=2), 3),
+    ],
+)
+def test_pairs_differ_in_one_user(config, spec, told_later):
+    """Property: in one round's context or answer, and in the context that tells it later."""
+
+    def differ(one, two):
+        experts = isinstance(spec, ExpertsSpec)
+        return (one(np.zeros(1)) != two(np.zeros(1))).any() if experts else one is not two
+
+    for pair in pairs(config, spec, 0):
+        contexts = (pair.first.context != pair.second.context).reshape(spec.horizon, -1)
+        shown = np.flatnonzero(contexts.any(axis=1)).tolist()
+        answers = zip(pair.first.answers, pair.second.answers, strict=True)
+        told = [t for t, both in enumerate(answers) if differ(*both)]
+        if told_later is None:
+            assert {*shown, *told} == {pair.round}
+        else:
+            assert told == [pair.round]
+            assert shown == [t for t in [pair.round + told_later] if t < spec.horizon]
 
 
 # The runner
@@ -264,17 +272,24 @@ def test_a_report_depends_on_its_seed_alone():
     assert (one.fpr, one.tpr) != (other.fpr, other.tpr)
 
 
-def test_delayed_rewards_are_audited_when_they_arrive():
-    spec = ContextualSpec(n_actions=2, dim=2, horizon=12, delay=3, reward_low=-1.0)
-    pair, *_ = pairs(DPUCB(), spec, 0)
-    (ends,) = public_ends(DPMoments(epsilon=inf), spec, pair, 0)
-    assert np.linalg.norm(np.diff(ends.left[-1], axis=0)) == pytest.approx(2)
-    assert not audit(DPUCB(), spec, **QUICK).flagged
+def test_the_search_reaches_the_sensitivity_of_moments():
+    """Oracle: r x of DP-UCB's moments moves by 2, its sensitivity, between x and -x, also when it
+    arrives late."""
+    (worst,) = most_moving_pairs(DPMoments(), DISJOINT, users_of(DISJOINT), 0)
+    late = ContextualSpec(n_actions=2, dim=2, horizon=12, delay=3, reward_low=-1.0)
+    first, *_ = pairs(DPUCB(), late, 0)
+    for config, spec, pair in (
+        (DPMoments(), DISJOINT, worst),
+        (DPMoments(epsilon=inf), late, first),
+    ):
+        (ends,) = public_ends(config, spec, pair, 0)
+        assert np.linalg.norm(np.diff(ends.left[-1], axis=0)) == pytest.approx(2)
+    assert not audit(DPUCB(), late, **QUICK).flagged
 
 
 def test_sums_are_seen_without_what_others_added():
-    """Oracle: without noise what is left of each release is the differing user's part, whatever
-    the others do: half the squared sensitivity from the middle, opposite in the two worlds."""
+    """Oracle: without noise what is left of each release is the differing user's part: half the
+    squared sensitivity from the middle, opposite in the two worlds."""
     config = DPMoments(epsilon=inf, refresh_every=1)
     for pair in handful(DISJOINT):
         if not pair.note.startswith("round 1, context from x to -x"):
@@ -285,21 +300,16 @@ def test_sums_are_seen_without_what_others_added():
             np.testing.assert_allclose(seen.values[:, np.array(seen.family) == "sums"], wanted)
 
 
-def test_memory_holds_no_mechanism_and_no_noise_to_come():
-    agent = FLIPHAT().make(DISJOINT, Streams(range(7)))
-    for array in memory(agent, 7).values():
-        assert len(array) == 7
-    assert not [path for path in memory(agent, 7) if "mechanism" in path or "normals" in path]
-
-
-def test_witnesses_are_told_of_every_call_and_leave():
+def test_memory_holds_no_mechanism_and_witnesses_are_told_of_every_call_and_leave():
+    kept = memory(FLIPHAT().make(DISJOINT, Streams(range(7))), 7)
+    assert {len(array) for array in kept.values()} == {7}
+    assert not [path for path in kept if "mechanism" in path or "normals" in path]
     sums, told = exact_prefix_sum(ClippedVectors(1), horizon=9, refresh_every=2), []
-    with witnessed(lambda mechanism, datum, release: told.append((mechanism, datum, release))):
+    with witnessed(lambda mechanism, datum, release: told.append((mechanism, release is None))):
         for _ in range(2):
             sums(np.ones((3, 1)))
     sums(np.ones((3, 1)))
-    assert [release is None for _, _, release in told] == [True, False]
-    assert all(mechanism is sums for mechanism, _, _ in told)
+    assert told == [(sums, True), (sums, False)]
     assert isinstance(pickle.loads(pickle.dumps(sums)), Mechanism)
 
 
@@ -307,10 +317,8 @@ def test_report_is_plain_and_the_plot_is_drawn(tmp_path):
     report = audit(DPUCB(), DISJOINT, runs=400, progress=False)
     assert json.loads(json.dumps(plain(report.as_dict())))["view"] == "released"
     assert "not refuted" in str(report)
-    for name, shown in (
-        ("gdp.png", report),
-        ("pure.svg", audit(FLIPHAT(), SHARED, runs=400, progress=False)),
-    ):
+    pure = audit(FLIPHAT(), SHARED, runs=400, progress=False)
+    for name, shown in (("gdp.png", report), ("pure.svg", pure)):
         assert plot_audit(shown, tmp_path / name, title="audit").stat().st_size > 1500
     with pytest.raises(InputError, match="suffix"):
         plot_audit(report, tmp_path / "x.gif", title="")
@@ -318,7 +326,7 @@ def test_report_is_plain_and_the_plot_is_drawn(tmp_path):
 
 def test_what_is_proven_is_above_the_certificate_only_if_it_is_refuted():
     """Golden, by hand: lines by (.2, .5) and its mirror image (.5, .8), nowhere above a Gaussian
-    curve that the point is on. The curve of pure epsilon log(.5 / .2) would be."""
+    curve that the point is on."""
     report = audit(LinUCB(), DISJOINT, runs=400, progress=False)
     report = replace(report, fpr=0.2, tpr=0.5, eps_lower=np.log(2.5), mu_lower=None)
     fpr = np.array([0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0])
@@ -340,7 +348,6 @@ def test_bad_input(settings, named):
         audit(DPUCB(), DISJOINT, **settings)
 
 
-(EXPERTS,) = [spec for spec in SMALL if isinstance(spec, ExpertsSpec)]
 ADVISERS = {
     "sparse vector": (SparseVectorExperts(epsilon=1.0), 20, 2000),
     "trees": (BinaryTreeExperts(epsilon=1.0, delta=1e-4), 20, 2000),
@@ -353,19 +360,13 @@ ADVISERS = {
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=() if i < 4 else pytest.mark.slow)
-        for i, name in enumerate(ADVISERS)
-    ],
+    "name", [*list(ADVISERS)[:4], *(pytest.param(n, marks=SLOW) for n in list(ADVISERS)[4:])]
 )
 def test_half_the_noise_is_flagged(name):
     """White box, by bets, which stop. The ledgers say half of what is spent."""
     config, horizon, _ = ADVISERS[name]
-    spec = replace(EXPERTS, horizon=horizon)
-    assert audit(
-        SpendsMore(agent=config), spec, runs=4000, until_known=True, progress=False
-    ).flagged
+    spec, how = replace(EXPERTS, horizon=horizon), {"until_known": True, "progress": False}
+    assert audit(SpendsMore(agent=config), spec, runs=4000, **how).flagged
 
 
 @pytest.mark.slow
@@ -378,28 +379,9 @@ def test_all_of_the_noise_is_not(name):
     assert not audit(config, spec, runs=runs, failure=failure, progress=False).flagged
 
 
-def test_pairs_differ_in_one_user_s_losses():
-    """Property: in one round's answer, and in the context that tells it to the next round."""
-    for delay in (0, 2):
-        spec = replace(EXPERTS, horizon=9, delay=delay)
-        for pair in pairs(NoisyFTRL(), spec, 0):
-            answers = zip(pair.first.answers, pair.second.answers, strict=True)
-            apart = [
-                t for t, (a, b) in enumerate(answers) if (a(np.zeros(1)) != b(np.zeros(1))).any()
-            ]
-            assert apart == [pair.round]
-            shown = np.flatnonzero((pair.first.context != pair.second.context).any(axis=1))
-            assert shown.tolist() == [t for t in [pair.round + 1 + delay] if t < 9]
-
-
-HONEST = [
-    PersonalFADE(first_batch=2),
-    PersonalFADE(first_batch=2, counted="latest"),
-    PersonalFADE(first_batch=2, counted="batch"),
-    PersonalFADE(first_batch=2, counted="visits"),
-    MemoryAlone(),
-    PerPerson(DPUCB(refresh_every=3)),
-]
+COUNTED = (None, "latest", "batch", "visits")
+HONEST = [PersonalFADE(first_batch=2, counted=word) for word in COUNTED]
+HONEST += [MemoryAlone(), PerPerson(DPUCB(refresh_every=3))]
 
 
 class NoiseOfAVisit(PersonSum):
@@ -437,12 +419,8 @@ def test_honest_agents_are_not_flagged(config):
 
 @pytest.mark.parametrize(
     ("name", "view"),
-    [
-        ("one drawer", "released"),
-        ("one drawer", "actions"),
-        ("next door", "actions"),
-        ("a cap of all", "released"),
-    ],
+    [(n, "released") for n in ("one drawer", "a cap of all")]
+    + [(n, "actions") for n in ("one drawer", "next door")],
 )
 def test_leaks_between_people_are_flagged(name, view):
     assert audit(LEAKS[name], PEOPLE, runs=400, view=view, progress=False).flagged
@@ -450,8 +428,7 @@ def test_leaks_between_people_are_flagged(name, view):
 
 @pytest.mark.parametrize("counted", ["visits", "latest"])
 def test_noise_for_one_visit_is_flagged(counted):
-    """Where k are counted, or she is in every release, by its releases; measured mu 1.7 of visits
-    against 0.92."""
+    """Where k are counted, or she is in every release, by its releases."""
     config = PersonalFADE(epsilon=4.0, counted=counted, first_batch=2)
     broken = With(config=config, where=personal, part=NoiseOfAVisit)
     assert audit(broken, PEOPLE, runs=1000, progress=False).flagged
