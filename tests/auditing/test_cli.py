@@ -27,12 +27,6 @@ def run(monkeypatch, capsys):
     return command
 
 
-def test_help_shows_an_example(run):
-    code, out, _ = run("audit", "--help")
-    assert code == 0
-    assert "Example: dpbandit audit dp-ucb" in out
-
-
 def test_one_agent_with_report_and_plot(run, tmp_path):
     files = ("--out", tmp_path / "report.json", "--plot", tmp_path / "tradeoff.png")
     what = ("dp-ucb", "--env", "OJPricing", "--horizon", 8, "--runs", 400)
@@ -48,22 +42,21 @@ def test_one_agent_with_report_and_plot(run, tmp_path):
 
 
 def test_all_private_agents_in_one_table(run, monkeypatch, tmp_path):
-    few = {name: AGENTS[name] for name in ("uniform", "linucb", "dp-hdb-choices")}
-    monkeypatch.setattr("dpbandit.agents.AGENTS", few)
-    code, out, _ = run("audit", "--all", "--runs", 400, "--out", tmp_path / "all.json")
-    assert code == 0
+    """Gaussian noise has no pure epsilon: at delta 0 the others are audited all the same."""
+
+    def audited(names, *words):
+        few = {name: AGENTS[name] for name in names.split()}
+        monkeypatch.setattr("dpbandit.agents.AGENTS", few)
+        code, out, errors = run("audit", "--all", "--runs", 400, *words)
+        assert (code, errors) == (0, "")
+        return out
+
+    out = audited("uniform linucb dp-hdb-choices", "--out", tmp_path / "all.json")
     assert out.count("not refuted") == out.count("over-noised") == 1
     reports = json.loads((tmp_path / "all.json").read_text())
     assert [*reports] == ["dp-hdb-choices", "dp-hdb-choices:calibration=paper"]
     assert reports["dp-hdb-choices"]["failure"] == 0.025
-
-
-def test_agents_that_cannot_meet_the_target_are_named(run, monkeypatch):
-    """Gaussian noise has no pure epsilon: at delta 0 the others are audited all the same."""
-    few = {name: AGENTS[name] for name in ("linucb", "dp-ucb", "noisy-oco")}
-    monkeypatch.setattr("dpbandit.agents.AGENTS", few)
-    code, out, errors = run("audit", "--all", "--delta", "0", "--runs", 400)
-    assert (code, errors) == (0, "")
+    out = audited("linucb dp-ucb noisy-oco", "--delta", "0")
     assert "noisy-oco " in out
     assert "Not audited at epsilon 1, delta 0: dp-ucb." in out
 
