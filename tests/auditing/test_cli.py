@@ -30,6 +30,7 @@ def run(monkeypatch, capsys):
 def test_one_agent_with_report_and_plot(run, tmp_path):
     files = ("--out", tmp_path / "report.json", "--plot", tmp_path / "tradeoff.png")
     what = ("dp-ucb", "--env", "OJPricing", "--horizon", 8, "--runs", 400)
+    assert "Example: dpbandit audit dp-ucb" in run("audit", "--help")[1]
     code, out, errors = run("audit", *what, *files)
     assert (code, errors) == (0, "")
     assert "not refuted" in out
