@@ -1,6 +1,5 @@
 """Ledgers: what composes, what is claimed, who says so, and what others read."""
 
-import itertools
 import json
 import time
 from dataclasses import replace
@@ -13,10 +12,9 @@ import pytest
 
 from dpbandit.base.files import plain
 from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
 from dpbandit.privacy import curves
 from dpbandit.privacy.aggregated import BitSpend
-from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.calibrated import least_multiplier
 from dpbandit.privacy.certificate import (
     HONESTY,
     KINDS,
@@ -37,8 +35,7 @@ from dpbandit.privacy.ledger import (
     no_privacy,
 )
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
-from dpbandit.privacy.moments import ClippedVectors, SecondMoments
-from dpbandit.privacy.prefix_sums import BLT, Tree
+from dpbandit.privacy.prefix_sums import Tree
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated
 from dpbandit.privacy.subsampling import SampledGaussianSpend
@@ -140,33 +137,6 @@ def test_accountants_agree_and_rank(epsilon, delta):
     assert list(report) == ["zCDP (BS)", "zCDP (CKS)", "GDP"]
 
 
-@each("kind", [Tree(), BLT()], ids=str)
-@each(("epsilon", "delta"), CLAIMS)
-def test_least_multiplier_is_certified_at_the_claim(kind, epsilon, delta):
-    """Oracle: over horizons, batches and statistics, the mechanism is certified at the claim: never
-    above, at most 1e-3 below; 0.1 % less noise exceeds it."""
-    statistics = (ClippedVectors(dim=2, bound=3.0), SecondMoments(n_actions=3, dim=2))
-    grid = itertools.product((2, 100, 10_001, 999_999), (1, 7), statistics)
-    for horizon, every, statistic in grid:
-        shape = {"horizon": horizon, "refresh_every": every}
-        least = least_multiplier(kind, **shape, epsilon=epsilon, delta=delta)
-        for factor in (1.0, 0.999):
-            mechanism = noisy_prefix_sum(
-                kind, statistic, Streams([0]), **shape, noise_multiplier=factor * least
-            )
-            report = certificate(
-                Ledger((mechanism.spend,)), claim=(epsilon, delta), accountants=False
-            )
-            if mechanism.leaves == 0:
-                assert report.epsilon == least == 0
-            elif factor == 1:
-                assert epsilon * (1 - 1e-3) <= report.epsilon <= epsilon
-                assert report.delta <= delta
-                assert report.holds
-            else:
-                assert not report.holds
-
-
 @each("epsilon", [0.01, 0.02, 0.05, 0.1, 0.5, 5.0])
 @each("delta", [1e-12, 1e-10, 1e-8, 1e-6, 1e-4])
 def test_rounding_never_pushes_a_certificate_over_its_claim(epsilon, delta):
@@ -175,24 +145,11 @@ def test_rounding_never_pushes_a_certificate_over_its_claim(epsilon, delta):
     assert certificate(ledger, claim=(epsilon, delta), accountants=False).holds
 
 
-def test_tree_and_blt_multipliers_golden():
-    """Golden, privacy.md section 2, at m = 10^4 leaves, (1, 1e-4). Infinite epsilon needs no
-    noise."""
-    target = {"horizon": 10_001, "refresh_every": 1, "epsilon": 1.0, "delta": 1e-4}
-    assert round(least_multiplier(Tree(), **target), 2) == 11.92
-    assert round(least_multiplier(BLT(), **target), 2) == 6.33
-    assert least_multiplier(Tree(), **(target | {"epsilon": inf, "delta": 0.0})) == 0.0
-
-
-@pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
-def test_delta_zero_is_refused_with_a_sentence(kind):
-    """Gaussian noise has no pure epsilon-DP, and a claim must be a claim."""
+def test_a_claim_must_be_a_claim():
     shape = {"horizon": 10, "refresh_every": 1}
-    with pytest.raises(InputError, match=r"delta=0 .*no pure epsilon-DP"):
-        least_multiplier(kind, **shape, epsilon=1.0, delta=0)
     for epsilon, delta in ((0.0, 1e-5), (-1.0, 1e-5), (float("nan"), 1e-5), (1.0, 1.0), (1.0, -1)):
         with pytest.raises(InputError, match=r"Expected (epsilon|delta)="):
-            least_multiplier(kind, **shape, epsilon=epsilon, delta=delta)
+            least_multiplier(Tree(), **shape, epsilon=epsilon, delta=delta)
 
 
 pld = Lazy("dp_accounting.pld.privacy_loss_distribution")

@@ -6,7 +6,6 @@ from math import prod, sqrt
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy.optimize import differential_evolution
 
 from dpbandit.base.arrays import clip_norm
 from dpbandit.base.inputs import InputError
@@ -113,43 +112,6 @@ def test_whatever_is_sent_stays_inside(layout, data):
     assert np.linalg.norm(total[:, half:]) <= weight * (1 + 1e-12)
     played = context[0, 0, arm] if layout == "shared" else context[0, 0]
     assert np.isfinite(played).all() or (total == 0).all()
-
-
-def furthest(statistic, *, same_arm):
-    """The largest distance of two users that differential evolution finds, planar contexts."""
-
-    def closeness(p):  # (5, n): lengths, angle, rewards
-        zero, arm = np.zeros(p.shape[1]), np.zeros((1, p.shape[1]), dtype=int)
-        x = np.stack([p[0], zero], axis=-1)[None]
-        y = (p[1] * np.stack([np.cos(p[2]), np.sin(p[2])])).T[None]
-        one = measured(statistic, x, arm, p[3:4])
-        two = measured(statistic, y, arm if same_arm else arm + 1, p[4:5])
-        return -np.linalg.norm((one - two).reshape(p.shape[1], -1), axis=1)
-
-    C, low, high = statistic.context_bound, statistic.reward_low, statistic.reward_high
-    box = [(0, C), (0, C), (0, np.pi), (low, high), (low, high)]
-    found = differential_evolution(
-        closeness, box, seed=0, vectorized=True, updating="deferred", polish=False, tol=1e-4
-    )
-    return -found.fun
-
-
-@pytest.mark.parametrize("clip", [None, 0.01, 0.3])
-@pytest.mark.parametrize("weight", [0.5, 3.0])
-def test_an_optimiser_stays_below_and_comes_close(weight, clip):
-    """Oracle: maximising over two users never exceeds S; it reaches S within 1 % when the moment
-    has no clip of its own or a small one. Rewards in [0, B] reach it too: y = -x takes the place of
-    the opposite reward."""
-    for low in (-1.0, 0.0):
-        statistic = moments(clip=clip, weight=weight, low=low)
-        S = statistic.sensitivity
-        best = furthest(statistic, same_arm=True)
-        assert best <= S * (1 + 1e-12)
-        if clip in (None, 0.01):
-            assert best >= 0.99 * S
-    other = furthest(statistic, same_arm=False)
-    assert other <= S * (1 + 1e-12)
-    assert other == pytest.approx(sqrt(2 + 2 * weight**2), rel=0.01)
 
 
 def test_sensitivity_golden():
