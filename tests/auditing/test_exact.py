@@ -148,17 +148,6 @@ def test_firing_laws(queries):
     np.testing.assert_allclose(still, expected, atol=1e-12)
 
 
-def test_textbook_sparse_vector_keeps_its_claim():
-    """Exact: all 0/1 sequences of five queries against their opposites, at several thresholds."""
-    for threshold in (-8.0, 0.0, 0.5, 2.0):
-        for first in product((0.0, 1.0), repeat=5):
-            laws = [
-                first_above(queries, threshold, threshold_scale=2.0, query_scale=4.0)
-                for queries in (np.array(first), 1 - np.array(first))
-            ]
-            assert not exact_audit(*laws, PURE).flagged
-
-
 @pytest.mark.parametrize("kind", [NoThresholdNoise, AllForTheQueries])
 def test_without_threshold_noise_every_query_costs(kind):
     """Exact: no claim holds for any number of queries. Golden: at threshold 1 a test that does not
@@ -171,33 +160,6 @@ def test_without_threshold_noise_every_query_costs(kind):
     assert (np.array(epsilons) >= quiet).all()
     np.testing.assert_allclose(np.diff(epsilons), np.diff(quiet))
     assert exact_audit(*svt_laws(kind, queries=12, threshold=1.0), PURE).flagged
-
-
-def test_one_threshold_noise_for_two_runs_is_within_their_price():
-    """Exact, all 0/1 sequences of five queries against their opposites: runs that share a threshold
-    noise cost at most 1/2 + 2 (1/2), and 2 is charged. So this reuse breaks no claim of
-    `AboveThreshold`."""
-    worst = 0.0
-    for theta in (0.0, 2.0):
-        law = Law(laplace_law, 2.0, 4.0, "threshold noise used again", theta=theta)
-        for first in product((0.0, 1.0), repeat=5):
-            p, q = (two_firings(law, queries) for queries in (first, tuple(1 - x for x in first)))
-            worst = max(worst, exact_epsilon(p, q))
-    assert 1.0 < worst < 1.5
-
-
-def two_firings(law, queries):
-    """The law of where the first and the second test fire."""
-    n = len(queries)
-    views = [[(queries, False)]]
-    for k in range(n):
-        once = (queries[: k + 1], True)
-        rest = [[(queries[k + 1 : j + 1], True)] for j in range(k + 1, n)]
-        none = [(queries[k + 1 :], False)] if k + 1 < n else []
-        views += [[once, *part] for part in (*rest, none)]
-    found = np.array([law.of(view) for view in views])
-    assert found.sum() == pytest.approx(1)
-    return found
 
 
 def test_bad_input():

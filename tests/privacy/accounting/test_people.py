@@ -83,8 +83,7 @@ CASES = [(k, b) for k in (1, 2, 3, 4) for b in (1, 2, 4)]
 
 @each(("k", "b"), CASES)
 def test_no_pattern_does_more(k, b):
-    """All patterns of 10 slots: Toeplitz sums and linear ones exactly, trees and fading sums at
-    least; a shift that is off by one, or a level that is left out, shows."""
+    """Oracle: all patterns of 10 slots; a shift by one, or a level left out, shows."""
     c = coefficients(10)
     assert toeplitz_norm(c, k, b) == pytest.approx(brute(gram(toeplitz(c)), k, b), rel=1e-12)
     x = np.random.default_rng(k).random(10)
@@ -197,10 +196,8 @@ def spends(statistic):
 
 @pytest.mark.parametrize("visits", [(1, 1), (2, 1), (2, 3), (3, 2), (4, 2)])
 def test_no_pair_of_patterns_moves_a_sum_further(visits):
-    """Every pattern against every other, each of its slots by 1: what is paid is never less, and at
-    most 45 % more for a public pattern. Vectors of norm 1, null in their centre, move by 1/2 where
-    a slot is left or taken, and by 1 where it stays. A slot that both patterns have, or the
-    sensitivity of one round taken twice, would show."""
+    """Oracle: every pattern against every other; what is paid is never less, at most 45 % more if
+    public. Vectors of norm 1, null in their centre, move by 1/2 where a slot is left or taken."""
     found = list(patterns(T, *visits))
     masks = np.array([[t in p for t in range(T)] for p in found])
     unions = np.unique((masks[:, None] | masks).reshape(-1, T), axis=0)
@@ -243,7 +240,7 @@ def readers(visit):
 
 def beyond_nobody(config, visit, shown, said):
     """Of each mechanism what a null round adds, and what visitors add beyond it, whatever they are
-    served, at reference points of a few rounds that noise has moved anywhere."""
+    served, at any reference points."""
     n = len(shown) // _HEARD
     spec = ReturningSpec(visit=visit, people=visit.horizon, visits=Visits(1, 1), horizon=24)
     agent, found = PerPerson(config).make(spec, Streams(range(n))), {}
@@ -276,10 +273,9 @@ def beyond_nobody(config, visit, shown, said):
     ids=["slates", "arms", "prices", "cascade", "positions"],
 )
 def test_moving_is_paid_for_as_statistics_move(agents, visit, heard, close):
-    """Of every sum of every agent that is told of persons: no visitor is further from a null round
-    than from another visitor; no two add more to theirs, at any reference points, than is paid for
-    who moves, and some nearly so much. A null round adds 0, but to lists: a price without a
-    customer, or a list that nobody saw, would show."""
+    """Of every sum of every agent that is told of persons: no two visitors add more to what a null
+    round adds than is paid for who moves, and some nearly so much. A price without a customer, or a
+    list that nobody saw, would show."""
     found, other = set(), visit is not PEOPLE.visit
     for name, kind in agents.items():
         first, *more = variants(kind)
@@ -316,8 +312,8 @@ def test_one_public_round_is_paid_as_ever():
 
 
 def test_visits_that_are_apart_cost_less():
-    """By turns: the claim is met, with more of it than by groups; what stands around another agent
-    tells it some rounds only, and pays by groups."""
+    """The claim is met with more than by groups; what stands around another agent pays by
+    groups."""
     spec = ReturningUsers(people=500, visits=20, arrivals="robin").spec
     for config in (FADE(), DPUCB(), DPUCB(prefix_sums="tree"), FADE(centring="private")):
         proof = certify(PerPerson(config), spec, accountants=False)

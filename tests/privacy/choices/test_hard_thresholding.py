@@ -49,9 +49,9 @@ def users(count, replicas, seed, extreme=False):
 
 @each("at", [0.0, 0.3, 30.0])
 def test_no_user_moves_a_gradient_further_than_the_bounds(at):
-    """Property: 4,000 pairs of extreme users: every coordinate, and the two picked ones of every
-    block (of all blocks for two different arms) stay within `moves`, met to 10 %. Golden: 2 x 0.4 x
-    1 a coordinate; in l_2 the lesser of sqrt(s) entries and the norm."""
+    """Property: pairs of extreme users stay within `moves`, of all coordinates and of the two
+    picked ones, met to 10 %, a half of it in each of two arms. Golden: the lesser of sqrt(s)
+    entries and the norm."""
     R, picks = 4000, 2
     beta = at * np.random.default_rng(0).standard_normal((R, 3, 4))
     moves = []
@@ -72,8 +72,8 @@ def test_no_user_moves_a_gradient_further_than_the_bounds(at):
 
 
 def test_queries():
-    """What they show adds up to n / step times the first iterate (s = d, one step); arms that share
-    a parameter show the row of the arm played."""
+    """They add up to n / step times the first iterate; of shared arms, the row of the arm
+    played."""
     mechanism = make(episodes=(4,), iterations=1, sparsity=4, radius=1e9)
     x, a, r = users(4, 2, seed=3)
     total = sum(mechanism.query(*datum) for datum in zip(x, a, r, strict=True))
@@ -153,8 +153,8 @@ STDDEV = {GumbelPeeling(0.9, 1.3): 1.3 * MOVE_2, LaplacePeeling(0.9): 0.9 * MOVE
 
 @pytest.mark.parametrize("peeling", FIRST, ids=repr)
 def test_peeling_has_its_exact_law(peeling):
-    """Statistical, s = 1, d = 2, n = 40,000, two rows: binomial and second-moment tests, false
-    alarm 1e-6 each; a noise 10 % off in scale is caught by both (asserted)."""
+    """Statistical: choices and values, false alarm 1e-6 each; 10 % off in scale is caught
+    (asserted)."""
     n = 40_000
     out = peeled(peeling, 1, np.tile(V, (200, 2, 1)), MOVE, MOVE_2, calls=100).reshape(n, 2)
     assert (np.count_nonzero(out, axis=1) == 1).all()
@@ -172,8 +172,8 @@ def test_peeling_has_its_exact_law(peeling):
 
 
 def test_two_picks_follow_one_another():
-    """Statistical, s = 2 of d = 3: the dropped coordinate, by enumeration of peeling with weights
-    e^(|v| / c), false alarm below 1e-6 each (5 errors)."""
+    """Statistical: the dropped one of three, by enumeration; false alarm below 1e-6 each (5
+    errors)."""
     v, n = np.array([1.0, -0.4, 0.2]), 40_000
     p = softmax(np.abs(v) / 0.5)
     dropped = [
@@ -187,9 +187,8 @@ def test_two_picks_follow_one_another():
 
 
 def test_costs_by_hand():
-    """Golden. Laplace, 6 peelings of 5, multiplier 40: 30 picks of 2/40 and 30 values of 1/40.
-    Gumbel: rho = 30 (2 / pick)^2 / 8 + 6 / (2 value^2), mu of the values sqrt(6) / value. All
-    episodes cost what one costs."""
+    """Golden: 30 picks of 2 / pick each and 6 vectors of values; all episodes cost what one
+    costs."""
     laplace = LaplacePeeling(40.0).spend(5, 6, "x")
     assert laplace.pure == pytest.approx(30 * 3 / 40)
     assert laplace.rho == pytest.approx(30 * (4 + 1) / (2 * 40**2))

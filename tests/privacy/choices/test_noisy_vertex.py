@@ -45,9 +45,8 @@ def first_step(mechanism, context, reward, arm=0):
 @pytest.mark.parametrize("noise", LAWS)
 @pytest.mark.parametrize("kind", [NoisyVertex, HalfTheNoise, SignOfTheExactSum])
 def test_choices_are_as_noisy_as_the_ledger_says(kind, noise):
-    """Statistical: chi-square of 60,000 vertices against the law at the budget of the ledger:
-    softmax(-epsilon <G, v> / (2 S R)), for Laplace by quadrature. False alarm 1e-6; half the noise
-    and the exact sum's sign are caught (asserted)."""
+    """Statistical: 60,000 vertices against the law at the budget of the ledger. False alarm 1e-6;
+    half the noise and the exact sum's sign are caught (asserted)."""
     mechanism = made(kind, replicas=800, noise=noise, budgets=[3.0, 1.0], dim=2, residual_clip=2.0)
     (_, _), (epsilon, _) = mechanism.spend.groups
     G = np.array([0.5, -1.0]) * 2.0  # x (x . 0 - r), r = -2 within the clip
@@ -73,8 +72,8 @@ def test_without_noise_it_is_the_argmin_and_ties_go_to_the_lowest_vertex(noise):
 
 def log_view(kind, noise, adaptive, budgets, contexts, rewards):
     """The exact log-probability of every view (all vertices of all steps) under one stream, a
-    replica a view: the mechanism is made to choose that view's vertices by an enormous noise, and
-    what it holds gives the probability that its own noise would have."""
+    replica a view, whose vertices an enormous noise forces; what the mechanism holds gives the
+    probability."""
     T = len(contexts)
     schedule = Schedule(2, False, 1)
     ticks = [(t, a) for t in range(T) for a in np.flatnonzero(schedule.moving(t))]
@@ -122,9 +121,8 @@ def renyi_over_bound(first, second, rho):
 
 @pytest.mark.parametrize(("kind", "low", "high"), [(NoisyVertex, 0.9, 1), (HalfTheNoise, 3, inf)])
 def test_joint_dp_is_tight_in_exact_enumeration_and_half_the_noise_breaks_it(kind, low, high):
-    """Oracle: user 1 answers +50 or -50 where everybody else's context is 0, so that the arm's sum
-    stays +-50; the Renyi divergence of the views comes within 10 % of the bound with adaptive
-    noise; with half of it it is 3 times the bound."""
+    """Oracle: where user 1's +-50 stays in an arm's sum the Renyi divergence of the views is within
+    10 % of the bound; with half of the noise it is 3 times the bound."""
     T = 5
     budgets = 0.6 / np.sqrt(np.arange(1, T))
     one, two = ([(r, r)] + [(0.0, 0.0)] * (T - 1) for r in (50.0, -50.0))
@@ -136,8 +134,8 @@ def test_joint_dp_is_tight_in_exact_enumeration_and_half_the_noise_breaks_it(kin
 @pytest.mark.parametrize(("noise", "T"), [("gumbel", 5), ("laplace", 4)])
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_joint_dp_by_exact_enumeration(noise, T, adaptive):
-    """Oracle: for random streams and one user replaced, also by one who gets another arm, D_alpha
-    <= alpha rho for all orders, and the log-ratio is within the plain sum."""
+    """Oracle: one user replaced, also by one who gets another arm; all orders, and the plain
+    sum."""
     rng = np.random.default_rng(T)
     budgets = tuple(2 / np.sqrt(np.arange(1, T)))
     spend = LAWS[noise][1].of("", budgets)
@@ -159,9 +157,7 @@ def test_joint_dp_by_exact_enumeration(noise, T, adaptive):
 
 
 def test_clips_really_apply():
-    """Golden: |x_j| <= M = 1, |r| <= 50, |residual| <= k, and what is no number becomes 0 or a
-    bound; so no row exceeds M k, and two rows differ by at most 2 M k. An arm that takes no step
-    learns nothing."""
+    """Golden: no row exceeds M k, whatever is sent; an arm that takes no step learns nothing."""
     zeros, arm = np.zeros((1, 2, 3)), np.zeros(1, int)
     wild = [1e9, -1e9, np.nan, np.inf, 1.0]
     for clip, bound in ((None, 2.0), (0.7, 0.7)):
@@ -195,9 +191,7 @@ def test_adaptive_residuals_never_leave_their_own_bound():
 
 
 def test_adaptive_noise_is_for_the_loudest_step_so_far():
-    """Oracle: the user of step j is in the sums of all later steps, so the noise of step i covers
-    the largest of k_1..k_i = min(k, |u_j|_1 + B): 4 M max k_j / epsilon_i, for points that shrink
-    and grow, each arm's own."""
+    """Oracle: step i is noisy for the largest of k_1..k_i = min(k, |u_j|_1 + B), each arm's own."""
     sizes, budgets, B, k = [0.3, 2.0, 0.1, 5.0, 0.0], [1.0, 0.5, 2.0, 0.25, 3.0], 2.0, 4.5
     mechanism = made(
         budgets=budgets, dim=2, adaptive=True, reward_low=-B, reward_high=B, residual_clip=k
@@ -236,8 +230,7 @@ def test_certificates_of_the_budgets_just_keep_the_target(noise, profile, n, eps
 
 
 def test_paper_budgets_by_hand():
-    """Golden: b_1 = 4 * 2 * 4.2 sqrt(ln n ln(1/delta)) / epsilon at M = R = 1, B = 1.2, and
-    epsilon_1 = D S / (2 b_1). Certified at n = 3, epsilon 1, delta 0.1: the plain sum .4415."""
+    """Golden: b_1 and epsilon_1 = D S / (2 b_1) as printed, and the certified plain sum .4415."""
     n, epsilon, delta = 9880, 0.7, 1e-4
     b_1 = 4 * 2 * 4.2 * sqrt(log(n) * log(1 / delta)) / epsilon
     budgets = paper_budgets(n, epsilon=epsilon, delta=delta)

@@ -83,7 +83,7 @@ def transcript_law(law, sequence):
 
 def worst_ratio(law):
     """The largest log-ratio of any transcript over all 0/1 losses of two experts, one round
-    replaced: 4^5 sequences, 32 transcripts."""
+    replaced."""
     P = np.array([transcript_law(law, s) for s in product(LOSSES, repeat=T)])
     np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-9)
     P = P.reshape(*[4] * T, -1)
@@ -101,8 +101,8 @@ BROKEN = ["no threshold noise", "wrong side", "threshold noise used again"]
 
 
 def test_segments_cost_no_more_than_epsilon():
-    """Exact enumeration, Lemma A: all segments together cost 0.6; the exponential law is tight.
-    Broken variants cost more (Laplace noise has no wrong side)."""
+    """Exact, Lemma A: all segments together cost 0.6; exponential noise is tight; broken ones cost
+    more."""
     for noise, expected in (("exponential", 0.6000), ("laplace", 0.5917), ("textbook", 0.2642)):
         assert worst_ratio(Law(*LAWS[noise])) == pytest.approx(expected, abs=5e-5)
         assert worst_ratio(Law(*LAWS[noise], theta=1.0)) <= EPS + 1e-9
@@ -111,8 +111,7 @@ def test_segments_cost_no_more_than_epsilon():
 
 
 def test_any_queries_need_the_textbook_scales():
-    """Exact enumeration over all queries in {0, 1}^5: 0.6 is kept by Lap(2/eps), Lap(4/eps); missed
-    by the scales of Lemma A and without threshold noise."""
+    """Exact, all queries in {0, 1}^5: 0.6 is kept by Lap(2/eps), Lap(4/eps) alone."""
 
     def ratio(law):
         P = np.array([law.firing_times(q) for q in product((0, 1), repeat=T)])
@@ -153,8 +152,7 @@ SEQUENCE = ((1, 0), (1, 1), (1, 0), (1, 1), (1, 1))
 
 @pytest.mark.parametrize("noise", ["exponential", "laplace"])
 def test_segments_have_the_promised_law(noise):
-    """Statistical: chi-square over 200,000 transcripts of two experts taking turns. False alarm
-    1e-6; scales 5 % off are caught (asserted), as is one of the two noises alone."""
+    """Statistical: 200,000 transcripts, false alarm 1e-6; scales 5 % off are caught (asserted)."""
     mechanism, counts = segment_test(noise), np.zeros(len(TRANSCRIPTS))
     for _ in range(BLOCKS):
         expert, code = np.zeros(R, dtype=int), np.zeros(R, dtype=int)
@@ -171,8 +169,7 @@ def test_segments_have_the_promised_law(noise):
 
 
 def test_above_threshold_has_the_promised_law():
-    """Statistical: chi-square over more than 200,000 runs of at most five queries. False alarm
-    1e-6; scales 10 % off are caught (asserted)."""
+    """Statistical: 200,000 runs, false alarm 1e-6; scales 10 % off are caught (asserted)."""
     mechanism, counts, place = above_test(), np.zeros(5), np.zeros(R, dtype=int)
     for _ in range(BLOCKS * T):
         fired = mechanism(np.array([1.0, 2.0, 3.0, 4.0, 1e9])[place], np.full(R, THETA))
@@ -185,8 +182,8 @@ def test_above_threshold_has_the_promised_law():
 
 
 def test_sensitivity_scales_the_noise():
-    """Twice the range, everything twice as large: the same firings, bit for bit. Losses are clipped
-    at the mechanism."""
+    """Everything twice as large: the same firings, bit for bit; losses are clipped at the
+    mechanism."""
     one, two = segment_test(), segment_test(high=2.0)
     small, large = above_test(), above_test(sensitivity=2.0)
     rng = np.random.default_rng(0)
@@ -218,8 +215,7 @@ def test_no_noise_at_infinite_epsilon():
 
 
 def test_budgets():
-    """Segments cost epsilon in all, the larger of the two, runs one each; calls beyond `uses`
-    raise."""
+    """Segments cost the larger epsilon in all, runs one each; calls beyond `uses` raise."""
     assert segment_test().spend.pure == EPS
     for own, of_queries in ((EPS, 2 * EPS), (2 * EPS, EPS), (2 * EPS, None)):
         assert segment_test(epsilon=own, query_epsilon=of_queries).spend.pure == 2 * EPS

@@ -73,26 +73,6 @@ def test_the_normalised_sum_is_the_recursion_with_d_0_at_zero(loss):
         np.testing.assert_allclose((sums[i] + sums[1]) / (i + 1), other, rtol=0, atol=1e-14)
 
 
-@each("step", [1.0, 0.4])
-@each("name", ["linear l_1.5", "linear l_inf", "linear l_1"])
-def test_quadratic_gradients_are_taken_at_one_point_of_a_ball_half_as_large_again(name, step):
-    """Golden: u_1 = 0, u_i = theta_i + c (v_{i-1} - theta_{i-1}), |u_i|_p <= 1.5 R, attained at i =
-    2, and g_i = 2 a (<a, u_i> - y)."""
-    loss = LOSSES[name]
-    p, R = loss.domain.p, loss.domain.radius
-    for seed in range(10):
-        data, thetas, vertices, sums = walked(loss, 30, step=step, seed=seed)
-        u = thetas[1:] + step * (vertices[:-1] - thetas[:-1])
-        lengths = np.linalg.norm(u[:, 0], ord=p, axis=1)
-        assert lengths.max() <= 1.5 * R + 1e-12
-        if step == 1:
-            assert lengths[0] == pytest.approx(1.5 * R)
-        for i, z in enumerate(data[1:], start=2):
-            a, y = z[:, :-1], z[:, -1]
-            g = 2 * a * (np.vecdot(a, u[i - 2]) - y)[:, None]
-            np.testing.assert_allclose(sums[i] - sums[i - 1], g, rtol=0, atol=2e-13)
-
-
 @every_loss
 def test_a_regression_takes_its_short_cut(loss):
     """Oracle: slope times features is the gradient of the loss."""

@@ -39,8 +39,8 @@ class Units:
 
 
 def shown(B, user, releases):
-    """mu^2 of releases user .. user + releases - 1 and those before, for unit noise: a' Sigma^+ a
-    with Sigma their covariance and a the 0/1 prefixes that she is in."""
+    """mu^2 of the first `releases` that she is in, unit noise: a' Sigma^+ a, a the 0/1 prefixes
+    with her."""
     end = min(len(B), user + releases - 1)
     a = (np.arange(1, end + 1) >= user).astype(float)
     return a @ np.linalg.pinv(B[:end] @ B[:end].T, rcond=1e-12) @ a
@@ -48,9 +48,8 @@ def shown(B, user, releases):
 
 @each("word", list(ALL))
 def test_no_early_release_shows_more_than_is_said(word):
-    """Oracle: for every leaf and number of releases, `early_norm` is never below the truth; for
-    Toeplitz strategies it is the truth. Catches a column read from its end, and an age that is a
-    release too young."""
+    """Oracle: `early_norm` is never below the truth of any leaf and number of releases, and for
+    Toeplitz strategies it. Catches a column read from its end, an age a release too young."""
     one = ALL[word]
     noise = one.of(Units(), stddev=1.0, leaves=M)
     B = np.array([noise()[:, 0] for _ in range(M)])
@@ -70,8 +69,7 @@ def proof_of(spend, window=None, delta=1e-5):
 
 @each("fade", [0.0, 0.5, 0.9])
 def test_a_fading_sum_shows_nobody_more_than_its_ends_allow(fade):
-    """Oracle: all rounds of all batches, each by the releases at most `age` later, through JSON as
-    well. Catches ends that are compared with the wrong round."""
+    """Oracle: all rounds of all batches. Catches ends that are compared with the wrong round."""
     ends = (3, 5, 9, 20, 21, 40)
     sums = certified_fading_sum(
         ClippedVectors(1), Streams([0]), ends=ends, horizon=50, fade=fade, epsilon=1.0, delta=1e-5
@@ -95,8 +93,7 @@ def test_a_fading_sum_shows_nobody_more_than_its_ends_allow(fade):
 
 
 def test_a_release_after_every_few_rounds_ages_by_rounds():
-    """By hand: with a release every 10 rounds, the last round of a leaf is shown at once, and a
-    second time 10 rounds later; the window's promise ends with its last round, at age 39."""
+    """By hand: a leaf's last round is shown again 10 rounds later, to age 39 in a window of 40."""
     target = Target(1.0, 1e-5, 1000, 10)
     statistic, tree = ClippedVectors(1), FACTORISATIONS["tree"]
     proof = proof_of(certified_sum(tree, statistic, Streams([0]), target).spend)
@@ -112,9 +109,7 @@ def test_a_release_after_every_few_rounds_ages_by_rounds():
 
 
 def test_sums_with_other_clocks_are_not_the_same():
-    """By hand: two trees of 30 leaves, one with a release every 90 rounds and one every 10: after
-    30 rounds somebody of the second was shown four times. Catches parts that are merged because
-    they cost the same in the end."""
+    """By hand: of two trees at one cost the faster clock shows somebody four times in 30 rounds."""
     sums = [
         certified_sum(
             FACTORISATIONS["tree"], ClippedVectors(1), Streams([0]), Target(1.0, 1e-5, T, every)
@@ -150,8 +145,7 @@ def dense(m, rate):
 
 @each("rate", [0.5, 1.0, 2.0])
 def test_noise_is_that_of_all_intervals(rate):
-    """Oracle: the stream is the dense matrix, `.stddev` its rows, by hand at 21; and see the shared
-    checks. Catches a level that begins an interval too late, or that is never replaced."""
+    """Oracle: the dense matrix. Catches a level that begins too late, or is never replaced."""
     B = dense(21, rate)
     np.testing.assert_allclose(streamed(gradual(rate), 21, B.shape[1]), B, rtol=0, atol=1e-14)
     noise = Gradual(rate).of(lambda: np.zeros(1), stddev=3.0)
@@ -166,9 +160,8 @@ def test_noise_is_that_of_all_intervals(rate):
 
 @each("rate", [0.5, 1.0, 1.5, 2.0, 3.0])
 def test_costs_are_those_of_enumeration(rate):
-    """Oracle, every user and age for m <= 8: the least l_1 cost that moves what she is in and no
-    release before her, by linear programming, is the exact pure loss; a' Sigma^+ a the Gaussian
-    one. Catches a cover that ends too soon or earlier releases that move."""
+    """Oracle: the least l_1 cost that moves no release before her, by linear programming, is the
+    pure loss; a' Sigma^+ a the Gaussian one."""
     m, one = 8, Gradual(rate)
     B = dense(m, rate)
     for releases in range(1, m + 1):
@@ -205,8 +198,8 @@ def test_costs_by_hand():
 
 
 def test_every_user_is_hidden_for_adaptive_streams():
-    """See `check_coupling`, at rate 1: noises move of the intervals that start at her, at the leaf
-    after its end, and so on; no interval that began before her."""
+    """See `check_coupling`: noises move of the intervals that start at her, after its end, and so
+    on."""
     m, nodes = 20, intervals(20)
     C = np.zeros((len(nodes), m))
     for user in range(1, m + 1):
@@ -222,8 +215,8 @@ def test_every_user_is_hidden_for_adaptive_streams():
 @each("rate", [1.0, 2.0])
 @each(("law", "delta"), [("laplace", 0.0), ("laplace", 1e-5), ("gaussian", 1e-5)])
 def test_a_certificate_says_what_is_known_by_age(rate, law, delta):
-    """By hand, a release every 2 rounds: at age d the share of `noises` or of the norm after 1 + d
-    // 2 releases; through JSON as well. Catches ages in releases, and slots that are lost."""
+    """By hand, at age d after 1 + d // 2 releases. Catches ages in releases, and slots that JSON
+    loses."""
     target = Target(1.0, delta, 41, 2)
     one = Gradual(rate)
     spend = certified_sum(one, ClippedVectors(1), Streams([0]), target, law=law).spend
@@ -243,8 +236,7 @@ def test_a_certificate_says_what_is_known_by_age(rate, law, delta):
 
 
 def test_a_laplace_tree_counts_its_nodes_and_nothing_is_spent_before_the_first_release():
-    """By hand: 20 leaves, five nodes; after 1, 2, 4, 8 releases 1, 2, 3, 4 of them. Without noise
-    0, then infinity: catches 0 times infinity."""
+    """By hand: a node more after 1, 2, 4, 8 releases. Catches 0 times infinity."""
     target, one, seeds = Target(1.0, 0.0, 21, 1), ClippedVectors(1), Streams([0])
     proof = proof_of(certified_sum(Tree(), one, seeds, target, law="laplace").spend, delta=0.0)
     shares = [proof.by_age(age) for age in (0, 1, 3, 7, 15)]

@@ -35,8 +35,8 @@ def made(R=1, K=1, **settings):
 
 @pytest.mark.parametrize("delta", [1e-5, 0.3])
 def test_counted_noise_has_the_promised_size(delta):
-    """Statistical: mean square of the two cells of three that are due against what the spend pays
-    for; false alarm 1e-6 (5 errors), 5 % off in scale is caught (asserted)."""
+    """Statistical: two of three cells are due; false alarm 1e-6 (5 errors); 5 % is caught
+    (asserted)."""
     R, epsilon = 1000, 0.5
     sums = made(R, 3, epsilon=epsilon, delta=delta)
     due = np.tile([True, False, True], (R, 1))
@@ -78,12 +78,9 @@ RATE = exp(-EPSILON)
 
 
 def transcripts(rewards, policy, rounds):
-    """Law of all releases over the integers, with geometric noise of ratio e^-EPSILON in place of
-    Laplace noise, in a world where a round's reward is known: {transcript: probability}.
-
-    `policy(counts, releases, exact)` says which of two arms is played and whether it is released.
-    Noise beyond 2 is cut off, and probabilities are left as they are.
-    """
+    """Law of all releases over the integers, {transcript: probability}, with geometric noise cut
+    off beyond 3; `policy(counts, releases, exact)` says which of two arms is played, and released
+    or not."""
     states = {((), (0, 0), (0, 0)): 1.0}
     for t in range(rounds):
         after = {}
@@ -142,9 +139,8 @@ def worst(policy, rounds=4):
 
 
 def test_all_releases_together_are_private_by_enumeration():
-    """Exact: with rules that look at counts and releases the worst log ratio over all transcripts
-    is epsilon itself, however many releases there are and however adaptive; where an exact sum ends
-    a batch, some transcripts are possible in one world only."""
+    """Exact: rules that look at counts and releases cost epsilon itself; where an exact sum ends a
+    batch some transcripts are possible in one world only."""
     largest, _ = worst(by_counts)
     assert largest == pytest.approx(EPSILON, abs=1e-9)
     assert worst(by_an_exact_sum)[1] > 100
@@ -155,8 +151,8 @@ def trees(R=1, B=1, T=40, law="gaussian", scale=1.0):
 
 
 def test_each_segment_is_a_tree_of_its_own():
-    """Oracle: replicas that restart at random times get, segment by segment, the noise of a new
-    `Tree` fed with the same draws, and exact sums of the losses of those chosen."""
+    """Oracle: segment by segment a new `Tree` fed with the same draws, and exact sums of the
+    chosen."""
     R, B, d, T = 6, 3, 5, 40
     rng, made = np.random.default_rng(0), trees(R, B, T)
     draws = Gaussian(1.0).sampler(Streams(range(R)), "trees", (B,)).take(T)
@@ -177,9 +173,8 @@ def test_each_segment_is_a_tree_of_its_own():
 
 @pytest.mark.parametrize("law", ["gaussian", "laplace"])
 def test_restarted_noise_has_the_promised_size(law):
-    """Statistical: in the 7th round of a segment the noise is that of three nodes (7 = 111b), in
-    round 10 of a replica that never restarted of two. 6 standard errors: false alarm below 1e-6; 10
-    % of variance is caught (asserted)."""
+    """Statistical: three nodes in round 7 of a segment (111b), two in round 10 without; 6 errors:
+    false alarm below 1e-6; 10 % of variance is caught (asserted)."""
     R, B, scale = 400, 50, 1.7
     made, restarts = trees(2 * R, B, 12, law, scale), np.arange(2 * R) < R
     losses, chosen = np.zeros((2 * R, 1)), np.zeros((2 * R, B), dtype=np.int64)
@@ -193,9 +188,8 @@ def test_restarted_noise_has_the_promised_size(law):
 
 
 def test_what_a_round_costs():
-    """Oracle: mu^2 = D' C^+ D over all releases of a segment, D the shift of all sums from the
-    challenge round on by 1 in each of B counters, is at most B h / sigma^2, attained by the first
-    round of the longest segment."""
+    """Oracle: D' C^+ D of all sums from a round on, in B counters, is at most B h / sigma^2,
+    attained by round 1."""
     for T in (2, 8, 9, 33):
         m = T - 1
         nodes = np.zeros((m, m))  # which noises a prefix is made of
@@ -215,8 +209,7 @@ def test_what_a_round_costs():
 
 
 def test_users_at_the_mechanism():
-    """Two users as extreme as can be move the input by sqrt(B) at most; nobody is -1 and loses
-    nothing."""
+    """Extreme users move the input by sqrt(B) at most; nobody is -1 and loses nothing."""
     made, chosen = trees(1, 4), np.array([[3, 0, 2, 1]])
     extreme = [np.full((1, 4), v) for v in (np.nan, -np.inf, -7.0, 0.0, 1.0, 1e300)]
     queries = [made.query(losses, chosen) for losses in extreme]
@@ -280,9 +273,8 @@ def z_scores(sample, gradient):
 
 
 def test_one_point_estimates_are_unbiased_and_other_factors_are_not():
-    """Statistical: the smoothed gradient of 1/2 |x - c|^2 is x - c, in the whole space and in the
-    k = N - 1 dimensions of vectors that sum to 0. |z| < 5 in ten coordinates (false alarm 6e-6);
-    zeta / L, or N, in place of k / zeta, or k, fails."""
+    """Statistical: the gradient of 1/2 |x - c|^2, in space and in vectors that sum to 0, |z| < 5
+    (false alarm 6e-6); zeta / L, or N for N - 1, is caught (asserted)."""
     c = np.array([-0.1, 0.3, 0.2, -0.5, 0.1])
     u = sphere(4, 1_000_000, 5)
     y = np.square(X + ZETA * u - c).sum(axis=1) / 2
@@ -321,7 +313,7 @@ def test_local_values_are_clipped_and_shifted():
 
 @each(("law", "mean"), [("laplace", 1.5), ("gaussian", 1.5 * sqrt(2 / pi))])
 def test_local_noise_has_the_promised_size(law, mean):
-    """Statistical: 40,000 values, 6 errors (false alarm 1e-8); 4 % in scale is caught (asserted)."""
+    """Statistical: 40,000 values, 6 errors (false alarm 1e-8); 4 % is caught (asserted)."""
     values, honest = local(40, noise_multiplier=0.5, law=law), np.full(40, 0.7)
     sizes = np.abs(np.ravel([values(honest) for _ in range(1000)]) - 0.7) / mean
     assert abs(sizes.mean() - 1) < 6 * sizes.std() / sqrt(sizes.size) < 0.04

@@ -69,8 +69,7 @@ def test_noiseless_releases_are_a_toeplitz_matrix_times_batch_sums(ends, fade):
 
 @pytest.mark.parametrize("block", [1, 7, 1000])
 def test_summing_in_blocks_of_64_changes_no_value(block, monkeypatch):
-    """Oracle: one by one, or all at once, to 1e-12, for a real statistic and batches longer than a
-    block."""
+    """Oracle: one by one, or all at once, to 1e-12."""
     rng = np.random.default_rng(1)
     statistic = SecondMoments(n_actions=3, dim=4, context_bound=2.0)
     rounds = [
@@ -89,8 +88,8 @@ def test_summing_in_blocks_of_64_changes_no_value(block, monkeypatch):
 
 @each("fade", [0.0, 0.7])
 def test_noise_is_the_stream_scaled_in_units(fade):
-    """Oracle: noisy minus exact release is multiplier x sensitivity x units x the k-th normals of
-    the stream "fading noise": data changes neither size nor number of draws."""
+    """Oracle: multiplier x sensitivity x units x the k-th normals of the stream, whatever the
+    data."""
     statistic = SecondMoments(n_actions=2, dim=2, context_bound=3.0, reward_high=0.5)
     rng = np.random.default_rng(2)
     users = rng.standard_normal((80, 2, 2)) * 3, rng.integers(0, 2, (80, 2)), rng.random((80, 2))
@@ -120,9 +119,8 @@ def test_ledger_has_the_mu_of_the_dense_matrix(m, fade, late):
 
 @pytest.mark.parametrize("fade", [0.0, 0.7])
 def test_noise_moved_along_a_column_hides_a_user(fade):
-    """Oracle, the privacy proof executed, for users who answer to releases: the user of any round
-    moves by Delta, the noises by -Delta times her batch's column of A, of at most Delta x
-    column_norm; all releases stay what they were."""
+    """Oracle, the privacy proof executed, for users who answer to releases: a user moves by Delta,
+    the noises by -Delta times her batch's column of A; all releases stay what they were."""
     ends, z = (2, 5, 6, 9), np.random.default_rng(3).standard_normal(4)
     A = toeplitz(4, fade)
 
@@ -167,8 +165,8 @@ def test_nothing_is_released_at_or_after_the_horizon(horizon):
 
 
 def test_mechanisms_show_their_query_in_units_and_integers_round_nobody():
-    """Oracle: releases without noise are the sums of the queries, of at most the sensitivity, times
-    the units, also where the first user sent integers."""
+    """Oracle: exact releases are sums of the queries, which the sensitivity bounds, times the
+    units."""
     statistic, rng = SecondMoments(n_actions=2, dim=2, context_bound=3.0), np.random.default_rng(4)
     fading = make(statistic, ends=(5,), fade=0.0)
     exact, total = exact_prefix_sum(statistic, horizon=6, refresh_every=1), 0.0
@@ -188,8 +186,7 @@ def test_mechanisms_show_their_query_in_units_and_integers_round_nobody():
 @each("delta", [1e-8, 1e-4])
 @each(("m", "fade"), [(1, 0.0), (5, 0.0), (40, 0.7), (40, 0.99)])
 def test_least_multiplier_spends_exactly_epsilon(epsilon, delta, m, fade):
-    """Inversion: the ledger's epsilon is the target, never more; with fade 0 neither m nor T
-    matters, because each user is in one release."""
+    """Inversion: never more than the target; with fade 0 neither m nor T matters."""
     multiplier = least_fading_multiplier(m, fade, epsilon=epsilon, delta=delta)
     mechanism = make(ends=tuple(range(1, m + 1)), fade=fade, multiplier=multiplier)
     spent = epsilon_of(mechanism.spend.mu, delta)
@@ -209,8 +206,8 @@ quick = settings(derandomize=True, deadline=None, max_examples=80)
     growth=st.sampled_from([0.0, 0.05, 0.1, 0.5, 1.0, 100.0]),
 )
 def test_growing_batches(horizon, first, growth):
-    """Property: ends lie before the horizon; lengths are first (1 + growth)^k rounded up; there is
-    one more only where it would end at the horizon or later."""
+    """Property: lengths are first (1 + growth)^k rounded up, and none more would end before the
+    horizon."""
     ends = growing_batches(horizon, first=first, growth=growth)
     lengths = np.diff([0, *ends])
     assert all(1 <= end < horizon for end in ends)
