@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpbandit.auditing.bounds import (
-    Claim,
-    epsilon_of_mu,
-    randomised_response,
-)
+from dpbandit.auditing.bounds import Claim, epsilon_of_mu, randomised_response
 from dpbandit.base.inputs import InputError
 from dpbandit.privacy.choices import ExponentialMechanism, ReportNoisyMax
 from dpbandit.privacy.curves import delta_of
@@ -41,11 +37,7 @@ from tests.auditing.mechanisms import (
     tree_scores,
     vertices,
 )
-from tests.broken.audited import (
-    NoThresholdNoise,
-    OneThresholdNoise,
-    SegmentsWithoutThresholdNoise,
-)
+from tests.broken.audited import NoThresholdNoise, OneThresholdNoise, SegmentsWithoutThresholdNoise
 from tests.broken.leaks import HalfTheNoise
 from tests.each import each
 

@@ -11,11 +11,7 @@ from dpbandit.base.arrays import clip_norm
 from dpbandit.base.inputs import InputError
 from dpbandit.privacy import ArmSums
 from dpbandit.privacy.calibrated import tail_bound
-from dpbandit.privacy.moments import (
-    ClippedVectors,
-    Moments,
-    SecondMoments,
-)
+from dpbandit.privacy.moments import ClippedVectors, Moments, SecondMoments
 from tests.each import each
 
 QUIET = settings(derandomize=True, deadline=None, max_examples=25)

@@ -166,8 +166,7 @@ def test_noise_is_the_matrix_times_the_node_noises_and_hides_everybody(name):
 
 
 @pytest.mark.parametrize(
-    "make",
-    [honaker, *map(k_ary, (None, 2, 3, 4)), independent, hybrid(1), hybrid(2), padded],
+    "make", [honaker, *map(k_ary, (None, 2, 3, 4)), independent, hybrid(1), hybrid(2), padded]
 )
 def test_common_checks(make):
     check_common(make)
