@@ -135,13 +135,89 @@ def test_agents_without_privacy_have_nothing_to_refute():
 # Broken agents
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_broken_agents_are_flagged(name):
-    """White box, by bets, which stop: subtle faults, such as half of the noise, take some 300
-    runs."""
-    report = audit(BROKEN[name], DISJOINT, runs=4000, until_known=True, progress=False)
-    assert report.flagged
-    assert "point" not in str(report)
+class NoiseOfAVisit(PersonSum):
+    """Counts every visit, with the noise of one."""
+
+    def __init__(self, *args, **settings):
+        super().__init__(*args, **settings)
+        self.stddev /= self.person_norm
+
+
+HATS = {"sparsity": 1, "epsilon": 4.0, "delta": 1e-4}
+LARGE = replace(DISJOINT, reward_low=-50.0, reward_high=50.0, horizon=8, dim=1)
+"""Rewards are large against the ball, and the sensitivity is met."""
+CHOICES = {"delta": 1e-4, "warm_up": 1, "radius": 1.0}
+
+
+def visiting(**settings):
+    return PersonalFADE(first_batch=2, **settings)
+
+
+def of_one_visit(**settings):
+    return With(config=visiting(epsilon=4.0, **settings), where=personal, part=NoiseOfAVisit)
+
+
+ADVISERS = {
+    "sparse vector": (SparseVectorExperts(epsilon=1.0), 20, 2000),
+    "trees": (BinaryTreeExperts(epsilon=1.0, delta=1e-4), 20, 2000),
+    "leader": (ExponentialLeader(epsilon=8.0, delta=1e-4), 20, 2000),
+    "noisy sums": (NoisyFTRL(epsilon=1.0, delta=1e-4), 20, 2000),
+    "adaptive sparse vector": (AdaptiveSparseVectorExperts(epsilon=2.0), 40, 2000),
+    "dartboard": (ShrinkingDartboard(epsilon=8.0), 60, 4000),
+}
+"""A config, a horizon, and runs in which half of its noise shows."""
+HONEST = [visiting(), *(visiting(counted=word) for word in ("latest", "batch", "visits"))]
+HONEST += [MemoryAlone(), PerPerson(DPUCB(refresh_every=3))]
+KNOWN = {"runs": 4000, "until_known": True}
+ACTIONS = {"runs": 400, "view": "actions"}
+SURE = {"runs": 400, "failure": 0.01 / len(HONEST)}
+CASES = {
+    **{name: (config, DISJOINT, KNOWN, True) for name, config in BROKEN.items()},
+    "a missing clip shows in actions": (
+        BROKEN["a missing clip (rewards)"],
+        DISJOINT,
+        {"view": "actions"},
+        True,
+    ),
+    "an exact sign shows in actions": (
+        BROKEN["exact sign after a noisy arg-max"],
+        DISJOINT,
+        {"view": "actions"},
+        True,
+    ),
+    "half the noise of peelings": (QuietPeeling(**HATS), SHARED, {"runs": 2000}, True),
+    "peelings": (FLIPHAT(**HATS), SHARED, {"runs": 2000}, False),
+    "one drawer": (LEAKS["one drawer"], PEOPLE, {"runs": 400}, True),
+    "one drawer in actions": (LEAKS["one drawer"], PEOPLE, ACTIONS, True),
+    "next door in actions": (LEAKS["next door"], PEOPLE, ACTIONS, True),
+    "a cap of all": (LEAKS["a cap of all"], PEOPLE, {"runs": 400}, True),
+    "noise of a visit of k": (of_one_visit(counted="visits"), PEOPLE, {}, True),
+    "noise of a visit for all releases": (of_one_visit(counted="latest"), PEOPLE, {}, True),
+    **{repr(config): (config, PEOPLE, SURE, False) for config in HONEST},
+    "half the noise of choices": (HalfTheChoiceNoise(**CHOICES), LARGE, {"runs": 20_000}, True),
+    "choices": (DPHDBChoices(**CHOICES), LARGE, {"runs": 20_000}, False),
+}
+for name, (config, horizon, runs) in ADVISERS.items():
+    spec, sure = replace(EXPERTS, horizon=horizon), {"runs": runs, "failure": 0.05 / 6}
+    CASES["half the noise of " + name] = SpendsMore(agent=config), spec, KNOWN, True
+    CASES["all the noise of " + name] = config, spec, sure, False
+LONG = ("choices", "all the noise of", "of adaptive sparse vector", "of dartboard")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=SLOW if name.endswith(LONG) or name.startswith(LONG) else ())
+        for name in CASES
+    ],
+)
+def test_broken_agents_are_flagged_and_honest_ones_are_not(name):
+    """By bets, which stop (half of the noise takes some 300 runs), by a view, or in as many runs as
+    show half of the noise. Honest ones are wrong with probability 0.05."""
+    config, spec, how, flagged = CASES[name]
+    report = audit(config, spec, **{**QUICK, **how})
+    assert report.flagged == flagged
+    assert "point" not in str(report) or "until_known" not in how
 
 
 def test_a_missing_clip_is_what_is_flagged():
@@ -150,29 +226,6 @@ def test_a_missing_clip_is_what_is_flagged():
     report = audit(SumsRewards(), DISJOINT, **QUICK)
     assert report.flagged
     assert "above the bounds to below" in report.pair
-
-
-@pytest.mark.slow
-def test_half_the_noise_of_choices_is_flagged():
-    """20,000 runs, where rewards are large against the ball and the sensitivity is met; the honest
-    mechanism passes there."""
-    spec = replace(DISJOINT, reward_low=-50.0, reward_high=50.0, horizon=8, dim=1)
-    for kind, broken in ((HalfTheChoiceNoise, True), (DPHDBChoices, False)):
-        config = kind(delta=1e-4, warm_up=1, radius=1.0)
-        assert audit(config, spec, runs=20_000, progress=False).flagged == broken
-
-
-def test_half_the_noise_of_peelings_is_flagged():
-    """2,000 runs at epsilon 4, arms that share a parameter; the honest mechanism passes there."""
-    for kind, broken in ((QuietPeeling, True), (FLIPHAT, False)):
-        config = kind(sparsity=1, epsilon=4.0, delta=1e-4)
-        assert audit(config, SHARED, runs=2000, progress=False).flagged == broken
-
-
-@each("name", ["a missing clip (rewards)", "exact sign after a noisy arg-max"])
-def test_gross_faults_show_in_actions(name):
-    """Black box; 1,000 runs."""
-    assert audit(BROKEN[name], DISJOINT, view="actions", **QUICK).flagged
 
 
 # Printed calibrations
@@ -326,57 +379,10 @@ def test_what_is_proven_is_above_the_certificate_only_if_it_is_refuted():
     np.testing.assert_array_equal(replace(report, fpr=0.6).proven(fpr), fpr)
 
 
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [({"runs": 10}, "runs"), ({"view": "all"}, "view"), ({"failure": 0}, "failure")],
-)
-def test_bad_input(settings, named):
-    with pytest.raises(InputError, match=named):
-        audit(DPUCB(), DISJOINT, **settings)
-
-
-ADVISERS = {
-    "sparse vector": (SparseVectorExperts(epsilon=1.0), 20, 2000),
-    "trees": (BinaryTreeExperts(epsilon=1.0, delta=1e-4), 20, 2000),
-    "leader": (ExponentialLeader(epsilon=8.0, delta=1e-4), 20, 2000),
-    "noisy sums": (NoisyFTRL(epsilon=1.0, delta=1e-4), 20, 2000),
-    "adaptive sparse vector": (AdaptiveSparseVectorExperts(epsilon=2.0), 40, 2000),
-    "dartboard": (ShrinkingDartboard(epsilon=8.0), 60, 4000),
-}
-"""A config, a horizon, and runs in which half of its noise shows."""
-
-
-@pytest.mark.parametrize(
-    "name", [*list(ADVISERS)[:4], *(pytest.param(n, marks=SLOW) for n in list(ADVISERS)[4:])]
-)
-def test_half_the_noise_is_flagged(name):
-    """White box, by bets, which stop. The ledgers say half of what is spent."""
-    config, horizon, _ = ADVISERS[name]
-    spec, how = replace(EXPERTS, horizon=horizon), {"until_known": True, "progress": False}
-    assert audit(SpendsMore(agent=config), spec, runs=4000, **how).flagged
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ADVISERS)
-def test_all_of_the_noise_is_not(name):
-    """Where half of it is: each wrong with probability 0.05 / 6."""
-    config, horizon, runs = ADVISERS[name]
-    spec = replace(EXPERTS, horizon=horizon)
-    failure = 0.05 / len(ADVISERS)
-    assert not audit(config, spec, runs=runs, failure=failure, progress=False).flagged
-
-
-COUNTED = (None, "latest", "batch", "visits")
-HONEST = [PersonalFADE(first_batch=2, counted=word) for word in COUNTED]
-HONEST += [MemoryAlone(), PerPerson(DPUCB(refresh_every=3))]
-
-
-class NoiseOfAVisit(PersonSum):
-    """Counts every visit, with the noise of one."""
-
-    def __init__(self, *args, **settings):
-        super().__init__(*args, **settings)
-        self.stddev /= self.person_norm
+@each(("field", "value"), [("runs", 10), ("view", "all"), ("failure", 0)])
+def test_bad_input(field, value):
+    with pytest.raises(InputError, match=field):
+        audit(DPUCB(), DISJOINT, **{field: value})
 
 
 def test_worlds_differ_in_one_person():
@@ -396,26 +402,3 @@ def test_worlds_differ_in_one_person():
     assert moved == 1
     with pytest.raises(InputError, match="people=1"):
         People(replace(PEOPLE, people=1))
-
-
-@pytest.mark.parametrize("config", HONEST)
-def test_honest_agents_are_not_flagged(config):
-    """Together wrong with probability 0.01; memory that is hers alone is no release."""
-    assert not audit(config, PEOPLE, runs=400, failure=0.01 / 6, progress=False).flagged
-
-
-@pytest.mark.parametrize(
-    ("name", "view"),
-    [(n, "released") for n in ("one drawer", "a cap of all")]
-    + [(n, "actions") for n in ("one drawer", "next door")],
-)
-def test_leaks_between_people_are_flagged(name, view):
-    assert audit(LEAKS[name], PEOPLE, runs=400, view=view, progress=False).flagged
-
-
-@pytest.mark.parametrize("counted", ["visits", "latest"])
-def test_noise_for_one_visit_is_flagged(counted):
-    """Where k are counted, or she is in every release, by its releases."""
-    config = PersonalFADE(epsilon=4.0, counted=counted, first_batch=2)
-    broken = With(config=config, where=personal, part=NoiseOfAVisit)
-    assert audit(broken, PEOPLE, runs=1000, progress=False).flagged

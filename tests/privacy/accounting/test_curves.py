@@ -405,16 +405,6 @@ def test_replacing_is_removing_then_adding(epsilon):
     assert spend(60, 4, 3).delta(epsilon) <= (1 + np.exp(epsilon / 2)) * half * (1 + 1e-12) + 1e-12
 
 
-def test_certificate_has_the_gaussian_limit():
-    """Oracle, large k: mu = 2 sqrt(h / 2k) by group privacy, 1.6 times that of the exchange
-    itself."""
-    for k, h in ((1000, 14), (10_000, 14), (10_000, 1), (1_000_000, 20)):
-        epsilon = Ledger((spend(k, 6, h),)).epsilon(1e-5)
-        limit = curves.epsilon_of(2 * sqrt(h / (2 * k)), 1e-5)
-        assert limit < epsilon < 1.05 * limit
-        assert epsilon < 1.6 * curves.epsilon_of(sqrt(h / k), 1e-5)
-
-
 def test_least_degrees_is_least_and_falls():
     """Oracle: k meets the target, k - 1 does not; a weaker claim never needs more noise."""
     for epsilon, dim, h in ((0.1, 3, 1), (1.0, 30, 7), (3.0, 6, 14)):

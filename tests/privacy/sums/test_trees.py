@@ -21,7 +21,6 @@ from tests.each import each
 from tests.privacy.sums.prefix_checks import (
     check_common,
     check_coupling,
-    check_noiseless,
     dense,
     prefix_matrix,
     script,
@@ -165,18 +164,14 @@ def test_noise_is_the_matrix_times_the_node_noises_and_hides_everybody(name):
     assert check_coupling(make, C, 30).max() < 1e-9
 
 
-@pytest.mark.parametrize(
-    "make", [honaker, *map(k_ary, (None, 2, 3, 4)), independent, hybrid(1), hybrid(2), padded]
-)
-def test_common_checks(make):
-    check_common(make)
+KINDS = [honaker, *map(k_ary, (None, 2, 3, 4)), independent, hybrid(1), hybrid(2), padded]
+KINDS = [(kind, 200) for kind in [*KINDS, windowed(16, "exact")]]
+KINDS += [(windowed(window, mode), 60) for window in (1, 5, 32) for mode in MODES]
 
 
-@pytest.mark.parametrize("window", [1, 5, 32])
-def test_common_checks_of_windows(window):
-    for mode in MODES:
-        check_common(windowed(window, mode), most=60)
-    check_noiseless(windowed(16, "exact"))
+@pytest.mark.parametrize(("make", "most"), KINDS)
+def test_common_checks(make, most):
+    check_common(make, most)
 
 
 def test_bad_input_is_refused():
