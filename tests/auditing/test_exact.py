@@ -34,24 +34,19 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.choices import EpochSelection
 from dpbandit.privacy.curves import delta_of
 from dpbandit.privacy.sparse_vector import RedrawBit, SegmentAboveThreshold
-from dpbandit.privacy.vertices import NoisyVertex
 from dpbandit.specs.convex import ExpertsSpec
 from dpbandit.specs.protocols import ContextualSpec
 from tests.auditing.mechanisms import (
-    GDP,
     PURE,
     SCALES,
     AllForTheQueries,
     NoThresholdNoise,
-    gaussian_tree,
     laplace_scores,
     shown,
     svt_laws,
-    tree_scores,
     vertices,
 )
 from tests.broken.audited import QuietPeeling
-from tests.broken.leaks import HalfTheNoise
 from tests.each import each
 from tests.privacy.choices.test_selection import noisy_max_law
 from tests.privacy.choices.test_sparse_vector import Law
@@ -204,15 +199,6 @@ def test_ratios_are_those_of_densities():
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_matched_filter_of_a_tree_has_its_whole_mu():
-    """Golden: the worlds' mean scores are mu standard deviations apart, for the leaf that is in
-    every level. Statistical: 20,000 runs, standard deviation to 3 % (6 sigma)."""
-    score = tree_scores()["matched filter"]
-    one, two = (score(gaussian_tree()(world, [(0, 0)] * 20_000)) for world in (0, 1))
-    np.testing.assert_allclose(two - one, (two - one)[0])  # twins share their noise
-    assert (two - one)[0] / one.std() == pytest.approx(GDP.mu, rel=0.03)
-
-
 def test_equal_ratios_are_equal_numbers():
     """Property: beyond both means the ratio is constant, to the last bit, or digits that differ
     between 1 + x and x would tell the worlds apart."""
@@ -224,16 +210,6 @@ def test_equal_ratios_are_equal_numbers():
     exact = np.unique(both)
     assert len(exact) < 500
     assert np.diff(exact).min() > 1e-8
-
-
-@pytest.mark.parametrize("kind", [NoisyVertex, HalfTheNoise])
-def test_gumbel_ratios_are_ratios(kind):
-    """Statistical: a log-likelihood ratio L obeys E_A[e^L] = 1; 5 standard errors (false alarm
-    6e-7). With half the noise the claimed ratio is another function (asserted)."""
-    L = shown(vertices(kind)(0, [(3, 4)] * 40_000))
-    weight = np.exp(L)
-    off = abs(weight.mean() - 1) / (weight.std() / np.sqrt(len(L)))
-    assert (off < 5) == (kind is NoisyVertex)
 
 
 TWINS = [*range(30)] * 2

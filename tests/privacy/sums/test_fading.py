@@ -9,7 +9,6 @@ from hypothesis import given, settings, strategies as st
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy import fading as module
 from dpbandit.privacy.calibrated import exact_prefix_sum
 from dpbandit.privacy.curves import epsilon_of, mu_of
 from dpbandit.privacy.fading import (
@@ -65,25 +64,6 @@ def test_noiseless_releases_are_a_toeplitz_matrix_times_batch_sums(ends, fade):
     if fade in (0.0, 0.5):
         np.testing.assert_array_equal(shown, expected)
     np.testing.assert_allclose(shown, expected, rtol=1e-13, atol=1e-11)
-
-
-@pytest.mark.parametrize("block", [1, 7, 1000])
-def test_summing_in_blocks_of_64_changes_no_value(block, monkeypatch):
-    """Oracle: one by one, or all at once, to 1e-12."""
-    rng = np.random.default_rng(1)
-    statistic = SecondMoments(n_actions=3, dim=4, context_bound=2.0)
-    rounds = [
-        (rng.standard_normal((2, 4)) * 2, rng.integers(0, 3, 2), rng.random(2)) for _ in range(420)
-    ]
-
-    def shown(size):
-        monkeypatch.setattr(module, "_BLOCK", size)
-        mechanism = make(
-            statistic, (1, 2), ends=(5, 100, 419), fade=0.7, multiplier=1.0, horizon=420
-        )
-        return np.array([r for r in (mechanism(*user) for user in rounds) if r is not None])
-
-    np.testing.assert_allclose(shown(block), shown(64), rtol=1e-12, atol=1e-12)
 
 
 @each("fade", [0.0, 0.7])

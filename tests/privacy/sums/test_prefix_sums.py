@@ -22,7 +22,7 @@ from dpbandit.privacy.calibrated import (
 )
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.factors import FACTORISATIONS, Staggered, Window, factorisation
-from dpbandit.privacy.ledger import Ledger, least_noise
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.prefix_sums import (
@@ -34,8 +34,6 @@ from dpbandit.privacy.prefix_sums import (
     leaves,
     mu_after,
 )
-from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend
-from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.specs.protocols import ContextualSpec
 from tests.each import each
 from tests.privacy.sums.prefix_checks import WIDE
@@ -106,24 +104,6 @@ def test_the_noise_has_the_size_it_says(process, law):
     assert abs(ratio.mean() - 1) < error < 0.1
     if process == Tree() and law == "gaussian":
         assert mechanism.stddev == pytest.approx(2.0 * 1.4 * sqrt(3), rel=1e-12)
-
-
-def test_least_noise_inverts_any_certificate():
-    """Oracle: Gaussian against mu*, Laplace against the plain sum; others by their own curves."""
-    mu = curves.mu_of(1.0, 1e-5)
-    found = least_noise(lambda x: GaussianSpend(1 / x, "g"), epsilon=1.0, delta=1e-5)
-    assert found == pytest.approx(1 / mu, rel=2e-6)
-    assert found >= (1 - 1e-12) / mu
-    pure = least_noise(lambda x: LaplaceSpend(1 / x, count=3), epsilon=2.0, delta=0.0)
-    assert pure == pytest.approx(1.5, rel=2e-6)
-    spends = (
-        lambda x: KNormSpend(4, 1 / x, count=5),
-        lambda x: BoundedRangeSpend.of("em", [1 / x] * 20),
-    )
-    for spend in spends:
-        x = least_noise(spend, epsilon=1.0, delta=1e-5)
-        assert Ledger((spend(x),)).delta(1.0) <= 1e-5 < Ledger((spend(0.999 * x),)).delta(1.0)
-    assert least_noise(spends[0], epsilon=inf, delta=0.0) == 0.0
 
 
 @pytest.mark.parametrize(
