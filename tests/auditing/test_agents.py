@@ -69,9 +69,6 @@ QUICK = {"runs": 1000, "progress": False}
 SLOW = pytest.mark.slow
 
 
-# Honest agents
-
-
 @pytest.mark.slow
 def test_shariff_and_sheffet_s_wishart_noise_is_over_noise():
     """Printed: certified and measured far below its claim; certified: at it."""
@@ -130,9 +127,6 @@ def test_agents_without_privacy_have_nothing_to_refute():
     assert report.eps_lower > 3
     assert not report.flagged
     assert audit_all({"linucb": LinUCB()}, **QUICK) == {}
-
-
-# Broken agents
 
 
 class NoiseOfAVisit(PersonSum):
@@ -228,9 +222,6 @@ def test_a_missing_clip_is_what_is_flagged():
     assert "above the bounds to below" in report.pair
 
 
-# Printed calibrations
-
-
 def test_certificates_apart_from_the_claim_are_shown():
     """Printed DP-UCB is certified, and measured, far below its claim. A certificate that exceeds
     its claim is not refuted; the claim is, by an audit with the power, which none has of printed
@@ -243,9 +234,6 @@ def test_certificates_apart_from_the_claim_are_shown():
     boasting = audit(Boasts(delta=1e-4), DISJOINT, **QUICK)
     assert (report.breaks_claim, boasting.breaks_claim) == (False, True)
     assert (report.flagged, boasting.flagged) == (False, False)
-
-
-# Which pairs are tried
 
 
 def test_the_search_finds_what_moves_a_mechanism_most():
@@ -298,9 +286,6 @@ def test_pairs_differ_in_one_user(config, spec, told_later):
         else:
             assert told == [pair.round]
             assert shown == [t for t in [pair.round + told_later] if t < spec.horizon]
-
-
-# The runner
 
 
 def test_a_report_depends_on_its_seed_alone():

@@ -51,8 +51,6 @@ from tests.each import each
 from tests.privacy.choices.test_selection import noisy_max_law
 from tests.privacy.choices.test_sparse_vector import Law
 
-# Randomised response, by hand
-
 
 def test_randomised_response_by_hand():
     """Golden, truth with probability 3/4: epsilon log 3. One attack is worth making: FPR 1/4, TPR
@@ -89,9 +87,6 @@ def test_epsilon_at_a_delta():
         assert not exact_audit(*pair, Claim(0.2, 0.1)).flagged
 
 
-# Selections
-
-
 SCORES = [(0.0, 1.0, 0.5, -3.0), (2.0, 2.0), (0.0, -500.0, 0.5)]
 """In units of the scale; at its own pieces' ends, where the oracle is exact."""
 
@@ -126,9 +121,6 @@ def test_selections_keep_their_claim_and_half_the_noise_does_not(noise):
         pairs = [(first, other) for first, *others in laws for other in others]
         assert any(exact_audit(*pair, PURE).flagged for pair in pairs) == (scale == 1.0)
         assert low < max(exact_epsilon(*pair) for pair in pairs) <= high
-
-
-# Sparse vector
 
 
 @each("queries", [(1.0, 2.0, 3.0, 4.0), (0.0, 3.0, 1.0)])

@@ -55,9 +55,6 @@ def by_gdp(found):
     return np.mean([epsilon_of_mu(one.mu_lower, GDP.delta) for one in found])
 
 
-# Sums
-
-
 def test_trees_are_bounded_closely():
     """Over 10 audits epsilon 1 is bounded by .46 (Clopper-Pearson) and .83 (by GDP) in the mean
     with the matched filter, by .45 and .78 with a learned score, which has fewer runs left. Noise
@@ -87,9 +84,6 @@ def test_laplace_is_bounded_closely(dim):
         if dim > 1:
             assert mean(found) > exact
             assert mean(flags(laplace(factor, dim), PURE, 10)[1]) < learned
-
-
-# Sparse vector
 
 
 def test_sparse_vectors():
@@ -149,9 +143,6 @@ def test_a_rehearsal_chooses_only():
         rehearsed(same, apart, GDP, scores=scores, runs=2000, rehearsals=100)
 
 
-# Selections
-
-
 @pytest.mark.parametrize("kind", [ExponentialMechanism, ReportNoisyMax])
 def test_selections(kind):
     """.76 of exponential mechanisms, .84 of report noisy max; 1.7 and 1.8 with half the noise."""
@@ -170,7 +161,7 @@ def test_noisy_vertices(kind):
     assert mean(found) > (0.9 if kind is NoisyVertex else 2.2)
 
 
-# False alarms
+NOTHING = Claim(0.0, 0.0, 0.0)
 
 
 def answers(world, seeds):
@@ -188,20 +179,17 @@ def number(world, seeds):
 
 
 @pytest.mark.parametrize(
-    ("sample", "claim"),
-    [(answers, Claim(0.5, 0.05)), (number, Claim(2.0, delta_of(0.5, 2.0), 0.5))],
+    ("sample", "claim", "audits", "scores"),
+    [
+        (answers, Claim(0.5, 0.05), 100, None),
+        (number, Claim(2.0, delta_of(0.5, 2.0), 0.5), 100, None),
+        pytest.param(identical, NOTHING, 400, None, marks=pytest.mark.slow),
+        pytest.param(identical, NOTHING, 400, {"first": shown}, marks=pytest.mark.slow),
+    ],
 )
-def test_false_alarms_where_a_claim_is_met_exactly(sample, claim):
-    """Statistical, 100 audits at failure 0.05 of laws on the edge of their claim: alarms stay below
-    the binomial bound (false alarm 1e-3 at most)."""
-    flagged, _ = flags(sample, claim, 100, runs=2000)
-    assert flagged.sum() <= binom.ppf(0.999, 100, 0.05)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scores", [None, {"first": shown}])
-def test_false_alarms_where_nothing_may_be_found(scores):
-    """Statistical, 400 audits of identical worlds against epsilon 0, the claim without any room:
-    alarms stay below the binomial bound at 5 %."""
-    flagged, _ = flags(identical, Claim(0.0, 0.0, 0.0), 400, runs=1000, scores=scores)
-    assert flagged.sum() <= binom.ppf(0.999, 400, 0.05)
+def test_false_alarms_where_a_claim_is_met_exactly(sample, claim, audits, scores):
+    """Statistical, at failure 0.05, of laws on the edge of their claim, or of identical worlds
+    against epsilon 0: alarms stay below the binomial bound (false alarm 1e-3 at most)."""
+    runs = 1000 if sample is identical else 2000
+    flagged, _ = flags(sample, claim, audits, runs=runs, scores=scores)
+    assert flagged.sum() <= binom.ppf(0.999, audits, 0.05)

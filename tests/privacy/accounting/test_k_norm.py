@@ -167,9 +167,6 @@ def test_two_worlds_are_not_told_apart_better_than_certified(law, spend, norm):
     assert excess(noise / 3) > 5.5
 
 
-# privacy losses
-
-
 def deltas(spend, step, epsilons):
     """On a grid of `step`."""
     total = Composition(spend.losses(step))
@@ -218,9 +215,6 @@ def test_nothing_released_and_nothing_hidden(make):
     assert (bare.pure, bare.rho, bare.delta(50.0), bare.delta(inf)) == (inf, inf, 1, 0)
     assert deltas(bare, 0.1, [50.0]) == 1
     assert deltas(make(1e6), 0.1, [0.0]) > 1 - 1e-12
-
-
-# generalised Gaussian
 
 
 @each("q", [2, 2.5, 3, 8, 20, 200, inf])

@@ -39,9 +39,6 @@ def first_step(mechanism, context, reward, arm=0):
     return mechanism(zeros, zeros, np.ones(G, int), x, np.full(R, arm), np.full(R, float(reward)))
 
 
-# The law of one choice
-
-
 @pytest.mark.parametrize("noise", LAWS)
 @pytest.mark.parametrize("kind", [NoisyVertex, HalfTheNoise, SignOfTheExactSum])
 def test_choices_are_as_noisy_as_the_ledger_says(kind, noise):
@@ -65,9 +62,6 @@ def test_without_noise_it_is_the_argmin_and_ties_go_to_the_lowest_vertex(noise):
     for x, arm, chosen in (([0.5, -1.0, 0.2], 0, 1), ([0.5, -0.5, 0.5], 0, 1), ([1, 0], 1, 2)):
         mechanism = made(noise=noise, budgets=[inf], dim=len(x))
         assert first_step(mechanism, x, -2.0, arm=arm)[0, arm] == chosen
-
-
-# Exact enumeration of joint DP, d = 1
 
 
 def log_view(kind, noise, adaptive, budgets, contexts, rewards):
@@ -153,9 +147,6 @@ def test_joint_dp_by_exact_enumeration(noise, T, adaptive):
         assert renyi_over_bound(second, first, spend.rho) <= 1
 
 
-# What is fed, and how often
-
-
 def test_clips_really_apply():
     """Golden: no row exceeds M k, whatever is sent; an arm that takes no step learns nothing."""
     zeros, arm = np.zeros((1, 2, 3)), np.zeros(1, int)
@@ -195,9 +186,6 @@ def test_budgets_are_counted_for_each_arm():
     zeros = np.zeros((1, 2, 1))
     with pytest.raises(BudgetExceededError, match="step 2"):
         mechanism(zeros, zeros, np.array([0, 2]), np.ones((1, 1)), np.zeros(1, int), np.zeros(1))
-
-
-# Budgets of the steps
 
 
 @each("noise", LAWS)

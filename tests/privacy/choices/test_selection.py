@@ -177,9 +177,6 @@ def test_bad_input(kind, arguments, message):
         make(ExponentialMechanism)(SCORES[None])
 
 
-# The price
-
-
 def masses(p, k):
     """Of how often the first of two outcomes comes, in k draws."""
     return np.array([comb(k, i) * p**i * (1 - p) ** (k - i) for i in range(k + 1)])

@@ -1,5 +1,6 @@
 """Sums that are not prefix sums of every round: counted, restarted, of one point, local."""
 
+from collections import defaultdict
 from itertools import product
 from math import exp, inf, log, pi, sqrt
 
@@ -25,8 +26,6 @@ from dpbandit.privacy.prefix_sums import Exact, PrefixSum, Tree
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.spends import GaussianSpend
 from tests.each import each
-
-ALWAYS, ONE = np.array([[True]]), np.array([0])
 
 
 def made(R=1, K=1, **settings):
@@ -83,25 +82,24 @@ def transcripts(rewards, policy, rounds):
     or not."""
     states = {((), (0, 0), (0, 0)): 1.0}
     for t in range(rounds):
-        after = {}
+        after = defaultdict(float)
         for (releases, counts, exact), mass in states.items():
-            arm, due = policy(counts, releases, exact)
+            arm, _ = policy(counts, releases, exact)
             n = tuple(c + (a == arm) for a, c in enumerate(counts))
             s = tuple(x + rewards[t][arm] * (a == arm) for a, x in enumerate(exact))
             arm, due = policy(n, releases, s, arm)
             if not due:
-                key = releases, n, s
-                after[key] = after.get(key, 0.0) + mass
+                after[releases, n, s] += mass
                 continue
             n = tuple(c * (a != arm) for a, c in enumerate(n))
             total, s = s[arm], tuple(x * (a != arm) for a, x in enumerate(s))
             for z in range(-3, 4):
-                key = (*releases, (t, arm, total + z)), n, s
-                after[key] = after.get(key, 0.0) + mass * (1 - RATE) / (1 + RATE) * RATE ** abs(z)
+                share = (1 - RATE) / (1 + RATE) * RATE ** abs(z)
+                after[(*releases, (t, arm, total + z)), n, s] += mass * share
         states = after
-    law = {}
+    law = defaultdict(float)
     for (releases, _, _), mass in states.items():
-        law[releases] = law.get(releases, 0.0) + mass
+        law[releases] += mass
     return law
 
 
@@ -124,16 +122,13 @@ def worst(policy, rounds=4):
     worlds = list(product([(0, 0), (1, 0), (0, 1), (1, 1)], repeat=rounds))
     for world in worlds[:: max(1, len(worlds) // 24)]:
         law = transcripts(world, policy, rounds)
+        inner = {k for k in law if all(abs(s) <= 2 for _, _, s in k)}
         for t in range(rounds):
             swapped = (*world[:t], tuple(1 - x for x in world[t]), *world[t + 1 :])
             other = transcripts(swapped, policy, rounds)
-            inner = {k for k in law if all(abs(s) <= 2 for _, _, s in k)}
-            for key in inner:
-                looked += 1
-                if key not in other:
-                    alone += 1
-                else:
-                    largest = max(largest, abs(log(law[key] / other[key])))
+            shared = inner & {*other}
+            looked, alone = looked + len(inner), alone + len(inner - shared)
+            largest = max([largest, *(abs(log(law[k] / other[k])) for k in shared)])
     assert looked > 1000
     return largest, alone
 

@@ -10,7 +10,7 @@ from dpbandit.agents.arms.play import ArmAgent
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy import Ledger
-from dpbandit.privacy.curves import delta_of, deltas_of, mu_of
+from dpbandit.privacy.curves import delta_of, deltas_of
 from dpbandit.privacy.filters import FilteredSum
 from dpbandit.privacy.moments import ArmRewards, ClippedVectors
 from dpbandit.specs.protocols import ContextualSpec
@@ -59,17 +59,12 @@ def shown_by(kind, first, then):
 def test_adaptive_readings_show_what_one_does():
     """Oracle: no delta is above that of one reading of mu 1. A filter that counts after the release
     shows more, which is caught."""
-
-    def greedy(reading):
-        return np.where(reading > 0.5, 0.9, sqrt(0.75))
-
-    def patient(reading):
-        return np.full_like(reading, sqrt(0.75))
-
+    rest = sqrt(0.75)
+    patient, greedy = (lambda z, s=s: np.where(z > 0.5, s, rest) for s in (rest, 0.9))
     for epsilon in (0.0, 0.5, 2.0):
         most = delta_of(1.0, epsilon)
         honest, second = shown_by(FilteredSum, 0.5, greedy)
-        assert set(second) == {0.0, sqrt(0.75)}
+        assert set(second) == {0.0, rest}
         assert honest(epsilon) < most
         assert shown_by(FilteredSum, 0.5, patient)[0](epsilon) == pytest.approx(most, rel=1e-4)
         assert shown_by(CountsAfterwards, 0.5, greedy)[0](epsilon) > most * 1.01
@@ -122,14 +117,11 @@ class ReadsAgain(ArmAgent):
 
     id = "reads-again"
     plays = ContextualSpec
-    epsilon: float = 1.0
-    delta: float = 1e-5
 
     def start(self):
         self.begin()
         statistic = ArmRewards(self.K, self.low, self.high)
-        budget = {"mu": mu_of(self.epsilon, self.delta), "horizon": self.spec.horizon}
-        self.sums = FilteredSum(statistic, self.streams, "looks", **budget)
+        self.sums = FilteredSum(statistic, self.streams, "looks", mu=0.3, horizon=self.spec.horizon)
         self.ledger = Ledger((self.sums.spend,))
         self.best = np.zeros(self.R, dtype=np.int64)
 

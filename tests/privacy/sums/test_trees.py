@@ -132,9 +132,6 @@ def tiling(t, W, mode):
     return used
 
 
-# Of all
-
-
 def honaker_matrices(m):
     C, _ = complete_nodes(m)
     return streamed(honaker, m, len(C)), C
@@ -191,9 +188,6 @@ def test_bad_input_is_refused():
     assert Honaker().nodes(5) == KAry(2).nodes(5) == 3
 
 
-# Honaker's
-
-
 @each("m", [1, 2, 7, 32, 45])
 def test_honaker_is_the_best_unbiased_reading_of_all_released_nodes(m):
     """Oracle (Gauss-Markov): row t of B is the shortest b with b C = (1..1 0..0) on the complete
@@ -218,9 +212,6 @@ def test_honaker_s_sizes():
     noise = honaker(lambda: np.zeros(1), 1.0, 7)
     variances = [(noise(), noise.stddev**2)[1] for _ in range(7)]
     np.testing.assert_allclose(variances, [1, 2 / 3, 5 / 3, 4 / 7, 11 / 7, 26 / 21, 47 / 21])
-
-
-# k-ary
 
 
 @each("k", [2, 3, 4, 5, 6, 19, None])
@@ -272,9 +263,6 @@ def test_base_two_and_a_window_of_everything_are_the_binary_tree_bit_for_bit(m):
         assert Window(window).nodes() == ceil(log2(window)) + 1
 
 
-# Any horizon
-
-
 @each("norm", [1, 2])
 @each("m", [1, 2, 3, 4, 63, 64, 100])
 def test_hybrid_factorisation(m, norm):
@@ -314,9 +302,6 @@ def test_padded_tree_carries_the_same_number_of_noises_everywhere():
         noise = padded(lambda: np.zeros(1), 2.0, m)
         assert {(noise(), noise.stddev)[1] for _ in range(m)} == {2.0 * sqrt(h)}
         assert Padded().column_norm(m) == Tree().column_norm(m)
-
-
-# Windows
 
 
 @each("mode", MODES)
