@@ -1,6 +1,7 @@
 """Curves of Gaussian, coin, sampled and Wishart noise against laws and other programs."""
 
 from contextlib import suppress
+from functools import reduce
 from itertools import pairwise, product
 from math import comb, exp, expm1, inf, lgamma, log, log1p, log10, sqrt
 
@@ -120,9 +121,7 @@ def test_many_responses_have_their_binomial_delta(n):
 
 
 def divergence(p, q, epsilon):
-    return max(
-        np.maximum(p - np.exp(epsilon) * q, 0).sum(), np.maximum(q - np.exp(epsilon) * p, 0).sum()
-    )
+    return max(np.maximum(a - np.exp(epsilon) * b, 0).sum() for a, b in ((p, q), (q, p)))
 
 
 def coins(n):
@@ -131,10 +130,7 @@ def coins(n):
 
 def joint(*laws):
     """Of independent counts."""
-    found = np.ones(1)
-    for law in laws:
-        found = np.multiply.outer(found, law)
-    return found
+    return reduce(np.multiply.outer, laws)
 
 
 @pytest.mark.parametrize(("N", "epsilon"), [(0, 1.0), (9, 0.0), (9, 0.3), (9, 1.0), (9, 2.5)])
@@ -148,27 +144,23 @@ def test_fair_coins_are_exact(N, epsilon):
     assert max(same, apart) <= both <= max(same, apart) + 2e-5
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.2, 0.6, 1.5])
+@each("epsilon", [0.0, 0.2, 0.6, 1.5])
 def test_flips_are_never_below_the_truth(epsilon):
     """Oracle: enumeration of all that the others may hold, of the count of ones."""
-    p, others = 0.2, 4
-    bit = {1: np.array([p, 1 - p]), 0: np.array([1 - p, p])}
-    worst = 0.0
+    p, others, worst = 0.2, 4, 0.0
+    bit = np.array([[1 - p, p], [p, 1 - p]])
     for held in product((0, 1), repeat=others):
-        count = {}
-        for mine in (0, 1):
-            law = bit[mine]
-            for b in held:
-                law = np.convolve(law, bit[b])
-            count[mine] = law
-        worst = max(worst, divergence(count[1], count[0], epsilon))
+        of_others = reduce(np.convolve, bit[[*held]])
+        zero, one = (np.convolve(of_others, mine) for mine in bit)
+        worst = max(worst, divergence(one, zero, epsilon))
     certified = BitSpend.flipped(p, others=others, bits=1).delta(epsilon)
     assert worst <= certified + 1e-15
     assert certified < worst + 0.12
 
 
-def test_the_table():
-    """The least numbers of coins of an independent program; one coin less is refused."""
+def test_coins_and_flips_of_an_independent_program():
+    """The least numbers of coins, one less refused; flips for 300 others are not for half of them,
+    and for none promise what local noise does; losses compose of one arm alone."""
     table = {(1, 0.5): 203, (10, 0.5): 1979, (50, 1.0): 2784, (1, 4.0): 17, (10, 4.0): 48}
     for (d, epsilon), N in table.items():
         assert least_coins(bits=d, arms=d == 10, epsilon=epsilon, delta=1e-5) == N
@@ -177,10 +169,6 @@ def test_the_table():
         assert gaussian < 1e-5 if d == 1 else gaussian == pytest.approx(1e-5, rel=0.3)
     assert BitSpend.among_coins(500, bits=1).delta(0.3) == pytest.approx(1.15356e-5, rel=1e-5)
     assert BitSpend.among_coins(500, bits=2).delta(0.3) == pytest.approx(4.39171e-4, rel=1e-5)
-
-
-def test_the_dishonest_do_not_count():
-    """Flips for 300 others are not for half of them; golden, by an independent program."""
     p = least_flip(others=299, bits=10, arms=False, epsilon=1.0, delta=1e-5)
     assert 0.2435 < p <= 0.24442
     half = BitSpend.flipped(0.24442, others=149, bits=10)
@@ -189,10 +177,6 @@ def test_the_dishonest_do_not_count():
     alone = least_flip(others=0, bits=3, arms=True, epsilon=1.0, delta=1e-5)
     assert BitSpend.flipped(alone, others=0, bits=3, arms=True).delta(1.0) <= 1e-5
     assert alone == pytest.approx(1 / (1 + np.exp(1 / 3)), rel=1e-3)
-
-
-def test_losses_of_one_arm_compose_and_of_several_none_is_handed_out():
-    """Either way may be worse for several."""
     spend = BitSpend.among_coins(558, bits=10)
     (loss,) = spend.losses(spend.step)
     assert loss.count == 10
@@ -245,18 +229,16 @@ def test_no_neighbours_are_further_apart():
 
 def test_two_releases_compose():
     """Oracle: both laws of two releases on a grid, each with the pair in either order."""
-    ratio, rate = 1.2, 0.2
-    x = np.linspace(-8, 10, 901)
+    ratio, rate, x = 1.2, 0.2, np.linspace(-8, 10, 901)
     without = norm.pdf(x)
     mixed = (1 - rate) * without + rate * norm.pdf(x - ratio)
     spend = SampledGaussianSpend(ratio=ratio, rate=rate, count=2)
-    step = (x[1] - x[0]) ** 2
+    step, pairs = (x[1] - x[0]) ** 2, ((mixed, without), (without, mixed))
     for epsilon in (0.1, 0.5, 1.0):
-        exact = []
-        for p, q in ((mixed, without), (without, mixed)):
-            for r, s in ((mixed, without), (without, mixed)):
-                both = p[:, None] * r - exp(epsilon) * q[:, None] * s
-                exact.append(np.maximum(both, 0).sum() * step)
+        exact = [
+            np.maximum(p[:, None] * r - exp(epsilon) * q[:, None] * s, 0).sum() * step
+            for (p, q), (r, s) in product(pairs, pairs)
+        ]
         assert max(exact) <= spend.delta(epsilon) + 1e-6
         assert max(exact) > 0.8 * spend.delta(epsilon)
 
@@ -278,7 +260,7 @@ def test_many_releases_lie_between_the_accountants(ratio, rate, count):
     assert ours <= 1.01 * finer  # what the grid costs
 
 
-@pytest.mark.parametrize(
+@each(
     ("rate", "count", "epsilon", "delta"),
     [
         (1 / 24, 240, 1.0, 1e-4), (1 / 16, 16, 0.1, 1e-6), (0.5, 10, 3.0, 1e-5),
@@ -292,21 +274,21 @@ def test_the_largest_ratio_just_meets_the_target(rate, count, epsilon, delta):
 
 
 def test_edges():
+    def made(ratio=0.5, rate=0.1, count=3):
+        return SampledGaussianSpend(ratio=ratio, rate=rate, count=count)
+
     assert largest_ratio(rate=0.1, count=5, epsilon=inf, delta=1e-5) == inf
-    everybody = SampledGaussianSpend(ratio=0.25, rate=1.0, count=4)
+    everybody, nobody = made(0.25, rate=1.0, count=4), made(count=0)
     assert everybody.mu == 0.5
     assert everybody.delta(1.0) == curves.delta_of(0.5, 1.0)
-    nobody = SampledGaussianSpend(ratio=0.25, rate=0.5, count=0)
     assert (nobody.mu, nobody.pure, nobody.rho, nobody.delta(0.1)) == (0.0, 0.0, 0.0, 0.0)
-    exact = SampledGaussianSpend(ratio=inf, rate=0.5, count=3)
+    exact, some = made(inf), made()
     assert (exact.mu, exact.rho, exact.delta(5.0)) == (inf, inf, 1.0)
-    hopeless = SampledGaussianSpend(ratio=30.0, rate=0.5, count=3)
-    assert hopeless.delta(1.0) == 1.0
-    some = SampledGaussianSpend(ratio=0.5, rate=0.1, count=3)
+    assert made(30.0, rate=0.5).delta(1.0) == 1.0
     assert (some.mu, some.pure, some.rho, some.delta(inf)) == (None, inf, 0.375, 0.0)
     for wrong in ({"ratio": -1.0}, {"rate": 1.5}, {"count": 1.5}):
         with pytest.raises(InputError):
-            SampledGaussianSpend(**{"ratio": 0.5, "rate": 0.1, "count": 3} | wrong)
+            made(**wrong)
 
 
 def spend(degrees, dim, nodes):
@@ -363,15 +345,18 @@ def one_row(degrees, dim, nodes, epsilon):
     return max(loss.delta(epsilon) for loss in _zero_out(degrees, dim, nodes))
 
 
-@pytest.mark.parametrize(("degrees", "dim"), [(13.5, 4), (40_000, 6)])
+@each(("degrees", "dim"), [(13.5, 4), (40_000, 6)])
 def test_one_node_is_the_integral_over_the_chi_square(degrees, dim):
-    """Oracle: between quadrature over the chi-square law at epsilon and one cell to the left."""
+    """Oracle: between quadrature over the chi-square law at epsilon and one cell to the left, also
+    far below 1e-16, where 1 - cdf cancels."""
     scale, step = 1 / sqrt(2 * (degrees - dim)), _zero_out(degrees, dim, 1)[0].step
     assert step < 0.05 * scale
     for share in (0.3, 1.0, 2.5, 5.0):
         ours = one_row(degrees, dim, 1, share * scale)
         assert exact_curve(degrees, dim, share * scale) * (1 - 1e-9) <= ours
         assert ours <= exact_curve(degrees, dim, share * scale - step) * (1 + 1e-5)
+    for k, epsilon in ((300, 0.6), (40_000, 0.06)):
+        assert one_row(k, 6, 1, epsilon) >= exact_curve(k, 6, epsilon) > 0
 
 
 @each("h", [1, 3])
@@ -428,9 +413,3 @@ def test_wishart_limits():
         with suppress(InputError):
             k = least_degrees(epsilon, delta, dim=6, nodes=14)
             assert spend(k, 6, 14).delta(epsilon) <= delta
-
-
-def test_tiny_deltas_are_not_rounded_to_nothing():
-    """Oracle: no smaller than the law far below 1e-16, where 1 - cdf cancels."""
-    for degrees, epsilon in ((300, 0.6), (40_000, 0.06)):
-        assert one_row(degrees, 6, 1, epsilon) >= exact_curve(degrees, 6, epsilon) > 0

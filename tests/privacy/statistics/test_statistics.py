@@ -125,13 +125,20 @@ def moments_alone(layout="disjoint", clip=None):
 @each("layout", LAYOUTS)
 @each("clip", CLIPS)
 def test_moments_alone_are_those_beside_the_gram_matrix(layout, clip):
-    """Oracle: equal, difference exactly 0.0, to what `SecondMoments` unpacks, for overlong and
-    ordinary users."""
+    """Oracle: equal to what `SecondMoments` unpacks. By hand: opposite contexts at reward -2 are 2
+    c_u apart within an arm, and sqrt(2) c_u apart when their arms differ."""
     both, alone = moments(layout, clip), moments_alone(layout, clip)
     batch = users(np.random.default_rng(2), 7, 4, layout, scale=2.0)
     total = alone.total(*batch)
     assert total.shape == (4, *alone.shape)
     np.testing.assert_array_equal(total, both.unpack(both.total(*batch))[1])
+    c_u, x = 3.0 * (clip or 1.0), np.array([[[1.5, 0.0]]])
+    assert alone.sensitivity == pytest.approx(2 * c_u, rel=1e-14)
+    if layout == "disjoint":
+        for arm, distance in ((0, 2 * c_u), (1, sqrt(2) * c_u)):
+            one = measured(alone, x, np.array([[0]]), np.array([[-2.0]]))
+            two = measured(alone, -x, np.array([[arm]]), np.array([[-2.0]]))
+            assert np.linalg.norm(one - two) == pytest.approx(distance, rel=1e-14)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -148,19 +155,6 @@ def test_no_two_users_are_further_apart_than_the_sensitivity(layout, seed, clip,
         one, two = (measured(statistic, context[[i]], arm[[i]], reward[[i]]) for i in (0, 1))
         distance = np.linalg.norm((one - two).reshape(200, -1), axis=1)
         assert distance.max() <= statistic.sensitivity * (1 + 1e-12)
-
-
-def test_moments_reach_their_sensitivity():
-    """By hand: opposite contexts at reward -2 are 2 c_u apart within an arm, and sqrt(2) c_u apart
-    when their arms differ."""
-    x, reward = np.array([[[1.5, 0.0]]]), np.array([[-2.0]])
-    for clip, c_u in ((None, 3.0), (0.3, 0.9)):
-        statistic = moments_alone(clip=clip)
-        one = measured(statistic, x, np.array([[0]]), reward)
-        for arm, distance in ((0, 2 * c_u), (1, sqrt(2) * c_u)):
-            two = measured(statistic, -x, np.array([[arm]]), reward)
-            assert np.linalg.norm(one - two) == pytest.approx(distance, rel=1e-14)
-        assert statistic.sensitivity == pytest.approx(2 * c_u, rel=1e-14)
 
 
 @given(st.lists(st.sampled_from(HOSTILE), min_size=6, max_size=6), st.sampled_from([0.1, 1.0, 7.0]))
@@ -250,14 +244,13 @@ def test_no_two_users_are_further_apart(layout, weight):
     rng = np.random.default_rng(5)
     for d in (1, 3):
         statistic = traced(layout, d=d, weight=weight)
-        assert (
-            statistic.sensitivity == traced(layout, d=d, weight=weight, precise=False).sensitivity
-        )
+        S = moments(layout, d=d, weight=weight).sensitivity
+        assert statistic.sensitivity == S
         x = rng.standard_normal((4000, d)) * rng.uniform(0, 3, (4000, 1))
         y = x * rng.uniform(-1, 1, (4000, 1)) + rng.standard_normal((4000, d)) * rng.choice([0, 1])
         for arm in (0, 1):
             distance = apart(statistic, (x, 0, -2.0), (y, arm, rng.choice([-2.0, 1.0], 4000)))
-            assert distance.max() <= statistic.sensitivity * (1 + 1e-12)
+            assert distance.max() <= S * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("layout", ["shared", "joint", "disjoint"])
@@ -273,19 +266,16 @@ def test_noise_is_smaller_along_the_identity_and_as_large_elsewhere(layout):
     v = precise.trace_variance
     assert v == 1 / (1 + precise.trace.kappa * D)
     assert np.square(traces[0]).sum(axis=0) == pytest.approx(v * np.square(traces[1]).sum(axis=0))
-    rest = [
-        g - t[..., None, None] * np.eye(D) / D for g, t in zip((grams, before), traces, strict=True)
-    ]
-    np.testing.assert_allclose(*rest, atol=1e-15)
+    along = ((traces[0] - traces[1]) / D)[..., None, None] * np.eye(D)
+    np.testing.assert_allclose(grams - along, before, atol=1e-15)
     x = np.random.default_rng(0).standard_normal(D)
     x /= np.linalg.norm(x)
     spread = [np.square(x @ g @ x).sum(axis=0) for g in (grams, before)]
     assert spread[0] == pytest.approx((1 - (1 - v) / D) * spread[1])
-    tails = [
-        tail_bound(D, 1000, failure=0.05, trace_variance=s.trace_variance).gram_factor - 2 * sqrt(D)
-        for s in (precise, plain)
-    ]
+    bounds = (tail_bound(D, 1000, failure=0.05, trace_variance=u) for u in (v, 1.0))
+    tails = [bound.gram_factor - 2 * sqrt(D) for bound in bounds]
     assert tails[0] ** 2 == pytest.approx((1 - (1 - v) / D) * tails[1] ** 2)
+    assert plain.trace_variance == 1
 
 
 def test_there_and_back():
