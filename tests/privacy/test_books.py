@@ -103,24 +103,20 @@ def test_sums_of_spends_may_stand_in_a_ledger_part_by_part():
             balanced(Ledger(spends), one)
 
 
-def test_spends_that_expire_are_named_as_such_and_what_costs_nothing_needs_no_entry():
-    one, free = mechanism(Streams([0])), mechanism(Streams([0]))
-    plain, one.spend = one.spend, Expiring(one.spend, 7)
-    free.spend = PureSpend.of("no draws", [])
-    balanced(Ledger(), free)
-    balanced(Ledger((one.spend,), window=7), one)
-    with pytest.raises(InputError, match="each user for 7 rounds"):
-        balanced(Ledger((plain,)), one)
-
-
-def test_parallel_entries_pay_for_their_number():
-    """Two such entries: a user may be heard by one mechanism of each."""
+def test_parallel_entries_pay_for_their_number_and_what_expires_is_named_as_such():
+    """Two such entries: a user may be heard by one mechanism of each. What costs nothing needs no
+    entry."""
     one, two, three = (mechanism(Streams([i])) for i in range(3))
-    entry = Parallel((one.spend,))
+    entry, plain = Parallel((one.spend,)), one.spend
     balanced(Ledger((entry, entry)), one, two)
     balanced(Ledger((entry,)), one, two, users=2)
     with pytest.raises(InputError, match="hear no user twice, got 3 calls for 1 users"):
         balanced(Ledger((entry, entry)), one, two, three)
+    one.spend, two.spend = Expiring(plain, 7), PureSpend.of("no draws", [])
+    balanced(Ledger(), two)
+    balanced(Ledger((one.spend,), window=7), one)
+    with pytest.raises(InputError, match="each user for 7 rounds"):
+        balanced(Ledger((plain,)), one)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -330,18 +330,14 @@ def test_noisy_total():
     assert exact.spend.pure == inf
     with pytest.raises(InputError, match=r"shape \(1, 2\) to be \(1, 3\)"):
         exact(np.zeros((1, 2)), np.zeros(1, dtype=int), YES[:1])
-
-
-@each("yes", [True, 1, -1])
-def test_answers_that_are_not_paid_for_are_refused(yes):
-    """Two totals of each replica, asked for in their own time; the third of any one is refused."""
-    total = NoisyTotal(THREE, Streams([0, 1]), "total", scale=2.0, draws=2, uses=9)
-    loss, x = LOSS[:2], np.zeros(2, dtype=int)
-    for due in ([True, False], [True, False], [False, True]):
-        assert ((total(loss, x, yes * np.array(due)) > -inf) == due).all()
-    total(loss, x, yes * np.array([False, True]))
-    with pytest.raises(BudgetExceededError, match="total 3 of a replica exceeds draws=2"):
-        total(loss, x, yes * np.array([True, False]))
+    for yes in (True, 1, -1):  # two of each replica, in their own time
+        total = NoisyTotal(THREE, Streams([0, 1]), "total", scale=2.0, draws=2, uses=9)
+        loss, x = LOSS[:2], np.zeros(2, dtype=int)
+        for due in ([True, False], [True, False], [False, True]):
+            assert ((total(loss, x, yes * np.array(due)) > -inf) == due).all()
+        total(loss, x, yes * np.array([False, True]))
+        with pytest.raises(BudgetExceededError, match="total 3 of a replica exceeds draws=2"):
+            total(loss, x, yes * np.array([True, False]))
 
 
 def test_an_instalment_is_peeling_among_those_who_are_left():

@@ -93,9 +93,7 @@ numbers = st.one_of(
 contexts = st.one_of(
     hnp.arrays(np.float64, 2, elements=numbers),
     hnp.arrays(np.float32, 2, elements=st.floats(width=32)),
-    hnp.arrays(np.int64, 2),
-    hnp.arrays(np.int8, 2),
-    hnp.arrays(np.uint16, 2),
+    *(hnp.arrays(kind, 2) for kind in (np.int64, np.int8, np.uint16)),
 )
 users = st.tuples(contexts, st.integers(0, 1), st.one_of(numbers, st.integers(-(2**63), 2**63 - 1)))
 tiny = (np.array([TINY, 0.0]), 0, 1.0)

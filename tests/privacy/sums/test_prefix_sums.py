@@ -1,5 +1,6 @@
 """Prefix sums: their mechanism, calibration, and the noise of Toeplitz matrices."""
 
+from itertools import product
 from math import comb, inf, log, pi, sqrt
 
 import numpy as np
@@ -53,18 +54,14 @@ def test_calls_that_are_refused(kind):
     assert released == [False, True] * 3 + [False, False]
     with pytest.raises(BudgetExceededError, match="call 9 exceeds uses=8"):
         mechanism(np.ones((2, 2)))
-    for wrong in ((2, 1), (2,), (2, 2, 2)):
-        with pytest.raises(InputError, match="shape"):
-            made(1)(np.ones(wrong))
-
-
-def test_leaves_by_hand():
-    """Golden: m = floor((T - 1) / k): the release after round T, or after it, reaches nobody."""
     table = {(1, 1): 0, (2, 1): 1, (10, 1): 9, (10, 5): 1, (11, 5): 2, (10, 10): 0, (5, 9): 0}
     assert {key: leaves(*key) for key in table} == table
     empty = exact_prefix_sum(WIDE, horizon=1, refresh_every=1)
     assert empty(np.ones((2, 2))) is None
     assert empty.spend.mu == 0
+    for wrong in ((2, 1), (2,), (2, 2, 2)):
+        with pytest.raises(InputError, match="shape"):
+            made(1)(np.ones(wrong))
 
 
 WINDOWS = (Window(8), Window(8, lazy=True))
@@ -164,15 +161,14 @@ def test_constants_by_hand():
     assert gamma(theirs) == (pytest.approx(upsilon / 2, rel=1e-12), 3.0)
 
 
-@pytest.mark.parametrize("noise", ["gaussian", "wishart"])
-@pytest.mark.parametrize("printed", [True, False])
-def test_without_privacy_there_is_no_noise(noise, printed):
+def test_without_privacy_there_is_no_noise():
     """By hand: one user's round comes back as it went in."""
-    theirs = ShariffSheffet(STATISTIC, TARGET._replace(epsilon=inf), noise, printed=printed)
-    assert theirs.stddev == 0.0
     datum = (np.array([[1.0, 0.0, 1.0]]), np.array([1]), np.array([0.5]))
-    release = theirs.sums(Streams([0]))(*datum)
-    np.testing.assert_array_equal(release, STATISTIC.total(*(a[None] for a in datum)))
+    for noise, printed in product(("gaussian", "wishart"), (True, False)):
+        theirs = ShariffSheffet(STATISTIC, TARGET._replace(epsilon=inf), noise, printed=printed)
+        assert theirs.stddev == 0.0
+        release = theirs.sums(Streams([0]))(*datum)
+        np.testing.assert_array_equal(release, STATISTIC.total(*(a[None] for a in datum)))
 
 
 def test_symmetric_noise_stays_inside_the_tail_bound():
