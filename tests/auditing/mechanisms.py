@@ -72,9 +72,6 @@ class _One(Source):
         return self._law((count, *self._shape))
 
 
-# Sums
-
-
 def identical(world, seeds):
     """Noise that knows nothing: the correct mechanism of epsilon 0."""
     rng = np.random.default_rng((*seeds[0], world))
@@ -118,9 +115,6 @@ def laplace(factor=1.0, dim=1):
 
 def laplace_scores(dim=1):
     return {"ratio": LaplaceRatio(np.zeros(dim), np.ones(dim), float(dim))}
-
-
-# Sparse vector
 
 
 class AllForTheQueries(NoThresholdNoise):
@@ -216,9 +210,6 @@ def segments(kind=SegmentAboveThreshold, *, before=12, hers=4, threshold=2.0, ep
         return columns((early * 100 + lasts)[:, None], categorical=True)
 
     return sample
-
-
-# Selections
 
 
 NOISES = {ExponentialMechanism: "gumbel", ReportNoisyMax: "laplace"}

@@ -94,16 +94,13 @@ def test_sparse_vectors():
         scores = svt_scores(**settings)
         assert not flags(svt(AboveThreshold, **settings), PURE, 5, scores=scores)[0].any()
     assert not flags(segments(threshold=1.0), PURE, 5)[0].any()
-    broken = [(counts(), 1.3, None)]
-    for threshold, least in ((0.0, 1.6), (1.0, 2.0)):
-        scores = svt_scores(AllForTheQueries, threshold=threshold)
-        broken.append((svt(AllForTheQueries, threshold=threshold), least, scores))
-    for kind, settings, least in (
-        (OneThresholdNoise, {"hers": 6}, 1.8),
-        (SegmentsWithoutThresholdNoise, {"before": 0}, 5.0),
+    for sample, scores, least in (
+        (counts(), None, 1.3),
+        (svt(AllForTheQueries), svt_scores(AllForTheQueries), 1.6),
+        (svt(AllForTheQueries, threshold=1.0), svt_scores(AllForTheQueries, threshold=1.0), 2.0),
+        (segments(OneThresholdNoise, threshold=1.0, hers=6), None, 1.8),
+        (segments(SegmentsWithoutThresholdNoise, threshold=1.0, before=0), None, 5.0),
     ):
-        broken.append((segments(kind, threshold=1.0, **settings), least, None))
-    for sample, least, scores in broken:
         flagged, found = flags(sample, PURE, 5, scores=scores)
         assert flagged.all()
         assert mean(found) > least

@@ -127,8 +127,6 @@ def test_one_laplace_release_has_the_exact_curve(epsilon):
         assert spend.delta(e) == same.delta(e) <= exact * (1 + 1e-5) + 2e-14
 
 
-# the samplers against the certificates
-
 RATIO = 0.8
 NOISES = {
     "laplace": (Laplace(2.0), LaplaceSpend(RATIO), 1),

@@ -333,7 +333,8 @@ def test_dp_accounting_finds_no_less(kind):
 
 
 def test_what_no_event_can_say_is_refused():
-    """A window, a slip, noise that has no zCDP; and what OpenDP has no noise for."""
+    """A window, a slip, noise that has no zCDP; and what OpenDP has no noise for, whose other costs
+    are ours."""
     for ledger, why in (
         (Ledger((SPENDS["Expiring"],), window=40), "window=40"),
         (Ledger((GAUSS,), slip=0.1), "slip=0.1"),
@@ -342,16 +343,12 @@ def test_what_no_event_can_say_is_refused():
     ):
         with pytest.raises(InputError, match=why):
             as_event(ledger)
+    gaussian, laplace = as_measurements(Ledger((GAUSS, SPENDS["LaplaceSpend"])))
+    assert gaussian.map(1.0) == pytest.approx(GAUSS.rho)  # by OpenDP's own maps
+    assert laplace.map(1.0) == pytest.approx(0.3)
     with pytest.raises(InputError, match=r"slip=0\.1"):
         as_measurements(Ledger((GAUSS,), slip=0.1))
     with pytest.raises(InputError, match="K-norm"):
         as_measurements(Ledger((SPENDS["KNormSpend"],)))
     assert as_event(Ledger()) == dp_accounting.NoOpDpEvent()
     assert as_event(Ledger((GaussianSpend(inf, ""),))).events == [dp_accounting.NonPrivateDpEvent()]
-
-
-def test_opendp_has_the_same_costs():
-    """Oracle: OpenDP's own maps of the measurements are our rho and pure epsilon."""
-    gaussian, laplace = as_measurements(Ledger((GAUSS, SPENDS["LaplaceSpend"])))
-    assert gaussian.map(1.0) == pytest.approx(GAUSS.rho)
-    assert laplace.map(1.0) == pytest.approx(0.3)

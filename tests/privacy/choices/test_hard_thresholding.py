@@ -230,14 +230,11 @@ def test_projection_is_the_nearest_point_of_the_ball():
     np.testing.assert_array_equal(project_l1(0.1 * v, 10.0), 0.1 * v)
 
 
-@each(
-    ("changed", "named"),
-    [
+def test_mistakes_are_named():
+    for changed, named in (
         ({"sparsity": 5}, "sparsity=5"), ({"iterations": 0}, "iterations=0"),
         ({"radius": 0.0}, "radius=0.0"), ({"step_size": -1.0}, "step_size=-1.0"),
         ({"episodes": (4, 30)}, "episodes=.*uses=20"), ({"episodes": (0,)}, "episode=0"),
-    ],
-)  # fmt: skip
-def test_mistakes_are_named(changed, named):
-    with pytest.raises(InputError, match=named):
-        make(**changed)
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=named):
+            make(**changed)

@@ -1,8 +1,7 @@
 """Sparse vector: exact laws of all transcripts, the code against those laws, and broken variants.
 
-The laws are integrated here by independent code: given the threshold noise r the tests are
-independent, so a transcript has probability int p(r) prod F(z_t) or G(z_t) dr, z_t = threshold + r
-- q_t, one integral for each segment. Gauss-Legendre on pieces that end at every kink.
+Given the threshold noise r the tests are independent: a transcript has probability int p(r) prod
+F(z_t) or G(z_t) dr, z_t = threshold + r - q_t, one integral for each segment.
 """
 
 from functools import cache

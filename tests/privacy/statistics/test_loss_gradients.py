@@ -159,13 +159,10 @@ def test_a_round_without_a_step_adds_nothing_and_rounds_add_up():
     np.testing.assert_allclose(both, one + two, rtol=1e-15)
 
 
-@each(
-    "wrong",
-    [
+def test_bad_settings_are_refused():
+    for wrong in (
         {"gradient_clip": 0}, {"residual_clip": -1.0}, {"order": 0},
         {"gradient_clip": float("nan")}, {"loss": Quadratic(Ball(2)), "residual_clip": 1.0},
-    ],
-)  # fmt: skip
-def test_bad_settings_are_refused(wrong):
-    with pytest.raises(InputError):
-        RecursiveLossGradients(**{"loss": LOSSES["logistic"], **wrong})
+    ):  # fmt: skip
+        with pytest.raises(InputError):
+            RecursiveLossGradients(**{"loss": LOSSES["logistic"], **wrong})

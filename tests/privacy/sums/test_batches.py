@@ -291,7 +291,8 @@ def local(replicas=2, **changed):
 
 
 def test_local_values_are_clipped_and_shifted():
-    """Values (R, 1) beside noise (R,) would make (R, R): each value released R times."""
+    """Values (R, 1) beside noise (R,) would make (R, R): each value released R times. They cost one
+    release for every horizon."""
     values = local(4, offset=0.5)
     released = values(np.array([0.5, 7.0, np.nan, -np.inf]))
     assert released.tolist() == [0.0, 1.5, -1.5, -1.5]
@@ -299,6 +300,17 @@ def test_local_values_are_clipped_and_shifted():
     assert values.spend.pure == inf
     with pytest.raises(InputError, match="shape"):
         local(4)(np.ones((4, 1)))
+    for law, spend in (
+        ("laplace", LaplaceSpend(2.0, note="local laplace values")),
+        ("gaussian", GaussianSpend(2.0, "local Gaussian values")),
+    ):
+        assert local(noise_multiplier=0.5, law=law).spend == spend
+        assert local(noise_multiplier=0.5, law=law, uses=0).spend.delta(0.0) == 0
+    values = local(uses=2)
+    values(np.zeros(2))
+    values(np.zeros(2))
+    with pytest.raises(BudgetExceededError):
+        values(np.zeros(2))
     for wrong in (
         {"dim": 0}, {"zeta": 0.0}, {"zeta": -1.0}, {"low": 2.0}, {"high": inf}, {"offset": np.nan},
     ):  # fmt: skip
@@ -312,19 +324,6 @@ def test_local_noise_has_the_promised_size(law, mean):
     values, honest = local(40, noise_multiplier=0.5, law=law), np.full(40, 0.7)
     sizes = np.abs(np.ravel([values(honest) for _ in range(1000)]) - 0.7) / mean
     assert abs(sizes.mean() - 1) < 6 * sizes.std() / sqrt(sizes.size) < 0.04
-
-
-def test_local_values_cost_one_release_for_every_horizon():
-    assert local(noise_multiplier=0.5).spend == LaplaceSpend(2.0, note="local laplace values")
-    gaussian = local(noise_multiplier=0.5, law="gaussian").spend
-    assert gaussian == GaussianSpend(2.0, "local Gaussian values")
-    assert local(noise_multiplier=0.5, uses=0).spend.pure == 0
-    assert local(noise_multiplier=0.5, law="gaussian", uses=0).spend.mu == 0
-    values = local(uses=2)
-    values(np.zeros(2))
-    values(np.zeros(2))
-    with pytest.raises(BudgetExceededError):
-        values(np.zeros(2))
 
 
 def test_local_sums_without_noise_are_exact_prefix_sums():
