@@ -118,10 +118,6 @@ def test_private_agents_are_audited_for_one_round():
     assert not [report for report in reports if report.flagged]
 
 
-def handful(spec):
-    return list(users_of(spec).handful(np.random.default_rng((0, 7))))
-
-
 def test_agents_without_privacy_have_nothing_to_refute():
     report = audit(LinUCB(), DISJOINT, runs=2000, progress=False)
     assert report.eps_lower > 3
@@ -240,7 +236,7 @@ def test_the_search_finds_what_moves_a_mechanism_most():
     """Golden, by hand: only contexts along the last of three axes are counted, so e_3 against
     anything else moves the count by its sensitivity 1, and no pair of the handful moves it."""
     spec, config = replace(DISJOINT, dim=3), CountsACorner()
-    for pair in handful(spec):
+    for pair in users_of(spec).handful(np.random.default_rng((0, 7))):
         (ends,) = public_ends(config, spec, pair, 0)
         for one, two in ends.left:
             np.testing.assert_array_equal(one, two)

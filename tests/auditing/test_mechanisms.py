@@ -1,8 +1,7 @@
 """The audit's power and its false alarms, on bare mechanisms whose privacy is known.
 
-Runs: 20,000 of each world unless told; claims (1, 1e-4) with its GDP, or pure 1; failure 0.05.
-Means are over audits with seeds of their own, and asserted at least 5 standard errors from what was
-measured.
+20,000 runs of each world unless told; claims (1, 1e-4) with its GDP, or pure 1; failure 0.05. Means
+over audits are asserted at least 5 standard errors from what was measured.
 """
 
 import numpy as np
