@@ -161,50 +161,44 @@ HONEST += [MemoryAlone(), PerPerson(DPUCB(refresh_every=3))]
 KNOWN = {"runs": 4000, "until_known": True}
 ACTIONS = {"runs": 400, "view": "actions"}
 SURE = {"runs": 400, "failure": 0.01 / len(HONEST)}
+SHOWN = ("a missing clip (rewards)", "exact sign after a noisy arg-max")
+
+
+def advised(name, *, half):
+    """With half of its noise, or all of it."""
+    config, horizon, runs = ADVISERS[name]
+    spec, sure = replace(EXPERTS, horizon=horizon), {"runs": runs, "failure": 0.05 / len(ADVISERS)}
+    return (SpendsMore(agent=config), spec, KNOWN, True) if half else (config, spec, sure, False)
+
+
 CASES = {
     **{name: (config, DISJOINT, KNOWN, True) for name, config in BROKEN.items()},
-    "a missing clip shows in actions": (
-        BROKEN["a missing clip (rewards)"],
-        DISJOINT,
-        {"view": "actions"},
-        True,
-    ),
-    "an exact sign shows in actions": (
-        BROKEN["exact sign after a noisy arg-max"],
-        DISJOINT,
-        {"view": "actions"},
-        True,
-    ),
+    **{f"{n}, in actions": (BROKEN[n], DISJOINT, {"view": "actions"}, True) for n in SHOWN},
     "half the noise of peelings": (QuietPeeling(**HATS), SHARED, {"runs": 2000}, True),
     "peelings": (FLIPHAT(**HATS), SHARED, {"runs": 2000}, False),
     "one drawer": (LEAKS["one drawer"], PEOPLE, {"runs": 400}, True),
-    "one drawer in actions": (LEAKS["one drawer"], PEOPLE, ACTIONS, True),
-    "next door in actions": (LEAKS["next door"], PEOPLE, ACTIONS, True),
+    "one drawer, in actions": (LEAKS["one drawer"], PEOPLE, ACTIONS, True),
+    "next door, in actions": (LEAKS["next door"], PEOPLE, ACTIONS, True),
     "a cap of all": (LEAKS["a cap of all"], PEOPLE, {"runs": 400}, True),
     "noise of a visit of k": (of_one_visit(counted="visits"), PEOPLE, {}, True),
     "noise of a visit for all releases": (of_one_visit(counted="latest"), PEOPLE, {}, True),
     **{repr(config): (config, PEOPLE, SURE, False) for config in HONEST},
+    **{f"half the noise of {n}": advised(n, half=True) for n in [*ADVISERS][:4]},
+}
+"""An agent, a spec, settings of the audit, and whether it is flagged."""
+LONG_CASES = {
     "half the noise of choices": (HalfTheChoiceNoise(**CHOICES), LARGE, {"runs": 20_000}, True),
     "choices": (DPHDBChoices(**CHOICES), LARGE, {"runs": 20_000}, False),
+    **{f"half the noise of {n}": advised(n, half=True) for n in [*ADVISERS][4:]},
+    **{f"all the noise of {n}": advised(n, half=False) for n in ADVISERS},
 }
-for name, (config, horizon, runs) in ADVISERS.items():
-    spec, sure = replace(EXPERTS, horizon=horizon), {"runs": runs, "failure": 0.05 / 6}
-    CASES["half the noise of " + name] = SpendsMore(agent=config), spec, KNOWN, True
-    CASES["all the noise of " + name] = config, spec, sure, False
-LONG = ("choices", "all the noise of", "of adaptive sparse vector", "of dartboard")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=SLOW if name.endswith(LONG) or name.startswith(LONG) else ())
-        for name in CASES
-    ],
-)
+@pytest.mark.parametrize("name", [*CASES, *(pytest.param(n, marks=SLOW) for n in LONG_CASES)])
 def test_broken_agents_are_flagged_and_honest_ones_are_not(name):
     """By bets, which stop (half of the noise takes some 300 runs), by a view, or in as many runs as
     show half of the noise. Honest ones are wrong with probability 0.05."""
-    config, spec, how, flagged = CASES[name]
+    config, spec, how, flagged = (CASES | LONG_CASES)[name]
     report = audit(config, spec, **{**QUICK, **how})
     assert report.flagged == flagged
     assert "point" not in str(report) or "until_known" not in how
