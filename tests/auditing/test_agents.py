@@ -38,7 +38,7 @@ from dpbandit.auditing.audit import most_moving_pairs, pairs, plot_audit, users_
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.everyone import SMALL, audit_all, with_printed
 from dpbandit.auditing.users import People
-from dpbandit.auditing.views import memory, public_ends
+from dpbandit.auditing.views import columns_of, memory, public_ends
 from dpbandit.base.files import plain
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
@@ -287,9 +287,9 @@ def test_a_report_depends_on_its_seed_alone():
     assert (one.fpr, one.tpr) != (other.fpr, other.tpr)
 
 
-def test_the_search_reaches_the_sensitivity_of_moments():
-    """Oracle: r x of DP-UCB's moments moves by 2, its sensitivity, between x and -x, also when it
-    arrives late."""
+def test_moments_reach_their_sensitivity_and_are_seen_without_what_others_added():
+    """Oracle: r x moves by 2 between x and -x, late ones too; without noise only her part is left
+    of a release."""
     (worst,) = most_moving_pairs(DPMoments(), DISJOINT, users_of(DISJOINT), 0)
     late = ContextualSpec(n_actions=2, dim=2, horizon=12, delay=3, reward_low=-1.0)
     first, *_ = pairs(DPUCB(), late, 0)
@@ -300,6 +300,13 @@ def test_the_search_reaches_the_sensitivity_of_moments():
         (ends,) = public_ends(config, spec, pair, 0)
         assert np.linalg.norm(np.diff(ends.left[-1], axis=0)) == pytest.approx(2)
     assert not audit(DPUCB(), late, **QUICK).flagged
+    config = DPMoments(epsilon=inf, refresh_every=1)
+    for pair in users_of(DISJOINT).handful(np.random.default_rng((0, 7))):
+        if pair.note.startswith("round 1, context from x to -x"):
+            ends = public_ends(config, DISJOINT, pair, 0)
+            both = columns_of(config, DISJOINT, pair, [(0, 1)], "released", ends)
+            for seen, wanted in zip(both, (-0.5, 0.5), strict=True):
+                np.testing.assert_allclose(seen.values[:, np.array(seen.family) == "sums"], wanted)
 
 
 def test_memory_holds_no_mechanism_and_witnesses_are_told_of_every_call_and_leave():
