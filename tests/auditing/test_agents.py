@@ -107,8 +107,8 @@ def test_no_private_agent_is_flagged(half):
 
 @pytest.mark.slow
 def test_private_agents_are_audited_for_one_round():
-    """Every other one works, or is refused in one sentence: as many rounds are warm-up. Together
-    wrong with probability 0.05."""
+    """Every other one works, or is refused in a sentence: all rounds are warm-up. False alarm
+    0.05."""
     settings = {"runs": 400, "failure": 0.05 / len(private_variants()), "progress": False}
     reports = []
     for config, spec in private_variants()[::2]:
@@ -196,8 +196,7 @@ LONG_CASES = {
 
 @pytest.mark.parametrize("name", [*CASES, *(pytest.param(n, marks=SLOW) for n in LONG_CASES)])
 def test_broken_agents_are_flagged_and_honest_ones_are_not(name):
-    """By bets, which stop (half of the noise takes some 300 runs), by a view, or in as many runs as
-    show half of the noise. Honest ones are wrong with probability 0.05."""
+    """By bets, which stop, by a view, or in as many runs as show half of the noise."""
     config, spec, how, flagged = (CASES | LONG_CASES)[name]
     report = audit(config, spec, **{**QUICK, **how})
     assert report.flagged == flagged
