@@ -37,16 +37,8 @@ def audited(sample, claim, *, seed=0, runs=RUNS, scores=None):
 
 
 def rehearsed(sample, rehearsal, claim, *, scores, seed=0, runs=RUNS, rehearsals=100_000):
-    return audit_rehearsed(
-        sample,
-        rehearsal,
-        claim,
-        scores=scores,
-        runs=runs,
-        rehearsals=rehearsals,
-        seed=seed,
-        chunk=10**6,
-    )
+    how = {"scores": scores, "runs": runs, "rehearsals": rehearsals, "seed": seed, "chunk": 10**6}
+    return audit_rehearsed(sample, rehearsal, claim, **how)
 
 
 class Together:
@@ -78,9 +70,6 @@ class _One(Source):
 
     def take(self, count):
         return self._law((count, *self._shape))
-
-
-# Sums
 
 
 def identical(world, seeds):
@@ -128,9 +117,6 @@ def laplace_scores(dim=1):
     return {"ratio": LaplaceRatio(np.zeros(dim), np.ones(dim), float(dim))}
 
 
-# Sparse vector
-
-
 class AllForTheQueries(NoThresholdNoise):
     """Spends the budget that the threshold noise would cost on the queries: Lap(2 s / epsilon)."""
 
@@ -140,15 +126,15 @@ class AllForTheQueries(NoThresholdNoise):
         self._query_noise = lambda: noise() / 2
 
 
-def svt(kind=AboveThreshold, *, queries=8, threshold=0.0, epsilon=1.0):
-    """Sparse vector at pure `epsilon`; what is seen is when it fires, `queries` if never.
+def svt(kind=AboveThreshold, *, queries=8, threshold=0.0):
+    """Sparse vector at pure 1; what is seen is when it fires, `queries` if never.
 
     The user moves every query but the last from 0 to 1, the last one from 1 to 0.
     """
 
     def sample(world, seeds):
         n = len(seeds)
-        mechanism = kind(Together(seeds), "svt", epsilon=epsilon, uses=queries)
+        mechanism = kind(Together(seeds), "svt", epsilon=1.0, uses=queries)
         fired = np.full(n, queries)
         for i, query in enumerate(svt_queries(world, queries)):
             fired[mechanism(np.full(n, query), np.full(n, threshold))] = i
@@ -196,10 +182,8 @@ def counts(queries=20, threshold=0.5):
 
     def sample(world, seeds):
         n = len(seeds)
-        mechanism, seen = (
-            NeverHalts(Together(seeds), "svt", epsilon=1.0, uses=queries),
-            np.zeros((n, 2)),
-        )
+        mechanism = NeverHalts(Together(seeds), "svt", epsilon=1.0, uses=queries)
+        seen = np.zeros((n, 2))
         for i in range(queries):
             half = 2 * i // queries
             seen[:, half] += mechanism(np.full(n, float(world != half)), np.full(n, threshold))
@@ -228,82 +212,59 @@ def segments(kind=SegmentAboveThreshold, *, before=12, hers=4, threshold=2.0, ep
     return sample
 
 
-# Selections
-
-
 NOISES = {ExponentialMechanism: "gumbel", ReportNoisyMax: "laplace"}
 
 
-def selection_worlds(candidates, lead):
-    """Exact scores: the user puts candidate 0 up and all others down by 1."""
-    first = np.append(lead, np.ones(candidates - 1))
-    return first, first + np.append(1.0, -np.ones(candidates - 1))
+SELECTION_WORLDS = np.array([[-2.0, 1.0, 1.0], [-1.0, 0.0, 0.0]])
+"""Exact scores: the user puts candidate 0 up and all others down by 1."""
 
 
-def selection(kind=ExponentialMechanism, factor=1.0, *, candidates=3, lead=-2.0):
-    """One selection at pure epsilon 1, noise times `factor`."""
-    worlds = selection_worlds(candidates, lead)
+def selection(kind=ExponentialMechanism, factor=1.0):
+    """One selection of three at pure epsilon 1, noise times `factor`."""
 
     def sample(world, seeds):
-        source = GivenScores(candidates)
-        mechanism = kind(source, Together(seeds), "em", epsilon=1.0 / factor, uses=1)
-        chosen = mechanism(np.tile(worlds[world], (len(seeds), 1)))
+        mechanism = kind(GivenScores(3), Together(seeds), "em", epsilon=1.0 / factor, uses=1)
+        chosen = mechanism(np.tile(SELECTION_WORLDS[world], (len(seeds), 1)))
         return columns(chosen[:, None], categorical=True)
 
     return sample
 
 
-def selection_laws(kind=ExponentialMechanism, factor=1.0, *, candidates=3, lead=-2.0):
-    worlds = selection_worlds(candidates, lead)
-    return tuple(choice(u, 2.0 * factor, noise=NOISES[kind]) for u in worlds)
-
-
-def selection_scores(kind=ExponentialMechanism, **settings):
-    return {"ratio": outcomes(selection_laws(kind, **settings))}
+def selection_scores(kind=ExponentialMechanism):
+    return {"ratio": outcomes([choice(u, 2.0, noise=NOISES[kind]) for u in SELECTION_WORLDS])}
 
 
 VERTEX_BUDGETS = 0.8 / np.sqrt(np.arange(1, 9))
 VERTEX_CLAIM = Claim.of(Ledger((LAWS["gumbel"][1].of("", VERTEX_BUDGETS),)), 1e-4)
 
 
-def vertices(kind=NoisyVertex, *, dim=2, ratios=True):
+def vertices(kind=NoisyVertex, *, dim=2):
     """Eight Frank-Wolfe steps by noisy minima; user 1 turns her gradient around, others push.
 
-    What is seen: all vertices, or their log-likelihood ratio. An auditor knows everybody else, so
+    What is seen is the log-likelihood ratio of all vertices. An auditor knows everybody else, so
     knows the sums of both worlds once vertices are released.
     """
     n_steps = len(VERTEX_BUDGETS)
-    others = np.ones((n_steps, 1, dim))
 
     def sample(world, seeds):
         n = len(seeds)
-        gradients = RecursiveGradients(
-            n_actions=1, dim=dim, shared=True, mean=lambda z: z, reward_low=-1.0, residual_clip=1.0
-        )
-        mechanism = kind(
-            gradients,
-            Together(seeds),
-            "fw",
-            noise="gumbel",
-            budgets=VERTEX_BUDGETS,
-            horizon=n_steps,
-        )
+        bounds = {"shared": True, "reward_low": -1.0, "residual_clip": 1.0}
+        gradients = RecursiveGradients(n_actions=1, dim=dim, mean=lambda z: z, **bounds)
+        how = {"noise": "gumbel", "budgets": VERTEX_BUDGETS, "horizon": n_steps}
+        mechanism = kind(gradients, Together(seeds), "fw", **how)
         theta, previous = np.zeros((2, n, 1, dim))
-        shift, total, seen = np.full(dim, 2.0), np.zeros(n), []  # gradients of +1 and -1: -x, x
+        shift, total = np.full(dim, 2.0), np.zeros(n)  # gradients of +1 and -1: -x, x
         for i in range(n_steps):
             reward = np.full(n, 1.0 - 2 * world if i == 0 else 1.0)
-            x = np.tile(others[i], (n, 1, 1))
+            x = np.ones((n, 1, dim))
             chosen = mechanism(theta, previous, np.array([i + 1]), x, np.zeros(n), reward)[:, 0]
             own = mechanism._exact[:, 0]
             first, second = (own, own + shift) if world == 0 else (own - shift, own)
             scale = NoisyVertex._scales(mechanism).item()
             total += gumbel_ratio(chosen, -vertex_scores(first), -vertex_scores(second), scale)
-            seen.append(chosen)
             vertex = np.where(chosen < dim, 1.0, -1.0)[:, None] * np.eye(dim)[chosen % dim]
             theta, previous = theta + (vertex[:, None] - theta) / (i + 2), theta
-        if ratios:
-            return columns(total[:, None])
-        return columns(np.array(seen).T, categorical=True)
+        return columns(total[:, None])
 
     return sample
 

@@ -13,27 +13,42 @@ from scipy.special import ndtri
 
 from dpbandit import audit, certify
 from dpbandit.agents import (
-    AGENTS,
     DPUCB,
     FADE,
     FLIPHAT,
+    PFTAL,
+    AdaptiveSparseVectorExperts,
+    BinaryTreeExperts,
     CountedShelf,
     DPHDBChoices,
     DPMoments,
+    ExponentialLeader,
     LinUCB,
+    MemoryAlone,
+    NoisyFTRL,
+    PerPerson,
+    PersonalFADE,
+    PrivateBandit,
     ShariffSheffetUCB,
+    ShrinkingDartboard,
+    SparseVectorExperts,
 )
+from dpbandit.agents.people import personal
 from dpbandit.auditing.audit import most_moving_pairs, pairs, plot_audit, users_of
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.everyone import SMALL, audit_all, with_printed
+from dpbandit.auditing.users import People
 from dpbandit.auditing.views import columns_of, memory, public_ends
 from dpbandit.base.files import plain
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.calibrated import exact_prefix_sum
 from dpbandit.privacy.curves import delta_of
+from dpbandit.privacy.fading import PersonSum
 from dpbandit.privacy.mechanism import Mechanism, witnessed
 from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
+from dpbandit.specs.lists import NOBODY
 from dpbandit.specs.protocols import ContextualSpec
 from tests.broken.audited import (
     BROKEN,
@@ -41,27 +56,17 @@ from tests.broken.audited import (
     CountsACorner,
     HalfTheChoiceNoise,
     QuietPeeling,
+    SpendsMore,
     SumsRewards,
 )
-from tests.harness import everybody
+from tests.broken.people import BROKEN as LEAKS, With
+from tests.each import each
+from tests.harness import PEOPLE, everybody
 
 DISJOINT, SHARED, *_ = SMALL
+(EXPERTS,) = [spec for spec in SMALL if isinstance(spec, ExpertsSpec)]
 QUICK = {"runs": 1000, "progress": False}
-
-
-# Honest agents
-
-
-@pytest.mark.slow
-def test_private_agents_are_not_flagged_by_their_actions():
-    """One of each family, certified; together wrong with probability 0.05. 400 runs each.
-    What everybody releases is audited below."""
-    some = "dp-ucb fade ldp-etc allocation-ts pftal sparse-vector-experts list-fade fade-mnl"
-    names = some.split()
-    configs = {name: AGENTS[name]() for name in names}
-    reports = audit_all(configs, view="actions", failure=0.05, runs=400, progress=False)
-    assert {*names} == {*reports}
-    assert not [name for name, report in reports.items() if report.flagged]
+SLOW = pytest.mark.slow
 
 
 @pytest.mark.slow
@@ -74,9 +79,9 @@ def test_shariff_and_sheffet_s_wishart_noise_is_over_noise():
 
 @cache
 def private_variants():
-    """One of each agent, on a spec it fits, in turns, so that agents meet all kinds; `tests/agents`
-    has the rest. Without Wishart noise, whose tables take long, promises to persons
-    (test_people.py), and those that audits refuse, for answers alone."""
+    """One of each agent, on a spec it fits, in turns, so that agents meet all kinds. Without
+    Wishart noise, whose tables take long, promises to persons (below), and those that audits
+    refuse, for answers alone."""
     fitting = {}
     for config, spec in everybody():
         if isinstance(config, FADE | CountedShelf):
@@ -92,8 +97,7 @@ def private_variants():
 @pytest.mark.slow
 @pytest.mark.parametrize("half", range(2))
 def test_no_private_agent_is_flagged(half):
-    """Certified or printed, against its certificate; together wrong with probability 0.05. 400
-    runs each, to stay within minutes."""
+    """Certified or printed, against its certificate; together wrong with probability 0.05."""
     pairs = private_variants()
     assert len(pairs) > 60
     failure = 0.05 / len(pairs)
@@ -103,8 +107,8 @@ def test_no_private_agent_is_flagged(half):
 
 @pytest.mark.slow
 def test_private_agents_are_audited_for_one_round():
-    """Every other one works, or is refused in one sentence: as many rounds are warm-up. Together
-    wrong with probability 0.05; who does not know the horizon may release after the last round."""
+    """Every other one works, or is refused in a sentence: all rounds are warm-up. False alarm
+    0.05."""
     settings = {"runs": 400, "failure": 0.05 / len(private_variants()), "progress": False}
     reports = []
     for config, spec in private_variants()[::2]:
@@ -114,10 +118,6 @@ def test_private_agents_are_audited_for_one_round():
     assert not [report for report in reports if report.flagged]
 
 
-def handful(spec):
-    return list(users_of(spec).handful(np.random.default_rng((0, 7))))
-
-
 def test_agents_without_privacy_have_nothing_to_refute():
     report = audit(LinUCB(), DISJOINT, runs=2000, progress=False)
     assert report.eps_lower > 3
@@ -125,16 +125,82 @@ def test_agents_without_privacy_have_nothing_to_refute():
     assert audit_all({"linucb": LinUCB()}, **QUICK) == {}
 
 
-# Broken agents
+class NoiseOfAVisit(PersonSum):
+    """Counts every visit, with the noise of one."""
+
+    def __init__(self, *args, **settings):
+        super().__init__(*args, **settings)
+        self.stddev /= self.person_norm
 
 
-@pytest.mark.parametrize("name", BROKEN)
-def test_broken_agents_are_flagged(name):
-    """White box, by bets, which stop: subtle faults, such as half of the noise, take some 300 runs,
-    all others fewer. Audits of a fixed size are below."""
-    report = audit(BROKEN[name], DISJOINT, runs=4000, until_known=True, progress=False)
-    assert report.flagged
-    assert "point" not in str(report)
+HATS = {"sparsity": 1, "epsilon": 4.0, "delta": 1e-4}
+LARGE = replace(DISJOINT, reward_low=-50.0, reward_high=50.0, horizon=8, dim=1)
+"""Rewards are large against the ball, and the sensitivity is met."""
+CHOICES = {"delta": 1e-4, "warm_up": 1, "radius": 1.0}
+
+
+def visiting(**settings):
+    return PersonalFADE(first_batch=2, **settings)
+
+
+def of_one_visit(**settings):
+    return With(config=visiting(epsilon=4.0, **settings), where=personal, part=NoiseOfAVisit)
+
+
+ADVISERS = {
+    "sparse vector": (SparseVectorExperts(epsilon=1.0), 20, 2000),
+    "trees": (BinaryTreeExperts(epsilon=1.0, delta=1e-4), 20, 2000),
+    "leader": (ExponentialLeader(epsilon=8.0, delta=1e-4), 20, 2000),
+    "noisy sums": (NoisyFTRL(epsilon=1.0, delta=1e-4), 20, 2000),
+    "adaptive sparse vector": (AdaptiveSparseVectorExperts(epsilon=2.0), 40, 2000),
+    "dartboard": (ShrinkingDartboard(epsilon=8.0), 60, 4000),
+}
+"""A config, a horizon, and runs in which half of its noise shows."""
+HONEST = [visiting(), *(visiting(counted=word) for word in ("latest", "batch", "visits"))]
+HONEST += [MemoryAlone(), PerPerson(DPUCB(refresh_every=3))]
+KNOWN = {"runs": 4000, "until_known": True}
+ACTIONS = {"runs": 400, "view": "actions"}
+SURE = {"runs": 400, "failure": 0.01 / len(HONEST)}
+SHOWN = ("a missing clip (rewards)", "exact sign after a noisy arg-max")
+
+
+def advised(name, *, half):
+    """With half of its noise, or all of it."""
+    config, horizon, runs = ADVISERS[name]
+    spec, sure = replace(EXPERTS, horizon=horizon), {"runs": runs, "failure": 0.05 / len(ADVISERS)}
+    return (SpendsMore(agent=config), spec, KNOWN, True) if half else (config, spec, sure, False)
+
+
+CASES = {
+    **{name: (config, DISJOINT, KNOWN, True) for name, config in BROKEN.items()},
+    **{f"{n}, in actions": (BROKEN[n], DISJOINT, {"view": "actions"}, True) for n in SHOWN},
+    "half the noise of peelings": (QuietPeeling(**HATS), SHARED, {"runs": 2000}, True),
+    "peelings": (FLIPHAT(**HATS), SHARED, {"runs": 2000}, False),
+    "one drawer": (LEAKS["one drawer"], PEOPLE, {"runs": 400}, True),
+    "one drawer, in actions": (LEAKS["one drawer"], PEOPLE, ACTIONS, True),
+    "next door, in actions": (LEAKS["next door"], PEOPLE, ACTIONS, True),
+    "a cap of all": (LEAKS["a cap of all"], PEOPLE, {"runs": 400}, True),
+    "noise of a visit of k": (of_one_visit(counted="visits"), PEOPLE, {}, True),
+    "noise of a visit for all releases": (of_one_visit(counted="latest"), PEOPLE, {}, True),
+    **{repr(config): (config, PEOPLE, SURE, False) for config in HONEST},
+    **{f"half the noise of {n}": advised(n, half=True) for n in [*ADVISERS][:4]},
+}
+"""An agent, a spec, settings of the audit, and whether it is flagged."""
+LONG_CASES = {
+    "half the noise of choices": (HalfTheChoiceNoise(**CHOICES), LARGE, {"runs": 20_000}, True),
+    "choices": (DPHDBChoices(**CHOICES), LARGE, {"runs": 20_000}, False),
+    **{f"half the noise of {n}": advised(n, half=True) for n in [*ADVISERS][4:]},
+    **{f"all the noise of {n}": advised(n, half=False) for n in ADVISERS},
+}
+
+
+@pytest.mark.parametrize("name", [*CASES, *(pytest.param(n, marks=SLOW) for n in LONG_CASES)])
+def test_broken_agents_are_flagged_and_honest_ones_are_not(name):
+    """By bets, which stop, by a view, or in as many runs as show half of the noise."""
+    config, spec, how, flagged = (CASES | LONG_CASES)[name]
+    report = audit(config, spec, **{**QUICK, **how})
+    assert report.flagged == flagged
+    assert "point" not in str(report) or "until_known" not in how
 
 
 def test_a_missing_clip_is_what_is_flagged():
@@ -145,64 +211,25 @@ def test_a_missing_clip_is_what_is_flagged():
     assert "above the bounds to below" in report.pair
 
 
-@pytest.mark.slow
-def test_half_the_noise_of_choices_is_flagged():
-    """20,000 runs, where rewards are large against the ball and the sensitivity is met; the honest
-    mechanism passes there."""
-    spec = replace(DISJOINT, reward_low=-50.0, reward_high=50.0, horizon=8, dim=1)
-    for kind, broken in ((HalfTheChoiceNoise, True), (DPHDBChoices, False)):
-        config = kind(delta=1e-4, warm_up=1, radius=1.0)
-        assert audit(config, spec, runs=20_000, progress=False).flagged == broken
-
-
-def test_half_the_noise_of_peelings_is_flagged():
-    """2,000 runs at epsilon 4, arms that share a parameter; the honest mechanism passes there."""
-    for kind, broken in ((QuietPeeling, True), (FLIPHAT, False)):
-        config = kind(sparsity=1, epsilon=4.0, delta=1e-4)
-        assert audit(config, SHARED, runs=2000, progress=False).flagged == broken
-
-
-def test_gross_faults_show_in_actions():
-    """Black box: a missing clip and an exact sign; 1,000 runs."""
-    caught = {
-        name: audit(BROKEN[name], DISJOINT, view="actions", **QUICK).flagged
-        for name in ("a missing clip (rewards)", "exact sign after a noisy arg-max")
-    }
-    assert all(caught.values())
-
-
-# Printed calibrations
-
-
-def test_over_noised_calibrations_are_shown_as_such():
-    """The printed DP-UCB is certified, and measured, far below its claim of 1."""
+def test_certificates_apart_from_the_claim_are_shown():
+    """Printed DP-UCB is certified, and measured, far below its claim. A certificate that exceeds
+    its claim is not refuted; the claim is, by an audit with the power, which none has of printed
+    DP-HDB's."""
     report = audit(ShariffSheffetUCB(delta=1e-4, calibration="paper"), DISJOINT, **QUICK)
     assert report.eps_lower <= report.certified_epsilon < 0.2 < report.claimed_epsilon
-
-
-def test_certificates_beyond_the_claim_are_shown_and_broken_where_there_is_power():
-    """A certificate that exceeds its claim is not refuted; the claim is, by an audit with the
-    power. Printed DP-HDB exceeds its claims only where no number of runs could show it."""
-    config = DPHDBChoices(
-        calibration="paper", epsilon=20.0, delta=0.3, beyond_validity=True, warm_up=1
-    )
-    report = audit(config, DISJOINT, **QUICK)
+    how = {"epsilon": 20.0, "delta": 0.3, "beyond_validity": True, "warm_up": 1}
+    report = audit(DPHDBChoices(calibration="paper", **how), DISJOINT, **QUICK)
     assert report.certified_epsilon > report.claimed_epsilon
-    assert not report.flagged
-    assert not report.breaks_claim
     boasting = audit(Boasts(delta=1e-4), DISJOINT, **QUICK)
-    assert boasting.breaks_claim
-    assert not boasting.flagged
-
-
-# Which pairs are tried
+    assert (report.breaks_claim, boasting.breaks_claim) == (False, True)
+    assert (report.flagged, boasting.flagged) == (False, False)
 
 
 def test_the_search_finds_what_moves_a_mechanism_most():
     """Golden, by hand: only contexts along the last of three axes are counted, so e_3 against
     anything else moves the count by its sensitivity 1, and no pair of the handful moves it."""
     spec, config = replace(DISJOINT, dim=3), CountsACorner()
-    for pair in handful(spec):
+    for pair in users_of(spec).handful(np.random.default_rng((0, 7))):
         (ends,) = public_ends(config, spec, pair, 0)
         for one, two in ends.left:
             np.testing.assert_array_equal(one, two)
@@ -216,27 +243,38 @@ def test_the_search_finds_what_moves_a_mechanism_most():
     assert not audit(CountsACorner(factor=1.0), spec, **QUICK).flagged
 
 
-def test_the_search_reaches_the_sensitivity_of_moments():
-    """Oracle: r x of DP-UCB's moments moves by 2, its sensitivity, between x and -x."""
-    config = DPMoments()
-    (worst,) = most_moving_pairs(config, DISJOINT, users_of(DISJOINT), 0)
-    (ends,) = public_ends(config, DISJOINT, worst, 0)
-    assert np.linalg.norm(np.diff(ends.left[-1], axis=0)) == pytest.approx(2)
+VALUES, DATA = (spec for spec in SMALL if isinstance(spec, ConvexSpec))
+ADVICE = replace(EXPERTS, horizon=9)
 
 
-def test_pairs_differ_in_one_user():
-    """Property, of all pairs of all kinds of arms."""
-    for spec in (DISJOINT, SHARED):
-        for pair in pairs(DPUCB(), spec, 0):
-            apart = (
-                (pair.first.context != pair.second.context).reshape(spec.horizon, -1).any(axis=1)
-            )
-            answers = zip(pair.first.answers, pair.second.answers, strict=True)
-            apart |= [one is not two for one, two in answers]
-            assert np.flatnonzero(apart).tolist() == [pair.round]
+@each(
+    ("config", "spec", "told_later"),
+    [
+        (DPUCB(), DISJOINT, None),
+        (DPUCB(), SHARED, None),
+        (PrivateBandit(), VALUES, None),
+        (PFTAL(), DATA, 1),
+        (NoisyFTRL(), ADVICE, 1),
+        (NoisyFTRL(), replace(ADVICE, delay=2), 3),
+    ],
+)
+def test_pairs_differ_in_one_user(config, spec, told_later):
+    """Property: in one round's context or answer, and in the context that tells it later."""
 
+    def differ(one, two):
+        experts = isinstance(spec, ExpertsSpec)
+        return (one(np.zeros(1)) != two(np.zeros(1))).any() if experts else one is not two
 
-# The runner
+    for pair in pairs(config, spec, 0):
+        contexts = (pair.first.context != pair.second.context).reshape(spec.horizon, -1)
+        shown = np.flatnonzero(contexts.any(axis=1)).tolist()
+        answers = zip(pair.first.answers, pair.second.answers, strict=True)
+        told = [t for t, both in enumerate(answers) if differ(*both)]
+        if told_later is None:
+            assert {*shown, *told} == {pair.round}
+        else:
+            assert told == [pair.round]
+            assert shown == [t for t in [pair.round + told_later] if t < spec.horizon]
 
 
 def test_a_report_depends_on_its_seed_alone():
@@ -248,42 +286,38 @@ def test_a_report_depends_on_its_seed_alone():
     assert (one.fpr, one.tpr) != (other.fpr, other.tpr)
 
 
-def test_delayed_rewards_are_audited_when_they_arrive():
-    spec = ContextualSpec(n_actions=2, dim=2, horizon=12, delay=3, reward_low=-1.0)
-    pair, *_ = pairs(DPUCB(), spec, 0)
-    (ends,) = public_ends(DPMoments(epsilon=inf), spec, pair, 0)
-    assert np.linalg.norm(np.diff(ends.left[-1], axis=0)) == pytest.approx(2)
-    assert not audit(DPUCB(), spec, **QUICK).flagged
-
-
-def test_sums_are_seen_without_what_others_added():
-    """Oracle: without noise what is left of each release is the differing user's part, whatever
-    the others do: half the squared sensitivity from the middle, opposite in the two worlds."""
+def test_moments_reach_their_sensitivity_and_are_seen_without_what_others_added():
+    """Oracle: r x moves by 2 between x and -x, late ones too; without noise only her part is left
+    of a release."""
+    (worst,) = most_moving_pairs(DPMoments(), DISJOINT, users_of(DISJOINT), 0)
+    late = ContextualSpec(n_actions=2, dim=2, horizon=12, delay=3, reward_low=-1.0)
+    first, *_ = pairs(DPUCB(), late, 0)
+    for config, spec, pair in (
+        (DPMoments(), DISJOINT, worst),
+        (DPMoments(epsilon=inf), late, first),
+    ):
+        (ends,) = public_ends(config, spec, pair, 0)
+        assert np.linalg.norm(np.diff(ends.left[-1], axis=0)) == pytest.approx(2)
+    assert not audit(DPUCB(), late, **QUICK).flagged
     config = DPMoments(epsilon=inf, refresh_every=1)
-    for pair in handful(DISJOINT):
-        if not pair.note.startswith("round 1, context from x to -x"):
-            continue
-        ends = public_ends(config, DISJOINT, pair, 0)
-        both = columns_of(config, DISJOINT, pair, [(0, 1)], "released", ends)
-        for seen, wanted in zip(both, (-0.5, 0.5), strict=True):
-            np.testing.assert_allclose(seen.values[:, np.array(seen.family) == "sums"], wanted)
+    for pair in users_of(DISJOINT).handful(np.random.default_rng((0, 7))):
+        if pair.note.startswith("round 1, context from x to -x"):
+            ends = public_ends(config, DISJOINT, pair, 0)
+            both = columns_of(config, DISJOINT, pair, [(0, 1)], "released", ends)
+            for seen, wanted in zip(both, (-0.5, 0.5), strict=True):
+                np.testing.assert_allclose(seen.values[:, np.array(seen.family) == "sums"], wanted)
 
 
-def test_memory_holds_no_mechanism_and_no_noise_to_come():
-    agent = FLIPHAT().make(DISJOINT, Streams(range(7)))
-    for array in memory(agent, 7).values():
-        assert len(array) == 7
-    assert not [path for path in memory(agent, 7) if "mechanism" in path or "normals" in path]
-
-
-def test_witnesses_are_told_of_every_call_and_leave():
+def test_memory_holds_no_mechanism_and_witnesses_are_told_of_every_call_and_leave():
+    kept = memory(FLIPHAT().make(DISJOINT, Streams(range(7))), 7)
+    assert {len(array) for array in kept.values()} == {7}
+    assert not [path for path in kept if "mechanism" in path or "normals" in path]
     sums, told = exact_prefix_sum(ClippedVectors(1), horizon=9, refresh_every=2), []
-    with witnessed(lambda mechanism, datum, release: told.append((mechanism, datum, release))):
+    with witnessed(lambda mechanism, datum, release: told.append((mechanism, release is None))):
         for _ in range(2):
             sums(np.ones((3, 1)))
     sums(np.ones((3, 1)))
-    assert [release is None for _, _, release in told] == [True, False]
-    assert all(mechanism is sums for mechanism, _, _ in told)
+    assert told == [(sums, True), (sums, False)]
     assert isinstance(pickle.loads(pickle.dumps(sums)), Mechanism)
 
 
@@ -291,10 +325,8 @@ def test_report_is_plain_and_the_plot_is_drawn(tmp_path):
     report = audit(DPUCB(), DISJOINT, runs=400, progress=False)
     assert json.loads(json.dumps(plain(report.as_dict())))["view"] == "released"
     assert "not refuted" in str(report)
-    for name, shown in (
-        ("gdp.png", report),
-        ("pure.svg", audit(FLIPHAT(), SHARED, runs=400, progress=False)),
-    ):
+    pure = audit(FLIPHAT(), SHARED, runs=400, progress=False)
+    for name, shown in (("gdp.png", report), ("pure.svg", pure)):
         assert plot_audit(shown, tmp_path / name, title="audit").stat().st_size > 1500
     with pytest.raises(InputError, match="suffix"):
         plot_audit(report, tmp_path / "x.gif", title="")
@@ -302,7 +334,7 @@ def test_report_is_plain_and_the_plot_is_drawn(tmp_path):
 
 def test_what_is_proven_is_above_the_certificate_only_if_it_is_refuted():
     """Golden, by hand: lines by (.2, .5) and its mirror image (.5, .8), nowhere above a Gaussian
-    curve that the point is on. The curve of pure epsilon log(.5 / .2) would be."""
+    curve that the point is on."""
     report = audit(LinUCB(), DISJOINT, runs=400, progress=False)
     report = replace(report, fpr=0.2, tpr=0.5, eps_lower=np.log(2.5), mu_lower=None)
     fpr = np.array([0.0, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0])
@@ -315,10 +347,26 @@ def test_what_is_proven_is_above_the_certificate_only_if_it_is_refuted():
     np.testing.assert_array_equal(replace(report, fpr=0.6).proven(fpr), fpr)
 
 
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [({"runs": 10}, "runs"), ({"view": "all"}, "view"), ({"failure": 0}, "failure")],
-)
-def test_bad_input(settings, named):
-    with pytest.raises(InputError, match=named):
-        audit(DPUCB(), DISJOINT, **settings)
+@each(("field", "value"), [("runs", 10), ("view", "all"), ("failure", 0)])
+def test_bad_input(field, value):
+    with pytest.raises(InputError, match=field):
+        audit(DPUCB(), DISJOINT, **{field: value})
+
+
+def test_worlds_differ_in_one_person():
+    """Everybody else says and does the same, in the same slots; she keeps to her pattern, and the
+    slots of a private one are empty in the other world."""
+    moved = 0
+    for pair in People(PEOPLE).handful(np.random.default_rng(0)):
+        for world in (pair.first, pair.second):
+            hers = np.flatnonzero(world.context[:, 0] == pair.person)
+            assert set(hers) <= set(pair.rounds)
+            assert len(hers) <= PEOPLE.visits.cap
+            assert (np.diff(hers) >= PEOPLE.visits.separation).all()
+        others = [t for t in range(PEOPLE.horizon) if t not in pair.rounds]
+        np.testing.assert_array_equal(pair.first.context[others], pair.second.context[others])
+        empty = [world.context[:, 0] == NOBODY for world in (pair.first, pair.second)]
+        moved += (empty[0] != empty[1]).any()
+    assert moved == 1
+    with pytest.raises(InputError, match="people=1"):
+        People(replace(PEOPLE, people=1))

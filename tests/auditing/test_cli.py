@@ -27,15 +27,10 @@ def run(monkeypatch, capsys):
     return command
 
 
-def test_help_shows_an_example(run):
-    code, out, _ = run("audit", "--help")
-    assert code == 0
-    assert "Example: dpbandit audit dp-ucb" in out
-
-
 def test_one_agent_with_report_and_plot(run, tmp_path):
     files = ("--out", tmp_path / "report.json", "--plot", tmp_path / "tradeoff.png")
     what = ("dp-ucb", "--env", "OJPricing", "--horizon", 8, "--runs", 400)
+    assert "Example: dpbandit audit dp-ucb" in run("audit", "--help")[1]
     code, out, errors = run("audit", *what, *files)
     assert (code, errors) == (0, "")
     assert "not refuted" in out
@@ -48,44 +43,45 @@ def test_one_agent_with_report_and_plot(run, tmp_path):
 
 
 def test_all_private_agents_in_one_table(run, monkeypatch, tmp_path):
-    few = {name: AGENTS[name] for name in ("uniform", "linucb", "dp-hdb-choices")}
-    monkeypatch.setattr("dpbandit.agents.AGENTS", few)
-    code, out, _ = run("audit", "--all", "--runs", 400, "--out", tmp_path / "all.json")
-    assert code == 0
+    """Gaussian noise has no pure epsilon: at delta 0 the others are audited all the same."""
+
+    def audited(names, *words):
+        few = {name: AGENTS[name] for name in names.split()}
+        monkeypatch.setattr("dpbandit.agents.AGENTS", few)
+        code, out, errors = run("audit", "--all", "--runs", 400, *words)
+        assert (code, errors) == (0, "")
+        return out
+
+    out = audited("uniform linucb dp-hdb-choices", "--out", tmp_path / "all.json")
     assert out.count("not refuted") == out.count("over-noised") == 1
     reports = json.loads((tmp_path / "all.json").read_text())
     assert [*reports] == ["dp-hdb-choices", "dp-hdb-choices:calibration=paper"]
     assert reports["dp-hdb-choices"]["failure"] == 0.025
-
-
-def test_agents_that_cannot_meet_the_target_are_named(run, monkeypatch):
-    """Gaussian noise has no pure epsilon: at delta 0 the others are audited all the same."""
-    few = {name: AGENTS[name] for name in ("linucb", "dp-ucb", "noisy-oco")}
-    monkeypatch.setattr("dpbandit.agents.AGENTS", few)
-    code, out, errors = run("audit", "--all", "--delta", "0", "--runs", 400)
-    assert (code, errors) == (0, "")
+    out = audited("linucb dp-ucb noisy-oco", "--delta", "0")
     assert "noisy-oco " in out
     assert "Not audited at epsilon 1, delta 0: dp-ucb." in out
 
 
-@pytest.mark.parametrize("agent", ["linear-ftrl", "pftal", "wdp-cocop", "sparse-vector-experts"])
-def test_one_round_of_data_shows_nothing(run, agent):
-    """Who is told data is shown those of the round before: there is none."""
-    env = "Experts" if "experts" in agent else "OnlineConvex"
-    code, out, errors = run("audit", agent, "--env", env, "--horizon", 1, "--runs", 400)
-    assert (code, errors) == (0, "")
-    assert "measured    epsilon >= 0.000" in out
+NOTHING = "measured    epsilon >= 0.000"
 
 
 @pytest.mark.parametrize(
-    ("agent", "verdict"), [("linucb", "nothing is claimed"), ("uniform", "not refuted")]
+    ("words", "said"),
+    [
+        *((f"{who} --env OnlineConvex", NOTHING) for who in ("linear-ftrl", "pftal", "wdp-cocop")),
+        ("sparse-vector-experts --env Experts", NOTHING),
+        ("linucb", "verdict     nothing is claimed\n"),
+        ("uniform", "verdict     not refuted\n"),
+    ],
 )
-def test_agents_without_a_claim_are_not_over_noised(run, agent, verdict):
-    """Infinity is no more than half of itself, nor is 0; no epsilon is read off a missing delta."""
-    code, out, _ = run("audit", agent, "--horizon", 8, "--runs", 400)
-    assert code == 0
-    assert f"verdict     {verdict}\n" in out
-    assert "as Gaussian noise" not in out
+def test_what_shows_nothing_or_claims_nothing(run, words, said):
+    """Data of the round before are told, of which there is none in round 1. Infinity is no more
+    than half of itself, nor is 0; no epsilon is read off a missing delta."""
+    horizon = 1 if said == NOTHING else 8
+    code, out, errors = run("audit", *words.split(), "--horizon", horizon, "--runs", 400)
+    assert (code, errors) == (0, "")
+    assert said in out
+    assert "as Gaussian noise" not in out or said == NOTHING
 
 
 @pytest.mark.parametrize(

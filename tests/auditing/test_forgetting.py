@@ -15,6 +15,7 @@ from dpbandit.envs import Arms, Experts, ReturningUsers
 from dpbandit.privacy import Ledger
 from dpbandit.privacy.pure import PureSpend
 from dpbandit.specs import ContextualSpec, begin
+from tests.each import each
 
 EVERYBODY_ANSWERS_1 = {"means": (1.0, 1.0)}
 
@@ -46,15 +47,14 @@ class KeepsTheBit(OneBit):
 
 
 def one_bit(agent, runs):
-    return forget(
-        agent, "Arms", user=1, horizon=5, env_kwargs=EVERYBODY_ANSWERS_1, runs=runs, failure=1e-6
-    )
+    how = {"env_kwargs": EVERYBODY_ANSWERS_1, "runs": runs, "failure": 1e-6}
+    return forget(agent, "Arms", user=1, horizon=5, **how)
 
 
 def test_one_bit():
-    """Golden: she answers 1 and nobody 0, so each arm is played with e^epsilon : 1 odds, and the
-    best advantage is tanh(epsilon / 2). The certificate says so exactly; the interval, wrong once
-    in a million changes of seed, has it and is narrow. One flip of her bit flips all later arms."""
+    """Golden: each arm is played with e^epsilon : 1 odds, and the best advantage is tanh(epsilon /
+    2), which the certificate says and the interval has (wrong once in a million). Who keeps her
+    exact bit refutes what its ledger allows."""
     found = one_bit(OneBit(epsilon=1.0), 2000)
     assert found.bound == pytest.approx(tanh(0.5), rel=1e-9)
     assert found.low < tanh(0.5) < found.high
@@ -63,43 +63,34 @@ def test_one_bit():
     p = 1 / (1 + exp(1.0))
     assert abs(found.fresh_noise - 4 * (p**2 + (1 - p) ** 2)) < 6 * 4 * 0.5 / 10
     assert abs(found.with_her - 4 * 2 * p * (1 - p)) < 6 * 4 * 0.5 / 10
-
-
-def test_kept_data_are_told_apart():
-    """Broken on purpose: an agent that keeps her exact bit refutes what its ledger allows."""
-    found = one_bit(KeepsTheBit(epsilon=1.0), 400)
-    assert (found.advantage, found.with_her) == (1.0, 0.0)
-    assert found.refuted
-    assert "REFUTED" in str(found)
     assert not one_bit(OneBit(epsilon=1.0), 400).refuted
+    kept = one_bit(KeepsTheBit(epsilon=1.0), 400)
+    assert (kept.advantage, kept.with_her, kept.refuted) == (1.0, 0.0, True)
+    assert "REFUTED" in str(kept)
 
 
-def test_without_privacy_nothing_is_promised():
-    """Who follows the leader follows her datum: certain, and no certificate says less."""
+def test_what_is_promised_is_said():
+    """Who follows the leader follows her datum: certain, and no certificate says less. POCP's holds
+    if losses are as its paper wants them."""
     found = forget("linucb", "TwoArms", user=2, horizon=20, runs=400)
     assert (found.bound, found.epsilon) == (1.0, inf)
     assert "promises nothing" in str(found)
-
-
-def test_a_restricted_promise_says_so():
-    """POCP's holds if losses are as its paper wants them."""
     found = forget("pocp", "OnlineConvex", user=2, horizon=4, runs=400)
     assert ", conditional)" in str(found)
     assert found.low < 0  # an observer may err more often than not
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "user", "hers"),
     [
         (lambda: Arms(horizon=12), 4, [3]),
         (lambda: Experts(horizon=12), 4, [3]),
         (lambda: ReturningUsers(horizon=12, people=3, visits=4), 1, None),
     ],
-    ids=["arms", "experts", "people"],
 )
 def test_only_her_rounds_are_gone(make, user, hers):
-    """Property: contexts and answers of both worlds are those of the environment, played once more
-    with other actions, but for hers, who is nobody; a datum is also shown a round later."""
+    """Property: contexts and answers of both worlds are those of the environment, but for hers, who
+    is nobody; a datum is also shown a round later."""
     spec, seed = make().spec, 3
     pair = _pair(make, spec, user, seed)
     rounds = [*pair.rounds]
@@ -141,7 +132,7 @@ def test_bad_input(env, how, sentence):
         dpbandit.forget(agent, env, **{"user": 3, "horizon": 20, "runs": 400, **how})
 
 
-@pytest.mark.parametrize("pattern", ["private", "public"])
+@each("pattern", ["private", "public"])
 def test_who_is_nobody_where_people_return(pattern):
     """Her slots are empty where that is covered, else hers, and say nothing; of the others' slots
     empty ones are not counted."""

@@ -1,6 +1,5 @@
 """A ledger that does not name what is called: told by everything that plays."""
 
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,26 +21,11 @@ from dpbandit.privacy.spends import Expiring, Parallel
 from dpbandit.specs.protocols import ContextualSpec
 from tests.broken.ledgers import HONEST, LIARS, Bookkeeper, mechanism
 from tests.clients.worlds import Coins
-from tests.each import each
 
 
-def compared(books):
-    agents = {"mine": Bookkeeper(books=books)}
-    return compare("Recommendation", agents, horizon=60, replicas=2, progress=False)
-
-
-@pytest.mark.parametrize("name", LIARS)
-def test_comparisons_and_audits_tell_what_a_ledger_leaves_out(name):
-    """Each is certified by `certify`, which believes its ledger, with an epsilon of 0.6 or less."""
-    books, why = LIARS[name]
-    with pytest.raises(InputError, match=why) as told:
-        compared(books)
-    sentence = str(told.value)
-    assert "the ledger of Bookkeeper" in sentence
-    assert "'local laplace values'" in sentence or "'parallel over disjoint rounds'" in sentence
-    spec = ContextualSpec(n_actions=2, dim=1, horizon=45)
-    with pytest.raises(InputError, match=why):
-        audit(Bookkeeper(books=books), spec, runs=400, progress=False)
+def compared(books, env="Recommendation", **more):
+    agents, how = {"mine": Bookkeeper(books=books)}, {"horizon": 60, "replicas": 2}
+    return compare(env, agents, **how, progress=False, **more)
 
 
 def looped(books):
@@ -57,17 +41,21 @@ def replayed(books):
 
 def delayed(books):
     """Nobody is heard in the first seven rounds."""
-    agents = {"mine": Bookkeeper(books=books)}
-    kwargs = {"horizon": 60, "replicas": 2, "progress": False}
-    compare("GLMBandit", agents, env_kwargs={"delay": 7}, **kwargs)
+    compared(books, "GLMBandit", env_kwargs={"delay": 7})
 
 
-@each("played", [looped, replayed, delayed])
-@each("name", LIARS)
-def test_loops_of_ones_own_and_replays_tell_it_too(name, played):
+@pytest.mark.parametrize("name", LIARS)
+def test_whatever_plays_tells_what_a_ledger_leaves_out(name):
+    """Each is certified by `certify`, which believes its ledger, with an epsilon of 0.6 or less."""
     books, why = LIARS[name]
-    with pytest.raises(InputError, match=f"the ledger of Bookkeeper.*{why}"):
-        played(books)
+    for played in (compared, looped, replayed, delayed):
+        with pytest.raises(InputError, match=f"the ledger of Bookkeeper.*{why}") as told:
+            played(books)
+        sentence = str(told.value)
+        assert "'local laplace values'" in sentence or "'parallel over disjoint rounds'" in sentence
+    spec = ContextualSpec(n_actions=2, dim=1, horizon=45)
+    with pytest.raises(InputError, match=why):
+        audit(Bookkeeper(books=books), spec, runs=400, progress=False)
 
 
 @pytest.mark.smoke
@@ -79,29 +67,25 @@ def test_honest_ledgers_pass(books):
         played(books)
 
 
-def test_a_ledger_promises_no_more_trust_than_its_mechanisms_can_keep():
-    """A local message may be added up, at the server, too; a sum at the server is no message."""
-    streams = Streams([0])
-    batches = {"ends": [2], "horizon": 9, "fade": 0.0, "noise_multiplier": 1.0}
-    sums = FadingSum(ClippedVectors(1), streams, **batches)
-    values = LocalValues(streams, low=0, high=1, noise_multiplier=2)
-    for made, trust, holds in (
-        (values, "local", True),
-        (values, "central", True),
-        (sums, "aggregated", False),
-    ):
-        with enrolled() as roll:
-            made(np.ones((1, 1)) if made is sums else np.ones(1))
-        books = Books("Mine", Ledger((made.spend, PureSpend.of("other", [1.0])), trust=trust), roll)
-        with nullcontext() if holds else pytest.raises(InputError, match="trust=central, got"):
-            books.check(users=1)
+ALONE = np.ones(1)
 
 
-def balanced(ledger, *mechanisms, users=1):
+def balanced(ledger, *mechanisms, users=1, datum=ALONE):
     with enrolled() as roll:
         for one in mechanisms:
-            one(np.ones(1))
+            one(datum)
     Books("Mine", ledger, roll).check(users)
+
+
+def test_a_ledger_promises_no_more_trust_than_its_mechanisms_can_keep():
+    """A local message may be added up, at the server, too; a sum at the server is no message."""
+    streams, batches = Streams([0]), {"ends": [2], "horizon": 9, "fade": 0.0}
+    sums = FadingSum(ClippedVectors(1), streams, **batches, noise_multiplier=1.0)
+    values, other = LocalValues(streams, low=0, high=1, noise_multiplier=2), PureSpend.of("", [1.0])
+    for trust in ("local", "central"):
+        balanced(Ledger((values.spend, other), trust=trust), values)
+    with pytest.raises(InputError, match="trust=central, got"):
+        balanced(Ledger((sums.spend, other), trust="aggregated"), sums, datum=np.ones((1, 1)))
 
 
 def test_sums_of_spends_may_stand_in_a_ledger_part_by_part():
@@ -119,29 +103,20 @@ def test_sums_of_spends_may_stand_in_a_ledger_part_by_part():
             balanced(Ledger(spends), one)
 
 
-def test_spends_that_expire_are_named_as_such():
-    one = mechanism(Streams([0]))
-    plain, one.spend = one.spend, Expiring(one.spend, 7)
-    balanced(Ledger((one.spend,), window=7), one)
-    with pytest.raises(InputError, match="each user for 7 rounds"):
-        balanced(Ledger((plain,)), one)
-
-
-@pytest.mark.smoke
-def test_what_costs_nothing_needs_no_entry():
-    one = mechanism(Streams([0]))
-    one.spend = PureSpend.of("no draws", [])
-    balanced(Ledger(), one)
-
-
-def test_parallel_entries_pay_for_their_number():
-    """Two such entries: a user may be heard by one mechanism of each."""
+def test_parallel_entries_pay_for_their_number_and_what_expires_is_named_as_such():
+    """Two such entries: a user may be heard by one mechanism of each. What costs nothing needs no
+    entry."""
     one, two, three = (mechanism(Streams([i])) for i in range(3))
-    entry = Parallel((one.spend,))
+    entry, plain = Parallel((one.spend,)), one.spend
     balanced(Ledger((entry, entry)), one, two)
     balanced(Ledger((entry,)), one, two, users=2)
     with pytest.raises(InputError, match="hear no user twice, got 3 calls for 1 users"):
         balanced(Ledger((entry, entry)), one, two, three)
+    one.spend, two.spend = Expiring(plain, 7), PureSpend.of("no draws", [])
+    balanced(Ledger(), two)
+    balanced(Ledger((one.spend,), window=7), one)
+    with pytest.raises(InputError, match="each user for 7 rounds"):
+        balanced(Ledger((plain,)), one)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,11 +130,9 @@ class ForgetsTheCentre(FADE):
         return agent
 
 
-@pytest.mark.parametrize("config", [FADE, ForgetsTheCentre])
-def test_wrappers_pay_for_what_they_add(config):
-    agents = {"mine": config(centring="private")}
-    told = pytest.raises(
-        InputError, match=r"ForgetsTheCentre to name 'fading sum, .*which it calls"
-    )
-    with told if config is ForgetsTheCentre else nullcontext():
-        compare("Recommendation", agents, horizon=120, replicas=2, progress=False)
+def test_wrappers_pay_for_what_they_add():
+    played = {"horizon": 120, "replicas": 2, "progress": False}
+    compare("Recommendation", {"mine": FADE(centring="private")}, **played)
+    sentence = r"ForgetsTheCentre to name 'fading sum, .*which it calls"
+    with pytest.raises(InputError, match=sentence):
+        compare("Recommendation", {"mine": ForgetsTheCentre(centring="private")}, **played)

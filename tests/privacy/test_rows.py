@@ -56,17 +56,9 @@ from tests.noise_laws import TESTED
 R, N = 600, 4
 FLAT = Linear(Ball(3, 1e4))
 YES, NO, NOTHING = np.ones(R, dtype=bool), np.zeros(R, dtype=bool), np.zeros((R, N))
-SAMPLED = {"users": 1, "steps": 2, "sigma": 5.0, "eta": 0.7}
-ALONE = {
-    AboveThreshold,
-    SegmentAboveThreshold,
-    RedrawBit,
-    NoisyTotal,
-    BallDraws,
-    LocalDirections,
-    LocalVectors,
-    PotentialDraws,
-}
+SAMPLED = {"steps": 2, "sigma": 5.0, "eta": 0.7}
+ALONE = {AboveThreshold, SegmentAboveThreshold, RedrawBit, NoisyTotal, BallDraws}
+ALONE |= {LocalDirections, LocalVectors, PotentialDraws}
 """They release one number, or one draw."""
 
 
@@ -75,48 +67,47 @@ def hits(choice, candidates=N):
     return 1.0 * (choice.reshape(R, -1, 1) == np.arange(candidates))
 
 
-def selected(kind, streams, **settings):
+def selected(kind, **settings):
     """The first pick out of N."""
-    made = kind(GivenScores(N), streams, "pick", epsilon=1.0, uses=1, **settings)
-    return None, hits(made(NOTHING).reshape(R, -1)[:, 0])
+
+    def released(streams):
+        made = kind(GivenScores(N), streams, "pick", epsilon=1.0, uses=1, **settings)
+        return None, hits(made(NOTHING).reshape(R, -1)[:, 0])
+
+    return released
 
 
-def vertices(streams, noise):
-    gradients = RecursiveGradients(n_actions=3, dim=2, mean=lambda z: z, residual_clip=1.0)
-    mechanism = NoisyVertex(gradients, streams, "v", noise=noise, budgets=np.ones(1), horizon=1)
-    zeros, steps = np.zeros((R, 3, 2)), np.ones(3, dtype=int)
-    return None, hits(mechanism(zeros, zeros, steps, zeros[:, 0], NO.astype(int), np.zeros(R)))
+def vertices(noise):
+    def released(streams):
+        gradients = RecursiveGradients(n_actions=3, dim=2, mean=lambda z: z, residual_clip=1.0)
+        how = {"noise": noise, "budgets": np.ones(1), "horizon": 1}
+        zeros, steps = np.zeros((R, 3, 2)), np.ones(3, dtype=int)
+        users = zeros[:, 0], NO.astype(int), np.zeros(R)
+        return None, hits(NoisyVertex(gradients, streams, "v", **how)(zeros, zeros, steps, *users))
+
+    return released
 
 
-def thresholded(streams, peeling):
-    rows = SparseRows(
-        blocks=3,
-        dim=N,
-        entry_bound=1.0,
-        norm_bound=1.0,
-        reward_low=0.0,
-        reward_high=1.0,
-        residual_clip=1.0,
-    )
-    mechanism = NoisyHardThresholding(
-        rows,
-        peeling,
-        streams,
-        episodes=(1,),
-        uses=1,
-        sparsity=1,
-        joint=False,
-        iterations=1,
-        step_size=1.0,
-        radius=1e9,
-    )
-    beta = mechanism(NOTHING, NO.astype(int), np.zeros(R))
-    return beta.sum(axis=2, keepdims=True), 1.0 * (beta != 0)
+def thresholded(peeling):
+    def released(streams):
+        bounds = {"entry_bound": 1.0, "norm_bound": 1.0, "residual_clip": 1.0}
+        rows = SparseRows(blocks=3, dim=N, reward_low=0.0, reward_high=1.0, **bounds)
+        how = {"episodes": (1,), "uses": 1, "sparsity": 1, "joint": False, "iterations": 1}
+        how |= {"step_size": 1.0, "radius": 1e9}
+        mechanism = NoisyHardThresholding(rows, peeling, streams, **how)
+        beta = mechanism(NOTHING, NO.astype(int), np.zeros(R))
+        return beta.sum(axis=2, keepdims=True), 1.0 * (beta != 0)
+
+    return released
 
 
-def descended(block):
-    block.begin(np.zeros((R, 3)))
-    return block(np.zeros((R, 3)))[:, :, None], None
+def descended(kind, **how):
+    def released(streams):
+        block = kind(FLAT, streams, users=1, **how)
+        block.begin(np.zeros((R, 3)))
+        return block(np.zeros((R, 3)))[:, :, None], None
+
+    return released
 
 
 def noisily_descended(streams):
@@ -200,28 +191,25 @@ QUIET = [
     (EpisodeMoments, of_episodes),
     (TriangleSums, of_a_log),
     (BitSum, of_bits),
-    (OneShotTopK, lambda streams: selected(OneShotTopK, streams, k=2)),
-    (ExponentialMechanism, lambda streams: selected(ExponentialMechanism, streams)),
-    (ReportNoisyMax, lambda streams: selected(ReportNoisyMax, streams)),
+    (OneShotTopK, selected(OneShotTopK, k=2)),
+    (ExponentialMechanism, selected(ExponentialMechanism)),
+    (ReportNoisyMax, selected(ReportNoisyMax)),
     (EpochSelection, of_an_epoch),
     (RemainingTopK, of_the_rest),
-    (NoisyVertex, lambda streams: vertices(streams, "gumbel")),
-    (NoisyVertex, lambda streams: vertices(streams, "laplace")),
-    (NoisyHardThresholding, lambda streams: thresholded(streams, GumbelPeeling(1.0, 1.0))),
-    (NoisyHardThresholding, lambda streams: thresholded(streams, LaplacePeeling(1.0))),
+    (NoisyVertex, vertices("gumbel")),
+    (NoisyVertex, vertices("laplace")),
+    (NoisyHardThresholding, thresholded(GumbelPeeling(1.0, 1.0))),
+    (NoisyHardThresholding, thresholded(LaplacePeeling(1.0))),
     (RestartingTrees, restarted),
     (CountedSums, counted),
     (FilteredSum, filtered),
     (NoisyDescent, noisily_descended),
-    (Phase, lambda streams: descended(Phase(FLAT, streams, users=1, eta=0.7, mu=1.0))),
-    (Snowball, lambda streams: descended(Snowball(FLAT, streams, users=1, mu=1.0))),
-    (Sampled, lambda streams: descended(Sampled(FLAT, streams, **SAMPLED))),
-    (MirrorPhase, lambda streams: descended(MirrorPhase(FLAT, streams, **SAMPLED, radius=99.0))),
+    (Phase, descended(Phase, eta=0.7, mu=1.0)),
+    (Snowball, descended(Snowball, mu=1.0)),
+    (Sampled, descended(Sampled, **SAMPLED)),
+    (MirrorPhase, descended(MirrorPhase, **SAMPLED, radius=99.0)),
 ]
 """What quiet users release: values (R, rows, 1), and hits (R, rows, candidates)."""
-every_release = pytest.mark.parametrize(
-    "released", [r for _, r in QUIET], ids=[k for k, _ in QUIET]
-)
 
 
 def test_every_mechanism_is_here():
@@ -250,12 +238,11 @@ def least_p_value(chosen):
     return chi2.sf(((counts - expected) ** 2 / expected).sum(axis=-1), counts.shape[-1] - 1).min()
 
 
-@every_release
+@pytest.mark.parametrize("released", [r for _, r in QUIET], ids=[k for k, _ in QUIET])
 def test_rows_and_candidates_do_not_share_their_noise(released, monkeypatch):
-    """Statistical: no two rows correlate by 6 standard errors (at most 51 pairs of features: false
-    alarm 1e-7 a case), no candidate is hit too often or too seldom (1e-6). With one draw for all
-    rows, or all candidates, either shows (asserted): arms that share a Gumbel draw, or the noise of
-    their values, differ by exact numbers."""
+    """Statistical: no two rows correlate by 6 standard errors (false alarm 1e-7 a case), no
+    candidate is hit too often or too seldom (1e-6). With one draw for all rows, or all candidates,
+    either shows (asserted)."""
     found = released(Streams(range(R)))
     assert largest_error(*found) < 6
     assert least_p_value(found[1]) > 1e-6

@@ -6,24 +6,28 @@ from math import comb, exp, inf
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.special import softmax
-from scipy.stats import chi2, laplace
+from scipy.stats import chi2, kstest, laplace
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.choices import (
     BoundedRangeSpend,
     CumulativeLosses,
+    EpochSelection,
     ExponentialMechanism,
     GivenScores,
+    NoisyTotal,
     OneShotTopK,
     PureSpend,
+    RemainingTopK,
     ReportNoisyMax,
 )
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.loss_distributions import Composition
 from dpbandit.privacy.mechanism import BudgetExceededError
-from tests.lazy import Lazy
+from tests.each import each
 
 SCORES = np.array([0.0, 0.5, 1.5, 3.0])
 N, EPS, S = len(SCORES), 2.0, 1.5
@@ -66,8 +70,8 @@ LAWS = {
 
 @pytest.mark.parametrize("kind", LAWS)
 def test_law(kind):
-    """Statistical: chi-square over 100,000 selections. False alarm 1e-6 per change of seed; an
-    epsilon 5 % off is caught (asserted)."""
+    """Statistical: 100,000 selections; false alarm 1e-6; an epsilon 5 % off is caught
+    (asserted)."""
     two = kind is OneShotTopK
     mechanism = make(kind, **({"k": 2} if two else {}))
     chosen = np.array([mechanism(np.tile(SCORES, (R, 1))) for _ in range(USES)])
@@ -81,41 +85,18 @@ def test_law(kind):
         assert (p_value(counts, LAWS[kind](EPS * factor)) > 1e-6) == (factor == 1)
 
 
-@pytest.mark.parametrize(
-    ("measure", "kind"), [("max", ReportNoisyMax), ("zcdp", ExponentialMechanism)]
-)
-def test_opendp_agrees(measure, kind):
-    """Oracle: OpenDP's noisy max, pure with exponential noise, zCDP with Gumbel noise."""
-    opendp = Lazy("opendp.prelude")
-    opendp.enable_features("contrib")
-    output = {"max": opendp.max_divergence, "zcdp": opendp.zero_concentrated_divergence}[measure]()
-    noisy_max = opendp.m.make_noisy_max(
-        opendp.vector_domain(opendp.atom_domain(T=float, nan=False)),
-        opendp.linf_distance(T=float),
-        output,
-        scale=2 * S / EPS,
-    )
-    spend = make(kind, uses=1).spend
-    assert noisy_max.map(S) == pytest.approx(spend.pure if measure == "max" else spend.rho)
-
-
-@pytest.mark.parametrize("kind", [ExponentialMechanism, ReportNoisyMax])
-@pytest.mark.parametrize("epsilon", [1e-9, 1e3, inf])
-def test_no_overflow(kind, epsilon):
-    """Scores of a million; -inf excludes a candidate whatever the noise."""
-    mechanism = make(kind, source=GivenScores(4), epsilon=epsilon, uses=50)
-    scores = np.tile([1e6, -1e6, 1e6 - 1, -inf], (R, 1))
-    chosen = np.array([mechanism(scores) for _ in range(50)])
-    assert set(np.unique(chosen)) == ({0, 1, 2} if epsilon < 1 else {0})
-
-
-def test_no_noise_at_infinite_epsilon():
-    """By the same code: the argmax, ties to the lowest index, and the ledger says infinity."""
+def test_without_noise_and_without_overflow():
+    """At epsilon = inf the argmax, ties to the lowest index; -inf is never chosen, whatever the
+    noise."""
     scores = np.tile([1.0, 3.0, 2.0, 3.0, 0.0], (R, 1))
+    large = np.tile([1e6, -1e6, 1e6 - 1, -inf], (R, 1))
     for kind in (ExponentialMechanism, ReportNoisyMax):
         best = make(kind, source=GivenScores(5), epsilon=inf, uses=1)
         assert (best(scores) == 1).all()
         assert best.spend.pure == best.spend.rho == Ledger((best.spend,)).epsilon(1e-3) == inf
+        for epsilon, seen in ((1e-9, {0, 1, 2}), (1e3, {0}), (inf, {0})):
+            mechanism = make(kind, source=GivenScores(4), epsilon=epsilon, uses=50)
+            assert set(np.unique([mechanism(large) for _ in range(50)])) == seen
     top = make(OneShotTopK, source=GivenScores(5), epsilon=inf, uses=1, k=4)
     assert (top(scores) == [1, 3, 2, 0]).all()
 
@@ -155,7 +136,7 @@ def test_draws_are_numbered_whoever_is_due():
 
 
 def test_budgets():
-    """Calls beyond `uses`, and selections of one replica beyond `draws`, raise."""
+    """Calls beyond `uses`, selections beyond `draws`, raise; selection j uses epsilon_j."""
     one = make(ExponentialMechanism, uses=1)
     one(np.zeros((R, N)))
     with pytest.raises(BudgetExceededError, match="call 2 exceeds uses=1"):
@@ -166,103 +147,75 @@ def test_budgets():
     few(np.zeros((2, N)), np.array([False, True]))
     with pytest.raises(BudgetExceededError, match="selection 2 of a replica exceeds draws=1"):
         few(np.zeros((2, N)), np.array([False, True]))
+    assert make(ReportNoisyMax, uses=1).spend.pure == EPS
     assert make(OneShotTopK, k=3, uses=2).spend.groups == ((EPS, 6),)
     schedule = make(ExponentialMechanism, epsilon=[1.0, 2.0, 1.0], uses=3).spend
     assert schedule.groups == ((1.0, 2), (2.0, 1))
     assert (schedule.pure, schedule.rho, schedule.mu) == (4.0, 6 / 8, None)
-
-
-def test_schedule_of_epsilons():
-    """Selection j uses epsilon_j: next to nothing, then no noise at all."""
     mechanism = make(ExponentialMechanism, epsilon=[1e-9, inf], uses=2)
     scores = np.tile(SCORES, (R, 1))
     assert len(np.unique(mechanism(scores))) == N
     assert (mechanism(scores) == N - 1).all()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@each(
+    ("kind", "arguments", "message"),
     [
-        ({"epsilon": 0.0}, "epsilon=0.0"),
-        ({"epsilon": [1.0, -1.0], "uses": 2}, "epsilon=-1.0"),
-        ({"epsilon": [1.0, 1.0], "uses": 3}, "Expected 2 epsilons to be one per draw, 3"),
-        ({"source": GivenScores(3, sensitivity=0.0)}, "sensitivity=0.0"),
-        ({"source": CumulativeLosses(3, low=1.0)}, "sensitivity=0.0"),
-        ({"uses": -1}, "uses=-1"),
+        (ExponentialMechanism, {"epsilon": 0.0}, "epsilon=0.0"),
+        (ExponentialMechanism, {"epsilon": [1.0, -1.0], "uses": 2}, "epsilon=-1.0"),
+        (ExponentialMechanism, {"epsilon": [1.0, 1.0], "uses": 3}, "Expected 2 epsilons to be one"),
+        (ExponentialMechanism, {"source": GivenScores(3, sensitivity=0.0)}, "sensitivity=0.0"),
+        (ExponentialMechanism, {"source": CumulativeLosses(3, low=1.0)}, "sensitivity=0.0"),
+        (ExponentialMechanism, {"uses": -1}, "uses=-1"),
+        (OneShotTopK, {"k": 5}, "k=5"),
     ],
 )
-def test_bad_input(arguments, message):
+def test_bad_input(kind, arguments, message):
     with pytest.raises(InputError, match=message):
-        make(ExponentialMechanism, **arguments)
-
-
-def test_bad_shapes():
-    with pytest.raises(InputError, match="k=5"):
-        make(OneShotTopK, k=5)
+        make(kind, **arguments)
     with pytest.raises(InputError, match=r"shape \(1, 4\) to be \(200, 4\)"):
         make(ExponentialMechanism)(SCORES[None])
 
 
-# The price
+def masses(p, k):
+    """Of how often the first of two outcomes comes, in k draws."""
+    return np.array([comb(k, i) * p**i * (1 - p) ** (k - i) for i in range(k + 1)])
 
 
 def randomised_response(epsilon, k, x):
     """delta(x) of k times randomised response, exactly: i times +epsilon."""
-    p = 1 / (1 + exp(-epsilon))
-    terms = [
-        comb(k, i) * p**i * (1 - p) ** (k - i) * max(0.0, 1 - exp(x - (2 * i - k) * epsilon))
-        for i in range(k + 1)
-    ]
-    return sum(terms)
+    losses = (2 * np.arange(k + 1) - k) * epsilon
+    return masses(1 / (1 + exp(-epsilon)), k) @ np.maximum(0.0, -np.expm1(x - losses))
 
 
 def two_points(epsilon, t, k, x):
     """delta(x) of k times the pair with losses t and t - epsilon, exactly."""
+    losses = np.arange(k + 1) * epsilon + k * (t - epsilon)
     p = (exp(epsilon) - exp(t)) / (exp(epsilon) - 1)
-    losses = [i * epsilon + k * (t - epsilon) for i in range(k + 1)]
-    return sum(
-        comb(k, i) * p**i * (1 - p) ** (k - i) * max(0.0, 1 - exp(x - loss))
-        for i, loss in enumerate(losses)
-    )
+    return masses(p, k) @ np.maximum(0.0, -np.expm1(x - losses))
 
 
-@pytest.mark.parametrize("k", [1, 2, 10, 100])
-def test_pure_composition(k):
-    """Oracle: k-fold randomised response in closed form; never below, at most 0.1 % above."""
-    spend = PureSpend.of("k questions", [0.3] * k)
-    for x in (0.0, 0.2, 0.7, 1.9, 0.3 * k):
-        exact = randomised_response(0.3, k, x)
-        assert exact - 1e-16 <= spend.delta(x) <= exact * 1.001 + 1e-13
-        assert exact - 1e-16 <= Composition(spend.losses(0.07)).delta(x)
-
-
-@pytest.mark.parametrize("k", [1, 3, 30])
-def test_bounded_range_composition(k):
-    """Oracle: never below k times any two-point pair of range epsilon; for k = 1 the largest of
-    them; and with many far below the pure curve."""
+def test_composition():
+    """Oracle: randomised response in closed form; of bounded range, any pair on two points, the
+    largest of them at k = 1."""
+    for k in (1, 2, 10, 100):
+        spend = PureSpend.of("k questions", [0.3] * k)
+        for x in (0.0, 0.2, 0.7, 1.9, 0.3 * k):
+            exact = randomised_response(0.3, k, x)
+            assert exact - 1e-16 <= spend.delta(x) <= exact * 1.001 + 1e-13
+            assert exact - 1e-16 <= Composition(spend.losses(0.07)).delta(x)
     epsilon = 0.4
-    spend = BoundedRangeSpend.of("k selections", [epsilon] * k)
-    for x in (0.0, 0.1, 0.3, 1.0):
-        largest = max(two_points(epsilon, t, k, x) for t in np.linspace(0, epsilon, 401))
-        assert largest - 1e-13 <= spend.delta(x) <= (largest * 1.001 if k == 1 else 1) + 1e-13
-        assert spend.delta(x) <= PureSpend.of("", [epsilon] * k).delta(x)
-    assert spend.delta(0.4 * k) == 0
-
-
-def test_worst_exponential_mechanism():
-    """The bound at one selection is nearly attained by an exponential mechanism: one candidate's
-    score falls, those of its rivals rise, and their number tunes t."""
-    spend, worst = make(ExponentialMechanism, uses=1).spend, 0.0
-    for copies in (1, 2, 3):
-        p, q = (softmax([sign * EPS / 4] + [-sign * EPS / 4] * copies) for sign in (1, -1))
-        worst = max(worst, np.maximum(p - exp(0.5) * q, 0).sum())
-        assert worst <= spend.delta(0.5)
-    assert worst > 0.98 * spend.delta(0.5)
+    for k in (1, 3, 30):
+        spend = BoundedRangeSpend.of("k selections", [epsilon] * k)
+        for x in (0.0, 0.1, 0.3, 1.0):
+            largest = max(two_points(epsilon, t, k, x) for t in np.linspace(0, epsilon, 401))
+            assert largest - 1e-13 <= spend.delta(x) <= (largest * 1.001 if k == 1 else 1) + 1e-13
+            assert spend.delta(x) <= PureSpend.of("", [epsilon] * k).delta(x)
+        assert spend.delta(0.4 * k) == 0
 
 
 def test_many_different_epsilons():
-    """Golden: 0.1 / sqrt(t), t <= 10^4, delta 1e-4: basic 19.85, zCDP 1.110, PLD 0.983, which is
-    to be reached within 0.5 %. Bounded range costs half."""
+    """Golden: basic 19.85, zCDP 1.110, PLD 0.983 to 0.5 %; bounded range costs half."""
     epsilons = 0.1 / np.sqrt(np.arange(1, 10_001))
     spend, selections = PureSpend.of("", epsilons), BoundedRangeSpend.of("", epsilons)
     assert spend.pure == pytest.approx(19.85, abs=0.005)
@@ -277,20 +230,9 @@ def test_many_different_epsilons():
 
 
 @pytest.mark.parametrize("kind", [PureSpend, BoundedRangeSpend])
-def test_rounding_up_of_many(kind):
-    """Grouping never lowers an epsilon and raises none by more than the width of a cell."""
-    epsilons = np.random.default_rng(0).uniform(0.01, 1.0, 3000)
-    groups = kind.of("", epsilons).groups
-    rounded = np.repeat([e for e, _ in groups], [count for _, count in groups])
-    ratio = rounded / np.sort(epsilons)
-    assert ratio.min() >= 1
-    assert ratio.max() < 100 ** (1 / 500)
-    assert rounded.max() == epsilons.max()
-
-
-@pytest.mark.parametrize("kind", [PureSpend, BoundedRangeSpend])
 def test_extreme_prices(kind):
-    """Nothing, infinity, and epsilons whose exponentials overflow."""
+    """Nothing, infinity, overflow; grouping of many rounds up by a cell; what was added up wrongly
+    is refused."""
     nothing, everything = kind.of("", []), kind.of("", [1.0, inf])
     assert (nothing.pure, nothing.rho, nothing.mu, nothing.delta(0.0)) == (0, 0, 0, 0)
     assert (everything.pure, everything.delta(5.0), everything.delta(inf)) == (inf, 1, 0)
@@ -298,17 +240,152 @@ def test_extreme_prices(kind):
     assert Composition(everything.losses(0.1)).delta(9.0) == 1
     assert kind.of("", [1e3] * 3).delta(10.0) == pytest.approx(1)
     assert 0 < kind.of("", [1e-4] * 1000).delta(0.001) < 0.002
+    epsilons = np.random.default_rng(0).uniform(0.01, 1.0, 3000)
+    groups = kind.of("", epsilons).groups
+    rounded = np.repeat([e for e, _ in groups], [count for _, count in groups])
+    ratio = rounded / np.sort(epsilons)
+    assert 1 <= ratio.min() <= ratio.max() < 100 ** (1 / 500)
+    assert rounded.max() == epsilons.max()
     with pytest.raises(InputError, match="step=0"):
         kind.of("", [1.0]).losses(0)
-
-
-@pytest.mark.parametrize("kind", [PureSpend, BoundedRangeSpend])
-def test_a_spend_is_that_of_its_groups(kind):
-    """What was read from a file, or added up wrongly, is no certificate."""
-    for epsilons in ([-1.0], [np.nan, 0.5]):
+    for wrong in ([-1.0], [np.nan, 0.5]):
         with pytest.raises(InputError, match="Expected every epsilon of"):
-            kind.of("two", epsilons)
+            kind.of("two", wrong)
     spend = kind.of("two", [0.25, 0.5])
     for doctored in ({"pure": 0.7}, {"rho": 0.0}, {"groups": ((0.25, 1),)}):
         with pytest.raises(InputError, match="to be that of its groups"):
             replace(spend, **doctored)
+
+
+THREE = 3
+YES, NO, ZERO = np.ones(R, dtype=bool), np.zeros(R, dtype=bool), np.zeros(R)
+LOSS = np.broadcast_to([1.0, 0.5, 0.0], (R, THREE))
+
+
+def selection(*, epsilon=1.5, draws=1, uses=2000):
+    return EpochSelection(THREE, Streams(range(R)), "pick", epsilon=epsilon, draws=draws, uses=uses)
+
+
+def test_law_of_an_epoch():
+    """Statistical: false alarm 1e-6; a floor or an epsilon 10 % off is caught (asserted)."""
+    pick, counts = selection(), np.zeros(THREE)
+    for _ in range(200):
+        for t in range(4):
+            last = YES if t == 3 else NO
+            chosen = pick(LOSS, last, np.full(R, 3.0), last)
+        counts += np.bincount(chosen, minlength=THREE)
+    for epsilon, floor in ((1.5, 3.0), (1.65, 3.0), (1.5, 2.7)):
+        law = softmax(-epsilon / 2 * np.maximum([4, 2, 0], floor))
+        statistic = np.sum((counts - counts.sum() * law) ** 2 / (counts.sum() * law))
+        assert (chi2.sf(statistic, THREE - 1) > 1e-6) == ((epsilon, floor) == (1.5, 3.0))
+
+
+def test_an_epoch_leaves_no_trace():
+    """Two pasts, then the end of an epoch: the same draws from there on, to the last bit."""
+    found = []
+    for past in (0.1, 0.7):
+        pick = selection(epsilon=1e5, draws=9)  # so little noise that rounding could be seen
+        for t in range(1000):
+            pick(np.full((R, THREE), past), NO, ZERO, YES if t == 999 else NO)
+        rng = np.random.default_rng(0)
+        found.append([pick(rng.random((R, THREE)) * 1e-4, YES, ZERO, NO) for _ in range(9)])
+    np.testing.assert_array_equal(*found)
+
+
+def test_budget_of_epochs_and_play_among_the_best():
+    """`draws` in each epoch, at the price of one; uniform (5 errors) among the best at epsilon =
+    inf."""
+    pick = selection(draws=2)
+    assert pick.spend.pure == 3.0
+    assert isinstance(pick.spend, BoundedRangeSpend)
+    for _ in range(5):
+        pick(LOSS, YES, ZERO, NO)
+        pick(LOSS, YES, ZERO, YES)
+    pick(LOSS, YES, ZERO, NO)
+    pick(LOSS, YES, ZERO, NO)
+    with pytest.raises(BudgetExceededError, match="selection 3 of a replica exceeds draws=2"):
+        pick(LOSS, YES, ZERO, NO)
+    pick = selection(epsilon=inf, draws=100)
+    loss = np.broadcast_to([7.0, np.nan, -inf], (R, THREE))
+    counts = sum(np.bincount(pick(loss, YES, ZERO, NO), minlength=THREE) for _ in range(100))
+    assert counts[0] == 0
+    assert abs(counts[1] - counts[2]) < 5 * (100 * R) ** 0.5
+    np.testing.assert_array_equal(pick.query(loss)[0], [1, 0, 0])
+    assert pick.query(loss).strides[0] == 0
+
+
+def test_noisy_total():
+    """S(x) plus Laplace noise (Kolmogorov-Smirnov, false alarm 1e-6), -inf where not due."""
+    total = NoisyTotal(THREE, Streams(range(R)), "total", scale=2.0, draws=60, uses=60)
+    x, found = np.arange(R) % THREE, []
+    for t in range(1, 61):
+        due = np.arange(R) % 2 == t % 2
+        answer = total(LOSS, x, due)
+        assert (answer[~due] == -inf).all()
+        found.append((answer - t * LOSS[0, x])[due])
+    assert kstest(np.concatenate(found), laplace(scale=2).cdf, method="asymp").pvalue > 1e-6
+    assert kstest(np.concatenate(found), laplace(scale=2.15).cdf, method="asymp").pvalue < 1e-2
+    assert total.spend.pure == pytest.approx(30)
+    exact = NoisyTotal(THREE, Streams([0]), "total", scale=0.0, draws=1, uses=1)
+    assert exact.spend.pure == inf
+    with pytest.raises(InputError, match=r"shape \(1, 2\) to be \(1, 3\)"):
+        exact(np.zeros((1, 2)), np.zeros(1, dtype=int), YES[:1])
+    for yes in (True, 1, -1):  # two of each replica, in their own time
+        total = NoisyTotal(THREE, Streams([0, 1]), "total", scale=2.0, draws=2, uses=9)
+        loss, x = LOSS[:2], np.zeros(2, dtype=int)
+        for due in ([True, False], [True, False], [False, True]):
+            assert ((total(loss, x, yes * np.array(due)) > -inf) == due).all()
+        total(loss, x, yes * np.array([False, True]))
+        with pytest.raises(BudgetExceededError, match="total 3 of a replica exceeds draws=2"):
+            total(loss, x, yes * np.array([True, False]))
+
+
+def test_an_instalment_is_peeling_among_those_who_are_left():
+    """Statistical: Plackett-Luce multiplied out, false alarm 1e-6; twice the epsilon is caught
+    (asserted)."""
+    R, eta, losses = 4000, 1.2, np.array([0.0, 1.0, 3.0, 2.0, 2.5])
+    top = RemainingTopK(5, Streams(range(R)), "t", k=2, epsilon=eta, draws=1, uses=4, floor=0.5)
+    taken = np.zeros((R, 5), dtype=bool)
+    taken[:, 1] = True
+    no, everyone = np.zeros(R, dtype=bool), np.ones(R, dtype=bool)
+    for _ in range(3):
+        assert (top(np.tile(losses / 3, (R, 1)), no, taken) == -1).all()
+    picks = top(np.zeros((R, 5)), everyone, taken)
+    pairs = list(permutations((0, 2, 3, 4), 2))
+    counts = [np.sum((picks == pair).all(axis=1)) for pair in pairs]
+    assert sum(counts) == R
+    for power, fits in ((0.5, True), (1.0, False)):
+        weight = np.exp(-power * eta * np.maximum(losses, 0.5)) * (np.arange(5) != 1)
+        total = weight.sum()
+        chance = [weight[i] / total * weight[j] / (total - weight[i]) for i, j in pairs]
+        assert (stats.chisquare(counts, R * np.array(chance)).pvalue > 1e-6) == fits
+
+
+def test_everybody_once_then_nobody():
+    """Edges: 5 in instalments of 2; as many picks as are paid for, also of those nobody takes
+    away."""
+
+    def top(candidates, seeds, draws, uses, **most):
+        settings = {"k": 2, "epsilon": 0.3, "draws": draws, "uses": uses, **most}
+        return RemainingTopK(candidates, Streams(seeds), "t", **settings)
+
+    pick = top(5, [3], 3, 3, most=4)
+    assert pick.spend.pure == pytest.approx(4 * 0.3)
+    taken, due, rounds = np.eye(5, dtype=bool)[:1].copy(), np.array([True]), []
+    for _ in range(3):
+        picks = pick(np.full((1, 5), np.nan), due, taken)[0]
+        taken[0, picks[picks >= 0]] = True
+        rounds.append(picks)
+    assert sorted(np.concatenate(rounds).tolist()) == [-1, -1, 1, 2, 3, 4]
+    last = top(3, [3], 1, 1)(np.zeros((1, 3)), due, np.array([[True, True, False]]))
+    np.testing.assert_array_equal(last, [[2, -1]])
+    pick, nobody = top(5, [0, 1], 2, 3, most=3), np.zeros((2, 5), dtype=bool)
+    assert (pick(np.zeros((2, 5)), np.array([True, True]), nobody) >= 0).all()
+    one_left = nobody.copy()
+    one_left[0, 1:] = True
+    picks = pick(np.zeros((2, 5)), np.array([True, False]), one_left)
+    np.testing.assert_array_equal(picks, [[0, -1], [-1, -1]])
+    with pytest.raises(BudgetExceededError, match="pick 4 of a replica exceeds most=3"):
+        pick(np.zeros((2, 5)), np.array([False, True]), nobody)
+    with pytest.raises(InputError, match="most=6"):
+        top(5, [0], 2, 3, most=6)

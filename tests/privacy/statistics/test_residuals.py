@@ -1,9 +1,11 @@
-"""Scores of residuals: how far one user moves them, at every reference point."""
+"""Signed directions and scores of residuals: how far one user moves them."""
 
 from math import inf, nan, sqrt
 
 import numpy as np
 import pytest
+from hypothesis import example, given, settings, strategies as st
+from hypothesis.extra import numpy as hnp
 from scipy.spatial.distance import pdist
 from scipy.special import expit
 
@@ -11,11 +13,107 @@ from dpbandit.base.inputs import InputError
 from dpbandit.privacy.residuals import (
     CentredResiduals,
     SaleResiduals,
+    SignedDirections,
     SignedResiduals,
     SlateResiduals,
     score_lengths,
 )
 from tests.each import each
+
+BLOCKS = SignedDirections(n_actions=3, dim=2)
+DIFFERENCE = SignedDirections(n_actions=2, dim=2, layout="difference")
+TINY = 1e-200
+"""A length whose square is 0 in double precision."""
+
+
+def user(statistic, x, action, reward):
+    """What one user of one replica adds, (blocks, d)."""
+    x, action, reward = np.array(x)[None, None], np.array([[action]]), np.array([[reward]])
+    with np.errstate(all="ignore"):  # users that are no numbers
+        return statistic.total(x, action, reward)[0]
+
+
+def test_values_by_hand():
+    """Golden: (3, -4) / 5 in the row of the arm, with the sign of reward - centre; opposite rewards
+    on the same arm move it by 2, two arms' blocks by sqrt(2), and in the difference two arms with
+    the same reward by 2 again."""
+    x, up, down = [3.0, -4.0], np.array([0.6, -0.8]), np.array([-0.6, 0.8])
+    np.testing.assert_allclose(user(BLOCKS, x, 1, 9.0), [0 * up, up, 0 * up])
+    np.testing.assert_allclose(user(BLOCKS, x, 2, -0.1), [0 * up, 0 * up, down])
+    centred = SignedDirections(n_actions=3, dim=2, centre=10.0)
+    np.testing.assert_allclose(user(centred, x, 0, 9.0), [down, 0 * up, 0 * up])
+    for arm, reward, wanted in ((0, 9.0, up), (1, 9.0, down), (1, -9.0, up)):
+        np.testing.assert_allclose(user(DIFFERENCE, x, arm, reward), [wanted])
+    for statistic, one, two, apart in (
+        (BLOCKS, (1, 1.0), (1, -1.0), 2),
+        (BLOCKS, (1, 1.0), (2, -1.0), sqrt(2)),
+        (BLOCKS, (1, 1.0), (2, 1.0), sqrt(2)),
+        (DIFFERENCE, (0, 1.0), (1, 1.0), 2),
+    ):
+        moved = np.linalg.norm(user(statistic, x, *one) - user(statistic, x, *two))
+        assert moved == pytest.approx(apart, rel=1e-15)
+    assert BLOCKS.sensitivity == DIFFERENCE.sensitivity == 2
+
+
+def test_no_direction_adds_nothing():
+    """x = 0, sign(0), and anything that is no number. Exactly the direction where a square can be
+    held, and never longer than 1."""
+    for statistic in (BLOCKS, DIFFERENCE):
+        for x in ([0.0, 0.0], [0.3, np.nan], [np.inf, 0.4]):
+            assert (user(statistic, x, 0, 1.0) == 0).all()
+        for reward in (0.0, np.nan, np.inf, -np.inf):
+            assert (user(statistic, [0.3, 0.4], 0, reward) == 0).all()
+    for scale in (1e-320, TINY, 1e-162, 1e-155, 1e-100, 1e100, 1e150):
+        found = user(DIFFERENCE, [3 * scale, -4 * scale], 0, 1.0)
+        assert np.linalg.norm(found) <= 1 + 1e-9
+        if scale > 1e-150:
+            np.testing.assert_allclose(found, [[0.6, -0.8]])
+
+
+def test_sums_and_layouts():
+    """Oracle: a plain loop over users; the difference is block 0 minus block 1."""
+    rng = np.random.default_rng(0)
+    x, a, r = rng.standard_normal((9, 4, 3)), rng.integers(0, 2, (9, 4)), rng.random((9, 4)) - 0.3
+    blocks = SignedDirections(n_actions=2, dim=3, centre=0.1)
+    difference = SignedDirections(n_actions=2, dim=3, layout="difference", centre=0.1)
+    expected = np.zeros((4, 2, 3))
+    for t, i in np.ndindex(9, 4):
+        expected[i, a[t, i]] += np.sign(r[t, i] - 0.1) * x[t, i] / np.linalg.norm(x[t, i])
+    np.testing.assert_allclose(blocks.total(x, a, r), expected, atol=1e-14)
+    gap = expected[:, :1] - expected[:, 1:]
+    np.testing.assert_allclose(difference.total(x, a, r), gap, atol=1e-14)
+    assert (blocks.shape, difference.shape) == ((2, 3), (1, 3))
+
+
+numbers = st.one_of(
+    st.floats(width=64),
+    st.floats(-2, 2),
+    st.sampled_from([0.0, TINY, -TINY, 5e-324, 1e-162, 1e-155, 1e154, 1e155, -1e308, np.inf]),
+)
+contexts = st.one_of(
+    hnp.arrays(np.float64, 2, elements=numbers),
+    hnp.arrays(np.float32, 2, elements=st.floats(width=32)),
+    *(hnp.arrays(kind, 2) for kind in (np.int64, np.int8, np.uint16)),
+)
+users = st.tuples(contexts, st.integers(0, 1), st.one_of(numbers, st.integers(-(2**63), 2**63 - 1)))
+tiny = (np.array([TINY, 0.0]), 0, 1.0)
+
+
+@pytest.mark.parametrize("statistic", [BLOCKS, DIFFERENCE], ids=["blocks", "difference"])
+@settings(derandomize=True, deadline=None, max_examples=100)
+@given(one=users, two=users)
+@example(one=tiny, two=tiny)
+@example(one=(np.array([1e-162, 1e-162]), 0, 1.0), two=tiny)
+@example(one=(np.array([5e-324, 1e-308]), 1, 1.0), two=tiny)
+def test_no_user_moves_it_by_more(statistic, one, two):
+    """Property: extreme, silent, integer, infinite and vanishing users are finite and at most 1
+    long, so that any two of them are at most 2 apart."""
+    a, b = user(statistic, *one), user(statistic, *two)
+    for moved in (a, b):
+        assert np.isfinite(moved).all()
+        assert np.linalg.norm(moved) <= 1 + 1e-9
+    assert np.linalg.norm(a - b) <= statistic.sensitivity * (1 + 1e-9)
+
 
 SIGNS = SignedResiduals(n_actions=3, dim=3, reward_low=-0.5)
 LEVELS = SignedResiduals(n_actions=3, dim=3, reward_low=-0.5, level_weight=0.2)
@@ -81,19 +179,16 @@ def test_no_two_users_are_further_apart_at_any_reference_point(size):
         assert np.linalg.norm(vectors[:, 4:], axis=1).max() <= 0.275 * (1 + 1e-9)
 
 
-def test_the_bound_is_not_idle():
-    """Golden: customers at cosine -1/2, prices at opposite ends, both at cosine -3/4: 3.5 of the 4,
-    and 4.5 w^2 whole; the same row sold and not sold, at p = 1/2, moves the scores by 2."""
+def test_bounds_are_attained():
+    """Golden. Sales: customers at cosine -1/2, prices at opposite ends, both at cosine -3/4: 3.5 of
+    the 4, and 4.5 w^2 whole; the same row sold and not sold, at p = 1/2, moves the scores by 2.
+    Signs: the same arm and context, a large residual of one sign and a small one of the other: 2 v
+    apart and 2 c apart. Two arms of three are at product -0.2 in their codes."""
     phi = np.array([[1.0, 0.0, 1.0], [-0.5, sqrt(0.75), -1.0], [1.0, 0.0, 1.0]]) / sqrt(2)
     a, b, c = queries(SALES, np.zeros((3, 3)), phi, np.array([1.0, 1.0, 0.0]))
     assert (a - b) @ (a - b) == pytest.approx(3.5 + 4.5 * 0.35**2, rel=1e-12)
     assert (a - c) @ (a - c) == pytest.approx(4.0, rel=1e-12)
     assert SALES.sensitivity == pytest.approx(sqrt(4 + 4.5 * 0.35**2), rel=1e-15)
-
-
-def test_the_bound_of_signs_is_attained():
-    """Golden: the same arm and context, a large residual of one sign and a small one of the other:
-    2 v apart and 2 c apart. Two arms of three are at product -0.2 in their codes."""
     x, theta, ones = np.tile([0.6, 0.8, 0.0], (3, 1)), np.zeros((3, 3)), np.ones((3, 3))
     arm, r = np.array([0, 0, 1]), np.array([1.0, 0.2, 1.0])  # of middle 0.25
     a, b, c = queries(SIGNS, theta, ones, np.full(3, 0.2), x, arm, r)
@@ -103,8 +198,8 @@ def test_the_bound_of_signs_is_attained():
 
 
 def test_the_bound_of_slates_is_attained():
-    """Golden: opposite rows of two slates on orthogonal lines say the opposite, a reward and none,
-    of unlike moments: 2 sqrt(1 + c^2) and w clip sqrt(2), but for the angle between the rows."""
+    """Golden: opposite rows of two slates on orthogonal lines say the opposite, of unlike moments:
+    2 sqrt(1 + c^2) and w clip sqrt(2), but for the angle between the rows."""
     lines = np.eye(3)[[0, 1]]
     slates = np.stack([lines, -lines], axis=1)  # (2, 2, 3): rows x and -x
     slates[1, 0] = [-0.8, 0.6, 0.0]  # nearly opposite to what slate 0 is about
@@ -120,8 +215,8 @@ def test_the_bound_of_slates_is_attained():
 
 
 def test_what_tells_the_level():
-    """Golden: middle 0.25, level 0.25, rewards 0.6 and 1 at theta = 0: residuals 0.1 and 0.5 over
-    widths 0.2 and 0.4, h = 0.8, so weights 0.8 and sqrt(1.04 - 0.64); the bound is attained."""
+    """Golden: residuals 0.1 and 0.5 over widths 0.2 and 0.4, h = 0.8, so weights 0.8 and sqrt(1.04
+    - 0.64); the bound is attained."""
     x, theta, ones = np.tile([0.6, 0.8, 0.0], (2, 1)), np.zeros((2, 3)), np.ones((2, 3))
     law = np.tile([0.25, 0.2, 0.4, 0.8], (2, 1)).T
     users = theta, ones, np.full(2, 0.2), *law, x, np.zeros(2, np.int64), np.array([0.6, 1.0])
@@ -190,7 +285,7 @@ def test_sums_of_signs():
 
 def test_sums_are_scores_and_moments():
     """Oracle: a plain loop over users, each at a reference point of her own; and the inverse of the
-    packing. `score_lengths` says how long the likelihood's scores were made."""
+    packing."""
     rng = np.random.default_rng(0)
     x, price = rng.uniform(-0.7, 0.7, (9, 4, 2)), rng.uniform(-1, 1, (9, 4, 1))
     phi, theta = np.concatenate([x, price], axis=-1) / sqrt(2), rng.standard_normal((9, 4, 3))
@@ -229,52 +324,43 @@ def test_what_says_nothing_adds_nothing():
         assert (queries(SLATES, *point, broken, arm, nothing) == 0).all()
 
 
-@pytest.mark.parametrize("dim", [1, 2, 17])
+@each("dim", [1, 2, 17, 33, 50])
 def test_replicas_do_not_know_each_other(dim):
-    """Sums of five replicas equal those of lone ones, difference 0.0."""
-    rng, statistic = np.random.default_rng(dim), SaleResiduals(dim=dim + 1, features=dim)
-    for n in (1, 5, 64):
-        users = rng.random((n, 5, dim + 1)), rng.random((n, 5, dim + 1)), rng.random((n, 5))
-        together = statistic.total(*users)
-        for r in range(5):
-            alone = statistic.total(*(part[:, r : r + 1] for part in users))
-            np.testing.assert_array_equal(together[r : r + 1], alone)
-        slates = SlateResiduals(dim=dim)
-        shown = rng.random((n, 5, 3, dim)) - 0.5
-        seen = users[0][..., : dim + 1], users[2], shown, 1 * (users[2] < 0.3), users[2]
-        together = slates.total(*seen)
-        for r in range(5):
-            alone = slates.total(*(part[:, r : r + 1] for part in seen))
-            np.testing.assert_array_equal(together[r : r + 1], alone)
-        signs = SignedResiduals(n_actions=2, dim=dim + 1)
-        users = users[0], *users[:1], users[2], users[1], 1 * (users[2] < 0.3), users[2]
-        together = signs.total(*users)
-        for r in range(5):
-            alone = signs.total(*(part[:, r : r + 1] for part in users))
-            np.testing.assert_array_equal(together[r : r + 1], alone)
+    """Sums of a block of rounds of five replicas equal those of lone ones, difference 0.0."""
+    rng = np.random.default_rng(dim)
+    for n in (1, 5, 30, 64):
+        x, theta = rng.standard_normal((2, n, 5, dim))
+        y = rng.random((n, 5))
+        arm, point = 1 * (y < 0.3), np.concatenate([y[..., None], theta], axis=-1)
+        slates = np.stack([x, theta, x - theta], axis=2) - 0.5
+        for statistic, users in (
+            (SignedDirections(n_actions=2, dim=dim, layout="difference"), (x, arm, y - 0.5)),
+            (SignedDirections(n_actions=5, dim=dim), (x, arm + 2, y - 0.5)),
+            (SaleResiduals(dim=dim, features=max(dim - 1, 1)), (theta, x, y)),
+            (SlateResiduals(dim=dim), (point, y, slates, arm, y)),
+            (SignedResiduals(n_actions=2, dim=dim), (theta, theta, y, x, arm, y)),
+        ):
+            lone = [statistic.total(*(v[:, i : i + 1].copy() for v in users)) for i in range(5)]
+            np.testing.assert_array_equal(statistic.total(*users), np.concatenate(lone))
 
 
-@pytest.mark.parametrize(
-    ("fields", "sentence"),
+@each(
+    ("kind", "settings", "sentence"),
     [
-        ({"features": 4}, "features=4 <= dim=3"),
-        ({"features": 0}, "features=0 to be a whole number >= 1"),
-        ({"moment_weight": 0.0}, "moment_weight=0.0 to be a finite number > 0"),
+        (SignedDirections, {"layout": "blocs"}, "did you mean blocks"),
+        (SignedDirections, {"layout": "difference"}, "n_actions=3 to be 2 for layout='difference'"),
+        (SaleResiduals, {"features": 4}, "features=4 <= dim=3"),
+        (SaleResiduals, {"features": 0}, "features=0 to be a whole number >= 1"),
+        (SaleResiduals, {"moment_weight": 0.0}, "moment_weight=0.0 to be a finite number > 0"),
+        (SlateResiduals, {"common": 1.1}, r"common=1.1 to be a number in \[0, 1\]"),
+        (SlateResiduals, {"along": 1.1}, r"along=1.1 to be a number in \[0, 1\]"),
+        (SignedResiduals, {"common": 0.0}, r"common=0.0 to be a number in \[0.001, 1\]"),
+        (SignedResiduals, {"spread_weight": 0}, "spread_weight=0"),
     ],
 )
-def test_bad_input_gets_one_sentence(fields, sentence):
+def test_bad_input_gets_one_sentence(kind, settings, sentence):
+    needed = {"features": 2} if kind is SaleResiduals else {}
+    if kind in (SignedDirections, SignedResiduals):
+        needed["n_actions"] = 3
     with pytest.raises(InputError, match=sentence):
-        SaleResiduals(**{"dim": 3, "features": 2, **fields})
-
-
-@pytest.mark.parametrize("field", ["common", "along"])
-def test_shares_of_slates_are_shares(field):
-    with pytest.raises(InputError, match=rf"{field}=1.1 to be a number in \[0, 1\]"):
-        SlateResiduals(dim=3, **{field: 1.1})
-
-
-def test_codes_need_a_share_of_what_arms_have_in_common():
-    with pytest.raises(InputError, match=r"common=0.0 to be a number in \[0.001, 1\]"):
-        SignedResiduals(n_actions=2, dim=1, common=0.0)
-    with pytest.raises(InputError, match="spread_weight=0"):
-        SignedResiduals(n_actions=2, dim=1, spread_weight=0)
+        kind(**{"dim": 3, **needed, **settings})

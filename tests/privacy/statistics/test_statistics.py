@@ -1,15 +1,16 @@
 """Clipped statistics: what a hostile user can do to them, and what an isometry preserves."""
 
 from dataclasses import fields
-from math import sqrt
+from math import prod, sqrt
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy.optimize import differential_evolution
 
 from dpbandit.base.arrays import clip_norm
 from dpbandit.base.inputs import InputError
+from dpbandit.privacy import ArmSums
+from dpbandit.privacy.calibrated import tail_bound
 from dpbandit.privacy.moments import ClippedVectors, Moments, SecondMoments
 from tests.each import each
 
@@ -20,17 +21,11 @@ CLIPS = [None, 0.01, 0.3, 0.7, 1.0]  # as a share of B C
 WEIGHTS = [0.2, 1.0, 1.3, sqrt(2), 1.6, 3.0]
 
 
-def moments(layout="disjoint", clip=None, weight=1.0, *, K=3, d=2, C=1.5, low=-2.0, high=1.0):
-    return SecondMoments(
-        n_actions=K,
-        dim=d,
-        layout=layout,
-        context_bound=C,
-        reward_low=low,
-        reward_high=high,
-        moment_clip=None if clip is None else clip * max(-low, high) * C,
-        moment_weight=weight,
-    )
+def moments(layout="disjoint", clip=None, weight=1.0, *, K=3, d=2, C=1.5, low=-2.0, **more):
+    """With B C = 3; `clip` is a share of B C."""
+    bounds = {"context_bound": C, "reward_low": low, "reward_high": 1.0, "moment_weight": weight}
+    share = None if clip is None else clip * max(-low, 1.0) * C
+    return SecondMoments(n_actions=K, dim=d, layout=layout, moment_clip=share, **bounds, **more)
 
 
 def measured(statistic, *batch):
@@ -86,15 +81,12 @@ def test_batch_is_the_sum_of_its_rounds(layout):
         gram, moment = gram[:, 0].reshape(4, 3, 2, 3, 2), moment.reshape(4, 3, 2)
         assert all((gram[:, i, :, j] == 0).all() for i in range(3) for j in range(3) if i != j)
         gram = np.stack([gram[:, i, :, i] for i in range(3)], axis=1)
+    if layout == "disjoint":  # blocks of arms not played are exactly zero
+        one = statistic.total(np.full((1, 3, 2), 1e9), np.array([[0, 1, 2]]), np.ones((1, 3)))
+        assert ((one != 0).any(axis=2) == np.eye(3, dtype=bool)).all()
     shown = slice(0, 1) if layout == "shared" else slice(None)
     np.testing.assert_allclose(gram, G[:, shown], atol=1e-12)
     np.testing.assert_allclose(moment, u[:, shown], atol=1e-12)
-
-
-def test_only_the_played_arm_has_a_block():
-    """By hand: blocks of arms not played are exactly zero, whatever the context holds."""
-    total = moments().total(np.full((1, 3, 2), 1e9), np.array([[0, 1, 2]]), np.ones((1, 3)))
-    assert ((total != 0).any(axis=2) == np.eye(3, dtype=bool)).all()
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -103,69 +95,17 @@ def test_only_the_played_arm_has_a_block():
 def test_whatever_is_sent_stays_inside(layout, data):
     """Property: with NaN, infinities and 10^300 among the numbers of one user, the Gram part has
     length <= 1 and the moment part <= w, without a warning; a NaN context counts as zero."""
-    value = st.sampled_from(HOSTILE)
+    value, size = st.sampled_from(HOSTILE), (3, 2) if layout == "shared" else (2,)
     clip, weight = data.draw(st.sampled_from(CLIPS)), data.draw(st.sampled_from(WEIGHTS))
-    size = (3, 2) if layout == "shared" else (2,)
-    entries = 6 if layout == "shared" else 2
-    drawn = data.draw(st.lists(value, min_size=entries, max_size=entries))
+    drawn = data.draw(st.lists(value, min_size=prod(size), max_size=prod(size)))
     context, arm = np.array(drawn).reshape(1, 1, *size), data.draw(st.integers(0, 2))
-    statistic = moments(layout, clip, weight)
-    reward = np.array([[data.draw(value)]])
+    statistic, reward = moments(layout, clip, weight), np.array([[data.draw(value)]])
     total = measured(statistic, context, np.array([[arm]]), reward)[0]
     half = statistic.block_dim * (statistic.block_dim + 1) // 2
     assert np.linalg.norm(total[:, :half]) <= 1 + 1e-12
     assert np.linalg.norm(total[:, half:]) <= weight * (1 + 1e-12)
     played = context[0, 0, arm] if layout == "shared" else context[0, 0]
     assert np.isfinite(played).all() or (total == 0).all()
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-@given(st.integers(0, 2**32), st.sampled_from(CLIPS), st.sampled_from(WEIGHTS))
-@QUIET
-def test_no_two_users_are_further_apart_than_the_sensitivity(layout, seed, clip, weight):
-    """Property: 200 random pairs of users a case (short, unit and overlong contexts, any rewards,
-    same and different arms) differ by at most S."""
-    statistic, rng = moments(layout, clip, weight), np.random.default_rng(seed)
-    one, two = (measured(statistic, *users(rng, 1, 200, layout, scale=3.0)) for _ in range(2))
-    distance = np.linalg.norm((one - two).reshape(200, -1), axis=1)
-    assert distance.max() <= statistic.sensitivity * (1 + 1e-12)
-
-
-def furthest(statistic, *, same_arm):
-    """The largest distance of two users that differential evolution finds, planar contexts."""
-
-    def closeness(p):  # (5, n): lengths, angle, rewards
-        zero, arm = np.zeros(p.shape[1]), np.zeros((1, p.shape[1]), dtype=int)
-        x = np.stack([p[0], zero], axis=-1)[None]
-        y = (p[1] * np.stack([np.cos(p[2]), np.sin(p[2])])).T[None]
-        one = measured(statistic, x, arm, p[3:4])
-        two = measured(statistic, y, arm if same_arm else arm + 1, p[4:5])
-        return -np.linalg.norm((one - two).reshape(p.shape[1], -1), axis=1)
-
-    C, low, high = statistic.context_bound, statistic.reward_low, statistic.reward_high
-    box = [(0, C), (0, C), (0, np.pi), (low, high), (low, high)]
-    found = differential_evolution(
-        closeness, box, seed=0, vectorized=True, updating="deferred", polish=False, tol=1e-4
-    )
-    return -found.fun
-
-
-@pytest.mark.parametrize("clip", [None, 0.01, 0.3])
-@pytest.mark.parametrize("weight", [0.5, 3.0])
-def test_an_optimiser_stays_below_and_comes_close(weight, clip):
-    """Oracle: maximising over two users never exceeds S; it reaches S within 1 % when the moment
-    has no clip of its own or a small one (0.01 B C), the golden values below. Rewards in [0, B]
-    reach it too: y = -x takes the place of the opposite reward."""
-    for low in (-1.0, 0.0):
-        statistic = moments(clip=clip, weight=weight, low=low, high=1.0)
-        S = statistic.sensitivity
-        best = furthest(statistic, same_arm=True)
-        assert best <= S * (1 + 1e-12)
-        if clip in (None, 0.01):
-            assert best >= 0.99 * S
-    other = furthest(statistic, same_arm=False)
-    assert other <= S * (1 + 1e-12)
-    assert other == pytest.approx(sqrt(2 + 2 * weight**2), rel=0.01)
 
 
 def test_sensitivity_golden():
@@ -185,47 +125,43 @@ def moments_alone(layout="disjoint", clip=None):
 @each("layout", LAYOUTS)
 @each("clip", CLIPS)
 def test_moments_alone_are_those_beside_the_gram_matrix(layout, clip):
-    """Oracle: equal, difference exactly 0.0, to what `SecondMoments` unpacks (held against sums
-    by hand above), for overlong and ordinary users."""
+    """Oracle: equal to what `SecondMoments` unpacks. By hand: opposite contexts at reward -2 are 2
+    c_u apart within an arm, and sqrt(2) c_u apart when their arms differ."""
     both, alone = moments(layout, clip), moments_alone(layout, clip)
     batch = users(np.random.default_rng(2), 7, 4, layout, scale=2.0)
     total = alone.total(*batch)
     assert total.shape == (4, *alone.shape)
     np.testing.assert_array_equal(total, both.unpack(both.total(*batch))[1])
+    c_u, x = 3.0 * (clip or 1.0), np.array([[[1.5, 0.0]]])
+    assert alone.sensitivity == pytest.approx(2 * c_u, rel=1e-14)
+    if layout == "disjoint":
+        for arm, distance in ((0, 2 * c_u), (1, sqrt(2) * c_u)):
+            one = measured(alone, x, np.array([[0]]), np.array([[-2.0]]))
+            two = measured(alone, -x, np.array([[arm]]), np.array([[-2.0]]))
+            assert np.linalg.norm(one - two) == pytest.approx(distance, rel=1e-14)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@given(st.integers(0, 2**32), st.sampled_from(CLIPS), st.data())
+@given(st.integers(0, 2**32), st.sampled_from(CLIPS), st.sampled_from(WEIGHTS), st.data())
 @QUIET
-def test_no_two_users_move_moments_further_than_twice_the_clip(layout, seed, clip, data):
-    """Property: 200 random pairs, broken ones among them, stay within S = 2 c_u."""
-    statistic, rng = moments_alone(layout, clip), np.random.default_rng(seed)
+def test_no_two_users_are_further_apart_than_the_sensitivity(layout, seed, clip, weight, data):
+    """Property: 200 random pairs (short, unit, overlong and broken contexts, any rewards, same and
+    different arms) differ by at most S, of moments beside their Gram matrix and alone."""
+    rng = np.random.default_rng(seed)
     context, arm, reward = users(rng, 2, 200, layout, scale=3.0)
     reward[data.draw(st.integers(0, 1)), :20] = data.draw(st.sampled_from(HOSTILE))
     context[data.draw(st.integers(0, 1)), 20:40] = data.draw(st.sampled_from(HOSTILE))
-    one, two = (measured(statistic, context[[i]], arm[[i]], reward[[i]]) for i in (0, 1))
-    distance = np.linalg.norm((one - two).reshape(200, -1), axis=1)
-    assert distance.max() <= statistic.sensitivity * (1 + 1e-12)
-
-
-@pytest.mark.parametrize(("clip", "c_u"), [(None, 3.0), (0.3, 0.9)])
-def test_moments_reach_their_sensitivity(clip, c_u):
-    """By hand: opposite contexts at reward -2 are 2 c_u apart within an arm, and sqrt(2) c_u apart
-    when their arms differ."""
-    statistic = moments_alone(clip=clip)
-    x, reward = np.array([[[1.5, 0.0]]]), np.array([[-2.0]])
-    one = measured(statistic, x, np.array([[0]]), reward)
-    for arm, distance in ((0, 2 * c_u), (1, sqrt(2) * c_u)):
-        two = measured(statistic, -x, np.array([[arm]]), reward)
-        assert np.linalg.norm(one - two) == pytest.approx(distance, rel=1e-14)
-    assert statistic.sensitivity == pytest.approx(2 * c_u, rel=1e-14)
+    for statistic in (moments(layout, clip, weight), moments_alone(layout, clip)):
+        one, two = (measured(statistic, context[[i]], arm[[i]], reward[[i]]) for i in (0, 1))
+        distance = np.linalg.norm((one - two).reshape(200, -1), axis=1)
+        assert distance.max() <= statistic.sensitivity * (1 + 1e-12)
 
 
 @given(st.lists(st.sampled_from(HOSTILE), min_size=6, max_size=6), st.sampled_from([0.1, 1.0, 7.0]))
 @QUIET
 def test_clipped_vectors(sent, bound):
-    """Property: each of two hostile vectors counts at most `bound`, a non-finite one zero, so
-    they differ by at most S = 2 bound (attained by opposites); a batch is the sum of its rounds."""
+    """Property: each of two hostile vectors counts at most `bound`, a non-finite one zero, so they
+    differ by at most S = 2 bound (attained by opposites)."""
     statistic, x = ClippedVectors(dim=3, bound=bound), np.array(sent).reshape(2, 1, 3)
     one, two = measured(statistic, x[:1]), measured(statistic, x[1:])
     for total, raw in ((one, x[0]), (two, x[1])):
@@ -239,7 +175,6 @@ def test_clipped_vectors(sent, bound):
 
 
 def test_bad_input():
-    """Sentences, not tracebacks, for bounds that cannot bound."""
     for bad in (0.0, -1.0, float("nan"), float("inf")):
         with pytest.raises(InputError, match=r"Expected bound=.* > 0"):
             ClippedVectors(dim=2, bound=bad)
@@ -247,10 +182,16 @@ def test_bad_input():
             moments(C=bad)
     with pytest.raises(InputError, match="disjoint, joint or shared"):
         moments("private")
+    with pytest.raises(InputError, match="without a moment clip"):
+        traced(clip=0.5 / 3)
+    assert traced(clip=1.0).trace_variance < 1  # nothing is clipped
+    for wrong in ({"n_actions": 0}, {"n_actions": 2, "reward_low": 2.0}):
+        with pytest.raises(InputError):
+            ArmSums(**wrong)
 
 
 def test_nothing_to_clip_is_a_copy_and_one_round_is_a_sum():
-    """The short cuts: the values of scaling and adding up, bit for bit, in memory of their own."""
+    """The short cuts: the same values, bit for bit, in memory of their own."""
     x = np.random.default_rng(0).uniform(-0.4, 0.4, (1, 6, 4))
     x[0, 0] = -0.0
     longer = np.concatenate([x, np.full((1, 6, 4), 9.0)])
@@ -260,3 +201,101 @@ def test_nothing_to_clip_is_a_copy_and_one_round_is_a_sum():
     one = ClippedVectors(4).total(x)
     assert one.tobytes() == ClippedVectors(4).total(np.concatenate([x, 0 * x])).tobytes()
     assert not np.shares_memory(one, x)
+
+
+def traced(layout="shared", precise=True, **settings):
+    return moments(layout, precise_trace=precise, **settings)
+
+
+def apart(statistic, one, two):
+    """How far users (x, arm, r), x (R, d), move the sum, (R,), in the units of the sensitivity."""
+
+    def summed(x, arm, r):
+        context = x if statistic.layout != "shared" else np.repeat(x[:, None], 3, axis=1)
+        rounds = context, np.full(len(x), arm), np.broadcast_to(r, len(x))
+        return statistic.total(*(part[None] for part in rounds)) / statistic.units
+
+    difference = summed(*one) - summed(*two)
+    return np.linalg.norm(difference.reshape(len(difference), -1), axis=1)
+
+
+@each("d", [1, 2, 5])
+@each("weight", WEIGHTS)
+def test_the_worst_users_are_exactly_the_sensitivity_apart(weight, d):
+    """By hand: parallel contexts of lengths 1 and b with opposite terms r x, or equal users of two
+    arms, which a larger kappa would push beyond S."""
+    for layout in ("shared", "joint"):
+        statistic = traced(layout, d=d, weight=weight)
+        U, S2 = weight**2, statistic.sensitivity**2
+        b = np.sort(np.roots([U, 3 * U, 3 * U - 2 * S2, U]).real)[1]
+        x = 1.5 * np.eye(1, d)
+        distance = apart(statistic, (x, 0, -2.0), (-b * x, 0, -2.0))
+        assert distance == pytest.approx(statistic.sensitivity, rel=1e-9)
+    statistic = traced("disjoint", d=d, weight=weight)
+    distance = apart(statistic, (x, 0, -2.0), (x, 1, -2.0))
+    assert distance == pytest.approx(statistic.sensitivity, rel=1e-9)
+
+
+@each("layout", ["shared", "joint", "disjoint"])
+@each("weight", WEIGHTS)
+def test_no_two_users_are_further_apart(layout, weight):
+    """Property: 4,000 random pairs, of one arm or two, stay within S, which does not depend on the
+    stretch."""
+    rng = np.random.default_rng(5)
+    for d in (1, 3):
+        statistic = traced(layout, d=d, weight=weight)
+        S = moments(layout, d=d, weight=weight).sensitivity
+        assert statistic.sensitivity == S
+        x = rng.standard_normal((4000, d)) * rng.uniform(0, 3, (4000, 1))
+        y = x * rng.uniform(-1, 1, (4000, 1)) + rng.standard_normal((4000, d)) * rng.choice([0, 1])
+        for arm in (0, 1):
+            distance = apart(statistic, (x, 0, -2.0), (y, arm, rng.choice([-2.0, 1.0], 4000)))
+            assert distance.max() <= S * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("layout", ["shared", "joint", "disjoint"])
+def test_noise_is_smaller_along_the_identity_and_as_large_elsewhere(layout):
+    """Oracle: the covariance of white noise after `unpack` is that without a stretch but for tr /
+    sqrt(D), divided by 1 + kappa D; and x' N x has the variance that `tail_bound` counts on."""
+    precise, plain = (traced(layout, precise=precise) for precise in (True, False))
+    D, blocks, size = precise.block_dim, *precise.shape
+    white = np.eye(blocks * size).reshape(-1, blocks, size) * precise.units
+    (grams, moment), (before, moment_before) = precise.unpack(white), plain.unpack(white)
+    np.testing.assert_array_equal(moment, moment_before)
+    traces = np.trace(grams, axis1=2, axis2=3), np.trace(before, axis1=2, axis2=3)
+    v = precise.trace_variance
+    assert v == 1 / (1 + precise.trace.kappa * D)
+    assert np.square(traces[0]).sum(axis=0) == pytest.approx(v * np.square(traces[1]).sum(axis=0))
+    along = ((traces[0] - traces[1]) / D)[..., None, None] * np.eye(D)
+    np.testing.assert_allclose(grams - along, before, atol=1e-15)
+    x = np.random.default_rng(0).standard_normal(D)
+    x /= np.linalg.norm(x)
+    spread = [np.square(x @ g @ x).sum(axis=0) for g in (grams, before)]
+    assert spread[0] == pytest.approx((1 - (1 - v) / D) * spread[1])
+    bounds = (tail_bound(D, 1000, failure=0.05, trace_variance=u) for u in (v, 1.0))
+    tails = [bound.gram_factor - 2 * sqrt(D) for bound in bounds]
+    assert tails[0] ** 2 == pytest.approx((1 - (1 - v) / D) * tails[1] ** 2)
+    assert plain.trace_variance == 1
+
+
+def test_there_and_back():
+    """By hand: of a matrix only the trace is stretched, by sqrt(1 + kappa D), and `unpack` undoes
+    it."""
+    statistic, gram = traced(d=2, weight=sqrt(2)), np.array([[3.0, 1.0], [1.0, -1.0]])[None, None]
+    factor = sqrt(1 + (7 + 5 * sqrt(5)) / 2)
+    packed = statistic.pack(gram, np.zeros((1, 1, 2)))
+    assert packed[0, 0] == pytest.approx([1 * factor + 2, 1, 1 * factor - 2, 0, 0])
+    np.testing.assert_allclose(statistic.unpack(packed)[0], gram, rtol=1e-14)
+
+
+@each(("low", "high"), [(0.0, 1.0), (-2.0, 0.5), (-1.0, -0.5)])
+def test_no_two_users_move_arm_sums_by_more_than_their_sensitivity(low, high):
+    """Oracle: all pairs of users on a grid, numbers far outside the bounds and NaN among them."""
+    statistic = ArmSums(n_actions=3, reward_low=low, reward_high=high)
+    rewards, arms = [low, high, (low + high) / 2, -1e9, 1e9, np.nan], range(3)
+    context = np.zeros((1, 1, 2))
+    sums = [
+        statistic.total(context, np.array([[a]]), np.array([[r]])) for a in arms for r in rewards
+    ]
+    moves = [np.linalg.norm(a - b) for a in sums for b in sums]
+    assert max(moves) == pytest.approx(statistic.sensitivity, rel=1e-12)

@@ -51,8 +51,7 @@ def prefix_matrix(m):
 
 
 def check_noiseless(make, most=200):
-    """Oracle: without noise releases are the cumsum for m up to 33, about powers of 2, and `most`;
-    one call more than the m leaves would be refused by the mechanism already (None)."""
+    """Oracle: without noise releases are the cumsum, and nothing is released after the m leaves."""
     users = np.random.default_rng(0).integers(-9, 9, (most + 1, 3, 2)).astype(float)
     sums = users.cumsum(axis=0)
     for m in {min(m, most) for m in (*range(1, 34), 63, 64, 65, 127, 128, 129, most)}:
@@ -65,8 +64,8 @@ def check_noiseless(make, most=200):
 
 
 def check_batches(make):
-    """Golden, by hand: with a release after every 4 rounds, 27 rounds have (27 - 1) // 4 = 6
-    leaves; the process ticks 6 times, at rounds 4, 8, .., 24, and never else."""
+    """By hand: a release after every 4 of 27 rounds makes 6 leaves; the process never ticks
+    else."""
     ticks, rounds = count(1), np.ones((1, 2))
     noise = make(lambda: np.zeros((1, 2)), 1.0, leaves(27, 4))
     called = []
@@ -93,6 +92,13 @@ def check_company(make, m=70):
 
     groups = [noises(chosen) for chosen in ([0, 1], [2, 3, 4], [5])]
     assert (noises([0, 1, 2, 3, 4, 5]) == np.concatenate(groups, axis=1)).all()
+
+
+def check_common(make, most=200):
+    """What all of them have to pass."""
+    check_noiseless(make, most)
+    check_batches(make)
+    check_company(make, min(most, 70))
 
 
 def check_coupling(make, C, m):

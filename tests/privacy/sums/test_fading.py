@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy import fading as module
+from dpbandit.privacy.calibrated import exact_prefix_sum
 from dpbandit.privacy.curves import epsilon_of, mu_of
 from dpbandit.privacy.fading import (
     FadingSum,
@@ -66,83 +66,41 @@ def test_noiseless_releases_are_a_toeplitz_matrix_times_batch_sums(ends, fade):
     np.testing.assert_allclose(shown, expected, rtol=1e-13, atol=1e-11)
 
 
-@pytest.mark.parametrize("block", [1, 7, 1000])
-def test_summing_in_blocks_of_64_changes_no_value(block, monkeypatch):
-    """Oracle: one by one, or all at once, to 1e-12 of sums of size 20; real statistic, its units,
-    batches longer than a block."""
-    rng = np.random.default_rng(1)
-    statistic = SecondMoments(n_actions=3, dim=4, context_bound=2.0)
-    rounds = [
-        (rng.standard_normal((2, 4)) * 2, rng.integers(0, 3, 2), rng.random(2)) for _ in range(420)
-    ]
-
-    def shown(size):
-        monkeypatch.setattr(module, "_BLOCK", size)
-        mechanism = make(
-            statistic, (1, 2), ends=(5, 100, 419), fade=0.7, multiplier=1.0, horizon=420
-        )
-        return np.array([r for r in (mechanism(*user) for user in rounds) if r is not None])
-
-    np.testing.assert_allclose(shown(block), shown(64), rtol=1e-12, atol=1e-12)
-
-
-def test_noise_is_the_stream_scaled_in_units():
-    """Oracle: noisy minus exact release is multiplier x sensitivity x units x the k-th normals of
-    the stream "fading noise", whatever the users and the fade: data changes neither size nor
-    number of draws."""
+@each("fade", [0.0, 0.7])
+def test_noise_is_the_stream_scaled_in_units(fade):
+    """Oracle: multiplier x sensitivity x units x the k-th normals of the stream, whatever the
+    data."""
     statistic = SecondMoments(n_actions=2, dim=2, context_bound=3.0, reward_high=0.5)
     rng = np.random.default_rng(2)
-    rounds = [
-        (rng.standard_normal((2, 2)) * 3, rng.integers(0, 2, 2), rng.random(2)) for _ in range(90)
-    ]
-    for fade in (0.0, 0.7):
-        exact, noisy = (
-            [
-                mechanism(*user)
-                for mechanism in (
-                    make(statistic, (4, 5), ends=(2, 70, 80), fade=fade, multiplier=multiplier),
-                )
-                for user in rounds[:80]
-            ]
-            for multiplier in (0.0, 2.5)
-        )
-        normals = Streams([4, 5]).normals("fading noise", *statistic.shape)
-        for end in (2, 70, 80):
+    users = rng.standard_normal((80, 2, 2)) * 3, rng.integers(0, 2, (80, 2)), rng.random((80, 2))
+    ends, rounds = (2, 70, 80), list(zip(*users, strict=True))
+    exact, noisy = (make(statistic, (4, 5), ends=ends, fade=fade, multiplier=z) for z in (0.0, 2.5))
+    normals = Streams([4, 5]).normals("fading noise", *statistic.shape)
+    for end, user in enumerate(rounds, 1):
+        with_noise, without = noisy(*user), exact(*user)
+        if end in ends:
             size = 2.5 * statistic.sensitivity * statistic.units
-            gap = noisy[end - 1] - exact[end - 1]
+            gap = with_noise - without
             np.testing.assert_allclose(gap, size * normals(), rtol=1e-9, atol=1e-9)
 
 
-def test_column_norm_by_brute_force():
-    """Oracle: for every m up to 80 and every fade, the longest column of the dense matrix, which is
-    the first."""
-    for fade in (*FADES, 0.1, 0.9, 0.999, 1.0):
-        for m in range(1, 81):
-            columns = np.linalg.norm(toeplitz(m, fade), axis=0)
-            assert columns.argmax() == 0 or fade == 0
-            assert column_norm(m, fade) == pytest.approx(columns.max(), rel=1e-12)
-    assert column_norm(0, 0.5) == 0
-
-
-@each("fade", FADES)
-@each("m", [1, 2, 17])
+@each("fade", [*FADES, 0.1, 0.9, 0.999])
+@each("m", [1, 2, 17, 80])
 @each("late", [0, 3])
 def test_ledger_has_the_mu_of_the_dense_matrix(m, fade, late):
     """Oracle: mu = sensitivity max_b |A e_b| / stddev over the releases before the horizon only."""
-    ends = tuple(range(4, 4 * (m + late) + 1, 4))
-    mechanism = make(ends=ends, fade=fade, multiplier=1.7, horizon=4 * m + 1)
-    longest = np.linalg.norm(toeplitz(m, fade), axis=0).max()
-    assert mechanism.spend.mu == pytest.approx(
-        mechanism.sensitivity * longest / mechanism.stddev, rel=1e-12
-    )
-    assert make(ends=ends, fade=fade, horizon=4 * m + 1).spend.mu == inf
+    shape = {"ends": tuple(range(4, 4 * (m + late) + 1, 4)), "fade": fade, "horizon": 4 * m + 1}
+    mechanism, longest = make(**shape, multiplier=1.7), np.linalg.norm(toeplitz(m, fade), axis=0)
+    wanted = mechanism.sensitivity * longest.max() / mechanism.stddev
+    assert mechanism.spend.mu == pytest.approx(wanted, rel=1e-12)
+    assert make(**shape).spend.mu == inf
+    assert (column_norm(m, 1.0), column_norm(0, 0.5)) == (pytest.approx(sqrt(m)), 0)
 
 
 @pytest.mark.parametrize("fade", [0.0, 0.7])
 def test_noise_moved_along_a_column_hides_a_user(fade):
-    """Oracle, the privacy proof executed, for an adaptive stream: users answer to releases; the
-    user of any round moves by Delta, the noises by -Delta times her batch's column of A; all
-    releases stay what they were, and the noise moved by at most Delta x column_norm."""
+    """Oracle, the privacy proof executed, for users who answer to releases: a user moves by Delta,
+    the noises by -Delta times her batch's column of A; all releases stay what they were."""
     ends, z = (2, 5, 6, 9), np.random.default_rng(3).standard_normal(4)
     A = toeplitz(4, fade)
 
@@ -169,11 +127,9 @@ def test_noise_moved_along_a_column_hides_a_user(fade):
         assert np.abs(run(z, changed=user) - plain).max() > 0.1  # she is not simply ignored
 
 
-@pytest.mark.parametrize("horizon", [9, 10, 11, 30])
+@each("horizon", [9, 10, 11, 30])
 def test_nothing_is_released_at_or_after_the_horizon(horizon):
-    """Golden, by hand: ends 4, 10, 20 of 9, 10 rounds release after 4 only; of 11 after 4 and 10;
-    of 30 after all three. Raw rounds after the last release are not even kept; call T + 1 raises.
-    """
+    """Golden, by hand. Raw rounds after the last release are not even kept; call T + 1 raises."""
     mechanism = make(ends=(4, 10, 20), fade=0.5, multiplier=1.0, horizon=horizon)
     rounds, _ = releases(mechanism, np.ones((horizon, 3, 2)))
     expected = {9: [4], 10: [4], 11: [4, 10], 30: [4, 10, 20]}[horizon]
@@ -182,27 +138,27 @@ def test_nothing_is_released_at_or_after_the_horizon(horizon):
     assert mechanism._held == 0
     with pytest.raises(BudgetExceededError, match=f"call {horizon + 1} exceeds uses={horizon}"):
         mechanism(np.ones((3, 2)))
-
-
-def test_a_horizon_without_releases_costs_nothing():
-    mechanism = make(ends=(5,), fade=0.5, multiplier=0.0, horizon=5)
-    assert releases(mechanism, np.ones((5, 3, 2)))[0] == []
-    assert mechanism.spend.mu == 0
+    never = make(ends=(5,), fade=0.5, multiplier=0.0, horizon=5)
+    assert releases(never, np.ones((5, 3, 2)))[0] == []
+    assert never.spend.mu == 0
     assert least_fading_multiplier(0, 0.5, epsilon=1.0, delta=1e-5) == 0.0
 
 
-def test_the_mechanism_shows_its_query_in_units_and_integers_round_nobody():
-    """Oracle: with fade 0 and one batch the release is the sum of the queries times the units,
-    also where the first user sent integers."""
+def test_mechanisms_show_their_query_in_units_and_integers_round_nobody():
+    """Oracle: exact releases are sums of the queries, which the sensitivity bounds, times the
+    units."""
     statistic, rng = SecondMoments(n_actions=2, dim=2, context_bound=3.0), np.random.default_rng(4)
-    mechanism, total = make(statistic, ends=(5,), fade=0.0), 0.0
+    fading = make(statistic, ends=(5,), fade=0.0)
+    exact, total = exact_prefix_sum(statistic, horizon=6, refresh_every=1), 0.0
     for t in range(5):
         x, action, reward = rng.standard_normal((3, 2)) * 4, rng.integers(0, 2, 3), rng.random(3)
         user = (x.round().astype(int) if t == 0 else x), action, reward
-        query = mechanism.query(*user)
+        query = fading.query(*user)
+        np.testing.assert_array_equal(query, exact.query(*user))
         assert np.linalg.norm(query.reshape(3, -1), axis=1).max() <= sqrt(2) * (1 + 1e-12)
         total = total + query * statistic.units
-        release = mechanism(*user)
+        release = fading(*user)
+        np.testing.assert_allclose(exact(*user), total, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(release, total, rtol=1e-12, atol=1e-14)
 
 
@@ -210,8 +166,7 @@ def test_the_mechanism_shows_its_query_in_units_and_integers_round_nobody():
 @each("delta", [1e-8, 1e-4])
 @each(("m", "fade"), [(1, 0.0), (5, 0.0), (40, 0.7), (40, 0.99)])
 def test_least_multiplier_spends_exactly_epsilon(epsilon, delta, m, fade):
-    """Inversion: the ledger's epsilon is the target, never more; with fade 0 neither m nor T
-    matters, because each user is in one release."""
+    """Inversion: never more than the target; with fade 0 neither m nor T matters."""
     multiplier = least_fading_multiplier(m, fade, epsilon=epsilon, delta=delta)
     mechanism = make(ends=tuple(range(1, m + 1)), fade=fade, multiplier=multiplier)
     spent = epsilon_of(mechanism.spend.mu, delta)
@@ -231,8 +186,8 @@ quick = settings(derandomize=True, deadline=None, max_examples=80)
     growth=st.sampled_from([0.0, 0.05, 0.1, 0.5, 1.0, 100.0]),
 )
 def test_growing_batches(horizon, first, growth):
-    """Property: ends increase and lie before the horizon; lengths are first (1 + growth)^k rounded
-    up; and there is one more only where it would end at the horizon or later."""
+    """Property: lengths are first (1 + growth)^k rounded up, and none more would end before the
+    horizon."""
     ends = growing_batches(horizon, first=first, growth=growth)
     lengths = np.diff([0, *ends])
     assert all(1 <= end < horizon for end in ends)
