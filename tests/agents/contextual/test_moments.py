@@ -11,8 +11,14 @@ from scipy.stats import nct
 
 from dpbandit import InputError
 from dpbandit.agents import BatchMoment
-from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
-from dpbandit.agents.contextual.moments import SHRINKAGES, empirical_bayes, raw, soft_threshold
+from dpbandit.agents.contextual.moments import (
+    SHRINKAGES,
+    SelectedMoments,
+    empirical_bayes,
+    raw,
+    soft_threshold,
+    uniform_moments,
+)
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec

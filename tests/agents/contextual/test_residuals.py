@@ -11,12 +11,12 @@ from scipy.stats import multivariate_normal, norm
 
 from dpbandit.agents import FADE
 from dpbandit.agents.contextual.demand import demand_rows
-from dpbandit.agents.contextual.residual_arms import Forgetting
 from dpbandit.agents.contextual.moments import in_force
 from dpbandit.agents.contextual.released_scores import BALL, ReleasedScores, Scores, faded
 from dpbandit.agents.contextual.residual_arms import (
     _FLOOR,
     _SCALES,
+    Forgetting,
     ResidualLaw,
     ScaleMixture,
     _clipped,
