@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-SETUP = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+SETUP, PROJECT = PYPROJECT["tool"]["setuptools"], PYPROJECT["project"]
 FOLDERS = {package: SETUP["package-dir"].get(package) for package in SETUP["packages"]}
 FLOORS = """
     version checkout lazy
@@ -137,6 +138,27 @@ def test_imports_go_up_and_families_are_strangers():
             assert not target.startswith(strange.get(module.split(".")[0], ("nothing",))), module
         if module.startswith("agents"):
             assert "gymnasium" not in file.read_text()
+
+
+def test_what_is_imported_first_is_asked_for():
+    """Catches a library that is there because another one needs it: at the top of modules stand
+    Python's own and those that pyproject.toml names for everybody."""
+    named = {re.split(r"[<>=]", one)[0].replace("-", "_") for one in PROJECT["dependencies"]}
+    known = sys.stdlib_module_names | named | {"dpbandit"}
+    used = {
+        m: {n.split(".")[0] for n in at_the_top(file.read_text())} for m, file in MODULES.items()
+    }
+    other = {module: names - known for module, names in used.items()}
+    assert {m: names for m, names in other.items() if names} == {"results.plots": {"PIL"}}
+    assert "pillow" in named
+
+
+def at_the_top(text):
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module
 
 
 def test_no_import_circles():

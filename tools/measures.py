@@ -70,7 +70,7 @@ def measures() -> list[Measure]:
         Measure("make and a round: files of agents, most", of_agents, 8, 2),
         Measure("functions that the epsilon of DP-UCB passes", passed(), 20, 16),
         Measure("questions which kind a spec is", asked, 4, 5),
-        Measure("lines of tests", tests, 38_800, 32_000),
+        Measure("lines of tests", tests, 38_830, 32_000),
         Measure("megabytes of PNG", pictures, 3, 3),
     ]
 
