@@ -58,7 +58,7 @@ def measures() -> list[Measure]:
     imports = sum(len(re.findall(r"^ *(?:from|import) ", each, re.M)) for each in text.values())
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
-        Measure("lines of source", sum(sizes), 78_310, 46_000),
+        Measure("lines of source", sum(sizes), 78_325, 46_000),
         Measure("files of source", len(source), 315, 230),
         Measure("median lines of a file", median(sizes), 244, 220),
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 520, 480),
@@ -70,7 +70,7 @@ def measures() -> list[Measure]:
         Measure("make and a round: files of agents, most", of_agents, 8, 2),
         Measure("functions that the epsilon of DP-UCB passes", passed(), 20, 16),
         Measure("questions which kind a spec is", asked, 4, 5),
-        Measure("lines of tests", tests, 38_830, 32_000),
+        Measure("lines of tests", tests, 38_900, 32_000),
         Measure("megabytes of PNG", pictures, 3, 3),
     ]
 

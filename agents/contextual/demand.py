@@ -157,8 +157,8 @@ class DemandPricing:
     Guarantee:
         That of the inner agent, whose ledger this is: if the inner agent is (epsilon, delta)-joint
         DP for any actions, so is this one, because `rows` and `sold` are functions of one user's
-        round and of public facts, a changed user changes one inner round, and nothing is remembered
-        here but the number of rounds. Margins and prices are public.
+        round and of public facts, a changed user changes one inner round, and nothing of a round
+        stays here but that it was. Margins and prices are public.
 
     >>> from dpbandit.agents import LinUCB
     >>> from dpbandit.envs import OJPricing
@@ -209,8 +209,10 @@ class DemandPricing:
 
     def scores(self, context: Floats) -> Floats:
         """Margin x clipped score of a sale, in dollars, (R, K)."""
-        self._seen = context, demand_rows(self._spec, context, self._features)
-        sale = self._inner.scores(self._seen[1])
+        rows = demand_rows(self._spec, context, self._features)
+        if not self._spec.delay:  # who is asked answers before anybody else comes
+            self._seen = context, rows
+        sale = self._inner.scores(rows)
         return self._margins * np.clip(sale, 0.0, 1.0)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:

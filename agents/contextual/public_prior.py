@@ -82,7 +82,7 @@ class PublicPrior(NoPrior):
 
     def gradient(self, theta: Floats) -> Floats:
         """Of the log density at theta, (R, n)."""
-        return np.asarray((self.mean - theta) @ self._precision / self.tau[:, None])
+        return np.asarray(np.vecmat(self.mean - theta, self._precision) / self.tau[:, None])
 
     def loss(self, theta: Floats) -> Floats:
         """Minus twice the log density, up to a constant, (R,)."""
@@ -93,7 +93,7 @@ class PublicPrior(NoPrior):
         root = self._root
         eigenvalues, U = np.linalg.eigh(root.T @ precision @ root)
         seen = np.maximum(eigenvalues, 0.0)[..., None]  # (R, n, 1)
-        g = np.vecmat((b - precision @ self.mean) @ root, U)[..., None]
+        g = np.vecmat(np.vecmat(b - precision @ self.mean, root), U)[..., None]
         evidence = (g**2 / (seen + 1 / _WIDER) - np.log1p(_WIDER * seen)).sum(axis=1)
         self.tau[:] = _WIDER[evidence.argmax(axis=1)]
 

@@ -112,8 +112,10 @@ class ResidualPricing:
 
     def scores(self, context: Floats) -> Floats:
         """Margin x P(sale), in dollars, (R, K)."""
-        self._seen = context, self._rows(context)
-        sale = expit(np.matvec(self._seen[1], self._played))
+        rows = self._rows(context)
+        if not self._spec.delay:  # who is asked answers before anybody else comes
+            self._seen = context, rows
+        sale = expit(np.matvec(rows, self._played))
         return np.asarray(self._margins * sale)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:

@@ -168,7 +168,7 @@ class RankedLinUCB(ClickRegression):
     alpha: Least0 = 0.2
     """width of the bounds, in clicks; 0 is greedy"""
     regularization: Positive = 1.0
-    """ridge of the regression"""
+    """ridge of the regression; less than rounding of its sums is raised to that"""
     diversity: Least0 = 0.0
     """what an item loses for one that is like it on the list, in clicks; 0 is relevance alone"""
     masks = ("public", "user")
@@ -256,7 +256,7 @@ class RankedLinTS(ClickRegression):
     alpha: Least0 = 0.2
     """standard deviations of the posterior, in clicks"""
     regularization: Positive = 1.0
-    """ridge of the regression"""
+    """ridge of the regression; less than rounding of its sums is raised to that"""
 
     def start(self) -> None:
         """Start without data, and open the stream of draws."""
@@ -283,7 +283,7 @@ class RankedEpsilonGreedy(ClickRegression):
     exploration: Chance = 0.05
     """probability of a random list, in [0, 1]"""
     regularization: Positive = 1.0
-    """ridge of the regression"""
+    """ridge of the regression; less than rounding of its sums is raised to that"""
 
     def start(self) -> None:
         """Start without data, and open the stream of coins."""

@@ -3,7 +3,7 @@
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtri, softmax
+from scipy.special import expit, ndtri, softmax
 
 from dpbandit.agent import Agent, Count, started
 from dpbandit.agents.people.personal import Growth, expected_counts
@@ -156,10 +156,9 @@ class PersonalPricing(Agent[ReturningSpec]):
         if self.memory:
             likely = self.remembered(self.spec.person(context))[:, :-2]
         ahead, slope = self.visit.leads(self.held, self.visit.seen(x))
-        w, ahead, slope = softmax(likely, axis=1), ahead / 2, slope / 2
-        # price by price, and s(z) = (1 + tanh(z / 2)) / 2, take less time than `visit.sales`
-        means = [np.vecdot(w, np.tanh(ahead + slope * price)) for price in self.visit.prices]
-        return np.asarray((self.visit.margins * (1 + np.stack(means, axis=1))).argmax(axis=1))
+        w = softmax(likely, axis=1)  # price by price takes less time than `visit.sales`
+        sales = [np.vecdot(w, expit(ahead + slope * price)) for price in self.visit.prices]
+        return np.asarray((self.visit.margins * np.stack(sales, axis=1)).argmax(axis=1))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Keep a visit for her own use; let her score enter the sum, if it counts."""

@@ -374,7 +374,7 @@ class SecondMoments(LinearRounds):
         if self.layout == "joint" and len(x) == 1 and not self.precise_trace:
             return self._of_one(x[0], moment[0], batch[1][0].astype(np.int64))
         every = np.ascontiguousarray(x.transpose(1, 2, 0))[:, None]  # (R, 1, d, n)
-        by_round = x.transpose(1, 0, 2)[:, None]
+        by_round = np.ascontiguousarray(x.transpose(1, 0, 2))[:, None]  # (R, 1, n, d)
         if self.layout == "shared":
             grams: Floats = every @ by_round
         else:  # a few arms at a time, whose rounds (R, few, d, n) fit the cache

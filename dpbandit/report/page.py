@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jinja2 import Environment, StrictUndefined
-from matplotlib import rc_context
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
@@ -24,7 +23,6 @@ from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results.comparisons import bootstrap_band, differences
 from dpbandit.results.plots import (
     COLOURS,
-    LOOK,
     Curve,
     Front,
     despine,
@@ -35,6 +33,7 @@ from dpbandit.results.plots import (
     line,
     line_count,
     log_ticks,
+    own_look,
     placed,
     regret_curves,
     save_figure,
@@ -246,7 +245,7 @@ def _cost(path: Path, runs: Sequence[AgentRun], title: str) -> None:
     switches = [run.switches[-1].mean() for run in ranked]
     rounds = [run.setup.horizon * len(run.replicas) for run in ranked]
     micros = [1e6 * run.seconds / n for run, n in zip(ranked, rounds, strict=True)]
-    with rc_context(LOOK):
+    with own_look():
         slot = 0.16 + 0.2 * max(line_count([name]) for name in names)
         figure = Figure(figsize=(10.5, 1.4 + slot * len(names)), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)

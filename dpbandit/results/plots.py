@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy
-from matplotlib import rc_context
+from matplotlib import rc_context, rcdefaults, rcParams
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from PIL import Image
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Band: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
 """Lower and upper ends of a band of the mean over the last axis"""
 
-LOOK: dict[Any, Any] = {
+_LOOK: dict[Any, Any] = {
     **dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color"), "0.15"),
     **dict.fromkeys(("xtick.color", "ytick.color"), "0.15"),
     **dict.fromkeys(("font.size", "axes.labelsize", "axes.titlesize"), 12.0),
@@ -43,7 +43,7 @@ LOOK: dict[Any, Any] = {
     "patch.edgecolor": "white",
     "patch.force_edgecolor": True,
 }
-"""Settings of Matplotlib in which all figures are drawn"""
+"""What figures have other than Matplotlib's defaults"""
 COLOURS = (
     *("#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc"),
     *("#ca9161", "#fbafe4", "#949494", "#ece133", "#56b4e9"),
@@ -63,6 +63,15 @@ _UNDATED: dict[str, dict[str, None]] = {
 DOTS = 160
 """of a PNG, an inch"""
 _TEXT = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
+
+
+@contextmanager
+def own_look() -> Iterator[None]:
+    """Draw like all figures, whatever style the caller has chosen."""
+    with rc_context():
+        rcdefaults()
+        rcParams.update(_LOOK)
+        yield
 
 
 def save_figure(figure: Figure, path: Path) -> None:
@@ -194,7 +203,7 @@ def panels(
     heights: Sequence[float] | None = None,
 ) -> "Iterator[list[Axes]]":
     """Axes, one for each title, saved to `path` (.png, .svg or .pdf) at the end."""
-    with rc_context(LOOK):
+    with own_look():
         figure = Figure(figsize=size, layout="constrained")
         columns = len(titles) // rows
         grid: Any = figure.subplots(

@@ -161,7 +161,7 @@ def agent_id(agent: str) -> str:
     if "=" in agent.partition(" ")[0].partition("(")[0]:
         raise InputError(
             f"Expected an agent, got {agent!r}: arguments of an environment are --set {agent}, "
-            f"and settings of an agent stand behind its id, as in fade:{agent}."
+            "and settings of an agent stand behind its id, as in fade:epsilon=2."
         )
     if meant := re.fullmatch(r"([\w-]+)[ (,](.*=.*?)\)?", agent):
         raise InputError(f"Expected agent={agent!r} to be {meant[1]}:KEY=VALUE, with colons.")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from matplotlib import colormaps, rc_context
+from matplotlib import colormaps
 from matplotlib.figure import Figure
 
 from dpbandit.base import Floats, write_atomically
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.report.page import inlined, rendered
-from dpbandit.results.plots import COLOURS, LOOK, despine, save_figure
+from dpbandit.results.plots import COLOURS, despine, own_look, save_figure
 from dpbandit.results.runs import AgentRun
 from dpbandit.suite.catalogue import epsilons, problems, replicas, version
 from dpbandit.suite.playing import Submission, frozen
@@ -91,7 +91,7 @@ def best_of(table: pd.DataFrame) -> pd.DataFrame:
 def draw_scores(path: Path, table: pd.DataFrame) -> None:
     """Heat map of problems by agents and epsilons, and bars by capability below."""
     names = list(dict.fromkeys(table["agent"]))[: _MOST + 1]
-    with rc_context(LOOK):
+    with own_look():
         figure = Figure(figsize=(8, 20), layout="constrained")
         figure.suptitle(_HEADING, x=0.02, ha="left", fontsize=_WORDS)
         top, bottom = figure.subplots(2, 1, height_ratios=[1, 0.9])
@@ -170,7 +170,7 @@ def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
 def _draw_curves(path: Path, submission: Submission, ends: dict[str, Ends]) -> None:
     """Regret by round on every problem that was played."""
     played = [one for one in problems() if any(r.setup.problem == one for r in submission.runs)]
-    with rc_context(LOOK):
+    with own_look():
         rows = -(-len(played) // 3)
         figure = Figure(figsize=(12, 2.7 * rows + 0.6), layout="constrained")
         grid = figure.subplots(rows, 3, squeeze=False)

@@ -19,8 +19,9 @@ from dpbandit.privacy.prefix_sums import SquareRoot
 from dpbandit.privacy.sales import CellSales
 from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec
+from dpbandit.testing import check_agent
 from dpbandit.testing.checks import billboard_differences
-from dpbandit.testing.tapes import World, run
+from dpbandit.testing.tapes import World, recording, run
 from tests.agents.contextual.runs import curves
 from tests.each import each
 from tests.harness import PRICES
@@ -377,3 +378,23 @@ def test_a_truthful_sold_out_sign_is_not_private(truthful, monkeypatch):
     if truthful:
         assert (one.actions[LAST + 1 :] == CLOSED).all()
         assert (two.actions[: LAST + 2] != CLOSED).all()
+
+
+def test_who_answers_late_is_forgotten_and_enters_once():
+    """Where nobody is priced at random first, and a caller writes every context into one array:
+    catches rows that are kept for an answer, and rows of who is there now."""
+    spec = OJPricing(horizon=40, delay=3).spec
+    config = Priced(DPUCB(epsilon=1.0, delta=1e-3), explore=0)
+    check_agent(config, replace(spec, horizon=15))
+    tape, queries = None, []
+    for user in (1.0, -1.0):
+        agent, context = config.make(spec, Streams([0])), np.empty((1, 3))
+        with recording(tape) as tape:
+            for t in range(40):
+                context[:] = user if t == 20 else 1.0
+                agent.act(context)
+                context[:] = user if t == 23 else 1.0
+                if t >= 3:
+                    agent.update(context, np.array([11]), np.ones(1))
+        queries.append(np.array(tape.queries))
+    assert np.flatnonzero((queries[0] != queries[1]).any(axis=(1, 2, 3))).tolist() == [20]

@@ -299,3 +299,15 @@ def test_no_two_users_move_arm_sums_by_more_than_their_sensitivity(low, high):
     ]
     moves = [np.linalg.norm(a - b) for a in sums for b in sums]
     assert max(moves) == pytest.approx(statistic.sensitivity, rel=1e-12)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 5])
+@each("layout", LAYOUTS)
+def test_a_replica_is_summed_as_if_it_were_alone(layout, dim):
+    """Bit for bit: catches a product whose routine depends on who is beside her."""
+    statistic = moments(layout, d=dim)
+    batch = users(np.random.default_rng(dim), 50, 6, layout, d=dim)
+    together = statistic.total(*batch)
+    for r in range(6):
+        alone = statistic.total(*(one[:, r : r + 1] for one in batch))
+        np.testing.assert_array_equal(alone[0], together[r])
