@@ -305,7 +305,7 @@ def test_edges():
 
 def test_what_is_certified():
     """Approximate draws certify nothing; a family that leaves its public range would move a draw by
-    more than its certificate, and gets no exact sampler."""
+    more than its certificate, and gets no exact sampler. The others get the one of their law."""
 
     class Steeper(Squared):
         value_range = (0.0, 0.05)
@@ -324,6 +324,15 @@ def test_what_is_certified():
     spec = OnlineConvex(instance="realizable-ramp", dim=2).spec
     half = certify(NetExperts(epsilon=0.5), spec, accountants=False)
     assert half.pure == pytest.approx(0.5)
+    for loss, sampler in (
+        (Ramp(Ball(1)), OnALine),
+        (Linear(Ball(1)), OnALine),
+        (Linear(Ball(7)), AlongASlope),
+        (Logistic(Ball(1)), InCells),
+        (Quadratic(Ball(3)), InCells),
+        (Kink(Ball(4)), None),
+    ):
+        assert sampling.exact_sampler(loss) is sampler
 
 
 def test_refusals():

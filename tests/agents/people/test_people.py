@@ -1,5 +1,6 @@
 """Agents for people who return: memory is hers alone, capping, posteriors, reference numbers."""
 
+from dataclasses import replace
 from itertools import product
 from math import inf, sqrt
 
@@ -185,6 +186,22 @@ def test_clicks_are_measured_from_a_fair_coin():
             for click in clicks:
                 agent.update(shown, np.array([0]), np.array([click]))
             assert agent.act(shown) == [0 if sum(clicks) == 2 else 1]
+
+
+def test_told_of_everybody_the_agent_plays_itself():
+    """Oracle, without noise: `agent` alone, where each person comes once. It learns."""
+    spec, fade = replace(PEOPLE, people=24, visits=Visits(1)), FADE(epsilon=inf, first_batch=2)
+    alone = fade.make(spec.visit, Streams([0, 1]))
+    mine, rng, played = PerPerson(fade).make(spec, Streams([0, 1])), np.random.default_rng(0), []
+    for person in range(24):
+        x, r = rng.standard_normal((2, 3, 2)) / 3, rng.uniform(-0.5, 1.0, 2)
+        shown = spec.context(np.full(2, person), x)
+        arms = alone.act(x)
+        np.testing.assert_array_equal(mine.act(shown), arms)
+        alone.update(x, arms, r)
+        mine.update(shown, arms, r)
+        played.append(arms)
+    assert np.ptp(played[-8:]) > 0
 
 
 def test_certificates_say_who_is_protected():

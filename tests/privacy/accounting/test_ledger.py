@@ -244,14 +244,15 @@ def test_notions_in_words():
 
 
 def test_what_expires_cannot_be_promised_for_ever():
-    """A spend that protects 100 rounds composes only in a ledger that says at most 100."""
+    """A spend that protects 100 rounds composes only in a ledger that says at most 100: alone,
+    inside another, and behind one that lasts."""
     spend = Expiring(GaussianSpend(0.3, "window tree"), 100)
     assert Ledger((spend,), window=100).mu == Ledger((spend,), window=7).mu == 0.3
     inside = Parallel((GaussianSpend(0.3, "tree"), Expiring(spend, 300)))
     for window in (None, 101):
-        for expires in (spend, inside):
+        for spends in ((spend,), (inside,), (GaussianSpend(0.1, "other"), spend)):
             with pytest.raises(InputError, match="at most 100"):
-                Ledger((expires,), window=window)
+                Ledger(spends, window=window)
 
 
 def test_many_alike_are_those_of_a_list():

@@ -12,7 +12,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy import Ledger
 from dpbandit.privacy.curves import delta_of, deltas_of
 from dpbandit.privacy.filters import FilteredSum
-from dpbandit.privacy.moments import ArmRewards, ClippedVectors
+from dpbandit.privacy.moments import ArmRewards, ClippedVectors, Grams
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing import check_agent
 from tests.each import each
@@ -94,16 +94,16 @@ def test_no_budget_is_overspent(kind):
 
 
 def test_readings_are_as_noisy_as_they_pay_for():
-    """Statistical: three sizes at once, two readings; false alarm 1e-6; 10 % is caught
-    (asserted)."""
-    R = 4002
-    sums = FilteredSum(ClippedVectors(3, 2.0), Streams(range(R)), "sum", mu=2.0, horizon=9)
+    """Statistical: three sizes at once, two readings, of units that differ; false alarm 1e-6; 10 %
+    is caught (asserted)."""
+    R, unit = 4002, np.array([4.0, sqrt(8.0), 4.0])  # of a sensitivity of sqrt(2)
+    sums = FilteredSum(Grams(dim=2, bound=2.0), Streams(range(R)), "sum", mu=2.0, horizon=9)
     asked = np.resize([0.1, 0.5, 1.0], R)
     noise = []
     for t in range(1, 3):
         assert sums.ask(asked).all()
-        release = sums(np.full((R, 3), 0.5))
-        noise.append((release - 0.5 * t) / 4.0 * asked[:, None])
+        release = sums(np.full((R, 2), 0.5))
+        noise.append((release - 0.25 * t) / unit / sqrt(2) * asked[:, None])
     square, n = float(np.sum(np.square(noise))), 6 * R
     for size, fair in ((1.0, True), (0.9, False)):
         p = 2 * min(chi2.cdf(square / size**2, n), chi2.sf(square / size**2, n))
