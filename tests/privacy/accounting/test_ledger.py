@@ -333,7 +333,7 @@ def test_dp_accounting_finds_no_less(kind):
         assert found >= ledger.epsilon(1e-5)
 
 
-def test_what_no_event_can_say_is_refused():
+def test_other_accountants_are_told_what_they_can_say():
     """A window, a slip, noise that has no zCDP; and what OpenDP has no noise for, whose other costs
     are ours."""
     for ledger, why in (

@@ -41,7 +41,7 @@ from tests.privacy.sums.prefix_checks import WIDE
 
 
 @pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
-def test_calls_that_are_refused(kind):
+def test_releases_that_are_counted_empty_or_refused(kind):
     """By hand: T = 8, k = 2 releases after rounds 2, 4, 6; call 9 raises, as does a shape that,
     broadcast, would be released twice for the price of one."""
 
