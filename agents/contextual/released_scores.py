@@ -66,7 +66,8 @@ class ReleasedScores:
         for _ in range(steps):
             precision, gradient = self._posterior(at)
             step = clip_norm(np.linalg.solve(precision, gradient[..., None])[..., 0], LONGEST_STEP)
-            left, some = moving.copy(), np.s_[:]
+            left = moving.copy()
+            some: slice | Bools = np.s_[:]
             for _ in range(_HALVINGS):
                 tried = self._at(self._admissible(at.theta[some] + step[some]), some)
                 better = left[some] & (tried.value <= at.value[some])
