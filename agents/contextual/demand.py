@@ -157,8 +157,8 @@ class DemandPricing:
     Guarantee:
         That of the inner agent, whose ledger this is: if the inner agent is (epsilon, delta)-joint
         DP for any actions, so is this one, because `rows` and `sold` are functions of one user's
-        round and of public facts, a changed user changes one inner round, and nothing of a round
-        stays here but that it was. Margins and prices are public.
+        round and of public facts, a changed user changes one inner round, and nothing is remembered
+        here but the number of rounds. Margins and prices are public.
 
     >>> from dpbandit.agents import LinUCB
     >>> from dpbandit.envs import OJPricing
@@ -185,7 +185,6 @@ class DemandPricing:
             raise InputError(f"Expected an agent that scores arms, got {type(config).__name__}.")
         self._luck = streams.uniforms("prices", 2)
         self._explore, self._round = explore, 0
-        self._seen: tuple[Floats | None, Floats] = None, np.empty(0)
         self.ledger = self._inner.ledger
         self.masks: tuple[Masks, ...] = getattr(self._inner, "masks", ())
 
@@ -209,19 +208,13 @@ class DemandPricing:
 
     def scores(self, context: Floats) -> Floats:
         """Margin x clipped score of a sale, in dollars, (R, K)."""
-        rows = demand_rows(self._spec, context, self._features)
-        if not self._spec.delay:  # who is asked answers before anybody else comes
-            self._seen = context, rows
-        sale = self._inner.scores(rows)
+        sale = self._inner.scores(demand_rows(self._spec, context, self._features))
         return self._margins * np.clip(sale, 0.0, 1.0)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Tell the inner agent whether the price sold."""
         self._round += 1
-        seen, rows = self._seen
-        self._seen = None, np.empty(0)  # who was here is not remembered
-        if seen is not context:
-            rows = demand_rows(self._spec, context, self._features)
+        rows = demand_rows(self._spec, context, self._features)
         dollars = clip_range(feedback, 0.0, float(self._margins.max()))  # first: NaN, overflow
         self._inner.update(rows, action, np.minimum(dollars / self._margins[action], 1.0))
 

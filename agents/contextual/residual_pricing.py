@@ -83,7 +83,6 @@ class ResidualPricing:
         self._ridge = prior_stddev(spec.dim, D, features) ** -2.0
         self._aimed = AimedScores(R, D) if features == "interactions" else None
         self._admissible = falling if features == "additive" else in_ball
-        self._seen: tuple[Floats | None, Floats] = None, np.empty(0)
         self._before = 0  # rounds that are not summed, whose answers come first
         self._round, self._ends = 0, np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, D))
@@ -112,10 +111,7 @@ class ResidualPricing:
 
     def scores(self, context: Floats) -> Floats:
         """Margin x P(sale), in dollars, (R, K)."""
-        rows = self._rows(context)
-        if not self._spec.delay:  # who is asked answers before anybody else comes
-            self._seen = context, rows
-        sale = expit(np.matvec(rows, self._played))
+        sale = expit(np.matvec(self._rows(context), self._played))
         return np.asarray(self._margins * sale)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -123,9 +119,7 @@ class ResidualPricing:
         self._round += rounds_in(action.shape)
         dollars = clip_range(feedback, 0.0, float(self._margins.max()))  # overflow; NaN
         sold = dollars / self._margins[action]  # clipped to 1 by the statistic
-        seen, of_prices = self._seen
-        self._seen = None, np.empty(0)  # who was here is not remembered
-        phi = picks(of_prices if seen is context else self._rows(context), action)
+        phi = picks(self._rows(context), action)
         aimed = () if self._aimed is None else (self._aimed.along(phi),)
         release = self._sums.fed(
             action.shape, np.broadcast_to(self._theta, phi.shape), phi, sold, *aimed
