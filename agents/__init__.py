@@ -53,7 +53,6 @@ if _TYPE_CHECKING:
     from dpbandit.agents.contextual.fade import FADE as FADE
     from dpbandit.agents.contextual.full_budget_fade import FullBudgetFADE as FullBudgetFADE
     from dpbandit.agents.contextual.glm import GLMUCB as GLMUCB, LogisticTS as LogisticTS
-    from dpbandit.agents.contextual.glm_as_coded import PrivateGLMAsCoded as PrivateGLMAsCoded
     from dpbandit.agents.contextual.guard import Guard as Guard
     from dpbandit.agents.contextual.inverse_gaps import (
         BPO as BPO,

@@ -29,7 +29,6 @@ TARGETS = {
     "noisy-sgd": 8,
     "local-md": 4,
     "counted-shelf": 5,
-    "private-glm-as-coded": 6,
     "lasso-bandit": 3,
 }
 """Microseconds of a replica and a round that were aimed at"""

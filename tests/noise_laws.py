@@ -1,7 +1,6 @@
 """Mechanisms that release no sum: each has a test that knows the law of what it releases."""
 
 from dpbandit.agents.contextual.epochs import EpisodeMoments
-from dpbandit.agents.contextual.glm_as_coded import DescentRefits, NeighbourTree
 from dpbandit.agents.contextual.private_glm import NewtonRefits
 from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball import BallDraws
@@ -35,7 +34,6 @@ TESTED = {
     BallDraws: _EXPERTS + "ball.py::test_points_have_the_law_they_are_paid_for",
     BitSum: _MESSAGES + "messages.py::test_sums_are_as_noisy_as_they_pay_for",
     CountedSums: _SUMS + "batches.py::test_counted_noise_has_the_promised_size",
-    DescentRefits: _EPOCHS + "test_descents_are_as_noisy_as_they_pay_for",
     EpisodeMoments: _EPOCHS + "test_episodes_are_as_noisy_as_they_pay_for",
     EpochSelection: _CHOICES + "selection.py::test_law_of_an_epoch",
     ExponentialMechanism: _CHOICES + "selection.py::test_law",
@@ -43,7 +41,6 @@ TESTED = {
     LocalDirections: _MESSAGES + "messages.py::test_messages_have_the_law_they_are_paid_for",
     LocalVectors: _MESSAGES + "messages.py::test_messages_are_as_noisy_as_they_pay_for",
     MirrorPhase: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
-    NeighbourTree: _EPOCHS + "test_the_wrong_tree_is_as_noisy_as_it_pays_for",
     NewtonRefits: _EPOCHS + "test_refits_are_as_noisy_as_they_pay_for",
     NoisyDescent: "tests/agents/convex/test_descent.py::test_its_noise",
     NoisyHardThresholding: _CHOICES + "hard_thresholding.py::test_peeling_has_its_exact_law",

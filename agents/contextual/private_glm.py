@@ -1,6 +1,5 @@
 """PrivateGLM: a private generalised linear model that is refitted a few times."""
 
-from abc import abstractmethod
 from math import ceil, inf, log2, sqrt
 from typing import Any
 
@@ -29,8 +28,8 @@ class PrivateGLM(Private[ContextualSpec], Arms):
     """Greedy play on a generalised linear model, refitted when its Gram matrix has doubled.
 
     After Sarmasarkar, "Shuffle and joint differential privacy for generalized linear contextual
-    bandits", arXiv 2602.00417 (2026), with the noise that exact accounting asks for; the authors'
-    program is `PrivateGLMAsCoded`. With M = ceil(log2(T / first))::
+    bandits", arXiv 2602.00417 (2026), with the noise that exact accounting asks for. With
+    M = ceil(log2(T / first))::
 
           1. the first rounds: uniformly at random, until the first refit
           2. G = sum of x x', released every ceil(T / 100) rounds with noise of spectral norm Gamma:
@@ -228,39 +227,45 @@ class OneModel:
         return low + (high - low) * self.link.mean(predictor)
 
 
-class Refits(Mechanism):
-    """Keeps all rows (x, y), clipped to `|x| <= 1` and y in [0, 1], and fits models to them.
+class NewtonRefits(Mechanism):
+    """Fits a model to all rows so far by noisy Newton steps with a public preconditioner P::
+
+        theta <- theta - (P + s sqrt(D)/S I)^-1 (sum of (zeta(x . theta) - y) x + N(0, s^2 I)),
+
+    then `|theta| <= S`, `steps` times; s is the least noise for mu. Rows (x, y) are clipped to
+    `|x| <= 1` and y in [0, 1].
 
     A call takes the row of a round, (R, D) and (R,); who is `due` for a fit, (R,); the released
-    parameter theta to start from, (R, D); and what else is public about the fit. It returns the new
-    parameters, or None where nobody is due. A replica has at most `most` fits, which `spend` pays.
+    parameter theta to start from, (R, D); and P, (R, D, D). It returns the new parameters, or None
+    where nobody is due. A replica has at most `most` fits, with noise (R, most, steps, D).
 
-    Steps are made at private iterates or at released ones. Either way `query` is what the round
-    adds to the first step: its gradient (zeta(x . theta) - y) x, clipped to half the `sensitivity`.
+    Steps are made at released iterates. `query` is what the round adds to the first of them: its
+    gradient (zeta(x . theta) - y) x, clipped to norm 1.
+
+    Guarantee:
+        mu-GDP, however rows, parameters and P depend on what was released: each of at most `most`
+        times `steps` sums is released with noise s, and a row moves it by at most 2. So mu = 2
+        sqrt(most steps) / s (adaptive composition).
     """
 
-    def __init__(
-        self,
-        link: Link,
-        spend: GaussianSpend,
-        *,
-        shape: tuple[int, int, int],
-        most: int,
-        clip: float,
-    ) -> None:
-        R, self.uses, D = shape
-        self.spend, self.sensitivity = spend, 2 * clip
-        self._link, self._most, self._clip = link, most, clip
-        self._x, self._y = np.empty((R, self.uses, D)), np.empty((R, self.uses))
+    sensitivity = 2.0
+
+    def __init__(self, link: Link, noise: Floats, *, mu: float, uses: int, norm: float) -> None:
+        R, self._most, steps, D = noise.shape
+        self.uses = uses
+        self.spend = GaussianSpend(mu, f"{self._most} Gaussian refits of {steps} steps")
+        self._link, self._noise, self._norm = link, noise, norm
+        self._x, self._y = np.empty((R, uses, D)), np.empty((R, uses))
         self._fits = np.zeros(R, np.int64)
+        self.stddev = self.sensitivity * (self._most * steps) ** 0.5 / mu
 
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
         """The clipped gradient of the row at theta, (R, D)."""
-        x, y, _, theta = datum[:4]
+        x, y, _, theta, _ = datum
         return self._gradients(*_clipped(x, y), theta)
 
     def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
-        x, y, due, theta, *public = datum
+        x, y, due, theta, P = datum
         n = self._used
         self._x[:, n - 1], self._y[:, n - 1] = _clipped(x, y)
         if not due.any():
@@ -269,59 +274,24 @@ class Refits(Mechanism):
             raise BudgetExceededError(f"{self.spend.note}: more than {self._most} fits.")
         fitted = np.array(theta)
         for i in np.flatnonzero(due).tolist():
-            fitted[i] = self._fit(
-                i, self._x[i, :n], self._y[i, :n], theta[i], *(p[i] for p in public)
-            )
+            fitted[i] = self._fit(i, self._x[i, :n], self._y[i, :n], theta[i], P[i])
         self._fits[due] += 1
         return fitted
 
-    def _gradients(self, x: Floats, y: Floats, theta: Floats) -> Floats:
-        """(n, D), (n,), (D,) or (n, D) -> (n, D), each clipped."""
-        residual = self._link.mean(np.vecdot(x, theta)) - y
-        return clip_norm(residual[:, None] * x, self._clip)
-
-    @abstractmethod
-    def _fit(self, i: int, x: Floats, y: Floats, theta: Floats, *public: Floats) -> Floats:
+    def _fit(self, i: int, x: Floats, y: Floats, theta: Floats, P: Floats) -> Floats:
         """The parameter (D,) of replica `i`, from rows (n, D), (n,) and from `theta`."""
-
-
-def _clipped(x: Floats, y: Floats) -> tuple[Floats, Floats]:
-    return clip_norm(x, 1.0), clip_range(y, 0.0, 1.0)
-
-
-class NewtonRefits(Refits):
-    """A fit is `steps` noisy Newton steps on all rows, with a public preconditioner P (D, D)::
-
-        theta <- theta - (P + s sqrt(D)/S I)^-1 (sum of (zeta(x . theta) - y) x + N(0, s^2 I)),
-
-    then `|theta| <= S`. s is the least noise for the `spend`.
-
-    Guarantee:
-        mu-GDP, however rows, parameters and P depend on what was released: each of at most `most`
-        times `steps` sums is released with noise s, and a row moves it by at most 2. So mu = 2
-        sqrt(most steps) / s (adaptive composition).
-    """
-
-    def __init__(
-        self,
-        link: Link,
-        noise: Floats,
-        *,
-        mu: float,
-        uses: int,
-        norm: float,
-    ) -> None:
-        R, most, steps, D = noise.shape
-        note = f"{most} Gaussian refits of {steps} steps"
-        super().__init__(link, GaussianSpend(mu, note), shape=(R, uses, D), most=most, clip=1.0)
-        self._noise, self._steps, self._norm = noise, steps, norm
-        self.stddev = self.sensitivity * (most * steps) ** 0.5 / mu
-
-    def _fit(self, i: int, x: Floats, y: Floats, theta: Floats, *public: Floats) -> Floats:
-        (P,) = public
         D = len(theta)
         P = P + self.stddev * D**0.5 / self._norm * np.eye(D)
         for z in self._noise[i, self._fits[i]]:
             gradient = self._gradients(x, y, theta).sum(axis=0) + self.stddev * z
             theta = clip_norm(theta - np.linalg.solve(P, gradient), self._norm)
         return theta
+
+    def _gradients(self, x: Floats, y: Floats, theta: Floats) -> Floats:
+        """(n, D), (n,), (D,) or (n, D) -> (n, D), each clipped."""
+        residual = self._link.mean(np.vecdot(x, theta)) - y
+        return clip_norm(residual[:, None] * x, 1.0)
+
+
+def _clipped(x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    return clip_norm(x, 1.0), clip_range(y, 0.0, 1.0)

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.agents.contextual.epochs import EpisodeMoments
-from dpbandit.agents.contextual.glm_as_coded import NeighbourTree
-from dpbandit.agents.contextual.private_glm import Refits
+from dpbandit.agents.contextual.private_glm import NewtonRefits
 from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball import BallDraws
 from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
@@ -157,7 +156,7 @@ def _(mechanism: Any, g: Any, *block: Any) -> tuple[Any, ...]:
 
 
 @admitted.register
-def _(mechanism: Refits, x: Any, y: Any, *public: Any) -> tuple[Any, ...]:
+def _(mechanism: NewtonRefits, x: Any, y: Any, *public: Any) -> tuple[Any, ...]:
     return clip_norm(x, 1.0), clip_range(y, 0.0, 1.0), *public
 
 
@@ -165,11 +164,6 @@ def _(mechanism: Refits, x: Any, y: Any, *public: Any) -> tuple[Any, ...]:
 def _(mechanism: EpisodeMoments, x: Any, r: Any, ends: Any) -> tuple[Any, ...]:
     C, B = mechanism._bounds
     return clip_norm(x, C), clip_range(r, -B, B), ends
-
-
-@admitted.register
-def _(mechanism: NeighbourTree, x: Any, warm: Any) -> tuple[Any, ...]:
-    return clip_norm(x, 1.0), warm
 
 
 @admitted.register

@@ -108,10 +108,7 @@ def test_page(page):
     assert all(agent_id(words[0].partition(":")[0]) in mine for _, words in certificates(text))
     assert text.count("dpbandit certify") + text.count("dpbandit\n") == len(certificates(text))
     printed = {name for name in mine if hasattr(AGENTS[name], "calibration")}
-    if printed - {
-        "ball-experts",
-        "private-glm-as-coded",
-    }:  # which are never printed, or nothing else
+    if printed - {"ball-experts"}:  # which is never printed
         assert any("calibration=paper" in words[0] for _, words in certificates(text))
 
 

@@ -10,12 +10,6 @@ import pytest
 from scipy.stats import chi2
 
 from dpbandit.agents.contextual.epochs import EpisodeMoments
-from dpbandit.agents.contextual.glm_as_coded import (
-    Descent,
-    DescentRefits,
-    NeighbourTree,
-    RoutedGrams,
-)
 from dpbandit.agents.contextual.private_glm import NewtonRefits
 from dpbandit.agents.convex.descent import NoisyDescent
 from dpbandit.agents.experts.ball import BallDraws
@@ -145,20 +139,7 @@ def refitted(streams):
     noise = np.array(streams.normals("noise", 2, 1, 3).take(1)[0])
     refits = NewtonRefits(LINKS["logistic"], noise, mu=1.0, uses=9, norm=1e6)
     user = np.zeros((R, 3)), np.zeros(R), YES, np.zeros((R, 3)), np.tile(np.eye(3), (R, 1, 1))
-    return one_by_one(refits, *user)
-
-
-def refitted_by_descent(streams):
-    call = Descent(1, 0, 1, 1, 1, 4.0)
-    how = {"mu": 2 * call.mu, "longest": 1, "dim": 3, "uses": 3, "most": 2}
-    refits = DescentRefits(LINKS["logistic"], streams, lambda n: call, **how)
-    return one_by_one(refits, np.zeros((R, 3)), np.zeros(R), YES, np.zeros((R, 3)))
-
-
-def of_neighbours(streams):
-    statistic = RoutedGrams(dim=2, slope=0.25)
-    tree = NeighbourTree(statistic, streams, horizon=4, noise_multiplier=1.0)
-    return tree(np.zeros((R, 2)), NO) / statistic.units, None
+    return np.stack([refits(*user), refits(*user)], axis=1), None  # both from the same start
 
 
 def of_episodes(streams):
@@ -179,15 +160,8 @@ def of_bits(streams):
     return sums(np.zeros((R, 2)), np.zeros(R, dtype=int), np.zeros(R)), None
 
 
-def one_by_one(refits, *user):
-    """Two fits, both from the same start, as rows."""
-    return np.stack([refits(*user), refits(*user)], axis=1), None
-
-
 QUIET = [
     (NewtonRefits, refitted),
-    (DescentRefits, refitted_by_descent),
-    (NeighbourTree, of_neighbours),
     (EpisodeMoments, of_episodes),
     (TriangleSums, of_a_log),
     (BitSum, of_bits),

@@ -194,7 +194,7 @@ def plays(name, spec):
         return isinstance(spec, PriceListSpec)
     if name in AT_HOME and isinstance(spec, PriceListSpec):
         return False
-    return name in CONTEXTUAL and (name not in (("batch-moment",) if spec.shared else SHARING))
+    return name in CONTEXTUAL and name != ("batch-moment" if spec.shared else "private-glm")
 
 
 def plays_losses(name, spec):
@@ -216,9 +216,7 @@ def plays_losses(name, spec):
 
 AT_HOME = ("broadcast", "ldp-sgd", "ldp-ols", "local-sgd", "local-linucb")
 """Their users choose on their own devices, which a seller's price does not allow."""
-SHARING = ("private-glm", "private-glm-as-coded")
-"""They play arms that share a parameter, and nothing else."""
-FEW = {"batch-moment": 2, **dict.fromkeys(SHARING, 1), **dict.fromkeys(PRICING, 2)}
+FEW = {"batch-moment": 2, "private-glm": 1, **dict.fromkeys(PRICING, 2)}
 FEW["counted-shelf"] = 1
 """Environments that are played, where they are fewer than three."""
 RARE = ("pqftl", "net-experts")
