@@ -74,11 +74,7 @@ if _TYPE_CHECKING:
         ShariffSheffetUCB as ShariffSheffetUCB,
     )
     from dpbandit.agents.contextual.moments import BatchMoment as BatchMoment
-    from dpbandit.agents.contextual.prices import (
-        JDPGLMUCB as JDPGLMUCB,
-        LDPETC as LDPETC,
-        PriceCells as PriceCells,
-    )
+    from dpbandit.agents.contextual.prices import LDPETC as LDPETC
     from dpbandit.agents.contextual.private_glm import PrivateGLM as PrivateGLM
     from dpbandit.agents.contextual.sparse import FLIPHAT as FLIPHAT, LassoBandit as LassoBandit
     from dpbandit.agents.convex.descent import OGD as OGD, POCP as POCP, PQFTL as PQFTL
@@ -159,7 +155,7 @@ __all__ = sorted(_HOMES)
 __getattr__, __dir__ = _lazily(__name__, _HOMES, _tabulate)
 
 _ON_POINTS = ("net-experts", "ball-experts")
-_ON_PRICES = ("counted-shelf", "jdp-glm-ucb", "ldp-etc", "price-cells")
+_ON_PRICES = ("counted-shelf", "ldp-etc")
 
 
 def _family(folder: str, but: tuple[str, ...] = (), also: tuple[str, ...] = ()) -> _Kinds:

@@ -4,7 +4,6 @@ Learners that sum rewards come first: what they sum does not depend on earlier r
 them sum scores of residuals against what was released before.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil, inf, sqrt
 from typing import Any, Literal, TypeAlias
@@ -165,16 +164,12 @@ class FadingMoments:
 
 @dataclass(frozen=True, kw_only=True)
 class FadingRegression:
-    """Sums of x x' and r x, played by ridge regression. Fields are those of `FADE`.
-
-    `player` is who plays clicks, a `LogisticPlayer` if None.
-    """
+    """Sums of x x' and r x, played by ridge regression. Fields are those of `FADE`."""
 
     releases: FadingReleases
     response: Response
     shift: float | None
     bonus: float | None
-    player: Callable[..., LogisticPlayer] | None = None
 
     def make(self, spec: ContextualSpec, streams: Streams) -> RegressionPlayer:
         """A `RegressionPlayer`, or a `LogisticPlayer` for clicks, else `InputError`."""
@@ -199,9 +194,8 @@ class FadingRegression:
         bonus = (0.0 if spec.shared else _BONUS) if self.bonus is None else self.bonus
         first = self.releases.first(spec, 4 * sqrt(spec.dim) * blocks)
         sums = self.releases.sums(statistic, spec, streams, first)
-        clicks = self.player or LogisticPlayer
         linear = RegressionPlayer if spec.shared else TryingPlayer
-        player: Callable[..., RegressionPlayer] = clicks if logistic else linear
+        player = LogisticPlayer if logistic else linear
         return player(
             spec,
             sums,
@@ -222,7 +216,6 @@ class FadingDemand:
     shift: float | None
     bonus: float | None
     features: Features = "additive"
-    player: Callable[..., LogisticPlayer] | None = None
 
     def make(self, spec: PriceListSpec, streams: Streams) -> DemandPricing:
         """A `DemandPricing`, its first batch at random prices."""
@@ -234,7 +227,6 @@ class FadingDemand:
             response="logistic",
             shift=self.shift,
             bonus=self.bonus,
-            player=self.player,
         )
         return DemandPricing(inner, spec, streams, features=self.features, explore=first)
 

@@ -153,17 +153,13 @@ class RegressionPlayer:
         Gamma = 2 * sqrt(D) * statistic.context_bound**2 * stddev / sqrt(2)
         user = weight * statistic.context_bound**2
         self._theta, inverse = self._fit(Gamma, user, gram, moment)
-        self._width = self._wide(self._bonus * moment_unit * stddev, inverse)
+        self._width = self._bonus * moment_unit * stddev * inverse
 
     def _weight(self, noise: float) -> float:
         """Of a release, whose moment has noise of that variance."""
         statistic = self._statistic
         sampling = self._users * statistic.context_bound**2 / statistic.block_dim
         return self._users / (noise + sampling)
-
-    def _wide(self, s: float, inverse: Floats) -> Floats:
-        """What a row of features is multiplied with for its bonus, from `bonus` s and A^-1."""
-        return s * inverse
 
     def _predictors(self, context: Floats) -> Floats:
         """x . theta_a and the bonus, (R, K)."""
@@ -255,8 +251,6 @@ class LogisticPlayer(RegressionPlayer):
     """
 
     _forgetting = 0.8
-    _longest_step = LONGEST_STEP
-    _ball = BALL
 
     def scores(self, context: Floats) -> Floats:
         """Probabilities of reward 1, (R, K)."""
@@ -281,5 +275,5 @@ class LogisticPlayer(RegressionPlayer):
         ridge = (self._shift * Gamma + user) / 4
         moment = moment + ridge * self._theta
         theta, inverse = self._solve(ridge, Gamma / 4, gram / 4, moment)
-        step = clip_norm(theta - self._theta, self._longest_step)
-        return clip_norm(self._theta + step, self._ball), inverse
+        step = clip_norm(theta - self._theta, LONGEST_STEP)
+        return clip_norm(self._theta + step, BALL), inverse

@@ -61,8 +61,8 @@ def around(agent: str) -> tuple[str, str]:
 def listed(text: str) -> list[str]:
     """Split a list of agents at its commas, except for commas in brackets.
 
-    >>> listed("linucb, price-cells:coordinates=[1,10]:depth=1,")
-    ['linucb', 'price-cells:coordinates=[1,10]:depth=1']
+    >>> listed("linucb, module:Agent:knots=[1,10]:depth=1,")
+    ['linucb', 'module:Agent:knots=[1,10]:depth=1']
     """
     parts = re.split(r",(?![^\[]*\])", text)
     return [part.strip() for part in parts if part.strip()]

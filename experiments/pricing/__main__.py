@@ -135,13 +135,11 @@ MARKETS = {
 _PRIVATE = {
     "certified": "fade",
     "a slope for each": "fade, interactions",
-    "cells": "price-cells",
 }
 _LEVELS = {"best fixed": "BestFixed", "random": "Uniform"}
 _WORDS = {
     "certified": "FADE",
     "a slope for each": "FADE, interactions",
-    "cells": "price cells",
     "without privacy": "the best without privacy",
     "best fixed": "the best fixed price",
     "random": "random prices",

@@ -31,8 +31,6 @@ from dpbandit.experiments.pricing.__main__ import (
     table,
 )
 from dpbandit.experiments.pricing.shop import SHAPES, Shapes
-from dpbandit.experiments.private_pricing import __main__ as private_pricing
-from dpbandit.experiments.private_pricing.__main__ import PROVED, SHOPS
 from dpbandit.experiments.questions import measured
 from dpbandit.experiments.returning_prices import __main__ as returning_prices
 from dpbandit.experiments.trust import __main__ as trust
@@ -148,33 +146,6 @@ def test_limits(played, tmp_path):
         for lines in limits.questions(sizes).values():
             assert len({str(one.setup) for line in lines.values() for one in line}) == 1
         assert sizes.seed >= 1000
-
-
-def test_private_pricing(played, tmp_path):
-    """Every agent of the literature is asked in every shop and has what was proved, at its budget;
-    tables have both exponents, the figure a panel for each shop."""
-    sizes = private_pricing.Sizes(horizons=(30, 40, 60, 80), epsilons=(1.0, inf), replicas=2)
-    panels = private_pricing.questions(sizes)["horizons"]
-    budgets = {"epsilon 1": 1.0, "no privacy": inf}
-    assert list(panels) == [f"{shop}, {budget}" for shop in SHOPS for budget in budgets]
-    for name, lines in panels.items():
-        assert set(lines) == {*PROVED, "best fixed price"}
-        epsilon = budgets[name.partition(", ")[2]]
-        for label, line in lines.items():
-            assert [one.setup.horizon for one in line] == list(sizes.horizons)
-            assert {getattr(one.config, "epsilon", epsilon) for one in line} == {epsilon}, label
-    sizes = replace(sizes, epsilons=(1.0,))
-    said, _ = played(private_pricing, sizes, "regret")
-    with unsaved() as drawn:
-        quick(private_pricing, sizes, tmp_path)
-    assert [len(axes) for axes in drawn] == [len(SHOPS)]
-    slopes = pd.read_csv(tmp_path / "slopes.csv").set_index(["panel", "line"])
-    assert len(slopes) == len(SHOPS) * 4
-    for label, proved in PROVED.items():
-        row = slopes.loc[("OJPricing, epsilon 1", label)]
-        assert f"{row['value']:.2f} ± {row['se']:.2f}, {proved}" in said
-    fixed = slopes["value"].xs("best fixed price", level="line")
-    assert fixed.to_list() == pytest.approx([1, 1], abs=0.3)
 
 
 ROOMS = [getattr(s, "Sizes", s) for s in (sgd, experts, window, convex, figure_5_1.study)]

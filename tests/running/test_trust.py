@@ -13,7 +13,6 @@ from dpbandit import InputError, certify
 from dpbandit.agents import (
     DPUCB,
     FADE,
-    JDPGLMUCB,
     AdaCOFUL,
     AdaPrivateTS,
     Broadcast,
@@ -146,7 +145,7 @@ def test_people_who_return_to_a_world_that_carries_are_not_covered(visit):
     """What one of them does changes what the world answers others, who are not covered; nor are her
     own data hers alone there. And no wrapper may leave out that they come back to her."""
     spec = replace(PEOPLE, visit=visit)
-    for agent in (FADE(), PerPerson(FADE()), PerPerson(JDPGLMUCB())):
+    for agent in (FADE(), PerPerson(FADE()), PerPerson(Priced(DPUCB()))):
         with suppress(InputError):
             proof = certify(agent, spec, accountants=False)
             assert (proof.epsilon, proof.ledger.brief.startswith("not covered")) == (inf, True)

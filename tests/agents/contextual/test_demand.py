@@ -1,14 +1,14 @@
-"""Prices through a model of demand, by cells that count, and of a limited stock."""
+"""Prices through a model of demand, and of a limited stock."""
 
 from dataclasses import replace
-from math import exp, inf, sqrt
+from math import exp, sqrt
 
 import numpy as np
 import pytest
-from scipy.special import expit, ndtr
+from scipy.special import ndtr
 
 from dpbandit import InputError, certify, compare
-from dpbandit.agents import DPUCB, JDPGLMUCB, CountedShelf, LinTS, LinUCB, PriceCells, Uniform
+from dpbandit.agents import DPUCB, CountedShelf, LinTS, LinUCB, Uniform
 from dpbandit.agents.contextual.counted_shelf import safety_margin
 from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_rows, demand_spec
 from dpbandit.base.random_streams import Streams
@@ -16,13 +16,11 @@ from dpbandit.envs import OJPricing, StockPricing
 from dpbandit.privacy.curves import delta_of, mu_of
 from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.privacy.prefix_sums import SquareRoot
-from dpbandit.privacy.sales import CellSales
 from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec
 from dpbandit.testing import check_agent
 from dpbandit.testing.checks import billboard_differences
 from dpbandit.testing.tapes import World, recording, run
-from tests.agents.contextual.runs import curves
 from tests.each import each
 from tests.harness import PRICES
 
@@ -157,11 +155,6 @@ def test_exploration_is_public_and_knows_no_data():
         (lambda: made(Priced(LinUCB()), ARMS), "LinUCB.* got a ContextualSpec: use Lin"),
         (lambda: made(Priced(LinTS()), ARMS), "LinTS.* got a ContextualSpec: use Lin"),
         (lambda: made(Priced(LinUCB()), ANY), "plays a list of prices .* got a PriceSpec: use Lin"),
-        (lambda: made(PriceCells(coordinates=[3])), r"coordinates=\[3\] to be at most 2"),
-        (lambda: made(PriceCells(coordinates=[1, 1])), r"coordinates=\[1, 1\] to be different"),
-        (lambda: made(PriceCells(coordinates="12")), "coordinates='12' to be a list"),
-        (lambda: made(PriceCells(coordinates=[-1])), "coordinates=-1 to be a whole number >= 0"),
-        (lambda: made(PriceCells(depth=10, coordinates=[0, 1])), "depth=10 of 2 .* fewer cells"),
     ],
 )
 def test_bad_input_gets_one_sentence(make, sentence):
@@ -176,93 +169,6 @@ TWO_PRICES = PriceListSpec(
 
 def made(config, spec=TWO_PRICES):
     return config.make(spec, Streams([0]))
-
-
-def test_what_is_counted():
-    """Golden, by hand: two coordinates halved twice are 16 cells, the first the least digit; the
-    buyer in the lowest corner and the one at the bound of both are in cells 0 and 15. Of two whom
-    price 1 sells to one margin would be half a sale. Two buyers apart are sqrt(2) apart."""
-    sales = CellSales(margins=(1.0, 2.0), coordinates=(1, 2), depth=2)
-    corners = np.array([[0.0, -1, -1], [0, 1, 7], [0, 0.1, -0.9], [np.nan, np.inf, np.nan]])
-    assert sales.cells(corners).tolist() == [0, 15, 2, 10]
-    rewards = [1.0, 2.0, 1.0, np.nan]
-    users = [
-        sales.total(x[None, None], np.array([[a]]), np.array([[r]]))[0]
-        for x, a, r in zip(corners, [0, 1, 1, 0], rewards, strict=True)
-    ]
-    assert users[0][0, 0, 0] == users[1][0, 15, 1] == users[3][1, 10, 0] == 1
-    assert users[2][:, 2, 1].tolist() == [0.5, 0.5]
-    assert [user.sum() for user in users] == [1, 1, 1, 1]
-    assert np.linalg.norm(users[0] - users[1]) == pytest.approx(sales.sensitivity) == sqrt(2)
-    together = sales.total(corners[:, None], np.array([[0], [1], [1], [0]]), np.c_[rewards])
-    np.testing.assert_array_equal(together, sum(users)[None])
-
-
-def test_prices_are_dropped_where_they_sell_too_rarely():
-    """Golden, by hand, without noise: in the first batch of 10 the price of margin 2 is asked n
-    times and never sells, the other always. w = 1 / sqrt(4 n): it is dropped if 2 w < 1 - w of the
-    other. In the cell where nobody came both are left, and in the one of sellers for good."""
-    agent = made(PriceCells(epsilon=inf, coordinates=[1]))
-    below, above = np.array([[1.0, -0.5, 0.0]]), np.array([[1.0, 0.5, 0.0]])
-    asked = []
-    for _ in range(10):
-        price = agent.act(below)
-        agent.update(below, price, np.where(price == 0, 1.0, 0.0))
-        asked.append(price[0])
-    n = np.bincount(asked)
-    assert min(n) >= 3
-    width = 1 / np.sqrt(4 * n)
-    assert 2 * width[1] < 1 - width[0]
-    assert {agent.act(below)[0] for _ in range(50)} == {0}
-    assert {agent.act(above)[0] for _ in range(50)} == {0, 1}
-    assert made(PriceCells(), replace(TWO_PRICES, dim=11)).counts.coordinates == (1, 10)
-    assert made(PriceCells(coordinates=(), depth=3)).counts.n_cells == 1
-
-
-def test_it_earns_more_than_one_price():
-    """On orange juice, 4 replicas of 10,000 customers: 531 +- 15 at epsilon 4 (20 replicas, seed
-    1000), where one cell has 835 +- 14 and the best fixed price 728 +- 2."""
-    ours = curves(PriceCells(epsilon=4.0), "OJPricing", horizon=10_000, replicas=4)[-1]
-    assert 430 < ours.mean() < 640
-
-
-def buyers(rounds, **settings):
-    """JDP-GLM-UCB after orange juice was sold for so many rounds, and the last customer."""
-    agent, problem = made(JDPGLMUCB(epsilon=4.0, **settings), OJ), OJPricing()
-    problem.reset(Streams([1]))
-    for _ in range(rounds):
-        context = problem.context()
-        action = agent.act(context)
-        agent.update(context, action, problem.step(action).reward)
-    return agent, context
-
-
-def test_a_price_is_worth_what_it_may_earn():
-    """Golden, by hand: after a release theta and A are known, and the score of a row z is margin x
-    logistic(z . theta + 0.3 |z|_{A^-1}), A = G/4 + ridge with no eigenvalue below the floor."""
-    agent, context = buyers(5, first_batch=5)
-    player, noise = agent.demand._inner, agent.demand._inner._sums.stddev
-    Gamma = 2 * sqrt(4) * noise / sqrt(2)
-    values, U = np.linalg.eigh(player._gram[0, 0] / 4)
-    values = np.maximum(values + (0.5 * Gamma + 1) / 4, 0.3 * Gamma / 4)
-    z = demand_rows(OJ, context)[0]
-    norm = np.sqrt(((z @ U) ** 2 / values).sum(axis=1))
-    utility = z @ player._theta[0, 0] + 0.3 * norm
-    np.testing.assert_allclose(agent.scores(context)[0], OJ.margins * expit(utility))
-
-
-def test_each_user_is_released_once_and_parameters_stay_in_the_ball():
-    """Golden: noise sqrt(5) / mu, a first batch of 40 sqrt(4) / mu, the next 1.5 times as long. A
-    small ball is kept to; a large one is not needed here, and left alone."""
-    sums, mu = made(JDPGLMUCB(epsilon=1.0), OJ).demand._inner._sums, mu_of(1.0, 1e-5)
-    assert sums.fade == 0
-    assert sums.stddev == pytest.approx(sqrt(5) / mu)
-    first = np.ceil(40 * sqrt(4) / mu)
-    assert sums._ends[:2] == (first, first + np.ceil(1.5 * first))
-    for norm in (0.5, 20.0):
-        length = np.linalg.norm(buyers(500, parameter_norm=norm)[0].demand._inner._theta)
-        assert length <= norm + 1e-12
-        assert (length > 0.6) == (norm > 1)
 
 
 STOCK, LAST, CLOSED = 3, 7, 2

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpbandit import certify
-from dpbandit.agents import CONTEXTUAL, DPUCB, FADE, JDPGLMUCB, LISTS, Guard, PerPerson
+from dpbandit.agents import CONTEXTUAL, DPUCB, FADE, LISTS, Guard, PerPerson
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ReturningUsers
@@ -147,7 +147,6 @@ def test_mistakes_get_one_sentence(asked, words):
 
 
 T = 9
-SELLERS = {"fade": FADE, "jdp-glm-ucb": JDPGLMUCB}
 _HEARD = 4
 """People, one after the other, that agents are told of."""
 PLACES = PositionBased((0.9, 0.5))
@@ -253,7 +252,7 @@ def beyond_nobody(config, visit, shown, said):
     [
         (CONTEXTUAL, PEOPLE.visit, visitors, {"fade", "dp-ucb", "dp-moments", "broadcast"}),
         (CONTEXTUAL, replace(PEOPLE.visit, shared=False), visitors, {"fade", "dp-ucb"}),
-        (SELLERS, PRICES, visitors, {"fade"}),
+        ({"fade": FADE}, PRICES, visitors, {"fade"}),
         (LISTS, READERS.visit, readers, {"list-fade", "private-cascade"}),
         (LISTS, replace(READERS.visit, clicks=PLACES), readers, {"list-fade"}),
     ],

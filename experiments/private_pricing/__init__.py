@@ -1,1 +1,0 @@
-"""How regret of private pricing grows with T."""
