@@ -11,7 +11,6 @@ from dpbandit.base import (
     Floats,
     added_up,
     clip_norm,
-    clip_range,
     norms,
     positive,
     rows,
@@ -152,16 +151,3 @@ class ChoiceScores:
         information = np.empty((*vectors.shape[:-1], D, D))
         information[..., i, j] = information[..., j, i] = vectors[..., D:]
         return vectors[..., :D], information
-
-
-class SalesCount:
-    """The sum of sales in [0, 1], clipped (what is no number is 0); replacing one moves it by 1."""
-
-    shape: ClassVar[tuple[int, ...]] = (1,)
-    sensitivity: ClassVar[float] = 1.0
-    units: ClassVar[float] = 1.0
-
-    def total(self, *batch: AnyArray) -> Floats:
-        """(n, R, 1) -> (R, 1)."""
-        (sold,) = batch
-        return added_up(clip_range(np.where(np.isfinite(sold), sold, 0.0), 0.0, 1.0))
