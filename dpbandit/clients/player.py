@@ -53,6 +53,7 @@ from dpbandit.specs import (
     Prior,
     Spec,
     acted,
+    answered,
     check_available,
     made_agent,
 )
@@ -453,7 +454,7 @@ class Player:
         with enrolled(self._roll):
             self._agent = made_agent(config, self.spec, Streams([seed]).child("agent"))
         self._books = Books(type(config).__name__, self._agent.ledger, self._roll)
-        self._left, self._watch = horizon, self._bridge.watch()
+        self._left, self._bounds = horizon, self._bridge.bounds()
         self._saved: str | None = None
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -464,7 +465,7 @@ class Player:
         come: guard it as you guard the data.
         """
         self._check_not_saved()
-        parts = [self._agent, self._roll, self._books, self._left, self._watch]
+        parts = [self._agent, self._roll, self._books, self._left, self._bounds]
         self._saved = write_state(path, parts, config=self.config, spec=self.spec)
 
     @classmethod
@@ -483,7 +484,7 @@ class Player:
         """
         player = cls(config, env, **arguments)
         ledger = player._agent.ledger
-        player._agent, player._roll, player._books, player._left, player._watch = read_state(
+        player._agent, player._roll, player._books, player._left, player._bounds = read_state(
             path, config=player.config, spec=player.spec, ledger=ledger
         )
         return player
@@ -503,7 +504,7 @@ class Player:
     @property
     def outside(self) -> Outside:
         """Number of contexts and rewards so far that lay outside the bounds."""
-        return self._watch.outside
+        return self._bounds.outside
 
     @property
     def learned(self) -> Prior:
@@ -548,7 +549,7 @@ class Player:
         shown, arm = self._bridge.numbers(observation)[None], self._bridge.arm(action)
         try:
             given = np.array([one_number("reward", reward)])
-            self._watch.see(shown[None], given[None])
+            self._bounds.see(shown, answered(given))
         except InputError as mistake:
             done = self.spec.horizon - self._left
             raise InputError(f"In round {done + 1}: {mistake}") from None
