@@ -76,6 +76,7 @@ class Bridge:
         context_order: float = 2,
         contexts: Contexts = "observation",
         most_outside: float = MOST_OUTSIDE,
+        delay: int = 0,
         masks: Masks = "none",
     ) -> None:
         one_of("contexts", contexts, ("observation", "none"))
@@ -114,6 +115,7 @@ class Bridge:
             context_bound=known if context_bound is None else float(context_bound),
             context_order=context_order,
             most_outside=most_outside,
+            delay=delay,
             link="other",
             masks=masks,
         )

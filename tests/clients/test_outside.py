@@ -190,7 +190,9 @@ def test_contexts_are_clipped_in_a_log_and_rounds_named_elsewhere():
     np.testing.assert_allclose(each.context[-1] * 3**0.5, [1, 1, 0.5])  # column by column
     settings = {"horizon": 60, "reward_range": (0, 1), "context_bound": 0.5}
     player = Player(LinUCB(), Coins(seen="vector"), **settings)
+    player.act(np.zeros(2, np.float32))
     player.update(np.array([0.5, 0], np.float32), 5, 1.0)
+    player.act(np.zeros(2, np.float32))
     with pytest.raises(InputError, match="In round 2: Expected at most 1 % of 60 contexts"):
         player.update(np.array([0.6, 0], np.float32), 5, 1.0)
     make = FromGymnasium(Coins, oracle=lambda env: means(env) / 2, reward_range=(0, 0.5))
