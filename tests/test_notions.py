@@ -12,7 +12,7 @@ from dpbandit.agents import DPUCB, PFTAL, SparseVectorExperts
 from dpbandit.commands.options import print_results
 from dpbandit.report import write_report
 from dpbandit.results.plots import Front, frontier
-from dpbandit.specs.contract import CLIPPED
+from dpbandit.specs.bounds import CLIPPED
 
 JOINT = "joint DP under continual observation, "
 ALL = "DP of all actions under continual observation, "

@@ -28,11 +28,11 @@ from dpbandit.base import (
 )
 from dpbandit.specs import (
     MOST_OUTSIDE,
+    Bounds,
     ContextualSpec,
     Masks,
     Outside,
     Step,
-    Watch,
     check_available,
 )
 
@@ -57,7 +57,7 @@ class Bridge:
 
     A context beyond the bound is scaled down to it, one that is not finite becomes 0: what the
     spec says of contexts is then true, whatever the environment sends. How many lie beyond it is
-    counted by a `Watch`, and more than a share `most_outside` is refused.
+    counted by `Bounds`, and more than a share `most_outside` is refused.
 
     >>> env = gym.Env()
     >>> env.action_space, env.observation_space = spaces.Discrete(3, start=5), spaces.Discrete(2)
@@ -76,6 +76,7 @@ class Bridge:
         context_order: float = 2,
         contexts: Contexts = "observation",
         most_outside: float = MOST_OUTSIDE,
+        delay: int = 0,
         masks: Masks = "none",
     ) -> None:
         one_of("contexts", contexts, ("observation", "none"))
@@ -114,13 +115,14 @@ class Bridge:
             context_bound=known if context_bound is None else float(context_bound),
             context_order=context_order,
             most_outside=most_outside,
+            delay=delay,
             link="other",
             masks=masks,
         )
 
-    def watch(self) -> Watch:
-        """A new count of what the environment sends beyond the bounds."""
-        return Watch(self.spec, self.spec.horizon)
+    def bounds(self, replicas: int = 1) -> Bounds:
+        """A new count of what R copies of the environment send beyond the bounds."""
+        return Bounds(self.spec, replicas, self.spec.horizon, at_door=True)
 
     def context(self, observation: Any) -> Floats:
         """The observation as a context (dim,) within the bound."""
@@ -359,16 +361,16 @@ class ForeignProblem:
         self._make, self._bridge, self._oracle, self._regret = make, bridge, oracle, regret
         self._envs: list[gym.Env[Any, Any]] = []
         self._shown: Floats | None = None
-        self._watch = bridge.watch()
+        self._bounds = bridge.bounds()
 
     @property
     def outside(self) -> Outside:
         """How many contexts and rewards lay outside the bounds since `reset`, of all replicas."""
-        return self._watch.outside
+        return self._bounds.outside
 
     def clipped(self) -> Floats:
         """The share of each replica's users, (R,), of whom a context or reward lay outside."""
-        return self._watch.share
+        return self._bounds.share()
 
     def reset(self, streams: Streams) -> None:
         """Start an episode, one copy for each stream."""
@@ -382,7 +384,7 @@ class ForeignProblem:
         first = [env.reset(seed=s) for env, s in zip(self._envs, seeds, strict=True)]
         self._seen, self._told = [list(part) for part in zip(*first, strict=True)]
         self._over, self._shown = [False] * R, None
-        self._watch = self._bridge.watch()
+        self._bounds = self._bridge.bounds(R)
         self._totals, self._counts = np.zeros((2, R, K))
 
     def context(self) -> Floats:
@@ -402,8 +404,9 @@ class ForeignProblem:
             check_available(arms, self.mask())
         shown, self._shown = self._waiting(), None
         rounds = np.array([self._serve(r, arm) for r, arm in enumerate(arms.tolist())])
-        self._watch.see(shown[None], rounds[None, :, 0])
-        return Step(*rounds.T.copy())
+        step = Step(*rounds.T.copy())
+        self._bounds.see(shown, step)
+        return step
 
     def best_fixed(self) -> Ints:
         """The arm (R,) whose means, or else whose rewards, averaged best over the rounds so far."""

@@ -21,7 +21,16 @@ from dpbandit.base import (
     shown,
     whole,
 )
-from dpbandit.specs import BanditSpec, ContextualSpec, Outside, PriceSpec, Spec, Watch, spec_of_kind
+from dpbandit.specs import (
+    BanditSpec,
+    Bounds,
+    ContextualSpec,
+    Outside,
+    PriceSpec,
+    Spec,
+    answered,
+    spec_of_kind,
+)
 
 _ROUNDING = 1e-6
 """By which probabilities may miss the sum 1."""
@@ -88,12 +97,13 @@ def is_law(probabilities: Floats) -> Bools:
 
 def within(spec: BanditSpec, context: Floats, reward: Floats) -> tuple[Floats, Outside]:
     """Contexts `(n, ...)` clipped to their public bound, and how much lay outside its bounds."""
-    watch = Watch(spec, len(reward))
-    beyond = watch.see(context[:, None], reward[:, None])[:, 0]
+    bounds = Bounds(spec, 1, len(reward), at_door=True)
+    _, beyond = bounds.see_several(context[:, None], answered(reward[:, None]))
     if beyond.any():
         context = context.copy()  # the caller's stays as it is
+        beyond = beyond[:, 0]
         context[beyond] = clip_norm(context[beyond], spec.context_bound, spec.context_order)
-    return context, watch.outside
+    return context, bounds.outside
 
 
 _RARE = 18.0

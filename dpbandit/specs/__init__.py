@@ -1,5 +1,13 @@
 """Contracts between environments, agents and the loop, and the public facts of problems."""
 
+from dpbandit.specs.bounds import (
+    CLIPPED as CLIPPED,
+    Bounds as Bounds,
+    Clips as Clips,
+    Outside as Outside,
+    answered as answered,
+    scaled as scaled,
+)
 from dpbandit.specs.choice import (
     MOST_PRODUCTS as MOST_PRODUCTS,
     AssortmentSpec as AssortmentSpec,
@@ -10,16 +18,11 @@ from dpbandit.specs.choice import (
     best_prices as best_prices,
 )
 from dpbandit.specs.contract import (
-    CLIPPED as CLIPPED,
     Agent as Agent,
     AgentConfig as AgentConfig,
-    Bounds as Bounds,
-    Clips as Clips,
     Hindsight as Hindsight,
-    Outside as Outside,
     Problem as Problem,
     ScoringAgent as ScoringAgent,
-    Watch as Watch,
     acted as acted,
     begin as begin,
     check_config as check_config,
@@ -28,7 +31,6 @@ from dpbandit.specs.contract import (
     is_running as is_running,
     made_agent as made_agent,
     reached as reached,
-    scaled as scaled,
 )
 from dpbandit.specs.convex import (
     ConvexSpec as ConvexSpec,

@@ -103,9 +103,9 @@ class ConvexSpec(Spec):
             away = np.abs(loss.admissible(flat) - flat)
             return away.reshape(*data.shape[:2], -1).max(axis=-1)
 
-        sentence = f"Expected data that are admissible for {loss}, got one off by"
+        words = "data", f"off what is admissible for {loss}", "scale or clip them"
         most = ROUNDING * loss.datum_bound
-        return [*super().bounds(), Bound(datum_of, loss.datum_shape, moved, 0.0, most, sentence)]
+        return [*super().bounds(), Bound(datum_of, loss.datum_shape, moved, 0.0, most, *words)]
 
     def repaired(self, action: Any, mask: Bools | None = None) -> Any:
         """Points of the box moved into the domain; the problem refuses what is none."""
@@ -180,9 +180,10 @@ class ExpertsSpec(Numbered, Spec):
     def bounds(self) -> list[Bound]:
         """Of rewards, and of every expert's loss."""
 
-        def beyond(losses: Floats) -> Floats:
-            return np.maximum(losses.max(axis=-1) - 1, -losses.min(axis=-1))
+        def farthest(losses: Floats) -> Floats:
+            low, high = losses.min(axis=-1), losses.max(axis=-1)
+            return np.where(high - 1 > -low, high, low)
 
-        sentence = "Expected losses in [0, 1], got one beyond by"
-        losses = Bound(datum_of, self.datum_shape, beyond, -np.inf, ROUNDING, sentence)
-        return [*super().bounds(), losses]
+        low, high = -ROUNDING, 1 + ROUNDING
+        words = "losses", "outside [0, 1]", "scale or clip them"
+        return [*super().bounds(), Bound(datum_of, self.datum_shape, farthest, low, high, *words)]

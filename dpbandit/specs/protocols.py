@@ -144,8 +144,11 @@ class Bound:
     """`(n, R, *shape)` -> (n, R), by which it is judged"""
     low: float
     high: float
-    sentence: str
-    """what is expected; the size that was found comes next"""
+    kind: str
+    """what it is, in words: rewards"""
+    where: str
+    """and where it lies that is beyond: "outside [0, 1]" """
+    advice: str
     told: bool = True
     """after the delay; contexts are shown at once"""
 
@@ -156,6 +159,12 @@ def _contexts(context: Floats, step: Step) -> Floats:
 
 def _rewards(context: Floats, step: Step) -> Floats:
     return step.reward
+
+
+def _longest(order: float, contexts: Floats) -> Floats:
+    """The norms (n, R) of the longest rows of contexts (n, R, ..., d)."""
+    lengths = norms(contexts, order)
+    return lengths.reshape(*lengths.shape[:2], -1).max(axis=-1)
 
 
 def datum_of(context: Floats, step: Step) -> Any:
@@ -300,8 +309,9 @@ class Spec:
         """What rewards, and contexts or else data, are held against."""
         low, high = self.reward_low, self.reward_high
         slack = ROUNDING * (high - low)
-        sentence = f"Expected rewards in [{low:g}, {high:g}], got"
-        return [Bound(_rewards, (), lambda sizes: sizes, low - slack, high + slack, sentence)]
+        where = f"outside reward_low={low:.4g} to reward_high={high:.4g}"
+        words = "rewards", where, "say a wider public range of rewards"
+        return [Bound(_rewards, (), np.positive, low - slack, high + slack, *words)]
 
     def with_few_people(self) -> Self:
         """The same, with as many people who return as can come, and one more."""
@@ -372,16 +382,13 @@ class BanditSpec(Spec):
 
     def bounds(self) -> list[Bound]:
         """Of rewards, and of the longest row of a context."""
-        bound, order = self.context_bound, self.context_order
-
-        def longest(contexts: Floats) -> Floats:
-            lengths = norms(contexts, order)
-            return lengths.reshape(*lengths.shape[:2], -1).max(axis=-1)
-
-        sentence = f"Expected contexts of l_{order:g} norm at most context_bound={bound:g}, got"
-        most = bound * (1 + ROUNDING)
-        shape = self.context_shape
-        contexts = Bound(_contexts, shape, longest, 0.0, most, sentence, told=False)
+        most, size = self.context_bound * (1 + ROUNDING), partial(_longest, self.context_order)
+        where = (
+            f"beyond context_bound={self.context_bound:.4g} in the l_{self.context_order:g} norm"
+        )
+        advice = "scale features by public ranges, or say a larger public bound"
+        words = "contexts", where, advice
+        contexts = Bound(_contexts, self.context_shape, size, 0.0, most, *words, told=False)
         return [*super().bounds(), contexts]
 
 

@@ -553,7 +553,8 @@ def _check_bounds(episode: dict[str, Any], spec: Spec) -> None:
         share, most = ((sizes < bound.low) | (sizes > bound.high)).mean(), spec.most_outside
         expect(
             share <= most + 5 * (most / sizes.size) ** 0.5,
-            f"{bound.sentence} {share:.2%} outside: widen the bounds, or say so in most_outside.",
+            f"Expected at most {most:.2%} of {bound.kind} {bound.where}, got {share:.2%}: "
+            f"{bound.advice}, or say so in most_outside.",
         )
 
 

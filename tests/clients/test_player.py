@@ -2,10 +2,15 @@
 files bit for bit, once, and what is no state is one sentence."""
 
 import copy
+import io
+import json
+import os
+import pickle
 import stat
 from dataclasses import dataclass
 
 import gymnasium as gym
+import joblib
 import numpy as np
 import pytest
 
@@ -13,7 +18,6 @@ from dpbandit import InputError, certify, play
 from dpbandit.agents import DPUCB, FADE, BestFixed, EpsilonGreedy, Hedge, LinTS, LinUCB, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import FromGymnasium, Player, read_log
-from dpbandit.clients.player import Decoder
 from dpbandit.offline import replay
 from dpbandit.testing.tapes import recording
 from tests.clients.worlds import Coins, Overwrites, means
@@ -24,6 +28,12 @@ T = 60
 
 def player(config, env, **more):
     return Player(config, env, **{"horizon": T, "reward_range": (0, 1), **more})
+
+
+def tell(one, observation, action, reward):
+    """A user who does not do as she is told, which an agent may learn from."""
+    one.act(observation)
+    one.update(observation, action, reward)
 
 
 def loop(one, env, seed):
@@ -87,6 +97,7 @@ def test_an_extreme_user_moves_no_mechanism_by_more_than_its_sensitivity(observa
             one = player(DPUCB(), Coins(seen="vector"), **bounds)
             for t in range(T):
                 extreme = (x, r) if t == 3 else (np.array([0.5, 0.5], np.float32), 0.25)
+                one.act(extreme[0])
                 one.update(extreme[0], 5 + t % 3, extreme[1])
         tapes.append(np.array(calls.queries).reshape(T, -1))
     gaps = np.linalg.norm(tapes[0] - tapes[1], axis=1)
@@ -94,10 +105,10 @@ def test_an_extreme_user_moves_no_mechanism_by_more_than_its_sensitivity(observa
     assert not np.delete(gaps, 3).any()
     one = player(LinUCB(), Coins(seen="vector"), **bounds)
     for _ in range(3):
-        one.update(observation, 5, reward)
+        tell(one, observation, 5, reward)
     for _ in range(10):
         for arm, paid in ((6, 1.0), (7, 0.0), (5, 0.0)):
-            one.update(honest, arm, paid)
+            tell(one, honest, arm, paid)
     assert one.act(honest) == 6
 
 
@@ -133,7 +144,7 @@ def test_horizons_kinds_certificates_and_seeds():
     config; seeds decide exploration."""
     one = player(LinUCB(), Coins())
     for _ in range(T):
-        one.update(0, 5, 1.0)
+        tell(one, 0, 5, 1.0)
     with pytest.raises(InputError, match=f"horizon of {T} users is over"):
         one.update(0, 5, 1.0)
     prices = gym.make("dpbandit/OJContinuousPricing-v0")
@@ -159,14 +170,14 @@ def test_a_reward_that_is_no_number_is_refused_in_its_round(wrong):
     """One in an array is that number, as the scores show."""
     one, plain = (player(LinUCB(), Coins()) for _ in range(2))
     for given in (1, True, np.float32(0.5), np.array([0.75])):
-        one.update(0, 5, given)
-        plain.update(0, 5, np.ravel(given).item())
+        tell(one, 0, 5, given)
+        tell(plain, 0, 5, np.ravel(given).item())
     ahead = np.array([[1.0, 0.0]])
     np.testing.assert_array_equal(one._agent.scores(ahead), plain._agent.scores(ahead))
     with pytest.raises(InputError, match=r"In round 5: Expected reward=.* to be one number"):
-        one.update(0, 5, wrong)
+        tell(one, 0, 5, wrong)
     with pytest.raises(InputError, match="action=inf"):
-        one.update(0, np.inf, 1.0)
+        one.update(0, np.inf, 1.0)  # the act of what was refused still waits
     assert one._left == T - 4
 
 
@@ -230,12 +241,11 @@ def test_a_player_goes_on_where_it_was_and_once(state, tmp_path):
             Player.load(tmp_path / name, DPUCB(), env, **ARGUMENTS)
 
 
-def changed_array(path):
-    """One array of the noise, zeroed."""
-    with np.load(path) as file:
-        stored = {name: file[name] for name in file.files}
-    largest = max((n for n in stored if n.startswith("array")), key=lambda n: stored[n].size)
-    np.savez(path, **{**stored, largest: np.zeros_like(stored[largest])})
+def changed(path, old, new):
+    """Bytes of what is kept, or of the facts before it."""
+    text = path.read_bytes()
+    assert old in text
+    path.write_bytes(text.replace(old, new))
 
 
 def another(name, value):
@@ -264,8 +274,10 @@ def test_another_config_or_environment_is_refused_and_uses_nothing_up(state):
         (lambda path, _: path.write_text("{}"), "Expected a state"),
         (lambda path, _: np.savez(path, a=np.ones(3)), "Expected a state"),
         (lambda path, _: path.unlink(), "No such file"),
-        (lambda path, _: changed_array(path), "was changed"),
-        (another("_FORMAT", 2), "of this format, which is 1 there and 2 here"),
+        (lambda path, _: changed(path, b"_waiting", b"_writing"), "was changed"),
+        (lambda path, _: changed(path, b'"numpy": "', b'"numpy": "9'), "was changed"),
+        (lambda path, _: changed(path, b'"ticket": "', b'"ticket": "/'), "something else"),
+        (another("_FORMAT", 3), "of this format, which is 2 there and 3 here"),
         (another("_program", lambda: {"dpbandit": "0"}), "of this program"),
     ],
 )
@@ -277,8 +289,70 @@ def test_what_is_no_state_is_one_sentence(state, monkeypatch, damage, words):
     assert "\n" not in str(refused.value)
 
 
-def test_no_code_comes_from_a_file():
-    opened = ["object", "io", "FileIO", 0]
-    for thing in (["name", "os", "system"], ["name", "builtins", "eval"], opened):
-        with pytest.raises(InputError, match="plain parts"):
-            Decoder([thing], []).get(0)
+class Program:
+    """Unpickled, it makes a folder."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.mkdir, (self.path,)
+
+
+def test_no_code_comes_from_a_file(state, tmp_path):
+    """A program in place of a saved player is not run, whether it has her ticket, one of its own
+    making or none that could be one."""
+    _, env, _ = saved(state)
+    head, _, _ = state.read_bytes().partition(b"\n")
+    facts, program = json.loads(head), pickle.dumps(Program(str(tmp_path / "ran")))
+    for ticket, says in ((facts["ticket"], "changed"), ("0" * 32, "or saved by"), ("../x", "else")):
+        made = json.dumps({**facts, "ticket": ticket}).encode() + b"\n" + program
+        state.write_bytes(made)
+        with pytest.raises(InputError, match=says):
+            Player.load(state, DPUCB(), env, **ARGUMENTS)
+    assert not (tmp_path / "ran").exists()
+    pickle.loads(program)
+    assert (tmp_path / "ran").exists()
+
+
+@each(
+    "copied",
+    [
+        copy.copy,
+        copy.deepcopy,
+        pickle.dumps,
+        lambda one: pickle.dumps([one], protocol=0),
+        lambda one: joblib.dump(one, io.BytesIO()),
+    ],
+)
+def test_a_player_has_no_copy(copied):
+    """Would catch two players with the same noise: the difference of their sums has none."""
+    one = player(DPUCB(), Coins())
+    one.act(0)
+    with pytest.raises(InputError, match=r"^Expected one player, not a copy.*; save .* once\.$"):
+        copied(one)
+
+
+def test_every_update_answers_one_act(state):
+    """Would catch a user who is told of twice at the price of once, also over a save. Who is asked
+    again is one user; with a delay as many wait as it says, and the last one."""
+    says = "one update for each act, got one more"
+    one = player(DPUCB(), Coins())
+    with pytest.raises(InputError, match=says):
+        one.update(0, 5, 1.0)
+    for _ in range(3):
+        one.act(0)
+    one.update(0, 5, 1.0)
+    with pytest.raises(InputError, match=says):
+        one.update(0, 5, 1.0)
+    late = player(DPUCB(), Coins(), delay=2)
+    for _ in range(5):
+        late.act(0)
+    for _ in range(2):
+        late.update(0, 5, 1.0)
+    late.save(state)
+    late = Player.load(state, DPUCB(), Coins(), horizon=T, reward_range=(0, 1), delay=2)
+    late.update(0, 5, 1.0)
+    with pytest.raises(InputError, match=says):
+        late.update(0, 5, 1.0)
+    assert (one._left, late._left) == (T - 1, T - 3)

@@ -282,7 +282,7 @@ class Forgets(Coins):
     [
         (WrongMeans, "on average what is expected, got -0.1"),
         (SharedLuck, "replicas not to know each other: 1 to 2 of six"),
-        (FarContexts, "contexts of l_2 norm at most context_bound=1, got 100.00% outside"),
+        (FarContexts, "1.00% of contexts beyond context_bound=1 in the l_2 norm, got 100.00%"),
         (FlatContexts, r"contexts in round 1 of shape \(6, 1\), got \(6,\)"),
         (LaterColumns, r"reward of shape \(6,\), got \(6, 1\)"),
         (NoSeed, "other seeds to bring other users"),
