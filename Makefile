@@ -1,7 +1,7 @@
 # What every change must pass, by name. `make lint test` before a commit, `.ci/run` for all of it.
 .PHONY: lint test coverage slow other-cpus lowest mutants docs bench bench-quick reading
 
-lint:  ## style, spelling, types
+lint:  ## style, spelling, types, sizes: what reads text alone
 	ruff check .
 	ruff format --check .
 	codespell
@@ -39,5 +39,5 @@ bench:  ## every agent and environment against a floor
 bench-quick:  ## the same for a few rounds, to show that it runs
 	pytest benchmarks/test_floors.py -n 0 -q --benchmark-disable
 
-reading:  ## how many files a reader of a round has to open
+reading:  ## how many files and lines a reader of a round has to open, at most
 	python tools/reading.py

@@ -3,12 +3,14 @@
 Counted are the assertions that a test reaches in its own module and in the tests' helpers, those
 of NumPy's, pandas' and dpbandit's `testing`, and `pytest.raises` and `pytest.warns`.
 
-pytest's own hook, `pytest_assertion_pass`, writes out every passing assertion, which takes 2.6
-times as long. So what is replaced is the question, before each such text, whether anybody wants it:
-it counts, and nobody does. Modules that are compiled to ask it have caches of their own.
+A test whose source asserts on every path (`always`, four of five) needs no count: once it passes,
+it has asserted. For the others alone pytest's hook `pytest_assertion_pass` is there, which writes
+out every assertion that passes and so takes time.
 """
 
+import ast
 import functools
+import inspect
 import os
 import sys
 from pathlib import Path
@@ -16,7 +18,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from _pytest.assertion import rewrite
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
@@ -26,6 +27,7 @@ from dpbandit import cli
 from dpbandit.testing import tapes
 
 HERE = Path(__file__).parent
+DEFINITION = (ast.FunctionDef, ast.AsyncFunctionDef)
 passed = 0
 """Assertions of this process so far."""
 
@@ -50,7 +52,6 @@ os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of w
 ThreadpoolController().limit(limits=1)  # workers beside each other need no threads of their own
 sys.dont_write_bytecode = False  # commands and workers are started a hundred times: compile once
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-rewrite._check_if_assertion_pass_impl, rewrite.PYC_TAIL = count, f".counted{rewrite.PYC_TAIL}"
 for path in HERE.rglob("*.py"):
     pytest.register_assert_rewrite(".".join(path.relative_to(HERE.parent).with_suffix("").parts))
 for module in (np.testing, pd.testing):
@@ -85,12 +86,57 @@ def coarse():
         yield
 
 
+class Counter:
+    """What pytest asks to hear of assertions that pass."""
+
+    def pytest_assertion_pass(self):
+        count()
+
+
+def always(body):
+    """Whether statements assert whenever they run to their end."""
+    for node in body:
+        if isinstance(node, ast.Assert):
+            return True
+        if isinstance(node, ast.With) and always(node.body):
+            return not any("suppress" in ast.unparse(item) for item in node.items)
+        if any(isinstance(inner, ast.Return) for inner in ast.walk(node)):
+            return False
+    return False
+
+
+@functools.cache
+def functions(file):
+    """Line of the first decorator, or of `def` -> function, of a file."""
+    found = [n for n in ast.walk(ast.parse(Path(file).read_text())) if isinstance(n, DEFINITION)]
+    return {min(part.lineno for part in (n, *n.decorator_list)): n for n in found}
+
+
+def surely_asserts(test):
+    """Whether a test asserts on every path; what it does `asserting` is counted one by one."""
+    code = inspect.unwrap(test).__code__
+    node = functions(code.co_filename)[code.co_firstlineno]
+    return "asserting" not in code.co_names and always(node.body)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    if surely_asserts(item.function):
+        return (yield)
+    counter = Counter()
+    item.config.pluginmanager.register(counter)
+    try:
+        return (yield)
+    finally:
+        item.config.pluginmanager.unregister(counter)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item):
     before = passed, tapes.held
     outcome = yield
     smoke = item.get_closest_marker("smoke")
-    asserted = (passed, tapes.held) != before
+    asserted = surely_asserts(item.function) or (passed, tapes.held) != before
     if not (smoke or asserted):
         pytest.fail("Asserted nothing: see tests/conftest.py.", pytrace=False)
     if smoke and asserted:

@@ -3,6 +3,7 @@
 import ast
 import doctest
 import importlib
+import inspect
 import pkgutil
 import re
 import subprocess
@@ -11,6 +12,7 @@ import tomllib
 from functools import cache
 from graphlib import TopologicalSorter
 from importlib.util import find_spec
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 
@@ -248,6 +250,108 @@ def importable(package):
 def test_doctests(package):
     for name in importable(package):
         assert doctest.testmod(importlib.import_module(name), verbose=False).failed == 0, name
+
+
+CLASSES = {}
+"""Class -> its source, of every module that can be imported."""
+
+
+def read_classes():
+    for name in (name for package in FOLDERS for name in importable(package)):
+        module = importlib.import_module(name)
+        for node in statements(ast.parse(Path(module.__file__).read_text()).body):
+            cls = vars(module).get(getattr(node, "name", None))
+            if isinstance(node, ast.ClassDef) and getattr(cls, "__module__", "") == name:
+                CLASSES[cls] = node
+
+
+def methods(cls):
+    return [node for node in CLASSES[cls].body if isinstance(node, ast.FunctionDef)]
+
+
+@cache
+def documented(cls):
+    """Names of methods, properties and attributes with a docstring in a class's source."""
+    body = CLASSES[cls].body if cls in CLASSES else []
+    told = {a.target.id for a, b in pairwise(body) if isinstance(a, ast.AnnAssign) and string(b)}
+    return told | {m.name for m in body if isinstance(m, ast.FunctionDef) and string(m.body[0])}
+
+
+def string(node):
+    return isinstance(node, ast.Expr) and isinstance(getattr(node.value, "value", None), str)
+
+
+@cache
+def members(cls):
+    found = {n for c in cls.__mro__[:-1] for n in (*vars(c), *inspect.get_annotations(c))}
+    return {name for name in found if not name.startswith("_")}
+
+
+def parameters(cls, name):
+    thing = vars(cls).get(name)
+    thing = getattr(thing, "fget", None) or getattr(thing, "func", None) or thing
+    return [*inspect.signature(thing).parameters] if inspect.isfunction(thing) else None
+
+
+@cache
+def protocols():
+    return [cls for cls in CLASSES if getattr(cls, "_is_protocol", False)]
+
+
+@cache
+def stored(cls):
+    """Attributes that methods set."""
+    nodes = (node for node in ast.walk(CLASSES[cls]) if isinstance(node, ast.Attribute))
+    return {node.attr for node in nodes if isinstance(node.ctx, ast.Store)}
+
+
+@cache
+def implemented(cls):
+    """The project's protocols whose members a class has; of a family's own only those of its own,
+    and none by a protocol, so that no two document each other."""
+    have = members(cls).union(*(stored(base) for base in cls.__mro__ if base in CLASSES))
+    found = []
+    for protocol in () if cls in protocols() else protocols():
+        home = protocol.__module__.rpartition(".")[0]
+        near = cls.__module__.startswith(home) or home.split(".")[1] not in ("agents", "envs")
+        if near and protocol not in cls.__mro__:
+            found += [protocol] if members(protocol) and members(protocol) <= have else []
+    return found
+
+
+@cache
+def overridden(cls, name):
+    """The class, protocol or library's class that documents what `cls` defines under a name."""
+    for base in cls.__mro__[1:-1]:
+        if base in CLASSES:
+            if name in documented(base) or (name in vars(base) and overridden(base, name)):
+                return base
+        elif getattr(vars(base).get(name), "__doc__", None):
+            return base
+    for base in (base for protocol in implemented(cls) for base in protocol.__mro__):
+        if name in documented(base) and parameters(base, name) in (None, parameters(cls, name)):
+            return base
+    return None
+
+
+def test_a_method_is_documented_once_where_it_is_defined_first():
+    """Catches a public method or property without a docstring, and a docstring of an override,
+    which repeats the base's or contradicts it: what is special there is a comment, or stands in the
+    docstring of the class."""
+    read_classes()
+    missing, again = [], []
+    for cls in CLASSES:
+        public = not any(
+            part.startswith("_") for part in f"{cls.__module__}.{cls.__name__}".split(".")
+        )
+        for method in methods(cls):
+            base = overridden(cls, method.name)
+            place = f"{cls.__module__}.{cls.__name__}.{method.name}"
+            if base and string(method.body[0]):
+                again.append(f"{place} of {base.__module__}.{base.__name__}")
+            elif public and not base and not method.name.startswith("_"):
+                missing += [] if method.name in documented(cls) else [place]
+    assert (missing, again) == ([], [])
 
 
 MACHINES = re.compile(

@@ -1,12 +1,13 @@
 """How many files and lines somebody reads who follows an agent from its making through a round::
 
-    python tools/reading.py              # a line for each agent, then median and worst
+    python tools/reading.py              # a line for each agent, then medians and limits
     python tools/reading.py linucb fade  # the files of some agents
 
 Every agent is made and plays rounds of its kind of problem, with privacy where it has any. Counted
 are all files of which a function runs, nothing left out but numbers, arrays and streams that every
 file uses, and `tapes`, which answers here in place of an environment; `in functions` are the lines
-of those functions alone.
+of those functions alone. Without names the program fails where a median, or the number of functions
+that a setting passes on its way to the certificate, is above what is allowed.
 """
 
 import sys
@@ -20,13 +21,15 @@ from types import CodeType, FrameType
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from dpbandit import certify  # noqa: E402
 from dpbandit.agents import AGENTS  # noqa: E402
 from dpbandit.base import Streams  # noqa: E402
 from dpbandit.domains import Ball  # noqa: E402
 from dpbandit.losses import Ridge  # noqa: E402
-from dpbandit.specs import ConvexSpec  # noqa: E402
+from dpbandit.specs import ContextualSpec, ConvexSpec  # noqa: E402
 from dpbandit.testing.tapes import World, extreme_users  # noqa: E402
 from tests.harness import SPECS, fitting  # noqa: E402
+from tools.measures import Measure, table  # noqa: E402
 
 OURS = tuple(f"{ROOT / name}/" for name in ("dpbandit", "agents"))
 EVERYWHERE = {
@@ -34,6 +37,8 @@ EVERYWHERE = {
     for name in ("inputs", "arrays", "random_streams")
 } | {str(ROOT / "dpbandit" / "testing" / "tapes.py")}
 ROUNDS = 60
+EPSILON = 0.7310585786
+"""A number that nothing else is."""
 RIDGE = ConvexSpec(loss=Ridge(Ball(3)), horizon=ROUNDS, feedback="datum")
 
 
@@ -82,6 +87,35 @@ def reading(name: str, rounds: int = ROUNDS) -> Reading:
     return Reading(name, frozenset(Path(code.co_filename) for code in ours), lines)
 
 
+def has_epsilon(value: object) -> bool:
+    """Whether an argument is that number, words with it, or something that was made with it."""
+    if isinstance(value, str):
+        return str(EPSILON) in value
+    if isinstance(value, tuple):
+        return any(isinstance(part, float) and part == EPSILON for part in value)
+    return value == EPSILON if isinstance(value, float) else False
+
+
+def passed() -> int:
+    """Functions that are told that number, from the words of a command to the certificate."""
+    told: set[CodeType] = set()
+
+    def watch(frame: FrameType, event: str, argument: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename.startswith(OURS):
+            given = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount + 9]]
+            if any(has_epsilon(value) for value in given):
+                told.add(code)
+
+    spec = ContextualSpec(n_actions=3, dim=2, horizon=100)
+    sys.setprofile(watch)
+    try:
+        certify(f"dp-ucb:epsilon={EPSILON}", spec)
+    finally:
+        sys.setprofile(None)
+    return len(told)
+
+
 def medians(readings: Iterable[Reading]) -> tuple[float, float, float, int]:
     """Files, lines, lines of functions that run, and the most files of agents."""
     every = list(readings)
@@ -93,8 +127,8 @@ def medians(readings: Iterable[Reading]) -> tuple[float, float, float, int]:
     )
 
 
-def main(names: list[str]) -> None:
-    """Print the table."""
+def main(names: list[str]) -> int:
+    """Print the table of agents, and for all of them the limits; 1 if one is passed."""
     warnings.simplefilter("ignore")
     readings = [reading(name) for name in names or sorted(AGENTS)]
     for one in readings:
@@ -104,9 +138,19 @@ def main(names: list[str]) -> None:
         )
         if names:
             print(*(f"    {file.relative_to(ROOT)}" for file in sorted(one.files)), sep="\n")
+    if names:
+        return 0
     files, lines, functions, agents = medians(readings)
-    print(f"median {files:g} files, {lines:g} lines, {functions:g} in functions; agents {agents}")
+    return table(
+        (
+            Measure("make and a round: files, median", files, 9, 9),
+            Measure("make and a round: lines, median", lines, 3_930, 2_000),
+            Measure("make and a round: lines of functions, median", functions, 350, 230),
+            Measure("make and a round: files of agents, most", agents, 8, 2),
+            Measure("functions that the epsilon of DP-UCB passes", passed(), 20, 16),
+        )
+    )
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))
