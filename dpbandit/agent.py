@@ -193,31 +193,6 @@ class Around(Agent[SpecT]):
         return getattr(self.agent, "delta", 0.0)
 
 
-class PrintedElsewhere:
-    """Base class of variants of a paper; `calibration="paper"` makes the paper's own algorithm.
-
-    >>> from dpbandit.agents import DPUCB
-    >>> type(DPUCB(epsilon=0.5, calibration="paper")).__name__
-    'ShariffSheffetUCB'
-    """
-
-    printed: ClassVar[Any]
-    """that class"""
-
-    def __new__(cls, **settings: Any) -> Any:
-        """A description of this class, or of the paper's algorithm."""
-        calibration = settings.get("calibration")
-        if not (isinstance(calibration, str) and calibration == "paper"):
-            return super().__new__(cls)
-        takes = {one.name for one in fields(cls.printed)}
-        if strange := [name for name in settings if name not in takes]:
-            raise InputError(
-                f"Expected calibration='paper' without {', '.join(strange)}: it makes a "
-                f"{cls.printed.__name__}, which has no such setting."
-            )
-        return cls.printed(**settings)
-
-
 class Arms(Agent[ContextualSpec]):
     """Play the arm with the largest score, after `turns_first` rounds by turns.
 

@@ -6,12 +6,12 @@ vertices; everything else is public. Without noise all of them are the same.
 
 from dataclasses import dataclass
 from math import inf, log
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, cast
+from typing import Annotated, Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.agent import Arms, Count, Positive, PrintedElsewhere, Share, started
+from dpbandit.agent import Arms, Count, Positive, Share, started
 from dpbandit.base import (
     Floats,
     InputError,
@@ -448,12 +448,12 @@ class DPHDBChoices(FrankWolfeBandit):
         return release.astype(np.int64)
 
 
-class DPHDB(PrintedElsewhere, FrankWolfeBandit):
+class DPHDB(FrankWolfeBandit):
     """Greedy play for sparse parameters: every arm takes a private Frank-Wolfe step each round.
 
     After Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
     algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithms 2 and 3,
-    which choose vertices noisily: `DPHDBChoices`, which `calibration="paper"` makes::
+    which choose vertices noisily: `DPHDBChoices`, as printed with `calibration="paper"`::
 
         1. warm-up: pull every arm t_0 times, one after the other, whoever comes
         2. then play argmax_a zeta(x . theta_a) among the candidates of the warm-up
@@ -482,10 +482,9 @@ class DPHDB(PrintedElsewhere, FrankWolfeBandit):
     1.0
     """
 
-    printed: ClassVar[type] = DPHDBChoices
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is this algorithm, with noise for the claim; "paper" is the paper's, another
-    class, as printed and with the settings of that class"""
+    """"certified" is noise for the claim; "paper" behind an id plays `DPHDBChoices` instead, and is
+    refused in Python"""
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float = 1e-5
@@ -495,8 +494,13 @@ class DPHDB(PrintedElsewhere, FrankWolfeBandit):
     at epsilon = inf and with other links (rewards of 0 or 1 leave no small ones)"""
 
     def check(self) -> None:
-        """Refuse delta = 0."""
+        """Refuse delta = 0, and the calibration of another class."""
         gaussian_target(self.epsilon, self.delta)
+        if self.calibration == "paper":
+            raise InputError(
+                "Expected DPHDB without calibration='paper': the algorithm of its paper is "
+                "DPHDBChoices(calibration='paper')."
+            )
 
     def usual_warm_up(self) -> int:
         """t_0 where none is set."""

@@ -18,7 +18,6 @@ from dpbandit.agent import (
     Inside01,
     Least0,
     Positive,
-    PrintedElsewhere,
     Private,
     started,
 )
@@ -419,11 +418,11 @@ class ShariffSheffetUCB(SummedUCB):
         return proposal.sums(self.streams), proposal.spectrum(self.failure)
 
 
-class DPUCB(PrintedElsewhere, SummedUCB):
+class DPUCB(SummedUCB):
     """LinUCB that learns only from noisy running sums of Gram matrices and rewarded contexts.
 
     After Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018,
-    whose algorithm as printed is `ShariffSheffetUCB`, which `calibration="paper"` makes::
+    whose algorithm as printed is `ShariffSheffetUCB(calibration="paper")`::
 
         for t = 1..T:
           1. V = G + shift I,  theta = V^-1 u                 from released G, u only
@@ -456,10 +455,9 @@ class DPUCB(PrintedElsewhere, SummedUCB):
     1.0
     """
 
-    printed = ShariffSheffetUCB
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is this algorithm, with noise for the claim; "paper" is the paper's, another
-    class, as printed and with the settings of that class"""
+    """"certified" is noise for the claim; "paper" behind an id plays `ShariffSheffetUCB` instead,
+    and is refused in Python"""
     prefix_sums: Literal["tree", "blt", "gradual"] = "blt"
     """mechanism that releases running sums"""
     arms: Layout = "disjoint"
@@ -477,8 +475,13 @@ class DPUCB(PrintedElsewhere, SummedUCB):
     indefinite"""
 
     def check(self) -> None:
-        """The theory needs a shift above its tail bound."""
+        """Refuse the theory's width without a shift above the tail bound, and printed noise."""
         super().check()
+        if self.calibration == "paper":
+            raise InputError(
+                "Expected DPUCB without calibration='paper': the algorithm of its paper is "
+                "ShariffSheffetUCB(calibration='paper')."
+            )
         if self.alpha == "theory" and self.shift is not None and self.shift <= 1:
             raise InputError(
                 f"Expected shift={self.shift!r} > 1 with alpha='theory': V has to stay above 0."

@@ -117,6 +117,10 @@ def setting_names(agent: str) -> list[str]:
     return own + [name for word in _of(words) for name in _own(word)]
 
 
+AS_PRINTED = {"dp-ucb": "shariff-sheffet-ucb", "dp-hdb": "dp-hdb-choices"}
+"""Id -> the id of its paper's algorithm, another class, which plays where calibration=paper."""
+
+
 def _of(words: str) -> list[str]:
     return [word for word in AROUND if word in words]
 
@@ -134,8 +138,7 @@ def meant(agent: str, settings: Mapping[str, Any]) -> str:
     """
     words, bare = around(agent_id(agent))
     if settings.get("calibration") == "paper":
-        printed = getattr(agent_kind(bare), "printed", None)
-        bare = next((known for known, kind in AGENTS.items() if kind is printed), bare)
+        bare = AS_PRINTED.get(bare, bare)
     return words + bare
 
 
