@@ -5,12 +5,14 @@
 `agents/catalogue.csv` has a row for each agent, in the order of the page: its class and file, what
 it plays, what it is told, what is private, its page, and a mark, "start here" or "reconstructed"
 (from an abstract or a sketch). `envs/catalogue.csv` has the environments. The packages and listings
-read them. Their last columns, the first lines of the classes, and `docs/catalogue.md` are written
-here.
+read them. Their last columns, the first lines of the classes, `docs/catalogue.md`, and what type
+checkers read in place of the tables, the imports in `agents/__init__.py` and `envs/__init__.py`,
+are written here.
 `tests/docs/test_algorithm_pages.py` fails where one of them is stale.
 """
 
 import csv
+import re
 import sys
 from collections.abc import Iterable
 from inspect import getsourcefile
@@ -27,10 +29,13 @@ from dpbandit.agents.catalogue import (  # noqa: E402
     START,
     Entry,
     entries,
+    wrappers,
 )
 from dpbandit.base import first_line  # noqa: E402
 from dpbandit.lazy import catalogue  # noqa: E402
 
+WIDTH = 100
+"""Of a line of code."""
 PAGE = ROOT / "docs" / "catalogue.md"
 HEAD = """# Catalogue
 
@@ -59,6 +64,31 @@ def tables() -> dict[Path, str]:
         ROOT / "agents" / "catalogue.csv": _written(agents, "config"),
         ROOT / "envs" / "catalogue.csv": _written(envs, "name"),
     }
+
+
+def faces() -> dict[Path, str]:
+    """Both packages, with an import of every class for type checkers, as ruff would sort them."""
+    some = [(one.file, one.config) for one in (*entries(), *wrappers())]
+    worlds = [(one["file"], one["name"]) for one in catalogue(envs.__name__)]
+    return {
+        ROOT / folder / "__init__.py": _faced(ROOT / folder / "__init__.py", names)
+        for folder, names in (("agents", some), ("envs", worlds))
+    }
+
+
+def _faced(face: Path, some: Iterable[tuple[str, str]]) -> str:
+    lines, homes = [], dict[str, set[str]]()
+    for file, name in some:
+        homes.setdefault(f"dpbandit.{face.parent.name}.{file}", set()).add(name)
+    for home in sorted(homes):
+        names = sorted(homes[home], key=lambda name: (not name.isupper(), name))
+        line = f"    from {home} import " + ", ".join(f"{name} as {name}" for name in names)
+        if len(line) > WIDTH:
+            line = f"    from {home} import (\n"
+            line += "".join(f"        {name} as {name},\n" for name in names) + "    )"
+        lines.append(line)
+    old = re.compile(r"(?<=^if _TYPE_CHECKING:\n).*?\n(?=\n)", re.DOTALL | re.MULTILINE)
+    return old.sub("\n".join(lines) + "\n", face.read_text(), count=1)
 
 
 def _written(package: ModuleType, name: str) -> str:
@@ -98,7 +128,7 @@ def _rows(some: Iterable[Entry]) -> str:
 
 
 if __name__ == "__main__":
-    for file, text in tables().items():
+    for file, text in (tables() | faces()).items():
         file.write_text(text)
     catalogue.cache_clear()
     PAGE.write_text(page())

@@ -18,9 +18,10 @@ Two laws are one pair of neighbours: that no pair refutes a claim is no proof, u
 be the worst one.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, inf
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import betaincinv, expit, log_ndtr, ndtr, ndtri, softmax
@@ -397,8 +398,7 @@ def _nodes(low: float, high: float, kinks: Floats, step: float = 0.5) -> tuple[F
     return (ends[:-1, None] + half * (1 + _NODES)).ravel(), (half * _WEIGHTS).ravel()
 
 
-class _Function(Protocol):
-    def __call__(self, x: Floats) -> Floats: ...
+_Function: TypeAlias = Callable[[Floats], Floats]
 
 
 class _Noise(NamedTuple):

@@ -5,10 +5,10 @@ Neighbouring streams: the same public users, but for the one of a single round.
 Which users are tried depends on the kind of problem: `contexts`, `data`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +27,9 @@ from dpbandit.specs import (
 
 Number = TypeVar("Number", bound=np.generic)
 
-
-class Answer(Protocol):
-    """What a user answers to any action, the same in all runs."""
-
-    def __call__(self, action: AnyArray) -> Floats:
-        """Actions (R, ...) of R runs -> what their agents are told, (R, ...)."""
-        ...
+Answer: TypeAlias = Callable[[AnyArray], Floats]
+"""What a user answers to any action, the same in all runs: actions (R, ...) of R runs -> what their
+agents are told, (R, ...)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import inf, log, sqrt
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -47,13 +47,9 @@ from dpbandit.privacy.noise import Gaussian, Gumbel, Laplace, Sampler
 from dpbandit.privacy.pure import BoundedRangeSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import GaussianSpend
 
-
-class Peel(Protocol):
-    """A peeling that has been opened: what is released of a vector."""
-
-    def __call__(self, v: Floats, move: float, move_2: float) -> Floats:
-        """(R, P, D) -> the same with s noisy coordinates left in each of the P rows."""
-        ...
+Peel: TypeAlias = Callable[[Floats, float, float], Floats]
+"""An opened peeling: v (R, P, D), move and move_2 -> the same with s noisy coordinates left in each
+of the P rows."""
 
 
 class Peeling(Protocol):

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -41,13 +41,8 @@ from dpbandit.losses.loss import Loss
 from dpbandit.losses.predictions import Hinge, Logistic, Prediction, Ramp
 from dpbandit.specs import ConvexSpec, Step
 
-
-class Law(Protocol):
-    """Directions (n, R, N) -> n rounds of admissible data `(n, R, *datum_shape)`."""
-
-    def __call__(self, directions: Floats) -> Floats:
-        """Data of the next n rounds."""
-        ...
+Law: TypeAlias = Callable[[Floats], Floats]
+"""Directions (n, R, N) -> n rounds of admissible data `(n, R, *datum_shape)`."""
 
 
 def law(loss: Loss, streams: Streams, *, gap: float, size: float) -> Law:
@@ -164,13 +159,9 @@ Adversary: TypeAlias = Callable[[Floats], Floats]
 _VALUES_AHEAD = 1 << 15
 """Numbers drawn at once, for all replicas. Changes speed, never values."""
 
-
-class Course(Protocol):
-    """The directions of rounds first, ..., first + count - 1: (count, R, N) unit vectors of V."""
-
-    def __call__(self, first: int, count: int) -> Floats:
-        """Data of `count` rounds from `first`, fixed in advance."""
-        ...
+Course: TypeAlias = Callable[[int, int], Floats]
+"""`first`, `count` -> directions of rounds first, ..., first + count - 1, fixed in advance: unit
+vectors of V, (count, R, N)."""
 
 
 class Oblivious:
