@@ -78,7 +78,6 @@ class CountedShelf(Private[StockSpec]):
     """largest probability of selling more than there is"""
 
     def check(self) -> None:
-        """Refuse delta = 0, and targets for which no slip is small enough."""
         super().check()
         if _MOST < self.epsilon < inf:
             raise InputError(
@@ -87,7 +86,6 @@ class CountedShelf(Private[StockSpec]):
             )
 
     def start(self) -> None:
-        """Split the budget between the counter and what learns demand."""
         spec, known, mu, slip = self.spec, self.demand == "known", inf, self.oversold
         if self.epsilon < inf:
             both = 1 + exp(self.epsilon)
@@ -124,13 +122,11 @@ class CountedShelf(Private[StockSpec]):
         self.bid: Floats = self.bid_prices()
 
     def act(self, context: Floats) -> Ints:
-        """Prices (R,), as places on the list, or `closed` beyond the quota."""
         price = self.sales.act(context, self.bid)
         opened = np.floor(self.rem.clip(0, self.every)) > self.round % self.every
         return np.where(opened, price, self.spec.closed)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Count a sale, and learn demand from it."""
         self.sales.update(context, action, feedback)
         sold = (feedback > 0) & (action != self.spec.closed)  # what is no number is no sale
         release = self.counter(1.0 * sold[:, None])
@@ -167,8 +163,7 @@ class KnownDemand:
         """The bid prices (R,) at which `rate` (R,) sell a round."""
         return self._bids(rate)
 
-    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Nothing."""
+    def update(self, context: Floats, action: Ints, feedback: Floats) -> None: ...
 
 
 class LearnedDemand:
@@ -203,7 +198,7 @@ class LearnedDemand:
         return np.zeros(len(rate)) if self._bids is None else self._bids(rate)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Learn from who was asked a price; who was not says what was predicted of her."""
+        # Learn from who was asked a price; who was not says what was predicted of her
         shut = action == self._spec.closed
         if shut.any():
             feedback = np.where(shut, self._learner.scores(context)[:, 0], feedback)

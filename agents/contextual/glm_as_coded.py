@@ -104,7 +104,6 @@ class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
     calibration: ClassVar[str] = "paper"
 
     def start(self) -> None:
-        """Build a tree and the descents; raises `InputError` unless arms share a parameter."""
         self.model = OneModel(self, self.spec)
         R, T, d, streams = self.R, self.spec.horizon, self.spec.dim, self.streams
         first, S = self.revision == "first", self.parameter_norm
@@ -144,18 +143,15 @@ class PrivateGLMAsCoded(Private[ContextualSpec], Arms):
         self.largest = self.largest_last = np.linalg.slogdet(self.H_last)[1]
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,)."""
         x = self.model.rows(context)
         length, optimism = _squares(x, self.V_inverse), self.predictors(x)
         chosen = np.where(self.warm(length)[:, None], length, optimism)
         return chosen.argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
-        """Upper confidence bounds of the mean rewards, (R, K)."""
         return self.model.reward(self.predictors(self.model.rows(context)))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed both mechanisms; the second one fits where H has grown."""
         x = self.model.rows(context)
         length = _squares(x, self.V_inverse)
         warm, played = self.warm(length), pick(x, action)
@@ -234,7 +230,7 @@ class RoutedGrams:
         self.units: Floats = np.array([V.units, slope * V.units])
 
     def total(self, *batch: npt.NDArray[Any]) -> Floats:
-        """Rows (n, R, dim), and which of them warm up, (n, R) -> `(R, *shape)`."""
+        # Rows (n, R, dim), and which of them warm up, (n, R) -> `(R, *shape)`
         x, warm = batch
         routed = (warm[..., None] > 0, warm[..., None] <= 0)
         parts = zip(self._grams, routed, strict=True)
@@ -292,7 +288,6 @@ class NeighbourTree(Mechanism):
         self._noises: dict[int, Floats] = {}
 
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
-        """The clipped statistic of one round in its units, `(R, *shape)`."""
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
     def _release(self, *datum: npt.NDArray[Any]) -> Floats:

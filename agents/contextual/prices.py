@@ -89,7 +89,6 @@ class JDPGLMUCB(Private[PriceListSpec]):
     demand = started(DemandPricing)
 
     def start(self) -> None:
-        """Learn demand as FADE does, of releases that forget at once, with a bonus."""
         releases = FadingReleases(
             epsilon=self.epsilon,
             delta=self.delta,
@@ -108,15 +107,12 @@ class JDPGLMUCB(Private[PriceListSpec]):
         self.ledger = self.demand.ledger
 
     def act(self, context: Floats) -> Ints:
-        """Prices (R,), as places on the list."""
         return self.demand.act(context)
 
     def scores(self, context: Floats) -> Floats:
-        """What a price may earn, in dollars, (R, K)."""
         return self.demand.scores(context)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Learn whether the price sold."""
         self.demand.update(context, action, feedback)
 
 
@@ -190,11 +186,9 @@ class LDPETC(Agent[PriceListSpec]):
     """whether a price costs every customer the same utility; see `demand_rows`"""
 
     def check(self) -> None:
-        """Refuse an `epsilon` that is not a positive number."""
         privacy_target(self.epsilon, 0.0)
 
     def start(self) -> None:
-        """Let every user of the first T_0 rounds send one message."""
         D, T = demand_spec(self.spec, self.features).dim, self.spec.horizon
         asked = max(sqrt(D * T), _EXPLORATION * D * sqrt(T) / self.epsilon)
         self.rounds = self.explore or ceil(min(T / 2, asked))
@@ -208,18 +202,17 @@ class LDPETC(Agent[PriceListSpec]):
         self.sum: Floats | float = 0.0
 
     def act(self, context: Floats) -> Ints:
-        """Prices (R,), as places on the list; at random until all messages have come."""
+        # Prices (R,), as places on the list; at random until all messages have come
         if self.round < self.rounds:
             return (self.luck() * self.spec.n_actions).astype(np.int64)
         return self.scores(context).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
-        """Margin x predicted probability of a sale, in dollars, (R, K)."""
         z = demand_rows(self.spec, context, self.features)
         return self.spec.margins * expit(np.matvec(z, self.theta))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """A step along one message of each user of the first rounds; nobody else is asked."""
+        # A step along one message of each user of the first rounds; nobody else is asked
         if self.round == self.rounds:
             return
         self.round += 1
@@ -297,13 +290,11 @@ class PriceCells(Private[PriceListSpec]):
     counts = started(CellSales)
 
     def check(self) -> None:
-        """Refuse delta = 0."""
         super().check()
         if self.coordinates is not None:
             object.__setattr__(self, "coordinates", tuple(int(one) for one in self.coordinates))
 
     def start(self) -> None:
-        """Count sales; raises `InputError` for coordinates that a context does not have."""
         spec, T, last = self.spec, self.spec.horizon, self.spec.dim - 1
         usual = tuple(dict.fromkeys((min(1, last), last)))
         coordinates = usual if self.coordinates is None else tuple(self.coordinates)
@@ -332,13 +323,12 @@ class PriceCells(Private[PriceListSpec]):
         self.left = np.ones(self.sold.shape, dtype=bool)
 
     def act(self, context: Floats) -> Ints:
-        """Prices (R,), as places on the list: any that is left in the customer's cell."""
+        # Prices (R,), as places on the list: any that is left in the customer's cell
         left = self.left[rows(self.R), self.counts.cells(context)]  # (R, K)
         which = (self.luck() * left.sum(axis=1)).astype(np.int64)
         return (left.cumsum(axis=1) > which[:, None]).argmax(axis=1)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed the mechanism; drop prices when it releases."""
         release = self.sums(context, action, feedback)
         if release is None:
             return

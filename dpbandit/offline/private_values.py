@@ -175,7 +175,7 @@ class TriangleSums(Mechanism):
         self._noise = Laplace(self.scale).sampler(streams, "sums of a log", (2,))
 
     def query(self, *datum: AnyArray) -> Floats:
-        """Means of c (r - 1/2) and of c / 2, (1, 2)."""
+        # Means of c (r - 1/2) and of c / 2, (1, 2)
         weight, share = datum
         fine = np.isfinite(weight) & np.isfinite(share)
         c = np.where(fine, weight, 0.0).clip(0, self._clip)
