@@ -27,7 +27,7 @@ class Uniform:
     """
 
     def make(self, spec: Spec, streams: Streams) -> "UniformAgent":
-        """A running agent for any problem: arms, experts, prices or the points of a domain."""
+        # A running agent for any problem: arms, experts, prices or the points of a domain
         return UniformAgent(spec, streams)
 
 
@@ -70,7 +70,6 @@ class UniformAgent(_Alike):
             self.chances = np.full((len(streams), spec.n_arms), 1 / spec.n_arms)
 
     def act(self, context: Floats) -> AnyArray:
-        """A fresh random action for each replica, (R, ...), or arms of several rounds, (n, R)."""
         lead = self.lead(context)
         return self._draw(lead) if len(lead) > 1 else self._draw()
 
@@ -92,11 +91,10 @@ class BestFixed(Hindsight):
     """
 
     def with_answer(self, action: AnyArray) -> AgentConfig:
-        """The config that plays `action`, arms or prices (R,) or points (R, N), all along."""
         return _Fixed(action=tuple(map(_hashable, action.tolist())))
 
     def make(self, spec: Spec, streams: Streams) -> "FixedAgent":
-        """Without an answer, which `compare` supplies: the first arm, lowest price or centre."""
+        # Without an answer, which `compare` supplies: the first arm, lowest price or centre
         actions = [spec.default_action] * len(streams)
         return FixedAgent(spec, np.array(actions), streams)
 
@@ -121,7 +119,6 @@ class FixedAgent(_Alike):
             self.chances = np.eye(spec.n_arms)[action]
 
     def act(self, context: Floats) -> AnyArray:
-        """The fixed action, (R,) or (R, N), or of several rounds, (n, R)."""
         lead = self.lead(context)
         return np.broadcast_to(self._action, lead) if len(lead) > 1 else self._action
 

@@ -139,7 +139,6 @@ class Agent(Generic[SpecT]):
 
     @final
     def make(self, spec: Spec, streams: Streams) -> Self:
-        """Make a running agent; raises `InputError` if the problem is of another kind."""
         player = object.__new__(type(self))
         settings = {one.name: getattr(self, one.name) for one in fields(cast(Any, self))}
         fitting = fits(self, spec, self.plays)
@@ -152,7 +151,7 @@ class Agent(Generic[SpecT]):
         raise NotImplementedError
 
     def act(self, context: Floats) -> AnyArray:
-        """Choose actions (R, ...); reads the context and keeps nothing of it."""
+        # Choose actions (R, ...); reads the context and keeps nothing of it
         raise NotImplementedError
 
     def act_among(self, context: Floats, mask: Bools) -> AnyArray:
@@ -160,7 +159,6 @@ class Agent(Generic[SpecT]):
         raise NotImplementedError
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
-        """Learn from a whole round, through mechanisms if the agent is private."""
         raise NotImplementedError
 
 
@@ -173,7 +171,6 @@ class Private(Agent[SpecT]):
     """target, in (0, 1)"""
 
     def check(self) -> None:
-        """Refuse delta = 0: Gaussian noise has no pure epsilon."""
         gaussian_target(self.epsilon, self.delta)
 
 
@@ -209,25 +206,23 @@ class Arms(Agent[ContextualSpec]):
         return 1
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,); ties go to the lowest."""
+        # Arms (R,); ties go to the lowest
         if self.round < self.turns_first:
             return np.full(self.R, self.round % self.spec.n_actions)
         return self.scores(context).argmax(axis=-1)
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
-        """Arms of those that are there; turns of others go to the next one."""
+        # Arms of those that are there; turns of others go to the next one
         if self.round < self.turns_first:
             turn = self.round % self.spec.n_actions
             return (np.roll(mask, -turn, axis=-1).argmax(axis=-1) + turn) % self.spec.n_actions
         return best_allowed(self.scores(context), mask)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Count the round and learn from it."""
         self.round += rounds_in(action.shape)
         self.learn(context, action, feedback)
 
     def scores(self, context: Floats) -> Floats:
-        """Score each arm, (R, K); keeps nothing."""
         raise NotImplementedError
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -260,7 +255,6 @@ class Points(Agent[ConvexSpec]):
 
     @final
     def start(self) -> None:
-        """Begin at the centre."""
         with_feedback(self, self.spec, self.feedback)
         self.loss, self.domain = self.spec.loss, self.spec.loss.domain
         self.fit()
@@ -283,12 +277,10 @@ class Points(Agent[ConvexSpec]):
         raise NotImplementedError
 
     def act(self, context: Floats) -> Floats:
-        """The point, (R, N)."""
         return self.point
 
     @final
     def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Learn from one round, if there is anything to learn."""
         if not self.resting:
             self.learn(context, action, feedback)
 

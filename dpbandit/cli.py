@@ -57,7 +57,6 @@ class _Lazy(TyperGroup):
         }
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """In the order of the table."""
         return [*COMMANDS]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -71,7 +70,6 @@ class _Lazy(TyperGroup):
         return self.loaded[cmd_name]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """As Typer does it, of names and lines."""
         self.listing = True
         try:
             super().format_help(ctx, formatter)

@@ -285,13 +285,11 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
-        """Start an episode; without a seed the next one of the sequence."""
         super().reset(seed=seed)
         first = self._begin([_episode_seed(self.np_random)])[0]
         return first, {name: value[0] for name, value in self._allowed().items()}
 
     def step(self, action: Any) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        """Serve one user."""
         observation, reward, facts = self._serve(np.asarray(action)[None])
         info = {
             name: value[0].copy() if value.ndim > 1 else float(value[0])
@@ -300,7 +298,7 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
         return observation[0], float(reward[0]), False, self._left == 0, info
 
     def render(self) -> Any:
-        """Regret so far and the last actions: a text, or a picture (360, 480, 3)."""
+        # Regret so far and the last actions: a text, or a picture (360, 480, 3)
         return self._drawn()[0]
 
 
@@ -347,7 +345,6 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
         seed: int | list[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Floats, dict[str, Any]]:
-        """Start an episode in every replica: replica i with seed + i, or with its own of a list."""
         if options is not None and not np.all(options.get("reset_mask", True)):
             raise InputError(
                 "Expected options['reset_mask'] to be all True: episodes end together."
@@ -366,7 +363,6 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
         return self._start(), _vector_info(self._allowed(), self.num_envs)
 
     def step(self, actions: Any) -> tuple[Floats, Floats, Bools, Bools, dict[str, Any]]:
-        """Serve one user in every replica."""
         R = self.num_envs
         never = np.zeros(R, dtype=np.bool_)
         if self._started and self._left == 0 and self._mode == AutoresetMode.NEXT_STEP:
@@ -390,7 +386,6 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
         return observation, reward.copy(), never, over, info
 
     def render(self) -> tuple[Any, ...]:
-        """What `BanditEnv.render` shows, of every replica."""
         return self._drawn()
 
     def _start(self) -> Floats:

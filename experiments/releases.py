@@ -92,7 +92,6 @@ class Watched:
     agents: list[Agent] = field(default_factory=list)
 
     def make(self, spec: Spec, streams: Streams) -> Agent:
-        """A running agent of `config`, remembered in `agents`."""
         self.agents.append(self.config.make(spec, streams))
         return self.agents[-1]
 
@@ -101,15 +100,14 @@ class ReleaseConfiguration(Configuration):
     """An agent on a stream, and the point it releases after `horizon` users."""
 
     def problem(self) -> StreamProblem:
-        """As `config` is told of it, see `stream_problem`."""
         setup = self.setup
         return stream_problem(setup.environment, setup.env_kwargs, self.config, users=setup.horizon)
 
     def play(
         self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
     ) -> AgentRun:
-        """The log of the last round; measures "suboptimality", "risk", "excess" and "seconds", its
-        share."""
+        # The log of the last round; measures "suboptimality", "risk", "excess" and "seconds", its
+        # share
         seeds = [(self.setup.seed, r) for r in range(first, last)]
         proof = certificate_of(self)
         found = release(
@@ -146,7 +144,6 @@ class CurveConfiguration(ReleaseConfiguration):
     def play(
         self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
     ) -> AgentRun:
-        """Measures "suboptimality after n", exactly, and "seconds after n", of one run alone."""
         proof, n = certificate_of(self), self.setup.horizon
         logs, suboptimality, seconds = list[Log](), list[Floats](), list[list[float]]()
         for r in range(first, last):

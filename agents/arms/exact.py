@@ -28,7 +28,6 @@ class UCB1(ExactArms):
     """
 
     def choose(self) -> Ints:
-        """Every arm once, then by index."""
         n = np.maximum(self.n, 1)
         return self.first_turns(self.s / n + np.sqrt(2 * log(max(self.t, 1)) / n))
 
@@ -44,7 +43,6 @@ class KLUCB(ExactArms):
     """
 
     def choose(self) -> Ints:
-        """Every arm once, then by index."""
         n = np.maximum(self.n, 1)
         return self.first_turns(kl_upper(self.s / n, log(max(self.t, 1)) / n))
 
@@ -61,12 +59,10 @@ class Thompson(ExactArms):
     """
 
     def start(self) -> None:
-        """Begin with uniform priors."""
         super().start()
         self.coins, self.luck = self.streams.generators("draws"), self.streams.uniforms("coins")
 
     def choose(self) -> Ints:
-        """The best of a draw."""
         a, b = self.s + 1, self.n - self.s + 1
         if self.K >= _MANY:
             return np.array([g.beta(a[r], b[r]).argmax() for r, g in enumerate(self.coins)])
@@ -74,7 +70,6 @@ class Thompson(ExactArms):
         return np.array([list(map(g.beta, *both)) for g, *both in each]).argmax(axis=1)
 
     def share(self, reward: Floats) -> Floats:
-        """1 with the probability that the share is."""
         return 1.0 * (self.luck() < super().share(reward))
 
 
@@ -89,19 +84,17 @@ class TsallisINF(ExactArms):
     """
 
     def start(self) -> None:
-        """Start with all arms or experts alike."""
         super().start()
         self.luck = self.streams.uniforms("arms")
         self.w: Floats = np.full((self.R, self.K), 1 / self.K)
         self.played = deque([self.w], maxlen=1 + self.spec.delay)  # first that of the next answer
 
     def choose(self) -> Ints:
-        """An arm from w."""
         self.played.append(self.w)
         return drawn(self.w, self.luck())
 
     def learn(self, arm: Ints, reward: Floats) -> None:
-        """Weigh the loss by the chance that its arm had; `s` holds these."""
+        # Weigh the loss by the chance that its arm had; `s` holds these
         here = rows(self.R), arm
         self.s[here] += (1 - self.share(reward)) / self.played[0][here]
         self.w = self.weigh(self.t + 1)
@@ -124,7 +117,6 @@ class Exp3(TsallisINF):
     """
 
     def weigh(self, t: int) -> Floats:
-        """The chances of round t."""
         rate = (log(self.K) / (self.K * t)) ** 0.5
         w = np.exp(-rate * (self.s - self.s.min(axis=1, keepdims=True)))
         return w / w.sum(axis=1, keepdims=True)

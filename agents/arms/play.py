@@ -46,16 +46,13 @@ class ArmAgent(Agent[Spec]):
         self.t = 0
 
     def act(self, context: Floats) -> npt.NDArray[Any]:
-        """An arm (R,), or its vertex (R, K)."""
         arm = self.choose()
         return np.eye(self.K)[arm] if self.vertices else arm
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
-        """Arms (R,) of those that are there."""
         return self.choose_among(mask)
 
     def update(self, context: Floats, action: npt.NDArray[Any], feedback: Floats) -> None:
-        """Learn what the arm brought."""
         self.t += 1
         self.learn(action.argmax(axis=1) if self.vertices else action, feedback)
 
@@ -84,13 +81,11 @@ class ExactArms(ArmAgent):
     """Keeps exact counts n (R, K) and sums s (R, K) of shares: no privacy."""
 
     def start(self) -> None:
-        """Start without data."""
         self.begin()
         self.ledger = no_privacy("exact sums of rewards")
         self.n, self.s = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
 
     def learn(self, arm: Ints, reward: Floats) -> None:
-        """Add the share to its arm."""
         self.n[rows(self.R), arm] += 1
         self.s[rows(self.R), arm] += self.share(reward)
 
@@ -115,7 +110,6 @@ class ReleasedArms(ArmAgent):
     delta = 0.0
 
     def start(self) -> None:
-        """Start with nothing pending."""
         self.begin()
         self.sums = CountedSums(
             self.streams,
@@ -136,7 +130,6 @@ class ReleasedArms(ArmAgent):
         raise NotImplementedError
 
     def learn(self, arm: Ints, reward: Floats) -> None:
-        """Count the round, and feed it."""
         self.pending[rows(self.R), arm] += 1
         self.feed(reward, arm)
 
@@ -178,26 +171,21 @@ class OneArmBatches(ReleasedArms):
     """Plays an arm until its pending sum has `length` rounds, releases it, and chooses anew."""
 
     def reset(self) -> None:
-        """Begin with the first arm."""
         self.arm: Ints = np.zeros(self.R, dtype=np.int64)
         self.length: Floats = np.ones(self.R)
 
     def choose(self) -> Ints:
-        """The arm of the batch."""
         return self.arm.copy()
 
     @property
     def left(self) -> Ints:
-        """What the batch lacks."""
         return np.ceil(self.length - self.pending[rows(self.R), self.arm]).astype(np.int64)
 
     @property
     def chances(self) -> Floats:
-        """1 for the arm of the batch."""
         return np.eye(self.K)[self.arm]
 
     def due(self) -> Bools:
-        """The arm of the batch where it is full."""
         full = self.pending[rows(self.R), self.arm] >= self.length
         if not np.count_nonzero(full):
             return self.nothing

@@ -51,7 +51,6 @@ class DPSE(ReleasedArms):
     """target, > 0; inf adds no noise"""
 
     def reset(self) -> None:
-        """Begin the first epoch with all arms."""
         self.active: Bools = np.ones((self.R, self.K), dtype=np.bool_)
         self.epoch: Ints = np.ones(self.R, dtype=np.int64)
         self.order: Floats = 1 + self.streams.uniforms("order", self.K)()
@@ -69,28 +68,24 @@ class DPSE(ReleasedArms):
         return np.where(self.active.sum(axis=1) > 1, R, inf)
 
     def choose(self) -> Ints:
-        """An arm of S that has fewer than R rounds, the same one until it has them."""
         lacks = self.active & (self.pending < self.need[:, None])
         return np.where(lacks, self.order, 0.0).argmax(axis=1)
 
     @property
     def left(self) -> Ints:
-        """What the arm lacks."""
         lacks = self.need - self.pending[rows(self.R), self.choose()]
         return np.ceil(np.minimum(lacks, float(self.spec.horizon))).astype(np.int64)
 
     @property
     def chances(self) -> Floats:
-        """1 for the arm."""
         return np.eye(self.K)[self.choose()]
 
     def due(self) -> Bools:
-        """All of S where each has R rounds."""
         full: Bools = np.asarray((~self.active | (self.pending >= self.need[:, None])).all(axis=1))
         return self.active & full[:, None] if full.any() else self.nothing
 
     def take(self, release: Floats, count: Floats, due: Bools) -> None:
-        """Take steps 3 and 4, and begin another epoch."""
+        # Take steps 3 and 4, and begin another epoch
         here: Bools = np.asarray(due.any(axis=1))
         R, (one, two) = np.where(here, self.need, 1.0), self.logs()
         width = 2 * np.sqrt(one / (2 * R)) + 2 * two / (R * self.epsilon)
@@ -129,12 +124,11 @@ class AdaPKLUCB(OneArmBatches):
     """confidence; the proof asks for more than 3"""
 
     def reset(self) -> None:
-        """Begin with the first arm, one round."""
         super().reset()
         self.N, self.m = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
 
     def take(self, release: Floats, count: Floats, due: Bools) -> None:
-        """Take step 2, and choose where an episode has ended."""
+        # Take step 2, and choose where an episode has ended
         self.m = np.where(due, release / np.maximum(count, 1), self.m)
         self.N = np.where(due, count, self.N)
         here = np.flatnonzero(due.any(axis=1))
@@ -162,7 +156,6 @@ class AdaPUCB(AdaPKLUCB):
     """
 
     def index(self, m: Floats, N: Floats) -> Floats:
-        """I, (n, K)."""
         lg, N = self.alpha * log(max(self.t, 2)), np.maximum(N, 1)
         return m + np.sqrt(lg / (2 * N)) + lg / (self.epsilon * N)
 
@@ -199,7 +192,6 @@ class TreeUCB(ArmAgent):
     sums = started(PrefixSum)
 
     def start(self) -> None:
-        """Sum with the noise of a tree."""
         self.begin()
         target = Target(self.epsilon, 0.0, self.spec.horizon, refresh_every=1)
         self.sums = certified_sum(
@@ -210,13 +202,12 @@ class TreeUCB(ArmAgent):
         self.n, self.s = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
 
     def choose(self) -> Ints:
-        """The arm of the largest index, unplayed ones first."""
         lg, n = log(max(self.t, 2)), np.maximum(self.n, 1)
         index = (self.s + 8 * self.scale * lg) / n + np.sqrt(2 * lg / n)
         return np.where(self.n == 0, inf, index).argmax(axis=1)
 
     def learn(self, arm: Ints, reward: Floats) -> None:
-        """Count, and take step 2."""
+        # Count, and take step 2
         self.n[rows(self.R), arm] += 1
         release = self.sums(arm, reward)
         if release is not None:
@@ -252,7 +243,6 @@ class PrivateTsallis(OneArmBatches):
     luck = started(Paced)
 
     def reset(self) -> None:
-        """Start with all arms or experts alike."""
         super().reset()
         self.tau = max(1, ceil(1 / self.epsilon))
         self.length = np.full(self.R, float(self.tau))
@@ -263,11 +253,11 @@ class PrivateTsallis(OneArmBatches):
 
     @property
     def left(self) -> Ints:
-        """None, as batches are too short to be played as one."""
+        # None, as batches are too short to be played as one
         return np.zeros(self.R, dtype=np.int64)
 
     def take(self, release: Floats, count: Floats, due: Bools) -> None:
-        """Take step 2, and step 1 of the next batch."""
+        # Take step 2, and step 1 of the next batch
         here: Bools = np.asarray(due.any(axis=1))
         loss = np.where(due, 1 - release / np.maximum(count, 1), 0.0)
         self.lost = self.lost + loss / self.w

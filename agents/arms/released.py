@@ -77,7 +77,6 @@ class AllocationTS(ReleasedArms):
     luck = started(Draws)
 
     def reset(self) -> None:
-        """Begin with a batch of turns."""
         self.n, self.s = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
         self.e = np.zeros((self.R, self.K))
         self.end = self.turns = max(self.K, ceil(self.first * self.K / self.epsilon))
@@ -89,7 +88,6 @@ class AllocationTS(ReleasedArms):
         self.mu = gaussian_mu(self.epsilon, self.delta)
 
     def choose(self) -> Ints:
-        """The next in turn, later one drawn from p."""
         if self.t >= self.turns:
             return at_height(self.heights, self.luck())
         place = self.turn % self.K
@@ -99,7 +97,7 @@ class AllocationTS(ReleasedArms):
         return self.turn_of[:, place].copy()
 
     def choose_among(self, mask: Bools) -> Ints:
-        """The next in turn that is there; later the best of those in a draw of its own."""
+        # The next in turn that is there; later the best of those in a draw of its own
         if self.t < self.turns:
             place = self.turn % self.K
             if place == 0:
@@ -115,16 +113,14 @@ class AllocationTS(ReleasedArms):
 
     @property
     def left(self) -> Ints:
-        """Until the batch ends, once arms are drawn."""
         return np.full(self.R, self.end - self.t if self.t >= self.turns else 0)
 
     @property
     def chances(self) -> Floats:
-        """The policy p, (R, K)."""
         return self.p
 
     def due(self) -> Bools:
-        """Take the condition of step 1 where a batch ends."""
+        # Take the condition of step 1 where a batch ends
         if self.t < self.end:
             return self.nothing
         due: Bools = self.pending >= np.maximum(1 / self.epsilon, self.growth * self.n)
@@ -132,7 +128,7 @@ class AllocationTS(ReleasedArms):
         return due & (self.pending > 0)
 
     def take(self, release: Floats, count: Floats, due: Bools) -> None:
-        """Take steps 1 to 3."""
+        # Take steps 1 to 3
         self.s, self.n, self.e = self.s + release, self.n + count, self.e + due
         for r in np.flatnonzero(due.any(axis=1)):
             best = self.scores_of(int(r)).argmax(axis=1)
@@ -187,7 +183,6 @@ class KLUCBSums(OneArmBatches):
     """rounds of the first batch of an arm, and of any at least, times epsilon"""
 
     def reset(self) -> None:
-        """Begin with the first arm."""
         super().reset()
         self.n, self.s = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
         self.e = np.zeros((self.R, self.K))
@@ -195,7 +190,7 @@ class KLUCBSums(OneArmBatches):
         self.length = np.full(self.R, float(self.least))
 
     def take(self, release: Floats, count: Floats, due: Bools) -> None:
-        """Take step 2, and choose where a batch has ended."""
+        # Take step 2, and choose where a batch has ended
         self.s, self.n, self.e = self.s + release, self.n + count, self.e + due
         here = np.flatnonzero(due.any(axis=1))
         self.arm[here] = self.index(here).argmax(axis=1)

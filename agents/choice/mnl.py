@@ -76,7 +76,6 @@ class Assortments(Agent[AssortmentSpec]):
     exploring = True
 
     def act(self, context: Floats) -> Ints:
-        """The best set (R, N), or a random one."""
         if self.exploring:
             return self.random()
         return self.best(weights(self.utility(context)))
@@ -112,7 +111,6 @@ class LikelihoodFits(Assortments):
     """ridge, > 0"""
 
     def start(self) -> None:
-        """Start without a fit."""
         self.ledger = no_privacy("exact choices")
         self.explore()
         R, S, D = self.R, self.spec.at_most, self.spec.row_dim
@@ -128,7 +126,6 @@ class LikelihoodFits(Assortments):
         """L^-1 of H = L L', so that |x|_{H^-1} = |L^-1 x|"""
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Keep the round, refit where it is due, fold where no place is left."""
         k, full = self.seen, self.offers.bought.shape[1]
         for kept, new in zip(
             self.offers, offer_of(self.spec, context, action, feedback), strict=True
@@ -205,7 +202,7 @@ class MNLUCB(LikelihoodFits):
     """
 
     def utility(self, context: Floats) -> Floats:
-        """Step 3."""
+        # Step 3
         x = self.spec.rows(context)  # (R, N, P, D)
         wide = norms(np.matvec(self.root[:, None, None], x))[..., 0]
         return np.vecdot(x, self.theta[:, None, None]) + self.alpha * wide
@@ -239,12 +236,11 @@ class MNLTS(LikelihoodFits):
     """
 
     def start(self) -> None:
-        """Start without a fit, and open the stream of draws."""
         super().start()
         self.normals = self.streams.normals("posterior", self.spec.row_dim)
 
     def utility(self, context: Floats) -> Floats:
-        """Under step 3's parameter."""
+        # Under step 3's parameter
         drawn = self.theta + self.alpha * np.vecmat(self.normals(), self.root)
         return np.vecdot(self.spec.rows(context), drawn[:, None, None])
 
@@ -293,7 +289,7 @@ class MNLBandit(Assortments):
             )
 
     def start(self) -> None:
-        """Start with all v = 1."""
+        # Start with all v = 1
         self.ledger = no_privacy(NOT_PRIVATE)
         items = self.spec.n_products * self.spec.levels
         self.purchases, self.epochs = np.zeros((2, self.R, items))
@@ -302,11 +298,9 @@ class MNLBandit(Assortments):
         self.sets = self.best(np.ones((self.R, items)))
 
     def act(self, context: Floats) -> Ints:
-        """The set of the epoch, (R, N)."""
         return self.sets.copy()
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Count a purchase, or end the epoch of a replica."""
         items = self.here.shape[1]
         bought = item_bought(self.spec, action, feedback)
         sold, over = np.flatnonzero(bought < items), np.flatnonzero(bought == items)

@@ -36,7 +36,6 @@ class Released(Assortments):
     """by how much each batch is longer than the one before"""
 
     def check(self) -> None:
-        """Whether noise can meet the target."""
         gaussian_target(self.epsilon, self.delta)
 
     def release(self, statistic: Statistic, units: float, fade: float) -> None:
@@ -101,7 +100,6 @@ class FadeMNL(Released):
     """of the ball that theta is kept in, for rows of norm 1"""
 
     def start(self) -> None:
-        """Build the sum of Newton steps."""
         D = self.spec.row_dim
         self.statistic = ChoiceScores(
             dim=D,
@@ -118,13 +116,12 @@ class FadeMNL(Released):
         self.theta: Floats = np.zeros((self.R, D))
 
     def utility(self, context: Floats) -> Floats:
-        """Step 4, by rows of norm 1."""
+        # Step 4, by rows of norm 1
         bound = self.statistic.context_bound
         x = clip_norm(self.spec.rows(context), bound)
         return np.vecdot(x, self.theta[:, None, None]) / bound
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed the mechanism; take a step when it releases."""
         self.round += 1
         release = self.sums(self.theta, *offer_of(self.spec, context, action, feedback))
         if release is None:
@@ -177,7 +174,6 @@ class MNLCounts(Released):
     """optimism, in standard errors of v"""
 
     def start(self) -> None:
-        """Build the sum of counts."""
         items = self.spec.n_products * self.spec.levels
         self.statistic = Purchases(n_items=items, at_most=self.spec.at_most)
         self.release(self.statistic, _FIRST_COUNTS * sqrt(items), 0.0)
@@ -186,11 +182,10 @@ class MNLCounts(Released):
         self.sets = np.zeros((self.R, self.spec.n_products), np.int64)
 
     def act(self, context: Floats) -> Ints:
-        """The set of this batch, (R, N); random ones before the first release."""
+        # The set of this batch, (R, N); random ones before the first release
         return self.random() if self.exploring else self.sets.copy()
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed the mechanism; choose another set when it releases."""
         offered, bought = items_of(self.spec, action), item_bought(self.spec, action, feedback)
         release = self.sums(offered, bought)
         if release is None:

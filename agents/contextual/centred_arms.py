@@ -78,12 +78,11 @@ class CentredArms:
         return self._sums.quiet if self._round >= self._before else 1
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,), or of several rounds (n, R); at random before the first release."""
+        # Arms (R,), or of several rounds (n, R); at random before the first release
         random = (self._luck.over(context.shape[:-1]) * self._spec.n_actions).astype(np.int64)
         return self._shares(context).argmax(axis=-1) if len(self._ends) else random
 
     def scores(self, context: Floats) -> Floats:
-        """Predicted rewards, (R, K)."""
         low, high = self._spec.reward_low, self._spec.reward_high
         return low + (high - low) * self._shares(context)
 
@@ -92,7 +91,7 @@ class CentredArms:
         return np.matvec(self._theta, u)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Sum contexts at first, then feed the sums; fit when they release."""
+        # Sum contexts at first, then feed the sums; fit when they release
         if self._round < self._before:
             self._round += 1
             total = self._first(context)

@@ -98,7 +98,6 @@ class PrivatelyCentred:
         self._centre: Floats = np.full(len(streams), self._middle)
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,)."""
         return self._inner.act(context)
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
@@ -106,11 +105,9 @@ class PrivatelyCentred:
         return acted(self._inner, context, mask)
 
     def scores(self, context: Floats) -> Floats:
-        """The inner agent's, with the centre added, (R, K)."""
         return self._inner.scores(context) + self._centre[:, None]
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Centre the reward, then count it for the next centre."""
         self._inner.update(context, action, feedback - self._centre)
         self._round += 1
         scaled = (np.asarray(feedback, np.float64) - self._middle) / self._half

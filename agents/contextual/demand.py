@@ -189,7 +189,6 @@ class DemandPricing:
         self.masks: tuple[Masks, ...] = getattr(self._inner, "masks", ())
 
     def act(self, context: Floats) -> Ints:
-        """Prices (R,), as places on the list."""
         coin, which = self._luck().T
         random = (which * self._spec.n_actions).astype(np.int64)
         if self._round < self._explore:
@@ -207,12 +206,10 @@ class DemandPricing:
         return np.where(lost, random, best_allowed(self.scores(context), mask))
 
     def scores(self, context: Floats) -> Floats:
-        """Margin x clipped score of a sale, in dollars, (R, K)."""
         sale = self._inner.scores(demand_rows(self._spec, context, self._features))
         return self._margins * np.clip(sale, 0.0, 1.0)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Tell the inner agent whether the price sold."""
         self._round += 1
         rows = demand_rows(self._spec, context, self._features)
         dollars = clip_range(feedback, 0.0, float(self._margins.max()))  # first: NaN, overflow
@@ -253,16 +250,13 @@ class Priced:
 
     @property
     def epsilon(self) -> float | None:
-        """The claim of `agent`, None if it makes none."""
         return getattr(self.agent, "epsilon", None)
 
     @property
     def delta(self) -> float:
-        """The claim of `agent`, 0 if it makes none."""
         return getattr(self.agent, "delta", 0.0)
 
     def make(self, spec: Any, streams: Streams) -> DemandPricing:
-        """A running agent; raises `InputError` where actions are not prices on a list."""
         if not spec.priced:
             name = type(self.agent).__name__
             raise InputError(

@@ -94,7 +94,6 @@ class LocalSums:
 
     @property
     def stddev(self) -> float:
-        """Of the noise of the latest sum."""
         return sqrt(self.noise(self._released - 1))
 
     def noise(self, batch: int) -> float:
@@ -121,20 +120,17 @@ class Devices(Arms):
     """Play argmax_a x . theta_a; ties, as at first, uniformly at random."""
 
     def start(self) -> None:
-        """Start without data."""
         spec = self.spec
         self.blocks = 1 if spec.shared else spec.n_actions
         self.luck = self.streams.uniforms("ties", spec.n_actions)
         self.theta: Floats = np.zeros((self.R, self.blocks, spec.dim))
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,)."""
         scores = self.scores(context)
         ties = scores >= scores.max(axis=1, keepdims=True)
         return np.where(ties, 1 + self.luck(), 0.0).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
-        """x . theta_a, (R, K), on a scale of its own that all arms share."""
         return predictions(context, self.theta, shared=context.ndim == 3)
 
     def own(self, context: Floats, action: Ints) -> tuple[Floats, Ints]:
@@ -203,7 +199,6 @@ class Broadcast(Private[ContextualSpec], Devices):
     channel = cast(FadingSum | BitSum | LocalSums, None)
 
     def check(self) -> None:
-        """Refuse messages and settings that do not go with `trust`."""
         super().check()
         one_of("message", self.message, ("auto", *SENT[self.trust]))
         check_honest(self.honest, self.trust)
@@ -218,7 +213,6 @@ class Broadcast(Private[ContextualSpec], Devices):
         return SENT[self.trust][0] if self.message == "auto" else self.message
 
     def start(self) -> None:
-        """Open the channel."""
         super().start()
         spec, bits = self.spec, self.sent in ("coins", "flips")
         centre = (spec.reward_low + spec.reward_high) / 2
@@ -278,7 +272,7 @@ class Broadcast(Private[ContextualSpec], Devices):
             self.channel = AggregatedSum(sums, streams, honest=self.honest, **batches, **target)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """The device sends what its user's round says; a new model at the end of a batch."""
+        # The device sends what its user's round says; a new model at the end of a batch
         row, block = self.own(context, action)
         if isinstance(self.channel, LocalSums):
             u = self.directions.total(row[None], block[None], feedback[None])
@@ -343,7 +337,6 @@ class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
     """by how much each batch is longer than the one before"""
 
     def start(self) -> None:
-        """Make the mechanism for the devices' messages."""
         spec, T = self.spec, self.spec.horizon
         statistic = SecondMoments(
             n_actions=spec.n_actions,
@@ -415,7 +408,6 @@ class LocalSGD(Private[ContextualSpec], Devices):
     messages = started(LocalVectors)
 
     def start(self) -> None:
-        """Make the mechanism for the devices' messages."""
         super().start()
         D = self.blocks * self.spec.dim
         self.c = self.step or 4.0 * D
@@ -435,11 +427,10 @@ class LocalSGD(Private[ContextualSpec], Devices):
         return clip_norm(x, self.spec.context_norm) / self.spec.context_norm
 
     def scores(self, context: Floats) -> Floats:
-        """x . theta_a, (R, K); the expected reward increases in them."""
+        # x . theta_a, (R, K); the expected reward increases in them.
         return super().scores(self.clipped(context))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """A message, and a step along it."""
         row, block = self.own(context, action)
         x, every = self.clipped(row), rows(self.R)
         low, high = self.spec.reward_low, self.spec.reward_high

@@ -129,7 +129,6 @@ class Epochs(Private[ContextualSpec], Arms):
         return growing_batches(spec.horizon, first=first, growth=1.0)
 
     def start(self) -> None:
-        """Build the mechanism."""
         spec = self.spec
         self.statistic = SecondMoments(
             n_actions=spec.n_actions,
@@ -158,7 +157,6 @@ class Epochs(Private[ContextualSpec], Arms):
         self.moment_noise = self.statistic.moment_bound * self.sums.stddev / sqrt(2)
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,)."""
         luck = self.luck()
         if not self.releases:
             return (luck * self.spec.n_actions).astype(np.int64)
@@ -169,7 +167,6 @@ class Epochs(Private[ContextualSpec], Arms):
         return self.scores(context).argmax(axis=1)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed the mechanism; refit when it releases."""
         release = self.sums(context, action, np.asarray(feedback, np.float64) - self.middle)
         if release is not None:
             self.releases += 1
@@ -216,7 +213,6 @@ class EpisodeMoments(Mechanism):
         self._ended = np.zeros(R, np.int64)
 
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
-        """The clipped r x, (R, d)."""
         x, r = datum[:2]
         C, B = self._bounds
         return clip_range(r, -B, B)[:, None] * clip_norm(x, C)
@@ -257,7 +253,6 @@ class OneRegression(Epochs):
         return ()
 
     def start(self) -> None:
-        """Start without data; as printed, raises `InputError` unless arms share a parameter."""
         self.regression: Regression | None = None
         self.gram: Floats | float = 0.0
         self.moment: Floats | float = 0.0
@@ -287,19 +282,16 @@ class OneRegression(Epochs):
         self.regression = self.printed(np.zeros((R, d)))
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,)."""
         if self.regression is None or self.calibration == "certified":
             return super().act(context)
         return self.worth(context, self.regression).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
-        """What each arm is worth, in units of the reward, (R, K)."""
         if self.regression is None:
             return np.full((len(context), self.spec.n_actions), self.middle)
         return self.middle + self.worth(context, self.regression)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed the mechanism; renew the regression when it releases."""
         if self.calibration == "certified":
             super().learn(context, action, feedback)
             return
@@ -323,7 +315,6 @@ class OneRegression(Epochs):
         return Regression.of(gram, moment, ridge=0.0, least=1e-12, noise=noise)
 
     def refit(self, gram: Floats, moment: Floats) -> None:
-        """Add a release to the others."""
         self.gram, self.moment = self.gram + gram, self.moment + moment
         self.regression = self.regression_of(self.gram, self.moment, self.releases)
 
@@ -368,7 +359,6 @@ class AdaCOFUL(OneRegression):
     """width in half ranges of the reward, 0 is greedy; if None, 1, "paper" 0.3"""
 
     def worth(self, context: Floats, regression: Regression) -> Floats:
-        """An upper confidence bound, (R, K)."""
         usual = 0.3 if self.calibration == "paper" else 1.0
         width = (usual if self.alpha is None else self.alpha) * self.spec.half_range
         return regression.means(context) + width * regression.widths(context)
@@ -411,17 +401,14 @@ class AdaPrivateTS(OneRegression):
     """v, the width of the posterior in half ranges of the reward"""
 
     def start(self) -> None:
-        """Start without data."""
         blocks = 1 if self.spec.shared else self.spec.n_actions
         self.normals = self.streams.normals("posterior", blocks, self.spec.dim)
         super().start()
 
     def episodes(self) -> tuple[int, ...]:
-        """The same ends as certified."""
         return self.ends()
 
     def worth(self, context: Floats, regression: Regression) -> Floats:
-        """Predictions under a parameter that is drawn anew, (R, K)."""
         values, width = regression.eigenvalues, self.scale * self.spec.half_range
         spread = np.sqrt(width**2 / values + (regression.noise / values) ** 2)
         drawn = regression.theta + np.matvec(regression.U, spread * self.normals())
@@ -481,7 +468,6 @@ class BatchedElimination(Epochs):
     """probability with which the best arm may be eliminated (utility only, never privacy)"""
 
     def start(self) -> None:
-        """Start without data, and compute how wide a release will make intervals."""
         super().start()
         spec, M = self.spec, max(len(self.ends()), 1)
         K, T, d = spec.n_actions, spec.horizon, spec.dim
@@ -496,13 +482,11 @@ class BatchedElimination(Epochs):
         self.epochs: list[Regression] = []
 
     def scores(self, context: Floats) -> Floats:
-        """What the last epoch predicts, in units of the reward, (R, K)."""
         if not self.epochs:
             return np.full((len(context), self.spec.n_actions), self.middle)
         return self.middle + self.epochs[-1].means(context)
 
     def choose(self, context: Floats, luck: Floats) -> Ints:
-        """A survivor, drawn from their design."""
         alive = self.survivors(context)
         share = alive / np.maximum(alive.sum(axis=1, keepdims=True), 1)
         if self.spec.shared:
@@ -522,7 +506,6 @@ class BatchedElimination(Epochs):
         return alive
 
     def refit(self, gram: Floats, moment: Floats) -> None:
-        """Keep one more epoch."""
         least = self.shift - self.Gamma  # A is above it where |N| <= Gamma
         self.epochs.append(
             Regression.of(gram, moment, ridge=self.shift, least=least, noise=self.moment_noise)

@@ -297,7 +297,6 @@ class FADE:
             at_least("bonus", self.bonus, 0)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        """A running agent; raises `InputError` for anything but finitely many arms."""
         spec = fits(self, spec, ContextualSpec)
         if self.anytime:
             spec = replace(spec, horizon=MOST_ROUNDS)

@@ -140,7 +140,6 @@ class FadingMoments:
     debias: bool
 
     def make(self, spec: ContextualSpec, streams: Streams) -> MomentPlayer:
-        """A `MomentPlayer`; raises `InputError` where arms share a parameter."""
         if spec.shared:
             raise InputError("Expected model='moments' only where each arm has its own parameter.")
         K = spec.n_actions
@@ -172,7 +171,6 @@ class FadingRegression:
     bonus: float | None
 
     def make(self, spec: ContextualSpec, streams: Streams) -> RegressionPlayer:
-        """A `RegressionPlayer`, or a `LogisticPlayer` for clicks, else `InputError`."""
         logistic = self.response == "logistic"
         if logistic and (not spec.shared or (spec.reward_low, spec.reward_high) != (0.0, 1.0)):
             raise InputError(
@@ -218,7 +216,6 @@ class FadingDemand:
     features: Features = "additive"
 
     def make(self, spec: PriceListSpec, streams: Streams) -> DemandPricing:
-        """A `DemandPricing`, its first batch at random prices."""
         dim = demand_spec(spec, self.features).dim
         first = self.releases.first(spec, 20 * sqrt(dim))
         releases = replace(self.releases, first_batch=first)
@@ -274,7 +271,6 @@ class FadingArms:
     level: bool = False
 
     def make(self, spec: ContextualSpec, streams: Streams) -> ResidualArms:
-        """A `ResidualArms`; raises `InputError` where arms share a parameter."""
         if spec.shared:
             raise InputError("Expected model='arms' only where each arm has its own parameter.")
         K = spec.n_actions
@@ -306,7 +302,6 @@ class FadingAnswers:
     releases: FadingReleases
 
     def make(self, spec: ContextualSpec, streams: Streams) -> CentredArms:
-        """A `CentredArms`; raises `InputError` where arms share a parameter, or for trust."""
         if spec.shared or self.releases.trust != "central":
             raise InputError(
                 "Expected model='answers' only where each arm has its own parameter, with "
@@ -340,7 +335,6 @@ class FadingSlates:
     prior: Prior | None = None
 
     def make(self, spec: ContextualSpec, streams: Streams) -> ResidualSlates:
-        """A `ResidualSlates`; raises `InputError` where each arm has its own parameter."""
         if not spec.shared:
             raise InputError("Expected model='slates' only where arms share one parameter.")
         statistic = SlateResiduals(dim=spec.dim, context_bound=spec.context_norm)
@@ -376,7 +370,6 @@ class FadingPrices:
     features: Features = "additive"
 
     def make(self, spec: PriceListSpec, streams: Streams) -> ResidualPricing:
-        """A `ResidualPricing`, or for a curve a `CurvedPricing`."""
         additive = self.features != "interactions"
         statistic = SaleResiduals(
             dim=demand_spec(spec, self.features).dim,

@@ -104,7 +104,7 @@ class RegressionPlayer:
         return self._sums.quiet
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,), or (n, R); at random before the first release and where scores are equal."""
+        # Arms (R,), or (n, R); at random before the first release and where scores are equal
         score = self._hopes(context)
         random = (self._luck.over(score.shape[:-1]) * self._spec.n_actions).astype(np.int64)
         tied = score.max(axis=-1) == score.min(axis=-1)
@@ -119,7 +119,7 @@ class RegressionPlayer:
         return np.where(tied, random, best_allowed(score, mask))
 
     def scores(self, context: Floats) -> Floats:
-        """Hoped-for rewards, (R, K); with signs on a scale of their own, in the same order."""
+        # Hoped-for rewards, (R, K); with signs on a scale of their own, in the same order
         low, high = self._spec.reward_low, self._spec.reward_high
         return (low + high) / 2 + (high - low) / 2 * self._predictors(context)
 
@@ -128,7 +128,6 @@ class RegressionPlayer:
         return self.scores(context)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed the mechanism; fit when it releases."""
         self._round += rounds_in(action.shape)
         release = self._sums.fed(action.shape, *self._row(context, action, feedback))
         if release is None:
@@ -253,7 +252,6 @@ class LogisticPlayer(RegressionPlayer):
     _forgetting = 0.8
 
     def scores(self, context: Floats) -> Floats:
-        """Probabilities of reward 1, (R, K)."""
         return np.asarray(expit(self._predictors(context)))
 
     def _row(self, context: Floats, action: Ints, reward: Floats) -> tuple[Floats, Ints, Floats]:

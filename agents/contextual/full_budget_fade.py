@@ -52,7 +52,6 @@ class FullBudgetFADE:
         gaussian_target(self.release_epsilon, self.release_delta)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        """A running agent; raises `InputError` for anything but finitely many arms."""
         spec = fits(self, spec, ContextualSpec)
         releases = _WholeBudget(
             epsilon=self.release_epsilon,

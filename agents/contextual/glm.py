@@ -61,7 +61,7 @@ class OnlineGLM(OnlineRidge):
         return self._low + self._span * self.link.mean(predictor)
 
     def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """One more row: a ridge row, scaled by the root of its weight, with a working response."""
+        # One more row: a ridge row, scaled by the root of its weight, with a working response
         spec = self._spec
         context = clip_norm(context, spec.context_norm)
         reward = clip_range(reward, spec.reward_low, spec.reward_high)
@@ -140,17 +140,14 @@ class GLMUCB(Arms):
     glm = started(OnlineGLM)
 
     def start(self) -> None:
-        """Start without data."""
         self.ledger = no_privacy("exact generalised linear regressions")
         self.glm = OnlineGLM(self.spec, self.R, link=self.link, regularization=self.regularization)
 
     def scores(self, context: Floats) -> Floats:
-        """Upper confidence bounds of the mean rewards, (R, K)."""
         width = self.alpha * self.glm.spread * np.sqrt(self.glm.variances(context))
         return self.glm.rewards(self.glm.means(context) + width)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """One row of the regression of the arm played."""
         self.glm.learn(context, action, feedback)
 
 
@@ -194,16 +191,13 @@ class LogisticTS(Arms):
     glm = started(OnlineGLM)
 
     def start(self) -> None:
-        """Start without data."""
         self.ledger = no_privacy("exact logistic regressions")
         size = self.spec.dim if self.spec.shared else self.spec.n_actions
         self.normals = self.streams.normals("exploration", size)
         self.glm = OnlineGLM(self.spec, self.R, link="logistic", regularization=self.regularization)
 
     def scores(self, context: Floats) -> Floats:
-        """Mean rewards under a parameter drawn afresh, (R, K)."""
         return self.glm.rewards(self.glm.sampled(context, self.scale, self.normals()))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """One row of the regression of the arm played."""
         self.glm.learn(context, action, feedback)

@@ -303,12 +303,11 @@ class Guard(Around[ContextualSpec]):
     """seed of the public coins"""
 
     def check(self) -> None:
-        """Refuse an agent that is guarded."""
         if isinstance(self.agent, Guard):
             raise InputError("Expected an agent to guard, got one that is guarded.")
 
     def start(self) -> None:
-        """Draw the coins that say who hears of a user; make the agent and the net."""
+        # Draw the coins that say who hears of a user; make the agent and the net
         spec, coins = self.spec, PublicCoins(self.spec.horizon, self.rate)
         net, others = coins.draw(self.coins)
         self.for_net, self.explorers = frozenset(net), frozenset([*net, *others])
@@ -326,14 +325,12 @@ class Guard(Around[ContextualSpec]):
         self.heard = 0
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,)."""
         arms: Ints = self.arms()
         if self.heard in self.explorers:
             return arms
         return self.net.vetoed(context, self.inner.act(context))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Tell the net or the agent, by the coin that `act` saw."""
         coin = self.coin(self.heard)
         self.heard += 1
         learn = self.net.learn if coin in self.for_net else self.inner.update

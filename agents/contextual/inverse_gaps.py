@@ -57,12 +57,10 @@ class SquareCB(Exact):
     """gamma / sqrt(t)"""
 
     def start(self) -> None:
-        """Start without data."""
         super().start()
         self.luck = self.streams.uniforms("exploration")
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,)."""
         spec = self.spec
         rewards = self.scores(context).clip(spec.reward_low, spec.reward_high)
         gamma = self.gamma_scale * sqrt(max(1, self.round)) / (2 * spec.half_range)
@@ -77,18 +75,15 @@ class OracleBatches(Epochs):
     """
 
     def start(self) -> None:
-        """Start without data."""
         super().start()
         self.released: list[Regression] = []
         self.sizes: list[int] = []
 
     def refit(self, gram: Floats, moment: Floats) -> None:
-        """Keep the regression of this batch."""
         self.released.append(self.regression_of(gram, moment))
         self.sizes.append(self.round - sum(self.sizes))
 
     def scores(self, context: Floats) -> Floats:
-        """Predicted rewards of the last regression, (R, K)."""
         if not self.released:
             return np.full((len(context), self.spec.n_actions), self.middle)
         return self.middle + self.released[-1].means(context)
@@ -98,7 +93,6 @@ class OracleBatches(Epochs):
         return (0.5 + regression.means(context) / (2 * self.spec.half_range)).clip(0.0, 1.0)
 
     def choose(self, context: Floats, luck: Floats) -> Ints:
-        """An arm by its chance."""
         return drawn(self.chances(context), luck)
 
     def chances(self, context: Floats) -> Floats:
@@ -132,7 +126,6 @@ class FALCON(OracleBatches):
     """gamma over the root of the rounds before the batch"""
 
     def chances(self, context: Floats) -> Floats:
-        """By the inverse of gaps."""
         worth = self.worth(context, self.released[-1])
         return inverse_gaps(worth, self.gamma_scale * sqrt(sum(self.sizes)))
 
@@ -159,7 +152,6 @@ class FastCB(OracleBatches):
     """gamma over the root of the rounds before the batch"""
 
     def chances(self, context: Floats) -> Floats:
-        """By the inverse of reweighted gaps."""
         worth = self.worth(context, self.released[-1])
         gamma = self.gamma_scale * sqrt(sum(self.sizes))
         best = worth.max(axis=1, keepdims=True)
@@ -190,18 +182,15 @@ class RegCB(OracleBatches):
     """of intervals, in ranges of the reward and units of A^-1/2"""
 
     def start(self) -> None:
-        """Start without data."""
         super().start()
         self.gram: Floats = np.zeros(1)
 
     def refit(self, gram: Floats, moment: Floats) -> None:
-        """Add to the matrix of widths."""
         super().refit(gram, moment)
         self.gram = self.gram + gram
         self.geometry = self.regression_of(self.gram, moment, self.releases)
 
     def chances(self, context: Floats) -> Floats:
-        """The same for all that survive."""
         worth = self.worth(context, self.released[-1])
         width = self.width * self.geometry.widths(context)
         return 1.0 * (worth + width >= (worth - width).max(axis=1, keepdims=True))
@@ -228,7 +217,6 @@ class AdaCB(RegCB):
     """gamma over the root of the rounds before the batch"""
 
     def chances(self, context: Floats) -> Floats:
-        """By the inverse of gaps among those that survive."""
         survive, worth = super().chances(context) > 0, self.worth(context, self.released[-1])
         return inverse_gaps(worth, self.gamma_scale * sqrt(sum(self.sizes)), survive)
 
@@ -260,12 +248,10 @@ class VPO(OracleBatches):
     """of a virtual step, over min(1/K, 1/sqrt(K B))"""
 
     def start(self) -> None:
-        """Start without data."""
         super().start()
         self.step = self.streams.uniforms("virtual step")
 
     def chances(self, context: Floats) -> Floats:
-        """Of a virtual policy that is drawn for this user."""
         worth, B, K = self.worth(context, self.released[-1]), self.sizes[-1], self.spec.n_actions
         eta = self.rate * min(1 / K, 1 / sqrt(K * B))
         return _softmax(np.floor(self.step() * B)[:, None] * eta * worth)
@@ -297,7 +283,6 @@ class BPO(OracleBatches):
     """of arms that were rarely played"""
 
     def chances(self, context: Floats) -> Floats:
-        """Of the last policy."""
         K = self.spec.n_actions
         log_q: Floats = np.zeros((len(context), K))
         exposure, users = np.zeros_like(log_q), 0

@@ -34,7 +34,6 @@ class LDPGreedy(Devices):
     """h; an arm h / 2 below the best after the warm-up is dropped; if None, none is"""
 
     def start(self) -> None:
-        """Start without data."""
         super().start()
         spec = self.spec
         each = spec.horizon // (10 * spec.n_actions) if self.warm_up is None else self.warm_up
@@ -56,13 +55,12 @@ class LDPGreedy(Devices):
         raise NotImplementedError
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,): by turns at first, where each has its own parameter."""
+        # Arms (R,): by turns at first, where each has its own parameter
         if self.round < self.turns:
             return np.full(self.R, self.round % self.spec.n_actions)
         return super().act(context)
 
     def scores(self, context: Floats) -> Floats:
-        """x . theta_a, (R, K), of arms that were not dropped."""
         x = clip_norm(context, self.spec.context_norm) / self.spec.context_norm
         scores = super().scores(x)
         if self.gap is None or not self.turns:
@@ -72,7 +70,6 @@ class LDPGreedy(Devices):
         return np.where(near, scores, -inf)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """A message, and what the server makes of it."""
         spec = self.spec
         row, block = self.own(context, action)
         x = clip_norm(row, spec.context_norm) / spec.context_norm
@@ -135,11 +132,9 @@ class LDPSGD(LDPGreedy):
     messages = started(LocalDirections)
 
     def check(self) -> None:
-        """Refuse an `epsilon` that is not a positive number."""
         privacy_target(self.epsilon, 0.0)
 
     def open(self) -> None:
-        """Make the mechanism for directions."""
         paper, d = self.calibration == "paper", self.spec.dim
         self.bound = 2.0 if paper or self.link.name == "identity" else 1.0
         self.c = self.step or self.blocks * d / float(self.link.slope(np.array(1.0)))
@@ -154,14 +149,12 @@ class LDPSGD(LDPGreedy):
         self.ledger = ledger_of(self.epsilon, spend, without="exact gradients", trust="local")
 
     def message(self, x: Floats, block: Ints, y: Floats) -> Floats:
-        """Psi(g), (R, blocks, d)."""
         theta = np.take_along_axis(self.theta, block[:, None, None], axis=1)[:, 0]
         g = (self.link.mean(np.vecdot(x, theta)) - y)[:, None] * x
         sent = cast(Floats, self.messages(g / self.bound, block))  # every call sends
         return self.bound * self.messages.length * sent
 
     def fit(self, sent: Floats, blocks: Ints, count: int) -> None:
-        """A step."""
         self.theta[:, blocks] -= self.c / count * sent[:, blocks]
 
 
@@ -219,7 +212,6 @@ class LDPOLS(Private[ContextualSpec], LDPGreedy):
     messages = started(LocalStatistic)
 
     def open(self) -> None:
-        """Make the mechanism for moments."""
         spec, paper = self.spec, self.calibration == "paper"
         self.statistic = (EvenMoments if paper else SecondMoments)(
             n_actions=spec.n_actions,
@@ -245,13 +237,11 @@ class LDPOLS(Private[ContextualSpec], LDPGreedy):
         self.ledger = ledger_of(self.epsilon, spend, without="exact rounds", trust="local")
 
     def message(self, x: Floats, block: Ints, y: Floats) -> Floats:
-        """M and u of every arm, in a row."""
         if self.spec.shared:
             x, block = x[:, None], np.zeros_like(block)
         return cast(Floats, self.messages(x, block, y))  # every call sends
 
     def fit(self, sent: Floats, blocks: Ints, count: int) -> None:
-        """Least squares of all messages."""
         self.sums[:, blocks] += sent[:, blocks]
         gram, moment = self.statistic.unpack(self.sums[:, blocks])
         A = gram + self.shift * sqrt(count) * np.eye(gram.shape[-1])

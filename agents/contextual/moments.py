@@ -115,18 +115,16 @@ class MomentPlayer:
         return self._sums.quiet
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,), or (n, R); at random before the first release and where scores are equal."""
+        # Arms (R,), or (n, R); at random before the first release and where scores are equal
         score = self.scores(context)
         random = (self._luck.over(score.shape[:-1]) * self._arms).astype(np.int64)
         tied = score.max(axis=-1) == score.min(axis=-1)
         return np.where(tied, random, score.argmax(axis=-1))
 
     def scores(self, context: Floats) -> Floats:
-        """x . theta_a, (R, K), on a scale of its own that all arms share."""
         return np.matvec(self._theta, context)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed the mechanism; look again when it releases."""
         self._round += rounds_in(action.shape)
         release = self._sums.fed(action.shape, context, action, feedback)
         if release is None:
@@ -207,7 +205,6 @@ class BatchMoment(MomentPlayer, Private[ContextualSpec]):
     """reward that rewards are compared with; if None, the middle of the public range"""
 
     def start(self) -> None:
-        """Build the mechanism; raises `InputError` where all arms share a parameter."""
         spec, T, K = self.spec, self.spec.horizon, self.spec.n_actions
         if spec.shared:
             raise InputError(

@@ -66,30 +66,25 @@ class PublicPrior(NoPrior):
 
     @property
     def precision(self) -> Floats:
-        """(tau S)^-1, (R, n, n)."""
         return np.asarray(self._precision / self.tau[:, None, None])
 
     @property
     def weighted_mean(self) -> Floats:
-        """The precision times the mean, (R, n)."""
         return np.asarray(self._precision @ self.mean / self.tau[:, None])
 
     def one(self, replicas: slice | Bools) -> "PublicPrior":
-        """That of some replicas: what is learned of its width is learned here, too."""
+        # That of some replicas: what is learned of its width is learned here, too
         some = copy(self)
         some.tau = self.tau[replicas]
         return some
 
     def gradient(self, theta: Floats) -> Floats:
-        """Of the log density at theta, (R, n)."""
         return np.asarray(np.vecmat(self.mean - theta, self._precision) / self.tau[:, None])
 
     def loss(self, theta: Floats) -> Floats:
-        """Minus twice the log density, up to a constant, (R,)."""
         return np.asarray(np.vecdot(self.gradient(theta), self.mean - theta))
 
     def widen(self, b: Floats, precision: Floats) -> None:
-        """Choose tau by a likelihood of b (R, n) and precision (R, n, n)."""
         root = self._root
         eigenvalues, U = np.linalg.eigh(root.T @ precision @ root)
         seen = np.maximum(eigenvalues, 0.0)[..., None]  # (R, n, 1)

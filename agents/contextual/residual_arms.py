@@ -113,7 +113,7 @@ class ResidualArms:
         return self._sums.quiet
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,), or of several rounds (n, R); ties at random."""
+        # Arms (R,), or of several rounds (n, R); ties at random
         luck = self._luck.over(context.shape[:-1])
         if not (len(self._ends) or self._prior.informed):
             return (luck * self._spec.n_actions).astype(np.int64)
@@ -123,7 +123,6 @@ class ResidualArms:
         return np.where(best, 1 + order, 0.0).argmax(axis=-1)
 
     def scores(self, context: Floats) -> Floats:
-        """Predicted rewards, (R, K)."""
         middle = (self._spec.reward_low + self._spec.reward_high) / 2
         return middle + self._law.level[:, None] + self._above_middle(context)
 
@@ -132,7 +131,6 @@ class ResidualArms:
         return np.matvec(self._theta, unit(context))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed the mechanism; fit when it releases."""
         reference = pick(self._theta, action), pick(self._weights, action)
         law = tuple(np.broadcast_to(number, action.shape) for number in self._law.reference)
         self._round += rounds_in(action.shape)

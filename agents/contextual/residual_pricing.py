@@ -104,18 +104,16 @@ class ResidualPricing:
         return self._sums.quiet
 
     def act(self, context: Floats) -> Ints:
-        """Prices (R,), or (n, R), as places on the list; at random before the first release."""
+        # Prices (R,), or (n, R), as places on the list; at random before the first release
         luck = self._luck.over(context.shape[:-1])
         random = (luck * self._spec.n_actions).astype(np.int64)
         return self.scores(context).argmax(axis=-1) if self._policies.shape[1] else random
 
     def scores(self, context: Floats) -> Floats:
-        """Margin x P(sale), in dollars, (R, K)."""
         sale = expit(np.matvec(self._rows(context), self._played))
         return np.asarray(self._margins * sale)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed the mechanism; fit when it releases."""
         self._round += rounds_in(action.shape)
         dollars = clip_range(feedback, 0.0, float(self._margins.max()))  # overflow; NaN
         sold = dollars / self._margins[action]  # clipped to 1 by the statistic
@@ -376,11 +374,10 @@ class CurvedPricing(ResidualPricing):
 
     @property
     def standing(self) -> int:
-        """1 while customers are counted."""
         return super().standing if self._round >= self._before else 1
 
     def act(self, context: Floats) -> Ints:
-        """Prices (R,), or (n, R), as places on the list; by turns at first."""
+        # Prices (R,), or (n, R), as places on the list; by turns at first
         if self._asked == self._before:
             return super().act(context)
         place = self._asked % self._spec.n_actions
@@ -390,7 +387,7 @@ class CurvedPricing(ResidualPricing):
         return self._turn[:, place].copy()
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Count at first, then feed the sums; fit when something is released."""
+        # Count at first, then feed the sums; fit when something is released
         if self._round >= self._before:
             return super().update(context, action, feedback)
         self._round += 1
@@ -417,7 +414,6 @@ class CurvedPricing(ResidualPricing):
         return np.where(self._bent, curve, line), np.where(self._bent[..., None], wide, flat)
 
     def _told(self) -> tuple[Scores, Floats, Floats]:
-        """Count the sales of a price as the score of customers of whom each adds her answer."""
         (R, K), D = self._sales.shape, self._statistic.dim
         summed = len(self._ends) > 0  # else nothing is known of customers
         customers: Floats = np.zeros((R, _CUSTOMERS, self._spec.dim))

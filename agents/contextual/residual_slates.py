@@ -85,7 +85,7 @@ class ResidualSlates:
         return self._sums.quiet
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,), or of several rounds (n, R); at random before the first release."""
+        # Arms (R,), or of several rounds (n, R); at random before the first release
         random = (self._luck.over(context.shape[:-2]) * self._spec.n_actions).astype(np.int64)
         return self.scores(context).argmax(axis=-1) if self._informed else random
 
@@ -94,11 +94,9 @@ class ResidualSlates:
         return self._prior.informed or len(self._ends) > 0
 
     def scores(self, context: Floats) -> Floats:
-        """x . theta, (R, K), in the order of predicted rewards."""
         return np.matvec(context, self._theta[:, 1:])
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed the mechanism; fit when it releases."""
         self._round += rounds_in(action.shape)
         low, high = self._spec.reward_low, self._spec.reward_high
         y: Floats = (np.asarray(feedback, np.float64) - low) / (high - low)

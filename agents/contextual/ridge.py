@@ -85,22 +85,18 @@ class JointRidge(Ridge):
         self._bordered = np.tile(np.diag(size), (R, 1, 1))
 
     def refit(self, gram: Floats, moment: Floats, shift: Floats | float) -> None:
-        """Take over the sums."""
         D = gram.shape[-1]
         self._bordered[:, :D, :D] = gram[:, 0]
         self._bordered[:, rows(D), rows(D)] += np.reshape(shift, (-1, 1))
         self._bordered[:, -1, :D] = moment[:, 0]
 
     def means(self, context: Floats) -> Floats:
-        """Predicted rewards, (R, K)."""
         return self.predicted(context)[0]
 
     def variances(self, context: Floats) -> Floats:
-        """x' V^-1 x of every arm, (R, K)."""
         return self.predicted(context)[1]
 
     def predicted(self, context: Floats) -> tuple[Floats, Floats]:
-        """Means and variances, (R, K) each."""
         self._bordered[:, *self._slots] = context[:, None]
         try:
             return self._products(np.linalg.cholesky(self._bordered))
@@ -153,7 +149,7 @@ class OnlineRidge(Ridge):
         return self.means(context) + scale * noise
 
     def products(self, context: Floats) -> Floats:
-        """As before, and kept: the next row to learn is mostly one of them."""
+        # As before, and kept: the next row to learn is mostly one of them
         Vx = super().products(context)
         self._seen = context, Vx
         return Vx

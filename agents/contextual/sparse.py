@@ -117,7 +117,6 @@ class FLIPHAT(Private[ContextualSpec], Arms):
     turns_first = inf
 
     def start(self) -> None:
-        """Build the mechanism that estimates."""
         spec, paper, episodes = self.spec, self.calibration == "paper", self.episodes()
         s, blocks = min(self.sparsity, spec.dim), 1 if spec.shared else spec.n_actions
         growth = {1: float(s), 2: sqrt(s), inf: 1.0}[spec.context_order]
@@ -167,11 +166,9 @@ class FLIPHAT(Private[ContextualSpec], Arms):
         return tuple(lengths)
 
     def scores(self, context: Floats) -> Floats:
-        """Estimated mean rewards, (R, K)."""
         return predictions(context, self.beta, shared=context.ndim == 3)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed the mechanism; take over the estimate at the end of an episode."""
         release = self.estimates(context, action, feedback)
         if release is not None:
             self.beta, self.turns_first = release, 0.0
@@ -225,14 +222,12 @@ class LassoBandit(Arms):
     """rounds from one fit to the next; if None, when t has grown by 5 %"""
 
     def start(self) -> None:
-        """Start without data."""
         self.ledger = no_privacy("exact lasso regressions")
         self.range = self.spec.reward_high - self.spec.reward_low
         self.from_forced, self.from_all = Lasso(self.spec, self.R), Lasso(self.spec, self.R)
         self.next_fit = 1
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,)."""
         arm = forced_arm(self.round, self.spec.n_actions, self.forced)
         if arm is not None:
             return np.full(self.R, arm)
@@ -241,11 +236,9 @@ class LassoBandit(Arms):
         return np.where(kept, self.scores(context), -inf).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
-        """Rewards predicted from all samples, (R, K)."""
         return self.from_all.means(context)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Keep the row; fit when it is time."""
         spec, t = self.spec, self.round
         x = clip_norm(context, spec.context_norm)
         r = clip_range(feedback, spec.reward_low, spec.reward_high)

@@ -88,12 +88,10 @@ class OGD(Points):
     """H; if None, the loss's own, where 0 means the first row of the table"""
 
     def begin(self) -> None:
-        """Start without steps."""
         self.ledger, self.rounds = no_privacy("exact gradients"), 0
         self.H = self.curvature or self.loss.curvature
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Step against the gradient at `action` of the datum `feedback`, `(R, *datum_shape)`."""
         loss, domain, start = self.loss, self.domain, self.point
         self.rounds += 1
         rate = domain.diameter / (loss.lipschitz * sqrt(self.rounds))
@@ -145,7 +143,6 @@ class NoisyDescent(Mechanism):
         self._w = np.tile(domain.centre, (len(streams), 1))
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The gradient at the centre, in coordinates of V, (R, k)."""
         z = self._loss.admissible(datum[0])
         centre = np.tile(self._loss.domain.centre, (len(z), 1))
         return self._loss.domain.coordinates(self._loss.gradient(centre, z))
@@ -207,11 +204,9 @@ class POCP(Points):
     descent = started(NoisyDescent)
 
     def check(self) -> None:
-        """Refuse delta = 0."""
         gaussian_target(self.epsilon, self.delta)
 
     def begin(self) -> None:
-        """Make the descent; raises `InputError` for losses whose curvature is not verified."""
         loss, T = self.loss, self.spec.horizon
         regulariser = 0.0
         if not loss.curvature:
@@ -227,7 +222,7 @@ class POCP(Points):
         self.ledger = ledger_of(self.epsilon, self.descent.spend, without=free, condition=CONDITION)
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Feed the datum `feedback`, `(R, *datum_shape)`; remember the latest release alone."""
+        # Feed the datum `feedback`, `(R, *datum_shape)`; remember the latest release alone
         release = self.descent(feedback)
         if release is not None:
             self.point = release
@@ -272,11 +267,9 @@ class PQFTL(Points):
     sums = started(PrefixSum)
 
     def check(self) -> None:
-        """Refuse delta = 0."""
         gaussian_target(self.epsilon, self.delta)
 
     def fit(self) -> None:
-        """Refuse losses that are not squared."""
         if type(self.loss) not in (Squared, Ridge):
             raise InputError(
                 f"PQFTL plays squared losses, got {type(self.loss).__name__}: choose another agent "
@@ -284,7 +277,6 @@ class PQFTL(Points):
             )
 
     def begin(self) -> None:
-        """Sum second moments."""
         loss, T = cast(Squared, self.loss), self.spec.horizon
         self.H = loss.curvature or self.curvature or curvature_of(loss, T, epsilon=self.epsilon)
         self.statistic = SecondMoments(
@@ -299,7 +291,7 @@ class PQFTL(Points):
         self.ledger, self.rounds = ledger_of(self.epsilon, self.sums.spend), 0
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Feed features and answer, (R, N + 1); step 3."""
+        # Feed features and answer, (R, N + 1); step 3
         with np.errstate(over="ignore", invalid="ignore"):  # the clip comes after it
             features = self.domain.coordinates(feedback[..., :-1])
         only = np.zeros(len(feedback), dtype=np.int64)

@@ -107,7 +107,6 @@ class Entropic(Leader):
         self._rate = rate
 
     def follow(self, taken: Floats, total: Floats) -> None:
-        """softmax(-eta `total`), total in coordinates of V, (R, k)."""
         score = -self._rate * self._domain.embedded(total)
         weight = np.exp(score - score.max(axis=-1, keepdims=True))
         self.point = weight / weight.sum(axis=-1, keepdims=True)
@@ -151,7 +150,6 @@ class Gradients(Points):
     sums = started(PrefixSum)
 
     def begin(self) -> None:
-        """Make the sums, and what follows them."""
         self.sums = self.gradient_sums(gradients(self.loss))
         self.ledger = self.promise()
         self.prepare()
@@ -168,7 +166,6 @@ class Gradients(Points):
         """Get ready to `follow`."""
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Feed the gradient at `action` (R, N) of the datum `feedback` `(R, *datum_shape)`."""
         total = self.sums(slope(self.loss, action, feedback))
         if total is not None:
             self.follow(action, total)
@@ -184,7 +181,6 @@ class GradientLeader(Gradients):
     leader = started(Leader)
 
     def prepare(self) -> None:
-        """Start from the centre of the domain."""
         self.leader = self.first_leader()
 
     def first_leader(self) -> Leader:
@@ -192,7 +188,6 @@ class GradientLeader(Gradients):
         raise NotImplementedError
 
     def follow(self, taken: Floats, total: Floats) -> None:
-        """Move to the leader."""
         self.leader.follow(taken, total)
         self.point = self.leader.point
 
@@ -211,17 +206,14 @@ class PrivateGradients(Gradients):
     """how noises make up that of a sum"""
 
     def check(self) -> None:
-        """Check that delta fits the noise, which may need delta > 0."""
         object.__setattr__(self, "noise", law_named(self.noise))
         noise_target(self)
 
     def gradient_sums(self, statistic: ClippedVectors) -> PrefixSum:
-        """The least noise for the target."""
         target = Target(self.epsilon, self.delta or 0.0, self.spec.horizon, refresh_every=1)
         return certified_sum(self.process, statistic, self.streams, target, law=self.noise)
 
     def promise(self) -> Ledger:
-        """As the noise has it."""
         return ledger_of(self.epsilon, self.sums.spend)
 
 
@@ -259,16 +251,13 @@ class Centre(Agent[ConvexSpec]):
     plays = ConvexSpec
 
     def start(self) -> None:
-        """Store the centre."""
         self.ledger = no_data()
         self.point = np.tile(self.spec.loss.domain.centre, (self.R, 1))
 
     def act(self, context: Floats) -> Floats:
-        """The centre, (R, N)."""
         return self.point
 
-    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Learn nothing."""
+    def update(self, context: Floats, action: Floats, feedback: Floats) -> None: ...
 
 
 class FTAL(GradientLeader):
@@ -305,7 +294,7 @@ class FTAL(GradientLeader):
     """H; if None, the loss's own, or that of the regulariser, see `curvature_of`"""
 
     def first_leader(self) -> Leader:
-        """Step 2."""
+        # Step 2
         H = self.curvature or curvature_of(self.loss, self.spec.horizon)
         return leader_of(self.loss, self.R, curvature=H)
 
@@ -377,7 +366,6 @@ class PFTAL(PrivateLeader):
     """H; if None, the loss's own, or that of the regulariser, see `curvature_of`"""
 
     def check(self) -> None:
-        """The paper has K-norm noise on a tree."""
         super().check()
         tree = self.prefix_sums == "tree" and not self.anytime
         if self.calibration == "paper" and (self.noise != "k-norm" or not tree):
@@ -389,17 +377,16 @@ class PFTAL(PrivateLeader):
             )
 
     def begin(self) -> None:
-        """Choose how noises make up those of the sums."""
         self.process = factorisation(self.prefix_sums)
         super().begin()
 
     def first_leader(self) -> Leader:
-        """Step 4."""
+        # Step 4
         H = self.curvature or curvature_of(self.loss, self.spec.horizon, epsilon=self.epsilon)
         return leader_of(self.loss, self.R, curvature=H)
 
     def gradient_sums(self, statistic: ClippedVectors) -> PrefixSum:
-        """Step 3."""
+        # Step 3
         if self.anytime:
             return self._hybrid(statistic)
         if self.calibration == "certified":
@@ -472,13 +459,12 @@ class LinearFTRL(PrivateLeader):
     process = cast(Factorisation, Padded())
 
     def fit(self) -> None:
-        """Refuse losses that are not linear."""
         if self.loss.smoothness != 0:
             name = type(self.loss).__name__
             raise InputError(f"LinearFTRL plays linear losses, got {name}: choose pftal instead.")
 
     def first_leader(self) -> Leader:
-        """Step 3."""
+        # Step 3
         L, T = self.loss.lipschitz, self.spec.horizon
         return self.regularised(1 / (self.rate or self.domain.outer_radius / (L * sqrt(T))))
 
@@ -544,13 +530,12 @@ class DPFTRL(PrivateLeader):
     """lambda; if None, "certified" where the losses allow it, else "general" """
 
     def check(self) -> None:
-        """The paper's lambda grows with ln(1/delta)."""
         super().check()
         if self.tuning == "paper" and self.delta == 0 and self.epsilon < inf:
             raise InputError("Expected delta > 0 with tuning='paper', whose lambda grows with it.")
 
     def first_leader(self) -> Leader:
-        """Step 1."""
+        # Step 1
         return self.regularised(self.strength(self.spec))
 
     def strength(self, spec: ConvexSpec) -> float:
@@ -623,12 +608,11 @@ class NoisyOCO(PrivateLeader):
     """length of a step; if None, by `parameters`"""
 
     def fit(self) -> None:
-        """Refuse the entropy of anything but a simplex."""
         if self.map == "entropic" and not isinstance(self.domain, Simplex):
             raise InputError(f"Expected map='entropic' only on a simplex, got {self.domain}.")
 
     def first_leader(self) -> Leader:
-        """Step 1."""
+        # Step 1
         rate = self.rate(self.loss, self.spec.horizon)
         if self.map == "entropic":
             return Entropic(self.domain, self.R, rate)

@@ -325,12 +325,10 @@ class FKM(Points):
     feedback = "value"
 
     def fit(self) -> None:
-        """Refuse delays, domains without a ball to explore in, and values that are all the same."""
         with_values(self, self.spec)
         range_of(self.loss)
 
     def begin(self) -> None:
-        """Start at the centre."""
         loss, T = self.loss, self.spec.horizon
         self.ledger = no_privacy("every value moves the next point")
         self.pace = self.nu or self.domain.outer_radius / (largest(*range_of(loss), 0.0) * sqrt(T))
@@ -338,11 +336,9 @@ class FKM(Points):
         self.directions = self.exploration.directions(self.streams)
 
     def act(self, context: Floats) -> Floats:
-        """y_t + zeta u, (R, N)."""
         return self.point if self.resting else self.point + self.directions.step
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Step against u in proportion to the loss -`feedback` (R,) of the point just played."""
         value = clip_range(0.0 - feedback, *self.loss.value_range)
         step = self.domain.embedded(value[:, None] * self.directions.u)
         self.point = self.exploration.nearest(self.point - self.pace * step, self.point)

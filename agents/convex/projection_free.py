@@ -80,7 +80,6 @@ class BatchPlan:
 
     @property
     def spend(self) -> Spend:
-        """What the run costs one user."""
         mechanisms = Streams([0])
         return self.noise.sums(
             self.estimates, mechanisms, leaves=self.leaves, batch=self.batch
@@ -160,11 +159,9 @@ class BatchedDescent:
         self._last_step = (plan.batches - 1) * plan.batch
 
     def act(self, context: Floats) -> Floats:
-        """y_R + zeta Q u, (R, N)."""
         return self._y + self._directions.step
 
     def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Feed the loss -`feedback` (R,) of the point just played."""
         total = None
         if self._rounds < self._fed:
             total = self._sums(0.0 - feedback, self._directions.u)
@@ -228,11 +225,9 @@ class Epochs:
         return self._calls + self._run.oracle_calls
 
     def act(self, context: Floats) -> Floats:
-        """The current epoch's point, (R, N)."""
         return self._run.act(context)
 
     def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Feed the loss -`feedback` (R,) to the current epoch."""
         if self._rounds == 0:
             self._check_promise()
         self._run.update(context, action, feedback)
@@ -322,7 +317,6 @@ class ProjectionFree(Agent[ConvexSpec]):
         return draft(zeta=zeta, eta=self.eta or paper_eta)
 
     def start(self) -> None:
-        """Begin the run, or the first of many."""
         with_values(self, self.spec)
         self.run: BatchedDescent | Epochs
         if self.anytime:
@@ -339,11 +333,9 @@ class ProjectionFree(Agent[ConvexSpec]):
         return self.run.oracle_calls
 
     def act(self, context: Floats) -> Floats:
-        """y_R + zeta Q u, (R, N)."""
         return self.run.act(context)
 
     def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Feed the loss -`feedback` (R,) of the point just played."""
         self.run.update(context, action, feedback)
 
 
@@ -440,7 +432,6 @@ class PrivateBandit(ProjectionFree):
     epsilon"""
 
     def check(self) -> None:
-        """The paper has Laplace and Gaussian noise."""
         if self.calibration == "paper" and self.noise not in ("laplace", "gaussian"):
             raise InputError(
                 f"Expected noise={self.noise!r} to be laplace or gaussian with calibration='paper'."
@@ -448,7 +439,6 @@ class PrivateBandit(ProjectionFree):
         noise_target(self)
 
     def noise_over(self, loss: Loss, horizon: int) -> Noise:
-        """The noise of nodes, or of values."""
         delta, printed = self.delta or 0.0, None
         if self.calibration == "paper" and self.epsilon < inf:
             scale = printed_laplace if self.noise == "laplace" else printed_gaussian

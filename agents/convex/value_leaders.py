@@ -103,11 +103,9 @@ class ValueLeader(Points):
         return plan.noise
 
     def fit(self) -> None:
-        """Refuse delays, and domains without a ball to explore in."""
         with_values(self, self.spec)
 
     def flat(self) -> bool:
-        """Whether there is one value only."""
         low, high = self.loss.value_range
         return super().flat() or low == high
 
@@ -117,7 +115,6 @@ class ValueLeader(Points):
         return self.planned(spec.loss, spec.horizon, noise or self.noise_of_sums())
 
     def begin(self) -> None:
-        """Start from the centre of the shrunken domain."""
         plan = self.plan(self.spec)
         noise = self.printed_noise(plan)
         exploration = Exploration(self.domain, plan.beta)
@@ -133,11 +130,9 @@ class ValueLeader(Points):
         self.ledger, self.useful = noise.ledger(self.sums.spend), plan.leaves
 
     def act(self, context: Floats) -> Floats:
-        """The leader's point and a step of length beta, (R, N)."""
         return self.point if self.resting else self.leader.point + self.directions.step
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Feed the value -`feedback`, (R,), unless no later point can depend on it."""
         if self.useful:
             self.useful -= 1
             total = self.sums(0.0 - feedback, self.directions.u)
@@ -271,7 +266,6 @@ class BanditPFTAL(ValueLeader):
     epsilon"""
 
     def check(self) -> None:
-        """The paper has K-norm noise."""
         noise_target(self)
         if self.calibration == "paper" and self.noise != "k-norm":
             raise InputError(
@@ -279,11 +273,9 @@ class BanditPFTAL(ValueLeader):
             )
 
     def noise_of_sums(self) -> Noise:
-        """The least for the target."""
         return Noise(law=self.noise, epsilon=self.epsilon, delta=self.delta or 0.0)
 
     def printed_noise(self, plan: ValuePlan) -> Noise:
-        """That x the longest estimate."""
         if self.calibration != "paper":
             return plan.noise
         times = log2(self.spec.horizon) / self.epsilon

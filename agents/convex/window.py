@@ -90,8 +90,8 @@ class OnlineConditionalGradient(Gradients):
     """H of strongly convex losses, in place of the loss's own"""
 
     def prepare(self) -> None:
-        """Start without a quadratic part: `(kappa_t / 2) |x - anchor_t|^2`, kappa_t = H t around
-        the mean of the points, or kappa around the first one."""
+        # Start without a quadratic part: `(kappa_t / 2) |x - anchor_t|^2`, kappa_t = H t around
+        # the mean of the points, or kappa around the first one
         loss = self.loss
         self.H = self.curvature or loss.curvature
         if not loss.curvature:
@@ -99,7 +99,7 @@ class OnlineConditionalGradient(Gradients):
         self.rounds, self.anchor = 0, np.zeros_like(self.point)
 
     def follow(self, taken: Floats, total: Floats) -> None:
-        """Steps 2 and 3."""
+        # Steps 2 and 3
         self.rounds += 1
         kappa, x = self.H, self.point
         if self.loss.curvature:
@@ -142,20 +142,17 @@ class Expiring(PrivateGradients):
     """H; if None, the loss's own, or that of the regulariser, see `leaders.curvature_of`"""
 
     def check(self) -> None:
-        """Nothing is printed for Laplace noise."""
         super().check()
         if self.calibration == "paper" and self.noise == "laplace":
             raise InputError("Expected calibration='paper' with k-norm or gaussian noise.")
 
     def begin(self) -> None:
-        """Choose H and the window, then sum."""
         self.H = self.curvature or curvature_of(self.loss, self.spec.horizon, epsilon=self.epsilon)
         self.W = window_on(self.spec, self.window)
         self.lasting = self.spec.horizon - 1 <= self.W
         super().begin()
 
     def gradient_sums(self, statistic: ClippedVectors) -> PrefixSum:
-        """On a window tree, or where no user expires before the horizon on the ordinary one."""
         mode = self.mode or ("exact" if self.calibration == "paper" else "lazy")
         process: Factorisation = Tree() if self.lasting else Window(self.W, lazy=mode == "lazy")
         T = self.spec.horizon
@@ -182,7 +179,6 @@ class Expiring(PrivateGradients):
         )
 
     def promise(self) -> Ledger:
-        """Window DP, unless no user expires before the horizon."""
         return ledger_of(self.epsilon, self.sums.spend, window=None if self.lasting else self.W)
 
     def printed_scale(self) -> float:
@@ -250,7 +246,7 @@ class WDPCOCOP(GradientLeader, Expiring):
     """line 3 as corrected here, or as printed"""
 
     def first_leader(self) -> Leader:
-        """Step 4."""
+        # Step 4
         if self.rule == "printed":
             return PrintedLeader(self.domain, self.R, self.H)
         return leader_of(self.loss, self.R, curvature=self.H)
@@ -264,7 +260,7 @@ class PrintedLeader(Leader):
         self._total = np.zeros((replicas, domain.dim))
 
     def follow(self, taken: Floats, total: Floats) -> None:
-        """The nearest point to sum(x_1..x_t) - v_t / H."""
+        # The nearest point to sum(x_1..x_t) - v_t / H
         self._total = self._total + taken
         q = self._total - self._domain.embedded(total / self._curvature)
         self.point = nearest(self._domain, q, self.point).point
@@ -374,7 +370,6 @@ class WDPCOCOL(Expiring):
     steps = cast(Steps, None)
 
     def check(self) -> None:
-        """Nothing is printed for Laplace noise."""
         super().check()
         if self.by_paper and self.noise == "laplace":
             raise InputError("Expected parameters='paper' with k-norm or gaussian noise.")
@@ -385,15 +380,13 @@ class WDPCOCOL(Expiring):
         return (self.parameters or self.calibration) == "paper"
 
     def begin(self) -> None:
-        """Find the local oracle; raises `InputError` for domains without one."""
         self.oracle = local_oracle(self.domain, self.R, geometry=self.geometry)
         super().begin()
 
     def prepare(self) -> None:
-        """Start where the oracle does.
-
-        What is remembered, sums that were released, points and bounds made of them, is public.
-        """
+        # Start where the oracle does.
+        #
+        # What is remembered, sums that were released, points and bounds made of them, is public
         self.steps = Certified(self.domain.diameter, self.oracle.rho, self.R)
         if self.by_paper:
             self.steps = self.printed_steps()
@@ -403,7 +396,7 @@ class WDPCOCOL(Expiring):
         self.rounds = 0
 
     def follow(self, taken: Floats, total: Floats) -> None:
-        """Steps 3 and 4."""
+        # Steps 3 and 4
         anchor = taken if self.loss.curvature else self.first
         domain, H, x = self.domain, self.H, self.point
         self.rounds += 1

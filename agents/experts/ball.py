@@ -98,7 +98,6 @@ class PointsAsExperts(Points):
     beta = cast("float | None", None)
 
     def flat(self) -> bool:
-        """Draw points even where all lose the same."""
         return False
 
     def count(self, spec: ConvexSpec, reach: float) -> int:
@@ -175,7 +174,6 @@ class NetExperts(PointsAsExperts):
     player = started(PlannedSegments)
 
     def fit(self) -> None:
-        """Refuse domains other than lines and discs."""
         if not isinstance(self.domain, Ball) or self.domain.dim > 2:
             raise InputError(
                 f"NetExperts plays balls of dimension 1 or 2, got {self.domain}: choose another "
@@ -183,7 +181,6 @@ class NetExperts(PointsAsExperts):
             )
 
     def count(self, spec: ConvexSpec, reach: float) -> int:
-        """As many as a net has."""
         return size_of(spec.loss.domain.outer_radius, reach, spec.loss.domain.dim)
 
     def reach(self, spec: ConvexSpec) -> float:
@@ -194,7 +191,7 @@ class NetExperts(PointsAsExperts):
         return self.settled(spec, R / _MOST if N == 1 else R * sqrt(2 * pi / _MOST), R)
 
     def begin(self) -> None:
-        """Let Algorithm 1 choose among the points of the net."""
+        # Let Algorithm 1 choose among the points of the net
         spec, ball, reach = self.spec, cast(Ball, self.domain), self.reach(self.spec)
         self.net = net(ball, self.spacing or spacing_of(reach, ball.dim))
         best = self.worst(spec, reach) if self.net_loss is None else self.net_loss
@@ -204,11 +201,9 @@ class NetExperts(PointsAsExperts):
         self.ledger, self.losses = self.player.ledger, UnitLosses(self.loss)
 
     def act(self, context: Floats) -> Floats:
-        """The point, (R, N)."""
         return self.net[self.player.expert]
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Tell the losses of all points for the datum `feedback` `(R, *datum_shape)`."""
         data = self.loss.admissible(distinct(feedback))
         losses = self.losses.each(self.net, data[:, None])  # (1, M) where all replicas share data
         everyone = np.broadcast_to(losses, (self.R, len(self.net)))
@@ -261,7 +256,7 @@ class BallDraws(Mechanism):
         self._probes = np.array([loss.domain.sampler(Streams([0]), "p")() for _ in range(_PROBES)])
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The round's losses at a few public points, (R, 16): a glimpse of a function."""
+        # The round's losses at a few public points, (R, 16): a glimpse of a function
         data = self._loss.admitted(datum[0], len(self._drawn))
         return UnitLosses(self._loss).each(self._probes[:, 0], data[:, None])
 
@@ -340,11 +335,9 @@ class BallExperts(PointsAsExperts):
     tests, draws = started(SegmentAboveThreshold), started(BallDraws)
 
     def check(self) -> None:
-        """Refuse to play without privacy."""
         positive("epsilon", self.epsilon)
 
     def fit(self) -> None:
-        """Refuse what is no ball, and losses without an exact sampler."""
         if not isinstance(self.domain, Ball):
             raise InputError(
                 f"BallExperts plays balls, got {self.domain}: choose another agent or environment."
@@ -358,7 +351,6 @@ class BallExperts(PointsAsExperts):
             )
 
     def count(self, spec: ConvexSpec, reach: float) -> int:
-        """1 / gamma."""
         return inverse_mass(cast(Ball, spec.loss.domain), reach)
 
     def plan(self, spec: ConvexSpec) -> tuple[float, SparseVectorPlan]:
@@ -367,7 +359,6 @@ class BallExperts(PointsAsExperts):
         return self.worst(spec, reach), self.planned(spec, reach, self.count(spec, reach))
 
     def begin(self) -> None:
-        """Start from a uniformly random point."""
         best, plan = self.plan(self.spec)
         self.losses = UnitLosses(self.loss)
         self.left: Ints = np.full(self.R, plan.draws)
@@ -396,11 +387,10 @@ class BallExperts(PointsAsExperts):
         self.point = self.domain.sampler(self.streams, "first point")()
 
     def act(self, context: Floats) -> Floats:
-        """The segment's point, (R, N)."""
         return self.point.copy()
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Take steps 2 and 3 with a datum, `(R, *datum_shape)`."""
+        # Take steps 2 and 3 with a datum, `(R, *datum_shape)`
         suffered = self.losses.each(self.point, self.loss.admissible(feedback))
         due = np.asarray(self.tests(suffered, self.threshold)) & (self.left > 0)
         points = np.asarray(self.draws(feedback, due))

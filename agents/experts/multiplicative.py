@@ -75,11 +75,9 @@ class Follower(Agent[ExpertsSpec]):
         return drawn(everybody, self.streams.uniforms("first expert")())
 
     def act(self, context: Floats) -> Ints:
-        """The expert followed now, (R,)."""
         return self.expert.copy()
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Learn from the losses of all experts, `feedback` (R, d)."""
         if not self.resting:
             shaped("losses", feedback, (self.R, self.spec.n_actions))
             self.learn(feedback)
@@ -105,11 +103,9 @@ class ExponentialWeights(Follower):
         self.total: Floats = np.zeros((self.R, d))
 
     def act(self, context: Floats) -> Ints:
-        """An expert for each replica, (R,)."""
         return drawn(soft(-self.eta * self.total), self.luck())
 
     def learn(self, losses: Floats) -> None:
-        """Add them to the sums."""
         total = self.sums(losses)
         if total is not None:
             self.total = total
@@ -144,7 +140,6 @@ class Hedge(ExponentialWeights):
     """eta; if None, sqrt(8 ln d / T)"""
 
     def start(self) -> None:
-        """Sum exactly."""
         self.ledger = no_privacy("exact sums of losses")
         losses = ClippedEntries(self.spec.n_actions)
         self.weigh(exact_prefix_sum(losses, horizon=self.spec.horizon, refresh_every=1), self.rate)
@@ -189,11 +184,9 @@ class NoisyFTRL(ExponentialWeights):
     """eta; if None, sqrt(8 ln d / T), as without noise"""
 
     def check(self) -> None:
-        """Refuse delta = 0: Gaussian noise has no pure epsilon."""
         gaussian_target(self.epsilon, self.delta)
 
     def start(self) -> None:
-        """Sum with the least noise for the target."""
         target = Target(self.epsilon, self.delta, self.spec.horizon, refresh_every=1)
         sums = certified_sum(Tree(), ClippedEntries(self.spec.n_actions), self.streams, target)
         self.weigh(sums, self.rate)
@@ -247,7 +240,6 @@ class ExponentialLeader(Follower):
         return max(sqrt(2 * zcdp_rho_of(self.epsilon, self.delta) / draws), pure)
 
     def start(self) -> None:
-        """Start with a uniformly random expert."""
         losses, self.left = CumulativeLosses(self.spec.n_actions), self.spec.horizon - 1
         cost = 2 * self.rate(self.left) or 1.0  # without draws any will do
         self.draws = ExponentialMechanism(
@@ -257,7 +249,7 @@ class ExponentialLeader(Follower):
         self.expert = self.anybody()
 
     def learn(self, losses: Floats) -> None:
-        """Take step 2; the last losses reach no action."""
+        # Take step 2; the last losses reach no action
         if self.left:
             self.left -= 1
             self.expert = np.asarray(self.draws(losses))
@@ -296,7 +288,6 @@ class BatchLeader(Follower):
     draws = started(EpochSelection)
 
     def start(self) -> None:
-        """Start with a uniformly random expert."""
         T, d = self.spec.horizon, self.spec.n_actions
         self.ends = growing_batches(T, first=1, growth=self.growth)
         self.draws = EpochSelection(
@@ -307,7 +298,6 @@ class BatchLeader(Follower):
         self.expert = self.anybody()
 
     def learn(self, losses: Floats) -> None:
-        """Draw at the end of a batch."""
         self.round += 1
         due = np.full(self.R, self.round in self.ends)
         fresh = np.asarray(self.draws(losses, due, np.zeros(self.R), due))
@@ -349,7 +339,6 @@ class FollowTheLeader(Follower):
     """L* >= 0, public; losses up to L* count as none; with `lazy`"""
 
     def start(self) -> None:
-        """Start with all arms or experts alike."""
         self.ledger = no_privacy("exact sums of losses")
         self.level = self.best_loss if self.lazy else 0.0
         self.luck = self.streams.uniforms("experts")
@@ -363,7 +352,7 @@ class FollowTheLeader(Follower):
         return drawn(1.0 * (score == score.min(axis=1, keepdims=True)), self.luck())
 
     def learn(self, losses: Floats) -> None:
-        """Take steps 2 and 3."""
+        # Take steps 2 and 3
         losses = clip_range(losses, 0.0, 1.0)
         self.total = self.total + losses
         self.suffered = self.suffered + pick(losses, self.expert)
@@ -447,7 +436,6 @@ class ShrinkingDartboard(Follower):
         return steepest(d, T, best_loss=self.best_loss, **target)
 
     def start(self) -> None:
-        """Start with a uniformly random expert."""
         plan, rounds = self.plan(self.spec), self.spec.horizon - 1
         self.bits = RedrawBit(
             self.streams, "bits", rate=plan.rate, probability=plan.probability, uses=rounds
@@ -467,7 +455,7 @@ class ShrinkingDartboard(Follower):
         self.expert = self.anybody()
 
     def learn(self, losses: Floats) -> None:
-        """Take steps 2 and 3; the last losses reach no action."""
+        # Take steps 2 and 3; the last losses reach no action
         if self.rounds:
             self.rounds -= 1
             redraw = np.asarray(self.bits(pick(losses, self.expert), self.left > 0))

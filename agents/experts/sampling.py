@@ -178,7 +178,6 @@ class _Keeping(Sampler):
         self._kept, self._count = np.empty((replicas, 16, *loss.datum_shape)), 0
 
     def add(self, data: Floats) -> None:
-        """Keep the data: this sampler needs them all."""
         if self._count == self._kept.shape[1]:
             self._kept = np.concatenate([self._kept, np.empty_like(self._kept)], axis=1)
         self._kept[:, self._count] = data
@@ -196,7 +195,6 @@ class OnALine(_Keeping):
     """
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
-        """By the inverse distribution function."""
         x, S = self.polygon(r)
         x, S = _cut(x, S, floor)
         return np.array([piecewise_exponential(x, -rate * S, rng.random(2))])
@@ -231,12 +229,12 @@ class AlongASlope(Sampler):
         self._slope, self._count = np.zeros((replicas, self._ball.dim)), 0
 
     def add(self, data: Floats) -> None:
-        """Add the data up: sums suffice this sampler."""
+        # Add the data up: sums suffice this sampler
         self._slope = self._slope + data
         self._count += 1
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
-        """u by adaptive rejection, then the rest."""
+        # u by adaptive rejection, then the rest
         N, R, t = self._ball.dim, self._ball.outer_radius, self._count
         length = float(np.sqrt(np.vecdot(self._slope[r], self._slope[r])))
         g = self._slope[r] / length if length > 0 else np.eye(N)[0]
@@ -264,7 +262,6 @@ class InCells(_Keeping):
     """
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
-        """The first point that is accepted."""
         data, R, N = self._data(r), self._ball.outer_radius, self._ball.dim
         corners = np.stack(np.meshgrid(*[[-0.5, 0.5]] * N, indexing="ij"), axis=-1).reshape(-1, N)
 
@@ -304,7 +301,6 @@ class Wandering(_Keeping):
     """
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
-        """A walk from a uniform point."""
         losses, R, data = self._losses, self._ball.outer_radius, self._data(r)
         x = self._uniform(1, rng)[0]
         for _ in range(_STEPS):

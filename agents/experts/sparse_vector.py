@@ -56,7 +56,7 @@ class Segments(Follower):
         # with `lag`, `due` fired one round ago, `moved` two rounds ago
 
     def learn(self, losses: Floats) -> None:
-        """Take steps 2 and 3."""
+        # Take steps 2 and 3
         fired = self.fired(pick(losses, self.expert)) & ~self.frozen
         draws = fired & (self.drawn < self.numbers.draws)
         spent = fired & ~draws
@@ -108,7 +108,6 @@ class PlannedSegments(Segments):
     """the printed order of lines"""
 
     def start(self) -> None:
-        """Play by them."""
         if not self.alone():
             self.play(self.plan, self.best_loss)
 
@@ -178,7 +177,6 @@ class SparseVectorExperts(Segments):
     """printed order of lines, in which tests are answered one round late"""
 
     def start(self) -> None:
-        """Play by the plan."""
         if not self.alone():
             self.play(self.plan(self.spec), self.best_loss)
 
@@ -247,7 +245,6 @@ class AdaptiveSparseVectorExperts(Segments):
     totals = started(NoisyTotal)
 
     def check(self) -> None:
-        """Refuse a delta beside printed constants."""
         if self.calibration != "certified" and self.delta > 0:
             raise InputError(f"Expected delta={self.delta!r} to be 0 for printed constants.")
 
@@ -260,7 +257,6 @@ class AdaptiveSparseVectorExperts(Segments):
         return first, least(d, T, delta=self.delta, best_loss=first, **target)
 
     def start(self) -> None:
-        """Play by the first phase's plan, or by what is printed."""
         self.restarts = self.calibration == "certified"
         if self.alone():
             return
@@ -281,11 +277,11 @@ class AdaptiveSparseVectorExperts(Segments):
         self.ledger = Ledger((GaussianSpend(inf, note),))
 
     def threshold(self) -> Floats:
-        """L* + margin, (R,); as printed L* stays 1 here."""
+        # L* + margin, (R,); as printed L* stays 1 here
         return super().threshold() if self.restarts else np.full(self.R, 1 + self.numbers.margin)
 
     def learn(self, losses: Floats) -> None:
-        """Take the steps of Algorithm 1; as printed, test after each draw."""
+        # Take the steps of Algorithm 1; as printed, test after each draw
         before = self.drawn
         super().learn(losses)
         if not self.restarts:

@@ -129,7 +129,6 @@ class BinaryTreeExperts(Follower):
     trees, picks = started(RestartingTrees), started(RemainingTopK)
 
     def check(self) -> None:
-        """Check that delta fits the noise, which may need delta > 0."""
         noise_target(self)
 
     def plan(self, spec: ExpertsSpec) -> TreePlan:
@@ -171,7 +170,6 @@ class BinaryTreeExperts(Follower):
         return sqrt(8 * rho / max(picks, 1)) * _DOWN, sqrt(numbers / (2 * rho)) * _UP
 
     def start(self) -> None:
-        """Draw the first set."""
         if self.alone():
             return
         R, d, T = self.R, self.spec.n_actions, self.spec.horizon
@@ -210,13 +208,12 @@ class BinaryTreeExperts(Follower):
         return taken
 
     def act(self, context: Floats) -> Ints:
-        """The expert with the least counter, (R,)."""
         if self.resting:
             return super().act(context)
         return self.members[rows(self.R), self.counters.argmin(axis=1)]
 
     def learn(self, losses: Floats) -> None:
-        """Take steps 2 and 3."""
+        # Take steps 2 and 3
         sums = self.trees(losses, self.members, self.begins)
         if sums is None:
             return
@@ -290,7 +287,6 @@ class PotentialDraws(Mechanism):
         self._rho = self._threshold_noise()
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The clipped losses, (R, d)."""
         shaped("losses", datum[0], self._shape)
         return self._losses.query(datum[0])
 
@@ -376,7 +372,6 @@ class PotentialExperts(Follower):
     potential = started(PotentialDraws)
 
     def start(self) -> None:
-        """Set K, eta, the threshold and the scales, and begin with anybody."""
         if self.alone():
             return
         d, T, printed = self.spec.n_actions, self.spec.horizon, self.calibration == "paper"
@@ -400,6 +395,6 @@ class PotentialExperts(Follower):
         self.expert = (self.streams.uniforms("first expert")() * d).astype(np.int64)
 
     def learn(self, losses: Floats) -> None:
-        """Take steps 2 and 3."""
+        # Take steps 2 and 3
         new = np.asarray(self.potential(losses))
         self.expert = np.where(new < 0, self.expert, new)

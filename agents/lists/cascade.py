@@ -92,7 +92,6 @@ class ItemCounts(Lists):
         return 0.0
 
     def start(self) -> None:
-        """Start without counts."""
         super().start()
         if not isinstance(self.spec.clicks, Cascade):
             raise InputError(
@@ -111,7 +110,6 @@ class ItemCounts(Lists):
         self.refilled: Ints = self.spec.catalogue.refilled.copy()
 
     def choose(self, u: Floats) -> Ints:
-        """The items with the largest bounds."""
         self.round += 1
         refilled = self.spec.catalogue.refilled
         if (refilled != self.refilled).any():
@@ -178,12 +176,10 @@ class CascadeUCB(ItemCounts):
     """order in which a list is shown"""
 
     def start(self) -> None:
-        """Keep exact counts."""
         super().start()
         self.ledger = no_privacy("exact counts")
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        """Count looks and clicks."""
         looks, clicked = self.statistic.total(lists[None], clicks[None]).swapaxes(0, 1)
         self.looks, self.clicks = self.looks + looks, self.clicks + clicked
 
@@ -229,17 +225,14 @@ class PrivateCascade(ItemCounts):
 
     @property
     def noise_sd(self) -> float:
-        """Noise of a count in the latest release."""
         return self.sums.stddev
 
     def check(self) -> None:
-        """Whether noise can meet the target."""
         privacy_target(self.epsilon, self.delta)
         if self.noise == "gaussian" and self.delta == 0:
             raise InputError("Expected delta=0 only with noise='laplace'.")
 
     def start(self) -> None:
-        """Build the running sums of all counts."""
         super().start()
         T, statistic = self.spec.horizon, self.statistic
         every = self.refresh_every or max(1, min(100, T // 200))
@@ -254,7 +247,6 @@ class PrivateCascade(ItemCounts):
         self.gone = np.zeros((self.R, self.spec.n_items), np.bool_)
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        """Feed the mechanism; of refilled places only what came after counts."""
         release = self.sums(lists, clicks)
         if release is None:
             return
@@ -263,6 +255,5 @@ class PrivateCascade(ItemCounts):
         self.looks, self.clicks = (release - self.before).swapaxes(0, 1)
 
     def forget(self, new: Ints) -> None:
-        """Take away at the next release what was counted before."""
         super().forget(new)
         self.gone |= new.astype(np.bool_)

@@ -190,7 +190,6 @@ class ListFADE(Lists):
     """rounds of shuffled lists to learn them; if None, max(500, 80 sqrt(m) / mu), at most T / 10"""
 
     def check(self) -> None:
-        """Whether noise can meet the target, and what positions ask for."""
         gaussian_target(self.epsilon, self.delta)
         learned = self.positions == "learned"
         if learned and self.counted not in ("auto", "clicks"):
@@ -204,7 +203,6 @@ class ListFADE(Lists):
             )
 
     def start(self) -> None:
-        """Build the fading sum, and the counts of positions if their weights are learned."""
         self.places: PositionWeights | None = None
         if self.positions == "learned":
             self.places = PositionWeights(
@@ -259,12 +257,11 @@ class ListFADE(Lists):
         return self.places is not None and not self.places.known and self.done >= self.after
 
     def choose(self, u: Floats) -> Ints:
-        """Step 5; random lists in the first batch."""
+        # Step 5; random lists in the first batch
         random = self.random()
         return self.best(self.predicted(u)) if self.end else random
 
     def choose_among(self, u: Floats, mask: Bools) -> Ints:
-        """The same of the items that are there."""
         random = self.random(mask=mask)
         return self.best(np.where(mask, self.predicted(u), -np.inf)) if self.end else random
 
@@ -280,7 +277,7 @@ class ListFADE(Lists):
         return self.places.shuffled(lists) if self.shuffling else self.places.placed(lists)
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        """Step 2, and steps 3 and 4 when a batch ends."""
+        # Step 2, and steps 3 and 4 when a batch ends
         if self.places is not None and self.shuffling:
             self.places.count(clicks)
             return
@@ -373,7 +370,6 @@ class ListExperts(Lists):
     """rounds; if None, max(40 P, 10 P / mu), at most T / 10"""
 
     def check(self) -> None:
-        """Whether noise can meet the target, and rankers are directions."""
         gaussian_target(self.epsilon, self.delta)
         if self.rankers is None:
             return
@@ -385,7 +381,6 @@ class ListExperts(Lists):
             )
 
     def start(self) -> None:
-        """Draw directions, and build the sum of counts."""
         super().start()
         if self.rankers is None:
             draw = self.streams.normals("rankers", self.n_policies or 16, self.spec.dim)
@@ -414,7 +409,7 @@ class ListExperts(Lists):
         self.shown: Ints = np.zeros(R, np.int64)
 
     def choose(self, u: Floats) -> Ints:
-        """Step 1."""
+        # Step 1
         which = (self.luck() * self.active.sum(axis=1)).astype(np.int64)
         self.shown = (self.active.cumsum(axis=1) > which[:, None]).argmax(axis=1)
         directions = tastes(u) * pick(self.directions, self.shown)
@@ -422,7 +417,7 @@ class ListExperts(Lists):
         return best_lists(scores, self.spec.clicks)
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        """Step 2, and step 3 when a batch ends."""
+        # Step 2, and step 3 when a batch ends
         self.shows[rows(len(u)), self.shown] += 1
         release = self.sums(self.shown, clicks)
         if release is None:

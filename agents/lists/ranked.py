@@ -33,21 +33,17 @@ class Lists(Agent[ListSpec]):
     clock = 0
 
     def start(self) -> None:
-        """Refuse click models whose weights nobody is told."""
         _ = self.spec.clicks.weights
 
     def act(self, context: Floats) -> Ints:
-        """Lists (R, m) for users (R, q)."""
         self.clock = self.spec.catalogue.clock
         return self.choose(context)
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
-        """Lists (R, m) of items that are there, by masks (R, N)."""
         self.clock = self.spec.catalogue.clock
         return self.choose_among(context, mask)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Learn from clicks (R, m)."""
         vectors = self.spec.catalogue.vectors(action, self.clock)
         self.learn(context, action, vectors, feedback)
 
@@ -125,7 +121,6 @@ class ClickRegression(Lists):
     regularization = 1.0
 
     def start(self) -> None:
-        """Start without data."""
         super().start()
         self.ledger = no_privacy("an exact regression of clicks")
         least = _ROUNDING * self.spec.horizon * self.spec.length
@@ -134,7 +129,6 @@ class ClickRegression(Lists):
         self.moment = np.zeros((self.R, self.spec.features))
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        """Add the positions that were looked at."""
         clicks = possible_clicks(self.spec.clicks, clicks)
         f = self.spec.clicks.looked_at(clicks)
         seen = f[..., None] * features(u, vectors)
@@ -174,20 +168,19 @@ class RankedLinUCB(ClickRegression):
     masks = ("public", "user")
 
     def start(self) -> None:
-        """Start without a fit."""
         super().start()
         self.fit()
 
     def choose(self, u: Floats) -> Ints:
-        """Step 2."""
+        # Step 2
         return self.listed(u, products(self.spec, u, self.theta))
 
     def choose_among(self, u: Floats, mask: Bools) -> Ints:
-        """Step 2 without the items that are not there."""
+        # Step 2 without the items that are not there
         return self.listed(u, np.where(mask, products(self.spec, u, self.theta), -np.inf))
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        """Step 3, and step 1."""
+        # Step 3, and step 1
         super().learn(u, lists, vectors, clicks)
         self.fit()
 
@@ -259,12 +252,10 @@ class RankedLinTS(ClickRegression):
     """ridge of the regression; less than rounding of its sums is raised to that"""
 
     def start(self) -> None:
-        """Start without data, and open the stream of draws."""
         super().start()
         self.luck = self.streams.normals("posterior", self.spec.features)
 
     def choose(self, u: Floats) -> Ints:
-        """The best list of a drawn parameter."""
         noise = np.matvec(np.linalg.cholesky(self.gram), self.luck())  # of covariance V
         theta = self.fitted(self.moment + self.alpha * noise)
         return best_lists(products(self.spec, u, theta), self.spec.clicks)
@@ -286,12 +277,10 @@ class RankedEpsilonGreedy(ClickRegression):
     """ridge of the regression; less than rounding of its sums is raised to that"""
 
     def start(self) -> None:
-        """Start without data, and open the stream of coins."""
         super().start()
         self.coin, self.random = self.streams.uniforms("coin"), self.spec.uniform(self.streams)
 
     def choose(self, u: Floats) -> Ints:
-        """The best list, or a random one."""
         theta = self.fitted(self.moment)
         best = best_lists(products(self.spec, u, theta), self.spec.clicks)
         return np.where((self.coin() < self.exploration)[:, None], self.random(), best)

@@ -61,7 +61,6 @@ class PerPerson(Around[ReturningSpec]):
     """rounds of a person that `agent` is told at most; None is as many as she may come"""
 
     def check(self) -> None:
-        """Refuse an agent that already protects persons."""
         if isinstance(self.agent, PerPerson):
             raise InputError("Expected an agent for single rounds, got one that is per person.")
         prior = getattr(_innermost(self.agent), "prior", None)
@@ -72,7 +71,6 @@ class PerPerson(Around[ReturningSpec]):
             )
 
     def start(self) -> None:
-        """Make the agent with a budget per round, and the turnstile that counts visits."""
         promised = self.spec.visits
         visits = replace(promised, cap=min(promised.cap, self.told or promised.cap))
         inner = one_round(self.agent, replace(self.spec, visits=visits))
@@ -94,12 +92,10 @@ class PerPerson(Around[ReturningSpec]):
         self.ledger = replace(ledger, spends=spends, visits=promised) if known else ledger
 
     def act(self, context: Floats) -> npt.NDArray[Any]:
-        """Arms (R,) for whoever has come."""
         arms: npt.NDArray[Any] = self.inner.act(self.spec.shown(context))
         return arms
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Pass the visit to the agent, or an empty one if it does not count."""
         told = self.turnstile.admits(self.spec.person(context))
         self.inner.update(
             _where(told, self.spec.shown(context), nan),

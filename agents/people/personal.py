@@ -62,13 +62,11 @@ class Personal(Agent[ReturningSpec]):
         self.precision: Floats = np.linalg.inv(covariance + self.tastes**2 * np.eye(d) / d)
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,) for whoever has come."""
         scores = np.matvec(self.rows(context), self.expected(self.spec.person(context)))
         ties = scores >= scores.max(axis=1, keepdims=True)
         return np.where(ties, 1 + self.luck(), 0.0).argmax(axis=1)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Keep a visit for her own use; the row she was served and her reward are clipped."""
         person, x = self.spec.person(context), pick(self.rows(context), action)
         r = clip_range(feedback, self.spec.reward_low, self.spec.reward_high)
         if self.memory:
@@ -115,7 +113,6 @@ class MemoryAlone(Personal):
     """assumed standard deviation of rewards, > 0"""
 
     def start(self) -> None:
-        """Start without data."""
         self.ledger = Ledger((), OWN_DATA)
         self.sit_down()
 
@@ -147,7 +144,6 @@ class MixedEffects(Personal):
     """each batch is 1 + growth times as long as the one before"""
 
     def start(self) -> None:
-        """Start without data, with the population's prior."""
         T, d, R, self.memory = self.spec.horizon, self.spec.arms.dim, self.R, not self.pooled
         self.ledger = no_privacy("exact sums of everybody")
         self.sit_down()
@@ -158,7 +154,7 @@ class MixedEffects(Personal):
         self.round = 0
 
     def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
-        """Add her visit; look at the sums when a batch ends."""
+        # Add her visit; look at the sums when a batch ends
         x = row * (person >= 0)[:, None]
         self.gram += x[:, :, None] * x[:, None, :]
         self.moment += (reward - self.origin)[:, None] * x
@@ -433,14 +429,12 @@ class PersonalFADE(Personal):
     sums, population = started(PersonSum), started(Population)
 
     def check(self) -> None:
-        """Refuse delta = 0: Gaussian noise has no pure epsilon; and devices that share no noise."""
         gaussian_target(self.epsilon, self.delta)
         check_honest(self.honest, self.trust)
         if self.counted == "latest" and not self.memory:
             raise InputError("Expected counted='latest' with a memory, of which it is a summary.")
 
     def start(self) -> None:
-        """Make the releases, and the model that is made of them."""
         spec, T, d = self.spec, self.spec.horizon, self.spec.arms.dim
         mu = inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
         usual = int(np.clip(8 * sqrt(d) / mu, 100, max(100, T / 10)))
@@ -496,7 +490,7 @@ class PersonalFADE(Personal):
         )
 
     def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
-        """Add her visit, or what her memory makes of her; believe what is released."""
+        # Add her visit, or what her memory makes of her; believe what is released
         if self.sums.replaces:
             row, reward = self.made_of(person), np.full(self.R, self.spec.reward_high)
         release = self.sums(person, row, np.zeros(self.R, np.int64), reward)

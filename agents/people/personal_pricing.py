@@ -83,12 +83,10 @@ class PersonalPricing(Agent[ReturningSpec]):
     visit = started(TastesSpec)
 
     def check(self) -> None:
-        """Refuse delta = 0: Gaussian noise has no pure epsilon."""
         gaussian_target(self.epsilon, self.delta)
         whole("particles", self.particles, 2, _MOST_PARTICLES)
 
     def start(self) -> None:
-        """Spread the points, open the memories, and make the releases of a learned population."""
         from scipy.stats import qmc  # takes as long to import as all else together
 
         spec, R = self.spec, self.R
@@ -150,7 +148,6 @@ class PersonalPricing(Agent[ReturningSpec]):
         self.held = self.visit.held(self.theta)
 
     def act(self, context: Floats) -> Ints:
-        """Prices' places (R,) for whoever has come."""
         x = clip_norm(self.spec.shown(context), self.visit.context_norm)
         likely: Floats = np.zeros((self.R, self.particles))
         if self.memory:
@@ -161,7 +158,6 @@ class PersonalPricing(Agent[ReturningSpec]):
         return np.asarray((self.visit.margins * np.stack(sales, axis=1)).argmax(axis=1))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Keep a visit for her own use; let her score enter the sum, if it counts."""
         person = self.spec.person(context)
         x = clip_norm(self.spec.shown(context), self.visit.context_norm)
         sold = clip_range(feedback, self.spec.reward_low, self.spec.reward_high) > 0

@@ -97,7 +97,6 @@ class LocalisedTOFW(Walk):
     p > 1, else `usual_clip`"""
 
     def check(self) -> None:
-        """Refuse delta = 0, and shares that do not make a whole."""
         gaussian_target(self.epsilon, self.delta)
         if not isinstance(self.shares, list | tuple):
             raise InputError(
@@ -112,7 +111,6 @@ class LocalisedTOFW(Walk):
             raise InputError(f"Expected shares={shares} to be numbers in [0, 1] of sum 1.")
 
     def begin(self) -> None:
-        """Divide the rounds into blocks, each with a sum of its own."""
         self.c = self.step
         ends = [round(end * self.spec.horizon) for end in np.cumsum([0.0, *self.shares])]
         self.sizes = [after - before for before, after in pairwise(ends) if after > before]
@@ -142,13 +140,12 @@ class LocalisedTOFW(Walk):
         return usual_clip(self.loss, "gradient")
 
     def set_out(self) -> None:
-        """Begin the block at hand where the walk stands."""
         super().set_out()
         self.origin, self.left = self.point, self.sizes[self.block]
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Feed the datum `feedback` `(R, *datum_shape)`; every release of the block's sum is a
-        step."""
+        # Feed the datum `feedback` `(R, *datum_shape)`; every release of the block's sum is a
+        # step
         number = np.asarray(self.moves + 1)
         release = self.sums[self.block](self.point, self.previous, number, feedback)
         if release is not None:
@@ -274,7 +271,6 @@ class NoisySFW(Points):
     """(paper) also run at epsilon > 3; the certificate says what epsilon the noise gives"""
 
     def check(self) -> None:
-        """Refuse printed noise beyond its proof, and printed laws for certified noise."""
         gaussian_target(self.epsilon, self.delta)
         printed_target(self.epsilon, self.calibration, beyond_validity=self.beyond_validity)
         others = (self.printed, self.lipschitz, self.smoothness)
@@ -287,7 +283,6 @@ class NoisySFW(Points):
         return Printed(self.norm_index, self.radius, self.direction)
 
     def begin(self) -> None:
-        """Choose the noise of every batch, and open the first one."""
         T, certified = self.spec.horizon, self.calibration == "certified"
         scale = self.scale or (0.1 if certified else 1.0)
         self.eta = min(1.0, scale * log(T) / (2 * sqrt(T)))
@@ -316,8 +311,8 @@ class NoisySFW(Points):
         )
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Feed the datum `feedback` `(R, *datum_shape)` to its batch; at the end of one make a
-        step."""
+        # Feed the datum `feedback` `(R, *datum_shape)` to its batch; at the end of one make a
+        # step
         if self.batch == len(self.batches):
             return
         z = self.loss.admitted(feedback, self.R)

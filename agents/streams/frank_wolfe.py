@@ -129,7 +129,6 @@ class Walk(Points):
     c = STEP
 
     def begin(self) -> None:
-        """Start at the first point."""
         self.set_out()
 
     def set_out(self) -> None:
@@ -182,7 +181,6 @@ class FrankWolfe(Walk):
         return RecursiveLossGradients(loss=loss, order=order, gradient_clip=natural)
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Feed the datum `feedback` `(R, *datum_shape)`, and walk."""
         useful = self.moves < self.spec.horizon - 1
         number = np.asarray(self.moves + 1 if useful else 0)
         release = self.mechanism(self.point, self.previous, number, feedback)
@@ -228,7 +226,6 @@ class RecursiveFrankWolfe(FrankWolfe):
     """quantity that `clip_bound` bounds, see `FrankWolfe.statistic`"""
 
     def begin(self) -> None:
-        """Sum exactly."""
         super().begin()
         self.c = self.step or STEP
         statistic = self.statistic(self.clip, bounds_of(self.loss), step=self.c, private=False)
@@ -326,7 +323,6 @@ class DPTOFW(FrankWolfe):
     """(paper) run at any epsilon; the certificate says what epsilon the noise gives"""
 
     def check(self) -> None:
-        """Refuse settings that do not fit each other."""
         gaussian_target(self.epsilon, self.delta)
         shaped, process, clip = self.means
         if shaped and process != "tree":
@@ -358,7 +354,6 @@ class DPTOFW(FrankWolfe):
         return Printed(self.norm_index, self.radius, self.direction)
 
     def begin(self) -> None:
-        """Build the noisy sums."""
         super().begin()
         loss, T, streams, paper = (
             self.loss,
@@ -474,7 +469,6 @@ class DPPOFW(FrankWolfe):
     """(paper) also run at epsilon > 5; the certificate says what epsilon the noise gives"""
 
     def check(self) -> None:
-        """Refuse settings that do not fit each other."""
         _check_bound(self.means[2], self.clip_bound)
         if self.calibration == "certified":
             privacy_target(self.epsilon, self.delta)
@@ -498,7 +492,6 @@ class DPPOFW(FrankWolfe):
         )
 
     def fit(self) -> None:
-        """Refuse all but regressions on an l_1 ball."""
         if cross_polytope(self.domain) is None or not isinstance(self.loss, Regression):
             raise InputError(
                 f"DPPOFW plays regressions on an LpBall with p = 1, got {self.loss}: choose "
@@ -506,7 +499,6 @@ class DPPOFW(FrankWolfe):
             )
 
     def begin(self) -> None:
-        """Build the noisy choices."""
         super().begin()
         paper, T, (noise, profile, clip) = (
             self.calibration == "paper",
@@ -537,7 +529,7 @@ class DPPOFW(FrankWolfe):
         self.ledger = ledger_of(self.epsilon, spend, without="exact gradient sums")
 
     def vertex(self, release: Any) -> Floats:
-        """The vertex that was chosen, or the best one where sums are exact."""
+        # The vertex that was chosen, or the best one where sums are exact
         if self.epsilon == inf:
             return super().vertex(release)
         return corner(self.domain.dim, cast(LpBall, self.domain).radius, release)

@@ -46,7 +46,6 @@ class Block(Mechanism):
         self._start = self._w = start
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The gradient at the start, (R, k)."""
         return slope(self._loss, self._start, self._admitted(datum[0]))
 
     def _release(self, *datum: AnyArray) -> Floats | None:
@@ -74,11 +73,9 @@ class Blocks(Points):
     """target, in (0, 1)"""
 
     def check(self) -> None:
-        """Refuse delta = 0."""
         gaussian_target(self.epsilon, self.delta)
 
     def begin(self) -> None:
-        """Begin the first block."""
         self.blocks = self.all_blocks()
         spends = different(block.spend for block in self.blocks)
         private = all(spend.rho < inf for spend in spends)
@@ -96,7 +93,6 @@ class Blocks(Points):
         raise NotImplementedError
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Feed the datum `feedback` `(R, *datum_shape)`, unless all blocks are over."""
         if self.over == len(self.blocks):
             return
         released = self.blocks[self.over](feedback)
@@ -125,7 +121,6 @@ class Contracting(Blocks):
     """Blocks that are private because steps of some length do not take points apart."""
 
     def fit(self) -> None:
-        """Refuse losses that are not smooth, and domains without an exact projection."""
         name, loss = type(self).__name__, self.loss
         if loss.smoothness == inf:
             raise InputError(
@@ -181,7 +176,7 @@ class PhasedSGD(Contracting):
     """factor of eta"""
 
     def all_blocks(self) -> tuple[Block, ...]:
-        """One phase of T / 2^i users after the other."""
+        # One phase of T / 2^i users after the other
         loss, T, mu = self.loss, self.spec.horizon, mu_of(self.epsilon, self.delta)
         R, k = loss.domain.outer_radius, loss.domain.affine_dim
         eta = self.scale * R / loss.lipschitz * min(4 / sqrt(T), mu / sqrt(k))
@@ -276,7 +271,6 @@ class SnowballSGD(Contracting):
     """users of the first block, if doubling"""
 
     def all_blocks(self) -> tuple[Block, ...]:
-        """One block of n users after the other, all of them mu-GDP."""
         mu = mu_of(self.epsilon, self.delta)
         lengths = block_lengths(self.spec.horizon, self.refit, self.first)
         return tuple(
@@ -363,17 +357,15 @@ class LeastSquares(Points):
     refits = 0
 
     def flat(self) -> bool:
-        """Never; it minimises any loss."""
+        # Never; it minimises any loss
         return False
 
     def begin(self) -> None:
-        """Start without data."""
         self.ledger = no_privacy("exact minimisers")
         self.account = self.loss.comparator(self.R)
         self.data, self.due = 0, 1
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        """Take account of the datum `feedback`, `(R, *datum_shape)`."""
         self.account.add(self.loss.admitted(feedback, self.R))
         self.data += 1
         if self.data == self.due:

@@ -52,7 +52,6 @@ class Sampled(Block):
         self._draws = streams.uniforms("who", *(() if batch == 1 else (users,)))
 
     def begin(self, start: Floats) -> None:
-        """Make room for the data."""
         super().begin(start)
         self._data: Floats = np.zeros((self.uses, len(start), *self._loss.datum_shape))
 
@@ -146,12 +145,10 @@ class NoisySGD(Blocks):
     """users of the first block, if doubling"""
 
     def check(self) -> None:
-        """Refuse delta = 0, and printed noise beyond its proof."""
         super().check()
         printed_target(self.epsilon, self.calibration, beyond_validity=self.beyond_validity)
 
     def all_blocks(self) -> tuple[Block, ...]:
-        """One block of n users after the other."""
         lengths = block_lengths(self.spec.horizon, self.refit, self.first)
         made = []
         for i, n in enumerate(lengths):
@@ -234,7 +231,6 @@ class LocalMD(Blocks):
     """factor of eta; if None, the paper's 1, or 16 if certified, so that phase 1 steps by eta"""
 
     def all_blocks(self) -> tuple[Block, ...]:
-        """One phase after the other, without those that are too short."""
         T, d, (p, L, D) = self.spec.horizon, self.domain.affine_dim, geometry_of(self.loss)
         paper, made = self.calibration == "paper", list[Block]()
         rate = 1 / sqrt((p - 1) * T)

@@ -198,13 +198,12 @@ class ContextUsers:
         self._answers = self._extremes()
 
     def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
-        """Her context goes from x to -x, her reward from the highest to the lowest, or both turn.
-
-        She is in round 1, which touches every level of a tree, or in a random round. All
-        coordinates of x are alike or one stands alone; her answer may depend on the arm, so that a
-        random arm does not hide her; she keeps the public bounds, or is far beyond them (an honest
-        agent clips).
-        """
+        # Her context goes from x to -x, her reward from the highest to the lowest, or both turn.
+        #
+        # She is in round 1, which touches every level of a tree, or in a random round. All
+        # coordinates of x are alike or one stands alone; her answer may depend on the arm, so that
+        # a random arm does not hide her; she keeps the public bounds, or is far beyond them (an
+        # honest agent clips).
         T, (a, b) = self._spec.horizon, _directions(self._spec.dim, rng)
         x, y, edge = (self._at_the_bound(v) for v in (a, b, np.eye(self._spec.dim)[0]))
         later, quiet = random_round(T, rng), self._quiet(x)
@@ -237,10 +236,9 @@ class ContextUsers:
             yield Pair(f"round {t + 1}, context from x to -x{among}", t, *worlds)
 
     def candidates(self, rng: np.random.Generator) -> list[User]:
-        """Contexts at the bound in many `ways`, rewards high, low and by turns of the arms.
-
-        Where arms have rows of their own, these also point one way and the other by turns.
-        """
+        # Contexts at the bound in many `ways`, rewards high, low and by turns of the arms.
+        #
+        # Where arms have rows of their own, these also point one way and the other by turns
         contexts = [(note, self._at_the_bound(v)) for note, v in ways(self._spec.dim, rng)]
         if self._rows:
             contexts += [(f"{note} by turns of the rows", _by_turns(x)) for note, x in contexts]
@@ -251,7 +249,6 @@ class ContextUsers:
         ]
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
-        """Either user in round t, among users that are quiet along the first."""
         quiet = self._quiet(one.context)
         worlds = (quiet.with_user(t, user.context, user.answer) for user in (one, two))
         return Pair(note, t, *worlds)
@@ -332,10 +329,9 @@ class AdviceUsers:
         self._first = np.eye(spec.n_actions)[0]
 
     def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
-        """The loss of expert 1 alone turns into that of all others, or everybody's into nobody's.
-
-        She is in round 1 or in a random round, with losses in [0, 1] or far beyond.
-        """
+        # The loss of expert 1 alone turns into that of all others, or everybody's into nobody's.
+        #
+        # She is in round 1 or in a random round, with losses in [0, 1] or far beyond
         T, first, others = self._spec.horizon, self._first, 1 - self._first
         none, all_ = np.zeros_like(first), np.ones_like(first)
         coins = rng.integers(0, 2, (T, len(first))).astype(float)
@@ -356,14 +352,13 @@ class AdviceUsers:
             yield Pair(f"round {t + 1}, {note}", t, *worlds)
 
     def candidates(self, rng: np.random.Generator) -> list[User]:
-        """Losses of 0 and 1 in many `ways`: of one expert, of all but one, of all, none, some."""
+        # Losses of 0 and 1 in many `ways`: of one expert, of all but one, of all, none, some
         return [
             self._user(note, 1.0 * np.where(v == 0, v.sum() < 0, v > 0))
             for note, v in ways(self._spec.n_actions, rng)
         ]
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
-        """Either user in round t, among others without losses."""
         none = np.zeros_like(self._first)
         return Pair(note, t, self._world(none, t, one), self._world(none, t, two))
 
@@ -396,7 +391,6 @@ class Buyers(ContextUsers):
     _spec: ChoiceSpec
 
     def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
-        """Those of every bandit, and somebody later who buys what she is offered, or nothing."""
         yield from super().handful(rng)
         buys, nothing, *_ = self._answers.values()
         context = np.zeros(self._spec.context_shape)
@@ -437,11 +431,10 @@ class DataUsers:
         self._quiet = self._user("quiet", self._public(np.zeros(prod(spec.loss.datum_shape))))
 
     def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
-        """Her datum goes from one end of the public set to the other, or far beyond both.
-
-        She is in round 1 or in a random round. Where only values are seen they go from the lowest
-        to the highest, or beyond, too.
-        """
+        # Her datum goes from one end of the public set to the other, or far beyond both.
+        #
+        # She is in round 1 or in a random round. Where only values are seen they go from the lowest
+        # to the highest, or beyond, too.
         axes = np.eye(prod(self._spec.loss.datum_shape))
         along, first = self._ends(axes.sum(axis=0)), self._ends(axes[0])
         later = random_round(self._spec.horizon, rng)
@@ -459,7 +452,6 @@ class DataUsers:
         yield self.neighbours(0, *self._values(_FAR), "round 1, value beyond the bounds")
 
     def candidates(self, rng: np.random.Generator) -> list[User]:
-        """Ends of the public set in many `ways`, and the two ends of the values."""
         found = [
             self._user(note, self._public(self._far(v)))
             for note, v in ways(prod(self._spec.loss.datum_shape), rng)
@@ -467,7 +459,6 @@ class DataUsers:
         return found + ([] if self._data else [*self._values(1.0)])
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
-        """Either user in round t, among quiet ones."""
         return Pair(note, t, self._among_quiet(t, one), self._among_quiet(t, two))
 
     def _among_quiet(self, t: int, user: User) -> World:
@@ -544,7 +535,6 @@ class People:
         self._her = spec.people - 1
 
     def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
-        """What differs between users of one round differs at all her visits."""
         soon, spread = self._soon(), self._spread()
         for pair in self._visit.handful(rng):
             t, quiet = pair.round, (pair.round + 1) % self._spec.horizon
@@ -560,11 +550,9 @@ class People:
             yield self._pair(f"other slots, {note}", (soon, later), users, others)
 
     def candidates(self, rng: np.random.Generator) -> list[User]:
-        """Those of a visit."""
         return self._visit.candidates(rng)
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
-        """Either user at all visits of a person, the first in round 1."""
         quiet = User("", 1e-6 * one.context, self._silence)
         soon = self._soon()
         return self._pair(note, (soon, soon), [one, two], quiet)

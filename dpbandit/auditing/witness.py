@@ -72,7 +72,6 @@ class Draws:
         self._drawn, self._found = np.zeros(runs, dtype=int), np.zeros(runs)
 
     def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
-        """Weigh one call of the mechanism."""
         losses, chosen = self._mechanism.query(*datum), release.reshape(len(release), -1)
         self._sums += losses
         if hers:
@@ -91,7 +90,6 @@ class Draws:
             self._sums[ends], self._gap[ends], self._drawn[ends] = 0.0, 0.0, 0
 
     def ratios(self) -> Floats | None:
-        """log P_other - log P_own of all draws, (2 R, 1)."""
         return self._found[:, None] if self._met else None
 
 
@@ -112,7 +110,6 @@ class Segments:
         self._ended, self._met = np.ones(runs, dtype=bool), False
 
     def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
-        """Weigh one call of the mechanism."""
         loss, begins = self._mechanism.query(*datum), self._ended.copy()
         if len(datum) > 2:
             begins |= datum[2]
@@ -130,7 +127,6 @@ class Segments:
         self._ended = release
 
     def ratios(self) -> Floats | None:
-        """log P_other - log P_own of all segments, (2 R, 1)."""
         found = self._found + np.where(self._ended, 0.0, self._lasted())
         return found[:, None] if self._met else None
 
@@ -152,7 +148,6 @@ class Bits:
         self._found: Floats | None = None
 
     def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
-        """Weigh one call of the mechanism."""
         if not hers:
             return
         loss, active = self._mechanism.query(*datum), datum[1]
@@ -162,7 +157,6 @@ class Bits:
         self._found = np.where(active, other - own, 0.0)[:, None]
 
     def ratios(self) -> Floats | None:
-        """log P_other - log P_own of her bit, (2 R, 1)."""
         return self._found
 
 
@@ -200,7 +194,6 @@ class Peelings:
         self._now.append(peeled)
 
     def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
-        """Weigh one call of the mechanism."""
         if hers:
             self._hers = datum
         if release is not None:
@@ -209,7 +202,6 @@ class Peelings:
             self._now = []
 
     def ratios(self) -> Floats | None:
-        """log P_other - log P_own of all picks and of all values, (2 R, 2)."""
         return self._found
 
     def _weighed(self, heard: Peeled) -> Floats:

@@ -217,7 +217,6 @@ class Draws(Source):
         self.ahead = max(1, _VALUES_AHEAD // max(1, prod(shape)))
 
     def take(self, count: int) -> Floats:
-        """The next `count` rounds' numbers, `(count, R, *shape)`."""
         if prod(self.shape) >= _WIDE:
             block = np.empty((self.replicas, count, *self.shape))
             self.fill(block)

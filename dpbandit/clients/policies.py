@@ -108,7 +108,6 @@ class Foreign:
                 raise InputError(f"Expected {name}={getattr(self, name)!r} to be a function.")
 
     def make(self, spec: BanditSpec, streams: Streams) -> "ForeignAgent":
-        """A running agent, with one policy for each replica."""
         kind = ListSpec if spec.told_as == "clicks" else ContextualSpec
         return ForeignAgent(self, fits(self, spec, kind), streams)
 
@@ -142,7 +141,6 @@ class ForeignAgent:
             self.masks = ("public", "user")
 
     def act(self, context: Floats) -> AnyArray:
-        """Arms (R,), or lists (R, m)."""
         return self._asked(context, [{}] * len(context))
 
     def act_among(self, context: Floats, mask: Bools) -> AnyArray:
@@ -353,7 +351,6 @@ class RiverRanking(Lists):
     """probability of a random list, in [0, 1]"""
 
     def check(self) -> None:
-        """Whether the model is made by a function."""
         if not callable(self.model) or hasattr(self.model, "learn_one"):
             raise InputError(
                 f"Expected model={shown(self.model)} to be a function that returns a new model: "
@@ -362,7 +359,6 @@ class RiverRanking(Lists):
         takes("model", self.model, "seed")
 
     def start(self) -> None:
-        """Make one model for each replica."""
         super().start()
         self.ledger = no_privacy("foreign code, which claims nothing")
         seeds = (self.streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
@@ -376,7 +372,6 @@ class RiverRanking(Lists):
         self.names = tuple(f"x{j}" for j in range(self.spec.features))
 
     def choose(self, u: Floats) -> Ints:
-        """The items with the best predictions, or a random list."""
         R, N = len(u), self.spec.n_items
         everything = np.broadcast_to(rows(N), (R, N))
         phi = features(u, self.spec.catalogue.vectors(everything))
@@ -386,7 +381,6 @@ class RiverRanking(Lists):
         return np.where((self.coins() < self.explore)[:, None], self.random(), best)
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        """Tell the models of every item that was looked at."""
         phi, looked = features(u, vectors), self.spec.clicks.looked_at(clicks)
         for model, items, seen, said in zip(self.models, phi.tolist(), looked, clicks, strict=True):
             for row, at, click in zip(items, seen, said, strict=True):

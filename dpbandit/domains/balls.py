@@ -30,12 +30,10 @@ class Centred(Domain):
 
     @property
     def centre(self) -> Floats:
-        """The origin."""
         return np.zeros(self.dim)
 
     @property
     def diameter(self) -> float:
-        """2 R."""
         return 2 * self.outer_radius
 
 
@@ -56,33 +54,28 @@ class Ball(Centred):
 
     @property
     def outer_radius(self) -> float:
-        """Largest distance of a point from the origin, the radius."""
         return self.radius
 
     @property
     def inner_radius(self) -> float:
-        """Radius of a ball within, the ball's own."""
         return self.radius
 
     def lowest(self, v: Floats) -> Floats:
-        """`-radius v / |v|`; the first unit vector where v = 0."""
+        # `-radius v / |v|`; the first unit vector where v = 0
         v = tame(v)
         length = norms(v)
         unit = np.where(length > 0, v / np.where(length > 0, length, 1.0), np.arange(self.dim) == 0)
         return -self.radius * unit
 
     def project(self, q: Floats) -> Floats:
-        """Shrunk onto the sphere where it is outside."""
         q = tame(q)
         return q * (self.radius / np.maximum(norms(q), self.radius))
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """`|x| <= radius + tolerance`."""
         x = tame(x, np.inf)
         return norms(x)[..., 0] <= self.radius + tolerance
 
     def sampler(self, streams: Streams, name: str) -> Points:
-        """A Gaussian direction, and a radius with `P(|x| <= s) = (s / radius)^dim`."""
         directions = streams.normals(f"{name} direction", self.dim)
         return partial(self._drawn, directions, streams.uniforms(f"{name} length"))
 
@@ -108,30 +101,26 @@ class Box(Centred):
 
     @property
     def outer_radius(self) -> float:
-        """half_width sqrt(dim)."""
         return self.half_width * sqrt(self.dim)
 
     @property
     def inner_radius(self) -> float:
-        """Radius of the largest ball within, the half width."""
         return self.half_width
 
     def lowest(self, v: Floats) -> Floats:
-        """-half_width sign(v)."""
         return np.where(tame(v) > 0, -self.half_width, self.half_width)
 
     def project(self, q: Floats) -> Floats:
-        """The nearest point: every coordinate clipped."""
+        # The nearest point: every coordinate clipped
         return np.clip(tame(q), -self.half_width, self.half_width)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """No coordinate beyond half_width + tolerance."""
         x = tame(x, np.inf)
         within: Bools = np.abs(x) <= self.half_width + tolerance
         return np.asarray(within.all(axis=-1))
 
     def sampler(self, streams: Streams, name: str) -> Points:
-        """Independent uniform coordinates: exact."""
+        # Independent uniform coordinates: exact
         return partial(self._drawn, streams.uniforms(name, self.dim))
 
     def _drawn(self, uniforms: Draws) -> Floats:
@@ -154,46 +143,41 @@ class Simplex(Domain):
 
     @cached_property
     def centre(self) -> Floats:
-        """1/N everywhere."""
         return constant(np.full(self.dim, 1 / self.dim))
 
     @cached_property
     def basis(self) -> Floats | None:
-        """Of the vectors that sum to 0."""
         return sum_zero_basis(self.dim)
 
     @property
     def diameter(self) -> float:
-        """sqrt(2), between any two corners."""
+        # sqrt(2), between any two corners
         return sqrt(2)
 
     @property
     def outer_radius(self) -> float:
-        """sqrt((N - 1) / N), to a corner."""
+        # sqrt((N - 1) / N), to a corner
         return sqrt((self.dim - 1) / self.dim)
 
     @property
     def inner_radius(self) -> float:
-        """1 / sqrt(N (N - 1)), to the middle of a facet."""
+        # 1 / sqrt(N (N - 1)), to the middle of a facet
         return 1 / sqrt(self.dim * (self.dim - 1))
 
     def lowest(self, v: Floats) -> Floats:
-        """The unit vector of the least entry, the first of equals."""
         least = tame(v).argmin(axis=-1)
         return np.where(np.arange(self.dim) == least[..., None], 1.0, 0.0)
 
     def project(self, q: Floats) -> Floats:
-        """One threshold from the sorted entries."""
         return onto_simplex(q)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """x >= -tolerance, and the sum within tolerance of 1."""
         x = tame(x, np.inf)
         total = np.abs(x.sum(axis=-1) - 1) <= tolerance
         return (x >= -tolerance).all(axis=-1) & total
 
     def sampler(self, streams: Streams, name: str) -> Points:
-        """Exponentials over their sum: exact."""
+        # Exponentials over their sum: exact
         return partial(self._drawn, streams.exponentials(name, self.dim))
 
     def _drawn(self, exponentials: Draws) -> Floats:
@@ -218,33 +202,32 @@ class L1Ball(Centred):
 
     @property
     def outer_radius(self) -> float:
-        """The radius, to a corner."""
+        # The radius, to a corner
         return self.radius
 
     @property
     def inner_radius(self) -> float:
-        """radius / sqrt(dim), to the middle of a facet."""
+        # radius / sqrt(dim), to the middle of a facet
         return self.radius / sqrt(self.dim)
 
     def lowest(self, v: Floats) -> Floats:
-        """-radius sign(v_i) e_i at the i of the largest `|v_i|`, the first of equals."""
+        # -radius sign(v_i) e_i at the i of the largest `|v_i|`, the first of equals
         v = tame(v)
         largest = np.arange(self.dim) == np.abs(v).argmax(axis=-1)[..., None]
         return np.where(largest, np.where(v > 0, -self.radius, self.radius), 0.0)
 
     def project(self, q: Floats) -> Floats:
-        """Inside, q; outside, the simplex's projection of `|q|` with the signs of q."""
+        # Inside, q; outside, the simplex's projection of `|q|` with the signs of q
         q = tame(q)
         shrunk = np.sign(q) * onto_simplex(np.abs(q), self.radius)
         return np.where(norms(q, 1) <= self.radius, q, shrunk)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """`|x|_1 <= radius + tolerance`."""
         x = tame(x, np.inf)
         return norms(x, 1)[..., 0] <= self.radius + tolerance
 
     def sampler(self, streams: Streams, name: str) -> Points:
-        """Signed exponentials over the sum of dim + 1 of them: exact."""
+        # Signed exponentials over the sum of dim + 1 of them: exact
         exponentials = streams.exponentials(f"{name} size", self.dim + 1)
         return partial(self._drawn, exponentials, streams.uniforms(f"{name} sign", self.dim))
 
@@ -299,25 +282,24 @@ class LpBall(Centred):
 
     @property
     def outer_radius(self) -> float:
-        """The radius if p <= 2, times dim^(1/2 - 1/p) else."""
+        # The radius if p <= 2, times dim^(1/2 - 1/p) else
         if self._twin is not None:
             return self._twin.outer_radius
         return self.radius * max(1.0, self.dim ** (1 / 2 - 1 / self.p))
 
     @property
     def inner_radius(self) -> float:
-        """The radius if p >= 2, times dim^(1/2 - 1/p) else."""
+        # The radius if p >= 2, times dim^(1/2 - 1/p) else
         if self._twin is not None:
             return self._twin.inner_radius
         return self.radius * min(1.0, self.dim ** (1 / 2 - 1 / self.p))
 
     def lowest(self, v: Floats) -> Floats:
-        """`x_i = -radius sign(v_i) |v_i|^(q-1) / |v|_q^(q-1)`; `<v, x> = -radius |v|_q`.
-
-        1/p + 1/q = 1. The powers are taken of `|v_i| / max |v|`, so no finite v is too large or too
-        small. Where v = 0 it is -radius times the first unit vector; at p = 1, 2 and infinity what
-        the twin answers.
-        """
+        # `x_i = -radius sign(v_i) |v_i|^(q-1) / |v|_q^(q-1)`; `<v, x> = -radius |v|_q`.
+        #
+        # 1/p + 1/q = 1. The powers are taken of `|v_i| / max |v|`, so no finite v is too large or
+        # too small. Where v = 0 it is -radius times the first unit vector; at p = 1, 2 and infinity
+        # what the twin answers.
         if self._twin is not None and self.p >= _FLAT:
             return self._twin.lowest(v)  # which asks for signs only
         v = np.ascontiguousarray(v, dtype=np.float64)
@@ -335,11 +317,10 @@ class LpBall(Centred):
         return np.sign(v) * powers * (-self.radius / length)
 
     def project(self, q: Floats) -> Floats:
-        """Closed forms at p = 1, 2 and infinity, else Newton on the multiplier, to about 1e-12.
-
-        The error is rounding: like a last digit changed in q, which turns x by up to
-        1e-16 / (p - 1) where `|q|` is far beyond the radius and p is close to 1.
-        """
+        # Closed forms at p = 1, 2 and infinity, else Newton on the multiplier, to about 1e-12.
+        #
+        # The error is rounding: like a last digit changed in q, which turns x by up to
+        # 1e-16 / (p - 1) where `|q|` is far beyond the radius and p is close to 1
         if self._twin is not None:
             return self._twin.project(q)
         q = tame(q)
@@ -351,19 +332,17 @@ class LpBall(Centred):
         return nearest
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """`|x|_p <= radius + tolerance`."""
         if self._twin is not None:
             return self._twin.contains(x, tolerance)
         within: Bools = self._norms(tame(x, np.inf)) <= self.radius + tolerance
         return within[..., 0]
 
     def sampler(self, streams: Streams, name: str) -> Points:
-        """g_i of density ~ `exp(-|g|^p)` over `(|g|_p^p + an exponential)^(1/p)`: exact.
-
-        Barthe, Guedon, Mendelson & Naor, "A probabilistic approach to the geometry of the l_p^n
-        ball", arXiv math/0503650. g_i is a uniform on [-1, 1) times the p-th root of a
-        Gamma(1 + 1/p): nothing underflows when p is large.
-        """
+        # g_i of density ~ `exp(-|g|^p)` over `(|g|_p^p + an exponential)^(1/p)`: exact.
+        #
+        # Barthe, Guedon, Mendelson & Naor, "A probabilistic approach to the geometry of the l_p^n
+        # ball", arXiv math/0503650. g_i is a uniform on [-1, 1) times the p-th root of a
+        # Gamma(1 + 1/p): nothing underflows when p is large.
         if self._twin is not None:
             return self._twin.sampler(streams, name)
         gammas = streams.gammas(f"{name} size", 1 + 1 / self.p, self.dim)
@@ -468,27 +447,25 @@ class Spectrahedron(Domain):
 
     @cached_property
     def centre(self) -> Floats:
-        """I / d."""
         return constant(self.vector(np.eye(self.order) / self.order))
 
     @cached_property
     def basis(self) -> Floats | None:
-        """Of the matrices of trace 0."""
         return null_basis(self.centre[None])
 
     @property
     def diameter(self) -> float:
-        """sqrt(2), between projectors on orthogonal lines."""
+        # sqrt(2), between projectors on orthogonal lines
         return sqrt(2)
 
     @property
     def outer_radius(self) -> float:
-        """sqrt((d - 1) / d), to the projector on any line."""
+        # sqrt((d - 1) / d), to the projector on any line
         return sqrt((self.order - 1) / self.order)
 
     @property
     def inner_radius(self) -> float:
-        """1 / sqrt(d (d - 1)); a unit matrix of trace 0 has no eigenvalue below -sqrt((d-1)/d)."""
+        # 1 / sqrt(d (d - 1)); a unit matrix of trace 0 has no eigenvalue below -sqrt((d-1)/d)
         return 1 / sqrt(self.order * (self.order - 1))
 
     def matrix(self, x: Floats) -> Floats:
@@ -505,29 +482,25 @@ class Spectrahedron(Domain):
         return np.ascontiguousarray(matrix[..., i, j] * np.where(i == j, 1.0, sqrt(2)))
 
     def lowest(self, v: Floats) -> Floats:
-        """w w' for a unit eigenvector w of the least eigenvalue."""
         w = np.linalg.eigh(self.matrix(tame(v)))[1][..., 0]
         return self.vector(w[..., :, None] * w[..., None, :])
 
     def project(self, q: Floats) -> Floats:
-        """The eigenvalues onto the simplex, the eigenvectors kept."""
         values, vectors = np.linalg.eigh(self.matrix(tame(q)))
         weighted = vectors * onto_simplex(values)[..., None, :]
         return self.vector(np.einsum("...ik,...jk->...ij", weighted, vectors))
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """The least eigenvalue >= -tolerance, and the trace within tolerance of 1."""
         x = tame(x, np.inf)
         values = np.linalg.eigvalsh(self.matrix(x))
         trace = np.abs(values.sum(axis=-1) - 1) <= tolerance
         return (values[..., 0] >= -tolerance) & trace
 
     def sampler(self, streams: Streams, name: str) -> Points:
-        """G G' / tr(G G') with G a d x (d + 1) matrix of standard normals: exact.
-
-        W = G G' with n columns has density prop. to det(W)^((n - d - 1) / 2) exp(-tr W / 2); with
-        n = d + 1 it depends on the trace alone, so given the trace W is uniform.
-        """
+        # G G' / tr(G G') with G a d x (d + 1) matrix of standard normals: exact.
+        #
+        # W = G G' with n columns has density prop. to det(W)^((n - d - 1) / 2) exp(-tr W / 2); with
+        # n = d + 1 it depends on the trace alone, so given the trace W is uniform.
         return partial(self._drawn, streams.normals(name, self.order, self.order + 1))
 
     def _drawn(self, normals: Draws) -> Floats:

@@ -180,7 +180,6 @@ class Flows(Domain):
 
     @cached_property
     def basis(self) -> Floats | None:
-        """Of the circulations on the edges that are on paths."""
         return null_basis(self._balances[0])
 
     @cached_property
@@ -197,38 +196,34 @@ class Flows(Domain):
 
     @property
     def centre(self) -> Floats:
-        """The better of two flows, see above."""
         return self._centres[0]
 
     @cached_property
     def diameter(self) -> float:
-        """Between the two paths that share the least; `|x - y|^2` counts the edges of one."""
+        # Between the two paths that share the least; `|x - y|^2` counts the edges of one
         return sqrt(farthest_paths(*self._network, self._ends[0]))
 
     @cached_property
     def outer_radius(self) -> float:
-        """To the farthest path; `|1_P - c|^2 = |c|^2 + sum_P (1 - 2 c)`, so one path suffices."""
+        # To the farthest path; `|1_P - c|^2 = |c|^2 + sum_P (1 - 2 c)`, so one path suffices
         farthest = self.lowest(2 * self.centre[None] - 1)[0]
         return float(np.linalg.norm(farthest - self.centre))
 
     @property
     def inner_radius(self) -> float:
-        """min_e c_e / sqrt(P_ee) over the edges that move."""
         return self._centres[1]
 
     def lowest(self, v: Floats) -> Floats:
-        """A shortest path."""
         return shortest_paths(tame(v), *self._network, *self._ends)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """x >= 0 and every node's balance, within tolerance."""
         x = tame(x, np.inf)
         matrix, supply = self._balances
         balanced = (np.abs(np.matvec(matrix, x) - supply) <= tolerance).all(axis=-1)
         return (x >= -tolerance).all(axis=-1) & balanced
 
     def sampler(self, streams: Streams, name: str) -> Points:
-        """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform."""
+        # Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform
         return Walk(self, self._chord, streams, name)
 
     def _chord(self, x: Floats, u: Floats) -> tuple[Floats, Floats]:

@@ -47,12 +47,11 @@ class Product(Domain):
 
     @cached_property
     def centre(self) -> Floats:
-        """The parts' centres."""
         return constant(np.concatenate([part.centre for part in self.parts]))
 
     @cached_property
     def basis(self) -> Floats | None:
-        """The parts' bases along the diagonal; None where all parts are full-dimensional."""
+        # The parts' bases along the diagonal; None where all parts are full-dimensional
         if all(part.basis is None for part in self.parts):
             return None
         basis = np.zeros((self.dim, sum(part.affine_dim for part in self.parts)))
@@ -65,33 +64,27 @@ class Product(Domain):
 
     @cached_property
     def diameter(self) -> float:
-        """The root of the sum of squares."""
         return sqrt(sum(part.diameter**2 for part in self.parts))
 
     @cached_property
     def outer_radius(self) -> float:
-        """The root of the sum of squares."""
         return sqrt(sum(part.outer_radius**2 for part in self.parts))
 
     @cached_property
     def inner_radius(self) -> float:
-        """Radius of a ball within, the least of the parts."""
         return min(part.inner_radius for part in self.parts)
 
     def lowest(self, v: Floats) -> Floats:
-        """A minimiser of v . x, part by part."""
         return np.concatenate([p.lowest(w) for p, w in self._split(v)], axis=-1)
 
     def project(self, q: Floats) -> Floats:
-        """Part by part, if all parts can."""
         return np.concatenate([p.project(w) for p, w in self._split(q)], axis=-1)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """Every part is in its domain."""
         return np.all([part.contains(w, tolerance) for part, w in self._split(x)], axis=0)
 
     def sampler(self, streams: Streams, name: str) -> Points:
-        """The parts' samplers, independent: as exact as they are."""
+        # The parts' samplers, independent: as exact as they are
         draws = [part.sampler(streams, f"{name} {i}") for i, part in enumerate(self.parts)]
         return partial(_joined, draws)
 
@@ -124,39 +117,34 @@ class Hypersimplex(Domain):
 
     @cached_property
     def centre(self) -> Floats:
-        """rank / N everywhere."""
         return constant(np.full(self.dim, self.rank / self.dim))
 
     @cached_property
     def basis(self) -> Floats | None:
-        """Of the vectors that sum to 0."""
         return sum_zero_basis(self.dim)
 
     @property
     def diameter(self) -> float:
-        """sqrt(2 m), between two sets that share as little as possible."""
+        # sqrt(2 m), between two sets that share as little as possible
         return sqrt(2 * min(self.rank, self.dim - self.rank))
 
     @property
     def outer_radius(self) -> float:
-        """sqrt(q (N - q) / N), to any set."""
+        # sqrt(q (N - q) / N), to any set
         return sqrt(self.rank * (self.dim - self.rank) / self.dim)
 
     @property
     def inner_radius(self) -> float:
-        """m / sqrt(N (N - 1)), to the facet x_i = 0 or x_i = 1."""
+        # m / sqrt(N (N - 1)), to the facet x_i = 0 or x_i = 1
         return min(self.rank, self.dim - self.rank) / sqrt(self.dim * (self.dim - 1))
 
     def lowest(self, v: Floats) -> Floats:
-        """The `rank` least entries, the first of equals."""
         return _least(tame(v), self.rank)
 
     def project(self, q: Floats) -> Floats:
-        """clip(q - lambda, 0, 1), lambda by a search among the 2 N corners of its sum."""
         return onto_capped_simplex(q, self.rank)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """0 <= x <= 1, and the sum rank, within tolerance."""
         x = tame(x, np.inf)
         return (
             (x >= -tolerance).all(axis=-1)
@@ -165,7 +153,7 @@ class Hypersimplex(Domain):
         )
 
     def sampler(self, streams: Streams, name: str) -> Points:
-        """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform."""
+        # Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform
         return Walk(self, self._chord, streams, name)
 
     def _chord(self, x: Floats, u: Floats) -> tuple[Floats, Floats]:
@@ -193,32 +181,29 @@ class IndependentSets(Domain):
 
     @cached_property
     def centre(self) -> Floats:
-        """r everywhere."""
         return constant(np.full(self.dim, self.inner_radius))
 
     @property
     def diameter(self) -> float:
-        """sqrt(min(N, 2 q)), between two disjoint sets."""
+        # sqrt(min(N, 2 q)), between two disjoint sets
         return sqrt(min(self.dim, 2 * self.rank))
 
     @property
     def outer_radius(self) -> float:
-        """sqrt(q (1 - a)^2 + (N - q) a^2); the full sets are farthest, because a <= 1/2."""
+        # sqrt(q (1 - a)^2 + (N - q) a^2); the full sets are farthest, because a <= 1/2
         a, q = self.inner_radius, self.rank
         return sqrt(q * (1 - a) ** 2 + (self.dim - q) * a**2)
 
     @property
     def inner_radius(self) -> float:
-        """a = min(1/2, q / (N + sqrt N))."""
         return min(0.5, self.rank / (self.dim + sqrt(self.dim)))
 
     def lowest(self, v: Floats) -> Floats:
-        """The negative ones among the `rank` least entries, the first of equals."""
         v = tame(v)
         return np.where(v < 0, _least(v, self.rank), 0.0)
 
     def project(self, q: Floats) -> Floats:
-        """clip(q, 0, 1) where its sum is at most rank; else the projection on sum x = rank."""
+        # clip(q, 0, 1) where its sum is at most rank; else the projection on sum x = rank
         clipped = np.clip(tame(q), 0.0, 1.0)
         if self.rank == self.dim:
             return clipped
@@ -226,7 +211,6 @@ class IndependentSets(Domain):
         return np.where(light, clipped, onto_capped_simplex(q, self.rank))
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """0 <= x <= 1 and the sum at most rank, within tolerance."""
         x = tame(x, np.inf)
         return (
             (x >= -tolerance).all(axis=-1)
@@ -235,7 +219,7 @@ class IndependentSets(Domain):
         )
 
     def sampler(self, streams: Streams, name: str) -> Points:
-        """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform."""
+        # Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform
         return Walk(self, self._chord, streams, name)
 
     def _chord(self, x: Floats, u: Floats) -> tuple[Floats, Floats]:
@@ -446,27 +430,26 @@ class SpanningTrees(Domain):
 
     @cached_property
     def centre(self) -> Floats:
-        """The mean of all trees; 2 / n everywhere on a complete graph."""
+        # The mean of all trees; 2 / n everywhere on a complete graph
         if self._complete:
             return constant(np.full(self.dim, 2 / self.vertices))
         return constant(mean_tree(self._pairs, self.vertices))
 
     @cached_property
     def basis(self) -> Floats | None:
-        """Of the vectors that sum to 0 on every block."""
         one = len(self._members) == 1
         return sum_zero_basis(self.dim) if one else null_basis(self._members)
 
     @cached_property
     def diameter(self) -> float:
-        """sqrt(2 min(n - 1, m - n + 1)) on a complete graph; else a bound."""
+        # sqrt(2 min(n - 1, m - n + 1)) on a complete graph; else a bound
         ranks = self._ranks
         bound = sqrt(2 * np.minimum(ranks, self._block_sizes - ranks).sum())
         return bound if self._complete else min(bound, 2 * self.outer_radius)
 
     @cached_property
     def outer_radius(self) -> float:
-        """To the farthest tree; `|1_T - c|^2 = |c|^2 + sum_T (1 - 2 c)`, so one tree suffices."""
+        # To the farthest tree; `|1_T - c|^2 = |c|^2 + sum_T (1 - 2 c)`, so one tree suffices
         farthest = self.lowest(2 * self.centre[None] - 1)[0]
         return float(np.linalg.norm(farthest - self.centre))
 
@@ -486,15 +469,14 @@ class SpanningTrees(Domain):
         return float((room[moving] / np.sqrt(squares[moving])).min())
 
     def lowest(self, v: Floats) -> Floats:
-        """Kruskal's tree."""
+        # Kruskal's tree
         return kruskal(tame(v), self._pairs, self.vertices)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """All inequalities within tolerance, up to 12 vertices.
-
-        Beyond there are too many: False is proved by a hyperplane between x and all trees that
-        Frank-Wolfe found in 200 steps; True says that it found none.
-        """
+        # All inequalities within tolerance, up to 12 vertices.
+        #
+        # Beyond there are too many: False is proved by a hyperplane between x and all trees that
+        # Frank-Wolfe found in 200 steps; True says that it found none
         x = tame(x, np.inf)
         sums = np.matvec(self._members, x)
         fine: Bools = (x >= -tolerance).all(axis=-1) & (
@@ -506,10 +488,9 @@ class SpanningTrees(Domain):
         return fine & (np.matvec(rows, x) <= bounds + tolerance).all(axis=-1)
 
     def sampler(self, streams: Streams, name: str) -> Points:
-        """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform.
-
-        Up to 12 vertices: beyond, nothing here tells for sure where a chord ends.
-        """
+        # Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform.
+        #
+        # Up to 12 vertices: beyond, nothing here tells for sure where a chord ends
         if not self._small:
             raise InputError(f"Expected vertices={self.vertices} <= {_ENUMERATED} for a sampler.")
         return Walk(self, self._chord, streams, name)

@@ -258,7 +258,6 @@ class BallOracle(LocalOracle):
         self._radius, self.start = domain.radius, domain.centre
 
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        """The local linear oracle: see the table of `LocalOracle`."""
         R, r, size = self._radius, radius[:, None], norms(g)
         n = g / np.where(size > 0, size, 1.0)
         length = norms(x)
@@ -280,7 +279,6 @@ class BoxOracle(LocalOracle):
         self._width, self.rho, self.start = domain.half_width, sqrt(domain.dim), domain.centre
 
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        """The local linear oracle: see the table of `LocalOracle`."""
         return np.clip(x - radius[:, None] * np.sign(g), -self._width, self._width)
 
 
@@ -292,7 +290,6 @@ class SimplexOracle(LocalOracle):
         self.start = domain.centre
 
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        """The local linear oracle: see the table of `LocalOracle`."""
         removed = dearest(x, g, self._reach * radius)
         p = x - removed
         p[rows(len(p)), g.argmin(axis=-1)] += removed.sum(axis=-1)
@@ -307,7 +304,6 @@ class L1Oracle(LocalOracle):
         self.rho, self.start = 2 * sqrt(domain.dim), domain.centre
 
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        """The local linear oracle: see the table of `LocalOracle`."""
         held = np.abs(x) / self._radius
         slack = np.maximum(1 - held.sum(axis=-1, keepdims=True), 0.0)
         weights = np.concatenate([held, slack], axis=-1)
@@ -331,7 +327,6 @@ class PolytopeOracle(LocalOracle):
         self.start = corners.mean(axis=0)
 
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        """The local linear oracle: see the table of `LocalOracle`."""
         cost = np.vecdot(self._atoms, g[:, None])
         self._removed = dearest(self._weights, cost, self._reach * radius)
         self._vertex = self._domain.lowest(g)
@@ -341,7 +336,6 @@ class PolytopeOracle(LocalOracle):
         return x + (self._mass[:, None] * self._vertex - away)
 
     def moved(self, share: Floats) -> None:
-        """The same share of the mass moves."""
         self._weights = self._weights - share[:, None] * self._removed
         slot = self._slots()
         everyone = rows(len(slot))

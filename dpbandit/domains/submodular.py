@@ -54,34 +54,30 @@ class ConcaveBase(Domain):
 
     @cached_property
     def centre(self) -> Floats:
-        """g(N) / N everywhere."""
         return constant(np.full(self.dim, np.mean(self.marginals)))
 
     @cached_property
     def basis(self) -> Floats | None:
-        """Of the vectors that sum to 0."""
         return sum_zero_basis(self.dim)
 
     @cached_property
     def diameter(self) -> float:
-        """Between an order and its reverse."""
         m = np.array(self.marginals)
         return sqrt(2 * (m @ m - m @ m[::-1]))
 
     @cached_property
     def outer_radius(self) -> float:
-        """Largest distance of a point from the origin, taken by the values in any order."""
         return float(np.linalg.norm(np.array(self.marginals) - self.centre))
 
     @cached_property
     def inner_radius(self) -> float:
-        """min_s (g(s) - s g(N) / N) / sqrt(s (1 - s / N)), to the facet of a set of s items."""
+        # min_s (g(s) - s g(N) / N) / sqrt(s (1 - s / N)), to the facet of a set of s items
         s = np.arange(1, self.dim)
         room = np.cumsum(self.marginals)[:-1] - s * np.mean(self.marginals)
         return float((room / np.sqrt(s * (1 - s / self.dim))).min())
 
     def lowest(self, v: Floats) -> Floats:
-        """Edmonds' greedy: the least entry gets the largest mark, the first of equals first."""
+        # Edmonds' greedy: the least entry gets the largest mark, the first of equals first
         v = tame(v)
         x = np.zeros(v.shape)
         order = v.argsort(axis=-1, kind="stable")
@@ -89,14 +85,13 @@ class ConcaveBase(Domain):
         return x
 
     def project(self, q: Floats) -> Floats:
-        """q minus an isotonic fit: exact (Lim & Wright, "Efficient Bregman projections onto the
-        permutahedron and related polytopes", AISTATS 2016).
-
-        With q sorted falling, x = q - f, f the falling sequence nearest to q - marginals, here by
-        the formula f_i = max over b >= i of the min over a <= i of the mean of entries a..b.
-        A gap of sorted q that is wider than all marks may be narrowed to that without moving x:
-        this keeps the means exact where q is huge.
-        """
+        # q minus an isotonic fit: exact (Lim & Wright, "Efficient Bregman projections onto the
+        # permutahedron and related polytopes", AISTATS 2016).
+        #
+        # With q sorted falling, x = q - f, f the falling sequence nearest to q - marginals, here by
+        # the formula f_i = max over b >= i of the min over a <= i of the mean of entries a..b.
+        # A gap of sorted q that is wider than all marks may be narrowed to that without moving x:
+        # this keeps the means exact where q is huge
         q = tame(q)
         order = (-q).argsort(axis=-1, kind="stable")
         falling = np.take_along_axis(q, order, axis=-1)
@@ -115,7 +110,6 @@ class ConcaveBase(Domain):
         return x
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """The s largest entries sum to at most g(s) for every s, and all to g(N)."""
         x = tame(x, np.inf)
         bounds = np.cumsum(self.marginals)
         sums = np.cumsum(-np.sort(-x, axis=-1), axis=-1)
@@ -124,7 +118,7 @@ class ConcaveBase(Domain):
         )
 
     def sampler(self, streams: Streams, name: str) -> Points:
-        """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform."""
+        # Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform
         return Walk(self, self._chord, streams, name)
 
     def _chord(self, x: Floats, u: Floats) -> tuple[Floats, Floats]:
@@ -296,12 +290,11 @@ class SubmodularBase(Domain):
 
     @cached_property
     def centre(self) -> Floats:
-        """As given, or the Shapley value."""
         return self._shapley if self.given_centre is None else constant(self.given_centre)
 
     @cached_property
     def basis(self) -> Floats | None:
-        """Of what sums to 0 on every S where x(S) = F(S) for all x; all, unless F has parts."""
+        # Of what sums to 0 on every S where x(S) = F(S) for all x; all, unless F has parts
         if not self._listed:
             return sum_zero_basis(self.dim)
         slack = self._table - self._members @ self._shapley
@@ -316,20 +309,19 @@ class SubmodularBase(Domain):
 
     @cached_property
     def diameter(self) -> float:
-        """A bound, 2 R or the diagonal of the coordinates' ranges."""
         low, high = self._ranges
         return min(2 * self.outer_radius, float(np.linalg.norm(high - low)))
 
     @cached_property
     def outer_radius(self) -> float:
-        """To the farthest corner; or a bound."""
+        # To the farthest corner; or a bound
         if not self._listed:
             low, high = self._ranges
             return float(np.linalg.norm(np.maximum(high - self.centre, self.centre - low)))
         return farthest_order(self._table, self.centre)
 
     def lowest(self, v: Floats) -> Floats:
-        """Edmonds' greedy: items by rising v, each gets what it adds to F."""
+        # Edmonds' greedy: items by rising v, each gets what it adds to F
         order = tame(v).argsort(axis=-1, kind="stable")
         masks = np.cumsum(np.int64(1) << order, axis=-1)
         totals = self._table[masks] if self._listed else values(self.function, masks)
@@ -338,11 +330,10 @@ class SubmodularBase(Domain):
         return x
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """All inequalities within tolerance, up to 12 items.
-
-        Beyond there are too many: False is proved by a hyperplane between x and the domain that
-        Frank-Wolfe found in 200 steps; True says that it found none.
-        """
+        # All inequalities within tolerance, up to 12 items.
+        #
+        # Beyond there are too many: False is proved by a hyperplane between x and the domain that
+        # Frank-Wolfe found in 200 steps; True says that it found none
         x = tame(x, np.inf)
         if not self._listed:
             return ~separated(self, x, tolerance)
@@ -352,10 +343,9 @@ class SubmodularBase(Domain):
         )
 
     def sampler(self, streams: Streams, name: str) -> Points:
-        """Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform.
-
-        Up to 12 items: beyond, nothing here tells for sure where a chord ends.
-        """
+        # Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform.
+        #
+        # Up to 12 items: beyond, nothing here tells for sure where a chord ends
         if not self._listed:
             raise InputError(f"Expected dim={self.dim} <= {LISTED} for a sampler.")
         return Walk(self, self._chord, streams, name)

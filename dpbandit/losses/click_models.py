@@ -110,35 +110,29 @@ class PositionBased(ClickModel):
 
     @property
     def most(self) -> float:
-        """m, all are clicked."""
         return float(self.length)
 
     @property
     def weights(self) -> Floats:
-        """chi."""
         return np.array(self.chances)
 
     @property
     def square_total(self) -> float:
-        """Sum of chi^2, a constant."""
         return float(np.square(self.chances).sum())
 
     @property
     def look_total(self) -> float:
-        """Sum of chi, a constant."""
         return float(self.weights.sum())
 
     def expected(self, attraction: Floats) -> Floats:
-        """sum chi_k a_k."""
         return attraction @ self.weights
 
     def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
-        """Independent clicks."""
         clicks = 1.0 * (luck[:, 0] < self.weights * attraction)
         return clicks, clicks.sum(axis=1)
 
     def looked_at(self, clicks: Floats) -> Floats:
-        """chi, whatever was clicked."""
+        # chi, whatever was clicked
         return np.broadcast_to(self.weights, clicks.shape)
 
 
@@ -153,27 +147,22 @@ class UntoldPositions(ClickModel):
 
     @property
     def most(self) -> float:
-        """m, all are clicked."""
         return float(self.length)
 
     @property
     def weights(self) -> Floats:
-        """Raises `InputError`."""
         raise InputError(
             "Expected an agent that learns how often users look at a position, as nobody is told: "
             "list-fade:positions=learned."
         )
 
     def expected(self, attraction: Floats) -> Floats:
-        """Raises `InputError`."""
         return attraction @ self.weights
 
     def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
-        """Raises `InputError`."""
         return self.weights * attraction, self.expected(attraction)
 
     def looked_at(self, clicks: Floats) -> Floats:
-        """Raises `InputError`."""
         return np.broadcast_to(self.weights, clicks.shape)
 
 
@@ -191,20 +180,16 @@ class Cascade(ClickModel):
         whole("length", self.length, 1, MOST_LENGTH)
 
     def expected(self, attraction: Floats) -> Floats:
-        """1 - prod (1 - a_k)."""
         return np.asarray(1 - (1 - attraction).prod(axis=-1))
 
     def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
-        """The first of independent clicks."""
         clicks = self.possible(1.0 * (luck[:, 0] < attraction))
         return clicks, clicks.sum(axis=1)
 
     def looked_at(self, clicks: Floats) -> Floats:
-        """1 down to the first click, all the way if there is none."""
         return _none_before(clicks)
 
     def possible(self, clicks: Floats) -> Floats:
-        """The first click alone."""
         return clicks * _none_before(clicks)
 
 
@@ -227,26 +212,22 @@ class DependentClicks(ClickModel):
 
     @property
     def weights(self) -> Floats:
-        """v."""
         return np.array(self.stops)
 
     @property
     def worth(self) -> Floats:
-        """v, the probability that who clicked at k is satisfied."""
         return self.weights
 
     def expected(self, attraction: Floats) -> Floats:
-        """1 - prod (1 - v_k a_k)."""
         return np.asarray(1 - (1 - self.weights * attraction).prod(axis=-1))
 
     def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
-        """Clicks down to the one after which she leaves."""
         would = 1.0 * (luck[:, 0] < attraction)
         leaves = would * (luck[:, 1] < self.weights)
         return would * _none_before(leaves), leaves.max(axis=1)
 
     def looked_at(self, clicks: Floats) -> Floats:
-        """1 down to the last click, all the way if there is none: what comes next is not known."""
+        # 1 down to the last click, all the way if there is none: what comes next is not known
         later = np.flip(np.maximum.accumulate(np.flip(clicks, -1), axis=-1), -1)
         return np.where(clicks.any(axis=-1, keepdims=True), later, 1.0)
 
@@ -271,22 +252,19 @@ class Browsing(ClickModel):
 
     @property
     def most(self) -> float:
-        """m, all are clicked."""
         return float(self.length)
 
     @property
     def weights(self) -> Floats:
-        """Of who never clicked."""
         return self._gamma(np.arange(self.length), np.arange(self.length) + 1)
 
     def _gamma(self, k: Ints | int, distance: Ints) -> Floats:
         return np.asarray(self.by_position**k * self.by_distance ** (distance - 1.0))
 
     def expected(self, attraction: Floats) -> Floats:
-        """The sum over k of P(click at k), by the position l of the last click, 0 for none::
-
-        c = P_k(l) gamma(k, k - l) a_k;     P_{k+1}(k) += c;     P_{k+1}(l) += P_k(l) - c.
-        """
+        # The sum over k of P(click at k), by the position l of the last click, 0 for none::
+        #
+        # c = P_k(l) gamma(k, k - l) a_k;     P_{k+1}(k) += c;     P_{k+1}(l) += P_k(l) - c
         m = self.length
         last = np.zeros((*attraction.shape[:-1], m + 1))  # of l = 0, .., m, positions from 1
         last[..., 0] = 1.0
@@ -300,7 +278,6 @@ class Browsing(ClickModel):
         return clicks
 
     def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
-        """From the top down, each click changing what is looked at below it."""
         clicks = np.zeros(attraction.shape)
         last = np.zeros(len(attraction), np.int64)
         for k in range(self.length):
@@ -309,7 +286,7 @@ class Browsing(ClickModel):
         return clicks, clicks.sum(axis=1)
 
     def looked_at(self, clicks: Floats) -> Floats:
-        """gamma(k, k - l), from her own clicks."""
+        # gamma(k, k - l), from her own clicks
         places = np.arange(1, self.length + 1)
         last = np.maximum.accumulate(clicks * places, axis=-1)
         before = np.concatenate([np.zeros((*clicks.shape[:-1], 1)), last[..., :-1]], axis=-1)

@@ -42,34 +42,28 @@ class Linear(Loss):
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
-        """(N,), the slope."""
         return (self.domain.dim,)
 
     @property
     def lipschitz(self) -> float:
-        """1."""
         return 1.0
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """[-R, R]."""
         R = self.domain.outer_radius
         return -R, R
 
     def admissible(self, z: Floats) -> Floats:
-        """Clipped to norm 1; 0 where it is no vector of numbers."""
+        # Clipped to norm 1; 0 where it is no vector of numbers
         return clip_norm(z, 1.0)
 
     def value(self, x: Floats, z: Floats) -> Floats:
-        """<a, x - centre>."""
         return np.vecdot(z, x - self.domain.centre)
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
-        """a."""
         return z
 
     def comparator(self, replicas: int) -> "_SupportFunction":
-        """The sum of slopes and one call of the linear oracle."""
         return _SupportFunction(self.domain, replicas, self.domain.centre)
 
 
@@ -94,33 +88,27 @@ class Experts(Loss):
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
-        """(N,), the costs."""
         return (self.domain.dim,)
 
     @property
     def lipschitz(self) -> float:
-        """sqrt(N) / 2."""
         return self.domain.dim**0.5 / 2
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """[0, 1]."""
         return 0.0, 1.0
 
     def admissible(self, z: Floats) -> Floats:
-        """Each cost clipped to [0, 1]; 0 where it is no number."""
+        # Each cost clipped to [0, 1]; 0 where it is no number
         return clip_range(z, 0.0, 1.0)
 
     def value(self, x: Floats, z: Floats) -> Floats:
-        """<c, x>."""
         return np.vecdot(z, x)
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
-        """c."""
         return z
 
     def comparator(self, replicas: int) -> "_SupportFunction":
-        """The sums of costs: the cheapest expert."""
         return _SupportFunction(self.domain, replicas, np.zeros(self.domain.dim))
 
 
@@ -160,45 +148,40 @@ class Quadratic(Loss):
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
-        """(N,), the target."""
         return (self.domain.dim,)
 
     @property
     def datum_bound(self) -> float:
-        """The largest coordinate of the centre, and R."""
         return float(np.abs(self.domain.centre).max()) + self.domain.outer_radius
 
     @property
     def lipschitz(self) -> float:
-        """The largest `|x - c|`."""
+        # The largest `|x - c|`
         R, apart = self.domain.outer_radius, self.domain.diameter
         anywhere = apart if self.domain.has_projection else 2 * R
         return anywhere if self.reach is None else min(anywhere, R + self.reach)
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """[0, L^2 / 2]."""
         return 0.0, self.lipschitz**2 / 2
 
     def admissible(self, z: Floats) -> Floats:
-        """Clipped to the ball of V, then projected; the centre where it is no vector of numbers."""
+        # Clipped to the ball of V, then projected; the centre where it is no vector of numbers
         R = self.domain.outer_radius
         near = in_ball(self.domain, z, R if self.reach is None else min(R, self.reach))
         return self.domain.project(near) if self.domain.has_projection else near
 
     def value(self, x: Floats, z: Floats) -> Floats:
-        """`1/2 |x - c|^2`."""
+        # `1/2 |x - c|^2`
         y = x - z
         values: Floats = np.vecdot(y, y)
         values *= 0.5
         return values
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
-        """x - c."""
         return x - z
 
     def comparator(self, replicas: int) -> QuadraticSum:
-        """The mean of the targets, projected."""
         return QuadraticSum(self.domain, replicas, self.datum_shape, self._sums, isotropic=True)
 
     def _sums(self, data: Floats) -> tuple[float, Floats, Floats]:
@@ -225,41 +208,36 @@ class TiltedQuadratic(Loss):
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
-        """(N,), the tilt."""
         return (self.domain.dim,)
 
     @property
     def datum_bound(self) -> float:
-        """`tilt`."""
         return self.tilt
 
     @property
     def lipschitz(self) -> float:
-        """R + tilt."""
         return self.domain.outer_radius + self.tilt
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """From the least s^2 / 2 - tilt s to R^2 / 2 + tilt R."""
+        # From the least s^2 / 2 - tilt s to R^2 / 2 + tilt R
         R, tilt = self.domain.outer_radius, self.tilt
         s = min(tilt, R)
         return s**2 / 2 - tilt * s, R**2 / 2 + tilt * R
 
     def admissible(self, z: Floats) -> Floats:
-        """Clipped to norm `tilt`; 0 where it is no vector of numbers."""
+        # Clipped to norm `tilt`; 0 where it is no vector of numbers
         return clip_norm(z, self.tilt)
 
     def value(self, x: Floats, z: Floats) -> Floats:
-        """<1/2 (x - centre) + a, x - centre>."""
         y = x - self.domain.centre
         return np.vecdot(y / 2 + z, y)
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
-        """x - centre + a."""
         return x - self.domain.centre + z
 
     def comparator(self, replicas: int) -> QuadraticSum:
-        """The mean of the tilts: projection of centre - mean a."""
+        # The mean of the tilts: projection of centre - mean a
         return QuadraticSum(self.domain, replicas, self.datum_shape, self._sums, isotropic=True)
 
     def _sums(self, data: Floats) -> tuple[float, Floats, Floats]:
@@ -290,40 +268,36 @@ class OffsetQuadratic(Loss):
 
     @property
     def smoothness(self) -> float:  # type: ignore[override]
-        """H."""
         return self.curvature
 
     @property
     def lipschitz(self) -> float:
-        """slope + H R."""
         return self.slope + self.curvature * self.domain.outer_radius
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """That of slope s + H/2 s^2 on [-R, R], and the offset."""
+        # That of slope s + H/2 s^2 on [-R, R], and the offset
         R, H = self.domain.outer_radius, self.curvature
         s = min(R, self.slope / H)
         high = self.slope * R + H * R**2 / 2
         return H * s**2 / 2 - self.slope * s - self.offset, high + self.offset
 
     def admissible(self, z: Floats) -> Floats:
-        """Clipped to [-1, 1]; -1 where it is no number."""
+        # Clipped to [-1, 1]; -1 where it is no number
         return clip_range(z, -1.0, 1.0)
 
     def value(self, x: Floats, z: Floats) -> Floats:
-        """Slope, curvature and offset."""
         y = x - self.domain.centre
         values: Floats = self.slope * y[..., 0] + self.curvature / 2 * np.vecdot(y, y)
         return values - self.offset * z[..., 0]
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
-        """Slope e_1 + H (x - centre): the offset has none."""
+        # Slope e_1 + H (x - centre): the offset has none
         gradient = self.curvature * (x - self.domain.centre)
         gradient[..., 0] += self.slope
         return gradient
 
     def comparator(self, replicas: int) -> QuadraticSum:
-        """The projection of centre - (slope / H) e_1."""
         return QuadraticSum(self.domain, replicas, self.datum_shape, self._sums, isotropic=True)
 
     def _sums(self, data: Floats) -> tuple[float, Floats, Floats]:
@@ -365,22 +339,18 @@ class Kink(Loss):
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
-        """(N,), the kink."""
         return (self.domain.dim,)
 
     @property
     def datum_bound(self) -> float:
-        """The largest coordinate of the centre, and `spread`."""
         return float(np.abs(self.domain.centre).max()) + self.spread
 
     @property
     def lipschitz(self) -> float:
-        """Slope + H (R + spread)."""
         return self.slope + self.curvature * self._reach
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """From 0 to the value at distance R + spread."""
         return 0.0, self.slope * self._reach + self.curvature / 2 * self._reach**2
 
     @property
@@ -388,16 +358,15 @@ class Kink(Loss):
         return self.domain.outer_radius + self.spread
 
     def admissible(self, z: Floats) -> Floats:
-        """Clipped to the ball; the centre where it is no vector of numbers."""
+        # Clipped to the ball; the centre where it is no vector of numbers
         return in_ball(self.domain, z, self.spread)
 
     def value(self, x: Floats, z: Floats) -> Floats:
-        """`slope |x - a| + H/2 |x - a|^2`."""
         length = norms(x - z)[..., 0]
         return (self.slope + self.curvature / 2 * length) * length
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
-        """`(slope / |x - a| + H) (x - a)`, and slope e_1 at the kink."""
+        # `(slope / |x - a| + H) (x - a)`, and slope e_1 at the kink
         away = x - z
         length = norms(away)
         unit = np.where(length > 0, away / np.where(length > 0, length, 1.0), self._at_kink)
@@ -408,13 +377,12 @@ class Kink(Loss):
         return np.eye(self.domain.dim)[0]
 
     def comparator(self, replicas: int) -> Comparator:
-        """The kink itself where it never moves, else a numerical minimiser over all data."""
         if self.spread == 0:
             return _StillKink(self.domain, replicas)
         return DataSum(self, replicas, self.datum_shape)
 
     def smoothed(self, x: Floats, data: Floats, mu: Floats) -> Smoothed:
-        """`|v|` becomes `sqrt(|v|^2 + mu^2)`, whose gradient is shorter than 1."""
+        # `|v|` becomes `sqrt(|v|^2 + mu^2)`, whose gradient is shorter than 1
         v = x[:, None] - data  # (R, t, N)
         square = np.vecdot(v, v)
         length, root = np.sqrt(square), np.sqrt(square + mu[:, None] ** 2)
@@ -524,34 +492,30 @@ class Revenue(Loss):
 
     @cached_property
     def curvature(self) -> float:  # type: ignore[override]
-        """2 lambda_min(B)."""
         return float(2 * np.linalg.eigvalsh(self._b)[0])
 
     @cached_property
     def smoothness(self) -> float:  # type: ignore[override]
-        """2 lambda_max(B)."""
         return float(2 * np.linalg.eigvalsh(self._b)[-1])
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
-        """(N,), the demand at price 0."""
         return (self.domain.dim,)
 
     @property
     def datum_bound(self) -> float:
-        """The largest demand."""
         return float(self._high.max())
 
     @cached_property
     def lipschitz(self) -> float:
-        """The largest `|2 B p - a - B c|` over corners p and the demands' corners."""
+        # The largest `|2 B p - a - B c|` over corners p and the demands' corners
         middle = np.matvec(self._b, 2 * self._corners - self._costs) - self.demand
         furthest = np.abs(middle) + self.spread * np.array(self.demand)
         return float(np.linalg.norm(furthest, axis=1).max())
 
     @cached_property
     def value_range(self) -> tuple[float, float]:
-        """Dollars; the best prices with all demands high, the worst corner with all low."""
+        # Dollars; the best prices with all demands high, the worst corner with all low
         high = self._loss(self._corners, self._low).max()
         c, _ = self._terms(self._high[None])
         x, gap = minimise_quadratic(
@@ -560,24 +524,21 @@ class Revenue(Loss):
         return float(self.value(x, self._high)[0] - max(0.0, gap[0])), float(high)
 
     def admissible(self, z: Floats) -> Floats:
-        """Each demand clipped to its range; the lower end where it is no number."""
+        # Each demand clipped to its range; the lower end where it is no number
         z = np.asarray(z, dtype=np.float64)
         return np.clip(np.where(np.isfinite(z), z, self._low), self._low, self._high)
 
     def value(self, x: Floats, z: Floats) -> Floats:
-        """-<p - c, a - B p>."""
         return self._loss(x + self.list_prices, z)
 
     def _loss(self, p: Floats, a: Floats) -> Floats:
         return np.vecdot(p - self._costs, np.matvec(self._b, p) - a)
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
-        """2 B p - a - B c."""
         p = x + self.list_prices
         return np.matvec(self._b, 2 * p - self._costs) - z
 
     def comparator(self, replicas: int) -> QuadraticSum:
-        """A quadratic program in the mean demand."""
         return QuadraticSum(self.domain, replicas, self.datum_shape, self._sums, isotropic=False)
 
     def _sums(self, data: Floats) -> tuple[Floats, Floats, Floats]:

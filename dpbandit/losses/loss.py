@@ -301,14 +301,12 @@ class QuadraticSum:
         self.gap: Floats = np.zeros(replicas)
 
     def add(self, datum: Floats) -> None:
-        """Add one more round."""
         self._block[:, self._count % _BLOCK] = datum
         self._count += 1
         if self._count % _BLOCK == 0:
             self._G, self._c, self._s = self._with(self._block)
 
     def best(self) -> tuple[Floats, Floats]:
-        """The minimiser and the sum of all losses there."""
         domain, G, c, s = self._domain, self._G, self._c, self._s
         if self._count % _BLOCK:
             G, c, s = self._with(self._block[:, : self._count % _BLOCK])
@@ -413,14 +411,12 @@ class DataSum:
         self.gap = np.zeros(replicas)
 
     def add(self, datum: Floats) -> None:
-        """Add one more round."""
         if self._count == self._data.shape[1]:
             self._data = np.concatenate([self._data, np.empty_like(self._data)], axis=1)
         self._data[:, self._count] = datum
         self._count += 1
 
     def best(self) -> tuple[Floats, Floats]:
-        """The minimiser and the sum of all losses there."""
         domain, data = self._loss.domain, self._data[:, : self._count]
         enough = SMOOTH_TOLERANCE * self._unit * self._count
         fresh = (self._count - self._asked) / max(1, self._count)

@@ -45,19 +45,16 @@ class Prediction(Loss):
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
-        """(N + 1,), features and answer."""
         return (self.domain.dim + 1,)
 
     @property
     def datum_bound(self) -> float:
-        """1, or `bound` where that is larger."""
         return max(1.0, self.bound)
 
     def admissible(self, z: Floats) -> Floats:
-        """Features clipped to norm 1, 0 where they are no vector of numbers; answers to +-bound.
-
-        To be read, not written on: it is `z` itself where nothing has to change.
-        """
+        # Features clipped to norm 1, 0 where they are no vector of numbers; answers to +-bound.
+        #
+        # To be read, not written on: it is `z` itself where nothing has to change
         z = np.asarray(z, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             lengths, sizes = norms(z[..., :-1], self.order), np.abs(z[..., -1])
@@ -68,20 +65,16 @@ class Prediction(Loss):
         return np.concatenate([a, b], axis=-1)
 
     def value(self, x: Floats, z: Floats) -> Floats:
-        """phi(u, b)."""
         return self._phi(np.vecdot(z[..., :-1], x - self.domain.centre), z[..., -1])
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
-        """phi'(u, b) a."""
         u = np.vecdot(z[..., :-1], x - self.domain.centre)
         return self._slope(u, z[..., -1])[..., None] * z[..., :-1]
 
     def comparator(self, replicas: int) -> Comparator:
-        """A numerical minimiser over all data."""
         return DataSum(self, replicas, self.datum_shape)
 
     def smoothed(self, x: Floats, data: Floats, mu: Floats) -> Smoothed:
-        """Sums of the smoothed phi, see `_smooth`."""
         a, b = data[..., :-1], data[..., -1]
         u = np.matvec(a, x - self.domain.centre)  # (R, t)
         smooth, slack, slope, bend = self._smooth(u, b, mu[:, None])
@@ -117,12 +110,10 @@ class Absolute(Prediction):
 
     @property
     def lipschitz(self) -> float:
-        """1."""
         return 1.0
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """[0, R + bound]."""
         return 0.0, self.domain.outer_radius + self.bound
 
     def _phi(self, u: Floats, b: Floats) -> Floats:
@@ -146,12 +137,10 @@ class Hinge(Prediction):
 
     @property
     def lipschitz(self) -> float:
-        """1."""
         return 1.0
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """[max(0, 1 - R), 1 + R]."""
         R = self.domain.outer_radius
         return max(0.0, 1 - R), 1 + R
 
@@ -179,12 +168,10 @@ class Logistic(Prediction):
 
     @property
     def lipschitz(self) -> float:
-        """1 / (1 + e^-R)."""
         return float(scipy.special.expit(self.domain.outer_radius))
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """[log(1 + e^-R), log(1 + e^R)]."""
         R = self.reach
         return float(np.logaddexp(0, -R)), float(np.logaddexp(0, R))
 
@@ -215,16 +202,13 @@ class Squared(Prediction):
 
     @property
     def lipschitz(self) -> float:
-        """R + bound."""
         return self.domain.outer_radius + self.bound
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """[0, L^2 / 2]."""
         return 0.0, self.lipschitz**2 / 2
 
     def comparator(self, replicas: int) -> Comparator:
-        """Least squares over the domain from its sufficient statistics."""
         return QuadraticSum(self.domain, replicas, self.datum_shape, self._sums, isotropic=False)
 
     def _sums(self, data: Floats) -> tuple[Floats, Floats, Floats]:
@@ -262,12 +246,10 @@ class Ramp(Prediction):
 
     @property
     def lipschitz(self) -> float:
-        """1 / (2 R)."""
         return self._scale
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """[0, 1]."""
         return 0.0, 1.0
 
     @property
@@ -304,28 +286,23 @@ class Ridge(Squared):
 
     @property
     def smoothness(self) -> float:  # type: ignore[override]
-        """1 + H."""
         return 1 + self.curvature
 
     @property
     def lipschitz(self) -> float:
-        """R + bound + H R."""
         R = self.domain.outer_radius
         return R + self.bound + self.curvature * R
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """[0, ((R + bound)^2 + H R^2) / 2]."""
         R = self.domain.outer_radius
         return 0.0, ((R + self.bound) ** 2 + self.curvature * R**2) / 2
 
     def value(self, x: Floats, z: Floats) -> Floats:
-        """The squared error and the ridge."""
         y = x - self.domain.centre
         return super().value(x, z) + self.curvature / 2 * np.vecdot(y, y)
 
     def gradient(self, x: Floats, z: Floats) -> Floats:
-        """(u - b) a + H y."""
         return super().gradient(x, z) + self.curvature * (x - self.domain.centre)
 
     def _sums(self, data: Floats) -> tuple[Floats, Floats, Floats]:
@@ -348,13 +325,11 @@ class Regression(Prediction):
 
     @cached_property
     def order(self) -> float:  # type: ignore[override]
-        """q, with 1/p + 1/q = 1."""
         p = self.domain.p
         return inf if p == 1 else 1.0 if p == inf else p / (p - 1)
 
     @property
     def reach(self) -> float:
-        """The radius of the ball."""
         return self.domain.radius
 
     @property
@@ -372,12 +347,10 @@ class Regression(Prediction):
 
     @property
     def lipschitz(self) -> float:
-        """`L |a|_2`."""
         return self.dual_lipschitz * self.longest
 
     @cached_property
     def smoothness(self) -> float:  # type: ignore[override]
-        """`beta |a|_2^2`."""
         return self.dual_smoothness * self.longest**2
 
     def slope(self, u: Floats, y: Floats) -> Floats:
@@ -400,12 +373,10 @@ class LinearRegression(Regression, Squared):  # type: ignore[override]
 
     @property
     def dual_lipschitz(self) -> float:
-        """2 (radius + bound)."""
         return 2 * (self.reach + self.bound)
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """[0, (radius + bound)^2]."""
         return 0.0, (self.reach + self.bound) ** 2
 
     def _sums(self, data: Floats) -> tuple[Floats, Floats, Floats]:
@@ -431,7 +402,6 @@ class LogisticRegression(Regression, Logistic):  # type: ignore[override]
 
     @property
     def dual_lipschitz(self) -> float:
-        """1 / (1 + e^-radius)."""
         return float(scipy.special.expit(self.reach))
 
 
@@ -454,12 +424,10 @@ class QuantileRegression(Regression):
 
     @property
     def dual_lipschitz(self) -> float:
-        """max(level, 1 - level)."""
         return max(self.level, 1 - self.level)
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """[0, L (radius + bound)]."""
         return 0.0, self.dual_lipschitz * (self.reach + self.bound)
 
     def _phi(self, u: Floats, b: Floats) -> Floats:

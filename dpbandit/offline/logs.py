@@ -224,7 +224,7 @@ class Logged(Observed):
         self._refuse_false_propensities(self.lowest or float(chance.min()))
 
     def __getitem__(self, rows: slice) -> Self:
-        """Some of the rows, such as `log[1000:]`: teach on others than those you evaluate on."""
+        # Some of the rows, such as `log[1000:]`: teach on others than those you evaluate on
         names = ("context", "action", "reward", "propensity", "probabilities")
         lowest = self.lowest if self.lowest_is_public else None
         return replace(self, **arrays_at(self, rows, names), lowest=lowest)
@@ -245,7 +245,6 @@ class Logged(Observed):
 
     @property
     def mask(self) -> Bools | None:
-        """Which arms were there, (n, K), where they come and go."""
         if self.spec.masks == "none" or self.probabilities is None:
             return None
         return self.probabilities > 0

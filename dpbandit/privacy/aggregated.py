@@ -54,16 +54,14 @@ class SignBits:
 
     @property
     def sensitivity(self) -> float:
-        """2 sqrt(d)."""
         return 2 * sqrt(self.dim)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(K, d)."""
         return (self.n_actions, self.dim)
 
     def total(self, *batch: AnyArray) -> Floats:
-        """context (n, R, d), action (n, R), reward (n, R) -> (R, K, d)."""
+        # context (n, R, d), action (n, R), reward (n, R) -> (R, K, d)
         x, action, reward = batch
         known = np.isfinite(x).all(axis=-1) & np.isfinite(reward)
         towards = np.where(known, np.sign(reward - self.centre), 0.0)
@@ -199,7 +197,7 @@ class BitSum(Mechanism):
         return float(self._coins[batch] + bits)
 
     def query(self, *datum: AnyArray) -> Floats:
-        """-1 or 1, or 0 where a fair coin is sent: (R, blocks, d)."""
+        # -1 or 1, or 0 where a fair coin is sent: (R, blocks, d)
         return self._statistic.total(*(array[None] for array in datum))
 
     def _release(self, *datum: AnyArray) -> Floats | None:
@@ -291,35 +289,33 @@ class BitSpend:
 
     @property
     def pure(self) -> float:
-        """Of the messages as they are sent, bits x log((1 - flip) / flip)."""
+        # Of the messages as they are sent, bits x log((1 - flip) / flip)
         if self.bits == 0:
             return 0.0
         return self.bits * log((1 - self.flip) / self.flip) if self.flip else inf
 
     @property
     def rho(self) -> float:
-        """The zCDP parameter that pure DP of each bit implies."""
         return self.pure**2 / (2 * self.bits) if self.bits else 0.0
 
     @property
     def step(self) -> float:
-        """A fine grid."""
         return 2 / sqrt(max(self.coins * self.chance, 1)) / _FINE
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
-        """Of all bits; None where people play different arms and either way may cost more."""
+        # Of all bits; None where people play different arms and either way may cost more
         if self.pure == 0:
             return (constant(0.0, step=step),)
         return None if self.arms else self._on_grid((self._one_against_nought(),), step)
 
     def delta(self, epsilon: float) -> float:
-        """The larger of the two ways to differ; 0 from the pure epsilon on."""
+        # The larger of the two ways to differ; 0 from the pure epsilon on
         if epsilon >= self.pure:
             return 0.0
         return min(1.0, max(curve.delta(epsilon) for curve in self._curves))
 
     def least_epsilon(self, delta: float) -> float:
-        """The larger of the two ways to differ; at most the pure epsilon."""
+        # The larger of the two ways to differ; at most the pure epsilon
         if delta <= 0 or self.pure == 0:
             return self.pure
         return min(self.pure, largest_epsilon(self._curves, delta))

@@ -83,7 +83,6 @@ class BatchSum(Mechanism):
         self._exact: Floats = np.zeros(dim)
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The clipped vector, (R, dim)."""
         (x,) = datum
         if x.ndim != 2 or x.shape[1] != self._dim:
             raise InputError(f"Expected vectors of shape {('R', self._dim)}, got {x.shape}.")
@@ -163,7 +162,6 @@ class CountedSums(Mechanism):
         self._pending: Floats = np.zeros((len(streams), cells))  # exact: never leaves here
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The share of the range, clipped, in the cell's column, (R, K)."""
         value, cell, _ = datum
         if cell.ndim == 2:  # the totals of many rounds, and their counts
             return np.fmin(np.fmax(value, 0.0), cell)  # 0 for what is no number
@@ -207,12 +205,10 @@ class OnePointEstimates:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(k,)."""
         return (self.dim,)
 
     @property
     def sensitivity(self) -> float:
-        """W k / zeta with W = high - low."""
         return (self.high - self.low) * self.dim / self.zeta
 
     @property
@@ -221,7 +217,7 @@ class OnePointEstimates:
         return largest(self.low, self.high, self.offset) * self.dim / self.zeta
 
     def total(self, *batch: AnyArray) -> Floats:
-        """Values y (n, R) and directions u (n, R, k) -> (R, k)."""
+        # Values y (n, R) and directions u (n, R, k) -> (R, k)
         y, u = batch
         return self.estimate(clip_range(y, self.low, self.high) - self.offset, u)
 
@@ -274,7 +270,6 @@ class LocalValues(Mechanism):
         self.spend = spend
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The clipped value less the offset, (R,)."""
         (y,) = datum
         return clip_range(y, self._low, self._high) - self._offset
 
@@ -417,7 +412,6 @@ class RestartingTrees(Mechanism):
         return (horizon - 1).bit_length()
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The clipped losses of the chosen, (R, B)."""
         losses, chosen = datum[:2]
         theirs = np.take_along_axis(losses, np.maximum(chosen, 0), axis=1)
         return np.where(chosen < 0, 0.0, clip_range(theirs, *self._range))

@@ -59,15 +59,12 @@ class PrefixSlots:
     """the norm in which noises add up"""
 
     def person_norm(self, cap: int, separation: int) -> float:
-        """S(k, b) per unit of a round, in l_2."""
         return _prefix(self.factorisation, self.leaves, self.every, cap, separation)
 
     def early_norm(self, age: int) -> float:
-        """Of the last round of a leaf, which is released at once."""
         return self._shown(1 + age // self.every)
 
     def past_norm(self, rounds: int) -> float:
-        """Of the first round, where a leaf is full."""
         return self._shown(rounds // self.every)
 
     def _shown(self, releases: int) -> float:
@@ -312,7 +309,7 @@ class ShariffSheffet:
 
     @property
     def stddev(self) -> float:
-        """Noise of a node in units of the statistic, on every coordinate; 0 without privacy."""
+        # Noise of a node in units of the statistic, on every coordinate; 0 without privacy
         if self.target.epsilon == inf:
             return 0.0
         L2 = self.statistic.context_bound**2 + self.statistic.reward_bound**2

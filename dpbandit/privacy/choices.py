@@ -172,7 +172,7 @@ class OneShotTopK(Mechanism):
         self._first = 0
 
     def query(self, *datum: AnyArray) -> Floats:
-        """What this round adds: the scores, or the clipped losses, (R, n)."""
+        # What this round adds: the scores, or the clipped losses, (R, n)
         if datum[0].shape != self._shape:
             raise InputError(f"Expected scores of shape {datum[0].shape} to be {self._shape}.")
         return self.source.query(datum[0])
@@ -305,7 +305,6 @@ class NoisyTotal(Mechanism):
         self._total: Floats = np.zeros((1, n))  # exact: never leaves here
 
     def query(self, *datum: AnyArray) -> Floats:
-        """What this round adds to S, (R, n)."""
         if datum[0].shape != self._shape:
             raise InputError(f"Expected losses of shape {datum[0].shape} to be {self._shape}.")
         return self._source.query(datum[0])
@@ -385,7 +384,6 @@ class RemainingTopK(OneShotTopK):
         return chosen
 
     def scores(self, sums: Floats, due: Ints, *public: AnyArray) -> Floats:
-        """-max(S, floor) of those that are left."""
         return np.where(public[0][due], -np.inf, super().scores(sums, due))
 
     def _largest(self, noisy: Floats) -> Ints:
@@ -440,7 +438,6 @@ class EpochSelection(ExponentialMechanism):
         self._start: Floats = np.zeros((1, n))  # S of all rounds before the epoch
 
     def query(self, *datum: AnyArray) -> Floats:
-        """What this round adds to S, (R, n)."""
         clipped = super().query(*datum)
         return np.broadcast_to(np.rint(distinct(clipped) * _GRID) / _GRID, self._shape)
 
@@ -452,7 +449,6 @@ class EpochSelection(ExponentialMechanism):
         return chosen
 
     def scores(self, sums: Floats, due: Ints, *public: AnyArray) -> Floats:
-        """-max(S, floor)."""
         return -np.maximum(sums, public[0][due, None])
 
     def _summed(self, due: Ints) -> Floats:

@@ -88,13 +88,11 @@ class ListStatistic(ABC):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(d + d (d + 1) / 2,)."""
         return (self.dim + self.dim * (self.dim + 1) // 2,)
 
     @property
     @abstractmethod
-    def sensitivity(self) -> float:
-        """How far replacing one user moves the sum, in `units`."""
+    def sensitivity(self) -> float: ...
 
     @property
     def gram_total(self) -> float:
@@ -103,7 +101,8 @@ class ListStatistic(ABC):
 
     @abstractmethod
     def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
-        """A batch of rounds -> (R, p)."""
+        # A batch of rounds -> (R, p)
+        ...
 
     def datum(self, theta: Floats, *round: Floats) -> tuple[Floats, ...]:
         """What a round is to `total`: users, vectors and clicks; here no reference point theta."""
@@ -169,7 +168,6 @@ class ListClicks(ListStatistic):
 
     @property
     def sensitivity(self) -> float:
-        """sqrt(2 + 2 g^2), or 2."""
         return 2.0 if self.counted == "mean" else sqrt(2 + 2 * self.gram_weight**2)
 
     @property
@@ -184,12 +182,12 @@ class ListClicks(ListStatistic):
 
     @property
     def gram_total(self) -> float:
-        """As in `ListStatistic`; a mean has it in its weights."""
+        # As in `ListStatistic`; a mean has it in its weights
         totals = {"clicks": self.model.look_total, "squares": self.model.square_total, "mean": 1.0}
         return totals[self.counted]
 
     def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
-        """u (n, R, q), vectors of the list (n, R, m, q), clicks (n, R, m) -> (R, p)."""
+        # u (n, R, q), vectors of the list (n, R, m, q), clicks (n, R, m) -> (R, p)
         u, v, said = batch
         phi = features(u, v)
         moment_weight, gram_weight = self._weights(possible_clicks(self.model, said))
@@ -238,7 +236,6 @@ class ListResiduals(ListStatistic):
 
     @property
     def sensitivity(self) -> float:
-        """sqrt(4 + 2 g^2)."""
         return sqrt(4 + 2 * self.gram_weight**2)
 
     @property
@@ -254,7 +251,7 @@ class ListResiduals(ListStatistic):
         return sqrt(4 + 6 * k + 2 * k**2 + 2 * self.gram_weight**2 * (1 + 2 * k**4))
 
     def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
-        """(n, R, d), u (n, R, q), vectors (n, R, m, q), clicks (n, R, m) -> (R, p)."""
+        # (n, R, d), u (n, R, q), vectors (n, R, m, q), clicks (n, R, m) -> (R, p)
         theta, u, v, said = batch
         phi = features(u, v, _COMMON)
         clicks = possible_clicks(self.model, said)
@@ -267,11 +264,10 @@ class ListResiduals(ListStatistic):
         return self._summed(z, phi, h * f**2 / self.model.square_total)
 
     def datum(self, theta: Floats, *round: Floats) -> tuple[Floats, ...]:
-        """What a round is to `total`: a reference point, users, vectors and clicks."""
+        # What a round is to `total`: a reference point, users, vectors and clicks
         return theta, *round
 
     def plain(self, theta: Floats) -> Floats:
-        """theta for `features` that have 1 in common, with the same predictions, (R, d)."""
         common = np.where(np.arange(self.dim) == 0, _COMMON, 1.0)
         return sqrt(2 / (1 + _COMMON**2)) * common * theta
 
@@ -305,7 +301,6 @@ class ListCounts:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(2, N)."""
         return (2, self.n_items)
 
     @property
@@ -315,7 +310,6 @@ class ListCounts:
 
     @property
     def sensitivity(self) -> float:
-        """sqrt(m + 1)."""
         return sqrt(self.l1_sensitivity)
 
     @property
@@ -324,7 +318,7 @@ class ListCounts:
         return sqrt(2) * self.sensitivity
 
     def total(self, *batch: Any) -> Floats:
-        """Lists (n, R, m), clicks (n, R, m) -> (R, 2, N)."""
+        # Lists (n, R, m), clicks (n, R, m) -> (R, 2, N)
         lists, said = batch
         model, R, N = Cascade(self.length), lists.shape[1], self.n_items
         clicks = possible_clicks(model, said)
@@ -354,16 +348,14 @@ class PositionCounts:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(m,)."""
         return (self.length,)
 
     @property
     def sensitivity(self) -> float:
-        """sqrt(2), or 1."""
         return sqrt(2) if self.length > 1 else 1.0
 
     def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
-        """Clicks (n, R, m) -> (R, m)."""
+        # Clicks (n, R, m) -> (R, m)
         (said,) = batch
         return added_up(clip_norm(possible_clicks(UntoldPositions(self.length), said), 1.0))
 
@@ -385,11 +377,10 @@ class WeightedClicks(ListStatistic):
 
     @property
     def sensitivity(self) -> float:
-        """sqrt(2 + 2 g^2)."""
         return sqrt(2 + 2 * self.gram_weight**2)
 
     def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
-        """(n, R, m), u (n, R, q), vectors (n, R, m, q), clicks (n, R, m) -> (R, p)."""
+        # (n, R, m), u (n, R, q), vectors (n, R, m, q), clicks (n, R, m) -> (R, p)
         f, u, v, said = batch
         f = np.where(np.isfinite(f), f, 0.0).clip(0, 1)
         phi = features(u, v)
@@ -398,7 +389,7 @@ class WeightedClicks(ListStatistic):
         return self._summed(clip_norm(z, 1.0), phi, f / total)
 
     def datum(self, reference: Floats, *round: Floats) -> tuple[Floats, ...]:
-        """What a round is to `total`: weights, users, vectors and clicks."""
+        # What a round is to `total`: weights, users, vectors and clicks
         return reference, *round
 
 
@@ -429,11 +420,10 @@ class PolicyClicks:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(P,)."""
         return (self.n_policies,)
 
     def total(self, *batch: Any) -> Floats:
-        """Policies (n, R), clicks (n, R, m) -> (R, P)."""
+        # Policies (n, R), clicks (n, R, m) -> (R, P)
         shown, said = batch
         earned = np.vecdot(possible_clicks(self.model, said), self.model.worth)
         ones = shown[..., None] == np.arange(self.n_policies)

@@ -64,16 +64,13 @@ class Honaker(Factorisation):
     bounded = True
 
     def nodes(self, leaves: int) -> int:
-        """One for each binary digit of the leaves."""
         return int(leaves).bit_length()
 
     def begin(self) -> None:
-        """No node yet."""
         self._left: dict[int, Floats] = {}  # [level]: e of a left child that waits for its brother
         self._prefix: dict[int, tuple[Floats, float]] = {}  # [lowbit t']: N_t', its variance
 
     def __call__(self) -> Floats:
-        """N_t."""
         t = self.step()
         e, v, level = self.source(), 1.0, 0
         while not t >> level & 1:  # a right child: its parent is complete as well
@@ -128,11 +125,9 @@ class KAry(Factorisation):
     bounded = True
 
     def nodes(self, leaves: int) -> int:
-        """One a level."""
         return levels(leaves, best_arity(leaves) if self.arity is None else self.arity)
 
     def begin(self) -> None:
-        """All digits are 0."""
         if self.most is None:
             raise InputError("Expected leaves, for which a k-ary tree is calibrated.")
         self._k = best_arity(self.most) if self.arity is None else self.arity
@@ -143,7 +138,6 @@ class KAry(Factorisation):
         self._above: list[Floats] = [np.zeros(())] * (height + 1)  # [level]: sum of levels >= it
 
     def __call__(self) -> Floats:
-        """N_t."""
         self.step()
         level = 0
         while self._digit[level] == self._k // 2:  # carry
@@ -231,19 +225,16 @@ class Independent(Factorisation):
     word = "independent"
 
     def nodes(self, leaves: int) -> int:
-        """Every release is one node."""
         return int(leaves > 0)
 
     def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
-        """By `leaves_norm`: a leaf is seen once."""
+        # By `leaves_norm`: a leaf is seen once
         return leaves_norm(np.eye(1, leaves)[0], every, cap, separation)
 
     def begin(self) -> None:
-        """No noise yet."""
         self._sum: Floats = np.zeros(())
 
     def __call__(self) -> Floats:
-        """N_t."""
         self._sum = self._sum + self.source()
         self.stddev = sqrt(self.step()) * self.scale
         return self._sum
@@ -280,11 +271,10 @@ class Hybrid(Factorisation):
             raise InputError(f"Expected norm={self.norm!r} to be 1 (pure epsilon) or 2 (Gaussian).")
 
     def nodes(self, leaves: int) -> int:
-        """One in the chosen norm, for every horizon: the levels are in the noise already."""
+        # One in the chosen norm, for every horizon: the levels are in the noise already
         return int(leaves > 0)
 
     def begin(self) -> None:
-        """Before the first epoch."""
         self._epoch, self._left = -1, 0
         self._tree = Tree().of(self.source, stddev=self.scale)
         self._roots: Floats = np.zeros(())
@@ -292,7 +282,6 @@ class Hybrid(Factorisation):
         self._roots_variance = self._variance = 0.0
 
     def __call__(self) -> Floats:
-        """N_t."""
         if self._left == 0:
             self._roots, self._roots_variance = self._N, self._variance
             self._epoch += 1
@@ -352,7 +341,6 @@ class Window(Factorisation):
 
     @property
     def word(self) -> str:  # type: ignore[override]  # a constant of the others
-        """Name in settings and notes."""
         return "window-lazy" if self.lazy else "window"
 
     @property
@@ -361,21 +349,17 @@ class Window(Factorisation):
         return int(self.window - 1).bit_length()
 
     def nodes(self, leaves: int | None = None) -> int:
-        """At most w + 1, or all levels of a tree that short."""
         most = self.depth + 1
         return most if leaves is None else min(most, int(leaves).bit_length())
 
     def noises(self, leaves: int, releases: int | None = None) -> tuple[float, int]:
-        """Every release opens one more of a leaf's nodes at most."""
         most = self.nodes(leaves)
         return 1.0, most if releases is None else min(most, releases)
 
     def begin(self) -> None:
-        """No node is in use."""
         self._noise: dict[Node, Floats] = {}  # of the nodes in use, from left to right
 
     def __call__(self) -> Floats:
-        """N_t."""
         t, known = self.step(), self._noise
         # a node is in use without a break, so those of the last release are all there is to keep
         self._noise = {n: known[n] if n in known else self.source() for n in self.tiles(t)}
@@ -442,7 +426,6 @@ class Gradual(Factorisation):
 
     @property
     def word(self) -> str:  # type: ignore[override]  # a constant of the others
-        """Name in settings and notes."""
         return "gradual" if self.rate == 2 else f"gradual-{self.rate:g}"
 
     @property
@@ -455,28 +438,23 @@ class Gradual(Factorisation):
         return float((1 + level) ** (1 - self.rate))
 
     def nodes(self, leaves: int) -> int:
-        """Of a cover of all leaves, one a level."""
         return int(leaves).bit_length()
 
     def noises(self, leaves: int, releases: int | None = None) -> tuple[float, int]:
-        """Equal noises are counted; else it is the sum of the costs that she moves one noise by."""
+        # Equal noises are counted; else it is the sum of the costs that she moves one noise by
         seen = leaves if releases is None else min(leaves, releases)
         return (1.0, self.nodes(seen)) if self.rate == 1 else (_covered(self, leaves, seen), 1)
 
     def column_norm(self, leaves: int) -> float:
-        """Of all releases."""
         return _hidden(self, leaves, leaves)
 
     def early_norm(self, leaves: int, releases: int) -> float:
-        """The truth."""
         return _hidden(self, leaves, min(leaves, releases))
 
     def begin(self) -> None:
-        """No interval has begun."""
         self._above: list[Floats] = []  # [level]: the noises of all levels >= it
 
     def __call__(self) -> Floats:
-        """N_t."""
         t = self.step()
         fresh = (t & -t).bit_length()  # levels 0 .. fresh - 1 begin an interval at t
         del self._above[:fresh]
@@ -604,7 +582,6 @@ class Staggered:
         return -(-self._step // self.turns)
 
     def __call__(self) -> Floats:
-        """The latest N of all rows, (R, K, d)."""
         turn = self._step // self.turns
         if turn < len(self._parts):
             self._step += 1

@@ -53,17 +53,14 @@ class FadingSlots:
     """see `Slots`"""
 
     def person_norm(self, cap: int, separation: int) -> float:
-        """S(k, b) per unit of a round."""
         return _person_norm(self.ends, self.fade, cap, separation)
 
     def early_norm(self, age: int) -> float:
-        """Of the last round of the batch that most ends of others follow soonest."""
         ends = np.array(self.ends, dtype=np.int64)
         seen = np.searchsorted(ends, ends + age, side="right") - np.arange(len(ends))
         return column_norm(int(seen.max(initial=0)), self.fade)
 
     def past_norm(self, rounds: int) -> float:
-        """Of the first round."""
         return column_norm(sum(end <= rounds for end in self.ends), self.fade)
 
 
@@ -127,12 +124,11 @@ class FadingSum(Mechanism):
         return self.stddev**2
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The clipped statistic of one round in its units, `(R, *shape)`."""
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
     @property
     def quiet(self) -> int:
-        """To the end of the batch; all that are left, once nothing more is released."""
+        # To the end of the batch; all that are left, once nothing more is released
         ends = self._ends[self._released :]
         return (ends[0] if ends else self.uses) - self._used
 
@@ -339,7 +335,7 @@ class PersonSum(FadingSum):
             """what each has added last"""
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The statistic of a visit that counts, else 0, less what it replaces: `(R, *shape)`."""
+        # The statistic of a visit that counts, else 0, less what it replaces: `(R, *shape)`
         place = self._place_of(datum[0])
         new = super().query(*self._as_counted(self._counts(place), *datum))
         return new - self._kept[place] if self.replaces else new
@@ -365,7 +361,6 @@ class PersonSum(FadingSum):
         return self._let_out()
 
     def entered(self, *datum: AnyArray) -> Floats:
-        """What the latest visit added, `(R, *shape)`."""
         if self.replaces:
             return self._moved
         return super().query(*self._as_counted(self._latest, *datum))

@@ -76,7 +76,6 @@ class FilteredSum(Mechanism):
 
     @property
     def public(self) -> tuple[Floats, Floats]:  # type: ignore[override]
-        """Sizes, which replays of `dpbandit.testing` compare."""
         return self.used, self._asked
 
     @property
@@ -97,7 +96,6 @@ class FilteredSum(Mechanism):
         return granted
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The clipped statistic of one round in its units, `(R, *shape)`."""
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
     def _release(self, *datum: AnyArray) -> Floats | None:

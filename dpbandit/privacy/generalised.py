@@ -64,7 +64,7 @@ class GeneralisedGaussian:
         at_least("r", self.r, 1)
 
     def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
-        """A source of `(R, *shape)` noise, one vector of k = prod(shape) coordinates."""
+        # A source of `(R, *shape)` noise, one vector of k = prod(shape) coordinates
         sources = (
             streams.gammas(f"{name} size", 1 + 1 / self.r, *shape),
             streams.uniforms(f"{name} side", *shape),
@@ -77,7 +77,7 @@ class GeneralisedGaussian:
         return rescaled(x, self.sigma * np.sqrt(2 * radius), order=self.r)
 
     def variance(self, dim: int) -> float:
-        """k s^2 E B^(2/r), as `|b_i / |b|_r|^r` is B ~ Beta(1/r, (k-1)/r) whatever `|b|_r` is."""
+        # k s^2 E B^(2/r), as `|b_i / |b|_r|^r` is B ~ Beta(1/r, (k-1)/r) whatever `|b|_r` is
         r = self.r
         moment = exp(lgamma(3 / r) - lgamma(1 / r) + lgamma(dim / r) - lgamma((dim + 2) / r))
         return dim * self.sigma**2 * moment
@@ -117,31 +117,27 @@ class GeneralisedGaussianSpend:
 
     @property
     def mu(self) -> float | None:
-        """sqrt(2 rho) at r = 2, where the noise is Gaussian; None otherwise."""
+        # sqrt(2 rho) at r = 2, where the noise is Gaussian; None otherwise
         return sqrt(2 * self.rho) if self.r == 2 else None
 
     @property
     def pure(self) -> float:
-        """None to be had, infinity, unless nothing is released."""
         return inf if self.rho else 0.0
 
     @property
     def rho(self) -> float:
-        """The zCDP parameter."""
         kappa = smoothness(self.r, dim=self.dim, q=self.q)
         return self.count * kappa * self.ratio**2 / 2 if self.count else 0.0
 
     @property
     def step(self) -> float:
-        """A grid that adds little, a 2000th of the standard deviation of the loss."""
         return sqrt(2 * self.rho) / 2000 if 0 < self.rho < inf else inf
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
-        """Rounded up.
-
-        At r > 2 the law with P(loss > l) = exp(-(l - rho)^2 / 4 rho) for l > rho, which rho-zCDP
-        bounds by Chernoff, at every round and whatever was released before.
-        """
+        # Rounded up.
+        #
+        # At r > 2 the law with P(loss > l) = exp(-(l - rho)^2 / 4 rho) for l > rho, which rho-zCDP
+        # bounds by Chernoff, at every round and whatever was released before
         rho = self.rho
         if self.mu is not None:
             return GaussianSpend(self.mu, self.note).losses(step)
@@ -156,13 +152,13 @@ class GeneralisedGaussianSpend:
         return (PrivacyLoss(step, first, masses, float(survival[-1])),)
 
     def delta(self, epsilon: float) -> float:
-        """From zCDP by Canonne, Kamath and Steinke (NeurIPS 2020), exact for a Gaussian."""
+        # From zCDP by Canonne, Kamath and Steinke (NeurIPS 2020), exact for a Gaussian
         if self.mu is not None:
             return delta_of(self.mu, epsilon)
         return zcdp_delta_of(self.rho, epsilon)
 
     def least_epsilon(self, delta: float) -> float:
-        """The least epsilon at `delta`, from zCDP likewise."""
+        # The least epsilon at `delta`, from zCDP likewise
         if self.mu is not None:
             return epsilon_of(self.mu, delta)
         return zcdp_epsilon_of(self.rho, delta)
@@ -218,7 +214,7 @@ class PrintedGaussian:
         one_of("direction", self.direction, ("corrected", "printed"))
 
     def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
-        """A source of `(R, *shape)` noise, one vector of k = prod(shape) coordinates."""
+        # A source of `(R, *shape)` noise, one vector of k = prod(shape) coordinates
         sources = (
             streams.gammas(f"{name} size", 1 / self.r, *shape),
             streams.uniforms(f"{name} side", *shape),
@@ -238,7 +234,7 @@ class PrintedGaussian:
         return drawn.reshape(size.shape)
 
     def variance(self, dim: int) -> float:
-        """Of one coordinate; NaN, unknown, with the printed direction."""
+        # Of one coordinate; NaN, unknown, with the printed direction
         if self.direction == "printed":
             return nan
         r = self.r

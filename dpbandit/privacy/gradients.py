@@ -58,7 +58,6 @@ class RecursiveGradients:
 
     @property
     def order(self) -> float:
-        """The norm in which `sensitivity` is meant, 2 with a gradient clip, else inf."""
         return inf if self.gradient_clip is None else 2
 
     @property
@@ -68,18 +67,16 @@ class RecursiveGradients:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(G, d) for K disjoint arms or 1 shared parameter."""
         return (1 if self.shared else self.n_actions, self.dim)
 
     @property
     def sensitivity(self) -> float:
-        """2 M k in max-norm, or 2 c_g in L2."""
         if self.gradient_clip is not None:
             return 2 * self.gradient_clip
         return 2 * self.context_bound * self.residual_clip
 
     def total(self, *batch: AnyArray) -> Floats:
-        """Arrays (n, ...) of n rounds -> the sum of their rows, (R, G, d)."""
+        # Arrays (n, ...) of n rounds -> the sum of their rows, (R, G, d)
         parts = [self.gradient(*datum) for datum in zip(*batch, strict=True)]
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
@@ -150,24 +147,22 @@ class RecursiveLossGradients:
 
     @property
     def shape(self) -> tuple[int]:
-        """(k,), coordinates of the hull."""
         return (self.loss.domain.affine_dim,)
 
     @cached_property
     def sensitivity(self) -> float:
-        """2 min(c, k A), as above."""
+        # 2 min(c, k A), as above
         bound = self.gradient_clip
         if isinstance(self.loss, Regression):
             bound = min(bound, self.residual_clip * longest(self.loss, self.order))
         return 2 * bound
 
     def total(self, *batch: AnyArray) -> Floats:
-        """Arrays (n, ...) of n rounds -> the sum of their gradients, (R, k)."""
+        # Arrays (n, ...) of n rounds -> the sum of their gradients, (R, k)
         parts = [self.gradient(*datum) for datum in zip(*batch, strict=True)]
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
     def gradient(self, *datum: AnyArray) -> Floats:
-        """One round's g_i, clipped, (R, k)."""
         theta, previous, steps, z = datum
         loss, i = self.loss, float(steps)
         if i == 0:

@@ -410,36 +410,30 @@ class Sequential:
 
     @property
     def mu(self) -> float | None:
-        """The root of the sum of squares, if all are Gaussian."""
         return Ledger(self.parts).mu
 
     @property
     def pure(self) -> float:
-        """Pure epsilons add up."""
         return Ledger(self.parts).pure
 
     @property
     def rho(self) -> float:
-        """zCDP parameters add up."""
         return Ledger(self.parts).rho
 
     @property
     def step(self) -> float:
-        """The finest grid that a part asks for."""
         return min((part.step for part in self.parts), default=inf)
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
-        """Those of all parts; None where a part has none."""
         each = [part.losses(step) for part in self.parts]
         known = [losses for losses in each if losses is not None]
         return tuple(loss for losses in known for loss in losses) if known == each else None
 
     def delta(self, epsilon: float) -> float:
-        """The better of zCDP and the composed loss distribution."""
         return Ledger(self.parts).delta(epsilon)
 
     def least_epsilon(self, delta: float) -> float:
-        """The least epsilon at `delta`, by the better of the two."""
+        # The least epsilon at `delta`, by the better of the two
         return Ledger(self.parts).epsilon(delta)
 
 

@@ -74,7 +74,6 @@ class LocalStatistic(Mechanism):
         self._normals = streams.normals("messages", *statistic.shape)
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The clipped statistic of one round in its units, `(R, *shape)`."""
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
     def _release(self, *datum: AnyArray) -> Floats:
@@ -252,7 +251,7 @@ class LocalVectors(Mechanism):
     """of a coordinate of one message"""
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The vector, at most 1 long: (R, D)."""
+        # The vector, at most 1 long: (R, D)
         (u,) = datum
         u = np.where(np.isfinite(u).all(axis=1, keepdims=True), u, 0.0)
         return u / np.maximum(norms(u), 1.0)
@@ -380,7 +379,6 @@ class LocalDirections(Mechanism):
         return sqrt(pi) * exp(lgamma((D + 1) / 2) - lgamma(D / 2)) / self._pull
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The clipped vector, (R, D), or (R, blocks, D) with zeros around it."""
         g, *block = datum
         shaped("g", g, self._shape)
         g = clip_norm(g, 1.0)

@@ -127,16 +127,14 @@ class ClippedVectors:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(dim,)."""
         return (self.dim,)
 
     @property
     def sensitivity(self) -> float:
-        """Twice the bound, a vector against its opposite."""
         return 2 * self.bound
 
     def total(self, *batch: AnyArray) -> Floats:
-        """(n, R, dim) -> (R, dim)."""
+        # (n, R, dim) -> (R, dim)
         (x,) = batch
         return added_up(clip_norm(x, self.bound))
 
@@ -158,16 +156,15 @@ class ClippedEntries:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(dim,)."""
         return (self.dim,)
 
     @property
     def sensitivity(self) -> float:
-        """sqrt(dim) (high - low), from one corner of the box to the opposite one."""
+        # sqrt(dim) (high - low), from one corner of the box to the opposite one
         return sqrt(self.dim) * (self.high - self.low)
 
     def total(self, *batch: AnyArray) -> Floats:
-        """(n, R, dim) -> (R, dim)."""
+        # (n, R, dim) -> (R, dim)
         (x,) = batch
         return added_up(clip_range(x, self.low, self.high))
 
@@ -260,12 +257,10 @@ class Moments(LinearRounds):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(blocks, D)."""
         return (self.blocks, self.block_dim)
 
     @property
     def sensitivity(self) -> float:
-        """2 c_u."""
         return 2 * self.moment_bound
 
     @property
@@ -274,7 +269,7 @@ class Moments(LinearRounds):
         return self.sensitivity
 
     def total(self, *batch: AnyArray) -> Floats:
-        """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, D)."""
+        # context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, D)
         _, moment = self._clipped(*batch)
         return self._summed(moment, batch[1])
 
@@ -328,13 +323,12 @@ class SecondMoments(LinearRounds):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(blocks, D (D + 1) / 2 + D)."""
         D = self.block_dim
         return (self.blocks, D * (D + 1) // 2 + D)
 
     @property
     def sensitivity(self) -> float:
-        """S of the class description, sqrt(4.5) by default."""
+        # S of the class description, sqrt(4.5) by default
         squared = squared_sensitivity(self.moment_weight)
         if self._clips_moments:
             squared = max(squared, 1 + 4 * self.moment_weight**2)
@@ -369,7 +363,7 @@ class SecondMoments(LinearRounds):
         return self.trace.variance if self.precise_trace else 1.0
 
     def total(self, *batch: AnyArray) -> Floats:
-        """context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, p)."""
+        # context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, p)
         x, moment = self._clipped(*batch)
         if self.layout == "joint" and len(x) == 1 and not self.precise_trace:
             return self._of_one(x[0], moment[0], batch[1][0].astype(np.int64))
@@ -446,11 +440,10 @@ class Grams:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(dim (dim + 1) / 2,)."""
         return (len(self._upper[0]),)
 
     def total(self, *batch: AnyArray) -> Floats:
-        """Rows (n, R, dim) -> `(R, *shape)`."""
+        # Rows (n, R, dim) -> `(R, *shape)`
         x = clip_norm(batch[0], self.bound).transpose(1, 2, 0)  # (R, dim, n)
         i, j = self._upper
         gram: Floats = x @ x.swapaxes(1, 2)
@@ -491,11 +484,10 @@ class ArmRewards:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(K,)."""
         return (self.n_actions,)
 
     def total(self, *batch: AnyArray) -> Floats:
-        """Arms (n, R) and rewards (n, R) -> (R, K)."""
+        # Arms (n, R) and rewards (n, R) -> (R, K)
         action, reward = batch
         share = (clip_range(reward, self.low, self.high) - self.low) / (self.high - self.low)
         summed: Floats = np.zeros((share.shape[1], self.n_actions))
@@ -539,16 +531,14 @@ class ArmSums:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(K, 2)."""
         return (self.n_actions, 2)
 
     @property
     def sensitivity(self) -> float:
-        """sqrt(2 + 2 B^2), in L2."""
         return sqrt(2 + 2 * max(abs(self.reward_low), abs(self.reward_high)) ** 2)
 
     def total(self, *batch: Any) -> Floats:
-        """Context (n, R, ...), action (n, R), reward (n, R) -> (R, K, 2); contexts are not read."""
+        # Context (n, R, ...), action (n, R), reward (n, R) -> (R, K, 2); contexts are not read
         _, action, reward = batch
         played = action[..., None] == rows(self.n_actions)  # (n, R, K)
         r = clip_range(reward, self.reward_low, self.reward_high)[..., None]

@@ -42,11 +42,10 @@ class Shaped(Source):
         self.ahead = min(source.ahead for source in self.sources)
 
     def __call__(self) -> Floats:
-        """The next release's noise, `(R, *shape)`: a copy, because trees keep some of them."""
+        # The next release's noise, `(R, *shape)`: a copy, because trees keep some of them
         return super().__call__().copy()
 
     def take(self, count: int) -> Floats:
-        """The noise of the next `count` releases, `(count, R, *shape)`."""
         return self.make(*(source.take(count) for source in self.sources))
 
 
@@ -80,7 +79,7 @@ class Laplace:
         at_least("scale", self.scale, 0)
 
     def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
-        """A source of `(R, *shape)` noise: a sign times an exponential, in half of NumPy's time."""
+        # A source of `(R, *shape)` noise: a sign times an exponential, in half of NumPy's time
         size = streams.exponentials(f"{name} size", *shape)
         return Shaped(self._signed, (size, streams.uniforms(f"{name} sign", *shape)))
 
@@ -88,7 +87,6 @@ class Laplace:
         return self.scale * np.copysign(size, sign - 0.5)
 
     def variance(self, dim: int) -> float:
-        """2 c^2 in any dimension."""
         return 2 * self.scale**2
 
 
@@ -111,7 +109,6 @@ class KNorm:
         at_least("scale", self.scale, 0)
 
     def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
-        """A source of `(R, *shape)` noise, one vector of k = prod(shape) coordinates."""
         direction = streams.normals(f"{name} direction", *shape)
         return Shaped(self._scaled, (direction, streams.gammas(f"{name} radius", prod(shape))))
 
@@ -119,7 +116,6 @@ class KNorm:
         return rescaled(direction, self.scale * radius, order=2)
 
     def variance(self, dim: int) -> float:
-        """`E |b|^2 / k = (k + 1) c^2`."""
         return (dim + 1) * self.scale**2
 
 
@@ -133,14 +129,12 @@ class Gaussian:
         at_least("stddev", self.stddev, 0)
 
     def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
-        """A source of `(R, *shape)` noise for one call site."""
         return Shaped(self._scaled, (streams.normals(name, *shape),))
 
     def _scaled(self, normals: Floats) -> Floats:
         return self.stddev * normals
 
     def variance(self, dim: int) -> float:
-        """s^2 in any dimension."""
         return self.stddev**2
 
 
@@ -154,14 +148,12 @@ class OneSidedExponential:
         at_least("mean", self.mean, 0)
 
     def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
-        """A source of `(R, *shape)` noise."""
         return Shaped(self._scaled, (streams.exponentials(name, *shape),))
 
     def _scaled(self, exponentials: Floats) -> Floats:
         return self.mean * exponentials
 
     def variance(self, dim: int) -> float:
-        """The mean squared, in any dimension."""
         return self.mean**2
 
 
@@ -182,14 +174,13 @@ class Gumbel:
         at_least("scale", self.scale, 0)
 
     def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
-        """A source of `(R, *shape)` noise."""
         return Shaped(self._log, (streams.exponentials(name, *shape),))
 
     def _log(self, exponentials: Floats) -> Floats:
         return -self.scale * np.log(exponentials + 1e-300)  # an exact 0 has probability 2^-53
 
     def variance(self, dim: int) -> float:
-        """(pi c)^2 / 6 in any dimension; the mean is 0.5772 c."""
+        # (pi c)^2 / 6 in any dimension; the mean is 0.5772 c
         return (pi * self.scale) ** 2 / 6
 
 

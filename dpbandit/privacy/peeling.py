@@ -85,14 +85,12 @@ class LaplacePeeling:
         at_least("multiplier", self.multiplier, 0)
 
     def spend(self, picks: int, repeats: int, where: str) -> Sequential:
-        """Pure picks and Laplace values."""
         ratio, count = 1 / self.multiplier if self.multiplier else inf, picks * repeats
         chosen = PureSpend.alike(f"{where}: {count} noisy maxima", 2 * ratio, count)
         values = LaplaceSpend(ratio if count else 0.0, count, f"{where}: {count} Laplace values")
         return Sequential((chosen, values), f"{where}: Laplace peeling")
 
     def sampler(self, streams: Streams, picks: int, shape: tuple[int, int]) -> Peel:
-        """Each call draws (R, s, P, D) for the picks and (R, P, s) for the values."""
         law = Laplace(self.multiplier)
         return _OneByOne(
             picks,
@@ -132,7 +130,6 @@ class GumbelPeeling:
         return cls(noise * sqrt(picks * repeats / share), noise * sqrt(repeats / (1 - share)))
 
     def spend(self, picks: int, repeats: int, where: str) -> Sequential:
-        """Picks of bounded range and Gaussian values."""
         count, eta = picks * repeats, 2 / self.pick if self.pick else inf
         mu = sqrt(repeats) / self.value if self.value else inf
         chosen = BoundedRangeSpend.alike(f"{where}: {count} Gumbel picks", eta, count)
@@ -140,7 +137,6 @@ class GumbelPeeling:
         return Sequential((chosen, values), f"{where}: Gumbel peeling")
 
     def sampler(self, streams: Streams, picks: int, shape: tuple[int, int]) -> Peel:
-        """Each call draws (R, P, D) for the picks and (R, P, s) for the values."""
         return _OneShot(
             picks,
             Gumbel(self.pick).sampler(streams, "peeling picks", shape),
@@ -355,7 +351,6 @@ class NoisyHardThresholding(Mechanism):
         self._start()
 
     def query(self, *datum: AnyArray) -> Floats:
-        """This round's term of the gradient at beta = 0, (R, G, d)."""
         return self.term(np.zeros((self._replicas, self._spec.blocks, self._spec.dim)), *datum)
 
     def term(self, beta: Floats, *datum: AnyArray) -> Floats:

@@ -85,16 +85,13 @@ class PrefixSum(Mechanism):
 
     @property
     def stddev(self) -> float:
-        """Noise of the latest release in the statistic's units, a public number."""
         return self._noise.stddev
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The clipped statistic of one round in its units, `(R, *shape)`."""
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
     @property
     def quiet(self) -> int:
-        """To the next release; all that are left, once there is none."""
         batch, place = divmod(self._used, self._every)
         return self._every - place if batch < self.leaves else self.uses - self._used
 
@@ -219,7 +216,6 @@ class Factorisation:
         return self.t
 
     def __call__(self) -> Floats:
-        """N_t of the next release, `(R, *shape)`."""
         raise NotImplementedError
 
 
@@ -229,11 +225,9 @@ class Exact(Factorisation):
     word = "exact"
 
     def nodes(self, leaves: int) -> int:
-        """A user is in no noise."""
         return 0
 
     def __call__(self) -> Floats:
-        """Zero."""
         return np.zeros(())
 
 
@@ -253,24 +247,21 @@ class Tree(Factorisation):
     word = "tree"
 
     def nodes(self, leaves: int) -> int:
-        """One for each binary digit of the leaves."""
         return int(leaves).bit_length()  # NumPy's integers may have no such method
 
     def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
-        """By `tree_norm`: left nodes alone have noises."""
+        # By `tree_norm`: left nodes alone have noises
         return tree_norm(leaves, cap, separation, every)
 
     def noises(self, leaves: int, releases: int | None = None) -> tuple[float, int]:
-        """Of leaf 1, as if there were no more: the nodes of leaf t are t, t + lowbit(t), ..., each
-        step at least twice the one before, so that number i is at least t + 2^i - 1."""
+        # Of leaf 1, as if there were no more: the nodes of leaf t are t, t + lowbit(t), ..., each
+        # step at least twice the one before, so that number i is at least t + 2^i - 1
         return 1.0, self.nodes(leaves if releases is None else min(leaves, releases))
 
     def begin(self) -> None:
-        """No prefix yet."""
         self.prefix: dict[int, Floats] = {}  # [lowbit of t']: N_t' for the t' that t builds on
 
     def __call__(self) -> Floats:
-        """N_t."""
         t = self.step()
         below = t & (t - 1)  # t - lowbit(t)
         N: Floats = self.source()
@@ -298,13 +289,11 @@ class Padded(Tree):
     person_norm = Factorisation.person_norm
 
     def begin(self) -> None:
-        """No prefix and no padding yet."""
         super().begin()
         self.padding: Floats = np.zeros(())
         """the fresh noises in the latest N_t; they protect nobody, an audit may take them away"""
 
     def __call__(self) -> Floats:
-        """N_t."""
         N = unpadded = super().__call__()
         height = cast(int, self.most).bit_length()
         for _ in range(height - self.t.bit_count()):
@@ -320,29 +309,25 @@ class Correlated(Factorisation):
     variance = 0.0
     """of the latest N_t, in units of that of a normal"""
 
-    def nodes(self, leaves: int) -> None:
-        """None: noises are correlated."""
+    def nodes(self, leaves: int) -> None: ...
 
     def column(self, leaves: int) -> Floats:
         """c, the first of C, (leaves,): falling, >= 0; each of the others is it, later."""
         raise NotImplementedError
 
     def column_norm(self, leaves: int) -> float:
-        """`|c|`."""
         return sqrt(float(np.square(self.column(leaves)).sum()))
 
     def early_norm(self, leaves: int, releases: int) -> float:
-        """Of the first entries of a column, as if there were no more."""
+        # Of the first entries of a column, as if there were no more
         return self.column_norm(min(leaves, releases))
 
     def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
-        """By `leaves_norm`."""
         return leaves_norm(self.column(leaves), every, cap, separation)
 
     def start(
         self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
     ) -> Factorisation:
-        """Correlated normals; raises `InputError` where `law` is not Gaussian."""
         if not isinstance(law, Gaussian):
             raise InputError(f"Expected law={law!r} to be Gaussian for {self!r}.")
         normals = streams.normals(f"{self.word} noise", *shape)
@@ -378,15 +363,12 @@ class SquareRoot(Correlated):
     bounded = True
 
     def column(self, leaves: int) -> Floats:
-        """c."""
         return coefficients(leaves)
 
     def begin(self) -> None:
-        """All is drawn at the first release."""
         self._prefixes: Floats = np.empty(0)  # N_1..N_m of every replica, (R, m, *shape)
 
     def __call__(self) -> Floats:
-        """N_t."""
         i, m = self.step() - 1, cast(int, self.most)
         if i == 0:
             self._prefixes = self._drawn(m)
@@ -427,12 +409,10 @@ class Banded(Correlated):
         whole("width", self.width, 1)
 
     def column(self, leaves: int) -> Floats:
-        """c, and 0 behind the band."""
         c = coefficients(min(self.width, leaves))
         return np.pad(c, (0, leaves - len(c)))
 
     def begin(self) -> None:
-        """Nothing has been added."""
         width = min(self.width, self.width if self.most is None else self.most)
         shape = self.source.replicas, self.source.shape
         self._c = coefficients(width)[:0:-1]  # c_{width-1}, .., c_1: beside the latest y last
@@ -442,7 +422,6 @@ class Banded(Correlated):
         self._response = 0.0
 
     def __call__(self) -> Floats:
-        """N_t."""
         t = self.step()
         z = np.empty((len(self._sum), 1, *self.source.shape))
         self.source.fill(z)
@@ -510,12 +489,11 @@ class BLT(Correlated):
     matrix = _block_matrix()
 
     def column(self, leaves: int) -> Floats:
-        """c."""
         powers = _BUF_DECAY[:, None] ** np.arange(max(0, leaves - 1))
         return np.concatenate([[1.0], _OUTPUT_SCALE @ powers])[:leaves]
 
     def column_norm(self, leaves: int) -> float:
-        """`|c|` over `leaves` <= 10^6 entries, in closed form."""
+        # `|c|` over `leaves` <= 10^6 entries, in closed form
         if leaves > LONGEST_BLT:
             raise InputError(f"Expected at most {LONGEST_BLT} releases of a BLT, got {leaves}.")
         if leaves == 0:
@@ -534,7 +512,6 @@ class BLT(Correlated):
         return sqrt(variance)
 
     def begin(self) -> None:
-        """A block is drawn before its first release."""
         self._place = _BLOCK
         shape = self.source.replicas, _BLOCK + 6, *self.source.shape
         self._input: Floats = np.zeros(shape)  # z, buffers, N
@@ -543,7 +520,6 @@ class BLT(Correlated):
         self._responses: Floats = np.empty(0)  # B_t1, whose squares add up to the variance
 
     def __call__(self) -> Floats:
-        """N_t."""
         self.step()
         if self._place == _BLOCK:
             self._advance()

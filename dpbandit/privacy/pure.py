@@ -115,7 +115,7 @@ class PureSpend(Composed):
 
     @property
     def mu(self) -> float | None:
-        """None, as it is not Gaussian. Nothing spent is 0."""
+        # None, as it is not Gaussian. Nothing spent is 0.
         return None if self.groups else 0.0
 
     def curve(self, epsilon: float, x: Floats) -> Floats:
@@ -127,14 +127,12 @@ class PureSpend(Composed):
         return np.where(x < -epsilon, -np.expm1(np.minimum(x, 0.0)), inner)
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound of delta at `epsilon`; the exact one where one mechanism is all."""
         if [count for _, count in self.groups] == [1] and self.pure < inf:
             return float(self.curve(self.pure, np.array(epsilon))) if epsilon < self.pure else 0.0
         return super().delta(epsilon)
 
     @property
     def step(self) -> float:
-        """A grid that adds under 0.25 % to epsilon, a 12th of the root mean square of all."""
         count = sum(count for _, count in self.groups)
         square = fsum(count * epsilon**2 for epsilon, count in self.groups)
         if not 0 < square < inf:
@@ -143,7 +141,7 @@ class PureSpend(Composed):
         return largest / ceil(largest * max(12 / sqrt(square / count), _LEAST_CELLS))
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
-        """One loss for every group, from the dots of its curve."""
+        # One loss for every group, from the dots of its curve
         if self.pure == inf:
             return (constant(inf, step=step),)
         return tuple(
@@ -174,7 +172,6 @@ class BoundedRangeSpend(PureSpend):
     _rho_per_square: ClassVar[float] = 1 / 8
 
     def curve(self, epsilon: float, x: Floats) -> Floats:
-        """(e^(epsilon/2) - e^(x/2))^2 / (e^epsilon - 1) between -epsilon and epsilon."""
         inner = np.expm1(np.minimum(x - epsilon, 0.0) / 2) ** 2 / -expm1(-epsilon)
         return np.where(x < -epsilon, -np.expm1(np.minimum(x, 0.0)), inner)
 
@@ -267,7 +264,6 @@ class LaplaceSpend(_Releases):
         return 1, self.epsilon
 
     def shown(self, share: float) -> Self:
-        """Of so many of the releases, or of a part of what moves the only one."""
         if self.count != 1:
             return super().shown(share)
         moved = min(1.0, share * (1 + ROUNDED))

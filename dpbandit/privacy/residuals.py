@@ -60,11 +60,10 @@ class SignedDirections:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(1, d) or (K, d)."""
         return (1 if self.layout == "difference" else self.n_actions, self.dim)
 
     def total(self, *batch: AnyArray) -> Floats:
-        """context (n, R, d), action (n, R), reward (n, R) -> (R, blocks, d)."""
+        # context (n, R, d), action (n, R), reward (n, R) -> (R, blocks, d)
         context, action, reward = batch
         reward = np.asarray(reward, dtype=np.float64)
         sign = np.where(np.isfinite(reward), np.sign(reward - self.centre), 0.0)  # (n, R)
@@ -143,12 +142,10 @@ class SignedResiduals:
 
     @property
     def shape(self) -> tuple[int]:
-        """(K d + 1,), with a level (K d + 2,)."""
         return (self.n_actions * self.dim + 1 + (self.level_weight > 0),)
 
     @property
     def sensitivity(self) -> float:
-        """2 sqrt(1 + c^2 + c_l^2)."""
         return 2 * sqrt(1 + self.spread_weight**2 + self.level_weight**2)
 
     @property
@@ -161,7 +158,7 @@ class SignedResiduals:
         return np.sqrt(1 + self.level_weight**2 - share**2)
 
     def total(self, *batch: AnyArray) -> Floats:
-        """(n, R, d), (n, R, d), (n, R), ..., (n, R, d), (n, R), (n, R) -> `(R, *shape)`."""
+        # (n, R, d), (n, R, d), (n, R), ..., (n, R, d), (n, R), (n, R) -> `(R, *shape)`
         theta, weights, threshold, *law, context, action, reward = batch
         u = unit(context)
         middle = (self.reward_low + self.reward_high) / 2
@@ -258,7 +255,6 @@ class CentredResiduals:
 
     @property
     def shape(self) -> tuple[int]:
-        """(K (1 + d),)."""
         return (self.n_actions * (1 + self.dim),)
 
     def directions(self, centre: Floats, context: Floats) -> Floats:
@@ -276,7 +272,7 @@ class CentredResiduals:
         return np.asarray(0.5 + trust * (np.clip(predicted, 0.0, 1.0) - 0.5))
 
     def total(self, *batch: AnyArray) -> Floats:
-        """(n, R, 1 + d), (n, R), (n, R, d), (n, R, d), (n, R), (n, R) -> `(R, *shape)`."""
+        # (n, R, 1 + d), (n, R), (n, R, d), (n, R, d), (n, R), (n, R) -> `(R, *shape)`
         theta, trust, centre, context, action, reward = batch
         width = self.reward_high - self.reward_low
         y = (clip_range(reward, self.reward_low, self.reward_high) - self.reward_low) / width
@@ -346,12 +342,10 @@ class SaleResiduals:
 
     @property
     def shape(self) -> tuple[int]:
-        """(D + d + d (d + 1) / 2,)."""
         return (self.dim + self.features + self.features * (self.features + 1) // 2,)
 
     @property
     def sensitivity(self) -> float:
-        """sqrt(4 + 4.5 w^2)."""
         return sqrt(4 + 4.5 * self.moment_weight**2)
 
     @property
@@ -360,7 +354,7 @@ class SaleResiduals:
         return self.sensitivity
 
     def total(self, *batch: AnyArray) -> Floats:
-        """theta (n, R, D), phi (n, R, D), y (n, R), perhaps directions -> `(R, *shape)`."""
+        # theta (n, R, D), phi (n, R, D), y (n, R), perhaps directions -> `(R, *shape)`
         theta, phi, y, *aimed = batch
         phi = clip_norm(phi, 1.0)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -446,12 +440,10 @@ class SlateResiduals:
 
     @property
     def shape(self) -> tuple[int]:
-        """(1 + d + d (d + 1) / 2,)."""
         return (1 + self.dim + self.dim * (self.dim + 1) // 2,)
 
     @property
     def sensitivity(self) -> float:
-        """sqrt(4 (1 + c_0^2) + 2 (w moment_clip)^2)."""
         moments = self.moment_weight * self.moment_clip
         return sqrt(4 * (1 + self.intercept_weight**2) + 2 * moments**2)
 
@@ -461,7 +453,7 @@ class SlateResiduals:
         return self.sensitivity
 
     def total(self, *batch: AnyArray) -> Floats:
-        """(n, R, 1 + d), (n, R), (n, R, K, d), (n, R), (n, R) -> `(R, *shape)`."""
+        # (n, R, 1 + d), (n, R), (n, R, K, d), (n, R), (n, R) -> `(R, *shape)`
         theta, trust, x, action, y = batch
         valid = 1.0 * np.isfinite(x).all(axis=(-2, -1))  # (n, R)
         x = clip_norm(x, self.context_bound) / self.context_bound

@@ -105,7 +105,6 @@ class AboveThreshold(Mechanism):
         return self._left == 0
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The query of this call, (R,)."""
         return _one_each(datum[0], len(self._left))
 
     def _release(self, *datum: AnyArray) -> Any:
@@ -192,7 +191,7 @@ class SegmentAboveThreshold(Mechanism):
         self._ended = np.ones(len(streams), dtype=bool)  # the next call begins a segment
 
     def query(self, *datum: AnyArray) -> Floats:
-        """What this round adds to the sum: the clipped loss, (R,)."""
+        # What this round adds to the sum: the clipped loss, (R,)
         return clip_range(_one_each(datum[0], len(self._sum)), *self._range)
 
     def _release(self, *datum: AnyArray) -> Any:
@@ -273,7 +272,6 @@ class RedrawBit(Mechanism):
         self._coins = streams.uniforms(name)
 
     def query(self, *datum: AnyArray) -> Floats:
-        """The clipped loss, (R,)."""
         if datum[0].shape != (self._replicas,):
             raise InputError(
                 f"Expected losses of shape {datum[0].shape} to be {(self._replicas,)}."

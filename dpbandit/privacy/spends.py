@@ -110,21 +110,17 @@ class GaussianSpend:
 
     @property
     def pure(self) -> float:
-        """Infinity, unless nothing is released."""
         return inf if self.mu else 0.0
 
     @property
     def rho(self) -> float:
-        """mu^2 / 2."""
         return rho_of_mu(self.mu)
 
     @property
     def step(self) -> float:
-        """A 100th of the standard deviation of the loss, which is mu."""
         return self.mu / 100 if self.mu else inf
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
-        """The loss of a Gaussian mechanism is normal."""
         mu = self.mu
         if mu in (0, inf):
             return (constant(mu, step=step),)
@@ -132,11 +128,9 @@ class GaussianSpend:
         return (connected(curve, reach=reach, step=step, rounding=error_of(mu)),)
 
     def delta(self, epsilon: float) -> float:
-        """The exact delta at `epsilon`."""
         return delta_of(self.mu, epsilon)
 
     def least_epsilon(self, delta: float) -> float:
-        """The exact epsilon at `delta`, rounded up."""
         return epsilon_of(self.mu, delta)
 
 
@@ -158,38 +152,34 @@ class Parallel:
 
     @property
     def mu(self) -> float | None:
-        """The largest, if all are Gaussian."""
         mus = [part.mu for part in self.parts]
         return None if None in mus else max((mu for mu in mus if mu is not None), default=0.0)
 
     @property
     def pure(self) -> float:
-        """Nobody pays for more than one part; the largest pure epsilon."""
+        # Nobody pays for more than one part; the largest pure epsilon
         return max((part.pure for part in self.parts), default=0.0)
 
     @property
     def rho(self) -> float:
-        """Nobody pays for more than one part; the largest zCDP parameter."""
+        # Nobody pays for more than one part; the largest zCDP parameter
         return max((part.rho for part in self.parts), default=0.0)
 
     @property
     def step(self) -> float:
-        """The finest grid that a part asks for."""
         return min((part.step for part in self.parts), default=inf)
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
-        """Of the only part, or of the largest of Gaussians; None where no part dominates all."""
+        # Of the only part, or of the largest of Gaussians; None where no part dominates all
         mu = self.mu
         if mu is not None:
             return GaussianSpend(mu, self.note).losses(step)
         return self.parts[0].losses(step) if len(self.parts) == 1 else None
 
     def delta(self, epsilon: float) -> float:
-        """The largest delta of a part at `epsilon`."""
         return max((part.delta(epsilon) for part in self.parts), default=0.0)
 
     def least_epsilon(self, delta: float) -> float:
-        """The largest epsilon of a part at `delta`."""
         return largest_epsilon(self.parts, delta)
 
 
@@ -221,7 +211,6 @@ class Repeated:
 
     @property
     def note(self) -> str:
-        """The mechanism in words."""
         as_many = "" if self.factor is None else f", which count as {self.factor:.4g}"
         return f"{self.part.note}, {self.times} rounds of a person{as_many}"
 
@@ -233,34 +222,27 @@ class Repeated:
 
     @property
     def mu(self) -> float:
-        """So many times that of a round."""
         return self.together.mu
 
     @property
     def pure(self) -> float:
-        """Of all her rounds."""
         return self.together.pure
 
     @property
     def rho(self) -> float:
-        """Of all her rounds."""
         return self.together.rho
 
     @property
     def step(self) -> float:
-        """Of all her rounds."""
         return self.together.step
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
-        """Of all her rounds."""
         return self.together.losses(step)
 
     def delta(self, epsilon: float) -> float:
-        """The exact delta at `epsilon`."""
         return self.together.delta(epsilon)
 
     def least_epsilon(self, delta: float) -> float:
-        """The exact epsilon at `delta`, rounded up."""
         return self.together.least_epsilon(delta)
 
 
@@ -276,39 +258,31 @@ class Expiring:
 
     @property
     def note(self) -> str:
-        """The mechanism in words."""
         return f"{self.part.note}, each user for {self.window} rounds"
 
     @property
     def mu(self) -> float | None:
-        """mu of what is released within the window."""
         return self.part.mu
 
     @property
     def pure(self) -> float:
-        """Pure epsilon of what is released within the window."""
         return self.part.pure
 
     @property
     def rho(self) -> float:
-        """zCDP parameter of what is released within the window."""
         return self.part.rho
 
     @property
     def step(self) -> float:
-        """As without a window."""
         return self.part.step
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
-        """Losses of what is released within the window."""
         return self.part.losses(step)
 
     def delta(self, epsilon: float) -> float:
-        """delta at `epsilon` of what is released within the window."""
         return self.part.delta(epsilon)
 
     def least_epsilon(self, delta: float) -> float:
-        """Least epsilon at `delta` of what is released within the window."""
         return self.part.least_epsilon(delta)
 
 

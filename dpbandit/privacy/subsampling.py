@@ -72,19 +72,18 @@ class SampledGaussianSpend:
 
     @property
     def mu(self) -> float | None:
-        """Where everybody is in every release, sqrt(count) mu; else None, as it is not Gaussian."""
+        # Where everybody is in every release, sqrt(count) mu; else None, as it is not Gaussian
         if not (self.ratio and self.rate and self.count):
             return 0.0
         return sqrt(self.count) * self.ratio if self.rate == 1 or self.ratio == inf else None
 
     @property
     def pure(self) -> float:
-        """Infinity, unless nothing is released."""
         return 0.0 if self.mu == 0 else inf
 
     @property
     def rho(self) -> float:
-        """count mu^2 / 2, as without sampling; mixtures are no further apart than their parts."""
+        # count mu^2 / 2, as without sampling; mixtures are no further apart than their parts
         return 0.0 if self.mu == 0 else self.count * self.ratio**2 / 2
 
     @property
@@ -103,11 +102,10 @@ class SampledGaussianSpend:
 
     @property
     def step(self) -> float:
-        """A grid that adds under 0.5 % to epsilon.
-
-        Rounding a loss up to a grid of h adds to its variance about h^2, or h times its size
-        where that is smaller than h, and few large losses make up the rest: mu^2 / 2 each.
-        """
+        # A grid that adds under 0.5 % to epsilon.
+        #
+        # Rounding a loss up to a grid of h adds to its variance about h^2, or h times its size
+        # where that is smaller than h, and few large losses make up the rest: mu^2 / 2 each
         if self.mu is not None:
             return GaussianSpend(self.mu, self.note).step
         spread = self.clt / sqrt(self.count)
@@ -115,7 +113,7 @@ class SampledGaussianSpend:
         return min(max(0.15 * spread, 0.05 * spread**2 / self.rate), widest)
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
-        """`count` times that of one release, from the dots of the curve."""
+        # `count` times that of one release, from the dots of the curve
         if not self._counted:
             return self._unsampled.losses(step)
         far = self.ratio * (self.ratio / 2 + FAR)  # the largest loss of N(mu, 1), sampled:
@@ -129,12 +127,10 @@ class SampledGaussianSpend:
         return GaussianSpend(sqrt(2 * self.rho), self.note)
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound of delta at `epsilon`."""
         bound, curve = self._unsampled.delta(epsilon), self._composed
         return bound if curve is None else min(bound, curve.delta(epsilon))
 
     def least_epsilon(self, delta: float) -> float:
-        """An upper bound of epsilon at `delta`."""
         bound, curve = self._unsampled.least_epsilon(delta), self._composed
         return bound if curve is None else min(bound, curve.least_epsilon(delta))
 

@@ -145,7 +145,7 @@ class NoisyVertex(Mechanism):
         self._largest: Floats = np.zeros((len(streams), *arms))  # k_i so far
 
     def query(self, *datum: AnyArray) -> Floats:
-        """What this round adds to the sums, clipped: (R, G, d)."""
+        # What this round adds to the sums, clipped: (R, G, d)
         if self._adapting is None:
             return self._gradients.gradient(*datum)
         return self._adapting.gradient(*datum, clips=self._clips(self._adapting, *datum[:3]))

@@ -50,30 +50,29 @@ class WishartSpend:
 
     @property
     def mu(self) -> float | None:
-        """None, as Wishart noise is not Gaussian."""
+        # None, as Wishart noise is not Gaussian
         return None
 
     @property
     def pure(self) -> float:
-        """Infinity, as the determinant ratio has no bound."""
+        # Infinity, as the determinant ratio has no bound
         return inf if self.nodes else 0.0
 
     @property
     def rho(self) -> float:
-        """Infinity, as the ratio is infinite with some probability."""
+        # Infinity, as the ratio is infinite with some probability
         return inf if self.nodes else 0.0
 
     @property
     def step(self) -> float:
-        """Any; there is no grid to share."""
+        # Any; there is no grid to share
         return inf
 
     def losses(self, step: float) -> None:
-        """None: replacing is two steps, which do not fit one loss distribution."""
+        # None: replacing is two steps, which do not fit one loss distribution
         return None
 
     def delta(self, epsilon: float) -> float:
-        """A proved upper bound of delta for replacing one user (see the module)."""
         if self.nodes == 0 or epsilon == inf:
             return 0.0
         epsilon = min(epsilon, _MOST)
@@ -95,7 +94,7 @@ class WishartSpend:
         return min(1.0, best)
 
     def least_epsilon(self, delta: float) -> float:
-        """The least epsilon at `delta`, by bisection; infinity where none can be given."""
+        # The least epsilon at `delta`, by bisection; infinity where none can be given
         low, high = 0.0, 1.0
         while self.delta(high) > delta:
             low, high = high, 2 * high

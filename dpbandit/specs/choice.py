@@ -93,12 +93,10 @@ class _AtMost(gym.Space[Any]):
     settings: tuple[Any, ...]
 
     def sample(self, mask: Any = None, probability: Any = None) -> Any:
-        """A uniformly random set."""
         luck = self.np_random.random((*self.shape[:-1], 1 + 2 * self.shape[-1]))  # type: ignore
         return self._set(luck).astype(self.dtype)
 
     def contains(self, x: Any) -> bool:
-        """Whether all its sets are allowed."""
         if not super().contains(x):
             return False
         sizes = np.count_nonzero(np.asarray(x), axis=-1)
@@ -148,7 +146,6 @@ class FreelyPricedSubsets(_AtMost, gym.spaces.Box):
         super().__init__(0.0, high, (*batch, n_products), np.float64)
 
     def contains(self, x: Any) -> bool:
-        """Whether all its sets are allowed, at prices from `low` on."""
         low = self.settings[2]
         return super().contains(x) and bool(((x == 0) | (x >= low)).all())
 
@@ -271,7 +268,6 @@ class ChoiceSpec(BanditSpec):
 
     @property
     def told_as(self) -> str:
-        """What she chose, in place of a reward."""
         return "choice"
 
     @property
@@ -281,25 +277,22 @@ class ChoiceSpec(BanditSpec):
 
     @property
     def context_shape(self) -> tuple[int, ...]:
-        """The shape of one replica's context."""
         return (self.n_products, self.dim) if self.shared else (self.dim,)
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
-        """(), since a choice is a number."""
         return ()
 
     @property
     def answers(self) -> tuple[float, ...]:
-        """All that may be bought, and nothing."""
         return tuple(range(self.n_products + 1))
 
     def _luck(self, streams: Streams) -> Draws:
         return streams.uniforms("exploration", 1 + 2 * self.n_products)
 
     def repaired(self, action: Any, mask: Bools | None = None) -> Any:
-        """Sets of at most S products, of masks with more the first S; of none the default. What is
-        no assortment is handed back as it is."""
+        # Sets of at most S products, of masks with more the first S; of none the default. What is
+        # no assortment is handed back as it is.
         try:
             entries = reals(action)
         except ValueError:
@@ -312,11 +305,9 @@ class ChoiceSpec(BanditSpec):
 
     @property
     def watched(self) -> bool:
-        """The seller names the offer and watches what is bought."""
         return True
 
     def told(self, potential: Any, action: Any) -> Any:
-        """An answer for each of a few classes of sets, (R, C)."""
         offered = (np.asarray(action) > 0) * np.arange(1, self.n_products + 1)
         return potential[np.arange(len(action)), offered.sum(axis=1) % potential.shape[1]]
 
@@ -341,7 +332,6 @@ class AssortmentSpec(ChoiceSpec):
 
     @property
     def largest_margin(self) -> float:
-        """The margin of the dearest product."""
         return float(max(self.margins))
 
     @property
@@ -373,11 +363,10 @@ class AssortmentSpec(ChoiceSpec):
 
     @property
     def default_action(self) -> list[int]:
-        """What is offered where nothing else is known, the first product."""
         return [1] + [0] * (self.n_products - 1)
 
     def validate(self, action: Any, replicas: int) -> Ints:
-        """Levels (R, N), whole numbers from 0, not offered, to P, of 1 to S products."""
+        # Levels (R, N), whole numbers from 0, not offered, to P, of 1 to S products
         offered = _entries(self, action, replicas)
         fine = np.isfinite(offered) & (offered == np.floor(offered))
         fine &= (offered >= 0) & (offered <= self.levels)
@@ -389,11 +378,9 @@ class AssortmentSpec(ChoiceSpec):
         return _few(self, offered).astype(np.int64)
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
-        """Draws sets (R, N), each as likely as any other."""
         return partial(_fresh, self._luck(streams), _levels, self.at_most, self.levels)
 
     def action_space(self) -> gym.Space[Any]:
-        """Masks of 1 to S products."""
         return Subsets(self.n_products, self.at_most)
 
 
@@ -419,21 +406,18 @@ class PricedAssortmentSpec(AssortmentSpec):
 
     @property
     def levels(self) -> int:
-        """P, the length of the list."""
         return len(self.prices)
 
     @property
     def margin_table(self) -> Floats:
-        """Price minus unit cost, (N, P)."""
         return np.array(self.prices) - np.array(self.unit_costs)[:, None]
 
     @property
     def row_dim(self) -> int:
-        """D, one more than without prices."""
         return super().row_dim + 1
 
     def rows(self, context: Floats) -> Floats:
-        """(x, q) / sqrt(2) of each product at each price, (..., N, P, D)."""
+        # (x, q) / sqrt(2) of each product at each price, (..., N, P, D)
         x = super().rows(context)
         x = np.broadcast_to(x, (*x.shape[:-2], self.levels, x.shape[-1]))
         low, high = min(self.prices), max(self.prices)
@@ -442,7 +426,6 @@ class PricedAssortmentSpec(AssortmentSpec):
         return np.concatenate([x, price], axis=-1) / np.sqrt(2)
 
     def action_space(self) -> gym.Space[Any]:
-        """The number of a price for each of 1 to S products, 0 for the others."""
         return PricedSubsets(self.n_products, self.at_most, self.levels)
 
 
@@ -462,16 +445,13 @@ class FreelyPricedSpec(ChoiceSpec):
 
     @property
     def largest_margin(self) -> float:
-        """The highest price minus the lowest cost."""
         return self.high - min(self.unit_costs)
 
     @property
     def default_action(self) -> list[float]:
-        """What is offered where nothing else is known, the first product at the lowest price."""
         return [self.low] + [0.0] * (self.n_products - 1)
 
     def validate(self, action: Any, replicas: int) -> Floats:
-        """Prices (R, N) in [low, high] of 1 to S products, 0 for the others."""
         price = _entries(self, action, replicas)
         fine = (price == 0) | ((price >= self.low) & (price <= self.high))
         if not fine.all():
@@ -482,11 +462,9 @@ class FreelyPricedSpec(ChoiceSpec):
         return _few(self, price)
 
     def uniform(self, streams: Streams) -> Callable[[], Floats]:
-        """Draws sets at uniform prices, (R, N), each set as likely as any other."""
         return partial(_fresh, self._luck(streams), _prices, self.at_most, self.low, self.high)
 
     def action_space(self) -> gym.Space[Any]:
-        """A price for each of 1 to S products, 0 for the others."""
         return FreelyPricedSubsets(self.n_products, self.at_most, self.low, self.high)
 
 

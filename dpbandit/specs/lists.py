@@ -192,11 +192,9 @@ class ListSpec(BanditSpec):
 
     @property
     def mask_size(self) -> tuple[int, int]:
-        """N, and m."""
         return self.n_items, self.length
 
     def stand_in(self, action: AnyArray, mask: Bools, random: AnyArray) -> AnyArray:
-        """Lists with items of `random` in the places of those that are not there."""
         lists = action.copy()
         gone = ~np.take_along_axis(mask, lists, axis=1)
         for r in np.flatnonzero(gone.any(axis=1)):
@@ -212,26 +210,21 @@ class ListSpec(BanditSpec):
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
-        """(m,), the clicks."""
         return (self.length,)
 
     @property
     def told_as(self) -> str:
-        """The clicks, in place of a reward."""
         return "clicks"
 
     @property
     def answers(self) -> tuple[float, ...]:
-        """Not clicked, clicked."""
         return (0.0, 1.0)
 
     @property
     def default_action(self) -> list[int]:
-        """What is shown where nothing else is known, the first items."""
         return list(range(self.length))
 
     def validate(self, action: Any, replicas: int) -> Ints:
-        """Lists (R, m) of different item numbers in [0, N)."""
         lists = _numbers(self, action, replicas)
         fine = np.isfinite(lists) & (lists == np.floor(lists)) & (lists >= 0)
         fine &= lists < self.n_items
@@ -249,9 +242,9 @@ class ListSpec(BanditSpec):
         return lists.astype(np.int64)
 
     def repaired(self, action: Any, mask: Bools | None = None) -> Any:
-        """Lists without repetition: first occurrences stay, later ones become, in order, the lowest
-        items that are there and not on the list. What is no list of item numbers is handed back as
-        it is."""
+        # Lists without repetition: first occurrences stay, later ones become, in order, the lowest
+        # items that are there and not on the list. What is no list of item numbers is handed back
+        # as it is.
         try:
             lists = reals(action)
         except ValueError:
@@ -272,16 +265,14 @@ class ListSpec(BanditSpec):
         return fixed
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
-        """Draws lists (R, m), each as likely as any other."""
         luck = streams.uniforms("exploration", self.length)
         return partial(_fresh_lists, luck, self.n_items, self.length)
 
     def action_space(self) -> gym.Space[Any]:
-        """An item number for each position; samples that name one twice are repaired."""
+        # An item number for each position; samples that name one twice are repaired
         return gym.spaces.MultiDiscrete(np.full(self.length, self.n_items))
 
     def told(self, potential: Floats, action: Any) -> Floats:
-        """What each of a few classes of items is answered, (R, C)."""
         classes = np.asarray(action) % potential.shape[1]
         return np.take_along_axis(potential, classes, axis=1)
 
@@ -384,7 +375,6 @@ class ReturningSpec(Spec):
 
     @property
     def context_shape(self) -> tuple[int, ...]:
-        """(1 + features,)."""
         return (1 + prod(self.visit.context_shape),)
 
     @property
@@ -416,17 +406,14 @@ class ReturningSpec(Spec):
         return np.column_stack([person, shown.reshape(len(person), -1)])
 
     def observation_space(self) -> gym.Space[Any]:
-        """A person's number, or nobody's, and what a visit shows."""
         high = np.full(self.context_shape, self.visit.context_bound)
         low = -high
         low[0], high[0] = NOBODY, self.people - 1
         return gym.spaces.Box(low, high, dtype=np.float64)
 
     def bounds(self) -> list[Bound]:
-        """Those of a visit."""
         rewards, contexts = self.visit.bounds()
         return [rewards, replace(contexts, array=lambda context, step: self.shown(context))]
 
     def with_few_people(self) -> Self:
-        """The same without those of whom nothing could be kept but zeros."""
         return replace(self, people=min(self.people, self.horizon + 1))

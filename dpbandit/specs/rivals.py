@@ -85,11 +85,10 @@ class OwnLogitSpec(TastesSpec):
         super().__post_init__()
 
     def seen(self, context: Floats) -> Floats:
-        """F `(..., dim)` of contexts."""
         return context * np.sqrt(self.dim)
 
     def leads(self, theta: Floats, seen: Floats) -> tuple[Floats, Floats]:
-        """See `TastesSpec`; `seen` is F `(..., dim)`."""
+        # See `TastesSpec`; `seen` is F `(..., dim)`
         (low, high), b = self.price_range, theta[..., self.dim :]
         G = seen[..., : b.shape[-1]]
         slope = -np.exp(np.minimum(_along(b, G), _STEEPEST)) * 2 / (high - low)
@@ -151,15 +150,14 @@ class RivalsSpec(TastesSpec):
     seen = offers
 
     def held(self, theta: Floats) -> Floats:
-        """What a unit of each attribute is worth, and of the price: `(..., M, D)`."""
+        # What a unit of each attribute is worth, and of the price: `(..., M, D)`
         slope = -np.exp(np.minimum(theta[..., -1:], _STEEPEST))
         return np.concatenate([theta[..., :-1], slope], axis=-1)
 
     def leads(self, worth: Floats, offers: Floats) -> tuple[Floats, Floats]:
-        """How far ours is ahead of the rivals at price 0, in utility, and what a cent changes.
-
-        Of what attributes are worth `(..., M, D)` and offers `(..., J, D)`, both `(..., M)`.
-        """
+        # How far ours is ahead of the rivals at price 0, in utility, and what a cent changes.
+        #
+        # Of what attributes are worth `(..., M, D)` and offers `(..., J, D)`, both `(..., M)`
         theirs = offers @ worth.swapaxes(-1, -2)  # (..., J, M): sums over few run along many
         most = theirs.max(axis=-2)
         rivals = most + np.log(np.exp(theirs - most[..., None, :]).sum(axis=-2))

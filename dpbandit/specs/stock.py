@@ -73,7 +73,7 @@ class StockSpec(PriceListSpec):
 
     @property
     def carries(self) -> bool:
-        """Whether the shop refuses customers because others bought before."""
+        # Whether the shop refuses customers because others bought before
         return self.oversold == "refuse"
 
     @property
@@ -83,18 +83,15 @@ class StockSpec(PriceListSpec):
         return min(most, self.order_cost) if self.oversold == "order" else most
 
     def validate(self, action: Any, replicas: int) -> Ints:
-        """Places on the price list or `closed`, (R,), whole numbers in [0, K]."""
         return arms_in_range(action, replicas, self.n_actions + 1)
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
-        """Draws prices (R,), never `closed`."""
         return uniform_arms(streams, self.n_actions)
 
     def action_space(self) -> gym.Space[Any]:
-        """The prices, and `closed`."""
         return gym.spaces.Discrete(self.n_actions + 1)
 
     def told(self, potential: Floats, action: AnyArray) -> Floats:
-        """What users (R, K) say of their price; nothing where it is closed."""
+        # What users (R, K) say of their price; nothing where it is closed
         said = super().told(potential, np.minimum(action, self.n_actions - 1))
         return np.where(action == self.closed, 0.0, said)

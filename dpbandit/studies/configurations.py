@@ -217,7 +217,6 @@ class LastRound(Configuration):
 
     @property
     def marks(self) -> Ints:
-        """The horizon."""
         return super().marks[-1:]
 
 

@@ -212,7 +212,6 @@ class Arms(ContextualProblem):
         return means
 
     def step(self, action: npt.NDArray[Any]) -> Step:
-        """Serve the current users with arm `action` (R,)."""
         if self.table is not None:
             self._served += 1
             self._outside += self._odd[self._next]
@@ -222,11 +221,9 @@ class Arms(ContextualProblem):
         return Step(step.reward, step.expected, self._zero, -step.expected)
 
     def clipped(self) -> Floats:
-        """The share of the rounds (R,) whose row of a table was not within [0, 1]."""
         return self._outside / max(1, self._served)
 
     def hindsight(self) -> float | Floats:
-        """The total of the best fixed arm, where regret is against it."""
         return self._totals.max(axis=1) if self.spec.in_hindsight else 0.0
 
     @property

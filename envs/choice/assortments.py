@@ -82,11 +82,9 @@ class Enumerated:
         self._totals = np.zeros((replicas, len(sets)))
 
     def add(self, taste: AnyArray) -> None:
-        """More users, (n, R, ...)."""
         self._totals += self._worth(taste)
 
     def best(self) -> Ints:
-        """The best set for them, (R, N)."""
         return self._sets[self._totals.argmax(axis=1)]
 
 
@@ -110,14 +108,14 @@ class Exchanged:
         self._replicas, self._users = replicas, 0
 
     def add(self, taste: AnyArray) -> None:
-        """More users, (n, R, ...); those beyond 500 are not looked at."""
+        # More users, (n, R, ...); those beyond 500 are not looked at
         taste = taste[: _USERS - self._users]
         if len(taste):
             self._users += len(taste)
             self._kept.append(self._weights(taste))
 
     def best(self) -> Ints:
-        """A set for them that no exchange makes better, (R, N); before there are any, the first."""
+        # A set for them that no exchange makes better, (R, N); before there are any, the first
         if not self._kept:
             first = np.zeros((self._replicas, len(self._margins)), np.int64)
             first[:, 0] = 1
@@ -206,7 +204,6 @@ class ChoiceProblem(ABC):
         return levels
 
     def reset(self, streams: Streams) -> None:
-        """Start an episode, one replica for each stream."""
         R = len(streams)
         self._start(streams)
         self._luck = streams.uniforms("purchases")
@@ -216,7 +213,6 @@ class ChoiceProblem(ABC):
         self._late = [Delay(self.spec.delay, R) for _ in range(2)]
 
     def context(self) -> Floats:
-        """The current users' contexts, `(R, *context_shape)`."""
         if self._next == self._drawn:
             self._count()
             self._crowd = self._users(self._ahead)
@@ -225,7 +221,6 @@ class ChoiceProblem(ABC):
         return self._crowd.context[self._next]
 
     def step(self, action: AnyArray) -> Step:
-        """Offer a set (R, N) to the current users and move on to the next."""
         offered = self.spec.validate(action, self._replicas)
         i = self._next
         self._next = i + 1
@@ -242,12 +237,10 @@ class ChoiceProblem(ABC):
         return Step(reward, expected, oracle, oracle - expected, told)
 
     def best_fixed(self) -> AnyArray:
-        """The set (R, N) with the largest expected total over the rounds so far."""
         self._count()
         return self._fixed(self._sets_so_far.best())
 
     def hindsight(self) -> float:
-        """0: every user has a best set of her own."""
         return 0.0
 
     def _count(self) -> None:

@@ -116,13 +116,11 @@ class ClassificationBandit(ContextualProblem):
         return x, labels, self.low, self.high
 
     def step(self, action: Ints) -> Step:
-        """Serve the current users with arm `action` (R,) and move on to the next."""
         self._clips += self._beyond[self._row[self._next]]
         self._rounds += 1
         return super().step(action)
 
     def clipped(self) -> Floats:
-        """The share of the rounds since `reset`, (R,), whose row of the table was clipped."""
         return self._clips / max(1, self._rounds)
 
     def _start(self, streams: Streams) -> None:

@@ -184,7 +184,6 @@ class OJContinuousPricing:
         self._margin_table = D.margin(every[:, None], self._cents)  # (1070, 111)
 
     def reset(self, streams: Streams) -> None:
-        """Start an episode, one replica for each stream."""
         self._rows = streams.uniforms("customers")
         self._luck = streams.uniforms("purchases")
         self._delay = Delay(self.delay, len(streams))
@@ -193,13 +192,11 @@ class OJContinuousPricing:
         self._fresh = True
 
     def context(self) -> Floats:
-        """The current customers' contexts, (R, 3)."""
         if self._fresh:
             self._row, self._fresh = row_of(self._rows(), len(self._oracle)), False
         return self._demand.context[self._row]
 
     def step(self, action: AnyArray) -> Step:
-        """Charge `action` dollars (R,) and move on to the next customers."""
         price = self.spec.validate(action, len(self._totals))
         row, self._fresh = self._row, True
         tide = self._tide.take(1)[0]
@@ -216,11 +213,9 @@ class OJContinuousPricing:
         return Step(reward, expected, oracle, oracle - expected)
 
     def best_fixed(self) -> Floats:
-        """The price (R,), in whole cents, with the largest expected total so far."""
         return self._cents[self._totals.argmax(axis=1)]
 
     def hindsight(self) -> float:
-        """0: every customer has a best price of her own."""
         return 0.0
 
     def _best_margin(self, row: Ints, tide: Floats | float) -> Floats:
@@ -297,7 +292,6 @@ class ReferencePricing(ResampledChoices):
         """the reference if a price is asked throughout"""
 
     def step(self, action: AnyArray) -> Step:
-        """Ask the current customers for prices (R,) and move on to the next."""
         if self.reference == "list":
             return super().step(action)
         action, i = self.spec.validate(action, len(self._totals)), self._next
@@ -393,12 +387,10 @@ class StockPricing(ResampledChoices):
         return self._demand.prices
 
     def reset(self, streams: Streams) -> None:
-        """Start an episode with a full shelf, one replica for each stream."""
         super().reset(streams)
         self.sold, self._rounds = np.zeros(len(streams), np.int64), 0
 
     def step(self, action: AnyArray) -> Step:
-        """Ask the current customers for prices (R,), or close, and move on to the next."""
         R, K = len(self.sold), len(self._worth)
         action = self.spec.validate(action, R)
         mean, paid = self._table.mean[self._next], self._table.reward[self._next]
@@ -417,11 +409,9 @@ class StockPricing(ResampledChoices):
         return Step(reward, expected, np.zeros(R), -expected)
 
     def hindsight(self) -> Floats:
-        """F / T a round so far, (R,)."""
         return np.full(len(self.sold), self.fluid / self.horizon * self._rounds)
 
     def best_fixed(self) -> Ints:
-        """The price (R,) with the largest expected total so far, no more sold than there was."""
         wanted = self._totals / self._worth
         earned = self._worth * np.minimum(wanted, self.stock)
         if self.oversold == "order":

@@ -65,7 +65,6 @@ class ContextualProblem(ComesAndGoes, ABC):
     def _users(self, count: int) -> Users: ...
 
     def reset(self, streams: Streams) -> None:
-        """Start an episode, one replica for each stream."""
         R, K = len(streams), _visit(self.spec).n_actions
         takes(f"_start of {type(self).__name__}", self._start, "streams")
         takes(f"_users of {type(self).__name__}", self._users, "count")
@@ -79,7 +78,6 @@ class ContextualProblem(ComesAndGoes, ABC):
         self._there = None if self._availability is None else self._availability.start(streams)
 
     def context(self) -> Floats:
-        """The current users' contexts, `(R, *context_shape)`."""
         self._draw()
         return self._context[self._next]
 
@@ -161,7 +159,6 @@ class ContextualProblem(ComesAndGoes, ABC):
         return np.where(mask, users.mean, alone[..., None]), best
 
     def step(self, action: AnyArray) -> Step:
-        """Serve the current users with arm `action` (R,) and move on to the next."""
         action = self.spec.validate(action, len(self._offset))
         i = self._next
         if self._mask is not None:
@@ -177,14 +174,12 @@ class ContextualProblem(ComesAndGoes, ABC):
         return Step(reward, expected, oracle, oracle - expected)
 
     def best_fixed(self) -> Ints:
-        """The arm (R,) with the largest expected total over the rounds so far.
-
-        Where it is not there, uniform play among the others is counted.
-        """
+        # The arm (R,) with the largest expected total over the rounds so far.
+        #
+        # Where it is not there, uniform play among the others is counted
         return self._totals.argmax(axis=1)
 
     def hindsight(self) -> float | Floats:
-        """0: every context has a best arm of its own."""
         return 0.0
 
     def _values_per_user(self) -> int:

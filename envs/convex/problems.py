@@ -344,7 +344,6 @@ class ConvexProblem(ABC):
     def _start(self, streams: Streams) -> Adversary: ...
 
     def reset(self, streams: Streams) -> None:
-        """Start an episode, one replica for each stream."""
         R, loss = len(streams), self.spec.loss
         self._adversary = self._start(streams)
         self._comparator = loss.comparator(R)
@@ -363,11 +362,10 @@ class ConvexProblem(ABC):
         self._best: tuple[Floats, Floats] | None = None
 
     def context(self) -> Floats:
-        """(R, 1) zeros with feedback "value"; else the datum told last, zeros before any."""
+        # (R, 1) zeros with feedback "value"; else the datum told last, zeros before any
         return self._context
 
     def step(self, action: AnyArray) -> Step:
-        """Suffer the loss of `action` (R, N) and move on to the next round."""
         spec, x = self.spec, self._points(action)
         datum = self._adversary(x)
         suffered = spec.loss.value(x, datum)
@@ -389,11 +387,9 @@ class ConvexProblem(ABC):
         return self._oracle, suffered
 
     def best_fixed(self) -> Floats:
-        """The point (R, N) with the least total loss over the rounds so far."""
         return self._in_hindsight()[0].copy()
 
     def hindsight(self) -> Floats:
-        """Minus the total loss of the best fixed point, (R,)."""
         return -self._in_hindsight()[1]
 
     def _in_hindsight(self) -> tuple[Floats, Floats]:

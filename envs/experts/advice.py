@@ -110,7 +110,6 @@ class ExpertsProblem(ABC):
     def _start(self, streams: Streams) -> Adversary: ...
 
     def reset(self, streams: Streams) -> None:
-        """Start an episode, one replica for each stream."""
         R, d, delay = len(streams), self.spec.n_actions, self.spec.delay
         self._adversary = self._start(streams)
         self._shape, self._oracle = (R, d), np.zeros(R)
@@ -122,11 +121,9 @@ class ExpertsProblem(ABC):
         self._totals: Floats = np.zeros((1, d))  # of every expert: (R, d), or (1, d) if shared
 
     def context(self) -> Floats:
-        """The losses told last, (R, d), zeros before any."""
         return self._context
 
     def step(self, action: AnyArray) -> Step:
-        """Suffer the loss of expert `action` (R,) and move on to the next round."""
         expert = self.spec.validate(action, self._shape[0])
         losses = self._adversary(expert)
         self._totals = self._totals + losses
@@ -141,11 +138,10 @@ class ExpertsProblem(ABC):
         return Step(reward, -suffered, self._oracle, suffered, told)
 
     def best_fixed(self) -> Ints:
-        """The expert (R,) with the least total loss over the rounds so far; ties: the lowest."""
+        # The expert (R,) with the least total loss over the rounds so far; ties: the lowest
         return np.broadcast_to(self._totals.argmin(axis=1), self._shape[:1]).copy()
 
     def hindsight(self) -> Floats:
-        """Minus the total loss of the best expert, (R,)."""
         return 0.0 - np.broadcast_to(self._totals.min(axis=1), self._shape[:1])
 
 
@@ -199,7 +195,6 @@ class Coins:
         self.values = luck.replicas * means.shape[1]
 
     def __call__(self, first: int, count: int) -> Floats:
-        """[U < p] or 2 p U, (count, replicas, d)."""
         return _losses(self._uniforms.take(count), self._means, fractions=self._fractions)
 
 
@@ -221,7 +216,7 @@ class Switching:
         self.values = luck.replicas * n
 
     def __call__(self, first: int, count: int) -> Floats:
-        """[U < p of the round's segment], (count, replicas, d)."""
+        # [U < p of the round's segment], (count, replicas, d)
         U = self._uniforms.take(count)
         segments = self._best.shape[1]
         which = np.minimum((first + rows(count)) * segments // self._horizon, segments - 1)
@@ -242,7 +237,7 @@ class Halving:
         self.values = luck.replicas * n
 
     def __call__(self, first: int, count: int) -> Floats:
-        """[place >= d / 2^s], (count, replicas, d)."""
+        # [place >= d / 2^s], (count, replicas, d)
         n = self._place.shape[1]
         stage = np.minimum((first + rows(count)) // self._rounds + 1, self._stages)
         return 1.0 * (self._place >= (n >> stage)[:, None, None])
@@ -258,7 +253,6 @@ class Tail:
         self.values = luck.replicas * n
 
     def __call__(self, first: int, count: int) -> Floats:
-        """[t > T - k][i != j], (count, replicas, d)."""
         late = first + rows(count) >= self._start
         return 1.0 * (late[:, None, None] & ~self._good)
 
@@ -270,7 +264,6 @@ class Given:
         self._array, self.values = array, array.shape[1]
 
     def __call__(self, first: int, count: int) -> Floats:
-        """(count or fewer, 1, d)."""
         return self._array[first : first + count, None]
 
 
@@ -314,7 +307,7 @@ class Policies:
         self._moods = luck.uniforms("whims", 2)
 
     def __call__(self, first: int, count: int) -> Floats:
-        """[policy's first item != the click], (count, replicas, d)."""
+        # [policy's first item != the click], (count, replicas, d)
         u = 2 * _unit(self._tastes.take(count))[:, :, None]  # (n, replicas, 1, taste)
         slate = self._slates.take(count).argpartition(_SLATE - 1, axis=-1)[..., :_SLATE]
         v = self._items[rows(self._items.shape[0])[:, None], slate]  # (n, replicas, slate, taste)

@@ -179,7 +179,6 @@ class ListProblem(ComesAndGoes, ABC):
         return self._ahead[self._round % self._many]
 
     def restrict(self, available: Any, absent: Any) -> None:
-        """Let items come and go from the next episode on, see `Availability`."""
         super().restrict(available, absent)
         self._lists = cast(ListSpec, self.spec)
 
@@ -349,7 +348,6 @@ class ListRecommendation(ListProblem):
         return UntoldPositions(self.length)
 
     def reset(self, streams: Streams) -> None:
-        """Start an episode, one replica for each stream."""
         self._lists.catalogue.start(streams, churn=self.churn > 0)
         start = streams.world.normals("theta", 2, self.taste)()  # (R, 2, q)
         self._theta = start[:, 0] / norms(start[:, 0])
@@ -363,26 +361,23 @@ class ListRecommendation(ListProblem):
         self._start(streams)
 
     def context(self) -> Floats:
-        """The current users' tastes u, (R, taste)."""
         if self._due:  # after everybody has learned from the round before
             self._due = False
             self._refill()
         return super().context()
 
     def step(self, action: Ints) -> Step:
-        """Show the current users a list (R, m) and move on to the next."""
         step = super().step(action)
         self._due = self.churn > 0 and self._round % self.churn == 0
         return step
 
     def best_fixed(self) -> Ints:
-        """The list (R, m) for everybody, over all kinds of users, each as likely as any other.
-
-        Exact for `"position"`; for `"cascade"` at least 1 - 1/e of the best; for the others a
-        heuristic. Under drift and churn that of the tastes and items of the round just played, and
-        of the items that were scheduled in it; in the place of one that is not there stands a
-        random item.
-        """
+        # The list (R, m) for everybody, over all kinds of users, each as likely as any other.
+        #
+        # Exact for `"position"`; for `"cascade"` at least 1 - 1/e of the best; for the others a
+        # heuristic. Under drift and churn that of the tastes and items of the round just played,
+        # and of the items that were scheduled in it; in the place of one that is not there stands a
+        # random item.
         types, tastes = user_types(self.taste, self._common), self._tastes()
         items, found = self._lists.catalogue.items, []
         for r, theta in enumerate(tastes):
@@ -402,7 +397,6 @@ class ListRecommendation(ListProblem):
         return cos(turn) * self._theta + sin(turn) * self._aside if self.drift else self._theta
 
     def _attraction(self, u: Floats) -> Floats:
-        """One product, no features of items for users."""
         logits = self._lists.catalogue.products(sqrt(self.taste) * u * self._tastes())
         return self._chance(logits)
 
@@ -468,7 +462,6 @@ class ReturningLists(ListRecommendation):
         self.spec = self._slots
 
     def reset(self, streams: Streams) -> None:
-        """Start an episode, one replica for each stream."""
         N, q = self.people, self.taste
         self._comings.start(streams)
         coins = streams.world.uniforms("traits", N, q - self._common)()
@@ -481,21 +474,18 @@ class ReturningLists(ListRecommendation):
         super().reset(streams)
 
     def context(self) -> Floats:
-        """Who comes and what she says of herself, (R, 1 + taste)."""
         u = super().context()
         return self._slots.context(self._person, u)
 
     def step(self, action: Ints) -> Step:
-        """Show whoever has come a list (R, m) and move on to the next slot."""
         step = super().step(action)
         self._comings.rewarded(step.reward, 0.5)
         return step
 
     def best_fixed(self) -> Ints:
-        """The list (R, m) for everybody, each person as often as any other.
-
-        As exact as that of `ListRecommendation`; under drift and churn that of now.
-        """
+        # The list (R, m) for everybody, each person as often as any other.
+        #
+        # As exact as that of `ListRecommendation`; under drift and churn that of now
         found, items = [], self._lists.catalogue.items
         for r, theta in enumerate(self._tastes()):
             weighed = self._says[r] * (theta + self._own[r])

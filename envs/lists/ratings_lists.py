@@ -67,17 +67,15 @@ class RatingsLists(Rated, ListProblem):
         )
 
     def reset(self, streams: Streams) -> None:
-        """Start an episode, one replica for each stream."""
         self._lists.catalogue.start(streams, churn=False)
         self._rows = streams.uniforms("users")
         self._start(streams)
 
     def best_fixed(self) -> Ints:
-        """The list (R, m) for everybody, over all users of the file, each as likely as any other.
-
-        Exact for `"position"`; for `"cascade"` at least 1 - 1/e of the best; for the others a
-        heuristic.
-        """
+        # The list (R, m) for everybody, over all users of the file, each as likely as any other.
+        #
+        # Exact for `"position"`; for `"cascade"` at least 1 - 1/e of the best; for the others a
+        # heuristic
         best = best_fixed_list(self._model, self._attracts(self.click_rate * self._fitted.like))
         return np.tile(best, (self._ahead.shape[1], 1))
 

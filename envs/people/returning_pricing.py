@@ -128,7 +128,6 @@ class ReturningPricing:
         self.spec = self._comings.spec(visit)
 
     def reset(self, streams: Streams) -> None:
-        """Start an episode, one replica for each stream."""
         R, D = len(streams), len(self._mean)
         self._comings.start(streams)
         self._designs, self._luck = streams.uniforms("rivals"), streams.uniforms("sales")
@@ -138,7 +137,6 @@ class ReturningPricing:
         self._ready = False
 
     def context(self) -> Floats:
-        """Who comes and what rivals offer her, (R, 20)."""
         if not self._ready:
             self._person, self._ready = self._comings.next(), True
             place = np.searchsorted(self._often, self._designs(), side="right")
@@ -148,7 +146,6 @@ class ReturningPricing:
         return self._context
 
     def step(self, action: AnyArray) -> Step:
-        """Quote whoever has come price `action` (R,) and move on to the next slot."""
         self.context()
         here, R = self._person != NOBODY, len(self._person)
         action = self.spec.validate(action, R)
@@ -164,9 +161,7 @@ class ReturningPricing:
         return Step(reward, expected, oracle, oracle - expected)
 
     def best_fixed(self) -> Ints:
-        """The price (R,) with the largest expected total over the slots so far."""
         return self._totals.argmax(axis=1)
 
     def hindsight(self) -> float:
-        """0: every visit has a best price of its own."""
         return 0.0

@@ -87,7 +87,6 @@ class ReturningUsers:
         self.spec = self._comings.spec(visit)
 
     def reset(self, streams: Streams) -> None:
-        """Start an episode, one replica for each stream."""
         R, N = len(streams), self.people
         self._comings.start(streams)
         self._start(streams)
@@ -101,13 +100,12 @@ class ReturningUsers:
         self._many = max(1, _VALUES_AHEAD // (R * self.n_actions * self.dim))
 
     def context(self) -> Floats:
-        """Who comes and what her visit shows, (R, 1 + K d)."""
+        # Who comes and what her visit shows, (R, 1 + K d)
         if not self._ready:
             self._invite()
         return self._context
 
     def step(self, action: AnyArray) -> Step:
-        """Serve whoever has come with arm `action` (R,) and move on to the next slot."""
         self.context()
         here, R = self._person != NOBODY, len(self._person)
         action = self.spec.validate(action, R)
@@ -123,11 +121,9 @@ class ReturningUsers:
         return Step(reward, expected, oracle, oracle - expected)
 
     def best_fixed(self) -> Ints:
-        """The arm (R,) with the largest expected total over the slots so far."""
         return self._totals.argmax(axis=1)
 
     def hindsight(self) -> float:
-        """0: every visit has a best arm of its own."""
         return 0.0
 
     def _start(self, streams: Streams) -> None:

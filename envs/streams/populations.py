@@ -165,7 +165,6 @@ class LinearAnswers(Answers):
 
     @property
     def bound(self) -> float:
-        """Bound of an answer, that of the loss."""
         return self.loss.bound
 
     @property
@@ -206,19 +205,15 @@ class LogisticAnswers(Scored):
 
     @property
     def bound(self) -> float:
-        """1."""
         return 1.0
 
     def risk(self, u: Floats, m: Floats) -> Floats:
-        """p log(1 + e^-u) + (1 - p) log(1 + e^u), p = P(y = 1)."""
         return np.logaddexp(0.0, u) - self._chance(m) * u
 
     def slope(self, u: Floats, m: Floats) -> Floats:
-        """sigma(u) - p."""
         return np.asarray(expit(u) - self._chance(m))
 
     def bend(self, u: Floats, m: Floats) -> Floats:
-        """sigma(u) sigma(-u)."""
         return np.asarray(expit(u) * expit(-u))
 
     def _chance(self, m: Floats) -> Floats:
@@ -238,11 +233,10 @@ class QuantileAnswers(Scored):
 
     @property
     def bound(self) -> float:
-        """Bound of an answer, that of the loss."""
         return self.loss.bound
 
     def risk(self, u: Floats, m: Floats) -> Floats:
-        """level (E y - u) + E (u - y)^+."""
+        # level (E y - u) + E (u - y)^+
         c, b, e = self.contamination, self.bound, self.noise
         if self.outliers == "flip":
             other, others = e.short(-u - m) + e.mean + m + u, -(m + e.mean)
@@ -252,7 +246,7 @@ class QuantileAnswers(Scored):
         return self.loss.level * (average - u) + (1 - c) * e.short(u - m) + c * other
 
     def slope(self, u: Floats, m: Floats) -> Floats:
-        """P(y <= u) - level."""
+        # P(y <= u) - level
         c, b = self.contamination, self.bound
         if self.outliers == "flip":
             other = 1 - self.noise.below(-u - m)
@@ -261,7 +255,6 @@ class QuantileAnswers(Scored):
         return (1 - c) * self.noise.below(u - m) + c * other - self.loss.level
 
     def bend(self, u: Floats, m: Floats) -> Floats:
-        """The density at u, without the atoms of coins."""
         flips = self.contamination if self.outliers == "flip" else 0.0
         honest = (1 - self.contamination) * self.noise.density(u - m)
         return honest + flips * self.noise.density(-u - m)
@@ -299,11 +292,9 @@ class Isotropic(Population):
         self._least = square - self._s * np.vecdot(self.minimiser, self.minimiser)
 
     def risk(self, theta: Floats) -> Floats:
-        """The least risk, and the excess."""
         return self._least + self.excess(theta)
 
     def excess(self, theta: Floats) -> Floats:
-        """`s |theta - theta*|_2^2`."""
         away = theta - self.minimiser
         return self._s * np.vecdot(away, away)
 
@@ -324,7 +315,6 @@ class Averaged(Population):
             self.minimiser = np.stack(best)
 
     def risk(self, theta: Floats) -> Floats:
-        """The mean over the public users."""
         u, m = np.matvec(self._x, theta), np.matvec(self._x, self._truth)  # (R, n)
         return self._answers.risk(u, m).mean(axis=1)
 
@@ -345,7 +335,7 @@ class _PublicRisk:
         return sums.best()[0][0]
 
     def smoothed(self, x: Floats, data: Floats, mu: Floats) -> Smoothed:
-        """Nothing to smooth: atoms of answers are far from the best point."""
+        # Nothing to smooth: atoms of answers are far from the best point
         u, answers = np.matvec(self._x, x[0]), self._answers
         value, slope = answers.risk(u, self._m).mean(), answers.slope(u, self._m) / len(u)
         weighted = self._x * (answers.bend(u, self._m) / len(u))[:, None]
@@ -368,7 +358,7 @@ class Table(Population):
         self._loss, self._rows, self.minimiser = loss, rows, minimiser
 
     def risk(self, theta: Floats) -> Floats:
-        """Risk of points: the mean over all rows."""
+        # Risk of points: the mean over all rows
         return self._loss.value(theta[:, None], self._rows).mean(axis=1)
 
 

@@ -77,11 +77,10 @@ class StreamProblem(ConvexProblem):
         return -best, suffered - best
 
     def best_fixed(self) -> Floats:
-        """theta*, (R, N)."""
         return self._population.minimiser.copy()
 
     def hindsight(self) -> Floats:
-        """0, (R,): the comparator is the law's, not that of the users who came."""
+        # 0, (R,): the comparator is the law's, not that of the users who came
         return np.zeros(len(self._population.minimiser))
 
     @property

@@ -51,8 +51,8 @@ class EstimateConfiguration(Configuration):
     def play(
         self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
     ) -> AgentRun:
-        """Its run; measures "error after t", `|theta_t - theta*|_1^2 / |theta*|_1^2`, the mean of
-        the arms, which is 1 where nothing has been learned."""
+        # Its run; measures "error after t", `|theta_t - theta*|_1^2 / |theta*|_1^2`, the mean of
+        # the arms, which is 1 where nothing has been learned
         setup, seen, errors = self.setup, Watched(self.config), dict[str, Floats]()
         problem, proof = self.problem(), certificate_of(self)
         if not isinstance(problem, GLMBandit):

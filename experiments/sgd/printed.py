@@ -360,6 +360,5 @@ class StoppedSGD(NoisySGD):
     made: int = 1
 
     def numbers(self, users: int) -> tuple[int, float, float]:
-        """Those of the whole block, and fewer steps."""
         _, sigma, eta = super().numbers(users)
         return self.made, sigma, eta

@@ -190,7 +190,7 @@ class TimedConfiguration(LastRound):
     def play(
         self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
     ) -> AgentRun:
-        """Measures what a round takes: "seconds", "projections" and "minimisations"."""
+        # Measures what a round takes: "seconds", "projections" and "minimisations"
         setup = self.setup
         counted, calls = counting(setup.env_kwargs["domain"])
         problem = problem_maker(setup.environment)(**{**setup.env_kwargs, "domain": counted})
