@@ -177,7 +177,6 @@ class FrankWolfeBandit(Arms):
         return self
 
     def start(self) -> None:
-        """Plan the warm-up; raises `InputError` if nothing is left of the horizon after it."""
         spec, link = self.spec, link_of(self.link or self.spec.link)
         self.mean, self.zeta = link.mean, link.name
         usual = spec.reward_bound / spec.context_bound if link.name == "identity" else 1.0
@@ -240,7 +239,6 @@ class FrankWolfeBandit(Arms):
         return self.walk.theta
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,), ties to the lowest."""
         arm = self.schedule.pull(self.round)
         if arm is not None:
             return np.full(len(context), arm)
@@ -252,7 +250,6 @@ class FrankWolfeBandit(Arms):
         return score.argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
-        """Estimated mean rewards zeta(x . theta_a), (R, K)."""
         return self.means(self.walk.theta, context)
 
     def means(self, theta: Floats, context: Floats) -> Floats:
@@ -260,7 +257,6 @@ class FrankWolfeBandit(Arms):
         return self.mean(predictions(context, theta, shared=context.ndim == 3))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed the mechanism, then move every arm that is due towards its vertex."""
         walk, n = self.walk, self.round - 1 - self.spec.delay
         if n < 0:
             return
@@ -310,7 +306,6 @@ class OnlineFrankWolfe(FrankWolfeBandit):
     """Euclidean norm a gradient is clipped to"""
 
     def begin(self) -> None:
-        """Sum exactly."""
         statistic = self.gradients(gradient_clip=self.gradient_clip)
         self.mechanism = exact_prefix_sum(statistic, horizon=self.spec.horizon, refresh_every=1)
         self.ledger = no_privacy("exact gradient sums")
@@ -389,7 +384,6 @@ class DPHDBChoices(FrankWolfeBandit):
     """(paper) also run at epsilon > 5; the certificate says what epsilon the noise gives"""
 
     def check(self) -> None:
-        """Refuse what is not printed, and printed noise beyond its proof."""
         privacy_target(self.epsilon, self.delta)
         if self.calibration == "certified":
             return
@@ -410,19 +404,17 @@ class DPHDBChoices(FrankWolfeBandit):
         return self.selection or "gumbel", self.profile or "uniform"
 
     def fit(self) -> None:
-        """Refuse adaptive scales of other links than the identity."""
         if self.scale == "adaptive" and self.zeta != "identity":
             raise InputError(
                 f"Expected scale='adaptive' with the identity link, got {self.zeta!r}."
             )
 
     def usual_warm_up(self) -> int:
-        """t_0, as printed without a largest share of the rounds."""
+        # t_0, as printed without a largest share of the rounds
         share = inf if self.calibration == "paper" else 0.1
         return default_warm_up(self.spec, epsilon=self.epsilon, share=share)
 
     def begin(self) -> None:
-        """Build the noisy choices."""
         paper, T, (noise, profile) = self.calibration == "paper", self.spec.horizon, self.choice
         n, target = self.schedule.steps(T), {"epsilon": self.epsilon, "delta": self.delta}
         if self.epsilon == inf:
@@ -444,7 +436,6 @@ class DPHDBChoices(FrankWolfeBandit):
         self.ledger = ledger_of(self.epsilon, spend, without="choices without noise")
 
     def vertices(self, release: Floats) -> Ints:
-        """Those that were chosen."""
         return release.astype(np.int64)
 
 
@@ -494,7 +485,6 @@ class DPHDB(FrankWolfeBandit):
     at epsilon = inf and with other links (rewards of 0 or 1 leave no small ones)"""
 
     def check(self) -> None:
-        """Refuse delta = 0, and the calibration of another class."""
         gaussian_target(self.epsilon, self.delta)
         if self.calibration == "paper":
             raise InputError(
@@ -503,11 +493,9 @@ class DPHDB(FrankWolfeBandit):
             )
 
     def usual_warm_up(self) -> int:
-        """t_0 where none is set."""
         return default_warm_up(self.spec, epsilon=self.epsilon, share=0.1)
 
     def begin(self) -> None:
-        """Build the noisy sums."""
         spec, n = self.spec, self.schedule.steps(self.spec.horizon)
         natural = self.gradients().residual_clip * spec.context_norm
         cut = self.epsilon < inf and self.zeta == "identity"

@@ -57,16 +57,13 @@ class Exact(Arms):
     masks = ("public", "user")
 
     def start(self) -> None:
-        """Start without data."""
         self.ledger = no_privacy("exact ridge regressions")
         self.ridge = OnlineRidge(self.spec, self.R, regularization=self.regularization)
 
     def scores(self, context: Floats) -> Floats:
-        """Predicted rewards, (R, K)."""
         return self.ridge.means(context)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Take one rank-one step."""
         self.ridge.learn(context, action, feedback)
 
 
@@ -106,11 +103,9 @@ class Summed(Private[ContextualSpec], Arms):
 
     @property
     def standing(self) -> int:
-        """Until the next release, once turns are over."""
         return 1 if self.round < self.turns_first else self.sums.quiet
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed the mechanism; refit when it releases."""
         release = self.sums.fed(action.shape, context, action, feedback)
         if release is not None:
             self.turns_first = 0.0
@@ -138,7 +133,6 @@ class Optimist(Arms):
     ridge = started(Ridge)
 
     def scores(self, context: Floats) -> Floats:
-        """Upper confidence bounds of the mean rewards, (R, K)."""
         radius = self.radius()
         if not radius > 0:
             return self.ridge.means(context)
@@ -183,7 +177,6 @@ class SummedUCB(Optimist, Summed):
     spectrum = started(Spectrum)
 
     def start(self) -> None:
-        """Build the statistic, its sums, and what is known of their noise."""
         self.statistic = self.moments()
         sums, self.spectrum = self.noisy_sums()
         self.feed(sums)
@@ -201,11 +194,9 @@ class SummedUCB(Optimist, Summed):
         raise NotImplementedError
 
     def radius(self) -> float:
-        """As of the latest release."""
         return self._radius
 
     def refit(self, release: Floats) -> None:
-        """Start over from a release."""
         statistic, noise = self.statistic, self.spectrum
         stddev = self.sums.stddev if noise.stddev is None else noise.stddev
         moment = statistic.moment_bound * stddev / statistic.moment_weight
@@ -254,7 +245,6 @@ class LinUCB(Optimist, Exact):
     ridge = started(OnlineRidge)
 
     def radius(self) -> float:
-        """2 sigma alpha, or the theory's, of this round."""
         if self.alpha != "theory":
             return 2 * self.alpha * self.sigma
         ridge, norm = self.regularization, self.spec.context_norm
@@ -283,7 +273,6 @@ class LinTS(Exact):
     """R, the sub-Gaussian parameter of rewards; if None, half their range"""
 
     def start(self) -> None:
-        """Start without data."""
         super().start()
         noise = self.spec.half_range if self.reward_noise is None else self.reward_noise
         self.v = 2 * self.scale * noise
@@ -291,7 +280,6 @@ class LinTS(Exact):
         self.normals = self.streams.normals("exploration", size)
 
     def scores(self, context: Floats) -> Floats:
-        """Mean rewards under a parameter drawn afresh, (R, K)."""
         return self.ridge.sampled(context, self.v, self.normals())
 
 
@@ -321,7 +309,6 @@ class Greedy(Exact):
     """rounds each disjoint arm is played before being greedy"""
 
     def start(self) -> None:
-        """Start without data."""
         super().start()
         self.turns_first = 0 if self.spec.shared else self.turns * self.spec.n_actions
 
@@ -340,18 +327,15 @@ class EpsilonGreedy(Exact):
     """probability of a random arm, in [0, 1]"""
 
     def start(self) -> None:
-        """Start without data."""
         super().start()
         self.luck = self.streams.uniforms("exploration", 2)
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,)."""
         coin, which = self.luck().T  # drawn every round, or seeds would part
         random = (which * self.spec.n_actions).astype(np.int64)
         return np.where(coin < self.exploration, random, self.scores(context).argmax(axis=1))
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
-        """The same of the arms that are there."""
         coin, which = self.luck().T
         random = random_allowed(which, mask)
         best = best_allowed(self.scores(context), mask)
@@ -399,19 +383,17 @@ class ShariffSheffetUCB(SummedUCB):
     """one model for each arm, or a joint one of all arms' features; if None, joint as printed"""
 
     def start(self) -> None:
-        """Take the width that goes with the calibration."""
         self.usual_alpha = "theory" if self.calibration == "paper" else 1.0
         super().start()
 
     def moments(self) -> SecondMoments:
-        """Of clipped rounds, as one symmetric matrix over rows (x, r): noise beside r x is as off
-        the Gram's diagonal."""
+        # Of clipped rounds, as one symmetric matrix over rows (x, r): noise beside r x is as off
+        # the Gram's diagonal
         rounds = self.rounds(self.arms or ("joint" if self.calibration == "paper" else "disjoint"))
         weight = sqrt(2) * self.spec.reward_bound / rounds["context_bound"]
         return SecondMoments(**rounds, moment_weight=weight)
 
     def noisy_sums(self) -> tuple[PrefixSum, Spectrum]:
-        """The paper's noise, or the least of its law for the target."""
         paper = self.calibration == "paper"
         target = self.target(usual=1 if paper else None)
         proposal = ShariffSheffet(self.statistic, target, self.noise, printed=paper)
@@ -475,7 +457,6 @@ class DPUCB(SummedUCB):
     indefinite"""
 
     def check(self) -> None:
-        """Refuse the theory's width without a shift above the tail bound, and printed noise."""
         super().check()
         if self.calibration == "paper":
             raise InputError(
@@ -498,7 +479,7 @@ class DPUCB(SummedUCB):
         )
 
     def moments(self) -> SecondMoments:
-        """Of clipped rounds; noise in the trace is smaller where one block is all there is."""
+        # Of clipped rounds; noise in the trace is smaller where one block is all there is
         lone = self.spec.shared or self.arms == "joint"
         free = self.moment_clip is None and self.epsilon < inf  # without noise it would only round
         return SecondMoments(
@@ -509,7 +490,6 @@ class DPUCB(SummedUCB):
         )
 
     def noisy_sums(self) -> tuple[PrefixSum, Spectrum]:
-        """The least noise for the target."""
         statistic, target = self.statistic, self.target()
         process = factorisation(self.prefix_sums)
         bound = tail_bound(
@@ -554,7 +534,6 @@ class DPMoments(Summed):
         raise InputError("Expected an agent that scores arms by chances of a sale, not by moments.")
 
     def start(self) -> None:
-        """Build one sum of moments."""
         process = factorisation(self.prefix_sums)
         self.feed(certified_sum(process, self.moments(), self.streams, self.target()))
         groups = 1 if self.spec.shared else self.spec.n_actions
@@ -565,14 +544,12 @@ class DPMoments(Summed):
         return Moments(**self.rounds(self.arms), moment_clip=self.moment_clip)
 
     def scores(self, context: Floats) -> Floats:
-        """x . u_a, (R, K), in reward times squared length of a context, summed over rounds.
-
-        Where contexts are isotropic, u_a is proportional to the regression parameter in
-        expectation, with one factor for all arms that are played equally often: the order of the
-        scores means something, their size does not.
-        """
+        # x . u_a, (R, K), in reward times squared length of a context, summed over rounds.
+        #
+        # Where contexts are isotropic, u_a is proportional to the regression parameter in
+        # expectation, with one factor for all arms that are played equally often: the order of the
+        # scores means something, their size does not.
         return predictions(context, self.u, shared=self.spec.shared)
 
     def refit(self, release: Floats) -> None:
-        """Take the release."""
         self.u = release.reshape(self.u.shape)

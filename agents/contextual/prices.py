@@ -69,11 +69,9 @@ class LDPETC(Agent[PriceListSpec]):
     """whether a price costs every customer the same utility; see `demand_rows`"""
 
     def check(self) -> None:
-        """Refuse an `epsilon` that is not a positive number."""
         privacy_target(self.epsilon, 0.0)
 
     def start(self) -> None:
-        """Let every user of the first T_0 rounds send one message."""
         D, T = demand_spec(self.spec, self.features).dim, self.spec.horizon
         asked = max(sqrt(D * T), _EXPLORATION * D * sqrt(T) / self.epsilon)
         self.rounds = self.explore or ceil(min(T / 2, asked))
@@ -87,18 +85,17 @@ class LDPETC(Agent[PriceListSpec]):
         self.sum: Floats | float = 0.0
 
     def act(self, context: Floats) -> Ints:
-        """Prices (R,), as places on the list; at random until all messages have come."""
+        # Prices (R,), as places on the list; at random until all messages have come
         if self.round < self.rounds:
             return (self.luck() * self.spec.n_actions).astype(np.int64)
         return self.scores(context).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
-        """Margin x predicted probability of a sale, in dollars, (R, K)."""
         z = demand_rows(self.spec, context, self.features)
         return self.spec.margins * expit(np.matvec(z, self.theta))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """A step along one message of each user of the first rounds; nobody else is asked."""
+        # A step along one message of each user of the first rounds; nobody else is asked
         if self.round == self.rounds:
             return
         self.round += 1

@@ -71,7 +71,6 @@ class PrivateGLM(Private[ContextualSpec], Arms):
     """S, a bound on `|theta|`, for contexts of norm 1"""
 
     def start(self) -> None:
-        """Build both mechanisms; raises `InputError` unless all arms share a parameter."""
         self.model = OneModel(self, self.spec)
         R, T, d, streams = self.R, self.spec.horizon, self.spec.dim, self.streams
         mu = inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
@@ -103,13 +102,12 @@ class PrivateGLM(Private[ContextualSpec], Arms):
         self.root = whitening(self.A)
 
     def act(self, context: Floats) -> Ints:
-        """Arms (R,); at random before the first refit."""
+        # Arms (R,); at random before the first refit
         if self.round < self.first:
             return (self.luck() * self.spec.n_actions).astype(np.int64)
         return self.predictors(context).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
-        """Predicted rewards, (R, K)."""
         return self.model.reward(self.predictors(context))
 
     def predictors(self, context: Floats) -> Floats:
@@ -117,7 +115,6 @@ class PrivateGLM(Private[ContextualSpec], Arms):
         return np.matvec(self.model.rows(context), self.theta)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Feed both mechanisms; the second one refits where A has doubled, and the first time."""
         x = pick(self.model.rows(context), action)
         due = np.full(len(x), self.round == self.first)
         release = self.grams(x)
@@ -260,7 +257,6 @@ class NewtonRefits(Mechanism):
         self.stddev = self.sensitivity * (self._most * steps) ** 0.5 / mu
 
     def query(self, *datum: npt.NDArray[Any]) -> Floats:
-        """The clipped gradient of the row at theta, (R, D)."""
         x, y, _, theta, _ = datum
         return self._gradients(*_clipped(x, y), theta)
 

@@ -369,11 +369,9 @@ class ForeignProblem:
         return self._bounds.outside
 
     def clipped(self) -> Floats:
-        """The share of each replica's users, (R,), of whom a context or reward lay outside."""
         return self._bounds.share()
 
     def reset(self, streams: Streams) -> None:
-        """Start an episode, one copy for each stream."""
         R, K = len(streams), self.spec.n_actions
         for env in self._envs:  # of the agent before
             env.close()
@@ -388,7 +386,6 @@ class ForeignProblem:
         self._totals, self._counts = np.zeros((2, R, K))
 
     def context(self) -> Floats:
-        """The current users' contexts, (R, dim)."""
         return self._bridge.clip(self._waiting())
 
     def mask(self) -> Bools:
@@ -398,7 +395,6 @@ class ForeignProblem:
         return np.array(masks)
 
     def step(self, action: AnyArray) -> Step:
-        """Serve the current user of every copy."""
         arms = self.spec.validate(action, len(self._envs))
         if self.spec.masks != "none":
             check_available(arms, self.mask())
@@ -409,7 +405,6 @@ class ForeignProblem:
         return step
 
     def best_fixed(self) -> Ints:
-        """The arm (R,) whose means, or else whose rewards, averaged best over the rounds so far."""
         tried = self._counts > 0
         averages = np.divide(
             self._totals, self._counts, where=tried, out=np.full(tried.shape, -np.inf)
@@ -417,7 +412,6 @@ class ForeignProblem:
         return averages.argmax(axis=1)
 
     def hindsight(self) -> float:
-        """0: every user has a best arm of her own."""
         return 0.0
 
     def _waiting(self) -> Floats:

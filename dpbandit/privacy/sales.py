@@ -48,16 +48,14 @@ class Purchases:
 
     @property
     def shape(self) -> tuple[int]:
-        """(2 n_items,)."""
         return (2 * self.n_items,)
 
     @property
     def sensitivity(self) -> float:
-        """sqrt(2)."""
         return sqrt(2)
 
     def total(self, *batch: AnyArray) -> Floats:
-        """Which items were offered, (n, R, I), which was bought, (n, R), else none: (R, 2 I)."""
+        # Which items were offered, (n, R, I), which was bought, (n, R), else none: (R, 2 I)
         there, y = batch
         offered = there > 0
         bought = 1.0 * ((y[..., None] == rows(self.n_items)) & offered)
@@ -117,17 +115,15 @@ class ChoiceScores:
 
     @property
     def shape(self) -> tuple[int]:
-        """(D + D (D + 1) / 2,)."""
         return (self.dim + self.dim * (self.dim + 1) // 2,)
 
     @property
     def sensitivity(self) -> float:
-        """sqrt(2 (w h)^2 + 4 c^2)."""
         w, h, c = self.information_weight, self.information_clip, self.response_clip
         return sqrt(2 * (w * h) ** 2 + 4 * c**2)
 
     def total(self, *batch: AnyArray) -> Floats:
-        """(n, R, D), (n, R, S, D), (n, R, S), (n, R) -> `(R, *shape)`."""
+        # (n, R, D), (n, R, S, D), (n, R, S), (n, R) -> `(R, *shape)`
         theta, x, there, y = batch
         offered = there > 0  # nor is what is no number
         x = clip_norm(x, self.context_bound) / self.context_bound * offered[..., None]

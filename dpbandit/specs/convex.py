@@ -56,44 +56,36 @@ class ConvexSpec(Spec):
 
     @property
     def context_shape(self) -> tuple[int, ...]:
-        """The shape of one replica's context."""
         return (1,) if self.datum_shape is None else self.datum_shape
 
     @property
     def domain(self) -> Domain:
-        """Of the loss."""
         return self.loss.domain
 
     @property
     def datum_shape(self) -> tuple[int, ...] | None:
-        """That of z, where it is told."""
         return self.loss.datum_shape if self.feedback == "datum" else None
 
     @property
     def default_action(self) -> Floats:
-        """What is played where nothing else is known, the centre of the domain."""
         return self.loss.domain.centre
 
     def validate(self, action: Any, replicas: int) -> Floats:
-        """Points (R, N) of finite numbers; whether they are in the domain the problem checks."""
+        # Points (R, N) of finite numbers; whether they are in the domain the problem checks
         return finite_array("actions", action, (replicas, self.loss.domain.dim))
 
     def uniform(self, streams: Streams) -> Callable[[], Floats]:
-        """Draws points (R, N) of the domain."""
         return self.loss.domain.sampler(streams, "exploration")
 
     def action_space(self) -> gym.Space[Any]:
-        """The box around the domain."""
         axes, lowest = np.eye(self.loss.domain.dim), self.loss.domain.lowest
         return gym.spaces.Box(lowest(axes).diagonal(), lowest(-axes).diagonal(), dtype=np.float64)
 
     def observation_space(self) -> gym.Space[Any]:
-        """The last datum, or a constant."""
         bound = 1.0 if self.datum_shape is None else self.loss.datum_bound
         return gym.spaces.Box(-bound, bound, self.context_shape, np.float64)
 
     def bounds(self) -> list[Bound]:
-        """Of rewards, and of how far the loss has to move data that are told."""
         loss = self.loss
         if self.datum_shape is None:
             return super().bounds()
@@ -108,7 +100,7 @@ class ConvexSpec(Spec):
         return [*super().bounds(), Bound(datum_of, loss.datum_shape, moved, 0.0, most, *words)]
 
     def repaired(self, action: Any, mask: Bools | None = None) -> Any:
-        """Points of the box moved into the domain; the problem refuses what is none."""
+        # Points of the box moved into the domain; the problem refuses what is none
         try:
             points = reals(action)
         except ValueError:
@@ -160,26 +152,20 @@ class ExpertsSpec(Numbered, Spec):
 
     @property
     def context_shape(self) -> tuple[int, ...]:
-        """(d,), the losses of the round before."""
         return (self.n_actions,)
 
     @property
     def datum_shape(self) -> tuple[int, ...]:
-        """(d,), everybody's loss."""
         return (self.n_actions,)
 
     @property
     def matrix_entries(self) -> int:
-        """A number for each expert."""
         return self.n_actions
 
     def observation_space(self) -> gym.Space[Any]:
-        """The losses of the round before."""
         return gym.spaces.Box(0.0, 1.0, self.context_shape, np.float64)
 
     def bounds(self) -> list[Bound]:
-        """Of rewards, and of every expert's loss."""
-
         def farthest(losses: Floats) -> Floats:
             low, high = losses.min(axis=-1), losses.max(axis=-1)
             return np.where(high - 1 > -low, high, low)

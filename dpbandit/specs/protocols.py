@@ -355,7 +355,6 @@ class BanditSpec(Spec):
 
     @property
     def context_shape(self) -> tuple[int, ...]:
-        """The shape of one replica's context."""
         return (self.dim,)
 
     @property
@@ -376,12 +375,10 @@ class BanditSpec(Spec):
         return growth * self.reward_bound / self.context_bound
 
     def observation_space(self) -> gym.Space[Any]:
-        """Contexts."""
         bound = self.context_bound
         return gym.spaces.Box(-bound, bound, self.context_shape, np.float64)
 
     def bounds(self) -> list[Bound]:
-        """Of rewards, and of the longest row of a context."""
         most, size = self.context_bound * (1 + ROUNDING), partial(_longest, self.context_order)
         where = (
             f"beyond context_bound={self.context_bound:.4g} in the l_{self.context_order:g} norm"
@@ -433,31 +430,25 @@ class ContextualSpec(Numbered, BanditSpec):
 
     @property
     def context_shape(self) -> tuple[int, ...]:
-        """The shape of one replica's context."""
         return (self.n_actions, self.dim) if self.shared else (self.dim,)
 
     @property
     def n_arms(self) -> int:
-        """K."""
         return self.n_actions
 
     @property
     def mask_size(self) -> tuple[int, int]:
-        """K, and 1."""
         return self.n_actions, 1
 
     def stand_in(self, action: AnyArray, mask: Bools, random: AnyArray) -> AnyArray:
-        """The arm where it is there, else the random one."""
         there = np.take_along_axis(mask, action[..., None], axis=-1)[..., 0]
         return np.where(there, action, random)
 
     @property
     def matrix_entries(self) -> int:
-        """A d x d matrix for each arm, or one that they share."""
         return (1 if self.shared else self.n_actions) * self.dim**2
 
     def told(self, potential: Floats, action: AnyArray) -> Floats:
-        """What users (R, K) say of their arm."""
         return potential[rows(len(action)), action]
 
 
@@ -490,12 +481,10 @@ class PriceListSpec(ContextualSpec):
 
     @property
     def carries(self) -> bool:
-        """Whether prices are followed by customers to come."""
         return self.followed
 
     @property
     def watched(self) -> bool:
-        """The seller names the price and watches the sale."""
         return True
 
     @property
@@ -518,24 +507,19 @@ class PriceSpec(BanditSpec):
 
     @property
     def watched(self) -> bool:
-        """The seller names the price and watches the sale."""
         return True
 
     @property
     def default_action(self) -> float:
-        """What is played where nothing else is known, the lowest price."""
         return self.low
 
     def validate(self, action: Any, replicas: int) -> Floats:
-        """Prices (R,) in [low, high]."""
         return prices_in_range(action, replicas, self.low, self.high)
 
     def uniform(self, streams: Streams) -> Callable[[], Floats]:
-        """Draws prices (R,)."""
         return uniform_prices(streams, self.low, self.high)
 
     def action_space(self) -> gym.Space[Any]:
-        """The prices."""
         return gym.spaces.Box(self.low, self.high, (), np.float64)
 
 
