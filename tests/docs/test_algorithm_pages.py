@@ -79,8 +79,8 @@ def as_it_is(what, name, thing, lines):
 
 
 def test_the_catalogue_leads_to_the_one_page_of_every_agent():
-    """Caught are an agent that it leaves out, a stale first line, an import that type checkers miss,
-    and a page not written anew."""
+    """Caught are an agent that it leaves out, a stale first line, an import that type checkers
+    miss, and a page not written anew."""
     catalogue = module_of("tools", "catalogue")
     covered = sorted(name for text in PAGES.values() for name in agents(text))
     assert covered == sorted(AGENTS)
