@@ -8,6 +8,7 @@ its own seed, every call site its own name, and the pair makes a generator of it
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from math import prod
 from typing import Any, TypeAlias
 from zlib import crc32
@@ -33,7 +34,6 @@ class Streams:
 
     Args:
         seeds: one seed (an int or a tuple of ints >= 0) for each replica.
-        world_seed: of `world`; without one that is the streams themselves.
 
     >>> streams = Streams([7, 8])
     >>> noise = streams.normals("noise", 3)
@@ -44,41 +44,43 @@ class Streams:
     True
     """
 
-    def __init__(
-        self,
-        seeds: Sequence[Seed],
-        *,
-        path: tuple[int, ...] = (),
-        world_seed: int | None = None,
-    ) -> None:
+    def __init__(self, seeds: Sequence[Seed]) -> None:
         if not hasattr(seeds, "__len__"):
             raise InputError(f"Expected seeds={shown(seeds)} to be several, such as range(20).")
         if len(seeds) < 1:
             raise InputError("Expected at least one seed, one for each replica.")
-        for seed in () if path else seeds:  # a child's were looked at with its parent's
+        for seed in seeds:
             for part in seed if isinstance(seed, tuple) else (seed,):
                 if type(part) is not int or part < 0:  # of so many seeds most are
                     whole("seed", part, 0)
-        self._seeds, self._path = tuple(seeds), path
+        self._seeds = tuple(seeds)
         self._taken: dict[int, str] = {}
-        self._world_seed = world_seed
         self.world = self
-        """where a problem draws its parameters: with a world seed the same in every replica"""
-        if world_seed is not None:
-            self.world = Streams([world_seed] * len(self._seeds), path=self._path)
+        """where a problem draws its parameters, see `in_world`"""
 
     def __len__(self) -> int:
         """The number of replicas R."""
         return len(self._seeds)
 
     def child(self, name: str) -> "Streams":
-        """An independent family of streams, e.g. the environment's and the agent's."""
-        path = (*self._path, self._take(name))
-        return Streams(self._seeds, path=path, world_seed=self._world_seed)
+        """An independent family of streams, e.g. the environment's and the agent's.
+
+        Its seeds are hashes of these, so that an agent, which holds a child, cannot compute the
+        streams of the problem that it plays. Whoever guesses the seeds can: they are public where a
+        run is to be repeated.
+        """
+        self._take(name)
+        return Streams([_hashed(seed, name) for seed in self._seeds])
 
     def in_world(self, seed: int | None) -> "Streams":
-        """These streams, before any is taken, with a `world` of this seed, or of none."""
-        return Streams(self._seeds, path=self._path, world_seed=seed)
+        """These streams, before any is taken, with a `world` that is the same in every replica.
+
+        Without a seed of its own the world is the streams themselves.
+        """
+        made = Streams(self._seeds)
+        if seed is not None:
+            made.world = Streams([_hashed(seed, "world")] * len(self))
+        return made
 
     def normals(self, name: str, *shape: int) -> "Draws":
         """Standard normals for the call site `name`, `(R, *shape)` a call."""
@@ -109,8 +111,8 @@ class Streams:
         return self._generators(name, self._seeds)
 
     def _generators(self, name: str, seeds: Iterable[Seed]) -> list[np.random.Generator]:
-        key = (*self._path, self._take(name))
-        sequences = [np.random.SeedSequence(seed, spawn_key=key) for seed in seeds]
+        key = self._take(name)
+        sequences = [np.random.SeedSequence(seed, spawn_key=(key,)) for seed in seeds]
         return [np.random.Generator(np.random.SFC64(s)) for s in sequences]
 
     def _draws(self, name: str, shape: tuple[int, ...], law: str, *parameters: Any) -> "Draws":
@@ -128,6 +130,12 @@ class Streams:
             raise InputError(f"The stream {name!r} {why}: give each call site its own name.")
         self._taken[key] = name
         return key
+
+
+def _hashed(seed: Seed, name: str) -> int:
+    """128 bits of SHA-256 of a seed and a name."""
+    parts = [int(part) for part in (seed if isinstance(seed, tuple) else (seed,))]
+    return int.from_bytes(sha256(f"{parts} {name}".encode()).digest()[:16])
 
 
 class Source(ABC):

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpbandit import InputError
+from dpbandit import InputError, play
+from dpbandit.agent import Arms
 from dpbandit.base.random_streams import Streams
+from dpbandit.envs import GLMBandit
+from dpbandit.privacy.ledger import no_data
+from dpbandit.specs import begin
 
 quick = settings(derandomize=True, deadline=None, max_examples=25)
 seed = st.one_of(st.integers(0, 2**64), st.tuples(st.integers(0, 2**32), st.integers(0, 2**20)))
@@ -127,3 +131,40 @@ def test_laws():
         assert abs(x.mean()) < 5 * (variance / x.size) ** 0.5
         stderr = (x**2).std() / x.size**0.5
         assert abs((x**2).mean() - variance) < 5 * stderr < 0.05 * variance
+
+
+
+class Twin(Arms):
+    """Plays the best arm by the parameters of a problem that it makes again from its streams."""
+
+    way: str = "seeds"
+
+    def start(self):
+        self.ledger = no_data()
+        seeds = list(self.streams._seeds)
+        if self.way == "the problem's":  # what it must not be able to compute
+            seeds = [3, 4]
+        if self.way == "generators":
+            seeds = [g.bit_generator.seed_seq.entropy for g in self.streams.generators("any")]
+        streams = Streams(seeds).child("agent") if self.way == "child" else Streams(seeds)
+        self.twin = GLMBandit(horizon=self.spec.horizon)
+        begin(self.twin, self.streams if self.way == "own" else streams)
+
+    def scores(self, context):
+        return self.twin._predict(context)
+
+    def learn(self, context, action, feedback):
+        """Nothing."""
+
+
+def test_an_agent_cannot_make_its_problem_again():
+    """From the problem's own seeds it loses nothing, which shows that the attempt is one; from what
+    an agent is given it plays as if at random: within a factor of 4 of `Uniform`."""
+
+    def regret(agent):
+        return play("GLMBandit", agent, [3, 4], horizon=400, blocks=False).regret[-1]
+
+    uniform = regret("uniform")
+    assert (regret(Twin(way="the problem's")) == 0).all() and (uniform > 0).all()
+    for way in ("seeds", "generators", "child", "own"):
+        assert (regret(Twin(way=way)) > uniform / 4).all()

@@ -237,7 +237,7 @@ Percent = changed("Percent", lambda u: u._replace(mean=100 * u.mean))
 
 class SharedLuck(Coins):
     def _start(self, streams):
-        super()._start(Streams(streams._seeds[:1] * len(streams), path=streams._path))
+        super()._start(Streams(streams._seeds[:1] * len(streams)))
 
 
 class NoSeed(Coins):
