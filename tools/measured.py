@@ -136,6 +136,7 @@ def of_suite() -> "pd.DataFrame":
 def with_costs(rows: "pd.DataFrame") -> "pd.DataFrame":
     """Beside each agent its regret over that of the best without privacy, and what is saved.
 
+    `times` is that quotient to two digits, `ratio` and `ratio_se` are it with its standard error.
     `saved` is (U - R) / (U - B): R its regret, U that of uniform play, B that of the best agent of
     its run which promises nothing.
 
@@ -149,9 +150,14 @@ def with_costs(rows: "pd.DataFrame") -> "pd.DataFrame":
         return rows
     free = rows[(rows["certified_epsilon"] == inf) & (rows["agent"] != "BestFixed")]
     free = free[free["claimed_epsilon"] == inf]
-    best = rows["run"].map(free.groupby("run")["mean"].min())
+    free = free.sort_values("mean").groupby("run").first()
+    best = rows["run"].map(free["mean"])
     uniform = rows["run"].map(rows[rows["agent"] == "Uniform"].groupby("run")["mean"].first())
     saved = (uniform - rows["mean"]) / (uniform - best)
+    if "se" in rows:  # of a quotient of two means, as if their users were not the same
+        errors = rows["se"] / rows["mean"], rows["run"].map(free["se"]) / best
+        rows = rows.assign(ratio=rows["mean"] / best)
+        rows["ratio_se"] = rows["ratio"] * (errors[0] ** 2 + errors[1] ** 2) ** 0.5
     return rows.assign(
         least=best,
         times=[f"{x:.2g}" if x < 9.95 else f"{x:.0f}" for x in rows["mean"] / best],
