@@ -106,7 +106,7 @@ class ExactArms(ArmAgent):
 class ReleasedArms(ArmAgent):
     """Plays by what `CountedSums` released; `due` says when, and `take` learns from it.
 
-    Rounds in which every replica's play stands still may come in blocks, see `left`.
+    Rounds in which no replica's policy changes may come in blocks, see `rounds_to_release`.
     """
 
     epsilon: Epsilon = 1.0
@@ -156,8 +156,8 @@ class ReleasedArms(ArmAgent):
             self.take(release, np.where(due, pending, 0.0), due)
 
     @property
-    def left(self) -> Ints:
-        """Rounds (R,) for which play is by `chances` yet; 0 where it is asked every round."""
+    def rounds_to_release(self) -> Ints:
+        """Number of rounds (R,) in which arms are drawn from `chances`; where 0, `act` is asked."""
         return np.zeros(self.R, dtype=np.int64)
 
     @property
@@ -187,8 +187,8 @@ class OneArmBatches(ReleasedArms):
         return self.arm.copy()
 
     @property
-    def left(self) -> Ints:
-        """What the batch lacks."""
+    def rounds_to_release(self) -> Ints:
+        """Number of rounds (R,) until the batch is full."""
         return np.ceil(self.length - self.pending[rows(self.R), self.arm]).astype(np.int64)
 
     @property

@@ -74,8 +74,8 @@ class DPSE(ReleasedArms):
         return np.where(lacks, self.order, 0.0).argmax(axis=1)
 
     @property
-    def left(self) -> Ints:
-        """What the arm lacks."""
+    def rounds_to_release(self) -> Ints:
+        """Number of rounds (R,) until the arm has all that it needs."""
         lacks = self.need - self.pending[rows(self.R), self.choose()]
         return np.ceil(np.minimum(lacks, float(self.spec.horizon))).astype(np.int64)
 
@@ -262,8 +262,8 @@ class PrivateTsallis(OneArmBatches):
         self.arm = drawn(self.w, self.luck(np.ones(self.R, dtype=np.bool_)))
 
     @property
-    def left(self) -> Ints:
-        """None, as batches are too short to be played as one."""
+    def rounds_to_release(self) -> Ints:
+        """0: batches are too short to be played as one."""
         return np.zeros(self.R, dtype=np.int64)
 
     def take(self, release: Floats, count: Floats, due: Bools) -> None:

@@ -114,8 +114,8 @@ class AllocationTS(ReleasedArms):
         return arm
 
     @property
-    def left(self) -> Ints:
-        """Until the batch ends, once arms are drawn."""
+    def rounds_to_release(self) -> Ints:
+        """Number of rounds (R,) until the batch ends, once arms are drawn."""
         return np.full(self.R, self.end - self.t if self.t >= self.turns else 0)
 
     @property

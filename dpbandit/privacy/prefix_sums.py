@@ -93,8 +93,8 @@ class PrefixSum(Mechanism):
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
     @property
-    def quiet(self) -> int:
-        """To the next release; all that are left, once there is none."""
+    def rounds_to_release(self) -> int:
+        """Rounds until the next release, or until `uses` once there is none."""
         batch, place = divmod(self._used, self._every)
         return self._every - place if batch < self.leaves else self.uses - self._used
 

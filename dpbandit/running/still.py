@@ -30,7 +30,7 @@ class Brought(NamedTuple):
 
 
 class Still:
-    """Plays an agent that knows for how many rounds (`left`) it draws arms from `chances`."""
+    """Plays an agent that draws arms from `chances` for `rounds_to_release` rounds."""
 
     def __init__(self, problem: Any, player: Any, streams: Streams) -> None:
         self._problem, self._player = problem, player
@@ -39,7 +39,7 @@ class Still:
 
     def rounds(self, most: int) -> int:
         """Number of rounds that can be played at once, at most `most`."""
-        return int(max(0, min(most, (self._player.left - self._waiting).min())))
+        return int(max(0, min(most, (self._player.rounds_to_release - self._waiting).min())))
 
     def play(self, rounds: int, before: npt.NDArray[Any], *, mark: bool) -> Brought:
         """Play that many rounds; rewards are drawn at marks and at the ends of batches.
@@ -47,7 +47,7 @@ class Still:
         `before` (R,) holds its last action, and does afterwards.
         """
         self._waiting += rounds
-        here = np.flatnonzero(mark | (self._waiting == self._player.left))
+        here = np.flatnonzero(mark | (self._waiting == self._player.rounds_to_release))
         chances = self._player.chances
         R, K = chances.shape
         counts, totals = np.zeros((R, K)), np.zeros((R, K))
@@ -93,7 +93,7 @@ def switches(counts: Ints, before: int, g: np.random.Generator) -> tuple[int, in
 
 
 class Block:
-    """Plays an agent that says for how many rounds its policy stands (`standing`), all at once.
+    """Plays all the rounds until an agent's policy may change (`rounds_to_release`) at once.
 
     Regret, rewards and switches are those of play round by round, bit for bit: the same users, the
     same draws, and sums in the same order.
@@ -109,7 +109,7 @@ class Block:
 
         The totals (R,) and the last action `before` are brought up to date in place.
         """
-        most = min(most, self._player.standing)
+        most = min(most, self._player.rounds_to_release)
         if most < _WORTH:
             return 0
         context = self._problem.contexts_ahead(most)
@@ -138,5 +138,6 @@ _WORTH = 4
 
 def block(problem: Any, player: Any, bounds: Bounds) -> Block | None:
     """What plays several rounds at once, if both allow it."""
-    allowed = getattr(problem, "in_blocks", False) and hasattr(player, "standing")
+    allowed = getattr(problem, "in_blocks", False)
+    allowed = allowed and np.ndim(getattr(player, "rounds_to_release", [0])) == 0
     return Block(problem, player, bounds) if allowed else None

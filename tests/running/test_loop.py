@@ -199,8 +199,8 @@ def test_a_first_release_after_half_of_the_rounds_is_said_once(late):
     ("problem", "settings", "some"), [("GLMBandit", {"shared": True}, 5), ("OJPricing", {}, 6)]
 )
 def test_rounds_at_once_are_those_one_by_one(problem, settings, some, monkeypatch):
-    """Every agent that says how long its policy stands, and of those that never do LinUCB, bit for
-    bit. Would catch a sum in another order, a draw that is skipped, a release inside a block."""
+    """Every agent that has `rounds_to_release`, and of those without LinUCB, bit for bit. Would
+    catch a sum in another order, a draw that is skipped, a release inside a block."""
     at_once, together = Block.play, Counter()
 
     def counted(block, *arguments):
@@ -213,8 +213,9 @@ def test_rounds_at_once_are_those_one_by_one(problem, settings, some, monkeypatc
     spec = problem_maker(problem)(**settings, horizon=400).spec
     for name, kind in CONTEXTUAL.items():
         with contextlib.suppress(InputError):
-            stands = getattr(type(kind().make(spec, Streams([0]))), "standing", Arms.standing)
-            if stands is Arms.standing and name != "linucb":
+            never = Arms.rounds_to_release  # more than 1
+            stands = getattr(type(kind().make(spec, Streams([0]))), "rounds_to_release", never)
+            if stands is never and name != "linucb":
                 continue
             one, two = (
                 play(problem, kind(), (3, 5), env_kwargs=settings, **few, blocks=blocks)
