@@ -47,8 +47,8 @@ class _Alike:
         """(R,), or (n, R) of several rounds in which arms are played."""
         return context.shape[: 1 if self._axes is None else context.ndim - self._axes]
 
-    def learn_block(self, totals: Floats, counts: Floats, rounds: int) -> None:
-        """Nothing."""
+    def count_block(self, counts: Floats, rounds: int) -> None:
+        """Nothing: no sums are due."""
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
         """Nothing."""

@@ -221,7 +221,7 @@ class PrintedElsewhere:
 class Arms(Agent[ContextualSpec]):
     """Play the arm with the largest score, after `turns_first` rounds by turns.
 
-    Where `rounds_to_release` is more than 1, that many rounds, arrays (n, R, ...), may come at once.
+    Where `rounds_to_release` is more than 1, that many rounds may come at once, (n, R, ...).
     """
 
     plays = ContextualSpec

@@ -140,16 +140,22 @@ class ReleasedArms(ArmAgent):
         self.pending[rows(self.R), arm] += 1
         self.feed(reward, arm)
 
-    def learn_block(self, totals: Floats, counts: Floats, rounds: int) -> None:
-        """Learn what `counts` plays (R, K) in that many `rounds` brought in all, in shares."""
+    def feed(self, reward: Floats, arm: Ints) -> None:
+        """Hand a round over, and learn from what is released."""
+        due = self.due()
+        self.learn_release(self.sums(reward, arm, due), due)
+
+    def count_block(self, counts: Floats, rounds: int) -> Bools:
+        """Count `counts` plays (R, K) in that many rounds; returns whose sums are released now.
+
+        What they brought goes to `sums`, see `dpbandit.running.still`.
+        """
         self.t += rounds
         self.pending += counts
-        self.feed(totals, counts)
+        return self.due()
 
-    def feed(self, *datum: npt.NDArray[Any]) -> None:
-        """Hand a round or a block over, and take what is released."""
-        due = self.due()
-        release = self.sums(*datum, due)
+    def learn_release(self, release: Floats | None, due: Bools) -> None:
+        """Take sums (R, K) that were released where they were `due`."""
         if release is not None:
             pending = self.pending.copy()
             self.pending[due] = 0.0

@@ -279,7 +279,8 @@ class Books:
     def __init__(self, owner: str, ledger: object, roll: Roll) -> None:
         ledger = checked_ledger(owner, ledger)
         self._owner, self._roll, self._read = owner, roll, 0
-        self._ledger = ledger
+        self.ledger = ledger
+        """what is promised"""
         self._entries = Counter(part for spend in ledger.spends for part in _parts(spend))
         self._left = self._entries.copy()
         self._apart = {
@@ -318,7 +319,7 @@ class Books:
                 )
 
     def _pay(self, mechanism: Mechanism) -> None:
-        trust = self._ledger.trust
+        trust = self.ledger.trust
         if trust not in mechanism.trust and mechanism.spend.pure > 0:
             raise InputError(
                 f"Expected the ledger of {self._owner} to promise what {mechanism.spend.note!r} "

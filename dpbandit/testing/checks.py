@@ -20,7 +20,7 @@ from dpbandit.base import Floats, InputError, Ints, Streams, whole
 from dpbandit.privacy import BudgetExceededError, Certificate
 from dpbandit.privacy.ledger import ROUNDING
 from dpbandit.running.compare import certify
-from dpbandit.running.loop import check_context, check_hindsight, check_step
+from dpbandit.running.episode import check_context, check_hindsight, check_step
 from dpbandit.specs import (
     AgentConfig,
     Problem,

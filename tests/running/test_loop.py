@@ -17,8 +17,8 @@ from dpbandit.domains import Ball
 from dpbandit.losses import Linear
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.running.environments import problem_maker
+from dpbandit.running.episode import Episode
 from dpbandit.running.loop import play
-from dpbandit.running.still import Block
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec, Step
 from tests.each import each
@@ -201,14 +201,14 @@ def test_a_first_release_after_half_of_the_rounds_is_said_once(late):
 def test_rounds_at_once_are_those_one_by_one(problem, settings, some, monkeypatch):
     """Every agent that has `rounds_to_release`, and of those without LinUCB, bit for bit. Would
     catch a sum in another order, a draw that is skipped, a release inside a block."""
-    at_once, together = Block.play, Counter()
+    at_once, together = Episode._serve_block, Counter()
 
-    def counted(block, *arguments):
-        rounds = at_once(block, *arguments)
-        together[name] += rounds
-        return rounds
+    def counted(episode, rounds):
+        served = at_once(episode, rounds)
+        together[name] += served.rounds
+        return served
 
-    monkeypatch.setattr(Block, "play", counted)
+    monkeypatch.setattr(Episode, "_serve_block", counted)
     few = {"horizon": 400, "marks": np.array([150, 400])}
     spec = problem_maker(problem)(**settings, horizon=400).spec
     for name, kind in CONTEXTUAL.items():
