@@ -272,8 +272,8 @@ class Episode:
             raise BlockError(
                 f"Expected act of {type(self.agent).__name__} to choose every round of a block by "
                 f"its own context, as it does alone; in round {self.served + row + 1} it played "
-                f"{shown(action[row])} in a block of {len(context)} rounds, and alone "
-                f"{shown(alone)}. Let rounds_to_release be 1 if it cannot."
+                f"{shown(action[row].tolist())} in a block of {len(context)} rounds, and alone "
+                f"{shown(np.asarray(alone).tolist())}. Let rounds_to_release be 1 if it cannot."
             )
         return action
 

@@ -11,16 +11,17 @@ import pytest
 
 from dpbandit import InputError, compare
 from dpbandit.agent import Arms
-from dpbandit.agents import CONTEXTUAL, Uniform
+from dpbandit.agents import CONTEXTUAL, KLUCBSums, Uniform
 from dpbandit.base import Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.running.environments import problem_maker
-from dpbandit.running.episode import Episode
+from dpbandit.running.episode import BlockError, Episode
 from dpbandit.running.loop import play
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec, Step
+from tests.broken.blocks import KeepsTotals, PeeksAhead
 from tests.each import each
 
 ARMS = np.array([[0, 1, 1, 2, 2, 0], [1, 1, 1, 1, 0, 0]]).T
@@ -224,6 +225,27 @@ def test_rounds_at_once_are_those_one_by_one(problem, settings, some, monkeypatc
             for part in ("regret", "reward", "switches", "best_fixed", "clipped"):
                 np.testing.assert_array_equal(getattr(one, part), getattr(two, part), name)
     assert sum(rounds > 200 for rounds in together.values()) >= some, together
+
+
+@each("shared", [False, True])
+def test_a_round_of_a_block_is_played_by_its_own_context(shared):
+    """An agent that lets the users of a block play by the next one's context is caught, in one of
+    19 blocks; of its actions more than half differ (missed with probability 1e-6)."""
+    how = {"horizon": 400, "marks": np.array([400]), "env_kwargs": {"shared": shared}}
+    with pytest.raises(BlockError, match=r"PeeksAhead .* in a block of \d+ rounds, and alone"):
+        play("GLMBandit", PeeksAhead(refresh_every=20), [0, 1], **how)
+    play("GLMBandit", PeeksAhead(refresh_every=20), [0, 1], **how, blocks=False)
+
+
+def test_totals_of_rounds_that_are_drawn_together_reach_no_agent(monkeypatch):
+    """They go to the mechanism: an agent that would keep them has none, and plays as without."""
+    made = []
+    make = KeepsTotals.make
+    monkeypatch.setattr(KeepsTotals, "make", lambda *how: made.append(make(*how)) or made[-1])
+    kept, honest = (play("Arms", kind(), [0, 1], horizon=2000) for kind in (KeepsTotals, KLUCBSums))
+    assert not made[-1].kept.any()
+    np.testing.assert_array_equal(kept.regret, honest.regret)
+    assert made[-1].n.sum() > 1000  # played in long batches
 
 
 POINTS = np.zeros((6, 2, 2))

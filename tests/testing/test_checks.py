@@ -17,7 +17,7 @@ from dpbandit.privacy import Ledger, PrefixSum
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing import check_agent, check_problem
 from tests.broken.leaks import MECHANISM, STATE, Broken, HalfTheNoise
-from tests.broken.ledgers import Bookkeeper
+from tests.broken.ledgers import Bookkeeper, PromisesAlone
 from tests.each import each
 from tests.harness import DELAYED, DISJOINT, EXPERTS, SHARED
 
@@ -95,15 +95,6 @@ class SharesAllIts(DPUCB):
         return self
 
 
-class PromisesByCompany(DPUCB):
-    """Another ledger for six than for one."""
-
-    def make(self, spec, streams):
-        agent = super().make(spec, streams)
-        agent.ledger = Ledger(agent.ledger.spends * (1 + len(streams) // 6))
-        return agent
-
-
 class GoesQuiet(PrefixSum):
     """Adds no noise from its third release on."""
 
@@ -153,7 +144,7 @@ class OwnWord(DPUCB):
         (Broken(agent=PlaysHalves), "PlaysHalves: Expected whole numbers as actions, got "),
         (Broken(agent=SharesAllIts), "Expected its deep copy to have its own mechanisms"),
         (Broken(agent=Deafens), "to last, got .* in a release"),
-        (PromisesByCompany(), "the same ledger for any number of replicas"),
+        (PromisesAlone(), "the same ledger for any number of replicas"),
         (ClaimsNothing(), "one user of each replica to enter PrefixSum in no other round"),
         (OwnWord(), "Expected the claim to hold, the noise buys epsilon 2 at delta 1e-05"),
         (SharesNoise(), "Expected replicas not to know each other: 1 to 2 of six"),
