@@ -170,11 +170,20 @@ class Episode:
                 are checked, or rewards that are no finite numbers.
             BlockError: a random row of a block has another action alone.
         """
-        if self._blocks and most >= self._shortest and self.served >= self._checked:
-            rounds = min(most, self.agent.rounds_to_release)
-            if rounds >= self._shortest:
-                return self._serve_block(rounds)
+        if most >= self._shortest and (rounds := min(most, self.longest_block())) >= self._shortest:
+            return self._serve_block(rounds)
         return self._serve_one()
+
+    def longest_block(self) -> int:
+        """Number of rounds that the next block can have; 1 where rounds are played one by one."""
+        if not self._blocks or self.served < self._checked:
+            return 1
+        return int(self.agent.rounds_to_release)
+
+    @property
+    def unlearned(self) -> bool:
+        """Whether answers have come that the agent has not learned from."""
+        return self._answered is not None
 
     def learn(self, most: int | None = None) -> int:
         """Let the agent learn from what was answered; returns the number of rounds.

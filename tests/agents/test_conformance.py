@@ -16,20 +16,20 @@ from dpbandit.privacy.calibrated import exact_prefix_sum
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.privacy.ledger import ALL_ACTIONS, JOINT_DP
 from dpbandit.privacy.moments import ClippedVectors, SecondMoments
-from dpbandit.specs import acted
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.testing.checks import (
     EVERYBODY,
     billboard_differences,
     check_admission,
     check_billboard,
+    check_blocks,
     check_copies,
     check_replicas,
     check_sensitivity,
     largest_move,
     two_worlds,
 )
-from dpbandit.testing.tapes import extreme_users, run
+from dpbandit.testing.tapes import extreme_users, played_on, run
 from tests.broken.leaks import MECHANISM, STATE
 from tests.each import asserting
 from tests.harness import DISJOINT, SHARED, discovered, every_kind, is_default, label
@@ -106,12 +106,12 @@ def test_billboard_catches_agents_without_privacy(config, spec):
 
 @every_kind
 def test_company(kind):
-    """Replicas do not know each other; pickles and deep copies go on as the original, and so do
-    files that keep a running agent, bit for bit."""
+    """Replicas do not know each other, blocks equal single rounds; pickles and deep copies go on as
+    the original, and so do files that keep a running agent, bit for bit."""
     kept = {type(spec): (config, spec) for config, spec in reversed(of_kinds(kind))}
     for pair in of_kinds(kind):
         with asserting(label(pair)):
-            check_replicas(*pair)
+            check_blocks(*pair, check_replicas(*pair))
             check_copies(*pair)
             if pair in kept.values():
                 check_kept(*pair)
@@ -121,21 +121,14 @@ def check_kept(config, spec):
     """Would catch noise, a pending batch or a shared array that is not kept."""
     world, middle = extreme_users(spec, 2, seed=6).tame(), spec.horizon // 3
 
-    def actions(agent, first, last):
-        played = []
-        for t in range(first, last):
-            played.append(np.array(acted(agent, world.context[t], world.masked(t))))
-            agent.update(world.context[t], played[-1], world.answer(spec, t, played[-1]))
-        return played
-
     agent = config.make(spec, Streams(range(2)))
-    actions(agent, 0, middle)
+    played_on(agent, spec, world, 0, middle)
     encoder = Encoder()
     root, arrays = encoder.put(agent), [array.copy(order="K") for array in encoder.arrays]
     kept = Decoder(json.loads(json.dumps(encoder.nodes)), arrays).get(root)
     assert kept.ledger == agent.ledger
-    wanted = actions(agent, middle, spec.horizon)
-    np.testing.assert_array_equal(actions(kept, middle, spec.horizon), wanted)
+    wanted = played_on(agent, spec, world, middle, spec.horizon)
+    np.testing.assert_array_equal(played_on(kept, spec, world, middle, spec.horizon), wanted)
 
 
 OTHER = {"epsilon": 0.1, "delta": 1e-3}

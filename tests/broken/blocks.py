@@ -27,6 +27,13 @@ class RemembersBlocks(DPUCB):
             self._mean = np.nan_to_num(feedback).clip(0, 1).mean(axis=0)
 
 
+class SumsBlocks(DPUCB):
+    """Feeds the rewards of a block in another order than the contexts."""
+
+    def learn(self, context: Any, action: Any, feedback: Any) -> None:
+        super().learn(context, action, feedback[::-1] if action.ndim > 1 else feedback)
+
+
 class KeepsTotals(KLUCBSums):
     """Keeps what its arms brought in all in blocks, where these totals are handed to the agent."""
 
