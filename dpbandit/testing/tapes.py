@@ -3,7 +3,7 @@
 import io
 import pickle
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 
 from dpbandit.base import InputError, Ints, Seed, Streams, random_streams, rows
 from dpbandit.base.random_streams import Draws
-from dpbandit.privacy import Mechanism
+from dpbandit.privacy import Ledger, Mechanism
 from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled
 from dpbandit.running.episode import BlockError, Episode, Served
 from dpbandit.specs import NOBODY, AgentConfig, Spec, Step, check_available, made_agent
@@ -338,6 +338,8 @@ class Tape(NamedTuple):
     """place on the tape of each call in the order in which they were made; None: the same"""
     blocks: int = 0
     """number of rounds that were played in blocks"""
+    ledger: Ledger | None = None
+    """the agent's"""
 
 
 def run(
@@ -349,20 +351,23 @@ def run(
     seeds: Sequence[Seed] | None = None,
     blocks: bool = True,
     admit: Callable[..., Any] | None = None,
+    record: bool = True,
     remember: bool = True,
     calls: int | None = None,
 ) -> Tape:
     """Play `world`, recording mechanisms; with `replay`, its releases are handed out again.
 
     Single rounds and blocks come by turns, where the agent plays blocks and these are wanted. What
-    the agent remembers is recorded, too, unless that is not asked for: it takes longest. A run of
-    so many `calls` of mechanisms ends with the last, before the agent makes anything of it.
+    the agent remembers is recorded, too, unless that is not asked for: it takes longest; nor need
+    calls of mechanisms be. A run of so many `calls` ends with the last, before the agent makes
+    anything of it.
 
     Rewards arrive `spec.delay` rounds late, with the contexts and actions they belong to.
     """
     memories, personal, clock, in_blocks = [], [], Clock(), 0
     seeds = range(world.context.shape[1]) if seeds is None else seeds
-    watched = recording(replay, admit, calls, clock)
+    nothing = nullcontext(Calls([], [], []))
+    watched = recording(replay, admit, calls, clock) if record else nothing
     with suppress(_LastCall), short_blocks(), watched as tape, enrolled() as roll:
         agent = made_agent(config, spec, Streams(seeds))
         problem = Recorded(spec, world, type(agent).__name__)
@@ -383,8 +388,8 @@ def run(
             raise AssertionError(error) from error
     ordered, order = in_rounds(tape, clock)
     marks = np.searchsorted(np.sort(clock.rounds), np.arange(users), "right")
-    found = [0, *marks.tolist()]
-    return Tape(found, *ordered, np.array(problem.actions), memories, personal, order, in_blocks)
+    found, actions, ledger = [0, *marks.tolist()], np.array(problem.actions), agent.ledger
+    return Tape(found, *ordered, actions, memories, personal, order, in_blocks, ledger)
 
 
 def in_rounds(calls: Calls, clock: Clock) -> tuple[Calls, list[int] | None]:

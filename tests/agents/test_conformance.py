@@ -22,7 +22,6 @@ from dpbandit.testing.checks import (
     billboard_differences,
     check_admission,
     check_billboard,
-    check_blocks,
     check_copies,
     check_replicas,
     check_sensitivity,
@@ -111,7 +110,7 @@ def test_company(kind):
     kept = {type(spec): (config, spec) for config, spec in reversed(of_kinds(kind))}
     for pair in of_kinds(kind):
         with asserting(label(pair)):
-            check_blocks(*pair, check_replicas(*pair))
+            check_replicas(*pair)
             check_copies(*pair)
             if pair in kept.values():
                 check_kept(*pair)
