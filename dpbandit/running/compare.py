@@ -24,7 +24,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.base.arrays import one_thread
-from dpbandit.privacy import Certificate
+from dpbandit.privacy import Certificate, Ledger
 from dpbandit.privacy.certificate import certificate
 from dpbandit.privacy.mechanism import checked_ledger
 from dpbandit.results.results import Results
@@ -307,14 +307,14 @@ def _meet_alone(
         return _meet(given, configs, seed, block, note)
 
 
-def check_played(name: str, proof: Certificate, log: Log) -> None:
-    """Raise `InputError` unless the agent that played has the ledger that was certified."""
-    if log.ledger != proof.ledger:
-        delta, R = proof.claimed_delta, len(log.clipped)
+def check_played(name: str, proof: Certificate, ledger: Ledger, replicas: int) -> None:
+    """Raise `InputError` unless an agent that plays has the ledger that was certified."""
+    if ledger != proof.ledger:
+        delta = proof.claimed_delta
         raise InputError(
             f"Expected the ledger of {name} to be the same for any number of replicas, got epsilon "
             f"{proof.ledger.epsilon(delta):.4g} at delta {delta:g} for one and "
-            f"{log.ledger.epsilon(delta):.4g} for the {R} that were played: let it depend on "
+            f"{ledger.epsilon(delta):.4g} for the {replicas} that were played: let it depend on "
             "settings and the problem alone."
         )
 
@@ -334,7 +334,7 @@ def as_run(
     played has another ledger than the certificate.
     """
     for log in logs:
-        check_played(name, proof, log)
+        check_played(name, proof, log.ledger, len(log.clipped))
     regret, reward, switches = (
         np.concatenate([getattr(log, what) for log in logs], axis=1)
         for what in ("regret", "reward", "switches")

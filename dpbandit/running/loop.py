@@ -97,7 +97,8 @@ def play(
         InputError: no environment, no agent, no seeds or no marks; an agent or a problem that
             returns something of another form than the spec says in the first rounds, or no
             number later; more than the spec's `most_outside` of the rounds beyond its bounds; an
-            agent that calls a mechanism which its ledger does not name.
+            agent that calls a mechanism which its ledger does not name, or that plays a round of a
+            block otherwise than alone.
 
     >>> play("GLMBandit", "fade:epsilon=2", range(3), horizon=40).regret.shape
     (40, 3)

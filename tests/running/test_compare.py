@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import t as student
 
 import dpbandit.running.compare
-from dpbandit import ENVIRONMENTS, InputError, compare
+from dpbandit import ENVIRONMENTS, InputError, audit, compare
 from dpbandit.agents import (
     AGENTS,
     ARMS as OF_ARMS,
@@ -97,6 +97,8 @@ def test_a_certificate_is_of_the_agent_that_played():
     """One whose ledger depends on the number of replicas was certified alone, and is refused."""
     with pytest.raises(InputError, match=r"of broken .* epsilon 1 at .* for one and 20 for the 4"):
         quick("GLMBandit", {"broken": PromisesAlone()}, replicas=4, horizon=30)
+    with pytest.raises(InputError, match="for one and 20 for the 800 that were played"):
+        audit(PromisesAlone(), "GLMBandit", horizon=10, runs=400, progress=False)
     results = quick("GLMBandit", {"broken": PromisesAlone()}, replicas=1, horizon=30)
     assert results["broken"].certificates["broken"].epsilon == pytest.approx(1, rel=1e-3)
 
