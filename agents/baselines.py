@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbandit.base import AnyArray, Bools, Floats, Ints, Streams
+from dpbandit.base import AnyArray, Bools, Floats, Streams
 from dpbandit.privacy import no_data, no_privacy
 from dpbandit.specs import AgentConfig, Hindsight, Masks, Spec
 
@@ -34,8 +34,8 @@ class Uniform:
 class _Alike:
     """Plays by the same `chances` (R, K) in all rounds, and learns nothing."""
 
-    standing = int(np.iinfo(np.int64).max)
-    """rounds that may be played together, without end"""
+    rounds_to_release = int(np.iinfo(np.int64).max)
+    """the policy never changes"""
     chances: Floats
     """of arms"""
     masks: tuple[Masks, ...] = ("public", "user")
@@ -43,17 +43,12 @@ class _Alike:
     def __init__(self, spec: Spec) -> None:
         self._axes = None if spec.n_arms is None else len(spec.context_shape)
 
-    @property
-    def left(self) -> Ints:
-        """The same of each replica."""
-        return np.full(len(self.chances), self.standing)
-
     def lead(self, context: Floats) -> tuple[int, ...]:
         """(R,), or (n, R) of several rounds in which arms are played."""
         return context.shape[: 1 if self._axes is None else context.ndim - self._axes]
 
-    def learn_block(self, totals: Floats, counts: Floats, rounds: int) -> None:
-        """Nothing."""
+    def count_block(self, counts: Floats, rounds: int) -> None:
+        """Nothing: no sums are due."""
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
         """Nothing."""

@@ -193,7 +193,7 @@ class Around(Agent[SpecT]):
 class Arms(Agent[ContextualSpec]):
     """Play the arm with the largest score, after `turns_first` rounds by turns.
 
-    Where `standing` is more than 1, arrays of that many rounds, (n, R, ...), may come at once.
+    Where `rounds_to_release` is more than 1, that many rounds may come at once, (n, R, ...).
     """
 
     plays = ContextualSpec
@@ -201,8 +201,8 @@ class Arms(Agent[ContextualSpec]):
     turns_first = 0.0
 
     @property
-    def standing(self) -> int:
-        """For how many rounds from now on play is by the same policy, at least."""
+    def rounds_to_release(self) -> int:
+        """Number of rounds from now on with the same policy, at least."""
         return 1
 
     def act(self, context: Floats) -> Ints:

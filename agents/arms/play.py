@@ -101,7 +101,7 @@ class ExactArms(ArmAgent):
 class ReleasedArms(ArmAgent):
     """Plays by what `CountedSums` released; `due` says when, and `take` learns from it.
 
-    Rounds in which every replica's play stands still may come in blocks, see `left`.
+    Rounds in which no replica's policy changes may come in blocks, see `rounds_to_release`.
     """
 
     epsilon: Epsilon = 1.0
@@ -133,24 +133,30 @@ class ReleasedArms(ArmAgent):
         self.pending[rows(self.R), arm] += 1
         self.feed(reward, arm)
 
-    def learn_block(self, totals: Floats, counts: Floats, rounds: int) -> None:
-        """Learn what `counts` plays (R, K) in that many `rounds` brought in all, in shares."""
+    def feed(self, reward: Floats, arm: Ints) -> None:
+        """Hand a round over, and learn from what is released."""
+        due = self.due()
+        self.learn_release(self.sums(reward, arm, due), due)
+
+    def count_block(self, counts: Floats, rounds: int) -> Bools:
+        """Count `counts` plays (R, K) in that many rounds; returns whose sums are released now.
+
+        What they brought goes to `sums`, see `dpbandit.running.still`.
+        """
         self.t += rounds
         self.pending += counts
-        self.feed(totals, counts)
+        return self.due()
 
-    def feed(self, *datum: npt.NDArray[Any]) -> None:
-        """Hand a round or a block over, and take what is released."""
-        due = self.due()
-        release = self.sums(*datum, due)
+    def learn_release(self, release: Floats | None, due: Bools) -> None:
+        """Take sums (R, K) that were released where they were `due`."""
         if release is not None:
             pending = self.pending.copy()
             self.pending[due] = 0.0
             self.take(release, np.where(due, pending, 0.0), due)
 
     @property
-    def left(self) -> Ints:
-        """Rounds (R,) for which play is by `chances` yet; 0 where it is asked every round."""
+    def rounds_to_release(self) -> Ints:
+        """Number of rounds (R,) in which arms are drawn from `chances`; where 0, `act` is asked."""
         return np.zeros(self.R, dtype=np.int64)
 
     @property
@@ -178,7 +184,7 @@ class OneArmBatches(ReleasedArms):
         return self.arm.copy()
 
     @property
-    def left(self) -> Ints:
+    def rounds_to_release(self) -> Ints:
         return np.ceil(self.length - self.pending[rows(self.R), self.arm]).astype(np.int64)
 
     @property

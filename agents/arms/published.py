@@ -72,7 +72,7 @@ class DPSE(ReleasedArms):
         return np.where(lacks, self.order, 0.0).argmax(axis=1)
 
     @property
-    def left(self) -> Ints:
+    def rounds_to_release(self) -> Ints:
         lacks = self.need - self.pending[rows(self.R), self.choose()]
         return np.ceil(np.minimum(lacks, float(self.spec.horizon))).astype(np.int64)
 
@@ -252,8 +252,8 @@ class PrivateTsallis(OneArmBatches):
         self.arm = drawn(self.w, self.luck(np.ones(self.R, dtype=np.bool_)))
 
     @property
-    def left(self) -> Ints:
-        # None, as batches are too short to be played as one
+    def rounds_to_release(self) -> Ints:
+        # 0: batches are too short to be played as one
         return np.zeros(self.R, dtype=np.int64)
 
     def take(self, release: Floats, count: Floats, due: Bools) -> None:

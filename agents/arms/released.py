@@ -112,7 +112,7 @@ class AllocationTS(ReleasedArms):
         return arm
 
     @property
-    def left(self) -> Ints:
+    def rounds_to_release(self) -> Ints:
         return np.full(self.R, self.end - self.t if self.t >= self.turns else 0)
 
     @property

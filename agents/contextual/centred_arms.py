@@ -73,9 +73,9 @@ class CentredArms:
         self._variance: Floats = np.full(R, _SLOPE**2)
 
     @property
-    def standing(self) -> int:
+    def rounds_to_release(self) -> int:
         """Number of rounds from now on with the same policy, which may be played at once."""
-        return self._sums.quiet if self._round >= self._before else 1
+        return self._sums.rounds_to_release if self._round >= self._before else 1
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); at random before the first release

@@ -76,7 +76,7 @@ class LocalSums:
     """
 
     fade = 0.0
-    quiet = 1
+    rounds_to_release = 1
 
     def __init__(
         self,

@@ -44,8 +44,8 @@ class Summing(Protocol):
         ...
 
     @property
-    def quiet(self) -> int:
-        """Rounds until the batch ends."""
+    def rounds_to_release(self) -> int:
+        """Number of rounds until the batch ends."""
         ...
 
     def fed(self, lead: tuple[int, ...], *data: npt.NDArray[Any]) -> Floats | None:
@@ -99,9 +99,9 @@ class RegressionPlayer:
         self._width: Floats = np.zeros((R, G, D, D))  # bonus s A^-1
 
     @property
-    def standing(self) -> int:
+    def rounds_to_release(self) -> int:
         """Number of rounds from now on with the same policy, which may be played at once."""
-        return self._sums.quiet
+        return self._sums.rounds_to_release
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or (n, R); at random before the first release and where scores are equal

@@ -102,8 +102,8 @@ class Summed(Private[ContextualSpec], Arms):
         self.turns_first = 0.0 if self.spec.shared else inf
 
     @property
-    def standing(self) -> int:
-        return 1 if self.round < self.turns_first else self.sums.quiet
+    def rounds_to_release(self) -> int:
+        return 1 if self.round < self.turns_first else self.sums.rounds_to_release
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         release = self.sums.fed(action.shape, context, action, feedback)
@@ -180,8 +180,8 @@ class SummedUCB(Optimist, Summed):
         self.statistic = self.moments()
         sums, self.spectrum = self.noisy_sums()
         self.feed(sums)
-        once = self.statistic.layout == "joint" and sums.quiet == 1  # a context for each release
-        kind = JointRidge if once else Ridge
+        each_round = sums.rounds_to_release == 1  # a context for each release
+        kind = JointRidge if each_round and self.statistic.layout == "joint" else Ridge
         self.ridge = kind(self.spec, self.R, regularization=self.regularization)
         self._radius = self._radius_at(self.regularization, 0.0, 0.0)
 

@@ -110,9 +110,9 @@ class MomentPlayer:
         self._theta: Floats = np.zeros((R, K, d))
 
     @property
-    def standing(self) -> int:
+    def rounds_to_release(self) -> int:
         """Number of rounds from now on with the same policy, which may be played at once."""
-        return self._sums.quiet
+        return self._sums.rounds_to_release
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or (n, R); at random before the first release and where scores are equal

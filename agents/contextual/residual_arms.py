@@ -108,9 +108,9 @@ class ResidualArms:
             self._moments = [self._selected(self._theta)]
 
     @property
-    def standing(self) -> int:
+    def rounds_to_release(self) -> int:
         """Number of rounds from now on with the same policy, which may be played at once."""
-        return self._sums.quiet
+        return self._sums.rounds_to_release
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); ties at random

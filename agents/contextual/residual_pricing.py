@@ -99,9 +99,9 @@ class ResidualPricing:
             self._draw()
 
     @property
-    def standing(self) -> int:
+    def rounds_to_release(self) -> int:
         """Number of rounds from now on with the same policy, which may be played at once."""
-        return self._sums.quiet
+        return self._sums.rounds_to_release
 
     def act(self, context: Floats) -> Ints:
         # Prices (R,), or (n, R), as places on the list; at random before the first release
@@ -373,8 +373,8 @@ class CurvedPricing(ResidualPricing):
         self._admissible = self._allowed
 
     @property
-    def standing(self) -> int:
-        return super().standing if self._round >= self._before else 1
+    def rounds_to_release(self) -> int:
+        return super().rounds_to_release if self._round >= self._before else 1
 
     def act(self, context: Floats) -> Ints:
         # Prices (R,), or (n, R), as places on the list; by turns at first

@@ -80,9 +80,9 @@ class ResidualSlates:
             self._theta = _in_ball(np.linalg.solve(self._precision, weighted)[..., 0])
 
     @property
-    def standing(self) -> int:
+    def rounds_to_release(self) -> int:
         """Number of rounds from now on with the same policy, which may be played at once."""
-        return self._sums.quiet
+        return self._sums.rounds_to_release
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); at random before the first release

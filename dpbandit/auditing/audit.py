@@ -62,6 +62,7 @@ from dpbandit.base import (
     InputError,
     Progress,
     Seed,
+    Streams,
     html_lines,
     inside,
     one_of,
@@ -69,8 +70,9 @@ from dpbandit.base import (
     write_atomically,
 )
 from dpbandit.privacy import Ledger
-from dpbandit.running.compare import certify
+from dpbandit.running.compare import certify, check_played
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
+from dpbandit.running.loop import ledger_on
 from dpbandit.specs import (
     AgentConfig,
     BanditSpec,
@@ -80,6 +82,7 @@ from dpbandit.specs import (
     ListSpec,
     ReturningSpec,
     Spec,
+    made_agent,
 )
 
 _RUNS = 16
@@ -370,6 +373,9 @@ def audit(
     spec = spec if spec is given else spec.with_few_people()
     start, name = time.perf_counter(), type(config).__name__
     proof = certify(config, spec, accountants=False)
+    replicas = 2 * min(runs, _CHUNK)
+    company = made_agent(config, spec, Streams(range(replicas)))
+    check_played(name, proof, ledger_on(company.ledger, spec), replicas)
     _check_for_ever(proof.ledger)
     claim = Claim.of(proof.ledger, proof.claimed_delta)
     candidates = pairs(config, spec, seed)

@@ -58,7 +58,8 @@ from dpbandit.base import Bools, Floats, InputError, Ints, Seed, Source, Streams
 from dpbandit.privacy import Ledger, Mechanism
 from dpbandit.privacy.ledger import ALL_ACTIONS
 from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled, witnessed
-from dpbandit.specs import AgentConfig, Spec, acted, made_agent, reached
+from dpbandit.running.episode import Episode
+from dpbandit.specs import AgentConfig, Spec, Step, made_agent, reached
 
 _MOST = 64
 """Columns that are weighted together."""
@@ -440,29 +441,84 @@ def rounds(
     """Play all worlds side by side, each with one replica for each seed, noise in common.
 
     Events (name, user, agent, action): "before" the differing user acts, "act" of any user,
-    "after" the differing one was learned from, each time.
+    "after" the differing one was learned from, each time. Users of a block act at once and are
+    learned from one by one.
     """
-    waiting: deque[tuple[int, Floats, Any]] = deque()
     with witnessed(witness), enrolled() as roll, np.errstate(all="ignore"):
         agent = made_agent(config, spec, Streams([*seeds] * len(worlds)))
         books = Books(type(config).__name__, agent.ledger, roll)
         for _, item in _reached(agent):
             if isinstance(item, Mechanism):
                 witness.meet(item, len(seeds) * len(worlds))
-        everything = None  # is there, a schedule like any other
+        problem: Any = SideBySide(spec, worlds, len(seeds))
+        how: dict[str, Any] = {"checked": 0, "shortest_block": 2}
+        episode = Episode(problem, agent, problem.replicas, Streams([0]), **how)
+        while (t := episode.served) < spec.horizon:
+            ahead = min(spec.horizon - t, episode.longest_block())
+            for user in differing:
+                if t <= user < t + ahead:
+                    yield "before", user, agent, None
+            served = episode.serve(ahead)
+            for user, action in enumerate(served.actions(), start=t):
+                yield "act", user, agent, action
+            while episode.unlearned:
+                user = episode.learned
+                witness.differs = user in differing
+                episode.learn(1)
+                books.check(users=user + 1)
+                if user in differing:
+                    yield "after", user, agent, None
+
+
+class SideBySide:
+    """The users of several worlds as a problem, each world with one replica for each run."""
+
+    def __init__(self, spec: Spec, worlds: Sequence[World], runs: int) -> None:
+        self.spec = spec
+        self._worlds, self._runs, self._t = worlds, runs, 0
+        self._actions: deque[Any] = deque()
+        self.replicas = runs * len(worlds)
+        self._nothing = np.zeros(self.replicas)
+        self._everything: Bools | None = None  # is there, a schedule like any other
         if spec.masks != "none":
-            everything = np.ones((len(seeds) * len(worlds), spec.mask_size[0]), np.bool_)
-        for t in range(spec.horizon):
-            if t in differing:
-                yield "before", t, agent, None
-            context = contexts_of(worlds, t, len(seeds))
-            waiting.append((t, context, acted(agent, context, everything)))
-            yield "act", t, agent, waiting[-1][-1]
-            if len(waiting) <= spec.delay:
-                continue
-            user, context, action = waiting.popleft()
-            witness.differs = user in differing
-            agent.update(context, action, answers_of(worlds, user, action))
-            books.check(users=user + 1)
-            if user in differing:
-                yield "after", user, agent, None
+            self._everything = np.ones((self.replicas, spec.mask_size[0]), np.bool_)
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether users of several rounds can be served at once, as those of problems can."""
+        spec = self.spec
+        return spec.n_arms is not None and not (
+            spec.full_information or spec.returning or spec.delay
+        )
+
+    def context(self) -> Floats:
+        """Contexts of the round, `(R, *context_shape)`."""
+        return contexts_of(self._worlds, self._t, self._runs)
+
+    def contexts_ahead(self, most: int) -> Floats:
+        """Contexts of the next rounds, `(n, R, *context_shape)`."""
+        rounds = range(self._t, min(self._t + most, self.spec.horizon))
+        return np.array([contexts_of(self._worlds, t, self._runs) for t in rounds])
+
+    def mask(self) -> Bools | None:
+        """Masks, (R, K), where actions come and go."""
+        return self._everything
+
+    def masks_ahead(self, most: int) -> Any:
+        """Masks of the next rounds, (n, R, K)."""
+        return np.array([self._everything] * most)
+
+    def step(self, action: Any) -> Step:
+        """Answer the action, or what was played `delay` rounds before."""
+        self._actions.append(action)
+        self._t += 1
+        if len(self._actions) <= self.spec.delay:
+            return Step(self._nothing, self._nothing, self._nothing, self._nothing)
+        user = self._t - 1 - self.spec.delay
+        answer = answers_of(self._worlds, user, self._actions.popleft())
+        return Step(answer, self._nothing, self._nothing, self._nothing)
+
+    def steps(self, action: Any) -> Step:
+        """Answer the actions (n, R) of n rounds."""
+        answers = np.array([self.step(one).reward for one in action])
+        return Step(answers, answers, answers, answers)

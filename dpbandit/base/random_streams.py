@@ -7,7 +7,9 @@ its own seed, every call site its own name, and the pair makes a generator of it
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from hashlib import sha256
 from math import prod
 from typing import Any, TypeAlias
@@ -148,12 +150,22 @@ class Source(ABC):
 
     def __call__(self) -> Floats:
         """The next round's numbers, `(R, *shape)`."""
+        if (draws := _draws_of_block.get()) is not None:
+            return draws.one(self)
+        return self._one()
+
+    def _one(self) -> Floats:
         self._refill()
         self._next += 1
         return self._block[self._next - 1]
 
     def several(self, count: int) -> Floats:
         """What as many calls would return, `(count, R, *shape)`."""
+        if (draws := _draws_of_block.get()) is not None:
+            return draws.several(self, count)
+        return self._several(count)
+
+    def _several(self, count: int) -> Floats:
         parts = []
         while count:
             self._refill()
@@ -174,6 +186,75 @@ class Source(ABC):
     @abstractmethod
     def take(self, count: int) -> Floats:
         """The next `count` rounds' numbers, `(count, R, *shape)`."""
+
+
+class BlockDraws:
+    """The numbers that sources gave while a block of rounds was played, to give some again.
+
+    A source is asked for all rounds of the block at once, by `several`, or round after round.
+    """
+
+    def __init__(self, rounds: int) -> None:
+        self._rounds, self._row = rounds, -1
+        self._at_once: dict[Source, list[Floats]] = {}
+        self._in_turn: dict[Source, list[Floats]] = {}
+
+    def one(self, source: Source) -> Floats:
+        """The numbers of one round: the next, or, of a row that is asked again, those it had."""
+        if self._row < 0:
+            self._in_turn.setdefault(source, []).append(source._one())
+            return self._in_turn[source][-1]
+        if self._again.get(source) is None:
+            self._again[source] = self._of_row(source)
+        if not self._again[source]:
+            raise InputError("Expected act to draw as often for a round alone as in a block.")
+        return self._again[source].pop(0)
+
+    def several(self, source: Source, count: int) -> Floats:
+        """The numbers of several rounds, as `one` gives those of a single one."""
+        if self._row < 0 and count == self._rounds:
+            self._at_once.setdefault(source, []).append(source._several(count))
+            return self._at_once[source][-1]
+        return np.array([self.one(source) for _ in range(count)])
+
+    @contextmanager
+    def again(self, row: int) -> Iterator[None]:
+        """Give the numbers of this row of the block again, without drawing any."""
+        self._row, self._again = row, dict[Source, list[Floats]]()
+        token = _draws_of_block.set(self)
+        try:
+            yield
+        finally:
+            _draws_of_block.reset(token)
+
+    def _of_row(self, source: Source) -> list[Floats]:
+        in_turn = self._in_turn.get(source, [])
+        each = len(in_turn) // self._rounds
+        found = [numbers[self._row] for numbers in self._at_once.get(source, [])]
+        return found + in_turn[self._row * each : (self._row + 1) * each]
+
+
+_draws_of_block: ContextVar[BlockDraws | None] = ContextVar("draws of a block", default=None)
+
+
+@contextmanager
+def drawn_in(rounds: int) -> Iterator[BlockDraws]:
+    """Keep the numbers that sources give in this thread, for a block of so many rounds.
+
+    >>> luck = Streams([7]).uniforms("luck")
+    >>> with drawn_in(3) as draws:
+    ...     block = luck.several(3)
+    >>> with draws.again(1):
+    ...     alone = luck()
+    >>> bool((alone == block[1]).all())
+    True
+    """
+    draws = BlockDraws(rounds)
+    token = _draws_of_block.set(draws)
+    try:
+        yield draws
+    finally:
+        _draws_of_block.reset(token)
 
 
 class Paced:

@@ -127,8 +127,7 @@ class FadingSum(Mechanism):
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
     @property
-    def quiet(self) -> int:
-        # To the end of the batch; all that are left, once nothing more is released
+    def rounds_to_release(self) -> int:
         ends = self._ends[self._released :]
         return (ends[0] if ends else self.uses) - self._used
 
@@ -277,7 +276,7 @@ class PersonSum(FadingSum):
     """
 
     trust = ADDED_UP
-    quiet = 1
+    rounds_to_release = 1
 
     def __init__(
         self,

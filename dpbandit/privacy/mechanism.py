@@ -107,8 +107,8 @@ class Mechanism(ABC):
         return release
 
     @property
-    def quiet(self) -> int:
-        """How many of the next calls, up to the first that may release, make a block at most."""
+    def rounds_to_release(self) -> int:
+        """Number of calls up to the next that may release: `several` takes at most so many."""
         return 1
 
     def fed(self, lead: tuple[int, ...], *data: AnyArray) -> Floats | None:
@@ -116,15 +116,16 @@ class Mechanism(ABC):
         return self(*data) if len(lead) == 1 else self.several(*data)
 
     def several(self, *data: AnyArray) -> Floats | None:
-        """What that many calls return, at most `quiet`: the last one's. Arrays are (n, R, ...)."""
+        """Return what the last of n <= `rounds_to_release` calls returns; arrays (n, R, ...)."""
         rounds = len(data[0])
         if rounds == 1 or _witness.get() is not None:
             for datum in zip(*data, strict=True):
                 release = self(*datum)
             return release
-        if rounds > self.quiet or self._used + rounds > self.uses:
+        if rounds > self.rounds_to_release or self._used + rounds > self.uses:
             raise BudgetExceededError(
-                f"{self.spend.note}: {rounds} calls at once exceed what is left, or what is quiet."
+                f"{self.spend.note}: {rounds} calls at once exceed "
+                f"rounds_to_release={self.rounds_to_release}, or uses={self.uses}."
             )
         self._used += rounds
         roll = _roll.get()
@@ -143,7 +144,7 @@ class Mechanism(ABC):
     def _release(self, *datum: AnyArray) -> Floats | None: ...
 
     def _release_several(self, *data: AnyArray) -> Floats | None:
-        """`_release` of all, where `quiet` is more than 1."""
+        """`_release` of all, where `rounds_to_release` is more than 1."""
         raise NotImplementedError
 
 
@@ -278,7 +279,8 @@ class Books:
     def __init__(self, owner: str, ledger: object, roll: Roll) -> None:
         ledger = checked_ledger(owner, ledger)
         self._owner, self._roll, self._read = owner, roll, 0
-        self._ledger = ledger
+        self.ledger = ledger
+        """what is promised"""
         self._entries = Counter(part for spend in ledger.spends for part in _parts(spend))
         self._left = self._entries.copy()
         self._apart = {
@@ -317,7 +319,7 @@ class Books:
                 )
 
     def _pay(self, mechanism: Mechanism) -> None:
-        trust = self._ledger.trust
+        trust = self.ledger.trust
         if trust not in mechanism.trust and mechanism.spend.pure > 0:
             raise InputError(
                 f"Expected the ledger of {self._owner} to promise what {mechanism.spend.note!r} "

@@ -91,7 +91,7 @@ class PrefixSum(Mechanism):
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
     @property
-    def quiet(self) -> int:
+    def rounds_to_release(self) -> int:
         batch, place = divmod(self._used, self._every)
         return self._every - place if batch < self.leaves else self.uses - self._used
 

@@ -1,7 +1,8 @@
 """Store runs in parquet files, and sweeps in folders with a plan and audits.
 
 Columns are those of `Results.frame`; the metadata under "dpbandit" is JSON: for every run its
-problem, config, certificate, seconds and provenance, and one hash over all numbers and facts.
+problem, config, claim, ledger, seconds and provenance, and one hash over all numbers and facts. A
+certificate is computed from the ledger when it is read: none that stands in a file is believed.
 """
 
 import json
@@ -31,7 +32,12 @@ from dpbandit.base import (
     whole,
     write_atomically,
 )
-from dpbandit.privacy.certificate import Certificate, certificate_from_dict
+from dpbandit.privacy.certificate import (
+    Certificate,
+    certificate,
+    ledger_as_dict,
+    ledger_from_dict,
+)
 from dpbandit.results.runs import AgentRun, Setup, log_marks, run_key
 
 if TYPE_CHECKING:
@@ -39,7 +45,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _KEY = b"dpbandit"
-_FORMAT = 1
+_FORMAT, _FORMATS = 2, (1, 2)
+"""Format that is written, and those that are read; in 1 a whole certificate stands for a ledger"""
 _NUMBERS = ("replica", "round", "regret", "reward", "switches")
 PACKED = 1000
 """Blocks in a pack"""
@@ -103,8 +110,10 @@ def read_runs(path: Path) -> list[AgentRun]:
         ) from None
     try:
         document = parse_json((table.schema.metadata or {}).get(_KEY, b"{}"))
-        if not isinstance(document, dict) or document.get("format") != _FORMAT:
-            raise ForeignFileError(f"Expected {path} to hold runs of dpbandit in format {_FORMAT}.")
+        if not isinstance(document, dict) or document.get("format") not in _FORMATS:
+            raise ForeignFileError(
+                f"Expected {path} to hold runs of dpbandit in format 1 or {_FORMAT}."
+            )
         facts = _unzipped(document["zipped"]) if "zipped" in document else document["runs"]
         if document["hash"] != _hash(table, facts):
             raise CorruptFileError(
@@ -137,7 +146,9 @@ class _Facts:
     setup: Setup
     name: str
     config: Mapping[str, Any]
-    certificate: Mapping[str, Any]
+    ledger: Mapping[str, Any]
+    claim: tuple[float, float]
+    """(epsilon, delta), that of the ledger itself where nothing is claimed"""
     shape: tuple[int, int]
     """(marks, replicas)"""
     seconds: float
@@ -255,6 +266,12 @@ def _unzipped(text: str) -> str:
 
 def _read_facts(each: Any) -> "_Facts":
     setup = _setup(json.dumps(each["setup"]))
+    if "certificate" in each:  # format 1
+        proof = each.pop("certificate")
+        if "ledger" not in proof:
+            raise InputError("it has no ledger, only a certificate, which nothing confirms")
+        claim = proof["claimed_epsilon"], proof["claimed_delta"]
+        each |= {"ledger": proof["ledger"], "claim": claim}
     return made(_Facts, {**each, "setup": setup})
 
 
@@ -265,7 +282,10 @@ def _setup(text: str) -> Setup:
 
 @lru_cache(PACKED)
 def _certificate(text: str) -> Certificate:
-    return certificate_from_dict(json.loads(text))
+    """What the ledger is worth at the claim."""
+    ledger, (epsilon, delta) = json.loads(text)
+    _refuse("claim", epsilon >= 0 and 0 <= delta <= 1)
+    return certificate(ledger_from_dict(ledger), claim=(epsilon, delta), accountants=False)
 
 
 def _facts(run: AgentRun) -> dict[str, Any]:
@@ -273,7 +293,8 @@ def _facts(run: AgentRun) -> dict[str, Any]:
         "setup": vars(run.setup),
         "name": run.name,
         "config": run.config,
-        "certificate": run.certificate.as_dict(),
+        "ledger": ledger_as_dict(run.certificate.ledger),
+        "claim": (run.certificate.claimed_epsilon, run.certificate.claimed_delta),
         "shape": run.regret.shape,
         "clipped": run.clipped.tolist(),
         "measures": {name: values.tolist() for name, values in run.measures.items()},
@@ -297,7 +318,7 @@ def _run(facts: _Facts, tables: Mapping[str, Any]) -> AgentRun:
         setup=facts.setup,
         name=facts.name,
         config=facts.config,
-        certificate=_certificate(json.dumps(facts.certificate)),
+        certificate=_certificate(json.dumps((facts.ledger, facts.claim))),
         marks=marks,
         replicas=tables["replica"][0],
         regret=tables["regret"],

@@ -24,9 +24,8 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.base.arrays import one_thread
-from dpbandit.privacy import Certificate
+from dpbandit.privacy import Certificate, Ledger
 from dpbandit.privacy.certificate import certificate
-from dpbandit.privacy.ledger import JOINT_DP, MASKED, NO_DATA, OWN_DATA, not_covered
 from dpbandit.privacy.mechanism import checked_ledger
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, Setup, describe, log_marks
@@ -41,7 +40,7 @@ from dpbandit.running.given import (
     problem_given,
     spec_given,
 )
-from dpbandit.running.loop import Log, Mark, check_callback, play
+from dpbandit.running.loop import Log, Mark, check_callback, ledger_on, play
 from dpbandit.specs import (
     AgentConfig,
     Hindsight,
@@ -145,15 +144,9 @@ def certify(
     spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
     agent = made_agent(config, spec, Streams([0]))
     ledger = checked_ledger(type(config).__name__, getattr(agent, "ledger", None))
-    if spec.carries and ledger.scope in (JOINT_DP, NO_DATA, OWN_DATA):
-        ledger = not_covered(ledger)
-    if ledger.scope == NO_DATA and spec.masks == "user":
-        ledger = replace(ledger, scope=OWN_DATA)
-    if ledger.scope == JOINT_DP:  # the words of a ledger that has not met its problem
-        ledger = replace(ledger, scope=spec.scope + MASKED[spec.masks])
     epsilon = getattr(config, "epsilon", None)
     claim = None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
-    return certificate(ledger, claim=claim, accountants=accountants)
+    return certificate(ledger_on(ledger, spec), claim=claim, accountants=accountants)
 
 
 def compare(
@@ -314,6 +307,18 @@ def _meet_alone(
         return _meet(given, configs, seed, block, note)
 
 
+def check_played(name: str, proof: Certificate, ledger: Ledger, replicas: int) -> None:
+    """Raise `InputError` unless an agent that plays has the ledger that was certified."""
+    if ledger != proof.ledger:
+        delta = proof.claimed_delta
+        raise InputError(
+            f"Expected the ledger of {name} to be the same for any number of replicas, got epsilon "
+            f"{proof.ledger.epsilon(delta):.4g} at delta {delta:g} for one and "
+            f"{ledger.epsilon(delta):.4g} for the {replicas} that were played: let it depend on "
+            "settings and the problem alone."
+        )
+
+
 def as_run(
     setup: Setup,
     name: str,
@@ -325,8 +330,11 @@ def as_run(
 ) -> AgentRun:
     """Join logs of consecutive replicas, from number `first` on, to one run.
 
-    They are of `log_marks`, or of the last round alone.
+    They are of `log_marks`, or of the last round alone. Raises `InputError` where an agent that
+    played has another ledger than the certificate.
     """
+    for log in logs:
+        check_played(name, proof, log.ledger, len(log.clipped))
     regret, reward, switches = (
         np.concatenate([getattr(log, what) for log in logs], axis=1)
         for what in ("regret", "reward", "switches")

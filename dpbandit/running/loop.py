@@ -1,116 +1,36 @@
-"""Play an agent round by round, and log the results at marks."""
+"""Play an agent on a problem, and log the results at marks."""
 
 import time
 import warnings
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dpbandit.base import AnyArray, Floats, InputError, Ints, Seed, Streams, shown
+from dpbandit.privacy import Ledger
+from dpbandit.privacy.ledger import JOINT_DP, MASKED, NO_DATA, OWN_DATA, not_covered
 from dpbandit.privacy.mechanism import Books, enrolled
 from dpbandit.results.runs import checked_marks, log_marks
+from dpbandit.running.episode import (
+    FIRST_ROUNDS,
+    Episode,
+    check_best_fixed,
+    check_hindsight,
+    count_switches,
+)
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
-from dpbandit.running.still import SHORT, block, still
+from dpbandit.running.still import SHORT, still
 from dpbandit.specs import (
-    Agent,
     AgentConfig,
     Bounds,
     Clips,
     Hindsight,
-    Problem,
     Spec,
-    Step,
-    acted,
     begin,
-    check_mask,
-    finite_array,
     made_agent,
 )
-
-FIRST_ROUNDS = 10
-"""Rounds that are looked at."""
-_ROUNDING = 1e-6
-
-
-def check_context(spec: Spec, context: Any, replicas: int, t: int) -> None:
-    """Raise `InputError` unless a context has finite numbers in the spec's shape."""
-    finite_array(f"contexts in round {t}", context, (replicas, *spec.context_shape))
-
-
-def check_action(spec: Spec, agent: Agent, action: Any, replicas: int) -> None:
-    """Raise `InputError`, which names the agent's class, unless the action is allowed."""
-    try:
-        spec.validate(action, replicas)
-    except InputError as mistake:
-        told = str(mistake).removesuffix(".")
-        raise InputError(f"{told}, from act of {type(agent).__name__}.") from mistake
-
-
-def check_step(spec: Spec, step: Any, replicas: int) -> None:
-    """Raise `InputError` unless a step is a `Step` of finite numbers that fit each other.
-
-    It has a datum where one is told.
-    """
-    if not isinstance(step, Step):
-        raise InputError(f"Expected step to return a Step, got a {type(step).__name__}.")
-    for name in ("reward", "expected", "oracle", "regret"):
-        finite_array(name, getattr(step, name), (replicas,))
-    missed = step.oracle - step.expected
-    if not np.allclose(step.regret, missed, rtol=_ROUNDING, atol=_ROUNDING):
-        raise InputError(f"Expected regret={step.regret} to be oracle - expected, {missed}.")
-    estimated = np.array_equal(step.expected, step.reward)  # by what came, which luck may have made
-    if not (spec.in_hindsight or estimated or (missed >= -_ROUNDING * (1 + abs(missed))).all()):
-        raise InputError(f"Expected oracle={step.oracle} to be at least expected={step.expected}.")
-    if not (spec.in_hindsight or estimated or spec.most_outside == 1):
-        _check_means(spec, step.expected, step.oracle)
-    if spec.datum_shape is not None:
-        finite_array("datum", step.datum, (replicas, *spec.datum_shape))
-
-
-def _check_means(spec: Spec, *means: Floats) -> None:
-    low, high = spec.reward_low, spec.reward_high
-    room = _ROUNDING * (high - low)
-    for found in means:
-        if far := [mean for mean in found.tolist() if not low - room <= mean <= high + room]:
-            raise InputError(
-                f"Expected mean rewards in [{low:g}, {high:g}], as rewards are, got {far[0]:g}."
-            )
-
-
-def check_hindsight(spec: Spec, lacks: Any, replicas: int) -> None:
-    """Raise `InputError` unless hindsight is one finite number, or one for each replica.
-
-    Where every context has a best action of its own, regret lacks nothing.
-    """
-    if not (isinstance(lacks, int | float) and isfinite(lacks)):  # NumPy's doubles are floats
-        finite_array("hindsight", lacks, (replicas,))
-    if not spec.in_hindsight and np.any(lacks):
-        raise InputError(
-            f"Expected hindsight={shown(lacks)} to be 0: a {type(spec).__name__} measures regret "
-            "round by round."
-        )
-
-
-def check_best_fixed(action: Any, replicas: int) -> None:
-    """Raise `InputError` unless the best fixed action is an array with one for each replica."""
-    if not isinstance(action, np.ndarray) or action.shape[:1] != (replicas,):
-        raise InputError(
-            f"Expected best_fixed to be an array of {replicas} actions, got {shown(action)}."
-        )
-
-
-def check_untouched(context: Floats, shown: Floats) -> None:
-    """Raise `InputError` if the agent has written into the context that it was `shown`."""
-    if not np.array_equal(context, shown):
-        raise InputError(
-            "Expected act and step to leave the array of contexts alone, it was overwritten: hand "
-            "out a new one every round."
-        )
-
 
 _TRIAL = 100
 """Of fewer rounds nobody expects an agent to learn."""
@@ -128,6 +48,8 @@ class Log:
     """the action (R,) that would have been best for all rounds"""
     clipped: Floats
     """share of the rounds (R,) that broke the problem's spec, see `dpbandit.specs.contract`"""
+    ledger: Ledger
+    """what the agent that played, with all its replicas, was held to"""
 
 
 @dataclass(frozen=True)
@@ -169,13 +91,14 @@ def play(
         advance: function that is called at every mark with the number of rounds since the last.
         on_mark: function that is called with a `Mark` at every mark.
         blocks: play rounds of one policy together, where agent and problem allow it, which takes
-            less time; see `dpbandit.running.still` for what stays the same.
+            less time; see `dpbandit.running.episode` and `still` for what stays the same.
 
     Raises:
         InputError: no environment, no agent, no seeds or no marks; an agent or a problem that
             returns something of another form than the spec says in the first rounds, or no
             number later; more than the spec's `most_outside` of the rounds beyond its bounds; an
-            agent that calls a mechanism which its ledger does not name.
+            agent that calls a mechanism which its ledger does not name, or that plays a round of a
+            block otherwise than alone.
 
     >>> play("GLMBandit", "fade:epsilon=2", range(3), horizon=40).regret.shape
     (40, 3)
@@ -192,49 +115,42 @@ def play(
     total_regret, total_reward = np.zeros((2, R))
     switches, total_switches = np.zeros((len(marks), R), np.int64), np.zeros(R, np.int64)
     before: AnyArray | None = None
-    waiting: deque[tuple[Floats, AnyArray]] = deque()
-    bounds, delay, done = Bounds(spec, R, int(marks[-1])), spec.delay, 0
+    bounds, done, half = Bounds(spec, R, int(marks[-1])), 0, spec.horizon // 2
     with enrolled() as roll:
         player = made_agent(config, spec, streams.child("agent"))
         books = Books(type(config).__name__, getattr(player, "ledger", None), roll)
         together = still(problem, player, streams) if blocks else None
-        at_once = block(problem, player, bounds) if blocks else None
-        t, half = 0, spec.horizon // 2
-        totals = total_regret, total_reward, total_switches
+        episode = Episode(problem, player, R, streams, blocks=blocks)
         for mark, until in enumerate(marks.tolist()):
             long = until - done >= SHORT and done >= FIRST_ROUNDS
-            while t < until:
-                if at_once and before is not None and t >= FIRST_ROUNDS:
-                    most = until - t if t >= half else min(until, half - 1) - t
-                    if n := at_once.play(t, most, *totals, before):
-                        t += n
-                        continue
+            while (t := episode.served) < until:
                 if together and long and before is not None and (n := together.rounds(until - t)):
-                    t += n
-                    brought = together.play(n, before, mark=t == until)
+                    episode.skip(n)
+                    brought = together.play(n, before, mark=t + n == until)
                     total_regret += brought.regret
                     total_reward += brought.reward
                     total_switches += brought.switches
                     continue
-                t += 1
-                context, action, step = _meet(problem, player, t, R)
-                bounds.see(context, step)
-                before = _count_switches(total_switches, before, action)
-                total_regret += step.regret
-                total_reward += step.reward
-                if delay:
-                    waiting.append((np.array(context), np.array(action)))  # theirs may change
-                    if t <= delay:
-                        continue
-                    context, action = waiting.popleft()
-                player.update(context, action, step.reward if step.datum is None else step.datum)
-                if t == half and roll.calls and not roll.released:
+                served = episode.serve((until if t >= half else min(until, half)) - t)
+                step = served.step
+                before = count_switches(total_switches, before, served)
+                if served.is_block:
+                    bounds.see_several(served.context, step)
+                    for total, row in (total_regret, step.regret), (total_reward, step.reward):
+                        # added one by one, as rounds are
+                        total[...] = np.add.accumulate(np.concatenate([total[None], row]))[-1]
+                else:
+                    bounds.see(served.context, step)
+                    total_regret += step.regret
+                    total_reward += step.reward
+                episode.learn()
+                if episode.served == half and roll.calls and not roll.released:
                     _warn_late(config, spec)
             if not np.isfinite(total_regret).all():
                 raise InputError(
                     f"Expected finite expected rewards, got a NaN or infinity by round {t}."
                 )
-            books.check(users=max(0, until - delay))
+            books.check(users=max(0, until - spec.delay))
             lacks = problem.hindsight()
             check_hindsight(problem.spec, lacks, R)
             regret[mark], reward[mark] = total_regret + lacks, total_reward
@@ -248,7 +164,19 @@ def play(
     check_best_fixed(best, R)
     if isinstance(problem, Clips):
         clipped = np.maximum(clipped, problem.clipped())
-    return Log(regret, reward, switches, seconds, best, clipped)
+    ledger = ledger_on(books.ledger, spec)
+    return Log(regret, reward, switches, seconds, best, clipped, ledger)
+
+
+def ledger_on(ledger: Ledger, spec: Spec) -> Ledger:
+    """The ledger of an agent in the words of the problem that it plays."""
+    if spec.carries and ledger.scope in (JOINT_DP, NO_DATA, OWN_DATA):
+        ledger = not_covered(ledger)
+    if ledger.scope == NO_DATA and spec.masks == "user":
+        ledger = replace(ledger, scope=OWN_DATA)
+    if ledger.scope == JOINT_DP:  # the words of a ledger that has not met its problem
+        ledger = replace(ledger, scope=spec.scope + MASKED[spec.masks])
+    return ledger
 
 
 def _warn_late(config: AgentConfig, spec: Spec) -> None:
@@ -267,43 +195,3 @@ def check_callback(on_mark: Any) -> None:
     """Raise `InputError` unless the callback is a function, or None."""
     if on_mark is not None and not callable(on_mark):
         raise InputError(f"Expected on_mark={shown(on_mark)} to be a function of a Mark.")
-
-
-def _meet(problem: Problem, agent: Agent, t: int, R: int) -> tuple[Floats, AnyArray, Step]:
-    """Round t: the context, the action, and what it brings; their form is looked at for a while,
-    later when a shape is another."""
-    spec = problem.spec
-    context = problem.context()
-    look = t <= FIRST_ROUNDS or np.shape(context) != (R, *spec.context_shape)
-    if look:
-        check_context(spec, context, R, t)
-        shown = context.copy()
-    world: Any = problem
-    mask = None if spec.masks == "none" else world.mask()
-    if look and mask is not None:
-        check_mask(spec, mask, R)
-    action = agent.act(context) if mask is None else acted(agent, context, mask)
-    try:
-        if look:
-            check_action(spec, agent, action, R)
-        step = problem.step(action)
-        if look or np.shape(step.reward) != (R,) or np.shape(step.regret) != (R,):
-            check_step(spec, step, R)
-        if look:
-            check_untouched(context, shown)
-        finite = isfinite(step.reward @ step.reward)  # the cheapest look at all of them
-        if not finite and not np.isfinite(step.reward).all():
-            raise InputError(f"Expected finite rewards, got {step.reward}.")
-    except InputError as mistake:
-        raise InputError(f"In round {t}: {mistake}") from mistake
-    return context, action, step
-
-
-def _count_switches(total: Ints, before: AnyArray | None, action: AnyArray) -> AnyArray:
-    """Add 1 where the action is not the one `before`; returns a copy of it."""
-    if before is None:
-        return np.array(action)
-    changed = action != before
-    total += changed if changed.ndim == 1 else changed.any(axis=1)
-    before[...] = action
-    return before

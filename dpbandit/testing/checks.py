@@ -20,13 +20,12 @@ from dpbandit.base import Floats, InputError, Ints, Streams, whole
 from dpbandit.privacy import BudgetExceededError, Certificate
 from dpbandit.privacy.ledger import ROUNDING
 from dpbandit.running.compare import certify
-from dpbandit.running.loop import check_context, check_hindsight, check_step
+from dpbandit.running.episode import check_context, check_hindsight, check_step
 from dpbandit.specs import (
     AgentConfig,
     Problem,
     Spec,
     Step,
-    acted,
     check_mask,
     made_agent,
     spec_of_kind,
@@ -41,45 +40,67 @@ from dpbandit.testing.noise import (
 )
 from dpbandit.testing.tapes import (
     Tape,
-    action_of,
     expect,
     extreme_users,
+    played_on,
     rounds_of,
     rounds_of_calls,
     run,
     same,
     with_other_people,
+    without_person,
 )
 
 PARTS = ((0, 1), (1, 3), (3, 6))
 """Six replicas, in a lone one, a run of two and a run of three."""
 
 
-def check_replicas(config: AgentConfig, spec: Spec) -> None:
-    """Six replicas equal a lone one, a run of two and a run of three, difference exactly 0.0."""
+def check_replicas(config: AgentConfig, spec: Spec) -> Tape:
+    """Check that six replicas equal a lone one, a run of two and a run of three, exactly.
+
+    The six play in blocks where the agent can, the others in single rounds; what mechanisms are fed
+    and release is compared as well. Returns the tape of the six.
+    """
     world = extreme_users(spec, 6, seed=5).tame()
 
-    def played(first: int, last: int) -> tuple[Any, Any]:
-        agent = made_agent(config, spec, Streams([(9, r) for r in range(first, last)]))
-        users, actions = world.of(first, last), []
-        for t, x in enumerate(users.context):
-            actions.append(action_of(agent, spec, x, users.masked(t)))
-            agent.update(x, actions[-1], users.answer(spec, t, actions[-1]))
-        return np.array(actions), agent.ledger
+    def played(first: int, last: int, *, blocks: bool = False, record: bool = False) -> Tape:
+        how: dict[str, Any] = {"seeds": [(9, r) for r in range(first, last)], "remember": False}
+        return run(config, spec, world.of(first, last), **how, blocks=blocks, record=record)
 
-    whole, promised = played(0, 6)
+    six = played(0, 6, blocks=True, record=True)
+    single = six
     for first, last in PARTS:
-        actions, ledger = played(first, last)
+        part = played(first, last, record=bool(six.blocks) and last == 6)
         expect(
-            ledger == promised,
-            f"Expected the same ledger for any number of replicas, got {promised} for six and "
-            f"{ledger} for {last - first}.",
+            part.ledger == six.ledger,
+            f"Expected the same ledger for any number of replicas, got {six.ledger} for six and "
+            f"{part.ledger} for {last - first}.",
         )
+        equal = same(six.actions[:, first:last], part.actions)
+        if not equal and six.blocks:  # which of the two makes the difference
+            single = played(0, 6)
         expect(
-            same(whole[:, first:last], actions),
+            equal or same(single.actions[:, first:last], part.actions),
             f"Expected replicas not to know each other: {first} to {last - 1} of six play "
             "otherwise without the rest. Draw from `streams`, one number for each replica.",
         )
+        expect(
+            equal and (not part.queries or same_calls(six, part, slice(first, last))),
+            f"Expected {type(config).__name__} to play, feed and release in blocks what it does in "
+            "single rounds.",
+        )
+    return six
+
+
+def same_calls(one: Tape, two: Tape, replicas: slice) -> bool:
+    """Whether what mechanisms were fed and released in some replicas of `one` is that of `two`."""
+    calls = [zip(*tape[1:4], strict=True) for tape in (one, two)]
+    return len(one.queries) == len(two.queries) and all(
+        type(m) is type(n)
+        and same_to_rounding(a[replicas], b)
+        and same_to_rounding(None if x is None else x[replicas], y)
+        for (a, m, x), (b, n, y) in zip(*calls, strict=True)
+    )
 
 
 def copies_of(original: Any) -> dict[str, Any]:
@@ -100,20 +121,13 @@ def check_copies(config: AgentConfig, spec: Spec) -> None:
     """A pickled and a deep-copied agent continue exactly as the original, one after the other."""
     world, middle = extreme_users(spec, 3, seed=6).tame(), spec.horizon // 3
 
-    def actions(agent: Any, first: int, last: int) -> list[Any]:
-        played = []
-        for t in range(first, last):
-            played.append(acted(agent, world.context[t], world.masked(t)))
-            agent.update(world.context[t], played[-1], world.answer(spec, t, played[-1]))
-        return played
-
     agent = made_agent(config, spec, Streams(range(3)))
-    actions(agent, 0, middle)
+    played_on(agent, spec, world, 0, middle)
     copies = copies_of(agent)
-    wanted = actions(agent, middle, spec.horizon)
+    wanted = played_on(agent, spec, world, middle, spec.horizon)
     for name, copied in copies.items():
         try:
-            played = actions(copied, middle, spec.horizon)
+            played = played_on(copied, spec, world, middle, spec.horizon)
         except BudgetExceededError as error:
             raise AssertionError(f"Expected {name} to have its own mechanisms: {error}") from error
         for t, action in enumerate(played):
@@ -128,6 +142,8 @@ REPLICAS = 24
 """A bound forgotten in a statistic shows in half of the extreme pairs; all miss it in 6 of 1e8."""
 EVERYBODY = "everybody"
 """Another user in each replica, so that all are swapped in one run of as many as rounds."""
+FIRST_WORLD, OTHER_WORLD = 1, 2
+"""Seeds of the users of the two worlds that are compared."""
 SWAPPED = (0, 14, EVERYBODY)
 """The first user, the last of a batch, be it of 3 or of 5 rounds, and each once."""
 
@@ -145,7 +161,8 @@ def two_worlds(
     Where the ledger says that contexts are public, she has the same one in both.
     """
     public = made_agent(config, spec, Streams([0])).ledger.public_contexts
-    world, other = (extreme_users(spec, replicas * len(swapped), seed) for seed in (1, 2))
+    seeds = FIRST_WORLD, OTHER_WORLD
+    world, other = (extreme_users(spec, replicas * len(swapped), seed) for seed in seeds)
     every = np.arange(replicas) * spec.horizon // replicas
     t = np.concatenate([every if isinstance(user, str) else 0 * every + user for user in swapped])
     with np.errstate(all="ignore"):  # users that are no numbers reach the agents' arithmetic
@@ -166,8 +183,12 @@ def check_joint_dp(
     """Both, for each of `swapped`: the largest move over its sensitivity; the first world."""
     one, two, t = two_worlds(config, spec, swapped, replicas)
     largest = check_sensitivity(one, two, t)
-    check_visits(spec, one, two, t)
     check_billboard(one, two, t)
+    if spec.returning:
+        world = without_person(extreme_users(spec, t.shape[1], FIRST_WORLD), t)
+        with np.errstate(all="ignore"):
+            nobody = run(config, spec, world, replay=one, remember=False)
+        check_visits(spec, one, two, nobody, t)
     return largest, one
 
 
@@ -201,16 +222,19 @@ def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
     return np.max(list(moves.values()), axis=0)
 
 
-def check_visits(spec: Any, one: Tape, two: Tape, t: Ints) -> None:
-    """A person who returns enters no mechanism more often than it, or the spec, says."""
-    if not spec.returning:
-        return
+def check_visits(spec: Any, one: Tape, two: Tape, nobody: Tape, t: Ints) -> None:
+    """Raise `AssertionError` if a person enters a mechanism more often than it, or the spec, says.
+
+    She enters it in a round if it is fed something else than for an empty slot, as in the run where
+    `nobody` comes in her place; that need not be 0.
+    """
     theirs = rounds_of(one, t)
     for tape in (one, two):
         entered: dict[int, Floats] = {}
         rounds = rounds_of_calls(tape)
-        for i, (query, mechanism) in enumerate(zip(tape.queries, tape.mechanisms, strict=True)):
-            told = query.reshape(len(query), -1).any(axis=1) & theirs[rounds[i]]
+        queries = zip(tape.queries, nobody.queries, tape.mechanisms, strict=True)
+        for i, (query, null, mechanism) in enumerate(queries):
+            told = (query != null).reshape(len(query), -1).any(axis=1) & theirs[rounds[i]]
             entered[id(mechanism)] = entered.get(id(mechanism), 0) + told
         for mechanism in tape.mechanisms:
             most = getattr(mechanism, "most", spec.visits.cap)
@@ -288,6 +312,7 @@ def check_agent(
 
         certificate   the noise gives the claimed epsilon, unless it is a paper's calibration
         replicas      six equal a lone one, a run of two and a run of three, difference 0.0
+        blocks        of rounds are played, fed and released as single rounds are
         actions       are allowed by the spec and by masks, and contexts left as they are
         copies        pickles and deep copies go on as the original
         ledger        names every mechanism that is called
@@ -330,9 +355,11 @@ def check_agent(
     spec = replace(spec, horizon=horizon, delay=min(spec.delay, horizon))
     proof = certify(config, spec, accountants=False)
     found = [check_certificate(config, proof)]
-    check_replicas(config, spec)
+    tape = check_replicas(config, spec)
     check_copies(config, spec)
     found += ["replicas: six equal three runs", "copies: go on alike"]
+    if tape.blocks:
+        found.append(f"blocks: {tape.blocks} rounds equal single ones")
     if all(spend.mu != inf for spend in proof.ledger.spends):
         found += _private(config, spec, proof, tested)
     return tuple(found)

@@ -2,25 +2,20 @@
 
 import io
 import pickle
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import InputError, Ints, Streams, random_streams, rows
+from dpbandit.base import InputError, Ints, Seed, Streams, random_streams, rows
 from dpbandit.base.random_streams import Draws
-from dpbandit.privacy import Mechanism
+from dpbandit.privacy import Ledger, Mechanism
 from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled
-from dpbandit.specs import (
-    NOBODY,
-    AgentConfig,
-    Spec,
-    acted,
-    check_available,
-    made_agent,
-)
+from dpbandit.running.episode import BlockError, Episode, Served
+from dpbandit.specs import NOBODY, AgentConfig, Spec, Step, check_available, made_agent
 
 held = 0
 """Expectations of this process that were met so far; a check that met none has checked nothing."""
@@ -166,6 +161,14 @@ def with_other_people(spec: Any, world: World, other: World, t: Ints) -> tuple[W
     return World(context, reward, world.full), hers | takes
 
 
+def without_person(world: World, t: Ints) -> World:
+    """The world in which the slots t (T, R) of a person who returns are empty."""
+    context = world.context.copy()
+    context[t] = 0.0
+    context[t, 0] = NOBODY
+    return world._replace(context=context)
+
+
 def rounds_of(tape: Any, t: Ints) -> Ints:
     """In which rounds the user comes who differs, (T, R): that of t (R,), or t itself."""
     return t if t.ndim == 2 else rows(len(tape.actions))[:, None] == t
@@ -178,6 +181,112 @@ def rounds_of_calls(tape: Any) -> list[int]:
     return found
 
 
+class Recorded:
+    """The users of a `World` as a problem, which asks nothing of what they show and say."""
+
+    def __init__(self, spec: Spec, world: World, owner: str = "the agent", *, first: int = 0):
+        self.spec = spec
+        self.actions: list[Any] = []
+        """those of each round so far, (R, ...)"""
+        self._owner, self._world, self._t = owner, world, first
+        self._context = world.context.view()
+        self._context.flags.writeable = False
+        self._nothing = np.zeros(world.context.shape[1])
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether users of several rounds can be served at once, as those of problems can."""
+        known = self.spec.n_arms is not None and not (self._world.full or self.spec.returning)
+        return known and not self.spec.delay
+
+    def context(self) -> Any:
+        """Contexts of the round, `(R, *context_shape)`."""
+        return self._context[self._t]
+
+    def contexts_ahead(self, most: int) -> Any:
+        """Contexts of the next rounds, at most so many, `(n, R, *context_shape)`."""
+        return self._context[self._t : self._t + most]
+
+    def mask(self) -> Any:
+        """Masks of the round, (R, K)."""
+        return self._world.masked(self._t)
+
+    def masks_ahead(self, most: int) -> Any:
+        """Masks of the next rounds, (n, R, K)."""
+        return self._world.mask[self._t : self._t + most]
+
+    def step(self, action: Any) -> Step:
+        """Check the action, and answer it, or what was played `delay` rounds before."""
+        self._check(action, len(self._nothing), self._world.masked(self._t))
+        self.actions.append(np.array(action))
+        self._t += 1
+        if len(self.actions) <= self.spec.delay:
+            return Step(self._nothing, self._nothing, self._nothing, self._nothing)
+        played = self.actions[-1 - self.spec.delay]
+        answer = self._world.answer(self.spec, self._t - 1 - self.spec.delay, played)
+        return Step(answer, self._nothing, self._nothing, self._nothing)
+
+    def steps(self, action: Any) -> Step:
+        """Answer the actions (n, R) of n rounds."""
+        rounds = slice(self._t, self._t + len(action))
+        mask = None if self._world.mask is None else self._world.mask[rounds]
+        mask = None if mask is None else mask.reshape(-1, mask.shape[-1])
+        flat = np.ravel(action)
+        self._check(flat, flat.size, mask)
+        self.actions += list(np.array(action))
+        self._t = rounds.stop
+        reward = self._world.reward[rounds]
+        answer = self.spec.told(reward.reshape(-1, *reward.shape[2:]), flat)
+        return Step(answer.reshape(action.shape), *[np.zeros(action.shape)] * 3)
+
+    def _check(self, action: Any, count: int, mask: Any) -> None:
+        try:
+            self.spec.validate(action, count)
+            if mask is not None:
+                check_available(np.asarray(action), mask)
+        except InputError as error:
+            raise AssertionError(f"{self._owner}: {error}") from error
+
+
+def serve(episode: Episode, most: int = 1) -> Served:
+    """`episode.serve(most)`; raises `AssertionError` if the agent writes on a context, or plays a
+    round of a block otherwise than alone."""
+    try:
+        return episode.serve(most)
+    except BlockError as error:
+        raise AssertionError(error) from error
+    except ValueError as error:
+        name, theirs = type(episode.agent).__name__, "read-only" not in str(error)
+        expect(theirs, f"Expected {name} not to write on a context: let it copy what it changes.")
+        raise
+
+
+def played_on(agent: Any, spec: Spec, world: World, first: int, last: int) -> list[Any]:
+    """Let a running agent play rounds `first` to `last` - 1, in single rounds and in blocks, with
+    answers at once; returns its actions, (R, ...) each."""
+    problem = Recorded(replace(spec, delay=0), world, type(agent).__name__, first=first)
+    episode = episode_of(problem, agent, world)
+    for _ in by_turns(episode, last - first):
+        episode.learn()
+    return problem.actions
+
+
+def episode_of(problem: Any, agent: Any, world: World, *, blocks: bool = True) -> Episode:
+    """An episode of recorded users, whose numbers are not looked at."""
+    replicas = world.context.shape[1]
+    streams = Streams([0])  # for the rows that are asked alone
+    how: dict[str, Any] = {"blocks": blocks, "checked": 0, "shortest_block": 2}
+    return Episode(problem, agent, replicas, streams, **how)
+
+
+def by_turns(episode: Episode, rounds: int) -> Iterator[Served]:
+    """Serve so many rounds: a single one, a block as long as can be, a single one, and so on."""
+    most = 1
+    while (left := rounds - episode.served) > 0:
+        yield (served := serve(episode, min(most, left)))
+        most = 1 if served.is_block else rounds
+
+
 class Calls(NamedTuple):
     """Calls of mechanisms, in order."""
 
@@ -188,8 +297,30 @@ class Calls(NamedTuple):
     """None where none was due"""
 
 
+class Clock:
+    """In which round each call of a mechanism is made: of calls of one mechanism while a block is
+    learned from, the first is for its first round, and so on."""
+
+    def __init__(self) -> None:
+        self.rounds: list[int] = []
+        """of every call so far"""
+        self._first, self._last = 0, 0
+        self._calls: dict[int, int] = {}
+
+    def start(self, first: int, rounds: int) -> None:
+        """Say that rounds from `first` on are learned from now."""
+        self._first, self._last, self._calls = first, first + rounds - 1, {}
+
+    def tick(self, mechanism: Mechanism) -> None:
+        """Note a call."""
+        place = self._calls.get(id(mechanism), 0)
+        self._calls[id(mechanism)] = place + 1
+        self.rounds.append(min(self._first + place, self._last))
+
+
 class Tape(NamedTuple):
-    """One run: calls of mechanisms, actions, and what was remembered each round.
+    """One run: calls of mechanisms by rounds, actions, and what was remembered each time that the
+    agent had learned.
 
     `marks` are the calls made by the time each user was learned from, the first of them 0: before
     user 1.
@@ -202,7 +333,13 @@ class Tape(NamedTuple):
     actions: Any
     memories: list[bytes]
     personal: list[list[Any]]
-    """what was remembered of people for themselves, arrays (R, N, ...), each round"""
+    """what was remembered of people for themselves, arrays (R, N, ...), each time"""
+    order: list[int] | None = None
+    """place on the tape of each call in the order in which they were made; None: the same"""
+    blocks: int = 0
+    """number of rounds that were played in blocks"""
+    ledger: Ledger | None = None
+    """the agent's"""
 
 
 def run(
@@ -211,57 +348,58 @@ def run(
     world: World,
     replay: Tape | None = None,
     *,
+    seeds: Sequence[Seed] | None = None,
+    blocks: bool = True,
     admit: Callable[..., Any] | None = None,
+    record: bool = True,
     remember: bool = True,
     calls: int | None = None,
 ) -> Tape:
     """Play `world`, recording mechanisms; with `replay`, its releases are handed out again.
 
-    What the agent remembers is recorded, too, unless that is not asked for: it takes longest. A run
-    of so many `calls` of mechanisms ends with the last, before the agent makes anything of it.
+    Single rounds and blocks come by turns, where the agent plays blocks and these are wanted. What
+    the agent remembers is recorded, too, unless that is not asked for: it takes longest; nor need
+    calls of mechanisms be. A run of so many `calls` ends with the last, before the agent makes
+    anything of it.
 
     Rewards arrive `spec.delay` rounds late, with the contexts and actions they belong to.
     """
-    marks, actions, memories, personal = [0], [], [], []
-    watched = recording(replay, admit, calls)
+    memories, personal, clock, in_blocks = [], [], Clock(), 0
+    seeds = range(world.context.shape[1]) if seeds is None else seeds
+    nothing = nullcontext(Calls([], [], []))
+    watched = recording(replay, admit, calls, clock) if record else nothing
     with suppress(_LastCall), short_blocks(), watched as tape, enrolled() as roll:
-        agent = made_agent(config, spec, Streams(range(world.context.shape[1])))
-        for t, context in enumerate(world.context):
-            actions.append(action_of(agent, spec, context, world.masked(t)))
-            if (user := t - spec.delay) >= 0:
-                action = actions[user]
-                agent.update(world.context[user], action, world.answer(spec, user, action))
-                marks.append(len(tape.queries))
+        agent = made_agent(config, spec, Streams(seeds))
+        problem = Recorded(spec, world, type(agent).__name__)
+        episode = episode_of(problem, agent, world, blocks=blocks)
+        for served in by_turns(episode, len(world.context)):
+            in_blocks += served.rounds * served.is_block
+            clock.start(episode.learned, served.rounds)
+            episode.learn()
             if remember:
                 kept, hers = memory(agent)
                 memories.append(kept)
                 personal.append(hers)
+    users = episode.learned
     if calls is None:
         try:
-            Books(type(config).__name__, agent.ledger, roll).check(users=len(marks) - 1)
+            Books(type(config).__name__, agent.ledger, roll).check(users=users)
         except InputError as error:
             raise AssertionError(error) from error
-    return Tape(marks, *tape, np.array(actions), memories, personal)
+    ordered, order = in_rounds(tape, clock)
+    marks = np.searchsorted(np.sort(clock.rounds), np.arange(users), "right")
+    found, actions, ledger = [0, *marks.tolist()], np.array(problem.actions), agent.ledger
+    return Tape(found, *ordered, actions, memories, personal, order, in_blocks, ledger)
 
 
-def action_of(agent: Any, spec: Spec, context: Any, mask: Any = None) -> Any:
-    """What it plays, which the spec and a mask allow, for a context that is read and not written
-    on."""
-    name = type(agent).__name__
-    context.setflags(write=False)
-    try:
-        action = acted(agent, context, mask)
-    except ValueError as error:
-        theirs = "read-only" not in str(error)
-        expect(theirs, f"Expected {name} not to write on a context: let it copy what it changes.")
-        raise
-    try:
-        spec.validate(action, len(context))
-        if mask is not None:
-            check_available(np.asarray(action), mask)
-    except InputError as error:
-        raise AssertionError(f"{name}: {error}") from error
-    return action
+def in_rounds(calls: Calls, clock: Clock) -> tuple[Calls, list[int] | None]:
+    """The calls by rounds, and the place of each there; None where that is how they were made."""
+    rounds = np.array(clock.rounds, dtype=np.int64)
+    if (np.diff(rounds) >= 0).all():
+        return calls, None
+    sources = np.argsort(rounds, kind="stable").tolist()
+    order = np.argsort(sources).tolist()
+    return Calls(*([part[i] for i in sources] for part in calls)), order
 
 
 @contextmanager
@@ -281,36 +419,68 @@ class _LastCall(Exception):
 
 @contextmanager
 def recording(
-    replay: Any = None, admit: Callable[..., Any] | None = None, most: int | None = None
+    replay: Any = None,
+    admit: Callable[..., Any] | None = None,
+    most: int | None = None,
+    clock: Clock | None = None,
 ) -> Iterator[Calls]:
-    """Watch `Mechanism.__call__`, and hand out the `releases` of `replay`, where there is one.
+    """Watch the calls of mechanisms, and hand out the `releases` of `replay`, where there is one.
 
     `admit`, told the mechanism and its datum, says what is fed in place of the datum; the last of
-    `most` calls raises.
+    `most` calls raises. A block counts as so many calls, of which the last may release.
     """
-    original, calls = Mechanism.__call__, Calls([], [], [])
+    original, several, calls = Mechanism.__call__, Mechanism.several, Calls([], [], [])
+    order = getattr(replay, "order", None)
+
+    def note(mechanism: Mechanism, query: Any, release: Any) -> Any:
+        """Record a call; returns what is handed out."""
+        if replay is not None:
+            due, place = release is not None, len(calls.releases)
+            release = replay.releases[place if order is None else order[place]]
+            expect(
+                due == (release is not None),
+                f"Expected when {type(mechanism).__name__} releases to be public, not a user's to "
+                "say.",
+            )
+        calls.queries.append(query)
+        calls.mechanisms.append(mechanism)
+        calls.releases.append(None if release is None else release.copy())
+        if clock is not None:
+            clock.tick(mechanism)
+        return release
+
+    def stop() -> None:
+        if most is not None and len(calls.releases) >= most:
+            raise _LastCall
 
     def watched(self: Mechanism, *datum: Any) -> Any:
         datum = datum if admit is None else admit(self, *datum)
-        calls.queries.append(self.query(*datum))
-        calls.mechanisms.append(self)
-        release = original(self, *datum)
-        if replay is not None:
-            due, release = release is not None, replay.releases[len(calls.releases)]
-            expect(
-                due == (release is not None),
-                f"Expected when {type(self).__name__} releases to be public, not a user's to say.",
-            )
-        calls.releases.append(None if release is None else release.copy())
-        if len(calls.releases) == most:
-            raise _LastCall
+        query = self.query(*datum)
+        release = note(self, query, original(self, *datum))
+        stop()
+        return release
+
+    def watched_several(self: Mechanism, *data: Any) -> Any:
+        if len(data[0]) == 1:
+            return watched(self, *(array[0] for array in data))
+        if admit is not None:
+            rows = [admit(self, *datum) for datum in zip(*data, strict=True)]
+            data = tuple(np.array(part) for part in zip(*rows, strict=True))
+        queries = [self.query(*datum) for datum in zip(*data, strict=True)]
+        release = several(self, *data)
+        for query in queries[:-1]:
+            note(self, query, None)
+        release = note(self, queries[-1], release)
+        stop()
         return release
 
     Mechanism.__call__ = watched  # type: ignore[method-assign]
+    Mechanism.several = watched_several  # type: ignore[method-assign]
     try:
         yield calls
     finally:
         Mechanism.__call__ = original  # type: ignore[method-assign]
+        Mechanism.several = several  # type: ignore[method-assign]
 
 
 def memory(agent: Any) -> tuple[bytes, list[Any]]:

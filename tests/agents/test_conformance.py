@@ -104,8 +104,8 @@ def test_billboard_catches_agents_without_privacy(config, spec):
 
 @every_kind
 def test_company(kind):
-    """Replicas do not know each other; pickles, of which the files of players are made, and deep
-    copies go on as the original, bit for bit."""
+    """Replicas do not know each other, blocks equal single rounds; pickles, of which the files of
+    players are made, and deep copies go on as the original, bit for bit."""
     for pair in of_kinds(kind):
         with asserting(label(pair)):
             check_replicas(*pair)

@@ -27,7 +27,13 @@ class Broken:
         return made
 
 
-class StoresContext(DPUCB):
+class OneByOne(DPUCB):
+    """DP-UCB that is asked round by round."""
+
+    rounds_to_release = 1  # type: ignore[assignment]
+
+
+class StoresContext(OneByOne):
     """An act that keeps what it has read."""
 
     def act(self, context: Any) -> Any:
@@ -35,7 +41,7 @@ class StoresContext(DPUCB):
         return super().act(context)
 
 
-class LeaksIntoState(DPUCB):
+class LeaksIntoState(OneByOne):
     """A touch of the raw context beside the released estimate."""
 
     def update(self, context: Any, action: Any, feedback: Any) -> None:
@@ -43,7 +49,7 @@ class LeaksIntoState(DPUCB):
         self.ridge.theta = self.ridge.theta + 1e-3 * np.nan_to_num(context[:, None])
 
 
-class TicksWhenPlayed(DPUCB):
+class TicksWhenPlayed(OneByOne):
     """A counter of plays for each arm, kept outside the mechanism."""
 
     def update(self, context: Any, action: Any, feedback: Any) -> None:

@@ -55,6 +55,13 @@ class CapOfAll(per_person.Turnstile):
         return super().admits(np.where(person >= 0, 0, person))
 
 
+class OpenDoor(per_person.Turnstile):
+    """Lets everybody through, however often they came."""
+
+    def admits(self, person: Any) -> Any:
+        return super().admits(person) | (person >= 0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class With:
     """An agent made with a part that is broken."""
@@ -78,4 +85,5 @@ BROKEN = {
     "a clock that stops": With(config=_fade(), where=personal, part=StoppedClock),
     "what was said stays": With(config=_fade(counted="latest"), where=personal, part=AddsUp),
     "a cap of all": With(config=PerPerson(DPUCB()), where=per_person, part=CapOfAll),
+    "an open door": With(config=PerPerson(DPUCB()), where=per_person, part=OpenDoor),
 }

@@ -15,7 +15,13 @@ from dpbandit import InputError, Results, compare
 from dpbandit.agents import DPUCB, ShariffSheffetUCB, ShrinkingDartboard, SparseVectorExperts
 from dpbandit.base.files import digest_of
 from dpbandit.results.runs import _BY_REPLICA
-from dpbandit.results.store import CorruptFileError, ForeignFileError, read_runs, write_runs
+from dpbandit.results.store import (
+    CorruptFileError,
+    ForeignFileError,
+    _hash,
+    read_runs,
+    write_runs,
+)
 from tests.each import each
 
 
@@ -106,6 +112,33 @@ def test_facts_cannot_be_changed(results, tmp_path, change):
         read_runs(path)
 
 
+def test_certificates_are_computed_from_ledgers(results, tmp_path):
+    """A certificate that promises more than its ledger is not believed, in a file of either format;
+    a file that has no ledgers is refused."""
+    run, others = results.runs[0], results.runs[1:]
+    forged = replace(run.certificate, epsilon=0.001, mu=0.001, rho=1e-6)
+    path = write_runs(tmp_path / "x.parquet", [replace(run, certificate=forged), *others])
+    same(Results(tuple(read_runs(path))), results)
+    assert by_name(Results.load(path)).spent().equals(by_name(results).spent())
+    table = parquet.read_table(path)
+    facts = json.loads(json.loads(table.schema.metadata[b"dpbandit"])["runs"])
+    for each_run, proof in zip(facts, [forged, *(o.certificate for o in others)], strict=True):
+        del each_run["ledger"], each_run["claim"]
+        each_run["certificate"] = proof.as_dict()
+
+    def written(facts):
+        text = json.dumps(facts)
+        document = {"format": 1, "runs": text, "hash": _hash(table, text)}
+        told = table.replace_schema_metadata({b"dpbandit": json.dumps(document)})
+        parquet.write_table(told, path)
+        return path
+
+    same(Results(tuple(read_runs(written(facts)))), results)
+    del facts[1]["certificate"]["ledger"]
+    with pytest.raises(CorruptFileError, match="no ledger, only a certificate"):
+        read_runs(written(facts))
+
+
 def test_columns_cannot_say_something_else(results, tmp_path):
     """DuckDB and pandas read columns: an agent renamed there is told. Other metadata is corrupt, or
     somebody else's."""
@@ -116,7 +149,7 @@ def test_columns_cannot_say_something_else(results, tmp_path):
     parquet.write_table(table.set_column(place, "agent", names), path)
     with pytest.raises(CorruptFileError, match="columns say otherwise"):
         read_runs(path)
-    for metadata in (b"[]", b"{", b"\xff", b'{"format": 2}'):
+    for metadata in (b"[]", b"{", b"\xff", b'{"format": 3}'):
         parquet.write_table(table.replace_schema_metadata({b"dpbandit": metadata}), path)
         with pytest.raises((CorruptFileError, ForeignFileError)):
             read_runs(path)
@@ -159,7 +192,8 @@ def test_facts_are_inside(results, tmp_path):
     document = json.loads(parquet.read_schema(path).metadata[b"dpbandit"])
     facts = json.loads(document["runs"])[0]
     assert facts["config"]["agent"] == "DPUCB"
-    assert facts["certificate"]["claimed_epsilon"] == 1.0
+    assert facts["claim"] == [1.0, 1e-5]
+    assert "epsilon" not in facts["ledger"]
     assert facts["setup"]["env_kwargs"] == {"horizon": 30}
     assert {"dpbandit", "source", "python", "platform", "numpy"} <= set(facts["provenance"])
     assert facts["seconds"] > 0

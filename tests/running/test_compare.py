@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import t as student
 
 import dpbandit.running.compare
-from dpbandit import ENVIRONMENTS, InputError, compare
+from dpbandit import ENVIRONMENTS, InputError, audit, compare
 from dpbandit.agents import (
     AGENTS,
     ARMS as OF_ARMS,
@@ -41,6 +41,7 @@ from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.lists import ListSpec, ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 from dpbandit.specs.rivals import RivalsSpec
+from tests.broken.ledgers import PromisesAlone
 from tests.each import asserting, each
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
@@ -89,6 +90,16 @@ def test_replicas_depend_on_seed_and_number_only(monkeypatch):
         np.testing.assert_array_equal(b.regret, c.regret)
     other = quick("GLMBandit", agents, replicas=3, seed=1, **short)
     assert (other["TS"].runs[0].regret != few["TS"].runs[0].regret).any()
+
+
+def test_a_certificate_is_of_the_agent_that_played():
+    """One whose ledger depends on the number of replicas was certified alone, and is refused."""
+    with pytest.raises(InputError, match=r"of broken .* epsilon 1 at .* for one and 20 for the 4"):
+        quick("GLMBandit", {"broken": PromisesAlone()}, replicas=4, horizon=30)
+    with pytest.raises(InputError, match="for one and 20 for the 800 that were played"):
+        audit(PromisesAlone(), "GLMBandit", horizon=10, runs=400, progress=False)
+    results = quick("GLMBandit", {"broken": PromisesAlone()}, replicas=1, horizon=30)
+    assert results["broken"].certificates["broken"].epsilon == pytest.approx(1, rel=1e-3)
 
 
 def test_all_agents_meet_the_same_users():

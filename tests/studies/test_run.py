@@ -201,7 +201,7 @@ def test_blocks_under_wrong_names_and_of_other_sweeps_are_foreign(tmp_path):
     first, second, _ = sorted((tmp_path / "blocks").iterdir())
     renamed = second.rename(second.with_name(f"{'0' * 16}-000000-000001.parquet"))
     for count in (1, 2):
-        _as_format(first, 2)
+        _as_format(first, 3)
         done = run_sweep(many(3, replicas=2), tmp_path, **HOW)
         assert done.found.foreign == [renamed]
         assert len(done.found.corrupt) == 1
@@ -217,7 +217,7 @@ def test_blocks_under_wrong_names_and_of_other_sweeps_are_foreign(tmp_path):
 def _as_format(path, number):
     """The file as another version of the program may write it."""
     table = parquet.read_table(path)
-    metadata = table.schema.metadata[b"dpbandit"].replace(b'"format": 1', b'"format": %d' % number)
+    metadata = table.schema.metadata[b"dpbandit"].replace(b'"format": 2', b'"format": %d' % number)
     parquet.write_table(table.replace_schema_metadata({b"dpbandit": metadata}), path)
 
 

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from dpbandit import compare
-from dpbandit.agents import DPHDB, DPUCB, DPHDBChoices, LinUCB, SparseVectorExperts
+from dpbandit.agents import (
+    DPHDB,
+    DPUCB,
+    DPHDBChoices,
+    LinUCB,
+    ListFADE,
+    PerPerson,
+    SparseVectorExperts,
+)
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit, Recommendation
@@ -16,10 +24,11 @@ from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.privacy import Ledger, PrefixSum
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing import check_agent, check_problem
-from tests.broken.leaks import MECHANISM, STATE, Broken, HalfTheNoise
-from tests.broken.ledgers import Bookkeeper
+from tests.broken.blocks import PeeksAhead, RemembersBlocks, SumsBlocks
+from tests.broken.leaks import MECHANISM, STATE, Broken, HalfTheNoise, OneByOne
+from tests.broken.ledgers import Bookkeeper, PromisesAlone
 from tests.each import each
-from tests.harness import DELAYED, DISJOINT, EXPERTS, SHARED
+from tests.harness import DELAYED, DISJOINT, EXPERTS, READERS, SHARED
 
 
 class SharesNoise(DPUCB):
@@ -55,7 +64,7 @@ class Local(DPUCB):
         raise TypeError("made of glass")
 
 
-class Doubles(DPUCB):
+class Doubles(OneByOne):
     """Feeds each user twice."""
 
     def update(self, context, action, feedback):
@@ -64,7 +73,7 @@ class Doubles(DPUCB):
         super().update(context, action, feedback)
 
 
-class Remembers(DPUCB):
+class Remembers(OneByOne):
     """The reward of user 3, who is neither the first nor the last of anything."""
 
     def update(self, context, action, feedback):
@@ -73,7 +82,7 @@ class Remembers(DPUCB):
             self._favourite = feedback.copy()
 
 
-class Scribbles(DPUCB):
+class Scribbles(OneByOne):
     """Writes on what it is shown."""
 
     def act(self, context):
@@ -81,7 +90,7 @@ class Scribbles(DPUCB):
         return super().act(context)
 
 
-class PlaysHalves(DPUCB):
+class PlaysHalves(OneByOne):
     """Arms that there are not."""
 
     def act(self, context):
@@ -95,15 +104,6 @@ class SharesAllIts(DPUCB):
         return self
 
 
-class PromisesByCompany(DPUCB):
-    """Another ledger for six than for one."""
-
-    def make(self, spec, streams):
-        agent = super().make(spec, streams)
-        agent.ledger = Ledger(agent.ledger.spends * (1 + len(streams) // 6))
-        return agent
-
-
 class GoesQuiet(PrefixSum):
     """Adds no noise from its third release on."""
 
@@ -114,7 +114,7 @@ class GoesQuiet(PrefixSum):
         return self._total * self._statistic.units if late else release
 
 
-class Deafens(DPUCB):
+class Deafens(OneByOne):
     """Its noise goes away."""
 
     def act(self, context):
@@ -153,11 +153,14 @@ class OwnWord(DPUCB):
         (Broken(agent=PlaysHalves), "PlaysHalves: Expected whole numbers as actions, got "),
         (Broken(agent=SharesAllIts), "Expected its deep copy to have its own mechanisms"),
         (Broken(agent=Deafens), "to last, got .* in a release"),
-        (PromisesByCompany(), "the same ledger for any number of replicas"),
+        (PromisesAlone(), "the same ledger for any number of replicas"),
         (ClaimsNothing(), "one user of each replica to enter PrefixSum in no other round"),
         (OwnWord(), "Expected the claim to hold, the noise buys epsilon 2 at delta 1e-05"),
         (SharesNoise(), "Expected replicas not to know each other: 1 to 2 of six"),
         (DPUCB(refresh_every=30), "within rounds=24: nothing was checked"),
+        (PeeksAhead(refresh_every=6), "PeeksAhead to choose every round of a block by its own"),
+        (RemembersBlocks(refresh_every=6), "one user of each replica .* what the agent remembers"),
+        (SumsBlocks(refresh_every=6), "SumsBlocks to play, feed and release in blocks what it"),
     ],
 )
 def test_broken_agents_are_caught(config, sentence):
@@ -186,6 +189,8 @@ def test_what_is_no_spec_and_no_ledger_is_refused_in_a_sentence():
     [
         (LinUCB(), DISJOINT, ""),
         (DPHDB(), DELAYED, " ledger sensitivity billboard noise"),
+        (DPUCB(refresh_every=4), DISJOINT, " blocks ledger sensitivity billboard noise"),
+        (PerPerson(ListFADE()), READERS, " ledger sensitivity billboard noise"),  # null is not 0
         (SparseVectorExperts(), EXPERTS, " ledger sensitivity billboard admission"),
     ],
 )

@@ -1,0 +1,304 @@
+"""One agent on one problem, in single rounds and in blocks of them.
+
+Comparisons, checks, tapes and audits all play through `Episode`, so that no agent can behave in one
+of them and not in the others.
+
+A block is up to `rounds_to_release` rounds of one policy. Agent and problem take arrays of all of
+them, (n, R, ...), and results are those of single rounds, bit for bit. Whoever sees a whole block
+could let a user play by somebody else's context, so one random row of each block is asked again
+alone, with the random numbers that it had in the block, and has to give the same action.
+"""
+
+from collections import deque
+from math import isfinite
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpbandit.base import AnyArray, Bools, Floats, InputError, Ints, Streams, shown
+from dpbandit.base.random_streams import drawn_in
+from dpbandit.specs import Agent, Problem, Spec, Step, acted, check_mask, finite_array
+
+FIRST_ROUNDS = 10
+"""Number of rounds in which the form of contexts, actions and steps is checked."""
+SHORTEST_BLOCK = 4
+"""Number of rounds below which single ones take less time."""
+_ROUNDING = 1e-6
+
+
+def check_context(spec: Spec, context: Any, replicas: int, t: int) -> None:
+    """Raise `InputError` unless a context has finite numbers in the spec's shape."""
+    finite_array(f"contexts in round {t}", context, (replicas, *spec.context_shape))
+
+
+def check_action(spec: Spec, agent: Agent, action: Any, replicas: int) -> None:
+    """Raise `InputError`, which names the agent's class, unless the action is allowed."""
+    try:
+        spec.validate(action, replicas)
+    except InputError as mistake:
+        told = str(mistake).removesuffix(".")
+        raise InputError(f"{told}, from act of {type(agent).__name__}.") from mistake
+
+
+def check_step(spec: Spec, step: Any, replicas: int) -> None:
+    """Raise `InputError` unless a step is a `Step` of finite numbers that fit each other.
+
+    It has a datum where one is told.
+    """
+    if not isinstance(step, Step):
+        raise InputError(f"Expected step to return a Step, got a {type(step).__name__}.")
+    for name in ("reward", "expected", "oracle", "regret"):
+        finite_array(name, getattr(step, name), (replicas,))
+    missed = step.oracle - step.expected
+    if not np.allclose(step.regret, missed, rtol=_ROUNDING, atol=_ROUNDING):
+        raise InputError(f"Expected regret={step.regret} to be oracle - expected, {missed}.")
+    estimated = np.array_equal(step.expected, step.reward)  # by what came, which luck may have made
+    if not (spec.in_hindsight or estimated or (missed >= -_ROUNDING * (1 + abs(missed))).all()):
+        raise InputError(f"Expected oracle={step.oracle} to be at least expected={step.expected}.")
+    if not (spec.in_hindsight or estimated or spec.most_outside == 1):
+        _check_means(spec, step.expected, step.oracle)
+    if spec.datum_shape is not None:
+        finite_array("datum", step.datum, (replicas, *spec.datum_shape))
+
+
+def _check_means(spec: Spec, *means: Floats) -> None:
+    low, high = spec.reward_low, spec.reward_high
+    room = _ROUNDING * (high - low)
+    for found in means:
+        if far := [mean for mean in found.tolist() if not low - room <= mean <= high + room]:
+            raise InputError(
+                f"Expected mean rewards in [{low:g}, {high:g}], as rewards are, got {far[0]:g}."
+            )
+
+
+def check_hindsight(spec: Spec, lacks: Any, replicas: int) -> None:
+    """Raise `InputError` unless hindsight is one finite number, or one for each replica.
+
+    Where every context has a best action of its own, regret lacks nothing.
+    """
+    if not (isinstance(lacks, int | float) and isfinite(lacks)):  # NumPy's doubles are floats
+        finite_array("hindsight", lacks, (replicas,))
+    if not spec.in_hindsight and np.any(lacks):
+        raise InputError(
+            f"Expected hindsight={shown(lacks)} to be 0: a {type(spec).__name__} measures regret "
+            "round by round."
+        )
+
+
+def check_best_fixed(action: Any, replicas: int) -> None:
+    """Raise `InputError` unless the best fixed action is an array with one for each replica."""
+    if not isinstance(action, np.ndarray) or action.shape[:1] != (replicas,):
+        raise InputError(
+            f"Expected best_fixed to be an array of {replicas} actions, got {shown(action)}."
+        )
+
+
+def check_untouched(context: Floats, shown: Floats) -> None:
+    """Raise `InputError` if the agent has written into the context that it was `shown`."""
+    if not np.array_equal(context, shown):
+        raise InputError(
+            "Expected act and step to leave the array of contexts alone, it was overwritten: hand "
+            "out a new one every round."
+        )
+
+
+class BlockError(InputError):
+    """The action of a round in a block is not the one of this round alone."""
+
+
+class Served(NamedTuple):
+    """One round that was played, arrays (R, ...), or a block of n of them, (n, R, ...)."""
+
+    first: int
+    """number of rounds before"""
+    rounds: int
+    context: Floats
+    action: AnyArray
+    step: Step
+    is_block: bool
+
+    def actions(self) -> AnyArray:
+        """The actions of each round, (n, R, ...)."""
+        return self.action if self.is_block else self.action[None]
+
+
+class Episode:
+    """Plays an agent on a problem that has begun: `serve` users, then `learn` from them.
+
+    Args:
+        problem: the problem, which has begun.
+        agent: the running agent.
+        replicas: number of replicas R.
+        streams: streams that neither agent nor problem draws from.
+        blocks: play rounds of one policy at once where agent and problem allow it.
+        checked: number of rounds at the start whose form is checked; they are played one by one.
+        shortest_block: number of rounds that a block has at least.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        agent: Agent,
+        replicas: int,
+        streams: Streams,
+        *,
+        blocks: bool = True,
+        checked: int = FIRST_ROUNDS,
+        shortest_block: int = SHORTEST_BLOCK,
+    ) -> None:
+        self.agent: Any = agent
+        self.served = 0
+        """number of rounds that were played"""
+        self.learned = 0
+        """number of rounds whose answers the agent has learned from"""
+        self._problem: Any = problem
+        self._spec: Spec = problem.spec
+        self._masked = self._spec.masks != "none"
+        self._R, self._checked, self._shortest = replicas, checked, shortest_block
+        per_replica = np.ndim(getattr(agent, "rounds_to_release", [1])) > 0
+        self._blocks = blocks and getattr(problem, "in_blocks", False) and not per_replica
+        self._rows = streams.generators("rows asked alone")[0]
+        self._late: deque[tuple[Floats, AnyArray]] = deque()  # played, and not answered yet
+        self._answered: tuple[Floats, AnyArray, Floats] | None = None
+        self._block, self._row = 0, 0  # rounds of it, and how many of these were learned from
+
+    def serve(self, most: int = 1) -> Served:
+        """Play the next round, or a block of at most `most`; the agent does not learn yet.
+
+        Raises:
+            InputError: contexts, actions or steps that are not as the spec says, in the rounds that
+                are checked, or rewards that are no finite numbers.
+            BlockError: a random row of a block has another action alone.
+        """
+        if most >= self._shortest and (rounds := min(most, self.longest_block())) >= self._shortest:
+            return self._serve_block(rounds)
+        return self._serve_one()
+
+    def longest_block(self) -> int:
+        """Number of rounds that the next block can have; 1 where rounds are played one by one."""
+        if not self._blocks or self.served < self._checked:
+            return 1
+        return int(self.agent.rounds_to_release)
+
+    @property
+    def unlearned(self) -> bool:
+        """Whether answers have come that the agent has not learned from."""
+        return self._answered is not None
+
+    def learn(self, most: int | None = None) -> int:
+        """Let the agent learn from what was answered; returns the number of rounds.
+
+        Args:
+            most: number of rounds of a block to learn from, one by one; by default all at once.
+        """
+        if self._answered is None:
+            return 0
+        context, action, feedback = self._answered
+        if most is None or not self._block:
+            self.agent.update(context, action, feedback)
+            rounds, self._answered = self._block or 1, None
+        else:
+            rounds = min(most, self._block - self._row)
+            for row in range(self._row, self._row + rounds):
+                self.agent.update(context[row], action[row], feedback[row])
+            self._row += rounds
+            if self._row == self._block:
+                self._answered = None
+        self.learned += rounds
+        return rounds
+
+    def skip(self, rounds: int) -> None:
+        """Count rounds that were drawn together without asking the agent, see `Still`."""
+        self.served += rounds
+        self.learned += rounds
+
+    def _serve_one(self) -> Served:
+        spec, problem, first = self._spec, self._problem, self.served
+        context = problem.context()
+        shape = (self._R, *spec.context_shape)
+        checked = first < self._checked or (self._checked > 0 and np.shape(context) != shape)
+        if checked:
+            check_context(spec, context, self._R, first + 1)
+            shown = context.copy()
+        mask = problem.mask() if self._masked else None
+        if checked and mask is not None:
+            check_mask(spec, mask, self._R)
+        action = self.agent.act(context) if mask is None else acted(self.agent, context, mask)
+        try:
+            if checked:
+                check_action(spec, self.agent, action, self._R)
+            step = problem.step(action)
+            if self._checked:
+                self._check_outcome(step, checked)
+            if checked:
+                check_untouched(context, shown)
+        except InputError as mistake:
+            raise InputError(f"In round {first + 1}: {mistake}") from mistake
+        self.served += 1
+        feedback = step.reward if step.datum is None else step.datum
+        if not spec.delay:
+            self._answered = context, action, feedback
+        else:
+            self._late.append((np.array(context), np.array(action)))  # theirs may change
+            if self.served > spec.delay:
+                self._answered = *self._late.popleft(), feedback
+        self._block = 0
+        return Served(first, 1, context, action, step, False)
+
+    def _check_outcome(self, step: Step, checked: bool) -> None:
+        shape = (self._R,)
+        if checked or np.shape(step.reward) != shape or np.shape(step.regret) != shape:
+            check_step(self._spec, step, self._R)
+        finite = isfinite(step.reward @ step.reward)  # the cheapest look at all of them
+        if not finite and not np.isfinite(step.reward).all():
+            raise InputError(f"Expected finite rewards, got {step.reward}.")
+
+    def _serve_block(self, rounds: int) -> Served:
+        first = self.served
+        context = self._problem.contexts_ahead(rounds)
+        mask = self._problem.masks_ahead(len(context)) if self._masked else None
+        action = self._act_in_block(context, mask)
+        step = self._problem.steps(action)
+        finite = np.isfinite(step.reward).all(axis=1)
+        if self._checked and not finite.all():
+            i = int(finite.argmin())
+            raise InputError(
+                f"In round {first + i + 1}: Expected finite rewards, got {step.reward[i]}."
+            )
+        self.served += len(context)
+        self._answered, self._block, self._row = (context, action, step.reward), len(context), 0
+        return Served(first, len(context), context, action, step, True)
+
+    def _act_in_block(self, context: Floats, mask: Bools | None) -> AnyArray:
+        """The actions (n, R) of a block; raises `BlockError` unless a random row agrees alone."""
+        row = int(self._rows.integers(len(context)))
+        with drawn_in(len(context)) as draws:
+            action = acted(self.agent, context, mask)
+        alone_mask = None if mask is None else mask[row].copy()
+        with draws.again(row):
+            alone = acted(self.agent, context[row].copy(), alone_mask)  # no view of other rows
+        if not np.array_equal(action[row], alone):
+            raise BlockError(
+                f"Expected act of {type(self.agent).__name__} to choose every round of a block by "
+                f"its own context, as it does alone; in round {self.served + row + 1} it played "
+                f"{shown(action[row].tolist())} in a block of {len(context)} rounds, and alone "
+                f"{shown(np.asarray(alone).tolist())}. Let rounds_to_release be 1 if it cannot."
+            )
+        return action
+
+
+def count_switches(total: Ints, before: AnyArray | None, served: Served) -> AnyArray:
+    """Add the changes of action (R,) to `total`; returns the last action, in `before` itself."""
+    action = served.action
+    if served.is_block:
+        if before is None:
+            before = np.array(action[0])
+        total += (np.concatenate([before[None], action[:-1]]) != action).sum(axis=0)
+        before[...] = action[-1]
+        return before
+    if before is None:
+        return np.array(action)
+    changed = action != before
+    total += changed if changed.ndim == 1 else changed.any(axis=1)
+    before[...] = action
+    return before

@@ -1,0 +1,52 @@
+"""Agents that are honest in single rounds, and not in blocks of them."""
+
+from typing import Any
+
+import numpy as np
+
+from dpbandit.agents import DPUCB, KLUCBSums
+
+
+class PeeksAhead(DPUCB):
+    """Lets each user of a block play by the context of the next one."""
+
+    def act(self, context: Any) -> Any:
+        if context.ndim > 1 + len(self.spec.context_shape):  # n rounds
+            context = np.concatenate([context[1:], context[-1:]])
+        return super().act(context)
+
+
+class RemembersBlocks(DPUCB):
+    """Keeps the mean of the rewards of its latest block."""
+
+    _mean = 0.0
+
+    def learn(self, context: Any, action: Any, feedback: Any) -> None:
+        super().learn(context, action, feedback)
+        if action.ndim > 1:
+            self._mean = np.nan_to_num(feedback).clip(0, 1).mean(axis=0)
+
+
+class SumsBlocks(DPUCB):
+    """Feeds the rewards of a block in another order than the contexts."""
+
+    def learn(self, context: Any, action: Any, feedback: Any) -> None:
+        super().learn(context, action, feedback[::-1] if action.ndim > 1 else feedback)
+
+
+class KeepsTotals(KLUCBSums):
+    """Keeps what its arms brought in all in blocks, where these totals are handed to the agent."""
+
+    def reset(self) -> None:
+        super().reset()
+        self.kept = np.zeros((self.R, self.K))
+
+    def learn_block(self, totals: Any, counts: Any, rounds: int) -> None:
+        self.kept = self.kept + totals
+        self.t += rounds
+        self.pending += counts
+        due = self.due()
+        release = self.sums(totals, counts, due)
+        if release is not None:
+            self.take(release, np.where(due, self.pending, 0.0), due)
+            self.pending[due] = 0.0
