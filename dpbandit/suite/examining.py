@@ -1,0 +1,228 @@
+"""Examine an agent: its tests, a replay at the suite's full length, and an audit."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from math import inf, log, prod
+from typing import Any
+
+import numpy as np
+
+from dpbandit.auditing import audit_all
+from dpbandit.auditing.everyone import SMALL
+from dpbandit.base import InputError, Progress, Streams
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.mechanism import parts_of
+from dpbandit.privacy.spends import Parallel
+from dpbandit.running.compare import certify
+from dpbandit.running.settings import parse_agent
+from dpbandit.specs import AgentConfig, Spec, made_agent
+from dpbandit.studies import Configuration
+from dpbandit.suite.catalogue import Asked, Size, asked_of
+from dpbandit.testing import check_agent
+from dpbandit.testing.checks import (
+    check_billboard,
+    check_sensitivity,
+    check_visits,
+)
+from dpbandit.testing.tapes import (
+    Tape,
+    World,
+    expect,
+    extreme_users,
+    run,
+    with_other_people,
+)
+
+_FEWEST_ROUNDS, _MOST_ROUNDS = 24, 1536
+"""Rounds of the tests: doubled until every mechanism has released"""
+_REPLICAS = 6
+"""Replicas of a replay at full length with extreme users, and with tame ones; in each another user
+is replaced"""
+_LOOKS = 20
+"""How often such a replay looks at what the agent remembers"""
+_LARGEST_WORLD = 4_000_000
+"""Numbers in the contexts of such a replay, at most, where the suite has a problem so small"""
+_AUDIT_RUNS = {"small": 2000, "full": 20_000}
+"""Pairs of runs after which an audit ends that has refuted nothing"""
+_AUDITED = ("claimed_epsilon", "certified_epsilon", "eps_lower", "runs", "failure", "flagged")
+
+
+def examined(agent: str, size: Size, *, progress: bool = False) -> dict[str, Any]:
+    """Where an agent does not fit, and what tests and an audit find at epsilon 1.
+
+    Args:
+        agent: an id with settings, or MODULE:CLASS.
+        size: of the suite.
+        progress: show a bar after two seconds.
+
+    Returns:
+        `unfit` (problem -> why), `tests` (a line for each), `failed` (what is broken, or nothing)
+        and `audit`, see `audited`.
+
+    Raises:
+        InputError: no such agent, or one that fits no problem.
+    """
+    asked, config = asked_of(agent, size), parse_agent(agent, epsilon=1.0, delta=1e-5)
+    found: dict[str, Any] = {"unfit": asked.unfit, "failed": "", "tests": []}
+    try:
+        with Progress(len(asked.configurations), shown=progress) as bar:
+            bar.working_on(f"tests of {agent}", rate=1)
+            for line in lines_of_tests(config, asked):
+                found["tests"].append(line)
+                bar.advance(1)
+    except AssertionError as broken:
+        found["failed"] = " ".join(str(broken).split())
+    return found | {"audit": audited(config, size, progress=progress)}
+
+
+def lines_of_tests(config: AgentConfig, asked: Asked) -> Iterator[str]:
+    """Lines of `check_agent` on a small problem, and of a replay on each kind of problem played.
+
+    Raises `AssertionError` for what is broken, and where a mechanism of the ledger releases nothing
+    however long it is played: then nothing is known of it.
+    """
+    problem = asked.configurations[0].problem().spec
+    spec = next((small for small in SMALL if _fits(config, small)), problem)
+    enough = long_enough(config, spec)
+    yield from check_agent(config, enough, rounds=enough.horizon)
+    for one in _to_replay(asked.configurations):
+        yield replayed(one)
+
+
+def long_enough(config: AgentConfig, spec: Spec) -> Spec:
+    """The problem with so many rounds that the agent plays from releases of every mechanism.
+
+    The first release comes in the first half, so that actions after it may depend on it. Raises
+    `AssertionError` where no number of rounds will do.
+    """
+    rounds, idle = _FEWEST_ROUNDS, ["everything"]
+    while rounds <= _MOST_ROUNDS:
+        one = replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
+        with suppress(InputError):  # of so few rounds it makes nothing
+            ledger = made_agent(config, one, Streams([0])).ledger
+            if not _promises(ledger):
+                return one
+            with np.errstate(all="ignore"):  # some users are no numbers
+                tape = run(config, one, extreme_users(one, 2, seed=1), remember=False)
+            idle = unreleased(ledger, tape)
+            nothing = not ledger.spends and getattr(config, "epsilon", inf) == inf
+            if nothing or (ledger.spends and not idle and _early(tape)):
+                return one
+        rounds *= 2
+    raise AssertionError(
+        f"Expected all mechanisms to release within {_MOST_ROUNDS} rounds, and one of them in the "
+        f"first half: nothing was checked of {', '.join(idle) or 'what the agent does then'}."
+    )
+
+
+def unreleased(ledger: Ledger, tape: Tape) -> list[str]:
+    """Notes of entries of the ledger of which no mechanism has released anything."""
+    calls = zip(tape.mechanisms, tape.releases, strict=True)
+    released = {id(mechanism): mechanism for mechanism, told in calls if told is not None}.values()
+    paid = Counter(part for mechanism in released for part in parts_of(mechanism.spend))
+    entries = Counter(part for spend in ledger.spends for part in parts_of(spend))
+    return [
+        entry.note
+        for entry in entries - paid
+        if not (isinstance(entry, Parallel) and any(m.spend in entry.parts for m in released))
+    ]
+
+
+def replayed(one: Configuration) -> str:
+    """Replay a whole episode of the suite with other users, and all releases as they were.
+
+    Raises `AssertionError` where somebody else's action differs, or what is remembered, where an
+    input of a mechanism moves by more than its sensitivity, or where one releases nothing.
+    """
+    spec = one.problem().spec
+    ledger = made_agent(one.config, spec, Streams([0])).ledger
+    world, other = _users(spec, seed=1), _users(spec, seed=2)
+    replaced = np.tile(np.arange(_REPLICAS) * spec.horizon // _REPLICAS, 2)
+    how: dict[str, Any] = {"look_every": max(1, spec.horizon // _LOOKS)}
+    with np.errstate(all="ignore"):  # some users are no numbers
+        if spec.returning:
+            changed, t = with_other_people(spec, world, other, replaced)
+        else:
+            changed, t = (
+                world.swapped(replaced, other, answers_only=ledger.public_contexts),
+                replaced,
+            )
+        first = run(one.config, spec, world, **how)
+        second = run(one.config, spec, changed, replay=first, **how)
+    check_sensitivity(first, second, t)
+    check_visits(spec, first, second, t)
+    check_billboard(first, second, t)
+    idle = unreleased(ledger, first)
+    where = f"{spec.horizon:,} rounds of {one.setup.problem}"
+    expect(
+        not idle,
+        f"Expected all mechanisms to release within {where}: nothing was checked of "
+        f"{', '.join(idle)}.",
+    )
+    many = len({id(mechanism) for mechanism in first.mechanisms})
+    return f"replay: in {where} others' actions depend on releases of {many} mechanisms alone"
+
+
+def _users(spec: Spec, seed: int) -> World:
+    """Extreme users, and as many replicas of tame ones: what is infinite may hide what is not."""
+    extreme = extreme_users(spec, _REPLICAS, seed)
+    tame = extreme if spec.returning else extreme.tame()
+    context, reward, mask = (
+        None if part is None else np.concatenate([part, tame_part], axis=1)
+        for part, tame_part in (
+            (extreme.context, tame.context),
+            (extreme.reward, tame.reward),
+            (extreme.mask, tame.mask),
+        )
+    )
+    return extreme._replace(context=context, reward=reward, mask=mask)
+
+
+def _to_replay(configurations: Sequence[Configuration]) -> Iterator[Configuration]:
+    """The longest problem of each kind on which privacy is promised, at the epsilon nearest 1.
+
+    Where contexts of the longest one would not fit the memory, a smaller one.
+    """
+    kinds: dict[type[Spec], list[tuple[Any, Configuration]]] = {}
+    for one in configurations:
+        epsilon = getattr(one.config, "epsilon", inf)
+        if not 0 < epsilon < inf:
+            continue
+        spec = one.problem().spec
+        numbers = spec.horizon * prod(spec.context_shape) * 2 * _REPLICAS
+        small = numbers <= _LARGEST_WORLD
+        order = (abs(log(epsilon)), not small, -spec.horizon if small else numbers)
+        kinds.setdefault(type(spec), []).append((order, one))
+    for several in kinds.values():
+        one = min(several, key=lambda each: each[0])[1]
+        if _promises(made_agent(one.config, one.problem().spec, Streams([0])).ledger):
+            yield one
+
+
+def _promises(ledger: Ledger) -> bool:
+    return all(spend.mu != inf for spend in ledger.spends)
+
+
+def _early(tape: Tape) -> bool:
+    """Whether anything was released in the first half of the rounds."""
+    middle = tape.marks[len(tape.marks) // 2]
+    return any(release is not None for release in tape.releases[:middle])
+
+
+def audited(config: AgentConfig, size: Size, *, progress: bool = False) -> dict[str, Any] | None:
+    """What bets on pairs of runs found, which stop once they know; None where nothing is promised
+    on a problem of audits."""
+    most = _AUDIT_RUNS[size]
+    reports = audit_all({"": config}, runs=most, until_known=True, progress=progress)
+    for report in reports.values():
+        told = report.as_dict()
+        return {"most": most, **{name: told[name] for name in (*_AUDITED, "verdict")}}
+    return None
+
+
+def _fits(config: AgentConfig, spec: Spec) -> bool:
+    with suppress(InputError):
+        return bool(certify(config, spec, accountants=False))
+    return False
