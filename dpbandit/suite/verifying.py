@@ -13,6 +13,7 @@ import numpy as np
 
 from dpbandit.base import (
     PROGRAM,
+    Floats,
     InputError,
     Ints,
     check_writable,
@@ -189,15 +190,24 @@ def _against_own(run: AgentRun, own: AgentRun, others: Ints) -> Iterator[str]:
         for replica in others.tolist():
             yield f"Replica {replica} of {_where(run)} is not so."
         return
-    final, here = run.regret[-1], own.regret[-1]
-    off = float(final.mean() - here.mean())
-    errors = hypot(standard_error(final), standard_error(here))
-    if abs(off) > max(MOST_ERRORS * errors, _ROUNDING * max(1.0, abs(float(here.mean())))):
-        way = "less" if off < 0 else "more"
+    if far_off(run.regret[-1], own.regret[-1]):
         yield (
-            f"Replicas of {_where(run)} lose {way} in the file than here, by more than "
-            f"{MOST_ERRORS:g} standard errors."
+            f"Expected {_where(run)} to lose on average what it loses here: the file is more than "
+            f"{MOST_ERRORS:g} standard errors off."
         )
+
+
+def far_off(told: Floats, here: Floats) -> bool:
+    """Whether two means of the same replicas differ by more than `MOST_ERRORS` combined errors.
+
+    >>> far_off(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.1]))
+    False
+    >>> far_off(np.array([1.0, 2.0, 3.0]), np.array([6.0, 7.0, 8.0]))
+    True
+    """
+    errors = hypot(standard_error(told), standard_error(here))
+    rounding = _ROUNDING * max(1.0, abs(float(here.mean())))
+    return abs(float(told.mean() - here.mean())) > max(MOST_ERRORS * errors, rounding)
 
 
 def _where(run: AgentRun) -> str:

@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from functools import cache
 from math import inf
 
 import numpy as np
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from dpbandit.agents import DPMoments
 from dpbandit.base.inputs import InputError
 from dpbandit.commands.suite import app as suite_commands
-from dpbandit.results.store import write_runs
+from dpbandit.results.store import read_runs, write_runs
 from dpbandit.running.settings import parse_agent
 from dpbandit.suite import frozen, problems, run_suite, scores, verify, write_card
 from dpbandit.suite.catalogue import SuiteProblem, _Suite, asked_of
@@ -21,8 +22,9 @@ from dpbandit.suite.examining import _AUDIT_RUNS, audited
 from dpbandit.suite.playing import FINDINGS, RUNS, read_submission
 from dpbandit.suite.scoring import Ends, best_at, ends_of
 from dpbandit.suite.sources import files_of, source_of
-from dpbandit.suite.verifying import accepted
+from dpbandit.suite.verifying import accepted, far_off
 from tests.broken.audited import BROKEN
+from tools import scoreboard
 from tools.scoreboard import PAGE, board, written
 
 MINE = "tests.suite.test_suite:Mine"
@@ -155,10 +157,10 @@ def test_doctored_numbers_are_refused(played, tmp_path, examined_once):
     assert f"Replica {worst} " in _refused(tmp_path, [doctored, *runs[1:]])
 
 
-def test_no_number_of_a_file_from_elsewhere_is_used(played, tmp_path, examined_once):
+def test_no_number_of_a_file_from_elsewhere_is_used(played, tmp_path, examined_once, monkeypatch):
     """Half a standard deviation taken off every replica, under noise, by who claims another type of
-    CPU: what is scored is what is played here, and how many replicas differ is told. Rounding is
-    no difference; five standard errors are refused."""
+    CPU: what is scored, and shipped, is what is played here, and how many replicas differ is told.
+    Rounding is no difference; five standard errors are refused."""
     _, runs, done = played
     honest = [_elsewhere(replace(run, regret=run.regret * (1 + 1e-12))) for run in runs]
     assert _verdict(tmp_path, honest).different == 0
@@ -175,8 +177,29 @@ def test_no_number_of_a_file_from_elsewhere_is_used(played, tmp_path, examined_o
     for own in accepted(verdict).runs:
         assert np.array_equal(own.regret, numbers[own.key])
         assert own.provenance["cpu"] != "abacus"
+    monkeypatch.setattr(scoreboard, "frozen_file", lambda size: tmp_path / "shipped.parquet")
+    monkeypatch.setattr(scoreboard, "frozen", cache(lambda size: ()))
+    scoreboard.ship(accepted(verdict))
+    for shipped in read_runs(tmp_path / "shipped.parquet"):
+        assert np.array_equal(shipped.regret[-1], numbers[shipped.key][-1])
     far = [lowered(run, 5 * np.sqrt(2 / 6)) for run in runs]
-    assert "lose less in the file" in _refused(tmp_path, far)
+    assert "standard errors off" in _refused(tmp_path, far)
+
+
+def test_honest_results_from_elsewhere_are_not_refused():
+    """Statistical, 400 results of 93 runs of 8 replicas, of which half took another turn, so that
+    their regret is another draw: 0.3 % are to be refused, and more than 7 of 400 have a chance of
+    1e-4. Of those with 6 standard errors off one run, at least 99 % are."""
+    rng, shape = np.random.default_rng(7), (93, 8)
+    refused = caught = 0
+    for _ in range(400):
+        here = rng.normal(size=shape)
+        told = np.where(rng.random(shape) < 0.5, rng.normal(size=shape), here)
+        refused += any(far_off(*both) for both in zip(told, here, strict=True))
+        errors = np.hypot(told[0].std(ddof=1), here[0].std(ddof=1)) / 8**0.5
+        caught += far_off(here[0] - 6 * errors, here[0])
+    assert refused <= 7
+    assert caught >= 0.99 * 400
 
 
 def test_no_module_of_a_file_is_imported_without_trust(played, tmp_path, monkeypatch):
