@@ -213,14 +213,12 @@ def run(
     *,
     admit: Callable[..., Any] | None = None,
     remember: bool = True,
-    look_every: int = 1,
     calls: int | None = None,
 ) -> Tape:
     """Play `world`, recording mechanisms; with `replay`, its releases are handed out again.
 
-    What the agent remembers is recorded, too, once in `look_every` rounds, unless that is not asked
-    for: it takes longest. A run of so many `calls` of mechanisms ends with the last, before the
-    agent makes anything of it.
+    What the agent remembers is recorded, too, unless that is not asked for: it takes longest. A run
+    of so many `calls` of mechanisms ends with the last, before the agent makes anything of it.
 
     Rewards arrive `spec.delay` rounds late, with the contexts and actions they belong to.
     """
@@ -234,7 +232,7 @@ def run(
                 action = actions[user]
                 agent.update(world.context[user], action, world.answer(spec, user, action))
                 marks.append(len(tape.queries))
-            if remember and (t + 1) % look_every == 0:
+            if remember:
                 kept, hers = memory(agent)
                 memories.append(kept)
                 personal.append(hers)
