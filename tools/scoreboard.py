@@ -1,16 +1,19 @@
 """The scoreboard of the suite, `docs/suite.md` and `docs/suite.png`, from the results it ships.
 
-    python tools/scoreboard.py               write the page and the figure anew
-    python tools/scoreboard.py FOLDER ...    first ship what `dpbandit suite run` wrote there
+    python tools/scoreboard.py                  write the page and the figure anew
+    python tools/scoreboard.py FOLDER ...       first verify what `dpbandit suite run` wrote there
+    python tools/scoreboard.py --play fade,vpo  first play, test and audit these agents
+    python tools/scoreboard.py --play all       all that are shipped, for a table of them alone
 
-What is shipped are the last rounds of all runs, with their certificates, seeds and provenance, and
+`--play` goes on in the folder `--out` after an interruption. What is shipped was played here, never
+read from a file: the last rounds of all runs, with their certificates, seeds and provenance, and
 what tests and audits found. `tests/suite/test_suite.py` fails where the page is stale.
 """
 
 import json
 import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -23,20 +26,15 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from dpbandit.base import write_atomically, write_json  # noqa: E402
-from dpbandit.results import Results  # noqa: E402
 from dpbandit.results.plots import save_figure  # noqa: E402
 from dpbandit.results.runs import AgentRun  # noqa: E402
-from dpbandit.suite import frozen, problems, scores  # noqa: E402
+from dpbandit.running.settings import listed  # noqa: E402
+from dpbandit.suite import Submission, frozen, problems, run_suite, scores, verify  # noqa: E402
 from dpbandit.suite.card import OURS, best_of, heat_map  # noqa: E402
-from dpbandit.suite.catalogue import epsilons, replicas  # noqa: E402
-from dpbandit.suite.playing import (  # noqa: E402
-    FINDINGS,
-    freeze,
-    frozen_file,
-    read_submission,
-    stamped,
-)
+from dpbandit.suite.catalogue import epsilons, references, replicas  # noqa: E402
+from dpbandit.suite.playing import freeze, frozen_file  # noqa: E402
 from dpbandit.suite.scoring import ends_of  # noqa: E402
+from dpbandit.suite.verifying import accepted  # noqa: E402
 
 RIVALS = ROOT / "experiments" / "rivals" / "numbers.csv"
 PRINTED = RIVALS.with_name("printed.csv")
@@ -49,23 +47,26 @@ BROAD = 10
 """Problems that an agent plays which has a column of the figure"""
 
 
-def ship(folders: list[Path]) -> None:
-    """Put submissions, and folders of a sweep alone, into the package's table, in place of what the
-    same agents had there with other defaults."""
-    runs, found = {_place(run): run for run in frozen("small")}, findings()
-    for folder in folders:
-        if (folder / FINDINGS).exists():
-            done = read_submission(folder)
-            new, told = done.runs, done.findings
-        else:
-            new, told = Results.load(folder / "runs").runs, {}
-        runs |= {_place(run): replace(run, provenance=stamped(run)) for run in new}
-        found |= {
-            name: {"failed": one["failed"], "audit": one["audit"]} for name, one in told.items()
-        }
+def ship(done: Submission, *, whole: bool = False) -> None:
+    """Put what was played here into the package's table, in place of what the same agents had there
+    with other defaults, or of the `whole` table."""
+    runs = {} if whole else {_place(run): run for run in frozen("small")}
+    found = {} if whole else findings()
+    runs |= {_place(run): run for run in done.runs}
+    found |= {
+        name: {"failed": one["failed"], "audit": one["audit"]}
+        for name, one in done.findings.items()
+    }
     freeze(runs.values(), frozen_file("small"))
     write_json(frozen_file("small").with_suffix(".json"), found)
     frozen.cache_clear()
+
+
+def shipped() -> list[str]:
+    """Agents of the table but for those that are there for the ends of scores; all must exist."""
+    ends = {(one.setup.problem, one.name) for one in references("small")}
+    names = [run.name for run in frozen("small") if (run.setup.problem, run.name) not in ends]
+    return list(dict.fromkeys(names))
 
 
 def _place(run: AgentRun) -> tuple[str, str, float]:
@@ -226,8 +227,18 @@ def written(text: str, tables: str) -> str:
 
 def main() -> None:
     """Write what is stale."""
-    if len(sys.argv) > 1:
-        ship([Path(folder) for folder in sys.argv[1:]])
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
+    parser.add_argument("--play", help="agents, with commas in between, or all")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "suite")
+    parser.add_argument("--jobs", type=int, default=1)
+    asked = parser.parse_args()
+    for folder in asked.folders:
+        ship(accepted(verify(folder, jobs=asked.jobs, tell=print)))
+    if asked.play:
+        whole = asked.play == "all"
+        agents = shipped() if whole else listed(asked.play)
+        ship(run_suite(agents, asked.out, jobs=asked.jobs, with_references=whole), whole=whole)
     tables, table = board()
     PAGE.write_text(written(PAGE.read_text(), tables))
     write_atomically(FIGURE, partial(draw, table=table))

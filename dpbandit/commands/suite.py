@@ -1,7 +1,8 @@
 """`dpbandit suite`: list its problems, run agents on it, verify what others submit."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.table import Table
@@ -11,8 +12,12 @@ from dpbandit.commands.options import say, screen
 from dpbandit.commands.usage import Once
 from dpbandit.running.settings import listed
 from dpbandit.suite import problems, run_suite, verify, write_card
+from dpbandit.suite.card import scores_of
 from dpbandit.suite.catalogue import SIZES, Size
-from dpbandit.suite.verifying import check
+from dpbandit.suite.verifying import accepted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 app = typer.Typer(
     add_completion=False, help="Score agents on a fixed list of problems, or verify a result."
@@ -60,12 +65,8 @@ def run(
         listed(agents), out, size=asked, jobs=jobs, backend=backend, scheduler=scheduler
     )
     card = write_card(done, out)
+    say_scores(card.table, done.findings)
     for name, found in done.findings.items():
-        own = card.table[(card.table["agent"] == name) & (card.table["problem"] != "")]
-        for epsilon, part in own.groupby("epsilon"):
-            mean = 100 * part["score"].mean()
-            many = f"{len(part)} of {len(problems())} problems"
-            say(f"{name} at epsilon {epsilon:g}: {mean:.0f} %, the mean on {many}.")
         if found["failed"]:
             say(f"{name} fails its tests: {found['failed']}")
     say(f"Written: {card.page}, {card.picture}")
@@ -89,24 +90,36 @@ def play(
 @app.command("verify", cls=Once)
 def check_file(
     file: Annotated[Path, typer.Argument(help="suite.parquet, or the folder that holds it.")],
-    part: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of the replicas that is played again; by default an eighth on the same "
-            "program and type of CPU, else all."
-        ),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A new folder, for what was played here, and its card."),
     ] = None,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Import modules that the file names: this runs their code."),
+    ] = False,
+    jobs: Annotated[int, typer.Option(help="Number of workers, 1 to 1024.")] = 1,
 ) -> None:
-    """Check a submitted result: hashes, ledgers, seeds, and a sample of replicas played again.
+    """Play, test and audit a submitted result again, all of it, and show the numbers found here.
 
-    Exit code 2, and what is wrong, where it is refused.
+    Nothing that a file says is shown. Exit code 2, and what is wrong, where it is refused.
 
-    Example: `dpbandit suite verify card/suite.parquet`
+    Example: `dpbandit suite verify card/suite.parquet --trust --out verified`
     """
-    found = verify(file, part=part)
-    check(found)
-    how = "bit for bit" if found.exact else "but for differences that have no direction"
-    say(
-        f"Verified: {', '.join(found.agents)}, {found.size}; {found.replayed} replicas played "
-        f"again are the same {how}."
-    )
+    found = verify(file, out=out, trust=trust, jobs=jobs, tell=say)
+    done = accepted(found)
+    same = f"{found.different} of {found.replayed} replicas differ from the file's"
+    say(f"Verified: {', '.join(found.agents)}, {found.size}; {same}. What was played here:")
+    say_scores(scores_of(done), done.findings)
+    if out is not None:
+        say(f"Written: {out / 'card.html'}, {out / 'card.png'}")
+
+
+def say_scores(table: "pd.DataFrame", agents: Iterable[str]) -> None:
+    """Print the mean score of each agent at each epsilon."""
+    for name in agents:
+        own = table[(table["agent"] == name) & (table["problem"] != "")]
+        for epsilon, part in own.groupby("epsilon"):
+            mean = 100 * part["score"].mean()
+            many = f"{len(part)} of {len(problems())} problems"
+            say(f"{name} at epsilon {epsilon:g}: {mean:.0f} %, the mean on {many}.")

@@ -281,7 +281,7 @@ class Books:
         self._owner, self._roll, self._read = owner, roll, 0
         self.ledger = ledger
         """what is promised"""
-        self._entries = Counter(part for spend in ledger.spends for part in _parts(spend))
+        self._entries = Counter(part for spend in ledger.spends for part in parts_of(spend))
         self._left = self._entries.copy()
         self._apart = {
             spend.part
@@ -325,7 +325,7 @@ class Books:
                 f"Expected the ledger of {self._owner} to promise what {mechanism.spend.note!r} "
                 f"can keep, trust={' or '.join(mechanism.trust)}, got trust={trust!r}."
             )
-        owed = Counter(part for part in _parts(mechanism.spend) if part.pure > 0)
+        owed = Counter(part for part in parts_of(mechanism.spend) if part.pure > 0)
         if owed <= self._left:
             self._left -= owed
             return
@@ -340,10 +340,10 @@ class Books:
         )
 
 
-def _parts(spend: Spend) -> tuple[Spend, ...]:
+def parts_of(spend: Spend) -> tuple[Spend, ...]:
     """The spends that add up to this one, each as its mechanism knows it."""
     if isinstance(spend, Repeated):
-        return _parts(spend.part)
+        return parts_of(spend.part)
     if not isinstance(spend, Sequential):
         return (spend,)
-    return tuple(part for one in spend.parts for part in _parts(one))
+    return tuple(part for one in spend.parts for part in parts_of(one))

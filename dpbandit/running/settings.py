@@ -70,12 +70,28 @@ def listed(text: str) -> list[str]:
 
 def parse_agent(text: str, **targets: float) -> AgentConfig:
     """Make a config from ID[:KEY=VALUE...], with words such as "priced:" before it if wanted."""
+    words, name, settings = _split(text)
+    known = agent_id(words + name)  # who is nobody has no settings
+    return agent_config(known, parse_settings(settings), **targets)
+
+
+def module_of(text: str) -> str | None:
+    """Name the module that `parse_agent` imports for an agent; None for those of the package.
+
+    >>> module_of("guarded:mine.agents:Agent:epsilon=2"), module_of("guarded:fade")
+    ('mine.agents', None)
+    """
+    _, name, _ = _split(text)
+    return name.partition(":")[0] if ":" in name else None
+
+
+def _split(text: str) -> tuple[str, str, list[str]]:
+    """Words before an agent, its id or MODULE:CLASS, and its settings KEY=VALUE."""
     words, bare = around(text)
     name, *settings = bare.split(":")
     if settings and "=" not in settings[0] and _spelt(name) not in AGENTS:  # MODULE:CLASS
         name = f"{name}:{settings.pop(0)}"
-    known = agent_id(words + name)  # who is nobody has no settings
-    return agent_config(known, parse_settings(settings), **targets)
+    return words, name, settings
 
 
 def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> AgentConfig:

@@ -46,17 +46,20 @@ class Card(NamedTuple):
     table: pd.DataFrame
 
 
-def write_card(submission: Submission, out: str | os.PathLike[str]) -> Card:
+def write_card(
+    submission: Submission, out: str | os.PathLike[str], *, verified: bool = False
+) -> Card:
     """Write `card.html`, one self-contained page, and `card.png` for some agents.
 
     Args:
-        submission: what `run_suite` played.
+        submission: what `run_suite` or `verify` played.
         out: folder for both.
+        verified: say that its numbers are those of who verified a result, not of who sent it.
     """
     folder = Path(out)
     shipped = frozen(submission.size)
     ends = ends_of(shipped or submission.runs)
-    table = scores([run for run in submission.runs if run.name in submission.findings], ends)
+    table = scores_of(submission)
     best = best_of(scores(shipped, ends))
     both = pd.concat([table, best]) if len(best) else table
     picture = write_atomically(folder / "card.png", partial(draw_scores, table=both))
@@ -68,7 +71,7 @@ def write_card(submission: Submission, out: str | os.PathLike[str]) -> Card:
         files("dpbandit.suite").joinpath("card.html").read_text(encoding="utf-8"),
         submission.runs,
         title=", ".join(submission.findings),
-        facts=_facts(submission),
+        facts=_facts(submission, verified=verified),
         picture=inlined(picture),
         curves=shown,
         agents=[_agent(name, submission, table, best) for name in submission.findings],
@@ -76,6 +79,12 @@ def write_card(submission: Submission, out: str | os.PathLike[str]) -> Card:
     )
     there = write_atomically(folder / "card.html", lambda p: p.write_text(page, "utf-8"))
     return Card(there, picture, table)
+
+
+def scores_of(submission: Submission) -> pd.DataFrame:
+    """Scores of the agents that were examined, between the ends that are shipped, if any are."""
+    ends = ends_of(frozen(submission.size) or submission.runs)
+    return scores([run for run in submission.runs if run.name in submission.findings], ends)
 
 
 def best_of(table: pd.DataFrame) -> pd.DataFrame:
@@ -211,9 +220,12 @@ def _broken(name: str) -> str:
     return name.replace(":", ":\n")
 
 
-def _facts(submission: Submission) -> dict[str, str]:
+def _facts(submission: Submission, *, verified: bool) -> dict[str, str]:
     made = submission.runs[0].provenance
     return {
+        "numbers": "played, tested and audited by who verified the result"
+        if verified
+        else "of who made this page: `dpbandit suite verify` plays them again",
         "suite": f"version {version()}, {submission.size}: {len(problems())} problems, "
         f"{replicas(submission.size)} replicas",
         "seconds of computing": f"{sum(run.seconds for run in submission.runs):,.0f}",

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.resources import as_file, files
@@ -11,27 +11,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.auditing import audit_all
-from dpbandit.auditing.everyone import SMALL
 from dpbandit.base import InputError, is_there, parse_json, read_text, shown, write_json
 from dpbandit.results import Results
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import read_runs, write_runs
-from dpbandit.running.compare import certify
 from dpbandit.running.settings import parse_agent
-from dpbandit.specs import AgentConfig, Spec
-from dpbandit.studies import run_sweep
-from dpbandit.suite.catalogue import Size, asked_of, study_of, version
+from dpbandit.studies import Study, run_sweep
+from dpbandit.suite.catalogue import Size, study_of, version
+from dpbandit.suite.examining import examined
 from dpbandit.suite.sources import source_of
-from dpbandit.testing import check_agent
 
 RUNS, FINDINGS = "suite.parquet", "suite.json"
 """Files of a submission: what was played, and what was found besides."""
 _SOURCES = "agents.json"
 """What the files of the agents were when they were played first"""
-_AUDIT_RUNS = {"small": 2000, "full": 20_000}
-"""Pairs of runs after which an audit ends that has refuted nothing"""
-_AUDITED = ("claimed_epsilon", "certified_epsilon", "eps_lower", "runs", "failure", "flagged")
 
 
 class Submission(NamedTuple):
@@ -85,10 +78,9 @@ def run_suite(
     backend: str = "loky",
     scheduler: str | None = None,
     progress: bool = True,
+    with_references: bool | None = None,
 ) -> Submission:
     """Play, certify, test and audit agents on the suite; what is in `out` already is kept.
-
-    Results of uniform play and of the best agents without privacy are shipped, or played, too.
 
     Args:
         agents: ids with settings, or MODULE:CLASS.
@@ -96,6 +88,8 @@ def run_suite(
         size: "small" or "full".
         jobs, backend, scheduler: as of `run_sweep`; "dask" is a cluster.
         progress: show a bar after two seconds.
+        with_references: also play uniform play and the best agents without privacy, which score all
+            others; by default where the package ships no results of theirs.
 
     Raises:
         InputError: no agent, one that does not exist, fits nothing or whose files have changed, a
@@ -104,25 +98,34 @@ def run_suite(
     folder, agents = Path(out), [*dict.fromkeys(agents)]
     if not agents:
         raise InputError("Expected agents to be one or more, such as fade or mine:Agent.")
-    study = study_of(agents, size, with_references=not frozen(size))
+    if with_references is None:
+        with_references = not frozen(size)
+    study = study_of(agents, size, with_references=with_references)
     _refuse_foreign(folder)
     _keep_sources(folder / _SOURCES, agents)
-    run_sweep(
-        study,
-        folder / "runs",
-        jobs=jobs,
-        backend=backend,
-        scheduler=scheduler,
-        resume=True,
-        progress=progress,
-    )
+    how: dict[str, Any] = {"backend": backend, "scheduler": scheduler, "progress": progress}
+    runs = play_study(study, folder / "runs", jobs=jobs, **how)
+    findings = {agent: examined(agent, size, progress=progress) for agent in agents}
+    return write_submission(Submission(size, runs, findings), folder)
+
+
+def play_study(study: Study, folder: Path, **how: Any) -> tuple[AgentRun, ...]:
+    """Play what is missing in a folder of blocks; `how` is for `run_sweep`.
+
+    Runs have the provenance of submissions, see `stamped`.
+    """
+    run_sweep(study, folder, resume=True, **how)
     keys = {one.key for one in study.configurations}
-    found = [run for run in Results.load(folder / "runs").runs if run.key in keys]
-    runs = tuple(replace(run, provenance=stamped(run)) for run in found)
-    write_runs(folder / RUNS, runs)
-    findings = {agent: examined(agent, size) for agent in agents}
-    write_json(folder / FINDINGS, {"version": version(), "size": size, "agents": findings})
-    return Submission(size, runs, findings)
+    found = [run for run in Results.load(folder).runs if run.key in keys]
+    return tuple(replace(run, provenance=stamped(run)) for run in found)
+
+
+def write_submission(done: Submission, folder: Path) -> Submission:
+    """Write `suite.parquet` and `suite.json`, and return what is in them."""
+    write_runs(folder / RUNS, done.runs)
+    told = {"version": version(), "size": done.size, "agents": done.findings}
+    write_json(folder / FINDINGS, told)
+    return done
 
 
 def _refuse_foreign(folder: Path) -> None:
@@ -187,36 +190,3 @@ def _whole(file: Path) -> Iterator[None]:
         raise
     except (LookupError, TypeError, ValueError):
         raise InputError(f"Expected {file} to be written by `dpbandit suite run`.") from None
-
-
-def examined(agent: str, size: Size) -> dict[str, Any]:
-    """Where an agent does not fit, and what tests and an audit found at epsilon 1."""
-    asked = asked_of(agent, size)
-    targets: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
-    config = parse_agent(agent, **targets)
-    spec = next(
-        (small for small in SMALL if _fits(config, small)),
-        asked.configurations[0].problem().spec,
-    )
-    found: dict[str, Any] = {"unfit": asked.unfit, "failed": "", "tests": []}
-    try:
-        found["tests"] = [*check_agent(config, spec)]
-    except AssertionError as broken:
-        found["failed"] = " ".join(str(broken).split())
-    return found | {"audit": audited(config, size)}
-
-
-def audited(config: AgentConfig, size: Size) -> dict[str, Any] | None:
-    """What bets on pairs of runs found, which stop once they know; None where nothing is promised
-    on a problem of audits."""
-    most = _AUDIT_RUNS[size]
-    for report in audit_all({"": config}, runs=most, until_known=True, progress=False).values():
-        told = report.as_dict()
-        return {"most": most, **{name: told[name] for name in (*_AUDITED, "verdict")}}
-    return None
-
-
-def _fits(config: AgentConfig, spec: Spec) -> bool:
-    with suppress(InputError):
-        return bool(certify(config, spec, accountants=False))
-    return False

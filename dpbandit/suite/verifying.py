@@ -1,11 +1,12 @@
-"""Verify a submitted result: what was asked, what it promises, and a sample of it played again."""
+"""Verify a submitted result: play all of it again, and keep the numbers that come out here."""
 
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import log, sqrt
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import hypot
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,176 +16,202 @@ from dpbandit.base import (
     Floats,
     InputError,
     Ints,
-    Progress,
+    check_writable,
     cpu_of,
     is_there,
     parse_json,
     provenance,
-    share,
+    shown_path,
 )
 from dpbandit.privacy.certificate import ledger_as_dict
-from dpbandit.results.runs import AgentRun
+from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.results.store import CorruptFileError, read_runs
-from dpbandit.studies import Configuration
+from dpbandit.running.settings import module_of
+from dpbandit.studies import Configuration, Study
 from dpbandit.studies.configurations import certificate_of
+from dpbandit.suite.card import write_card
 from dpbandit.suite.catalogue import SIZES, Size, asked_of, references, replicas
-from dpbandit.suite.playing import FINDINGS, RUNS, check_version, examined, read_submission
+from dpbandit.suite.examining import examined
+from dpbandit.suite.playing import (
+    FINDINGS,
+    RUNS,
+    Submission,
+    check_version,
+    play_study,
+    read_submission,
+    write_submission,
+)
 from dpbandit.suite.sources import source_of
 
-_SMALL = 0.05
-"""Those that are no difference: on a mean of 8 replicas a fifth of its standard error, at most"""
-_FALSE_ALARM = 0.005
-"""Of each of two tests on another machine, at most"""
-_PART = 0.125
-"""Of the replicas, played again where bits have to be the same"""
+MOST_ERRORS = 4.0
+"""Combined standard errors by which two means of the same replicas may differ elsewhere"""
+_ROUNDING = 1e-9
 
 
 class Verdict(NamedTuple):
-    """What `verify` found."""
+    """What `verify` found, and the numbers that it computed."""
 
     agents: tuple[str, ...]
     size: str
+    played: Submission | None
+    """played, tested and audited here, the only numbers to show; None if refused before the end"""
     replayed: int
-    """replicas that were played again"""
-    exact: bool
-    """compared bit for bit; else as differences that have no direction"""
+    """replicas that were played here, all of the file"""
+    different: int
+    """those whose numbers in the file are others, beyond rounding"""
     refused: tuple[str, ...]
-    """a sentence for each thing that is wrong; if there is none, it is what it says"""
+    """a sentence for each thing that is wrong"""
 
 
 def verify(
     path: str | os.PathLike[str],
     *,
-    part: float | None = None,
-    seed: int | None = None,
+    trust: bool = False,
+    out: str | os.PathLike[str] | None = None,
+    jobs: int = 1,
     progress: bool = True,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Verdict:
-    """Check a submitted `suite.parquet`, or the folder that holds it.
+    """Play a submitted `suite.parquet` again, in full, and compare.
 
-    Its hash; that each agent was played on every problem that it fits, at every epsilon, with the
-    suite's seeds and all replicas; that configs, certificates and ledgers are those of the agents;
-    that tests and audits find what a `suite.json` beside it says; and replicas, which are played
-    again: on the same program and type of CPU every number has to be equal; elsewhere see
-    `apart`.
+    The file says who played. Everything else is computed here: certificates, tests, audits, and all
+    replicas of all runs, which are `played`. No number of the file is used but to compare it. It is
+    refused
+
+    1. if its hash, problems, epsilons, seeds, replicas, configs, ledgers or certificates are not
+       those of the suite and of the agents that are here, before anything is played;
+    2. if tests of an agent fail here, or an audit refutes it, whatever a `suite.json` beside it
+       says, or if that says something else than is found;
+    3. if a replica differs in any bit on the program and the type of CPU that it claims to be from.
+       Elsewhere rounding differs, and a policy may take another turn: there a mean that differs by
+       more than `MOST_ERRORS` combined standard errors is refused, and the rest is counted.
 
     Args:
-        path: file or folder.
-        part: share of replicas that is played again, in (0, 1], of every run at least one; by
-            default an eighth where bits have to be the same, else all.
-        seed: of the sample; by default nobody knows it before.
+        path: the file, or the folder that holds it.
+        trust: import the modules of agents that are not the package's own, which runs their code.
+        out: folder for what was played here and its card, unless it is refused; a new one, or an
+            empty one, so that nothing in it can be taken for that.
+        jobs: number of worker processes.
         progress: show a bar after two seconds.
+        tell: function that is called with a sentence on the cost before anything is played.
 
     Raises:
         InputError: there is no such file, it cannot be read, or is of another version of the
-            suite; agents that cannot be imported.
+            suite; `out` is no empty folder; an agent of another module without `trust`, or one that
+            cannot be imported.
     """
-    if part is not None:
-        share("part", part)
+    if out is not None:
+        _check_new(Path(out))
     file = Path(path) / RUNS if Path(path).is_dir() else Path(path)
     try:
         runs = read_runs(file)
     except CorruptFileError as damage:
-        return Verdict((), "", 0, False, (str(damage),))
+        return Verdict((), "", None, 0, 0, (str(damage),))
     for run in runs:
         check_version(run.provenance.get("suite", "1"), file)
     size, there = _size(runs), {run.key for run in runs}
     ends = {one.key: one for one in references(size) if one.key in there}
     theirs = [run for run in runs if run.key not in ends] or runs
     names = tuple(dict.fromkeys(run.name for run in theirs))
+    for name in names:
+        _check_trust(name, trust)
     asked = {one.key: one for name in names for one in asked_of(name, size).configurations} | ends
+
+    def refusal(sentences: Sequence[str]) -> Verdict:
+        return Verdict(names, size, None, 0, 0, tuple(dict.fromkeys(sentences)))
+
     refused = [*_against_plan(runs, asked, replicas(size))]
-    known = [(run, asked[run.key]) for run in runs if run.key in asked]
-    refused += [line for run, one in known for line in _against_agent(run, one)]
-    exact = all(_same_machine(run) for run in runs)
+    known = [run for run in runs if run.key in asked]
+    refused += [line for run in known for line in _against_agent(run, asked[run.key])]
+    if refused:
+        return refusal(refused)
+    tell(
+        f"Playing {len(runs)} runs of {replicas(size)} replicas again, which took about "
+        f"{sum(run.seconds for run in runs):,.0f} CPU-seconds where the file was made; tests and "
+        "audits come before."
+    )
+    findings = {name: examined(name, size, progress=progress) for name in names}
+    refused += [line for name, found in findings.items() for line in _broken(name, found)]
     if file.name == RUNS and is_there(file.with_name(FINDINGS)):
-        refused += _against_findings(file.with_name(FINDINGS), names, size, exact)
-    part = part or (_PART if exact else 1.0)
-    rng, off = np.random.default_rng(seed), list[Difference]()
-    with Progress(sum(run.setup.horizon for run, _ in known), shown=progress) as bar:
-        for run, one in known:
-            many = max(1, round(part * len(run.replicas)))
-            places = rng.choice(len(run.replicas), many, replace=False)
-            bar.working_on(f"{run.name} on {run.setup.problem}", rate=many)
-            again = [one.play(r, r + 1) for r in map(int, run.replicas[places])]
-            for place, played in zip(map(int, places), again, strict=True):
-                if exact and not _equal(run, place, played):
-                    where = f"{run.name} on {run.setup.problem}"
-                    refused.append(f"Replica {run.replicas[place]} of {where} is not so.")
-            here = np.array([played.regret[-1, 0] for played in again])
-            target = run.certificate.claimed_epsilon
-            for errors in in_errors(run.regret[-1], places, here).tolist():
-                off.append(Difference(run.name, run.setup.problem, target, errors))
-            bar.advance(run.setup.horizon)
-    if not exact:
-        refused += apart(off)
-    return Verdict(names, size, len(off), exact, tuple(dict.fromkeys(refused)))
+        refused += _against_findings(file.with_name(FINDINGS), findings)
+    if refused:
+        return refusal(refused)
+    study = Study(configurations=tuple(asked.values()), replicas=replicas(size))
+    with TemporaryDirectory() as folder:  # a new one: what lies in another may be anybody's
+        played = play_study(study, Path(folder), jobs=jobs, progress=progress)
+    own, different = {run.key: run for run in played}, 0
+    for run in runs:
+        others = differing(run, own[run.key])
+        different += len(others)
+        refused += _against_own(run, own[run.key], others)
+    if refused:
+        return refusal(refused)
+    done = Submission(size, played, findings)
+    if out is not None:
+        write_submission(done, Path(out))
+        write_card(done, out, verified=True)
+    return Verdict(names, size, done, len(runs) * replicas(size), different, ())
 
 
-class Difference(NamedTuple):
-    """Of a submitted replica from the same one played here."""
-
-    agent: str
-    problem: str
-    epsilon: float
-    """claimed"""
-    errors: float
-    """see `in_errors`"""
+def _check_new(folder: Path) -> None:
+    """Raise `InputError` unless there is no such folder yet, or it is empty."""
+    if folder.is_dir() and any(folder.iterdir()):
+        raise InputError(f"Expected out={shown_path(folder)} to be a new folder, or an empty one.")
+    check_writable(folder / RUNS)
 
 
-def in_errors(told: Floats, places: Ints, here: Floats) -> Floats:
-    """How far replicas at some places are from those that were played here, (places,).
+def _check_trust(agent: str, trust: bool) -> None:
+    """Raise `InputError` for an agent of another module, unless that is trusted."""
+    module = module_of(agent)
+    if module is not None and not trust:
+        raise InputError(
+            f"Expected --trust (trust=True) to verify results of {agent}: verifying them imports "
+            f"the module {module!r} and runs its code. Read it first."
+        )
 
-    In standard errors of the difference between two replicas. The larger of both scatters counts:
-    a policy that locks in here and not there is no surprise among others that might.
 
-    >>> in_errors(np.array([1.0, 2.0, 3.0]), np.array([0, 1]), np.array([1.0, 4.0])).round(2)
-    array([ 0.  , -0.67])
+def differing(run: AgentRun, own: AgentRun) -> Ints:
+    """Replicas whose numbers are others than here, at the marks that the file has.
+
+    In any bit, where program and type of CPU are the same; else by more than 1e-9, relatively.
     """
-    scatter = max(float(x.std(ddof=1)) if len(x) > 1 else 0.0 for x in (told, here))
-    off = told[places] - here
-    same = np.abs(off) < 1e-9 * np.maximum(1, np.abs(here))
-    return np.where(same, 0.0, off / max(sqrt(2) * scatter, 1e-12))
+    marks, rounding = len(run.marks), 0.0 if _same_machine(run) else _ROUNDING  # perhaps one mark
+    same = np.ones(len(run.replicas), dtype=bool)
+    for what in ("regret", "reward", "switches"):
+        here = np.asarray(getattr(own, what)[-marks:], dtype=np.float64)
+        scale = rounding * np.maximum(1.0, np.abs(here))
+        same &= (np.abs(getattr(run, what) - here) <= scale).all(axis=0)
+    return run.replicas[~same]
 
 
-def apart(differences: Iterable[Difference]) -> Iterator[str]:
-    """A sentence for each part of a result that is not what is played here, on another processor.
+def _against_own(run: AgentRun, own: AgentRun, others: Ints) -> Iterator[str]:
+    """Numbers of the file that are not what is played here."""
+    if _same_machine(run):
+        for replica in others.tolist():
+            yield f"Replica {replica} of {_where(run)} is not so."
+        return
+    if far_off(run.regret[-1], own.regret[-1]):
+        yield (
+            f"Expected {_where(run)} to lose on average what it loses here: the file is more than "
+            f"{MOST_ERRORS:g} standard errors off."
+        )
 
-    Rounding differs, and a policy that has taken another turn may lose more or less: on either
-    machine alike. Two tests, each with a chance of 0.5 % to refuse an honest result, at most.
 
-    1. A replica, and those of a run together, are as far off as two replicas of normal law may be.
-    2. Signs are fair coins, whatever the sizes, so that a sum over the root of the sum of squares
-       exceeds x in size with a chance of 2 exp(-x^2 / 2), at most (Hoeffding). It is looked at for
-       an agent on a problem, an agent at an epsilon, and an agent.
+def far_off(told: Floats, here: Floats) -> bool:
+    """Whether two means of the same replicas differ by more than `MOST_ERRORS` combined errors.
 
-    Differences up to 0.05 standard errors are none. Whoever takes s standard errors off each of n
-    replicas is found by the second test if s sqrt(n) > x sqrt(v + s^2), v the mean square of honest
-    differences. x is about 4.4 for an agent: of a problem at three epsilons, 24 replicas, that
-    finds any s where v is 0, and on thirty problems an s of 0.25 where v is 1/2. On a problem at
-    one epsilon the first test finds an s of 1.8, and of 5 in one replica.
+    >>> far_off(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.1]))
+    False
+    >>> far_off(np.array([1.0, 2.0, 3.0]), np.array([6.0, 7.0, 8.0]))
+    True
     """
-    runs: dict[str, list[float]] = {}
-    parts: dict[str, list[float]] = {}
-    for one in differences:
-        off = one.errors if abs(one.errors) > _SMALL else 0.0
-        at = f" at epsilon {one.epsilon:g}"
-        runs.setdefault(f"{one.agent} on {one.problem}{at}", []).append(off)
-        for where in (f" on {one.problem}", at, ""):
-            parts.setdefault(f"{one.agent}{where}", []).append(off)
-    most = _most(sum(len(errors) + 1 for errors in runs.values()))
-    for where, errors in runs.items():
-        if abs(sum(errors)) > most * sqrt(len(errors)) or max(map(abs, errors)) > most:
-            yield f"Replicas of {where} are not so."
-    most = _most(len(parts))
-    for where, errors in parts.items():
-        if abs(sum(errors)) > most * float(np.linalg.norm(errors)):
-            way = "less" if sum(errors) < 0 else "more"
-            yield f"Replicas of {where} together lose {way} than the same ones played here."
+    errors = hypot(standard_error(told), standard_error(here))
+    rounding = _ROUNDING * max(1.0, abs(float(here.mean())))
+    return abs(float(told.mean() - here.mean())) > max(MOST_ERRORS * errors, rounding)
 
 
-def _most(many: int) -> float:
-    """What none of so many sums exceeds, but for a chance of 0.5 %."""
-    return sqrt(2 * log(2 * max(1, many) / _FALSE_ALARM))
+def _where(run: AgentRun) -> str:
+    return f"{run.name} on {run.setup.problem} at epsilon {run.certificate.claimed_epsilon:g}"
 
 
 def _size(runs: Sequence[AgentRun]) -> Size:
@@ -216,19 +243,27 @@ def _against_agent(run: AgentRun, one: Configuration) -> Iterator[str]:
     """A certificate that is not the agent's, or code that is not what was played."""
     where, proof = f"{run.name} on {run.setup.problem}", certificate_of(one)
     ours, theirs = (ledger_as_dict(each.ledger) for each in (proof, run.certificate))
-    told = ("epsilon", "delta", "pure", "rho", "mu", "claimed_epsilon", "claimed_delta", "notion")
-    if ours != theirs or any(not _alike(run.certificate, proof, name) for name in told):
+    stated = ("epsilon", "delta", "pure", "rho", "mu", "claimed_epsilon", "claimed_delta", "notion")
+    if ours != theirs or any(not _alike(run.certificate, proof, name) for name in stated):
         yield f"Expected the ledger and certificate of {where} to be its agent's."
     if run.provenance.get("agent") != source_of(one.config):
         yield f"Expected {where} to be played by the agent that is here: its files have changed."
 
 
-def _against_findings(file: Path, agents: Sequence[str], size: Size, exact: bool) -> Iterator[str]:
-    """Tests and audits that find something else than is told."""
+def _broken(agent: str, found: Mapping[str, Any]) -> Iterator[str]:
+    """What tests and the audit of an agent say against it."""
+    if found["failed"]:
+        yield f"Tests of {agent} fail here: {found['failed']}"
+    audit = found["audit"]
+    if audit is not None and audit["flagged"]:
+        yield f"An audit refutes {agent} here: {audit['verdict']}."
+
+
+def _against_findings(file: Path, found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Tests and audits that are told otherwise than they came out here."""
     every = read_submission(file.parent).findings
-    for agent in agents:
-        told, found = every.get(agent), parse_json(json.dumps(examined(agent, size)))
-        if (told != found) if exact else (_outcome(told) != _outcome(found)):
+    for agent, own in found.items():
+        if _outcome(every.get(agent)) != _outcome(parse_json(json.dumps(own))):
             yield f"Expected tests and audit of {agent} to find here what {file} says."
 
 
@@ -236,8 +271,9 @@ def _outcome(findings: Any) -> Any:
     """What tests and an audit find on every machine."""
     try:
         audit = findings["audit"]
-        return findings["unfit"], bool(findings["failed"]), audit and audit["flagged"]
-    except (KeyError, TypeError):
+        tests = [line.partition(":")[0] for line in findings["tests"]]
+        return findings["unfit"], tests, bool(findings["failed"]), audit and audit["flagged"]
+    except (AttributeError, KeyError, TypeError):
         return None
 
 
@@ -252,16 +288,8 @@ def _same_machine(run: AgentRun) -> bool:
     return same and cpu_of(run.provenance) == cpu_of(ours)
 
 
-def _equal(run: AgentRun, place: int, again: AgentRun) -> bool:
-    """Whether a replica has the numbers of another run of it, bit for bit, at its own marks."""
-    marks = len(run.marks)  # of the last round alone, perhaps
-    return all(
-        np.array_equal(getattr(run, what)[:, place], getattr(again, what)[-marks:, 0])
-        for what in ("regret", "reward", "switches")
-    )
-
-
-def check(verdict: Verdict) -> None:
-    """Raise `InputError` with all that is wrong, if anything is."""
-    if verdict.refused:
+def accepted(verdict: Verdict) -> Submission:
+    """Return what was played here; raises `InputError` with all that is wrong, if anything is."""
+    if verdict.refused or verdict.played is None:
         raise InputError(f"Refused. {' '.join(verdict.refused)}")
+    return verdict.played

@@ -1,6 +1,5 @@
 """Joint DP, executed: every discovered agent, at the mechanism and before the billboard."""
 
-import json
 from dataclasses import replace
 from math import inf
 

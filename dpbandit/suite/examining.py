@@ -1,0 +1,243 @@
+"""Examine an agent: its tests, a replay at the suite's full length, and an audit."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from math import inf, log, prod
+from typing import Any
+
+import numpy as np
+
+from dpbandit.auditing import audit_all
+from dpbandit.auditing.everyone import SMALL
+from dpbandit.base import InputError, Progress, Streams, rows
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.mechanism import parts_of
+from dpbandit.privacy.spends import Parallel
+from dpbandit.running.compare import certify
+from dpbandit.running.settings import parse_agent
+from dpbandit.specs import Agent, AgentConfig, Spec, made_agent
+from dpbandit.studies import Configuration
+from dpbandit.suite.catalogue import Asked, Size, asked_of
+from dpbandit.testing import check_agent
+from dpbandit.testing.checks import (
+    check_billboard,
+    check_sensitivity,
+)
+from dpbandit.testing.tapes import (
+    Tape,
+    World,
+    expect,
+    extreme_users,
+    memory,
+    run,
+    with_other_people,
+)
+
+_FEWEST_ROUNDS, _MOST_ROUNDS = 24, 1536
+"""Rounds of the tests: doubled until every mechanism has released"""
+_REPLICAS = 6
+"""Replicas of a replay at full length with extreme users, and with tame ones; in each another user
+is replaced"""
+_LARGEST_WORLD = 4_000_000
+"""Numbers in the contexts of such a replay, at most, where the suite has a problem so small"""
+_AUDIT_RUNS = {"small": 2000, "full": 20_000}
+"""Pairs of runs after which an audit ends that has refuted nothing"""
+_AUDITED = ("claimed_epsilon", "certified_epsilon", "eps_lower", "runs", "failure", "flagged")
+
+
+def examined(agent: str, size: Size, *, progress: bool = False) -> dict[str, Any]:
+    """Where an agent does not fit, and what tests and an audit find at epsilon 1.
+
+    Args:
+        agent: an id with settings, or MODULE:CLASS.
+        size: of the suite.
+        progress: show a bar after two seconds.
+
+    Returns:
+        `unfit` (problem -> why), `tests` (a line for each), `failed` (what is broken, or nothing)
+        and `audit`, see `audited`.
+
+    Raises:
+        InputError: no such agent, or one that fits no problem.
+    """
+    asked, config = asked_of(agent, size), parse_agent(agent, epsilon=1.0, delta=1e-5)
+    found: dict[str, Any] = {"unfit": asked.unfit, "failed": "", "tests": []}
+    try:
+        with Progress(len(asked.configurations), shown=progress) as bar:
+            bar.working_on(f"tests of {agent}", rate=1)
+            for line in lines_of_tests(config, asked):
+                found["tests"].append(line)
+                bar.advance(1)
+    except AssertionError as broken:
+        found["failed"] = " ".join(str(broken).split())
+    return found | {"audit": audited(config, size, progress=progress)}
+
+
+def lines_of_tests(config: AgentConfig, asked: Asked) -> Iterator[str]:
+    """Lines of `check_agent` on a small problem, and of a replay on each kind of problem played.
+
+    Raises `AssertionError` for what is broken, and where a mechanism of the ledger releases nothing
+    however long it is played: then nothing is known of it.
+    """
+    problem = asked.configurations[0].problem().spec
+    spec = next((small for small in SMALL if _fits(config, small)), problem)
+    enough = long_enough(config, spec)
+    yield from check_agent(config, enough, rounds=enough.horizon)
+    for one in _to_replay(asked.configurations):
+        yield replayed(one)
+
+
+def long_enough(config: AgentConfig, spec: Spec) -> Spec:
+    """The problem with so many rounds that the agent plays from releases of every mechanism.
+
+    The first release comes in the first half, so that actions after it may depend on it. Raises
+    `AssertionError` where no number of rounds will do.
+    """
+    rounds, idle = _FEWEST_ROUNDS, ["everything"]
+    while rounds <= _MOST_ROUNDS:
+        one = replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
+        with suppress(InputError):  # of so few rounds it makes nothing
+            ledger = made_agent(config, one, Streams([0])).ledger
+            if not _promises(ledger):
+                return one
+            with np.errstate(all="ignore"):  # some users are no numbers
+                tape = run(config, one, extreme_users(one, 2, seed=1), remember=False)
+            idle = unreleased(ledger, tape)
+            nothing = not ledger.spends and getattr(config, "epsilon", inf) == inf
+            if nothing or (ledger.spends and not idle and _early(tape)):
+                return one
+        rounds *= 2
+    raise AssertionError(
+        f"Expected all mechanisms to release within {_MOST_ROUNDS} rounds, and one of them in the "
+        f"first half: nothing was checked of {', '.join(idle) or 'what the agent does then'}."
+    )
+
+
+def unreleased(ledger: Ledger, tape: Tape) -> list[str]:
+    """Notes of entries of the ledger of which no mechanism has released anything."""
+    calls = zip(tape.mechanisms, tape.releases, strict=True)
+    released = {id(mechanism): mechanism for mechanism, told in calls if told is not None}.values()
+    paid = Counter(part for mechanism in released for part in parts_of(mechanism.spend))
+    entries = Counter(part for spend in ledger.spends for part in parts_of(spend))
+    return [
+        entry.note
+        for entry in entries - paid
+        if not (isinstance(entry, Parallel) and any(m.spend in entry.parts for m in released))
+    ]
+
+
+def replayed(one: Configuration) -> str:
+    """Replay a whole episode of the suite with other users, and all releases as they were.
+
+    Raises `AssertionError` where somebody else's action differs, or what is remembered in the end,
+    where an input of a mechanism moves by more than its sensitivity, or where one releases nothing.
+    """
+    spec, kept = one.problem().spec, _Kept(one.config)
+    ledger = made_agent(one.config, spec, Streams([0])).ledger
+    world, other = _users(spec, seed=1), _users(spec, seed=2)
+    R = world.context.shape[1]
+    t = rows(R) % _REPLICAS * spec.horizon // _REPLICAS
+    with np.errstate(all="ignore"):  # some users are no numbers
+        if spec.returning:
+            changed, t = with_other_people(spec, world, other, t)
+        else:
+            changed = world.swapped(t, other, answers_only=ledger.public_contexts)
+        first = kept.at_the_end(run(kept, spec, world, remember=False))
+        second = kept.at_the_end(run(kept, spec, changed, replay=first, remember=False))
+    check_sensitivity(first, second, t)
+    check_billboard(first, second, t)
+    idle, where = unreleased(ledger, first), f"{spec.horizon:,} rounds of {one.setup.problem}"
+    expect(
+        not idle,
+        f"Expected all mechanisms to release within {where}: nothing was checked of "
+        f"{', '.join(idle)}.",
+    )
+    return f"replay: in {where} nothing but releases reaches anybody else"
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A config that keeps the agents that it makes: one look at what they remember takes long."""
+
+    config: AgentConfig
+    agents: list[Agent] = field(default_factory=list)
+
+    def make(self, spec: Any, streams: Streams) -> Agent:
+        """Make the agent of `config`."""
+        self.agents.append(self.config.make(spec, streams))
+        return self.agents[-1]
+
+    def at_the_end(self, tape: Tape) -> Tape:
+        """The tape of the latest agent, with what it remembers now."""
+        remembered, personal = memory(self.agents[-1])
+        return tape._replace(memories=[remembered], personal=[personal])
+
+
+def _users(spec: Spec, seed: int) -> World:
+    """Extreme users, and as many replicas of tame ones: what is infinite may hide what is not.
+
+    Of people who return extreme ones alone: tame ones have few numbers.
+    """
+    extreme = extreme_users(spec, _REPLICAS, seed)
+    if spec.returning:
+        return extreme
+    tame = extreme.tame()
+
+    def both(one: Any, two: Any) -> Any:
+        return None if one is None else np.concatenate([one, two], axis=1)
+
+    return extreme._replace(
+        context=both(extreme.context, tame.context),
+        reward=both(extreme.reward, tame.reward),
+        mask=both(extreme.mask, tame.mask),
+    )
+
+
+def _to_replay(configurations: Sequence[Configuration]) -> Iterator[Configuration]:
+    """The longest problem of each kind on which privacy is promised, at the epsilon nearest 1.
+
+    Where contexts of the longest one would not fit the memory, a smaller one.
+    """
+    kinds: dict[type[Spec], list[tuple[Any, Configuration]]] = {}
+    for one in configurations:
+        epsilon = getattr(one.config, "epsilon", inf)
+        if not 0 < epsilon < inf:
+            continue
+        spec = one.problem().spec
+        numbers = spec.horizon * prod(spec.context_shape) * 2 * _REPLICAS
+        small = numbers <= _LARGEST_WORLD
+        order = (abs(log(epsilon)), not small, -spec.horizon if small else numbers)
+        kinds.setdefault(type(spec), []).append((order, one))
+    for several in kinds.values():
+        one = min(several, key=lambda each: each[0])[1]
+        if _promises(made_agent(one.config, one.problem().spec, Streams([0])).ledger):
+            yield one
+
+
+def _promises(ledger: Ledger) -> bool:
+    return all(spend.mu != inf for spend in ledger.spends)
+
+
+def _early(tape: Tape) -> bool:
+    """Whether anything was released in the first half of the rounds."""
+    middle = tape.marks[len(tape.marks) // 2]
+    return any(release is not None for release in tape.releases[:middle])
+
+
+def audited(config: AgentConfig, size: Size, *, progress: bool = False) -> dict[str, Any] | None:
+    """What bets on pairs of runs found, which stop once they know; None where nothing is promised
+    on a problem of audits."""
+    most = _AUDIT_RUNS[size]
+    reports = audit_all({"": config}, runs=most, until_known=True, progress=progress)
+    for report in reports.values():
+        told = report.as_dict()
+        return {"most": most, **{name: told[name] for name in (*_AUDITED, "verdict")}}
+    return None
+
+
+def _fits(config: AgentConfig, spec: Spec) -> bool:
+    with suppress(InputError):
+        return bool(certify(config, spec, accountants=False))
+    return False
