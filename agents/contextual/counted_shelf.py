@@ -15,7 +15,7 @@ from dpbandit.agents.contextual.residual_pricing import ResidualPricing
 from dpbandit.base import Floats, InputError, Ints, Streams, inside
 from dpbandit.privacy import Ledger, SquareRoot, epsilon_of, mu_of, no_data, no_privacy
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.privacy.ledger import COUNTED
+from dpbandit.privacy.notion import LATER, Notion
 from dpbandit.privacy.prefix_sums import coefficients, leaves
 from dpbandit.privacy.sales import SalesCount
 from dpbandit.specs import BidPrices, StockSpec, best_price
@@ -118,7 +118,8 @@ class CountedShelf(Private[StockSpec]):
         self.ledger = no_privacy("exact counts")
         if mu < inf:
             spends = (self.counter.spend, *self.sales.ledger.spends)
-            self.ledger = Ledger(spends, scope=COUNTED, slip=slip if spec.carries else 0.0)
+            counted = Notion(covers=LATER | {"refusals"})
+            self.ledger = Ledger(spends, counted, slip=slip if spec.carries else 0.0)
         self.round = 0
         self.rem: Floats = np.full(self.R, spec.stock - self.margin)
         self.bid: Floats = self.bid_prices()

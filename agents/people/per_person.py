@@ -10,8 +10,8 @@ import numpy.typing as npt
 from dpbandit.agent import Around, Count, Inner
 from dpbandit.base import Floats, InputError, Ints, Streams
 from dpbandit.privacy import Ledger, epsilon_of, mu_of
-from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import PersonalMemory
+from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.people import for_a_person
 from dpbandit.privacy.spends import Repeated
 from dpbandit.specs import ReturningSpec, gaussian
@@ -84,14 +84,15 @@ class PerPerson(Around[ReturningSpec]):
                 f"Expected {type(inner).__name__} to add Gaussian noise alone, to be per person: "
                 "of other noise nobody knows what several rounds cost."
             )
-        if ledger.public_contexts and visits.pattern == "private":
+        if ledger.notion.contexts == "public" and visits.pattern == "private":
             raise InputError(
                 f"Expected when people come to be public for {type(inner).__name__}, which keeps "
                 "contexts exactly, got visits that may move: choose calibration='certified'."
             )
         spends = _for_a_person(inner, ledger, visits)
         known = ledger.mu < inf
-        self.ledger = replace(ledger, spends=spends, visits=promised) if known else ledger
+        person = ledger.notion.of_person(promised)
+        self.ledger = replace(ledger, spends=spends, notion=person) if known else ledger
 
     def act(self, context: Floats) -> npt.NDArray[Any]:
         """Arms (R,) for whoever has come."""

@@ -418,13 +418,14 @@ def audit(
 
 def check_for_ever(ledger: Ledger) -> None:
     """Raise `InputError` for a promise that ends, or that leaves contexts out."""
-    if ledger.window is not None:
+    window = ledger.notion.window
+    if window is not None:
         raise InputError(
-            f"Expected a promise for ever, got one for the last {ledger.window} rounds only: "
+            f"Expected a promise for ever, got one for the last {window} rounds only: "
             "what is released after a user expired may reveal them completely, and would seem to "
             "refute it. Choose a window of the horizon or more."
         )
-    if ledger.public_contexts:
+    if ledger.notion.contexts == "public":
         raise InputError(
             "Expected a promise that covers contexts, in which two worlds differ, got one for a "
             "user's answers alone. Choose a certified calibration."

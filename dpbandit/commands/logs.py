@@ -216,7 +216,7 @@ def evaluate(
             )
         found = release(fixed, log, epsilon=epsilon, clip=bound)
         say(str(found))
-        say(found.certificate.notion)
+        say(str(found.certificate.notion))
         return
     law = _columns_of(policy, frame, len(named)) if fixed is None else fixed
     law = np.broadcast_to(law, (len(log.action), len(named)))

@@ -24,13 +24,10 @@ from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise import Laplace
+from dpbandit.privacy.notion import ROW_OF_A_LOG
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.sparse_vector import AboveThreshold
 
-COVERS = (
-    "DP of this number, replace one row of the log: its context, action, propensity and reward; "
-    "what that user changed in later rows of an adaptive log is its agent's to protect"
-)
 _GRID = tuple(2.0**k for k in range(8))
 """Clips that are tried, 1 to 128."""
 _OF_CLIP = 0.2
@@ -100,7 +97,7 @@ def release(
             from the operating system.
 
     Guarantee:
-        epsilon-DP for replacing one row of the log, the others as they are (`COVERS`): Laplace
+        epsilon-DP for replacing one row of the log, the others as they are: Laplace
         noise on two sums that a row moves by M / n in l_1 together, and with a private clip
         `AboveThreshold` at .2 epsilon before, the sums at .8 epsilon. No diagnostics are given and
         no sentence names a row; that the log was accepted at all (`Logged` holds propensities
@@ -145,7 +142,7 @@ def release(
     high = min(1.0, 1 - (D - N) + error(D - N))
     ends = min(low, value), value, max(high, value)
     low, value, high = (spec.reward_low + span * end for end in ends)
-    ledger = Ledger((*first, sums.spend), COVERS)
+    ledger = Ledger((*first, sums.spend), ROW_OF_A_LOG)
     return PrivateValue(
         value=value,
         low=low,

@@ -11,6 +11,22 @@ from dpbandit.privacy.factors import Gradual, Honaker, Hybrid, Independent, KAry
 from dpbandit.privacy.fading import FadingSlots
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.notion import (
+    ALL,
+    IN_FULL,
+    LATER,
+    NO_DATA,
+    NO_PRIVACY,
+    OWN_DATA,
+    SHARING,
+    Covered,
+    Masking,
+    Notion,
+    Reads,
+    Round,
+    Trust,
+    Visits,
+)
 from dpbandit.privacy.prefix_sums import BLT, Banded, Factorisation, Padded, SquareRoot, Tree
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated, Spend
@@ -44,8 +60,12 @@ class Certificate:
     rho: float
     mu: float | None
     accountants: dict[str, float]
-    notion: str
     ledger: Ledger
+
+    @property
+    def notion(self) -> Notion:
+        """What the epsilon is a promise of."""
+        return self.ledger.notion
 
     @property
     def holds(self) -> bool:
@@ -62,7 +82,7 @@ class Certificate:
         their nodes) and gradual ones; everything else, and a person who returns, counts in full
         from age 0 on.
         """
-        least = inf if self.ledger.window else self.epsilon
+        least = inf if self.notion.window else self.epsilon
         return min(self.ledger.within(age).epsilon(self.claimed_delta), least)
 
     def spent(self, rounds: int) -> float:
@@ -74,7 +94,7 @@ class Certificate:
         """`by_age` at 0, 1, 2, 5, 10, 20, ..., up to the age from which on nothing is added; at the
         ends of a window as well. Empty where age makes no difference that is known."""
         found: list[tuple[int, float]] = []
-        ever, window = self.ledger.within(_OLDEST), self.ledger.window
+        ever, window = self.ledger.within(_OLDEST), self.notion.window
         if self.ledger.within(0) == ever:
             return found
         ends = set() if window is None else {window - 1, window}
@@ -98,7 +118,7 @@ class Certificate:
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; `ledger_from_dict` takes the ledger back."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**values, "ledger": ledger_as_dict(self.ledger)}
+        return {**values, "notion": str(self.notion), "ledger": ledger_as_dict(self.ledger)}
 
     def __repr__(self) -> str:
         excess = "" if self.holds else ", EXCEEDS THE CLAIM"
@@ -147,7 +167,6 @@ def certificate(
         rho=ledger.rho,
         mu=ledger.mu,
         accountants=ledger.accountants(claimed_delta) if accountants else {},
-        notion=ledger.notion,
         ledger=ledger,
     )
 
@@ -202,14 +221,57 @@ SLOTS: dict[str, Any] = {
 
 def ledger_as_dict(ledger: Ledger) -> dict[str, Any]:
     """A ledger as plain values, which `ledger_from_dict` takes back unchanged."""
-    visits = None if ledger.visits is None else vars(ledger.visits)
     spends = [_spend_as_dict(spend) for spend in ledger.spends]
-    return {**vars(ledger), "visits": visits, "spends": spends}
+    return {"spends": spends, "notion": ledger.notion.to_dict(), "slip": ledger.slip}
 
 
 def ledger_from_dict(values: dict[str, Any]) -> Ledger:
-    """The inverse of `ledger_as_dict`, also after a journey through JSON."""
-    return made(Ledger, {**values, "spends": tuple(map(_spend_from_dict, values["spends"]))})
+    """The inverse of `ledger_as_dict`, also after a journey through JSON; ledgers that were written
+    before notions were values have theirs in words.
+
+    Raises `ValueError` for what is no ledger, and for words that say no notion.
+    """
+    former = "scope" in values
+    notion = _in_words(values) if former else Notion.from_dict(values["notion"])
+    spends = tuple(map(_spend_from_dict, values["spends"]))
+    return made(Ledger, {"slip": values["slip"], "spends": spends, "notion": notion})
+
+
+def _in_words(values: dict[str, Any]) -> Notion:
+    """The notion of a ledger of format 1, whose `scope` is a sentence."""
+    said, _, masks = str(values["scope"]).partition("; which actions there are ")
+    covered, reads = _SCOPES.get(said, (frozenset(), "mechanisms"))
+    if said not in _SCOPES or masks not in _MASKS:
+        raise ValueError(f"Expected the scope of a ledger of format 1, got {values['scope']!r}.")
+    visits, model, condition = values["visits"], values["trust"], values["condition"]
+    shares = visits and model in SHARING
+    return Notion(
+        unit=made(Visits, visits) if visits else Round(),
+        adjacency=values["adjacency"],
+        covers=covered,
+        reads=reads,
+        contexts="public" if values["public_contexts"] else "private",
+        masks=_MASKS[masks],
+        trust=Trust(model, values["honest"], of="slots" if shares else "devices"),
+        window=values["window"],
+        conditions=tuple(condition.split("; ")) if condition else (),
+    )
+
+
+_SCOPES: dict[str, tuple[frozenset[Covered], Reads]] = {
+    "joint DP under continual observation, {} one user's round": (LATER, "mechanisms"),
+    "DP of all actions under continual observation, {} one user's round": (ALL, "mechanisms"),
+    str(NO_DATA): (LATER, "nothing"),
+    str(OWN_DATA): (LATER, "own data"),
+    str(NO_PRIVACY): (frozenset(), "exact data"),
+    str(IN_FULL): (frozenset(), "releases in full"),
+    str(Notion(covers=frozenset())): (frozenset(), "mechanisms"),
+}
+_MASKS: dict[str, Masking] = {
+    "": "none",
+    "in a round is public": "public",
+    "for her is part of her round": "user",
+}
 
 
 def _spend_as_dict(spend: Spend) -> dict[str, Any]:

@@ -575,7 +575,7 @@ def _nothing(run: AgentRun) -> bool:
 
 def _what_epsilon(runs: Sequence[AgentRun]) -> str:
     """Of what, and at which delta, where that is one."""
-    notions = {run.certificate.ledger.scope.partition(",")[0] for run in runs}
+    notions = {run.certificate.notion.kind for run in runs}
     deltas = {run.certificate.claimed_delta for run in runs}
     at = f" at delta {short(deltas.pop())}" if len(deltas) == 1 else ""
     of = f",\n{notions.pop()}" if len(notions) == 1 else ""

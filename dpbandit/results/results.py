@@ -98,7 +98,7 @@ def _privacy(run: AgentRun) -> tuple[str, str, str, str]:
     if proof.pure == 0:
         return "-", "-", "-", proof.ledger.brief or "no data used"
     excess = "" if proof.holds else "EXCEEDS THE CLAIM"
-    words = " ".join(filter(None, [proof.ledger.brief or proof.notion.partition(",")[0], excess]))
+    words = " ".join(filter(None, [proof.ledger.brief or proof.notion.kind, excess]))
     return f"{proof.claimed_epsilon:g}", f"{proof.epsilon:.4g}", short(proof.claimed_delta), words
 
 
@@ -514,7 +514,7 @@ def _summary(run: AgentRun) -> dict[str, Any]:
         "switches": float(run.switches[-1].mean()),
         "clipped": float(run.clipped.mean()),
         "seconds": run.seconds,
-        "notion": proof.notion,
+        "notion": str(proof.notion),
         "claimed_epsilon": proof.claimed_epsilon,
         "claimed_delta": proof.claimed_delta,
         "certified_epsilon": proof.epsilon,

@@ -26,7 +26,6 @@ from dpbandit.base import (
 from dpbandit.base.arrays import one_thread
 from dpbandit.privacy import Certificate
 from dpbandit.privacy.certificate import certificate
-from dpbandit.privacy.ledger import JOINT_DP, MASKED, NO_DATA, OWN_DATA, not_covered
 from dpbandit.privacy.mechanism import checked_ledger
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, Setup, describe, log_marks
@@ -145,15 +144,9 @@ def certify(
     spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
     agent = made_agent(config, spec, Streams([0]))
     ledger = checked_ledger(type(config).__name__, getattr(agent, "ledger", None))
-    if spec.carries and ledger.scope in (JOINT_DP, NO_DATA, OWN_DATA):
-        ledger = not_covered(ledger)
-    if ledger.scope == NO_DATA and spec.masks == "user":
-        ledger = replace(ledger, scope=OWN_DATA)
-    if ledger.scope == JOINT_DP:  # the words of a ledger that has not met its problem
-        ledger = replace(ledger, scope=spec.scope + MASKED[spec.masks])
     epsilon = getattr(config, "epsilon", None)
     claim = None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
-    return certificate(ledger, claim=claim, accountants=accountants)
+    return certificate(ledger.on(spec), claim=claim, accountants=accountants)
 
 
 def compare(

@@ -144,7 +144,7 @@ def two_worlds(
 
     Where the ledger says that contexts are public, she has the same one in both.
     """
-    public = made_agent(config, spec, Streams([0])).ledger.public_contexts
+    public = made_agent(config, spec, Streams([0])).ledger.notion.contexts == "public"
     world, other = (extreme_users(spec, replicas * len(swapped), seed) for seed in (1, 2))
     every = np.arange(replicas) * spec.horizon // replicas
     t = np.concatenate([every if isinstance(user, str) else 0 * every + user for user in swapped])

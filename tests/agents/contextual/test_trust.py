@@ -82,7 +82,7 @@ def test_what_is_promised():
     assert proof.ledger.brief == "aggregated, 50 % honest"
     local = certify(Broadcast(trust="local"), spec, accountants=False)
     assert local.ledger.pure == pytest.approx(1.0, rel=1e-11)
-    assert "the server sees private messages alone" in local.notion
+    assert "the server sees private messages alone" in str(local.notion)
     shuffled = Broadcast(trust="shuffled", message="flips", first_batch=500)
     flips = certify(shuffled, replace(spec, horizon=1000), accountants=False)
     assert flips.epsilon <= 1.0 < 5 < flips.ledger.pure < inf

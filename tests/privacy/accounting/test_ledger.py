@@ -25,15 +25,13 @@ from dpbandit.privacy.exchange import as_event, as_measurements, ledger_schema
 from dpbandit.privacy.fading import FadingSlots
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import (
-    NO_DATA,
-    NO_PRIVACY,
     ROUNDING,
     Ledger,
-    Visits,
     no_data,
     no_privacy,
 )
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
+from dpbandit.privacy.notion import NO_DATA, NO_PRIVACY, Notion, Visits
 from dpbandit.privacy.prefix_sums import Tree
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated
@@ -93,7 +91,7 @@ def test_certificate_says_everything():
     assert (report.claimed_epsilon, report.claimed_delta) == (1.5, 1e-5)
     assert (report.epsilon, report.delta) == (ledger.epsilon(1e-5), ledger.delta(1.5))
     assert (report.mu, report.rho) == pytest.approx((0.5, 0.125))
-    assert report.notion == ("joint DP under continual observation, replace one user's round")
+    assert str(report.notion) == ("joint DP under continual observation, replace one user's round")
     assert (report.accountants, report.holds) == ({}, False)
     notes = [spend["note"] for spend in report.as_dict()["ledger"]["spends"]]
     assert notes == ["part 0", "part 1"]
@@ -218,41 +216,16 @@ def test_parallel_rounds_cost_the_dearest():
         Ledger((mixed, LaplaceSpend(0.1))).delta(0.3)
 
 
-def test_notions_in_words():
-    """Adjacency and window are said in the notion."""
-    assert "replace one user's round" in Ledger().notion
-    expiring = Ledger(adjacency="zero out", window=100)
-    assert expiring.notion == (
-        "window DP (joint DP under continual observation, zero out one user's round) for the last "
-        "100 rounds only (older data may be revealed completely)"
-    )
-    assert (Ledger().brief, expiring.brief) == ("", "window-DP, last 100")
-    both = Ledger(window=3, condition="all losses are curved")
-    assert both.notion.endswith("revealed completely); CONDITIONAL: all losses are curved")
-    assert both.brief == "window-DP, last 3, conditional"
-    answers = Ledger(public_contexts=True)
-    assert answers.notion.endswith("one user's round, for her answers alone: contexts are public")
-    assert answers.brief == "contexts public"
-    person = Ledger(visits=Visits(20, 5), trust="aggregated", honest=0.5)
-    assert person.notion == (
-        "joint DP under continual observation, replace one person, of at most 20 rounds, 5 or more "
-        "apart; the server sees noisy sums of batches alone and who sends in which slot, if a "
-        "device adds its noise in 50 % of slots, empty ones included"
-    )
-    assert person.brief == "person, 20 rounds, aggregated, 50 % honest"
-    assert ledger_from_dict(json.loads(json.dumps(ledger_as_dict(person)))) == person
-
-
 def test_what_expires_cannot_be_promised_for_ever():
     """A spend that protects 100 rounds composes only in a ledger that says at most 100: alone,
     inside another, and behind one that lasts."""
     spend = Expiring(GaussianSpend(0.3, "window tree"), 100)
-    assert Ledger((spend,), window=100).mu == Ledger((spend,), window=7).mu == 0.3
+    assert Ledger((spend,), Notion(window=100)).mu == Ledger((spend,), Notion(window=7)).mu == 0.3
     inside = Parallel((GaussianSpend(0.3, "tree"), Expiring(spend, 300)))
     for window in (None, 101):
         for spends in ((spend,), (inside,), (GaussianSpend(0.1, "other"), spend)):
             with pytest.raises(InputError, match="at most 100"):
-                Ledger(spends, window=window)
+                Ledger(spends, Notion(window=window))
 
 
 def test_many_alike_are_those_of_a_list():
@@ -302,16 +275,21 @@ def test_the_schema_has_every_kind_and_refuses_others():
     jsonschema.Draft202012Validator.check_schema(ledger_schema())
     check = jsonschema.Draft202012Validator(ledger_schema())
     for spend in SPENDS.values():
-        ledger = Ledger((spend,), visits=Visits(3, 2), window=7 if spend.note[-1] == "s" else None)
+        ledger = Ledger(
+            (spend,), Notion(unit=Visits(3, 2), window=7 if spend.note[-1] == "s" else None)
+        )
         written = json.loads(json.dumps(plain(ledger_as_dict(ledger))))
         again = ledger_from_dict(written)
         assert check.is_valid(written)
         assert (again, hash(again)) == (ledger, hash(ledger))
         json.dumps(plain(certificate(ledger, claim=(1.0, 1e-5), accountants=False).as_dict()))
-    worded = Ledger((GAUSS,), adjacency="zero out", window=7, public_contexts=True)
+    worded = Ledger((GAUSS,), Notion(adjacency="zero out", window=7, contexts="public"))
     assert ledger_from_dict(json.loads(json.dumps(ledger_as_dict(worded)))) == worded
-    for name, wrong in (("slip", -1.0), ("honest", "all"), ("adjacency", "add"), ("spends", {})):
+    for name, wrong in (("slip", -1.0), ("notion", {}), ("spends", {})):
         assert not check.is_valid({**written, name: wrong})
+    for name, wrong in (("trust", "all"), ("adjacency", "add"), ("covers", ["x"]), ("more", 1)):
+        changed = {**written["notion"], name: wrong}
+        assert not check.is_valid({**written, "notion": changed})
     assert not check.is_valid({**written, "spends": [{"kind": "Magic", "mu": 0.1, "note": ""}]})
 
 
@@ -337,7 +315,7 @@ def test_other_accountants_are_told_what_they_can_say():
     """A window, a slip, noise that has no zCDP; and what OpenDP has no noise for, whose other costs
     are ours."""
     for ledger, why in (
-        (Ledger((SPENDS["Expiring"],), window=40), "window=40"),
+        (Ledger((SPENDS["Expiring"],), Notion(window=40)), "window=40"),
         (Ledger((GAUSS,), slip=0.1), "slip=0.1"),
         (Ledger((SPENDS["WishartSpend"],)), "wishart"),
         (Ledger((SPENDS["BitSpend"],)), "bits"),
