@@ -148,7 +148,14 @@ def one_round(config: Any, spec: ReturningSpec) -> Any:
     factor = enough = float(spec.visits.rounds)
     little = 0.0
     for _ in range(_STEPS):
-        tried = _with_epsilon(config, epsilon_of(mu / factor, delta))
+        share = epsilon_of(mu / factor, delta)
+        if share < 1e-50:  # which no agent takes
+            raise InputError(
+                f"Expected epsilon={epsilon!r} at delta={delta!r} to leave each of "
+                f"{spec.visits.rounds} rounds of a person an epsilon above 0: choose a larger "
+                "epsilon, a smaller delta, or fewer rounds (told=)."
+            )
+        tried = _with_epsilon(config, share)
         ledger = tried.make(spec.visit, Streams([0])).ledger
         if not 0 < (ledger.mu or 0) < inf:
             break

@@ -10,7 +10,7 @@ from dpbandit.privacy.calibrated import PrefixSlots
 from dpbandit.privacy.factors import Gradual, Honaker, Hybrid, Independent, KAry, Window
 from dpbandit.privacy.fading import FadingSlots
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.ledger import Ledger, Sequential
 from dpbandit.privacy.notion import (
     ALL,
     IN_FULL,
@@ -72,9 +72,34 @@ class Certificate:
         """Whether the certificate is within the claim."""
         return self.epsilon <= self.claimed_epsilon
 
+    def __add__(self, other: "Certificate") -> "Certificate":
+        """The certificate of two agents on the same people, by `Ledger + Ledger`; claims add up.
+
+        Its epsilon is at the sum of both deltas; `ledger.epsilon(delta)` has others. Of two notions
+        it has the weaker; raises `InputError` where they cannot be compared.
+        """
+        if not isinstance(other, Certificate):
+            return NotImplemented
+        claim = (
+            self.claimed_epsilon + other.claimed_epsilon,
+            min(1.0, self.claimed_delta + other.claimed_delta),
+        )
+        return certificate(self.ledger + other.ledger, claim=claim, accountants=False)
+
+    def beside(self, other: "Certificate") -> "Certificate":
+        """The certificate of two agents whose people are disjoint, each of whom pays for one agent
+        (`Ledger.beside`); that nobody is with both is among its conditions."""
+        claim = (
+            max(self.claimed_epsilon, other.claimed_epsilon),
+            max(self.claimed_delta, other.claimed_delta),
+        )
+        return certificate(self.ledger.beside(other.ledger), claim=claim, accountants=False)
+
     def by_age(self, age: int) -> float:
         """The epsilon, at the claimed delta, of what is released up to `age` rounds after a user's
-        own round, an upper bound; age 0 is her own round.
+        own round, an upper bound, for an age fixed beforehand; age 0 is her own round.
+
+        Who chooses the age by what was released knows more, as with `spent`.
 
         It grows to `epsilon` for those who watch for ever; where a promise is for the users of a
         window, it is infinite behind it. Exact for Gaussian running sums whose strategy is known
@@ -86,8 +111,12 @@ class Certificate:
         return min(self.ledger.within(age).epsilon(self.claimed_delta), least)
 
     def spent(self, rounds: int) -> float:
-        """The epsilon, at the claimed delta, of all that is released by the end of so many rounds:
-        an odometer, from above, which ends at `epsilon`. See `Ledger.spent`."""
+        """The epsilon, at the claimed delta, of all that is released by the end of so many rounds,
+        a number fixed beforehand: from above, and at the end `epsilon`. See `Ledger.spent`.
+
+        It is no odometer: who stops at the first round whose loss beats it may find three times
+        the stated delta. Whenever one stops, `epsilon` holds.
+        """
         return min(self.ledger.spent(rounds).epsilon(self.claimed_delta), self.epsilon)
 
     def ages(self) -> list[tuple[int, float]]:
@@ -113,7 +142,8 @@ class Certificate:
             first.setdefault(f"{value:.3g}", age)
         told = [f"{value} after {age:,}" for value, age in first.items()]
         told = told[:: max(1, len(told) // 4)]
-        return [f"by age      epsilon {', '.join(told)} rounds"] if told else []
+        fixed = "rounds, each fixed beforehand"
+        return [f"by age      epsilon {', '.join(told)} {fixed}"] if told else []
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; `ledger_from_dict` takes the ledger back."""
@@ -194,6 +224,7 @@ KINDS: dict[str, Any] = {
         Parallel,
         Expiring,
         Repeated,
+        Sequential,
     )
 }
 
@@ -279,7 +310,7 @@ def _spend_as_dict(spend: Spend) -> dict[str, Any]:
     values: dict[str, Any] = {"kind": type(spend).__name__, **held}
     if values.get("slots") is not None:
         values["slots"] = _kind_and_fields(values["slots"])
-    if isinstance(spend, Parallel):
+    if isinstance(spend, Parallel | Sequential):
         values["parts"] = [_spend_as_dict(part) for part in spend.parts]
     if isinstance(spend, Expiring | Repeated):
         values["part"] = _spend_as_dict(spend.part)
@@ -289,7 +320,7 @@ def _spend_as_dict(spend: Spend) -> dict[str, Any]:
 def _spend_from_dict(values: dict[str, Any]) -> Any:
     given = dict(values)
     kind = KINDS[given.pop("kind")]
-    if kind is Parallel:
+    if kind in (Parallel, Sequential):
         given["parts"] = tuple(map(_spend_from_dict, given["parts"]))
     if kind in (Expiring, Repeated):
         given["part"] = _spend_from_dict(given["part"])

@@ -24,6 +24,7 @@ from dpbandit.privacy.notion import JOINT_DP, NO_DATA, NO_PRIVACY, Facts, Notion
 from dpbandit.privacy.spends import (
     Expiring,
     GaussianSpend,
+    Parallel,
     Spend,
     composed,
     spent,
@@ -70,9 +71,13 @@ class Ledger:
                 )
 
     def __repr__(self) -> str:
-        notes = [spend.note for spend in self.spends[:_SHOWN]]
+        return f"Ledger({self._names}: {self.notion})"
+
+    @property
+    def _names(self) -> str:
+        notes = [repr(spend.note) for spend in self.spends[:_SHOWN]]
         more = [f"and {len(self.spends) - _SHOWN} more"] if len(self.spends) > _SHOWN else []
-        return f"Ledger({', '.join([*map(repr, notes), *more]) or 'nothing'}: {self.notion})"
+        return ", ".join([*notes, *more]) or "nothing"
 
     def _repr_html_(self) -> str:
         head = ("mechanism", "pure epsilon", "rho (zCDP)", "mu (GDP)")
@@ -114,6 +119,47 @@ class Ledger:
         """zCDP, the plain sum."""
         return sum(spend.rho for spend in self.spends) if self.notion.covers else inf
 
+    def __add__(self, other: "Ledger") -> "Ledger":
+        """The ledger of two agents on the same people: costs compose, in the weaker notion.
+
+        Guarantee:
+            Spends hold for adaptively chosen data, and mechanisms that answer in turns compose as
+            those that answer one after the other (Vadhan and Zhang, "Concurrent composition
+            theorems for differential privacy", STOC 2023), so that agents may see what the other
+            one does. A user differs in her round with either.
+
+        Raises `InputError` where the notions cannot be compared.
+
+        >>> (Ledger((GaussianSpend(0.3, "a"),)) + Ledger((GaussianSpend(0.4, "b"),))).mu
+        0.5
+        """
+        if not isinstance(other, Ledger):
+            return NotImplemented
+        notion, slip = self.notion.weaker(other.notion), min(1.0, self.slip + other.slip)
+        return Ledger((*self.spends, *other.spends), notion, slip)
+
+    def beside(self, other: "Ledger") -> "Ledger":
+        """The ledger of two agents whose people are disjoint: each pays for the dearer one.
+
+        Guarantee:
+            If nobody is with both, which the notion states as a condition, neighbours differ with
+            one agent alone, and what the other does is a function of its releases and of others'
+            data.
+
+        Raises `InputError` where the notions cannot be compared.
+
+        >>> one = Ledger((GaussianSpend(0.3, "a"),)).beside(Ledger((GaussianSpend(0.4, "b"),)))
+        >>> one.mu, one.notion.conditions
+        (0.4, ('nobody is with both agents',))
+        """
+        notion = self.notion.weaker(other.notion).given("nobody is with both agents")
+        parts = tuple(
+            each.spends[0] if len(each.spends) == 1 else Sequential(each.spends, each._names)
+            for each in (self, other)
+        )
+        spend = Parallel(parts, "two agents with disjoint people")
+        return Ledger((spend,), notion, max(self.slip, other.slip))
+
     def delta(self, epsilon: float) -> float:
         """The certified delta at `epsilon`: exact for Gaussians, else an upper bound.
 
@@ -150,7 +196,8 @@ class Ledger:
         return min(pure, by_zcdp, self._together.least_epsilon(delta) * _GROWN)
 
     def within(self, age: int) -> "Ledger":
-        """What those know who watch releases up to `age` rounds after a user's own, from above.
+        """What those know who watch releases up to `age` rounds after a user's own, from above, for
+        an age fixed beforehand.
 
         Age 0 are releases in her own round. A person who may return counts in full at any age.
         """
@@ -162,7 +209,8 @@ class Ledger:
         return replace(self, spends=spends, notion=replace(self.notion, window=None))
 
     def spent(self, rounds: int) -> "Ledger":
-        """What has been spent by the end of so many rounds, from above; the promise is the same.
+        """What has been spent by the end of so many rounds, a number fixed beforehand, from above;
+        the promise is the same.
 
         Running sums know when they release; anything else, and persons, count in full from the
         beginning.
@@ -172,14 +220,17 @@ class Ledger:
         return replace(self, spends=spends)
 
     @property
-    def _together(self) -> Spend | Composition:
-        """What bounds all spends as one: the only spend, or their composed losses."""
+    def _together(self) -> "Spend | Composition | _Basic":
+        """What bounds all spends as one: the only spend, or their composed losses; by basic
+        composition those that have none."""
         if len(self.spends) == 1:
             return self.spends[0]
         curve = composed(*self.spends)
-        if curve is None:
-            raise InputError("These spends have no common loss distribution to compose.")
-        return curve
+        if curve is not None:
+            return curve
+        known = tuple(spend for spend in self.spends if composed(spend) is not None)
+        alone = tuple(spend for spend in self.spends if composed(spend) is None)
+        return _Basic((*((Ledger(known),) if known else ()), *(Ledger((s,)) for s in alone)))
 
     def accountants(self, delta: float) -> dict[str, float]:
         """The epsilon at `delta` by every accountant that applies, by its name."""
@@ -200,6 +251,28 @@ class Ledger:
         if self.mu is not None:
             found["GDP"] = epsilon_of(self.mu, delta)
         return found or {"curve": self.epsilon(delta)}
+
+
+@dataclass(frozen=True)
+class _Basic:
+    """Ledgers whose epsilons and deltas add up, each at the same share of delta."""
+
+    parts: tuple[Ledger, ...]
+
+    def least_epsilon(self, delta: float) -> float:
+        return sum(part.epsilon(delta / len(self.parts)) for part in self.parts)
+
+    def delta(self, epsilon: float) -> float:
+        low, high = log(_LEAST_DELTA), 0.0
+        while high - low > 1e-9:
+            middle = (low + high) / 2
+            enough = self.least_epsilon(exp(middle)) <= epsilon
+            low, high = (low, middle) if enough else (middle, high)
+        return exp(high)
+
+
+_LEAST_DELTA = 1e-300
+"""Where a search for delta begins"""
 
 
 def _by_dp_accounting(mu: float, delta: float) -> dict[str, float]:

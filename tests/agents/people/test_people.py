@@ -245,6 +245,10 @@ def test_certificates_say_who_is_protected():
         (lambda: PersonalFADE(honest=0.5), "trust='aggregated'"),
         (lambda: PersonalFADE(counted="latest", memory=False), "'latest' with a memory"),
         (lambda: PerPerson(FADE(), told=0), "told=0"),
+        (
+            lambda: PerPerson(FADE(epsilon=1e-40)).make(PEOPLE, Streams([0])),
+            "epsilon=1e-40 .* rounds of a person an epsilon above 0",
+        ),
         (lambda: PerPerson(LDPETC()).make(PEOPLE, Streams([0])), "list of prices"),
         (lambda: PerPerson(Priced(DPUCB())).make(PEOPLE, Streams([0])), "price"),
         (lambda: FADE().make(PEOPLE, Streams([0])), "PerPerson|plays"),

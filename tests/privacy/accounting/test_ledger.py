@@ -27,6 +27,7 @@ from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import (
     ROUNDING,
     Ledger,
+    Sequential,
     no_data,
     no_privacy,
 )
@@ -79,8 +80,9 @@ def test_spends_that_are_not_gaussian_stand_alone():
     assert alone.epsilon(0.0) == inf
     report = certificate(alone, claim=(1.0, 1e-5))
     assert (report.mu, report.rho, report.accountants) == (None, inf, {"curve": epsilon})
-    with pytest.raises(InputError, match="no common loss distribution"):
-        Ledger((wishart, GaussianSpend(0.1, "gaussian"))).delta(1.0)
+    both, gauss = Ledger((wishart, GaussianSpend(0.1, "g"))), ledger_of(0.1)
+    assert both.epsilon(1e-5) == pytest.approx(alone.epsilon(5e-6) + gauss.epsilon(5e-6))
+    assert both.delta(both.epsilon(1e-5)) == pytest.approx(1e-5, rel=1e-6)
 
 
 def test_certificate_says_everything():
@@ -212,8 +214,9 @@ def test_parallel_rounds_cost_the_dearest():
     mixed = Parallel((LaplaceSpend(0.5), PureSpend.of("p", [0.4])))
     assert (mixed.pure, mixed.rho) == (0.5, 0.125)
     assert mixed.delta(0.1) == max(part.delta(0.1) for part in mixed.parts)
-    with pytest.raises(InputError, match="no common loss"):
-        Ledger((mixed, LaplaceSpend(0.1))).delta(0.3)
+    both, other = Ledger((mixed, LaplaceSpend(0.1))), Ledger((LaplaceSpend(0.1),))
+    basic = Ledger((mixed,)).epsilon(5e-6) + other.epsilon(5e-6)  # no loss distribution is known
+    assert both.epsilon(1e-5) == pytest.approx(min(basic, both.pure), rel=1e-6)
 
 
 def test_what_expires_cannot_be_promised_for_ever():
@@ -266,6 +269,7 @@ SPENDS = {
     "Parallel": Parallel((GAUSS, replace(GAUSS, mu=0.2))),
     "Expiring": Expiring(GAUSS, 40),
     "Repeated": Repeated(GAUSS, 3),
+    "Sequential": Sequential((GAUSS, LaplaceSpend(0.1)), "both"),
 }
 
 
