@@ -96,8 +96,8 @@ class Trust:
     honest: float = 1.0
     """in (0, 1]; nothing is expected of the others. Only where devices share the noise"""
     of: Literal["devices", "slots", "people"] = "devices"
-    """what `honest` is a fraction of: where people return, slots with a message (empty ones, too)
-    or people, whose devices send in every batch"""
+    """what `honest` is a fraction of; where people return, slots (empty ones send, too), or people
+    whose devices send in every batch"""
 
     def __post_init__(self) -> None:
         one_of("trust", self.model, get_args(TrustModel))
@@ -204,13 +204,13 @@ class Notion:
 
     unit: Unit = Round()
     adjacency: Adjacency = "replace"
-    """what happens to the differing user: any other takes her place, or she is zeroed out"""
+    """whether any other user takes the differing one's place, or she is zeroed out"""
     covers: frozenset[Covered] = LATER
-    """what is hidden from; a user's own action counts only where it is named. Empty: no promise"""
+    """what the promise is about; a user's own action only where it is named, nothing if empty"""
     reads: Reads = "mechanisms"
     """what of users' data reaches other users' actions, from the least on"""
     contexts: Pattern = "private"
-    """"public": neighbours agree in her context, which all may see; answers alone are protected"""
+    """if public, all may see contexts, in which neighbours agree, and answers alone are protected"""
     masks: Masking = "none"
     """whose data it is which actions there are in a round"""
     trust: Trust = Trust()

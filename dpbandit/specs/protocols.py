@@ -253,7 +253,7 @@ class Spec:
 
     @property
     def unit(self) -> Unit:
-        """In what neighbouring streams may differ: one user's round, or one person's."""
+        """One user's round, or one person's, in which neighbouring streams may differ."""
         return Round()
 
     @property
