@@ -33,7 +33,6 @@ if _TYPE_CHECKING:
     from dpbandit.agents.baselines import BestFixed as BestFixed, Uniform as Uniform
     from dpbandit.agents.choice.mnl import MNLTS as MNLTS, MNLUCB as MNLUCB, MNLBandit as MNLBandit
     from dpbandit.agents.choice.private_mnl import FadeMNL as FadeMNL, MNLCounts as MNLCounts
-    from dpbandit.agents.contextual.counted_shelf import CountedShelf as CountedShelf
     from dpbandit.agents.contextual.demand import Priced as Priced
     from dpbandit.agents.contextual.devices import (
         Broadcast as Broadcast,
@@ -160,7 +159,7 @@ __all__ = sorted(_HOMES)
 __getattr__, __dir__ = _lazily(__name__, _HOMES, _tabulate)
 
 _ON_POINTS = ("net-experts", "ball-experts")
-_ON_PRICES = ("counted-shelf", "jdp-glm-ucb", "ldp-etc", "price-cells")
+_ON_PRICES = ("jdp-glm-ucb", "ldp-etc", "price-cells")
 
 
 def _family(folder: str, but: tuple[str, ...] = (), also: tuple[str, ...] = ()) -> _Kinds:

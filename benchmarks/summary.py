@@ -28,7 +28,6 @@ TARGETS = {
     "ranked-epsilon-greedy": 5,
     "noisy-sgd": 8,
     "local-md": 4,
-    "counted-shelf": 5,
     "private-glm-as-coded": 6,
     "lasso-bandit": 3,
 }

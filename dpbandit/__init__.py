@@ -19,7 +19,7 @@ from dpbandit.lazy import catalogue as _catalogue, lazily as _lazily
 from dpbandit.version import VERSION as __version__
 
 if _TYPE_CHECKING:
-    from dpbandit.auditing import AuditReport, audit, forget
+    from dpbandit.auditing import AuditReport, audit
     from dpbandit.base import InputError
     from dpbandit.results.results import Results
     from dpbandit.running.compare import certify, compare
@@ -37,7 +37,6 @@ __all__ = [
     "audit",
     "certify",
     "compare",
-    "forget",
     "play",
     "recommend",
 ]
@@ -49,7 +48,7 @@ ENVIRONMENTS = {
 
 _FILES = {
     "agents": "agents",
-    "auditing": "AuditReport audit forget",
+    "auditing": "AuditReport audit",
     "base": "InputError",
     "results.results": "Results",
     "running.compare": "certify compare",

@@ -21,7 +21,6 @@ COMMANDS = {
     "compare": ("agents", "Compare agents by cumulative regret, with a certificate for each."),
     "certify": ("agents", "Compute the epsilon that an agent's noise gives, beside its claim."),
     "audit": ("agents", "Try to refute an agent's certificate by running it many times."),
-    "forget": ("forget", "Retrain agents without one user, and tell both apart."),
     "reproduce": (
         "studies",
         "Run a reference case or a published table again, beside its numbers.",

@@ -18,7 +18,6 @@ from dpbandit.agents import (
     FADE,
     GLMUCB,
     STOCHASTIC,
-    CountedShelf,
     DPHDBChoices,
     Greedy,
     Guard,
@@ -42,7 +41,7 @@ from dpbandit.specs.lists import Catalogue, ListSpec, ReturningSpec
 from dpbandit.specs.models import Prior
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
 from dpbandit.specs.rivals import RivalsSpec
-from dpbandit.specs.stock import PublicDemand, StockSpec
+from dpbandit.specs.stock import StockSpec
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
 SHARED = ContextualSpec(n_actions=3, dim=2, horizon=24, shared=True)
@@ -78,17 +77,6 @@ OFFERS = PricedAssortmentSpec(
 LISTS = ListSpec(catalogue=Catalogue(12, 2), clicks=Cascade(3), horizon=24)
 PLACES = ListSpec(catalogue=Catalogue(9, 2), clicks=PositionBased((1.0, 0.5)), horizon=24)
 UNTOLD = ListSpec(catalogue=Catalogue(9, 2), clicks=UntoldPositions(2), horizon=24)
-STOCK = StockSpec(
-    n_actions=4,
-    dim=3,
-    horizon=24,
-    prices=(1.0, 1.5, 2.0, 3.0),
-    unit_cost=0.5,
-    reward_high=2.5,
-    stock=400,
-    public_demand=PublicDemand((1.0, 0.0, 0.5), 1.0, ((0.5, 0.0, 0.5), (0.0, 0.6, 0.8))),
-)
-"""So much that the noise does not keep it closed throughout."""
 PEOPLE = ReturningSpec(
     visit=ContextualSpec(n_actions=3, dim=2, horizon=24, shared=True, reward_low=-0.5),
     people=3,
@@ -126,6 +114,16 @@ SPECS = {
     if isinstance(spec, Spec)
 }
 """All of them, by their names."""
+STOCK = StockSpec(
+    n_actions=4,
+    dim=3,
+    horizon=24,
+    prices=(1.0, 1.5, 2.0, 3.0),
+    unit_cost=0.5,
+    reward_high=2.5,
+    stock=400,
+)
+"""None of these: no certificate covers an agent on it."""
 ONCE = (MASKED, PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS, PLACES)
 """For an agent's defaults only."""
 
@@ -230,7 +228,7 @@ def discovered(kind: str) -> list[tuple[Any, Spec]]:
     Late rewards of two arms with one feature, arms that come and go, and values on a simplex are
     for defaults, too.
     Shoppers are for those who remember them: in so few rounds one batch is half of a price's cost.
-    Streams of users are for the agents that were made for them, and so is a stock.
+    Streams of users are for the agents that were made for them.
     """
     found: dict[Any, tuple[Any, Spec]] = {}
     for config in _configs(kind):
@@ -241,8 +239,6 @@ def discovered(kind: str) -> list[tuple[Any, Spec]]:
             once = spec in ONCE and not demand
             if isinstance(spec, StreamSpec):
                 once = type(config) not in STOCHASTIC.values()
-            if isinstance(spec, StockSpec) != isinstance(config, CountedShelf):
-                continue
             if (once and not is_default(config)) or (
                 spec is CURVED and kind not in ("pocp", "pqftl")
             ):

@@ -8,7 +8,6 @@ from dpbandit.agents.experts.ball import BallDraws
 from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
 from dpbandit.agents.streams.gradient_descent import Phase, Snowball
 from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled
-from dpbandit.offline.private_values import TriangleSums
 from dpbandit.privacy.aggregated import BitSum
 from dpbandit.privacy.batches import CountedSums, RestartingTrees
 from dpbandit.privacy.choices import (
@@ -58,7 +57,6 @@ TESTED = {
     ReportNoisyMax: _CHOICES + "selection.py::test_law",
     RestartingTrees: _SUMS + "batches.py::test_restarted_noise_has_the_promised_size",
     SegmentAboveThreshold: _CHOICES + "sparse_vector.py::test_segments_have_the_promised_law",
-    TriangleSums: "tests/offline/test_logs.py::test_sums_are_as_noisy_as_they_pay_for",
     Sampled: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
     Snowball: _BLOCKS + "test_noise_has_the_size_of_the_certificate",
 }

@@ -6,7 +6,6 @@ from math import inf
 import numpy as np
 
 from dpbandit import certify
-from dpbandit.agents import CountedShelf
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.contract import made_agent, reached
 from dpbandit.testing.noise import SUMS
@@ -50,13 +49,11 @@ def distinct(kind):
 
 def alike(kind):
     """Of these the ones whose noise is measured."""
-    # A shelf that learns has that of one that does not and of FADE; a centre of slates has that
-    # of arms, and comes after a fit of every one of 6,000 replicas.
+    # A centre of slates has that of arms, and comes after a fit of every one of 6,000 replicas.
     return [
         (config, spec)
         for config, spec in distinct(kind)
         if sums((config, spec))
-        and config != CountedShelf()
         and not (getattr(config, "centring", None) == "private" and spec.shared)
     ]
 

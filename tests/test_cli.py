@@ -218,7 +218,7 @@ LINES = {
     "suite run fade --size huge": "size='huge' to be one of small, full",
     "suite run ,": "agents to be one or more",
     "suite verify .": "Cannot read suite.parquet",
-    "forget fade OJPricing": "Expected --user after dpbandit forget",
+    "evaluate log.csv": "Expected --policy after dpbandit evaluate",
     "compare OJPricing --epsilon nan": "epsilon=nan to be a number > 0",
     "compare OJPricing --delta -0.1": "delta=-0.1 to be a number in [0, 1)",
     "compare OJPricing --delta nan": "delta=nan to be a number in [0, 1)",

@@ -53,7 +53,6 @@ for interpreter in "${@:-python3}"; do
         dpbandit sweep study.toml --out sweep
         dpbandit report sweep
         test -s sweep/report/index.html
-        dpbandit forget dp-ucb TwoArms --user 3 --horizon 9 --runs 400 >forgotten.txt
         dpbandit reproduce --list >cases.txt
         dpbandit lab list >labs.txt
         dpbandit --show-completion bash | bash -n

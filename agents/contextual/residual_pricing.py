@@ -153,16 +153,6 @@ class ResidualPricing:
             return draw
         return np.where(self._theta[:, -1:] + draw[:, -1:] > 0, -draw, draw)
 
-    @property
-    def releases(self) -> int:
-        """So far."""
-        return len(self._ends)
-
-    def imagined_sales(self, step: int) -> Floats:
-        """P(sale) of one in `step` imagined customers at every price, (R, n, K), as now played."""
-        every = self._every_price(self._imagined(self._faded())[:, ::step])
-        return self._chances(every, self._played)
-
     def learned(self, replica: int = 0) -> Prior:
         """What all releases say of demand, as the prior of another study."""
         return posterior(self._theta[replica], self._precision[replica])

@@ -3,14 +3,11 @@
 from dpbandit.auditing.audit import AuditReport, audit, audit_views
 from dpbandit.auditing.bounds import exact_audit
 from dpbandit.auditing.everyone import audit_all
-from dpbandit.auditing.forgetting import Forgotten, forget
 
 __all__ = [
     "AuditReport",
-    "Forgotten",
     "audit",
     "audit_all",
     "audit_views",
     "exact_audit",
-    "forget",
 ]

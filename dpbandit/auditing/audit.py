@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from functools import partial, singledispatch
 from math import inf
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -296,7 +296,6 @@ Sampler: TypeAlias = Callable[[int, Sequence[Seed]], Columns]
 """(world, 0 or 1; one seed a run) -> what is seen of these runs."""
 TwinSampler: TypeAlias = Callable[[Sequence[Seed]], tuple[Columns, Columns]]
 """The same for both worlds at once."""
-Found = TypeVar("Found")
 
 _CHUNK = 500
 """Runs that are played together: of most runs only the scores, a few numbers, are kept."""
@@ -371,7 +370,7 @@ def audit(
     spec = spec if spec is given else spec.with_few_people()
     start, name = time.perf_counter(), type(config).__name__
     proof = certify(config, spec, accountants=False)
-    check_for_ever(proof.ledger)
+    _check_for_ever(proof.ledger)
     claim = Claim.of(proof.ledger, proof.claimed_delta)
     candidates = pairs(config, spec, seed)
     pilot = _seeds(seed, "pilot", min(_PILOT, runs // 10))
@@ -384,8 +383,7 @@ def audit(
         if until_known:
             finding, runs = _bet(sample, claim, runs=runs, failure=failure, **how)
         else:
-            verdict = partial(judge, claim=claim, failure=failure)
-            finding = audit_twins(sample, verdict, runs=runs, **how)
+            finding = _audit_twins(sample, claim, runs=runs, failure=failure, **how)
     return AuditReport(
         agent=name,
         config=repr(config),
@@ -416,7 +414,7 @@ def audit(
     )
 
 
-def check_for_ever(ledger: Ledger) -> None:
+def _check_for_ever(ledger: Ledger) -> None:
     """Raise `InputError` for a promise that ends, or that leaves contexts out."""
     window = ledger.notion.window
     if window is not None:
@@ -458,11 +456,12 @@ def audit_views(
         scores: known ones (`ratios`) in place of learned ones. Then no runs train: a quarter
             chooses, three quarters are evaluated.
     """
-    return audit_twins(
+    return _audit_twins(
         partial(_both, sample),
-        partial(judge, claim=claim, failure=failure),
+        claim,
         runs=runs,
         seed=seed,
+        failure=failure,
         jobs=jobs,
         chunk=chunk,
         advance=advance,
@@ -470,18 +469,19 @@ def audit_views(
     )
 
 
-def audit_twins(
+def _audit_twins(
     sample: TwinSampler,
-    verdict: Callable[[Any, Any], Found],
+    claim: Claim,
     *,
     runs: int,
     seed: int,
+    failure: float,
     jobs: int = 1,
     advance: Callable[[int], None],
     chunk: int = _CHUNK,
     scores: Mapping[str, Scorer] | None = None,
-) -> Found:
-    """What `verdict` says of two parts of the runs, scored by what was learned on a third."""
+) -> Finding:
+    """Judge a claim on two parts of the runs, scored by what was learned on a third."""
     whole("runs", runs, 400, MOST_RUNS)
     training = 0 if scores else min(runs // 4, _MOST_TRAINING)
     first = runs // 4 if scores else runs // 2
@@ -506,7 +506,7 @@ def audit_twins(
             del trained
         score = partial(_scored, sample, scores)
         selection, evaluation = (_together(over(p, score)) for p in ("selection", "evaluation"))
-    return verdict(selection, evaluation)
+    return judge(selection, evaluation, claim, failure=failure)
 
 
 def _bet(

@@ -126,42 +126,6 @@ def clopper_pearson(hits: Floats | Ints, runs: int, failure: float) -> tuple[Flo
     return low, high
 
 
-class Advantage(NamedTuple):
-    """By how much more often an observer says B of B's runs than of A's, TPR - FPR, and bounds."""
-
-    value: float
-    low: float
-    high: float
-
-
-def advantage(
-    selection: dict[str, tuple[Floats, Floats]],
-    evaluation: dict[str, tuple[Floats, Floats]],
-    *,
-    failure: float,
-) -> Advantage:
-    """Choose score and threshold on some runs, evaluate once on others; see `judge`.
-
-    The interval is of the observer that was chosen, and wrong with probability at most `failure`;
-    a better one may exist.
-    """
-
-    def says(name: str, cut: float) -> float:
-        a, b = selection[name]
-        return float((b >= cut).mean() - (a >= cut).mean())
-
-    cuts = {
-        name: np.unique(np.quantile(np.concatenate(both), _THRESHOLDS, method="nearest"))
-        for name, both in selection.items()
-    }
-    name, cut = max(((n, c) for n, found in cuts.items() for c in found), key=lambda x: says(*x))
-    a, b = (side >= cut for side in evaluation[name])
-    (low_a, high_a), (low_b, high_b) = (
-        clopper_pearson(side.sum(), len(side), failure / 4) for side in (a, b)
-    )
-    return Advantage(float(b.mean() - a.mean()), float(low_b - high_a), float(high_b - low_a))
-
-
 def judge(
     selection: dict[str, tuple[Floats, Floats]],
     evaluation: dict[str, tuple[Floats, Floats]],

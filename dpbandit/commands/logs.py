@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 from typing import Annotated, Any
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import typer
@@ -13,7 +12,7 @@ from dpbandit.base import Floats, InputError, check_writable, one_of, write_atom
 from dpbandit.clients import read_log, read_observed
 from dpbandit.commands.options import features_of, given, range_of, say, screen, words_of
 from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog
-from dpbandit.offline import Logged, Observed, assess, evaluate as evaluated, release
+from dpbandit.offline import Logged, Observed, assess, evaluate as evaluated
 from dpbandit.offline.columns import file_digest, numbers, table_of
 from dpbandit.offline.evaluation import INTERVALS
 from dpbandit.results.results import FORMATS
@@ -75,16 +74,9 @@ def evaluate(
     intervals: Annotated[
         str | None, typer.Option(help=f"One of {', '.join(INTERVALS)}; default auto.")
     ] = None,
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="Release one private number at this epsilon, and nothing else."),
-    ] = None,
     clip: Annotated[
-        str | None,
-        typer.Option(
-            help="The largest weight, for clipped-ips, clipped-dr and switch-dr; with --epsilon a "
-            "public number, or the word private."
-        ),
+        float | None,
+        typer.Option(help="The largest weight, for clipped-ips, clipped-dr and switch-dr."),
     ] = None,
     shrinkage: Annotated[
         float | None, typer.Option(help="Shrinkage of the estimator dros.")
@@ -115,9 +107,8 @@ def evaluate(
     """Estimate from a log what another policy would have earned, with intervals.
 
     The policy must not learn while it plays. The estimates are exact statistics of the log, which
-    no certificate covers; with --epsilon it releases one number instead, with pure differential
-    privacy for a row of the log, and the number's certificate. With --unrecorded it fits
-    propensities and shows how far reasons that the log hides can move the answer.
+    no certificate covers. With --unrecorded it fits propensities and shows how far reasons that the
+    log hides can move the answer.
 
     Example: `dpbandit evaluate log.csv --policy always=b --propensity chance --feature age=18:90`
     """
@@ -127,19 +118,18 @@ def evaluate(
     if unrecorded:
         _refuse_unrecorded(
             propensity=propensity, probabilities=probabilities, lowest=lowest,
-            adaptive=adaptive or None, estimators=estimators, intervals=intervals, epsilon=epsilon,
-            clip=clip, shrinkage=shrinkage, w_max=w_max, q=q, sort=sort, support=support,
+            adaptive=adaptive or None, estimators=estimators, intervals=intervals, clip=clip,
+            shrinkage=shrinkage, w_max=w_max, q=q, sort=sort, support=support,
         )  # fmt: skip
     elif gammas is not None:
         raise InputError(f"Expected --unrecorded with --gammas={gammas}.")
     asked = [] if estimators is None else words_of(estimators)
     for option, value, only in (("shrinkage", shrinkage, "dros"), ("sort", sort, "mips")):
-        if value is not None and epsilon is None and only not in asked:
+        if value is not None and only not in asked:
             raise InputError(f"Expected {only} in --estimators with --{option}: no other uses it.")
-    if clip is not None and epsilon is None and not {*asked} & _CLIPPED:
+    if clip is not None and not {*asked} & _CLIPPED:
         raise InputError(
-            f"Expected --epsilon with --clip={clip}, or some of {', '.join(sorted(_CLIPPED))} in "
-            "--estimators."
+            f"Expected some of {', '.join(sorted(_CLIPPED))} in --estimators with --clip={clip:g}."
         )
     if q is not None and asked and not {*asked} & _MODELLED:
         raise InputError(
@@ -151,15 +141,6 @@ def evaluate(
         "weighted",
     ):
         raise InputError(f"Expected no --w-max={w_max:g} with --intervals={intervals}.")
-    if epsilon is not None:
-        _refuse_more(
-            out=out, estimators=estimators, intervals=intervals, shrinkage=shrinkage, w_max=w_max,
-            q=q, sort=sort, support=support, level=level,
-        )  # fmt: skip
-        if arms is None:
-            raise InputError(
-                "Expected --arms with --epsilon: which arms occur in the log is somebody's data."
-            )
     given_to = {
         "clip": clip, "shrinkage": shrinkage, "sort": sort, "probabilities": probabilities,
     }  # fmt: skip
@@ -174,26 +155,22 @@ def evaluate(
     frame = table_of(str(table))
     low, high = range_of("--reward-range", reward_range)
     names = None if arms is None else words_of(arms)
-    bound: Any = clip if clip in (None, "private") else words_of(str(clip))[0]
-    with catch_warnings():
-        if epsilon is not None:  # they say what rows hold
-            simplefilter("ignore")
-        shared: dict[str, Any] = {
-            "action": action, "reward": reward, "context": features_of(feature or ()),
-            "arms": names, "reward_range": (low, high),
-        }  # fmt: skip
-        log: Observed = (
-            read_observed(frame, **shared)
-            if unrecorded
-            else read_log(
-                frame,
-                **shared,
-                propensity=propensity,
-                lowest=lowest,
-                probabilities=None if probabilities is None else _columns(probabilities),
-                adaptive=adaptive,
-            )
+    shared: dict[str, Any] = {
+        "action": action, "reward": reward, "context": features_of(feature or ()),
+        "arms": names, "reward_range": (low, high),
+    }  # fmt: skip
+    log: Observed = (
+        read_observed(frame, **shared)
+        if unrecorded
+        else read_log(
+            frame,
+            **shared,
+            propensity=propensity,
+            lowest=lowest,
+            probabilities=None if probabilities is None else _columns(probabilities),
+            adaptive=adaptive,
         )
+    )
     named = names if names is not None else sorted(set(frame[action]))
     fixed = _fixed(policy, named)
     if not isinstance(log, Logged):
@@ -203,26 +180,11 @@ def evaluate(
             raise InputError(f"Expected --gammas={gammas} to be numbers, such as 1,1.5,2,3.")
         _assessed(law, log, out, **strengths, **({} if level is None else {"level": level}))
         return
-    if epsilon is not None:
-        if fixed is None:
-            raise InputError(
-                f"Expected --policy={policy} to be uniform or always=ARM with --epsilon: columns "
-                "may be made of other rows, which no certificate would cover."
-            )
-        if bound is None and not log.lowest_is_public:
-            raise InputError(
-                "Expected --clip or --lowest with --epsilon: read off the log, the least "
-                "propensity is somebody's data."
-            )
-        found = release(fixed, log, epsilon=epsilon, clip=bound)
-        say(str(found))
-        say(str(found.certificate.notion))
-        return
     law = _columns_of(policy, frame, len(named)) if fixed is None else fixed
     law = np.broadcast_to(law, (len(log.action), len(named)))
     told: dict[str, Any] = {
         "intervals": intervals, "level": level, "support": support, "shrinkage": shrinkage,
-        "w_max": w_max, "clip": bound,
+        "w_max": w_max, "clip": clip,
     }  # fmt: skip
     if q is not None:
         if len(columns := _columns(q)) != len(named):
@@ -257,7 +219,6 @@ _WHY = {
     "estimators": "ips and all others but dm and dr divide by recorded propensities, and these two "
     "are printed",
     "intervals": "no interval is exact where propensities are fitted",
-    "epsilon": "a certificate needs weights that are not fitted to the rows",
     "q": "dm and dr fit models of their own",
     "support": "choices that the log does not show are refused",
 }
@@ -288,13 +249,6 @@ def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> 
     if out is not None:
         write_atomically(out, lambda partial: found.bounds.to_csv(partial, index=False))
         say(f"Written to {out}.")
-
-
-def _refuse_more(**options: Any) -> None:
-    for name, value in options.items():
-        if value is not None:
-            option = f"--{name.replace('_', '-')}={value}"
-            raise InputError(f"Expected no {option} with --epsilon: one number is printed.")
 
 
 def _sorts(texts: list[str], arms: list[str], log: Logged) -> dict[str, Any]:

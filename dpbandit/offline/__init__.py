@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         Snapshot as Snapshot,
         snapshot as snapshot,
     )
-    from dpbandit.offline.private_values import PrivateValue as PrivateValue, release as release
     from dpbandit.offline.replays import Replay as Replay, Replays as Replays, replay as replay
     from dpbandit.offline.unrecorded import Assessment as Assessment, assess as assess
 
@@ -26,7 +25,6 @@ _HOMES = {
     "intervals": "TypeLaw",
     "logs": "Logged LoggedLists LoggedPrices Observed",
     "policies": "ListLaw Snapshot snapshot",
-    "private_values": "PrivateValue release",
     "replays": "Replay Replays replay",
     "unrecorded": "Assessment assess",
 }

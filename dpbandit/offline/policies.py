@@ -142,7 +142,7 @@ def price_policy(policy: Any, log: LoggedPrices) -> Floats:
 
 
 class Snapshot:
-    """A frozen copy of a running agent: a policy for `evaluate` and `release`.
+    """A frozen copy of a running agent: a policy for `evaluate`.
 
     Each row is asked afresh, so that an agent that draws (Thompson sampling, ties) draws anew for
     every row, independently of the log. With `draws` of them per row, `probabilities` are shares of

@@ -253,7 +253,7 @@ SLOTS: dict[str, Any] = {
 def ledger_as_dict(ledger: Ledger) -> dict[str, Any]:
     """A ledger as plain values, which `ledger_from_dict` takes back unchanged."""
     spends = [_spend_as_dict(spend) for spend in ledger.spends]
-    return {"spends": spends, "notion": ledger.notion.to_dict(), "slip": ledger.slip}
+    return {"spends": spends, "notion": ledger.notion.to_dict()}
 
 
 def ledger_from_dict(values: dict[str, Any]) -> Ledger:
@@ -265,13 +265,15 @@ def ledger_from_dict(values: dict[str, Any]) -> Ledger:
     former = "scope" in values
     notion = _in_words(values) if former else Notion.from_dict(values["notion"])
     spends = tuple(map(_spend_from_dict, values["spends"]))
-    return made(Ledger, {"slip": values["slip"], "spends": spends, "notion": notion})
+    return made(Ledger, {"spends": spends, "notion": notion})
 
 
 def _in_words(values: dict[str, Any]) -> Notion:
     """The notion of a ledger of format 1, whose `scope` is a sentence."""
     said, _, masks = str(values["scope"]).partition("; which actions there are ")
     covered, reads = _SCOPES.get(said, (frozenset(), "mechanisms"))
+    if values["slip"]:
+        raise ValueError(f"Expected slip={values['slip']!r} of a ledger of format 1 to be 0.")
     if said not in _SCOPES or masks not in _MASKS:
         raise ValueError(f"Expected the scope of a ledger of format 1, got {values['scope']!r}.")
     visits, model, condition = values["visits"], values["trust"], values["condition"]

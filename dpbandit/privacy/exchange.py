@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from dpbandit.base import InputError
 from dpbandit.privacy.certificate import KINDS, SLOTS
 from dpbandit.privacy.ledger import Ledger, Sequential
-from dpbandit.privacy.notion import Notion, Round, Row, Trust, Visits
+from dpbandit.privacy.notion import Notion, Round, Trust, Visits
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.spends import Parallel, Repeated, Spend
 
@@ -35,7 +35,6 @@ def ledger_schema() -> dict[str, Any]:
     notion = _object(Notion)
     notions = {
         "Round": _object(Round, "Round"),
-        "Row": _object(Row, "Row"),
         "Visits": _object(Visits, "Visits"),
         "Trust": _object(Trust),
         "Notion": {**notion, "required": [*notion["properties"]], "additionalProperties": False},
@@ -85,8 +84,8 @@ def as_event(ledger: Ledger) -> Any:
     `NeighboringRelation.ADD_OR_REMOVE_ONE`, as replacing doubles the sensitivity there once more.
     zCDP takes its `RdpAccountant`.
 
-    Raises `InputError` for a slip and for a window, which no event can say, and for a spend that
-    has neither a zCDP parameter nor a pure epsilon.
+    Raises `InputError` for a window, which no event can say, and for a spend that has neither a
+    zCDP parameter nor a pure epsilon.
     """
     import dp_accounting
 
@@ -99,10 +98,10 @@ def as_event(ledger: Ledger) -> Any:
 
 def _check(ledger: Ledger) -> None:
     """Raise `InputError` for what neither can say."""
-    if ledger.slip or ledger.notion.window is not None:
+    if ledger.notion.window is not None:
         raise InputError(
-            f"Expected a promise for ever and without slips, got window={ledger.notion.window} and "
-            f"slip={ledger.slip:g}: other programs have no word for them."
+            f"Expected a promise for ever, got window={ledger.notion.window}: other programs have "
+            "no word for it."
         )
 
 

@@ -11,7 +11,7 @@ from math import exp, inf, log, sqrt
 
 import numpy as np
 
-from dpbandit.base import InputError, html_table, inside, privacy_target, shown, whole
+from dpbandit.base import InputError, html_table, privacy_target, shown, whole
 from dpbandit.privacy.curves import (
     delta_of,
     epsilon_of,
@@ -40,7 +40,6 @@ LEAST = 5e-324
 """The smallest double above 0."""
 _SHOWN, _ROWS = 3, 20
 """Mechanisms that a line names, and that a table has; an agent may have thousands"""
-_ROUNDS = 100
 _DENSE = 50.0
 """From this mu on (epsilon beyond 1,000) a grid of losses is not worth its memory; GDP is exact."""
 
@@ -56,13 +55,10 @@ class Ledger:
     spends: tuple[Spend, ...] = ()
     notion: Notion = JOINT_DP
     """what the costs are a promise of; a certificate has that of the agent on its problem"""
-    slip: float = 0.0
-    """a bound on the probability, for any users, that the world says what no mechanism released"""
 
     def __post_init__(self) -> None:
         if not isinstance(self.notion, Notion):
             raise InputError(f"Expected notion={shown(self.notion)} of a ledger to be a Notion.")
-        inside("slip", self.slip, 0, 1, ends=True)
         for spend in self.spends:
             if not (self.notion.window or inf) <= lasts(spend):
                 raise InputError(
@@ -100,12 +96,10 @@ class Ledger:
 
     @property
     def mu(self) -> float | None:
-        """The GDP parameter of the composition, None with slips or a spend that is not Gaussian;
-        infinite where nothing is covered."""
+        """The GDP parameter of the composition, None with a spend that is not Gaussian; infinite
+        where nothing is covered."""
         if not self.notion.covers:
             return inf
-        if self.slip:
-            return None
         mus = [spend.mu for spend in self.spends]
         return None if None in mus else sqrt(sum(mu * mu for mu in mus if mu is not None))
 
@@ -135,8 +129,7 @@ class Ledger:
         """
         if not isinstance(other, Ledger):
             return NotImplemented
-        notion, slip = self.notion.weaker(other.notion), min(1.0, self.slip + other.slip)
-        return Ledger((*self.spends, *other.spends), notion, slip)
+        return Ledger((*self.spends, *other.spends), self.notion.weaker(other.notion))
 
     def beside(self, other: "Ledger") -> "Ledger":
         """The ledger of two agents whose people are disjoint: each pays for the dearer one.
@@ -158,16 +151,13 @@ class Ledger:
             for each in (self, other)
         )
         spend = Parallel(parts, "two agents with disjoint people")
-        return Ledger((spend,), notion, max(self.slip, other.slip))
+        return Ledger((spend,), notion)
 
     def delta(self, epsilon: float) -> float:
         """The certified delta at `epsilon`: exact for Gaussians, else an upper bound.
 
         It is 0 from the pure epsilon on and nowhere else, even where no double is small enough.
         """
-        if self.slip:  # within this total variation of private actions, for both neighbours
-            private = replace(self, slip=0.0).delta(epsilon)
-            return min(1.0, private + self.slip * _both_ways(epsilon))
         if epsilon >= self.pure * _GROWN:
             return 0.0
         if self.mu is not None:
@@ -177,16 +167,6 @@ class Ledger:
 
     def epsilon(self, delta: float) -> float:
         """The certified epsilon at `delta`, rounded up; infinity where none can be given."""
-        if self.slip:
-            private, epsilon = replace(self, slip=0.0), 0.0
-            for _ in range(_ROUNDS):  # to the least fixed point, from below
-                left = delta - self.slip * _both_ways(epsilon)
-                if left <= 0:
-                    return inf
-                before, epsilon = epsilon, private.epsilon(left)
-                if epsilon <= before * (1 + 1e-12):
-                    return epsilon * (1 + 1e-12)
-            return inf
         if self.mu is not None:
             return epsilon_of(self.mu * _GROWN, delta)
         pure = self.pure * _GROWN
@@ -234,10 +214,6 @@ class Ledger:
 
     def accountants(self, delta: float) -> dict[str, float]:
         """The epsilon at `delta` by every accountant that applies, by its name."""
-        if self.slip:
-            epsilon = self.epsilon(delta)
-            left = delta - self.slip * _both_ways(epsilon)
-            return replace(self, slip=0.0).accountants(left) if left > 0 else {"curve": inf}
         found = {"pure": self.pure} if self.pure < inf else {}
         if delta > 0:
             if self.rho < inf:
@@ -297,11 +273,6 @@ def lasts(spend: Spend) -> float:
     if isinstance(spend, Expiring):
         return min(spend.window, lasts(spend.part))
     return min(map(lasts, getattr(spend, "parts", ())), default=inf)
-
-
-def _both_ways(epsilon: float) -> float:
-    """1 + e^epsilon, what a slip costs; a number, however large."""
-    return 1 + exp(min(epsilon, 700.0))
 
 
 def _number(value: float | None) -> str:

@@ -1,6 +1,6 @@
 """Notions of privacy as values: what a promise covers, for whom, and what it rests on.
 
-Code compares fields, and `Notion.implies` says which promise is stronger. Words are made in
+Fields are what is compared, and `Notion.implies` says which promise is stronger. Words are made in
 `__str__` and `brief` alone.
 """
 
@@ -22,17 +22,6 @@ class Round:
 
     def __str__(self) -> str:
         return "one round of a person, who has others" if self.returning else "one user's round"
-
-
-@dataclass(frozen=True)
-class Row:
-    """Neighbouring logs differ in one row, whatever it changed in later ones of an adaptive log."""
-
-    def __str__(self) -> str:
-        return (
-            "one row of the log: its context, action, propensity and reward; what that user "
-            "changed in later rows of an adaptive log is its agent's to protect"
-        )
 
 
 @dataclass(frozen=True)
@@ -71,7 +60,7 @@ class Visits:
         return f"one person, of {rounds}{apart}{moves}"
 
 
-Unit: TypeAlias = Round | Row | Visits
+Unit: TypeAlias = Round | Visits
 TrustModel: TypeAlias = Literal["central", "aggregated", "shuffled", "local"]
 SHARING: tuple[TrustModel, ...] = ("aggregated", "shuffled")
 """Models in which the devices of many users add up to the noise"""
@@ -141,7 +130,7 @@ class Trust:
         return [*([] if self.model == "central" else [str(self.model)]), *part]
 
 
-Covered: TypeAlias = Literal["later actions", "own action", "refusals", "estimate"]
+Covered: TypeAlias = Literal["later actions", "own action", "refusals"]
 Reads: TypeAlias = Literal["nothing", "own data", "mechanisms", "releases in full", "exact data"]
 Adjacency: TypeAlias = Literal["replace", "zero out"]
 Masking: TypeAlias = Literal["none", "public", "user"]
@@ -210,7 +199,7 @@ class Notion:
     reads: Reads = "mechanisms"
     """what of users' data reaches other users' actions, from the least on"""
     contexts: Pattern = "private"
-    """if public, all may see contexts, in which neighbours agree, and answers alone are protected"""
+    """if public, neighbours agree in contexts, which all may see; answers alone are protected"""
     masks: Masking = "none"
     """whose data it is which actions there are in a round"""
     trust: Trust = Trust()
@@ -312,8 +301,6 @@ class Notion:
             return _NOT_COVERED
         if self.reads != "mechanisms":
             return _READ[self.reads]
-        if "estimate" in self.covers:
-            return "DP of this number"
         what = "DP of all actions" if "own action" in self.covers else "joint DP"
         return f"{what} under continual observation"
 
@@ -360,7 +347,7 @@ class Notion:
         known = {field.name for field in fields(cls)}
         if not isinstance(values, Mapping) or set(values) != known:
             raise ValueError(f"Expected a notion with the fields {sorted(known)}, got {values!r}.")
-        kinds: dict[str, Any] = {"Round": Round, "Row": Row, "Visits": Visits}
+        kinds: dict[str, Any] = {"Round": Round, "Visits": Visits}
         unit = made(kinds[values["unit"]["kind"]], values["unit"])
         return made(cls, {**values, "unit": unit})
 
@@ -392,7 +379,6 @@ def _implies(name: str, ours: Any, theirs: Any) -> bool:
 
 
 JOINT_DP = Notion()
-ROW_OF_A_LOG = Notion(unit=Row(), covers=frozenset({"estimate"}))
 NO_DATA = Notion(reads="nothing")
 OWN_DATA = Notion(reads="own data")
 LOCAL_DP = Notion(trust=Trust("local"))

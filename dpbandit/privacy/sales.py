@@ -235,16 +235,3 @@ class CellSales:
         answers = np.concatenate([s.ravel(), 1 - s.ravel()])
         counts = np.bincount(places, answers, minlength=replicas * 2 * C * K)
         return np.asarray(counts.reshape(replicas, *self.shape), np.float64)
-
-
-class SalesCount:
-    """The sum of sales in [0, 1], clipped (what is no number is 0); replacing one moves it by 1."""
-
-    shape: ClassVar[tuple[int, ...]] = (1,)
-    sensitivity: ClassVar[float] = 1.0
-    units: ClassVar[float] = 1.0
-
-    def total(self, *batch: AnyArray) -> Floats:
-        """(n, R, 1) -> (R, 1)."""
-        (sold,) = batch
-        return added_up(clip_range(np.where(np.isfinite(sold), sold, 0.0), 0.0, 1.0))

@@ -15,7 +15,6 @@ from dpbandit.specs import (
     PriceListSpec,
     ReturningSpec,
     Spec,
-    StockSpec,
     StreamSpec,
     TastesSpec,
 )
@@ -33,8 +32,9 @@ def recommend(
     It looks at public facts alone: the kind of problem, its sizes and its horizon. What it says
     was measured: `docs/suite.md` has a row for most kinds, docs/fade.md those of price lists. Arms
     without contexts go to `allocation-ts`, and experts to `batch-leader`, which has no bound
-    against an adversary (`noisy-ftrl` has). Where none of our private agents plays it says uniform
-    play.
+    against an adversary (`noisy-ftrl` has). Where none of our private agents plays, or what the
+    world tells users about others is covered by no certificate (`Spec.carries`, such as "sold
+    out"), it says uniform play, which certifies nothing there either.
 
     Args:
         env: a spec, or a problem in any form that `compare` takes.
@@ -51,6 +51,8 @@ def recommend(
 
 
 def _start(spec: Spec) -> str:
+    if spec.carries:
+        return "uniform"
     found = next((_OF_A_KIND[kind] for kind in type(spec).__mro__ if kind in _OF_A_KIND), "uniform")
     return found if isinstance(found, str) else found(spec)
 
@@ -79,7 +81,6 @@ _OF_A_KIND: dict[type, str | Callable[[Any], str]] = {
     ListSpec: "list-fade",
     ExpertsSpec: "batch-leader",
     StreamSpec: "localised-tofw",
-    StockSpec: "counted-shelf",
     PriceListSpec: "fade:features=curve",
     ContextualSpec: _of_arms,
     ConvexSpec: _of_points,

@@ -74,10 +74,7 @@ from dpbandit.specs.rivals import (
     TastesSpec as TastesSpec,
 )
 from dpbandit.specs.stock import (
-    BidPrices as BidPrices,
     Oversold as Oversold,
-    PublicDemand as PublicDemand,
     StockSpec as StockSpec,
-    best_price as best_price,
     fluid_bound as fluid_bound,
 )

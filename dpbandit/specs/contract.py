@@ -488,11 +488,6 @@ def _check_notion(owner: str, agent: Agent) -> None:
                 f"can keep, {name}={getattr(kept, name)!r}, got "
                 f"{name}={getattr(promised, name)!r}."
             )
-        if inner.slip > outer.slip:
-            raise InputError(
-                f"Expected the ledger of {owner} to have a slip of at least {inner.slip:g}, as "
-                f"that of {type(held).__name__}, got slip={outer.slip:g}."
-            )
 
 
 _PLAIN = (float, int, str, type, ModuleType)

@@ -217,10 +217,10 @@ class Prior:
         if self.mu and notion.trust.model != "central":
             notion = notion.given("a curator who may see it holds the prior's log")
         if not (self.disjoint and self.mu and len(own.spends) == 1):
-            return Ledger((*own.spends, cost), notion, own.slip)
+            return Ledger((*own.spends, cost), notion)
         note = f"users, or people of the prior of {self.source}"
         apart = notion.given("nobody of the prior's log is among the users")
-        return Ledger((Parallel((*own.spends, cost), note),), apart, own.slip)
+        return Ledger((Parallel((*own.spends, cost), note),), apart)
 
     def left_of(self, epsilon: float, delta: float) -> tuple[float, float]:
         """What it leaves of a target for the agent's own users.

@@ -1,7 +1,7 @@
 """The public facts of a price list for a limited stock, and what a unit of it is worth."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
@@ -9,44 +9,6 @@ import numpy as np
 
 from dpbandit.base import MOST_ROUNDS, AnyArray, Floats, Ints, Streams, at_least, one_of, whole
 from dpbandit.specs.protocols import PriceListSpec, arms_in_range, uniform_arms
-
-_ROUNDING = 1e-9
-"""A margin that is the bid price, up to rounding, is still sold at."""
-
-
-def best_price(margins: Floats, sales: Floats, bid: Floats) -> tuple[Ints, Floats]:
-    """The price with the largest (margin - bid) P(sale), and that; K and 0 where none is worth it.
-
-    `sales` (..., K), `bid` (...): a price stays open unless the bid exceeds every margin.
-    """
-    over = margins - bid[..., None]
-    gains = over * sales
-    price = gains.argmax(axis=-1)
-    shut = (over < -_ROUNDING).all(axis=-1)
-    best = np.maximum(gains.max(axis=-1), 0.0)
-    return np.where(shut, len(margins), price), np.where(shut, 0.0, best)
-
-
-class BidPrices:
-    """Sales a round that each bid price lets through, of a population with P(sale) (R, n, K).
-
-    The fluid plan of Gallego and van Ryzin (1994): with c units for T customers it asks everybody
-    argmax_p (margin_p - lambda) P(sale | x, p), lambda >= 0 the least at which c / T sell a round.
-    """
-
-    def __init__(self, margins: Floats, sales: Floats, *, points: int) -> None:
-        self.bids: Floats = np.linspace(0, margins.max() * (1 + 1 / points), points)
-        self._rates = np.zeros((len(sales), points))
-        first = np.arange(0, sales.size, sales.shape[-1]).reshape(sales.shape[:-1])
-        for j, bid in enumerate(self.bids):
-            if (margins - bid).max() >= -_ROUNDING:
-                price = ((margins - bid) * sales).argmax(axis=-1)
-                self._rates[:, j] = sales.take(first + price).mean(axis=1)
-
-    def __call__(self, rate: Floats) -> Floats:
-        """The least bid price (R,) at which at most `rate` (R,) sell a round."""
-        enough = self._rates <= np.maximum(rate, 0.0)[:, None]
-        return self.bids[np.where(enough.any(axis=1), enough.argmax(axis=1), -1)]
 
 
 def fluid_bound(margins: Floats, sales: Floats, stock: int, horizon: int, most: float) -> float:
@@ -58,7 +20,7 @@ def fluid_bound(margins: Floats, sales: Floats, stock: int, horizon: int, most: 
     """
 
     def bound(bid: float) -> float:
-        _, gain = best_price(margins, sales, np.full(len(sales), bid))
+        gain = np.maximum(((margins - bid) * sales).max(axis=-1), 0.0)
         return bid * stock + horizon * float(gain.mean())
 
     low, high, golden = 0.0, most, (5**0.5 - 1) / 2
@@ -96,13 +58,11 @@ class StockSpec(PriceListSpec):
     oversold: Oversold = "refuse"
     order_cost: float = 2.0
     """dollars, of a unit beyond the stock"""
-    public_demand: "PublicDemand | None" = None
-    """of a problem whose demand may be told to agents"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         whole("stock", self.stock, 1, MOST_ROUNDS)
-        whole("delay", self.delay, 0, 0)  # who counts late opens too often
+        whole("delay", self.delay, 0, 0)  # the shop answers at once
         one_of("oversold", self.oversold, ("refuse", "order"))
         at_least("order_cost", self.order_cost, 0)
 
@@ -138,20 +98,3 @@ class StockSpec(PriceListSpec):
         """What users (R, K) say of their price; nothing where it is closed."""
         said = super().told(potential, np.minimum(action, self.n_actions - 1))
         return np.where(action == self.closed, 0.0, said)
-
-
-@dataclass(frozen=True)
-class PublicDemand:
-    """Demand and population that everybody knows: P(sale) = logistic(x . theta - slope price)."""
-
-    theta: tuple[float, ...]
-    """of a context, (d,)"""
-    slope: float
-    """utility lost per dollar"""
-    people: tuple[tuple[float, ...], ...] = field(repr=False)
-    """contexts (n, d), equally likely"""
-
-    def sales(self, context: Floats, prices: tuple[float, ...]) -> Floats:
-        """P(sale) of contexts (..., d) at every price, (..., K)."""
-        utility = context @ np.array(self.theta)
-        return np.asarray(1 / (1 + np.exp(self.slope * np.array(prices) - utility[..., None])))

@@ -22,7 +22,6 @@ from dpbandit.specs import (
     Oversold,
     PriceListSpec,
     PriceSpec,
-    PublicDemand,
     Step,
     StockSpec,
     fluid_bound,
@@ -335,7 +334,7 @@ class StockPricing(ResampledChoices):
 
         A truthful "sold out" is not private at any epsilon, whatever prices do: who looks after the
         last unit learns that everybody before has bought. So with `oversold="refuse"` certificates
-        of agents that do not count their stock privately are "not covered".
+        of all agents are "not covered".
 
     Action space:
         `Discrete(13)`: `env.unwrapped.prices[action]` dollars, 1.19 to 2.29; 12 is closed.
@@ -371,7 +370,6 @@ class StockPricing(ResampledChoices):
         self._worth = D.prices - D.cost
         self._known = D.context
         self._chances = D.probability(rows(len(D.utility))[:, None], D.prices)  # (1070, 12)
-        theta = np.linalg.lstsq(D.context, D.utility)[0]  # the utility is linear in the context
         self.spec = StockSpec(
             n_actions=len(D.prices),
             dim=D.context.shape[1],
@@ -384,9 +382,6 @@ class StockPricing(ResampledChoices):
             stock=self.stock,
             oversold=self.oversold,
             order_cost=self.order_cost,
-            public_demand=PublicDemand(
-                tuple(theta.tolist()), float(D.slope), tuple(map(tuple, D.context.tolist()))
-            ),
         )
         self.fluid = fluid_bound(
             self._worth, self._chances, self.stock, self.horizon, self.spec.largest_bid

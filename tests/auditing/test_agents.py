@@ -19,7 +19,6 @@ from dpbandit.agents import (
     PFTAL,
     AdaptiveSparseVectorExperts,
     BinaryTreeExperts,
-    CountedShelf,
     DPHDBChoices,
     DPMoments,
     ExponentialLeader,
@@ -84,7 +83,7 @@ def private_variants():
     refuse, for answers alone."""
     fitting = {}
     for config, spec in everybody():
-        if isinstance(config, FADE | CountedShelf):
+        if isinstance(config, FADE):
             spec = replace(spec, horizon=9)  # a fit takes long
         proof = certify(config, spec, accountants=False)
         rounds = proof.notion.contexts == "private" and proof.notion.visits is None

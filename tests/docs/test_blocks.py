@@ -37,7 +37,7 @@ from tests.docs.markdown import ROOT, blocks, inline, pages, readmes
 
 CAPS = {"horizon": 100, "replicas": 2, "runs": 400, "jobs": 1}
 ADDED = {"compare": ("horizon", "replicas"), "reproduce": ("horizon", "replicas")}
-ADDED["audit"] = ADDED["forget"] = ("runs",)
+ADDED["audit"] = ("runs",)
 ROWS = dict.fromkeys(TABLES, "2,T=64") | {
     "sgd/table-5-1": "algo=OFW,T=1000,d=5,p=1.5",
     "sgd/figure-5-2": "T=20",

@@ -5,10 +5,20 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
+from scipy.special import expit, logit
 
-from benchmarks.unrecorded_coverage import TRUTH, N as ROWS, intervals, observed
 from dpbandit import InputError
-from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, TypeLaw, evaluate
+from dpbandit.envs.contextual.orange_juice import demand
+from dpbandit.offline import (
+    ListLaw,
+    Logged,
+    LoggedLists,
+    LoggedPrices,
+    Observed,
+    TypeLaw,
+    assess,
+    evaluate,
+)
 from dpbandit.offline.estimators import Terms
 from dpbandit.offline.intervals import (
     Stakes,
@@ -209,14 +219,38 @@ def test_a_law_at_contexts_is_that_of_types_up_to_the_first_guess():
         )
 
 
+OJ = demand()
+RIVAL = OJ.context[:, 1]
+PRICES = OJ.prices[[4, 8]]
+BUYS = OJ.probability(np.arange(len(RIVAL))[:, None], PRICES)
+
+
+def hidden_reason(n, rng, odds=3.0):
+    """A log of n customers who were asked the fifth or the ninth price. It shows the rival's price
+    and not that a seller who knows who would buy asks them the ninth at lower odds."""
+    row, luck = rng.integers(0, len(RIVAL), n), rng.random(n)
+    buys, e = luck[:, None] < BUYS[row], expit(0.7 * RIVAL[row] * sqrt(3))
+    up, down = expit(logit(e) + np.log([[odds], [1 / odds]]))
+    alike = [rival == RIVAL for rival in RIVAL[row]]
+    share, m = (up - e) / (up - down), np.array([BUYS[same, 1].mean() for same in alike])
+    coin = np.where(buys[:, 1], share / m, (share - m) / (1 - m))  # others by lot: full odds
+    asked = (rng.random(n) < np.where(rng.random(n) < coin, down, up)).astype(int)
+    spec = ContextualSpec(n_actions=2, dim=1, horizon=n, reward_low=0.0, reward_high=1.2)
+    reward = buys[np.arange(n), asked] * (PRICES[asked] - OJ.cost)
+    return Observed(spec=spec, context=RIVAL[row][:, None], action=asked, reward=reward)
+
+
 @pytest.mark.slow
 def test_bounds_hold_at_the_true_strength_of_what_is_hidden():
     """40 logs of a reason of odds 3: bounds at 3 hold in .95 less 4 standard errors, false alarm
     below 1e-3; those at 2 and dr in less than a tenth (power: .005 and 0)."""
-    held = np.zeros(5)
+    truth, n = float((BUYS[:, 1] * (PRICES[1] - OJ.cost)).mean()), 2000
+    held = np.zeros(3)
     for seed in range(40):
-        log = observed("the sale", ROWS, np.random.default_rng(seed))
-        held += [low <= TRUTH <= high for _, (low, high) in intervals(log)]
-    dr, _, _, two, three = held / 40
+        log = hidden_reason(n, np.random.default_rng(seed))
+        found = assess(np.tile([0.0, 1.0], (n, 1)), log, gammas=(2.0, 3.0))
+        ends = [found.dr[1:], *found.bounds[["low", "high"]].to_numpy()]
+        held += [low <= truth <= high for low, high in ends]
+    dr, two, three = held / 40
     assert three >= 0.95 - 4 * (0.95 * 0.05 / 40) ** 0.5
     assert max(dr, two) < 0.1

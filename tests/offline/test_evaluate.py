@@ -345,9 +345,9 @@ def test_it_says_what_python_says(run, words):
     assert ("may lie outside" in said) == wanted["note"].str.contains("may lie outside").any()
 
 
-def test_private_unrecorded_and_oddly_named(run):
-    """Without propensities three answers and bounds, on screen and in a file. One private number,
-    and nothing else of the log, nor that a row lies outside. Arms are called as in the table."""
+def test_unrecorded_and_oddly_named(run):
+    """Without propensities three answers and bounds, on screen and in a file. A row outside of
+    its bounds is said. Arms are called as in the table."""
     words = "--unrecorded --feature x0=-1:1 --reward-range=-1.4:1.4 --level .9 --gammas 1,2"
     code, said, _ = run("--policy", "always=b", *words.split(), "--out", "bounds.csv")
     columns = {"action": "action", "reward": "reward", "context": {"x0": (-1, 1)}}
@@ -363,12 +363,6 @@ def test_private_unrecorded_and_oddly_named(run):
     _, _, complained = run("--policy", "uniform", *COLUMNS, *beyond)
     assert "outside their public ranges" in complained
     assert complained.count("\n") == 1
-    code, said, complained = run("--policy", "uniform", *COLUMNS, *beyond, "--epsilon", "1")
-    assert (code, complained) == (0, "")
-    assert "outside" not in said
-    assert "epsilon 1, weights up to 7.692" in said
-    assert "replace one row of the log" in said
-    assert "ips" not in said
     frame = pd.read_csv("log.csv")
     frame["action"] = frame["action"].map({"a": "01", "b": "2,3", "c": "x"})
     frame.to_csv("log.csv", index=False)
@@ -380,11 +374,8 @@ def test_private_unrecorded_and_oddly_named(run):
 
 
 SAID = {
-    "uniform --clip 3": "--epsilon with --clip=3",
-    "uniform --epsilon 1": "--arms with --epsilon",
-    "uniform --epsilon 1 --intervals t": "no --intervals=t",
-    "uniform --epsilon 1 --arms a,b,c --clip much": "clip='much'",
-    "uniform --epsilon 1 --arms a,b,c --w-max 3": "no --w-max=3.0 with --epsilon",
+    "uniform --clip 3": "in --estimators with --clip=3",
+    "uniform --clip much": "--clip=much to be a number",
     "uniform --out x.txt": "to end in .csv",
     "uniform --estimators ipw": "estimators='ipw'",
     "uniform --intervals exact": "intervals='exact'",
@@ -405,12 +396,10 @@ SAID = {
     "always=z": "to name one of a, b, c",
     "p0,p1": "3 columns",
     "p0,p1,p9": "'p9'",
-    "p0,p1,p2 --epsilon 1 --arms a,b,c": "columns may be made of other rows",
 }
 UNRECORDED = {
     "--estimators ips": "divide by recorded propensities",
     "--intervals betting": "no interval is exact",
-    "--epsilon 1": "weights that are not fitted",
     "--adaptive": "change from row to row",
     "--gammas much": "--gammas=much to be numbers",
     "--feature x0=-1:1 --q x0": "models of their own",

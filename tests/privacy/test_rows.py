@@ -25,7 +25,6 @@ from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled
 from dpbandit.base.random_streams import Draws, Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear
-from dpbandit.offline.private_values import TriangleSums
 from dpbandit.privacy.aggregated import BitSum, SignBits
 from dpbandit.privacy.batches import CountedSums, RestartingTrees
 from dpbandit.privacy.choices import (
@@ -168,11 +167,6 @@ def of_episodes(streams):
     return np.stack([first, sums(np.zeros((R, 3)), np.zeros(R), YES) - first], axis=1), None
 
 
-def of_a_log(streams):
-    sums = TriangleSums(5, 2.0, 1.0, streams)
-    return sums(np.zeros((R, 5)), np.zeros((R, 5)))[:, :, None], None
-
-
 def of_bits(streams):
     bits, target = SignBits(n_actions=3, dim=2), {"epsilon": 1.0, "delta": 1e-5}
     sums = BitSum(bits, streams, cover="coins", ends=[1], horizon=2, **target)
@@ -189,7 +183,6 @@ QUIET = [
     (DescentRefits, refitted_by_descent),
     (NeighbourTree, of_neighbours),
     (EpisodeMoments, of_episodes),
-    (TriangleSums, of_a_log),
     (BitSum, of_bits),
     (OneShotTopK, selected(OneShotTopK, k=2)),
     (ExponentialMechanism, selected(ExponentialMechanism)),

@@ -41,7 +41,6 @@ from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.lists import ListSpec, ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 from dpbandit.specs.rivals import RivalsSpec
-from dpbandit.specs.stock import StockSpec
 from tests.each import asserting, each
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
@@ -188,8 +187,6 @@ def plays(name, spec):
         return name in PEOPLE and isinstance(spec.visit, ContextualSpec)
     if not isinstance(spec, ContextualSpec):  # a price
         return False
-    if name == "counted-shelf":
-        return isinstance(spec, StockSpec)
     if name in PRICING:
         return isinstance(spec, PriceListSpec)
     if name in AT_HOME and isinstance(spec, PriceListSpec):
@@ -219,7 +216,6 @@ AT_HOME = ("broadcast", "ldp-sgd", "ldp-ols", "local-sgd", "local-linucb")
 SHARING = ("private-glm", "private-glm-as-coded")
 """They play arms that share a parameter, and nothing else."""
 FEW = {"batch-moment": 2, **dict.fromkeys(SHARING, 1), **dict.fromkeys(PRICING, 2)}
-FEW["counted-shelf"] = 1
 """Environments that are played, where they are fewer than three."""
 RARE = ("pqftl", "net-experts")
 """None has their defaults."""

@@ -115,7 +115,7 @@ class NoDataclass:
         (lambda: agents_given([FADE(), FADE()]), "Expected every agent once: FADE is there twice"),
         (lambda: problem_given(Unnamed()), "to be an id"),
         (lambda: problem_given(NoDataclass()), "to be an id, a class, or a problem"),
-        (lambda: dpbandit.forget("fade", "GLMBandit", user=1, env_kwargs=3), "=3 to be a dict"),
+        (lambda: compare("GLMBandit", "fade", env_kwargs=3), "=3 to be a dict"),
         (lambda: spec_given(SPEC, horizon=3), "with an environment, got a spec"),
         (lambda: play("GLMBandit", "fade", []), "at least one seed"),
         (lambda: play("GLMBandit", "fade", marks=9), "marks=9 to be rounds, such as"),

@@ -17,7 +17,6 @@ from dpbandit.agents import (
     AdaCOFUL,
     AdaPrivateTS,
     Broadcast,
-    CountedShelf,
     Guard,
     MemoryAlone,
     PerPerson,
@@ -161,11 +160,3 @@ def test_people_who_return_to_a_world_that_carries_are_not_covered(visit):
         agent = Holds(MemoryAlone(), lambda held: [held], (("adjacency", "zero out"),))
         with pytest.raises(InputError, match=change[0]):
             certify(Holds(agent, lambda held: [held], (change,)), PEOPLE, accountants=False)
-
-
-def test_refusals_are_paid_for_however_large_epsilon_is():
-    """delta pays (1 + e^epsilon) times the slip; it was cut off at e^50."""
-    with pytest.raises(InputError, match="epsilon=60 to be at most 20"):
-        CountedShelf(epsilon=60)
-    ledger = certify(CountedShelf(epsilon=20.0), STOCK, accountants=False).ledger
-    assert replace(ledger, slip=1e-22).delta(60.0) == 1.0

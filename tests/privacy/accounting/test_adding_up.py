@@ -127,15 +127,6 @@ def test_a_spend_that_costs_no_number_is_not_made(kind):
     assert GaussianSpend(inf, "no noise").mu == inf
 
 
-@each("slip", [nan, -1.0, -1e-5, 1.5])
-def test_a_slip_is_a_probability(slip):
-    """-1 was certified at epsilon 0."""
-    with pytest.raises(InputError, match="slip="):
-        Ledger((GAUSS,), slip=slip)
-    with pytest.raises(ValueError, match="slip"):
-        ledger_from_dict({**ledger_as_dict(Ledger((GAUSS,))), "slip": slip})
-
-
 def test_rounded_groups_are_believed_as_far_as_they_are_rounded():
     """Of more than 512 epsilons the sum is that of a list, not of its groups."""
     epsilons = [0.1 / (n + 1) ** 0.5 for n in range(4000)]

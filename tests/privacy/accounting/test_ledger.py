@@ -289,7 +289,7 @@ def test_the_schema_has_every_kind_and_refuses_others():
         json.dumps(plain(certificate(ledger, claim=(1.0, 1e-5), accountants=False).as_dict()))
     worded = Ledger((GAUSS,), Notion(adjacency="zero out", window=7, contexts="public"))
     assert ledger_from_dict(json.loads(json.dumps(ledger_as_dict(worded)))) == worded
-    for name, wrong in (("slip", -1.0), ("notion", {}), ("spends", {})):
+    for name, wrong in (("notion", {}), ("spends", {})):
         assert not check.is_valid({**written, name: wrong})
     for name, wrong in (("trust", "all"), ("adjacency", "add"), ("covers", ["x"]), ("more", 1)):
         changed = {**written["notion"], name: wrong}
@@ -316,11 +316,10 @@ def test_dp_accounting_finds_no_less(kind):
 
 
 def test_other_accountants_are_told_what_they_can_say():
-    """A window, a slip, noise that has no zCDP; and what OpenDP has no noise for, whose other costs
+    """A window, noise that has no zCDP; and what OpenDP has no noise for, whose other costs
     are ours."""
     for ledger, why in (
         (Ledger((SPENDS["Expiring"],), Notion(window=40)), "window=40"),
-        (Ledger((GAUSS,), slip=0.1), "slip=0.1"),
         (Ledger((SPENDS["WishartSpend"],)), "wishart"),
         (Ledger((SPENDS["BitSpend"],)), "bits"),
     ):
@@ -329,8 +328,6 @@ def test_other_accountants_are_told_what_they_can_say():
     gaussian, laplace = as_measurements(Ledger((GAUSS, SPENDS["LaplaceSpend"])))
     assert gaussian.map(1.0) == pytest.approx(GAUSS.rho)  # by OpenDP's own maps
     assert laplace.map(1.0) == pytest.approx(0.3)
-    with pytest.raises(InputError, match=r"slip=0\.1"):
-        as_measurements(Ledger((GAUSS,), slip=0.1))
     with pytest.raises(InputError, match="K-norm"):
         as_measurements(Ledger((SPENDS["KNormSpend"],)))
     assert as_event(Ledger()) == dp_accounting.NoOpDpEvent()

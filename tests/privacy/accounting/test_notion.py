@@ -21,7 +21,6 @@ from dpbandit.privacy.notion import (
     NO_DATA,
     NO_PRIVACY,
     OWN_DATA,
-    ROW_OF_A_LOG,
     Notion,
     Round,
     Trust,
@@ -76,7 +75,7 @@ def test_a_notion_in_words_and_in_brief(words):
 
 SEVERAL = [
     *(notion for notion, _ in WORDS.values()),
-    *(NO_DATA, OWN_DATA, IN_FULL, ROW_OF_A_LOG, Notion(masks="user"), Notion(trust=HALF)),
+    *(NO_DATA, OWN_DATA, IN_FULL, Notion(masks="user"), Notion(trust=HALF)),
 ]
 
 
@@ -258,5 +257,6 @@ def test_a_ledger_in_words_is_read_and_another_sentence_refused():
         read = ledger_from_dict({**FORMER, "scope": scope, **more})
         assert read == Ledger((), notion)
         assert ledger_from_dict(ledger_as_dict(read)) == read
-    with pytest.raises(ValueError, match="of format 1, got 'joint DP "):
-        ledger_from_dict({**FORMER, "scope": "joint DP "})
+    for name, value in (("scope", "joint DP "), ("slip", 1e-9)):
+        with pytest.raises(ValueError, match=f"Expected .*{name}.* of format 1"):
+            ledger_from_dict({**FORMER, "scope": JOINT + "{} one user's round", name: value})
