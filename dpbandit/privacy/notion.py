@@ -18,7 +18,7 @@ class Round:
     """Neighbouring streams differ in one round of one user."""
 
     returning: bool = False
-    """whether people return, so that a round is a part of what somebody says only"""
+    """whether the user may have other rounds, which are not protected together with this one"""
 
     def __str__(self) -> str:
         return "one round of a person, who has others" if self.returning else "one user's round"
