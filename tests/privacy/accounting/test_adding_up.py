@@ -16,7 +16,7 @@ from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import Ledger, Sequential
 from dpbandit.privacy.notion import Notion, Round, Trust
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
-from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel
+from dpbandit.privacy.spends import Expiring, GaussianSpend
 from dpbandit.privacy.subsampling import SampledGaussianSpend
 from dpbandit.privacy.wishart import WishartSpend
 from tests.each import each
@@ -52,16 +52,6 @@ def test_disjoint_people_pay_for_the_dearer():
     several = (small + small).beside(Ledger((GaussianSpend(0.12, "b"),)))
     assert several.mu == pytest.approx(0.1 * 2**0.5)
     assert (several + small).notion.conditions == several.notion.conditions
-
-
-def test_what_has_no_common_loss_is_added_up_by_basic_composition():
-    """By hand, half of delta each; before, such a sum had no epsilon at all."""
-    mixed = Parallel((GaussianSpend(0.2, "g"), LaplaceSpend(0.5)))
-    both = Ledger((mixed,)) + Ledger((mixed,))
-    each_one = Ledger((mixed,)).epsilon(5e-6)
-    assert both.epsilon(1e-5) == pytest.approx(2 * each_one)
-    assert both.delta(2 * each_one) == pytest.approx(1e-5, rel=1e-6)
-    assert both.delta(1e-3) <= 1
 
 
 def test_the_weaker_promise_is_kept_and_others_are_refused():

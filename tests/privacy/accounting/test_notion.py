@@ -222,17 +222,8 @@ def test_latest_visits_rest_on_people_and_others_on_slots():
         assert f"50 % of {of} honest" in notion.brief
 
 
-FORMER = {
-    "adjacency": "replace",
-    "window": None,
-    "condition": "",
-    "public_contexts": False,
-    "slip": 0.0,
-    "visits": None,
-    "trust": "central",
-    "honest": 1.0,
-    "spends": [],
-}
+FORMER = {"adjacency": "replace", "window": None, "condition": "", "public_contexts": False}
+FORMER |= {"slip": 0.0, "visits": None, "trust": "central", "honest": 1.0, "spends": []}
 
 
 def test_a_ledger_in_words_is_read_and_another_sentence_refused():
