@@ -249,7 +249,7 @@ def reproduce(
         "se": se,
         "seconds": float(run.measures["seconds"].sum()) if released else run.seconds,
         "certified_epsilon": run.certificate.epsilon,
-        "notion": run.certificate.notion,
+        "notion": str(run.certificate.notion),
         "reference": None if reference is None else {"mean": reference.mean, "se": reference.se},
         "z": z,
         "least": case.least(run.certificate, env_kwargs),

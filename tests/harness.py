@@ -33,7 +33,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.losses import Linear, LinearRegression, Quadratic, Ridge
 from dpbandit.losses.click_models import Cascade, PositionBased, UntoldPositions
-from dpbandit.privacy.ledger import Visits
+from dpbandit.privacy.notion import Visits
 from dpbandit.specs.choice import AssortmentSpec, PricedAssortmentSpec
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec, StreamSpec

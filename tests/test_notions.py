@@ -50,7 +50,8 @@ def test_it_is_said_wherever_there_is_an_epsilon(env, page_of, run, tmp_path, ca
     page = page_of(results)
     document = json.loads((tmp_path / "results.json").read_text())
     assert words in document["certificates"]["mine"]["notion"]
-    assert words in Results.load(tmp_path).where(agent="mine").runs[0].certificate.notion
+    loaded = Results.load(tmp_path).where(agent="mine").runs[0].certificate
+    assert words in str(loaded.notion)
     axes = Figure().add_subplot()
     frontier(axes, [Front("mine", results.where(agent="mine").runs, look=0)])
     assert words.partition(",")[0] in axes.get_xlabel()

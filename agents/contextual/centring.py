@@ -90,9 +90,7 @@ class PrivatelyCentred:
         )
         self.masks: tuple[Masks, ...] = getattr(self._inner, "masks", ())
         own = self._inner.ledger
-        self.ledger = ledger_of(
-            config.epsilon, *own.spends, self._sums.spend, condition=own.condition
-        )
+        self.ledger = ledger_of(config.epsilon, *own.spends, self._sums.spend, notion=own.notion)
         self._round, self._end, self._users = 0, 0, 0.0
         self._counted, self._total, self._weights = 0.0, np.zeros(len(streams)), 0
         self._centre: Floats = np.full(len(streams), self._middle)

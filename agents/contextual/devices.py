@@ -35,7 +35,6 @@ from dpbandit.privacy import (
 )
 from dpbandit.privacy.aggregated import AggregatedSum, BitSum, SignBits
 from dpbandit.privacy.fading import growing_batches, released_ends
-from dpbandit.privacy.ledger import Trust, check_honest
 from dpbandit.privacy.messages import (
     MESSAGES as LOCAL,
     LocalStatistic,
@@ -43,13 +42,14 @@ from dpbandit.privacy.messages import (
     Message as LocalMessage,
     law_of,
 )
+from dpbandit.privacy.notion import LOCAL_DP, Notion, Trust, TrustModel
 from dpbandit.privacy.spends import Spend
 from dpbandit.specs import ContextualSpec
 
 Message: TypeAlias = Literal[
     "directions", "coins", "flips", "privunit", "gaussian", "laplace", "k-norm"
 ]
-SENT: dict[Trust, tuple[Message, ...]] = {
+SENT: dict[TrustModel, tuple[Message, ...]] = {
     "central": ("directions",),
     "aggregated": ("directions", "coins"),
     "shuffled": ("coins", "flips"),
@@ -184,7 +184,7 @@ class Broadcast(Private[ContextualSpec], Devices):
     (1.0, 'local')
     """
 
-    trust: Trust = "aggregated"
+    trust: TrustModel = "aggregated"
     """who sees what, "central", "aggregated", "shuffled" or "local" """
     message: AnyMessage = "auto"
     """kind of message, see the table; "auto" is the first that `trust` allows"""
@@ -201,7 +201,7 @@ class Broadcast(Private[ContextualSpec], Devices):
     def check(self) -> None:
         super().check()
         one_of("message", self.message, ("auto", *SENT[self.trust]))
-        check_honest(self.honest, self.trust)
+        Trust(self.trust, self.honest)
         if self.fade and self.trust != "central":
             raise InputError(
                 f"Expected fade={self.fade} only with trust='central': elsewhere nobody keeps sums."
@@ -220,7 +220,8 @@ class Broadcast(Private[ContextualSpec], Devices):
         first = self.first_batch or self.usual_first_batch()
         self.open(growing_batches(spec.horizon, first=first, growth=self.growth))
         spend = self.channel.spend
-        self.ledger = ledger_of(self.epsilon, spend, trust=self.trust, honest=self.honest)
+        notion = Notion(trust=Trust(self.trust, self.honest))
+        self.ledger = ledger_of(self.epsilon, spend, notion=notion)
         self.imagined = ImaginedPeople(spec.n_actions, spec.dim, shared=spec.shared, signs=bits)
         self.spread = 1 / self.blocks if bits else 1 / (self.blocks * spec.dim)
         self.batch, self.end, self.people = 0, 0, 0.0
@@ -359,7 +360,7 @@ class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
             LocalSums(messages, spend, variance=V, ends=ends, horizon=T),
             statistic,
             self.streams,
-            ledger_of(self.epsilon, spend, without="exact rounds", trust="local"),
+            ledger_of(self.epsilon, spend, without="exact rounds", notion=LOCAL_DP),
             shift=self.ridge,
             bonus=self.bonus,
             signs=True,
@@ -420,7 +421,7 @@ class LocalSGD(Private[ContextualSpec], Devices):
             uses=self.spec.horizon,
         )
         spend = self.messages.spend
-        self.ledger = ledger_of(self.epsilon, spend, without="exact gradients", trust="local")
+        self.ledger = ledger_of(self.epsilon, spend, without="exact gradients", notion=LOCAL_DP)
 
     def clipped(self, x: Floats) -> Floats:
         """Rows of norm at most 1."""

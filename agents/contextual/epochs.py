@@ -25,6 +25,7 @@ from dpbandit.privacy import (
     mu_of,
 )
 from dpbandit.privacy.fading import growing_batches
+from dpbandit.privacy.notion import Notion
 from dpbandit.specs import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3
@@ -275,7 +276,7 @@ class OneRegression(Epochs):
             context_bound=self.C,
             reward_bound=self.spec.half_range,
         )
-        self.ledger = ledger_of(self.epsilon, self.moments.spend, public_contexts=True)
+        self.ledger = ledger_of(self.epsilon, self.moments.spend, notion=Notion(contexts="public"))
         self.gram = np.zeros((R, d, d))
         self.ended = np.zeros(R)  # episodes
         self.V_last = self.C**2 * np.tile(np.eye(d), (R, 1, 1))

@@ -32,8 +32,8 @@ from dpbandit.base import (
     positive,
     whole,
 )
-from dpbandit.privacy.ledger import check_honest
 from dpbandit.privacy.mechanism import ADDED_UP
+from dpbandit.privacy.notion import Trust
 from dpbandit.specs import (
     BanditSpec,
     ContextualSpec,
@@ -276,7 +276,7 @@ class FADE:
         inside("growth", self.growth, 0, 100, ends=True)
         inside("fade", self.fade, 0, 0.999, ends=True)
         one_of("trust", self.trust, ADDED_UP)
-        check_honest(self.honest, self.trust)
+        Trust(self.trust, self.honest)
         if self.trust == "aggregated" and self.fade != 0:
             raise InputError(
                 f"Expected fade={self.fade!r} to be 0 with trust='aggregated': nobody keeps exact "

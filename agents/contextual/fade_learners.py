@@ -38,6 +38,7 @@ from dpbandit.privacy.aggregated import AggregatedSum
 from dpbandit.privacy.batches import BatchSum, CountedSums
 from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.noise import Gaussian
+from dpbandit.privacy.notion import Notion, Trust
 from dpbandit.privacy.residuals import (
     CentredResiduals,
     SaleResiduals,
@@ -116,7 +117,9 @@ class FadingReleases:
 
     def ledger(self, sums: FadingSum) -> Ledger:
         """What the sums cost."""
-        return ledger_of(self.epsilon, sums.spend, trust=self.trust, honest=self.honest)
+        return ledger_of(
+            self.epsilon, sums.spend, notion=Notion(trust=Trust(self.trust, self.honest))
+        )
 
 
 Shrinkage: TypeAlias = Literal["none", "soft-threshold", "empirical-bayes"]

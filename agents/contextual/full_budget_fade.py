@@ -13,11 +13,11 @@ from dpbandit.agents.contextual.fade_learners import (
 )
 from dpbandit.base import Streams, gaussian_target
 from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
+from dpbandit.privacy.notion import IN_FULL
 from dpbandit.specs import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
 
 _SHORTER = 0.3
 """First batch over that of FADE, whose single releases are noisier and fewer."""
-_NOT_PRIVATE = "none: a baseline, each release of which spends the whole budget"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,4 +89,4 @@ class _WholeBudget(FadingReleases):
         )
 
     def ledger(self, sums: FadingSum) -> Ledger:
-        return Ledger((GaussianSpend(inf, "every release in full"),), _NOT_PRIVATE)
+        return Ledger((GaussianSpend(inf, "every release in full"),), IN_FULL)

@@ -14,6 +14,7 @@ from dpbandit.agents.contextual.private_glm import floored_inverse
 from dpbandit.base import Floats, Ints, clip_norm, clip_range, privacy_target
 from dpbandit.privacy import SecondMoments, ledger_of
 from dpbandit.privacy.messages import LocalDirections, LocalStatistic
+from dpbandit.privacy.notion import LOCAL_DP
 from dpbandit.specs import ContextualSpec, link_of
 
 
@@ -146,7 +147,7 @@ class LDPSGD(LDPGreedy):
             uses=self.spec.horizon,
         )
         spend = self.messages.spend
-        self.ledger = ledger_of(self.epsilon, spend, without="exact gradients", trust="local")
+        self.ledger = ledger_of(self.epsilon, spend, without="exact gradients", notion=LOCAL_DP)
 
     def message(self, x: Floats, block: Ints, y: Floats) -> Floats:
         theta = np.take_along_axis(self.theta, block[:, None, None], axis=1)[:, 0]
@@ -234,7 +235,7 @@ class LDPOLS(Private[ContextualSpec], LDPGreedy):
         self.shift = self.messages.stddev * (4 * sqrt(spec.dim) + 2 * tail)
         self.sums = np.zeros((self.R, *self.statistic.shape))
         spend = self.messages.spend
-        self.ledger = ledger_of(self.epsilon, spend, without="exact rounds", trust="local")
+        self.ledger = ledger_of(self.epsilon, spend, without="exact rounds", notion=LOCAL_DP)
 
     def message(self, x: Floats, block: Ints, y: Floats) -> Floats:
         if self.spec.shared:

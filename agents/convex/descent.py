@@ -36,6 +36,7 @@ from dpbandit.privacy import (
     mu_of,
     no_privacy,
 )
+from dpbandit.privacy.notion import Notion
 
 VERIFIED = (
     Linear,
@@ -218,8 +219,8 @@ class POCP(Points):
             noise_multiplier=sqrt(T - 1) / mu_of(self.epsilon, self.delta),
             horizon=T,
         )
-        free = "points without noise"
-        self.ledger = ledger_of(self.epsilon, self.descent.spend, without=free, condition=CONDITION)
+        notion, free = Notion(conditions=(CONDITION,)), "points without noise"
+        self.ledger = ledger_of(self.epsilon, self.descent.spend, notion=notion, without=free)
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
         # Feed the datum `feedback`, `(R, *datum_shape)`; remember the latest release alone

@@ -23,6 +23,7 @@ from dpbandit.domains import Domain, nearest
 from dpbandit.domains.projections import LocalOracle, local_oracle
 from dpbandit.privacy import ClippedVectors, Ledger, PrefixSum, Tree, Window, ledger_of
 from dpbandit.privacy.calibrated import least_multiplier, noisy_prefix_sum
+from dpbandit.privacy.notion import Notion
 from dpbandit.privacy.prefix_sums import Factorisation
 from dpbandit.specs import ConvexSpec
 
@@ -179,7 +180,8 @@ class Expiring(PrivateGradients):
         )
 
     def promise(self) -> Ledger:
-        return ledger_of(self.epsilon, self.sums.spend, window=None if self.lasting else self.W)
+        notion = Notion(window=None if self.lasting else self.W)
+        return ledger_of(self.epsilon, self.sums.spend, notion=notion)
 
     def printed_scale(self) -> float:
         """Of a node's noise, in the paper."""

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from dpbandit.agent import Around, Count, Inner
 from dpbandit.base import Floats, InputError, Ints, Streams
 from dpbandit.privacy import Ledger, epsilon_of, mu_of
-from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import PersonalMemory
+from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.people import for_a_person
 from dpbandit.privacy.spends import Repeated
 from dpbandit.specs import ReturningSpec, gaussian
@@ -82,14 +82,15 @@ class PerPerson(Around[ReturningSpec]):
                 f"Expected {type(inner).__name__} to add Gaussian noise alone, to be per person: "
                 "of other noise nobody knows what several rounds cost."
             )
-        if ledger.public_contexts and visits.pattern == "private":
+        if ledger.notion.contexts == "public" and visits.pattern == "private":
             raise InputError(
                 f"Expected when people come to be public for {type(inner).__name__}, which keeps "
                 "contexts exactly, got visits that may move: choose calibration='certified'."
             )
         spends = _for_a_person(inner, ledger, visits)
         known = ledger.mu < inf
-        self.ledger = replace(ledger, spends=spends, visits=promised) if known else ledger
+        person = ledger.notion.of_person(promised)
+        self.ledger = replace(ledger, spends=spends, notion=person) if known else ledger
 
     def act(self, context: Floats) -> npt.NDArray[Any]:
         arms: npt.NDArray[Any] = self.inner.act(self.spec.shown(context))
@@ -143,7 +144,14 @@ def one_round(config: Any, spec: ReturningSpec) -> Any:
     factor = enough = float(spec.visits.rounds)
     little = 0.0
     for _ in range(_STEPS):
-        tried = _with_epsilon(config, epsilon_of(mu / factor, delta))
+        share = epsilon_of(mu / factor, delta)
+        if share < 1e-50:  # which no agent takes
+            raise InputError(
+                f"Expected epsilon={epsilon!r} at delta={delta!r} to leave each of "
+                f"{spec.visits.rounds} rounds of a person an epsilon above 0: choose a larger "
+                "epsilon, a smaller delta, or fewer rounds (told=)."
+            )
+        tried = _with_epsilon(config, share)
         ledger = tried.make(spec.visit, Streams([0])).ledger
         if not 0 < (ledger.mu or 0) < inf:
             break

@@ -25,8 +25,8 @@ from dpbandit.base import (
 )
 from dpbandit.privacy import Ledger, SignedDirections, ledger_of, mu_of, no_privacy
 from dpbandit.privacy.fading import Counted, PersonSum, growing_batches
-from dpbandit.privacy.ledger import OWN_DATA, check_honest
 from dpbandit.privacy.mechanism import PersonalMemory
+from dpbandit.privacy.notion import OWN_DATA, Notion, Trust
 from dpbandit.specs import ReturningSpec, link_of
 
 Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)]
@@ -113,7 +113,7 @@ class MemoryAlone(Personal):
     """assumed standard deviation of rewards, > 0"""
 
     def start(self) -> None:
-        self.ledger = Ledger((), OWN_DATA)
+        self.ledger = Ledger((), OWN_DATA.of_person(self.spec.visits))
         self.sit_down()
 
 
@@ -430,7 +430,7 @@ class PersonalFADE(Personal):
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
-        check_honest(self.honest, self.trust)
+        Trust(self.trust, self.honest)
         if self.counted == "latest" and not self.memory:
             raise InputError("Expected counted='latest' with a memory, of which it is a summary.")
 
@@ -481,13 +481,10 @@ class PersonalFADE(Personal):
             gains=gains,
         )
         self.sit_down()
-        self.ledger = ledger_of(
-            self.epsilon,
-            self.sums.spend,
-            visits=spec.visits,
-            trust=self.trust,
-            honest=self.honest,
-        )
+        notion = Notion(trust=Trust(self.trust, self.honest))
+        of: Literal["people", "slots"] = "people" if self.sums.replaces else "slots"
+        notion = notion.of_person(spec.visits, of=of)
+        self.ledger = ledger_of(self.epsilon, self.sums.spend, notion=notion)
 
     def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
         # Add her visit, or what her memory makes of her; believe what is released

@@ -18,8 +18,8 @@ from dpbandit.base import (
 )
 from dpbandit.privacy import ClippedVectors, Ledger, ledger_of
 from dpbandit.privacy.fading import PersonSum, growing_batches
-from dpbandit.privacy.ledger import OWN_DATA
 from dpbandit.privacy.mechanism import PersonalMemory
+from dpbandit.privacy.notion import OWN_DATA, Notion
 from dpbandit.specs import NOBODY, ReturningSpec, TastesSpec
 
 _MOST_PARTICLES = 1 << 14
@@ -112,7 +112,7 @@ class PersonalPricing(Agent[ReturningSpec]):
         if self.population == "learned":
             self.release_scores()
         else:
-            self.ledger = Ledger((), OWN_DATA)
+            self.ledger = Ledger((), OWN_DATA.of_person(spec.visits))
 
     def release_scores(self) -> None:
         """Make the sums of scores, and the ledger that pays for them."""
@@ -139,7 +139,10 @@ class PersonalPricing(Agent[ReturningSpec]):
             ends, counted="batch", people=spec.people, horizon=T, robin=robin
         )
         self.ledger = ledger_of(
-            self.epsilon, self.sums.spend, without="exact scores of everybody", visits=spec.visits
+            self.epsilon,
+            self.sums.spend,
+            notion=Notion(unit=spec.visits),
+            without="exact scores of everybody",
         )
 
     def spread(self) -> None:

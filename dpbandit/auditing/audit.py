@@ -72,7 +72,6 @@ from dpbandit.base import (
 from dpbandit.privacy import Ledger
 from dpbandit.running.compare import certify, check_played
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
-from dpbandit.running.loop import ledger_on
 from dpbandit.specs import (
     AgentConfig,
     BanditSpec,
@@ -375,7 +374,7 @@ def audit(
     proof = certify(config, spec, accountants=False)
     replicas = 2 * min(runs, _CHUNK)
     company = made_agent(config, spec, Streams(range(replicas)))
-    check_played(name, proof, ledger_on(company.ledger, spec), replicas)
+    check_played(name, proof, company.ledger.on(spec), replicas)
     _check_for_ever(proof.ledger)
     claim = Claim.of(proof.ledger, proof.claimed_delta)
     candidates = pairs(config, spec, seed)
@@ -422,13 +421,14 @@ def audit(
 
 def _check_for_ever(ledger: Ledger) -> None:
     """Raise `InputError` for a promise that ends, or that leaves contexts out."""
-    if ledger.window is not None:
+    window = ledger.notion.window
+    if window is not None:
         raise InputError(
-            f"Expected a promise for ever, got one for the last {ledger.window} rounds only: "
+            f"Expected a promise for ever, got one for the last {window} rounds only: "
             "what is released after a user expired may reveal them completely, and would seem to "
             "refute it. Choose a window of the horizon or more."
         )
-    if ledger.public_contexts:
+    if ledger.notion.contexts == "public":
         raise InputError(
             "Expected a promise that covers contexts, in which two worlds differ, got one for a "
             "user's answers alone. Choose a certified calibration."

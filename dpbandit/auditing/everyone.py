@@ -166,7 +166,7 @@ def _small(config: AgentConfig) -> Spec | None:
     for spec in SMALL:
         with suppress(InputError):
             proof = certify(config, spec, accountants=False)
-            limited = proof.ledger.window is not None or proof.ledger.public_contexts
+            limited = proof.notion.window is not None or proof.notion.contexts == "public"
             if 0 < proof.epsilon < inf and not limited:
                 return spec
     return None

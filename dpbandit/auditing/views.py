@@ -56,7 +56,6 @@ from dpbandit.auditing.users import Pair, World, answers_of, contexts_of
 from dpbandit.auditing.witness import Left, Part, Witness
 from dpbandit.base import Bools, Floats, InputError, Ints, Seed, Source, Streams, positive
 from dpbandit.privacy import Ledger, Mechanism
-from dpbandit.privacy.ledger import ALL_ACTIONS
 from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled, witnessed
 from dpbandit.running.episode import Episode
 from dpbandit.specs import AgentConfig, Spec, Step, made_agent, reached
@@ -266,7 +265,7 @@ _END_RUNS = 64
 
 def all_see_actions(spec: Spec) -> bool:
     """Whether all actions are released, the differing user's own with them."""
-    return spec.scope == ALL_ACTIONS
+    return "own action" in spec.covers
 
 
 def public_ends(config: AgentConfig, spec: Spec, pair: Pair, seed: int) -> Ends:

@@ -104,6 +104,8 @@ def as_declared(hint: Any, value: Any, name: str) -> Any:
         if len(kinds) == len(value):
             pairs = zip(kinds, value, strict=True)
             return tuple(as_declared(kind, item, name) for kind, item in pairs)
+    if origin is frozenset and isinstance(value, list | frozenset):
+        return frozenset(as_declared(parts[0], item, name) for item in value)
     if origin in (dict, Mapping) and isinstance(value, Mapping):
         return {str(key): as_declared(parts[1], item, name) for key, item in value.items()}
     raise ValueError(f"{name} is of another type")

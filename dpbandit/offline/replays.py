@@ -103,7 +103,7 @@ class Replays(dict[str, Replay]):
                     "difference_high": apart + error,
                     "epsilon": proof.epsilon,
                     "delta": proof.claimed_delta,
-                    "notion": proof.notion,
+                    "notion": str(proof.notion),
                     "covers": one.covers,
                 }
             )

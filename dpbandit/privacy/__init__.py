@@ -42,6 +42,7 @@ from dpbandit.privacy.noise import (
     KNorm as KNorm,
     Laplace as Laplace,
 )
+from dpbandit.privacy.notion import Notion as Notion, Trust as Trust, Visits as Visits
 from dpbandit.privacy.peeling import NoisyHardThresholding as NoisyHardThresholding
 from dpbandit.privacy.prefix_sums import (
     BLT as BLT,

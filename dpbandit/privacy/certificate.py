@@ -10,7 +10,23 @@ from dpbandit.privacy.calibrated import PrefixSlots
 from dpbandit.privacy.factors import Gradual, Honaker, Hybrid, Independent, KAry, Window
 from dpbandit.privacy.fading import FadingSlots
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.ledger import Ledger, Sequential
+from dpbandit.privacy.notion import (
+    ALL,
+    IN_FULL,
+    LATER,
+    NO_DATA,
+    NO_PRIVACY,
+    OWN_DATA,
+    SHARING,
+    Covered,
+    Masking,
+    Notion,
+    Reads,
+    Round,
+    Trust,
+    Visits,
+)
 from dpbandit.privacy.prefix_sums import BLT, Banded, Factorisation, Padded, SquareRoot, Tree
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated, Spend
@@ -44,17 +60,46 @@ class Certificate:
     rho: float
     mu: float | None
     accountants: dict[str, float]
-    notion: str
     ledger: Ledger
+
+    @property
+    def notion(self) -> Notion:
+        """What the epsilon is a promise of."""
+        return self.ledger.notion
 
     @property
     def holds(self) -> bool:
         """Whether the certificate is within the claim."""
         return self.epsilon <= self.claimed_epsilon
 
+    def __add__(self, other: "Certificate") -> "Certificate":
+        """The certificate of two agents on the same people, by `Ledger + Ledger`; claims add up.
+
+        Its epsilon is at the sum of both deltas; `ledger.epsilon(delta)` has others. Of two notions
+        it has the weaker; raises `InputError` where they cannot be compared.
+        """
+        if not isinstance(other, Certificate):
+            return NotImplemented
+        claim = (
+            self.claimed_epsilon + other.claimed_epsilon,
+            min(1.0, self.claimed_delta + other.claimed_delta),
+        )
+        return certificate(self.ledger + other.ledger, claim=claim, accountants=False)
+
+    def beside(self, other: "Certificate") -> "Certificate":
+        """The certificate of two agents whose people are disjoint, each of whom pays for one agent
+        (`Ledger.beside`); that nobody is with both is among its conditions."""
+        claim = (
+            max(self.claimed_epsilon, other.claimed_epsilon),
+            max(self.claimed_delta, other.claimed_delta),
+        )
+        return certificate(self.ledger.beside(other.ledger), claim=claim, accountants=False)
+
     def by_age(self, age: int) -> float:
         """The epsilon, at the claimed delta, of what is released up to `age` rounds after a user's
-        own round, an upper bound; age 0 is her own round.
+        own round, an upper bound, for an age fixed beforehand; age 0 is her own round.
+
+        Who chooses the age by what was released knows more, as with `spent`.
 
         It grows to `epsilon` for those who watch for ever; where a promise is for the users of a
         window, it is infinite behind it. Exact for Gaussian running sums whose strategy is known
@@ -62,19 +107,23 @@ class Certificate:
         their nodes) and gradual ones; everything else, and a person who returns, counts in full
         from age 0 on.
         """
-        least = inf if self.ledger.window else self.epsilon
+        least = inf if self.notion.window else self.epsilon
         return min(self.ledger.within(age).epsilon(self.claimed_delta), least)
 
     def spent(self, rounds: int) -> float:
-        """The epsilon, at the claimed delta, of all that is released by the end of so many rounds:
-        an odometer, from above, which ends at `epsilon`. See `Ledger.spent`."""
+        """The epsilon, at the claimed delta, of all that is released by the end of so many rounds,
+        a number fixed beforehand: from above, and at the end `epsilon`. See `Ledger.spent`.
+
+        It is no odometer: who stops at the first round whose loss beats it may find three times
+        the stated delta. Whenever one stops, `epsilon` holds.
+        """
         return min(self.ledger.spent(rounds).epsilon(self.claimed_delta), self.epsilon)
 
     def ages(self) -> list[tuple[int, float]]:
         """`by_age` at 0, 1, 2, 5, 10, 20, ..., up to the age from which on nothing is added; at the
         ends of a window as well. Empty where age makes no difference that is known."""
         found: list[tuple[int, float]] = []
-        ever, window = self.ledger.within(_OLDEST), self.ledger.window
+        ever, window = self.ledger.within(_OLDEST), self.notion.window
         if self.ledger.within(0) == ever:
             return found
         ends = set() if window is None else {window - 1, window}
@@ -93,12 +142,13 @@ class Certificate:
             first.setdefault(f"{value:.3g}", age)
         told = [f"{value} after {age:,}" for value, age in first.items()]
         told = told[:: max(1, len(told) // 4)]
-        return [f"by age      epsilon {', '.join(told)} rounds"] if told else []
+        fixed = "rounds, each fixed beforehand"
+        return [f"by age      epsilon {', '.join(told)} {fixed}"] if told else []
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; `ledger_from_dict` takes the ledger back."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**values, "ledger": ledger_as_dict(self.ledger)}
+        return {**values, "notion": str(self.notion), "ledger": ledger_as_dict(self.ledger)}
 
     def __repr__(self) -> str:
         excess = "" if self.holds else ", EXCEEDS THE CLAIM"
@@ -147,7 +197,6 @@ def certificate(
         rho=ledger.rho,
         mu=ledger.mu,
         accountants=ledger.accountants(claimed_delta) if accountants else {},
-        notion=ledger.notion,
         ledger=ledger,
     )
 
@@ -175,6 +224,7 @@ KINDS: dict[str, Any] = {
         Parallel,
         Expiring,
         Repeated,
+        Sequential,
     )
 }
 
@@ -202,14 +252,59 @@ SLOTS: dict[str, Any] = {
 
 def ledger_as_dict(ledger: Ledger) -> dict[str, Any]:
     """A ledger as plain values, which `ledger_from_dict` takes back unchanged."""
-    visits = None if ledger.visits is None else vars(ledger.visits)
     spends = [_spend_as_dict(spend) for spend in ledger.spends]
-    return {**vars(ledger), "visits": visits, "spends": spends}
+    return {"spends": spends, "notion": ledger.notion.to_dict()}
 
 
 def ledger_from_dict(values: dict[str, Any]) -> Ledger:
-    """The inverse of `ledger_as_dict`, also after a journey through JSON."""
-    return made(Ledger, {**values, "spends": tuple(map(_spend_from_dict, values["spends"]))})
+    """The inverse of `ledger_as_dict`, also after a journey through JSON; ledgers that were written
+    before notions were values have theirs in words.
+
+    Raises `ValueError` for what is no ledger, and for words that say no notion.
+    """
+    former = "scope" in values
+    notion = _in_words(values) if former else Notion.from_dict(values["notion"])
+    spends = tuple(map(_spend_from_dict, values["spends"]))
+    return made(Ledger, {"spends": spends, "notion": notion})
+
+
+def _in_words(values: dict[str, Any]) -> Notion:
+    """The notion of a ledger of format 1, whose `scope` is a sentence."""
+    said, _, masks = str(values["scope"]).partition("; which actions there are ")
+    covered, reads = _SCOPES.get(said, (frozenset(), "mechanisms"))
+    if values["slip"]:
+        raise ValueError(f"Expected slip={values['slip']!r} of a ledger of format 1 to be 0.")
+    if said not in _SCOPES or masks not in _MASKS:
+        raise ValueError(f"Expected the scope of a ledger of format 1, got {values['scope']!r}.")
+    visits, model, condition = values["visits"], values["trust"], values["condition"]
+    shares = visits and model in SHARING
+    return Notion(
+        unit=made(Visits, visits) if visits else Round(),
+        adjacency=values["adjacency"],
+        covers=covered,
+        reads=reads,
+        contexts="public" if values["public_contexts"] else "private",
+        masks=_MASKS[masks],
+        trust=Trust(model, values["honest"], of="slots" if shares else "devices"),
+        window=values["window"],
+        conditions=tuple(condition.split("; ")) if condition else (),
+    )
+
+
+_SCOPES: dict[str, tuple[frozenset[Covered], Reads]] = {
+    "joint DP under continual observation, {} one user's round": (LATER, "mechanisms"),
+    "DP of all actions under continual observation, {} one user's round": (ALL, "mechanisms"),
+    str(NO_DATA): (LATER, "nothing"),
+    str(OWN_DATA): (LATER, "own data"),
+    str(NO_PRIVACY): (frozenset(), "exact data"),
+    str(IN_FULL): (frozenset(), "releases in full"),
+    str(Notion(covers=frozenset())): (frozenset(), "mechanisms"),
+}
+_MASKS: dict[str, Masking] = {
+    "": "none",
+    "in a round is public": "public",
+    "for her is part of her round": "user",
+}
 
 
 def _spend_as_dict(spend: Spend) -> dict[str, Any]:
@@ -217,7 +312,7 @@ def _spend_as_dict(spend: Spend) -> dict[str, Any]:
     values: dict[str, Any] = {"kind": type(spend).__name__, **held}
     if values.get("slots") is not None:
         values["slots"] = _kind_and_fields(values["slots"])
-    if isinstance(spend, Parallel):
+    if isinstance(spend, Parallel | Sequential):
         values["parts"] = [_spend_as_dict(part) for part in spend.parts]
     if isinstance(spend, Expiring | Repeated):
         values["part"] = _spend_as_dict(spend.part)
@@ -227,7 +322,7 @@ def _spend_as_dict(spend: Spend) -> dict[str, Any]:
 def _spend_from_dict(values: dict[str, Any]) -> Any:
     given = dict(values)
     kind = KINDS[given.pop("kind")]
-    if kind is Parallel:
+    if kind in (Parallel, Sequential):
         given["parts"] = tuple(map(_spend_from_dict, given["parts"]))
     if kind in (Expiring, Repeated):
         given["part"] = _spend_from_dict(given["part"])

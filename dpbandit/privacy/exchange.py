@@ -10,7 +10,8 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from dpbandit.base import InputError
 from dpbandit.privacy.certificate import KINDS, SLOTS
-from dpbandit.privacy.ledger import Ledger, Sequential, Visits
+from dpbandit.privacy.ledger import Ledger, Sequential
+from dpbandit.privacy.notion import Notion, Round, Trust, Visits
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.spends import Parallel, Repeated, Spend
 
@@ -31,11 +32,18 @@ def ledger_schema() -> dict[str, Any]:
     kinds = {name: _object(kind, name) for name, kind in (KINDS | SLOTS).items()}
     spends = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in KINDS]}
     slots = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in SLOTS]}
+    notion = _object(Notion)
+    notions = {
+        "Round": _object(Round, "Round"),
+        "Visits": _object(Visits, "Visits"),
+        "Trust": _object(Trust),
+        "Notion": {**notion, "required": [*notion["properties"]], "additionalProperties": False},
+    }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A ledger of dpbandit",
         **_object(Ledger),
-        "$defs": {**kinds, "Visits": _object(Visits), "Spend": spends, "Slots": slots},
+        "$defs": {**kinds, **notions, "Spend": spends, "Slots": slots},
     }
 
 
@@ -62,8 +70,10 @@ def _of(hint: Any) -> dict[str, Any]:
         return {"type": "array", "items": _of(parts[0])}
     if origin is tuple:
         return {"type": "array", "prefixItems": [_of(part) for part in parts], "items": False}
-    named = {"Spend": "Spend", "Slots": "Slots", "Factorisation": "Slots", "Visits": "Visits"}
-    return {"$ref": f"#/$defs/{named[hint.__name__]}"}
+    if origin is frozenset:
+        return {"type": "array", "items": _of(parts[0]), "uniqueItems": True}
+    name = "Slots" if hint.__name__ == "Factorisation" else hint.__name__
+    return {"$ref": f"#/$defs/{name}"}
 
 
 def as_event(ledger: Ledger) -> Any:
@@ -74,22 +84,24 @@ def as_event(ledger: Ledger) -> Any:
     `NeighboringRelation.ADD_OR_REMOVE_ONE`, as replacing doubles the sensitivity there once more.
     zCDP takes its `RdpAccountant`.
 
-    Raises `InputError` for a slip and for a window, which no event can say, and for a spend that
-    has neither a zCDP parameter nor a pure epsilon.
+    Raises `InputError` for a window, which no event can say, and for a spend that has neither a
+    zCDP parameter nor a pure epsilon.
     """
     import dp_accounting
 
     _check(ledger)
+    if not ledger.notion.covers:
+        return dp_accounting.NonPrivateDpEvent()
     events = [_event(spend) for spend in ledger.spends]
     return dp_accounting.ComposedDpEvent(events) if events else dp_accounting.NoOpDpEvent()
 
 
 def _check(ledger: Ledger) -> None:
     """Raise `InputError` for what neither can say."""
-    if ledger.slip or ledger.window is not None:
+    if ledger.notion.window is not None:
         raise InputError(
-            f"Expected a promise for ever and without slips, got window={ledger.window} and "
-            f"slip={ledger.slip:g}: other programs have no word for them."
+            f"Expected a promise for ever, got window={ledger.notion.window}: other programs have "
+            "no word for it."
         )
 
 
@@ -120,6 +132,8 @@ def as_measurements(ledger: Ledger) -> list[Any]:
     the package `opendp`, and turns on its contributed constructors.
     """
     _check(ledger)
+    if not ledger.notion.covers:
+        raise InputError(f"Expected a ledger that promises something, got one of {ledger.notion}.")
     return [_measurement(part) for spend in ledger.spends for part in _single(spend)]
 
 

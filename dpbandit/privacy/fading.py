@@ -34,8 +34,8 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import ADDED_UP, Mechanism, Statistic, moving
+from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.people import fading_norm, once_a_batch_norm
 from dpbandit.privacy.spends import GaussianSpend
 

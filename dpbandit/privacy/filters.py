@@ -13,6 +13,14 @@ _LEAST, _LARGEST = 1e-150, 1e150
 """Of a budget, whose square has to be a number"""
 
 
+def _added_up(a: Floats, b: Floats) -> Floats:
+    """a + b, rounded up: never less than the true sum."""
+    total = a + b
+    back = total - a
+    lost = (a - (total - back)) + (b - back)  # exactly, Knuth's TwoSum
+    return np.where(lost > 0, np.nextafter(total, np.inf), total)
+
+
 class FilteredSum(Mechanism):
     """A running sum that is read when the agent asks, as precisely as it asks.
 
@@ -90,8 +98,9 @@ class FilteredSum(Mechanism):
         shaped("mu", mu, self.used.shape)
         mu = np.asarray(mu, np.float64)  # a cost in fewer digits may be rounded down
         cost = np.square(np.where(mu > 0, np.minimum(mu, 2 * self.mu), 0.0))
-        granted = (cost > 0) & (self.used + cost <= self.mu**2 * (1 + _ROUNDING))
-        self.used = self.used + np.where(granted, cost, 0.0)
+        total = _added_up(self.used, cost)
+        granted = (cost > 0) & (total <= self.mu**2 * (1 + _ROUNDING))
+        self.used = np.where(granted, total, self.used)
         self._asked, self._asked_at = np.where(granted, mu, 0.0), self._used
         return granted
 

@@ -32,8 +32,7 @@ from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.loss_distributions import PrivacyLoss, affordable, constant
 from dpbandit.privacy.noise import Shape, Shaped, rescaled
 from dpbandit.privacy.prefix_sums import PrefixSum, Tree, leaves
-from dpbandit.privacy.pure import positive_or_none
-from dpbandit.privacy.spends import GaussianSpend, Spend
+from dpbandit.privacy.spends import GaussianSpend, Spend, check_loss
 
 _DEEPEST = 740.0
 """-log of the mass of an infinite loss, about the smallest double."""
@@ -111,7 +110,7 @@ class GeneralisedGaussianSpend:
     note: str = "generalised Gaussian noise"
 
     def __post_init__(self) -> None:
-        positive_or_none("ratio", self.ratio)
+        check_loss("ratio", self.ratio)
         whole("count", self.count, 0)
         smoothness(self.r, dim=self.dim, q=self.q)
 

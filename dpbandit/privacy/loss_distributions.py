@@ -224,7 +224,8 @@ class Composition:
         low, high, goal = -1.0, max(self.largest, 0.0), log(delta)  # 0 has not been tried
         # from the end of Chernoff's bound, M e^(-t epsilon), by Newton's method for log delta
         t = self._tilt(lambda t, m: t * m.mean - m.log_mass >= -goal)
-        epsilon = min((self._moments(x).log_mass - goal) / x for x in (t, t * _RUNG))
+        ends = [(self._moments(x).log_mass - goal) / x for x in (t, t * _RUNG) if x > 0]
+        epsilon = min(ends, default=0.0)  # t is 0 where delta is more than all finite losses weigh
         for _ in range(_STEPS):
             if not max(low, 0.0) < epsilon < high:
                 epsilon = (low + high) / 2 if low >= 0 else 0.0

@@ -15,13 +15,14 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from dpbandit.base import AnyArray, Floats, InputError, Ints, rows, shown
-from dpbandit.privacy.ledger import Ledger, Sequential, Trust
+from dpbandit.privacy.ledger import Ledger, Sequential
+from dpbandit.privacy.notion import TrustModel
 from dpbandit.privacy.spends import Parallel, Repeated, Spend
 
-AT_SERVER: tuple[Trust, ...] = ("central",)
-ADDED_UP: tuple[Trust, ...] = ("central", "aggregated")
-MIXED: tuple[Trust, ...] = ("central", "aggregated", "shuffled")
-EVERYWHERE: tuple[Trust, ...] = ("central", "aggregated", "shuffled", "local")
+AT_SERVER: tuple[TrustModel, ...] = ("central",)
+ADDED_UP: tuple[TrustModel, ...] = ("central", "aggregated")
+MIXED: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled")
+EVERYWHERE: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled", "local")
 """Where noise can be added, from the server alone to every device"""
 
 Witness: TypeAlias = Callable[["Mechanism", tuple[AnyArray, ...], Any], None]
@@ -86,7 +87,7 @@ class Mechanism(ABC):
     order: float = 2
     uses: int
     """calls that `spend` covers"""
-    trust: tuple[Trust, ...] = AT_SERVER
+    trust: tuple[TrustModel, ...] = AT_SERVER
     """models of trust in which it can be run; a ledger of another one may not name it"""
     public: tuple[Any, ...] = ()
     """what it remembers of how it was asked, which may not depend on data but by releases"""
@@ -319,7 +320,7 @@ class Books:
                 )
 
     def _pay(self, mechanism: Mechanism) -> None:
-        trust = self.ledger.trust
+        trust = self.ledger.notion.trust.model
         if trust not in mechanism.trust and mechanism.spend.pure > 0:
             raise InputError(
                 f"Expected the ledger of {self._owner} to promise what {mechanism.spend.note!r} "

@@ -31,7 +31,7 @@ from math import ceil, sqrt
 import numpy as np
 
 from dpbandit.base import Floats, InputError, inside, whole
-from dpbandit.privacy.ledger import Visits
+from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.spends import GaussianSpend, Repeated, Slots, Spend
 
 _MANY = 100

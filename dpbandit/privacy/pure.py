@@ -34,9 +34,9 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 import scipy
 
-from dpbandit.base import Floats, InputError, at_least, whole
+from dpbandit.base import Floats, InputError, whole
 from dpbandit.privacy.loss_distributions import PrivacyLoss, connected, constant, split
-from dpbandit.privacy.spends import ROUNDED, Composed, Slots
+from dpbandit.privacy.spends import ROUNDED, Composed, Slots, check_loss
 
 _GROUPS = 512
 """Different epsilons that are composed one by one; more are rounded up onto this many."""
@@ -72,12 +72,12 @@ class PureSpend(Composed):
     _rho_per_square: ClassVar[float] = 1 / 2
 
     def __post_init__(self) -> None:
-        for epsilon, _ in self.groups:
-            if not epsilon >= 0:
-                raise InputError(f"Expected every epsilon of {self.note!r} >= 0, got {epsilon}.")
+        for epsilon, count in self.groups:
+            check_loss(f"an epsilon of {self.note!r}, epsilon", epsilon)
+            whole("count", count, 1)
         pure = fsum(epsilon * count for epsilon, count in self.groups)
         rho = self._rho_per_square * fsum(e * e * count for e, count in self.groups)
-        up = 2.0 if sum(count for _, count in self.groups) > _GROUPS else 1.0  # rounded, at most
+        up = self._rounded()
         for name, told, most, least in (
             ("pure", self.pure, pure, pure / up),
             ("rho", self.rho, rho, rho / up**2),
@@ -86,6 +86,13 @@ class PureSpend(Composed):
                 raise InputError(
                     f"Expected {name}={told} of {self.note!r} to be that of its groups, {most}."
                 )
+
+    def _rounded(self) -> float:
+        """The most by which `of` has rounded an epsilon up: the ratio of its levels."""
+        each = sorted(epsilon for epsilon, _ in self.groups)
+        if sum(count for _, count in self.groups) <= _GROUPS or not 0 < each[0] <= each[-1] < inf:
+            return 1.0
+        return (each[-1] / each[0]) ** (1 / (_GROUPS - 2))
 
     @classmethod
     def of(cls, note: str, epsilons: Sequence[float] | Floats) -> Self:
@@ -256,7 +263,7 @@ class LaplaceSpend(_Releases):
     """how the rounds of a running sum enter its noises; None if that is not known"""
 
     def __post_init__(self) -> None:
-        positive_or_none("epsilon", self.epsilon)
+        check_loss("epsilon", self.epsilon)
         whole("count", self.count, 0)
 
     @property
@@ -293,7 +300,7 @@ class KNormSpend(_Releases):
 
     def __post_init__(self) -> None:
         whole("dim", self.dim, 1)
-        positive_or_none("ratio", self.ratio)
+        check_loss("ratio", self.ratio)
         whole("count", self.count, 0)
 
     @property
@@ -323,9 +330,3 @@ def _atoms(dim: int, ratio: float) -> tuple[Floats, Floats]:
         index = np.ceil(loss / fine).astype(np.int64) + bins // 2
         masses += mass * np.bincount(np.clip(index, 0, bins), weights=of_u, minlength=bins + 1)
     return fine * np.arange(-(bins // 2), bins // 2 + 1), masses
-
-
-def positive_or_none(name: str, value: float) -> None:
-    """A loss: a number >= 0, infinite where no noise is added."""
-    if value != inf:
-        at_least(name, value, 0)

@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import inf
+from numbers import Real
 from typing import Protocol, cast
 
-from dpbandit.base import InputError, inside, whole
+from dpbandit.base import InputError, inside, shown, whole
 from dpbandit.privacy.curves import FAR, delta_of, deltas_of, epsilon_of, error_of, rho_of_mu
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected, constant
 
@@ -80,6 +81,14 @@ class Slots(Protocol):
         ...
 
 
+def check_loss(name: str, value: float) -> None:
+    """Raise `InputError` unless `value` is a number >= 0, infinite where no noise is added."""
+    if not (isinstance(value, Real) and value >= 0):
+        raise InputError(
+            f"Expected {name}={shown(value)} of a spend to be a number >= 0, or inf without noise."
+        )
+
+
 class Composed:
     """For spends that are known by their `losses`: delta and epsilon of their sum."""
 
@@ -107,6 +116,9 @@ class GaussianSpend:
     note: str
     slots: Slots | None = field(default=None, compare=False, repr=False)
     """None is group privacy"""
+
+    def __post_init__(self) -> None:
+        check_loss("mu", self.mu)
 
     @property
     def pure(self) -> float:
@@ -255,6 +267,9 @@ class Expiring:
 
     part: Spend
     window: int
+
+    def __post_init__(self) -> None:
+        whole("window", self.window, 1)
 
     @property
     def note(self) -> str:

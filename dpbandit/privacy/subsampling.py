@@ -10,8 +10,7 @@ from dpbandit.base import Floats, gaussian_target, inside, whole
 from dpbandit.privacy.curves import FAR, deltas_of, error_of, mu_of
 from dpbandit.privacy.ledger import Ledger, most
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected
-from dpbandit.privacy.pure import positive_or_none
-from dpbandit.privacy.spends import GaussianSpend, composed
+from dpbandit.privacy.spends import GaussianSpend, check_loss, composed
 
 _CLOSE = 0.999
 """A certificate of that much of the target is close enough: another one costs a convolution."""
@@ -66,7 +65,7 @@ class SampledGaussianSpend:
     note: str = "sampled Gaussian releases"
 
     def __post_init__(self) -> None:
-        positive_or_none("ratio", self.ratio)
+        check_loss("ratio", self.ratio)
         inside("rate", self.rate, 0, 1, ends=True)
         whole("count", self.count, 0)
 

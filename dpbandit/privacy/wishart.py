@@ -28,7 +28,7 @@ from math import ceil, inf, log, sqrt
 import numpy as np
 import scipy
 
-from dpbandit.base import Floats, InputError
+from dpbandit.base import Floats, InputError, positive, whole
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
 
@@ -47,6 +47,11 @@ class WishartSpend:
     """p, the length of a row (x, r)"""
     nodes: int
     note: str
+
+    def __post_init__(self) -> None:
+        whole("dim", self.dim, 1)
+        whole("nodes", self.nodes, 0)
+        positive("degrees", self.degrees)
 
     @property
     def mu(self) -> float | None:

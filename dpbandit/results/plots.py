@@ -400,7 +400,8 @@ def _epsilon_by_age(
         label = f"from {ages[len(x)][0]:,} rounds on no promise"
         axes.axvline(ages[len(x)][0], color=colors[1], lw=1.5, ls=(0, (4, 3)), label=label)
     axes.set_xscale("symlog", linthresh=1)
-    axes.set(xlabel="rounds after a user's own", ylabel="epsilon", xlim=(0, max(10, x[-1] * 1.5)))
+    axes.set(xlabel="rounds after a user's own, fixed beforehand", ylabel="epsilon")
+    axes.set_xlim(0, max(10, x[-1] * 1.5))
     axes.set_ylim(0, 1.15 * certified)
     axes.legend(loc="lower left")
 
@@ -575,7 +576,7 @@ def _nothing(run: AgentRun) -> bool:
 
 def _what_epsilon(runs: Sequence[AgentRun]) -> str:
     """Of what, and at which delta, where that is one."""
-    notions = {run.certificate.ledger.scope.partition(",")[0] for run in runs}
+    notions = {run.certificate.notion.kind for run in runs}
     deltas = {run.certificate.claimed_delta for run in runs}
     at = f" at delta {short(deltas.pop())}" if len(deltas) == 1 else ""
     of = f",\n{notions.pop()}" if len(notions) == 1 else ""

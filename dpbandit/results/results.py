@@ -98,7 +98,7 @@ def _privacy(run: AgentRun) -> tuple[str, str, str, str]:
     if proof.pure == 0:
         return "-", "-", "-", proof.ledger.brief or "no data used"
     excess = "" if proof.holds else "EXCEEDS THE CLAIM"
-    words = " ".join(filter(None, [proof.ledger.brief or proof.notion.partition(",")[0], excess]))
+    words = " ".join(filter(None, [proof.ledger.brief or proof.notion.kind, excess]))
     return f"{proof.claimed_epsilon:g}", f"{proof.epsilon:.4g}", short(proof.claimed_delta), words
 
 
@@ -122,7 +122,7 @@ _CHOICES = {
 }
 """What `Results.where` chooses by."""
 _ODOMETER = 20
-"""Rounds at which one may read what has been spent"""
+"""Rounds fixed beforehand for a table of what has been spent"""
 _TRIAL = 1000
 """Of fewer rounds nobody is warned that an agent learned little."""
 _NOTHING, _WORSE, _LITTLE = 0.9, 1.5, 0.2
@@ -277,7 +277,8 @@ class Results:
         """What privacy has been spent by some twenty rounds, beside what is promised.
 
         One row for each agent and round: `agent`, `t`, `epsilon` spent at `delta`, and `claimed`.
-        What mechanisms may still spend is reserved from round 1 on: none may overspend.
+        Each row holds for a round fixed beforehand, not for one that is chosen by what was released
+        (`Certificate.spent`). What mechanisms may still spend is reserved from round 1 on.
         """
         import pandas as pd
 
@@ -514,7 +515,7 @@ def _summary(run: AgentRun) -> dict[str, Any]:
         "switches": float(run.switches[-1].mean()),
         "clipped": float(run.clipped.mean()),
         "seconds": run.seconds,
-        "notion": proof.notion,
+        "notion": str(proof.notion),
         "claimed_epsilon": proof.claimed_epsilon,
         "claimed_delta": proof.claimed_delta,
         "certified_epsilon": proof.epsilon,

@@ -40,7 +40,7 @@ from dpbandit.running.given import (
     problem_given,
     spec_given,
 )
-from dpbandit.running.loop import Log, Mark, check_callback, ledger_on, play
+from dpbandit.running.loop import Log, Mark, check_callback, play
 from dpbandit.specs import (
     AgentConfig,
     Hindsight,
@@ -146,7 +146,7 @@ def certify(
     ledger = checked_ledger(type(config).__name__, getattr(agent, "ledger", None))
     epsilon = getattr(config, "epsilon", None)
     claim = None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
-    return certificate(ledger_on(ledger, spec), claim=claim, accountants=accountants)
+    return certificate(ledger.on(spec), claim=claim, accountants=accountants)
 
 
 def compare(

@@ -3,14 +3,13 @@
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dpbandit.base import AnyArray, Floats, InputError, Ints, Seed, Streams, shown
 from dpbandit.privacy import Ledger
-from dpbandit.privacy.ledger import JOINT_DP, MASKED, NO_DATA, OWN_DATA, not_covered
 from dpbandit.privacy.mechanism import Books, enrolled
 from dpbandit.results.runs import checked_marks, log_marks
 from dpbandit.running.episode import (
@@ -164,19 +163,8 @@ def play(
     check_best_fixed(best, R)
     if isinstance(problem, Clips):
         clipped = np.maximum(clipped, problem.clipped())
-    ledger = ledger_on(books.ledger, spec)
+    ledger = books.ledger.on(spec)
     return Log(regret, reward, switches, seconds, best, clipped, ledger)
-
-
-def ledger_on(ledger: Ledger, spec: Spec) -> Ledger:
-    """The ledger of an agent in the words of the problem that it plays."""
-    if spec.carries and ledger.scope in (JOINT_DP, NO_DATA, OWN_DATA):
-        ledger = not_covered(ledger)
-    if ledger.scope == NO_DATA and spec.masks == "user":
-        ledger = replace(ledger, scope=OWN_DATA)
-    if ledger.scope == JOINT_DP:  # the words of a ledger that has not met its problem
-        ledger = replace(ledger, scope=spec.scope + MASKED[spec.masks])
-    return ledger
 
 
 def _warn_late(config: AgentConfig, spec: Spec) -> None:

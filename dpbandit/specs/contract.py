@@ -8,11 +8,10 @@ One round::
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from functools import partial
-from math import inf
 from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, ClassVar, Protocol, get_args
 
@@ -30,8 +29,9 @@ from dpbandit.base import (
     shown,
     takes,
 )
-from dpbandit.privacy.ledger import OWN_DATA, Ledger, Trust
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.notion import TrustModel
 from dpbandit.specs.protocols import Spec, Step
 
 
@@ -167,7 +167,7 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
     )
     _check_masks(owner, agent, spec)
     _check_trust(owner, agent, spec)
-    _check_facts(owner, agent)
+    _check_notion(owner, agent)
     return agent
 
 
@@ -196,7 +196,8 @@ def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
 
     So it is for whatever stands around an agent, with the agent's ledger or with one of its own.
     """
-    trust = getattr(getattr(agent, "ledger", None), "trust", "central")
+    ledger = getattr(agent, "ledger", None)
+    trust = ledger.notion.trust.model if isinstance(ledger, Ledger) else "central"
     if trust == "central":
         return
     if spec.watched:
@@ -205,11 +206,11 @@ def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
             "the seller names the price and watches the sale."
         )
     for _, held in reached(agent, Mechanism, Source, Streams):
-        kept: tuple[Trust, ...] = get_args(Trust)
+        kept: tuple[TrustModel, ...] = get_args(TrustModel)
         if isinstance(held, Mechanism):
             kept, spent, what = held.trust, held.spend.pure, repr(held.spend.note)
         elif isinstance(inner := getattr(held, "ledger", None), Ledger):
-            kept = kept[: kept.index(inner.trust) + 1]
+            kept = kept[: kept.index(inner.notion.trust.model) + 1]
             spent, what = inner.pure, f"the ledger of {type(held).__name__}"
         if trust not in kept and spent > 0:
             raise InputError(
@@ -218,7 +219,7 @@ def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
             )
 
 
-def _check_facts(owner: str, agent: Agent) -> None:
+def _check_notion(owner: str, agent: Agent) -> None:
     """Raise `InputError` where the ledger drops what the ledger of something held rests on."""
     outer = getattr(agent, "ledger", None)
     if not isinstance(outer, Ledger):
@@ -227,26 +228,18 @@ def _check_facts(owner: str, agent: Agent) -> None:
         inner = getattr(held, "ledger", None)
         if held is agent or not isinstance(inner, Ledger):
             continue
-        for name, weaker in _WEAKER.items():
-            promised, kept = getattr(outer, name), getattr(inner, name)
-            if not weaker(promised, kept):
-                raise InputError(
-                    f"Expected the ledger of {owner} to promise what that of {type(held).__name__} "
-                    f"can keep, {name}={kept!r}, got {name}={promised!r}."
-                )
-
-
-_WEAKER: dict[str, Callable[[Any, Any], bool]] = {
-    "scope": lambda promised, kept: kept != OWN_DATA or promised == kept,
-    "adjacency": lambda promised, kept: kept in ("replace", promised),
-    "public_contexts": lambda promised, kept: promised >= kept,
-    "honest": lambda promised, kept: promised >= kept,
-    "slip": lambda promised, kept: promised >= kept,
-    "condition": lambda promised, kept: kept in promised,
-    "window": lambda promised, kept: kept is None or (promised or inf) <= kept,
-    "visits": lambda promised, kept: kept in (None, promised),
-}
-"""Facts of a ledger, and whether a promise rests on all that is kept below it."""
+        if not (inner.notion.covers and outer.notion.covers):
+            continue  # one of both promises nothing, and data pass through mechanisms
+        promised, kept = outer.notion, inner.notion
+        if promised.visits and not kept.visits:  # whoever promises more of either pays for it
+            kept = kept.of_person(promised.visits)
+        kept = replace(kept, covers=kept.covers | promised.covers)
+        for name in kept.lacks(promised):
+            raise InputError(
+                f"Expected the ledger of {owner} to promise what that of {type(held).__name__} "
+                f"can keep, {name}={getattr(kept, name)!r}, got "
+                f"{name}={getattr(promised, name)!r}."
+            )
 
 
 _PLAIN = (float, int, str, type, ModuleType)

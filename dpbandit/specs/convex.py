@@ -10,7 +10,7 @@ import numpy as np
 from dpbandit.base import MOST_ACTIONS, Bools, Floats, Streams, one_of, reals, whole
 from dpbandit.domains import Domain, nearest
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.ledger import ALL_ACTIONS
+from dpbandit.privacy.notion import ALL, Covered
 from dpbandit.specs.protocols import (
     ROUNDING,
     Bound,
@@ -40,7 +40,7 @@ class ConvexSpec(Spec):
     retention: int | None = None
     """rounds for which a user is to be protected; if None, for ever"""
     in_hindsight: ClassVar[bool] = True
-    scope: ClassVar[str] = ALL_ACTIONS
+    covers: ClassVar[frozenset[Covered]] = ALL
     """a user's own point is chosen before her datum is seen"""
     kind: ClassVar[str] = "a convex problem"
 
@@ -142,7 +142,7 @@ class ExpertsSpec(Numbered, Spec):
     reward_high: float = field(init=False, default=0.0)
     reward_unit: str = "loss"
     in_hindsight: ClassVar[bool] = True
-    scope: ClassVar[str] = ALL_ACTIONS
+    covers: ClassVar[frozenset[Covered]] = ALL
     """an expert is followed before the losses of the round are seen"""
     kind: ClassVar[str] = "advice of experts"
 

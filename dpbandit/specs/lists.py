@@ -28,7 +28,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.losses.click_models import ClickModel
-from dpbandit.privacy.ledger import Visits as Visits
+from dpbandit.privacy.notion import Visits as Visits
 from dpbandit.specs.protocols import BanditSpec, Bound, ContextualSpec, Spec
 
 
@@ -372,6 +372,10 @@ class ReturningSpec(Spec):
                 f"Expected rewards in [{self.reward_low}, {self.reward_high}] to be 0 at times, as "
                 "those of empty slots are."
             )
+
+    @property
+    def unit(self) -> Visits:
+        return self.visits
 
     @property
     def context_shape(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ with mm' = zeta has the gradient (zeta(x . theta) - r) x, the residual times the
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from math import inf, pi, sqrt
 from pathlib import Path
@@ -213,16 +213,14 @@ class Prior:
         if not self.source or own.mu == inf:
             return own
         cost = GaussianSpend(self.mu, f"prior of {self.source}")
-        if self.mu and own.trust != "central":
-            held = "a curator who may see it holds the prior's log"
-            own = replace(own, condition="; ".join(filter(None, (own.condition, held))))
+        notion = own.notion
+        if self.mu and notion.trust.model != "central":
+            notion = notion.given("a curator who may see it holds the prior's log")
         if not (self.disjoint and self.mu and len(own.spends) == 1):
-            return replace(own, spends=(*own.spends, cost))
+            return Ledger((*own.spends, cost), notion)
         note = f"users, or people of the prior of {self.source}"
-        condition = "nobody of the prior's log is among the users"
-        both = "; ".join(filter(None, (own.condition, condition)))
-        beside = Parallel((*own.spends, cost), note)
-        return replace(own, spends=(beside,), condition=both)
+        apart = notion.given("nobody of the prior's log is among the users")
+        return Ledger((Parallel((*own.spends, cost), note),), apart)
 
     def left_of(self, epsilon: float, delta: float) -> tuple[float, float]:
         """What it leaves of a target for the agent's own users.

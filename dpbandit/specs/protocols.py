@@ -31,7 +31,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.domains import Domain
-from dpbandit.privacy.ledger import JOINT_DP
+from dpbandit.privacy.notion import LATER, Covered, Round, Unit
 
 
 def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floats:
@@ -196,8 +196,8 @@ class Spec:
     """whether actions are places on a list of prices whose margins are known"""
     returning: ClassVar[bool] = False
     """whether a person may come several times, as `visits` says"""
-    scope: ClassVar[str] = JOINT_DP
-    """what privacy means here, in words; a user's own action may fit her own context"""
+    covers: ClassVar[frozenset[Covered]] = LATER
+    """what privacy covers of actions; a user's own action may fit her own context"""
     in_hindsight: ClassVar[bool] = False
     """regret is measured against the best fixed action, not round by round"""
 
@@ -261,9 +261,13 @@ class Spec:
         return self.datum_shape is not None and self.told_as is None
 
     @property
+    def unit(self) -> Unit:
+        return Round()
+
+    @property
     def carries(self) -> bool:
-        """Whether what one user does changes what the world answers later ones, so that privacy of
-        actions alone protects nobody."""
+        # Whether what one user does changes what the world answers later ones, so that privacy of
+        # actions alone protects nobody
         return False
 
     @property

@@ -10,9 +10,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from dpbandit.base import InputError, one_of
 from dpbandit.privacy import Certificate
-from dpbandit.privacy.ledger import TRUSTED, Trust
+from dpbandit.privacy.notion import Trust, TrustModel, strongest
 from dpbandit.results.runs import Setup
+from dpbandit.running.environments import problem_maker
 from dpbandit.running.settings import parse_agent
+from dpbandit.specs import Spec
 from dpbandit.studies import Configuration, Study, setup_of
 from dpbandit.studies.configurations import certificate_of
 
@@ -32,7 +34,7 @@ class SuiteProblem:
     best: Sequence[str]
     """agents without privacy, of which the best has the score 1"""
     arguments: Mapping[str, Any] = field(default_factory=dict)
-    trust: Trust = "central"
+    trust: TrustModel = "central"
     """the least that counts"""
 
     def setup(self, size: Size) -> Setup:
@@ -41,15 +43,15 @@ class SuiteProblem:
 
     def counted(self, proof: Certificate) -> float:
         """The epsilon that counts here: the certified one, infinity for a narrower promise."""
-        ledger = proof.ledger
-        narrow = ledger.window is not None or ledger.public_contexts or ledger.condition
-        return inf if narrow else proof.epsilon
+        spec = _spec(self.name)
+        whole = proof.notion.on(spec).implies(strongest(spec, self.trust))
+        return proof.epsilon if whole else inf
 
     def check_trust(self, proof: Certificate) -> None:
         """Raise `InputError` where a private agent trusts more than the problem allows."""
-        words, trust = [*TRUSTED], proof.ledger.trust
-        if 0 < proof.epsilon < inf and words.index(trust) < words.index(self.trust):
-            raise InputError(f"Expected trust={trust!r} to be {self.trust!r} or less.")
+        trust = proof.notion.trust
+        if 0 < proof.epsilon < inf and not trust.implies(Trust(self.trust)):
+            raise InputError(f"Expected trust={trust.model!r} to be {self.trust!r} or less.")
 
 
 class _Suite(NamedTuple):
@@ -74,6 +76,13 @@ def _setup(name: str, size: Size) -> Setup:
     one = problems()[name]
     horizon, seed = one.horizon[size], _suite().seed
     return setup_of(one.environment, one.arguments, horizon=horizon, seed=seed, label=name)
+
+
+@cache
+def _spec(name: str) -> Spec:
+    """The public facts of a problem; those that a notion takes are the same for all sizes."""
+    setup = _setup(name, SIZES[0])
+    return problem_maker(setup.environment)(**setup.env_kwargs).spec
 
 
 def problems() -> dict[str, SuiteProblem]:

@@ -143,7 +143,7 @@ def replayed(one: Configuration) -> str:
         if spec.returning:
             changed, t = with_other_people(spec, world, other, t)
         else:
-            changed = world.swapped(t, other, answers_only=ledger.public_contexts)
+            changed = world.swapped(t, other, answers_only=ledger.notion.contexts == "public")
         first = kept.at_the_end(run(kept, spec, world, remember=False))
         second = kept.at_the_end(run(kept, spec, changed, replay=first, remember=False))
     check_sensitivity(first, second, t)
@@ -165,7 +165,6 @@ class _Kept:
     agents: list[Agent] = field(default_factory=list)
 
     def make(self, spec: Any, streams: Streams) -> Agent:
-        """Make the agent of `config`."""
         self.agents.append(self.config.make(spec, streams))
         return self.agents[-1]
 

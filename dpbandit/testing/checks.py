@@ -160,7 +160,7 @@ def two_worlds(
 
     Where the ledger says that contexts are public, she has the same one in both.
     """
-    public = made_agent(config, spec, Streams([0])).ledger.public_contexts
+    public = made_agent(config, spec, Streams([0])).ledger.notion.contexts == "public"
     seeds = FIRST_WORLD, OTHER_WORLD
     world, other = (extreme_users(spec, replicas * len(swapped), seed) for seed in seeds)
     every = np.arange(replicas) * spec.horizon // replicas

@@ -81,7 +81,7 @@ def claim(one: Configuration, age: int, epsilon: float) -> float | None:
     rounds after a user know her with `epsilon`; None where a window ends before."""
     proof = certificate_of(one)
     ledger, seen = proof.ledger, proof.ledger.within(age)
-    if ledger.window is not None and age >= ledger.window:
+    if ledger.notion.window is not None and age >= ledger.notion.window:
         return None
     if ledger.mu is None or seen.mu is None:
         return epsilon * (ledger.pure / seen.pure)

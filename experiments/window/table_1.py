@@ -142,7 +142,7 @@ class Entry(NamedTuple):
             **self.size._asdict(),
             "certified_epsilon": self.run.certificate.epsilon,
             "protected": protected(self.run),
-            "notion": self.run.certificate.notion,
+            "notion": str(self.run.certificate.notion),
             "regret": float(regret.mean()),
             "regret_se": standard_error(regret),
             "projections_per_round": float(measures["projections"].mean()),

@@ -86,7 +86,7 @@ def private_variants():
         if isinstance(config, FADE):
             spec = replace(spec, horizon=9)  # a fit takes long
         proof = certify(config, spec, accountants=False)
-        rounds = not proof.ledger.public_contexts and proof.ledger.visits is None
+        rounds = proof.notion.contexts == "private" and proof.notion.visits is None
         audited = 0 < proof.epsilon < inf and rounds
         if audited and getattr(config, "noise", None) != "wishart":
             fitting.setdefault(type(config), []).append((config, spec))

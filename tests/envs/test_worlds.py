@@ -402,9 +402,11 @@ def test_refusals_and_whose_data_masks_are():
     for available in ([], "0:-", ["1:5-"]):
         assert make_problem(OwnMasks, available=available).spec.masks == "user"
     said = {masks: certify("dp-ucb", replace(ARMS, masks=masks)) for masks in ("public", "user")}
-    assert said["public"].notion.endswith("; which actions there are in a round is public")
-    assert said["user"].notion.endswith("; which actions there are for her is part of her round")
-    assert "own data reach her own actions" in certify("uniform", ARMS).notion
+    assert str(said["public"].notion).endswith("; which actions there are in a round is public")
+    assert str(said["user"].notion).endswith(
+        "; which actions there are for her is part of her round"
+    )
+    assert "own data reach her own actions" in str(certify("uniform", ARMS).notion)
     OwnMasks.spec, told = replace(OwnMasks.spec, masks="none"), OwnMasks.spec
     try:
         with pytest.raises(InputError, match="whose _users bring masks, got 'none'"):

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dpbandit import InputError, Results, cli
-from dpbandit.privacy.ledger import NOT_COVERED
+from dpbandit.privacy.notion import Notion
 
 CODES = (0, 1, 2)
 PATIENCE = 4
@@ -174,7 +174,7 @@ def impossible(record: dict[str, Any]) -> Iterator[str]:
 
 def _beyond_its_claim(record: dict[str, Any], numbers: dict[str, float]) -> Iterator[str]:
     """A certified calibration costs no more than it says, where its problem is covered at all."""
-    if record.get("notion") == NOT_COVERED:
+    if record.get("notion") == str(Notion(covers=frozenset())):
         return
     config = record.get("config")
     if isinstance(config, dict) and config.get("calibration", "certified") != "certified":

@@ -16,6 +16,7 @@ from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.ledger import Ledger, Sequential
 from dpbandit.privacy.mechanism import Books, enrolled
 from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.notion import Notion, Trust
 from dpbandit.privacy.pure import PureSpend
 from dpbandit.privacy.spends import Expiring, Parallel
 from dpbandit.specs.protocols import ContextualSpec
@@ -83,9 +84,13 @@ def test_a_ledger_promises_no_more_trust_than_its_mechanisms_can_keep():
     sums = FadingSum(ClippedVectors(1), streams, **batches, noise_multiplier=1.0)
     values, other = LocalValues(streams, low=0, high=1, noise_multiplier=2), PureSpend.of("", [1.0])
     for trust in ("local", "central"):
-        balanced(Ledger((values.spend, other), trust=trust), values)
+        balanced(Ledger((values.spend, other), Notion(trust=Trust(trust))), values)
     with pytest.raises(InputError, match="trust=central, got"):
-        balanced(Ledger((sums.spend, other), trust="aggregated"), sums, datum=np.ones((1, 1)))
+        balanced(
+            Ledger((sums.spend, other), Notion(trust=Trust("aggregated"))),
+            sums,
+            datum=np.ones((1, 1)),
+        )
 
 
 def test_sums_of_spends_may_stand_in_a_ledger_part_by_part():
@@ -114,7 +119,7 @@ def test_parallel_entries_pay_for_their_number_and_what_expires_is_named_as_such
         balanced(Ledger((entry, entry)), one, two, three)
     one.spend, two.spend = Expiring(plain, 7), PureSpend.of("no draws", [])
     balanced(Ledger(), two)
-    balanced(Ledger((one.spend,), window=7), one)
+    balanced(Ledger((one.spend,), Notion(window=7)), one)
     with pytest.raises(InputError, match="each user for 7 rounds"):
         balanced(Ledger((plain,)), one)
 

@@ -18,6 +18,7 @@ from dpbandit.agents import DPUCB, FADE, Guard, LinUCB
 from dpbandit.base import first_line
 from dpbandit.base.files import plain, write_atomically, write_json
 from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.notion import Notion
 from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.results.runs import log_marks, standard_error
 from dpbandit.results.store import write_runs
@@ -281,7 +282,9 @@ def test_figures_are_axes_or_files(what, tmp_path):
     assert left.get_ylabel() == axes.get_ylabel() != ""
     assert draw(tmp_path / f"{what}.png").stat().st_size > 1500
     run, proof = SHOWN.runs[1], SHOWN.runs[1].certificate
-    limited = replace(run, certificate=replace(proof, ledger=Ledger(public_contexts=True)))
+    limited = replace(
+        run, certificate=replace(proof, ledger=Ledger(notion=Notion(contexts="public")))
+    )
     axes = Results((run, limited)).frontier()
     assert [t.get_text() for t in axes.get_legend().get_texts()] == ["dp (contexts public)"]
     plt.close("all")

@@ -22,7 +22,7 @@ from dpbandit.agents import (
     PersonalFADE,
     Priced,
 )
-from dpbandit.privacy.ledger import JOINT_DP
+from dpbandit.privacy.notion import JOINT_DP, Trust
 from tests.each import each
 from tests.harness import PEOPLE, PRICES, SHARED, STOCK
 
@@ -84,7 +84,8 @@ class Holds:
 
 class Held:
     def __init__(self, agent, place, change):
-        self.ledger, self.inner = replace(agent.ledger, **change), place(agent)
+        notion = replace(agent.ledger.notion, **change)
+        self.ledger, self.inner = replace(agent.ledger, notion=notion), place(agent)
         self.act, self.update = agent.act, agent.update
 
 
@@ -94,12 +95,15 @@ PUBLIC = AdaCOFUL(calibration="paper")
 
 def test_a_ledger_of_ones_own_promises_what_is_held():
     """Wherever it is held; before, these were certified. A wrapper that promises no more is."""
-    local = (("trust", "local"), ("honest", 1.0))
+    local = (("trust", Trust("local")),)
     for place in PLACES:
         with pytest.raises(InputError, match="Expected the ledger of Holds to promise what"):
             certify(Holds(HALF, place, local), SHARED, accountants=False)
         assert certify(Holds(HALF, place, ()), SHARED, accountants=False).holds
-    for agent, change in ((HALF, ("honest", 0.1)), (PUBLIC, ("public_contexts", False))):
+    for agent, change in (
+        (HALF, ("trust", Trust("aggregated", 0.1))),
+        (PUBLIC, ("contexts", "private")),
+    ):
         with pytest.raises(InputError, match=change[0]):
             certify(Holds(agent, lambda held: [held], (change,)), SHARED)
 
@@ -132,11 +136,11 @@ def test_what_is_seen_of_people_is_said():
     """Without a trusted server it sees who sends, so nobody may move; and an empty slot in which
     nobody sends has no noise."""
     for agent in (PersonalFADE(trust="aggregated"), PerPerson(Broadcast())):
-        ledger = certify(agent, PEOPLE, accountants=False).ledger
-        assert ledger.visits.pattern == "public"
-        assert "who sends in which slot" in ledger.notion
-        assert "may move" not in ledger.notion
-    assert "may move" in certify(PersonalFADE(), PEOPLE, accountants=False).notion
+        notion = certify(agent, PEOPLE, accountants=False).notion
+        assert notion.visits.pattern == "public"
+        assert "who sends in which slot" in str(notion)
+        assert "may move" not in str(notion)
+    assert "may move" in str(certify(PersonalFADE(), PEOPLE, accountants=False).notion)
 
 
 @pytest.mark.parametrize("visit", [STOCK, replace(PRICES, followed=True)], ids=["stock", "follow"])
@@ -151,7 +155,7 @@ def test_people_who_return_to_a_world_that_carries_are_not_covered(visit):
     assert certify(PerPerson(FADE()), spec, accountants=False).epsilon == inf
     shared = replace(PEOPLE, visit=replace(visit, shared=True))
     assert certify(MemoryAlone(), shared, accountants=False).epsilon == inf
-    for change in (("scope", JOINT_DP), ("adjacency", "replace")):
+    for change in (("unit", JOINT_DP.unit), ("adjacency", "replace")):
         agent = Holds(MemoryAlone(), lambda held: [held], (("adjacency", "zero out"),))
         with pytest.raises(InputError, match=change[0]):
             certify(Holds(agent, lambda held: [held], (change,)), PEOPLE, accountants=False)

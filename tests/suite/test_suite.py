@@ -326,7 +326,8 @@ def test_scores_stand_at_what_is_certified(played):
     assert best_at([false], one, 1.0) is None
     assert best_at([false, loose], one, 10.0) is loose
     assert best_at([strict, loose], one, 1.0) is strict
-    ledger = replace(strict.certificate.ledger, public_contexts=True)
+    ledger = strict.certificate.ledger
+    ledger = replace(ledger, notion=replace(ledger.notion, contexts="public"))
     narrow = replace(strict, certificate=replace(strict.certificate, ledger=ledger))
     assert best_at([narrow], one, 10.0) is None
     assert best_at([narrow], one, inf) is narrow

@@ -280,7 +280,7 @@ spec = ConvexPricing(feedback="datum", retention=100, horizon=5_000).spec
 proof = certify(WDPCOCOP(epsilon=1.0, window=None), spec, accountants=False)
 print("in words:", proof.notion)
 print("in short:", proof.ledger.brief)
-assert proof.ledger.window == 100
+assert proof.ledger.notion.window == 100
 
 # %% [markdown]
 # **Exercise 8.3.** Try to get around it. (a) Build `Ledger((expiring.spend,))`, without a window.

@@ -1,7 +1,6 @@
 """Prices through a model of demand; what a sold-out sign tells."""
 
 from dataclasses import replace
-from math import exp
 
 import numpy as np
 import pytest
@@ -11,9 +10,7 @@ from dpbandit.agents import DPUCB, LinTS, LinUCB, Uniform
 from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_rows, demand_spec
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
-from dpbandit.privacy.curves import delta_of
-from dpbandit.privacy.ledger import Ledger, no_data
-from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.privacy.ledger import no_data
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec
 from dpbandit.testing import check_agent
 from dpbandit.testing.checks import billboard_differences
@@ -169,21 +166,6 @@ def made(config, spec=TWO_PRICES):
 
 STOCK, LAST, CLOSED = 3, 7, 2
 PRIVATE = Priced(agent=DPUCB(refresh_every=3), features="additive")
-
-
-def test_what_a_slip_costs():
-    """delta' = delta + (1 + e^epsilon) beta, however large epsilon is, and epsilon is the least at
-    which that holds."""
-    beta = 1e-7
-    ledger = Ledger((GaussianSpend(0.25, ""),), slip=beta)
-    for epsilon in (0.1, 1.0, 2.0):
-        expected = delta_of(0.25, epsilon) + (1 + exp(epsilon)) * beta
-        assert ledger.delta(epsilon) == pytest.approx(expected)
-    found = ledger.epsilon(1e-5)
-    assert ledger.delta(found) <= 1e-5 < ledger.delta(found * (1 - 1e-6))
-    assert ledger.epsilon(1e-8) == np.inf
-    assert ledger.mu is None
-    assert replace(ledger, slip=1e-22).delta(60.0) == 1.0  # it was cut off at e^50
 
 
 OFFERS = PriceListSpec(

@@ -81,8 +81,8 @@ def test_episodes_are_as_noisy_as_they_pay_for():
 def test_contexts_are_public_where_the_ledger_says_so():
     """The printed agent keeps exact Gram matrices: replacing a user's answers changes nothing once
     releases are fixed, replacing her context does, and audits refuse to try."""
-    assert certify(PAPER, SHARED, accountants=False).ledger.public_contexts
-    assert not certify(AdaCOFUL(), SHARED, accountants=False).ledger.public_contexts
+    assert certify(PAPER, SHARED, accountants=False).notion.contexts == "public"
+    assert certify(AdaCOFUL(), SHARED, accountants=False).notion.contexts == "private"
     world, other = (extreme_users(SHARED, 4, seed).tame() for seed in (1, 2))
     first, t = run(PAPER, SHARED, world), np.full(4, 7)
     changed = world.swapped(t, other, answers_only=True)

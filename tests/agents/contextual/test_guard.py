@@ -14,6 +14,7 @@ from dpbandit.envs import TwoArms
 from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.notion import Notion
 from dpbandit.privacy.spends import Parallel
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing.checks import (
@@ -102,7 +103,8 @@ def test_the_certificate_is_the_larger_curve_and_restrictions_go_on():
     answers = Guard(FADE(model="answers"), rate=1.0)
     check_agent(answers, replace(DISJOINT, horizon=60))  # which names all three mechanisms
     assert proof.mu == pytest.approx(certify(INNER, DISJOINT, accountants=False).mu, rel=1e-9)
-    promise = Ledger(window=7, condition="losses are small", adjacency="zero out")
+    notion = Notion(window=7, conditions=("losses are small",), adjacency="zero out")
+    promise = Ledger(notion=notion)
     ledger = Guard(Stubborn(promise=promise)).make(DISJOINT, Streams([0])).ledger
     assert replace(ledger, spends=()) == promise
     assert Guard(FADE(epsilon=2.0, delta=1e-6)).epsilon == 2.0

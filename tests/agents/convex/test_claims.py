@@ -104,7 +104,7 @@ def test_certificates_are_the_claims(kind, spec, noises):
         proof = certify(config, spec, accountants=False)
         assert proof.holds
         assert proof.epsilon == pytest.approx(epsilon, rel=1e-6)
-        assert proof.ledger.window == getattr(config, "window", None)
+        assert proof.notion.window == getattr(config, "window", None)
         assert certify(kind(**noise, epsilon=inf), spec, accountants=False).epsilon == inf
 
 

@@ -20,6 +20,7 @@ from dpbandit.domains import Ball, Hypersimplex, LpBall, Simplex
 from dpbandit.losses import Linear, Quadratic, TiltedQuadratic
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.factors import Window
+from dpbandit.privacy.notion import Notion
 from dpbandit.testing.checks import check_joint_dp
 from dpbandit.testing.noise import check_noise_knows_no_data
 from tests.agents.convex.convex_runs import (
@@ -87,10 +88,10 @@ def test_a_window_of_everything_is_pftal_bit_for_bit(noise, mode, loss):
         config = WDPCOCOP(noise=noise, mode=mode, window=window)
         np.testing.assert_array_equal(play(config, loss, data).actions, ordinary.actions)
         assert certify(config, told(loss, T), accountants=False) == promise
-    assert (promise.ledger.window, promise.ledger.brief) == (None, "")
-    assert "window" not in promise.notion
+    assert (promise.notion.window, promise.notion.brief) == (None, "")
+    assert "window" not in str(promise.notion)
     shorter = certify(replace(config, window=T - 2), told(loss, T), accountants=False)
-    assert shorter.ledger.window == T - 2
+    assert shorter.notion.window == T - 2
     assert shorter.notion != promise.notion
     for horizon, window in ((1, 1), (1, 5), (2, 1), (2, 5), (3, 5)):
         run, same = (
@@ -351,16 +352,16 @@ def test_certificates_say_so(config):
     """In the notion, beside every epsilon that is printed, in JSON, and after a journey through
     it; a copy without the window cannot be made."""
     proof = certify(config, told(Quadratic(Ball(2)), 30), accountants=False)
-    assert WORDS in proof.notion
-    assert proof.notion.startswith("window DP")
+    assert WORDS in str(proof.notion)
+    assert str(proof.notion).startswith("window DP")
     assert WORDS in str(proof)
     for line in str(proof).splitlines():
         assert f"({SHORT})" in line or not line.startswith(("claimed", "certified"))
     document = json.loads(json.dumps(proof.as_dict()))
     assert WORDS in document["notion"]
-    assert document["ledger"]["window"] == 9
+    assert document["ledger"]["notion"]["window"] == 9
     assert ledger_from_dict(document["ledger"]) == proof.ledger
-    forged = {**ledger_as_dict(proof.ledger), "window": None}
+    forged = {**ledger_as_dict(proof.ledger), "notion": Notion().to_dict()}
     with pytest.raises(InputError, match="at most 9"):
         ledger_from_dict(forged)
 

@@ -24,8 +24,8 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs.experts.advice import Experts
 from dpbandit.privacy.choices import EpochSelection
 from dpbandit.privacy.curves import loose_rho, zcdp_epsilon_of
-from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.noise import Laplace, OneSidedExponential
+from dpbandit.privacy.notion import Notion
 from dpbandit.specs.convex import ExpertsSpec
 from tests.agents.experts.experts_runs import play, told
 from tests.each import each, each_wrong
@@ -295,4 +295,4 @@ def test_what_is_found_to_be_wrong_later():
         EpochSelection(2, Streams([0]), "p", epsilon=1.0, draws=1, uses=2**21 + 1)
     for window in (-3, 0, 2.5, True):
         with pytest.raises(InputError, match="window"):
-            Ledger((), window=window)
+            Notion(window=window)

@@ -32,8 +32,8 @@ from dpbandit.agents.people.personal import (
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import ReturningUsers
 from dpbandit.privacy.fading import PersonSum
-from dpbandit.privacy.ledger import Visits
 from dpbandit.privacy.mechanism import PersonalMemory
+from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.residuals import SignedDirections
 from dpbandit.specs.lists import ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec
@@ -212,7 +212,7 @@ def test_certificates_say_who_is_protected():
     for config in (PersonalFADE(), every, PerPerson(FADE()), PerPerson(FADE(), told=1), guarded):
         proof = certify(config, spec, accountants=False)
         assert (round(proof.epsilon, 6), proof.ledger.brief) == (1.0, "person, 20 rounds")
-        assert "replace one person, of at most 20 rounds, which may move" in proof.notion
+        assert "replace one person, of at most 20 rounds, which may move" in str(proof.notion)
     for config, world, epsilon in (
         (MemoryAlone(), spec, 0),
         (MixedEffects(), spec, inf),
@@ -229,7 +229,7 @@ def test_certificates_say_who_is_protected():
         for h in (1.0, 0.5)
     )
     assert sure.ledger.brief == "person, 3 rounds, aggregated"
-    assert half.ledger.brief == sure.ledger.brief + ", 50 % honest"
+    assert half.ledger.brief == sure.ledger.brief + ", 50 % of slots honest"
     assert sure.mu == half.mu
     noisy = sums("first", epsilon=1.0, honest=0.5).stddev
     assert noisy == pytest.approx(sqrt(2) * sums("first", epsilon=1.0).stddev)
@@ -245,6 +245,10 @@ def test_certificates_say_who_is_protected():
         (lambda: PersonalFADE(honest=0.5), "trust='aggregated'"),
         (lambda: PersonalFADE(counted="latest", memory=False), "'latest' with a memory"),
         (lambda: PerPerson(FADE(), told=0), "told=0"),
+        (
+            lambda: PerPerson(FADE(epsilon=1e-40)).make(PEOPLE, Streams([0])),
+            "epsilon=1e-40 .* rounds of a person an epsilon above 0",
+        ),
         (lambda: PerPerson(LDPETC()).make(PEOPLE, Streams([0])), "list of prices"),
         (lambda: PerPerson(Priced(DPUCB())).make(PEOPLE, Streams([0])), "price"),
         (lambda: FADE().make(PEOPLE, Streams([0])), "PerPerson|plays"),

@@ -19,9 +19,10 @@ from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.factors import Independent
 from dpbandit.privacy.fading import FadingSum, growing_batches
-from dpbandit.privacy.ledger import Ledger, Visits
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Books, enrolled, witnessed
 from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.people import (
     fading_norm,
     for_a_person,

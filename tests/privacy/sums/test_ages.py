@@ -14,6 +14,7 @@ from dpbandit.privacy.factors import FACTORISATIONS, Gradual, Window
 from dpbandit.privacy.fading import certified_fading_sum
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.notion import Notion
 from dpbandit.privacy.prefix_sums import Banded, Tree
 from dpbandit.privacy.spends import Parallel, different
 from tests.each import each
@@ -64,7 +65,9 @@ def test_no_early_release_shows_more_than_is_said(word):
 
 
 def proof_of(spend, window=None, delta=1e-5):
-    return certificate(Ledger((spend,), window=window), claim=(1.0, delta), accountants=False)
+    return certificate(
+        Ledger((spend,), Notion(window=window)), claim=(1.0, delta), accountants=False
+    )
 
 
 @each("fade", [0.0, 0.5, 0.9])

@@ -26,6 +26,7 @@ from dpbandit.privacy.factors import FACTORISATIONS, Staggered, Window, factoris
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.moments import ClippedVectors, SecondMoments
+from dpbandit.privacy.notion import Notion
 from dpbandit.privacy.prefix_sums import (
     BLT,
     Banded,
@@ -83,7 +84,7 @@ def test_least_noise_is_certified_at_the_target(process, law, delta):
     for factor in (1.0, 0.999):
         how = {**target, "noise_multiplier": factor * least, "law": law}
         mechanism = noisy_prefix_sum(process, ClippedVectors(3), Streams([0]), **how)
-        ledger = Ledger((mechanism.spend,), window=16 if process in WINDOWS else None)
+        ledger = Ledger((mechanism.spend,), Notion(window=16 if process in WINDOWS else None))
         assert (ledger.delta(1.0) <= delta) == (factor == 1.0)
     assert least_multiplier(process, horizon=2, refresh_every=7, **wanted) == 0
     assert least_multiplier(process, **target, **wanted | {"epsilon": inf}) == 0

@@ -1,0 +1,397 @@
+"""Notions of privacy as values: what a promise covers, for whom, and what it rests on.
+
+Fields are what is compared, and `Notion.implies` says which promise is stronger. Words are made in
+`__str__` and `brief` alone.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, Protocol, TypeAlias, get_args
+
+from dpbandit.base import InputError, made, one_of, share, shown, whole
+
+Pattern: TypeAlias = Literal["private", "public"]
+
+
+@dataclass(frozen=True)
+class Round:
+    """Neighbouring streams differ in one round of one user."""
+
+    returning: bool = False
+    """whether the user may have other rounds, which are not protected together with this one"""
+
+    def __str__(self) -> str:
+        return "one round of a person, who has others" if self.returning else "one user's round"
+
+
+@dataclass(frozen=True)
+class Visits:
+    """The public facts on one person's rounds: at most `cap` of them, any two `separation` apart.
+
+    Neighbouring streams differ in one PERSON, in everything she sends or would send. Where the
+    pattern is private her slots are replaced as well: those she leaves become empty, those she
+    takes were empty, all others keep theirs. `cap` = 1 with a public pattern is a user's round.
+
+    >>> str(Visits(20, 100))
+    'one person, of at most 20 rounds, 100 or more apart, which may move'
+    """
+
+    cap: int = 1
+    """rounds of a person that anybody learns from, at most"""
+    separation: int = 1
+    """slots between two of them, at least; 1 is any"""
+    pattern: Pattern = "private"
+    """whether neighbours may differ in when she comes"""
+
+    def __post_init__(self) -> None:
+        whole("cap", self.cap, 1)
+        whole("separation", self.separation, 1)
+        one_of("pattern", self.pattern, get_args(Pattern))
+
+    @property
+    def rounds(self) -> int:
+        """In how many slots neighbours differ at most; those she leaves count too."""
+        return self.cap if self.pattern == "public" else 2 * self.cap
+
+    def __str__(self) -> str:
+        rounds = "1 round" if self.cap == 1 else f"at most {self.cap} rounds"
+        apart = f", {self.separation} or more apart" if min(self.separation, self.cap) > 1 else ""
+        moves = ", which may move" if self.pattern == "private" else ""
+        return f"one person, of {rounds}{apart}{moves}"
+
+
+Unit: TypeAlias = Round | Visits
+TrustModel: TypeAlias = Literal["central", "aggregated", "shuffled", "local"]
+SHARING: tuple[TrustModel, ...] = ("aggregated", "shuffled")
+"""Models in which the devices of many users add up to the noise"""
+TRUSTED: dict[TrustModel, str] = {
+    "central": "",
+    "aggregated": "the server sees noisy sums of batches alone",
+    "shuffled": "the server sees the messages of a batch in random order",
+    "local": "the server sees private messages alone",
+}
+"""What the server sees, from most trust to least (itself, whoever adds up or mixes, nobody)"""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Who sees exact data, and which fraction of whom has to add the noise it should.
+
+    >>> Trust("shuffled", 0.5).implies(Trust("aggregated")), Trust().implies(Trust("local"))
+    (True, False)
+    """
+
+    model: TrustModel = "central"
+    honest: float = 1.0
+    """in (0, 1]; nothing is expected of the others. Only where devices share the noise"""
+    of: Literal["devices", "slots", "people"] = "devices"
+    """what `honest` is a fraction of; where people return, slots (empty ones send, too), or people
+    whose devices send in every batch"""
+
+    def __post_init__(self) -> None:
+        one_of("trust", self.model, get_args(TrustModel))
+        one_of("of", self.of, ("devices", "slots", "people"))
+        share("honest", self.honest)
+        if self.model not in SHARING and (self.honest < 1 or self.of != "devices"):
+            raise InputError(
+                f"Expected honest={self.honest} to be 1, or between 0 and 1 with "
+                f"trust='aggregated' or 'shuffled', got trust={self.model!r}."
+            )
+
+    def implies(self, other: "Trust") -> bool:
+        """Whether nobody is trusted with more than by `other`."""
+        models = get_args(TrustModel)
+        if models.index(self.model) < models.index(other.model):
+            return False
+        alone = self.model not in SHARING  # no other device's noise hides her
+        alike = self.of == other.of or other.model not in SHARING
+        return alone or (self.honest <= other.honest and alike)
+
+    def words(self, unit: Unit) -> str:
+        """What the server sees, and what of the devices it rests on; empty where it sees all."""
+        if self.model == "central":
+            return ""
+        words = f"; {TRUSTED[self.model]}"
+        words += " and who sends in which slot" * isinstance(unit, Visits)
+        part = f"{100 * self.honest:g} % of" if self.honest < 1 else "all"
+        if self.of == "slots":
+            words += f", if a device adds its noise in {part} slots, empty ones included"
+        elif self.of == "people":
+            words += f", if the devices of {part} people add their noise in every batch"
+        elif self.honest < 1:
+            words += f", if {part} devices are honest"
+        return words
+
+    @property
+    def brief(self) -> list[str]:
+        """The model, and the fraction where that is below 1."""
+        whom = "" if self.of == "devices" else f" of {self.of}"
+        part = [f"{100 * self.honest:g} %{whom} honest"] if self.honest < 1 else []
+        return [*([] if self.model == "central" else [str(self.model)]), *part]
+
+
+Covered: TypeAlias = Literal["later actions", "own action", "refusals"]
+Reads: TypeAlias = Literal["nothing", "own data", "mechanisms", "releases in full", "exact data"]
+Adjacency: TypeAlias = Literal["replace", "zero out"]
+Masking: TypeAlias = Literal["none", "public", "user"]
+LATER: frozenset[Covered] = frozenset({"later actions"})
+ALL: frozenset[Covered] = LATER | {"own action"}
+
+_READ: dict[Reads, str] = {
+    "nothing": "plays without looking at any user's data",
+    "own data": "a person's own data reach her own actions and nobody else's",
+    "releases in full": "none: a baseline, each release of which spends the whole budget",
+    "exact data": "none: exact data reaches later actions",
+}
+_NOT_COVERED = (
+    "not covered: what one user does changes what the world answers later ones, and no mechanism "
+    "stands between"
+)
+_MASKED: dict[Masking, str] = {
+    "none": "",
+    "public": "; which actions there are in a round is public",
+    "user": "; which actions there are for her is part of her round",
+}
+
+
+class Facts(Protocol):
+    """What a notion takes from a problem, as `dpbandit.specs.Spec` has it."""
+
+    @property
+    def covers(self) -> frozenset[Covered]:
+        """What is released of actions."""
+        ...
+
+    @property
+    def unit(self) -> Unit:
+        """In what neighbouring streams differ."""
+        ...
+
+    @property
+    def masks(self) -> Masking:
+        """Whose data it is which actions there are."""
+        ...
+
+    @property
+    def carries(self) -> bool:
+        """Whether the world tells users about others."""
+        ...
+
+
+@dataclass(frozen=True)
+class Notion:
+    """A notion of privacy: in what neighbours differ, what they may not change, and provisos.
+
+    `window` = W promises it only for the users of the last W rounds, read at every round (window
+    DP; Lou and Cheung 2020): what is released later may reveal them completely. None protects every
+    user for ever. Whoever shows an epsilon shows its notion, or `brief`, beside it: no restriction
+    may be read as ordinary DP.
+
+    >>> print(Notion(window=3).brief, Notion().implies(Notion(window=3)))
+    window-DP, last 3 True
+    """
+
+    unit: Unit = Round()
+    adjacency: Adjacency = "replace"
+    """whether any other user takes the differing one's place, or she is zeroed out"""
+    covers: frozenset[Covered] = LATER
+    """what the promise is about; a user's own action only where it is named, nothing if empty"""
+    reads: Reads = "mechanisms"
+    """what of users' data reaches other users' actions, from the least on"""
+    contexts: Pattern = "private"
+    """if public, neighbours agree in contexts, which all may see; answers alone are protected"""
+    masks: Masking = "none"
+    """whose data it is which actions there are in a round"""
+    trust: Trust = Trust()
+    window: int | None = None
+    conditions: tuple[str, ...] = ()
+    """facts that the promise rests on and nothing enforces"""
+
+    def __post_init__(self) -> None:
+        for name, words in (("adjacency", Adjacency), ("reads", Reads), ("masks", Masking)):
+            one_of(name, getattr(self, name), get_args(words))
+        one_of("contexts", self.contexts, get_args(Pattern))
+        for name, kind in (("unit", Unit), ("trust", Trust), ("conditions", tuple)):
+            if not isinstance(getattr(self, name), kind):
+                raise InputError(f"Expected {name}={shown(getattr(self, name))} to be of {kind}.")
+        if not isinstance(self.covers, frozenset) or not self.covers <= {*get_args(Covered)}:
+            raise InputError(
+                f"Expected covers={shown(self.covers)} to be a frozenset of {get_args(Covered)}."
+            )
+        if self.window is not None:
+            whole("window", self.window, 1)
+        if self.visits and self.trust.model != "central" and self.visits.pattern == "private":
+            raise InputError(
+                f"Expected visits with pattern='public' under trust={self.trust.model!r}, where "
+                "the server sees who sends in which slot."
+            )
+
+    @property
+    def visits(self) -> Visits | None:
+        """How often a person comes, where it is a person that is protected."""
+        return self.unit if isinstance(self.unit, Visits) else None
+
+    def of_person(self, visits: Visits, of: Literal["slots", "people"] = "slots") -> "Notion":
+        """The same for a person with such visits; a server that is not trusted sees who sends.
+
+        A fraction of honest devices becomes one `of` slots, or of people.
+        """
+        if self.trust.model == "central":
+            return replace(self, unit=visits)
+        shares = self.trust.model in SHARING
+        trust = replace(self.trust, of=of) if shares else self.trust
+        return replace(self, unit=replace(visits, pattern="public"), trust=trust)
+
+    def given(self, condition: str) -> "Notion":
+        """The same promise, which rests on one more fact."""
+        return replace(self, conditions=(*dict.fromkeys((*self.conditions, condition)),))
+
+    def on(self, problem: Facts) -> "Notion":
+        """The notion of an agent that has met its problem: nothing is covered where the world
+        itself tells users about others, unless the agent prevents that (`refusals`)."""
+        if not self.covers or (problem.carries and "refusals" not in self.covers):
+            return replace(self, covers=frozenset())
+        unit, reads, masks = self.unit, self.reads, problem.masks
+        if isinstance(problem.unit, Visits) and isinstance(unit, Round):
+            hers = reads in ("nothing", "own data")
+            unit = problem.unit if hers else Round(returning=True)
+        if reads == "nothing" and masks == "user":
+            reads = "own data"
+        covers = self.covers | problem.covers
+        return replace(self, unit=unit, reads=reads, masks=masks, covers=covers)
+
+    def implies(self, other: "Notion") -> bool:
+        """Whether whoever has this promise has `other`, too: field by field.
+
+        A field without an order in `_ORDERS` implies only what is equal to it.
+        """
+        return not self.lacks(other)
+
+    def lacks(self, other: "Notion") -> list[str]:
+        """Names of the fields in which this promise is not known to imply `other`; none where no
+        data is looked at, which keeps every promise."""
+        if self.covers and self.reads == "nothing":
+            return []
+        pairs = ((f.name, getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return [name for name, ours, theirs in pairs if not _implies(name, ours, theirs)]
+
+    def weaker(self, other: "Notion") -> "Notion":
+        """What both promises imply: in each field the weaker value, and all conditions.
+
+        Raises `InputError` where neither of two values implies the other.
+        """
+        if self.implies(other) or other.implies(self):
+            return other if self.implies(other) else self
+        both = dict.fromkeys((*self.conditions, *other.conditions))
+        found: dict[str, Any] = {"conditions": (*both,)}
+        for name in (f.name for f in fields(self) if f.name not in found):
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if not (_implies(name, ours, theirs) or _implies(name, theirs, ours)):
+                raise InputError(
+                    f"Expected promises that can be added up, got {name}={ours!r} and {theirs!r}, "
+                    "neither of which implies the other: certify both for the same."
+                )
+            found[name] = theirs if _implies(name, ours, theirs) else ours
+        return Notion(**found)
+
+    @property
+    def kind(self) -> str:
+        """What is promised in words, without for whom and on which conditions."""
+        if not (self.covers or self.reads in ("releases in full", "exact data")):
+            return _NOT_COVERED
+        if self.reads != "mechanisms":
+            return _READ[self.reads]
+        what = "DP of all actions" if "own action" in self.covers else "joint DP"
+        return f"{what} under continual observation"
+
+    def __str__(self) -> str:
+        words = self.kind
+        if self.covers and self.reads == "mechanisms":
+            words += f", {self.adjacency} {self.unit}"
+            words += ", of actions and of refusals" * ("refusals" in self.covers)
+            words += _MASKED[self.masks]
+        if self.window is not None:
+            words = f"window DP ({words}) for the last {self.window} rounds only "
+            words += "(older data may be revealed completely)"
+        if self.contexts == "public":
+            words += ", for her answers alone: contexts are public"
+        words += self.trust.words(self.unit)
+        return words + (f"; CONDITIONAL: {'; '.join(self.conditions)}" if self.conditions else "")
+
+    @property
+    def brief(self) -> str:
+        """What restricts the promise, for legends and cells; empty where nothing does."""
+        window = [] if self.window is None else [f"window-DP, last {self.window}"]
+        public = ["contexts public"] if self.contexts == "public" else []
+        words = [*window, *public]
+        if self.kind == _NOT_COVERED:
+            words.append("not covered")
+        if self.reads == "own data":
+            words.append("own data alone")
+        words += ["conditional"] * bool(self.conditions)
+        if self.reads == "mechanisms":
+            words += ["one round of a person"] * (self.unit == Round(returning=True))
+            words += ["zeroed out"] * (self.adjacency == "zero out")
+            words += [f"person, {self.visits.cap} rounds"] if self.visits else []
+        return ", ".join([*words, *self.trust.brief])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; `from_dict` takes them back."""
+        unit = {"kind": type(self.unit).__name__, **asdict(self.unit)}
+        return {**asdict(self), "unit": unit, "covers": sorted(self.covers)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Notion":
+        """The inverse of `to_dict`; raises `ValueError` for a field too few or too many, as what is
+        not known may be a restriction."""
+        known = {field.name for field in fields(cls)}
+        if not isinstance(values, Mapping) or set(values) != known:
+            raise ValueError(f"Expected a notion with the fields {sorted(known)}, got {values!r}.")
+        kinds: dict[str, Any] = {"Round": Round, "Visits": Visits}
+        unit = made(kinds[values["unit"]["kind"]], values["unit"])
+        return made(cls, {**values, "unit": unit})
+
+
+def _unit_implies(ours: Unit, theirs: Unit) -> bool:
+    # a person's own later rounds are not hidden from, so neither implies the other
+    if not (isinstance(ours, Visits) and isinstance(theirs, Visits)):
+        return ours == theirs
+    moves = ours.pattern == "private" or ours.pattern == theirs.pattern
+    return ours.cap >= theirs.cap and ours.separation <= theirs.separation and moves
+
+
+_READS = get_args(Reads)
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "unit": _unit_implies,
+    "adjacency": lambda ours, theirs: bool(ours == "replace"),
+    "covers": lambda ours, theirs: bool(ours >= theirs),
+    "reads": lambda ours, theirs: _READS.index(ours) <= _READS.index(theirs),
+    "contexts": lambda ours, theirs: bool(ours == "private"),
+    "trust": lambda ours, theirs: bool(ours.implies(theirs)),
+    "window": lambda ours, theirs: ours is None or (theirs is not None and theirs <= ours),
+    "conditions": lambda ours, theirs: {*ours} <= {*theirs},
+}
+"""For each field with an order: whether its first value implies the second."""
+
+
+def _implies(name: str, ours: Any, theirs: Any) -> bool:
+    return bool(ours == theirs or (name in _ORDERS and _ORDERS[name](ours, theirs)))
+
+
+JOINT_DP = Notion()
+NO_DATA = Notion(reads="nothing")
+OWN_DATA = Notion(reads="own data")
+LOCAL_DP = Notion(trust=Trust("local"))
+NO_PRIVACY = Notion(reads="exact data", covers=frozenset())
+IN_FULL = Notion(reads="releases in full", covers=frozenset())
+
+
+def strongest(problem: Facts, trust: TrustModel = "central") -> Notion:
+    """The strongest promise that an agent can keep on a problem, under a model of trust.
+
+    Whatever does not imply it is narrower, and has to say so.
+    """
+    refusals: frozenset[Covered] = frozenset({"refusals"} if problem.carries else ())
+    central = Notion(covers=problem.covers | refusals, masks=problem.masks)
+    central = replace(central, trust=Trust(trust))
+    return central.of_person(problem.unit) if isinstance(problem.unit, Visits) else central
