@@ -5,6 +5,9 @@ import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
+from dpbandit import InputError
 from dpbandit.testing import tapes
 from tests import conftest
 
@@ -20,6 +23,14 @@ def asserting(what: object, *, surely: bool = False) -> Iterator[None]:
     except BaseException as error:
         error.add_note(f"with {what}")
         raise
+
+
+def refused(sentence, call, /, *args, **settings):
+    """Assert that a call is refused in one line that matches, and return it."""
+    with pytest.raises(InputError, match=sentence) as caught:
+        call(*args, **settings)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 def each(names, values, *, ids=None):

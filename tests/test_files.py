@@ -11,7 +11,7 @@ from dpbandit.base.files import check_writable, parse_json, read_text, write_ato
 from dpbandit.envs.contextual.recommendation import read_ratings
 from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Sweep
-from tests.each import each
+from tests.each import each, refused
 
 
 @pytest.fixture(params=["pipe", "folder", "long", "long parent", "NUL", "below a file", "loop"])
@@ -38,8 +38,7 @@ def test_what_is_no_file_is_one_sentence_and_stays(odd):
             read(odd)
         assert len(str(error.value)) < 500
     for write in (check_writable, lambda path: write_atomically(path, lambda p: p.touch())):
-        with pytest.raises(InputError, match=r"Cannot write .*: .*"):
-            write(odd)
+        refused(r"Cannot write .*: .*", write, odd)
     for place in (odd, odd / "sweep.json"):
         with pytest.raises(InputError):
             Results.load(place)
@@ -96,8 +95,7 @@ def test_files_beyond_reason_are_refused(tmp_path):
             Sweep.read(file)
         assert len(str(error.value)) < 500
     os.mkfifo(tmp_path / "sweep.json")
-    with pytest.raises(InputError, match="pipe or a device"):
-        planned(tmp_path)
+    refused("pipe or a device", planned, tmp_path)
 
 
 @each(

@@ -11,9 +11,8 @@ import pytest
 
 from dpbandit import certify
 from dpbandit.agents import FADE
-from dpbandit.base.random_streams import Draws
-from dpbandit.privacy.batches import LocalValues
-from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.base import Draws
+from dpbandit.privacy import LocalValues, Mechanism
 from dpbandit.testing.noise import SUMS, check_noise_knows_no_data, check_rows, check_size, drawn_by
 from tests.broken.leaks import KeepsTheWhole, PaysForOneRelease
 from tests.broken.shared_draws import one_for_all

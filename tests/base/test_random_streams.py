@@ -14,6 +14,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
 from dpbandit.privacy.ledger import no_data
 from dpbandit.specs import begin
+from tests.each import refused
 
 quick = settings(derandomize=True, deadline=None, max_examples=25)
 seed = st.one_of(st.integers(0, 2**64), st.tuples(st.integers(0, 2**32), st.integers(0, 2**20)))
@@ -85,24 +86,20 @@ def test_a_name_is_taken_once():
     streams = Streams([1])
     streams.normals("noise")
     for take in (streams.normals, streams.uniforms, streams.child):
-        with pytest.raises(InputError, match="'noise' is taken"):
-            take("noise")
+        refused("'noise' is taken", take, "noise")
     streams.child("agent").normals("noise")  # another family, another name
-    with pytest.raises(InputError, match="'agent' is taken"):
-        streams.child("agent")
+    refused("'agent' is taken", streams.child, "agent")
     assert crc32(b"plumless") == crc32(b"buckeroo")
     streams.child("plumless").normals("buckeroo")
     for take in (streams.normals, streams.child):
-        with pytest.raises(InputError, match="'buckeroo' would draw the numbers of 'plumless'"):
-            take("buckeroo")
+        refused("'buckeroo' would draw the numbers of 'plumless'", take, "buckeroo")
 
 
 def test_replicas_are_counted_and_none_is_refused():
     assert len(Streams([3, (4, 5), 6])) == 3
     assert Streams([3, 4]).normals("x", 2, 5)().shape == (2, 2, 5)
     assert Streams([3, 4]).normals("x").take(6).shape == (6, 2)
-    with pytest.raises(InputError, match="at least one seed"):
-        Streams([])
+    refused("at least one seed", Streams, [])
     for wrong in (-1, "abc", 1.5, (0, -1)):
         with pytest.raises(InputError, match="seed"):
             Streams([wrong]).normals("x")
@@ -117,8 +114,7 @@ def test_copies_continue_in_the_middle_of_a_block(law, clone):
     twin = clone(source)
     assert (rounds(source, 2000) == rounds(twin, 2000)).all()
     family = clone(streams)
-    with pytest.raises(InputError, match="taken"):
-        draws(family, law)
+    refused("taken", draws, family, law)
     assert (draws(family, law, "y")() == draws(streams, law, "y")()).all()
 
 

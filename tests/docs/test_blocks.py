@@ -297,21 +297,17 @@ dpbandit agents  # `dpbandit lab list`
 
 
 @pytest.mark.parametrize(
-    ("language", "wrong"),
-    [
+    ("language", "wrong"), [
         ("python", "assert 1 == 2"),
         ("python", "import socket; socket.create_connection(('192.0.2.1', 80), timeout=1)"),
         ("sh", "dpbandit compare NoSuchEnvironment"),
         ("sh", "python3 -m venv .venv && .venv/bin/pip install '.[no-such-extra]'"),
         ("sh", "pytest tests/no_such_test.py"),
-        ("console", "$ python -m dpbandit.experiments.no_such_study"),
-        ("sh", "curl example.org"),
-        ("sh", "python -m dpbandit.experiments.convex --quik"),
-        ("sh", "dpbandit certfy"),
-        ("", "So `dpbandit certify no-such\nagent` is."),
-        ("", "So:\n\n    dpbandit no"),
+        ("console", "$ python -m dpbandit.experiments.no_such_study"), ("sh", "curl example.org"),
+        ("sh", "python -m dpbandit.experiments.convex --quik"), ("sh", "dpbandit certfy"),
+        ("", "So `dpbandit certify no-such\nagent` is."), ("", "So:\n\n    dpbandit no"),
     ],
-)
+)  # fmt: skip
 def test_broken_blocks_are_found(language, wrong, alone):
     """And broken commands in lines, without a language."""
     page = f"```{language}\n{wrong}\n```\n" if language else wrong

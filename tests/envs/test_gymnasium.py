@@ -16,7 +16,7 @@ import dpbandit
 from dpbandit import InputError
 from dpbandit.specs.convex import StreamSpec
 from dpbandit.testing import check_problem
-from tests.each import each
+from tests.each import each, refused
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
 H = 6  # rounds an episode
@@ -89,13 +89,11 @@ def test_from_the_reset_to_the_horizon_and_no_further(name):
     env = make(name)
     for bare in (env.unwrapped, make_native(name, 2, autoreset_mode="Disabled")):
         actions = actions_for(bare, H + 1)
-        with pytest.raises(InputError, match="reset"):
-            bare.step(actions[-1])
+        refused("reset", bare.step, actions[-1])
         flags = [step[2:4] for step in episode(bare, actions[:H], seed=5)[1:]]
         assert [np.all(truncated) for _, truncated in flags] == [False] * (H - 1) + [True]
         assert not np.any([terminated for terminated, _ in flags])
-        with pytest.raises(InputError, match="reset"):
-            bare.step(actions[-1])
+        refused("reset", bare.step, actions[-1])
 
 
 @every_env
@@ -154,8 +152,7 @@ def test_native_batch_equals_lone_environments_side_by_side(name):
     decided for all environments at once: each has one of the three modes."""
     mode = list(AutoresetMode)[list(dpbandit.ENVIRONMENTS).index(name) % 3]
     native = make_native(name, 2, horizon=3, autoreset_mode=mode)
-    with pytest.raises(InputError, match="reset"):
-        native.step(native.action_space.sample())
+    refused("reset", native.step, native.action_space.sample())
     sync = SyncVectorEnv([lambda: make(name, horizon=3)] * 2, autoreset_mode=mode)
     assert native.metadata["autoreset_mode"] is sync.metadata["autoreset_mode"] is mode
     actions = actions_for(native, 8)
@@ -194,15 +191,12 @@ def test_points_outside_a_convex_domain_are_moved_inside():
         env.reset(seed=5)
         rewards.append(env.step(point)[1])
     assert rewards[0] == pytest.approx(rewards[1])
-    with pytest.raises(InputError, match="points"):
-        env.unwrapped.step(np.array([np.nan, 0.0]))
+    refused("points", env.unwrapped.step, np.array([np.nan, 0.0]))
 
 
 @every_env
 def test_unknown_arguments_get_one_sentence_with_the_nearest_name(name):
-    with pytest.raises(InputError, match=r"'horizn' .did you mean horizon") as caught:
-        make_native(name, 2, horizn=5)
-    assert "\n" not in str(caught.value)
+    refused(r"'horizn' .did you mean horizon", make_native, name, 2, horizn=5)
     for arguments in ({"num_envs": 0}, {"num_envs": 2, "autoreset_mode": "nextstep"}):
         with pytest.raises(InputError):
             gym.make_vec(name, **arguments)
@@ -258,5 +252,4 @@ def test_many_at_once_a_new_episode_and_no_other_mode():
         dpbandit.envs.adapters.BanditEnv(problem="dpbandit.envs:GLMBandit", render_mode="video")
     env = gym.make("dpbandit/GLMBandit-v0")
     env.reset()
-    with pytest.raises(InputError, match="Expected render_mode='ansi' or 'rgb_array'"):
-        env.unwrapped.render()
+    refused("Expected render_mode='ansi' or 'rgb_array'", env.unwrapped.render)

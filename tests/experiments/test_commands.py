@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandit import InputError, Results
+from dpbandit import Results
 from dpbandit.agents import LinUCB
 from dpbandit.base import Streams
 from dpbandit.experiments import experts, sgd, window
@@ -36,7 +36,7 @@ from dpbandit.experiments.returning_prices import __main__ as returning_prices
 from dpbandit.experiments.trust import __main__ as trust
 from dpbandit.studies import Configuration, Study, setup_of
 from tests.drawings import points, unsaved
-from tests.each import each
+from tests.each import each, refused
 from tests.experiments.runs import figures_of, made_up, quick, run_command
 
 
@@ -166,8 +166,7 @@ ROOMS = [getattr(s, "Sizes", s) for s in (sgd, experts, window, convex, figure_5
 )
 def test_plans_leave_room(sizes, few, sentence):
     """For slopes and standard errors."""
-    with pytest.raises(InputError, match=sentence):
-        sizes(**few)
+    refused(sentence, sizes, **few)
 
 
 RESULTS = Results(

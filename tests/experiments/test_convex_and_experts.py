@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandit import InputError
+from dpbandit import InputError, play
 from dpbandit.agents import FTAL, BanditFTAL, FollowTheLeader, PrivateBandit
 from dpbandit.experiments.convex import __main__ as command
 from dpbandit.experiments.convex.__main__ import Sizes, figures, questions
@@ -23,7 +23,6 @@ from dpbandit.experiments.experts.__main__ import figures as experts_figures, ve
 from dpbandit.experiments.questions import answers, measured
 from dpbandit.results.runs import slope
 from dpbandit.running.environments import problem_maker
-from dpbandit.running.loop import play
 from dpbandit.studies import Study, setup_of
 from dpbandit.studies.configurations import LastRound
 from tests.drawings import points, unsaved

@@ -22,6 +22,7 @@ from matplotlib import rc_context
 from dpbandit import InputError
 from dpbandit.commands import studies as command
 from dpbandit.experiments.labs import Lab, __main__ as build, check, find, labs, notebook, write
+from tests.each import refused
 
 LABS = labs()
 every_lab = pytest.mark.parametrize("lab", LABS, ids=lambda lab: f"lab-{lab.number}")
@@ -160,11 +161,9 @@ def test_mistakes_are_one_sentence(tmp_path, monkeypatch):
     assert (lab.number, lab.title) == (7, "Nothing")
     with pytest.raises(InputError, match="first cell of lab_07_nothing"):
         _ = lab.goal
-    with pytest.raises(InputError, match="Expected lab 99 to be one of 1"):
-        find(99)
+    refused("Expected lab 99 to be one of 1", find, 99)
     monkeypatch.setitem(sys.modules, "jupytext", None)
-    with pytest.raises(InputError, match=r"pip install 'dpbandit\[labs\]'"):
-        write(find(1), tmp_path)
+    refused(r"pip install 'dpbandit\[labs\]'", write, find(1), tmp_path)
 
 
 def test_what_was_built_already_stays_and_the_rest_is_built(tmp_path, capsys):
@@ -172,8 +171,7 @@ def test_what_was_built_already_stays_and_the_rest_is_built(tmp_path, capsys):
     folder = tmp_path / "deep" / "er"
     mine = write(find(3), folder)
     mine.write_text("my work")
-    with pytest.raises(InputError, match="Expected no file"):
-        write(find(3), folder)
+    refused("Expected no file", write, find(3), folder)
     build.main(folder, solutions=False)
     said = capsys.readouterr().out.splitlines()
     assert [line for line in said if not line.startswith("Written to")] == [

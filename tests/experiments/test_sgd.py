@@ -10,33 +10,30 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandit import InputError, Results
+from dpbandit import Results, certify
 from dpbandit.agents import DPTOFW, BestFixed, Centre, LeastSquares, LocalisedTOFW
 from dpbandit.experiments.releases import release, stream_problem
 from dpbandit.experiments.sgd import (
-    Entry,
-    Sizes,
-    __main__ as command,
-    entries,
-    measure,
-    on,
-    printed,
-)
-from dpbandit.experiments.sgd.printed import (
     COMPETITORS,
     LOCALISED,
     READINGS,
+    Entry,
     Line,
     Setting,
+    Sizes,
+    __main__ as command,
     chosen_rows,
+    entries,
     lines,
+    measure,
+    on,
+    printed,
     rows,
 )
 from dpbandit.privacy.prefix_sums import leaves
-from dpbandit.running.compare import certify
-from dpbandit.specs.models import second_moment
+from dpbandit.specs import second_moment
 from dpbandit.studies import play_all
-from tests.each import each
+from tests.each import each, refused
 from tests.experiments.runs import figures_of, quick
 
 SMALL = Setting(1.5, 5, 1000)
@@ -81,12 +78,9 @@ def test_rows_are_chosen_by_number_or_by_value():
         assert [row.number for row in chosen_rows(selection)] == list(numbers)
     numbers = ["", "0", "48", "3-1", "1-", "-1", "one", "1-3,x"]
     for wrong in [*numbers, "q=2", "p=", "p=two", "algo=SGD", "1,T=2000"]:
-        with pytest.raises(InputError, match="Expected rows to be numbers from 1 to 47"):
-            chosen_rows(wrong)
-    with pytest.raises(InputError, match="chooses none"):
-        chosen_rows("p=7")
-    with pytest.raises(InputError, match="reading='clever' to be one of printed"):
-        Sizes(readings=("clever",))
+        refused("Expected rows to be numbers from 1 to 47", chosen_rows, wrong)
+    refused("chooses none", chosen_rows, "p=7")
+    refused("reading='clever' to be one of printed", Sizes, readings=("clever",))
 
 
 def test_readings_are_what_they_say():
@@ -165,12 +159,9 @@ def test_suboptimality_and_risk_are_those_of_the_released_point():
     at_rest = release(problem, Centre(), [0, 1], users=3)
     assert (at_rest.suboptimality == 1).all()
     np.testing.assert_allclose(at_rest.risk, problem.risk(np.zeros((2, 5))))
-    with pytest.raises(InputError, match="stream of users"):
-        stream_problem("OnlineConvex", {}, DPTOFW(), users=10)
-    with pytest.raises(InputError, match="users=0"):
-        stream_problem(*STREAM, DPTOFW(), users=0)
-    with pytest.raises(InputError, match="answer"):
-        release(problem, BestFixed(), [0], users=10)
+    refused("stream of users", stream_problem, "OnlineConvex", {}, DPTOFW(), users=10)
+    refused("users=0", stream_problem, *STREAM, DPTOFW(), users=0)
+    refused("answer", release, problem, BestFixed(), [0], users=10)
 
 
 def problem_of(setting, config):

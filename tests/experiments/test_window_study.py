@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandit import InputError
 from dpbandit.agents import FTAL, PFTAL, WDPCOCOL
 from dpbandit.domains import Flows, Simplex
 from dpbandit.experiments import CASES, reproduce
@@ -28,6 +27,7 @@ from dpbandit.results import plots
 from dpbandit.results.runs import protected
 from dpbandit.studies import Study
 from tests.agents.convex.convex_runs import as_bs
+from tests.each import refused
 from tests.experiments.runs import figures_of, quick
 
 BALL_CASE, SIMPLEX_CASE = CASES["window/cocop-ball"], CASES["window/cocol-simplex"]
@@ -150,11 +150,9 @@ def test_rows_are_as_printed_and_chosen():
     assert [row.number for row in found.rows] == [2, 4, 5]
     assert found.size == Size(100, 10, 0.5, 1e-5)
     for wrong in ("8", "0-2", "x", "T=x", "d=3", "T=5,T=6", "W=2.5", "1-", ""):
-        with pytest.raises(InputError, match="Expected rows to be numbers from 1 to 7"):
-            selected(wrong)
+        refused("Expected rows to be numbers from 1 to 7", selected, wrong)
     for wrong in ("T=1", "W=0", "epsilon=-1", "delta=1"):
-        with pytest.raises(InputError, match=f"Expected {wrong}"):
-            selected(wrong)
+        refused(f"Expected {wrong}", selected, wrong)
 
 
 def test_the_command_reproduces_table_1(run, tmp_path):

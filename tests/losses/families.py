@@ -54,14 +54,10 @@ WITHOUT_PROJECTION = Spectrahedron(2), ConcaveBase((3.0, 2.0, 0.5))
 FAMILIES = [
     *(word(domain) for word in (*DECISIONS, *PREDICTIONS) for domain in DOMAINS),
     *(Kink(domain, spread=0.6) for domain in DOMAINS),
-    Kink(Ball(3), slope=2.0, curvature=0.5),
-    Kink(Ball(3), curvature=0.0, spread=0.3),
-    Experts(Simplex(4)),
-    Ridge(Ball(3, 1.5), curvature=0.3),
-    Ridge(Simplex(4), bound=0.5),
-    PRICES,
+    Kink(Ball(3), slope=2.0, curvature=0.5), Kink(Ball(3), curvature=0.0, spread=0.3),
+    Experts(Simplex(4)), Ridge(Ball(3, 1.5), curvature=0.3), Ridge(Simplex(4), bound=0.5), PRICES,
     *REGRESSIONS,
-]
+]  # fmt: skip
 
 
 def label(loss):

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpbandit.base.inputs import InputError
 from dpbandit.domains import Ball, Hypersimplex, LpBall, Simplex
 from dpbandit.losses import (
     Experts,
@@ -20,7 +19,7 @@ from dpbandit.losses import (
     Squared,
     TiltedQuadratic,
 )
-from tests.each import each
+from tests.each import each, refused
 from tests.losses.families import (
     FAMILIES,
     PRICES,
@@ -157,8 +156,7 @@ WRONG = {
 def test_wrong_constants_are_refused(word):
     """Also revenue that is not concave, or sells less than nothing."""
     for make in WRONG[word]:
-        with pytest.raises(InputError, match=word):
-            make()
+        refused(word, make)
 
 
 # Regressions

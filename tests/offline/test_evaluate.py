@@ -18,7 +18,7 @@ from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, assess,
 from dpbandit.offline.estimators import arm_model, blocks_of, folds_of
 from dpbandit.offline.intervals import Stakes, betting
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
-from tests.each import asserting, each
+from tests.each import asserting, each, refused
 
 LIMIT = 4.0
 """Standard errors; each estimator is off by more with probability 6e-5."""
@@ -96,8 +96,7 @@ WEIGHTED = {"estimators": "dr", "intervals": "weighted"}
 
 
 @each(
-    ("policy", "options", "sentence"),
-    [
+    ("policy", "options", "sentence"), [
         (LinUCB(), {}, "frozen policy, got the learner LinUCB.*replay"),
         (BestFixed(), {}, "hindsight needs all rewards"),
         ("fade", {}, "policy='fade' to have probabilities"),
@@ -123,37 +122,30 @@ WEIGHTED = {"estimators": "dr", "intervals": "weighted"}
         (None, {"intervals": "weighted", "law": lambda i, x: x}, r"estimators=\['dr'\]"),
         (None, {**WEIGHTED, "law": np.ones(3)}, "a function of i and contexts, or a TypeLaw"),
         (
-            None,
-            {**WEIGHTED, "law": lambda i, x: np.ones((i, 3))},
+            None, {**WEIGHTED, "law": lambda i, x: np.ones((i, 3))},
             r"law\(1, \.\.\.\) of probabilities that sum to 1",
         ),
-        (None, {"intervals": "z"}, "intervals='z'"),
-        (None, {"level": 95}, "level=95"),
-        (None, {"support": "ignore"}, "support='ignore'"),
-        (None, {"folds": 1}, "folds=1"),
+        (None, {"intervals": "z"}, "intervals='z'"), (None, {"level": 95}, "level=95"),
+        (None, {"support": "ignore"}, "support='ignore'"), (None, {"folds": 1}, "folds=1"),
     ],
-)
+)  # fmt: skip
 def test_mistakes(policy, options, sentence):
     log, fine, _ = arms(60)
-    with pytest.raises(InputError, match=sentence):
-        evaluate(fine if policy is None else policy, log, **options)
+    refused(sentence, evaluate, fine if policy is None else policy, log, **options)
 
 
 def test_policies_are_frozen_objects_or_arrays():
     """Running agents, rewards beyond their bounds and what is no log are refused."""
     log, policy, _ = arms(60)
     agent = LinUCB().make(log.spec, Streams([0]))
-    with pytest.raises(InputError, match=r"the running agent .* trained on other rows"):
-        evaluate(agent, log)
+    refused(r"the running agent .* trained on other rows", evaluate, agent, log)
     loud = log.reward.copy()
     loud[7] = 1.5
     spec = ContextualSpec(n_actions=3, dim=2, horizon=60, reward_low=0.0, most_outside=0.1)
     with pytest.warns(UserWarning, match="outside"):
         log = arms(60, reward=loud, spec=spec)[0]
-    with pytest.raises(InputError, match="rewards from 0 to 1, the spec's, got another in row 7"):
-        evaluate(policy, log)
-    with pytest.raises(InputError, match="to be Logged, LoggedPrices or LoggedLists"):
-        evaluate(policy, {"action": [1]})
+    refused("rewards from 0 to 1, the spec's, got another in row 7", evaluate, policy, log)
+    refused("to be Logged, LoggedPrices or LoggedLists", evaluate, policy, {"action": [1]})
     log, policy, _ = arms(200)
     one, *others = (
         evaluate(given, log, "ips")
@@ -167,8 +159,7 @@ def test_intervals_fit_what_is_known_of_weights():
     only bets hold. A control variate is taken where weights are small and public."""
     log, policy, truth = arms(3000, lowest_arm=0.0)
     says = r"rows, the first of them row 0, .* 4[3-7].* % of the policy"
-    with pytest.raises(InputError, match=says):
-        evaluate(policy, log)
+    refused(says, evaluate, policy, log)
     found = evaluate(policy, log, ["ips"], support="drop", intervals="t")
     assert (found["interval"].item(), found["refused"].item()[:2]) == ("betting", "t:")
     assert found["low"].item() < found["estimate"].item() < truth < found["high"].item()
@@ -231,8 +222,7 @@ def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():
         ({"bandwidth": 0.1, "kernel": "box"}, "kernel='box'"),
         ({"bandwidth": 1e-30}, "bandwidth=1e-30 to be at least 1e-09 of the range"),
     ):
-        with pytest.raises(InputError, match=sentence):
-            evaluate(np.full(n, 0.9), log, **options)
+        refused(sentence, evaluate, np.full(n, 0.9), log, **options)
     with pytest.raises(InputError, match=r"prices from 0\.5 to 1\.5, got another in row 0"):
         evaluate(np.full(n, 2.0), log, bandwidth=0.1)
 
@@ -264,13 +254,8 @@ def test_bets_are_scaled_by_public_bounds_and_lists_bet_on_clicks():
 
 
 COLUMNS = [
-    "--propensity",
-    "propensity",
-    "--reward-range=-1.4:1.4",
-    "--lowest",
-    "0.13",
-    "--adaptive",
-]
+    "--propensity", "propensity", "--reward-range=-1.4:1.4", "--lowest", "0.13", "--adaptive",
+]  # fmt: skip
 
 
 @cache
@@ -375,11 +360,9 @@ def test_unrecorded_and_oddly_named(run):
 
 SAID = {
     "uniform --clip 3": "in --estimators with --clip=3",
-    "uniform --clip much": "--clip=much to be a number",
-    "uniform --out x.txt": "to end in .csv",
+    "uniform --clip much": "--clip=much to be a number", "uniform --out x.txt": "to end in .csv",
     "uniform --estimators ipw": "estimators='ipw'",
-    "uniform --intervals exact": "intervals='exact'",
-    "uniform --reward sales": "'sales'",
+    "uniform --intervals exact": "intervals='exact'", "uniform --reward sales": "'sales'",
     "uniform --feature x0": "NAME=LOW:HIGH",
     "uniform --sort a=x": "mips in --estimators with --sort",
     "uniform --shrinkage 2": "dros in --estimators with --shrinkage",
@@ -393,10 +376,8 @@ SAID = {
     "uniform --intervals weighted": "--probabilities, and no --feature",
     "uniform --gammas 2": "--unrecorded with --gammas=2",
     "uniform --unrecorded": "no --propensity with --unrecorded",
-    "always=z": "to name one of a, b, c",
-    "p0,p1": "3 columns",
-    "p0,p1,p9": "'p9'",
-}
+    "always=z": "to name one of a, b, c", "p0,p1": "3 columns", "p0,p1,p9": "'p9'",
+}  # fmt: skip
 UNRECORDED = {
     "--estimators ips": "divide by recorded propensities",
     "--intervals betting": "no interval is exact",

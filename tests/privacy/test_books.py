@@ -5,9 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpbandit import InputError, compare
+from dpbandit import InputError, audit, compare
 from dpbandit.agents import FADE
-from dpbandit.auditing import audit
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Player, record
 from dpbandit.offline import replay
@@ -22,6 +21,7 @@ from dpbandit.privacy.spends import Expiring, Parallel
 from dpbandit.specs.protocols import ContextualSpec
 from tests.broken.ledgers import HONEST, LIARS, Bookkeeper, mechanism
 from tests.clients.worlds import Coins
+from tests.each import refused
 
 
 def compared(books, env="Recommendation", **more):
@@ -55,8 +55,7 @@ def test_whatever_plays_tells_what_a_ledger_leaves_out(name):
         sentence = str(told.value)
         assert "'local laplace values'" in sentence or "'parallel over disjoint rounds'" in sentence
     spec = ContextualSpec(n_actions=2, dim=1, horizon=45)
-    with pytest.raises(InputError, match=why):
-        audit(Bookkeeper(books=books), spec, runs=400, progress=False)
+    refused(why, audit, Bookkeeper(books=books), spec, runs=400, progress=False)
 
 
 @pytest.mark.smoke
@@ -100,12 +99,10 @@ def test_sums_of_spends_may_stand_in_a_ledger_part_by_part():
     one.spend = two.spend = both = Sequential((a, Sequential((b,), "rest")), "both")
     for spends in ((both,), (a, b), (Parallel((both,)),)):
         balanced(Ledger(spends), one)
-        with pytest.raises(InputError, match=r"'both'|disjoint rounds"):
-            balanced(Ledger(spends), one, two)
+        refused(r"'both'|disjoint rounds", balanced, Ledger(spends), one, two)
     balanced(Ledger((both, b, a)), one, two)
     for spends in ((a,), (b, b), (Parallel((a, b)),)):
-        with pytest.raises(InputError, match="'both', which it calls"):
-            balanced(Ledger(spends), one)
+        refused("'both', which it calls", balanced, Ledger(spends), one)
 
 
 def test_parallel_entries_pay_for_their_number_and_what_expires_is_named_as_such():
@@ -120,8 +117,7 @@ def test_parallel_entries_pay_for_their_number_and_what_expires_is_named_as_such
     one.spend, two.spend = Expiring(plain, 7), PureSpend.of("no draws", [])
     balanced(Ledger(), two)
     balanced(Ledger((one.spend,), Notion(window=7)), one)
-    with pytest.raises(InputError, match="each user for 7 rounds"):
-        balanced(Ledger((plain,)), one)
+    refused("each user for 7 rounds", balanced, Ledger((plain,)), one)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,9 +16,17 @@ from dpbandit.agents.experts.ball import BallDraws
 from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
 from dpbandit.agents.streams.gradient_descent import Phase, Snowball
 from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled
-from dpbandit.base.random_streams import Draws, Streams
+from dpbandit.base import Draws, Streams
 from dpbandit.domains import Ball
 from dpbandit.losses import Linear
+from dpbandit.privacy import (
+    ClippedVectors,
+    FilteredSum,
+    NoisyHardThresholding,
+    NoisyVertex,
+    OneShotTopK,
+    SegmentAboveThreshold,
+)
 from dpbandit.privacy.aggregated import BitSum, SignBits
 from dpbandit.privacy.batches import CountedSums, RestartingTrees
 from dpbandit.privacy.choices import (
@@ -26,23 +34,14 @@ from dpbandit.privacy.choices import (
     ExponentialMechanism,
     GivenScores,
     NoisyTotal,
-    OneShotTopK,
     RemainingTopK,
     ReportNoisyMax,
 )
-from dpbandit.privacy.filters import FilteredSum
 from dpbandit.privacy.gradients import RecursiveGradients
 from dpbandit.privacy.messages import LocalDirections, LocalVectors
-from dpbandit.privacy.moments import ClippedVectors
-from dpbandit.privacy.peeling import (
-    GumbelPeeling,
-    LaplacePeeling,
-    NoisyHardThresholding,
-    SparseRows,
-)
-from dpbandit.privacy.sparse_vector import AboveThreshold, RedrawBit, SegmentAboveThreshold
-from dpbandit.privacy.vertices import NoisyVertex
-from dpbandit.specs.models import LINKS
+from dpbandit.privacy.peeling import GumbelPeeling, LaplacePeeling, SparseRows
+from dpbandit.privacy.sparse_vector import AboveThreshold, RedrawBit
+from dpbandit.specs import LINKS
 from tests.broken.shared_draws import one_for_all
 from tests.noise_laws import TESTED
 
@@ -155,27 +154,19 @@ def of_bits(streams):
 
 
 QUIET = [
-    (NewtonRefits, refitted),
-    (EpisodeMoments, of_episodes),
-    (BitSum, of_bits),
+    (NewtonRefits, refitted), (EpisodeMoments, of_episodes), (BitSum, of_bits),
     (OneShotTopK, selected(OneShotTopK, k=2)),
     (ExponentialMechanism, selected(ExponentialMechanism)),
-    (ReportNoisyMax, selected(ReportNoisyMax)),
-    (EpochSelection, of_an_epoch),
-    (RemainingTopK, of_the_rest),
-    (NoisyVertex, vertices("gumbel")),
+    (ReportNoisyMax, selected(ReportNoisyMax)), (EpochSelection, of_an_epoch),
+    (RemainingTopK, of_the_rest), (NoisyVertex, vertices("gumbel")),
     (NoisyVertex, vertices("laplace")),
     (NoisyHardThresholding, thresholded(GumbelPeeling(1.0, 1.0))),
-    (NoisyHardThresholding, thresholded(LaplacePeeling(1.0))),
-    (RestartingTrees, restarted),
-    (CountedSums, counted),
-    (FilteredSum, filtered),
-    (NoisyDescent, noisily_descended),
-    (Phase, descended(Phase, eta=0.7, mu=1.0)),
-    (Snowball, descended(Snowball, mu=1.0)),
+    (NoisyHardThresholding, thresholded(LaplacePeeling(1.0))), (RestartingTrees, restarted),
+    (CountedSums, counted), (FilteredSum, filtered), (NoisyDescent, noisily_descended),
+    (Phase, descended(Phase, eta=0.7, mu=1.0)), (Snowball, descended(Snowball, mu=1.0)),
     (Sampled, descended(Sampled, **SAMPLED)),
     (MirrorPhase, descended(MirrorPhase, **SAMPLED, radius=99.0)),
-]
+]  # fmt: skip
 """What quiet users release: values (R, rows, 1), and hits (R, rows, candidates)."""
 
 

@@ -5,20 +5,16 @@ import shutil
 
 import pytest
 
-from dpbandit import InputError
 from dpbandit.report import page, write_report
 from dpbandit.results.store import audit_hash, planned, read_audit
 from dpbandit.studies import Sweep, run_sweep
-from tests.each import each
+from tests.each import each, refused
 from tests.report.forger import forge
 
 SWEEP = {
-    "replicas": 2,
-    "horizons": [6],
-    "environments": [{"id": "OJPricing"}],
-    "agents": [{"id": "dp-ucb"}, {"id": "dp-moments"}],
-    "audit": {"runs": 400, "horizon": 3},
-}
+    "replicas": 2, "horizons": [6], "environments": [{"id": "OJPricing"}],
+    "agents": [{"id": "dp-ucb"}, {"id": "dp-moments"}], "audit": {"runs": 400, "horizon": 3},
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -82,12 +78,10 @@ def test_audits_that_were_edited_or_stand_for_another_are_told(swept, tmp_path):
         if "verdict" not in change or change["verdict"] is None:
             document["hash"] = audit_hash(one.stem, {**unsigned, **change})
         one.write_text(json.dumps(document))
-        with pytest.raises(InputError, match=r"it is damaged: resume the sweep \(--resume\)"):
-            write_report(folder)
+        refused(r"it is damaged: resume the sweep \(--resume\)", write_report, folder)
     one.write_text(json.dumps(whole))
     shutil.copy(one, two)
-    with pytest.raises(InputError, match=rf"Expected .*{two.stem}\.json as a sweep wrote it"):
-        write_report(folder)
+    refused(rf"Expected .*{two.stem}\.json as a sweep wrote it", write_report, folder)
     two.unlink()
     with pytest.warns(UserWarning, match="^Unfinished: 1 of 2 audits are there; the sweep can be"):
         page = write_report(folder).page.read_text()
@@ -98,5 +92,4 @@ def test_audits_that_were_edited_or_stand_for_another_are_told(swept, tmp_path):
 def test_keys_of_a_plan_are_names_of_files(swept, tmp_path, key):
     plan = json.loads((swept / "sweep.json").read_text())
     (tmp_path / "sweep.json").write_text(json.dumps({**plan, "audits": [key]}))
-    with pytest.raises(InputError, match="damaged"):
-        planned(tmp_path)
+    refused("damaged", planned, tmp_path)

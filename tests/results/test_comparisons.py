@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy.stats import ttest_rel
 
-from dpbandit import InputError, Results, compare
+from dpbandit import Results, compare
 from dpbandit.agents import DPUCB, LinUCB
 from dpbandit.results.comparisons import bootstrap_band, differences, holm, paired, ratio_band
+from tests.each import refused
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +92,7 @@ def test_a_baseline_meets_its_like(results):
     assert table["difference"].tolist() == [0.0, 0.0]
     assert table["epsilon"].tolist() == [1.0, 4.0]
     assert set(differences(one, "DP")["verdict"]) == {"not tested"}
-    with pytest.raises(InputError, match="did you mean Uniform"):
-        differences(results.runs, "uniform")
+    refused("did you mean Uniform", differences, results.runs, "uniform")
     run = results.where(agent="LinUCB").runs[0]
     some = replace(run, name="some", replicas=run.replicas[2:], regret=run.regret[:, 2:])
     none = replace(some, replicas=some.replicas + 100)
@@ -138,5 +138,4 @@ def test_epsilon_for_a_regret(results):
         ("one of mine", lambda: found.epsilon_for(9.0, agent="his")),
         ("some are private, got none", lambda: results["Uniform"].epsilon_for(9.0)),
     ):
-        with pytest.raises(InputError, match=right):
-            call()
+        refused(right, call)

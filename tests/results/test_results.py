@@ -15,14 +15,11 @@ from pyarrow import parquet
 
 from dpbandit import InputError, Results, compare
 from dpbandit.agents import DPUCB, FADE, Guard, LinUCB
-from dpbandit.base import first_line
-from dpbandit.base.files import plain, write_atomically, write_json
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.notion import Notion
-from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.base import first_line, plain, write_atomically, write_json
+from dpbandit.privacy import GaussianSpend, Ledger, Notion
 from dpbandit.results.runs import log_marks, standard_error
 from dpbandit.results.store import write_runs
-from tests.each import each
+from tests.each import each, refused
 from tests.experiments.runs import made_up
 
 AGENTS = {"LinUCB": LinUCB(), "DP-UCB": DPUCB(epsilon=2.0, delta=1e-3)}
@@ -155,8 +152,7 @@ def test_plots_of_every_kind(results, lonely, tmp_path, ending):
     for name, shown in (("many", results), ("one", lonely)):
         path = shown.plot(tmp_path / f"{name}{ending}")
         assert path.read_bytes().startswith(magic)
-    with pytest.raises(InputError, match=r"\.xyz"):
-        results.plot(tmp_path / "regret.xyz")
+    refused(r"\.xyz", results.plot, tmp_path / "regret.xyz")
     for write in (results.save, results.plot):
         with pytest.raises(InputError, match=f"Cannot write .*{ending}"):
             write(path / "regret.png")  # a file where a folder should be

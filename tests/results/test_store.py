@@ -11,18 +11,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from dpbandit import InputError, Results, compare
+from dpbandit import Results, compare
 from dpbandit.agents import DPUCB, ShariffSheffetUCB, ShrinkingDartboard, SparseVectorExperts
-from dpbandit.base.files import digest_of
+from dpbandit.base import digest_of
 from dpbandit.results.runs import _BY_REPLICA
-from dpbandit.results.store import (
-    CorruptFileError,
-    ForeignFileError,
-    _hash,
-    read_runs,
-    write_runs,
-)
-from tests.each import each
+from dpbandit.results.store import CorruptFileError, ForeignFileError, _hash, read_runs, write_runs
+from tests.each import each, refused
 
 
 @pytest.fixture(scope="module")
@@ -81,24 +75,19 @@ def test_pieces_of_a_run_are_put_together(results, tmp_path):
     assert twice.replicas.tolist() == [0, 1, 2, 3]
     np.testing.assert_array_equal(twice.regret, run.regret)
     write_runs(tmp_path / "other.parquet", [replace(run, regret=run.regret + 1)])
-    with pytest.raises(InputError, match=r"the same regret of DP-UCB .* stored twice"):
-        Results.load(tmp_path)
+    refused(r"the same regret of DP-UCB .* stored twice", Results.load, tmp_path)
     other = {**run.provenance, "source": "x"}
     other = replace(run, provenance=other, replicas=run.replicas + 4)
     write_runs(tmp_path / "other.parquet", [other])
-    with pytest.raises(InputError, match="of one program"):
-        Results.load(tmp_path)
+    refused("of one program", Results.load, tmp_path)
 
 
 @each(
-    "change",
-    [
+    "change", [
         lambda d: d.update(runs=d["runs"].replace('"epsilon": 1.0', '"epsilon": 0.1')),
-        lambda d: d.pop("hash"),
-        lambda d: d.update(runs="[]"),
-        lambda d: d.update(runs="{"),
+        lambda d: d.pop("hash"), lambda d: d.update(runs="[]"), lambda d: d.update(runs="{"),
     ],
-)
+)  # fmt: skip
 def test_facts_cannot_be_changed(results, tmp_path, change):
     """A smaller epsilon, no hash, no runs, half of them."""
     path = write_runs(tmp_path / "x.parquet", results.runs)
@@ -212,13 +201,10 @@ def test_where_chooses(results, experts, tmp_path):
     sentence."""
     assert [run.name for run in results.where(epsilon=1.0).runs] == ["DP-UCB", "Wishart"]
     assert [run.name for run in results.where(epsilon=1.0, delta=1e-3).runs] == ["Wishart"]
-    with pytest.raises(InputError, match="found none of 4"):
-        results.where(agent="nobody")
+    refused("found none of 4", results.where, agent="nobody")
     both = Results(results.runs + experts.runs)
     assert len(both.frame()) == len(results.frame()) + len(experts.frame())
     for ask in (lambda: both.marks, lambda: both.plot("x.png"), lambda: both.environment):
-        with pytest.raises(InputError, match="one problem, got 2"):
-            ask()
+        refused("one problem, got 2", ask)
     pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "mine.parquet")
-    with pytest.raises(InputError, match=r"found none.*mine"):
-        Results.load(tmp_path)
+    refused(r"found none.*mine", Results.load, tmp_path)

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import t as student
 
 import dpbandit.running.compare
-from dpbandit import ENVIRONMENTS, InputError, audit, compare
+from dpbandit import ENVIRONMENTS, InputError, audit, compare, play
 from dpbandit.agents import (
     AGENTS,
     ARMS as OF_ARMS,
@@ -34,7 +34,6 @@ from dpbandit.domains import Ball
 from dpbandit.losses import Ridge, Squared
 from dpbandit.results.runs import log_marks
 from dpbandit.running.environments import problem_maker
-from dpbandit.running.loop import play
 from dpbandit.specs.choice import AssortmentSpec
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
@@ -42,7 +41,7 @@ from dpbandit.specs.lists import ListSpec, ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 from dpbandit.specs.rivals import RivalsSpec
 from tests.broken.ledgers import PromisesAlone
-from tests.each import asserting, each
+from tests.each import asserting, each, refused
 from tests.envs.contextual.ratings_files import ARGUMENTS
 
 
@@ -166,8 +165,7 @@ def test_every_agent_plays_or_refuses_every_environment():
             with asserting(f"{name} {env}"):
                 played[name] += plays(name, problem.spec)
                 if not plays(name, problem.spec):
-                    with pytest.raises(InputError, match="choose"):
-                        made_agent(AGENTS[name](), problem.spec, Streams([0]))
+                    refused("choose", made_agent, AGENTS[name](), problem.spec, Streams([0]))
                 elif new and name != "best-fixed":
                     regret = play(problem, AGENTS[name](), [0, 1], marks=end).regret
                     assert np.isfinite(regret).all()

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import gymnasium as gym
 import numpy as np
-import pytest
 
 import dpbandit
-from dpbandit import InputError, compare, play
+from dpbandit import audit, compare, play
 from dpbandit.agents import (
     AGENTS,
     DPHDB,
@@ -23,13 +22,11 @@ from dpbandit.agents import (
     Priced,
     ShariffSheffetUCB,
 )
-from dpbandit.auditing.audit import audit
 from dpbandit.envs import GLMBandit
 from dpbandit.running.given import agents_given, problem_given, spec_given
 from dpbandit.running.settings import parse_agent
-from dpbandit.studies import Sweep
-from dpbandit.studies.configurations import plan
-from tests.each import each
+from dpbandit.studies import Sweep, plan
+from tests.each import each, refused
 
 GLM, MADE = "dpbandit/GLMBandit-v0", {"n_actions": 3, "horizon": 40}
 SPEC = GLMBandit(**MADE).spec
@@ -130,8 +127,7 @@ class NoDataclass:
     ],
 )
 def test_what_is_neither_gets_one_sentence(call, sentence):
-    with pytest.raises(InputError, match=sentence):
-        call()
+    refused(sentence, call)
 
 
 @each(
@@ -148,8 +144,7 @@ def test_what_is_neither_gets_one_sentence(call, sentence):
     ],
 )
 def test_wrong_words_get_one_sentence(text, sentence):
-    with pytest.raises(InputError, match=sentence):
-        parse_agent(text)
+    refused(sentence, parse_agent, text)
 
 
 def test_callbacks_are_told_at_every_mark_what_results_say():

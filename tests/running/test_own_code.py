@@ -8,14 +8,12 @@ import pytest
 
 from dpbandit import InputError, certify, compare
 from dpbandit.agents import FADE, Guard
-from dpbandit.base.fields import described
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Streams, described
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
-from dpbandit.privacy.ledger import no_privacy
+from dpbandit.privacy import no_privacy
 from dpbandit.running.given import agents_given, problem_given
-from dpbandit.specs.protocols import ContextualSpec
-from dpbandit.studies import Sweep
-from dpbandit.studies.configurations import plan
+from dpbandit.specs import ContextualSpec
+from dpbandit.studies import Sweep, plan
 from tests.each import each
 
 

@@ -13,7 +13,7 @@ from dpbandit.envs import ReferencePricing
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.running.recommend import recommend
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
-from tests.each import each
+from tests.each import each, refused
 
 REGISTERED = [env for env in dpbandit.ENVIRONMENTS if "FromLog" not in env and "Ratings" not in env]
 """The others need a file of one's own."""
@@ -44,8 +44,7 @@ def test_recommendations_follow_public_facts():
     assert recommend("StockPricing") == recommend(ReferencePricing(reference="paid")) == "uniform"
     ordered = {"oversold": "order"}
     assert recommend("StockPricing", env_kwargs=ordered) == "fade:features=curve:epsilon=1"
-    with pytest.raises(InputError, match="epsilon=0"):
-        recommend("Arms", 0)
+    refused("epsilon=0", recommend, "Arms", 0)
 
 
 @pytest.mark.slow

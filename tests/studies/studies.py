@@ -6,11 +6,7 @@ from dpbandit import Results
 from dpbandit.studies import Sweep
 
 TINY = {
-    "name": "tiny",
-    "seed": 4,
-    "replicas": 5,
-    "horizons": [20, 40],
-    "epsilons": [0.5, 2.0],
+    "name": "tiny", "seed": 4, "replicas": 5, "horizons": [20, 40], "epsilons": [0.5, 2.0],
     "deltas": [1e-5],
     "environments": [
         {"id": "dpbandit/OJPricing-v0", "label": "juice"},
@@ -19,12 +15,11 @@ TINY = {
     "agents": [
         {"id": "LinUCB", "label": "Lin"},
         {
-            "id": "shariff-sheffet-ucb",
-            "settings": {"alpha": 2.0},
+            "id": "shariff-sheffet-ucb", "settings": {"alpha": 2.0},
             "grid": {"calibration": ["paper"]},
         },
     ],
-}
+}  # fmt: skip
 """2 horizons x 3 problems x (1 + 2 agents + 2 baselines) = 30 configurations"""
 
 

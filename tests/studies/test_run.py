@@ -26,6 +26,7 @@ from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Study, Sweep, plan, run as running, run_sweep
 from dpbandit.studies.configurations import LastRound
 from dpbandit.studies.run import HTTP
+from tests.each import refused
 from tests.studies.studies import TINY, many, same
 
 ROOT = Path(__file__).parents[2]
@@ -222,19 +223,14 @@ def _as_format(path, number):
 
 
 @pytest.mark.parametrize(
-    ("how", "sentence"),
-    [
-        ({"backend": "lokky"}, "did you mean loky"),
-        ({"jobs": 0}, "jobs=0"),
-        ({"block": 0}, "block=0"),
-        ({"scheduler": "tcp://x:1"}, "scheduler='tcp://x:1' only"),
-        ({}, "hold no blocks yet"),
-        ({"out": ""}, "out='' to name a folder"),
+    ("how", "sentence"), [
+        ({"backend": "lokky"}, "did you mean loky"), ({"jobs": 0}, "jobs=0"),
+        ({"block": 0}, "block=0"), ({"scheduler": "tcp://x:1"}, "scheduler='tcp://x:1' only"),
+        ({}, "hold no blocks yet"), ({"out": ""}, "out='' to name a folder"),
     ],
-)
+)  # fmt: skip
 def test_bad_input(whole, how, sentence):
-    with pytest.raises(InputError, match=sentence):
-        run_sweep(Sweep.of(TINY), **{"out": whole, "progress": False, **how})
+    refused(sentence, run_sweep, Sweep.of(TINY), **{"out": whole, "progress": False, **how})
 
 
 def test_what_another_program_made_is_refused_and_stays(whole, tmp_path, monkeypatch):
@@ -246,19 +242,16 @@ def test_what_another_program_made_is_refused_and_stays(whole, tmp_path, monkeyp
     later = json.dumps({**document, "format": 2})
     file.write_text(later)
     for ask in (planned, lambda folder: run_sweep(Sweep.of(TINY), folder, **HOW)):
-        with pytest.raises(InputError, match=r"sweep.json in format=1, .* got format=2: "):
-            ask(tmp_path)
+        refused(r"sweep.json in format=1, .* got format=2: ", ask, tmp_path)
     assert file.read_text() == later
     ours = running.provenance()
     monkeypatch.setattr("dpbandit.running.compare.provenance", lambda: {**ours, "source": "x"})
-    with pytest.raises(InputError, match="what a worker sends"):
-        run_sweep(many(3), tmp_path / "workers", **HOW)
+    refused("what a worker sends", run_sweep, many(3), tmp_path / "workers", **HOW)
     assert not list(tmp_path.glob("workers/blocks/*"))
     for part in ("dpbandit", "source", "numpy", "scipy"):
         other = {**ours, part: "another"}
         monkeypatch.setattr(running, "provenance", lambda other=other: other)
-        with pytest.raises(InputError, match=f"made with {part} another"):
-            run_sweep(Sweep.of(TINY), whole, **HOW)
+        refused(f"made with {part} another", run_sweep, Sweep.of(TINY), whole, **HOW)
 
 
 def test_audits_stand_beside_the_runs(tmp_path):

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpbandit import InputError
 from dpbandit.agents import DPUCB, LinTS, LinUCB, Uniform
 from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_rows, demand_spec
 from dpbandit.base.random_streams import Streams
@@ -15,7 +14,7 @@ from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec
 from dpbandit.testing import check_agent
 from dpbandit.testing.checks import billboard_differences
 from dpbandit.testing.tapes import World, recording, run
-from tests.each import each
+from tests.each import each, refused
 
 SPEC = PriceListSpec(
     n_actions=3, dim=2, horizon=300, prices=(1.0, 2.5, 2.0), unit_cost=0.5, reward_high=2.0
@@ -151,8 +150,7 @@ def test_exploration_is_public_and_knows_no_data():
     ],
 )
 def test_bad_input_gets_one_sentence(make, sentence):
-    with pytest.raises(InputError, match=sentence):
-        make()
+    refused(sentence, make)
 
 
 TWO_PRICES = PriceListSpec(

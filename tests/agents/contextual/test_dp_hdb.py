@@ -8,16 +8,16 @@ from math import inf, log, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import InputError, certify
+from dpbandit import certify
 from dpbandit.agents import DPHDB, DPHDBChoices, OnlineFrankWolfe
 from dpbandit.agents.contextual.dp_hdb import FrankWolfe, Schedule, default_warm_up
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Streams
 from dpbandit.experiments import CASES
 from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
 from dpbandit.privacy.vertices import best_vertices
-from dpbandit.specs.models import LINKS
-from dpbandit.specs.protocols import ContextualSpec
+from dpbandit.specs import LINKS, ContextualSpec
 from tests.agents.contextual.runs import check_refused, curves
+from tests.each import refused
 
 SPEC = ContextualSpec(
     n_actions=2, dim=50, horizon=10_000, context_order=inf, reward_low=-1.2, reward_high=1.2
@@ -146,8 +146,7 @@ def test_bad_settings_are_refused():
     paper = partial(DPHDBChoices, calibration="paper")
     check_refused(paper, epsilon=6.0, delta=0)
     for wrong in ({"selection": "gumbel"}, {"profile": "uniform"}, {"scale": "adaptive"}):
-        with pytest.raises(InputError, match="with selection='laplace', profile='inverse-sqrt'"):
-            paper(**wrong)
+        refused("with selection='laplace', profile='inverse-sqrt'", paper, **wrong)
     longer = "choose a longer horizon or a smaller warm_up"
     for config, spec, sentence in (
         (DPHDBChoices(scale="adaptive", link="logistic"), SPEC, "identity"),
@@ -156,8 +155,7 @@ def test_bad_settings_are_refused():
         (paper(epsilon=0.1), replace(SPEC, context_order=2.0), longer),
         (DPHDB(), ContextualSpec(n_actions=5, dim=2, horizon=5), longer),
     ):
-        with pytest.raises(InputError, match=sentence):
-            config.make(spec, Streams([0]))
+        refused(sentence, config.make, spec, Streams([0]))
 
 
 def test_without_privacy_it_is_online_frank_wolfe_bit_for_bit():

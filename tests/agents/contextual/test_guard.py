@@ -9,22 +9,13 @@ import pytest
 from dpbandit import InputError, certify, play
 from dpbandit.agents import FADE, DPHDBChoices, Guard, LinUCB, Uniform
 from dpbandit.agents.contextual.guard import NetPlan, PublicCoins
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Streams
 from dpbandit.envs import TwoArms
-from dpbandit.privacy.fading import FadingSum
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.moments import ClippedVectors
-from dpbandit.privacy.notion import Notion
-from dpbandit.privacy.spends import Parallel
-from dpbandit.specs.protocols import ContextualSpec
-from dpbandit.testing.checks import (
-    EVERYBODY,
-    check_agent,
-    check_joint_dp,
-    check_sensitivity,
-    two_worlds,
-)
-from tests.each import asserting, each
+from dpbandit.privacy import ClippedVectors, FadingSum, Ledger, Notion, Parallel
+from dpbandit.specs import ContextualSpec
+from dpbandit.testing import check_agent
+from dpbandit.testing.checks import EVERYBODY, check_joint_dp, check_sensitivity, two_worlds
+from tests.each import asserting, each, refused
 from tests.harness import DELAYED, DISJOINT, PRICES
 
 INNER = FADE(coding="rewards", centring="public", first_batch=3)
@@ -124,8 +115,7 @@ def test_what_does_not_fit_is_said():
         ("fade", 1.0, "Expected agent 'fade' to be a config"),
         (Guard(INNER), 1.0, "got one that is guarded"),
     ):
-        with pytest.raises(InputError, match=sentence):
-            Guard(inner, rate=rate)
+        refused(sentence, Guard, inner, rate=rate)
 
 
 def test_late_rows_go_where_the_coin_of_their_action_sent_them():

@@ -9,7 +9,6 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.stats import nct
 
-from dpbandit import InputError
 from dpbandit.agents import BatchMoment
 from dpbandit.agents.contextual.moments import (
     SHRINKAGES,
@@ -23,7 +22,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.curves import mu_of
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.agents.contextual.runs import check_refused, errors
-from tests.each import each
+from tests.each import each, refused
 
 
 def brute_force(theta, users, seed):
@@ -288,7 +287,6 @@ def test_centre_decides_about_the_sign():
     ],
 )
 def test_bad_settings_and_problems_are_refused(config, spec, sentence):
-    with pytest.raises(InputError, match=sentence):
-        config.make(spec, Streams([0]))
+    refused(sentence, config.make, spec, Streams([0]))
     words = {"blocks": "blocs", "shrinkage": "soft"}
     check_refused(BatchMoment, epsilon=0.0, delta=0.0, first_batch=0, centre=inf, **words)

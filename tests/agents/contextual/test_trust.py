@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dpbandit import InputError, certify, play
+from dpbandit import certify, play
 from dpbandit.agents import LDPETC, LDPOLS, LDPSGD, Broadcast, LocalLinUCB, LocalSGD
 from dpbandit.agents.contextual.demand import demand_rows
 from dpbandit.agents.contextual.devices import ImaginedPeople
@@ -17,7 +17,7 @@ from dpbandit.envs import OJPricing
 from dpbandit.privacy.curves import mu_of
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 from tests.agents.contextual.runs import check_refused
-from tests.each import asserting, each
+from tests.each import asserting, each, refused
 from tests.harness import PRICES
 
 WORLD = {"dim": 10, "n_actions": 5, "link": "logistic", "signal": 4.0}
@@ -95,8 +95,7 @@ def test_bad_settings_and_prices_are_refused():
     check_refused(LocalSGD, step=0.0)
     check_refused(partial(Broadcast, trust="local"), message="coins", honest=0.5)
     for config in (Broadcast(), LocalLinUCB()):
-        with pytest.raises(InputError, match="the seller names"):
-            certify(config, PRICES, accountants=False)
+        refused("the seller names", certify, config, PRICES, accountants=False)
 
 
 ARMS = ContextualSpec(n_actions=3, dim=2, horizon=100, reward_low=-1.0)

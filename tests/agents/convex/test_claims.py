@@ -9,7 +9,7 @@ from math import inf, log2, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import InputError, certify
+from dpbandit import InputError, certify, play as play_loop
 from dpbandit.agents import (
     DPFTRL,
     FKM,
@@ -31,7 +31,7 @@ from dpbandit.agents import (
     PrivateBandit,
     Uniform,
 )
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Streams
 from dpbandit.domains import (
     Ball,
     Box,
@@ -41,7 +41,7 @@ from dpbandit.domains import (
     Simplex,
     SpanningTrees,
 )
-from dpbandit.envs.convex.online_losses import OnlineConvex
+from dpbandit.envs import OnlineConvex
 from dpbandit.losses import (
     Absolute,
     Experts,
@@ -55,8 +55,7 @@ from dpbandit.losses import (
     TiltedQuadratic,
 )
 from dpbandit.results.runs import log_marks
-from dpbandit.running.loop import play as play_loop
-from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs import ConvexSpec
 from tests.agents.convex.convex_runs import (
     BALL,
     LAWS,
@@ -68,7 +67,7 @@ from tests.agents.convex.convex_runs import (
     told,
     valued,
 )
-from tests.each import each, each_wrong
+from tests.each import each, each_wrong, refused
 from tests.harness import SHARED
 
 FLAT, CURVED = Linear(BALL), Quadratic(BALL)
@@ -334,8 +333,8 @@ def test_bad_settings_get_one_sentence(kind, settings, name):
     """When they are said, or when a domain is known that does not allow them."""
     feedback = "value" if kind in (BanditPFTAL, PrivateBandit, FKM) else "datum"
     spec = ConvexSpec(loss=FLAT, feedback=feedback, horizon=9)
-    with pytest.raises(InputError, match=f"^Expected .*({name}|calibration=)"):
-        kind(**settings).make(spec, Streams([0]))
+    sentence = f"^Expected .*({name}|calibration=)"
+    refused(sentence, lambda: kind(**settings).make(spec, Streams([0])))
 
 
 @dataclass(frozen=True)
@@ -389,5 +388,4 @@ def test_problems_that_do_not_fit_are_refused_in_one_sentence(config, spec, word
 def test_data_of_a_wrong_shape_are_refused(config):
     """A slope (R, 1) would be copied to all coordinates: noise for one, a movement of k."""
     agent = config.make(ConvexSpec(loss=Linear(BALL), feedback="datum", horizon=9), Streams([0, 1]))
-    with pytest.raises(InputError, match="shape"):
-        agent.update(NONE, agent.act(NONE), np.ones((2, 1)))
+    refused("shape", agent.update, NONE, agent.act(NONE), np.ones((2, 1)))

@@ -6,7 +6,7 @@ from math import inf, log, sqrt
 import numpy as np
 import pytest
 
-from dpbandit import InputError, certify
+from dpbandit import certify
 from dpbandit.agents import DPFTRL, POCP, PQFTL, NoisyOCO
 from dpbandit.agents.convex.descent import VERIFIED, NoisyDescent
 from dpbandit.agents.convex.one_point import Noise
@@ -29,6 +29,7 @@ from tests.agents.convex.convex_runs import (
     targets,
     told,
 )
+from tests.each import refused
 from tests.losses.families import FAMILIES
 from tests.privacy.sums.prefix_checks import script
 
@@ -263,8 +264,7 @@ def test_its_noise():
         assert abs(ratio - 1) < 6 * sqrt(2 / 15_000) < abs(1.1**2 * ratio - 1)
     assert descent.spend.mu == pytest.approx(sqrt(8) / 0.01)
     assert [descent(z) is None for z in targets(4, 3000)] == [False, False, False, True]
-    with pytest.raises(InputError, match="exceeds uses=9"):
-        descent(targets(1, 3000)[0])
+    refused("exceeds uses=9", descent, targets(1, 3000)[0])
     proof = certify(POCP(epsilon=1.0), told(Quadratic(BALL), 20), accountants=False)
     assert proof.ledger.brief == "conditional"
     words = "CONDITIONAL: every loss is as curved and as smooth as its family says"

@@ -321,20 +321,17 @@ EXPERTS = Experts(Simplex(10)), BERNOULLI * 1.0
 QUADRATIC = Quadratic(BALL), targets(1024, 24)
 OBLIVIOUS = BanditPFTAL(beta="oblivious", epsilon=10.0)
 REFERENCE = [
-    (FTAL(), *QUADRATIC, 1.18, 0.02),
-    (PFTAL(calibration="paper"), *QUADRATIC, 192.48, 2.41),
-    (PFTAL(), *QUADRATIC, 346.09, 4.43),
-    (PFTAL(noise="laplace"), *QUADRATIC, 398.67, 5.44),
+    (FTAL(), *QUADRATIC, 1.18, 0.02), (PFTAL(calibration="paper"), *QUADRATIC, 192.48, 2.41),
+    (PFTAL(), *QUADRATIC, 346.09, 4.43), (PFTAL(noise="laplace"), *QUADRATIC, 398.67, 5.44),
     (PFTAL(noise="gaussian"), *QUADRATIC, 214.78, 2.31),
     (PFTAL(noise="gaussian"), Kink(BALL), np.zeros((1024, 24, 5)), 763.50, 3.94),
     (PFTAL(epsilon=0.1), TiltedQuadratic(BALL, tilt=1e-9), np.zeros((1024, 8, 5)), 510, 0.36),
-    (FTAL(), *EXPERTS, 6.0, 0.4),
-    (PFTAL(), *EXPERTS, 172.8, 2.7),
+    (FTAL(), *EXPERTS, 6.0, 0.4), (PFTAL(), *EXPERTS, 172.8, 2.7),
     (BanditFTAL(beta="oblivious"), *QUADRATIC, 145, 2),
     (BanditPFTAL(beta="oblivious", noise="local"), *QUADRATIC, 286, 10),
     (OBLIVIOUS, *QUADRATIC, 221, 2),
     (replace(OBLIVIOUS, noise="gaussian", delta=None), *QUADRATIC, 201, 3),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from dpbandit.agents.experts.sampling import (
     Wandering,
     log_concave,
 )
-from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, Box
 from dpbandit.envs.convex.online_losses import OnlineConvex
@@ -29,6 +28,7 @@ from dpbandit.losses import Absolute, Kink, Linear, Logistic, Quadratic, Ramp, S
 from dpbandit.privacy.mechanism import BudgetExceededError
 from tests.agents.convex.convex_runs import told
 from tests.agents.experts.test_sparse_vector import CS
+from tests.each import refused
 
 FALSE_ALARM = 1e-6
 
@@ -317,8 +317,7 @@ def test_what_is_certified():
     assert "approximate sampling" in str(proof(walk, Kink(Ball(4))))
     for loss in (Kink(Ball(4)), Steeper(Ball(2))):
         assert proof(walk, loss).epsilon == inf
-    with pytest.raises(InputError, match="not verified"):
-        BallExperts().make(told(Steeper(Ball(2)), 50), Streams([0]))
+    refused("not verified", BallExperts().make, told(Steeper(Ball(2)), 50), Streams([0]))
     for loss in (Quadratic(Ball(3)), Absolute(Ball(1)), Linear(Ball(9))):
         assert proof(BallExperts(epsilon=0.5, delta=1e-6), loss, 1000).holds
     spec = OnlineConvex(instance="realizable-ramp", dim=2).spec
@@ -342,8 +341,7 @@ def test_refusals():
         (BallExperts(), Linear(Box(2)), "plays balls"),
         (BallExperts(), Quadratic(Ball(4)), "no exact sampler in 4 dimensions"),
     ):
-        with pytest.raises(InputError, match=words):
-            config.make(told(loss, 9), replicas(1))
+        refused(words, config.make, told(loss, 9), replicas(1))
 
 
 def test_realizable_users_leave_a_point_without_loss():

@@ -31,11 +31,11 @@ from dpbandit.agents.experts.calibration import (
     tightened,
 )
 from dpbandit.agents.experts.sparse_vector import PlannedSegments
-from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs.experts.advice import Experts
 from dpbandit.specs.convex import ExpertsSpec
 from tests.agents.experts.experts_runs import play, told
+from tests.each import refused
 from tests.privacy.choices.test_sparse_vector import Law, p_value
 
 CS = (1, 1.5, 2, 2.5, 3, 3.5, 4, 5, 6, 8)
@@ -132,18 +132,14 @@ def test_budgets_add_up(epsilon):
     if epsilon == 1.0:
         fixed = paper(64, 1000, failure=1e-3, fixed=True, **pure)
         assert fixed.margin - one.margin == pytest.approx(8 * log(2e6 / 1e-3))
-    with pytest.raises(InputError, match=r"epsilon=100.0 <= 4 ln"):
-        paper(16, 1000, epsilon=100.0, delta=1e-6, failure=1e-3)
+    refused(r"epsilon=100.0 <= 4 ln", paper, 16, 1000, epsilon=100.0, delta=1e-6, failure=1e-3)
 
 
 REFERENCE = [
-    ("svtP", 10.0, 264.5, 7.8, 1.5),
-    ("svtC", 1.0, 134.0, 4.6, 1.4),
-    ("svtC", 10.0, 14.1, 0.4, 1.2),
-    ("svtCad", 10.0, 13.6, 0.4, 1.4),
-    ("svtT", 10.0, 10.1, 0.3, 1.3),
+    ("svtP", 10.0, 264.5, 7.8, 1.5), ("svtC", 1.0, 134.0, 4.6, 1.4), ("svtC", 10.0, 14.1, 0.4, 1.2),
+    ("svtCad", 10.0, 13.6, 0.4, 1.4), ("svtT", 10.0, 10.1, 0.3, 1.3),
     ("alg2C", 10.0, 15.2, 0.5, 1.2),
-]
+]  # fmt: skip
 """Player, epsilon; mean regret, its standard error, mean number of draws, at T = 1000, d = 16."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
 
-from dpbandit import InputError, audit, certify, compare, play
+from dpbandit import audit, certify, compare, play
 from dpbandit.agents import (
     CascadeUCB,
     ListExperts,
@@ -42,7 +42,7 @@ from dpbandit.privacy.curves import mu_of
 from dpbandit.specs.lists import Catalogue, ListSpec
 from dpbandit.testing.checks import check_joint_dp, largest_move, two_worlds
 from tests.broken.lists import BROKEN
-from tests.each import asserting, each
+from tests.each import asserting, each, refused
 from tests.harness import LISTS, PLACES, UNTOLD
 
 SPEC = ListSpec(catalogue=Catalogue(7, 3), clicks=Cascade(3), horizon=50)
@@ -283,8 +283,7 @@ def test_a_user_moves_clicks_by_their_sensitivity_at_most(model, counted):
     """Brute force over 1,200 users, of residuals at a reference point for each; with one item it is
     attained, by residuals up to the Gram matrix, which opposite ones share."""
     if counted == "mean" and isinstance(model, Browsing):
-        with pytest.raises(InputError, match="browse"):
-            ListClicks(model=model, taste=2, counted=counted)
+        refused("browse", ListClicks, model=model, taste=2, counted=counted)
         return
     rng = np.random.default_rng(0)
     u, v, clicks = users(model, rng)
@@ -443,8 +442,7 @@ LEARNED = {"positions": "learned"}
     ],
 )
 def test_what_does_not_go_together_is_refused(make, says):
-    with pytest.raises(InputError, match=says):
-        make()
+    refused(says, make)
 
 
 def test_positions_are_counted_on_the_best_items_in_any_order():

@@ -12,7 +12,7 @@ from dpbandit import certify
 from dpbandit.agents import LeastSquares, LocalMD, NoisySGD, PhasedSGD, SnowballSGD
 from dpbandit.agents.streams.gradient_descent import Phase, Snowball, block_lengths
 from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled, geometry_of, mirrored
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import Streams
 from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.losses import (
     Linear,
@@ -21,9 +21,7 @@ from dpbandit.losses import (
     Quadratic,
     QuantileRegression,
 )
-from dpbandit.privacy.curves import delta_of
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.mechanism import BudgetExceededError
+from dpbandit.privacy import BudgetExceededError, Ledger, delta_of
 from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
 from tests.agents.streams.stream_runs import answered, fed, told
 from tests.each import each

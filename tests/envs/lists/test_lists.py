@@ -15,7 +15,7 @@ from scipy.special import expit, logit, ndtri
 from scipy.stats import qmc
 
 import dpbandit.envs
-from dpbandit import InputError, certify
+from dpbandit import certify
 from dpbandit.agents import ListFADE, PerPerson, PersonalFADE
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import (
@@ -32,16 +32,13 @@ from dpbandit.losses.click_models import Browsing, Cascade, DependentClicks, Pos
 from dpbandit.privacy.clicks import features
 from dpbandit.specs.lists import Catalogue, ListSpec
 from dpbandit.testing.checks import check_problem
-from tests.each import each
+from tests.each import each, refused
 from tests.envs.contextual.ratings_files import example
 
 MODELS = {
-    "position": PositionBased((1.0, 0.5, 1 / 3)),
-    "upside down": PositionBased((0.2, 0.9, 0.5)),
-    "cascade": Cascade(3),
-    "dependent": DependentClicks((1.0, 0.7, 0.6)),
-    "browsing": Browsing(3),
-}
+    "position": PositionBased((1.0, 0.5, 1 / 3)), "upside down": PositionBased((0.2, 0.9, 0.5)),
+    "cascade": Cascade(3), "dependent": DependentClicks((1.0, 0.7, 0.6)), "browsing": Browsing(3),
+}  # fmt: skip
 
 
 def by_enumeration(model, a):
@@ -115,8 +112,7 @@ def test_lists_and_what_was_looked_at():
         ([[0, 1]], "shape"),
         (["abc"], r"3 item numbers, got \['abc'\]"),
     ):
-        with pytest.raises(InputError, match=sentence):
-            spec.validate(wrong, 1)
+        refused(sentence, spec.validate, wrong, 1)
     repaired = spec.repaired([[4, 4, 4], [0, 2, 0], [1, 0, 3]])
     np.testing.assert_array_equal(repaired, [[4, 0, 1], [0, 2, 1], [1, 0, 3]])
     clicks = np.array([[0.0, 0, 0, 0], [0, 1, 0, 0], [1, 0, 1, 0]])
@@ -148,8 +144,7 @@ def spec(catalogue, clicks):
     ],
 )
 def test_mistakes_are_sentences(make, sentence):
-    with pytest.raises(InputError, match=sentence):
-        make()
+    refused(sentence, make)
     assert hash(PositionBased([1, 0.5])) == hash(PositionBased((1, 0.5)))  # as good as a tuple
     by_one = ListRecommendation(clicks="position", length=2, decay=1)  # a whole number is as good
     assert by_one.spec.clicks == PositionBased((1, 0.5))
@@ -196,8 +191,7 @@ def test_boards_new_items_coverage_and_distance():
     one.start(Streams([0]), churn=False)
     np.testing.assert_array_equal(one.items, [np.eye(3)])
     for wrong in (2 * np.eye(3), np.full((2, 2), np.nan), np.ones(3)):
-        with pytest.raises(InputError, match="none longer than 1"):
-            Catalogue.of(wrong)
+        refused("none longer than 1", Catalogue.of, wrong)
 
 
 ANYBODY = np.array([True])
@@ -259,8 +253,7 @@ def test_lists_for_people():
     assert proof.epsilon == pytest.approx(1.0, abs=1e-6)
     assert proof.ledger.brief == "person, 6 rounds"
     for wrong in (ListFADE(), PersonalFADE()):
-        with pytest.raises(InputError, match="choose"):
-            certify(wrong, problem, accountants=False)
+        refused("choose", certify, wrong, problem, accountants=False)
     problem = ReturningLists(**{**SMALL, "visits": 60, "horizon": 240}, arrivals="loyal")
     problem.reset(Streams(range(20)))
     here = []
@@ -434,8 +427,7 @@ def test_surveys_and_public_facts():
         ({"survey": 3}, "survey=3 to be a Prior"),
         ({"guess": None}, "guess=None to be a Prior"),
     ):
-        with pytest.raises(InputError, match=said):
-            replace(spec, **change)
+        refused(said, replace, spec, **change)
 
 
 def test_who_was_served_comes_again():

@@ -7,7 +7,6 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import kstest, truncnorm
 
-from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import LpBall
 from dpbandit.envs import StreamingRegression, tables
@@ -21,7 +20,7 @@ from dpbandit.envs.streams.populations import (
 from dpbandit.envs.streams.streaming_regression import WORDS, Truth
 from dpbandit.losses import LinearRegression, LogisticRegression, QuantileRegression
 from dpbandit.specs.models import second_moment
-from tests.each import each
+from tests.each import each, refused
 
 CASES = (
     {},
@@ -185,8 +184,7 @@ def test_real_users_are_rows_of_the_tables(monkeypatch):
     tables.images.cache_clear()
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     for digit, sentence in ((3, "scikit-learn"), (10, "digit")):
-        with pytest.raises(InputError, match=sentence):
-            tables.digits(digit)
+        refused(sentence, tables.digits, digit)
 
 
 BALL = LpBall(3, 1.5, 2.0)

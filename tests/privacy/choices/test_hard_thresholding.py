@@ -9,20 +9,17 @@ import pytest
 from scipy.special import softmax
 from scipy.stats import binom
 
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.mechanism import BudgetExceededError
+from dpbandit.base import Streams
+from dpbandit.privacy import BudgetExceededError, Ledger, NoisyHardThresholding
 from dpbandit.privacy.peeling import (
     GumbelPeeling,
     LaplacePeeling,
-    NoisyHardThresholding,
     SparseRows,
     least_peeling,
     printed_peeling,
     project_l1,
 )
-from tests.each import each
+from tests.each import each, refused
 
 SIZES = {"entry_bound": 1.0, "norm_bound": 1.5, "residual_clip": 0.4}
 ROWS = SparseRows(blocks=3, dim=4, reward_low=-0.5, reward_high=1.0, **SIZES)
@@ -236,5 +233,4 @@ def test_mistakes_are_named():
         ({"radius": 0.0}, "radius=0.0"), ({"step_size": -1.0}, "step_size=-1.0"),
         ({"episodes": (4, 30)}, "episodes=.*uses=20"), ({"episodes": (0,)}, "episode=0"),
     ):  # fmt: skip
-        with pytest.raises(InputError, match=named):
-            make(**changed)
+        refused(named, make, **changed)

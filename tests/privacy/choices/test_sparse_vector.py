@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, expon, laplace
 
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
+from dpbandit.base import Streams
+from dpbandit.privacy import BudgetExceededError, Ledger, SegmentAboveThreshold
+from dpbandit.privacy.sparse_vector import AboveThreshold
+from tests.each import refused
 
 EPS, THETA, T = 0.6, 3.0, 5
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(10)
@@ -242,5 +241,4 @@ def test_bad_input():
         (lambda: above_test(sensitivity=0.0), "sensitivity=0.0"),
         (lambda: above_test()(np.zeros(3), np.zeros(3)), r"shape \(3,\)"),
     ):
-        with pytest.raises(InputError, match=message):
-            make()
+        refused(message, make)

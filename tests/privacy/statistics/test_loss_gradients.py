@@ -7,8 +7,7 @@ import pytest
 
 from dpbandit.agents import RecursiveFrankWolfe
 from dpbandit.agents.streams.frank_wolfe import bounds_of, lowest
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Streams
+from dpbandit.base import InputError, Streams
 from dpbandit.domains import Ball, LpBall, Simplex
 from dpbandit.losses import (
     Hinge,
@@ -19,7 +18,7 @@ from dpbandit.losses import (
     QuantileRegression,
 )
 from dpbandit.privacy.gradients import RecursiveLossGradients
-from dpbandit.specs.convex import ConvexSpec
+from dpbandit.specs import ConvexSpec
 from tests.each import each
 
 LOSSES = {

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpbandit.base.arrays import clip_norm
-from dpbandit.base.inputs import InputError
-from dpbandit.privacy import ArmSums
+from dpbandit.base import InputError, clip_norm
+from dpbandit.privacy import ArmSums, ClippedVectors, Moments, SecondMoments
 from dpbandit.privacy.calibrated import tail_bound
-from dpbandit.privacy.moments import ClippedVectors, Moments, SecondMoments
-from tests.each import each
+from tests.each import each, refused
 
 QUIET = settings(derandomize=True, deadline=None, max_examples=25)
 LAYOUTS = ["disjoint", "joint", "shared"]
@@ -176,14 +174,10 @@ def test_clipped_vectors(sent, bound):
 
 def test_bad_input():
     for bad in (0.0, -1.0, float("nan"), float("inf")):
-        with pytest.raises(InputError, match=r"Expected bound=.* > 0"):
-            ClippedVectors(dim=2, bound=bad)
-        with pytest.raises(InputError, match=r"Expected context_bound=.* > 0"):
-            moments(C=bad)
-    with pytest.raises(InputError, match="disjoint, joint or shared"):
-        moments("private")
-    with pytest.raises(InputError, match="without a moment clip"):
-        traced(clip=0.5 / 3)
+        refused(r"Expected bound=.* > 0", ClippedVectors, dim=2, bound=bad)
+        refused(r"Expected context_bound=.* > 0", moments, C=bad)
+    refused("disjoint, joint or shared", moments, "private")
+    refused("without a moment clip", traced, clip=0.5 / 3)
     assert traced(clip=1.0).trace_variance < 1  # nothing is clipped
     for wrong in ({"n_actions": 0}, {"n_actions": 2, "reward_low": 2.0}):
         with pytest.raises(InputError):

@@ -5,11 +5,9 @@ from math import sin
 
 import numpy as np
 
-from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.moments import ClippedVectors
-from dpbandit.privacy.noise import Gaussian
-from dpbandit.privacy.prefix_sums import PrefixSum, leaves
-from dpbandit.privacy.spends import GaussianSpend
+from dpbandit.base import Streams
+from dpbandit.privacy import ClippedVectors, Gaussian, GaussianSpend, PrefixSum
+from dpbandit.privacy.prefix_sums import leaves
 
 WIDE = ClippedVectors(dim=2, bound=1e9)
 

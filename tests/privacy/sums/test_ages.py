@@ -17,7 +17,7 @@ from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.notion import Notion
 from dpbandit.privacy.prefix_sums import Banded, Tree
 from dpbandit.privacy.spends import Parallel, different
-from tests.each import each
+from tests.each import each, refused
 from tests.privacy.sums.prefix_checks import check_common, check_coupling, streamed
 
 EXACT = ("blt", "square-root", "banded", "independent")
@@ -186,8 +186,7 @@ def test_costs_by_hand():
     assert Gradual(1.0).early_norm(9, 2) ** 2 == pytest.approx(1.5)
     assert Gradual(2.0).early_norm(9, 2) ** 2 == pytest.approx(1.8)
     for rate in (0, -1.0, True, float("nan")):
-        with pytest.raises(InputError, match="rate"):
-            Gradual(rate)
+        refused("rate", Gradual, rate)
     target = Target(1.0, 0.0, 9, 1)
     with pytest.raises(InputError, match="gaussian or laplace"):
         certified_sum(Gradual(), ClippedVectors(1), Streams([0]), target, law="k-norm")

@@ -7,25 +7,22 @@ from math import exp, inf, log, pi, sqrt
 import numpy as np
 import pytest
 
-from dpbandit.base.arrays import norms
-from dpbandit.base.inputs import InputError
-from dpbandit.base.random_streams import Paced, Streams
+from dpbandit.base import Paced, Streams, norms
 from dpbandit.domains import Hypersimplex
-from dpbandit.privacy.batches import (
-    CountedSums,
-    LocalSums,
+from dpbandit.privacy import (
+    BudgetExceededError,
+    Gaussian,
+    GaussianSpend,
     LocalValues,
-    OnePointEstimates,
-    RestartingTrees,
+    PrefixSum,
+    Tree,
+    mu_of,
 )
-from dpbandit.privacy.curves import mu_of
+from dpbandit.privacy.batches import CountedSums, LocalSums, OnePointEstimates, RestartingTrees
 from dpbandit.privacy.ledger import ROUNDING
-from dpbandit.privacy.mechanism import BudgetExceededError
-from dpbandit.privacy.noise import Gaussian
-from dpbandit.privacy.prefix_sums import Exact, PrefixSum, Tree
+from dpbandit.privacy.prefix_sums import Exact
 from dpbandit.privacy.pure import LaplaceSpend
-from dpbandit.privacy.spends import GaussianSpend
-from tests.each import each
+from tests.each import each, refused
 
 
 def made(R=1, K=1, **settings):
@@ -298,8 +295,7 @@ def test_local_values_are_clipped_and_shifted():
     assert released.tolist() == [0.0, 1.5, -1.5, -1.5]
     assert values.sensitivity == 3
     assert values.spend.pure == inf
-    with pytest.raises(InputError, match="shape"):
-        local(4)(np.ones((4, 1)))
+    refused("shape", local(4), np.ones((4, 1)))
     for law, spend in (
         ("laplace", LaplaceSpend(2.0, note="local laplace values")),
         ("gaussian", GaussianSpend(2.0, "local Gaussian values")),
@@ -314,8 +310,7 @@ def test_local_values_are_clipped_and_shifted():
     for wrong in (
         {"dim": 0}, {"zeta": 0.0}, {"zeta": -1.0}, {"low": 2.0}, {"high": inf}, {"offset": np.nan},
     ):  # fmt: skip
-        with pytest.raises(InputError, match="Expected"):
-            estimates(**wrong)
+        refused("Expected", estimates, **wrong)
 
 
 @each(("law", "mean"), [("laplace", 1.5), ("gaussian", 1.5 * sqrt(2 / pi))])

@@ -5,7 +5,6 @@ from math import ceil, log2, sqrt
 import numpy as np
 import pytest
 
-from dpbandit.base.inputs import InputError
 from dpbandit.privacy.factors import (
     Honaker,
     Hybrid,
@@ -17,7 +16,7 @@ from dpbandit.privacy.factors import (
     nodes_in_use,
 )
 from dpbandit.privacy.prefix_sums import Padded, Tree
-from tests.each import each
+from tests.each import each, refused
 from tests.privacy.sums.prefix_checks import (
     check_common,
     check_coupling,
@@ -173,15 +172,13 @@ def test_bad_input_is_refused():
         noise = make(lambda: np.zeros(1), 1.0, 5)
         for _ in range(5):
             noise()
-        with pytest.raises(InputError, match="calibrated for 5 releases, not more"):
-            noise()
+        refused("calibrated for 5 releases, not more", noise)
     for make, sentence in (
         (k_ary(1), "arity=1 to be a whole number >= 2"),
         (hybrid(3), "norm=3 to be 1"),
         (lambda *noise: windowed(0, "exact")(*noise), "window=0 to be a whole number >= 1"),
     ):
-        with pytest.raises(InputError, match=sentence):
-            make(lambda: np.zeros(1), 1.0, 5)
+        refused(sentence, make, lambda: np.zeros(1), 1.0, 5)
     assert Honaker().nodes(5) == KAry(2).nodes(5) == 3
 
 
