@@ -17,6 +17,7 @@ from dpbandit.privacy import Ledger, SquareRoot, epsilon_of, mu_of, no_data, no_
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.ledger import COUNTED
 from dpbandit.privacy.prefix_sums import coefficients, leaves
+from dpbandit.privacy.premises import ALL, Fact
 from dpbandit.privacy.sales import SalesCount
 from dpbandit.specs import BidPrices, StockSpec, best_price
 
@@ -62,6 +63,9 @@ class CountedShelf(Private[StockSpec]):
     >>> round(proof.epsilon, 6), proof.ledger.slip < 1e-6
     (1.0, True)
     """
+
+    # who is refused is a function of releases and of the clock; rounds are passed on as they are
+    hands_on = ALL
 
     plays = StockSpec
     epsilon: float = 1.0
@@ -177,6 +181,9 @@ class LearnedDemand:
     Guarantee:
         mu-GDP, as its learner; all else is a function of releases.
     """
+
+    # prices follow what is left, by the shop and not by the learner's own `act`
+    hands_on = ALL - {Fact.ASKED}
 
     def __init__(self, spec: StockSpec, streams: Streams, *, mu: float, delta: float) -> None:
         epsilon = inf if mu == inf else epsilon_of(mu, delta)

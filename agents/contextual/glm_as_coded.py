@@ -30,6 +30,7 @@ from dpbandit.privacy import GaussianSpend, Mechanism, PrefixSum, Tree, ledger_o
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.moments import Grams
 from dpbandit.privacy.prefix_sums import mu_after
+from dpbandit.privacy.premises import NOTHING, SUMMED
 from dpbandit.specs import ContextualSpec, Link
 
 Revision: TypeAlias = Literal["second", "first"]
@@ -226,6 +227,9 @@ class RoutedGrams:
     both, by 1 and 1 / e: sqrt(2) at most.
     """
 
+    # "Replacing a row moves V by at most sqrt(2)"
+    needs = NOTHING
+
     sensitivity = sqrt(2)
 
     def __init__(self, *, dim: int, slope: float) -> None:
@@ -275,6 +279,9 @@ class NeighbourTree(Mechanism):
         as a move of the root's noise, two of leaves and two of each of L - 2 levels between. (What
         is released is no prefix sum, which is no matter of privacy.)
     """
+
+    # "A user moves her leaf and the odd nodes above it"
+    needs = SUMMED
 
     def __init__(
         self, statistic: RoutedGrams, streams: Streams, *, horizon: int, noise_multiplier: float
@@ -343,6 +350,9 @@ class DescentRefits(Refits):
         mu-GDP for the `mu` of the spend, sqrt(most) times that of the dearest call: in an epoch a
         row is in one batch, whose mean it moves by at most 0.4 over its length (`Descent.mu`).
     """
+
+    # "in an epoch a row is in one batch"
+    needs = SUMMED
 
     def __init__(
         self,

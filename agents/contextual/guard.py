@@ -6,6 +6,7 @@ problem; a net what its explorers say.
 
 from dataclasses import dataclass, field, replace
 from math import ceil, inf, log, sqrt
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from dpbandit.agents.contextual.ridge import Ridge
 from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, norms, positive
 from dpbandit.privacy import BLT, Ledger, Parallel, SecondMoments
 from dpbandit.privacy.calibrated import noisy_prefix_sum
+from dpbandit.privacy.premises import ALL, Fact
 from dpbandit.specs import ContextualSpec, gaussian
 
 _CHUNK = 1 << 20
@@ -294,6 +296,11 @@ class Guard(Around[ContextualSpec]):
     1.0
     """
 
+    # a veto reads contexts, but for one constant it is made of releases; "public coins split the
+    # users into two groups"
+    hands_on = ALL - {Fact.ASKED}
+    hands_on_if = MappingProxyType({Fact.ASKED: Fact.CONTEXT})
+
     plays = ContextualSpec
     agent: Inner = field(kw_only=False)
     """what plays, and learns from everybody but the net's explorers"""
@@ -330,7 +337,10 @@ class Guard(Around[ContextualSpec]):
         arms: Ints = self.arms()
         if self.heard in self.explorers:
             return arms
-        return self.net.vetoed(context, self.inner.act(context))
+        action = self.inner.act(context)
+        # one constant is not looked at, so that a veto is a function of releases whatever comes
+        shown = np.ones_like(context) if self.spec.constant_context else context
+        return self.net.vetoed(shown, action)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Tell the net or the agent, by the coin that `act` saw."""

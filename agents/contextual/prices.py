@@ -27,6 +27,7 @@ from dpbandit.base import (
 from dpbandit.privacy import certified_fading_sum, ledger_of
 from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.messages import LocalDirections
+from dpbandit.privacy.premises import ALL
 from dpbandit.privacy.sales import CellSales
 from dpbandit.specs import PriceListSpec
 
@@ -74,6 +75,9 @@ class JDPGLMUCB(Private[PriceListSpec]):
     >>> round(certify(JDPGLMUCB(epsilon=1.0), OJPricing().spec).epsilon, 6)
     1.0
     """
+
+    # rounds are passed on as they are
+    hands_on = ALL
 
     plays = PriceListSpec
     alpha: Least0 = 0.3

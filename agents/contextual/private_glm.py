@@ -13,6 +13,7 @@ from dpbandit.privacy import BLT, BudgetExceededError, GaussianSpend, Mechanism,
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.moments import Grams
 from dpbandit.privacy.prefix_sums import leaves
+from dpbandit.privacy.premises import SUMMED
 from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Link, fits
 
 _GRAM = 0.2
@@ -239,6 +240,10 @@ class Refits(Mechanism):
     adds to the first step: its gradient (zeta(x . theta) - y) x, clipped to half the `sensitivity`.
     """
 
+    # "Keeps all rows (x, y), clipped to `|x| <= 1` and y in [0, 1]"
+    needs = SUMMED
+    controls = (2, 3, 4)
+
     def __init__(
         self,
         link: Link,
@@ -301,6 +306,9 @@ class NewtonRefits(Refits):
         times `steps` sums is released with noise s, and a row moves it by at most 2. So mu = 2
         sqrt(most steps) / s (adaptive composition).
     """
+
+    # "however rows, parameters and P depend on what was released"
+    needs = SUMMED
 
     def __init__(
         self,

@@ -463,6 +463,7 @@ def rounds(
             user, context, action = waiting.popleft()
             witness.differs = user in differing
             agent.update(context, action, answers_of(worlds, user, action))
+            roll.heard(1)
             books.check(users=user + 1)
             if user in differing:
                 yield "after", user, agent, None

@@ -19,6 +19,7 @@ from dpbandit.base.arrays import (
     rounds_in as rounds_in,
     rows as rows,
 )
+from dpbandit.base.contents import PLAIN as PLAIN, parts_of as parts_of, reached as reached
 from dpbandit.base.fields import (
     Described as Described,
     as_declared as as_declared,

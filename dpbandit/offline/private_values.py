@@ -24,6 +24,7 @@ from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise import Laplace
+from dpbandit.privacy.premises import Fact
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.sparse_vector import AboveThreshold
 
@@ -163,6 +164,9 @@ class TriangleSums(Mechanism):
     Guarantee:
         Whatever is fed, a row is a point of a triangle of l_1 diameter M, over n.
     """
+
+    # "Whatever is fed, a row is a point of a triangle"
+    needs = frozenset({Fact.ONCE})
 
     order = 1
     uses = 1

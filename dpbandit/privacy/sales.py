@@ -20,6 +20,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.losses.click_models import chances, weights
+from dpbandit.privacy.premises import NOTHING
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,9 @@ class Purchases:
     >>> counts.total(np.array([[[1, 0, 1]], [[1, 0, 1]]]), np.array([[2], [3]])).round(3)
     array([[0.   , 0.   , 1.   , 0.707, 0.   , 0.707]])
     """
+
+    # "whatever is fed, hers is a vector of non-negative numbers"
+    needs = NOTHING
 
     n_items: int
     """products; one at several prices is as many"""
@@ -98,6 +102,9 @@ class ChoiceScores:
         `|H - H'|^2 <= |H|^2 + |H'|^2 <= 2 h^2`; and `|q - q'| <= 2 c`. Without clips `|H|` is at
         most 1, its trace, and `|x_y - xbar|` comes near 2.
     """
+
+    # "at every reference point replacing one user moves the sum by at most `sensitivity`"
+    needs = NOTHING
 
     dim: int
     """D, the length of a row"""
@@ -177,6 +184,9 @@ class CellSales:
     array([0, 1])
     """
 
+    # "whatever is fed, hers is a vector of non-negative numbers"
+    needs = NOTHING
+
     margins: tuple[float, ...]
     """dollars earned by a sale at each price, > 0"""
     coordinates: tuple[int, ...]
@@ -239,6 +249,9 @@ class CellSales:
 
 class SalesCount:
     """The sum of sales in [0, 1], clipped (what is no number is 0); replacing one moves it by 1."""
+
+    # "replacing one moves it by 1"
+    needs = NOTHING
 
     shape: ClassVar[tuple[int, ...]] = (1,)
     sensitivity: ClassVar[float] = 1.0

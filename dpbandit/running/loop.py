@@ -208,10 +208,12 @@ def play(
                     most = until - t if t >= half else min(until, half - 1) - t
                     if n := at_once.play(t, most, *totals, before):
                         t += n
+                        roll.heard(n)
                         continue
                 if together and long and before is not None and (n := together.rounds(until - t)):
                     t += n
                     brought = together.play(n, before, mark=t == until)
+                    roll.heard(n)
                     total_regret += brought.regret
                     total_reward += brought.reward
                     total_switches += brought.switches
@@ -228,6 +230,7 @@ def play(
                         continue
                     context, action = waiting.popleft()
                 player.update(context, action, step.reward if step.datum is None else step.datum)
+                roll.heard(1)
                 if t == half and roll.calls and not roll.released:
                     _warn_late(config, spec)
             if not np.isfinite(total_regret).all():

@@ -1,5 +1,6 @@
 """Contracts between environments, agents and the loop, and the public facts of problems."""
 
+from dpbandit.base import reached as reached
 from dpbandit.specs.choice import (
     MOST_PRODUCTS as MOST_PRODUCTS,
     AssortmentSpec as AssortmentSpec,
@@ -27,7 +28,6 @@ from dpbandit.specs.contract import (
     gaussian as gaussian,
     is_running as is_running,
     made_agent as made_agent,
-    reached as reached,
     scaled as scaled,
 )
 from dpbandit.specs.convex import (
@@ -55,6 +55,7 @@ from dpbandit.specs.models import (
 )
 from dpbandit.specs.protocols import (
     MOST_OUTSIDE as MOST_OUTSIDE,
+    ArmsSpec as ArmsSpec,
     BanditSpec as BanditSpec,
     ContextualSpec as ContextualSpec,
     Masks as Masks,

@@ -14,13 +14,10 @@ private, outside every certificate.
 """
 
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import partial
 from math import inf, prod
-from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, ClassVar, Protocol, get_args, runtime_checkable
 
 import numpy as np
@@ -37,11 +34,13 @@ from dpbandit.base import (
     inside,
     norms,
     of_kind,
+    reached,
     shown,
     takes,
 )
 from dpbandit.privacy.ledger import OWN_DATA, Ledger, Trust
-from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.mechanism import Mechanism, enrol
+from dpbandit.specs.premises import Premises
 from dpbandit.specs.protocols import ROUNDING, BanditSpec, Spec, Step
 
 
@@ -415,6 +414,10 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
     _check_masks(owner, agent, spec)
     _check_trust(owner, agent, spec)
     _check_facts(owner, agent)
+    premises = Premises(owner, agent, spec)
+    if premises.promises:
+        premises.check()
+        enrol(premises)
     return agent
 
 
@@ -424,14 +427,8 @@ def _check_masks(owner: str, agent: Agent, spec: Spec) -> None:
         return
     ways = [{"act", "act_among"} & vars(kind).keys() for kind in type(agent).__mro__]
     chosen = next(filter(None, ways), set())  # where `act` alone is new, `act_among` is of another
-    able = getattr(agent, "masks", ()) if "act_among" in chosen else ()
-    if spec.masks in able:
+    if "act_among" in chosen and spec.masks in getattr(agent, "masks", ()):
         return
-    if able:
-        raise InputError(
-            f"Expected masks={spec.masks!r} of the problem to be {' or '.join(able)} for {owner}: "
-            "it remembers which actions were played, which would tell later users of her mask."
-        )
     raise InputError(
         f"Expected an agent that plays only what is there where actions come and go (linucb, "
         f"lints, dp-ucb, fade, allocation-ts, ranked-linucb, list-fade), got {owner}."
@@ -494,48 +491,6 @@ _WEAKER: dict[str, Callable[[Any, Any], bool]] = {
     "visits": lambda promised, kept: kept in (None, promised),
 }
 """Facts of a ledger, and whether a promise rests on all that is kept below it."""
-
-
-_PLAIN = (float, int, str, type, ModuleType)
-
-
-def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:
-    """All that an object holds, by attributes, containers and functions, with the way to each.
-
-    Nothing is opened twice, nor what is of a kind that is `closed`.
-    """
-    opened: set[int] = set()
-    waiting = [("", thing)]
-    while waiting:
-        path, item = waiting.pop()
-        yield path, item
-        if id(item) not in opened and not isinstance(item, (*closed, *_PLAIN)):
-            opened.add(id(item))
-            waiting += [(f"{path}.{name}", part) for name, part in _parts(item)]
-
-
-def _parts(item: Any) -> Iterable[tuple[Any, Any]]:
-    if isinstance(item, Mapping):
-        return [*item.items(), *((f"key {place}", key) for place, key in enumerate(item))]
-    if isinstance(item, np.ndarray):
-        return enumerate(item.ravel()) if item.dtype == object else ()
-    if isinstance(item, GeneratorType):
-        return item.gi_frame.f_locals.items() if item.gi_frame else ()
-    if isinstance(item, list | tuple | set | frozenset | deque):
-        return enumerate(item)
-    if isinstance(item, partial):
-        return enumerate((item.func, item.args, item.keywords))
-    if isinstance(item, MethodType):
-        return [("self", item.__self__)]
-    if isinstance(item, FunctionType):
-        held = [*(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
-        for cell in item.__closure__ or ():
-            with suppress(ValueError):  # it is empty
-                held.append(cell.cell_contents)
-        return enumerate(held)
-    slots = [name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ())]
-    inside = [(name, getattr(item, name)) for name in slots if hasattr(item, name)]
-    return [*inside, *getattr(item, "__dict__", {}).items()]
 
 
 def checked_problem(name: str, problem: Any) -> Problem:

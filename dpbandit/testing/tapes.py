@@ -203,6 +203,8 @@ class Tape(NamedTuple):
     memories: list[bytes]
     personal: list[list[Any]]
     """what was remembered of people for themselves, arrays (R, N, ...), each round"""
+    controls: list[tuple[Mechanism, int, Any]] = []
+    """arguments of calls that may not depend on data: mechanism, place, value"""
 
 
 def run(
@@ -231,6 +233,7 @@ def run(
             if (user := t - spec.delay) >= 0:
                 action = actions[user]
                 agent.update(world.context[user], action, world.answer(spec, user, action))
+                roll.heard(1)
                 marks.append(len(tape.queries))
             if remember:
                 kept, hers = memory(agent)
