@@ -284,11 +284,13 @@ def _one_pass(
             there = None if logged.mask is None else logged.mask[row : row + 1]
             if accepted[row] and _plays(agent, context, spec, there) == action[0]:
                 agent.update(context, action, logged.reward[row : row + 1])
+                roll.heard(1)
                 kept.append(row)
                 if len(kept) == spec.horizon:
                     break
             elif discarded == "blank":
                 agent.update(nothing, action, np.zeros(1))
+                roll.heard(1)
     told = len(kept) if discarded == "skip" else n
     Books(type(config).__name__, agent.ledger, roll).check(users=told)
     return np.array(kept, dtype=np.int64)
