@@ -249,9 +249,11 @@ class Guard(Around[ContextualSpec]):
         releases by mu, and through that what others play, which mechanisms bear that are private
         for adaptive rows; replacing another user changes nothing that the net is told, whose arms
         are coins. The certificate is the larger of both curves at every epsilon. The condition is
-        not checked: it holds for FADE and DP-UCB and for every agent of this package whose clipped
-        sums take any row, not for a black box (one that always plays arm 1 and publishes rows of
-        arm 0 is private alone). Agents without a finite mu are refused.
+        what `agent` declares (`dpbandit.privacy.premises`): FADE, DP-UCB and all sums of clipped
+        rows take any arm, and an agent that needs the arm to be its own is refused (one that always
+        plays arm 1 and publishes rows of arm 0 is private alone), unless every context is one
+        constant, at which nobody looks: then vetoes are functions of releases. Agents without a
+        finite mu are refused.
 
         *Regret.* Let rewards be linear once they are scaled to [-1, 1] (a range symmetric about 0,
         or contexts that absorb an intercept), contexts of norm at most 1 and fixed in advance, or

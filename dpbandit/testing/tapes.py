@@ -204,7 +204,7 @@ class Tape(NamedTuple):
     personal: list[list[Any]]
     """what was remembered of people for themselves, arrays (R, N, ...), each round"""
     controls: list[tuple[Mechanism, int, Any]] = []
-    """arguments of calls that may not depend on data: mechanism, place, value"""
+    """mechanism, place and value of every argument of a call that may not depend on data"""
 
 
 def run(
