@@ -297,9 +297,9 @@ class ListCounts:
             [0., 0., 1.]]])
     """
 
-    # "A list is a function of releases"
+    # "A list is a function of releases"; it is no control of calls, because of "nobody, who may be
+    # shown another list"
     needs = frozenset({Fact.CELL})
-    controls = (0,)
 
     n_items: int
     length: int
