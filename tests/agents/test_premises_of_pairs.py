@@ -17,7 +17,7 @@ import pytest
 from dpbandit import ENVIRONMENTS, InputError
 from dpbandit.agents import AGENTS
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import Visits
+from dpbandit.privacy.notion import Visits
 from dpbandit.running.given import spec_given
 from dpbandit.running.settings import AROUND, agent_config, setting_names
 from dpbandit.specs.contract import made_agent

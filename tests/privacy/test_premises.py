@@ -17,11 +17,13 @@ from dpbandit.agents.contextual import fade_learners
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Player
 from dpbandit.envs import Arms, ReturningUsers, TwoArms
-from dpbandit.privacy.ledger import Ledger, Visits
+from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Roll, enrolled, overheard
+from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.premises import ALL, Fact, Hearing
 from dpbandit.privacy.spends import Parallel, Repeated
-from dpbandit.specs.contract import Bounds, made_agent
+from dpbandit.specs import Bounds
+from dpbandit.specs.contract import made_agent
 from dpbandit.specs.premises import provided
 from dpbandit.specs.protocols import ArmsSpec, ContextualSpec, PriceListSpec, Step
 from dpbandit.testing import check_agent
