@@ -107,7 +107,7 @@ def test_a_guard_round_exact_counts_looks_at_no_constant_context():
     assert sum(vetoes) > 20
     assert not billboard_differences(one, two, t)
     step = Step(*np.full((4, 2), 0.5))
-    with pytest.raises(InputError, match=r"every context to be 1, got one that is off by 0\.5"):
+    with pytest.raises(InputError, match="contexts other than 1 in some coordinate"):
         Bounds(spec, replicas=2, rounds=9).see(np.full((2, 1), 1.5), step)
 
 
@@ -211,7 +211,7 @@ def test_rolls_know_which_users_a_mechanism_heard():
 
 def test_listeners_hear_blocks_as_blocks():
     agent, heard = made_agent(FADE(first_batch=20), SPEC, Streams([0])), deque()
-    context = np.ones((agent.standing, 1, 2))
+    context = np.ones((agent.rounds_to_release, 1, 2))
     with overheard(lambda mechanism, datum, calls: heard.append((calls, len(datum[-1])))):
         agent.update(context, np.zeros((len(context), 1), np.int64), np.ones((len(context), 1)))
     assert list(heard) == [(len(context), len(context))]
@@ -247,7 +247,7 @@ def said_above(lines, place):
 def test_every_declaration_repeats_the_sentence_of_its_proof():
     """In the comment above, between quotation marks, as it stands in a docstring of its module."""
     found = list(declarations())
-    assert len(found) > 60
+    assert len(found) > 50
     for file, name, comment, prose in found:
         quoted = re.findall(r'"([^"]+)"', comment)
         assert quoted, (file, name)
