@@ -145,7 +145,7 @@ class Bound:
     low: float
     high: float
     kind: str
-    """what it is, in words: rewards"""
+    """name of what is held against it, such as rewards"""
     where: str
     """and where it lies that is beyond: "outside [0, 1]" """
     advice: str

@@ -427,8 +427,9 @@ def test_gymnasium_shows_masks():
         assert mask.dtype == np.int8
         assert mask[3] == 0 or t >= 3
         np.testing.assert_array_equal(infos["action_mask"][0], mask)
-        with pytest.raises(InputError, match="which the mask forbids"):
-            env.step(int(mask.argmin())) if not mask.all() else env.unwrapped.problem.step([9])
+        if not mask.all():  # as in the first two rounds
+            with pytest.raises(InputError, match="which the mask forbids"):
+                env.step(int(mask.argmin()))
         assert env.action_space.contains(int(env.action_space.sample(mask)))
         actions = infos["action_mask"].argmax(axis=1)
         *_, over, info = env.step(int(actions[0]))
