@@ -6,8 +6,9 @@ from math import inf
 import numpy as np
 
 from dpbandit import certify
+from dpbandit.base import reached
 from dpbandit.base.random_streams import Streams
-from dpbandit.specs.contract import made_agent, reached
+from dpbandit.specs.contract import made_agent
 from dpbandit.testing.noise import SUMS
 from dpbandit.testing.tapes import extreme_users, run
 from tests.harness import discovered

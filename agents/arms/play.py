@@ -17,6 +17,7 @@ from dpbandit.losses import Linear
 from dpbandit.losses.decisions import Experts
 from dpbandit.privacy import ledger_of, no_privacy
 from dpbandit.privacy.batches import CountedSums
+from dpbandit.privacy.premises import Fact
 from dpbandit.specs import Spec
 
 Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
@@ -26,6 +27,9 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 class ArmAgent(Agent[Spec]):
     """Plays one of K arms; rewards are shares of their range, (r - low) / (high - low)."""
+
+    # arms are chosen without a look at the context
+    blind = True
 
     vertices = False
     """whether an arm is played as a vertex of a simplex"""
@@ -103,6 +107,9 @@ class ReleasedArms(ArmAgent):
 
     Rounds in which no replica's policy changes may come in blocks, see `rounds_to_release`.
     """
+
+    # "pending", exact counts of plays: an arm, and that somebody played it, must be known anyway
+    remembers = frozenset({Fact.CELL, Fact.PRESENCE})
 
     epsilon: Epsilon = 1.0
     """target, > 0; inf adds no noise and promises nothing"""

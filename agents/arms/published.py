@@ -18,6 +18,7 @@ from dpbandit.base import Floats, Ints, drawn, rows
 from dpbandit.base.random_streams import Paced
 from dpbandit.privacy import PrefixSum, Target, Tree, certified_sum, ledger_of
 from dpbandit.privacy.moments import ArmRewards
+from dpbandit.privacy.premises import Fact
 
 
 class DPSE(ReleasedArms):
@@ -186,6 +187,9 @@ class TreeUCB(ArmAgent):
         2. w is the tail that is proved on the page of `kl-ucb-sums`, for the e <= log2(t) + 1
            noises of a sum, fewer than 4 ln t where t >= 2.
     """
+
+    # "n", exact counts of plays: an arm, and that somebody played it, must be known anyway
+    remembers = frozenset({Fact.CELL, Fact.PRESENCE})
 
     epsilon: Epsilon = 1.0
     """target, > 0; inf is UCB1"""

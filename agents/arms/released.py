@@ -70,7 +70,7 @@ class AllocationTS(ReleasedArms):
     """the next batch, as a share of all rounds so far; likewise a release of an arm"""
     first: Positive = 8.0
     """rounds of an arm in the first batch, and of any batch at least, times epsilon"""
-    masks = ("public",)
+    masks = ("public", "user")
     draws: Annotated[int, lambda name, value: whole(name, value, 1, _MOST_DRAWS)] = 4000
     """number of draws of every arm for a policy"""
     order = started(Draws)

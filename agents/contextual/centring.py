@@ -14,6 +14,7 @@ import numpy as np
 from dpbandit.base import Bools, Floats, Ints, Streams
 from dpbandit.privacy import ClippedVectors, FadingSum, delta_of, epsilon_of, ledger_of, mu_of
 from dpbandit.privacy.fading import column_norm, growing_batches, released_ends
+from dpbandit.privacy.premises import ALL
 from dpbandit.specs import ContextualSpec, Masks, ScoringAgent, acted
 
 _SHARE = 0.04
@@ -60,6 +61,9 @@ class PrivatelyCentred:
         spec: the problem; the inner agent plays one with rewards in +-(high - low).
         streams: one stream for each replica.
     """
+
+    # rewards less a centre "that is a function of releases"; rounds are passed on as they are
+    hands_on = ALL
 
     def __init__(self, config: PrivateConfig, spec: ContextualSpec, streams: Streams) -> None:
         private = config.epsilon < inf

@@ -27,6 +27,7 @@ from dpbandit.base import (
     random_allowed,
     whole,
 )
+from dpbandit.privacy.premises import ALL, Fact
 from dpbandit.specs import ContextualSpec, Masks, PriceListSpec, ScoringAgent
 
 Features: TypeAlias = Literal["additive", "interactions", "curve"]
@@ -166,6 +167,9 @@ class DemandPricing:
     >>> agent.scores(np.zeros((2, 3))).shape
     (2, 12)
     """
+
+    # "`inner.act` is never called"
+    hands_on = ALL - {Fact.ASKED}
 
     def __init__(
         self,

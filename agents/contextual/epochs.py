@@ -26,6 +26,7 @@ from dpbandit.privacy import (
 )
 from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.notion import Notion
+from dpbandit.privacy.premises import SUMMED, Fact
 from dpbandit.specs import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3
@@ -201,6 +202,10 @@ class EpisodeMoments(Mechanism):
         mu-GDP for replacing a reward where rows and ends of episodes are public: it moves one sum
         by at most 2 reward_bound context_bound = mu stddev.
     """
+
+    # "where rows and ends of episodes are public"
+    needs = SUMMED | {Fact.CONTEXT}
+    controls = (2,)
 
     def __init__(
         self, noise: Floats, *, mu: float, uses: int, context_bound: float, reward_bound: float

@@ -6,6 +6,7 @@ problem; a net what its explorers say.
 
 from dataclasses import dataclass, field, replace
 from math import ceil, inf, log, sqrt
+from types import MappingProxyType
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from dpbandit.agents.contextual.ridge import Ridge
 from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, norms, positive
 from dpbandit.privacy import BLT, Ledger, Parallel, SecondMoments
 from dpbandit.privacy.calibrated import noisy_prefix_sum
+from dpbandit.privacy.premises import ALL, Fact
 from dpbandit.specs import ContextualSpec, gaussian
 
 _CHUNK = 1 << 20
@@ -247,9 +249,11 @@ class Guard(Around[ContextualSpec]):
         releases by mu, and through that what others play, which mechanisms bear that are private
         for adaptive rows; replacing another user changes nothing that the net is told, whose arms
         are coins. The certificate is the larger of both curves at every epsilon. The condition is
-        not checked: it holds for FADE and DP-UCB and for every agent of this package whose clipped
-        sums take any row, not for a black box (one that always plays arm 1 and publishes rows of
-        arm 0 is private alone). Agents without a finite mu are refused.
+        what `agent` declares (`dpbandit.privacy.premises`): FADE, DP-UCB and all sums of clipped
+        rows take any arm, and an agent that needs the arm to be its own is refused (one that always
+        plays arm 1 and publishes rows of arm 0 is private alone), unless every context is one
+        constant, at which nobody looks: then vetoes are functions of releases. Agents without a
+        finite mu are refused.
 
         *Regret.* Let rewards be linear once they are scaled to [-1, 1] (a range symmetric about 0,
         or contexts that absorb an intercept), contexts of norm at most 1 and fixed in advance, or
@@ -294,6 +298,11 @@ class Guard(Around[ContextualSpec]):
     1.0
     """
 
+    # a veto reads contexts, but for one constant it is made of releases; "public coins split the
+    # users into two groups"
+    hands_on = ALL - {Fact.ASKED}
+    hands_on_if = MappingProxyType({Fact.ASKED: Fact.CONTEXT})
+
     plays = ContextualSpec
     agent: Inner = field(kw_only=False)
     """what plays, and learns from everybody but the net's explorers"""
@@ -328,7 +337,10 @@ class Guard(Around[ContextualSpec]):
         arms: Ints = self.arms()
         if self.heard in self.explorers:
             return arms
-        return self.net.vetoed(context, self.inner.act(context))
+        action = self.inner.act(context)
+        # one constant is not looked at, so that a veto is a function of releases whatever comes
+        shown = np.ones_like(context) if self.spec.constant_context else context
+        return self.net.vetoed(shown, action)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         coin = self.coin(self.heard)

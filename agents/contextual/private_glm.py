@@ -12,6 +12,7 @@ from dpbandit.privacy import BLT, BudgetExceededError, GaussianSpend, Mechanism,
 from dpbandit.privacy.calibrated import noisy_prefix_sum
 from dpbandit.privacy.moments import Grams
 from dpbandit.privacy.prefix_sums import leaves
+from dpbandit.privacy.premises import SUMMED
 from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Link, fits
 
 _GRAM = 0.2
@@ -245,6 +246,9 @@ class NewtonRefits(Mechanism):
         sqrt(most steps) / s (adaptive composition).
     """
 
+    # "however rows, parameters and P depend on what was released"
+    needs = SUMMED
+    controls = (2, 3, 4)
     sensitivity = 2.0
 
     def __init__(self, link: Link, noise: Floats, *, mu: float, uses: int, norm: float) -> None:

@@ -338,9 +338,13 @@ class CurvedPricing(ResidualPricing):
 
     Guarantee:
         Customers who are counted are not summed, so that all releases cost what the dearer of the
-        two mechanisms does (`Parallel`). Turns are public coins. All else is a function of
-        releases, public coins and the customer's own context.
+        two mechanisms does (`Parallel`). Turns are public coins, and an answer is counted for the
+        price in turn, also where a `Guard` asked another one. All else is a function of releases,
+        public coins and the customer's own context.
     """
+
+    # "Turns are public coins", and it is the price in turn that is counted, not the one it is told
+    own_coins = ("_counts",)
 
     def __init__(
         self,
@@ -362,7 +366,7 @@ class CurvedPricing(ResidualPricing):
             streams.uniforms("turns", spec.n_actions),
             streams.uniforms("bent"),
         )
-        self._asked, self._turn = 0, np.zeros((len(streams), spec.n_actions), np.int64)
+        self._asked, self._orders = 0, list[Ints]()  # orders (R, K) of the turns so far
         self._sales: Floats = np.zeros((len(streams), spec.n_actions))
         bends = np.arange(statistic.dim) > spec.dim + 1
         self._ridges = [
@@ -378,22 +382,29 @@ class CurvedPricing(ResidualPricing):
 
     def act(self, context: Floats) -> Ints:
         # Prices (R,), or (n, R), as places on the list; by turns at first
-        if self._asked == self._before:
+        # where somebody else asks customers, who was not asked here has her turn all the same
+        turn = self._round + self._spec.delay if self._round else self._asked
+        if turn >= self._before:
             return super().act(context)
-        place = self._asked % self._spec.n_actions
-        if place == 0:
-            self._turn = self._turns().argsort(axis=1)
         self._asked += 1
-        return self._turn[:, place].copy()
+        return self._in_turn(turn)
+
+    def _in_turn(self, round: int) -> Ints:
+        """The price (R,) that is asked in this round, from 0 on."""
+        block, place = divmod(round, self._spec.n_actions)
+        while len(self._orders) <= block:
+            self._orders.append(self._turns().argsort(axis=1))
+        return self._orders[block][:, place].copy()
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         # Count at first, then feed the sums; fit when something is released
         if self._round >= self._before:
             return super().update(context, action, feedback)
+        asked = self._in_turn(self._round)
         self._round += 1
         sold = clip_range(feedback, 0.0, float(self._margins.max())) / self._margins[action]
         due = np.full(self._sales.shape, self._round == self._before)
-        release = self._counts(np.minimum(sold, 1.0), action, due)
+        release = self._counts(np.minimum(sold, 1.0), asked, due)
         if release is not None:
             self._sales = release
             self._theta, self._precision = self._posterior()

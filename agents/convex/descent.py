@@ -37,6 +37,7 @@ from dpbandit.privacy import (
     no_privacy,
 )
 from dpbandit.privacy.notion import Notion
+from dpbandit.privacy.premises import SUMMED, Fact
 
 VERIFIED = (
     Linear,
@@ -117,6 +118,9 @@ class NoisyDescent(Mechanism):
         and so would clipping; data are made admissible, where L holds, and `VERIFIED` families
         taken only.
     """
+
+    # "If all losses are mu-strongly convex and mu t0-smooth with the regulariser"
+    needs = SUMMED | {Fact.LOSS}
 
     def __init__(
         self,

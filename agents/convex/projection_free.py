@@ -32,6 +32,7 @@ from dpbandit.domains.projections import frank_wolfe
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy import Ledger, Parallel
 from dpbandit.privacy.batches import OnePointEstimates
+from dpbandit.privacy.premises import ALL
 from dpbandit.privacy.spends import Spend, different
 from dpbandit.specs import ConvexSpec, Spec
 
@@ -207,6 +208,9 @@ class Epochs:
         made may not cost more.
     """
 
+    # rounds are passed on as they are
+    hands_on = ALL
+
     def __init__(
         self, plan: Callable[[int], BatchPlan], streams: Streams, *, first: int, horizon: int
     ) -> None:
@@ -257,6 +261,9 @@ class Epochs:
 
 class ProjectionFree(Agent[ConvexSpec]):
     """Plays runs of a plan; a subclass says what noise there is."""
+
+    # rounds are passed on as they are
+    hands_on = ALL
 
     plays = ConvexSpec
     parameters: Literal["paper", "tuned", "halved"] = "paper"

@@ -30,6 +30,7 @@ from dpbandit.privacy import (
     no_privacy,
 )
 from dpbandit.privacy.choices import distinct
+from dpbandit.privacy.premises import ALL, SUMMED, Fact
 from dpbandit.specs import ConvexSpec, ExpertsSpec
 
 _QUICK = (2.0, 4.0)
@@ -163,6 +164,9 @@ class NetExperts(PointsAsExperts):
     1.0
     """
 
+    # rounds are passed on as they are, with the losses of all points
+    hands_on = ALL
+
     best_loss: Least0 = 0.0
     """L*, a public bound on the best point's total loss, in units of the range of losses"""
     spacing: Positive | None = None
@@ -230,6 +234,10 @@ class BallDraws(Mechanism):
         eta, floor: the range of one draw; points with S below the floor are equally good.
         uses, draws: calls that will be made, and points that each replica may be given.
     """
+
+    # "A loss counts in units of its public range, after the datum was moved into the public set."
+    needs = SUMMED | {Fact.LOSS}
+    controls = (1,)
 
     order = inf
     """the norm in which `sensitivity` is meant, for losses anywhere"""

@@ -38,6 +38,7 @@ from dpbandit.privacy.choices import CumulativeLosses, RemainingTopK
 from dpbandit.privacy.curves import zcdp_rho_of
 from dpbandit.privacy.ledger import Sequential
 from dpbandit.privacy.noise import OneSidedExponential
+from dpbandit.privacy.premises import SUMMED
 from dpbandit.specs import ExpertsSpec
 
 _DOWN, _UP = 1 - 1e-12, 1 + 1e-12
@@ -254,6 +255,9 @@ class PotentialDraws(Mechanism):
         scales, law: of the noise rho, fresh in each phase, and of the noise of each test.
         uses: calls that will be made.
     """
+
+    # "All calls together cost `tests` and `picks` for replacing one round."
+    needs = SUMMED
 
     order = inf
     """the norm in which `sensitivity` is meant, for one expert's loss"""

@@ -209,6 +209,9 @@ class PrivateCascade(ItemCounts):
         3. "kl" and "ucb1" have no bonus for noise: it never paid.
     """
 
+    # "the list is a function of releases"
+    blind = True
+
     epsilon: float = 1.0
     """> 0; inf adds no noise"""
     delta: float = 1e-5

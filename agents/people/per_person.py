@@ -13,6 +13,7 @@ from dpbandit.privacy import Ledger, epsilon_of, mu_of
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.people import for_a_person
+from dpbandit.privacy.premises import ALL, Fact
 from dpbandit.privacy.spends import Repeated
 from dpbandit.specs import ReturningSpec, gaussian
 
@@ -54,6 +55,11 @@ class PerPerson(Around[ReturningSpec]):
     (1.0, 'person, 20 rounds')
     """
 
+    # "its clock never stops": null rounds follow whether anybody came, and who
+    hands_on = ALL
+    # "a budget that covers all rounds of a person"
+    pays_for = frozenset({Fact.ONCE})
+
     plays = ReturningSpec
     agent: Inner = field(kw_only=False)
     """what plays, and is told"""
@@ -81,11 +87,6 @@ class PerPerson(Around[ReturningSpec]):
             raise InputError(
                 f"Expected {type(inner).__name__} to add Gaussian noise alone, to be per person: "
                 "of other noise nobody knows what several rounds cost."
-            )
-        if ledger.notion.contexts == "public" and visits.pattern == "private":
-            raise InputError(
-                f"Expected when people come to be public for {type(inner).__name__}, which keeps "
-                "contexts exactly, got visits that may move: choose calibration='certified'."
             )
         spends = _for_a_person(inner, ledger, visits)
         known = ledger.mu < inf

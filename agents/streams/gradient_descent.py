@@ -17,6 +17,7 @@ from dpbandit.base import AnyArray, Floats, InputError, Streams, at_least, gauss
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy import GaussianSpend, Ledger, Mechanism, Parallel, mu_of, no_privacy
 from dpbandit.privacy.fading import growing_batches
+from dpbandit.privacy.premises import SUMMED, Fact
 from dpbandit.privacy.spends import Spend, different
 
 Refit: TypeAlias = Literal["once", "doubling"]
@@ -34,6 +35,9 @@ class Block(Mechanism):
     clip: a clipped gradient need not be the gradient of a convex function, on which such proofs
     rest.
     """
+
+    # "a clipped gradient need not be the gradient of a convex function, on which such proofs rest"
+    needs = SUMMED | {Fact.LOSS}
 
     def __init__(self, loss: Loss, streams: Streams, *, users: int, spend: Spend) -> None:
         self.spend, self.uses = spend, users
@@ -191,6 +195,9 @@ class PhasedSGD(Contracting):
 class Phase(Block):
     """One pass over `users` data with steps `eta`. Inside: the iterate, and the sum of all."""
 
+    # "how far one user moves the mean"
+    needs = SUMMED | {Fact.LOSS}
+
     def __init__(self, loss: Loss, streams: Streams, *, users: int, eta: float, mu: float) -> None:
         note = "means of one-pass descent, Gaussian noise"
         super().__init__(loss, streams, users=users, spend=GaussianSpend(mu, note))
@@ -281,6 +288,9 @@ class SnowballSGD(Contracting):
 
 class Snowball(Block):
     """A block of n = `users`. Inside: the iterate, and the gradients of the batch at hand."""
+
+    # "Steps and projections do not expand (eta <= 2 / beta)"
+    needs = SUMMED | {Fact.LOSS}
 
     def __init__(
         self, loss: Loss, streams: Streams, *, users: int, mu: float, scale: float = 1.0

@@ -12,6 +12,7 @@ from dpbandit.base import MOST_ROUNDS, AnyArray, Floats, Streams, norms, printed
 from dpbandit.domains import nearest
 from dpbandit.losses.loss import Loss, row_sums
 from dpbandit.losses.predictions import Regression
+from dpbandit.privacy.premises import SUMMED, Fact
 from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
 
 Calibration: TypeAlias = Literal["certified", "paper"]
@@ -32,6 +33,9 @@ class Sampled(Block):
         `SampledGaussianSpend(2 L / (b sigma), b / n, m)` for all iterates at once, even if
         released.
     """
+
+    # "g moves by at most 2 L / b where the user was drawn"
+    needs = SUMMED | {Fact.LOSS}
 
     def __init__(
         self,
@@ -286,6 +290,9 @@ def geometry_of(loss: Loss) -> Geometry:
 
 class MirrorPhase(Sampled):
     """A phase of n = `users`, in the l_p ball of `radius` rho around its start."""
+
+    # "g moves by at most 2 L / b where the user was drawn", however the step goes on from g
+    needs = SUMMED | {Fact.LOSS}
 
     def __init__(self, loss: Loss, streams: Streams, *, radius: float, **numbers: Any) -> None:
         super().__init__(loss, streams, **numbers)

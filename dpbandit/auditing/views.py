@@ -54,11 +54,11 @@ from scipy.special import log_softmax
 
 from dpbandit.auditing.users import Pair, World, answers_of, contexts_of
 from dpbandit.auditing.witness import Left, Part, Witness
-from dpbandit.base import Bools, Floats, InputError, Ints, Seed, Source, Streams, positive
+from dpbandit.base import Bools, Floats, InputError, Ints, Seed, Source, Streams, positive, reached
 from dpbandit.privacy import Ledger, Mechanism
 from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled, witnessed
 from dpbandit.running.episode import Episode
-from dpbandit.specs import AgentConfig, Spec, Step, made_agent, reached
+from dpbandit.specs import AgentConfig, Spec, Step, made_agent
 
 _MOST = 64
 """Columns that are weighted together."""

@@ -1,6 +1,7 @@
 """Shared helpers: arrays, input errors, random streams, files, settings, progress bars."""
 
 from dpbandit.base.arrays import *
+from dpbandit.base.contents import *
 from dpbandit.base.fields import *
 from dpbandit.base.files import *
 from dpbandit.base.inputs import *

@@ -364,6 +364,7 @@ class Player:
         told = clip_range(given, self.spec.reward_low, self.spec.reward_high)
         with enrolled(self._roll):
             self._agent.update(self._bridge.clip(shown), np.array([arm]), told)
+            self._roll.heard(1)
         self._left, self._waiting = self._left - 1, self._waiting - 1
         self._books.check(users=self.spec.horizon - self._left)
 

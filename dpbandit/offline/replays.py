@@ -206,7 +206,7 @@ def replay(
     >>> log = Logged(spec=spec, context=np.ones((1000, 1)), action=action, reward=1.0 * action,
     ...              propensity=0.5)
     >>> print(replay(Uniform(), log))
-    0.4966 reward a round (95 % interval 0.4647 to 0.5284), 450 rounds kept in each of 20 passes
+    0.4922 reward a round (95 % interval 0.4603 to 0.5242), 450 rounds kept in each of 20 passes
     """
     if isinstance(config, Mapping):
         if not config:
@@ -284,11 +284,13 @@ def _one_pass(
             there = None if logged.mask is None else logged.mask[row : row + 1]
             if accepted[row] and _plays(agent, context, spec, there) == action[0]:
                 agent.update(context, action, logged.reward[row : row + 1])
+                roll.heard(1)
                 kept.append(row)
                 if len(kept) == spec.horizon:
                     break
             elif discarded == "blank":
                 agent.update(nothing, action, np.zeros(1))
+                roll.heard(1)
     told = len(kept) if discarded == "skip" else n
     Books(type(config).__name__, agent.ledger, roll).check(users=told)
     return np.array(kept, dtype=np.int64)

@@ -51,6 +51,12 @@ from dpbandit.privacy.prefix_sums import (
     SquareRoot as SquareRoot,
     Tree as Tree,
 )
+from dpbandit.privacy.premises import (
+    ALL as ALL,
+    NOTHING as NOTHING,
+    SUMMED as SUMMED,
+    Fact as Fact,
+)
 from dpbandit.privacy.pure import BoundedRangeSpend as BoundedRangeSpend, PureSpend as PureSpend
 from dpbandit.privacy.residuals import SignedDirections as SignedDirections
 from dpbandit.privacy.sparse_vector import SegmentAboveThreshold as SegmentAboveThreshold

@@ -27,6 +27,7 @@ from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.fading import FadingSlots, FadingSum, released_ends
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, constant, split
 from dpbandit.privacy.mechanism import ADDED_UP, MIXED, Mechanism, Statistic, moving
+from dpbandit.privacy.premises import NOTHING, SUMMED
 from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend, largest_epsilon
 
 
@@ -39,6 +40,9 @@ class SignBits:
 
     **Sensitivity.** 2 sqrt(d): d signs against their opposites (of two different arms: sqrt(2 d)).
     """
+
+    # "d signs against their opposites"
+    needs = NOTHING
 
     n_actions: int
     """blocks"""
@@ -140,6 +144,9 @@ class BitSum(Mechanism):
         what the others, h n - 1 of them, make enough of, and each message keeps a local guarantee
         of its own, pure d log((1 - p) / p), whoever colludes.
     """
+
+    # "her bits are in one batch"
+    needs = SUMMED
 
     trust = MIXED
     fade = 0.0

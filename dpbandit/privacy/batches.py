@@ -39,6 +39,7 @@ from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
 from dpbandit.privacy.moments import ArmRewards
 from dpbandit.privacy.noise import Gaussian, Laplace, Sampler
+from dpbandit.privacy.premises import NOTHING, SUMMED, Fact
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.spends import GaussianSpend, Spend
 
@@ -64,6 +65,9 @@ class BatchSum(Mechanism):
     >>> total(np.array([[9.0]])), total(np.array([[-1.0]]))
     (None, array([[1.5]]))
     """
+
+    # "moves the sum by at most 2 `bound` in l_order, whatever is fed"
+    needs = SUMMED
 
     def __init__(
         self,
@@ -138,6 +142,11 @@ class CountedSums(Mechanism):
     (None, array([[1.5, 0. ]]))
     """
 
+    # "If `cell` and `due` are functions of public coins, of counts (how many values each cell has
+    # got since it was emptied) and of earlier releases alone"
+    needs = SUMMED | {Fact.CELL, Fact.PRESENCE}
+    controls = (1, 2)
+
     def __init__(
         self,
         streams: Streams,
@@ -187,6 +196,10 @@ class OnePointEstimates:
         because `|u| = 1`. That is not checked: u is the agent's own public draw, and no user has a
         hand in it. Values that are no numbers become `low`.
     """
+
+    # "u is the agent's own public draw, and no user has a hand in it"
+    needs = NOTHING
+    controls = (1,)
 
     dim: int
     """k"""
@@ -241,6 +254,9 @@ class LocalValues(Mechanism):
         so all releases together, for every horizon, cost what one does (parallel composition):
         epsilon = 1 / s, or mu = 1 / s with Gaussian noise.
     """
+
+    # "each value is released once"
+    needs = frozenset({Fact.ONCE})
 
     trust = EVERYWHERE
 
@@ -373,6 +389,10 @@ class RestartingTrees(Mechanism):
     >>> [trees(losses, new, restart).item(), trees(losses, new, same).item()]
     [0.5, 1.0]
     """
+
+    # "If chosen and restart are public or functions of earlier releases"
+    needs = SUMMED
+    controls = (1, 2)
 
     def __init__(
         self,

@@ -34,6 +34,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 from dpbandit.privacy.noise import Gumbel, Laplace, Law
+from dpbandit.privacy.premises import NOTHING, SUMMED
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 
 
@@ -44,6 +45,9 @@ class GivenScores:
     That is the caller's promise, as there is no public range to clip to. -inf excludes a candidate
     (a public choice); the mechanism remembers nothing.
     """
+
+    # "one user moves each by at most `sensitivity`"
+    needs = NOTHING
 
     n: int
     sensitivity: float = 1.0
@@ -68,6 +72,9 @@ class CumulativeLosses:
     The sum is exact and stays inside the mechanism. Non-finite losses become `low`; `floor` is a
     public number below which candidates are equally good, and does not change the sensitivity.
     """
+
+    # "S the sum of all loss vectors (R, n) so far, clipped to [low, high]"
+    needs = NOTHING
 
     n: int
     low: float = 0.0
@@ -130,6 +137,10 @@ class OneShotTopK(Mechanism):
     Raises `BudgetExceededError` for calls beyond `uses` and selections beyond `draws`, and
     `InputError` for scores of another shape.
     """
+
+    # "must be a function of releases"
+    needs = SUMMED
+    controls = (1, 2, 3)
 
     order = inf
     """the norm in which `sensitivity` is meant, for one score"""
@@ -238,6 +249,9 @@ class ExponentialMechanism(OneShotTopK):
     (array([1]), array([2]))
     """
 
+    # "`OneShotTopK` with k = 1, whose page has the arguments and the guarantee"
+    needs = SUMMED
+
     _kind = "exponential mechanism"
 
     def __init__(
@@ -269,6 +283,9 @@ class ReportNoisyMax(ExponentialMechanism):
         that moves by at most 2 s. Only `PureSpend`: zCDP epsilon^2 / 2.
     """
 
+    # "one selection is (2 s / lam)-DP, because given the others' noise"
+    needs = SUMMED
+
     _kind = "report noisy max"
     _law = Laplace(1.0)
     _spend = PureSpend
@@ -289,6 +306,10 @@ class NoisyTotal(Mechanism):
     >>> total(loss, x, yes), total(loss, x, yes)
     (array([0.75]), array([1.5]))
     """
+
+    # "If x and due are public or functions of releases"
+    needs = SUMMED
+    controls = (1, 2)
 
     order = np.inf
 
@@ -351,6 +372,9 @@ class RemainingTopK(OneShotTopK):
     >>> top(np.array([[0.0, 1.0, 0.5]]), np.array([True]), np.array([[True, False, False]]))
     array([[2, 1]])
     """
+
+    # "`taken` is public or a function of releases"
+    needs = SUMMED
 
     def __init__(
         self,
@@ -428,6 +452,9 @@ class EpochSelection(ExponentialMechanism):
     >>> pick(np.array([[1.0, 0.0]]), yes, zero, yes), pick(np.array([[0.0, 0.5]]), yes, zero, ~yes)
     (array([1]), array([0]))
     """
+
+    # "If due, floor and ends are public or functions of releases"
+    needs = SUMMED
 
     def __init__(
         self, n: int, streams: Streams, name: str, *, epsilon: float, draws: int, uses: int

@@ -33,6 +33,7 @@ from dpbandit.losses.click_models import (
     PositionBased,
     UntoldPositions,
 )
+from dpbandit.privacy.premises import NOTHING, Fact
 
 Counted = Literal["clicks", "squares", "mean"]
 
@@ -153,6 +154,9 @@ class ListClicks(ListStatistic):
         proofs.
     """
 
+    # "both are no longer than 1"
+    needs = NOTHING
+
     counted: Counted = "clicks"
 
     def __post_init__(self) -> None:
@@ -234,6 +238,9 @@ class ListResiduals(ListStatistic):
         positive semidefinite with Frobenius norm at most 1, so that `|G - G'|^2 <= 2`.
     """
 
+    # "At every reference point, finite or not"
+    needs = NOTHING
+
     @property
     def sensitivity(self) -> float:
         return sqrt(4 + 2 * self.gram_weight**2)
@@ -290,6 +297,10 @@ class ListCounts:
             [0., 0., 1.]]])
     """
 
+    # "A list is a function of releases"; it is no control of calls, because of "nobody, who may be
+    # shown another list"
+    needs = frozenset({Fact.CELL})
+
     n_items: int
     length: int
     """m, of a list"""
@@ -339,6 +350,9 @@ class PositionCounts:
         m = 1. It is attained by one click each, at different positions.
     """
 
+    # "both vectors are no longer than 1 and no entry is negative"
+    needs = NOTHING
+
     length: int
     """m"""
     units: ClassVar[float] = 1.0
@@ -375,6 +389,9 @@ class WeightedClicks(ListStatistic):
         because no f_k is negative.
     """
 
+    # "At every f, finite or not"
+    needs = NOTHING
+
     @property
     def sensitivity(self) -> float:
         return sqrt(2 + 2 * self.gram_weight**2)
@@ -409,6 +426,10 @@ class PolicyClicks:
     >>> PolicyClicks(Cascade(2), 3).total(np.array([[1], [1]]), np.array([[[0, 1]], [[0, 0]]]))
     array([[0., 1., 0.]])
     """
+
+    # "Who is shown is a coin, the same for both of two users"
+    needs = NOTHING
+    controls = (0,)
 
     model: ClickModel
     n_policies: int

@@ -37,6 +37,7 @@ from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import ADDED_UP, Mechanism, Statistic, moving
 from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.people import fading_norm, once_a_batch_norm
+from dpbandit.privacy.premises import SUMMED, Fact
 from dpbandit.privacy.spends import GaussianSpend
 
 _BLOCK = 64
@@ -93,6 +94,9 @@ class FadingSum(Mechanism):
     >>> [sums(np.ones((1, 1))) for _ in range(3)]
     [None, array([[2.]]), array([[2.]])]
     """
+
+    # "Rounds are cut into batches with public ends."
+    needs = SUMMED
 
     def __init__(
         self,
@@ -275,6 +279,9 @@ class PersonSum(FadingSum):
         as much is there.
     """
 
+    # "Whether others count depends on their own slots alone"
+    needs = frozenset({Fact.CLOCK, Fact.PEOPLE})
+
     trust = ADDED_UP
     rounds_to_release = 1
 
@@ -358,6 +365,9 @@ class PersonSum(FadingSum):
             return None
         self._exact = self._kept.reshape(len(new), -1, *new.shape[1:]).sum(axis=1)
         return self._let_out()
+
+    def control_places(self) -> tuple[int, ...]:
+        return tuple(1 + place for place in super().control_places())
 
     def entered(self, *datum: AnyArray) -> Floats:
         if self.replaces:

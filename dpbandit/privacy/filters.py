@@ -5,6 +5,7 @@ import numpy as np
 from dpbandit.base import AnyArray, Floats, InputError, Streams, inside, shaped, whole
 from dpbandit.base.random_streams import Paced
 from dpbandit.privacy.mechanism import Mechanism, Statistic
+from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.spends import GaussianSpend
 
 _ROUNDING = 1e-12
@@ -66,6 +67,9 @@ class FilteredSum(Mechanism):
     >>> sums.ask(np.array([0.7])), sums(np.ones((1, 1))), sums.left.round(6)
     (array([False]), None, array([0.6]))
     """
+
+    # "If mu_t is a function of earlier releases (and of public facts and coins)"
+    needs = SUMMED
 
     def __init__(
         self, statistic: Statistic, streams: Streams, name: str, *, mu: float, horizon: int

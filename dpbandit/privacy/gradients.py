@@ -11,6 +11,7 @@ import numpy as np
 from dpbandit.base import AnyArray, Floats, InputError, clip_norm, clip_range, pick, positive, rows
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.predictions import Regression
+from dpbandit.privacy.premises import NOTHING, Fact
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,10 @@ class RecursiveGradients:
         norm, whatever is fed; non-finite features become 0. So replacing a user moves the sum by at
         most `sensitivity`: 2 M k in max-norm, or 2 c_g in L2. A row against 0 is half of that.
     """
+
+    # "whatever is fed; non-finite features become 0"
+    needs = NOTHING
+    controls = (0, 1, 2)
 
     n_actions: int
     dim: int
@@ -130,6 +135,10 @@ class RecursiveLossGradients:
 
             2 min(c, k A),  A = N^max(0, 1/order - 1/q), the largest |a|_order where |a|_q <= 1.
     """
+
+    # "The datum is moved into the public set of the loss"
+    needs = frozenset({Fact.LOSS})
+    controls = (0, 1, 2)
 
     loss: Loss
     order: float = 2

@@ -6,17 +6,18 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
 from dpbandit.base import AnyArray, Floats, InputError, Ints, rows, shown
 from dpbandit.privacy.ledger import Ledger, Sequential
 from dpbandit.privacy.notion import TrustModel
+from dpbandit.privacy.premises import Facts, Hearing
 from dpbandit.privacy.spends import Parallel, Repeated, Spend
 
 AT_SERVER: tuple[TrustModel, ...] = ("central",)
@@ -28,7 +29,12 @@ EVERYWHERE: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled", "loca
 Witness: TypeAlias = Callable[["Mechanism", tuple[AnyArray, ...], Any], None]
 """Told of every call, with the mechanism, its datum and what it released."""
 
+Listener: TypeAlias = Callable[["Mechanism", tuple[AnyArray, ...], int], None]
+"""Told of every call before it is made, with the mechanism, its arguments and how many calls they
+are, arrays (n, R, ...) where they are several"""
+
 _witness: ContextVar[Witness | None] = ContextVar("witness", default=None)
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _roll: ContextVar["Roll | None"] = ContextVar("roll", default=None)
 
 
@@ -79,6 +85,12 @@ class Mechanism(ABC):
     outside a mechanism may depend on the changed user.
     """
 
+    needs: ClassVar[Facts]
+    """what the proof takes for public about the rounds that are told, besides clipped data; it
+    holds for the class that says so, and whoever overrides a method has to say it anew"""
+    controls: ClassVar[tuple[int, ...]] = ()
+    """places of those arguments of a call that may be functions of public facts, coins and earlier
+    releases alone; the others are data"""
     spend: Spend
     """cost of all `uses` calls together, for one user"""
     sensitivity: float
@@ -101,6 +113,8 @@ class Mechanism(ABC):
                 "make the agent for a longer horizon."
             )
         self._used += 1
+        if (listener := _listener.get()) is not None:
+            listener(self, datum, 1)
         roll = _roll.get()
         release = self._release(*datum) if roll is None else roll.through(self, datum)
         if (witness := _witness.get()) is not None:
@@ -129,9 +143,16 @@ class Mechanism(ABC):
                 f"rounds_to_release={self.rounds_to_release}, or uses={self.uses}."
             )
         self._used += rounds
+        if (listener := _listener.get()) is not None:
+            listener(self, data, rounds)
         roll = _roll.get()
         take = self._release_several
         return take(*data) if roll is None else roll.through(self, data, take, rounds)
+
+    def control_places(self) -> tuple[int, ...]:
+        """Places of the arguments that may not depend on data, its statistic's among them."""
+        statistic = getattr(self, "_statistic", None)
+        return tuple(sorted({*self.controls, *getattr(statistic, "controls", ())}))
 
     @abstractmethod
     def query(self, *datum: AnyArray) -> Floats:
@@ -157,6 +178,14 @@ class Roll:
         """so far, of each, in the order of first use"""
         self.released = False
         """anything so far"""
+        self.users = 0
+        """of whom it was said that all calls for them were made"""
+        self.together: set[frozenset[Mechanism]] = set()
+        """two mechanisms that heard one user, or one that heard her twice"""
+        self.premises: list[Callable[[Mechanism], None]] = []
+        """told of every mechanism before its first call, which they may refuse"""
+        self._now: dict[Mechanism, int] = {}
+        self._patterns: set[tuple[Any, ...]] = set()  # of users so far: who heard them how often
         self._inside = False
 
     def through(
@@ -170,7 +199,11 @@ class Roll:
         take = take or mechanism._release
         if self._inside:
             return take(*datum)
+        if mechanism not in self.calls:
+            for allow in self.premises:
+                allow(mechanism)
         self.calls[mechanism] = self.calls.get(mechanism, 0) + calls
+        self._now[mechanism] = self._now.get(mechanism, 0) + calls
         self._inside = True
         try:
             release = take(*datum)
@@ -178,6 +211,40 @@ class Roll:
             self._inside = False
         self.released |= release is not None
         return release
+
+    def heard(self, users: int) -> None:
+        """Say that all calls for the next users, one or several at once, have been made."""
+        self.users += users
+        pattern = (users, *self._now.items())
+        if pattern not in self._patterns:
+            self._patterns.add(pattern)
+            for one, calls in self._now.items():
+                for other, more in self._now.items():
+                    if (calls > users) if one is other else (calls + more > users):
+                        self.together.add(frozenset((one, other)))
+        self._now = {}
+
+    def overlap(self, mechanisms: Sequence[Mechanism]) -> str:
+        """Name two of the mechanisms that heard one user, or one that heard her twice; or ''."""
+        mine = set(mechanisms)
+        for pair in self.together:
+            if pair <= mine:
+                names = " and ".join(sorted(repr(one.spend.note) for one in pair))
+                return f"{names} {'twice' if len(pair) == 1 else 'both'} for one user"
+        return ""
+
+
+def heard(users: int) -> None:
+    """Say on the roll that is kept, if any, that the next users were learned from."""
+    if (roll := _roll.get()) is not None:
+        roll.heard(users)
+
+
+def enrol(premises: Callable[[Mechanism], None]) -> None:
+    """Ask `premises` before the first call of every mechanism, if a roll is kept for a new run."""
+    roll = _roll.get()
+    if roll is not None and not roll.calls:
+        roll.premises.append(premises)
 
 
 @contextmanager
@@ -189,6 +256,16 @@ def enrolled(roll: Roll | None = None) -> Iterator[Roll]:
         yield roll
     finally:
         _roll.reset(token)
+
+
+@contextmanager
+def overheard(listener: Listener) -> Iterator[None]:
+    """Tell `listener` of the arguments of every call, in this thread; blocks stay blocks."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
 
 
 @contextmanager
@@ -253,8 +330,9 @@ class Books:
     """One agent's ledger, held against the roll of the mechanisms that it calls.
 
     An entry pays for one mechanism whose `spend` it is. A `Parallel` pays for any number of its
-    parts, opened as the agent goes along, as long as they hear no user twice: all together are
-    called no more often than there were users. A `Sequential` may stand in a ledger part by part.
+    parts, opened as the agent goes along, as long as they hear no user twice: no two of them are
+    called for one user, where `Roll.heard` told of all users, and else all together no more often
+    than there were users. A `Sequential` may stand in a ledger part by part.
     What `Repeated` pays for by a factor must hear every user once, or visits would be less far
     apart in its calls than they are.
     What costs nothing needs no entry, and who promises nothing may do anything.
@@ -284,14 +362,16 @@ class Books:
         """what is promised"""
         self._entries = Counter(part for spend in ledger.spends for part in parts_of(spend))
         self._left = self._entries.copy()
-        self._apart = {
+        self._every = {
             spend.part
             for spend in ledger.spends
-            if isinstance(spend, Repeated) and spend.factor is not None
+            if isinstance(spend, Repeated) and Hearing.EVERY in spend.needs
         }
         self._promises = not any(spend.mu == inf for spend in ledger.spends)
         self._parallel: dict[Parallel, list[Mechanism]] = {
-            entry: [] for entry in self._entries if isinstance(entry, Parallel)
+            entry: []
+            for entry in self._entries
+            if isinstance(entry, Parallel) and Hearing.APART in entry.needs
         }
 
     def check(self, users: int) -> None:
@@ -302,22 +382,26 @@ class Books:
         for mechanism in list(calls)[self._read :]:
             self._pay(mechanism)
         self._read = len(calls)
+        exact = self._roll.users == users  # else nobody said which calls were for whom
         for entry, mechanisms in self._parallel.items():
-            made = sum(calls[mechanism] for mechanism in mechanisms)
-            if made > users * self._left[entry]:
+            made, most = sum(calls[one] for one in mechanisms), users * self._left[entry]
+            twice = exact and self._left[entry] == 1 and self._roll.overlap(mechanisms)
+            if made > most or twice:
+                got = f"{made} calls for {users} users" if made > most else twice
                 raise InputError(
                     f"Expected the mechanisms of {entry.note!r} in the ledger of {self._owner} to "
-                    f"hear no user twice, got {made} calls for {users} users: give the ledger the "
-                    "spend of each, as they add up."
+                    f"{Hearing.APART}, got {got}: give the ledger the spend of each, as they add "
+                    "up."
                 )
-
         for mechanism, made in calls.items():
-            if self._apart and mechanism.spend in self._apart and made != users:
-                raise InputError(
-                    f"Expected {mechanism.spend.note!r} of {self._owner} to hear every round once, "
-                    f"got {made} calls for {users} users: give the ledger its spend without slots, "
-                    "replace(spend, slots=None), and group privacy is paid."
-                )
+            if self._every and mechanism.spend in self._every:
+                twice = exact and self._roll.overlap([mechanism])
+                if made != users or twice:
+                    raise InputError(
+                        f"Expected {mechanism.spend.note!r} of {self._owner} to {Hearing.EVERY}, "
+                        f"got {made} calls for {users} users: give the ledger its spend without "
+                        "slots, replace(spend, slots=None), and group privacy is paid."
+                    )
 
     def _pay(self, mechanism: Mechanism) -> None:
         trust = self.ledger.notion.trust.model

@@ -29,6 +29,7 @@ from dpbandit.base import (
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism, Statistic
 from dpbandit.privacy.noise import Gaussian, KNorm, Laplace, Law, Sampler
+from dpbandit.privacy.premises import Fact
 from dpbandit.privacy.pure import KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import GaussianSpend, Spend
 
@@ -47,6 +48,9 @@ class LocalStatistic(Mechanism):
         uses: messages that will be sent.
         stddev: of the noise, in units of the statistic, in place of what the target asks for.
     """
+
+    # "A user sends one, so all together cost what one does"
+    needs = frozenset({Fact.ONCE})
 
     trust = EVERYWHERE
     fade = 0.0
@@ -219,6 +223,9 @@ class LocalVectors(Mechanism):
     (44.0, 1.0)
     """
 
+    # "A user sends one, so all together cost what one does"
+    needs = frozenset({Fact.ONCE})
+
     trust = EVERYWHERE
 
     def __init__(
@@ -348,6 +355,9 @@ class LocalDirections(Mechanism):
     >>> round(messages.length, 1), round(messages.spend.pure, 9)
     (5.1, 1.0)
     """
+
+    # "A user sends once, so all together cost epsilon"
+    needs = frozenset({Fact.ONCE})
 
     trust = EVERYWHERE
 

@@ -28,6 +28,7 @@ from dpbandit.base import (
     rows,
     whole,
 )
+from dpbandit.privacy.premises import NOTHING, Fact
 
 _FIT = 2**17
 """Numbers that stay in the cache."""
@@ -118,6 +119,9 @@ def squared_sensitivity(weight: float) -> float:
 class ClippedVectors:
     """The sum of vectors clipped to Euclidean norm `bound`; replacing one moves it 2 bound."""
 
+    # "vectors clipped to Euclidean norm `bound`"
+    needs = NOTHING
+
     dim: int
     bound: float = 1.0
     units: ClassVar[float] = 1.0
@@ -145,6 +149,9 @@ class ClippedEntries:
 
     Replacing one vector moves each entry by high - low, so the sum by sqrt(dim) times that.
     """
+
+    # "whose every entry is clipped to [low, high]"
+    needs = NOTHING
 
     dim: int
     low: float = 0.0
@@ -253,6 +260,9 @@ class Moments(LinearRounds):
     block; a user of another arm moves two blocks by c_u each, sqrt(2) c_u.
     """
 
+    # "a user of another arm moves two blocks by c_u each"
+    needs = NOTHING
+
     units: ClassVar[float] = 1.0
 
     @property
@@ -292,6 +302,9 @@ class SecondMoments(LinearRounds):
     moment gives 1 + 4 w^2; two different blocks give 2 + 2 w^2, which is less. S = sqrt(4.5) at
     w = 1. Without a moment clip S stays the same if the trace is counted more, see `PreciseTrace`.
     """
+
+    # "two different blocks give 2 + 2 w^2, which is less"
+    needs = NOTHING
 
     moment_weight: float = 1.0
     precise_trace: bool = False
@@ -424,6 +437,9 @@ class Grams:
     `|xx' - yy'|^2 = |x|^4 + |y|^4 - 2 (x . y)^2 <= 2` for `|x|`, `|y|` <= 1.
     """
 
+    # "rows x clipped to Euclidean norm `bound` = C"
+    needs = NOTHING
+
     dim: int
     bound: float = 1.0
     _upper: tuple[Ints, Ints] = field(init=False, repr=False, compare=False)
@@ -468,6 +484,10 @@ class ArmRewards:
     >>> ArmRewards(2, 0.0, 4.0).total(np.array([[0], [1], [1]]), np.array([[1.0], [4.0], [9.0]]))
     array([[0.25, 2.  ]])
     """
+
+    # "An arm is played before its user is seen"
+    needs = frozenset({Fact.CELL})
+    controls = (0,)
 
     n_actions: int
     """K"""
@@ -515,6 +535,9 @@ class ArmSums:
     array([[[1. , 0.5],
             [2. , 2. ]]])
     """
+
+    # "Another in her place adds (1, s) to another row"
+    needs = NOTHING
 
     n_actions: int
     """K, arms or cells of any kind"""

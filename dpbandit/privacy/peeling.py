@@ -44,6 +44,7 @@ from dpbandit.base import (
 from dpbandit.privacy.ledger import Sequential, least_noise
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise import Gaussian, Gumbel, Laplace, Sampler
+from dpbandit.privacy.premises import NOTHING, SUMMED
 from dpbandit.privacy.pure import BoundedRangeSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import GaussianSpend
 
@@ -218,6 +219,9 @@ class SparseRows:
     the arm a has parameters of its own, beta_a, and a round's gradient is zero outside block a.
     """
 
+    # "A context is clipped to Euclidean norm `norm_bound`"
+    needs = NOTHING
+
     blocks: int
     """parameters, K for disjoint arms, 1 for arms that share one"""
     dim: int
@@ -310,6 +314,9 @@ class NoisyHardThresholding(Mechanism):
         step_size: of a gradient step.
         radius: of the l_1 ball for each block.
     """
+
+    # "their lengths are public"
+    needs = SUMMED
 
     order = np.inf
     """the norm in which `sensitivity` is meant, for one coordinate of a round's gradient"""

@@ -30,6 +30,7 @@ from dpbandit.base import AnyArray, Draws, Floats, InputError, Streams, shaped, 
 from dpbandit.privacy.mechanism import Mechanism, Statistic
 from dpbandit.privacy.noise import Gaussian, KNorm, Laplace
 from dpbandit.privacy.people import leaves_norm, tree_norm
+from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.spends import Spend
 
 NodeLaw: TypeAlias = Gaussian | Laplace | KNorm
@@ -64,7 +65,15 @@ class PrefixSum(Mechanism):
         order: the norm in which the statistic's sensitivity is meant.
 
     A call returns the new release `(R, *shape)`, or None in rounds without one.
+
+    Guarantee:
+        Replacing a user moves one leaf, that of her round on a public clock, by at most the
+        statistic's sensitivity, whatever is fed; all releases together cost `spend`, also where
+        later rounds depend on earlier releases.
     """
+
+    # "Replacing a user moves one leaf"
+    needs = SUMMED
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from dpbandit.base import (
     rows,
     whole,
 )
+from dpbandit.privacy.premises import NOTHING
 
 Layout = Literal["difference", "blocks"]
 
@@ -41,6 +42,9 @@ class SignedDirections:
 
     **Sensitivity.** 2: one unit vector against its opposite (two different blocks: sqrt(2)).
     """
+
+    # "one unit vector against its opposite (two different blocks: sqrt(2))"
+    needs = NOTHING
 
     n_actions: int
     dim: int
@@ -115,6 +119,9 @@ class SignedResiduals:
         c_l^2) at every reference point, finite or not. So replacing one user moves the sum by at
         most `sensitivity` = 2 sqrt(1 + c^2 + c_l^2).
     """
+
+    # "at every reference point, finite or not"
+    needs = NOTHING
 
     n_actions: int
     dim: int
@@ -230,6 +237,9 @@ class CentredResiduals:
         or not. So replacing one user moves the sum by at most `sensitivity` = 2.
     """
 
+    # "at every reference point, finite or not"
+    needs = NOTHING
+
     n_actions: int
     dim: int
     reward_low: float = 0.0
@@ -323,6 +333,9 @@ class SaleResiduals:
         2c^2, largest at c = -1/2).
     """
 
+    # "at every reference point, finite or not"
+    needs = NOTHING
+
     dim: int
     """D, the length of a row"""
     features: int
@@ -414,6 +427,9 @@ class SlateResiduals:
         be opposite, but <M, M'> >= 0 for positive semi-definite M and M', so that
         `|M - M'|^2 <= |M|^2 + |M'|^2`.
     """
+
+    # "at every reference point, finite or not"
+    needs = NOTHING
 
     dim: int
     """d, the length of a row"""

@@ -17,6 +17,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.losses.click_models import chances, weights
+from dpbandit.privacy.premises import NOTHING
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,9 @@ class Purchases:
     >>> counts.total(np.array([[[1, 0, 1]], [[1, 0, 1]]]), np.array([[2], [3]])).round(3)
     array([[0.   , 0.   , 1.   , 0.707, 0.   , 0.707]])
     """
+
+    # "whatever is fed, hers is a vector of non-negative numbers"
+    needs = NOTHING
 
     n_items: int
     """products; one at several prices is as many"""
@@ -93,6 +97,9 @@ class ChoiceScores:
         `|H - H'|^2 <= |H|^2 + |H'|^2 <= 2 h^2`; and `|q - q'| <= 2 c`. Without clips `|H|` is at
         most 1, its trace, and `|x_y - xbar|` comes near 2.
     """
+
+    # "at every reference point replacing one user moves the sum by at most `sensitivity`"
+    needs = NOTHING
 
     dim: int
     """D, the length of a row"""

@@ -35,6 +35,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise import Laplace, OneSidedExponential
+from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.pure import PureSpend
 
 SegmentNoise: TypeAlias = Literal["exponential", "laplace"]
@@ -75,6 +76,10 @@ class AboveThreshold(Mechanism):
     >>> [test(np.array([t, t - 1.0]), np.array(1.0)).tolist() for t in range(3)]
     [[False, False], [True, False], [False, True]]
     """
+
+    # "The threshold must be public or a function of releases"
+    needs = SUMMED
+    controls = (1,)
 
     def __init__(
         self,
@@ -160,6 +165,11 @@ class SegmentAboveThreshold(Mechanism):
     >>> [test(np.array([1.0]), np.array(1.5)).item() for _ in range(4)]
     [False, True, False, True]
     """
+
+    # "If within each segment the expert is fixed before its first round, and experts, thresholds
+    # and restarts are public or functions of releases"
+    needs = SUMMED
+    controls = (1, 2)
 
     def __init__(
         self,
@@ -258,6 +268,10 @@ class RedrawBit(Mechanism):
     >>> bit(np.array([0.0, 0.1]), np.array([True, True]))
     array([False,  True])
     """
+
+    # "choices and `active` are public or functions of releases"
+    needs = SUMMED
+    controls = (1,)
 
     def __init__(
         self, streams: Streams, name: str, *, rate: float, probability: float, uses: int

@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import inf
 from numbers import Real
-from typing import Protocol, cast
+from typing import ClassVar, Protocol, cast
 
 from dpbandit.base import InputError, inside, shown, whole
 from dpbandit.privacy.curves import FAR, delta_of, deltas_of, epsilon_of, error_of, rho_of_mu
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected, constant
+from dpbandit.privacy.premises import Hearing
 
 
 class Spend(Protocol):
@@ -159,6 +160,8 @@ def largest_epsilon(curves: Iterable[Spend | Composition], delta: float) -> floa
 class Parallel:
     """Mechanisms that see disjoint sets of rounds: a user pays for the most expensive one."""
 
+    needs: ClassVar[frozenset[Hearing]] = frozenset({Hearing.APART})
+    """of its parts, held by `Books`"""
     parts: tuple[Spend, ...]
     note: str = "parallel over disjoint rounds"
 
@@ -215,6 +218,11 @@ class Repeated:
             inside("factor", self.factor, 0, self.times, ends=True)
         if self.part.mu is None:
             raise InputError(f"Expected Gaussian noise to repeat, got {self.part.note}.")
+
+    @property
+    def needs(self) -> frozenset[Hearing]:
+        """Visits may be counted by how far apart they are only if rounds are calls."""
+        return frozenset() if self.factor is None else frozenset({Hearing.EVERY})
 
     @property
     def parts(self) -> tuple[Spend, ...]:

@@ -26,6 +26,7 @@ from dpbandit.privacy.gradients import RecursiveGradients, recursive_points
 from dpbandit.privacy.ledger import Ledger, most
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 from dpbandit.privacy.noise import Gumbel, Laplace, Law
+from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 
 SelectionNoise: TypeAlias = Literal["laplace", "gumbel"]
@@ -110,6 +111,10 @@ class NoisyVertex(Mechanism):
     Raises `BudgetExceededError` for more than n steps of an arm, `InputError` for steps out of
     order.
     """
+
+    # "Given the view, only row s differs between the two worlds"
+    needs = SUMMED
+    controls = (0, 1, 2)
 
     order = inf
     """the norm in which `sensitivity` is meant, for one coordinate of one arm's sum"""

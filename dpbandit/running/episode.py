@@ -17,6 +17,7 @@ import numpy as np
 
 from dpbandit.base import AnyArray, Bools, Floats, InputError, Ints, Streams, shown
 from dpbandit.base.random_streams import drawn_in
+from dpbandit.privacy.mechanism import heard
 from dpbandit.specs import Agent, Problem, Spec, Step, acted, check_mask, finite_array
 
 FIRST_ROUNDS = 10
@@ -205,12 +206,14 @@ class Episode:
             if self._row == self._block:
                 self._answered = None
         self.learned += rounds
+        heard(rounds)
         return rounds
 
     def skip(self, rounds: int) -> None:
         """Count rounds that were drawn together without asking the agent, see `Still`."""
         self.served += rounds
         self.learned += rounds
+        heard(rounds)
 
     def _serve_one(self) -> Served:
         spec, problem, first = self._spec, self._problem, self.served

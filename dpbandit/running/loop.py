@@ -124,8 +124,8 @@ def play(
             long = until - done >= SHORT and done >= FIRST_ROUNDS
             while (t := episode.served) < until:
                 if together and long and before is not None and (n := together.rounds(until - t)):
-                    episode.skip(n)
                     brought = together.play(n, before, mark=t + n == until)
+                    episode.skip(n)
                     total_regret += brought.regret
                     total_reward += brought.reward
                     total_switches += brought.switches

@@ -7,15 +7,8 @@ One round::
                                                   clip -> mechanism -> released state
 """
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import is_dataclass, replace
-from functools import partial
-from types import FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any, ClassVar, Protocol, get_args
-
-import numpy as np
 
 from dpbandit.base import (
     AnyArray,
@@ -26,12 +19,14 @@ from dpbandit.base import (
     Streams,
     has_methods,
     of_kind,
+    reached,
     shown,
     takes,
 )
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.mechanism import Mechanism, enrol
 from dpbandit.privacy.notion import TrustModel
+from dpbandit.specs.premises import Premises
 from dpbandit.specs.protocols import Spec, Step
 
 
@@ -168,6 +163,10 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
     _check_masks(owner, agent, spec)
     _check_trust(owner, agent, spec)
     _check_notion(owner, agent)
+    premises = Premises(owner, agent, spec)
+    if premises.promises:
+        premises.check()
+        enrol(premises)
     return agent
 
 
@@ -177,14 +176,8 @@ def _check_masks(owner: str, agent: Agent, spec: Spec) -> None:
         return
     ways = [{"act", "act_among"} & vars(kind).keys() for kind in type(agent).__mro__]
     chosen = next(filter(None, ways), set())  # where `act` alone is new, `act_among` is of another
-    able = getattr(agent, "masks", ()) if "act_among" in chosen else ()
-    if spec.masks in able:
+    if "act_among" in chosen and spec.masks in getattr(agent, "masks", ()):
         return
-    if able:
-        raise InputError(
-            f"Expected masks={spec.masks!r} of the problem to be {' or '.join(able)} for {owner}: "
-            "it remembers which actions were played, which would tell later users of her mask."
-        )
     raise InputError(
         f"Expected an agent that plays only what is there where actions come and go (linucb, "
         f"lints, dp-ucb, fade, allocation-ts, ranked-linucb, list-fade), got {owner}."
@@ -240,48 +233,6 @@ def _check_notion(owner: str, agent: Agent) -> None:
                 f"can keep, {name}={getattr(kept, name)!r}, got "
                 f"{name}={getattr(promised, name)!r}."
             )
-
-
-_PLAIN = (float, int, str, type, ModuleType)
-
-
-def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:
-    """All that an object holds, by attributes, containers and functions, with the way to each.
-
-    Nothing is opened twice, nor what is of a kind that is `closed`.
-    """
-    opened: set[int] = set()
-    waiting = [("", thing)]
-    while waiting:
-        path, item = waiting.pop()
-        yield path, item
-        if id(item) not in opened and not isinstance(item, (*closed, *_PLAIN)):
-            opened.add(id(item))
-            waiting += [(f"{path}.{name}", part) for name, part in _parts(item)]
-
-
-def _parts(item: Any) -> Iterable[tuple[Any, Any]]:
-    if isinstance(item, Mapping):
-        return [*item.items(), *((f"key {place}", key) for place, key in enumerate(item))]
-    if isinstance(item, np.ndarray):
-        return enumerate(item.ravel()) if item.dtype == object else ()
-    if isinstance(item, GeneratorType):
-        return item.gi_frame.f_locals.items() if item.gi_frame else ()
-    if isinstance(item, list | tuple | set | frozenset | deque):
-        return enumerate(item)
-    if isinstance(item, partial):
-        return enumerate((item.func, item.args, item.keywords))
-    if isinstance(item, MethodType):
-        return [("self", item.__self__)]
-    if isinstance(item, FunctionType):
-        held = [*(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
-        for cell in item.__closure__ or ():
-            with suppress(ValueError):  # it is empty
-                held.append(cell.cell_contents)
-        return enumerate(held)
-    slots = [name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ())]
-    inside = [(name, getattr(item, name)) for name in slots if hasattr(item, name)]
-    return [*inside, *getattr(item, "__dict__", {}).items()]
 
 
 def checked_problem(name: str, problem: Any) -> Problem:

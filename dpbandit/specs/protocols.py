@@ -145,7 +145,7 @@ class Bound:
     low: float
     high: float
     kind: str
-    """what it is, in words: rewards"""
+    """name of what is held against it, such as rewards"""
     where: str
     """and where it lies that is beyond: "outside [0, 1]" """
     advice: str
@@ -423,6 +423,8 @@ class ContextualSpec(Numbered, BanditSpec):
     kind: ClassVar[str] = "finitely many arms"
     may_be_masked: ClassVar[bool] = True
     n_actions: int
+    constant_context: ClassVar[bool] = False
+    """whether every context is 1 in all coordinates, so that there is nothing to see of a user"""
     shared: bool = False
     """one parameter for all arms, each with its own row of features"""
     link: str = "identity"
@@ -454,6 +456,24 @@ class ContextualSpec(Numbered, BanditSpec):
 
     def told(self, potential: Floats, action: AnyArray) -> Floats:
         return potential[rows(len(action)), action]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmsSpec(ContextualSpec):
+    """Arms of users of whom nothing is seen: every context is 1."""
+
+    constant_context: ClassVar[bool] = True
+
+    def bounds(self) -> list[Bound]:
+        words = "contexts", "other than 1 in some coordinate", "choose ContextualSpec"
+        constant = Bound(_contexts, self.context_shape, _off, 0.0, ROUNDING, *words, told=False)
+        return [*super().bounds()[:-1], constant]
+
+
+def _off(contexts: Floats) -> Floats:
+    """How far contexts `(n, R, *shape)` are from 1, (n, R)."""
+    off = np.abs(contexts - 1)
+    return np.asarray(off.reshape(*off.shape[:2], -1).max(axis=-1))
 
 
 @dataclass(frozen=True, kw_only=True)

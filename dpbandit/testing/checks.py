@@ -9,7 +9,7 @@ are at other times in the other world.
 
 import copy
 import pickle
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from math import inf
 from typing import Any
@@ -19,6 +19,8 @@ import numpy as np
 from dpbandit.base import Floats, InputError, Ints, Streams, whole
 from dpbandit.privacy import BudgetExceededError, Certificate
 from dpbandit.privacy.ledger import ROUNDING
+from dpbandit.privacy.mechanism import Mechanism, overheard
+from dpbandit.privacy.premises import is_blind
 from dpbandit.running.compare import certify
 from dpbandit.running.episode import check_context, check_hindsight, check_step
 from dpbandit.specs import (
@@ -26,6 +28,7 @@ from dpbandit.specs import (
     Problem,
     Spec,
     Step,
+    acted,
     check_mask,
     made_agent,
     spec_of_kind,
@@ -138,6 +141,23 @@ def check_copies(config: AgentConfig, spec: Spec) -> None:
             )
 
 
+def check_blind(config: AgentConfig, spec: Spec) -> None:
+    """An agent that says `blind` chooses the same whatever context its copy is shown."""
+    world, other = (extreme_users(spec, 3, seed).tame() for seed in (7, 8))
+    agent = made_agent(config, spec, Streams(range(3)))
+    if not is_blind(agent):
+        return
+    for t, context in enumerate(world.context):
+        twin, mask = copy.deepcopy(agent), world.masked(t)
+        action = acted(agent, context, mask)
+        expect(
+            same(action, acted(twin, other.context[t], mask)),
+            f"Expected {type(agent).__name__}, which is `blind`, to act alike whatever the context "
+            f"is, got another action in round {t + 1}: leave that out, or read no context.",
+        )
+        agent.update(context, action, world.answer(spec, t, action))
+
+
 REPLICAS = 24
 """A bound forgotten in a statistic shows in half of the extreme pairs; all miss it in 6 of 1e8."""
 EVERYBODY = "everybody"
@@ -170,8 +190,21 @@ def two_worlds(
             changed, t = with_other_people(spec, world, other, t)
         else:
             changed = world.swapped(t, other, answers_only=public)
-        first = run(config, spec, world)
-        return first, run(config, spec, changed, replay=first), t
+        first = _with_controls(lambda: run(config, spec, world))
+        return first, _with_controls(lambda: run(config, spec, changed, replay=first)), t
+
+
+def _with_controls(play: Callable[[], Tape]) -> Tape:
+    """Tape of a run, with those arguments of calls that may not depend on data."""
+    controls: list[tuple[Mechanism, int, Any]] = []
+
+    def listen(mechanism: Mechanism, datum: tuple[Any, ...], calls: int) -> None:
+        places = [place for place in mechanism.control_places() if place < len(datum)]
+        controls.extend((mechanism, place, np.array(datum[place])) for place in places)
+
+    with overheard(listen):
+        tape = play()
+    return tape._replace(controls=controls)
 
 
 def check_joint_dp(
@@ -278,6 +311,10 @@ def billboard_differences(one: Tape, two: Tape, t: Ints) -> list[str]:
         found.append("what the agent remembers")
     if not same_but_for_hers(one, two):
         found.append("what is remembered of other people")
+    for (mechanism, place, a), (_, _, b) in zip(one.controls, two.controls, strict=False):
+        words = f"argument {place + 1} of {_name(mechanism)}, which its proof takes for public"
+        if words not in found and not same(a, b):
+            found.append(words)
     return found
 
 
@@ -357,6 +394,7 @@ def check_agent(
     found = [check_certificate(config, proof)]
     tape = check_replicas(config, spec)
     check_copies(config, spec)
+    check_blind(config, spec)
     found += ["replicas: six equal three runs", "copies: go on alike"]
     if tape.blocks:
         found.append(f"blocks: {tape.blocks} rounds equal single ones")

@@ -340,6 +340,8 @@ class Tape(NamedTuple):
     """number of rounds that were played in blocks"""
     ledger: Ledger | None = None
     """the agent's"""
+    controls: Sequence[tuple[Mechanism, int, Any]] = ()
+    """mechanism, place and value of every argument of a call that may not depend on data"""
 
 
 def run(

@@ -24,7 +24,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.envs.contextual.problems import ContextualProblem, Users, row_of
-from dpbandit.specs import ContextualSpec, Step
+from dpbandit.specs import ArmsSpec, Step
 
 MEANS = {
     "two": (0.6, 0.4),
@@ -45,7 +45,7 @@ _FIRST_PHASE, _PHASES = 100, 1.6
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangingArmsSpec(ContextualSpec):
+class ChangingArmsSpec(ArmsSpec):
     """Arms whose means change; regret is against the best fixed arm in hindsight."""
 
     in_hindsight: ClassVar[bool] = True
@@ -141,7 +141,7 @@ class Arms(ContextualProblem):
                     "choose fewer rounds, or resample=True."
                 )
         in_order = self.table is not None and not self.resample
-        kind = ChangingArmsSpec if changes or in_order else ContextualSpec
+        kind = ChangingArmsSpec if changes or in_order else ArmsSpec
         self.spec = kind(
             n_actions=len(self._means),
             dim=1,

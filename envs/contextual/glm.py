@@ -25,7 +25,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
-from dpbandit.specs import ContextualSpec
+from dpbandit.specs import ArmsSpec, ContextualSpec
 
 _LONGEST_TAIL = 8.0
 """Standard deviations beyond which the distribution function is 1 in doubles"""
@@ -276,9 +276,11 @@ class _Kinds(ContextualProblem):
     delay: int = 0
 
     def __post_init__(self) -> None:
-        self.spec = ContextualSpec(
+        kinds = len(self._means())
+        kind = ArmsSpec if kinds == 1 else ContextualSpec
+        self.spec = kind(
             n_actions=2,
-            dim=len(self._means()),
+            dim=kinds,
             horizon=self.horizon,
             link="other",  # clicks, whose means are linear and whose medians are not
             delay=self.delay,

@@ -160,7 +160,7 @@ _VALUES_AHEAD = 1 << 15
 """Numbers drawn at once, for all replicas. Changes speed, never values."""
 
 Course: TypeAlias = Callable[[int, int], Floats]
-"""`first`, `count` -> directions of rounds first, ..., first + count - 1, fixed in advance: unit
+"""`first`, `count` -> directions of rounds first, ..., first + count - 1, fixed in advance, as unit
 vectors of V, (count, R, N)."""
 
 

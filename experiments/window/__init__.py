@@ -24,6 +24,7 @@ from dpbandit.agents import FTAL, WDPCOCOL, WDPCOCOP, OnlineConditionalGradient
 from dpbandit.base import Floats, Streams, positive, whole
 from dpbandit.domains import Domain, Flows, Simplex
 from dpbandit.experiments.questions import Lines, Panels, agent_of, agents_in, runs_of
+from dpbandit.privacy import ALL
 from dpbandit.results.runs import AgentRun, protected
 from dpbandit.running.compare import as_run
 from dpbandit.running.environments import problem_maker
@@ -315,6 +316,9 @@ class _Timed:
 
 class _TimedAgent:
     """Passes everything on, and looks at the clock."""
+
+    # rounds are passed on as they are
+    hands_on = ALL
 
     def __init__(self, agent: Agent, calls: Counter[str]) -> None:
         self.ledger, self._agent, self._calls = agent.ledger, agent, calls

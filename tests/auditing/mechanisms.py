@@ -168,6 +168,8 @@ def svt_scores(suspected=NoThresholdNoise, **settings):
 class NeverHalts(AboveThreshold):
     """One threshold noise and the price of one firing, for as many firings as there are."""
 
+    needs = AboveThreshold.needs
+
     def _release(self, *datum):
         self._rho = np.where(self._ended, self._threshold_noise(), self._rho)
         self._ended[:] = False

@@ -24,6 +24,8 @@ class EndsByAnExactSum(KLUCBSums):
 class AnyReward(ArmRewards):
     """Shares of a range, whatever the reward."""
 
+    needs = ArmRewards.needs
+
     def total(self, *batch: Any) -> Any:
         action, reward = batch
         played = action[..., None] == np.arange(self.n_actions)

@@ -13,6 +13,7 @@ from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.moments import Moments
 from dpbandit.privacy.prefix_sums import Tree
+from dpbandit.privacy.premises import NOTHING
 from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
 from tests.broken import leaks
 
@@ -264,6 +265,8 @@ class SumsRewards(Sums):
 class Rewards:
     """The reward itself, of [-bound, bound] if it is clipped."""
 
+    needs = NOTHING
+
     bound: float
     clip: float
     shape = (1,)
@@ -281,6 +284,8 @@ class Rewards:
 @dataclass(frozen=True)
 class Corner:
     """1 for a context of full length along the last axis, 0 for all others."""
+
+    needs = NOTHING
 
     bound: float
     shape = (1,)

@@ -69,6 +69,8 @@ def arguments(statistic: SecondMoments) -> dict[str, Any]:
 class NoRewardClip(SecondMoments):
     """Sums r x without clipping r."""
 
+    needs = SecondMoments.needs
+
     def total(self, *batch: Any) -> Any:
         return widened(self, reward_low=-1e12, reward_high=1e12).total(*batch)
 
@@ -83,6 +85,8 @@ class ForgotRootTwo(SecondMoments):
 
 class NoContextClip(SecondMoments):
     """Trusts the environment for the norm of a context."""
+
+    needs = SecondMoments.needs
 
     def total(self, *batch: Any) -> Any:
         return widened(self, context_bound=1e3).total(*batch)
@@ -103,6 +107,8 @@ class SignOfTheExactSum(NoisyVertex):
     So the authors' own program of DP-HDB chooses; one user can decide that sign.
     """
 
+    needs = NoisyVertex.needs
+
     def _release(self, *datum: Any) -> Any:
         noisy = super()._release(*datum)
         j = noisy % self._exact.shape[-1]
@@ -112,6 +118,8 @@ class SignOfTheExactSum(NoisyVertex):
 
 class HalfTheNoise(NoisyVertex):
     """Takes the radius for the diameter."""
+
+    needs = NoisyVertex.needs
 
     def _scales(self) -> Any:
         return super()._scales() / 2
@@ -127,6 +135,8 @@ class PaysForOneRelease(FadingSum):
 
 class KeepsTheWhole(FadingSum):
     """Does not fade: the user is in every release at full weight."""
+
+    needs = FadingSum.needs
 
     def _release(self, *datum: Any) -> Any:
         release = super()._release(*datum)

@@ -21,6 +21,8 @@ def mechanism(streams: Any, epsilon: float = 0.5) -> LocalValues:
 class Wrapping(Mechanism):
     """Opens a mechanism inside itself for every user, and pays for it."""
 
+    needs = LocalValues.needs
+
     def __init__(self, streams: Any) -> None:
         self._streams, self._inner = streams, mechanism(streams)
         self.spend, self.sensitivity, self.uses = self._inner.spend, 1.0, 10**6
@@ -121,6 +123,14 @@ LIARS = {
         keeping(
             lambda a, b: (Parallel((a, b)),),
             lambda t, one, two: [one, two] if t == 9 else [one],
+            two=0.6,
+        ),
+        "hear no user twice",
+    ),
+    "parallel mechanisms that both hear every second user": (
+        keeping(
+            lambda a, b: (Parallel((a, b)),),
+            lambda t, one, two: [one, two] if t % 2 == 0 else [],
             two=0.6,
         ),
         "hear no user twice",

@@ -20,6 +20,8 @@ from dpbandit.privacy.clicks import (
 class SumsOfSigns(ListClicks):
     """1 or -1 times the features of every position that was looked at, claimed at 2: it is 2 m."""
 
+    needs = ListClicks.needs
+
     sensitivity = 2.0
 
     def _weights(self, clicks: Any) -> Any:
@@ -33,6 +35,8 @@ class SumsOfSigns(ListClicks):
 
 class FeaturesAsSent(ListClicks):
     """Features of unclipped tastes, at most 1 long but in no cone: they may be opposite."""
+
+    needs = ListClicks.needs
 
     def total(self, *batch: Any) -> Any:
         with patch("dpbandit.privacy.clicks.features", sent):
@@ -58,6 +62,8 @@ class CountsAtRootM(ListCounts):
 class ImpossibleClicks(ListCounts):
     """Counts clicks below the first: of all clicks and of none they are 2 m - 1 ones apart."""
 
+    needs = ListCounts.needs
+
     def total(self, *batch: Any) -> Any:
         with patch("dpbandit.privacy.clicks.Cascade.possible", lambda self, clicks: clicks):
             return super().total(*batch)
@@ -79,6 +85,8 @@ class ResidualsInTheCone(ListResiduals):
 
 class AllClicks(PolicyClicks):
     """Every click that is told counts, though a cascade has one, and what is claimed is 1."""
+
+    needs = PolicyClicks.needs
 
     def total(self, *batch: Any) -> Any:
         shown, said = batch

@@ -32,6 +32,8 @@ class NextDoor(PersonalMemory):
 class StoppedClock(PersonSum):
     """Batches of visits that count, not of slots: who stays away shifts everybody behind her."""
 
+    needs = PersonSum.needs
+
     def _release(self, *datum: Any) -> Any:
         if not self._counts(datum[0]).all():
             self._used -= 1
@@ -41,6 +43,8 @@ class StoppedClock(PersonSum):
 
 class AddsUp(PersonSum):
     """What her memory makes of her is added to what it made of her before, not put in its place."""
+
+    needs = PersonSum.needs
 
     def _release(self, *datum: Any) -> Any:
         release = super()._release(*datum)

@@ -31,7 +31,7 @@ AGES = {"action": "shown", "reward": "click", "reward_range": (0, 1)}
 
 def test_ages_from_20_to_60_are_not_clipped_to_one_without_a_word():
     """A bound of 1 is refused, and random play if insisted on (0.5, errors of 0.009: beyond 0.535
-    with probability 1e-4); with a public range FADE learns (0.68 to 0.70 on six logs)."""
+    with probability 1e-4); with a public range FADE learns (0.62 to 0.74 with 15 of 16 seeds)."""
     table = ages(6000)
     refused(r"'age': \(low, high\).* context_bound=None", read_log, table, context=["age"], **AGES)
     says = r"at most 1 % of 6000 contexts beyond context_bound=1 .* 6000 of 6000, .* such as 60: "
@@ -46,9 +46,9 @@ def test_ages_from_20_to_60_are_not_clipped_to_one_without_a_word():
         assert "6000 of 6000 contexts (100 %) and 0 rewards (0 %) outside their bounds" in said
     sharp = read_log(table, context={"age": (18, 90)}, **AGES)
     assert not sharp.outside
-    found = replay(FADE(), sharp, passes=1)
-    assert found.mean > 0.6
-    assert "outside" not in str(found)
+    found = [replay(FADE(), sharp, passes=1, seed=seed) for seed in range(5)]
+    assert np.median([one.mean for one in found]) > 0.6
+    assert "outside" not in str(found[0])
 
 
 BOUNDS = {"reward_range": (0, 3), "context_bound": 2.0}

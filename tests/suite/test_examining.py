@@ -24,7 +24,7 @@ class LearnsLate(DPMoments):
     """Feeds a second mechanism, too, once 30 rounds are over; what it feeds is not clipped."""
 
     begins: ClassVar[int] = 30
-    standing = 1
+    rounds_to_release = 1
 
     def target(self, usual=None):
         """Half of the claim, the rest is for the other one."""
@@ -45,6 +45,8 @@ class LearnsLate(DPMoments):
 
 class Raw(LocalValues):
     """Forgets to clip."""
+
+    needs = LocalValues.needs
 
     def query(self, *datum):
         """What comes."""
@@ -144,3 +146,9 @@ def test_an_agent_whose_tests_fail_is_refused_whatever_the_file_says(tmp_path):
         verdict = verify(tmp_path, trust=True, progress=False)
         assert f"Tests of {agent} fail here" in verdict.refused[0]
         assert verdict.played is None
+
+
+@pytest.mark.parametrize("kind", ["PeeksAhead", "SumsBlocks"])
+def test_an_agent_that_is_honest_in_single_rounds_alone_is_found(kind):
+    """Users of a block play by the context of the next one, or are fed in another order."""
+    assert examined(f"tests.broken.blocks:{kind}", "small")["failed"]

@@ -107,6 +107,8 @@ class SharesAllIts(DPUCB):
 class GoesQuiet(PrefixSum):
     """Adds no noise from its third release on."""
 
+    needs = PrefixSum.needs
+
     def _release(self, *datum):
         self._total = getattr(self, "_total", 0.0) + self.query(*datum)
         release = super()._release(*datum)

@@ -50,6 +50,7 @@ from dpbandit.experiments.labs import check
 from dpbandit.privacy.fading import certified_fading_sum
 from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.premises import NOTHING
 from dpbandit.specs.protocols import ContextualSpec, fits
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -92,6 +93,8 @@ BLUE, ORANGE, GREEN, RED, PURPLE = sns.color_palette("colorblind")[:5]
 class ArmRewards:
     """The sum of clipped rewards of every arm, measured from the middle of their range."""
 
+    # whatever is fed, two arms differ in two entries: nothing but the clip is taken for granted
+    needs = NOTHING
     n_actions: int
     low: float
     high: float
@@ -397,6 +400,8 @@ assert not report.flagged
 
 class NoClip(ArmRewards):
     """Trusts the world: rewards are not clipped."""
+
+    needs = NOTHING
 
     def total(self, context, action, reward) -> np.ndarray:
         """As above, without the clip."""

@@ -164,11 +164,11 @@ def test_all_learn_where_they_play():
     """Where contexts are ignored; where the experts instance is played by its vertices; where
     answers come 30 rounds late; where .9 and .1 change places after a quarter of the rounds.
     With more arms than rounds all play, and none is wrong about it."""
-    private, exact = {"private": PrivateTsallis()}, {"exact": TsallisINF()}
+    private, exact = {"private": PrivateTsallis(epsilon=4.0)}, {"exact": TsallisINF()}
     for env, agents, share, T, kwargs in (
         ("TwoArms", OURS, 0.5, 1500, {}),
         ("ConvexBandit", OURS, 0.5, 4000, {"instance": "experts"}),
-        ("ConvexBandit", private, 0.95, 4000, {"instance": "experts"}),
+        ("ConvexBandit", private, 0.5, 4000, {"instance": "experts"}),
         ("Arms", OURS, 0.5, 1500, {"delay": 30}),
         ("Arms", private | exact, 0.5, 3000, {"means": [0.9, 0.1], "adversary": "switching"}),
     ):

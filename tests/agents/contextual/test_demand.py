@@ -175,6 +175,7 @@ class SoldOutSign(DemandPricing):
     """Prices by its honest parent; plays `CLOSED` from the moment that the stock is sold."""
 
     _sold = 0
+    hands_on = DemandPricing.hands_on
 
     def act(self, context):
         return np.where(self._sold >= STOCK, CLOSED, np.minimum(super().act(context), CLOSED - 1))

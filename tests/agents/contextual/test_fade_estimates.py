@@ -10,7 +10,6 @@ from scipy.special import expit, ndtr
 from dpbandit import InputError, certify
 from dpbandit.agents import FADE, BatchMoment
 from dpbandit.agents.contextual.centring import PrivatelyCentred
-from dpbandit.agents.contextual.fading_regression import LogisticPlayer
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.protocols import ContextualSpec
@@ -130,8 +129,8 @@ def test_a_bonus_is_so_many_standard_deviations_of_a_prediction(config, spec, ro
     """Statistical: A theta = moment + noise differs by noise alone, and bonus s A^-1 turns theta
     into that in units of bonus s: of variance 1, whatever A is. False alarm 6e-7 a coordinate, 16 %
     off are caught. Newton steps are not cut short, or they would scatter less."""
-    monkeypatch.setattr(LogisticPlayer, "_longest_step", inf)
-    monkeypatch.setattr(LogisticPlayer, "_ball", inf)
+    for limit in ("LONGEST_STEP", "BALL"):
+        monkeypatch.setattr(f"dpbandit.agents.contextual.fading_regression.{limit}", inf)
     agent = taught(config, spec, rounds)
     moment = np.linalg.solve(agent._width / BONUS, agent._theta[..., None])[..., 0]
     assert np.abs(moment.var(axis=0) - 1).max() < 5 * (2 / REPLICAS) ** 0.5 < 0.16

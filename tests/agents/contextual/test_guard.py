@@ -35,6 +35,8 @@ def test_a_user_enters_one_mechanism_and_coins_say_which():
 class TellsBoth(Guard):
     """Broken on purpose: the net's explorers are told to the agent, too."""
 
+    hands_on = Guard.hands_on
+
     def update(self, context, action, feedback):
         if self.coin(self.heard) in self.for_net:
             self.inner.update(context, action, feedback)

@@ -224,8 +224,8 @@ def test_the_policy_that_knows_is_found_and_stays():
     both replicas; its opposite is shown to nobody after the first batches."""
     problem = ListRecommendation(n_items=60, taste=4, common=0, horizon=3000, catalogue="shared")
     for epsilon in (inf, 4.0):
-        streams = Streams([(1000, r) for r in range(2)], world_seed=3)
-        problem.reset(streams.child("environment"))
+        streams = Streams([(1000, r) for r in range(2)])
+        problem.reset(streams.child("environment").in_world(3))
         truth = problem._tastes()[0]
         rankers = (-truth, truth, np.array([truth[1], -truth[0], truth[3], -truth[2]]))
         config = ListExperts(epsilon=epsilon, rankers=rankers)

@@ -23,6 +23,8 @@ ONE = ClippedVectors(1, 0.5)
 class CountsAfterwards(FilteredSum):
     """Broken: a reading is granted while anything is left, and counted when it is over."""
 
+    needs = FilteredSum.needs
+
     def ask(self, mu):
         left = self.used < self.mu**2
         budget, self.mu = self.mu, np.inf

@@ -1,0 +1,53 @@
+"""Everything that an object holds: by attributes, containers and functions."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from types import FunctionType, GeneratorType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+
+PLAIN = (float, int, str, type, ModuleType)
+"""Kinds that hold nothing of interest"""
+
+
+def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:
+    """All that an object holds, by attributes, containers and functions, with the way to each.
+
+    Nothing is opened twice, nor what is of a kind that is `closed`.
+    """
+    opened: set[int] = set()
+    waiting = [("", thing)]
+    while waiting:
+        path, item = waiting.pop()
+        yield path, item
+        if id(item) not in opened and not isinstance(item, (*closed, *PLAIN)):
+            opened.add(id(item))
+            waiting += [(f"{path}.{name}", part) for name, part in parts_of(item)]
+
+
+def parts_of(item: Any) -> Iterable[tuple[Any, Any]]:
+    """What an object holds itself, each with the last step of the way to it."""
+    if isinstance(item, Mapping):
+        return [*item.items(), *((f"key {place}", key) for place, key in enumerate(item))]
+    if isinstance(item, np.ndarray):
+        return enumerate(item.ravel()) if item.dtype == object else ()
+    if isinstance(item, GeneratorType):
+        return item.gi_frame.f_locals.items() if item.gi_frame else ()
+    if isinstance(item, list | tuple | set | frozenset | deque):
+        return enumerate(item)
+    if isinstance(item, partial):
+        return enumerate((item.func, item.args, item.keywords))
+    if isinstance(item, MethodType):
+        return [("self", item.__self__)]
+    if isinstance(item, FunctionType):
+        held = [*(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
+        for cell in item.__closure__ or ():
+            with suppress(ValueError):  # it is empty
+                held.append(cell.cell_contents)
+        return enumerate(held)
+    slots = [name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ())]
+    inside = [(name, getattr(item, name)) for name in slots if hasattr(item, name)]
+    return [*inside, *getattr(item, "__dict__", {}).items()]

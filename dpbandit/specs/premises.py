@@ -1,0 +1,199 @@
+"""Hold what proofs need against what a problem, and agents around another one, provide.
+
+See `dpbandit.privacy.premises` for the facts, and for who declares what.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+
+from dpbandit.base import PLAIN, InputError, Source, Streams, parts_of
+from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.mechanism import Mechanism
+from dpbandit.privacy.premises import (
+    NOTHING,
+    SUMMING,
+    Fact,
+    Facts,
+    handed_on,
+    hears_own_coins,
+    is_blind,
+    kept_outside,
+    needs_of_mechanism,
+    needs_of_statistic,
+)
+
+_PAGE = "see 'Say what your proof needs' in docs/howto/agent.md"
+
+
+def provided(spec: Any) -> Facts:
+    """Facts that a problem provides about the rounds that it hands to an agent."""
+    facts = {Fact.CLOCK, Fact.PRESENCE, Fact.ONCE, Fact.ASKED, Fact.WORLD}
+    if spec.returning:
+        facts = facts - {Fact.ONCE} | {Fact.PEOPLE}
+        if spec.visits.pattern == "private":
+            facts.discard(Fact.PRESENCE)
+    if spec.masks == "user":  # another action may stand in for the one that was chosen
+        facts.discard(Fact.ASKED)
+    if spec.carries:
+        facts.discard(Fact.WORLD)
+    if getattr(spec, "loss", None) is not None:
+        facts.add(Fact.LOSS)
+    if getattr(spec, "constant_context", False):
+        facts.add(Fact.CONTEXT)
+    return frozenset(facts)
+
+
+@dataclass(frozen=True)
+class Held:
+    """A mechanism, or an agent's own memory, where it stands."""
+
+    thing: Any
+    """the mechanism or the agent"""
+    facts: Facts
+    """what is public of the rounds that it is told"""
+    lost: Mapping[Fact, str]
+    """who does not provide another fact, in words"""
+
+
+class Premises:
+    """What an agent's mechanisms need, held against what they are given.
+
+    Args:
+        owner: class of the config, for sentences.
+        agent: the running agent.
+        spec: the problem that it was made for.
+    """
+
+    def __init__(self, owner: str, agent: Any, spec: Any) -> None:
+        self._owner, self._agent, self._spec = owner, agent, spec
+        self._met: set[Mechanism] = set()
+
+    @property
+    def promises(self) -> bool:
+        """Whether the agent promises anything."""
+        ledger = getattr(self._agent, "ledger", None)
+        return isinstance(ledger, Ledger) and not any(spend.mu == inf for spend in ledger.spends)
+
+    def check(self) -> None:
+        """Raise `InputError` where a proof needs a fact that nobody provides."""
+        for held in self._all():
+            self._judge(held)
+            if isinstance(held.thing, Mechanism):
+                self._met.add(held.thing)
+
+    def __call__(self, mechanism: Mechanism) -> None:
+        """Raise `InputError` for a mechanism that was made after the start, at its first call.
+
+        Of one that is found nowhere in the agent it needs to be public wherever it may stand.
+        """
+        if mechanism in self._met:
+            return
+        everywhere = list(self._all())
+        for held in everywhere:
+            if held.thing is mechanism:
+                self._judge(held)
+                return
+        least = frozenset.intersection(*(held.facts for held in everywhere))
+        lost = {fact: who for held in everywhere for fact, who in held.lost.items()}
+        self._judge(Held(mechanism, least, lost))
+
+    def _all(self) -> Iterator[Held]:
+        spec, facts = self._spec, provided(self._spec)
+        if (
+            self._agent.ledger.notion.contexts == "public"
+        ):  # the notion says so wherever it is shown
+            facts |= {Fact.CONTEXT}
+        by = spec.kind + ("" if spec.masks == "none" else f" with masks={spec.masks!r}")
+        if spec.returning:
+            by += f" with visits of a {spec.visits.pattern} pattern"
+        return _inside(self._agent, facts, dict.fromkeys(Fact, by), ())
+
+    def _judge(self, held: Held) -> None:
+        if not isinstance(held.thing, Mechanism):
+            memory, name = kept_outside(held.thing), type(held.thing).__name__
+            if held.thing.ledger.notion.contexts == "public":  # it keeps them exactly
+                memory |= {Fact.CONTEXT, Fact.PRESENCE}
+            self._refuse(memory, held, f"the memory of {name}")
+            return
+        what = repr(held.thing.spend.note)
+        needs = self._said(needs_of_mechanism(held.thing), held.thing)
+        for statistic in _statistics(held.thing):
+            needs |= self._said(needs_of_statistic(statistic), statistic)
+        self._refuse(needs, held, what)
+
+    def _said(self, needs: Facts | None, thing: Any) -> Facts:
+        if needs is None:
+            raise InputError(
+                f"Expected {type(thing).__name__} of {self._owner} to declare what its proof takes "
+                "for public, such as needs = SUMMED, in the class that defines its methods: "
+                f"{_PAGE}."
+            )
+        return needs
+
+    def _refuse(self, needs: Facts, held: Held, what: str) -> None:
+        missing = sorted(needs - held.facts - {Fact.WORLD})  # of which certificates speak
+        if missing:
+            words = " and ".join(missing)
+            who = " and ".join(dict.fromkeys(held.lost[fact] for fact in missing))
+            of = "" if self._owner in what else f" of {self._owner}"
+            raise InputError(
+                f"Expected it to be public {words}, which {what}{of} needs, and {who} does not say "
+                f"so: choose another agent or problem, or {_PAGE}."
+            )
+
+
+def _inside(
+    agent: Any, facts: Facts, lost: Mapping[Fact, str], around: tuple[Any, ...]
+) -> Iterator[Held]:
+    """What an agent holds, with the facts of the rounds that it is told, and agents inside it."""
+    name = type(agent).__name__
+    no_cell = {**lost, Fact.CELL: f"{name}, which is not `blind`,"}
+    asked = Fact.ASKED in facts
+    cell, without = facts | {Fact.CELL}, no_cell if asked else {**lost, Fact.CELL: lost[Fact.ASKED]}
+    told = cell if asked and is_blind(agent) else facts
+    own = {id(getattr(agent, word, None)) for word in hears_own_coins(agent)}
+    for held in _own(agent):
+        if isinstance(held, Mechanism):
+            yield Held(held, cell if id(held) in own else told, without)
+        elif not any(held is one for one in around):  # it may know who stands around it
+            handed = handed_on(agent, facts)
+            undeclared = f"{name}, which declares no hands_on,"
+            taken = undeclared if handed is None else name
+            handed = NOTHING if handed is None else handed
+            gone = {**lost, **dict.fromkeys(facts - handed, taken)}
+            yield from _inside(held, handed, gone, (*around, agent))
+    yield Held(agent, told, without)
+
+
+def _own(agent: Any) -> Iterator[Any]:
+    """Mechanisms and agents that an agent holds, by whatever way; they are not opened."""
+    opened, waiting = {id(agent)}, [part for _, part in parts_of(agent)]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, (Source, Streams, *PLAIN)) or id(item) in opened:
+            continue
+        opened.add(id(item))
+        if isinstance(item, Mechanism) or _plays(item):
+            yield item
+        else:
+            waiting += [part for _, part in parts_of(item)]
+
+
+def _plays(thing: Any) -> bool:
+    return all(hasattr(thing, name) for name in ("act", "update", "ledger"))
+
+
+def _statistics(mechanism: Mechanism) -> Iterator[Any]:
+    """Statistics that a mechanism holds; mechanisms inside are its own affair."""
+    opened, waiting = {id(mechanism)}, [part for _, part in parts_of(mechanism)]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, (Mechanism, Source, Streams, *PLAIN)) or id(item) in opened:
+            continue
+        opened.add(id(item))
+        if hasattr(item, "sensitivity") and any(hasattr(item, name) for name in SUMMING):
+            yield item
+        else:
+            waiting += [part for _, part in parts_of(item)]

@@ -1,0 +1,138 @@
+"""Every agent of the registry, behind every wrapper, on every kind of problem: what premises accept
+passes the billboard, and what they refuse is of the kinds that docs/concepts/certificates.md lists.
+
+Pairs are generated. Budgets are large and settings extreme: guards explore often and veto by narrow
+widths, batches are short, so that whatever exact counts decide happens within few rounds.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from itertools import combinations
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from dpbandit import ENVIRONMENTS, InputError
+from dpbandit.agents import AGENTS
+from dpbandit.base.random_streams import Streams
+from dpbandit.privacy.notion import Visits
+from dpbandit.running.given import spec_given
+from dpbandit.running.settings import AROUND, agent_config, setting_names
+from dpbandit.specs.contract import made_agent
+from dpbandit.specs.premises import Premises
+from dpbandit.testing.checks import billboard_differences, check_sensitivity, two_worlds
+
+T = 60
+EXTREME = {"first_batch": 2, "first": 1, "refresh_every": 3, "rate": 1.0, "told": 1}
+WRAPPERS = ["".join(words) for n in range(3) for words in combinations(AROUND, n)]
+CHANGES = ({}, {"delay": 7}, {"masks": "public"}, {"masks": "user"})
+ENOUGH = 400
+"""Pairs that are accepted, at least, or nothing is said of the registry"""
+
+
+@cache
+def problems():
+    """One for each kind of public facts, each changed in every way that fits: name -> spec."""
+    found = {}
+    for env in ENVIRONMENTS:
+        with suppress(InputError):  # it needs a file
+            spec = spec_given(env, horizon=T)
+            visits = [Visits(3, 2, pattern) for pattern in ("public", "private")]
+            changes = [{"visits": one} for one in visits] if spec.returning else CHANGES
+            kind = (type(spec), getattr(spec, "shared", None), type(getattr(spec, "visit", None)))
+            kind += (type(spec.domain), getattr(spec, "feedback", None), spec.carries)
+            for place, change in enumerate(changes):
+                with suppress(InputError):
+                    found.setdefault((*kind, place), (env, replace(spec, **change)))
+    return {(env, *kind[-1:]): spec for kind, (env, spec) in found.items()}
+
+
+def configs():
+    """Every agent behind every wrapper, with large budgets: id -> config."""
+    for words in WRAPPERS:
+        for name in AGENTS:
+            known = setting_names(words + name)
+            epsilon = 3.0 if "per-person:" in words else 1.0  # noise is Gaussian where it is less
+            extreme = {key: value for key, value in EXTREME.items() if key in known}
+            for settings in (extreme, {}):
+                with suppress(InputError, TypeError):
+                    yield (
+                        words + name,
+                        agent_config(words + name, settings, epsilon=epsilon, delta=0.2),
+                    )
+                    break
+
+
+@cache
+def pairs():
+    """(id, config, spec, sentence of the refusal or None) of all that would promise something."""
+    found = []
+    for name, config in configs():
+        for spec in problems().values():
+            why = []
+            with suppress(InputError), patch.object(Premises, "check", noting(why)):
+                agent = made_agent(config, spec, Streams([0]))
+                if not Premises("", agent, spec).promises or not agent.ledger.spends:
+                    continue
+                found.append((name, config, spec, why[0] if why else None))
+    return found
+
+
+def noting(why):
+    """`Premises.check`, which keeps its sentence to itself."""
+    check = Premises.check
+
+    def note(self):
+        try:
+            check(self)
+        except InputError as error:
+            why.append(str(error))
+
+    return note
+
+
+def owed(name, spec):
+    """Whether the docs say that a proof is owed: exact counts of an arm under a veto that reads
+    contexts, or of a null round at a private time."""
+    *words, agent = name.split(":")
+    vetoed = "guarded" in words and not getattr(spec, "constant_context", False)
+    moved = spec.returning and spec.visits.pattern == "private"
+    return agent == "allocation-ts" and (vetoed or moved or spec.masks == "user")
+
+
+@pytest.mark.slow
+def test_refusals_are_exactly_those_that_a_proof_is_owed_for():
+    found = pairs()
+    refused = {(name, spec) for name, _, spec, why in found if why}
+    assert len(found) - len(refused) > ENOUGH
+    assert refused == {(name, spec) for name, _, spec, _ in found if owed(name, spec)}
+    kinds = {name.rpartition(":")[0] for name, _ in refused}
+    assert kinds == {"guarded", "per-person", "per-person:guarded", ""}
+    for _, _, _, why in found:
+        assert why is None or "which 'Gaussian sums released by counts'" in why
+
+
+@pytest.mark.slow
+def test_whatever_is_accepted_passes_the_billboard():
+    """And of what is refused some fails it behind each wrapper, so that this could have failed."""
+    failed = []
+    narrow = patch("dpbandit.agents.contextual.guard.SafetyNet.widths", narrow_widths)
+    believed = patch.object(Premises, "promises", False)
+    for name, config, spec, why in pairs():
+        if why and spec.masks == "user":
+            continue
+        with narrow, believed:
+            one, two, t = two_worlds(config, spec, (0, 14), replicas=4)
+            found = billboard_differences(one, two, t)
+            if why is None:
+                check_sensitivity(one, two, t)
+        assert why or not found, (name, spec, found)
+        failed += [name.rpartition(":")[0]] if found else []
+    assert {"guarded", "per-person"} <= set(failed)
+
+
+def narrow_widths(self, x):
+    """So narrow that arms are vetoed all the time."""
+    return np.full((len(x), self._plan.spec.n_actions), 1e-3)
