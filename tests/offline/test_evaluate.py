@@ -1,16 +1,15 @@
 """`evaluate`, in Python and as a command: who is unbiased, what is said, and what is refused in one
 sentence."""
 
-import sys
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpbandit import InputError, cli
+from dpbandit import InputError
 from dpbandit.agents import BestFixed, LinUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import read_log, read_observed, record
@@ -268,19 +267,11 @@ def logged():
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capsys):
+def beside(run, tmp_path, monkeypatch):
     """Run `dpbandit evaluate log.csv WORDS` beside such a file: exit code, output, complaints."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
     Path("log.csv").write_text(logged())
-
-    def command(*words):
-        monkeypatch.setattr(sys, "argv", ["dpbandit", "evaluate", "log.csv", *words])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        return end.value.code or 0, *capsys.readouterr()
-
-    return command
+    return partial(run, "evaluate", "log.csv")
 
 
 LAW = ["p0", "p1", "p2"]
@@ -304,11 +295,11 @@ REACHED = {
 
 
 @pytest.mark.parametrize("words", REACHED)
-def test_it_says_what_python_says(run, words):
+def test_it_says_what_python_says(beside, words):
     """The same log read with the same bounds, and the same table, on screen and in a file."""
     given = words.split()
     law = ["--probabilities", ",".join(LAW)]
-    code, said, _ = run("--policy", "always=b", *COLUMNS, *law, *given, "--out", "answer.csv")
+    code, said, _ = beside("--policy", "always=b", *COLUMNS, *law, *given, "--out", "answer.csv")
     frame = pd.read_csv("log.csv")
     columns = {name: name for name in ("action", "reward", "propensity")} | {"probabilities": LAW}
     bounds = {"reward_range": (-1.4, 1.4), "lowest": 0.13, "adaptive": True}
@@ -330,11 +321,11 @@ def test_it_says_what_python_says(run, words):
     assert ("may lie outside" in said) == wanted["note"].str.contains("may lie outside").any()
 
 
-def test_unrecorded_and_oddly_named(run):
+def test_unrecorded_and_oddly_named(beside):
     """Without propensities three answers and bounds, on screen and in a file. A row outside of
     its bounds is said. Arms are called as in the table."""
     words = "--unrecorded --feature x0=-1:1 --reward-range=-1.4:1.4 --level .9 --gammas 1,2"
-    code, said, _ = run("--policy", "always=b", *words.split(), "--out", "bounds.csv")
+    code, said, _ = beside("--policy", "always=b", *words.split(), "--out", "bounds.csv")
     columns = {"action": "action", "reward": "reward", "context": {"x0": (-1, 1)}}
     log = read_observed("log.csv", **columns, reward_range=(-1.4, 1.4))
     wanted = assess(np.tile([0.0, 1.0, 0.0], (800, 1)), log, gammas=(1, 2), level=0.9)
@@ -345,7 +336,7 @@ def test_unrecorded_and_oddly_named(run):
     frame.loc[0, "x0"] = 7.0
     frame.to_csv("log.csv", index=False)
     beyond = ["--feature", "x0=-1:1", "--arms", "a,b,c"]
-    _, _, complained = run("--policy", "uniform", *COLUMNS, *beyond)
+    _, _, complained = beside("--policy", "uniform", *COLUMNS, *beyond)
     assert "outside their public ranges" in complained
     assert complained.count("\n") == 1
     frame = pd.read_csv("log.csv")
@@ -353,7 +344,7 @@ def test_unrecorded_and_oddly_named(run):
     frame.to_csv("log.csv", index=False)
     words = ["--estimators", "clipped-ips", "--clip", "0.5", *COLUMNS]
     for policy, arm in (("always=01", 0), ("always=2,3", 1)):
-        code, _, _ = run("--policy", policy, *words, "--out", "answer.csv")
+        code, _, _ = beside("--policy", policy, *words, "--out", "answer.csv")
         cut = np.where(frame["action"] == ["01", "2,3"][arm], 0.5, 0) @ frame["reward"] / 800
         assert (code, pd.read_csv("answer.csv")["estimate"][0]) == (0, pytest.approx(cut))
 
@@ -387,12 +378,12 @@ UNRECORDED = {
 }
 
 
-def test_mistakes_get_one_sentence(run):
+def test_mistakes_get_one_sentence(beside):
     unrecorded = ["--unrecorded", "--reward-range=-1.4:1.4"]
     told = [(COLUMNS, words, said) for words, said in SAID.items()]
     told += [(unrecorded, f"always=b {words}", said) for words, said in UNRECORDED.items()]
     for columns, words, sentence in told:
         with asserting(words):
-            code, _, complained = run(*columns, "--policy", *words.split())
+            code, _, complained = beside(*columns, "--policy", *words.split())
             assert (code, complained.count("\n")) == (2, 1)
             assert sentence in complained

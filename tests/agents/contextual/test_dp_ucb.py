@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from math import ceil, inf, log, log2, sqrt
 
 import numpy as np
@@ -11,65 +10,12 @@ import pytest
 from dpbandit import certify
 from dpbandit.agents import DPUCB, DPMoments, LinUCB, Priced, ShariffSheffetUCB
 from dpbandit.base import Streams
-from dpbandit.privacy import Moments, SecondMoments, epsilon_of, exact_prefix_sum
-from dpbandit.privacy.calibrated import NO_NOISE
+from dpbandit.privacy import epsilon_of
 from dpbandit.specs import ContextualSpec, PriceListSpec
-from tests.agents.contextual.runs import check_refused, curves
-from tests.each import asserting, each, refused
-from tests.harness import variants
-
-
-class ExactUCB(DPUCB):
-    """Oracle: LinUCB on batches, with no noise process anywhere."""
-
-    def for_demand(self):
-        return self
-
-    def moments(self):
-        return SecondMoments(**self.rounds(self.arms))
-
-    def noisy_sums(self):
-        target = self.target()
-        every = target.refresh_every
-        return exact_prefix_sum(
-            self.statistic, horizon=target.horizon, refresh_every=every
-        ), NO_NOISE
-
-
-def counterpart(config):
-    """The same on exact sums, for 40 rounds."""
-    if isinstance(config, Priced):
-        return Priced(counterpart(config.learner))
-    paper = getattr(config, "calibration", None) == "paper"
-    default = "theory" if paper else 1.0
-    return ExactUCB(
-        epsilon=inf,
-        alpha=default if config.alpha is None else config.alpha,
-        regularization=config.regularization,
-        refresh_every=config.refresh_every or 1,
-        arms=config.arms or ("joint" if paper else "disjoint"),
-    )
-
+from tests.agents.contextual.runs import check_refused
+from tests.each import each, refused
 
 PRINTED = ShariffSheffetUCB(calibration="paper")
-DEMAND = [Priced(c) for c in (DPUCB(), DPUCB(arms="joint"), PRINTED)]
-
-
-class ExactMoments(DPMoments):
-    """Oracle: moments that no noise process ever touches."""
-
-    def start(self):
-        super().start()
-        statistic, every = Moments(**self.rounds("disjoint")), self.refresh_every
-        self.feed(exact_prefix_sum(statistic, horizon=self.spec.horizon, refresh_every=every))
-
-
-CONFIGS = [
-    *variants(DPUCB),
-    *variants(ShariffSheffetUCB),
-    replace(PRINTED, noise="wishart"),
-    DPUCB(shift=0.3),
-]
 
 
 def test_without_privacy_it_is_the_rank_one_linucb_with_that_shift():
@@ -181,24 +127,6 @@ def test_bad_settings_are_refused():
     check_refused(DPMoments, delta=1.0, moment_clip=0.0)
     check_refused(ShariffSheffetUCB, delta=0.0, noise="wishert", failure=1.0)
     check_refused(partial(DPUCB, alpha="theory"), shift=1.0)
-
-
-@pytest.mark.parametrize("environment", ["GLMBandit", "Recommendation", "OJPricing"])
-def test_without_privacy_sums_are_exact_bit_for_bit(environment):
-    """epsilon = inf draws its noise and scales it by 0: difference 0.0 to LinUCB, or to moments,
-    without any noise."""
-    for config in CONFIGS + DEMAND * (environment == "OJPricing"):
-        with asserting(config):
-            priced = isinstance(config, Priced)
-            free = replace(config.agent if priced else config, epsilon=inf)
-            runs = {"environment": environment, "horizon": 40, "replicas": 4, "seed": 0}
-            private = curves(Priced(free) if priced else free, **runs)
-            np.testing.assert_array_equal(private, curves(counterpart(config), **runs))
-    runs |= {"horizon": 100}
-    for every, prefix_sums in product((1, 7), ("tree", "blt")):
-        free = DPMoments(epsilon=inf, refresh_every=every, prefix_sums=prefix_sums)
-        exact = ExactMoments(epsilon=inf, refresh_every=every)
-        np.testing.assert_array_equal(curves(free, **runs), curves(exact, **runs))
 
 
 def test_where_nothing_influences_an_action_nothing_is_spent():

@@ -1,19 +1,18 @@
 """What FADE estimates: Newton steps, parameters, exact sums without privacy, a bonus for noise."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 import numpy as np
 import pytest
 from scipy.special import expit, ndtr
 
-from dpbandit import InputError, certify
-from dpbandit.agents import FADE, BatchMoment
+from dpbandit import InputError
+from dpbandit.agents import FADE
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.base.random_streams import Streams
-from dpbandit.privacy.ledger import no_privacy
 from dpbandit.specs.protocols import ContextualSpec
-from tests.agents.contextual.runs import PRICES, REWARDS, SHARED, curves, sums_of
+from tests.agents.contextual.runs import PRICES, REWARDS, SHARED
 from tests.each import each
 
 
@@ -66,37 +65,6 @@ def test_regression_recovers_the_parameter_without_privacy():
         action = agent.act(x)
         agent.update(x, action, x[np.arange(2), action] @ theta)
     np.testing.assert_allclose(agent.scores(x), x @ theta, atol=0.01)
-
-
-MODELS = {"GLMBandit": "moments", "Recommendation": "regression", "OJPricing": "moments"}
-
-
-@dataclass(frozen=True)
-class ExactSums:
-    """Oracle: the same players on sums that no noise process ever touches."""
-
-    config: object
-
-    def make(self, spec, streams):
-        agent = self.config.make(spec, streams)
-        sums_of(agent)._normals = lambda: 0.0
-        return agent
-
-
-@pytest.mark.parametrize("environment", ["GLMBandit", "Recommendation", "OJPricing"])
-def test_without_privacy_sums_are_exact_bit_for_bit(environment):
-    """epsilon = inf draws its noise and scales it by 0: difference 0.0 to sums without any."""
-    runs = [
-        (FADE(epsilon=inf), {}),
-        (FADE(epsilon=inf, model=MODELS[environment]), {}),
-        (BatchMoment(epsilon=inf, first_batch=50), {}),
-        (BatchMoment(epsilon=inf, first_batch=50), {"n_actions": 2}),
-    ]
-    for config, more in runs if environment == "GLMBandit" else runs[:2]:
-        more |= {"environment": environment, "horizon": 400, "replicas": 5, "seed": 0}
-        np.testing.assert_array_equal(curves(config, **more), curves(ExactSums(config), **more))
-        ledger = certify(config, environment, accountants=False).ledger
-        assert ledger == no_privacy("sums without noise")
 
 
 CLICKS = ContextualSpec(n_actions=2, dim=2, horizon=400)

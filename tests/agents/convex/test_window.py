@@ -3,15 +3,13 @@ that the promise never reads as ordinary DP."""
 
 import json
 import pickle
-import sys
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, log, sqrt
 
 import numpy as np
 import pytest
 
-from dpbandit import audit, certify, cli, compare
+from dpbandit import audit, certify, compare
 from dpbandit.agents import PFTAL, POCP, WDPCOCOL, WDPCOCOP
 from dpbandit.base import Streams
 from dpbandit.commands.options import print_results
@@ -388,15 +386,11 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_command_line_says_so(command, monkeypatch, capsys, tmp_path):
+def test_the_command_line_says_so(command, run, tmp_path):
     """On screen, and in the file of numbers."""
-    numbers = tmp_path / "numbers.json"
-    words = ["dpbandit", command, *COMMANDS[command], "--delta", "0", "--json", str(numbers)]
-    monkeypatch.setattr(sys, "argv", words)
-    monkeypatch.setenv("COLUMNS", "250")
-    with suppress(SystemExit):
-        cli.main()
-    assert WORDS in " ".join(capsys.readouterr().out.split())
+    words = ["--delta", 0, "--json", numbers := tmp_path / "numbers.json"]
+    _, shown, _ = run(command, *COMMANDS[command], *words, columns=250)
+    assert WORDS in " ".join(shown.split())
     assert WORDS in numbers.read_text()
 
 
