@@ -14,6 +14,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import dpbandit
 from dpbandit import InputError
+from dpbandit.base import Streams
+from dpbandit.running.environments import problem_maker
 from dpbandit.specs.convex import StreamSpec
 from dpbandit.testing import check_problem
 from tests.each import each, refused
@@ -135,6 +137,32 @@ def test_types_spaces_and_ranges(name):
     assert observation in batch.observation_space
     _, reward, terminated, truncated, _ = batch.step(batch.action_space.sample())
     assert [x.dtype for x in (reward, terminated, truncated)] == [np.float64, bool, bool]
+
+
+def told(name, delay):
+    """What two replicas are told in 12 rounds of equal play, and their regret."""
+    problem = problem_maker(name)(**{**needed(name), "horizon": 12, "delay": delay})
+    problem.reset(Streams([5, 6]))
+    draw, steps = problem.spec.uniform(Streams([1, 2])), []
+    for _ in range(12):
+        problem.context()
+        steps.append(problem.step(draw()))
+    parts = [[step.reward, step.datum] for step in steps]
+    answers = [np.array(x) for x in zip(*parts, strict=True) if x[0] is not None]
+    return answers, np.array([step.regret for step in steps])
+
+
+def with_delay():
+    return [n for n in dpbandit.ENVIRONMENTS if hasattr(make(n).unwrapped.problem, "delay")]
+
+
+@each("name", with_delay)
+def test_late_answers_are_those_of_the_rounds_before(name):
+    """Rewards and data come 3 rounds late, zeros before; regret is counted at once."""
+    (late, regret), (prompt, at_once) = told(name, 3), told(name, 0)
+    for ours, theirs in zip(late, prompt, strict=True):
+        np.testing.assert_array_equal(ours, np.concatenate([0 * theirs[:3], theirs[:-3]]))
+    np.testing.assert_array_equal(regret, at_once)
 
 
 def vector_log(envs, actions, mode):

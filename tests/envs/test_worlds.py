@@ -266,10 +266,8 @@ def test_blocks_give_the_same_bits():
     """Would catch masks that are drawn, or agents that draw, otherwise in blocks than in rounds."""
     kwargs = {"n_actions": 4, "dim": 3, "available": ["3:150-", "0:-225"]}
     for agent, absent in (
-        ("dp-ucb:refresh_every=50", 0.3),
-        ("fade:first_batch=50", 0.0),
-        (Uniform(), 0.3),
-    ):
+        ("dp-ucb:refresh_every=50", 0.3), ("fade:first_batch=50", 0.0), (Uniform(), 0.3),
+    ):  # fmt: skip
         kwargs["absent"] = absent
         logs = [
             play("GLMBandit", agent, range(3), horizon=300, env_kwargs=kwargs, blocks=blocks)

@@ -138,14 +138,13 @@ def test_what_is_warned_of():
     said = [str(warning.message) for warning in caught]
     assert problem.diagnostics.cautions == tuple(said)
     for words in (
-        "151 of 2000 rows",
-        "20 clusters are few",
-        "Demand at 1 of 2 prices extrapolates",
-    ):
+        "151 of 2000 rows", "20 clusters are few", "Demand at 1 of 2 prices extrapolates",
+    ):  # fmt: skip
         assert any(words in sentence for sentence in said)
         assert words in repr(problem)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # the second time nothing is fitted, and nothing said
+    with warnings.catch_warnings(
+        action="error"
+    ):  # the second time nothing is fitted, and nothing said
         PricingFromLog(frame, **SHOP, clusters="day", prices=(0.9, 2.0))
     chosen = frame.assign(price=frame["price"].clip(1.0, np.where(frame["shop"] == "A", 2, 3)))
     assert any("not randomised" in c for c in quietly(chosen, **SHOP).diagnostics.cautions)
@@ -160,11 +159,9 @@ def test_separation_is_exact():
     """Against arithmetic: four points on a line are separated wholly, in part (0 and 1 at 2), or
     not."""
     for x, answers in (
-        ([1.0, 2, 3, 4], [0.0, 0, 1, 1]),
-        ([1.0, 2, 3, 4], [1.0, 1, 0, 0]),
-        ([1.0, 2, 3, 4], [0.0, 0, 0, 1]),
-        ([1.0, 2, 2, 3], [0.0, 0, 1, 1]),
-    ):
+        ([1.0, 2, 3, 4], [0.0, 0, 1, 1]), ([1.0, 2, 3, 4], [1.0, 1, 0, 0]),
+        ([1.0, 2, 3, 4], [0.0, 0, 0, 1]), ([1.0, 2, 2, 3], [0.0, 0, 1, 1]),
+    ):  # fmt: skip
         with pytest.raises(InputError, match="told exactly"):
             refuse_separated(line(x), np.array(answers), ("1", "x"), name="y", lone={})
     refuse_separated(line([1.0, 2, 3, 4]), np.array([0.0, 1, 0, 1]), ("1", "x"), name="y", lone={})

@@ -206,15 +206,6 @@ def test_block_sizes_change_speed_never_values(arguments, monkeypatch):
             assert (ours == theirs).all()
 
 
-@each("delay", [1, 4, 50])
-def test_delayed_rewards_are_those_of_delay_rounds_ago(delay):
-    actions = np.arange(30) % 5
-    late, prompt = play(actions, delay=delay), play(actions)
-    assert (late[0][:delay] == 0).all()
-    assert (late[0][delay:] == prompt[0][: max(0, 30 - delay)]).all()
-    assert (late[1] == prompt[1]).all()  # expected rewards are not delayed
-
-
 def slates(problem, context):
     """The catalogue index of every candidate, (n, R, K), read off its features."""
     taste = problem.taste

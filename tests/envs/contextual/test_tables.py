@@ -20,11 +20,9 @@ from tests.envs.contextual.ratings_files import FORMATS, example, truth, write
 def own(**changed):
     """Four rows of two features, three classes."""
     table = {
-        "features": [[0, 10], [5, 0], [10, 10], [0, 10]],
-        "labels": ["b", "a", "c", "b"],
-        "low": 0,
+        "features": [[0, 10], [5, 0], [10, 10], [0, 10]], "labels": ["b", "a", "c", "b"], "low": 0,
         "high": 10,
-    }
+    }  # fmt: skip
     return ClassificationBandit(**{**table, **changed})
 
 

@@ -194,21 +194,6 @@ def test_a_strongly_adaptive_adversary_defeats_one_point_estimates():
     assert one_point_climb("iid") < 0.3
 
 
-@each("cls", [ConvexBandit, OnlineConvex])
-def test_delay(cls):
-    """What is told comes 3 rounds late, zeros before; regret is counted at once."""
-    late, prompt = cls(delay=3, horizon=10, dim=2), cls(horizon=10, dim=2)
-    x = centre(late, 8)(0) + 0.1
-    a, _ = played(late, lambda t: x, 10)
-    b, _ = played(prompt, lambda t: x, 10)
-    for t in range(10):
-        np.testing.assert_array_equal(a[t].reward, b[t - 3].reward if t >= 3 else np.zeros(8))
-        np.testing.assert_array_equal(a[t].regret, b[t].regret)
-        if cls is OnlineConvex:
-            told = b[t - 3].datum if t >= 3 else np.zeros((8, 2))
-            np.testing.assert_array_equal(a[t].datum, told)
-
-
 @each(
     "wrong",
     [

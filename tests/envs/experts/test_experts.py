@@ -169,17 +169,6 @@ def test_policies_differ_in_quality_and_one_is_right():
     assert abs(whims.mean(axis=0).min(axis=1).mean() - 0.08) < 0.0125
 
 
-def test_late_losses_are_those_of_the_round_they_belong_to():
-    prompt, _ = met(Experts(horizon=20), 20)
-    problem = Experts(horizon=20, delay=3)
-    late, steps = met(problem, 20)
-    np.testing.assert_array_equal(late[3:], prompt[:-3])
-    assert (late[:3] == 0).all()
-    np.testing.assert_array_equal(np.array([s.reward for s in steps])[3:], -prompt[:-3, :, 0])
-    np.testing.assert_array_equal(np.array([s.regret for s in steps]), prompt[..., 0])
-    np.testing.assert_array_equal(problem.context(), prompt[-4])
-
-
 @each("kind", ["bernoulli", "halving", "lower-bound", "switching", "policies"])
 def test_one_expert_and_one_round_can_be_played(kind):
     for agent in (Hedge(), FollowTheLeader()):

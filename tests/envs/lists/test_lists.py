@@ -106,12 +106,10 @@ def test_lists_and_what_was_looked_at():
     of a list was looked at, by hand."""
     spec = ListRecommendation(n_items=5, length=3, catalogue="shared").spec
     for wrong, sentence in (
-        ([[0, 1, 0]], r"3 different items, got \[0, 1, 0\]"),
-        ([[0, 1, 5]], r"in \[0, 5\), got 5"),
-        ([[0, 1, 1.5]], "whole numbers"),
-        ([[0, 1]], "shape"),
+        ([[0, 1, 0]], r"3 different items, got \[0, 1, 0\]"), ([[0, 1, 5]], r"in \[0, 5\), got 5"),
+        ([[0, 1, 1.5]], "whole numbers"), ([[0, 1]], "shape"),
         (["abc"], r"3 item numbers, got \['abc'\]"),
-    ):
+    ):  # fmt: skip
         refused(sentence, spec.validate, wrong, 1)
     repaired = spec.repaired([[4, 4, 4], [0, 2, 0], [1, 0, 3]])
     np.testing.assert_array_equal(repaired, [[4, 0, 1], [0, 2, 1], [1, 0, 3]])
@@ -416,14 +414,12 @@ def test_surveys_and_public_facts():
     assert wrong.spec.visit.guess == right.spec.visit.guess
     spec = ReturningPricing(horizon=9, people=3).spec.visit
     for change, said in (
-        ({"rivals": "2"}, "rivals='2' to be a whole number"),
-        ({"rivals": 0}, "rivals=0"),
+        ({"rivals": "2"}, "rivals='2' to be a whole number"), ({"rivals": 0}, "rivals=0"),
         ({"offer": "ab"}, "offer='ab' to be 5 numbers"),
         ({"largest": 3}, "largest=3 to be numbers"),
         ({"largest": (0.0, *spec.largest[1:])}, "smallest of largest=0.0"),
-        ({"survey": 3}, "survey=3 to be a Prior"),
-        ({"guess": None}, "guess=None to be a Prior"),
-    ):
+        ({"survey": 3}, "survey=3 to be a Prior"), ({"guess": None}, "guess=None to be a Prior"),
+    ):  # fmt: skip
         refused(said, replace, spec, **change)
 
 

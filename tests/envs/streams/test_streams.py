@@ -242,10 +242,8 @@ def drawn(answers, m, count=40_000, seed=2):
 
 
 SPOILT = (
-    {},
-    {"contamination": 0.2, "outliers": "flip"},
-    {"contamination": 0.3, "outliers": "coin"},
-)
+    {}, {"contamination": 0.2, "outliers": "flip"}, {"contamination": 0.3, "outliers": "coin"},
+)  # fmt: skip
 
 
 @each("spoilt", SPOILT, ids=str)
