@@ -26,11 +26,13 @@ def asserting(what: object, *, surely: bool = False) -> Iterator[None]:
 
 
 def refused(sentence, call, /, *args, **settings):
-    """Assert that a call is refused in one line that matches, and return it."""
+    """Assert that a call is refused in one line, not too long, that matches, and return it."""
     with pytest.raises(InputError, match=sentence) as caught:
         call(*args, **settings)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
+    said = str(caught.value)
+    assert "\n" not in said
+    assert len(said) < 600
+    return said
 
 
 def each(names, values, *, ids=None):

@@ -72,18 +72,14 @@ LISTS = ListSpec(catalogue=Catalogue(12, 2), clicks=Cascade(3), horizon=24)
 PLACES = ListSpec(catalogue=Catalogue(9, 2), clicks=PositionBased((1.0, 0.5)), horizon=24)
 UNTOLD = ListSpec(catalogue=Catalogue(9, 2), clicks=UntoldPositions(2), horizon=24)
 PEOPLE = ReturningSpec(
-    visit=ContextualSpec(n_actions=3, dim=2, horizon=24, shared=True, reward_low=-0.5),
-    people=3,
-    visits=Visits(3, 2),
-    horizon=24,
-)
+    visit=ContextualSpec(n_actions=3, dim=2, horizon=24, shared=True, reward_low=-0.5), people=3,
+    visits=Visits(3, 2), horizon=24,
+)  # fmt: skip
 """Some come more often than the cap, or sooner."""
 READERS = ReturningSpec(
-    visit=ListSpec(catalogue=Catalogue(5, 2), clicks=Cascade(2), horizon=24),
-    people=3,
-    visits=Visits(3, 2),
-    horizon=24,
-)
+    visit=ListSpec(catalogue=Catalogue(5, 2), clicks=Cascade(2), horizon=24), people=3,
+    visits=Visits(3, 2), horizon=24,
+)  # fmt: skip
 MASKED = ContextualSpec(n_actions=4, dim=2, horizon=24, masks="user")
 SHOPPERS = ReturningSpec(
     visit=RivalsSpec(

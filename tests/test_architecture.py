@@ -179,12 +179,10 @@ def test_the_law_has_teeth(tmp_path):
     for line, target in (
         ("from dpbandit.envs.convex.problems import Law", "envs.convex.problems"),
         ("from dpbandit.envs.convex import problems", "envs.convex.problems"),
-        ("import dpbandit.cli", "cli"),
-        ("def f():\n    import dpbandit", ""),
-        ("from dpbandit import compare", ""),
-        ("from dpbandit.agents import LinUCB", "agents"),
+        ("import dpbandit.cli", "cli"), ("def f():\n    import dpbandit", ""),
+        ("from dpbandit import compare", ""), ("from dpbandit.agents import LinUCB", "agents"),
         ("from dpbandit.running.loop import play", "running.loop"),
-    ):
+    ):  # fmt: skip
         broken.write_text(line)
         assert list(forbidden("envs.contextual.glm", broken)) == [target]
     broken.write_text("from dpbandit.agents.convex.leaders import slope")

@@ -229,20 +229,14 @@ def test_in_python(table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for mistake, (call, sentence) in table.items():
         with asserting(mistake):
-            with pytest.raises(InputError, match=sentence) as said:
-                call()
-            assert is_short(str(said.value))
+            refused(sentence, call)
             assert not list(tmp_path.iterdir())
 
 
 def test_nonsense():
     for make in NONSENSE:
-        with asserting(inspect.getsource(make)), pytest.raises(InputError, match=r"^Expected "):
-            make()
-
-
-def is_short(said):
-    return "\n" not in said and len(said) < 500
+        with asserting(inspect.getsource(make)):
+            refused("^Expected ", make)
 
 
 @pytest.mark.filterwarnings("error")
@@ -316,12 +310,10 @@ def test_environments_say_how_large_they_can_be(creator):
     for field in fields(creator):
         if field.init and field.name in SIZES:
             for size in (10**10, 10**22):
-                with pytest.raises(InputError, match=r"<= \d|at most|=None|agents|none of|only"):
-                    creator(**{**needed, field.name: size})
+                too_large = {**needed, field.name: size}
+                refused(r"<= \d|at most|=None|agents|none of|only", creator, **too_large)
         if field.init and field.name not in ("prices", "n_actions"):
-            with pytest.raises(InputError) as told:
-                creator(**{**needed, field.name: 10**400})
-            assert len(str(told.value)) < 500
+            refused("Expected|Unknown|such|Cannot", creator, **{**needed, field.name: 10**400})
 
 
 @each(
@@ -361,6 +353,4 @@ GRID = [{"id": "linucb", "grid": {f"x{number}": list(range(10)) for number in ra
 )
 def test_numbers_of_runs_have_bounds(ask, sentence):
     for number in (10**9 + 1, 10**400):
-        with pytest.raises(InputError, match=f"{sentence}|at most 1e.50") as told:
-            ask(number)
-        assert len(str(told.value)) < 300
+        assert len(refused(f"{sentence}|at most 1e.50", ask, number)) < 300

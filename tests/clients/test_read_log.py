@@ -32,11 +32,9 @@ from tests.each import asserting, each, refused
 
 PRICES = [1.0, 1.5, 2.0, 3.0]
 OFFERS = {
-    "action": "price",
-    "prices": PRICES,
-    "unit_cost": 0.5,
+    "action": "price", "prices": PRICES, "unit_cost": 0.5,
     "context": {"age": (18, 90), "shop": ("A", "B", "C")},
-}
+}  # fmt: skip
 
 
 def offers(n=400, seed=0):

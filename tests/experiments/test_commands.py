@@ -171,13 +171,11 @@ def test_plans_leave_room(sizes, few, sentence):
 
 RESULTS = Results(
     (
-        made_up("BestFixed", 1, 1),
-        made_up("Uniform", 60, 80, claimed=0.0),
-        made_up("dp", 15, 30, claimed=1.0, certified=0.25),
-        made_up("dp", 10, 20),
+        made_up("BestFixed", 1, 1), made_up("Uniform", 60, 80, claimed=0.0),
+        made_up("dp", 15, 30, claimed=1.0, certified=0.25), made_up("dp", 10, 20),
         made_up("ucb", 20, 20),
-    )
-)
+    ),
+)  # fmt: skip
 
 
 def test_lost_money_is_paired_with_the_best_public_agent(monkeypatch):

@@ -102,12 +102,10 @@ def study(
         return str(dice.one(right, UNFIT))
 
     chosen = {
-        "name": value('"study"'),
-        "replicas": value("1", "2"),
-        "horizons": value("[2]", "[1, 3]"),
+        "name": value('"study"'), "replicas": value("1", "2"), "horizons": value("[2]", "[1, 3]"),
         "epsilons": value("[1.0]", "[0.5, 2.0]", "[inf]", "[1e-6]"),
         "deltas": value("[1e-5]", "[1e-5]", "[0.0]", "[1e-300]"),
-    }
+    }  # fmt: skip
     known, label = value(json.dumps(environment)), value('"mine"', '"a/b"')
     chosen["environments"] = f"[{{id = {known}, arguments = {_table(dice, arguments)}}}]"
     grid = _table(dice, settings, "[{}]")

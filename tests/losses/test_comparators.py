@@ -92,11 +92,9 @@ def test_closed_forms_by_hand():
     over 256 rounds at once: asked in every round or at the end, to the last bit."""
     e = np.eye(3)[:1]
     for loss, datum, x, value in (
-        (Linear(Ball(3)), e, -e, -5.0),
-        (TiltedQuadratic(Ball(3)), -2 * e, e, -7.5),
-        (Kink(Ball(3)), 0 * e, 0 * e, 0.0),
-        (Experts(Simplex(3)), 1 - e, e, 0.0),
-    ):
+        (Linear(Ball(3)), e, -e, -5.0), (TiltedQuadratic(Ball(3)), -2 * e, e, -7.5),
+        (Kink(Ball(3)), 0 * e, 0 * e, 0.0), (Experts(Simplex(3)), 1 - e, e, 0.0),
+    ):  # fmt: skip
         found = compared(loss, np.tile(datum, (5, 1, 1))).best()
         np.testing.assert_allclose(found[0], x)
         np.testing.assert_allclose(found[1], [value])

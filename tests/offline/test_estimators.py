@@ -84,11 +84,9 @@ def test_prices(kernel, expected):
     i = I[:, 0]
     log = LoggedPrices(
         spec=PriceSpec(dim=1, low=0.5, high=1.5, horizon=N, reward_low=0.0),
-        context=i[:, None] / 60,
-        price=1 + 0.5 * np.sin(i),
-        reward=(7 * i % 10) / 10,
+        context=i[:, None] / 60, price=1 + 0.5 * np.sin(i), reward=(7 * i % 10) / 10,
         density=0.5 + 0.25 * np.cos(i),
-    )
+    )  # fmt: skip
     policy = 1 + 0.4 * log.context[:, 0]
     more = {"bandwidth": 0.3, "kernel": kernel, "q_is_honest": True}
     for prices in (policy, np.tile(policy, (2, 1))):

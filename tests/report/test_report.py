@@ -288,8 +288,7 @@ def test_extremes_are_drawn_without_warnings(several, monkeypatch, tmp_path):
 
     monkeypatch.setattr("dpbandit.results.plots.save_figure", keep)
     (problem,) = problems(Results(tuple(map(extreme, Results.load(several).runs))))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         for picture in pictures(problem):
             if picture.name.startswith(("frontier", "horizons")):
                 picture.draw(tmp_path / f"{picture.name}.png")

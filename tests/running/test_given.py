@@ -68,8 +68,7 @@ def test_agents_by_ids_configs_lists_and_names():
 def test_a_name_is_its_agent_and_as_printed_the_papers_algorithm():
     """In words, behind other words and in a sweep, silently. It would catch the word going to our
     own algorithm, whose noise is another, and a warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         for agent, kind in AGENTS.items():
             assert parse_agent(agent) == kind()
         priced = Priced(AGENTS["linucb"](alpha=2.0), explore=7)

@@ -220,8 +220,7 @@ def test_going_on_with_another_type_of_cpu_is_told(tmp_path, older):
     """NumPy and BLAS choose code by what a processor can do: more than by its architecture, which
     is what older files have."""
     run_sweep(many(3, replicas=1), tmp_path, **HOW)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         run_sweep(many(3, replicas=2), tmp_path, **HOW)
     file = next((tmp_path / "blocks").iterdir())
     (run,) = read_runs(file)

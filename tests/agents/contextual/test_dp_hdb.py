@@ -162,14 +162,12 @@ def test_without_privacy_it_is_online_frank_wolfe_bit_for_bit():
     """epsilon = inf draws its noise and scales it by 0; the other has none: difference 0.0."""
     worlds = ({}, {"shared": True}, {"link": "logistic"}, {"delay": 3}, {"context_order": inf})
     for config in (
-        DPHDB(),
-        DPHDB(gradient_clip=0.3, step=0.4),
+        DPHDB(), DPHDB(gradient_clip=0.3, step=0.4),
         DPHDBChoices(selection="laplace", subset_gap=0.3),
         DPHDBChoices(residual_clip=0.5, bound="printed", radius=0.6),
-        DPHDBChoices(profile="inverse-sqrt"),
-        DPHDBChoices(calibration="paper", warm_up=7),
+        DPHDBChoices(profile="inverse-sqrt"), DPHDBChoices(calibration="paper", warm_up=7),
         DPHDBChoices(selection="laplace", scale="adaptive", link="identity"),
-    ):
+    ):  # fmt: skip
         theirs = [field.name for field in fields(OnlineFrankWolfe) if hasattr(config, field.name)]
         public = OnlineFrankWolfe(**{name: getattr(config, name) for name in theirs})
         for env in worlds:
@@ -203,12 +201,10 @@ def test_sensitivities_by_hand():
     logistic = replace(SPEC, link="logistic", reward_low=0.0, reward_high=1.0)
     for settings, spec, S in (
         ({"bound": "printed", "radius": 1.0}, SPEC, 8.4),
-        ({"bound": "exact", "radius": 1.0}, SPEC, 5.4),
-        ({"bound": "printed"}, SPEC, 9.6),
-        ({"bound": "exact"}, SPEC, 6.0),
-        ({"residual_clip": 0.6}, SPEC, 1.2),
+        ({"bound": "exact", "radius": 1.0}, SPEC, 5.4), ({"bound": "printed"}, SPEC, 9.6),
+        ({"bound": "exact"}, SPEC, 6.0), ({"residual_clip": 0.6}, SPEC, 1.2),
         ({}, logistic, 2 * (0.5 + 1 / (1 + np.exp(-1)))),
-    ):
+    ):  # fmt: skip
         agent = DPHDBChoices(**settings, **P1).make(spec, Streams([0]))
         assert agent.mechanism.sensitivity == pytest.approx(S)
 

@@ -25,7 +25,7 @@ from dpbandit.agents.contextual.private_glm import NewtonRefits
 from dpbandit.base import Streams
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments import reproduce
-from dpbandit.privacy import BudgetExceededError, mu_of
+from dpbandit.privacy import mu_of
 from dpbandit.specs import LINKS, ContextualSpec
 from dpbandit.testing.checks import billboard_differences
 from dpbandit.testing.tapes import extreme_users, run
@@ -268,5 +268,4 @@ def test_refits_find_the_maximum_likelihood():
     gradient = ((LOGISTIC.mean(X[:, 0] @ theta[0]) - Y[:, 0])[:, None] * X[:, 0]).sum(axis=0)
     assert np.abs(gradient).max() < 1e-6
     assert (theta[1] == start[1]).all()
-    with pytest.raises(BudgetExceededError, match="more than 1 fits"):
-        refits(X[0], Y[0], due, start, P)
+    refused("more than 1 fits", refits, X[0], Y[0], due, start, P)

@@ -184,17 +184,15 @@ def test_bad_settings_are_refused():
     for kind, wrong, sentence in (
         (FullBudgetFADE, {"release_epsilon": 0.0}, r"epsilon=0\.0 to be a number > 0"),
         (
-            partial(FADE, coding="rewards"),
-            {"model": "arms"},
+            partial(FADE, coding="rewards"), {"model": "arms"},
             "coding='rewards' without model='arms'",
         ),
         (
-            partial(FADE, coding="rewards"),
-            {"model": "slates"},
+            partial(FADE, coding="rewards"), {"model": "slates"},
             "coding='rewards' without model='slates'",
         ),
         (FADE, {"trust": "aggregated"}, "fade=0.7 to be 0"),
-    ):
+    ):  # fmt: skip
         refused(sentence, kind, **wrong)
 
 

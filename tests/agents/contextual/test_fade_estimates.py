@@ -144,11 +144,9 @@ def test_without_noise_there_is_no_bonus_and_elsewhere_it_is_refused():
     """By default arms of their own have one, and a shared parameter none."""
     plain = FADE(model="regression")
     for config, spec, bonus in (
-        (plain, CLICKS, 1.5),
-        (replace(plain, bonus=0.5), CLICKS, 0.5),
-        (plain, TOGETHER, 0.0),
+        (plain, CLICKS, 1.5), (replace(plain, bonus=0.5), CLICKS, 0.5), (plain, TOGETHER, 0.0),
         (LINEAR, TOGETHER, BONUS),
-    ):
+    ):  # fmt: skip
         assert config.make(spec, Streams([0]))._bonus == bonus
     assert not taught(replace(LINEAR, epsilon=inf), CLICKS, 150, 2)._width.any()
     for model in ("arms", "moments"):

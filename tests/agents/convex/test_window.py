@@ -136,12 +136,10 @@ def test_scales_of_the_table():
     line 3 as printed lacks a mean, and has regret 1809 after 10^4 rounds without any noise."""
     spec = told(NEAR, 8192)
     for window, thetas, sigmas in (
-        (1, (0.37, 0.34), (15.2, 2.07)),
-        (4, (1.11, 1.02), (45.6, 3.58)),
-        (16, (1.85, 1.70), (75.9, 4.62)),
-        (256, (3.33, 3.06), (137, 6.20)),
+        (1, (0.37, 0.34), (15.2, 2.07)), (4, (1.11, 1.02), (45.6, 3.58)),
+        (16, (1.85, 1.70), (75.9, 4.62)), (256, (3.33, 3.06), (137, 6.20)),
         (1024, (4.07, 3.74), (167, 6.86)),
-    ):
+    ):  # fmt: skip
         for calibration, theta, sigma in zip(("paper", "certified"), thetas, sigmas, strict=True):
             config = WDPCOCOP(epsilon=10.0, window=window, calibration=calibration)
             assert node_stddev(config, spec) / sqrt(6) == pytest.approx(theta, rel=1e-9)

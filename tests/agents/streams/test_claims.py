@@ -83,11 +83,9 @@ def test_any_loss_on_any_domain():
     kinked = QuantileRegression(LpBall(3, inf))
     smooth = Quadratic(Ball(3)), Experts(Simplex(4)), LogisticRegression(LpBall(3, 1.5))
     for config, losses in (
-        (DPTOFW(), (*smooth, Absolute(Box(3)), kinked)),
-        (DPTOFW(clip="lipschitz"), smooth),
-        (NoisySGD(), [kinked]),
-        (LocalMD(), [kinked]),
-    ):
+        (DPTOFW(), (*smooth, Absolute(Box(3)), kinked)), (DPTOFW(clip="lipschitz"), smooth),
+        (NoisySGD(), [kinked]), (LocalMD(), [kinked]),
+    ):  # fmt: skip
         for loss in losses:
             spec = ConvexSpec(loss=loss, feedback="datum", horizon=50)
             assert certify(config, spec, accountants=False).holds

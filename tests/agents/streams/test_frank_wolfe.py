@@ -16,7 +16,7 @@ from dpbandit.agents.streams.batched_frank_wolfe import local_clip
 from dpbandit.base import Streams, clip_norm
 from dpbandit.domains import Ball, LpBall
 from dpbandit.losses import Linear, LinearRegression, LogisticRegression, QuantileRegression
-from dpbandit.privacy import BudgetExceededError, Gaussian, Ledger
+from dpbandit.privacy import Gaussian, Ledger
 from dpbandit.privacy.generalised import GeneralisedGaussian, Printed
 from tests.agents.streams.stream_runs import (
     fed,
@@ -90,20 +90,12 @@ def test_points_stay_inside_and_start_at_the_centre():
 
 
 def test_certificate_is_the_claim():
-    """Of sums within two thousandths, of choices within two hundredths."""
-    cases = [
-        (DPTOFW, {**way, "epsilon": epsilon}, regression(p, 5), horizon, 0.998)
-        for p, way, epsilon in product((1.5, inf), ({}, *WAYS[:-1]), (0.1, 10.0))
-        for horizon in (2, 1000)
-    ] + [
-        (DPPOFW, {**way, "epsilon": 3.0, "delta": 1e-3}, UNIT, horizon, 0.98)
-        for way, horizon in product(CHOICES, (2, 80))
-    ]
-    for kind, settings, loss, horizon, least in cases:
-        proof = certify(kind(**settings), told(loss, horizon), accountants=False)
+    """Of choices within two hundredths; those of sums are in `test_laws` and conformance."""
+    for way, horizon in product(CHOICES, (2, 80)):
+        config = DPPOFW(**way, epsilon=3.0, delta=1e-3)
+        proof = certify(config, told(UNIT, horizon), accountants=False)
         assert proof.holds
-        assert proof.epsilon >= least * settings["epsilon"], settings
-    for way in CHOICES:
+        assert proof.epsilon >= 0.98 * 3, way
         assert certify(DPPOFW(**way, delta=0.0), told(UNIT), accountants=False).holds
 
 
@@ -114,8 +106,7 @@ def test_the_last_user_takes_no_step_and_nobody_comes_after():
         agent = kind().make(told(loss, 4), Streams([0]))
         points = fed(agent, [z[kind]] * 4)
         np.testing.assert_array_equal(points[3], points[4])
-        with pytest.raises(BudgetExceededError, match="call 5 exceeds uses=4"):
-            fed(agent, [z[kind]])
+        refused("call 5 exceeds uses=4", fed, agent, [z[kind]])
     assert sum(count for _, count in agent.mechanism.spend.groups) == 3
     for horizon in (1, 2, 3, 8, 9, 1000):
         config = DPTOFW(noise="generalised-gaussian")
@@ -192,10 +183,8 @@ def test_printed_noise_by_hand():
         )
         stddev = m * sqrt(8 * log(m * T)) * 8
         for config, size in (
-            (paper, stddev),
-            (wrong, sqrt(stddev)),
-            (replace(paper, epsilon=2.0), stddev / 2),
-        ):
+            (paper, stddev), (wrong, sqrt(stddev)), (replace(paper, epsilon=2.0), stddev / 2),
+        ):  # fmt: skip
             assert first_stddev(config, loss, T) == pytest.approx(size, rel=1e-9)
         proof = certify(wrong, told(loss, T), accountants=False)
         assert f"{proof.epsilon:.1f}" == worth

@@ -134,8 +134,7 @@ def test_budgets():
     """Calls beyond `uses`, selections beyond `draws`, raise; selection j uses epsilon_j."""
     one = make(ExponentialMechanism, uses=1)
     one(np.zeros((R, N)))
-    with pytest.raises(BudgetExceededError, match="call 2 exceeds uses=1"):
-        one(np.zeros((R, N)))
+    refused("call 2 exceeds uses=1", one, np.zeros((R, N)))
     few = make(ExponentialMechanism, seeds=[0, 1], uses=9, draws=1)
     assert few.spend.pure == EPS
     few(np.zeros((2, N)), np.array([True, False]))
@@ -291,8 +290,7 @@ def test_budget_of_epochs_and_play_among_the_best():
         pick(LOSS, YES, ZERO, YES)
     pick(LOSS, YES, ZERO, NO)
     pick(LOSS, YES, ZERO, NO)
-    with pytest.raises(BudgetExceededError, match="selection 3 of a replica exceeds draws=2"):
-        pick(LOSS, YES, ZERO, NO)
+    refused("selection 3 of a replica exceeds draws=2", pick, LOSS, YES, ZERO, NO)
     pick = selection(epsilon=inf, draws=100)
     loss = np.broadcast_to([7.0, np.nan, -inf], (R, THREE))
     counts = sum(np.bincount(pick(loss, YES, ZERO, NO), minlength=THREE) for _ in range(100))

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import chi2, expon, laplace
 
 from dpbandit.base import Streams
-from dpbandit.privacy import BudgetExceededError, Ledger, SegmentAboveThreshold
+from dpbandit.privacy import Ledger, SegmentAboveThreshold
 from dpbandit.privacy.sparse_vector import AboveThreshold
 from tests.each import refused
 
@@ -223,8 +223,7 @@ def test_budgets():
         mechanism.uses = 2
         mechanism(np.zeros(R), np.zeros(R))
         mechanism(np.zeros(R), np.zeros(R))
-        with pytest.raises(BudgetExceededError, match="call 3 exceeds uses=2"):
-            mechanism(np.zeros(R), np.zeros(R))
+        refused("call 3 exceeds uses=2", mechanism, np.zeros(R), np.zeros(R))
     fired = above_test(runs=3)
     total = sum(fired(np.full(R, 1e9), np.zeros(R)).astype(int) for _ in range(9))
     assert (total == 3).all()

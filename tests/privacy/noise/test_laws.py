@@ -309,15 +309,6 @@ def test_printed_sizes():
         assert radius_p(b, 2, 1.05 * size) < 1e-6
 
 
-def test_what_the_printed_radius_is_worth():
-    """Golden, the specification: an exact Gaussian at p = infinity, S = 16, delta 1 / T."""
-    for horizon, worth in ((1000, 6.8), (2000, 7.0), (5000, 7.3), (10_000, 7.5)):
-        sums = printed(loss_of(20, inf), horizon=horizon, radius="printed")
-        assert Ledger((sums.spend,)).epsilon(1 / horizon) == pytest.approx(worth, abs=0.05)
-        sums = printed(loss_of(20, inf), horizon=horizon)
-        assert Ledger((sums.spend,)).epsilon(1 / horizon) < 0.3
-
-
 def test_what_has_no_proof_says_infinity():
     """A norm index below 2 and the printed direction; ln 20 - 1 < 2, ln 50 - 1 = 2.9 is one."""
     for loss, words, proved in (

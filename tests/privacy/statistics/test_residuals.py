@@ -44,11 +44,9 @@ def test_values_by_hand():
     for arm, reward, wanted in ((0, 9.0, up), (1, 9.0, down), (1, -9.0, up)):
         np.testing.assert_allclose(user(DIFFERENCE, x, arm, reward), [wanted])
     for statistic, one, two, apart in (
-        (BLOCKS, (1, 1.0), (1, -1.0), 2),
-        (BLOCKS, (1, 1.0), (2, -1.0), sqrt(2)),
-        (BLOCKS, (1, 1.0), (2, 1.0), sqrt(2)),
-        (DIFFERENCE, (0, 1.0), (1, 1.0), 2),
-    ):
+        (BLOCKS, (1, 1.0), (1, -1.0), 2), (BLOCKS, (1, 1.0), (2, -1.0), sqrt(2)),
+        (BLOCKS, (1, 1.0), (2, 1.0), sqrt(2)), (DIFFERENCE, (0, 1.0), (1, 1.0), 2),
+    ):  # fmt: skip
         moved = np.linalg.norm(user(statistic, x, *one) - user(statistic, x, *two))
         assert moved == pytest.approx(apart, rel=1e-15)
     assert BLOCKS.sensitivity == DIFFERENCE.sensitivity == 2

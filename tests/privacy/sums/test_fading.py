@@ -17,7 +17,6 @@ from dpbandit.privacy.fading import (
     least_fading_multiplier,
     released_ends,
 )
-from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.moments import ClippedVectors, SecondMoments
 from tests.each import each, refused
 
@@ -135,8 +134,7 @@ def test_nothing_is_released_at_or_after_the_horizon(horizon):
     assert rounds == expected == list(released_ends((4, 10, 20), horizon))
     assert mechanism.spend.mu == pytest.approx(column_norm(len(expected), 0.5))
     assert mechanism._held == 0
-    with pytest.raises(BudgetExceededError, match=f"call {horizon + 1} exceeds uses={horizon}"):
-        mechanism(np.ones((3, 2)))
+    refused(f"call {horizon + 1} exceeds uses={horizon}", mechanism, np.ones((3, 2)))
     never = make(ends=(5,), fade=0.5, multiplier=0.0, horizon=5)
     assert releases(never, np.ones((5, 3, 2)))[0] == []
     assert never.spend.mu == 0

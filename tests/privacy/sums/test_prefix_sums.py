@@ -24,7 +24,6 @@ from dpbandit.privacy.calibrated import (
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.factors import FACTORISATIONS, Staggered, Window, factorisation
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.mechanism import BudgetExceededError
 from dpbandit.privacy.moments import ClippedVectors, SecondMoments
 from dpbandit.privacy.notion import Notion
 from dpbandit.privacy.prefix_sums import (
@@ -53,8 +52,7 @@ def test_releases_that_are_counted_empty_or_refused(kind):
     mechanism = made(2)
     released = [mechanism(np.ones((2, 2))) is not None for _ in range(8)]
     assert released == [False, True] * 3 + [False, False]
-    with pytest.raises(BudgetExceededError, match="call 9 exceeds uses=8"):
-        mechanism(np.ones((2, 2)))
+    refused("call 9 exceeds uses=8", mechanism, np.ones((2, 2)))
     table = {(1, 1): 0, (2, 1): 1, (10, 1): 9, (10, 5): 1, (11, 5): 2, (10, 10): 0, (5, 9): 0}
     assert {key: leaves(*key) for key in table} == table
     empty = exact_prefix_sum(WIDE, horizon=1, refresh_every=1)
