@@ -229,7 +229,7 @@ def test_in_python(table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for mistake, (call, sentence) in table.items():
         with asserting(mistake):
-            refused(sentence, call)
+            assert len(refused(sentence, call)) < 500
             assert not list(tmp_path.iterdir())
 
 
@@ -313,7 +313,8 @@ def test_environments_say_how_large_they_can_be(creator):
                 too_large = {**needed, field.name: size}
                 refused(r"<= \d|at most|=None|agents|none of|only", creator, **too_large)
         if field.init and field.name not in ("prices", "n_actions"):
-            refused("Expected|Unknown|such|Cannot", creator, **{**needed, field.name: 10**400})
+            huge = {**needed, field.name: 10**400}
+            assert len(refused("Expected|Unknown|such|Cannot", creator, **huge)) < 500
 
 
 @each(
