@@ -65,9 +65,15 @@ EXPERTS = ExpertsSpec(n_actions=3, horizon=24)
 LATE_EXPERTS = ExpertsSpec(n_actions=2, horizon=24, delay=3)
 CHOICE = AssortmentSpec(n_products=3, at_most=2, dim=2, horizon=24, margins=(0.3, 0.7, 1.0))
 OFFERS = PricedAssortmentSpec(
-    n_products=2, at_most=2, dim=2, horizon=24, shared=False, prices=(1.0, 2.0),
-    unit_costs=(0.5, 0.7), delay=3,
-)  # fmt: skip
+    n_products=2,
+    at_most=2,
+    dim=2,
+    horizon=24,
+    shared=False,
+    prices=(1.0, 2.0),
+    unit_costs=(0.5, 0.7),
+    delay=3,
+)
 LISTS = ListSpec(catalogue=Catalogue(12, 2), clicks=Cascade(3), horizon=24)
 PLACES = ListSpec(catalogue=Catalogue(9, 2), clicks=PositionBased((1.0, 0.5)), horizon=24)
 UNTOLD = ListSpec(catalogue=Catalogue(9, 2), clicks=UntoldPositions(2), horizon=24)
@@ -83,12 +89,21 @@ READERS = ReturningSpec(
 MASKED = ContextualSpec(n_actions=4, dim=2, horizon=24, masks="user")
 SHOPPERS = ReturningSpec(
     visit=RivalsSpec(
-        n_actions=3, horizon=24, prices=(1.0, 2.0, 3.0), unit_cost=0.5, reward_high=2.5, rivals=2,
-        offer=(1.0,), largest=(2.0, 3.0), survey=Prior([0.5, 0.0], 1.0),
+        n_actions=3,
+        horizon=24,
+        prices=(1.0, 2.0, 3.0),
+        unit_cost=0.5,
+        reward_high=2.5,
+        rivals=2,
+        offer=(1.0,),
+        largest=(2.0, 3.0),
+        survey=Prior([0.5, 0.0], 1.0),
         guess=Prior([0.0, 0.0], 4.0),
     ),
-    people=3, visits=Visits(3, 2), horizon=24,
-)  # fmt: skip
+    people=3,
+    visits=Visits(3, 2),
+    horizon=24,
+)
 SPECS = {
     name.lower().replace("_", "-"): spec
     for name, spec in list(globals().items())
@@ -96,9 +111,14 @@ SPECS = {
 }
 """All of them, by their names."""
 STOCK = StockSpec(
-    n_actions=4, dim=3, horizon=24, prices=(1.0, 1.5, 2.0, 3.0), unit_cost=0.5, reward_high=2.5,
+    n_actions=4,
+    dim=3,
+    horizon=24,
+    prices=(1.0, 1.5, 2.0, 3.0),
+    unit_cost=0.5,
+    reward_high=2.5,
     stock=400,
-)  # fmt: skip
+)
 """None of these: no certificate covers an agent on it."""
 ONCE = (MASKED, PRICES, DELAYED, FLAT, FLAT_DATA, LATE_DATA, LATE_EXPERTS, OFFERS, PLACES)
 """For an agent's defaults only."""

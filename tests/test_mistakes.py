@@ -128,7 +128,8 @@ PYTHON = {
     "arguments in a list": (compared(env_kwargs=["dim"]), "env_kwargs=.'dim'. to be a diction"),
     "a number in quotes": (compared(env_kwargs={"dim": "3"}), "dim='3' to be a whole number"),
     "a limit of steps": (
-        compared(gym.make(OJ, max_episode_steps=3)), "in TimeLimit: say horizon=3",
+        compared(gym.make(OJ, max_episode_steps=3)),
+        "in TimeLimit: say horizon=3",
     ),
     "a registered limit": (lambda: limited(4), "horizon=4 to be at most the max_episode_steps=3"),
     "no reward in time": (compared(env_kwargs={"delay": 9}), "delay=9 to be at most horizon=5"),
@@ -143,7 +144,8 @@ PYTHON = {
     "one seed": (lambda: play("GLMBandit", "fade", 5), "seeds=5 to be several, such as range"),
     "a problem of gym": (lambda: gym.make(OJ, horizon=0), "horizon=0 to be"),
     "an argument of gym": (
-        lambda: gym.make(OJ, n_arms=3), "OJPricing='n_arms' to be one of season",
+        lambda: gym.make(OJ, n_arms=3),
+        "OJPricing='n_arms' to be one of season",
     ),
     "a step before reset": (lambda: gym.make(OJ).unwrapped.step(0), r"call reset\(\) first"),
     "an arm too many": (stepped(99), r"actions in \[0, 12\), got 99"),
@@ -154,7 +156,7 @@ PYTHON = {
     "a relative module": (compared(".x:GLM", {}), "full name of its module"),
     "a stream and theta": (lambda: StreamingRegression(data="oj", theta=np.ones(5)), "has its own"),
     "a direction": (lambda: OnlineConvex(instance="p-lin", direction=np.ones(5)), "has its own"),
-}  # fmt: skip
+}
 for config in (LinUCB, None, b"linucb", 3):
     for use, call in {
         "certify": partial(certify, config, SPEC),

@@ -21,14 +21,16 @@ def bridge(observations, actions=ARMS, **more):
 
 
 @each(
-    ("space", "observation", "context", "bound"), [
-        (spaces.Discrete(1), 0, [1], 1), (spaces.Discrete(3, start=-1), np.int64(1), [0, 0, 1], 1),
+    ("space", "observation", "context", "bound"),
+    [
+        (spaces.Discrete(1), 0, [1], 1),
+        (spaces.Discrete(3, start=-1), np.int64(1), [0, 0, 1], 1),
         (spaces.MultiDiscrete([2, 3]), np.array([1, 0]), [0, 1, 1, 0, 0], 2**0.5),
         (spaces.MultiBinary((2, 2)), np.array([[1, 0], [1, 1]], np.int8), [1, 0, 1, 1], 2),
         (spaces.Tuple([ARMS, ARMS]), (0, 2), [1, 0, 0, 0, 0, 1], 2**0.5),
         (spaces.Box(0, 1, (0,)), np.zeros(0), [1], 1),
     ],
-)  # fmt: skip
+)
 def test_discrete_observations_are_one_hot_within_a_known_bound(space, observation, context, bound):
     """By hand: a one for each discrete number, so the norm is the root of how many there are."""
     made = bridge(space)

@@ -80,11 +80,13 @@ def test_an_environment_may_write_on_what_it_handed_out():
 
 @pytest.mark.filterwarnings("ignore:.* private agents clip them")
 @each(
-    ("observation", "reward"), [
-        (np.full(2, 1e9, np.float32), 1e9), (np.full(2, np.nan, np.float32), np.nan),
+    ("observation", "reward"),
+    [
+        (np.full(2, 1e9, np.float32), 1e9),
+        (np.full(2, np.nan, np.float32), np.nan),
         (np.array([np.inf, 0], np.float32), -np.inf),
     ],
-)  # fmt: skip
+)
 def test_an_extreme_user_moves_no_mechanism_by_more_than_its_sensitivity(observation, reward):
     """Two worlds that differ in round 3 differ in that round's input only, by at most the
     sensitivity of the player's bounds; an agent without a clip of its own learns on."""

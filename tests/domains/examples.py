@@ -104,13 +104,15 @@ POLYTOPES = {
     "box": Polytope(Box(3, 0.5), np.array(list(product((-0.5, 0.5), repeat=3)))),
     "interval": Polytope(Box(1, 2.0), np.array([[-2.0], [2.0]])),
     "l1 ball": Polytope(L1Ball(3, 2.0), 2 * np.concatenate([np.eye(3), -np.eye(3)])),
-    "two experts": Polytope(Simplex(2), np.eye(2)), "simplex": Polytope(Simplex(5), np.eye(5)),
+    "two experts": Polytope(Simplex(2), np.eye(2)),
+    "simplex": Polytope(Simplex(5), np.eye(5)),
     "one item": Polytope(IndependentSets(1, 1), np.array([[0.0], [1.0]])),
     "free sets": Polytope(IndependentSets(3, 3), sets(3, range(4))),
     "graph with bridge": Polytope(SpanningTrees(7, KITE), trees(7, KITE), True),
     "wheel": Polytope(SpanningTrees(5, WHEEL), trees(5, WHEEL), True),
     "triangle": Polytope(SpanningTrees(3), trees(3, K4[:2] + K4[3:4])),
-    "K4": Polytope(SpanningTrees(4), trees(4, K4)), "K5": Polytope(SpanningTrees(5), trees(5, K5)),
+    "K4": Polytope(SpanningTrees(4), trees(4, K4)),
+    "K5": Polytope(SpanningTrees(5), trees(5, K5)),
     "ranks": Polytope(ConcaveBase(MARKS), np.array(sorted(set(permutations(MARKS))))),
     "marks": Polytope(
         ConcaveBase((2.0, 2.0, 0.0, 0.0, 0.0)),
@@ -133,7 +135,7 @@ POLYTOPES = {
         f"I({q},{N})": Polytope(IndependentSets(N, q), sets(N, range(q + 1)))
         for N, q in ((4, 1), (5, 2), (4, 3))
     },
-}  # fmt: skip
+}
 DOMAINS: dict[str, Domain] = {
     **{name: case.domain for name, case in POLYTOPES.items()},
     "ball": Ball(3, 2.0),

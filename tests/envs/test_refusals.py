@@ -17,7 +17,9 @@ NO_NUMBERS = ("abc", float("nan"), -2.0, None)
 NEEDED = {
     "AssortmentFromLog": {"frame": drinks(), **DRINKS},
     "ClassificationBandit of one's own": {
-        "features": [[0, 10], [5, 0], [10, 10], [0, 10]], "labels": ["b", "a", "c", "b"], "low": 0,
+        "features": [[0, 10], [5, 0], [10, 10], [0, 10]],
+        "labels": ["b", "a", "c", "b"],
+        "low": 0,
         "high": 10,
     },
     "PricingFromLog": {"frame": shop(n=250).assign(sold=7), **SHOP},
@@ -25,7 +27,7 @@ NEEDED = {
     "RatingsBandit": {"path": example()},
     "RatingsLists": {"path": example(), "n_items": 20, "length": 3},
     "ReturningUsers": {"people": 6, "visits": 4, "horizon": 24, "n_actions": 3, "dim": 2},
-}  # fmt: skip
+}
 REFUSED = {
     "ApplePricing": [{"unit_cost": cost} for cost in (-0.1, 0.59, 2.0, float("nan"))],
     "Arms": [

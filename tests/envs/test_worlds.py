@@ -57,9 +57,11 @@ def test_tides_follow_their_formulas():
 
 TIDES = {"season": (1.0, 7), "drift": (0.2, 1.0), "shock": (4, -1.5)}
 SHOPS = {
-    "orange juice": OJPricing, "cameras": CameraPricing, "offers": CameraOffer,
+    "orange juice": OJPricing,
+    "cameras": CameraPricing,
+    "offers": CameraOffer,
     "own log": lambda **facts: PricingFromLog(shop(), **SHOP, **facts),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SHOPS)

@@ -126,10 +126,18 @@ def final(config, environment, instance, horizon, replicas=16):
 
 
 SMALL = ExpertsSizes(
-    horizons=(6, 8, 12), n_experts=8, sizes=(2, 4, 8), sizes_horizon=12,
-    epsilons=(1.0, 10.0, 100.0), stages=(4,), users=12, rankers=4, tails=((8, 1.0),), audited=20,
+    horizons=(6, 8, 12),
+    n_experts=8,
+    sizes=(2, 4, 8),
+    sizes_horizon=12,
+    epsilons=(1.0, 10.0, 100.0),
+    stages=(4,),
+    users=12,
+    rankers=4,
+    tails=((8, 1.0),),
+    audited=20,
     replicas=2,
-)  # fmt: skip
+)
 
 
 def test_the_study_of_experts_writes_everything_and_certifies_what_it_claims(monkeypatch, tmp_path):
@@ -147,11 +155,14 @@ def test_the_study_of_experts_writes_everything_and_certifies_what_it_claims(mon
     found = experts_command.measure(SMALL, tmp_path, progress=False)
     certified = found.runs["growth"]["certified"] | found.runs["tails"]["8 experts, epsilon 1"]
     printed = {
-        "Algorithm 1 as printed": (0.75, 0.76), "Algorithm 1 as printed, delta": (0.3, 0.8),
-        "Algorithm 2 as printed": (inf, inf), "Algorithm 5 as printed": (1.5, 1.52),
+        "Algorithm 1 as printed": (0.75, 0.76),
+        "Algorithm 1 as printed, delta": (0.3, 0.8),
+        "Algorithm 2 as printed": (inf, inf),
+        "Algorithm 5 as printed": (1.5, 1.52),
         "Algorithm 5, threshold 2/eta": (1.5, 1.52),
-        **dict.fromkeys(("Hedge", "Hedge, eta 1", "leader"), (inf, inf)), "uniform play": (0, 0),
-    }  # fmt: skip
+        **dict.fromkeys(("Hedge", "Hedge, eta 1", "leader"), (inf, inf)),
+        "uniform play": (0, 0),
+    }
     for label, line in certified.items():
         low, high = printed.get(label, (0.9, 1 + 1e-3))
         assert low <= line[0].certificate.epsilon <= high, label

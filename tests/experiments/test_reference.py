@@ -88,11 +88,13 @@ def test_reference_numbers(row, replicas):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("agent", "settings", "epsilon", "mean"), [
-        ("batch-moment", {}, 0.3, 279), ("dp-hdb-choices", {"calibration": "paper"}, 300, 221),
+    ("agent", "settings", "epsilon", "mean"),
+    [
+        ("batch-moment", {}, 0.3, 279),
+        ("dp-hdb-choices", {"calibration": "paper"}, 300, 221),
         ("dp-hdb-choices", {}, 30, 386),
     ],
-)  # fmt: skip
+)
 def test_numbers_at_other_targets(agent, settings, epsilon, mean):
     """Measured without a standard error: 10 % for both samplings, at most 3 standard errors of
     each. Power: neighbours in epsilon are further apart than that."""

@@ -187,11 +187,13 @@ def test_one_certified_configuration_is_as_good_as_printed(row):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("selection", "reading"), [
-        ("algo=OFW,p=1.5,T=2000,d=10", "printed"), ("algo=OFW,p=inf,T=2000,d=5", "stated"),
+    ("selection", "reading"),
+    [
+        ("algo=OFW,p=1.5,T=2000,d=10", "printed"),
+        ("algo=OFW,p=inf,T=2000,d=5", "stated"),
         ("algo=NoisySFW,T=1000,d=5", "printed"),
     ],
-)  # fmt: skip
+)
 def test_readings_agree_with_an_independent_program(selection, reading, tmp_path):
     """Golden, 40 replicas against 200 (NoisySFW: 20): within 4 combined standard errors."""
     how = {"rows": chosen_rows(selection), "readings": (reading,), "scales_at": ()}

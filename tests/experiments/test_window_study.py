@@ -32,10 +32,19 @@ from tests.experiments.runs import figures_of, quick
 
 BALL_CASE, SIMPLEX_CASE = CASES["window/cocop-ball"], CASES["window/cocol-simplex"]
 TINY = Sizes(
-    horizon=30, windows=(1, 30), horizons=(16, 18, 20, 24), fixed_windows=(4,), customers=20,
-    retentions=(5,), epsilons=(1.0, 5.0), corners=(4,), layers=(1,), timed_rounds=18, timed_runs=2,
+    horizon=30,
+    windows=(1, 30),
+    horizons=(16, 18, 20, 24),
+    fixed_windows=(4,),
+    customers=20,
+    retentions=(5,),
+    epsilons=(1.0, 5.0),
+    corners=(4,),
+    layers=(1,),
+    timed_rounds=18,
+    timed_runs=2,
     replicas=2,
-)  # fmt: skip
+)
 WITHOUT = ("FTAL", "conditional", "centre", "uniform", "list prices", "random prices")
 
 
@@ -126,10 +135,14 @@ def test_rows_are_as_printed_and_chosen():
     L, D = Ridge(Simplex(d)).lipschitz, sqrt(2)
     np.testing.assert_allclose(L, 2 * sqrt(1 - 1 / d) + 1)
     expected = [
-        sqrt(d * 32) * log(1024e6), sqrt(d) * nats * big**1.5 / 2, d * big**2.5 / 2,
-        d * 8 * big / 2, sqrt(d) * 8 * nats * big / 2, d * 8 * big / 2,
+        sqrt(d * 32) * log(1024e6),
+        sqrt(d) * nats * big**1.5 / 2,
+        d * big**2.5 / 2,
+        d * 8 * big / 2,
+        sqrt(d) * 8 * nats * big / 2,
+        d * 8 * big / 2,
         max(2 * sqrt(d), 8 * nats) * sqrt(d) * (L + D) ** 2 * big / 2,
-    ]  # fmt: skip
+    ]
     assert [row.value_at(size) for row in ROWS] == pytest.approx(expected)
     assert [row.number for row in ROWS] == [1, 2, 3, 4, 5, 6, 7]
     assert selected("all") == selected("1-7")

@@ -70,12 +70,15 @@ def _arguments(dice: Dice, environment: str) -> list[str]:
 
 def _sizes(dice: Dice, *names: str) -> list[str]:
     right = {
-        "--horizon": [*SMALL, 12, 30], "--replicas": [1, 2, 3],
+        "--horizon": [*SMALL, 12, 30],
+        "--replicas": [1, 2, 3],
         "--epsilon": ["1", "0.1", "3", "inf", "1e-3", "20", "1e-6", "1e6"],
         "--delta": ["1e-5", "1e-4", "0.01", "0", "1e-30", "1e-300", "0.999999"],
-        "--seed": [0, 1, 4294967295], "--runs": [400, 401], "--failure": [0.05, 0.5, 1e-9],
+        "--seed": [0, 1, 4294967295],
+        "--runs": [400, 401],
+        "--failure": [0.05, 0.5, 1e-9],
         "--jobs": [1],
-    }  # fmt: skip
+    }
     always = ("--horizon", "--replicas", "--runs")  # whose defaults take their time
     wrong = ["0", "-1", "nan", "inf", "1e18", "9" * 30, "1.5", "", "\u0663", "\udcff", "[/]", "x"]
     chosen = [name for name in names if name in always or dice.maybe(0.4)]

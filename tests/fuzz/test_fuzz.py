@@ -107,10 +107,12 @@ PLANTED = {
     "a bug": ("traceback", broken),
     "a thread's bug": ("traceback", ended(1, "Traceback (most recent call last):\n")),
     "a loop": ("hang", lambda *a, **k: all(iter(lambda: 1, 0))),
-    "a wait": ("hang", lambda *a, **k: time.sleep(60)), "a strange end": ("exit code", ended(3)),
+    "a wait": ("hang", lambda *a, **k: time.sleep(60)),
+    "a strange end": ("exit code", ended(3)),
     "two sentences": ("no sentence", ended(2, "dpbandit: No.\nSee above.\n")),
-    "silence": ("no sentence", ended(2)), "an overflow": ("warning", overflown),
-}  # fmt: skip
+    "silence": ("no sentence", ended(2)),
+    "an overflow": ("warning", overflown),
+}
 
 
 @pytest.mark.parametrize("name", PLANTED)

@@ -11,10 +11,12 @@ from dpbandit.studies import Sweep, run_sweep
 from tests.fuzz.lines import Line
 
 TINY = {
-    "replicas": 2, "horizons": [2, 4], "epsilons": [0.5, 1.0],
+    "replicas": 2,
+    "horizons": [2, 4],
+    "epsilons": [0.5, 1.0],
     "environments": [{"id": "GLMBandit", "arguments": {"dim": 2}}],
     "agents": [{"id": "dp-ucb"}, {"id": "linucb"}],
-}  # fmt: skip
+}
 
 
 def build(folder: Path) -> Path:

@@ -32,18 +32,24 @@ from dpbandit.losses import (
 )
 
 PRICES = Revenue(
-    Box(2, 0.5), list_prices=(1.5, 2.0), effects=((1.0, -0.2), (-0.2, 0.8)), demand=(2.6, 2.9),
-    spread=0.2, unit_costs=(0.4, 0.3),
-)  # fmt: skip
+    Box(2, 0.5),
+    list_prices=(1.5, 2.0),
+    effects=((1.0, -0.2), (-0.2, 0.8)),
+    demand=(2.6, 2.9),
+    spread=0.2,
+    unit_costs=(0.4, 0.3),
+)
 DECISIONS = Linear, Quadratic, TiltedQuadratic, OffsetQuadratic
 PREDICTIONS = Absolute, Hinge, Logistic, Squared, Ramp
 DOMAINS = (Ball(3, 1.5), Box(2, 0.8), L1Ball(3), Simplex(4), Hypersimplex(5, 2))
 REGRESSIONS = [
-    LinearRegression(LpBall(3, 1.5, 2.0), bound=1.25), LinearRegression(LpBall(2, 1, 0.5)),
-    LogisticRegression(LpBall(3, np.inf)), LogisticRegression(LpBall(2, 1.2, 2.0)),
+    LinearRegression(LpBall(3, 1.5, 2.0), bound=1.25),
+    LinearRegression(LpBall(2, 1, 0.5)),
+    LogisticRegression(LpBall(3, np.inf)),
+    LogisticRegression(LpBall(2, 1.2, 2.0)),
     QuantileRegression(LpBall(3, 4.0), level=0.8),
     QuantileRegression(LpBall(3, 1), level=0.3, bound=0.5),
-]  # fmt: skip
+]
 WITHOUT_PROJECTION = Spectrahedron(2), ConcaveBase((3.0, 2.0, 0.5))
 FAMILIES = [
     *(word(domain) for word in (*DECISIONS, *PREDICTIONS) for domain in DOMAINS),

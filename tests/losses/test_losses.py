@@ -76,11 +76,14 @@ def test_by_hand():
     and 2.9 + 0.3 - 1.6 = 1.6 units, at margins 1.1 and 1.7: 4.37 dollars. Without a projection
     targets are clipped to a ball."""
     for loss, L, H, low, high in (
-        (Linear(Ball(5)), 1, 0, -1, 1), (Quadratic(Ball(5)), 2, 1, 0, 2),
-        (Kink(Ball(5)), 2, 1, 0, 1.5), (TiltedQuadratic(Ball(5)), 3, 1, -1.5, 2.5),
+        (Linear(Ball(5)), 1, 0, -1, 1),
+        (Quadratic(Ball(5)), 2, 1, 0, 2),
+        (Kink(Ball(5)), 2, 1, 0, 1.5),
+        (TiltedQuadratic(Ball(5)), 3, 1, -1.5, 2.5),
         (Linear(Hypersimplex(6, 3)), 1, 0, -(1.5**0.5), 1.5**0.5),
-        (Experts(Simplex(10)), 10**0.5 / 2, 0, 0, 1), (Squared(Ball(3)), 2, 0, 0, 2),
-    ):  # fmt: skip
+        (Experts(Simplex(10)), 10**0.5 / 2, 0, 0, 1),
+        (Squared(Ball(3)), 2, 0, 0, 2),
+    ):
         assert (loss.lipschitz, loss.curvature) == (pytest.approx(L), H)
         assert loss.value_range == (pytest.approx(low), pytest.approx(high))
     for domain in WITHOUT_PROJECTION:

@@ -49,10 +49,13 @@ def arms(order=slice(None)):
     pb, pe = law(1.0 + (I + 2 * K) % 5), law(1.0 + (3 * I + K) % 7)
     action = (i**2 + i // 3) % 5
     log = Logged(
-        spec=ContextualSpec(n_actions=5, dim=1, horizon=N, reward_low=0.0), context=np.ones((N, 1)),
-        action=action[order], reward=((7 * i % 10) / 10)[order], propensity=pb[i, action][order],
+        spec=ContextualSpec(n_actions=5, dim=1, horizon=N, reward_low=0.0),
+        context=np.ones((N, 1)),
+        action=action[order],
+        reward=((7 * i % 10) / 10)[order],
+        propensity=pb[i, action][order],
         probabilities=pb[order],
-    )  # fmt: skip
+    )
     return log, pe[order]
 
 
@@ -103,9 +106,12 @@ def test_lists_and_arms():
     logging = 0.2 + 0.1 * ((I + J) % 5)
     target = 0.1 + 0.15 * ((2 * I + J) % 5)
     log = LoggedLists(
-        n_items=4, items=(I + J) % 4, clicks=(3 * I + J) % 4 == 0, prefix=logging.cumprod(axis=1),
+        n_items=4,
+        items=(I + J) % 4,
+        clicks=(3 * I + J) % 4 == 0,
+        prefix=logging.cumprod(axis=1),
         marginal=logging,
-    )  # fmt: skip
+    )
     conditional = law(1.0 + (I[..., None] + 2 * J[:, None] + A) % 3)
     policy = ListLaw(target.cumprod(axis=1), target, conditional)
     q = ((I[..., None] + J[:, None] + 2 * A) % 5) / 5

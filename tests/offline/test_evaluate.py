@@ -33,10 +33,13 @@ def arms(n=2000, *, adaptive=False, lowest_arm=0.2, seed=1000, **changed):
     rows = np.arange(n)
     rows = {
         "spec": ContextualSpec(n_actions=3, dim=2, horizon=n, reward_low=0.0),
-        "context": np.eye(2)[kind], "action": action,
-        "reward": (rng.random(n) < mean[rows, action]) * 1.0, "propensity": pb[rows, action],
-        "probabilities": pb, "adaptive": adaptive,
-    }  # fmt: skip
+        "context": np.eye(2)[kind],
+        "action": action,
+        "reward": (rng.random(n) < mean[rows, action]) * 1.0,
+        "propensity": pb[rows, action],
+        "probabilities": pb,
+        "adaptive": adaptive,
+    }
     policy = np.where(kind[:, None] == 0, [0.1, 0.1, 0.8], [0.7, 0.2, 0.1])
     return Logged(**rows | changed), policy, 0.5 * (0.1 * 0.7 + 0.8 * 0.7 + 0.42 + 0.06 + 0.04)
 
@@ -278,14 +281,16 @@ REACHED = {
     "--estimators dros --shrinkage 3": {"shrinkage": 3.0},
     "--estimators ips --intervals betting-cv --w-max 8": {"w_max": 8.0},
     "--estimators ips --intervals empirical-bernstein --w-max 8 --level .9": {
-        "w_max": 8.0, "level": 0.9,
+        "w_max": 8.0,
+        "level": 0.9,
     },
     "--estimators dm --q p0,p1,p2": {"q": LAW, "q_is_honest": True},
     "--estimators dr --intervals weighted-minvar": {"law": LAW},
     "--estimators mips --sort a=x --sort b=x --sort c=y": {
-        "features": SORTS, "feature_law": np.eye(2)[SORTS],
+        "features": SORTS,
+        "feature_law": np.eye(2)[SORTS],
     },
-}  # fmt: skip
+}
 """Words and what they are in Python, which names columns of the table here."""
 
 

@@ -50,7 +50,8 @@ def test_an_arm_that_could_not_be_drawn_is_no_false_propensity_but_replay_needs_
 
 
 @each(
-    ("make", "changed", "sentence"), [
+    ("make", "changed", "sentence"),
+    [
         (arms, {"probabilities": np.full((4, 3), 0.5)}, "sum to 1, got another in row 0"),
         (arms, {"propensity": [0.5, 0.3, 0.5, 0.4]}, "entry of `probabilities`, .* in row 3"),
         (arms, {"propensity": [0.5, 0.3, 0.0, 0.4]}, r"propensities in \(0, 1\], .* in row 2"),
@@ -71,7 +72,8 @@ def test_an_arm_that_could_not_be_drawn_is_no_false_propensity_but_replay_needs_
         (prices, {"density": [0.5, 0.0]}, r"densities > 0, up to 1e\+50, got another in row 1"),
         (prices, {"density": [0.5, 1e60]}, r"densities > 0, up to 1e\+50, got another in row 1"),
         (
-            prices, {"spec": replace(PRICES, reward_high=1e300)},
+            prices,
+            {"spec": replace(PRICES, reward_high=1e300)},
             "high=1e\\+300, both at most 1e\\+50",
         ),
         (prices, {"price": [1.5, 4.0]}, "prices from 1 to 3, got another in row 1"),
@@ -80,7 +82,7 @@ def test_an_arm_that_could_not_be_drawn_is_no_false_propensity_but_replay_needs_
         (prices, {"price": ["a", "b"]}, "prices to be an array of numbers"),
         (prices, {"price": [], "reward": []}, "at least one logged round"),
     ],
-)  # fmt: skip
+)
 def test_mistakes(make, changed, sentence):
     assert make() is not None
     refused(sentence, make, **changed)
@@ -204,15 +206,17 @@ FAR = np.where(np.linspace(-1, 1, 1000) > 0.5, 0, np.arange(1000) % 2)
 
 
 @each(
-    ("changed", "settings", "sentence"), [
+    ("changed", "settings", "sentence"),
+    [
         ({"action": np.zeros(1000)}, {}, r"at least 30 rows .* arm 1, got 0"),
         ({"action": FAR}, {}, "in 200 rows, the first of them row 800, .* 100 nearest rows"),
         ({}, {"gammas": (0.9,)}, r"gammas=0.9 to be a number in \[1, 100\]"),
-        ({}, {"gammas": ()}, "at least one strength"), ({}, {"level": 95}, "level=95"),
+        ({}, {"gammas": ()}, "at least one strength"),
+        ({}, {"level": 95}, "level=95"),
         ({}, {"folds": 1}, "folds=1"),
         ({"action": np.full(1000, 2)}, {}, "whole numbers below n_actions"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_said_is_refused(changed, settings, sentence):
     x = np.linspace(-1, 1, 1000)[:, None]
     rows = {"action": np.arange(1000) % 2, "reward": np.full(1000, 0.5)} | changed

@@ -244,9 +244,11 @@ def test_blank_rounds_teach_nothing_and_none_at_all_are_said():
 
 
 GOOD_LOG = {
-    "context": np.zeros((100, 1)), "action": np.arange(100) % 2, "reward": np.zeros(100),
+    "context": np.zeros((100, 1)),
+    "action": np.arange(100) % 2,
+    "reward": np.zeros(100),
     "propensity": 0.5,
-}  # fmt: skip
+}
 
 
 @each(
@@ -335,10 +337,17 @@ def test_recorded_logs_have_true_propensities(tmp_path):
     log = record("GLMBandit", horizon=60, agent="linucb", explore=0.5, env_kwargs=WORLD)
     log.to_frame().to_csv(tmp_path / "log.csv", index=False)
     back = read_log(
-        tmp_path / "log.csv", action="action", reward="reward", propensity="propensity",
-        probabilities=["p0", "p1", "p2"], context=["x0", "x1"], context_bound=1.0, arms=range(3),
-        reward_range=(log.spec.reward_low, log.spec.reward_high), adaptive=True,
-    )  # fmt: skip
+        tmp_path / "log.csv",
+        action="action",
+        reward="reward",
+        propensity="propensity",
+        probabilities=["p0", "p1", "p2"],
+        context=["x0", "x1"],
+        context_bound=1.0,
+        arms=range(3),
+        reward_range=(log.spec.reward_low, log.spec.reward_high),
+        adaptive=True,
+    )
     for name in ("context", "action", "reward", "propensity", "probabilities"):
         np.testing.assert_allclose(getattr(back, name), getattr(log, name), rtol=1e-12)
 

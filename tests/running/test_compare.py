@@ -208,10 +208,14 @@ def plays_losses(name, spec):
     loss, domain = spec.loss, spec.loss.domain
     order, dim = getattr(domain, "p", None), domain.dim if isinstance(domain, Ball) else np.inf
     asked = {
-        "linear-ftrl": not loss.smoothness, "dp-pofw": order == 1, "wdp-cocol": order in (None, 1),
-        "pocp": type(loss) in VERIFIED, "pqftl": type(loss) in (Squared, Ridge),
-        "net-experts": dim <= 2, "ball-experts": dim <= 5,
-    }  # fmt: skip
+        "linear-ftrl": not loss.smoothness,
+        "dp-pofw": order == 1,
+        "wdp-cocol": order in (None, 1),
+        "pocp": type(loss) in VERIFIED,
+        "pqftl": type(loss) in (Squared, Ridge),
+        "net-experts": dim <= 2,
+        "ball-experts": dim <= 5,
+    }
     known = name in CONVEX or name in STOCHASTIC or name in asked
     return known and asked.get(name, True) and FEEDBACK.get(name, spec.feedback) == spec.feedback
 

@@ -37,8 +37,12 @@ def test_every_form_of_a_problem_is_the_same_problem():
     """Same users, same regrets, whatever names them, in comparisons and play, at any marks; what is
     an object has arguments of its own."""
     named = (
-        "GLMBandit", "GLMBandit-v0", f"dpbandit:{GLM}", GLMBandit, lambda **how: GLMBandit(**how),
-    )  # fmt: skip
+        "GLMBandit",
+        "GLMBandit-v0",
+        f"dpbandit:{GLM}",
+        GLMBandit,
+        lambda **how: GLMBandit(**how),
+    )
     made = GLMBandit(**MADE), gym.make(GLM, **MADE), gym.make_vec(GLM, num_envs=2, **MADE)
     right = compare(GLM, {"mine": LinUCB()}, replicas=2, progress=False, **HOW).runs[0].regret
     for env, how in [*((env, HOW) for env in named), *((env, {}) for env in made)]:

@@ -155,7 +155,8 @@ MISTAKES = {
     "make without streams": (plays(make=lambda self, spec: 0), r"of Own .*, it takes \(spec\)"),
     "make returns nothing": (plays(make=lambda self, spec, streams: None), "make of Own to return"),
     "make returns something": (
-        plays(make=lambda *given: 3), r"have a method act\(context\), got a int",
+        plays(make=lambda *given: 3),
+        r"have a method act\(context\), got a int",
     ),
     "no ledger": (
         plays(make=lambda *_: SimpleNamespace(act=lambda x: 0, update=lambda x, a, r: None)),
@@ -181,14 +182,15 @@ MISTAKES = {
     "_users returns nothing": (draws(None), r"_users of Kiosk to return Users\(.* got None"),
     "_users returns a tuple": (draws((HALVES, HALVES)), "_users of Kiosk to return .* got a tuple"),
     "no replicas": (
-        draws(Users(HALVES[:, 0], HALVES, HALVES)), r"context .*\(n, 2, 2\), got \(5, 2\)",
+        draws(Users(HALVES[:, 0], HALVES, HALVES)),
+        r"context .*\(n, 2, 2\), got \(5, 2\)",
     ),
     "replicas first": (draws(Users(*[HALVES.swapaxes(0, 1)] * 3)), r"context .*got \(2, 5, 2\)"),
     "no arms": (draws(Users(HALVES, HALVES[..., 0], HALVES)), r"mean .*\(5, 2, 2\), got \(5, 2\)"),
     "lists": (draws(Users(HALVES, HALVES, HALVES.tolist())), "reward .*an array, got a list"),
     "no users": (draws(Users(*[HALVES[:0]] * 3)), r"shape \(n, 2, 2\), n >= 1, got \(0, 2, 2\)"),
     "no _start": (on(shop(_start=lambda self: 0)), r"_start of Kiosk to take \(streams\), it tak"),
-}  # fmt: skip
+}
 
 
 @each("mistake", MISTAKES)

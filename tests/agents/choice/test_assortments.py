@@ -153,15 +153,17 @@ def priced(prices, unit_costs=(0.0, 0.0)):
 
 
 @each(
-    ("make", "sentence"), [
+    ("make", "sentence"),
+    [
         (lambda: AssortmentSpec(**FACTS | {"at_most": 3}, margins=(1.0, 1.0)), "at_most=3"),
         (lambda: AssortmentSpec(**FACTS, margins=(1.0, 0.0)), "margins"),
         (lambda: AssortmentSpec(**FACTS, margins=(1.0,) * 3), "3 margins to be as many"),
-        (lambda: priced((2.0, 1.0)), "prices"), (lambda: priced((1.0,)), "prices"),
+        (lambda: priced((2.0, 1.0)), "prices"),
+        (lambda: priced((1.0,)), "prices"),
         (lambda: priced((0.0, 1.0)), "prices"),
         (lambda: priced((1.0, 2.0), (0.5, 1.0)), "below the lowest price"),
     ],
-)  # fmt: skip
+)
 def test_specs_refuse_what_makes_no_sense(make, sentence):
     refused(sentence, make)
 

@@ -14,9 +14,14 @@ from tests.each import asserting
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=200, reward_low=-1.0)
 SHARED = ContextualSpec(n_actions=3, dim=2, horizon=200, shared=True)
 PRICES = PriceListSpec(
-    n_actions=3, dim=2, horizon=200, prices=(1.0, 1.5, 2.0), unit_cost=0.5, reward_high=1.5,
+    n_actions=3,
+    dim=2,
+    horizon=200,
+    prices=(1.0, 1.5, 2.0),
+    unit_cost=0.5,
+    reward_high=1.5,
     link="other",
-)  # fmt: skip
+)
 REWARDS = FADE(coding="rewards")
 
 

@@ -163,12 +163,16 @@ def test_batches_grow_by_a_tenth():
     mu = mu_of(1.0, 1e-5)
     prices = OJPricing(horizon=20_000).spec
     for config, spec, first in (
-        (FADE(), contextual(), ceil(9 * sqrt(50) / mu)), (FADE(), contextual(horizon=1000), 100),
+        (FADE(), contextual(), ceil(9 * sqrt(50) / mu)),
+        (FADE(), contextual(horizon=1000), 100),
         (FADE(), contextual(n_actions=5), ceil(22.5 * sqrt(50) / mu)),
-        (FADE(), contextual(dim=9, shared=True), ceil(24 / mu)), (REWARDS, prices, ceil(80 / mu)),
-        (FADE(), prices, ceil(20 / mu)), (FADE(epsilon=inf), prices, 8),
-        (FADE(epsilon=inf), contextual(), 30), (FADE(first_batch=7), contextual(), 7),
-    ):  # fmt: skip
+        (FADE(), contextual(dim=9, shared=True), ceil(24 / mu)),
+        (REWARDS, prices, ceil(80 / mu)),
+        (FADE(), prices, ceil(20 / mu)),
+        (FADE(epsilon=inf), prices, 8),
+        (FADE(epsilon=inf), contextual(), 30),
+        (FADE(first_batch=7), contextual(), 7),
+    ):
         sums = sums_of(config.make(spec, Streams([0])))
         assert sums._ends == growing_batches(spec.horizon, first=first, growth=0.1)
 

@@ -86,11 +86,13 @@ def taught(config, spec, rounds, replicas=REPLICAS):
 
 
 @each(
-    ("config", "spec", "rounds"), [
-        (LINEAR, CLICKS, 150), (LINEAR, TOGETHER, 150),
+    ("config", "spec", "rounds"),
+    [
+        (LINEAR, CLICKS, 150),
+        (LINEAR, TOGETHER, 150),
         (replace(LINEAR, response="logistic"), TOGETHER, 40),
     ],
-)  # fmt: skip
+)
 def test_a_bonus_is_so_many_standard_deviations_of_a_prediction(config, spec, rounds, monkeypatch):
     """Statistical: A theta = moment + noise differs by noise alone, and bonus s A^-1 turns theta
     into that in units of bonus s: of variance 1, whatever A is. False alarm 6e-7 a coordinate, 16 %

@@ -30,10 +30,13 @@ def test_learns_at_large_epsilon():
     sure = FLIPHAT(epsilon=10.0, delta=1e-4, sparsity=3)
     printed = replace(sure, calibration="paper")
     for config, shared, learns in (
-        (sure, False, True), (sure, True, True), (FLIPHAT(epsilon=1e-3, delta=1e-4), False, False),
+        (sure, False, True),
+        (sure, True, True),
+        (FLIPHAT(epsilon=1e-3, delta=1e-4), False, False),
         (FLIPHAT(epsilon=1e-3, delta=1e-4), True, False),
-        (replace(printed, epsilon=inf), False, True), (replace(printed, epsilon=1.0), False, False),
-    ):  # fmt: skip
+        (replace(printed, epsilon=inf), False, True),
+        (replace(printed, epsilon=1.0), False, False),
+    ):
         uniform, ours = (regret(agent, shared=shared) for agent in (Uniform(), config))
         assert (errors(uniform - ours) > 6) == learns
         assert config != sure or ours.mean() < uniform.mean() / 2
@@ -130,6 +133,10 @@ def test_printed_constants_by_hand():
 def test_bad_settings_are_refused():
     counts = {"sparsity": 0, "iterations": 0, "first_episode": 2.5}
     bounds = {
-        "step_size": 0, "residual_clip": -1, "context_clip": 0, "radius": inf, "pick_share": 1,
-    }  # fmt: skip
+        "step_size": 0,
+        "residual_clip": -1,
+        "context_clip": 0,
+        "radius": inf,
+        "pick_share": 1,
+    }
     check_refused(FLIPHAT, epsilon=0, delta=0.0, calibration="papre", **counts, **bounds)

@@ -66,10 +66,13 @@ def test_demand_is_fitted_by_likelihood_times_prior():
     S, mean = 0.05 * spread_out(3)[0] + 0.1 * np.eye(3), np.array([1.0, -0.5, -2.0])
     phi, half = np.full((1, 1, 5, 3), 0.1), np.full((1, 1, 5), 0.5)
     fit = ReleasedScores(
-        Scores(phi, half, 2 * half, phi), np.zeros((1, 1)), np.zeros((1, 1, 3)),
-        ridge=np.full(3, 1 / 16), admissible=falling,
+        Scores(phi, half, 2 * half, phi),
+        np.zeros((1, 1)),
+        np.zeros((1, 1, 3)),
+        ridge=np.full(3, 1 / 16),
+        admissible=falling,
         prior=PublicPrior(Prior(mean, S), 1, 3, meaning=""),
-    )  # fmt: skip
+    )
     theta, precision = fit.maximise(np.zeros((1, 3)), 8)
     expected = np.linalg.inv(S) + np.eye(3) / 16
     np.testing.assert_allclose(precision[0], expected)

@@ -196,9 +196,12 @@ def small_case(truth, seed=0):
 
     whiten = np.linalg.inv(np.linalg.cholesky(NOISE))
     scores = ReleasedScores(
-        Scores(phi, p, score_lengths(phi, p), phi), whiten @ FADED, (whiten @ released)[None],
-        ridge=np.full(3, PRIOR**-2), admissible=falling,
-    )  # fmt: skip
+        Scores(phi, p, score_lengths(phi, p), phi),
+        whiten @ FADED,
+        (whiten @ released)[None],
+        ridge=np.full(3, PRIOR**-2),
+        admissible=falling,
+    )
     return scores, loss, mean
 
 

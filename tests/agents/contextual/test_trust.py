@@ -159,9 +159,14 @@ def test_rounds_of_exploration_and_what_they_cost():
     """Golden, by an independent program: T_0 at 20,000 and 100,000 customers; sqrt(D T) without
     privacy. At every T_0 a user costs epsilon once, and delta is 0."""
     for T, epsilon, rounds in (
-        (20_000, 4.0, 566), (20_000, 1.0, 2263), (20_000, 0.5, 4526), (100_000, 4.0, 1265),
-        (20_000, inf, 283), (1, 1.0, 1), (3, 1e-50, 2),
-    ):  # fmt: skip
+        (20_000, 4.0, 566),
+        (20_000, 1.0, 2263),
+        (20_000, 0.5, 4526),
+        (100_000, 4.0, 1265),
+        (20_000, inf, 283),
+        (1, 1.0, 1),
+        (3, 1e-50, 2),
+    ):
         config, spec = LDPETC(epsilon=epsilon), OJPricing(horizon=T).spec
         assert config.make(spec, Streams([0])).rounds == rounds
         proof = certify(config, spec, accountants=False)

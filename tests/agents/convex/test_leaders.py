@@ -61,9 +61,13 @@ def test_leader_minimises_the_surrogates(case):
         return slopes.sum(axis=0) + H * (t * w - anchors.sum(axis=0))
 
     best = minimize(
-        surrogates, np.zeros(d), jac=slope, bounds=[(-box.half_width, box.half_width)] * d,
-        method="SLSQP", options={"ftol": 1e-14},
-    )  # fmt: skip
+        surrogates,
+        np.zeros(d),
+        jac=slope,
+        bounds=[(-box.half_width, box.half_width)] * d,
+        method="SLSQP",
+        options={"ftol": 1e-14},
+    )
     np.testing.assert_allclose(leader.point[0], best.x, rtol=0, atol=1e-6)
 
 
@@ -222,9 +226,12 @@ def test_exploration_lengths_and_offsets():
     spec = valued(Quadratic(BALL), 10**6)
     tuned = (100 * log(1e6) / 6e6) ** (1 / 3)
     for beta, length in (
-        ("oblivious", 0.05), ("adaptive", 5 * 10**-1.5), ("tuned", tuned), ("noiseless", tuned),
+        ("oblivious", 0.05),
+        ("adaptive", 5 * 10**-1.5),
+        ("tuned", tuned),
+        ("noiseless", tuned),
         (0.7, 0.7),
-    ):  # fmt: skip
+    ):
         plan = BanditFTAL(beta=beta).plan(spec)
         assert plan.beta == pytest.approx(length, rel=1e-4 if length == tuned else 1e-12)
         assert plan.curvature == 1.0

@@ -99,12 +99,14 @@ def section_by_section(plan, u, nodes, values):
 HORIZONS = [*range(1, 14, 2), 37, 99, 100, 101, 110]
 """No data, one leaf, primes, T = b K and one round more or less."""
 WAYS = {
-    "ball": (Ball(3), {}), "one dimension": (Ball(1, radius=2.0), {"zeta": 0.3}),
-    "simplex": (Simplex(4), {}), "not stale": (Ball(3), {"stale": False}),
+    "ball": (Ball(3), {}),
+    "one dimension": (Ball(1, radius=2.0), {"zeta": 0.3}),
+    "simplex": (Simplex(4), {}),
+    "not stale": (Ball(3), {"stale": False}),
     "frank-wolfe": (Hypersimplex(5, 2), {"projection": "frank-wolfe", "eta": 0.1}),
     "other batches": (Ball(3), {"batch": 4, "offset": 0.4, "eta": 0.3}),
     "printed sign": (Ball(3), {"sign": "printed"}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -255,12 +255,14 @@ def test_the_published_sequence_is_this_one():
 
 
 @pytest.mark.parametrize(
-    ("config", "loss"), [
-        (NetExperts(epsilon=20.0), Ramp(Ball(2))), (BallExperts(epsilon=10.0), Ramp(Ball(1))),
+    ("config", "loss"),
+    [
+        (NetExperts(epsilon=20.0), Ramp(Ball(2))),
+        (BallExperts(epsilon=10.0), Ramp(Ball(1))),
         (BallExperts(epsilon=10.0), Linear(Ball(4))),
     ],
     ids=lambda x: type(x).__name__,
-)  # fmt: skip
+)
 def test_defaults_beat_uniform_play(config, loss):
     """Statistical: 20 runs of 1,000 rounds with a point that never loses; losses below half of
     what uniform play loses, by 5 standard errors, and never more on average than the plan's
@@ -322,9 +324,13 @@ def test_what_is_certified():
     half = certify(NetExperts(epsilon=0.5), spec, accountants=False)
     assert half.pure == pytest.approx(0.5)
     for loss, sampler in (
-        (Ramp(Ball(1)), OnALine), (Linear(Ball(1)), OnALine), (Linear(Ball(7)), AlongASlope),
-        (Logistic(Ball(1)), InCells), (Quadratic(Ball(3)), InCells), (Kink(Ball(4)), None),
-    ):  # fmt: skip
+        (Ramp(Ball(1)), OnALine),
+        (Linear(Ball(1)), OnALine),
+        (Linear(Ball(7)), AlongASlope),
+        (Logistic(Ball(1)), InCells),
+        (Quadratic(Ball(3)), InCells),
+        (Kink(Ball(4)), None),
+    ):
         assert sampling.exact_sampler(loss) is sampler
 
 

@@ -346,9 +346,13 @@ EXTREME = {"eps1": 2.0, "eta": 3.0, "margin": 1.5}
 def transcripts(player, R, copies=1):
     """What R replicas of the code did, {transcript: count}; `copies` of each of the two experts."""
     plan = SparseVectorPlan(
-        player.K, player.eta, player.margin, player.eps1 / player.scales[0],
-        player.eps1 / player.scales[1], noise=player.noise,
-    )  # fmt: skip
+        player.K,
+        player.eta,
+        player.margin,
+        player.eps1 / player.scales[0],
+        player.eps1 / player.scales[1],
+        noise=player.noise,
+    )
     spec = ExpertsSpec(n_actions=2 * copies, horizon=len(SEQUENCE))
     kwargs = {"best_loss": player.best_loss, "restarts": player.restarts, "lag": player.lag}
     agent = PlannedSegments(plan=plan, **kwargs).make(spec, Streams(range(R)))

@@ -212,12 +212,15 @@ def test_certificates_say_who_is_protected():
         assert (round(proof.epsilon, 6), proof.ledger.brief) == (1.0, "person, 20 rounds")
         assert "replace one person, of at most 20 rounds, which may move" in str(proof.notion)
     for config, world, epsilon in (
-        (MemoryAlone(), spec, 0), (MixedEffects(), spec, inf), (PerPerson(LinUCB()), spec, inf),
-        (PersonalPricing(), SHOPPERS, 1.0), (PersonalPricing(memory=False), SHOPPERS, 1.0),
+        (MemoryAlone(), spec, 0),
+        (MixedEffects(), spec, inf),
+        (PerPerson(LinUCB()), spec, inf),
+        (PersonalPricing(), SHOPPERS, 1.0),
+        (PersonalPricing(memory=False), SHOPPERS, 1.0),
         (PersonalPricing(epsilon=inf), SHOPPERS, inf),
         (PersonalPricing(population="survey"), SHOPPERS, 0.0),
         (PersonalPricing(population="guess", memory=False), SHOPPERS, 0.0),
-    ):  # fmt: skip
+    ):
         assert certify(config, world, accountants=False).epsilon == pytest.approx(epsilon)
     sure, half = (
         certify(PersonalFADE(trust="aggregated", honest=h), PEOPLE, accountants=False)

@@ -128,9 +128,11 @@ BAD = [
     (NoisySFW, {}, {"clip": [2.0], "scale": [0.0], "radius": ["printed"], "lipschitz": [3.0]}),
     *((kind, PAPER, {"epsilon": [10.0]}) for kind in (NoisySFW, NoisySGD)),
     (PhasedSGD, {}, {"scale": [0.0], "epsilon": [-1.0], "delta": [0.0]}),
-    (SnowballSGD, {}, {"first": [0], "refit": ["twice"]}), (LeastSquares, {}, {"growth": [1.0]}),
-    (NoisySGD, {}, {"steps": ["many", 0]}), (LocalMD, {}, {"scale": [-1.0]}),
-]  # fmt: skip
+    (SnowballSGD, {}, {"first": [0], "refit": ["twice"]}),
+    (LeastSquares, {}, {"growth": [1.0]}),
+    (NoisySGD, {}, {"steps": ["many", 0]}),
+    (LocalMD, {}, {"scale": [-1.0]}),
+]
 BESIDE = "printed laws|other constants|beyond_validity|calibration|clip"
 """What is said where the setting is good, but not beside others."""
 

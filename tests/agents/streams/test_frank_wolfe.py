@@ -125,12 +125,15 @@ def test_sensitivities_by_hand():
         (1.5, {"clip": "lipschitz", "step": 1.0, "noise": "generalised-gaussian"}, 29),
         (1.5, {"clip": "lipschitz", "step": 1.0}, 29 * stretch),
         (inf, {"clip": "lipschitz", "step": 1.0}, 29),
-        (inf, {"clip": "lipschitz", "step": 0.5}, 21), (1.5, {"calibration": "paper"}, 29),
-        (1.5, {"calibration": "paper", "step": 0.5}, 29), (1.5, PROGRAMS, 16),
+        (inf, {"clip": "lipschitz", "step": 0.5}, 21),
+        (1.5, {"calibration": "paper"}, 29),
+        (1.5, {"calibration": "paper", "step": 0.5}, 29),
+        (1.5, PROGRAMS, 16),
         (1.5, {"clip": "residual", "clip_bound": 2.0}, 4 * stretch),
-        (inf, {"clip": "residual", "clip_bound": 2.0}, 4), (1.5, {"clip_bound": 1.3}, 2.6),
+        (inf, {"clip": "residual", "clip_bound": 2.0}, 4),
+        (1.5, {"clip_bound": 1.3}, 2.6),
         (inf, {"clip_bound": 1e9, "step": 1.0}, 29),
-    ):  # fmt: skip
+    ):
         mechanism = mechanism_of(DPTOFW(**way), regression(p, 20))
         assert mechanism.sensitivity == pytest.approx(S, rel=1e-12), (p, way)
     for way, S in (
@@ -176,8 +179,11 @@ def test_printed_noise_by_hand():
     15.1 to 16.2 with the true S = 29. Printed index and direction have no proof: infinity."""
     loss = regression(inf, 20)
     for T, m, worth in (
-        (1000, 11, "6.8"), (2000, 12, "7.0"), (5000, 14, "7.3"), (10_000, 15, "7.5"),
-    ):  # fmt: skip
+        (1000, 11, "6.8"),
+        (2000, 12, "7.0"),
+        (5000, 14, "7.3"),
+        (10_000, 15, "7.5"),
+    ):
         paper, wrong = (
             DPTOFW(delta=1 / T, **PROGRAMS, radius=word) for word in ("corrected", "printed")
         )
@@ -362,9 +368,15 @@ def test_table_5_1_of_batches(dim, scale, expected):
     standard errors (false alarm 6e-5 each). The reference took the printed kappa = 2."""
     _, kappa = Printed(norm_index="printed").norm(dim=dim, q=3.0)
     config = NoisySFW(
-        calibration="paper", delta=1e-3, scale=scale, lipschitz=4.0 * sqrt(2 / kappa),
-        smoothness=sqrt(2 / kappa), norm_index="printed", radius="printed", direction="printed",
-    )  # fmt: skip
+        calibration="paper",
+        delta=1e-3,
+        scale=scale,
+        lipschitz=4.0 * sqrt(2 / kappa),
+        smoothness=sqrt(2 / kappa),
+        norm_index="printed",
+        radius="printed",
+        direction="printed",
+    )
     found = share_of_the_centre(config, 1.5, dim=dim, T=1000, R=60, seed=0)
     error = sqrt(2) * found.std() / sqrt(60)
     assert found.mean() == pytest.approx(expected, abs=4 * error)

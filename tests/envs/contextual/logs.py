@@ -30,8 +30,10 @@ def shop(n=5000, *, slope=-2.0, seed=0, hidden=0.0):
 
 DRINKS = {
     "products": {"cola": "price_cola", "water": "price_water", "juice": "price_juice"},
-    "features": {"age": (18, 90)}, "price_range": (1.0, 3.0), "unit_cost": 0.5,
-}  # fmt: skip
+    "features": {"age": (18, 90)},
+    "price_range": (1.0, 3.0),
+    "unit_cost": 0.5,
+}
 
 
 def drinks(n=2000, *, slope=-1.5, seed=0):

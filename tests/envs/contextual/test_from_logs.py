@@ -401,7 +401,8 @@ HIS = 1 * (expit(4 - 2 * HERS) > np.random.default_rng(2).random(800))
 
 
 @each(
-    ("change", "says"), [
+    ("change", "says"),
+    [
         ({"frame": visits(tastes=(0, 0))}, "'who' whose tastes differ by more than noise, got"),
         ({"frame": visits(150, 3)}, "at least 5 rows each, in the median, got 3"),
         ({"frame": LOG.assign(who=1)}, "at least 30 people in 'who', got 1"),
@@ -417,12 +418,13 @@ HIS = 1 * (expit(4 - 2 * HERS) > np.random.default_rng(2).random(800))
         ({"person": None, "people": 7}, "Expected person= with people=7"),
         ({"season": (1, 9)}, r"no season= with person=, got \(1, 9\)"),
         ({"clusters": "age"}, "no clusters= with person=, got 'age'"),
-        ({"arrivals": "loyal"}, "arrivals='loyal'"), ({"people": 0}, "people=0"),
+        ({"arrivals": "loyal"}, "arrivals='loyal'"),
+        ({"people": 0}, "people=0"),
         ({"frame": {**LOG, "who": LOG["who"][1:]}}, "'who' to hold one entry for each of 800"),
         ({"frame": {**LOG, "w": [1]}, "person": None, "clusters": "w"}, "'w' to hold one entry"),
         ({"features": 5}, "Expected bounds of feature 'age'"),
     ],
-)  # fmt: skip
+)
 def test_refusals_in_one_sentence(change, says):
     with pytest.raises(InputError, match=says) as caught:
         quietly(**{"frame": LOG, **PERSONAL, **change})

@@ -187,13 +187,15 @@ def test_users_do_not_depend_on_what_was_played(delay):
 
 
 @each(
-    "arguments", [
+    "arguments",
+    [
         *({"contexts": kind} for kind in KINDS),
         *({"link": link, "shared": True} for link in LINKS),
-        {"drift": "walk"}, {"drift": "piecewise", "drift_every": 7, "parameters": "sparse"},
+        {"drift": "walk"},
+        {"drift": "piecewise", "drift_every": 7, "parameters": "sparse"},
         {"parameters": "sparse-draws"},
     ],
-)  # fmt: skip
+)
 def test_block_sizes_change_speed_never_values(arguments, monkeypatch):
     """The tables ahead and the streams ahead at 1, an odd number and the default."""
     default = play(np.arange(40) % 5, **arguments)

@@ -380,9 +380,12 @@ def values():
     person = np.einsum("o,onk->nk", often, earned)
     best = earned.max(axis=2)  # (60, 4095)
     found = [
-        person.mean(), person.mean(axis=0).max(), often @ earned.mean(axis=1).max(axis=1),
-        person.max(axis=1).mean(), often @ best.mean(axis=1),
-    ]  # fmt: skip
+        person.mean(),
+        person.mean(axis=0).max(),
+        often @ earned.mean(axis=1).max(axis=1),
+        person.max(axis=1).mean(),
+        often @ best.mean(axis=1),
+    ]
     designs = best.mean(axis=1)
     return found, (often @ best).var(), often @ (designs - often @ designs) ** 2, person
 

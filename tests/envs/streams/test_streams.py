@@ -23,15 +23,17 @@ from dpbandit.specs.models import second_moment
 from tests.each import each, refused
 
 CASES = (
-    {}, {"p": "inf", "dim": 3, "contamination": 0.2},
+    {},
+    {"p": "inf", "dim": 3, "contamination": 0.2},
     {"p": 1, "theta": "gaussian", "contamination": 0.3, "outliers": "coin"},
     {"family": "logistic", "p": 3.0, "theta": "random-sparse", "sparsity": 2, "norm": 2.0},
     {"family": "logistic", "norm": 2.0, "contamination": 0.3},
     {"family": "quantile", "level": 0.8, "noise": 0.3},
     {"family": "quantile", "noise": 0.3, "contamination": 0.2, "theta": "gaussian"},
     {"family": "quantile", "noise": 0.3, "level": 0.7, "contamination": 0.2, "outliers": "coin"},
-    {"data": "oj", "p": 1, "radius": 8.0}, {"data": "oj", "family": "linear", "p": "inf"},
-)  # fmt: skip
+    {"data": "oj", "p": 1, "radius": 8.0},
+    {"data": "oj", "family": "linear", "p": "inf"},
+)
 every_case = each("case", CASES, ids=str)
 
 
@@ -85,15 +87,17 @@ def test_the_mean_regret_of_a_round_is_the_excess_risk(case):
 
 
 @each(
-    ("case", "expected", "room"), [
-        ({"p": "inf", "dim": 10}, 0.1527, 0.005), ({"p": "inf", "dim": 20}, 0.0772, 0.005),
+    ("case", "expected", "room"),
+    [
+        ({"p": "inf", "dim": 10}, 0.1527, 0.005),
+        ({"p": "inf", "dim": 20}, 0.0772, 0.005),
         ({"p": 1.5, "dim": 20}, 0.0379, 0.005),
         ({"p": "inf", "dim": 10, "theta": "gaussian"}, 0.0448, 0.05),
         ({"p": "inf", "dim": 20, "theta": "gaussian"}, 0.0173, 0.05),
         ({"p": 1.5, "dim": 20, "theta": "gaussian"}, 0.0461, 0.05),
         ({"p": 1.5, "dim": 20, "theta": "sparse"}, 0.0600, 0.005),
     ],
-)  # fmt: skip
+)
 def test_the_baseline_of_table_5_1(case, expected, room):
     """Golden: risk(0) - risk(theta*) by which Table 5.1 was decoded, there by simulation (to about
     0.5 %, or 4 % for random truths); s |theta*|^2 here. Random truths: the mean over 2,000."""

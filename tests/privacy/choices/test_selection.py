@@ -153,15 +153,17 @@ def test_budgets():
 
 
 @each(
-    ("kind", "arguments", "message"), [
+    ("kind", "arguments", "message"),
+    [
         (ExponentialMechanism, {"epsilon": 0.0}, "epsilon=0.0"),
         (ExponentialMechanism, {"epsilon": [1.0, -1.0], "uses": 2}, "epsilon=-1.0"),
         (ExponentialMechanism, {"epsilon": [1.0, 1.0], "uses": 3}, "Expected 2 epsilons to be one"),
         (ExponentialMechanism, {"source": GivenScores(3, sensitivity=0.0)}, "sensitivity=0.0"),
         (ExponentialMechanism, {"source": CumulativeLosses(3, low=1.0)}, "sensitivity=0.0"),
-        (ExponentialMechanism, {"uses": -1}, "uses=-1"), (OneShotTopK, {"k": 5}, "k=5"),
+        (ExponentialMechanism, {"uses": -1}, "uses=-1"),
+        (OneShotTopK, {"k": 5}, "k=5"),
     ],
-)  # fmt: skip
+)
 def test_bad_input(kind, arguments, message):
     refused(message, make, kind, **arguments)
     refused(r"shape \(1, 4\) to be \(200, 4\)", make(ExponentialMechanism), SCORES[None])

@@ -144,9 +144,13 @@ COUNT, D, DEGREES, C, B = 40_000, 3, 11.5, 2.0, 1.5
 L2 = C**2 + B**2
 # moment_weight = sqrt 2 B / C gives every packed coordinate of a Wishart matrix one size
 STATISTIC = SecondMoments(
-    n_actions=COUNT, dim=D, context_bound=C, reward_low=-B, reward_high=B,
+    n_actions=COUNT,
+    dim=D,
+    context_bound=C,
+    reward_low=-B,
+    reward_high=B,
     moment_weight=sqrt(2) * B / C,
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")

@@ -26,9 +26,11 @@ LOSSES = {
     "linear l_inf": LinearRegression(LpBall(4, inf, 2.0), bound=1.25),
     "linear l_1": LinearRegression(LpBall(4, 1, 0.8)),
     "logistic": LogisticRegression(LpBall(4, 3.0)),
-    "quantile": QuantileRegression(LpBall(4, 2.0), level=0.8), "quadratic": Quadratic(Ball(4)),
-    "hinge": Hinge(Ball(4)), "simplex": Linear(Simplex(5)),
-}  # fmt: skip
+    "quantile": QuantileRegression(LpBall(4, 2.0), level=0.8),
+    "quadratic": Quadratic(Ball(4)),
+    "hinge": Hinge(Ball(4)),
+    "simplex": Linear(Simplex(5)),
+}
 every_loss = each("loss", LOSSES.values(), ids=LOSSES)
 SMOOTH = [name for name, loss in LOSSES.items() if bounds_of(loss).smoothness < inf]
 

@@ -68,9 +68,12 @@ def check_batches(make):
     noise = make(lambda: np.zeros((1, 2)), 1.0, leaves(27, 4))
     called = []
     mechanism = PrefixSum(
-        WIDE, lambda: (called.append(next(ticks)), noise())[1], GaussianSpend(0, ""), horizon=27,
+        WIDE,
+        lambda: (called.append(next(ticks)), noise())[1],
+        GaussianSpend(0, ""),
+        horizon=27,
         refresh_every=4,
-    )  # fmt: skip
+    )
     for t in range(1, 28):
         release = mechanism(rounds)
         assert (release is not None) == (t % 4 == 0 and t <= 24)
