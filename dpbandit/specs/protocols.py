@@ -147,7 +147,7 @@ class Bound:
     kind: str
     """name of what is held against it, such as rewards"""
     where: str
-    """and where it lies that is beyond: "outside [0, 1]" """
+    """where what is counted lies, such as "outside [0, 1]" """
     advice: str
     told: bool = True
     """after the delay; contexts are shown at once"""

@@ -335,7 +335,7 @@ class Tape(NamedTuple):
     personal: list[list[Any]]
     """what was remembered of people for themselves, arrays (R, N, ...), each time"""
     order: list[int] | None = None
-    """place on the tape of each call in the order in which they were made; None: the same"""
+    """place on the tape of each call in the order in which they were made; None for the same"""
     blocks: int = 0
     """number of rounds that were played in blocks"""
     ledger: Ledger | None = None
