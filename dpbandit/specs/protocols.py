@@ -471,7 +471,7 @@ class ArmsSpec(ContextualSpec):
 
 
 def _off(contexts: Floats) -> Floats:
-    """How far contexts `(n, R, *shape)` are from 1, (n, R)."""
+    """The largest distance of contexts `(n, R, *shape)` from 1, (n, R)."""
     off = np.abs(contexts - 1)
     return np.asarray(off.reshape(*off.shape[:2], -1).max(axis=-1))
 

@@ -195,7 +195,7 @@ class Recorded:
 
     @property
     def in_blocks(self) -> bool:
-        """Whether users of several rounds can be served at once, as those of problems can."""
+        """True if users of several rounds can be served at once, as those of problems can."""
         known = self.spec.n_arms is not None and not (self._world.full or self.spec.returning)
         return known and not self.spec.delay
 
