@@ -25,7 +25,7 @@ FOLDERS = {package: SETUP["package-dir"].get(package) for package in SETUP["pack
 FLOORS = """
     version checkout lazy
     base
-    domains privacy.curves privacy.loss_distributions privacy.premises
+    domains privacy.curves privacy.loss_distributions privacy.premises privacy.notion
     losses privacy.spends
     privacy.ledger privacy.pure
     privacy.mechanism privacy.people privacy.subsampling privacy.wishart

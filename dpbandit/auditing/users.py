@@ -28,8 +28,7 @@ from dpbandit.specs import (
 Number = TypeVar("Number", bound=np.generic)
 
 Answer: TypeAlias = Callable[[AnyArray], Floats]
-"""What a user answers to any action, the same in all runs: actions (R, ...) of R runs -> what their
-agents are told, (R, ...)."""
+"""One user, the same in R runs: their actions (R, ...) -> the feedback of their agents, (R, ...)"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -484,7 +484,7 @@ class SideBySide:
 
     @property
     def in_blocks(self) -> bool:
-        """Whether users of several rounds can be served at once, as those of problems can."""
+        """True if users of several rounds can be served at once, as those of problems can."""
         spec = self.spec
         return spec.n_arms is not None and not (
             spec.full_information or spec.returning or spec.delay

@@ -29,7 +29,7 @@ def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:
 
 
 def parts_of(item: Any) -> Iterable[tuple[Any, Any]]:
-    """What an object holds itself, each with the last step of the way to it."""
+    """The parts that an object holds itself, each with the last step of the way to it."""
     if isinstance(item, Mapping):
         return [*item.items(), *((f"key {place}", key) for place, key in enumerate(item))]
     if isinstance(item, np.ndarray):

@@ -84,7 +84,7 @@ def _write(path: str | PathLike[str], kept: dict[str, Any]) -> str:
 
 
 def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], Path]:
-    """What `_write` wrote, and its ticket, which is to be torn."""
+    """The state that `_write` wrote, and its ticket, which is to be deleted."""
     where = text_of("path", path)
     check_readable(where)
     text = Path(where).read_bytes()
@@ -115,7 +115,7 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], Path]:
 
 
 def _equal(there: Any, here: Any) -> bool:
-    """Whether settings are the same; 1 is 1.0, and arrays are compared as they are."""
+    """True if settings are the same; 1 is 1.0, and arrays are compared as they are."""
     try:
         return pickle.dumps(there) == pickle.dumps(here) or bool(there == here)
     except ValueError:  # arrays, another one

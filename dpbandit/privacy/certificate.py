@@ -64,7 +64,7 @@ class Certificate:
 
     @property
     def notion(self) -> Notion:
-        """What the epsilon is a promise of."""
+        """The promise that the epsilon belongs to."""
         return self.ledger.notion
 
     @property

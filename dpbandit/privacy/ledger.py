@@ -85,7 +85,7 @@ class Ledger:
 
     @property
     def brief(self) -> str:
-        """What restricts the promise, for legends and cells; empty where nothing does."""
+        """The restrictions of the promise, for legends and cells; empty where there are none."""
         return self.notion.brief
 
     def on(self, problem: Facts) -> "Ledger":
@@ -176,8 +176,9 @@ class Ledger:
         return min(pure, by_zcdp, self._together.least_epsilon(delta) * _GROWN)
 
     def within(self, age: int) -> "Ledger":
-        """What those know who watch releases up to `age` rounds after a user's own, from above, for
-        an age fixed beforehand.
+        """Bound what observers of releases up to `age` rounds after a user's own learn of her.
+
+        The age is fixed beforehand.
 
         Age 0 are releases in her own round. A person who may return counts in full at any age.
         """
@@ -189,7 +190,7 @@ class Ledger:
         return replace(self, spends=spends, notion=replace(self.notion, window=None))
 
     def spent(self, rounds: int) -> "Ledger":
-        """What has been spent by the end of so many rounds, a number fixed beforehand, from above;
+        """The ledger of the first so many rounds, a number fixed beforehand, from above;
         the promise is the same.
 
         Running sums know when they release; anything else, and persons, count in full from the
@@ -201,7 +202,7 @@ class Ledger:
 
     @property
     def _together(self) -> "Spend | Composition | _Basic":
-        """What bounds all spends as one: the only spend, or their composed losses; by basic
+        """A bound on all spends as one: the only spend, or their composed losses; by basic
         composition those that have none."""
         if len(self.spends) == 1:
             return self.spends[0]
@@ -248,7 +249,7 @@ class _Basic:
 
 
 _LEAST_DELTA = 1e-300
-"""Where a search for delta begins"""
+"""Start of a search for delta"""
 
 
 def _by_dp_accounting(mu: float, delta: float) -> dict[str, float]:

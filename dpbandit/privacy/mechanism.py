@@ -123,7 +123,7 @@ class Mechanism(ABC):
 
     @property
     def rounds_to_release(self) -> int:
-        """Number of calls up to the next that may release: `several` takes at most so many."""
+        """Number of calls up to the next that may release; `several` takes at most so many."""
         return 1
 
     def fed(self, lead: tuple[int, ...], *data: AnyArray) -> Floats | None:

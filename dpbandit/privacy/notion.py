@@ -70,12 +70,12 @@ TRUSTED: dict[TrustModel, str] = {
     "shuffled": "the server sees the messages of a batch in random order",
     "local": "the server sees private messages alone",
 }
-"""What the server sees, from most trust to least (itself, whoever adds up or mixes, nobody)"""
+"""Words for what the server sees, from most trust to least"""
 
 
 @dataclass(frozen=True)
 class Trust:
-    """Who sees exact data, and which fraction of whom has to add the noise it should.
+    """The trust model: who sees exact data, and which fraction of whom has to add its noise.
 
     >>> Trust("shuffled", 0.5).implies(Trust("aggregated")), Trust().implies(Trust("local"))
     (True, False)
@@ -99,7 +99,7 @@ class Trust:
             )
 
     def implies(self, other: "Trust") -> bool:
-        """Whether nobody is trusted with more than by `other`."""
+        """True if nobody is trusted with more than by `other`."""
         models = get_args(TrustModel)
         if models.index(self.model) < models.index(other.model):
             return False
@@ -108,7 +108,7 @@ class Trust:
         return alone or (self.honest <= other.honest and alike)
 
     def words(self, unit: Unit) -> str:
-        """What the server sees, and what of the devices it rests on; empty where it sees all."""
+        """Words for what the server sees, and for the devices it rests on; empty if it sees all."""
         if self.model == "central":
             return ""
         words = f"; {TRUSTED[self.model]}"
@@ -155,11 +155,11 @@ _MASKED: dict[Masking, str] = {
 
 
 class Facts(Protocol):
-    """What a notion takes from a problem, as `dpbandit.specs.Spec` has it."""
+    """Facts of a problem that a notion depends on, as `dpbandit.specs.Spec` has them."""
 
     @property
     def covers(self) -> frozenset[Covered]:
-        """What is released of actions."""
+        """The actions that are released."""
         ...
 
     @property
@@ -174,7 +174,7 @@ class Facts(Protocol):
 
     @property
     def carries(self) -> bool:
-        """Whether the world tells users about others."""
+        """True if the world tells users about others."""
         ...
 
 
@@ -228,7 +228,7 @@ class Notion:
 
     @property
     def visits(self) -> Visits | None:
-        """How often a person comes, where it is a person that is protected."""
+        """The number of visits of a person, if a person is protected; else None."""
         return self.unit if isinstance(self.unit, Visits) else None
 
     def of_person(self, visits: Visits, of: Literal["slots", "people"] = "slots") -> "Notion":
@@ -261,7 +261,7 @@ class Notion:
         return replace(self, unit=unit, reads=reads, masks=masks, covers=covers)
 
     def implies(self, other: "Notion") -> bool:
-        """Whether whoever has this promise has `other`, too: field by field.
+        """True if whoever has this promise has `other`, too: field by field.
 
         A field without an order in `_ORDERS` implies only what is equal to it.
         """
@@ -276,7 +276,7 @@ class Notion:
         return [name for name, ours, theirs in pairs if not _implies(name, ours, theirs)]
 
     def weaker(self, other: "Notion") -> "Notion":
-        """What both promises imply: in each field the weaker value, and all conditions.
+        """The promise that both imply: in each field the weaker value, and all conditions.
 
         Raises `InputError` where neither of two values implies the other.
         """
@@ -296,7 +296,7 @@ class Notion:
 
     @property
     def kind(self) -> str:
-        """What is promised in words, without for whom and on which conditions."""
+        """The promise in words, without for whom and on which conditions."""
         if not (self.covers or self.reads in ("releases in full", "exact data")):
             return _NOT_COVERED
         if self.reads != "mechanisms":
@@ -320,7 +320,7 @@ class Notion:
 
     @property
     def brief(self) -> str:
-        """What restricts the promise, for legends and cells; empty where nothing does."""
+        """The restrictions of the promise, for legends and cells; empty where there are none."""
         window = [] if self.window is None else [f"window-DP, last {self.window}"]
         public = ["contexts public"] if self.contexts == "public" else []
         words = [*window, *public]

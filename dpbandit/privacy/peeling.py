@@ -49,7 +49,7 @@ from dpbandit.privacy.pure import BoundedRangeSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import GaussianSpend
 
 Peel: TypeAlias = Callable[[Floats, float, float], Floats]
-"""An opened peeling: v (R, P, D), move and move_2 -> the same with s noisy coordinates left in each
+"""An opened peeling, v (R, P, D), move and move_2 -> the same with s noisy coordinates left in each
 of the P rows."""
 
 

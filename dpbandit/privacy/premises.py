@@ -52,10 +52,10 @@ class Hearing(StrEnum):
 Facts = frozenset[Fact]
 
 ALL: Facts = frozenset(Fact)
-"""What is needed where nothing is declared; no problem provides that"""
+"""The facts that are needed where nothing is declared; no problem provides them"""
 NOTHING: Facts = frozenset()
 SUMMED: Facts = frozenset({Fact.CLOCK, Fact.ONCE})
-"""For what adds up rounds on a public clock, each user in one"""
+"""The needs of sums of rounds on a public clock, each user in one"""
 
 RELEASING = ("__call__", "fed", "several", "query", "_release", "_release_several")
 """Methods of a mechanism that its proof is about"""
@@ -152,7 +152,7 @@ def kept_outside(agent: Any) -> Facts:
 
 
 def is_blind(agent: Any) -> bool:
-    """Whether an agent says that its actions are functions of coins and releases."""
+    """True if an agent says that its actions are functions of coins and releases."""
     if any(method in getattr(agent, "__dict__", {}) for method in ACTING):
         return False
     return declared(type(agent), "blind", ACTING) is True

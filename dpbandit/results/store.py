@@ -282,7 +282,7 @@ def _setup(text: str) -> Setup:
 
 @lru_cache(PACKED)
 def _certificate(text: str) -> Certificate:
-    """What the ledger is worth at the claim."""
+    """The epsilon of the ledger at the claimed delta."""
     ledger, (epsilon, delta) = json.loads(text)
     _refuse("claim", epsilon >= 0 and 0 <= delta <= 1)
     return certificate(ledger_from_dict(ledger), claim=(epsilon, delta), accountants=False)

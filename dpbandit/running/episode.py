@@ -183,7 +183,7 @@ class Episode:
 
     @property
     def unlearned(self) -> bool:
-        """Whether answers have come that the agent has not learned from."""
+        """True if answers have come that the agent has not learned from."""
         return self._answered is not None
 
     def learn(self, most: int | None = None) -> int:

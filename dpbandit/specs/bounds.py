@@ -38,7 +38,7 @@ class Clips(Protocol):
 
 @dataclass(frozen=True)
 class Outside:
-    """How much lay outside its public bounds.
+    """Counts of data outside their public bounds.
 
     These are exact counts of private data: no certificate covers them, nor a refusal or a warning
     that follows from them.

@@ -1,4 +1,4 @@
-"""What the code of others is held to: protocols of problems, agents and their configs.
+"""The contract with the code of others: protocols of problems, agents and their configs.
 
 One round::
 

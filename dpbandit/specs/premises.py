@@ -58,7 +58,7 @@ class Held:
 
 
 class Premises:
-    """What an agent's mechanisms need, held against what they are given.
+    """Compares the facts that an agent's mechanisms need with those that they are given.
 
     Args:
         owner: class of the config, for sentences.
@@ -72,7 +72,7 @@ class Premises:
 
     @property
     def promises(self) -> bool:
-        """Whether the agent promises anything."""
+        """True if the agent promises anything."""
         ledger = getattr(self._agent, "ledger", None)
         return isinstance(ledger, Ledger) and not any(spend.mu == inf for spend in ledger.spends)
 
@@ -147,7 +147,7 @@ class Premises:
 def _inside(
     agent: Any, facts: Facts, lost: Mapping[Fact, str], around: tuple[Any, ...]
 ) -> Iterator[Held]:
-    """What an agent holds, with the facts of the rounds that it is told, and agents inside it."""
+    """Walk over what an agent holds, with the facts of its rounds, and over agents inside it."""
     name = type(agent).__name__
     no_cell = {**lost, Fact.CELL: f"{name}, which is not `blind`,"}
     asked = Fact.ASKED in facts

@@ -147,7 +147,7 @@ class Bound:
     kind: str
     """name of what is held against it, such as rewards"""
     where: str
-    """and where it lies that is beyond: "outside [0, 1]" """
+    """where what is counted lies, such as "outside [0, 1]" """
     advice: str
     told: bool = True
     """after the delay; contexts are shown at once"""
@@ -471,7 +471,7 @@ class ArmsSpec(ContextualSpec):
 
 
 def _off(contexts: Floats) -> Floats:
-    """How far contexts `(n, R, *shape)` are from 1, (n, R)."""
+    """The largest distance of contexts `(n, R, *shape)` from 1, (n, R)."""
     off = np.abs(contexts - 1)
     return np.asarray(off.reshape(*off.shape[:2], -1).max(axis=-1))
 

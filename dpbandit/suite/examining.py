@@ -48,7 +48,7 @@ _AUDITED = ("claimed_epsilon", "certified_epsilon", "eps_lower", "runs", "failur
 
 
 def examined(agent: str, size: Size, *, progress: bool = False) -> dict[str, Any]:
-    """Where an agent does not fit, and what tests and an audit find at epsilon 1.
+    """Problems that an agent does not fit, and the findings of tests and an audit at epsilon 1.
 
     Args:
         agent: an id with settings, or MODULE:CLASS.
@@ -220,14 +220,16 @@ def _promises(ledger: Ledger) -> bool:
 
 
 def _early(tape: Tape) -> bool:
-    """Whether anything was released in the first half of the rounds."""
+    """True if anything was released in the first half of the rounds."""
     middle = tape.marks[len(tape.marks) // 2]
     return any(release is not None for release in tape.releases[:middle])
 
 
 def audited(config: AgentConfig, size: Size, *, progress: bool = False) -> dict[str, Any] | None:
-    """What bets on pairs of runs found, which stop once they know; None where nothing is promised
-    on a problem of audits."""
+    """Audit by bets on pairs of runs, which stop once they know.
+
+    None where nothing is promised on a problem of audits.
+    """
     most = _AUDIT_RUNS[size]
     reports = audit_all({"": config}, runs=most, until_known=True, progress=progress)
     for report in reports.values():

@@ -49,7 +49,7 @@ _ROUNDING = 1e-9
 
 
 class Verdict(NamedTuple):
-    """What `verify` found, and the numbers that it computed."""
+    """The findings of `verify`, and the numbers that it computed."""
 
     agents: tuple[str, ...]
     size: str
@@ -198,7 +198,7 @@ def _against_own(run: AgentRun, own: AgentRun, others: Ints) -> Iterator[str]:
 
 
 def far_off(told: Floats, here: Floats) -> bool:
-    """Whether two means of the same replicas differ by more than `MOST_ERRORS` combined errors.
+    """True if two means of the same replicas differ by more than `MOST_ERRORS` combined errors.
 
     >>> far_off(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.1]))
     False
@@ -252,7 +252,7 @@ def _against_agent(run: AgentRun, one: Configuration) -> Iterator[str]:
 
 
 def _broken(agent: str, found: Mapping[str, Any]) -> Iterator[str]:
-    """What tests and the audit of an agent say against it."""
+    """Reasons against an agent, by its tests and its audit."""
     if found["failed"]:
         yield f"Tests of {agent} fail here: {found['failed']}"
     audit = found["audit"]

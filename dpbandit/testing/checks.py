@@ -96,7 +96,7 @@ def check_replicas(config: AgentConfig, spec: Spec) -> Tape:
 
 
 def same_calls(one: Tape, two: Tape, replicas: slice) -> bool:
-    """Whether what mechanisms were fed and released in some replicas of `one` is that of `two`."""
+    """True if what mechanisms were fed and released in some replicas of `one` is that of `two`."""
     calls = [zip(*tape[1:4], strict=True) for tape in (one, two)]
     return len(one.queries) == len(two.queries) and all(
         type(m) is type(n)

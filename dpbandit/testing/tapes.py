@@ -195,7 +195,7 @@ class Recorded:
 
     @property
     def in_blocks(self) -> bool:
-        """Whether users of several rounds can be served at once, as those of problems can."""
+        """True if users of several rounds can be served at once, as those of problems can."""
         known = self.spec.n_arms is not None and not (self._world.full or self.spec.returning)
         return known and not self.spec.delay
 
@@ -335,7 +335,7 @@ class Tape(NamedTuple):
     personal: list[list[Any]]
     """what was remembered of people for themselves, arrays (R, N, ...), each time"""
     order: list[int] | None = None
-    """place on the tape of each call in the order in which they were made; None: the same"""
+    """place on the tape of each call in the order in which they were made; None for the same"""
     blocks: int = 0
     """number of rounds that were played in blocks"""
     ledger: Ledger | None = None

@@ -240,7 +240,7 @@ def test_extreme_prices(kind):
     assert rounded.max() == epsilons.max()
     refused("step=0", kind.of("", [1.0]).losses, 0)
     for wrong in ([-1.0], [np.nan, 0.5]):
-        refused("Expected every epsilon of", kind.of, "two", wrong)
+        refused("Expected an epsilon of", kind.of, "two", wrong)
     spend = kind.of("two", [0.25, 0.5])
     for doctored in ({"pure": 0.7}, {"rho": 0.0}, {"groups": ((0.25, 1),)}):
         refused("to be that of its groups", replace, spend, **doctored)
