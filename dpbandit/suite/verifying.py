@@ -37,6 +37,7 @@ from dpbandit.suite.playing import (
     RUNS,
     Submission,
     check_version,
+    frozen,
     play_study,
     read_submission,
     write_submission,
@@ -110,11 +111,11 @@ def verify(
     for run in runs:
         check_version(run.provenance.get("suite", "1"), file)
     size, there = _size(runs), {run.key for run in runs}
-    ends = {one.key: one for one in references(size) if one.key in there}
+    needed = not frozen(size)  # nothing is shipped that would score
+    ends = {one.key: one for one in references(size) if needed or one.key in there}
     theirs = [run for run in runs if run.key not in ends] or runs
     names = tuple(dict.fromkeys(run.name for run in theirs))
-    for name in names:
-        _check_trust(name, trust)
+    _check_trust(names, trust)
     asked = {one.key: one for name in names for one in asked_of(name, size).configurations} | ends
 
     def refusal(sentences: Sequence[str]) -> Verdict:
@@ -160,13 +161,14 @@ def _check_new(folder: Path) -> None:
     check_writable(folder / RUNS)
 
 
-def _check_trust(agent: str, trust: bool) -> None:
-    """Raise `InputError` for an agent of another module, unless that is trusted."""
-    module = module_of(agent)
-    if module is not None and not trust:
+def _check_trust(agents: Sequence[str], trust: bool) -> None:
+    """Raise `InputError` for agents of other modules, all of which it names, unless trusted."""
+    found = {agent: module for agent in agents if (module := module_of(agent)) is not None}
+    if found and not trust:
+        modules = ", ".join(repr(module) for module in dict.fromkeys(found.values()))
         raise InputError(
-            f"Expected --trust (trust=True) to verify results of {agent}: verifying them imports "
-            f"the module {module!r} and runs its code. Read it first."
+            f"Expected --trust (trust=True) to verify results of {', '.join(found)}: verifying "
+            f"them imports {modules} and runs that code. Read it first."
         )
 
 
