@@ -89,7 +89,8 @@ def verify(
 
     Args:
         path: the file, or the folder that holds it.
-        trust: import the modules of agents that are not the package's own, which runs their code.
+        trust: import the modules of agents that are not the package's own, which runs their code,
+            and take their priors for public.
         out: folder for what was played here and its card, unless it is refused; a new one, or an
             empty one, so that nothing in it can be taken for that.
         jobs: number of worker processes.
@@ -162,13 +163,19 @@ def _check_new(folder: Path) -> None:
 
 
 def _check_trust(agents: Sequence[str], trust: bool) -> None:
-    """Raise `InputError` for agents of other modules, all of which it names, unless trusted."""
+    """Raise `InputError` for agents of other modules, or with a prior, unless trusted."""
     found = {agent: module for agent in agents if (module := module_of(agent)) is not None}
     if found and not trust:
         modules = ", ".join(repr(module) for module in dict.fromkeys(found.values()))
         raise InputError(
             f"Expected --trust (trust=True) to verify results of {', '.join(found)}: verifying "
             f"them imports {modules} and runs that code. Read it first."
+        )
+    told = [agent for agent in agents if any(s.startswith("prior=") for s in agent.split(":"))]
+    if told and not trust:
+        raise InputError(
+            f"Expected --trust (trust=True) to verify results of {', '.join(told)}: a prior counts "
+            "as public, and may be made of the suite's own users. See what it is made of first."
         )
 
 

@@ -218,6 +218,9 @@ def test_no_module_of_a_file_is_imported_without_trust(played, tmp_path, monkeyp
     assert "I ran" not in str(done.exception)
     with pytest.raises(InputError, match="I ran"):
         verify(file, trust=True, progress=False)
+    informed = [replace(run, name="guarded:fade:growth=0.2:prior=told.json") for run in runs]
+    with pytest.raises(InputError, match="a prior counts as public, and may be made of"):
+        verify(write_runs(tmp_path / "theirs.parquet", informed), progress=False)
 
 
 def test_other_runs_and_findings_are_refused(played, tmp_path, examined_once, monkeypatch):
