@@ -174,7 +174,8 @@ class Player:
         never do). Observations or rewards that depend on earlier users' data, not only on earlier
         actions, pass them on to later users around every mechanism; contexts="none" prevents the
         first, nothing here prevents the second. There is no protection against somebody who sees
-        this user's reward, or the seed.
+        this user's reward, or the seed. Two players of one seed add the same noise to different
+        users' sums, whose difference has none: give each a seed that nobody knows.
 
     Raises:
         InputError: actions that are not finitely many, bounds that are missing or out of range, an
