@@ -174,7 +174,8 @@ class Player:
         never do). Observations or rewards that depend on earlier users' data, not only on earlier
         actions, pass them on to later users around every mechanism; contexts="none" prevents the
         first, nothing here prevents the second. There is no protection against somebody who sees
-        this user's reward, or the seed.
+        this user's reward, or the seed. Two players of one seed add the same noise to different
+        users' sums, whose difference has none: give each a seed that nobody knows.
 
     Raises:
         InputError: actions that are not finitely many, bounds that are missing or out of range, an
@@ -235,6 +236,7 @@ class Player:
         self._left, self._bounds = horizon, self._bridge.bounds()
         self._waiting = 0
         self._saved: str | None = None
+        self._process = os.getpid()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Save the player to a file for `load`; afterwards this player refuses to act.
@@ -244,7 +246,7 @@ class Player:
         come: guard it as you guard the data. Its ticket, a hash, is kept in a folder of this user,
         `$XDG_STATE_HOME/dpbandit/saved` (`~/.local/state` where that is not set).
         """
-        self._check_not_saved()
+        self._check_goes_on()
         self._saved = _write(path, {name: getattr(self, name) for name in _KEPT})
 
     @classmethod
@@ -287,11 +289,16 @@ class Player:
             "on once."
         )
 
-    def _check_not_saved(self) -> None:
+    def _check_goes_on(self) -> None:
         if self._saved is not None:
             raise InputError(
                 f"Expected a player that goes on, got one that was saved to {self._saved}: "
                 "go on with Player.load."
+            )
+        if self._process != os.getpid():  # a fork copies without any pickle
+            raise InputError(
+                "Expected a player in the process that made it, not in a fork of that: two would "
+                "go on with the same noise; save it before, and load it in one of them."
             )
 
     @property
@@ -326,7 +333,7 @@ class Player:
 
     def act(self, observation: Any, action_mask: Any = None) -> int:
         """Choose the action for this user, of those that are there; keeps nothing of her."""
-        self._check_not_saved()
+        self._check_goes_on()
         context, mask = self._bridge.context(observation)[None], self._bridge.mask(action_mask)
         if action_mask is not None and mask is None:
             raise InputError("Expected masks='public' or 'user' of a Player with an action_mask.")
@@ -344,7 +351,7 @@ class Player:
         It answers one `act`; who is asked again before her reward is still one user. With a `delay`
         as many may wait as that says, and the one who was asked last.
         """
-        self._check_not_saved()
+        self._check_goes_on()
         if self._left == 0:
             raise InputError(
                 f"The horizon of {self.spec.horizon} users is over: make a new Player."
@@ -362,10 +369,11 @@ class Player:
             done = self.spec.horizon - self._left
             raise InputError(f"In round {done + 1}: {mistake}") from None
         told = clip_range(given, self.spec.reward_low, self.spec.reward_high)
+        # before: who breaks off an update may have been heard, and is not to be told of again
+        self._left, self._waiting = self._left - 1, self._waiting - 1
         with enrolled(self._roll):
             self._agent.update(self._bridge.clip(shown), np.array([arm]), told)
             self._roll.heard(1)
-        self._left, self._waiting = self._left - 1, self._waiting - 1
         self._books.check(users=self.spec.horizon - self._left)
 
 

@@ -96,7 +96,7 @@ def check_file(
     ] = None,
     trust: Annotated[
         bool,
-        typer.Option("--trust", help="Import modules that the file names: this runs their code."),
+        typer.Option("--trust", help="Import modules, and take priors, that the file names."),
     ] = False,
     jobs: Annotated[int, typer.Option(help="Number of workers, 1 to 1024.")] = 1,
 ) -> None:

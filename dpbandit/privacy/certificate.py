@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from math import inf
 from typing import Any, cast
 
-from dpbandit.base import html_lines, inside, made
+from dpbandit.base import as_declared, html_lines, inside, made
 from dpbandit.privacy.aggregated import BitSpend
 from dpbandit.privacy.calibrated import PrefixSlots
 from dpbandit.privacy.factors import Gradual, Honaker, Hybrid, Independent, KAry, Window
@@ -202,11 +202,17 @@ def certificate(
 
 
 def certificate_from_dict(values: dict[str, Any]) -> Certificate:
-    """The inverse of `Certificate.as_dict`; raises `ValueError` for what is of another type."""
-    proof = made(Certificate, {**values, "ledger": ledger_from_dict(values["ledger"])})
-    for name in ("claimed_delta", "delta"):
-        inside(name, getattr(proof, name), 0, 1, ends=True)
-    return proof
+    """The inverse of `Certificate.as_dict`: of its ledger and its claim, all else computed anew.
+
+    Raises `ValueError` for what is of another type.
+    """
+    claim = as_declared(tuple[float, float], [values[f"claimed_{x}"] for x in _CLAIM], "claim")
+    inside("claimed_delta", claim[1], 0, 1, ends=True)
+    told = bool(values["accountants"])
+    return certificate(ledger_from_dict(values["ledger"]), claim=claim, accountants=told)
+
+
+_CLAIM = ("epsilon", "delta")
 
 
 KINDS: dict[str, Any] = {

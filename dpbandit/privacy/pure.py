@@ -28,7 +28,7 @@ maximum a. These atoms are split onto the grid asked for, again pessimistically.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from math import ceil, expm1, fsum, inf, sqrt
+from math import ceil, exp, expm1, fsum, inf, log, sqrt
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -40,6 +40,8 @@ from dpbandit.privacy.spends import ROUNDED, Composed, Slots, check_loss
 
 _GROUPS = 512
 """Different epsilons that are composed one by one; more are rounded up onto this many."""
+_COARSEST = 1.05
+"""A ratio of their levels up to which sums of what was rounded up are told, not those of groups"""
 _CLOSE = 1e-9
 """How near sums over groups are to those over mechanisms"""
 _LEAST_CELLS = 2.0
@@ -92,7 +94,8 @@ class PureSpend(Composed):
         each = sorted(epsilon for epsilon, _ in self.groups)
         if sum(count for _, count in self.groups) <= _GROUPS or not 0 < each[0] <= each[-1] < inf:
             return 1.0
-        return (each[-1] / each[0]) ** (1 / (_GROUPS - 2))
+        up = _ratio(each[0], each[-1])
+        return up if up <= _COARSEST else 1.0
 
     @classmethod
     def of(cls, note: str, epsilons: Sequence[float] | Floats) -> Self:
@@ -104,6 +107,8 @@ class PureSpend(Composed):
             last = np.flatnonzero(np.diff(np.searchsorted(levels, values), append=_GROUPS))
             values = values[last]  # the largest of its cell stands for all: up, never down
             counts = np.diff(np.cumsum(counts)[last], prepend=0)
+            if _ratio(values[0], values[-1]) > _COARSEST:
+                each = np.repeat(values, counts)  # so coarse that no sum below theirs is believed
         groups = tuple(zip(values.tolist(), counts.tolist(), strict=True))
         rho = cls._rho_per_square * fsum((each * each).tolist())
         return cls(note, fsum(each.tolist()), rho, groups)
@@ -156,6 +161,11 @@ class PureSpend(Composed):
             for epsilon, count in self.groups
             if epsilon > 0
         )
+
+
+def _ratio(least: float, most: float) -> float:
+    """Of two levels beside each other between these epsilons."""
+    return float(exp((log(most) - log(least)) / (_GROUPS - 2)))
 
 
 @dataclass(frozen=True)

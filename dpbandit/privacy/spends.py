@@ -215,7 +215,7 @@ class Repeated:
     def __post_init__(self) -> None:
         whole("times", self.times, 1)
         if self.factor is not None:
-            inside("factor", self.factor, 0, self.times, ends=True)
+            inside("factor", self.factor, 1, self.times, ends=True)  # one round is hers
         if self.part.mu is None:
             raise InputError(f"Expected Gaussian noise to repeat, got {self.part.note}.")
 

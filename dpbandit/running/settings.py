@@ -85,6 +85,16 @@ def module_of(text: str) -> str | None:
     return name.partition(":")[0] if ":" in name else None
 
 
+def plainly_spelt(text: str) -> str:
+    """An agent that exists with its id as `dpbandit agents` lists it, and its settings as they are.
+
+    >>> plainly_spelt("guarded:FADE 2:epsilon=2")
+    'guarded:fade:epsilon=2'
+    """
+    words, name, settings = _split(text)
+    return ":".join([agent_id(words + name), *settings])
+
+
 def _split(text: str) -> tuple[str, str, list[str]]:
     """Words before an agent, its id or MODULE:CLASS, and its settings KEY=VALUE."""
     words, bare = around(text)

@@ -13,7 +13,7 @@ from dpbandit.privacy import Certificate
 from dpbandit.privacy.notion import Trust, TrustModel, strongest
 from dpbandit.results.runs import Setup
 from dpbandit.running.environments import problem_maker
-from dpbandit.running.settings import parse_agent
+from dpbandit.running.settings import parse_agent, plainly_spelt
 from dpbandit.specs import Spec
 from dpbandit.studies import Configuration, Study, setup_of
 from dpbandit.studies.configurations import certificate_of
@@ -42,10 +42,15 @@ class SuiteProblem:
         return _setup(self.name, size)
 
     def counted(self, proof: Certificate) -> float:
-        """The epsilon that counts here: the certified one, infinity for a narrower promise."""
+        """The epsilon that counts here: the certified one, infinity for a narrower promise.
+
+        It is that at the suite's delta where more is claimed.
+        """
         spec = _spec(self.name)
-        whole = proof.notion.on(spec).implies(strongest(spec, self.trust))
-        return proof.epsilon if whole else inf
+        if not proof.notion.on(spec).implies(strongest(spec, self.trust)):
+            return inf
+        most = _suite().delta
+        return proof.epsilon if proof.claimed_delta <= most else proof.ledger.epsilon(most)
 
     def check_trust(self, proof: Certificate) -> None:
         """Raise `InputError` where a private agent trusts more than the problem allows."""
@@ -125,11 +130,14 @@ def asked_of(agent: str, size: Size) -> Asked:
         size: of the suite.
 
     Raises:
-        InputError: an unknown agent or setting, or one that fits no problem.
+        InputError: an unknown agent or setting, an id that is spelt another way and would be shown
+            so, or an agent that fits no problem.
     """
     found: dict[str, Configuration] = {}
     unfit: dict[str, str] = {}
     parse_agent(agent)  # who does not exist fits nowhere for another reason
+    if agent != (spelt := plainly_spelt(agent)):
+        raise InputError(f"Expected agent={agent!r} to be spelt {spelt!r}.")
     for one in problems().values():
         setup = one.setup(size)
         try:

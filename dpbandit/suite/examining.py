@@ -19,6 +19,7 @@ from dpbandit.running.compare import certify
 from dpbandit.running.settings import parse_agent
 from dpbandit.specs import Agent, AgentConfig, Spec, made_agent
 from dpbandit.studies import Configuration
+from dpbandit.studies.configurations import certificate_of
 from dpbandit.suite.catalogue import Asked, Size, asked_of
 from dpbandit.testing import check_agent
 from dpbandit.testing.checks import (
@@ -195,19 +196,20 @@ def _users(spec: Spec, seed: int) -> World:
 
 
 def _to_replay(configurations: Sequence[Configuration]) -> Iterator[Configuration]:
-    """The longest problem of each kind on which privacy is promised, at the epsilon nearest 1.
+    """The longest problem of each kind on which privacy is certified, at the epsilon nearest 1.
 
     Where contexts of the longest one would not fit the memory, a smaller one.
     """
     kinds: dict[type[Spec], list[tuple[Any, Configuration]]] = {}
     for one in configurations:
-        epsilon = getattr(one.config, "epsilon", inf)
-        if not 0 < epsilon < inf:
+        epsilon = certificate_of(one).epsilon  # a class need not call its target so
+        if epsilon == inf:
             continue
         spec = one.problem().spec
         numbers = spec.horizon * prod(spec.context_shape) * 2 * _REPLICAS
         small = numbers <= _LARGEST_WORLD
-        order = (abs(log(epsilon)), not small, -spec.horizon if small else numbers)
+        far = round(abs(log(epsilon)), 6) if epsilon else inf
+        order = (far, not small, -spec.horizon if small else numbers)
         kinds.setdefault(type(spec), []).append((order, one))
     for several in kinds.values():
         one = min(several, key=lambda each: each[0])[1]

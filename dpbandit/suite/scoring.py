@@ -91,7 +91,7 @@ def _rows(
                 **_score([(ends[one.name], R)]),
                 "regret": float(R.mean()),
                 "se": float(R.std(ddof=1) / len(R) ** 0.5),
-                "certified": run.certificate.epsilon,
+                "certified": one.counted(run.certificate),
             }
         if len(there) == len(some):
             every = [(ends[one.name], run.regret[-1]) for one, run in there]

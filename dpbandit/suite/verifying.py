@@ -37,6 +37,7 @@ from dpbandit.suite.playing import (
     RUNS,
     Submission,
     check_version,
+    frozen,
     play_study,
     read_submission,
     write_submission,
@@ -88,7 +89,8 @@ def verify(
 
     Args:
         path: the file, or the folder that holds it.
-        trust: import the modules of agents that are not the package's own, which runs their code.
+        trust: import the modules of agents that are not the package's own, which runs their code,
+            and take their priors for public.
         out: folder for what was played here and its card, unless it is refused; a new one, or an
             empty one, so that nothing in it can be taken for that.
         jobs: number of worker processes.
@@ -110,11 +112,11 @@ def verify(
     for run in runs:
         check_version(run.provenance.get("suite", "1"), file)
     size, there = _size(runs), {run.key for run in runs}
-    ends = {one.key: one for one in references(size) if one.key in there}
+    needed = not frozen(size)  # nothing is shipped that would score
+    ends = {one.key: one for one in references(size) if needed or one.key in there}
     theirs = [run for run in runs if run.key not in ends] or runs
     names = tuple(dict.fromkeys(run.name for run in theirs))
-    for name in names:
-        _check_trust(name, trust)
+    _check_trust(names, trust)
     asked = {one.key: one for name in names for one in asked_of(name, size).configurations} | ends
 
     def refusal(sentences: Sequence[str]) -> Verdict:
@@ -160,13 +162,20 @@ def _check_new(folder: Path) -> None:
     check_writable(folder / RUNS)
 
 
-def _check_trust(agent: str, trust: bool) -> None:
-    """Raise `InputError` for an agent of another module, unless that is trusted."""
-    module = module_of(agent)
-    if module is not None and not trust:
+def _check_trust(agents: Sequence[str], trust: bool) -> None:
+    """Raise `InputError` for agents of other modules, or with a prior, unless trusted."""
+    found = {agent: module for agent in agents if (module := module_of(agent)) is not None}
+    if found and not trust:
+        modules = ", ".join(repr(module) for module in dict.fromkeys(found.values()))
         raise InputError(
-            f"Expected --trust (trust=True) to verify results of {agent}: verifying them imports "
-            f"the module {module!r} and runs its code. Read it first."
+            f"Expected --trust (trust=True) to verify results of {', '.join(found)}: verifying "
+            f"them imports {modules} and runs that code. Read it first."
+        )
+    told = [agent for agent in agents if any(s.startswith("prior=") for s in agent.split(":"))]
+    if told and not trust:
+        raise InputError(
+            f"Expected --trust (trust=True) to verify results of {', '.join(told)}: a prior counts "
+            "as public, and may be made of the suite's own users. See what it is made of first."
         )
 
 

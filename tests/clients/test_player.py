@@ -317,6 +317,35 @@ def test_a_player_has_no_copy(copied):
     refused(r"^Expected one player, not a copy.*; save .* once\.$", copied, one)
 
 
+def test_a_fork_of_the_process_has_no_player(monkeypatch):
+    """Would catch two players with the same noise that no pickle made."""
+    one = player(DPUCB(), Coins())
+    one.act(0)
+    with monkeypatch.context() as patch:
+        patch.setattr("os.getpid", lambda: -1)  # what a fork differs by
+        for goes_on in (lambda: one.act(0), lambda: one.update(0, 5, 1.0), lambda: one.save("x")):
+            with pytest.raises(InputError, match="not in a fork of that: two would go on with"):
+                goes_on()
+    one.update(0, 5, 1.0)
+    assert one._left == T - 1
+
+
+def test_an_update_that_is_broken_off_is_not_repeated(monkeypatch):
+    """Would catch a user who is heard, and told of again after an interruption."""
+    one = player(DPUCB(), Coins())
+    one.act(0)
+
+    def interrupted(*told):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(one._agent, "update", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            one.update(0, 5, 1.0)
+    with pytest.raises(InputError, match="one update for each act, got one more"):
+        one.update(0, 5, 1.0)
+
+
 def test_every_update_answers_one_act(state):
     """Would catch a user who is told of twice at the price of once, also over a save. Who is asked
     again is one user; with a delay as many wait as it says, and the last one."""

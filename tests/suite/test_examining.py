@@ -1,14 +1,16 @@
 """What a suite's tests find: agents that are honest for as long as short tests look."""
 
 import json
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
 from dpbandit.agents import DPMoments
+from dpbandit.base import InputError
 from dpbandit.privacy.batches import LocalValues
-from dpbandit.privacy.ledger import Ledger
+from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.running.settings import parse_agent
 from dpbandit.suite import run_suite, verify
 from dpbandit.suite.catalogue import SuiteProblem, _Suite, asked_of
@@ -79,6 +81,36 @@ class LeaksLate(DPMoments):
         return np.multiply.outer(self.worth + np.zeros(self.R), np.arange(self.spec.n_actions) == 0)
 
 
+class SumsLate:
+    """Promises to use no data, and does, once 300 rounds are over."""
+
+    def __init__(self, spec, streams):
+        """Nothing is known of any arm."""
+        self.ledger, self.round = no_data(), 0
+        self.sums = np.zeros((len(streams), spec.n_actions))
+
+    def act(self, context):
+        """The arm that brought in most."""
+        return self.sums.argmax(axis=1)
+
+    def update(self, context, action, reward):
+        """Add up what came, late."""
+        self.round += 1
+        if self.round > 300:
+            self.sums[np.arange(len(action)), action] += np.nan_to_num(reward)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoTarget:
+    """Has no epsilon for a setting."""
+
+    def make(self, spec, streams):
+        """The agent that is certified at epsilon 0."""
+        if not hasattr(spec, "n_actions"):
+            raise InputError("Expected arms.")
+        return SumsLate(spec, streams)
+
+
 def _tiny():
     best = ["greedy"]
     horizon = {"small": ROUNDS, "full": ROUNDS}
@@ -114,12 +146,13 @@ def _said_in_24_rounds(kind):
         ("LearnsLate", "as far: clip all that users say"),
         ("NeverLearns", "nothing was checked of local laplace values"),
         ("LeaksLate", "what the agent remembers"),
+        ("NoTarget", "what the agent remembers"),
     ],
 )
 def test_what_begins_late_is_found(kind, sentence):
     """A clip that is forgotten from round 31 on, a mechanism that is never called, a leak from
     round 301 on: tests of 24 rounds pass, so that rounds are doubled until all mechanisms have
-    released, and a whole episode of the suite is replayed."""
+    released, and a whole episode of the suite is replayed, of whatever certifies an epsilon."""
     assert "billboard" in " ".join(_said_in_24_rounds(kind))
     assert sentence in examined(f"{HERE}:{kind}", "small")["failed"]
 

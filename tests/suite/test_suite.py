@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from dpbandit.agents import DPMoments
 from dpbandit.base.inputs import InputError
 from dpbandit.commands.suite import app as suite_commands
+from dpbandit.privacy.certificate import certificate
 from dpbandit.results.store import read_runs, write_runs
 from dpbandit.running.settings import parse_agent
 from dpbandit.suite import frozen, problems, run_suite, scores, verify, write_card
@@ -209,24 +210,34 @@ def test_no_module_of_a_file_is_imported_without_trust(played, tmp_path, monkeyp
     (tmp_path / "named_by_a_file.py").write_text("raise RuntimeError('I ran')")
     monkeypatch.syspath_prepend(tmp_path)
     named = [replace(run, name="guarded:named_by_a_file:Agent:rate=0.1") for run in runs]
-    file = write_runs(tmp_path / "theirs.parquet", named)
-    with pytest.raises(InputError, match="imports the module 'named_by_a_file' and runs its code"):
+    file = write_runs(tmp_path / "theirs.parquet", [*named, *runs])
+    with pytest.raises(InputError, match=r"imports 'named_by_a_file', 'tests\.suite"):
         verify(file, progress=False)
     done = CliRunner().invoke(suite_commands, ["verify", str(file)])
     assert "named_by_a_file" in str(done.exception)
     assert "I ran" not in str(done.exception)
     with pytest.raises(InputError, match="I ran"):
         verify(file, trust=True, progress=False)
+    informed = [replace(run, name="guarded:fade:growth=0.2:prior=told.json") for run in runs]
+    with pytest.raises(InputError, match="a prior counts as public, and may be made of"):
+        verify(write_runs(tmp_path / "theirs.parquet", informed), progress=False)
 
 
-def test_other_runs_and_findings_are_refused(played, tmp_path, examined_once):
-    """Another seed, a run that is left out or there twice, the best six of twelve replicas, a
-    ledger of a more private run, other files of an agent, another version; a
+def test_other_runs_and_findings_are_refused(played, tmp_path, examined_once, monkeypatch):
+    """Another seed, a run that is left out or there twice, one that would score others where none
+    is shipped, a number in the name of an agent, the best six of twelve replicas, a ledger of a
+    more private run, other files of an agent, another version; a
     failed test or a flagged audit that is struck from suite.json; what is no such file."""
     _, runs, _ = played
     seeded = replace(runs[0], setup=replace(runs[0].setup, seed=4))
     assert "Not asked: " in _refused(tmp_path, [seeded, *runs[1:]])
     assert "Missing: " in _refused(tmp_path, runs[1:])
+    with monkeypatch.context() as patch:
+        patch.setattr("dpbandit.suite.verifying.frozen", lambda size: ())
+        assert "Missing: uniform on tiny" in _refused(tmp_path, runs)
+    praised = [replace(run, name="fade 150 %") for run in runs]
+    with pytest.raises(InputError, match="agent='fade 150 %' to be spelt 'fade'"):
+        _refused(tmp_path, praised)
     one = next(c for c in asked_of(MINE, "small").configurations if c.key == runs[0].key)
     many = replace(one.play(0, 12), provenance=runs[0].provenance)
     best = many.only(np.sort(many.regret[-1].argsort()[:6]))
@@ -317,8 +328,9 @@ def test_the_files_of_an_agent_are_all_that_it_imports(tmp_path, monkeypatch):
 
 
 def test_scores_stand_at_what_is_certified(played):
-    """By hand: U = 10, B = 2, R = 4 is 3/4. A claim of 1 whose noise gives 7 scores at 10, one of
-    a narrower promise nowhere, and without any certificate at infinity."""
+    """By hand: U = 10, B = 2, R = 4 is 3/4. A claim of 1 whose noise gives 7 scores at 10, one at a
+    delta of 0.9 at its epsilon for the suite's, one of a narrower promise nowhere, and without any
+    certificate at infinity."""
     _, runs, done = played
     one = problems()["tiny"]
     strict, loose = sorted(runs, key=lambda r: r.certificate.epsilon)
@@ -327,6 +339,9 @@ def test_scores_stand_at_what_is_certified(played):
     assert best_at([false, loose], one, 10.0) is loose
     assert best_at([strict, loose], one, 1.0) is strict
     ledger = strict.certificate.ledger
+    lax = certificate(ledger, claim=(0.1, 0.9), accountants=False)
+    assert lax.holds
+    assert one.counted(lax) == ledger.epsilon(1e-5) > 0.99
     ledger = replace(ledger, notion=replace(ledger.notion, contexts="public"))
     narrow = replace(strict, certificate=replace(strict.certificate, ledger=ledger))
     assert best_at([narrow], one, 10.0) is None

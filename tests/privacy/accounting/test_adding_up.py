@@ -38,6 +38,8 @@ def test_the_same_people_pay_for_both():
     assert (ONE + certify(Uniform(), SHARED)).mu == ONE.mu
     for other in (both, ONE.beside(TWO)):
         assert certificate_from_dict(json.loads(json.dumps(other.as_dict()))) == other
+        doctored = other.as_dict() | {"epsilon": 0.001, "delta": 0.0, "pure": 0.0, "mu": 0.001}
+        assert certificate_from_dict(doctored) == other
 
 
 def test_disjoint_people_pay_for_the_dearer():

@@ -140,6 +140,7 @@ def test_the_table_of_an_independent_program():
         (lambda: tree_norm(4, 1, 0), "separation=0"),
         (lambda: fading_norm((1, 2), inf, 1, 1), "fade=inf"),
         (lambda: Repeated(GaussianSpend(0.1, "a sum"), 6, 7.0), "factor=7"),
+        (lambda: Repeated(GaussianSpend(0.1, "a sum"), 6, 0.0), "factor=0"),
     ],
 )
 def test_mistakes_get_one_sentence(asked, words):

@@ -244,6 +244,11 @@ def test_extreme_prices(kind):
     spend = kind.of("two", [0.25, 0.5])
     for doctored in ({"pure": 0.7}, {"rho": 0.0}, {"groups": ((0.25, 1),)}):
         refused("to be that of its groups", replace, spend, **doctored)
+    with pytest.raises(InputError, match="to be that of its groups"):
+        PureSpend("so coarse", 0.26, 0.04, ((1e-300, 512), (1.0, 1)))
+    wide = PureSpend.of("over 200 decades", np.geomspace(1e-100, 1e100, 600))
+    assert replace(wide) == wide
+    assert wide.pure >= 1.9e100
 
 
 THREE = 3
