@@ -64,10 +64,13 @@ class Premises:
         owner: class of the config, for sentences.
         agent: the running agent.
         spec: the problem that it was made for.
+        lost: facts that are not provided whatever the problem says, and by whom, in words.
     """
 
-    def __init__(self, owner: str, agent: Any, spec: Any) -> None:
-        self._owner, self._agent, self._spec = owner, agent, spec
+    def __init__(
+        self, owner: str, agent: Any, spec: Any, *, lost: Mapping[Fact, str] | None = None
+    ) -> None:
+        self._owner, self._agent, self._spec, self._lost = owner, agent, spec, dict(lost or {})
         self._met: set[Mechanism] = set()
 
     @property
@@ -100,7 +103,7 @@ class Premises:
         self._judge(Held(mechanism, least, lost))
 
     def _all(self) -> Iterator[Held]:
-        spec, facts = self._spec, provided(self._spec)
+        spec, facts = self._spec, provided(self._spec).difference(self._lost)
         if (
             self._agent.ledger.notion.contexts == "public"
         ):  # the notion says so wherever it is shown
@@ -108,7 +111,7 @@ class Premises:
         by = spec.kind + ("" if spec.masks == "none" else f" with masks={spec.masks!r}")
         if spec.returning:
             by += f" with visits of a {spec.visits.pattern} pattern"
-        return _inside(self._agent, facts, dict.fromkeys(Fact, by), ())
+        return _inside(self._agent, facts, {**dict.fromkeys(Fact, by), **self._lost}, ())
 
     def _judge(self, held: Held) -> None:
         if not isinstance(held.thing, Mechanism):

@@ -1,6 +1,6 @@
 """Agents and declarations that break a rule of premises: each must be refused, or caught."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -68,6 +68,26 @@ class Everything(FadingSum):
     needs = ALL
 
 
+class Cheap(FadingSum):
+    """Pays for a hundredth of what it releases."""
+
+    @property
+    def spend(self) -> Any:  # type: ignore[override]
+        return replace(self._paid, mu=self._paid.mu / 100)
+
+    @spend.setter
+    def spend(self, paid: Any) -> None:
+        self._paid = paid
+
+
+class Short(ClippedVectors):
+    """Says that a user moves it by a hundredth."""
+
+    @property
+    def sensitivity(self) -> float:
+        return super().sensitivity / 100
+
+
 class Player:
     """Plays the first arm and feeds a mechanism with each reward, (R, 1)."""
 
@@ -116,6 +136,11 @@ REFUSED = {
         With(make_one=lambda s, T: sums(s, T, statistic=Undeclared(1))),
         "Undeclared .*to declare",
     ),
+    "another spend": (With(make_one=lambda s, T: sums(s, T, Cheap)), "Cheap .*to declare"),
+    "another sensitivity": (
+        With(make_one=lambda s, T: sums(s, T, statistic=Short(1))),
+        "Short .*to declare",
+    ),
     "words": (With(make_one=lambda s, T: sums(s, T, Words)), "needs='SUMMED' of Words"),
     "a property": (With(make_one=lambda s, T: sums(s, T, Property)), "of Property to be"),
     "everything": (
@@ -155,6 +180,16 @@ class OpensLate(Player):
             make(*how)(np.asarray(feedback, float)[:, None])
 
 
+@dataclass(frozen=True, kw_only=True)
+class OpensWarm(Opens):
+    """The same, and calls its first mechanism before the first round."""
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent = OpensLate(self.kind, replace(spec, horizon=spec.horizon + 1), streams)
+        agent.made(np.zeros((len(streams), 1)))
+        return agent
+
+
 class Passing:
     """Passes all on, and declares nothing."""
 
@@ -179,6 +214,63 @@ class Overrides(Declared):
 
     def act(self, context: Any) -> Any:
         return np.where(context[:, 0] > 0, 0, self.inner.act(context))
+
+
+class Tidies(Declared):
+    """Overrides a helper of what stands around."""
+
+    def update(self, context: Any, action: Any, feedback: Any) -> None:
+        super().update(*self.told(context, action, feedback))
+
+    def told(self, *round: Any) -> Any:
+        """What is handed on."""
+        return round
+
+    hands_on = ALL
+
+
+class Untidy(Tidies):
+    """Hands on another arm for some contexts."""
+
+    def told(self, *round: Any) -> Any:
+        context, action, feedback = round
+        return context, np.where(context[:, 0] > 0, 0, action), feedback
+
+
+class Slot:
+    """Holds one thing, in a slot."""
+
+    __slots__ = "held"
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+
+class PrivateSlot:
+    """The same, by a private name."""
+
+    __slots__ = ("__held",)
+
+    def __init__(self, held: Any) -> None:
+        self.__held = held
+
+    def __call__(self) -> Any:
+        return self.__held
+
+
+class Listed(list[Any]):
+    """A list with attributes."""
+
+
+def in_a_list(held: Any) -> Listed:
+    """An empty list that holds it in an attribute."""
+    found = Listed()
+    found.held = held  # type: ignore[attr-defined]
+    return found
+
+
+HIDING = (Slot, PrivateSlot, in_a_list, lambda held: [held].append)
+"""What holds something, elsewhere than in a plain attribute or a container"""
 
 
 class Vetoes(Overrides):

@@ -14,6 +14,7 @@ import pytest
 from dpbandit import InputError, certify, compare
 from dpbandit.agents import FADE, AllocationTS, Guard, PerPerson
 from dpbandit.agents.contextual import fade_learners
+from dpbandit.base import reached
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Player
 from dpbandit.envs import Arms, ReturningUsers, TwoArms
@@ -29,6 +30,7 @@ from dpbandit.specs.protocols import ArmsSpec, ContextualSpec, PriceListSpec, St
 from dpbandit.testing import check_agent
 from dpbandit.testing.checks import billboard_differences, check_blind, two_worlds
 from tests.broken import premises
+from tests.broken.audited import ByTheSign, PlaysTheSign
 from tests.broken.ledgers import mechanism
 from tests.clients.worlds import Coins
 
@@ -59,13 +61,15 @@ def test_undeclared_and_false_declarations_are_refused(name):
         assert name in ("words", "a property") or "docs/howto/agent.md" in str(told.value)
 
 
-def test_what_is_opened_later_is_held_at_its_first_call():
+@pytest.mark.parametrize("config", [premises.Opens, premises.OpensWarm])
+def test_what_is_opened_later_is_held_at_its_first_call(config):
+    """Also where a mechanism was called while the agent was made."""
     with enrolled() as roll:
-        agent = made_agent(premises.Opens(kind=premises.Inherits), SPEC, Streams([0]))
+        agent = made_agent(config(kind=premises.Inherits), SPEC, Streams([0]))
         context, arm = np.ones((1, 2)), np.zeros(1, np.int64)
         for _ in range(9):
             agent.update(context, arm, np.ones(1))
-        with pytest.raises(InputError, match="Inherits of Opens to declare"):
+        with pytest.raises(InputError, match=f"Inherits of {config.__name__} to declare"):
             agent.update(context, arm, np.ones(1))
     assert len(roll.calls) == 1
     assert check_agent(premises.Opens(kind=premises.FadingSum), replace(SPEC, horizon=12))
@@ -120,6 +124,7 @@ def test_who_stands_around_has_to_say_what_it_hands_on():
     for kind, why in [
         (premises.Passing, "Passing, which declares no hands_on"),
         (premises.Overrides, "Overrides, which declares no hands_on"),
+        (premises.Untidy, "Untidy, which declares no hands_on"),
         (premises.Vetoes, "which action was played.*Vetoes does not say so"),
         (premises.GivesBack, "which action was played.*GivesBack does not say so"),
     ]:
@@ -127,6 +132,14 @@ def test_who_stands_around_has_to_say_what_it_hands_on():
             certify(premises.Around(config=inner, kind=kind), SPEC)
     for kind, spec in [(premises.Declared, SPEC), (premises.GivesBack, Arms(horizon=90).spec)]:
         assert certify(premises.Around(config=inner, kind=kind), spec).epsilon < 1.1
+
+
+@pytest.mark.parametrize("hide", premises.HIDING)
+def test_what_is_held_is_found_wherever_it_is(hide):
+    """Slots by one word and of private names, attributes of containers, methods of C."""
+    inner = object()
+    assert any(part is inner for _, part in reached(hide(inner)))
+    assert any(part is inner for _, part in reached([hide(inner)]))
 
 
 def test_a_price_in_turn_is_counted_whatever_was_asked():
@@ -155,6 +168,8 @@ def test_an_agent_that_says_it_is_blind_is_held_to_it():
     with pytest.raises(AssertionError, match="LooksAtTheContext, which is `blind`, to act alike"):
         check_blind(premises.LooksAtTheContext(first=0.1), SPEC)
     check_blind(AllocationTS(first=0.1), SPEC)
+    with pytest.raises(AssertionError, match="PlaysTheSign, whose ledger says that it reads"):
+        check_blind(ByTheSign(agent=PlaysTheSign), SPEC)
     with pytest.raises(InputError, match=r"which action was played.*LooksHonestly, which is not"):
         certify(LooksHonestly(first=0.1), SPEC)
 
