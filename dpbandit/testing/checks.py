@@ -237,6 +237,8 @@ def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
     in both worlds.
     """
     expect(one.marks == two.marks, f"Expected {_who(t)} not to decide how many calls are made.")
+    told = [_places(tape) for tape in (one, two)]
+    expect(told[0] == told[1], f"Expected {_who(t)} not to decide which mechanism is told.")
     theirs, rounds = rounds_of(one, t), rounds_of_calls(one)
     moves: dict[tuple[int, int] | None, Floats] = {None: np.zeros(t.shape[-1])}
     so_far: dict[int, Floats] = {}
@@ -257,6 +259,12 @@ def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
                 size = np.linalg.norm(gap, ord=mechanism.order, axis=1)
             move[hers] += size / mechanism.sensitivity
     return np.max(list(moves.values()), axis=0)
+
+
+def _places(tape: Tape) -> list[int]:
+    """Which mechanism each call was of, by its place in the order of first calls."""
+    places: dict[int, int] = {}
+    return [places.setdefault(id(mechanism), len(places)) for mechanism in tape.mechanisms]
 
 
 def check_visits(spec: Any, one: Tape, two: Tape, nobody: Tape, t: Ints) -> None:

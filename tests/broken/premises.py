@@ -10,6 +10,7 @@ from dpbandit.agents import AllocationTS
 from dpbandit.agents.contextual.residual_pricing import CurvedPricing
 from dpbandit.privacy import ALL, SUMMED, ClippedVectors, Fact, FadingSum, Ledger
 from dpbandit.privacy.batches import CountedSums
+from dpbandit.privacy.spends import Parallel
 from tests.broken.ledgers import Wrapping
 
 
@@ -302,6 +303,22 @@ class Around:
         return self.kind(self.config.make(spec, streams))
 
 
+class ChoosesASum(Player):
+    """Feeds one of two sums, by what all users of a round say."""
+
+    def __init__(self, streams: Any, spec: Any) -> None:
+        batches = {"ends": range(1, spec.horizon), "horizon": spec.horizon, "fade": 0.0}
+        self.sums = [
+            FadingSum(ClippedVectors(1), streams.child(name), **batches, noise_multiplier=1.0)
+            for name in ("one", "two")
+        ]
+        self.ledger = Ledger((Parallel(tuple(one.spend for one in self.sums)),))
+
+    def update(self, context: Any, action: Any, feedback: Any) -> None:
+        self.made = self.sums[int((feedback > 0.5).sum() % 2)]
+        super().update(context, action, feedback)
+
+
 class DueByData(Player):
     """Releases a sum as soon as somebody was pleased: a control that is a function of data."""
 
@@ -315,11 +332,13 @@ class DueByData(Player):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleasesWhenPleased:
-    """A config of `DueByData`."""
+class Making:
+    """A config of such an agent."""
+
+    kind: Any
 
     def make(self, spec: Any, streams: Any) -> Any:
-        return DueByData(streams, spec)
+        return self.kind(streams, spec)
 
 
 class LooksAtTheContext(AllocationTS):

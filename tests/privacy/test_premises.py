@@ -28,7 +28,12 @@ from dpbandit.specs.contract import made_agent
 from dpbandit.specs.premises import provided
 from dpbandit.specs.protocols import ArmsSpec, ContextualSpec, PriceListSpec, Step
 from dpbandit.testing import check_agent
-from dpbandit.testing.checks import billboard_differences, check_blind, two_worlds
+from dpbandit.testing.checks import (
+    billboard_differences,
+    check_blind,
+    check_sensitivity,
+    two_worlds,
+)
 from tests.broken import premises
 from tests.broken.audited import ByTheSign, PlaysTheSign
 from tests.broken.ledgers import mechanism
@@ -158,10 +163,17 @@ def test_a_price_in_turn_is_counted_whatever_was_asked():
 
 
 def test_controls_that_are_functions_of_data_are_named_by_the_billboard():
-    one, two, t = two_worlds(premises.ReleasesWhenPleased(), SPEC, (0, 5), replicas=8)
+    one, two, t = two_worlds(premises.Making(kind=premises.DueByData), SPEC, (0, 5), replicas=8)
     found = billboard_differences(one, two, t)
     assert "argument 3 of CountedSums, which its proof takes for public" in found
     assert not any("argument 2" in words for words in found)
+
+
+def test_no_user_decides_which_of_two_mechanisms_is_told():
+    """It moves no input of either further than it may, and both pay for one."""
+    one, two, t = two_worlds(premises.Making(kind=premises.ChoosesASum), SPEC, (0,), replicas=8)
+    with pytest.raises(AssertionError, match="user 0 not to decide which mechanism is told"):
+        check_sensitivity(one, two, t)
 
 
 def test_an_agent_that_says_it_is_blind_is_held_to_it():
