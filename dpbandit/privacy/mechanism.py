@@ -6,7 +6,7 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
@@ -105,6 +105,11 @@ class Mechanism(ABC):
     """what it remembers of how it was asked, which may not depend on data but by releases"""
     _used: int = 0
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if "__call__" in vars(cls):  # it counts, and is heard
+            raise InputError(f"Expected {cls.__name__} to override _release, not __call__.")
+
     def __call__(self, *datum: AnyArray) -> Floats | None:
         """One round of raw data, arrays (R, ...) -> a release (R, ...), or None: none is due."""
         if self._used >= self.uses:
@@ -182,17 +187,26 @@ class Roll:
         """of whom it was said that all calls for them were made"""
         self.crowded: list[tuple[int, dict[Mechanism, int]]] = []
         """how many users, and who heard them how often, where that is more than once on average"""
+        self.known: set[Mechanism] = set()
+        """what the agent held when it was made"""
         self.premises: list[Callable[[Mechanism], None]] = []
         """told of every mechanism before its first call, which they may refuse"""
         self._now: dict[Mechanism, int] = {}
         self._patterns: set[tuple[Any, ...]] = set()  # of users so far: who heard them how often
         self._inside = False
+        self._within: set[Mechanism] = set()  # called by others
 
-    def hold(self, premises: Callable[[Mechanism], None]) -> None:
+    def hold(self, premises: Callable[[Mechanism], None], known: Iterable["Mechanism"]) -> None:
         """Ask `premises` before the first call of every mechanism, and of those called before."""
         for mechanism in self.calls:
             premises(mechanism)
         self.premises.append(premises)
+        self.known |= {*known}
+
+    def unheard(self) -> list[Mechanism]:
+        """Mechanisms that were called elsewhere, in another thread, since they were known."""
+        apart = self.known - self._within
+        return [one for one in apart if one._used > self.calls.get(one, 0)]
 
     def through(
         self,
@@ -204,6 +218,7 @@ class Roll:
         """What `mechanism` releases for `datum`, with its call on the roll, or several at once."""
         take = take or mechanism._release
         if self._inside:
+            self._within.add(mechanism)
             return take(*datum)
         if mechanism not in self.calls:
             for allow in self.premises:
@@ -386,6 +401,10 @@ class Books:
         if not self._promises:
             return
         calls = self._roll.calls
+        for mechanism in self._roll.unheard():
+            raise InputError(
+                f"Expected {self._owner} to call {mechanism.spend.note!r} in the thread that plays."
+            )
         for mechanism in list(calls)[self._read :]:
             self._pay(mechanism)
         self._read = len(calls)

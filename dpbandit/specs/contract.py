@@ -168,7 +168,7 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
     if premises.promises:
         premises.check()
         if roll is not None:
-            roll.hold(premises)
+            roll.hold(premises, premises.known)
     return agent
 
 

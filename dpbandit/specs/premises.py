@@ -71,7 +71,8 @@ class Premises:
         self, owner: str, agent: Any, spec: Any, *, lost: Mapping[Fact, str] | None = None
     ) -> None:
         self._owner, self._agent, self._spec, self._lost = owner, agent, spec, dict(lost or {})
-        self._met: set[Mechanism] = set()
+        self.known: set[Mechanism] = set()
+        """mechanisms that were found and may be called"""
 
     @property
     def promises(self) -> bool:
@@ -84,14 +85,14 @@ class Premises:
         for held in self._all():
             self._judge(held)
             if isinstance(held.thing, Mechanism):
-                self._met.add(held.thing)
+                self.known.add(held.thing)
 
     def __call__(self, mechanism: Mechanism) -> None:
         """Raise `InputError` for a mechanism that was made after the start, at its first call.
 
         Of one that is found nowhere in the agent it needs to be public wherever it may stand.
         """
-        if mechanism in self._met:
+        if mechanism in self.known:
             return
         everywhere = list(self._all())
         for held in everywhere:

@@ -1,6 +1,7 @@
 """Agents and declarations that break a rule of premises: each must be refused, or caught."""
 
 from dataclasses import dataclass, replace
+from threading import Thread
 from types import MappingProxyType
 from typing import Any
 
@@ -317,6 +318,19 @@ class ChoosesASum(Player):
     def update(self, context: Any, action: Any, feedback: Any) -> None:
         self.made = self.sums[int((feedback > 0.5).sum() % 2)]
         super().update(context, action, feedback)
+
+
+class Elsewhere(Player):
+    """Feeds its mechanism in another thread, where no roll is kept, and pays for nothing."""
+
+    def __init__(self, streams: Any, spec: Any) -> None:
+        super().__init__(sums(streams, spec.horizon))
+        self.ledger = Ledger()
+
+    def update(self, context: Any, action: Any, feedback: Any) -> None:
+        thread = Thread(target=super().update, args=(context, action, feedback))
+        thread.start()
+        thread.join()
 
 
 class DueByData(Player):

@@ -169,10 +169,19 @@ def test_controls_that_are_functions_of_data_are_named_by_the_billboard():
     assert not any("argument 2" in words for words in found)
 
 
+def test_no_call_of_a_mechanism_is_out_of_hearing():
+    agents = {"mine": premises.Making(kind=premises.Elsewhere)}
+    with pytest.raises(InputError, match=r"Expected Making to call 'fading .*' in the thread that"):
+        compare("GLMBandit", agents, horizon=30, replicas=1, progress=False)
+    with pytest.raises(InputError, match="Expected Loud to override _release, not __call__"):
+        type("Loud", (premises.Inherits,), {"__call__": lambda self, *datum: self.query(*datum)})
+
+
 def test_no_user_decides_which_of_two_mechanisms_is_told():
     """It moves no input of either further than it may, and both pay for one."""
-    one, two, t = two_worlds(premises.Making(kind=premises.ChoosesASum), SPEC, (0,), replicas=8)
-    with pytest.raises(AssertionError, match="user 0 not to decide which mechanism is told"):
+    config = premises.Making(kind=premises.ChoosesASum)
+    one, two, t = two_worlds(config, SPEC, range(5, 25), replicas=1)  # each chooses with 1/2
+    with pytest.raises(AssertionError, match="replica not to decide which mechanism is told"):
         check_sensitivity(one, two, t)
 
 
