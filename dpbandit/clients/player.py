@@ -172,7 +172,8 @@ class Player:
     Guarantee:
         That of the certificate, for replacing one user: one `act`, and one `update` that answers
         it; a second one is refused. It covers this loop only, and only if horizon, bounds and
-        `config` are public, not read off the data.
+        `config` are public, not read off the data, and so are who is never told about and, with a
+        `delay`, the order in which rewards come: they shift everybody's place in a batch.
         Contexts and rewards are clipped to the bounds, and numbers that are not finite are replaced
         by a constant, before the agent sees them. `Player` itself keeps only the counts `outside`;
         no certificate covers them, nor the fact that they ended the loop (with most_outside=1 they

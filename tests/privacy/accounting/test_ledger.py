@@ -4,7 +4,7 @@ import json
 import time
 from dataclasses import replace
 from itertools import product
-from math import inf, sqrt
+from math import inf, nan, sqrt
 
 import numpy as np
 import pytest
@@ -205,6 +205,24 @@ def test_unlike_spends_share_one_loss_distribution():
     assert finest * 0.999 <= ledger.epsilon(1e-5) <= finest * 1.005
     alone = [Ledger((part,)).epsilon(1e-5) for part in parts]
     assert max(alone) < ledger.epsilon(1e-5) < sum(alone)
+
+
+def test_a_claim_is_two_numbers_in_their_ranges():
+    """At a delta of 2 any noise kept epsilon 0."""
+    ledger, told = Ledger((GaussianSpend(5.0, "a sum"),)), "Expected (epsilon|delta)="
+    for claim in (
+        (1.0, 2.0),
+        (1.0, -1.0),
+        (1.0, None),
+        (1.0, nan),
+        (nan, 0.1),
+        (-5.0, 0.9),
+        ("1", 0),
+    ):
+        with pytest.raises(InputError, match=told):
+            certificate(ledger, claim=claim)
+    assert not certificate(ledger, claim=(0.0, 0.5), accountants=False).holds
+    assert certificate(ledger, claim=(inf, 0.0), accountants=False).holds
 
 
 def test_a_ledger_is_a_tuple_of_spends_that_can_be_read_again():
