@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from types import FunctionType, GeneratorType, MethodType, ModuleType
+from types import BuiltinMethodType, FunctionType, GeneratorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,11 @@ def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:
 
 def parts_of(item: Any) -> Iterable[tuple[Any, Any]]:
     """The parts that an object holds itself, each with the last step of the way to it."""
+    return [*_contained(item), *_attributes(item)]
+
+
+def _contained(item: Any) -> Iterable[tuple[Any, Any]]:
+    """The parts that it holds as a container or a function."""
     if isinstance(item, Mapping):
         return [*item.items(), *((f"key {place}", key) for place, key in enumerate(item))]
     if isinstance(item, np.ndarray):
@@ -40,7 +45,7 @@ def parts_of(item: Any) -> Iterable[tuple[Any, Any]]:
         return enumerate(item)
     if isinstance(item, partial):
         return enumerate((item.func, item.args, item.keywords))
-    if isinstance(item, MethodType):
+    if isinstance(item, MethodType | BuiltinMethodType):
         return [("self", item.__self__)]
     if isinstance(item, FunctionType):
         held = [*(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
@@ -48,6 +53,17 @@ def parts_of(item: Any) -> Iterable[tuple[Any, Any]]:
             with suppress(ValueError):  # it is empty
                 held.append(cell.cell_contents)
         return enumerate(held)
-    slots = [name for kind in type(item).__mro__ for name in getattr(kind, "__slots__", ())]
-    inside = [(name, getattr(item, name)) for name in slots if hasattr(item, name)]
+    return ()
+
+
+def _attributes(item: Any) -> Iterable[tuple[Any, Any]]:
+    """What it holds in attributes and slots, whose names may be one word, and private."""
+    inside: list[tuple[Any, Any]] = []
+    for kind in type(item).__mro__:
+        names = vars(kind).get("__slots__", ())
+        for name in [names] if isinstance(names, str) else names:
+            private = name[:2] == "__" != name[-2:]
+            full = f"_{kind.__name__.lstrip('_')}{name}" if private else name
+            if hasattr(item, full):
+                inside.append((full, getattr(item, full)))
     return [*inside, *getattr(item, "__dict__", {}).items()]

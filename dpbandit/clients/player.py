@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import secrets
+from collections import deque
 from dataclasses import replace
 from hashlib import sha256
 from os import PathLike
@@ -33,8 +34,10 @@ from dpbandit.base import (
 )
 from dpbandit.clients.from_gymnasium import Bridge, Contexts
 from dpbandit.privacy import Certificate
+from dpbandit.privacy.certificate import certificate
 from dpbandit.privacy.mechanism import Books, Roll, enrolled
-from dpbandit.running.compare import certify
+from dpbandit.privacy.premises import Fact
+from dpbandit.running.compare import claim_of
 from dpbandit.running.given import AnyAgent, agent_given
 from dpbandit.specs import (
     MOST_OUTSIDE,
@@ -47,8 +50,10 @@ from dpbandit.specs import (
     check_available,
     made_agent,
 )
+from dpbandit.specs.premises import Premises
 
-_WHAT, _FORMAT = "dpbandit state", 2
+_WHAT, _FORMAT = "dpbandit state", 3
+_OTHERS = "a loop that asks again, or tells another action than was chosen,"
 
 
 def _program() -> dict[str, str]:
@@ -167,7 +172,8 @@ class Player:
     Guarantee:
         That of the certificate, for replacing one user: one `act`, and one `update` that answers
         it; a second one is refused. It covers this loop only, and only if horizon, bounds and
-        `config` are public, not read off the data.
+        `config` are public, not read off the data, and so are who is never told about and, with a
+        `delay`, the order in which rewards come: they shift everybody's place in a batch.
         Contexts and rewards are clipped to the bounds, and numbers that are not finite are replaced
         by a constant, before the agent sees them. `Player` itself keeps only the counts `outside`;
         no certificate covers them, nor the fact that they ended the loop (with most_outside=1 they
@@ -234,7 +240,9 @@ class Player:
             self._agent = made_agent(config, self.spec, Streams([seed]).child("agent"))
         self._books = Books(type(config).__name__, self._agent.ledger, self._roll)
         self._left, self._bounds = horizon, self._bridge.bounds()
-        self._waiting = 0
+        self._claim = claim_of(config)
+        self._asked: deque[int] = deque(maxlen=delay + 1)  # arms whose rewards are waited for
+        self._any_arm = False  # whether it is known that others may be told
         self._saved: str | None = None
         self._process = os.getpid()
 
@@ -301,10 +309,20 @@ class Player:
                 "go on with the same noise; save it before, and load it in one of them."
             )
 
+    def _check_any_arm(self) -> None:
+        """Raise `InputError` if what the agent is told has to be what it chose."""
+        if not self._any_arm:
+            lost = {Fact.ASKED: _OTHERS}
+            premises = Premises(type(self.config).__name__, self._agent, self.spec, lost=lost)
+            if premises.promises:
+                premises.check()
+            self._any_arm = True
+
     @property
     def certificate(self) -> Certificate:
-        """Certificate of the agent, with the epsilon of its noise beside its claim."""
-        return certify(self.config, self.spec, accountants=False)
+        """Certificate of the agent that plays: the epsilon of its noise beside its claim."""
+        ledger = self._books.ledger.on(self.spec)
+        return certificate(ledger, claim=self._claim, accountants=False)
 
     @property
     def outside(self) -> Outside:
@@ -342,21 +360,24 @@ class Player:
             arm = self.spec.validate(acted(self._agent, context, there), 1)
         if there is not None:
             check_available(arm, there)
-        self._waiting = min(self._waiting + 1, self.spec.delay + 1)
+        if len(self._asked) > self.spec.delay:
+            self._check_any_arm()
+        self._asked.append(int(arm[0]))
         return self._bridge.action(arm[0])
 
     def update(self, observation: Any, action: Any, reward: float) -> None:
         """Learn from one user: her observation, the action and her reward.
 
         It answers one `act`; who is asked again before her reward is still one user. With a `delay`
-        as many may wait as that says, and the one who was asked last.
+        as many may wait as that says, and the one who was asked last. An agent that counts on its
+        own actions (`Fact.ASKED`) refuses another one, and to be asked again.
         """
         self._check_goes_on()
         if self._left == 0:
             raise InputError(
                 f"The horizon of {self.spec.horizon} users is over: make a new Player."
             )
-        if self._waiting == 0:
+        if not self._asked:
             raise InputError(
                 "Expected one update for each act, got one more: a user whose data count twice is "
                 "not covered by the certificate; call act first, with delay= if rewards are late."
@@ -368,9 +389,12 @@ class Player:
         except InputError as mistake:
             done = self.spec.horizon - self._left
             raise InputError(f"In round {done + 1}: {mistake}") from None
+        if arm not in self._asked:
+            self._check_any_arm()
         told = clip_range(given, self.spec.reward_low, self.spec.reward_high)
         # before: who breaks off an update may have been heard, and is not to be told of again
-        self._left, self._waiting = self._left - 1, self._waiting - 1
+        self._left -= 1
+        self._asked.remove(arm if arm in self._asked else self._asked[0])
         with enrolled(self._roll):
             self._agent.update(self._bridge.clip(shown), np.array([arm]), told)
             self._roll.heard(1)
@@ -378,4 +402,4 @@ class Player:
 
 
 _SAME = {"config": "config", "spec": "environment, bounds and horizon"}
-_KEPT = (*_SAME, "_agent", "_roll", "_books", "_left", "_waiting", "_bounds")
+_KEPT = (*_SAME, "_agent", "_roll", "_books", "_left", "_asked", "_any_arm", "_bounds")

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass, fields, is_dataclass
 from math import inf
+from numbers import Real
 from typing import Any, cast
 
-from dpbandit.base import as_declared, html_lines, inside, made
+from dpbandit.base import InputError, as_declared, html_lines, inside, made, shown
 from dpbandit.privacy.aggregated import BitSpend
 from dpbandit.privacy.calibrated import PrefixSlots
 from dpbandit.privacy.factors import Gradual, Honaker, Hybrid, Independent, KAry, Window
@@ -185,6 +186,11 @@ def certificate(
     """
     nothing = (ledger.epsilon(0.0), 0.0)
     claimed_epsilon, claimed_delta = nothing if claim is None else claim
+    inside("delta", claimed_delta, 0, 1, ends=True)
+    if not (isinstance(claimed_epsilon, Real) and claimed_epsilon >= 0):
+        raise InputError(
+            f"Expected epsilon={shown(claimed_epsilon)} of a claim to be a number >= 0, or inf."
+        )
     epsilon, delta = ledger.epsilon(claimed_delta), ledger.delta(claimed_epsilon)
     if delta <= claimed_delta:  # the claim itself is certified, whatever the root is rounded to
         epsilon = min(epsilon, claimed_epsilon)

@@ -26,6 +26,7 @@ from dpbandit.privacy.spends import (
     GaussianSpend,
     Parallel,
     Spend,
+    check_parts,
     composed,
     spent,
     within,
@@ -57,7 +58,8 @@ class Ledger:
     """what the costs are a promise of; a certificate has that of the agent on its problem"""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.notion, Notion):
+        check_parts("spends", self.spends)
+        if type(self.notion) is not Notion:  # a subclass may compare and read otherwise
             raise InputError(f"Expected notion={shown(self.notion)} of a ledger to be a Notion.")
         for spend in self.spends:
             if not (self.notion.window or inf) <= lasts(spend):
@@ -321,6 +323,9 @@ class Sequential:
 
     parts: tuple[Spend, ...]
     note: str
+
+    def __post_init__(self) -> None:
+        check_parts("parts", self.parts)
 
     @property
     def mu(self) -> float | None:

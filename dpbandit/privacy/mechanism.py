@@ -6,7 +6,7 @@
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import inf
@@ -105,6 +105,11 @@ class Mechanism(ABC):
     """what it remembers of how it was asked, which may not depend on data but by releases"""
     _used: int = 0
 
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        if "__call__" in vars(cls):  # it counts, and is heard
+            raise InputError(f"Expected {cls.__name__} to override _release, not __call__.")
+
     def __call__(self, *datum: AnyArray) -> Floats | None:
         """One round of raw data, arrays (R, ...) -> a release (R, ...), or None: none is due."""
         if self._used >= self.uses:
@@ -180,13 +185,28 @@ class Roll:
         """anything so far"""
         self.users = 0
         """of whom it was said that all calls for them were made"""
-        self.together: set[frozenset[Mechanism]] = set()
-        """two mechanisms that heard one user, or one that heard her twice"""
+        self.crowded: list[tuple[int, dict[Mechanism, int]]] = []
+        """how many users, and who heard them how often, where that is more than once on average"""
+        self.known: set[Mechanism] = set()
+        """what the agent held when it was made"""
         self.premises: list[Callable[[Mechanism], None]] = []
         """told of every mechanism before its first call, which they may refuse"""
         self._now: dict[Mechanism, int] = {}
         self._patterns: set[tuple[Any, ...]] = set()  # of users so far: who heard them how often
         self._inside = False
+        self._within: set[Mechanism] = set()  # called by others
+
+    def hold(self, premises: Callable[[Mechanism], None], known: Iterable["Mechanism"]) -> None:
+        """Ask `premises` before the first call of every mechanism, and of those called before."""
+        for mechanism in self.calls:
+            premises(mechanism)
+        self.premises.append(premises)
+        self.known |= {*known}
+
+    def unheard(self) -> list[Mechanism]:
+        """Mechanisms that were called elsewhere, in another thread, since they were known."""
+        apart = self.known - self._within
+        return [one for one in apart if one._used > self.calls.get(one, 0)]
 
     def through(
         self,
@@ -198,6 +218,7 @@ class Roll:
         """What `mechanism` releases for `datum`, with its call on the roll, or several at once."""
         take = take or mechanism._release
         if self._inside:
+            self._within.add(mechanism)
             return take(*datum)
         if mechanism not in self.calls:
             for allow in self.premises:
@@ -218,19 +239,21 @@ class Roll:
         pattern = (users, *self._now.items())
         if pattern not in self._patterns:
             self._patterns.add(pattern)
-            for one, calls in self._now.items():
-                for other, more in self._now.items():
-                    if (calls > users) if one is other else (calls + more > users):
-                        self.together.add(frozenset((one, other)))
+            if sum(self._now.values()) > users:
+                self.crowded.append((users, self._now))
         self._now = {}
 
-    def overlap(self, mechanisms: Sequence[Mechanism]) -> str:
-        """Name two of the mechanisms that heard one user, or one that heard her twice; or ''."""
-        mine = set(mechanisms)
-        for pair in self.together:
-            if pair <= mine:
-                names = " and ".join(sorted(repr(one.spend.note) for one in pair))
-                return f"{names} {'twice' if len(pair) == 1 else 'both'} for one user"
+    def overlap(self, mechanisms: Sequence[Mechanism], most: int = 1) -> str:
+        """Name more than `most` of the mechanisms that heard one user, or one that heard her twice;
+        or ''."""
+        asked = set(mechanisms)
+        for users, calls in self.crowded:
+            mine = {one: made for one, made in calls.items() if one in asked}
+            twice = [one for one, made in mine.items() if made > users]
+            if twice or sum(mine.values()) > most * users:
+                names = " and ".join(sorted(repr(one.spend.note) for one in twice or mine))
+                how = "twice" if twice else "both" if len(mine) == 2 else "all"
+                return f"{names} {how} for one user"
         return ""
 
 
@@ -240,11 +263,10 @@ def heard(users: int) -> None:
         roll.heard(users)
 
 
-def enrol(premises: Callable[[Mechanism], None]) -> None:
-    """Ask `premises` before the first call of every mechanism, if a roll is kept for a new run."""
+def opening() -> Roll | None:
+    """The roll that is kept for a run in which nothing has been called, if there is one."""
     roll = _roll.get()
-    if roll is not None and not roll.calls:
-        roll.premises.append(premises)
+    return None if roll is None or roll.calls else roll
 
 
 @contextmanager
@@ -318,7 +340,7 @@ class PersonalMemory:
 
 def checked_ledger(owner: str, ledger: object) -> Ledger:
     """`ledger`; raises `InputError` unless it is one."""
-    if not isinstance(ledger, Ledger):
+    if type(ledger) is not Ledger:  # a subclass may find any epsilon
         raise InputError(
             f"Expected the agent of {owner} to have a Ledger, got ledger={shown(ledger)}: make it "
             "Ledger((mechanism.spend, ...)), or no_privacy(...)."
@@ -364,7 +386,7 @@ class Books:
         self._left = self._entries.copy()
         self._every = {
             spend.part
-            for spend in ledger.spends
+            for spend in _opened(ledger.spends)
             if isinstance(spend, Repeated) and Hearing.EVERY in spend.needs
         }
         self._promises = not any(spend.mu == inf for spend in ledger.spends)
@@ -379,13 +401,17 @@ class Books:
         if not self._promises:
             return
         calls = self._roll.calls
+        for mechanism in self._roll.unheard():
+            raise InputError(
+                f"Expected {self._owner} to call {mechanism.spend.note!r} in the thread that plays."
+            )
         for mechanism in list(calls)[self._read :]:
             self._pay(mechanism)
         self._read = len(calls)
         exact = self._roll.users == users  # else nobody said which calls were for whom
         for entry, mechanisms in self._parallel.items():
             made, most = sum(calls[one] for one in mechanisms), users * self._left[entry]
-            twice = exact and self._left[entry] == 1 and self._roll.overlap(mechanisms)
+            twice = exact and self._roll.overlap(mechanisms, self._left[entry])
             if made > most or twice:
                 got = f"{made} calls for {users} users" if made > most else twice
                 raise InputError(
@@ -423,6 +449,13 @@ class Books:
             f"Expected the ledger of {self._owner} to name {mechanism.spend.note!r}, {why}: make "
             "it Ledger((mechanism.spend, ...)) of all mechanisms, or no_privacy(...)."
         )
+
+
+def _opened(spends: Sequence[Spend]) -> Iterator[Spend]:
+    """The spends and all that they are made of."""
+    for spend in spends:
+        yield spend
+        yield from _opened(getattr(spend, "parts", ()))
 
 
 def parts_of(spend: Spend) -> tuple[Spend, ...]:

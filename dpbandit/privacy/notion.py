@@ -212,7 +212,7 @@ class Notion:
             one_of(name, getattr(self, name), get_args(words))
         one_of("contexts", self.contexts, get_args(Pattern))
         for name, kind in (("unit", Unit), ("trust", Trust), ("conditions", tuple)):
-            if not isinstance(getattr(self, name), kind):
+            if not isinstance(getattr(self, name), kind) or _overridden(getattr(self, name)):
                 raise InputError(f"Expected {name}={shown(getattr(self, name))} to be of {kind}.")
         if not isinstance(self.covers, frozenset) or not self.covers <= {*get_args(Covered)}:
             raise InputError(
@@ -350,6 +350,11 @@ class Notion:
         kinds: dict[str, Any] = {"Round": Round, "Visits": Visits}
         unit = made(kinds[values["unit"]["kind"]], values["unit"])
         return made(cls, {**values, "unit": unit})
+
+
+def _overridden(value: Any) -> bool:
+    """Whether a unit or a trust is of a subclass, which may imply what it does not promise."""
+    return isinstance(value, Round | Visits | Trust) and type(value) not in (Round, Visits, Trust)
 
 
 def _unit_implies(ours: Unit, theirs: Unit) -> bool:

@@ -61,6 +61,8 @@ RELEASING = ("__call__", "fed", "several", "query", "_release", "_release_severa
 """Methods of a mechanism that its proof is about"""
 SUMMING = ("total", "gradient", "query", "after", "scores")
 """Methods of a statistic that its proof is about"""
+BOUNDING = ("sensitivity", "units", "moved", "spend")
+"""Properties of a mechanism or a statistic that its proof is about"""
 HANDING = ("act", "act_among", "update")
 """Methods of an agent that decide what another one, inside, is told"""
 ACTING = ("act", "act_among")
@@ -74,7 +76,7 @@ def declared(kind: type, name: str, methods: tuple[str, ...], *, overrides: bool
         kind: class of a mechanism, statistic or agent.
         name: of a class attribute, such as "needs".
         methods: whoever defines one of these anew has to declare anew.
-        overrides: whether overriding any other function of a base class counts as well.
+        overrides: whether overriding any other function or property of a base class counts as well.
     """
     for place, one in enumerate(kind.__mro__):
         mine = vars(one)
@@ -93,22 +95,28 @@ def _has(kinds: Iterable[type], word: str) -> bool:
 
 
 def _does(part: Any) -> bool:
-    return callable(part) or isinstance(part, staticmethod | classmethod)
+    return callable(part) or isinstance(part, staticmethod | classmethod | property)
 
 
 def facts_of(
-    thing: Any, name: str, methods: tuple[str, ...], *, overrides: bool = False
+    thing: Any,
+    name: str,
+    methods: tuple[str, ...],
+    *,
+    also: tuple[str, ...] = (),
+    overrides: bool = False,
 ) -> Facts | None:
     """Facts that the class of `thing` declares under `name`, None if it declares nothing.
 
-    A method that was put into the instance is nobody's proof: then nothing is declared.
+    A method that was put into the instance is nobody's proof: then nothing is declared. Of what is
+    `also` looked at, instances may have their own.
 
     Raises:
         InputError: what is declared is no frozenset of `Fact`.
     """
     if any(method in getattr(thing, "__dict__", {}) for method in methods):
         return None
-    found = declared(type(thing), name, methods, overrides=overrides)
+    found = declared(type(thing), name, (*methods, *also), overrides=overrides)
     if found is None:
         return None
     if not isinstance(found, frozenset) or not all(isinstance(fact, Fact) for fact in found):
@@ -121,17 +129,17 @@ def facts_of(
 
 def needs_of_statistic(statistic: Any) -> Facts | None:
     """Facts that a statistic needs, None if its class does not say."""
-    return facts_of(statistic, "needs", SUMMING)
+    return facts_of(statistic, "needs", SUMMING, also=BOUNDING)
 
 
 def needs_of_mechanism(mechanism: Any) -> Facts | None:
     """Facts that a mechanism needs, without its statistic's, None if its class does not say."""
-    return facts_of(mechanism, "needs", RELEASING, overrides=True)
+    return facts_of(mechanism, "needs", RELEASING, also=BOUNDING, overrides=True)
 
 
 def handed_on(agent: Any, facts: Facts) -> Facts | None:
     """Facts, of those that an agent is given, which it hands on; None if its class does not say."""
-    kept = facts_of(agent, "hands_on", HANDING)
+    kept = facts_of(agent, "hands_on", HANDING, overrides=True)
     if kept is None:
         return None
     for fact, condition in dict(declared(type(agent), "hands_on_if", HANDING) or {}).items():

@@ -90,6 +90,16 @@ def check_loss(name: str, value: float) -> None:
         )
 
 
+def check_parts(name: str, parts: object) -> None:
+    """Raise `InputError` unless `parts` is a tuple of spends; a generator is empty when it is read
+    again, and then costs nothing."""
+    fits = isinstance(parts, tuple) and all(hasattr(part, "pure") for part in parts)
+    if not fits:
+        raise InputError(
+            f"Expected {name}={shown(parts)} to be a tuple of spends, such as (mechanism.spend,)."
+        )
+
+
 class Composed:
     """For spends that are known by their `losses`: delta and epsilon of their sum."""
 
@@ -164,6 +174,9 @@ class Parallel:
     """of its parts, held by `Books`"""
     parts: tuple[Spend, ...]
     note: str = "parallel over disjoint rounds"
+
+    def __post_init__(self) -> None:
+        check_parts("parts", self.parts)
 
     @property
     def mu(self) -> float | None:

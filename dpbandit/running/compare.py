@@ -26,7 +26,7 @@ from dpbandit.base import (
 from dpbandit.base.arrays import one_thread
 from dpbandit.privacy import Certificate, Ledger
 from dpbandit.privacy.certificate import certificate
-from dpbandit.privacy.mechanism import checked_ledger
+from dpbandit.privacy.mechanism import checked_ledger, enrolled
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, Setup, describe, log_marks
 from dpbandit.running.environments import as_words
@@ -142,11 +142,16 @@ def certify(
     """
     config = agent_given(config)
     spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
-    agent = made_agent(config, spec, Streams([0]))
+    with enrolled():  # apart from a run that goes on
+        agent = made_agent(config, spec, Streams([0]))
     ledger = checked_ledger(type(config).__name__, getattr(agent, "ledger", None))
+    return certificate(ledger.on(spec), claim=claim_of(config), accountants=accountants)
+
+
+def claim_of(config: AgentConfig) -> tuple[float, float] | None:
+    """The epsilon and the delta that a config claims; None if it has no epsilon."""
     epsilon = getattr(config, "epsilon", None)
-    claim = None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
-    return certificate(ledger.on(spec), claim=claim, accountants=accountants)
+    return None if epsilon is None else (epsilon, getattr(config, "delta", 0.0))
 
 
 def compare(

@@ -24,7 +24,7 @@ from dpbandit.base import (
     takes,
 )
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.mechanism import Mechanism, enrol
+from dpbandit.privacy.mechanism import Mechanism, opening
 from dpbandit.privacy.notion import TrustModel
 from dpbandit.specs.premises import Premises
 from dpbandit.specs.protocols import Spec, Step
@@ -148,6 +148,7 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
     """`config.make(spec, streams)`; raises `InputError` unless that has the methods of an agent."""
     owner = type(config).__name__
     takes(f"make of {owner}", config.make, "spec", "streams")
+    roll = opening()  # before `make`, which may call a mechanism
     agent: Agent | None = config.make(spec, streams)
     if agent is None:
         raise InputError(
@@ -166,7 +167,8 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
     premises = Premises(owner, agent, spec)
     if premises.promises:
         premises.check()
-        enrol(premises)
+        if roll is not None:
+            roll.hold(premises, premises.known)
     return agent
 
 

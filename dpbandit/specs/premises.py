@@ -64,11 +64,15 @@ class Premises:
         owner: class of the config, for sentences.
         agent: the running agent.
         spec: the problem that it was made for.
+        lost: facts that are not provided whatever the problem says, and by whom, in words.
     """
 
-    def __init__(self, owner: str, agent: Any, spec: Any) -> None:
-        self._owner, self._agent, self._spec = owner, agent, spec
-        self._met: set[Mechanism] = set()
+    def __init__(
+        self, owner: str, agent: Any, spec: Any, *, lost: Mapping[Fact, str] | None = None
+    ) -> None:
+        self._owner, self._agent, self._spec, self._lost = owner, agent, spec, dict(lost or {})
+        self.known: set[Mechanism] = set()
+        """mechanisms that were found and may be called"""
 
     @property
     def promises(self) -> bool:
@@ -81,14 +85,14 @@ class Premises:
         for held in self._all():
             self._judge(held)
             if isinstance(held.thing, Mechanism):
-                self._met.add(held.thing)
+                self.known.add(held.thing)
 
     def __call__(self, mechanism: Mechanism) -> None:
         """Raise `InputError` for a mechanism that was made after the start, at its first call.
 
         Of one that is found nowhere in the agent it needs to be public wherever it may stand.
         """
-        if mechanism in self._met:
+        if mechanism in self.known:
             return
         everywhere = list(self._all())
         for held in everywhere:
@@ -100,7 +104,7 @@ class Premises:
         self._judge(Held(mechanism, least, lost))
 
     def _all(self) -> Iterator[Held]:
-        spec, facts = self._spec, provided(self._spec)
+        spec, facts = self._spec, provided(self._spec).difference(self._lost)
         if (
             self._agent.ledger.notion.contexts == "public"
         ):  # the notion says so wherever it is shown
@@ -108,7 +112,7 @@ class Premises:
         by = spec.kind + ("" if spec.masks == "none" else f" with masks={spec.masks!r}")
         if spec.returning:
             by += f" with visits of a {spec.visits.pattern} pattern"
-        return _inside(self._agent, facts, dict.fromkeys(Fact, by), ())
+        return _inside(self._agent, facts, {**dict.fromkeys(Fact, by), **self._lost}, ())
 
     def _judge(self, held: Held) -> None:
         if not isinstance(held.thing, Mechanism):

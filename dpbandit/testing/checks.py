@@ -142,18 +142,22 @@ def check_copies(config: AgentConfig, spec: Spec) -> None:
 
 
 def check_blind(config: AgentConfig, spec: Spec) -> None:
-    """An agent that says `blind` chooses the same whatever context its copy is shown."""
+    """An agent that says `blind`, or whose ledger says that it reads nothing, chooses the same
+    whatever context its copy is shown."""
     world, other = (extreme_users(spec, 3, seed).tame() for seed in (7, 8))
     agent = made_agent(config, spec, Streams(range(3)))
-    if not is_blind(agent):
+    reads_nothing = agent.ledger.notion.reads == "nothing"
+    if not (reads_nothing or is_blind(agent)):
         return
+    which = "whose ledger says that it reads nothing" if reads_nothing else "which is `blind`"
+    instead = "promise OWN_DATA" if reads_nothing else "leave that out"
     for t, context in enumerate(world.context):
         twin, mask = copy.deepcopy(agent), world.masked(t)
         action = acted(agent, context, mask)
         expect(
             same(action, acted(twin, other.context[t], mask)),
-            f"Expected {type(agent).__name__}, which is `blind`, to act alike whatever the context "
-            f"is, got another action in round {t + 1}: leave that out, or read no context.",
+            f"Expected {type(agent).__name__}, {which}, to act alike whatever the context is, got "
+            f"another action in round {t + 1}: {instead}, or read no context.",
         )
         agent.update(context, action, world.answer(spec, t, action))
 
@@ -233,6 +237,8 @@ def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
     in both worlds.
     """
     expect(one.marks == two.marks, f"Expected {_who(t)} not to decide how many calls are made.")
+    told = [_places(tape) for tape in (one, two)]
+    expect(told[0] == told[1], f"Expected {_who(t)} not to decide which mechanism is told.")
     theirs, rounds = rounds_of(one, t), rounds_of_calls(one)
     moves: dict[tuple[int, int] | None, Floats] = {None: np.zeros(t.shape[-1])}
     so_far: dict[int, Floats] = {}
@@ -253,6 +259,12 @@ def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
                 size = np.linalg.norm(gap, ord=mechanism.order, axis=1)
             move[hers] += size / mechanism.sensitivity
     return np.max(list(moves.values()), axis=0)
+
+
+def _places(tape: Tape) -> list[int]:
+    """Which mechanism each call was of, by its place in the order of first calls."""
+    places: dict[int, int] = {}
+    return [places.setdefault(id(mechanism), len(places)) for mechanism in tape.mechanisms]
 
 
 def check_visits(spec: Any, one: Tape, two: Tape, nobody: Tape, t: Ints) -> None:
@@ -309,7 +321,7 @@ def billboard_differences(one: Tape, two: Tape, t: Ints) -> list[str]:
         found.append("other users' actions")
     if one.memories != two.memories:
         found.append("what the agent remembers")
-    if not same_but_for_hers(one, two):
+    if not same_but_for_hers(one, two, people=1 if t.ndim == 2 else 0):
         found.append("what is remembered of other people")
     for (mechanism, place, a), (_, _, b) in zip(one.controls, two.controls, strict=False):
         words = f"argument {place + 1} of {_name(mechanism)}, which its proof takes for public"
@@ -318,12 +330,13 @@ def billboard_differences(one: Tape, two: Tape, t: Ints) -> list[str]:
     return found
 
 
-def same_but_for_hers(one: Tape, two: Tape) -> bool:
-    """Whether personal memories differ in at most one person's rows, in every replica."""
+def same_but_for_hers(one: Tape, two: Tape, *, people: int) -> bool:
+    """Whether personal memories differ in the rows of so many people at most, in every replica:
+    one where a person is replaced, none where people have one round."""
     for a, b in zip(one.personal, two.personal, strict=True):
         for x, y in zip(a, b, strict=True):
             other = (x != y).reshape(*x.shape[:2], -1).any(axis=2)  # finite numbers alone
-            if (other.sum(axis=1) > 1).any():
+            if (other.sum(axis=1) > people).any():
                 return False
     return True
 

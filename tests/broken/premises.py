@@ -1,6 +1,7 @@
 """Agents and declarations that break a rule of premises: each must be refused, or caught."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from threading import Thread
 from types import MappingProxyType
 from typing import Any
 
@@ -10,6 +11,7 @@ from dpbandit.agents import AllocationTS
 from dpbandit.agents.contextual.residual_pricing import CurvedPricing
 from dpbandit.privacy import ALL, SUMMED, ClippedVectors, Fact, FadingSum, Ledger
 from dpbandit.privacy.batches import CountedSums
+from dpbandit.privacy.spends import Parallel
 from tests.broken.ledgers import Wrapping
 
 
@@ -68,6 +70,26 @@ class Everything(FadingSum):
     needs = ALL
 
 
+class Cheap(FadingSum):
+    """Pays for a hundredth of what it releases."""
+
+    @property
+    def spend(self) -> Any:  # type: ignore[override]
+        return replace(self._paid, mu=self._paid.mu / 100)
+
+    @spend.setter
+    def spend(self, paid: Any) -> None:
+        self._paid = paid
+
+
+class Short(ClippedVectors):
+    """Says that a user moves it by a hundredth."""
+
+    @property
+    def sensitivity(self) -> float:
+        return super().sensitivity / 100
+
+
 class Player:
     """Plays the first arm and feeds a mechanism with each reward, (R, 1)."""
 
@@ -116,6 +138,11 @@ REFUSED = {
         With(make_one=lambda s, T: sums(s, T, statistic=Undeclared(1))),
         "Undeclared .*to declare",
     ),
+    "another spend": (With(make_one=lambda s, T: sums(s, T, Cheap)), "Cheap .*to declare"),
+    "another sensitivity": (
+        With(make_one=lambda s, T: sums(s, T, statistic=Short(1))),
+        "Short .*to declare",
+    ),
     "words": (With(make_one=lambda s, T: sums(s, T, Words)), "needs='SUMMED' of Words"),
     "a property": (With(make_one=lambda s, T: sums(s, T, Property)), "of Property to be"),
     "everything": (
@@ -155,6 +182,16 @@ class OpensLate(Player):
             make(*how)(np.asarray(feedback, float)[:, None])
 
 
+@dataclass(frozen=True, kw_only=True)
+class OpensWarm(Opens):
+    """The same, and calls its first mechanism before the first round."""
+
+    def make(self, spec: Any, streams: Any) -> Any:
+        agent = OpensLate(self.kind, replace(spec, horizon=spec.horizon + 1), streams)
+        agent.made(np.zeros((len(streams), 1)))
+        return agent
+
+
 class Passing:
     """Passes all on, and declares nothing."""
 
@@ -179,6 +216,63 @@ class Overrides(Declared):
 
     def act(self, context: Any) -> Any:
         return np.where(context[:, 0] > 0, 0, self.inner.act(context))
+
+
+class Tidies(Declared):
+    """Overrides a helper of what stands around."""
+
+    def update(self, context: Any, action: Any, feedback: Any) -> None:
+        super().update(*self.told(context, action, feedback))
+
+    def told(self, *round: Any) -> Any:
+        """What is handed on."""
+        return round
+
+    hands_on = ALL
+
+
+class Untidy(Tidies):
+    """Hands on another arm for some contexts."""
+
+    def told(self, *round: Any) -> Any:
+        context, action, feedback = round
+        return context, np.where(context[:, 0] > 0, 0, action), feedback
+
+
+class Slot:
+    """Holds one thing, in a slot."""
+
+    __slots__ = "held"
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+
+class PrivateSlot:
+    """The same, by a private name."""
+
+    __slots__ = ("__held",)
+
+    def __init__(self, held: Any) -> None:
+        self.__held = held
+
+    def __call__(self) -> Any:
+        return self.__held
+
+
+class Listed(list[Any]):
+    """A list with attributes."""
+
+
+def in_a_list(held: Any) -> Listed:
+    """An empty list that holds it in an attribute."""
+    found = Listed()
+    found.held = held  # type: ignore[attr-defined]
+    return found
+
+
+HIDING = (Slot, PrivateSlot, in_a_list, lambda held: [held].append)
+"""What holds something, elsewhere than in a plain attribute or a container"""
 
 
 class Vetoes(Overrides):
@@ -210,6 +304,35 @@ class Around:
         return self.kind(self.config.make(spec, streams))
 
 
+class ChoosesASum(Player):
+    """Feeds one of two sums, by what all users of a round say."""
+
+    def __init__(self, streams: Any, spec: Any) -> None:
+        batches = {"ends": range(1, spec.horizon), "horizon": spec.horizon, "fade": 0.0}
+        self.sums = [
+            FadingSum(ClippedVectors(1), streams.child(name), **batches, noise_multiplier=1.0)
+            for name in ("one", "two")
+        ]
+        self.ledger = Ledger((Parallel(tuple(one.spend for one in self.sums)),))
+
+    def update(self, context: Any, action: Any, feedback: Any) -> None:
+        self.made = self.sums[int((feedback > 0.5).sum() % 2)]
+        super().update(context, action, feedback)
+
+
+class Elsewhere(Player):
+    """Feeds its mechanism in another thread, where no roll is kept, and pays for nothing."""
+
+    def __init__(self, streams: Any, spec: Any) -> None:
+        super().__init__(sums(streams, spec.horizon))
+        self.ledger = Ledger()
+
+    def update(self, context: Any, action: Any, feedback: Any) -> None:
+        thread = Thread(target=super().update, args=(context, action, feedback))
+        thread.start()
+        thread.join()
+
+
 class DueByData(Player):
     """Releases a sum as soon as somebody was pleased: a control that is a function of data."""
 
@@ -223,11 +346,13 @@ class DueByData(Player):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleasesWhenPleased:
-    """A config of `DueByData`."""
+class Making:
+    """A config of such an agent."""
+
+    kind: Any
 
     def make(self, spec: Any, streams: Any) -> Any:
-        return DueByData(streams, spec)
+        return self.kind(streams, spec)
 
 
 class LooksAtTheContext(AllocationTS):

@@ -15,7 +15,17 @@ import numpy as np
 import pytest
 
 from dpbandit import InputError, certify, play
-from dpbandit.agents import DPUCB, FADE, BestFixed, EpsilonGreedy, Hedge, LinTS, LinUCB, Uniform
+from dpbandit.agents import (
+    DPUCB,
+    FADE,
+    AllocationTS,
+    BestFixed,
+    EpsilonGreedy,
+    Hedge,
+    LinTS,
+    LinUCB,
+    Uniform,
+)
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import FromGymnasium, Player, read_log
 from dpbandit.offline import replay
@@ -266,10 +276,10 @@ def test_another_config_or_environment_is_refused_and_uses_nothing_up(state):
         (lambda path, _: path.write_text("{}"), "Expected a state"),
         (lambda path, _: np.savez(path, a=np.ones(3)), "Expected a state"),
         (lambda path, _: path.unlink(), "No such file"),
-        (lambda path, _: changed(path, b"_waiting", b"_writing"), "was changed"),
+        (lambda path, _: changed(path, b"_any_arm", b"_odd_arm"), "was changed"),
         (lambda path, _: changed(path, b'"numpy": "', b'"numpy": "9'), "was changed"),
         (lambda path, _: changed(path, b'"ticket": "', b'"ticket": "/'), "something else"),
-        (another("_FORMAT", 3), "of this format, which is 2 there and 3 here"),
+        (another("_FORMAT", 4), "of this format, which is 3 there and 4 here"),
         (another("_program", lambda: {"dpbandit": "0"}), "of this program"),
     ],
 )
@@ -366,3 +376,45 @@ def test_every_update_answers_one_act(state):
     late.update(0, 5, 1.0)
     refused(says, late.update, 0, 5, 1.0)
     assert (one._left, late._left) == (T - 1, T - 3)
+
+
+@dataclass(kw_only=True)
+class Changes:
+    """A config whose settings can be changed, and which makes a better agent the second time."""
+
+    epsilon: float = 20.0
+    delta: float = 1e-5
+    made: int = 0
+
+    def make(self, spec, streams):
+        self.made += 1
+        return DPUCB(epsilon=self.epsilon / self.made).make(spec, streams)
+
+
+def test_a_player_shows_the_certificate_of_the_agent_that_plays():
+    """It made another agent of the config, and certified that."""
+    config = Changes()
+    player = Player(config, Coins(), horizon=60, reward_range=(0, 1))
+    config.epsilon = 0.1
+    proof = player.certificate
+    assert proof.epsilon == pytest.approx(20.0)
+
+
+def test_who_counts_on_its_own_actions_is_told_no_others_and_asked_once():
+    """A veto of the loop reads the user's context, as one of `Guard` does, and so does whoever asks
+    again until the arm is right."""
+
+    def played(agent, told, asked=1):
+        player = Player(agent, Coins(), horizon=60, reward_range=(0, 1))
+        for _ in range(30):
+            arms = [player.act(0) for _ in range(asked)]
+            player.update(0, told(arms[-1]), 1.0)
+        return player
+
+    counts, sums = AllocationTS(epsilon=1.0, delta=0.3, growth=100, first=1), DPUCB()
+    another, same = (lambda arm: 5 + (arm - 4) % 3), (lambda arm: arm)
+    assert played(counts, same).certificate.holds
+    for told, asked in ((another, 1), (same, 2)):
+        assert played(sums, told, asked).certificate.holds
+        with pytest.raises(InputError, match=r"which action was played, .* a loop that asks again"):
+            played(counts, told, asked)

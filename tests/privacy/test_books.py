@@ -114,6 +114,19 @@ def test_parallel_entries_pay_for_their_number_and_what_expires_is_named_as_such
     balanced(Ledger((entry,)), one, two, users=2)
     with pytest.raises(InputError, match="hear no user twice, got 3 calls for 1 users"):
         balanced(Ledger((entry, entry)), one, two, three)
+    with enrolled() as roll:  # three that share every second user, and one that hears her twice
+        for made in (one, two, three):
+            made(ALONE)
+        roll.heard(1)
+        roll.heard(1)
+        with pytest.raises(InputError, match=r"hear no user twice, got .* all for one user"):
+            Books("Mine", Ledger((entry, entry)), roll).check(2)
+    with enrolled() as roll:
+        one(ALONE), one(ALONE)
+        roll.heard(1)
+        roll.heard(1)
+        with pytest.raises(InputError, match=r"hear no user twice, got .* twice for one user"):
+            Books("Mine", Ledger((entry, entry)), roll).check(2)
     one.spend, two.spend = Expiring(plain, 7), PureSpend.of("no draws", [])
     balanced(Ledger(), two)
     balanced(Ledger((one.spend,), Notion(window=7)), one)

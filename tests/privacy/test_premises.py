@@ -14,6 +14,7 @@ import pytest
 from dpbandit import InputError, certify, compare
 from dpbandit.agents import FADE, AllocationTS, Guard, PerPerson
 from dpbandit.agents.contextual import fade_learners
+from dpbandit.base import reached
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Player
 from dpbandit.envs import Arms, ReturningUsers, TwoArms
@@ -27,8 +28,14 @@ from dpbandit.specs.contract import made_agent
 from dpbandit.specs.premises import provided
 from dpbandit.specs.protocols import ArmsSpec, ContextualSpec, PriceListSpec, Step
 from dpbandit.testing import check_agent
-from dpbandit.testing.checks import billboard_differences, check_blind, two_worlds
+from dpbandit.testing.checks import (
+    billboard_differences,
+    check_blind,
+    check_sensitivity,
+    two_worlds,
+)
 from tests.broken import premises
+from tests.broken.audited import ByTheSign, PlaysTheSign
 from tests.broken.ledgers import mechanism
 from tests.clients.worlds import Coins
 
@@ -59,13 +66,15 @@ def test_undeclared_and_false_declarations_are_refused(name):
         assert name in ("words", "a property") or "docs/howto/agent.md" in str(told.value)
 
 
-def test_what_is_opened_later_is_held_at_its_first_call():
+@pytest.mark.parametrize("config", [premises.Opens, premises.OpensWarm])
+def test_what_is_opened_later_is_held_at_its_first_call(config):
+    """Also where a mechanism was called while the agent was made."""
     with enrolled() as roll:
-        agent = made_agent(premises.Opens(kind=premises.Inherits), SPEC, Streams([0]))
+        agent = made_agent(config(kind=premises.Inherits), SPEC, Streams([0]))
         context, arm = np.ones((1, 2)), np.zeros(1, np.int64)
         for _ in range(9):
             agent.update(context, arm, np.ones(1))
-        with pytest.raises(InputError, match="Inherits of Opens to declare"):
+        with pytest.raises(InputError, match=f"Inherits of {config.__name__} to declare"):
             agent.update(context, arm, np.ones(1))
     assert len(roll.calls) == 1
     assert check_agent(premises.Opens(kind=premises.FadingSum), replace(SPEC, horizon=12))
@@ -120,6 +129,7 @@ def test_who_stands_around_has_to_say_what_it_hands_on():
     for kind, why in [
         (premises.Passing, "Passing, which declares no hands_on"),
         (premises.Overrides, "Overrides, which declares no hands_on"),
+        (premises.Untidy, "Untidy, which declares no hands_on"),
         (premises.Vetoes, "which action was played.*Vetoes does not say so"),
         (premises.GivesBack, "which action was played.*GivesBack does not say so"),
     ]:
@@ -127,6 +137,14 @@ def test_who_stands_around_has_to_say_what_it_hands_on():
             certify(premises.Around(config=inner, kind=kind), SPEC)
     for kind, spec in [(premises.Declared, SPEC), (premises.GivesBack, Arms(horizon=90).spec)]:
         assert certify(premises.Around(config=inner, kind=kind), spec).epsilon < 1.1
+
+
+@pytest.mark.parametrize("hide", premises.HIDING)
+def test_what_is_held_is_found_wherever_it_is(hide):
+    """Slots by one word and of private names, attributes of containers, methods of C."""
+    inner = object()
+    assert any(part is inner for _, part in reached(hide(inner)))
+    assert any(part is inner for _, part in reached([hide(inner)]))
 
 
 def test_a_price_in_turn_is_counted_whatever_was_asked():
@@ -145,16 +163,34 @@ def test_a_price_in_turn_is_counted_whatever_was_asked():
 
 
 def test_controls_that_are_functions_of_data_are_named_by_the_billboard():
-    one, two, t = two_worlds(premises.ReleasesWhenPleased(), SPEC, (0, 5), replicas=8)
+    one, two, t = two_worlds(premises.Making(kind=premises.DueByData), SPEC, (0, 5), replicas=8)
     found = billboard_differences(one, two, t)
     assert "argument 3 of CountedSums, which its proof takes for public" in found
     assert not any("argument 2" in words for words in found)
+
+
+def test_no_call_of_a_mechanism_is_out_of_hearing():
+    agents = {"mine": premises.Making(kind=premises.Elsewhere)}
+    with pytest.raises(InputError, match=r"Expected Making to call 'fading .*' in the thread that"):
+        compare("GLMBandit", agents, horizon=30, replicas=1, progress=False)
+    with pytest.raises(InputError, match="Expected Loud to override _release, not __call__"):
+        type("Loud", (premises.Inherits,), {"__call__": lambda self, *datum: self.query(*datum)})
+
+
+def test_no_user_decides_which_of_two_mechanisms_is_told():
+    """It moves no input of either further than it may, and both pay for one."""
+    config = premises.Making(kind=premises.ChoosesASum)
+    one, two, t = two_worlds(config, SPEC, range(5, 25), replicas=1)  # each chooses with 1/2
+    with pytest.raises(AssertionError, match="replica not to decide which mechanism is told"):
+        check_sensitivity(one, two, t)
 
 
 def test_an_agent_that_says_it_is_blind_is_held_to_it():
     with pytest.raises(AssertionError, match="LooksAtTheContext, which is `blind`, to act alike"):
         check_blind(premises.LooksAtTheContext(first=0.1), SPEC)
     check_blind(AllocationTS(first=0.1), SPEC)
+    with pytest.raises(AssertionError, match="PlaysTheSign, whose ledger says that it reads"):
+        check_blind(ByTheSign(agent=PlaysTheSign), SPEC)
     with pytest.raises(InputError, match=r"which action was played.*LooksHonestly, which is not"):
         certify(LooksHonestly(first=0.1), SPEC)
 

@@ -22,6 +22,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit, Recommendation
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.privacy import Ledger, PrefixSum
+from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.specs.protocols import ContextualSpec
 from dpbandit.testing import check_agent, check_problem
 from tests.broken.blocks import PeeksAhead, RemembersBlocks, SumsBlocks
@@ -80,6 +81,16 @@ class Remembers(OneByOne):
         super().update(context, action, feedback)
         if self.sums._used == 4:
             self._favourite = feedback.copy()
+
+
+class KeepsADrawer(OneByOne):
+    """All rewards, in a memory of people, of whom the problem has none who return."""
+
+    def update(self, context, action, feedback):
+        super().update(context, action, feedback)
+        if "_drawer" not in vars(self):
+            self._drawer = PersonalMemory(len(feedback), people=1, shape=(1,))
+        self._drawer.add(np.zeros(len(feedback), np.int64), feedback[:, None])
 
 
 class Scribbles(OneByOne):
@@ -151,6 +162,7 @@ class OwnWord(DPUCB):
         (Broken(agent=Local), r"Expected a tests\..*\.Local to be picklable, got: made of glass"),
         (Broken(agent=Doubles), "got .* times as far: .* feed each of them to a mechanism once"),
         (Broken(agent=Remembers), "data of one user of each replica .* what the agent remembers"),
+        (Broken(agent=KeepsADrawer), "one user of each replica .* is remembered of other people"),
         (Broken(agent=Scribbles), "Expected Scribbles not to write on a context"),
         (Broken(agent=PlaysHalves), "PlaysHalves: Expected whole numbers as actions, got "),
         (Broken(agent=SharesAllIts), "Expected its deep copy to have its own mechanisms"),

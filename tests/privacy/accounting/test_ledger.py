@@ -4,7 +4,7 @@ import json
 import time
 from dataclasses import replace
 from itertools import product
-from math import inf, sqrt
+from math import inf, nan, sqrt
 
 import numpy as np
 import pytest
@@ -32,7 +32,8 @@ from dpbandit.privacy.ledger import (
     no_privacy,
 )
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
-from dpbandit.privacy.notion import NO_DATA, NO_PRIVACY, Notion, Visits
+from dpbandit.privacy.mechanism import checked_ledger
+from dpbandit.privacy.notion import NO_DATA, NO_PRIVACY, Notion, Trust, Visits
 from dpbandit.privacy.prefix_sums import Tree
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated
@@ -204,6 +205,40 @@ def test_unlike_spends_share_one_loss_distribution():
     assert finest * 0.999 <= ledger.epsilon(1e-5) <= finest * 1.005
     alone = [Ledger((part,)).epsilon(1e-5) for part in parts]
     assert max(alone) < ledger.epsilon(1e-5) < sum(alone)
+
+
+def test_a_claim_is_two_numbers_in_their_ranges():
+    """At a delta of 2 any noise kept epsilon 0."""
+    ledger, told = Ledger((GaussianSpend(5.0, "a sum"),)), "Expected (epsilon|delta)="
+    for claim in (
+        (1.0, 2.0),
+        (1.0, -1.0),
+        (1.0, None),
+        (1.0, nan),
+        (nan, 0.1),
+        (-5.0, 0.9),
+        ("1", 0),
+    ):
+        with pytest.raises(InputError, match=told):
+            certificate(ledger, claim=claim)
+    assert not certificate(ledger, claim=(0.0, 0.5), accountants=False).holds
+    assert certificate(ledger, claim=(inf, 0.0), accountants=False).holds
+
+
+def test_a_ledger_is_a_tuple_of_spends_that_can_be_read_again():
+    """A generator is empty when it is read again: it was certified with epsilon 0. A subclass might
+    find any epsilon, or imply any notion."""
+    spend = GaussianSpend(5.0, "a sum")
+    for parts in ((one for one in (spend, spend)), map(abs, ()), [spend], spend, "abc", (1.0,)):
+        for kind in (Ledger, Parallel, lambda told: Sequential(told, "both")):
+            with pytest.raises(InputError, match="to be a tuple of spends, such as"):
+                kind(parts)
+    with pytest.raises(InputError, match="to be a Notion"):
+        Ledger((spend,), type("Mine", (Notion,), {})())
+    with pytest.raises(InputError, match="Expected trust"):
+        Notion(trust=type("Mine", (Trust,), {})())
+    with pytest.raises(InputError, match="to have a Ledger"):
+        checked_ledger("Mine", type("Mine", (Ledger,), {})())
 
 
 def test_parallel_rounds_cost_the_dearest():
