@@ -139,7 +139,7 @@ def needs_of_mechanism(mechanism: Any) -> Facts | None:
 
 def handed_on(agent: Any, facts: Facts) -> Facts | None:
     """Facts, of those that an agent is given, which it hands on; None if its class does not say."""
-    kept = facts_of(agent, "hands_on", HANDING, overrides=True)
+    kept = facts_of(agent, "hands_on", HANDING)
     if kept is None:
         return None
     for fact, condition in dict(declared(type(agent), "hands_on_if", HANDING) or {}).items():

@@ -218,27 +218,6 @@ class Overrides(Declared):
         return np.where(context[:, 0] > 0, 0, self.inner.act(context))
 
 
-class Tidies(Declared):
-    """Overrides a helper of what stands around."""
-
-    def update(self, context: Any, action: Any, feedback: Any) -> None:
-        super().update(*self.told(context, action, feedback))
-
-    def told(self, *round: Any) -> Any:
-        """What is handed on."""
-        return round
-
-    hands_on = ALL
-
-
-class Untidy(Tidies):
-    """Hands on another arm for some contexts."""
-
-    def told(self, *round: Any) -> Any:
-        context, action, feedback = round
-        return context, np.where(context[:, 0] > 0, 0, action), feedback
-
-
 class Slot:
     """Holds one thing, in a slot."""
 

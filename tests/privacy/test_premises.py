@@ -129,7 +129,6 @@ def test_who_stands_around_has_to_say_what_it_hands_on():
     for kind, why in [
         (premises.Passing, "Passing, which declares no hands_on"),
         (premises.Overrides, "Overrides, which declares no hands_on"),
-        (premises.Untidy, "Untidy, which declares no hands_on"),
         (premises.Vetoes, "which action was played.*Vetoes does not say so"),
         (premises.GivesBack, "which action was played.*GivesBack does not say so"),
     ]:
