@@ -320,7 +320,7 @@ class Player:
 
     @property
     def certificate(self) -> Certificate:
-        """Certificate of the agent that plays: the epsilon of its noise beside its claim."""
+        """Certificate of the agent that plays, with the epsilon of its noise beside its claim."""
         ledger = self._books.ledger.on(self.spec)
         return certificate(ledger, claim=self._claim, accountants=False)
 

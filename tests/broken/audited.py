@@ -59,6 +59,8 @@ class LevelNoise:
 class HalfTheSensitivity(Moments):
     """L in place of 2L: forgets that a moment may turn into its opposite."""
 
+    needs = Moments.needs
+
     @property
     def sensitivity(self) -> float:
         return self.moment_bound

@@ -78,6 +78,8 @@ class NoRewardClip(SecondMoments):
 class ForgotRootTwo(SecondMoments):
     """Believes that |xx' - yy'| and |rx - sy| are at most 1 each."""
 
+    needs = SecondMoments.needs
+
     @property
     def sensitivity(self) -> float:
         return 1.0

@@ -54,6 +54,8 @@ def sent(u: Any, v: Any) -> Any:
 class CountsAtRootM(ListCounts):
     """Clicks alone cost sqrt(m) where looks are public; in a cascade looks tell as much."""
 
+    needs = ListCounts.needs
+
     @property
     def sensitivity(self) -> float:
         return sqrt(self.length)
@@ -77,6 +79,8 @@ class EachForItsItem(ListCounts):
 
 class ResidualsInTheCone(ListResiduals):
     """Claimed as clicks are, though what is below its prediction points the other way."""
+
+    needs = ListResiduals.needs
 
     @property
     def sensitivity(self) -> float:
