@@ -412,6 +412,8 @@ class NoClip(ArmRewards):
 class HalfTheWidth(ArmRewards):
     """Forgets that a reward may turn around: `|reward - middle|` for the whole range."""
 
+    needs = ArmRewards.needs
+
     @property
     def sensitivity(self) -> float:
         """How far one user's reward is from the middle. Wrong!"""
