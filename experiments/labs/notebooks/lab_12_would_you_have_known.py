@@ -94,8 +94,8 @@ answer["held"] = (answer["low"] < truth) & (truth < answer["high"])
 print(answer[["estimator", "low", "high", "held"]].round(3))
 
 # %% [markdown]
-# Of such intervals one in twenty misses the truth; whether it is one in twenty takes many logs. Here
-# are 40 of 400 users, each with an interval at 80 %, so that enough of them miss:
+# Of such intervals one in twenty misses the truth; whether it is one in twenty takes many logs.
+# Here are 40 of 400 users, each with an interval at 80 %, so that enough of them miss:
 
 # %%
 rows = []
