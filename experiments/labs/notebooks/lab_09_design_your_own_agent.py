@@ -236,9 +236,10 @@ for share in (0.02, 0.05, 0.1, 0.2, 0.4):
 
 # %% [markdown] tags=["solution"]
 # A long exploration plays bad prices, a short one may choose a bad price for good, and its loss is
-# uncertain. In between the loss is rather flat. With less epsilon the noise is larger and the sums have to grow further, so expect
-# a longer exploration. The certificate does not cover the choice: we looked at regret on these
-# customers to make it. On synthetic ones, or on a part of the data that is not used again, fine.
+# uncertain. In between the loss is rather flat. With less epsilon the noise is larger and the sums
+# have to grow further, so expect a longer exploration. The certificate does not cover the choice:
+# we looked at regret on these customers to make it. On synthetic ones, or on a part of the data
+# that is not used again, fine.
 
 # %% tags=["check"]
 check(
