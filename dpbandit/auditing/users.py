@@ -28,7 +28,7 @@ from dpbandit.specs import (
 Number = TypeVar("Number", bound=np.generic)
 
 Answer: TypeAlias = Callable[[AnyArray], Floats]
-"""One user, the same in R runs, as a function of actions (R, ...) with values feedback, (R, ...)"""
+"""Answers of one user, the same in R runs, actions (R, ...) -> feedback (R, ...)"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,7 +57,7 @@ def _contained(item: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _attributes(item: Any) -> Iterable[tuple[Any, Any]]:
-    """What it holds in attributes and slots, whose names may be one word, and private."""
+    """Attributes and slots of an object; `__slots__` may be one word, and names private."""
     inside: list[tuple[Any, Any]] = []
     for kind in type(item).__mro__:
         names = vars(kind).get("__slots__", ())

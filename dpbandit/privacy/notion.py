@@ -130,7 +130,7 @@ class Trust:
         return [*([] if self.model == "central" else [str(self.model)]), *part]
 
 
-Covered: TypeAlias = Literal["later actions", "own action", "refusals"]
+Covered: TypeAlias = Literal["later actions", "own action"]
 Reads: TypeAlias = Literal["nothing", "own data", "mechanisms", "releases in full", "exact data"]
 Adjacency: TypeAlias = Literal["replace", "zero out"]
 Masking: TypeAlias = Literal["none", "public", "user"]
@@ -248,8 +248,8 @@ class Notion:
 
     def on(self, problem: Facts) -> "Notion":
         """The notion of an agent that has met its problem: nothing is covered where the world
-        itself tells users about others, unless the agent prevents that (`refusals`)."""
-        if not self.covers or (problem.carries and "refusals" not in self.covers):
+        itself tells users about others."""
+        if not self.covers or problem.carries:
             return replace(self, covers=frozenset())
         unit, reads, masks = self.unit, self.reads, problem.masks
         if isinstance(problem.unit, Visits) and isinstance(unit, Round):
@@ -308,7 +308,6 @@ class Notion:
         words = self.kind
         if self.covers and self.reads == "mechanisms":
             words += f", {self.adjacency} {self.unit}"
-            words += ", of actions and of refusals" * ("refusals" in self.covers)
             words += _MASKED[self.masks]
         if self.window is not None:
             words = f"window DP ({words}) for the last {self.window} rounds only "
@@ -353,7 +352,7 @@ class Notion:
 
 
 def _overridden(value: Any) -> bool:
-    """Whether a unit or a trust is of a subclass, which may imply what it does not promise."""
+    """True if a unit or a trust is of a subclass, whose `implies` may be any."""
     return isinstance(value, Round | Visits | Trust) and type(value) not in (Round, Visits, Trust)
 
 
@@ -376,7 +375,7 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "window": lambda ours, theirs: ours is None or (theirs is not None and theirs <= ours),
     "conditions": lambda ours, theirs: {*ours} <= {*theirs},
 }
-"""For each field with an order: whether its first value implies the second."""
+"""Field -> function that is true if its first value implies the second."""
 
 
 def _implies(name: str, ours: Any, theirs: Any) -> bool:
@@ -396,7 +395,6 @@ def strongest(problem: Facts, trust: TrustModel = "central") -> Notion:
 
     Whatever does not imply it is narrower, and has to say so.
     """
-    refusals: frozenset[Covered] = frozenset({"refusals"} if problem.carries else ())
-    central = Notion(covers=problem.covers | refusals, masks=problem.masks)
+    central = Notion(covers=problem.covers, masks=problem.masks)
     central = replace(central, trust=Trust(trust))
     return central.of_person(problem.unit) if isinstance(problem.unit, Visits) else central

@@ -164,7 +164,7 @@ class PureSpend(Composed):
 
 
 def _ratio(least: float, most: float) -> float:
-    """Of two levels beside each other between these epsilons."""
+    """Ratio of neighbouring levels between these epsilons."""
     return float(exp((log(most) - log(least)) / (_GROUPS - 2)))
 
 
