@@ -332,11 +332,12 @@ def as_run(
     logs: Sequence[Log],
     *,
     first: int = 0,
+    marks: Ints | None = None,
 ) -> AgentRun:
     """Join logs of consecutive replicas, from number `first` on, to one run.
 
-    They are of `log_marks`, or of the last round alone. Raises `InputError` where an agent that
-    played has another ledger than the certificate.
+    They are of `marks`; by default of `log_marks`, or of the last round alone. Raises `InputError`
+    where an agent that played has another ledger than the certificate.
     """
     for log in logs:
         check_played(name, proof, log.ledger, len(log.clipped))
@@ -349,7 +350,7 @@ def as_run(
         name=name,
         config=describe(config),
         certificate=proof,
-        marks=log_marks(setup.horizon)[-len(regret) :],
+        marks=log_marks(setup.horizon)[-len(regret) :] if marks is None else marks,
         replicas=np.arange(first, first + regret.shape[1]),
         regret=regret,
         reward=reward,

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from math import inf
@@ -38,18 +38,22 @@ class SuiteProblem:
     """the least that counts"""
 
     def setup(self, size: Size) -> Setup:
-        """Environment, rounds and seed."""
+        """Environment, rounds and the seed of the users on whom results are reported."""
         return _setup(self.name, size)
+
+    def selection(self) -> Setup:
+        """The small size, with the users on whom agents are chosen."""
+        return replace(_setup(self.name, "small"), seed=suite().selection_seed)
 
     def counted(self, proof: Certificate) -> float:
         """The epsilon that counts here: the certified one, infinity for a narrower promise.
 
         It is that at the suite's delta where more is claimed.
         """
-        spec = _spec(self.name)
+        spec = spec_of(self.name)
         if not proof.notion.on(spec).implies(strongest(spec, self.trust)):
             return inf
-        most = _suite().delta
+        most = suite().delta
         return proof.epsilon if proof.claimed_delta <= most else proof.ledger.epsilon(most)
 
     def check_trust(self, proof: Certificate) -> None:
@@ -59,32 +63,41 @@ class SuiteProblem:
             raise InputError(f"Expected trust={trust.model!r} to be {self.trust!r} or less.")
 
 
-class _Suite(NamedTuple):
+class Suite(NamedTuple):
+    """The list of problems, and what holds for all of them."""
+
     version: int
+    selection_seed: int
+    """of the users on whom agents are chosen"""
     seed: int
+    """of the users on whom the chosen are reported"""
     epsilons: tuple[float, ...]
     delta: float
     replicas: Mapping[str, int]
+    variants: tuple[str, ...]
+    """agents with other settings than their defaults, which compete, too"""
     problems: tuple[SuiteProblem, ...]
 
 
 @cache
-def _suite() -> _Suite:
+def suite() -> Suite:
+    """The list that this package ships."""
     text = files("dpbandit.suite").joinpath("problems.toml").read_text(encoding="utf-8")
     told = tomllib.loads(text)
     every = tuple(SuiteProblem(**one) for one in told.pop("problems"))
-    return _Suite(**{**told, "epsilons": tuple(told["epsilons"])}, problems=every)
+    told |= {name: tuple(told[name]) for name in ("epsilons", "variants")}
+    return Suite(**told, problems=every)
 
 
 @cache
 def _setup(name: str, size: Size) -> Setup:
     one = problems()[name]
-    horizon, seed = one.horizon[size], _suite().seed
+    horizon, seed = one.horizon[size], suite().seed
     return setup_of(one.environment, one.arguments, horizon=horizon, seed=seed, label=name)
 
 
 @cache
-def _spec(name: str) -> Spec:
+def spec_of(name: str) -> Spec:
     """The public facts of a problem; those that a notion takes are the same for all sizes."""
     setup = _setup(name, SIZES[0])
     return problem_maker(setup.environment)(**setup.env_kwargs).spec
@@ -96,23 +109,23 @@ def problems() -> dict[str, SuiteProblem]:
     >>> len(problems()), problems()["digits"].capability
     (31, 'many classes')
     """
-    return {one.name: one for one in _suite().problems}
+    return {one.name: one for one in suite().problems}
 
 
 def version() -> int:
     """Version of the list; results of two versions are not comparable."""
-    return _suite().version
+    return suite().version
 
 
 def epsilons() -> tuple[float, ...]:
     """The targets of private agents."""
-    return _suite().epsilons
+    return suite().epsilons
 
 
 def replicas(size: Size) -> int:
     """How often everything is played."""
     one_of("size", size, SIZES)
-    return _suite().replicas[size]
+    return suite().replicas[size]
 
 
 class Asked(NamedTuple):
@@ -142,7 +155,7 @@ def asked_of(agent: str, size: Size) -> Asked:
         setup = one.setup(size)
         try:
             for epsilon in epsilons():
-                targets: dict[str, Any] = {"epsilon": epsilon, "delta": _suite().delta}
+                targets: dict[str, Any] = {"epsilon": epsilon, "delta": suite().delta}
                 if one.trust != "central":
                     targets["trust"] = one.trust
                 configuration = Configuration(setup, agent, parse_agent(agent, **targets))

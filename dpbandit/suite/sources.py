@@ -4,9 +4,10 @@ import ast
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
 from importlib.machinery import PathFinder
-from importlib.util import resolve_name
+from importlib.util import find_spec, resolve_name
 from inspect import getsourcefile
 from pathlib import Path
 from sysconfig import get_path
@@ -43,6 +44,33 @@ def files_of(kind: type) -> dict[str, Path]:
             waiting += _imported(name, file)
     found.pop(kind.__module__, None)
     return found
+
+
+@cache
+def program_of(*modules: str) -> str:
+    """A hash of the files of dpbandit that these modules of it are written in and import.
+
+    It says what a result was made by. A change of it need not change a result, so results are held
+    to the program by playing them, see `dpbandit.suite.replaying`.
+    """
+    found, waiting = dict[str, Path](), [*modules]
+    while waiting:
+        name = waiting.pop()
+        if name in found or name.partition(".")[0] != "dpbandit" or name in _FACES:
+            continue
+        with suppress(ModuleNotFoundError):  # the last part may be a class or a function
+            spec = find_spec(name)
+            if spec is not None and spec.origin is not None:
+                found[name] = Path(spec.origin)
+                waiting += _imported(name, found[name])
+    own = sha256()
+    for name, file in sorted(found.items()):
+        own.update(name.encode() + file.read_bytes())
+    return own.hexdigest()[:16]
+
+
+_FACES = {"dpbandit", "dpbandit.agents", "dpbandit.envs"}
+"""Packages that name all agents and environments, and import them when they are used"""
 
 
 def _imported(module: str, file: Path) -> Iterator[str]:

@@ -1,0 +1,100 @@
+"""Who competes for a problem: every agent that fits it, with privacy, and all of them without it."""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from math import inf
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpbandit.agents.catalogue import entries
+from dpbandit.base import InputError, Ints
+from dpbandit.running.settings import parse_agent
+from dpbandit.results.runs import Setup
+from dpbandit.specs import PriceListSpec, ReturningSpec
+from dpbandit.studies import Configuration
+from dpbandit.studies.configurations import certificate_of
+from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, spec_of, suite
+
+AS_CLAIMED = 1 + 1e-9
+"""Factor by which a certified epsilon may exceed its target, for rounding"""
+EARLY = 300
+"""Rounds after which a run is logged, so that it can be compared with the program in little time"""
+ZEROS = ("uniform", "best-fixed", "centre")
+"""Play that learns nothing; results are told against it, and it is never chosen"""
+
+
+class Cell(Configuration):
+    """A configuration that logs round `EARLY`, and the last one."""
+
+    @property
+    def marks(self) -> Ints:
+        return np.unique([min(EARLY, self.setup.horizon), self.setup.horizon])
+
+
+class Group(NamedTuple):
+    """What agents compete for: to lose least on a problem, with this epsilon or, at inf, without."""
+
+    problem: str
+    epsilon: float
+
+    @property
+    def one(self) -> SuiteProblem:
+        """The problem."""
+        return problems()[self.problem]
+
+
+def groups(names: Iterable[str]) -> list[Group]:
+    """Every epsilon, and infinity, on these problems."""
+    return [Group(name, epsilon) for name in names for epsilon in (inf, *epsilons())]
+
+
+def cell(one: SuiteProblem, setup: Setup, agent: str, epsilon: float) -> Cell:
+    """An agent on a problem with a target; raises `InputError` where it does not fit."""
+    targets: dict[str, Any] = {"epsilon": epsilon, "delta": suite().delta}
+    if one.trust != "central" and epsilon < inf:
+        targets["trust"] = one.trust
+    return Cell(setup, agent, parse_agent(agent, **targets))
+
+
+@cache
+def candidates(group: Group) -> tuple[Cell, ...]:
+    """All agents of the catalogue, and variants of them, that compete for a place.
+
+    At an epsilon those whose certificate counts for at most that. At infinity those that promise
+    nothing, and every private agent at epsilon = infinity.
+    """
+    return tuple(_candidates(group))
+
+
+def _candidates(group: Group) -> Iterator[Cell]:
+    one, setup = group.one, group.one.selection()
+    for name in _names(one):
+        free = f"{name}:epsilon=inf"
+        for agent in (name,) if group.epsilon < inf else (free, name):
+            try:
+                found = cell(one, setup, agent, group.epsilon)
+                proof = certificate_of(found)
+                one.check_trust(proof)
+            except InputError:  # it does not fit, or has no epsilon
+                continue
+            counted = one.counted(proof)
+            if group.epsilon < inf:
+                fits = 0 < counted <= group.epsilon * AS_CLAIMED
+            else:
+                fits = proof.claimed_epsilon == proof.epsilon == inf
+            if fits:
+                yield found
+                break
+
+
+def _names(one: SuiteProblem) -> list[str]:
+    """Ids, with what can be put around them, and variants."""
+    ids = [entry.id for entry in entries() if entry.id not in ZEROS]
+    spec = spec_of(one.name)
+    around = []
+    if isinstance(spec, PriceListSpec):
+        around = [f"priced:{id}" for id in ids]
+    elif isinstance(spec, ReturningSpec):
+        around = [f"per-person:{id}" for id in ids]
+    return [*ids, *around, *suite().variants]

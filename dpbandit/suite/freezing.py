@@ -1,0 +1,273 @@
+"""Choose the best agents for every problem on some users, and measure them on others.
+
+1. Screen: every candidate plays a few replicas of the selection seed, see `candidates`.
+2. Halve: the best go on, with more replicas, until one is left (successive halving; Karnin, Koren
+   and Somekh, 2013, ICML).
+3. Report: the chosen play on the report seed, which no choice has seen, beside the agent without
+   privacy and play that learns nothing, until the interval of the cost of privacy is small.
+"""
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from functools import cache
+from math import inf, sqrt
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from dpbandit.base import Floats, InputError, Progress, read_text, write_atomically
+from dpbandit.results.runs import AgentRun
+from dpbandit.running.compare import consecutive, replicas_at_once
+from dpbandit.running.environments import problem_maker
+from dpbandit.specs import ConvexSpec
+from dpbandit.studies.run import workers
+from dpbandit.suite.candidates import Cell, Group, candidates, cell, groups
+from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, version
+from dpbandit.suite.outcomes import Outcome, joined
+from dpbandit.suite.replaying import replays
+from dpbandit.suite.sources import program_of
+
+SCREEN, COMPARE, DECIDE = 4, 8, 32
+"""Replicas of a candidate at each stage of a choice"""
+COMPARED, DECIDED = 6, 3
+"""Candidates that reach the later stages, at most"""
+SHORTLIST = 8
+"""Candidates from epsilon 1, and as many from infinity, that are screened at other epsilons"""
+CLEAR = 3.0
+"""Standard errors of the difference from which a candidate is out"""
+FEWEST, MOST = 40, 400
+"""Replicas of what is reported"""
+PRECISE = 0.1
+"""Standard error of the cost of privacy, relative to it, at which there are enough replicas"""
+
+
+class Choice(NamedTuple):
+    """Who competed for a place, and who has it."""
+
+    screened: Mapping[str, Outcome]
+    """every candidate by name, with all replicas that it played on the selection seed"""
+    finalists: tuple[str, ...]
+    """names of those that were compared, the chosen first"""
+    unfit: Mapping[str, str]
+    """candidates that could not be played to the end, and why"""
+
+    @property
+    def chosen(self) -> str:
+        """Name of the agent."""
+        return self.finalists[0]
+
+
+class Frozen(NamedTuple):
+    """What `freeze_suite` measured."""
+
+    choices: Mapping[Group, Choice]
+    reported: tuple[AgentRun, ...]
+    """on the report seed: the chosen, and play that learns nothing"""
+
+
+class Blocks:
+    """Plays cells, and keeps what they did in a folder, where the next call finds it.
+
+    A block is kept where its program is the same as today's, or where its first rounds come out as
+    they are stored (`replays`).
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        jobs: int = 1,
+        backend: str = "loky",
+        scheduler: str | None = None,
+        progress: bool = True,
+    ) -> None:
+        self._folder, self._progress = folder, progress
+        self._how = (backend, jobs, scheduler)
+
+    def play(
+        self, cells: Sequence[Cell], replicas: int, what: str
+    ) -> tuple[dict[str, Outcome], dict[str, str]]:
+        """Replicas 0 to `replicas` - 1 of each cell by key, and why others cannot be played."""
+        once = {one.key: one for one in cells}
+        kept = {key: self._kept(one) for key, one in once.items()}
+        unfit = {key: read_text(self._why(key)) for key in once if self._why(key).is_file()}
+        tasks = []
+        for key, one in once.items():
+            done = {r for block in kept[key] for r in block.replicas.tolist()}
+            missing = [r for r in range(replicas) if r not in done]
+            if key not in unfit:
+                size = replicas_at_once(one.problem().spec)
+                tasks += [(one, *some) for some in consecutive(missing, size)]
+        rounds = sum(one.setup.horizon * (last - first) for one, first, last in tasks)
+        with Progress(rounds, shown=self._progress) as bar, workers(*self._how) as run:
+            with closing(run(_played, tasks)) as played:
+                for key, done in played:
+                    where = f"{what}: {once[key].name} on {once[key].setup.problem}"
+                    if isinstance(done, str):
+                        unfit[key] = done
+                        write_atomically(self._why(key), lambda p, t=done: p.write_text(t, "utf-8"))
+                        continue
+                    done.write(self._folder / key)
+                    kept[key].append(done)
+                    bar.working_on(where, rate=len(done.replicas))
+                    bar.advance(once[key].setup.horizon)
+                    bar.say(where)
+        found = {
+            key: joined(some).first(replicas) for key, some in kept.items() if key not in unfit
+        }
+        return found, unfit
+
+    def _why(self, key: str) -> Path:
+        return self._folder / "unfit" / f"{key}.txt"
+
+    def _kept(self, one: Cell) -> list[Outcome]:
+        """Blocks of a cell that this program would play again as they are."""
+        files = sorted((self._folder / one.key).glob("*.npz"))
+        blocks = [Outcome.read(file) for file in files]
+        program = program_hash(one)
+        stale = [block for block in blocks if block.source != program]
+        if stale and replays(one, stale[0]):
+            blocks = [block._replace(source=program) for block in blocks]
+            for block in blocks:
+                block.write(self._folder / one.key)
+        elif stale:
+            for file in files:
+                file.unlink()
+            return []
+        return blocks
+
+
+@cache
+def program_hash(one: Cell) -> str:
+    """The hash of all of dpbandit that a cell is played by."""
+    config, modules = one.config, ["dpbandit.running.loop"]
+    modules.append(problem_maker(one.setup.environment).__module__)
+    while config is not None:
+        modules.append(type(config).__module__)
+        config = getattr(config, "agent", None)
+    return program_of(*modules)
+
+
+def _played(one: Cell, first: int, last: int) -> tuple[str, Outcome | str]:
+    """What some replicas did, or why they cannot be played; no agent ends the whole."""
+    with warnings.catch_warnings(action="ignore"):  # that it learns late, which its regret shows
+        try:
+            run = one.play(first, last)
+        except (InputError, ArithmeticError, np.linalg.LinAlgError) as reason:
+            return one.key, f"{type(reason).__name__}: {reason}"
+    return one.key, Outcome.of(run, program_hash(one))
+
+
+def freeze_suite(names: Iterable[str], blocks: Blocks) -> Frozen:
+    """Choose for every epsilon, and without privacy, on these problems, and report."""
+    choices, reported = dict[Group, Choice](), list[AgentRun]()
+    for name in names:
+        choices |= choose(groups([name]), blocks)
+        reported += report(problems()[name], choices, blocks)
+    return Frozen(choices, tuple(reported))
+
+
+def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
+    """Choose the candidate of each place that loses least on the selection seed."""
+    played = _Played(blocks)
+    entered = _screened(places, played)
+    going = {place: played.ranked(some)[:COMPARED] for place, some in entered.items()}
+    played.add([one for some in going.values() for one in some], COMPARE, "compare")
+    finalists = {place: played.ranked(some) for place, some in going.items()}
+    left = {place: played.close(some)[:DECIDED] for place, some in finalists.items()}
+    played.add([one for some in left.values() if len(some) > 1 for one in some], DECIDE, "decide")
+    found = {}
+    for place, some in entered.items():
+        order = [*played.ranked(left[place]), *finalists[place]]
+        found[place] = Choice(
+            {one.name: played.runs[one.key] for one in some if one.key in played.runs},
+            tuple(dict.fromkeys(one.name for one in order)),
+            {one.name: played.unfit[one.key] for one in some if one.key in played.unfit},
+        )
+        if not order:
+            raise InputError(f"Expected an agent that plays {place.problem!r}, of {len(some)}.")
+    return found
+
+
+class _Played:
+    """What was played so far on the selection seed."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self._blocks = blocks
+        self.runs = dict[str, Outcome]()
+        self.unfit = dict[str, str]()
+
+    def add(self, cells: Sequence[Cell], replicas: int, what: str) -> None:
+        """Play some cells, or more replicas of them."""
+        runs, unfit = self._blocks.play(cells, replicas, what)
+        self.runs |= runs
+        self.unfit |= unfit
+
+    def ranked(self, cells: Iterable[Cell]) -> list[Cell]:
+        """Those that could be played, the least mean regret first."""
+        there = [one for one in cells if one.key in self.runs and one.key not in self.unfit]
+        return sorted(there, key=lambda one: float(self._final(one).mean()))
+
+    def close(self, ranked: Sequence[Cell]) -> list[Cell]:
+        """The first, and those that lose more by less than `CLEAR` paired standard errors."""
+        return [one for one in ranked if self._may_be_best(one, ranked[0])]
+
+    def _may_be_best(self, one: Cell, best: Cell) -> bool:
+        more = self._final(one) - self._final(best)
+        return bool(more.mean() <= CLEAR * more.std(ddof=1) / sqrt(len(more)))
+
+    def _final(self, one: Cell) -> Floats:
+        return self.runs[one.key].regret[-1]
+
+
+def _screened(places: Sequence[Group], played: _Played) -> dict[Group, tuple[Cell, ...]]:
+    """The candidates of every place, after a few replicas of each.
+
+    At epsilons other than 1 only those compete that were among the best at 1 or at infinity.
+    """
+    entered = {place: candidates(place) for place in places if place.epsilon in (1.0, inf)}
+    played.add([one for some in entered.values() for one in some], SCREEN, "screen")
+    for place in places:
+        if place not in entered:
+            short = {
+                one.name.removesuffix(":epsilon=inf")
+                for epsilon in (1.0, inf)
+                for one in played.ranked(entered[place._replace(epsilon=epsilon)])[:SHORTLIST]
+            }
+            entered[place] = tuple(one for one in candidates(place) if one.name in short)
+    played.add([one for some in entered.values() for one in some], SCREEN, "screen")
+    return entered
+
+
+def report(
+    one: SuiteProblem, choices: Mapping[Group, Choice], blocks: Blocks
+) -> tuple[AgentRun, ...]:
+    """Play what was chosen for a problem, and play that learns nothing, on the report seed."""
+    setup = one.setup("small")
+    free = cell(one, setup, choices[Group(one.name, inf)].chosen, inf)
+    private = [
+        cell(one, setup, choices[Group(one.name, epsilon)].chosen, epsilon)
+        for epsilon in epsilons()
+    ]
+    zeros = ["uniform", "best-fixed"]
+    if isinstance(free.problem().spec, ConvexSpec):
+        zeros.append("centre")
+    cells = [free, *private, *(cell(one, setup, name, inf) for name in zeros)]
+    replicas = FEWEST
+    while True:
+        runs, unfit = blocks.play(cells, replicas, "report")
+        if unfit:
+            raise InputError(f"Expected all that was chosen to play: {next(iter(unfit.values()))}")
+        base = runs[free.key].regret[-1]
+        errors = [relative_error(runs[each.key].regret[-1], base) for each in private]
+        if max(errors) <= PRECISE or replicas >= MOST:
+            return tuple(runs[each.key].as_run(each) for each in cells)
+        replicas = min(2 * replicas, MOST)
+
+
+def relative_error(regret: Floats, base: Floats) -> float:
+    """Standard error of the quotient of two means over it, of replicas with the same users."""
+    per_replica = regret / regret.mean() - base / base.mean()
+    return float(per_replica.std(ddof=1) / sqrt(len(regret)))

@@ -1,0 +1,88 @@
+"""What replicas of a cell did, in arrays alone: certificates are computed where they are needed."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from dpbandit.base import AnyArray, Floats, Ints, provenance, write_atomically
+from dpbandit.results.runs import AgentRun, describe
+from dpbandit.studies import Configuration
+from dpbandit.studies.configurations import certificate_of
+from dpbandit.suite.catalogue import version
+
+_BY_REPLICA = ("replicas", "regret", "reward", "switches", "clipped")
+
+
+class Outcome(NamedTuple):
+    """Some replicas of a cell. Arrays are (marks, replicas)."""
+
+    marks: Ints
+    """logged rounds, (marks,)"""
+    replicas: Ints
+    """their numbers, (replicas,)"""
+    regret: Floats
+    reward: Floats
+    switches: Ints
+    clipped: Floats
+    """share of rounds beyond the spec's bounds, (replicas,)"""
+    seconds: float
+    source: str
+    """hash of the program that played"""
+
+    @classmethod
+    def of(cls, run: AgentRun, source: str) -> "Outcome":
+        """What a run did."""
+        arrays = {name: getattr(run, name) for name in ("marks", *_BY_REPLICA)}
+        return cls(**arrays, seconds=run.seconds, source=source)
+
+    @classmethod
+    def read(cls, file: Path) -> "Outcome":
+        """What `write` has written."""
+        with np.load(file, allow_pickle=False) as there:
+            arrays = {name: there[name] for name in cls._fields}
+        return cls(**arrays)._replace(
+            seconds=float(arrays["seconds"]), source=str(arrays["source"])
+        )
+
+    def write(self, folder: Path) -> None:
+        """Write the file of these replicas."""
+        first, last = int(self.replicas[0]), int(self.replicas[-1])
+        write_atomically(folder / f"{first:06d}-{last:06d}.npz", partial(_save, self))
+
+    def first(self, replicas: int) -> "Outcome":
+        """Replicas 0 to `replicas` - 1."""
+        arrays = {name: getattr(self, name)[..., :replicas] for name in _BY_REPLICA}
+        return self._replace(**arrays)
+
+    def as_run(self, one: Configuration) -> AgentRun:
+        """The run of a configuration that did this, with its certificate."""
+        made = {**provenance(), "source": self.source, "suite": str(version())}
+        return AgentRun(
+            setup=one.setup,
+            name=one.name,
+            config=describe(one.config),
+            certificate=certificate_of(one),
+            provenance=made,
+            **{name: getattr(self, name) for name in ("marks", *_BY_REPLICA)},
+            seconds=self.seconds,
+        )
+
+
+def _save(outcome: Outcome, path: Path) -> None:
+    with path.open("wb") as file:
+        np.savez(file, **{name: np.asarray(value) for name, value in outcome._asdict().items()})
+
+
+def joined(blocks: Sequence[Outcome]) -> Outcome:
+    """One outcome of several, in order of the replicas; the same one may come twice."""
+    arrays: dict[str, AnyArray] = {
+        name: np.concatenate([getattr(block, name) for block in blocks], axis=-1)
+        for name in _BY_REPLICA
+    }
+    _, once = np.unique(arrays["replicas"], return_index=True)
+    seconds = sum(block.seconds for block in blocks)
+    arrays = {name: values[..., once] for name, values in arrays.items()}
+    return blocks[0]._replace(seconds=seconds, **arrays)
