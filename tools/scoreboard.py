@@ -1,154 +1,171 @@
-"""The scoreboard of the suite, `docs/suite.md` and `docs/suite.png`, from the results it ships.
+"""The answers of README and of the suite's page, from the table that `dpbandit suite freeze` wrote.
 
-    python tools/scoreboard.py                  write the page and the figure anew
-    python tools/scoreboard.py FOLDER ...       first verify what `dpbandit suite run` wrote there
-    python tools/scoreboard.py --play fade,vpo  first play, test and audit these agents
-    python tools/scoreboard.py --play all       all that are shipped, for a table of them alone
+    python tools/scoreboard.py
 
-`--play` goes on in the folder `--out` after an interruption. What is shipped was played here, never
-read from a file: the last rounds of all runs, with their certificates, seeds and provenance, and
-what tests and audits found. `tests/suite/test_suite.py` fails where the page is stale.
+It writes the tables of README.md and of docs/suite.md, and docs/suite.png, from
+`dpbandit/running/answers.csv`. `tests/suite/test_suite.py` fails where they are stale.
 """
 
-import json
 import sys
-from argparse import ArgumentParser, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from functools import partial
-from math import inf
+from math import floor, inf, log10
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from dpbandit.base import write_atomically, write_json  # noqa: E402
+from dpbandit.base import write_atomically  # noqa: E402
 from dpbandit.results.plots import save_figure  # noqa: E402
-from dpbandit.results.runs import AgentRun  # noqa: E402
-from dpbandit.running.settings import listed  # noqa: E402
-from dpbandit.suite import Submission, frozen, problems, run_suite, scores, verify  # noqa: E402
-from dpbandit.suite.card import OURS, best_of, heat_map  # noqa: E402
-from dpbandit.suite.catalogue import epsilons, references, replicas  # noqa: E402
-from dpbandit.suite.playing import freeze, frozen_file  # noqa: E402
-from dpbandit.suite.scoring import ends_of  # noqa: E402
-from dpbandit.suite.verifying import accepted  # noqa: E402
+from dpbandit.running.answers import (  # noqa: E402
+    CHOSEN,
+    ZERO,
+    Answer,
+    answer_file,
+    answers,
+    chosen,
+    mean_scores,
+)
+from dpbandit.suite.card import OURS, heat_map  # noqa: E402
+from dpbandit.suite.catalogue import epsilons, problems  # noqa: E402
+from dpbandit.suite.playing import findings  # noqa: E402
 
 RIVALS = ROOT / "experiments" / "rivals" / "numbers.csv"
 PRINTED = RIVALS.with_name("printed.csv")
+README = ROOT / "README.md"
 PAGE, FIGURE = ROOT / "docs" / "suite.md", ROOT / "docs" / "suite.png"
-BEGIN, END = "<!-- scoreboard -->\n", "<!-- end of scoreboard -->\n"
-WINS = ("<!-- wins -->\n", "<!-- end of wins -->\n")
-THEIRS = ("<!-- printed -->\n", "<!-- end of printed -->\n")
-SOURCE = "<!-- not measured: from the results that are shipped, held to them by tests/suite -->"
+SOURCE = "<!-- not measured: from dpbandit/running/answers.csv, held to it by tests/suite -->"
 BROAD = 10
 """Problems that an agent plays which has a column of the figure"""
+COLUMNS = 16
+"""Agents in the figure, at most"""
 
 
-def ship(done: Submission, *, whole: bool = False) -> None:
-    """Put what was played here into the package's table, in place of what the same agents had there
-    with other defaults, or of the `whole` table."""
-    runs = {} if whole else {_place(run): run for run in frozen("small")}
-    found = {} if whole else findings()
-    runs |= {_place(run): run for run in done.runs}
-    found |= {
-        name: {"failed": one["failed"], "audit": one["audit"]}
-        for name, one in done.findings.items()
-    }
-    freeze(runs.values(), frozen_file("small"))
-    write_json(frozen_file("small").with_suffix(".json"), found)
-    frozen.cache_clear()
+def answer_table() -> str:
+    """The table of README: at epsilon 1, on every problem."""
+    lines = [
+        "| problem | best agent without privacy | it loses | best private agent at ε 1 | it loses |"
+        " times | best fixed action loses | random play loses |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for name in problems():
+        free, private = chosen()[name, inf], chosen()[name, 1.0]
+        fixed, uniform = zero(name, "best-fixed"), zero(name, "uniform")
+        cells = [_agent(free), _mean(free), _agent(private), _mean(private), _times(private)]
+        cells += [f"**{_mean(fixed)}**" if private.above_fixed > 1 else _mean(fixed)]
+        lines.append(f"| {name} | {' | '.join([*cells, _mean(uniform)])} |")
+    return "\n".join([SOURCE, *lines]) + "\n"
 
 
-def shipped() -> list[str]:
-    """Agents of the table but for those that are there for the ends of scores; all must exist."""
-    ends = {(one.setup.problem, one.name) for one in references("small")}
-    names = [run.name for run in frozen("small") if (run.setup.problem, run.name) not in ends]
-    return list(dict.fromkeys(names))
+def zero(problem: str, agent: str) -> Answer:
+    """What play that learns nothing loses."""
+    return next(
+        one for one in answers() if (one.problem, one.role, one.agent) == (problem, ZERO, agent)
+    )
 
 
-def _place(run: AgentRun) -> tuple[str, str, float]:
-    return run.setup.problem, run.name, run.certificate.claimed_epsilon
-
-
-def findings() -> dict[str, dict[str, object]]:
-    """What tests and audits of the shipped agents found."""
-    file = frozen_file("small").with_suffix(".json")
-    return json.loads(file.read_text()) if file.exists() else {}
-
-
-def board() -> tuple[str, pd.DataFrame]:
-    """The tables of the page, in Markdown, and all scores."""
-    runs = frozen("small")
-    table = scores(runs, ends_of(runs))
-    both = pd.concat([table, best_of(table)])
-    tables = [SOURCE, *_by_capability(both), "", SOURCE, *_by_agent(table), "", *_made(runs)]
-    tables += ["", _full_size(runs)]
-    return "\n".join(tables) + "\n", both
-
-
-def _by_capability(table: pd.DataFrame) -> list[str]:
-    own = table[(table["agent"] == OURS) & (table["problem"] != "")]
-    lines = ["| problem | capability |" + "".join(f" ε {e:g} |" for e in epsilons())]
+def cost_table() -> str:
+    """Of every problem who stands for no privacy, and what privacy costs at every epsilon."""
+    lines = ["| problem | without privacy |" + "".join(f" ε {e:g} |" for e in epsilons())]
     lines += ["|---|---|" + "---|" * len(epsilons())]
-    for one in problems().values():
-        cells = []
+    for name in problems():
+        cells = [_agent(chosen()[name, inf])]
         for epsilon in epsilons():
-            row = own[(own["problem"] == one.name) & (own["epsilon"] == epsilon)]
-            cells += [f"{_score(r)} `{r.by}`" for r in row.itertuples()] or [""]
-        lines.append(f"| {one.name} | {one.capability} | {' | '.join(cells)} |")
-    return lines
+            one = chosen()[name, epsilon]
+            cells.append(f"{_times(one)} {_agent(one)}")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join([SOURCE, *lines]) + "\n"
 
 
-def _by_agent(table: pd.DataFrame) -> list[str]:
-    own, found = table[table["problem"] != ""], findings()
+def saved_table() -> str:
+    """Of every problem the share of what random play, and the best fixed action, lose more."""
+    lines = ["| problem | capability |" + "".join(f" ε {e:g} |" for e in epsilons())]
+    lines[0] += " against the best fixed action at ε 1 |"
+    lines += ["|---|---|" + "---|" * (len(epsilons()) + 1)]
+    for name, problem in problems().items():
+        cells = [_score(chosen()[name, epsilon]) for epsilon in epsilons()]
+        over = chosen()[name, 1.0].above_fixed
+        cells.append("it loses nothing" if over == inf else f"{_digits(over)} times its regret")
+        lines.append(f"| {name} | {problem.capability} | {' | '.join(cells)} |")
+    return "\n".join([SOURCE, *lines]) + "\n"
+
+
+def agent_table() -> str:
+    """Mean scores of all agents on the problems that each competed on, the best first."""
+    scores = {epsilon: mean_scores(epsilon) for epsilon in (*epsilons(), inf)}
+    many: dict[str, set[str]] = {}
+    for one in answers():
+        if one.agent in scores[1.0] or one.agent in scores[inf]:
+            many.setdefault(one.agent, set()).add(one.problem)
     lines = ["| agent | problems |" + "".join(f" ε {e:g} |" for e in epsilons())]
     lines[0] += " without privacy | audit: ε ≥ |"
     lines += ["|---|---|" + "---|" * (len(epsilons()) + 2)]
-    for name, part in own.groupby("agent", sort=True):
-        means = part.groupby("epsilon")["score"].mean()
-        cells = [f"{round(100 * means[e])}" if e in means else "" for e in (*epsilons(), inf)]
-        told = found.get(str(name), {})
-        audit = told.get("audit")
-        broken = told.get("failed") or (isinstance(audit, dict) and audit["flagged"])
-        called = f"~~`{name}`~~" if broken else f"`{name}`"
-        shown = f"{audit['eps_lower']:.2f}" if isinstance(audit, dict) else ""
-        lines.append(f"| {called} | {part['problem'].nunique()} | {' | '.join(cells)} | {shown} |")
-    return lines
+    for name in sorted(many, key=partial(_place, scores)):
+        cells = [f"{round(100 * by[name])}" if name in by else "" for by in scores.values()]
+        audit = findings().get(name, {}).get("audit")
+        cells.append(f"{audit['eps_lower']:.2f}" if isinstance(audit, dict) else "")
+        lines.append(f"| `{name}` | {len(many[name])} | {' | '.join(cells)} |")
+    return "\n".join([SOURCE, *lines]) + "\n"
 
 
-def _score(row: object) -> str:
-    score, low, high = (100 * getattr(row, name) for name in ("score", "low", "high"))
+def _place(scores: Mapping[float, Mapping[str, float]], name: str) -> tuple[bool, float]:
+    """Private agents first, by their score at epsilon 1; then the others, by theirs."""
+    private = name in scores[1.0]
+    return not private, -scores[1.0 if private else inf][name]
+
+
+def _agent(one: Answer) -> str:
+    return f"`{one.agent}`"
+
+
+def _mean(one: Answer) -> str:
+    """Regret and its standard error, to two digits of that.
+
+    >>> _mean(answers()[0]).count("±")
+    1
+    """
+    return with_error(one.mean, one.se)
+
+
+def with_error(value: float, error: float) -> str:
+    """A number with its standard error, to two digits of that; 0 where both are rounding.
+
+    >>> with_error(1234.56, 12.3), with_error(1e-12, 1e-13)
+    ('1,235 ± 12', '0')
+    """
+    if abs(value) < 1e-6:
+        return "0"
+    digits = max(0, 1 - floor(log10(error))) if error > 0 else 1
+    return f"{value:,.{digits}f} ± {error:,.{digits}f}"
+
+
+def _times(one: Answer) -> str:
+    """Times, and its interval: 2.4 (2.0 to 2.8)."""
+    low, high = _digits(one.times_low), _digits(one.times_high)
+    return f"{_digits(one.times)} ({low} to {high})"
+
+
+def _digits(times: float) -> str:
+    """Two digits below 10, three above.
+
+    >>> _digits(2.437), _digits(16.81), _digits(0.957)
+    ('2.4', '16.8', '0.96')
+    """
+    return f"{times:.2f}" if times < 1 else f"{times:.1f}" if times < 100 else f"{times:,.0f}"
+
+
+def _score(one: Answer) -> str:
+    score, low, high = (100 * x for x in (one.score, one.score_low, one.score_high))
     return f"{round(score)} ({round(low)} to {round(high)})"
 
 
-def _made(runs: object) -> list[str]:
-    made = sorted({(r.provenance["source"], r.provenance["cpu"], r.setup.seed) for r in runs})
-    return [
-        f"Made by source `{source}` on {cpu}, seed {seed}, {len(runs[0].replicas)} replicas, the "
-        "small size."
-        for source, cpu, seed in made
-    ]
-
-
-def _full_size(runs: Sequence[AgentRun]) -> str:
-    """What the full size would take, from the seconds of the small one."""
-    more = replicas("full") / replicas("small")
-    seconds = [
-        run.seconds * np.array([1, more * problems()[run.setup.problem].horizon["full"] / T])
-        for run in runs
-        if (T := run.setup.horizon)
-    ]
-    every = sum(seconds)
-    fade = sum(s for s, run in zip(seconds, runs, strict=True) if run.name == "fade")
-    return (
-        f"{SOURCE} The small size took {every[0] / 3600:.1f} hours of one core, of which "
-        f"{fade[0] / 60:.1f} minutes for `fade`. The full size was not played: extrapolated "
-        f"linearly in rounds and replicas, it takes {every[1] / 3600:.0f} hours of one core, of "
-        f"which {fade[1] / 3600:.1f} hours for `fade`."
-    )
+def made() -> str:
+    """The head of the table: seeds, versions and processor."""
+    lines = answer_file().read_text(encoding="utf-8").splitlines()
+    return " ".join(line[2:] for line in lines if line[:1] == "#") + "\n"
 
 
 def win_rates() -> str:
@@ -198,15 +215,26 @@ def printed() -> str:
     return "\n".join([SOURCE, *lines]) + "\n"
 
 
-def draw(path: Path, table: pd.DataFrame) -> None:
-    """All agents that play many problems, at epsilon 1, and the best of all."""
-    one = table[(table["epsilon"] == 1.0) & (table["problem"] != "")]
-    many = one.groupby("agent")["problem"].nunique()
-    means = one.groupby("agent")["score"].mean().sort_values(ascending=False)
-    names = [name for name in means.index if many[name] >= BROAD and name not in (OURS, "uniform")]
+def draw(path: Path) -> None:
+    """Mean scores at epsilon 1 of the agents that play many problems, and the chosen of each."""
+    rows = [one for one in answers() if one.epsilon == 1.0]
+    table = pd.DataFrame(
+        [
+            {
+                "agent": OURS if one.role == CHOSEN else one.agent,
+                "problem": one.problem,
+                "epsilon": 1.0,
+                "score": one.score,
+            }
+            for one in rows
+        ]
+    )
+    many = table.groupby("agent")["problem"].nunique()
+    means = table.groupby("agent")["score"].mean().sort_values(ascending=False)
+    names = [name for name in means.index if many[name] >= BROAD and name != OURS][:COLUMNS]
     columns = [(name, 1.0) for name in (*names, OURS)]
     figure = Figure(figsize=(8, 11), layout="constrained")
-    figure.suptitle("What uniform play loses and these save at epsilon 1, in %", x=0.02, ha="left")
+    figure.suptitle("Score at epsilon 1: 0 is random play, 100 no privacy", x=0.02, ha="left")
     axes = figure.subplots()
     heat_map(axes, table, columns, 12)
     axes.set_xticks([i + 0.5 for i in range(len(columns))], [n for n, _ in columns], rotation=90)
@@ -216,33 +244,32 @@ def draw(path: Path, table: pd.DataFrame) -> None:
     save_figure(figure, path)
 
 
-def written(text: str, tables: str) -> str:
-    """The page with these tables, and with win rates."""
-    parts = {(BEGIN, END): tables, WINS: win_rates(), THEIRS: printed()}
-    for (begin, end), new in parts.items():
+def tables() -> dict[Path, dict[str, str]]:
+    """What stands on each page between `<!-- name -->` and `<!-- end of name -->`."""
+    return {
+        README: {"answers": answer_table()},
+        PAGE: {
+            "costs": cost_table(),
+            "saved": saved_table(),
+            "agents": agent_table(),
+            "made": made(),
+            "wins": win_rates(),
+            "printed": printed(),
+        },
+    }
+
+
+def written(page: Path) -> str:
+    """The page with these tables."""
+    text = page.read_text(encoding="utf-8")
+    for name, new in tables()[page].items():
+        begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
         head, _, rest = text.partition(begin)
         text = head + begin + new + end + rest.partition(end)[2]
     return text
 
 
-def main() -> None:
-    """Write what is stale."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("folders", nargs="*", type=Path, metavar="FOLDER")
-    parser.add_argument("--play", help="agents, with commas in between, or all")
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "suite")
-    parser.add_argument("--jobs", type=int, default=1)
-    asked = parser.parse_args()
-    for folder in asked.folders:
-        ship(accepted(verify(folder, jobs=asked.jobs, tell=print)))
-    if asked.play:
-        whole = asked.play == "all"
-        agents = shipped() if whole else listed(asked.play)
-        ship(run_suite(agents, asked.out, jobs=asked.jobs, with_references=whole), whole=whole)
-    tables, table = board()
-    PAGE.write_text(written(PAGE.read_text(), tables))
-    write_atomically(FIGURE, partial(draw, table=table))
-
-
 if __name__ == "__main__":
-    main()
+    for some in tables():
+        some.write_text(written(some), encoding="utf-8")
+    write_atomically(FIGURE, draw)

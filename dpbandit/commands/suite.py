@@ -1,5 +1,6 @@
 """`dpbandit suite`: list its problems, run agents on it, verify what others submit."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -26,14 +27,16 @@ app = typer.Typer(
 
 @app.command("list", cls=Once)
 def show() -> None:
-    """List the problems: what agents can do there, rounds, and who has the score 1.
+    """List the problems: what agents can do there, rounds, and the agent with the score 1.
 
     Example: `dpbandit suite list`
     """
-    table = Table("problem", "capability", "rounds", "full", "best of", box=None, pad_edge=False)
+    table = Table(
+        "problem", "capability", "rounds", "full", "without privacy", box=None, pad_edge=False
+    )
     for one in problems().values():
         rounds = (f"{one.horizon[size]:,}" for size in SIZES)
-        table.add_row(one.name, one.capability, *rounds, ", ".join(one.best))
+        table.add_row(one.name, one.capability, *rounds, one.without_privacy)
     screen().print(table)
 
 
@@ -70,6 +73,46 @@ def run(
         if found["failed"]:
             say(f"{name} fails its tests: {found['failed']}")
     say(f"Written: {card.page}, {card.picture}")
+
+
+@app.command("freeze", cls=Once)
+def freeze(
+    out: Annotated[
+        Path, typer.Option(help="Folder; what was played in it already is kept.")
+    ] = Path("frozen"),
+    problem: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of a problem, once for each; all of them by default."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Number of workers; all cores by default.")] = 0,
+    backend: Annotated[
+        str, typer.Option(help="loky (processes), threading or dask (a cluster).")
+    ] = "loky",
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
+    ] = None,
+    ship: Annotated[
+        bool, typer.Option("--ship", help="Put the files into the package, in a checkout.")
+    ] = False,
+) -> None:
+    """Answer anew what privacy costs: choose agents on some users, and report them on others.
+
+    It takes hours, and goes on after an interruption: runs are kept whose first rounds come out as
+    they are stored. It writes the runs, the table of answers that everything reads which names a
+    best agent, and what tests and audits found of the chosen.
+
+    Example: `dpbandit suite freeze --out frozen --ship`
+    """
+    from dpbandit.suite.freezing import Blocks, freeze_suite
+    from dpbandit.suite.tabulating import ship_frozen, write_frozen
+
+    some = problem or [*problems()]
+    workers = jobs or os.cpu_count() or 1
+    blocks = Blocks(out, jobs=workers, backend=backend, scheduler=scheduler)
+    files = write_frozen(freeze_suite(some, blocks), out)
+    if ship:
+        files = ship_frozen(files)
+    say(f"Written: {', '.join(map(str, files))}")
 
 
 @app.command("play", cls=Once)

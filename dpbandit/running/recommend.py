@@ -1,11 +1,16 @@
-"""Recommend the agent to start with by public facts of a problem."""
+"""Name the best agents for a problem, with privacy and without it, by what was measured."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from math import inf
 from typing import Any
 
-from dpbandit.base import positive
+from dpbandit.base import InputError, Streams, positive
 from dpbandit.losses import Linear
-from dpbandit.running.given import AnyProblem, spec_given
+from dpbandit.running.answers import chosen, nearest, ranked, same_problem
+from dpbandit.running.environments import environment_label
+from dpbandit.running.given import AnyProblem, problem_given, spec_given
+from dpbandit.running.settings import parse_agent
 from dpbandit.specs import (
     AssortmentSpec,
     ContextualSpec,
@@ -17,6 +22,7 @@ from dpbandit.specs import (
     Spec,
     StreamSpec,
     TastesSpec,
+    made_agent,
 )
 
 
@@ -27,62 +33,93 @@ def recommend(
     horizon: int | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the private agent to start with, in the form that `compare` takes.
+    """Return the agent to start with, in the form that `compare` takes.
 
-    It looks at public facts alone: the kind of problem, its sizes and its horizon. What it says
-    was measured: `docs/suite.md` has a row for most kinds, docs/fade.md those of price lists. Arms
-    without contexts go to `allocation-ts`, and experts to `batch-leader`, which has no bound
-    against an adversary (`noisy-ftrl` has). Where none of our private agents plays, or what the
-    world tells users about others is covered by no certificate (`Spec.carries`, such as "sold
-    out"), it says uniform play, which certifies nothing there either.
+    On a problem of the suite it is the agent that was chosen there at the nearest epsilon (0.1, 1
+    or 10), or without privacy at infinity. Elsewhere it is the agent with the best mean score over
+    the suite's problems of the same kind, of those that fit the problem; it looks at public facts
+    alone. Where none of our private agents plays, or what the world tells users about others is
+    covered by no certificate (`Spec.carries`, such as "sold out"), it says uniform play, which
+    certifies nothing there either.
 
     Args:
         env: a spec, or a problem in any form that `compare` takes.
-        epsilon: the budget; delta is the agent's default.
+        epsilon: the budget; delta is the agent's default. Infinity asks for the agent without
+            privacy, which every cost of privacy is told against.
         horizon: rounds of an environment; its own by default, or 10,000.
         env_kwargs: further arguments of an environment.
 
-    >>> recommend("OJPricing"), recommend("GLMBandit", 0.5), recommend("Arms")
-    ('fade:features=curve:epsilon=1', 'fade:epsilon=0.5', 'allocation-ts:epsilon=1')
+    >>> recommend("Arms", float("inf"))
+    'thompson'
     """
-    positive("epsilon", epsilon)
-    agent = _start(spec_given(env, horizon=horizon, env_kwargs=env_kwargs))
-    return agent if agent == "uniform" else f"{agent}:epsilon={epsilon:g}"
-
-
-def _start(spec: Spec) -> str:
-    if spec.carries:
+    if epsilon != inf:
+        positive("epsilon", epsilon)
+    spec = spec_given(env, horizon=horizon, env_kwargs=env_kwargs)
+    if spec.carries and epsilon < inf:
         return "uniform"
-    found = next((_OF_A_KIND[kind] for kind in type(spec).__mro__ if kind in _OF_A_KIND), "uniform")
-    return found if isinstance(found, str) else found(spec)
+    agent = _measured(env, horizon, env_kwargs, epsilon) or _of_kind(spec, epsilon)
+    return agent if agent == "uniform" or epsilon == inf else f"{agent}:epsilon={epsilon:g}"
+
+
+def _measured(
+    env: Spec | AnyProblem,
+    horizon: int | None,
+    env_kwargs: Mapping[str, Any] | None,
+    epsilon: float,
+) -> str | None:
+    """The answer for a problem of the suite; None for another one."""
+    if isinstance(env, Spec):
+        return None
+    given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
+    problem = same_problem(environment_label(given.name), given.arguments)
+    return None if problem is None else chosen()[problem, nearest(epsilon)].agent
+
+
+def _of_kind(spec: Spec, epsilon: float) -> str:
+    for agent in ranked(kind_of(spec), epsilon):
+        with suppress(InputError):
+            made_agent(parse_agent(agent, epsilon=epsilon), spec, Streams([0]))
+            return agent
+    return "uniform"
+
+
+def kind_of(spec: Spec) -> str:
+    """The kind of problem that a spec is, in words."""
+    return next(
+        (
+            name if isinstance(name, str) else name(spec)
+            for kind in type(spec).__mro__
+            if (name := _KINDS.get(kind))
+        ),
+        "other",
+    )
 
 
 def _of_visits(spec: ReturningSpec) -> str:
-    if isinstance(spec.visit, TastesSpec):
-        return "personal-pricing"
-    return "per-person:list-fade" if type(spec.visit) is ListSpec else "personal-fade"
+    visit = type(spec.visit)
+    return {TastesSpec: "prices for people", ListSpec: "lists for people"}.get(visit, "people")
 
 
 def _of_points(spec: ConvexSpec) -> str:
     if spec.feedback == "datum":
-        return "pftal"
-    linear = isinstance(spec.loss, Linear)  # what is not may be curved: a smaller step is safer
-    return "private-bandit:parameters=halved" if linear else "private-bandit"
+        return "points by datum"
+    # Bold steps are for linear losses: on curved ones they were measured to lose more.
+    return "points by value" if isinstance(spec.loss, Linear) else "curved points by value"
 
 
 def _of_arms(spec: ContextualSpec) -> str:
     alone = spec.context_shape[-1] == 1 and spec.masks != "user"  # its counts would tell of them
-    return "allocation-ts" if alone else "fade"
+    return "arms" if alone else "contextual arms"
 
 
-_OF_A_KIND: dict[type, str | Callable[[Any], str]] = {
+_KINDS: dict[type, str | Callable[[Any], str]] = {
     ReturningSpec: _of_visits,
-    AssortmentSpec: "fade-mnl",
-    ListSpec: "list-fade",
-    ExpertsSpec: "batch-leader",
-    StreamSpec: "localised-tofw",
-    PriceListSpec: "fade:features=curve",
+    AssortmentSpec: "sets",
+    ListSpec: "lists",
+    ExpertsSpec: "experts",
+    StreamSpec: "streams",
+    PriceListSpec: "prices",
     ContextualSpec: _of_arms,
     ConvexSpec: _of_points,
 }
-"""By the kind of problem; of kinds that are another one, too, the nearest."""
+"""Spec class -> kind of problem; the most specific class of a spec counts"""

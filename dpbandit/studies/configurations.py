@@ -209,9 +209,7 @@ class Configuration:
         seeds = [(setup.seed, r) for r in range(first, last)]
         how: dict[str, Any] = {"marks": self.marks, "advance": advance}
         log = play_any(self.problem(), self.config, seeds, **how)
-        return as_run(
-            setup, self.name, self.config, proof, [log], first=first, marks=self.marks
-        )
+        return as_run(setup, self.name, self.config, proof, [log], first=first, marks=self.marks)
 
 
 class LastRound(Configuration):

@@ -1,4 +1,4 @@
-"""Who competes for a problem: every agent that fits it, with privacy, and all of them without it."""
+"""Who competes for a problem: every agent that fits it, with privacy and without it."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -9,8 +9,8 @@ import numpy as np
 
 from dpbandit.agents.catalogue import entries
 from dpbandit.base import InputError, Ints
-from dpbandit.running.settings import parse_agent
 from dpbandit.results.runs import Setup
+from dpbandit.running.settings import parse_agent
 from dpbandit.specs import PriceListSpec, ReturningSpec
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
@@ -33,7 +33,7 @@ class Cell(Configuration):
 
 
 class Group(NamedTuple):
-    """What agents compete for: to lose least on a problem, with this epsilon or, at inf, without."""
+    """What agents compete for: to lose least on a problem at an epsilon, inf without privacy."""
 
     problem: str
     epsilon: float

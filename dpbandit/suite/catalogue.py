@@ -1,7 +1,7 @@
 """The problems of the suite, and what an agent is asked to play on them."""
 
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -12,6 +12,7 @@ from dpbandit.base import InputError, one_of
 from dpbandit.privacy import Certificate
 from dpbandit.privacy.notion import Trust, TrustModel, strongest
 from dpbandit.results.runs import Setup
+from dpbandit.running.answers import chosen
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.settings import parse_agent, plainly_spelt
 from dpbandit.specs import Spec
@@ -24,18 +25,23 @@ SIZES: tuple[Size, ...] = get_args(Size)
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteProblem:
-    """One problem, and who the best agents without privacy are."""
+    """One problem."""
 
     name: str
     capability: str
     environment: str
     horizon: Mapping[str, int]
     """rounds by size"""
-    best: Sequence[str]
-    """agents without privacy, of which the best has the score 1"""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     trust: TrustModel = "central"
     """the least that counts"""
+    baseline: str = ""
+    """agent without privacy that has the score 1; by default the one that was chosen"""
+
+    @property
+    def without_privacy(self) -> str:
+        """The agent without privacy that has the score 1."""
+        return self.baseline or chosen()[self.name, inf].agent
 
     def setup(self, size: Size) -> Setup:
         """Environment, rounds and the seed of the users on whom results are reported."""
@@ -170,11 +176,11 @@ def asked_of(agent: str, size: Size) -> Asked:
 
 
 def references(size: Size) -> tuple[Configuration, ...]:
-    """Uniform play and the best agents without privacy, on all problems."""
+    """Uniform play and the best agent without privacy, on all problems."""
     return tuple(
         Configuration(one.setup(size), agent, parse_agent(agent))
         for one in problems().values()
-        for agent in ("uniform", *one.best)
+        for agent in ("uniform", one.without_privacy)
     )
 
 

@@ -13,18 +13,29 @@ from contextlib import closing
 from functools import cache
 from math import inf, sqrt
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Progress, read_text, write_atomically
-from dpbandit.results.runs import AgentRun
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Progress,
+    one_of,
+    parse_json,
+    provenance,
+    read_text,
+    write_atomically,
+    write_json,
+)
+from dpbandit.results.runs import AgentRun, run_key
 from dpbandit.running.compare import consecutive, replicas_at_once
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs import ConvexSpec
 from dpbandit.studies.run import workers
 from dpbandit.suite.candidates import Cell, Group, candidates, cell, groups
-from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, version
+from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems
+from dpbandit.suite.examining import examined
 from dpbandit.suite.outcomes import Outcome, joined
 from dpbandit.suite.replaying import replays
 from dpbandit.suite.sources import program_of
@@ -65,6 +76,8 @@ class Frozen(NamedTuple):
     choices: Mapping[Group, Choice]
     reported: tuple[AgentRun, ...]
     """on the report seed: the chosen, and play that learns nothing"""
+    findings: Mapping[str, Mapping[str, Any]]
+    """of each private agent that was chosen `failed`, why its tests fail, and its `audit`"""
 
 
 class Blocks:
@@ -101,23 +114,50 @@ class Blocks:
                 size = replicas_at_once(one.problem().spec)
                 tasks += [(one, *some) for some in consecutive(missing, size)]
         rounds = sum(one.setup.horizon * (last - first) for one, first, last in tasks)
-        with Progress(rounds, shown=self._progress) as bar, workers(*self._how) as run:
-            with closing(run(_played, tasks)) as played:
-                for key, done in played:
-                    where = f"{what}: {once[key].name} on {once[key].setup.problem}"
-                    if isinstance(done, str):
-                        unfit[key] = done
-                        write_atomically(self._why(key), lambda p, t=done: p.write_text(t, "utf-8"))
-                        continue
-                    done.write(self._folder / key)
-                    kept[key].append(done)
-                    bar.working_on(where, rate=len(done.replicas))
-                    bar.advance(once[key].setup.horizon)
-                    bar.say(where)
+        with (
+            Progress(rounds, shown=self._progress) as bar,
+            workers(*self._how) as run,
+            closing(run(_played, tasks)) as played,
+        ):
+            for key, done in played:
+                where = f"{what}: {once[key].name} on {once[key].setup.problem}"
+                if isinstance(done, str):
+                    unfit[key] = done
+                    write_atomically(self._why(key), lambda p, t=done: p.write_text(t, "utf-8"))
+                    continue
+                done.write(self._folder / key)
+                kept[key].append(done)
+                bar.working_on(where, rate=len(done.replicas))
+                bar.advance(once[key].setup.horizon)
+                bar.say(where)
         found = {
             key: joined(some).first(replicas) for key, some in kept.items() if key not in unfit
         }
         return found, unfit
+
+    def examine(self, agents: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """What tests and audits find of agents, once for each program."""
+        found = dict[str, dict[str, Any]]()
+        missing = []
+        for agent in agents:
+            file = self._findings(agent)
+            if file.is_file():
+                found[agent] = parse_json(read_text(file))
+            else:
+                missing.append(agent)
+        with Progress(len(missing), shown=self._progress) as bar, workers(*self._how) as run:
+            for agent, told in run(_examined, [(agent,) for agent in missing]):
+                write_json(self._findings(agent), told)
+                found[agent] = told
+                bar.working_on(f"examine: {agent}", rate=1)
+                bar.advance(1)
+                bar.say(f"examine: {agent}")
+        return {agent: found[agent] for agent in agents}
+
+    def _findings(self, agent: str) -> Path:
+        """The file of what was found of an agent of this program."""
+        key = run_key({"agent": agent, "source": provenance()["source"]})
+        return self._folder / "findings" / f"{key}.json"
 
     def _why(self, key: str) -> Path:
         return self._folder / "unfit" / f"{key}.txt"
@@ -142,12 +182,17 @@ class Blocks:
 @cache
 def program_hash(one: Cell) -> str:
     """The hash of all of dpbandit that a cell is played by."""
-    config, modules = one.config, ["dpbandit.running.loop"]
-    modules.append(problem_maker(one.setup.environment).__module__)
+    modules = ["dpbandit.running.loop", problem_maker(one.setup.environment).__module__]
+    config: Any = one.config
     while config is not None:
         modules.append(type(config).__module__)
         config = getattr(config, "agent", None)
     return program_of(*modules)
+
+
+def _examined(agent: str) -> tuple[str, dict[str, Any]]:
+    found = examined(agent, "small", progress=False)
+    return agent, {"failed": found["failed"], "audit": found["audit"]}
 
 
 def _played(one: Cell, first: int, last: int) -> tuple[str, Outcome | str]:
@@ -160,13 +205,27 @@ def _played(one: Cell, first: int, last: int) -> tuple[str, Outcome | str]:
     return one.key, Outcome.of(run, program_hash(one))
 
 
-def freeze_suite(names: Iterable[str], blocks: Blocks) -> Frozen:
-    """Choose for every epsilon, and without privacy, on these problems, and report."""
+def freeze_suite(names: Sequence[str], blocks: Blocks) -> Frozen:
+    """Choose for every epsilon, and without privacy, on these problems, report, and examine.
+
+    Raises:
+        InputError: an unknown problem, or an agent was chosen whose tests fail or which an audit
+            refutes.
+    """
+    for name in names:
+        one_of("problem", name, [*problems()])
     choices, reported = dict[Group, Choice](), list[AgentRun]()
     for name in names:
         choices |= choose(groups([name]), blocks)
         reported += report(problems()[name], choices, blocks)
-    return Frozen(choices, tuple(reported))
+    private = [choice.chosen for place, choice in choices.items() if place.epsilon < inf]
+    found = blocks.examine(list(dict.fromkeys(private)))
+    for agent, told in found.items():
+        audit = told["audit"]
+        if told["failed"] or (audit is not None and audit["flagged"]):
+            why = told["failed"] or audit["verdict"]
+            raise InputError(f"Expected {agent}, which was chosen, to be private: {why}")
+    return Frozen(choices, tuple(reported), found)
 
 
 def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import AnyArray, Floats, Ints, provenance, write_atomically
+from dpbandit.base import Floats, Ints, provenance, write_atomically
 from dpbandit.results.runs import AgentRun, describe
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
@@ -73,12 +73,13 @@ class Outcome(NamedTuple):
 
 def _save(outcome: Outcome, path: Path) -> None:
     with path.open("wb") as file:
-        np.savez(file, **{name: np.asarray(value) for name, value in outcome._asdict().items()})
+        arrays: dict[str, Any] = {name: np.asarray(x) for name, x in outcome._asdict().items()}
+        np.savez(file, **arrays)
 
 
 def joined(blocks: Sequence[Outcome]) -> Outcome:
     """One outcome of several, in order of the replicas; the same one may come twice."""
-    arrays: dict[str, AnyArray] = {
+    arrays: dict[str, Any] = {
         name: np.concatenate([getattr(block, name) for block in blocks], axis=-1)
         for name in _BY_REPLICA
     }

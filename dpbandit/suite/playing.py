@@ -1,7 +1,7 @@
 """Play the suite with some agents, examine them, and keep all of it in two files."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -17,7 +17,7 @@ from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import read_runs, write_runs
 from dpbandit.running.settings import parse_agent
 from dpbandit.studies import Study, run_sweep
-from dpbandit.suite.catalogue import Size, study_of, version
+from dpbandit.suite.catalogue import Size, study_of, suite, version
 from dpbandit.suite.examining import examined
 from dpbandit.suite.sources import source_of
 
@@ -37,36 +37,38 @@ class Submission(NamedTuple):
 
 
 def frozen_file(size: Size) -> Any:
-    """Results of the package's own agents, of their last round alone; may be missing."""
+    """What `dpbandit suite freeze` measured, round `EARLY` and the last one; may be missing."""
     return files("dpbandit.suite").joinpath(f"frozen-{size}.parquet")
 
 
-@cache
 def frozen(size: Size) -> tuple[AgentRun, ...]:
-    """Those results, verified against their hash; nothing where they are not shipped."""
+    """The chosen agents on the report seed, and play that learns nothing; none if not shipped."""
+    return tuple(run for run in _everything(size) if run.setup.seed == suite().seed)
+
+
+def finalists() -> tuple[AgentRun, ...]:
+    """Agents that were compared for a place on the selection seed, the chosen among them."""
+    return tuple(run for run in _everything("small") if run.setup.seed != suite().seed)
+
+
+def findings_file() -> Any:
+    """What tests and audits found of the chosen private agents."""
+    return files("dpbandit.suite").joinpath("frozen-small.json")
+
+
+def findings() -> dict[str, dict[str, Any]]:
+    """Of each of them `failed`, why its tests fail, and `audit`."""
+    there = findings_file()
+    return {**parse_json(there.read_text(encoding="utf-8"))} if there.is_file() else {}
+
+
+@cache
+def _everything(size: Size) -> tuple[AgentRun, ...]:
     there = frozen_file(size)
     if not there.is_file():
         return ()
     with as_file(there) as path:
         return tuple(read_runs(path))
-
-
-def freeze(runs: Iterable[AgentRun], path: Path) -> Path:
-    """Write the last round of these runs, and all that is known of how they were made."""
-    last = slice(-1, None)
-    return write_runs(
-        path,
-        [
-            replace(
-                run,
-                marks=run.marks[last],
-                regret=run.regret[last],
-                reward=run.reward[last],
-                switches=run.switches[last],
-            )
-            for run in runs
-        ],
-    )
 
 
 def run_suite(

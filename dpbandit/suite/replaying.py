@@ -23,7 +23,7 @@ def replays(one: Configuration, run: AgentRun | Outcome) -> bool:
 
 
 def differing(one: Configuration, run: AgentRun | Outcome) -> Bools:
-    """Replicas (R,) whose regret, reward or switches at the run's first mark are others than here."""
+    """Replicas (R,) that are not as stored at the run's first mark: regret, reward, switches."""
     first = run.marks[:1]
     seeds = [(one.setup.seed, r) for r in run.replicas.tolist()]
     with warnings.catch_warnings(action="ignore"):

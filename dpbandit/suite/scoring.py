@@ -37,10 +37,10 @@ def ends_of(runs: Iterable[AgentRun]) -> dict[str, Ends]:
     ends = {}
     for one in problems().values():
         there = found.get(one.name, {})
-        for name in ("uniform", *one.best):
+        for name in ("uniform", one.without_privacy):
             if name not in there:
                 raise InputError(f"Expected runs of {name} on {one.name!r}: they score all others.")
-        best = min((there[name] for name in one.best), key=lambda run: run.regret[-1].mean())
+        best = there[one.without_privacy]
         ends[one.name] = Ends(there["uniform"].regret[-1], best.regret[-1], best.name)
     return ends
 
@@ -116,7 +116,8 @@ def best_at(runs: Iterable[AgentRun], problem: SuiteProblem, epsilon: float) -> 
 
 
 def _score(parts: Sequence[tuple[Ends, Floats]]) -> dict[str, float]:
-    saved = np.array([end.uniform - regret for end, regret in parts])
-    possible = np.array([end.uniform - end.best for end, _ in parts])
+    many = min(len(each) for end, regret in parts for each in (end.uniform, end.best, regret))
+    saved = np.array([(end.uniform[:many] - regret[:many]) for end, regret in parts])
+    possible = np.array([(end.uniform[:many] - end.best[:many]) for end, _ in parts])
     score, low, high = ratio_band(saved, possible)
     return {"score": score, "low": low, "high": high}

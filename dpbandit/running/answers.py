@@ -1,0 +1,149 @@
+"""What privacy costs, as it was measured on the suite: the table that recommendations come from.
+
+`answers.csv` is written by `dpbandit suite freeze`. README, the page of the suite, the catalogue,
+`dpbandit agents`, `recommend` and `frontier` read it, and nothing else names a best agent. Its rows
+have a role:
+
+chosen      the best agent for a problem at an epsilon, or without privacy at infinity, measured on
+            users that no choice has seen
+zero        play that learns nothing, on the same users
+candidate   an agent that competed for a place, on the users of the choice
+"""
+
+import csv
+import json
+from collections.abc import Iterable, Mapping
+from functools import cache
+from importlib.resources import files
+from io import StringIO
+from math import inf, log
+from typing import Any, NamedTuple
+
+CHOSEN, ZERO, CANDIDATE = "chosen", "zero", "candidate"
+TRUST = "trust"
+"""Kind of the problems whose promises trust less than a central server"""
+
+
+class Answer(NamedTuple):
+    """A row of the table. Money is in the problem's unit; what a row has not is NaN."""
+
+    problem: str
+    """name in the suite"""
+    kind: str
+    """of problem, see `dpbandit.running.recommend.kind_of`"""
+    environment: str
+    arguments: str
+    """of the environment, but for its horizon, in JSON"""
+    role: str
+    epsilon: float
+    """target; inf without privacy"""
+    agent: str
+    horizon: int
+    replicas: int
+    mean: float
+    """regret"""
+    se: float
+    """standard error of the mean"""
+    q95: float
+    """regret that 95 % of the replicas do not exceed"""
+    worst: float
+    """the largest regret of a replica"""
+    times: float
+    """regret over that of the best agent without privacy"""
+    times_low: float
+    """end of its 95 % bootstrap interval, paired where users are the same"""
+    times_high: float
+    score: float
+    """share of what uniform play loses that is saved, 1 for the best agent without privacy"""
+    score_low: float
+    score_high: float
+    above_fixed: float
+    """regret over that of the best fixed action; inf where that loses nothing"""
+
+
+_KINDS: Mapping[str, type] = Answer.__annotations__
+
+
+def answer_file() -> Any:
+    """The table; it may be missing while it is being made."""
+    return files("dpbandit.running").joinpath("answers.csv")
+
+
+@cache
+def answers() -> tuple[Answer, ...]:
+    """All rows."""
+    text = answer_file().read_text(encoding="utf-8")
+    return tuple(
+        Answer(**{name: _KINDS[name](value) for name, value in row.items()})
+        for row in csv.DictReader(line for line in text.splitlines() if line[:1] != "#")
+    )
+
+
+@cache
+def chosen() -> Mapping[tuple[str, float], Answer]:
+    """The answers by problem and epsilon, infinity without privacy."""
+    return {(one.problem, one.epsilon): one for one in answers() if one.role == CHOSEN}
+
+
+def epsilons() -> tuple[float, ...]:
+    """Those that were measured, and infinity."""
+    return tuple(sorted({epsilon for _, epsilon in chosen()}))
+
+
+def nearest(epsilon: float) -> float:
+    """The measured epsilon whose logarithm is nearest; infinity is near to itself alone."""
+    finite = [one for one in epsilons() if one < inf]
+    return epsilon if epsilon == inf else min(finite, key=lambda one: abs(log(one / epsilon)))
+
+
+def same_problem(environment: str, arguments: Mapping[str, Any]) -> str | None:
+    """Name of the suite's problem that this is, at any horizon; None if there is none.
+
+    Problems that trust nobody, or a shuffler, are the same worlds with other promises: not these.
+    """
+    asked = arguments_text(arguments)
+    for one in chosen().values():
+        if one.kind != TRUST and (one.environment, one.arguments) == (environment, asked):
+            return one.problem
+    return None
+
+
+def arguments_text(arguments: Mapping[str, Any]) -> str:
+    """Arguments of an environment without its horizon, as the table has them."""
+    kept = {name: value for name, value in arguments.items() if name != "horizon"}
+    return json.dumps(kept, sort_keys=True, default=repr)
+
+
+def ranked(kind: str, epsilon: float) -> list[str]:
+    """Agents for a kind of problem, the best mean score on the suite's problems of it first.
+
+    Those that competed on all of them come before others.
+    """
+    rows = [one for one in answers() if one.kind == kind and one.epsilon == nearest(epsilon)]
+    scores: dict[str, dict[str, float]] = {}
+    for one in rows:
+        if one.role != ZERO:
+            scores.setdefault(one.agent, {}).setdefault(one.problem, one.score)
+    means = {agent: sum(by.values()) / len(by) for agent, by in scores.items()}
+    return sorted(scores, key=lambda agent: (-len(scores[agent]), -means[agent]))
+
+
+@cache
+def mean_scores(epsilon: float) -> Mapping[str, float]:
+    """Mean score of each agent over the problems on which it competed at an epsilon."""
+    found: dict[str, list[float]] = {}
+    for one in answers():
+        if one.role == CANDIDATE and one.epsilon == epsilon:
+            found.setdefault(one.agent, []).append(one.score)
+    return {agent: sum(some) / len(some) for agent, some in found.items()}
+
+
+def written(rows: Iterable[Answer], head: str) -> str:
+    """The table as text, numbers to six digits, below lines that begin with #."""
+    out = StringIO()
+    out.writelines(f"# {line}\n" for line in head.splitlines())
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(Answer._fields)
+    for row in rows:
+        table.writerow(f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row)
+    return out.getvalue()
