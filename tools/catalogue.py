@@ -3,8 +3,8 @@
     python tools/catalogue.py
 
 `agents/catalogue.csv` has a row for each agent, in the order of the page: its class and file, what
-it plays, what it is told, what is private, its page, and a mark, "start here" or "reconstructed"
-(from an abstract or a sketch). `envs/catalogue.csv` has the environments. The packages and listings
+it plays, what it is told, what is private, its page, and the mark "reconstructed" if it is made
+from an abstract or a sketch. `envs/catalogue.csv` has the environments. The packages and listings
 read them. Their last columns, the first lines of the classes, `docs/catalogue.md`, and what type
 checkers read in place of the tables, the imports in `agents/__init__.py` and `envs/__init__.py`,
 are written here.
@@ -26,25 +26,32 @@ sys.path.insert(0, str(ROOT))
 from dpbandit import agents, envs  # noqa: E402
 from dpbandit.agents.catalogue import (  # noqa: E402
     RECONSTRUCTED,
-    START,
     Entry,
+    by_score,
     entries,
     wrappers,
 )
 from dpbandit.base import first_line  # noqa: E402
 from dpbandit.lazy import catalogue  # noqa: E402
+from dpbandit.running.answers import score, starting  # noqa: E402
 
 WIDTH = 100
 """Of a line of code."""
 PAGE = ROOT / "docs" / "catalogue.md"
 HEAD = """# Catalogue
 
-All agents, grouped by what they play, and all environments. Start with the **bold** agents: the
-best certified one for its kind of problem, and a good one without privacy. *Is told* says what the
-agent learns after each round. The column *code* leads to the class, whose docstring has the steps
+All agents, grouped by what they play, and all environments. The *score* is the mean on the problems
+of [the suite](suite.md) that an agent fits, at epsilon 1 if it is private: 0 is random play, 100
+the best agent without privacy. **Bold** agents are the best of a kind of problem. *Is told* says
+what the agent learns after each round. The column *code* leads to the class, whose docstring has the steps
 and the guarantee. On the command line, `dpbandit agents --for OJPricing --private` lists the
 private agents that fit a problem, `dpbandit agents fade` shows the settings of one, and `dpbandit
 envs OJPricing` the arguments of an environment.
+"""
+LOW = 0.5
+"""Score below which an agent stands under MORE."""
+MORE = """
+More, with a score below 50:
 """
 DRAWER = """
 Reconstructed from an abstract or a sketch, because the full text was not available or leaves steps
@@ -106,7 +113,11 @@ def page() -> str:
     for group in dict.fromkeys(one.plays for one in entries()):
         some = [one for one in entries() if one.plays == group]
         parts.append(f"\n## {group}\n")
-        parts.append(_rows(one for one in some if one.mark != RECONSTRUCTED))
+        printed = [one for one in some if one.mark != RECONSTRUCTED]
+        more = [one for one in printed if (mean := score(one.id)) is not None and mean < LOW]
+        parts.append(_rows(one for one in printed if one not in more))
+        if more:
+            parts += [MORE, _rows(more)]
         if drawer := [one for one in some if one.mark == RECONSTRUCTED]:
             parts += [DRAWER, _rows(drawer)]
     parts.append(WORLDS)
@@ -116,14 +127,17 @@ def page() -> str:
 
 
 def _rows(some: Iterable[Entry]) -> str:
-    lines = ["\n| id | what it does | is told | privacy | code |\n|---|---|---|---|---|\n"]
-    for one in some:
+    heads = ("id", "score", "what it does", "is told", "privacy", "code")
+    lines = [f"\n| {' | '.join(heads)} |\n{'|---' * len(heads)}|\n"]
+    for one in by_score(some):
         link = f"[`{one.id}`](algorithms/{one.page}.md)"
-        name = f"**{link}**" if one.mark == START else link
+        name = f"**{link}**" if one.id in starting() else link
+        mean = score(one.id)
+        points = "" if mean is None else f"{100 * mean:.0f}"
         line = one.line.replace("|", r"\|")
         file = Path(getsourcefile(agents.AGENTS[one.id]) or "").resolve().relative_to(ROOT)
         code = f"[{file.stem}](../{file.as_posix()})"
-        lines.append(f"| {name} | {line} | {one.told} | {one.privacy} | {code} |\n")
+        lines.append(f"| {name} | {points} | {line} | {one.told} | {one.privacy} | {code} |\n")
     return "".join(lines)
 
 

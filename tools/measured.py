@@ -25,9 +25,7 @@ are `mean ± se`, `value ± se`, or `x ± x_se` where there is such a column, to
 error, if the store has them; a divisor (`mean / 20`) divides both. Queries are those of
 `pandas.DataFrame.query`.
 
-The results that the suite ships, `dpbandit/suite/frozen-small.parquet`, are a store as well: a run
-is a problem, with the agents that stand at the ends of its scores and all private ones, of which
-the best at epsilon 1 is `chosen`.
+The answers of the suite, `dpbandit/running/answers.csv`, are a store as well.
 
 In prose a number that looks measured has to stand in such a table, of its page or of a page that
 its paragraph links to; `<!-- not measured: why -->` in a paragraph, or before a table, says that it
@@ -39,7 +37,6 @@ import re
 import shlex
 import subprocess
 import sys
-from functools import cache
 from math import floor, inf, isfinite, log10
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,7 +48,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from dpbandit.agents import AGENTS  # noqa: E402
-from dpbandit.suite import frozen, problems  # noqa: E402
 
 FOLDERS = ("docs", "experiments")
 KEPT = ("agent", "horizon", "replicas", "mean", "se", "claimed_epsilon", "certified_epsilon")
@@ -87,8 +83,7 @@ def _with_table(page: Path, block: re.Match[str]) -> str:
 
 def table(store: Path, block: re.Match[str]) -> str:
     """The table that a comment describes, in Markdown."""
-    suite = store.suffix == ".parquet"
-    rows = with_costs(of_suite() if suite else pd.read_csv(store, comment="#"))
+    rows = with_costs(pd.read_csv(store, comment="#"))
     if "problem" not in rows and "run" in rows:  # the name of its run, in words
         rows["problem"] = rows["run"].str.replace("-", " ")
     rows = rows.query(block["where"] or "index >= 0")
@@ -110,27 +105,6 @@ def table(store: Path, block: re.Match[str]) -> str:
         [*map(_label, key), *(each.get(key, "") for each in columns.values())] for key in keys
     ]
     return "".join(f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in row)}|\n" for row in lines)
-
-
-@cache
-def of_suite() -> "pd.DataFrame":
-    """The rows of the results that the suite ships, problem by problem."""
-    rows = []
-    for name, one in problems().items():
-        runs = [run for run in frozen("small") if run.setup.problem == name]
-        inside = {id(run): one.counted(run.certificate) for run in runs}
-        private = [run for run in runs if 0 < inside[id(run)] < inf]
-        within = [run for run in private if inside[id(run)] <= 1 + 1e-9]
-        best = min(within, key=lambda run: run.regret[-1].mean(), default=None)
-        ends = [run for run in runs if run.name in ("uniform", *one.best)]
-        for run in [*ends, *private]:
-            R, proof = run.regret[-1], run.certificate
-            row = ["Uniform" if run.name == "uniform" else run.name, run.setup.horizon, len(R)]
-            row += [R.mean(), R.std(ddof=1) / len(R) ** 0.5]
-            row += [proof.claimed_epsilon, proof.epsilon]
-            chosen = best is not None and run.name == best.name
-            rows.append({"run": name, **dict(zip(KEPT, row, strict=True)), "chosen": chosen})
-    return pd.DataFrame(rows)
 
 
 def with_costs(rows: "pd.DataFrame") -> "pd.DataFrame":

@@ -6,6 +6,7 @@ What only runs need is imported by the functions that need it: help is to come a
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import fields
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -103,7 +104,7 @@ def agents(
 
     Example: `dpbandit agents --for OJPricing --best` and `dpbandit agents fade`
     """
-    from dpbandit.agents.catalogue import RECONSTRUCTED, START, entries, wrappers
+    from dpbandit.agents.catalogue import RECONSTRUCTED, by_score, entries, wrappers
 
     if best:
         if env is None or agent is not None:
@@ -117,28 +118,33 @@ def agents(
             raise InputError(f"Expected either agent={agent!r} or --for and --private, got both.")
         _show_agent(agent)
         return
+    from dpbandit.running.answers import score, starting
+
     able = _able(env, private)
-    table = Table("id", "privacy", "what it does", box=None, pad_edge=False)
-    group = ""
-    for one in entries():
-        if one.id not in able:
-            continue
-        if group != one.plays:
-            group = one.plays
-            table.add_row()
-            table.add_row(Text(group, "bold"))
-        start = one.mark == START
-        name = Text(f"{one.id} *" if start else one.id, "bold" if start else "")
-        rebuilt = " (reconstructed)" if one.mark == RECONSTRUCTED else ""
-        table.add_row(name, one.privacy, one.line + rebuilt)
+    table = Table("id", "score", "privacy", "what it does", box=None, pad_edge=False)
+    shown = [one for one in entries() if one.id in able]
+    for group in dict.fromkeys(one.plays for one in shown):
+        table.add_row()
+        table.add_row(Text(group, "bold"))
+        for one in by_score(one for one in shown if one.plays == group):
+            start = one.id in starting()
+            name = Text(f"{one.id} *" if start else one.id, "bold" if start else "")
+            rebuilt = " (reconstructed)" if one.mark == RECONSTRUCTED else ""
+            mean = score(one.id)
+            points = "" if mean is None else f"{100 * mean:.0f}"
+            table.add_row(name, points, one.privacy, one.line + rebuilt)
     if env is None and not private:
         table.add_row()
         table.add_row(Text(wrappers()[0].plays, "bold"))
         for one in wrappers():
-            table.add_row(f"{one.id}ID", "", one.line)
+            table.add_row(f"{one.id}ID", "", "", one.line)
     console = screen()
     console.print(table)
-    console.print("* start here. `dpbandit agents ID` shows the settings of an agent.", style="dim")
+    console.print(
+        "* start here. Score at epsilon 1, the mean on the suite's problems that an agent fits: 0 "
+        "is random play, 100 the best without privacy. `dpbandit agents ID` shows the settings.",
+        style="dim",
+    )
 
 
 def _able(env: str | None, private: bool) -> Container[str]:
@@ -285,14 +291,15 @@ def compare(
     """
     from dpbandit.results.results import FILES
     from dpbandit.running.compare import compare as run_comparison
-    from dpbandit.running.given import spec_given
     from dpbandit.running.settings import listed
 
     privacy_target(epsilon, delta)
     ids = [name for part in [*(agents or []), *(more or [])] for name in listed(part)]
     if not ids:
-        spec = spec_given(env, horizon=horizon, env_kwargs=parse_settings(settings))
-        ids = _usual(spec)
+        from dpbandit.running.recommend import recommend
+
+        told: dict[str, Any] = {"horizon": horizon, "env_kwargs": parse_settings(settings)}
+        ids = [recommend(env, inf, **told), recommend(env, epsilon, **told)]
     configs = _different(ids, epsilon=epsilon, delta=delta)
     files = [] if out is None else [out / name for name in FILES]
     check_writable(json, *files)
@@ -320,19 +327,6 @@ def compare(
     if out is not None:
         folder = results.save(out)
         say(f"Written to {folder}: {', '.join(FILES)}.")
-
-
-def _usual(spec: "Spec") -> list[str]:
-    """Recommended agents that play this problem; on prices the public one has a demand model."""
-    from dpbandit.agents import AGENTS
-    from dpbandit.agents.catalogue import START, entries
-
-    alike = "Arms without contexts"
-    fitting = [one for one in entries() if one.mark == START and _plays(AGENTS[one.id], spec)]
-    told = spec.context_shape[-1:] != (1,)  # something of a user
-    some = [one.id for one in fitting if (one.plays == alike) != told] or [o.id for o in fitting]
-    priced = spec.priced
-    return ["priced:glm-ucb" if priced and name == "linucb" else name for name in some]
 
 
 def _different(names: Iterable[str], **targets: float) -> "dict[str, AgentConfig]":

@@ -138,6 +138,27 @@ def mean_scores(epsilon: float) -> Mapping[str, float]:
     return {agent: sum(some) / len(some) for agent, some in found.items()}
 
 
+@cache
+def starting() -> frozenset[str]:
+    """Ids of the agents to start with: the best of a kind of problem at epsilon 1, or without.
+
+    Settings, and what is put around an agent, are left out.
+    """
+    kinds = {one.kind for one in answers() if one.kind != TRUST}
+    best = [ranked(kind, epsilon)[0] for kind in kinds for epsilon in (1.0, inf)]
+    return frozenset(
+        next(word for word in agent.split(":") if word not in _AROUND) for agent in best
+    )
+
+
+_AROUND = ("priced", "per-person", "guarded")
+
+
+def score(agent: str) -> float | None:
+    """The mean score of an id: at epsilon 1, or without privacy where it has none."""
+    return mean_scores(1.0).get(agent, mean_scores(inf).get(agent))
+
+
 def written(rows: Iterable[Answer], head: str) -> str:
     """The table as text, numbers to six digits, below lines that begin with #."""
     out = StringIO()

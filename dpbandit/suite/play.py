@@ -30,7 +30,7 @@ from dpbandit.running.settings import parse_agent
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
 from dpbandit.suite.catalogue import epsilons, problems, version
-from dpbandit.suite.playing import frozen
+from dpbandit.suite.playing import finalists, frozen
 from dpbandit.suite.scoring import Ends, ends_of
 
 DELTA = 1e-5
@@ -51,7 +51,7 @@ def write_page(path: str | os.PathLike[str]) -> Path:
     what an audit of so many runs could prove of it, and what is known by a visit's age, of the
     agent and of kinds of sums.
     """
-    runs = frozen("small")
+    runs = [*frozen("small"), *finalists()]
     template = files("dpbandit.suite").joinpath("play.html").read_text(encoding="utf-8")
     data = json.dumps(told(runs), separators=(",", ":")).replace("<", "\\u003c")
     page = rendered(template, runs, data=data, rounds=ROUNDS, version=version(), honesty=HONESTY)
@@ -59,8 +59,8 @@ def write_page(path: str | os.PathLike[str]) -> Path:
 
 
 def told(runs: Sequence[AgentRun]) -> dict[str, Any]:
-    """All that the page knows, as plain values."""
-    ends = ends_of(runs)
+    """All that the page knows, as plain values; of what was played twice the first run counts."""
+    ends = ends_of(frozen("small"))
     fpr = [0, *np.geomspace(1e-3, 0.1, 12), *np.linspace(0.15, 1, 18)]
     return {
         "epsilons": epsilons(),
@@ -77,16 +77,20 @@ def told(runs: Sequence[AgentRun]) -> dict[str, Any]:
 
 def _problem(name: str, runs: Sequence[AgentRun], ends: Ends) -> dict[str, Any]:
     one = problems()[name]
-    own = [run for run in runs if run.setup.problem == name]
-    rows = [_row(run, one.counted(run.certificate)) for run in own]
-    setup = own[0].setup
+    own = {  # what was reported stands in place of what was compared before
+        (run.name, run.certificate.claimed_epsilon): run
+        for run in reversed(runs)
+        if run.setup.problem == name
+    }
+    rows = [_row(run, one.counted(run.certificate)) for run in own.values()]
+    setup = one.setup("small")
     return {
         "name": name,
         "capability": one.capability,
         "environment": setup.environment.rpartition("/")[2],
         "rounds": setup.horizon,
         "unit": setup.reward_unit,
-        "runs": len(own[0].replicas),
+        "runs": len(ends.best),
         "uniform": float(ends.uniform.mean()),
         "best": float(ends.best.mean()),
         "bestName": ends.name,
