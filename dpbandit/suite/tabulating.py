@@ -25,7 +25,7 @@ from dpbandit.running.answers import (
 )
 from dpbandit.running.environments import environment_label
 from dpbandit.running.recommend import kind_of
-from dpbandit.suite.candidates import Group, candidates
+from dpbandit.suite.candidates import Group, candidates, groups
 from dpbandit.suite.catalogue import problems, spec_of, suite, version
 from dpbandit.suite.freezing import Choice, Frozen
 from dpbandit.suite.playing import finalists, findings, findings_file, frozen, frozen_file
@@ -98,7 +98,7 @@ class _Rows:
     choices: Mapping[Group, Choice]
 
     def __post_init__(self) -> None:
-        self.places = [place for place in self.choices if place.problem == self.problem]
+        self.places = groups([self.problem])  # the order of `report`
         many = len(self.places)
         self.chosen, self.zeros = self.runs[:many], self.runs[many:]
         self.base = self.chosen[0].regret[-1]
