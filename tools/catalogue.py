@@ -45,8 +45,8 @@ of [the suite](suite.md) that an agent fits, at epsilon 1 if it is private: 0 is
 the best agent without privacy. **Bold** agents are the best of a kind of problem. *Is told* says
 what the agent learns after each round. The column *code* leads to the class, whose docstring has
 the steps and the guarantee. On the command line, `dpbandit agents --for OJPricing --private` lists
-the private agents that fit a problem, `dpbandit agents fade` shows the settings of one, and `dpbandit
-envs OJPricing` the arguments of an environment.
+the private agents that fit a problem, `dpbandit agents fade` shows the settings of one, and
+`dpbandit envs OJPricing` the arguments of an environment.
 """
 LOW = 0.5
 """Score below which an agent stands under MORE."""

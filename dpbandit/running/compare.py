@@ -103,12 +103,17 @@ def play_any(
     *,
     marks: Ints,
     advance: Callable[[int], None] = lambda rounds: None,
+    answer_from: Ints | None = None,
 ) -> Log:
-    """Play any agent; for an oracle, another agent meets the same users first."""
+    """Play any agent; for an oracle, another agent meets the same users first.
+
+    The answer is that of the last round of `answer_from`; by default of `marks`.
+    """
     if isinstance(config, Hindsight):
         from dpbandit.agents import Uniform
 
-        config = config.with_answer(play(problem, Uniform(), seeds, marks=marks).best_fixed)
+        met = play(problem, Uniform(), seeds, marks=marks if answer_from is None else answer_from)
+        config = config.with_answer(met.best_fixed)
     return play(problem, config, seeds, marks=marks, advance=advance)
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from dpbandit.agents.catalogue import entries
 from dpbandit.base import InputError, Ints
 from dpbandit.results.runs import Setup
+from dpbandit.running.recommend import kind_of
 from dpbandit.running.settings import parse_agent
-from dpbandit.specs import PriceListSpec, ReturningSpec
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, spec_of, suite
@@ -91,10 +91,7 @@ def _candidates(group: Group) -> Iterator[Cell]:
 def _names(one: SuiteProblem) -> list[str]:
     """Ids, with what can be put around them, and variants."""
     ids = [entry.id for entry in entries() if entry.id not in ZEROS]
-    spec = spec_of(one.name)
-    around = []
-    if isinstance(spec, PriceListSpec):
-        around = [f"priced:{id}" for id in ids]
-    elif isinstance(spec, ReturningSpec):
-        around = [f"per-person:{id}" for id in ids]
+    kind = kind_of(spec_of(one.name))
+    word = "priced" if kind == "prices" else "per-person" if kind.endswith("people") else ""
+    around = [f"{word}:{id}" for id in ids] if word else []
     return [*ids, *around, *suite().variants]

@@ -4,7 +4,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import hypot
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -13,7 +12,6 @@ import numpy as np
 
 from dpbandit.base import (
     PROGRAM,
-    Floats,
     InputError,
     Ints,
     check_writable,
@@ -24,7 +22,7 @@ from dpbandit.base import (
     shown_path,
 )
 from dpbandit.privacy.certificate import ledger_as_dict
-from dpbandit.results.runs import AgentRun, standard_error
+from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import CorruptFileError, read_runs
 from dpbandit.running.settings import module_of
 from dpbandit.studies import Configuration, Study
@@ -42,11 +40,8 @@ from dpbandit.suite.playing import (
     read_submission,
     write_submission,
 )
+from dpbandit.suite.replaying import MOST_ERRORS, ROUNDING, far_off
 from dpbandit.suite.sources import source_of
-
-MOST_ERRORS = 4.0
-"""Combined standard errors by which two means of the same replicas may differ elsewhere"""
-_ROUNDING = 1e-9
 
 
 class Verdict(NamedTuple):
@@ -184,7 +179,7 @@ def differing(run: AgentRun, own: AgentRun) -> Ints:
 
     In any bit, where program and type of CPU are the same; else by more than 1e-9, relatively.
     """
-    marks, rounding = len(run.marks), 0.0 if _same_machine(run) else _ROUNDING  # perhaps one mark
+    marks, rounding = len(run.marks), 0.0 if _same_machine(run) else ROUNDING  # perhaps one mark
     same = np.ones(len(run.replicas), dtype=bool)
     for what in ("regret", "reward", "switches"):
         here = np.asarray(getattr(own, what)[-marks:], dtype=np.float64)
@@ -204,19 +199,6 @@ def _against_own(run: AgentRun, own: AgentRun, others: Ints) -> Iterator[str]:
             f"Expected {_where(run)} to lose on average what it loses here: the file is more than "
             f"{MOST_ERRORS:g} standard errors off."
         )
-
-
-def far_off(told: Floats, here: Floats) -> bool:
-    """True if two means of the same replicas differ by more than `MOST_ERRORS` combined errors.
-
-    >>> far_off(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.1]))
-    False
-    >>> far_off(np.array([1.0, 2.0, 3.0]), np.array([6.0, 7.0, 8.0]))
-    True
-    """
-    errors = hypot(standard_error(told), standard_error(here))
-    rounding = _ROUNDING * max(1.0, abs(float(here.mean())))
-    return abs(float(told.mean() - here.mean())) > max(MOST_ERRORS * errors, rounding)
 
 
 def _where(run: AgentRun) -> str:

@@ -1,0 +1,193 @@
+"""The answers: what is shipped is what the program plays, and what everything says."""
+
+from dataclasses import replace
+from datetime import date
+from math import inf
+
+import numpy as np
+import pytest
+
+from dpbandit.base import cpu_of
+from dpbandit.base.inputs import InputError
+from dpbandit.results.runs import standard_error
+from dpbandit.running.answers import chosen
+from dpbandit.running.recommend import recommend
+from dpbandit.running.settings import parse_agent
+from dpbandit.specs import Hindsight
+from dpbandit.suite import candidates as competing, frozen, problems
+from dpbandit.suite.candidates import Cell, Group, candidates
+from dpbandit.suite.catalogue import Suite, SuiteProblem, epsilons, suite
+from dpbandit.suite.freezing import Blocks, _played as played_by, freeze_suite
+from dpbandit.suite.playing import finalists
+from dpbandit.suite.replaying import far_off, holds, replays
+from dpbandit.suite.tabulating import answers_of
+
+TOO_GOOD = 3.5
+"""Paired standard errors by which no private agent may lose less than the one without privacy.
+
+Of 93 cells whose true difference is 0 one is beyond it in 2 of 100 suites."""
+
+
+def cells(runs):
+    """What played each run."""
+    return [(Cell(run.setup, run.name, _config(run)), run) for run in runs]
+
+
+def _config(run):
+    epsilon, delta = run.certificate.claimed_epsilon, run.certificate.claimed_delta
+    targets = {"epsilon": epsilon, "delta": delta} if 0 < epsilon < inf else {}
+    if targets and problems()[run.setup.problem].trust != "central":
+        targets["trust"] = problems()[run.setup.problem].trust
+    return parse_agent(run.name, **targets)
+
+
+def test_the_table_says_what_the_runs_say():
+    """Every problem has an agent for every epsilon and one without privacy, which were compared on
+    other users than they are reported on, and whose numbers are those of the runs. It would catch a
+    table and runs of two freezes, a row of another agent, and a report on the users of a choice."""
+    runs = {
+        (run.setup.problem, run.name, round(run.certificate.claimed_epsilon, 9)): run
+        for run in frozen("small")
+    }
+    assert {*chosen()} == {(name, e) for name in problems() for e in (*epsilons(), inf)}
+    compared = {(run.setup.problem, run.name) for run in finalists()}
+    for (problem, epsilon), row in chosen().items():
+        run = runs[problem, row.agent, epsilon]
+        assert run.setup == problems()[problem].setup("small")
+        assert row.replicas == len(run.replicas) >= 40
+        assert row.mean == pytest.approx(run.regret[-1].mean(), rel=1e-5)
+        assert row.se == pytest.approx(standard_error(run.regret[-1]), rel=1e-5)
+        base = runs[problem, chosen()[problem, inf].agent, inf]
+        assert row.times == pytest.approx(run.regret[-1].mean() / base.regret[-1].mean(), rel=1e-5)
+        assert (problem, row.agent) in compared
+    assert {run.setup.seed for run in finalists()} == {suite().selection_seed} != {suite().seed}
+
+
+def test_no_private_agent_is_better_than_the_best_without_privacy():
+    """Statistical, see `TOO_GOOD`. What fails here lacks a baseline: find it, and add it to the
+    catalogue or to `variants`."""
+    final = {(r.setup.problem, r.name, r.certificate.claimed_epsilon): r for r in frozen("small")}
+    for (problem, epsilon), row in chosen().items():
+        if epsilon == inf:
+            continue
+        private = next(
+            run
+            for (where, name, claimed), run in final.items()
+            if (where, name) == (problem, row.agent) and claimed == pytest.approx(epsilon)
+        )
+        base = final[problem, chosen()[problem, inf].agent, inf]
+        less = base.regret[-1] - private.regret[-1]
+        most = TOO_GOOD * standard_error(less) + 1e-9
+        assert less.mean() <= most, f"{problem}: {row.agent} at {epsilon} beats {base.name}"
+
+
+def test_one_agent_is_named_everywhere():
+    """`recommend`, which `--best` and `compare` without agents print, says what the table says."""
+    for (problem, epsilon), row in chosen().items():
+        one = problems()[problem]
+        if one.trust == "central":
+            said = recommend(one.environment, epsilon, env_kwargs=dict(one.arguments))
+            assert said == (row.agent if epsilon == inf else f"{row.agent}:epsilon={epsilon:g}")
+
+
+def test_the_program_plays_the_first_rounds_as_they_are_stored():
+    """All replicas of every reported run, with its own horizon; the best fixed action, which is
+    known in the end alone, is left to the rota. It would catch a change of any agent or environment
+    of the suite after which the file was not made anew, and does catch one number that is changed.
+    """
+    stale = [
+        f"{run.name} on {run.setup.problem}"
+        for one, run in cells(frozen("small"))
+        if not (isinstance(one.config, Hindsight) or holds(one, run))
+    ]
+    assert not stale, "dpbandit suite freeze --ship"
+    one, run = cells(frozen("small")[:1])[0]
+    regret = run.regret.copy()
+    regret[0, 3] += 1e-6 * regret[0].mean()
+    assert not replays(one, replace(run, regret=regret))
+
+
+@pytest.mark.slow
+def test_whole_runs_are_what_the_program_plays():
+    """Eight replicas of some reported runs and of some that were compared, to the last round, by a
+    rota that changes every day. It would catch a change that shows after the first rounds alone."""
+    rota = np.random.default_rng(date.today().toordinal())
+    for some in (frozen("small"), finalists()):
+        for place in rota.permutation(len(some))[:8].tolist():
+            ((one, run),) = cells([some[place]])
+            part = run.only(np.arange(min(8, len(run.replicas))))
+            again = one.play(0, len(part.replicas))
+            if cpu_of(run.provenance) == cpu_of(again.provenance):
+                assert again.regret == pytest.approx(part.regret, rel=1e-9, abs=1e-9), run.name
+            else:
+                assert not far_off(part.regret[-1], again.regret[-1]), run.name
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """A suite of one problem of 60 rounds on which four agents compete."""
+    problem = SuiteProblem(
+        name="tiny", capability="a", environment="GLMBandit", horizon={"small": 60, "full": 60}
+    )
+    small = Suite(
+        version=1,
+        selection_seed=1,
+        seed=2,
+        epsilons=(1.0, 10.0),
+        delta=1e-5,
+        replicas={"small": 4, "full": 4},
+        variants=("uniform",),
+        problems=(problem,),
+    )
+    monkeypatch.setattr("dpbandit.suite.catalogue.suite", lambda: small)
+    for module in ("candidates", "tabulating"):
+        monkeypatch.setattr(f"dpbandit.suite.{module}.suite", lambda: small)
+    monkeypatch.setattr(competing, "_names", lambda one: ["greedy", "fade", "broken", "dp-ucb"])
+    nothing = {"failed": "", "audit": None}
+    monkeypatch.setattr("dpbandit.suite.freezing.examined", lambda agent, size, **how: nothing)
+    monkeypatch.setattr("dpbandit.suite.freezing.FEWEST", 6)
+    monkeypatch.setattr("dpbandit.suite.freezing.MOST", 12)
+    candidates.cache_clear()
+    yield problem
+    candidates.cache_clear()
+
+
+def test_a_choice_is_made_on_other_users_and_resumes(tiny, tmp_path, monkeypatch):
+    """The chosen is the candidate with the least mean on the selection seed, without privacy those
+    that promise nothing and the private ones at infinity; the report plays the other seed until its
+    replicas are enough. Whoever calls again plays nothing, unless the first rounds of what is there
+    come out otherwise. It would catch a choice by the reported users, and a block that is kept
+    though the program has changed."""
+    blocks = Blocks(tmp_path, progress=False)
+    done = freeze_suite(["tiny"], blocks)
+    free = done.choices[Group("tiny", inf)]
+    assert {*free.screened} == {"greedy", "fade:epsilon=inf", "dp-ucb:epsilon=inf"}
+    final = {name: free.screened[name].regret[-1].mean() for name in free.finalists}
+    assert free.chosen == min(final, key=final.get)
+    assert {run.setup.seed for run in done.reported} == {2}
+    assert {len(run.replicas) for run in done.reported} == {12}
+    assert [run.name for run in done.reported][-2:] == ["uniform", "best-fixed"]
+    rows = answers_of(done)
+    assert {row.role for row in rows} == {"chosen", "zero", "candidate"}
+    assert next(row for row in rows if row.role == "chosen").times == 1
+    played = []
+
+    def noted(one, *some):
+        played.append(one)
+        return played_by(one, *some)
+
+    monkeypatch.setattr("dpbandit.suite.freezing._played", noted)
+    again = freeze_suite(["tiny"], blocks)
+    assert not played
+    assert [run.regret.tolist() for run in again.reported] == [
+        run.regret.tolist() for run in done.reported
+    ]
+    monkeypatch.setattr("dpbandit.suite.freezing.program_hash", lambda one: "another")
+    freeze_suite(["tiny"], blocks)
+    assert not played, "its first rounds come out as they are stored"
+    monkeypatch.setattr("dpbandit.suite.freezing.program_hash", lambda one: "a third")
+    monkeypatch.setattr("dpbandit.suite.freezing.replays", lambda one, block: one.name != "greedy")
+    freeze_suite(["tiny"], blocks)
+    assert {one.name for one in played} == {"greedy"}
+    with pytest.raises(InputError, match="problem='large'"):
+        freeze_suite(["large"], blocks)
