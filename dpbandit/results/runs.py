@@ -46,6 +46,19 @@ def _log_marks(horizon: int) -> Ints:
     return np.unique(np.concatenate([ratios, steps, [horizon]]).round().astype(np.int64))
 
 
+EARLY = 300
+"""Rounds after which what is shipped is logged, so that it can be held to the program soon"""
+
+
+def early_marks(horizon: int) -> Ints:
+    """Round `EARLY`, and the last one.
+
+    >>> early_marks(5_000).tolist(), early_marks(100).tolist()
+    ([300, 5000], [100])
+    """
+    return np.unique([min(EARLY, horizon), horizon])
+
+
 def checked_marks(marks: Any) -> Ints:
     """`marks` as an array; `InputError` unless they are rounds, each after the one before."""
     found = np.asarray(marks)

@@ -38,7 +38,7 @@ from dpbandit.privacy.certificate import (
     ledger_as_dict,
     ledger_from_dict,
 )
-from dpbandit.results.runs import AgentRun, Setup, log_marks, run_key
+from dpbandit.results.runs import AgentRun, Setup, early_marks, log_marks, run_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -311,7 +311,8 @@ def _plainly(value: Any) -> Any:
 def _run(facts: _Facts, tables: Mapping[str, Any]) -> AgentRun:
     """The run, if its numbers can be those of one."""
     marks, R = log_marks(facts.setup.horizon), facts.shape[1]
-    marks = marks[-1:] if facts.shape[0] == 1 else marks  # the last round alone may be logged
+    if facts.shape[0] < len(marks):  # few rounds alone may be logged
+        marks = early_marks(facts.setup.horizon) if facts.shape[0] == 2 else marks[-1:]
     _refuse("replicas at the rounds of its horizon", R and facts.shape[0] == len(marks))
     clipped = [nan] * R if facts.clipped is None else facts.clipped
     run = AgentRun(

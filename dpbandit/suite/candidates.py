@@ -5,11 +5,9 @@ from functools import cache
 from math import inf
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from dpbandit.agents.catalogue import entries
 from dpbandit.base import InputError, Ints
-from dpbandit.results.runs import Setup
+from dpbandit.results.runs import Setup, early_marks
 from dpbandit.running.recommend import kind_of
 from dpbandit.running.settings import parse_agent
 from dpbandit.studies import Configuration
@@ -18,18 +16,16 @@ from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, spec_of, 
 
 AS_CLAIMED = 1 + 1e-9
 """Factor by which a certified epsilon may exceed its target, for rounding"""
-EARLY = 300
-"""Rounds after which a run is logged, so that it can be compared with the program in little time"""
 ZEROS = ("uniform", "best-fixed", "centre")
 """Play that learns nothing; results are told against it, and it is never chosen"""
 
 
 class Cell(Configuration):
-    """A configuration that logs round `EARLY`, and the last one."""
+    """A configuration that logs an early round, and the last one."""
 
     @property
     def marks(self) -> Ints:
-        return np.unique([min(EARLY, self.setup.horizon), self.setup.horizon])
+        return early_marks(self.setup.horizon)
 
 
 class Group(NamedTuple):
