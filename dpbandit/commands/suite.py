@@ -91,6 +91,12 @@ def freeze(
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
     ] = None,
+    users: Annotated[
+        int | None,
+        typer.Option(
+            help="Instead, with the chosen agents: users from a sixteenth up to 2^USERS times."
+        ),
+    ] = None,
     ship: Annotated[
         bool, typer.Option("--ship", help="Put the files into the package, in a checkout.")
     ] = False,
@@ -101,15 +107,19 @@ def freeze(
     they are stored. It writes the runs, the table of answers that everything reads which names a
     best agent, and what tests and audits found of the chosen.
 
-    Example: `dpbandit suite freeze --out frozen --ship`
+    Example: `dpbandit suite freeze --out frozen --ship`, then the same with `--users 4`
     """
     from dpbandit.suite.freezing import Blocks, freeze_suite
-    from dpbandit.suite.tabulating import ship_frozen, write_frozen
+    from dpbandit.suite.growing import grow
+    from dpbandit.suite.tabulating import ship_frozen, write_frozen, write_grown
 
     some = problem or [*problems()]
     workers = jobs or os.cpu_count() or 1
     blocks = Blocks(out, jobs=workers, backend=backend, scheduler=scheduler)
-    files = write_frozen(freeze_suite(some, blocks), out)
+    if users is None:
+        files = write_frozen(freeze_suite(some, blocks), out)
+    else:
+        files = write_grown(grow(some, blocks, users), out)
     if ship:
         files = ship_frozen(files)
     say(f"Written: {', '.join(map(str, files))}")

@@ -8,18 +8,19 @@ chosen      the best agent for a problem at an epsilon, or without privacy at in
             users that no choice has seen
 zero        play that learns nothing, on the same users
 candidate   an agent that competed for a place, on the users of the choice
+horizon     the chosen with another number of users
 """
 
 import csv
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from io import StringIO
 from math import inf, log
 from typing import Any, NamedTuple
 
-CHOSEN, ZERO, CANDIDATE = "chosen", "zero", "candidate"
+CHOSEN, ZERO, CANDIDATE, HORIZON = "chosen", "zero", "candidate", "horizon"
 TRUST = "trust"
 """Kind of the problems whose promises trust less than a central server"""
 
@@ -157,6 +158,52 @@ _AROUND = ("priced", "per-person", "guarded")
 def score(agent: str) -> float | None:
     """The mean score of an id: at epsilon 1, or without privacy where it has none."""
     return mean_scores(1.0).get(agent, mean_scores(inf).get(agent))
+
+
+AFFORDABLE = 1.5
+"""Times the regret of the best agent without privacy, up to which privacy is called affordable"""
+
+
+class UsersNeeded(NamedTuple):
+    """From how many users on; None where that was not reached."""
+
+    affordable: int | None
+    """the private agent loses at most `AFFORDABLE` times as much as the best without privacy"""
+    beats_fixed: int | None
+    """it loses less than the best fixed action"""
+    measured: int
+    """the largest number of users that was measured"""
+
+
+@cache
+def users_needed(problem: str, epsilon: float) -> UsersNeeded | None:
+    """From which of the measured numbers of users on both hold; None where none was measured."""
+    rows = [
+        one
+        for one in answers()
+        if one.role == HORIZON and (one.problem, one.epsilon) == (problem, epsilon)
+    ]
+    if not rows:
+        return None
+    rows.sort(key=lambda one: one.horizon)
+    horizons = [one.horizon for one in rows]
+    return UsersNeeded(
+        first_for_good(horizons, [one.times <= AFFORDABLE for one in rows]),
+        first_for_good(horizons, [one.above_fixed < 1 for one in rows]),
+        horizons[-1],
+    )
+
+
+def first_for_good(places: Sequence[int], holds: Sequence[bool]) -> int | None:
+    """The first place from which on all hold; None if the last does not.
+
+    >>> first_for_good([1, 2, 4, 8], [True, False, True, True])
+    4
+    """
+    found = None
+    for place, true in zip(places, holds, strict=True):
+        found = (place if found is None else found) if true else None
+    return found
 
 
 def written(rows: Iterable[Answer], head: str) -> str:

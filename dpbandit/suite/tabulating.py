@@ -1,7 +1,6 @@
 """Write what was frozen: runs, the table of answers (`dpbandit.running.answers`), findings."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from math import inf, nan
 from pathlib import Path
 from shutil import copyfile
@@ -10,11 +9,12 @@ import numpy as np
 
 from dpbandit.base import Floats, provenance, write_atomically, write_json
 from dpbandit.results.comparisons import ratio_band
-from dpbandit.results.runs import AgentRun, standard_error
+from dpbandit.results.runs import AgentRun, Setup, standard_error
 from dpbandit.results.store import write_runs
 from dpbandit.running.answers import (
     CANDIDATE,
     CHOSEN,
+    HORIZON,
     TRUST,
     ZERO,
     Answer,
@@ -27,7 +27,7 @@ from dpbandit.running.environments import environment_label
 from dpbandit.running.recommend import kind_of
 from dpbandit.suite.candidates import Group, candidates, groups
 from dpbandit.suite.catalogue import problems, spec_of, suite, version
-from dpbandit.suite.freezing import Choice, Frozen
+from dpbandit.suite.freezing import Frozen
 from dpbandit.suite.playing import finalists, findings, findings_file, frozen, frozen_file
 
 _NOTHING = 1e-9
@@ -37,7 +37,8 @@ _NOTHING = 1e-9
 def write_frozen(done: Frozen, folder: Path) -> list[Path]:
     """Write runs, the table of answers, and findings, into a folder; returns the files.
 
-    Problems that were not frozen now keep the runs and the rows that are shipped.
+    Problems that were not frozen now keep the runs and the rows that are shipped; all of them keep
+    the rows of other horizons, see `dpbandit.suite.growing`.
     """
     names = {run.setup.problem for run in done.reported}
     compared = [
@@ -47,13 +48,26 @@ def write_frozen(done: Frozen, folder: Path) -> list[Path]:
         if one.name in choice.finalists
     ]
     others = [run for run in (*frozen("small"), *finalists()) if run.setup.problem not in names]
-    kept = [row for row in _shipped() if row.problem not in names]
-    rows = sorted([*kept, *answers_of(done)], key=lambda row: [*problems()].index(row.problem))
+    kept = [one for one in _shipped() if one.problem not in names or one.role == HORIZON]
+    rows = [*kept, *answers_of(done)]
     found = {**findings(), **done.findings}
     runs = write_runs(folder / frozen_file("small").name, [*others, *done.reported, *compared])
+    return [runs, write_table(rows, folder), write_json(folder / findings_file().name, found)]
+
+
+def write_grown(rows: Sequence[Answer], folder: Path) -> list[Path]:
+    """Write the shipped table with these rows of other horizons; returns the file."""
+    names = {one.problem for one in rows}
+    kept = [one for one in _shipped() if one.role != HORIZON or one.problem not in names]
+    return [write_table([*kept, *rows], folder)]
+
+
+def write_table(rows: Iterable[Answer], folder: Path) -> Path:
+    """Write the table of answers; returns the file."""
+    order = [*problems()]
+    text = written(sorted(rows, key=lambda one: order.index(one.problem)), head())
     table = folder / answer_file().name
-    write_atomically(table, lambda path: path.write_text(written(rows, head()), "utf-8"))
-    return [runs, table, write_json(folder / findings_file().name, found)]
+    return write_atomically(table, lambda path: path.write_text(text, "utf-8"))
 
 
 def ship_frozen(written_files: Iterable[Path]) -> list[Path]:
@@ -83,84 +97,73 @@ def answers_of(done: Frozen) -> list[Answer]:
     by_problem: dict[str, list[AgentRun]] = {}
     for run in done.reported:
         by_problem.setdefault(run.setup.problem, []).append(run)
-    return [
-        row for name, runs in by_problem.items() for row in _Rows(name, runs, done.choices).all()
-    ]
+    return [one for name, runs in by_problem.items() for one in _rows_of(name, runs, done)]
 
 
-@dataclass
-class _Rows:
-    """The rows of one problem."""
+def _rows_of(name: str, runs: Sequence[AgentRun], done: Frozen) -> Iterator[Answer]:
+    """Every row of one problem; `runs` are those of `report`, in its order."""
+    places = groups([name])
+    best, zeros = runs[: len(places)], runs[len(places) :]
+    last = {run.name: run.regret[-1] for run in zeros}
+    ends = (best[0].regret[-1], last["uniform"], last["best-fixed"])
+    told = [(run, CHOSEN, place.epsilon) for run, place in zip(best, places, strict=True)]
+    told += [(run, ZERO, run.certificate.claimed_epsilon) for run in zeros]
+    for run, role, epsilon in told:
+        yield row(run.setup, role, epsilon, run.name, run.regret[-1], *ends)
+    free = done.choices[Group(name, inf)]
+    base = free.screened[free.chosen].regret[-1]
+    for place in places:
+        for agent, outcome in done.choices[place].screened.items():
+            regret, setup = outcome.regret[-1], runs[0].setup
+            yield row(setup, CANDIDATE, place.epsilon, agent, regret, base, *ends[1:])
 
-    problem: str
-    runs: list[AgentRun]
-    """on the report seed: the agent without privacy, one for each epsilon, then zeros"""
-    choices: Mapping[Group, Choice]
 
-    def __post_init__(self) -> None:
-        self.places = groups([self.problem])  # the order of `report`
-        many = len(self.places)
-        self.chosen, self.zeros = self.runs[:many], self.runs[many:]
-        self.base = self.chosen[0].regret[-1]
-        last = {run.name: run.regret[-1] for run in self.zeros}
-        self.uniform, self.fixed = last["uniform"], last["best-fixed"]
+def row(
+    setup: Setup,
+    role: str,
+    epsilon: float,
+    agent: str,
+    regret: Floats,
+    base: Floats,
+    uniform: Floats,
+    fixed: Floats,
+) -> Answer:
+    """A row of the table.
 
-    def all(self) -> Iterator[Answer]:
-        """Every row."""
-        for place, run in zip(self.places, self.chosen, strict=True):
-            yield self._reported(run, CHOSEN, place.epsilon)
-        for run in self.zeros:
-            yield self._reported(run, ZERO, run.certificate.claimed_epsilon)
-        for place in self.places:
-            yield from self._candidates(place)
-
-    def _reported(self, run: AgentRun, role: str, epsilon: float) -> Answer:
-        regret = run.regret[-1]
-        times = ratio_band(regret[None], self.base[None])
-        saved = ratio_band((self.uniform - regret)[None], (self.uniform - self.base)[None])
-        return self._row(run.name, role, epsilon, regret, times, saved)
-
-    def _candidates(self, place: Group) -> Iterator[Answer]:
-        free = self.choices[Group(self.problem, inf)]
-        base = free.screened[free.chosen].regret[-1].mean()
-        uniform = self.uniform.mean()
-        for name, outcome in self.choices[place].screened.items():
-            regret = outcome.regret[-1]
-            times, score = regret.mean() / base, (uniform - regret.mean()) / (uniform - base)
-            row = self._row(name, CANDIDATE, place.epsilon, regret)
-            yield row._replace(times=float(times), score=float(score))
-
-    def _row(
-        self,
-        agent: str,
-        role: str,
-        epsilon: float,
-        regret: Floats,
-        times: tuple[float, float, float] = (nan, nan, nan),
-        saved: tuple[float, float, float] = (nan, nan, nan),
-    ) -> Answer:
-        setup, one = self.runs[0].setup, problems()[self.problem]
-        fixed = self.fixed.mean()
-        nothing = abs(fixed) <= _NOTHING * abs(self.uniform.mean())
-        return Answer(
-            problem=self.problem,
-            kind=kind_of(spec_of(self.problem)) if one.trust == "central" else TRUST,
-            environment=environment_label(setup.environment),
-            arguments=arguments_text(setup.env_kwargs),
-            role=role,
-            epsilon=epsilon,
-            agent=agent,
-            horizon=setup.horizon,
-            replicas=len(regret),
-            mean=float(regret.mean()),
-            se=standard_error(regret),
-            q95=float(np.quantile(regret, 0.95)),
-            worst=float(regret.max()),
-            times=times[0],
-            times_low=times[1],
-            times_high=times[2],
-            score=saved[0],
-            score_low=saved[1],
-            score_high=saved[2],
-            above_fixed=inf if nothing else float(regret.mean() / fixed),
-        )
+    Args:
+        setup: the problem, under its name in the suite.
+        role, epsilon, agent: see `Answer`.
+        regret: of the agent, (R,).
+        base: of the best agent without privacy; costs have an interval where it is (R,), too.
+        uniform, fixed: of uniform play, and of the best fixed action.
+    """
+    one, spec = problems()[setup.problem], spec_of(setup.problem)
+    means = [float(some.mean()) for some in (regret, base, uniform, fixed)]
+    mean, at_best, at_worst, at_fixed = means
+    times, saved = (mean / at_best, nan, nan), ((at_worst - mean) / (at_worst - at_best), nan, nan)
+    if len(regret) == len(base) == len(uniform):
+        times = ratio_band(regret[None], base[None])
+        saved = ratio_band((uniform - regret)[None], (uniform - base)[None])
+    nothing = abs(at_fixed) <= _NOTHING * abs(at_worst)
+    return Answer(
+        problem=setup.problem,
+        kind=kind_of(spec) if one.trust == "central" else TRUST,
+        environment=environment_label(setup.environment),
+        arguments=arguments_text(setup.env_kwargs),
+        role=role,
+        epsilon=epsilon,
+        agent=agent,
+        horizon=setup.horizon,
+        replicas=len(regret),
+        mean=mean,
+        se=standard_error(regret),
+        q95=float(np.quantile(regret, 0.95)),
+        worst=float(regret.max()),
+        times=times[0],
+        times_low=times[1],
+        times_high=times[2],
+        score=saved[0],
+        score_low=saved[1],
+        score_high=saved[2],
+        above_fixed=inf if nothing else mean / at_fixed,
+    )

@@ -13,7 +13,7 @@ from dpbandit.privacy.batches import LocalValues
 from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.running.settings import parse_agent
 from dpbandit.suite import run_suite, verify
-from dpbandit.suite.catalogue import SuiteProblem, _Suite, asked_of
+from dpbandit.suite.catalogue import Suite, SuiteProblem, asked_of
 from dpbandit.suite.examining import _AUDIT_RUNS, examined, long_enough
 from dpbandit.suite.playing import FINDINGS
 from dpbandit.testing import check_agent
@@ -112,17 +112,18 @@ class NoTarget:
 
 
 def _tiny():
-    best = ["greedy"]
     horizon = {"small": ROUNDS, "full": ROUNDS}
     linear = SuiteProblem(
-        name="tiny", capability="a", environment="GLMBandit", horizon=horizon, best=best
+        name="tiny", capability="a", environment="GLMBandit", horizon=horizon, baseline="greedy"
     )
-    return _Suite(
+    return Suite(
         version=1,
+        selection_seed=2,
         seed=3,
         epsilons=(1.0,),
         delta=1e-5,
         replicas={"small": 3, "full": 3},
+        variants=(),
         problems=(linear,),
     )
 
@@ -130,7 +131,7 @@ def _tiny():
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
     """A suite of one problem of 400 rounds, none of whose results are shipped."""
-    monkeypatch.setattr("dpbandit.suite.catalogue._suite", _tiny)
+    monkeypatch.setattr("dpbandit.suite.catalogue.suite", _tiny)
     monkeypatch.setattr("dpbandit.suite.playing.frozen", lambda size: ())
     monkeypatch.setitem(_AUDIT_RUNS, "small", 400)
 

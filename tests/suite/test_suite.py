@@ -3,7 +3,6 @@
 import json
 import shutil
 from dataclasses import replace
-from functools import cache
 from math import inf
 
 import numpy as np
@@ -15,18 +14,18 @@ from dpbandit.agents import DPMoments
 from dpbandit.base.inputs import InputError
 from dpbandit.commands.suite import app as suite_commands
 from dpbandit.privacy.certificate import certificate
-from dpbandit.results.store import read_runs, write_runs
+from dpbandit.results.store import write_runs
 from dpbandit.running.settings import parse_agent
 from dpbandit.suite import frozen, problems, run_suite, scores, verify, write_card
-from dpbandit.suite.catalogue import SuiteProblem, _Suite, asked_of
+from dpbandit.suite.catalogue import Suite, SuiteProblem, asked_of
 from dpbandit.suite.examining import _AUDIT_RUNS, audited
 from dpbandit.suite.playing import FINDINGS, RUNS, read_submission
+from dpbandit.suite.replaying import far_off
 from dpbandit.suite.scoring import Ends, best_at, ends_of
 from dpbandit.suite.sources import files_of, source_of
-from dpbandit.suite.verifying import accepted, far_off
+from dpbandit.suite.verifying import accepted
 from tests.broken.audited import BROKEN
 from tools import scoreboard
-from tools.scoreboard import PAGE, board, written
 
 MINE = "tests.suite.test_suite:Mine"
 VERIFYING = "dpbandit.suite.verifying.examined"
@@ -37,32 +36,28 @@ class Mine(DPMoments):
     """An agent of somebody else."""
 
 
-def test_shipped_results_are_whole():
-    """What is frozen is of this version's seeds, sizes and problems: both ends of every score are
-    there, all replicas, and the source that made them."""
-    runs = frozen("small")
-    assert {*ends_of(runs)} == {*problems()}
-    for one in runs:
-        assert one.replicas.tolist() == list(range(8))
-        assert one.setup == problems()[one.setup.problem].setup("small")
-        assert {"source", "cpu", "numpy", "agent"} <= {*one.provenance}
-    text = PAGE.read_text()
-    assert written(text, board()[0]) == text, "python tools/scoreboard.py"
+def test_pages_say_what_is_shipped():
+    """Both ends of every score are there, and the tables of README and of the suite's page are made
+    of them."""
+    assert {*ends_of(frozen("small"))} == {*problems()}
+    for page in scoreboard.tables():
+        assert scoreboard.written(page) == page.read_text(), "python tools/scoreboard.py"
 
 
 def _tiny():
-    best = ["greedy"]
     linear = SuiteProblem(
-        name="tiny", capability="a", environment="GLMBandit", horizon=SMALL, best=best
+        name="tiny", capability="a", environment="GLMBandit", horizon=SMALL, baseline="greedy"
     )
     trusting = replace(linear, name="tiny trust", trust="local")
-    experts = replace(linear, name="tiny experts", environment="Experts", best=["hedge"])
-    return _Suite(
+    experts = replace(linear, name="tiny experts", environment="Experts", baseline="hedge")
+    return Suite(
         version=1,
+        selection_seed=2,
         seed=3,
         epsilons=(1.0, 10.0),
         delta=1e-5,
         replicas={"small": 6, "full": 8},
+        variants=(),
         problems=(linear, replace(experts, capability="b"), trusting),
     )
 
@@ -71,7 +66,7 @@ def _tiny():
 def played(tmp_path_factory):
     """`Mine` on three tiny problems, of which it fits one, and its folder."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpbandit.suite.catalogue._suite", _tiny)
+        patch.setattr("dpbandit.suite.catalogue.suite", _tiny)
         patch.setattr("dpbandit.suite.playing.frozen", lambda size: ())
         patch.setattr("dpbandit.suite.card.frozen", lambda size: ())
         patch.setitem(_AUDIT_RUNS, "small", 400)
@@ -158,9 +153,9 @@ def test_doctored_numbers_are_refused(played, tmp_path, examined_once):
     assert f"Replica {worst} " in _refused(tmp_path, [doctored, *runs[1:]])
 
 
-def test_no_number_of_a_file_from_elsewhere_is_used(played, tmp_path, examined_once, monkeypatch):
+def test_no_number_of_a_file_from_elsewhere_is_used(played, tmp_path, examined_once):
     """Half a standard deviation taken off every replica, under noise, by who claims another type of
-    CPU: what is scored, and shipped, is what is played here, and how many replicas differ is told.
+    CPU: what is scored is what is played here, and how many replicas differ is told.
     Rounding is no difference; five standard errors are refused."""
     _, runs, done = played
     honest = [_elsewhere(replace(run, regret=run.regret * (1 + 1e-12))) for run in runs]
@@ -178,11 +173,6 @@ def test_no_number_of_a_file_from_elsewhere_is_used(played, tmp_path, examined_o
     for own in accepted(verdict).runs:
         assert np.array_equal(own.regret, numbers[own.key])
         assert own.provenance["cpu"] != "abacus"
-    monkeypatch.setattr(scoreboard, "frozen_file", lambda size: tmp_path / "shipped.parquet")
-    monkeypatch.setattr(scoreboard, "frozen", cache(lambda size: ()))
-    scoreboard.ship(accepted(verdict))
-    for shipped in read_runs(tmp_path / "shipped.parquet"):
-        assert np.array_equal(shipped.regret[-1], numbers[shipped.key][-1])
     far = [lowered(run, 5 * np.sqrt(2 / 6)) for run in runs]
     assert "standard errors off" in _refused(tmp_path, far)
 

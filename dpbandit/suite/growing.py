@@ -1,0 +1,76 @@
+"""Measure what privacy costs with more and with fewer users: from how many on it is affordable."""
+
+from collections.abc import Iterable, Iterator
+from math import inf
+from typing import NamedTuple
+
+from dpbandit.base import Floats, InputError
+from dpbandit.results.runs import Setup
+from dpbandit.running.answers import AFFORDABLE, HORIZON, Answer, chosen
+from dpbandit.studies import setup_of
+from dpbandit.suite.candidates import cell
+from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, suite
+from dpbandit.suite.freezing import Blocks
+from dpbandit.suite.tabulating import row
+
+SHORTEST, LONGEST = -4, 4
+"""Doublings of a problem's horizon, from a sixteenth to sixteen times"""
+REPLICAS = 20
+SETTLED = 2
+"""Successive doublings at which an epsilon is affordable and beats the best fixed action"""
+
+
+def grow(names: Iterable[str], blocks: Blocks, longest: int = LONGEST) -> list[Answer]:
+    """Rows with role "horizon": the chosen agents with other numbers of users.
+
+    The number is doubled until every epsilon is `SETTLED`, or `longest` is reached; epsilons that
+    are settled are not played on.
+    """
+    return [found for name in names for found in _grown(problems()[name], blocks, longest)]
+
+
+class _Played(NamedTuple):
+    """What was lost with one number of users, each (R,)."""
+
+    setup: Setup
+    base: Floats
+    uniform: Floats
+    fixed: Floats
+    private: dict[float, Floats]
+
+
+def _grown(one: SuiteProblem, blocks: Blocks, longest: int) -> Iterator[Answer]:
+    streak = dict.fromkeys(epsilons(), 0)
+    for doublings in range(SHORTEST, longest + 1):
+        open_ones = [epsilon for epsilon, many in streak.items() if many < SETTLED]
+        played = _played(one, doublings, open_ones, blocks) if open_ones else None
+        if played is None:
+            return
+        for epsilon, regret in played.private.items():
+            agent = chosen()[one.name, epsilon].agent
+            ends = (played.base, played.uniform, played.fixed)
+            found = row(played.setup, HORIZON, epsilon, agent, regret, *ends)
+            good = found.times <= AFFORDABLE and found.above_fixed < 1
+            streak[epsilon] = streak[epsilon] + 1 if good else 0
+            yield found
+
+
+def _played(
+    one: SuiteProblem, doublings: int, some: Iterable[float], blocks: Blocks
+) -> _Played | None:
+    """Play the agents with another number of users; None where the problem has not so many."""
+    horizon = max(1, round(one.horizon["small"] * 2.0**doublings))
+    try:
+        setup = setup_of(
+            one.environment, one.arguments, horizon=horizon, seed=suite().seed, label=one.name
+        )
+        names = [(chosen()[one.name, epsilon].agent, epsilon) for epsilon in (inf, *some)]
+        names += [("uniform", inf), ("best-fixed", inf)]
+        cells = [cell(one, setup, agent, epsilon) for agent, epsilon in names]
+    except InputError:
+        return None
+    runs, unfit = blocks.play(cells, REPLICAS, f"{horizon:,} users")
+    if unfit:
+        return None
+    base, *private, uniform, fixed = (runs[each.key].regret[-1] for each in cells)
+    return _Played(setup, base, uniform, fixed, dict(zip(some, private, strict=True)))
