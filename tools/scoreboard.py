@@ -24,10 +24,12 @@ from dpbandit.running.answers import (  # noqa: E402
     CHOSEN,
     ZERO,
     Answer,
+    UsersNeeded,
     answer_file,
     answers,
     chosen,
     mean_scores,
+    users_needed,
 )
 from dpbandit.suite.card import OURS, heat_map  # noqa: E402
 from dpbandit.suite.catalogue import epsilons, problems  # noqa: E402
@@ -91,6 +93,25 @@ def saved_table() -> str:
         cells.append("it loses nothing" if over == inf else f"{_digits(over)} times its regret")
         lines.append(f"| {name} | {problem.capability} | {' | '.join(cells)} |")
     return "\n".join([SOURCE, *lines]) + "\n"
+
+
+def users_table() -> str:
+    """From how many users on privacy is affordable, and beats the best fixed action."""
+    lines = ["| problem | users played |" + "".join(f" ε {e:g} |" for e in epsilons())]
+    lines += ["|---|---|" + "---|" * len(epsilons())]
+    for name in problems():
+        found = [users_needed(name, epsilon) for epsilon in epsilons()]
+        cells = [_users(one) for one in found]
+        most = max((one.measured for one in found if one), default=0)
+        lines.append(f"| {name} | up to {most:,} | {' | '.join(cells)} |" if most else "")
+    return "\n".join([SOURCE, *filter(None, lines)]) + "\n"
+
+
+def _users(one: UsersNeeded | None) -> str:
+    """Both numbers, with a stroke between; - where the last number played was too few."""
+    if one is None:
+        return ""
+    return " / ".join(f"{n:,}" if n else "-" for n in (one.affordable, one.beats_fixed))
 
 
 def agent_table() -> str:
@@ -251,6 +272,7 @@ def tables() -> dict[Path, dict[str, str]]:
         PAGE: {
             "costs": cost_table(),
             "saved": saved_table(),
+            "users": users_table(),
             "agents": agent_table(),
             "made": made(),
             "wins": win_rates(),
