@@ -32,7 +32,7 @@ from dpbandit.running.answers import (  # noqa: E402
     users_needed,
 )
 from dpbandit.suite.card import OURS, heat_map  # noqa: E402
-from dpbandit.suite.catalogue import epsilons, problems  # noqa: E402
+from dpbandit.suite.catalogue import epsilons, problems, suite  # noqa: E402
 from dpbandit.suite.playing import findings  # noqa: E402
 
 RIVALS = ROOT / "experiments" / "rivals" / "numbers.csv"
@@ -42,6 +42,8 @@ PAGE, FIGURE = ROOT / "docs" / "suite.md", ROOT / "docs" / "suite.png"
 SOURCE = "<!-- not measured: from dpbandit/running/answers.csv, held to it by tests/suite -->"
 BROAD = 10
 """Problems that an agent plays which has a column of the figure"""
+LONG_TAIL = 3
+"""Medians above which the quantile at 95 % has to be, for the worst run to be told"""
 COLUMNS = 16
 """Agents in the figure, at most"""
 
@@ -143,12 +145,9 @@ def _agent(one: Answer) -> str:
 
 
 def _mean(one: Answer) -> str:
-    """Regret and its standard error, to two digits of that.
-
-    >>> _mean(answers()[0]).count("±")
-    1
-    """
-    return with_error(one.mean, one.se)
+    """Regret and its standard error, and its tail where that is long."""
+    text = with_error(one.mean, one.se)
+    return f"{text}, worst {one.worst:,.0f}" if one.q95 > LONG_TAIL * one.median else text
 
 
 def with_error(value: float, error: float) -> str:
@@ -181,6 +180,26 @@ def _digits(times: float) -> str:
 def _score(one: Answer) -> str:
     score, low, high = (100 * x for x in (one.score, one.score_low, one.score_high))
     return f"{round(score)} ({round(low)} to {round(high)})"
+
+
+def commands() -> str:
+    """For each problem the command that plays its row of README."""
+    lines = ["<!-- not run: all of them take half an hour -->", "```sh"]
+    for name, one in problems().items():
+        row = chosen()[name, 1.0]
+        agents = f"{chosen()[name, inf].agent},{row.agent}"
+        if one.trust != "central":
+            agents += f":trust={one.trust}"
+        told = "".join(f" --set {key}={_word(value)}" for key, value in one.arguments.items())
+        lines.append(
+            f"dpbandit compare {one.environment}{told} --agents {agents} --horizon {row.horizon} "
+            f"--replicas {row.replicas} --seed {suite().seed}  # {name}"
+        )
+    return "\n".join([*lines, "```"]) + "\n"
+
+
+def _word(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def made() -> str:
@@ -275,6 +294,7 @@ def tables() -> dict[Path, dict[str, str]]:
             "users": users_table(),
             "agents": agent_table(),
             "made": made(),
+            "commands": commands(),
             "wins": win_rates(),
             "printed": printed(),
         },

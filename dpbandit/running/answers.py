@@ -45,6 +45,7 @@ class Answer(NamedTuple):
     """regret"""
     se: float
     """standard error of the mean"""
+    median: float
     q95: float
     """regret that 95 % of the replicas do not exceed"""
     worst: float

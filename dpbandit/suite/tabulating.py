@@ -157,6 +157,7 @@ def row(
         replicas=len(regret),
         mean=mean,
         se=standard_error(regret),
+        median=float(np.median(regret)),
         q95=float(np.quantile(regret, 0.95)),
         worst=float(regret.max()),
         times=times[0],
