@@ -6,6 +6,7 @@ What only runs need is imported by the functions that need it: help is to come a
 from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import fields
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -26,6 +27,7 @@ from dpbandit.base import (
     one_of,
     parse_settings,
     privacy_target,
+    rounded,
     section,
     write_json,
 )
@@ -275,13 +277,13 @@ def compare(
 ) -> None:
     """Compare agents by cumulative regret, with a certificate for each and a plot.
 
-    Uniform play and the best fixed action are always in the table. Without `--agents` it takes the
-    agents that the catalogue recommends for this kind of problem, private and not. `--set` sets an
-    argument of the environment. A folder `--out` that already holds results is refused, unless
-    `--overwrite` is given.
+    Uniform play and the best fixed action are always in the table; sentences below it say what
+    privacy costs. Without `--agents` it takes the agents that are recommended for this kind of
+    problem, private and not. `--set` sets an argument of the environment. A folder `--out` that
+    already holds results is refused, unless `--overwrite` is given.
 
-    Example: `dpbandit compare dpbandit/OJPricing-v0 --agents linucb,dp-ucb:alpha=2 --epsilon 1
-    --out out`
+    Example: `dpbandit compare dpbandit/OJPricing-v0 --agents
+    priced:logistic-ts,fade,dp-ucb:alpha=2 --epsilon 1 --out out`
     """
     from dpbandit.results.results import FILES
     from dpbandit.running.compare import compare as run_comparison
@@ -323,16 +325,18 @@ def compare(
 
 
 def _usual(spec: "Spec") -> list[str]:
-    """Recommended agents that play this problem; on prices the public one has a demand model."""
+    """Private agents to start with that play this problem, and the one without privacy."""
     from dpbandit.agents import AGENTS
     from dpbandit.agents.catalogue import START, entries
+    from dpbandit.running.recommend import recommend
 
     alike = "Arms without contexts"
-    fitting = [one for one in entries() if one.mark == START and _plays(AGENTS[one.id], spec)]
-    told = spec.context_shape[-1:] != (1,)  # something of a user
-    some = [one.id for one in fitting if (one.plays == alike) != told] or [o.id for o in fitting]
-    priced = spec.priced
-    return ["priced:glm-ucb" if priced and name == "linucb" else name for name in some]
+    starts = [one for one in entries() if one.mark == START and one.id in _private()]
+    fitting = [one for one in starts if _plays(AGENTS[one.id], spec)]
+    seen = spec.context_shape[-1:] != (1,)  # something of a user
+    some = [one.id for one in fitting if (one.plays == alike) != seen] or [o.id for o in fitting]
+    public = recommend(spec, inf)
+    return some + ([public] if public != "uniform" else [])
 
 
 def _different(names: Iterable[str], **targets: float) -> "dict[str, AgentConfig]":
@@ -438,7 +442,8 @@ def audit(
         reports = audit_all(with_printed(configs), **how)
         console.print(audit_table(reports))
         if unfit := [name for name in _private() if name not in reports]:
-            console.print(f"Not audited at epsilon {epsilon:g}, delta {delta:g}: ", end="")
+            target = f"epsilon {rounded(epsilon, 6)}, delta {rounded(delta, 6)}"
+            console.print(f"Not audited at {target}: ", end="")
             console.print(f"{', '.join(unfit)}.", highlight=False)
         document: dict[str, Any] = {name: report.as_dict() for name, report in reports.items()}
     else:

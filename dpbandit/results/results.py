@@ -28,7 +28,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy import Certificate
 from dpbandit.results.comparisons import Needed, epsilon_for
-from dpbandit.results.runs import AgentRun, as_text, label, merged, short, standard_error
+from dpbandit.results.runs import AgentRun, as_text, label, merged, standard_error
 from dpbandit.results.shortfalls import shortfalls
 from dpbandit.results.store import (
     CorruptFileError,
@@ -102,7 +102,7 @@ def _privacy(run: AgentRun) -> tuple[str, str, str, str]:
     excess = "" if proof.holds else "EXCEEDS THE CLAIM"
     words = " ".join(filter(None, [proof.ledger.brief or proof.notion.kind, excess]))
     claimed, certified = rounded(proof.claimed_epsilon, 6), rounded(proof.epsilon, 4)
-    return claimed, certified, short(proof.claimed_delta), words
+    return claimed, certified, rounded(proof.claimed_delta, 6), words
 
 
 def _left_out(runs: Sequence[AgentRun]) -> list[str]:

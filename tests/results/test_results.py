@@ -268,8 +268,8 @@ def test_results_are_a_table_with_certificates_beside_regrets():
 def test_certificates_and_ledgers_are_short():
     """Golden: 0.3 and 0.4 are 0.5 together; of thousands the first few are named."""
     proof = SHOWN.runs[1].certificate
-    assert repr(proof).startswith("Certificate(epsilon 2.5 at delta 1e-05, claimed 1, EXCEEDS")
-    assert ["claimed", "epsilon 1 at delta 1e-05"] in cells(proof)
+    assert repr(proof).startswith("Certificate(epsilon 2.5 at delta 1e-5, claimed 1, EXCEEDS")
+    assert ["claimed", "epsilon 1 at delta 1e-5"] in cells(proof)
     ledger = Ledger((GaussianSpend(0.3, "a <b>"), GaussianSpend(0.4, "c")))
     rows = cells(ledger)
     assert rows[1] == ["a <b>", "-", "0.045", "0.3"]
