@@ -97,7 +97,7 @@ def agents(
         bool, typer.Option("--private", help="Only agents with a privacy target.")
     ] = False,
     best: Annotated[
-        bool, typer.Option("--best", help="Only the private agent to start with, with --for.")
+        bool, typer.Option("--best", help="Only the agent to start with, by --for and --epsilon.")
     ] = False,
     epsilon: Epsilon = 1.0,
 ) -> None:

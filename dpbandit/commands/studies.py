@@ -125,6 +125,8 @@ def report(
     from dpbandit.report import write_report
 
     written = write_report(folder, out=out, baseline=baseline)
+    for sentence in written.answer:
+        say(sentence)
     say(f"{len(written.figures)} figures beside it.")
     say(f"Written to {written.page}.")
 

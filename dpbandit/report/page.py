@@ -340,6 +340,8 @@ class Report(NamedTuple):
     figures: list[Path]
     tables: list[Path]
     """headline and differences, as CSV and as LaTeX"""
+    answer: list[str]
+    """what privacy costs, in sentences; problem by problem"""
 
 
 def write_report(
@@ -399,7 +401,13 @@ def write_report(
         clipped=CLIPPED,
     )
     there = write_atomically(target / "index.html", lambda p: p.write_text(page, "utf-8"))
-    return Report(there, written, tables)
+    several = len(sections) > 1
+    answer = [
+        f"{section['name']}: {said}" if several else said
+        for section in sections
+        for said in section["answer"]
+    ]
+    return Report(there, written, tables, answer)
 
 
 def rendered(page: str, runs: Sequence[AgentRun], **told: Any) -> str:

@@ -23,7 +23,6 @@ from dpbandit.specs import (
     ListSpec,
     PriceListSpec,
     PriceSpec,
-    ReturningSpec,
     Spec,
 )
 
@@ -272,10 +271,9 @@ def _spec_of(setup: Setup) -> Spec | None:
 
 def _nouns(spec: Spec | None) -> tuple[str, str]:
     """Who comes, and what is chosen for them."""
-    if isinstance(spec, ReturningSpec):
-        return "rounds", _nouns(spec.visit)[1]
-    kinds = type(spec).__mro__
-    return next((_NOUNS[kind] for kind in kinds if kind in _NOUNS), ("rounds", "action"))
+    kinds = type(getattr(spec, "visit", spec)).__mro__
+    who, action = next((_NOUNS[kind] for kind in kinds if kind in _NOUNS), ("rounds", "action"))
+    return "rounds" if spec is not None and spec.returning else who, action
 
 
 _NOUNS: dict[type, tuple[str, str]] = {
