@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpbandit.base import InputError, parse_settings
+from dpbandit.base import InputError, parse_settings, rounded
 from dpbandit.commands.options import Horizon, Replicas, Seed, Settings, complete_env, say
 
 if TYPE_CHECKING:
@@ -35,12 +35,14 @@ def frontier(
 ) -> None:
     """Compute the least epsilon at which an agent loses no more than `--lost`, with an interval.
 
-    The recommended agent is played at nine epsilons from 0.05 to 20 on the same users.
+    The recommended agent is played at nine epsilons from 0.05 to 20, and one without privacy beside
+    it, on the same users; sentences say what privacy costs at each epsilon.
 
     Example: `dpbandit frontier OJPricing --lost 5% --horizon 20000`
     """
     from dpbandit.results import Results
     from dpbandit.running.compare import compare
+    from dpbandit.running.cost_of_privacy import cost_of_privacy
     from dpbandit.running.environments import environment_id
     from dpbandit.running.recommend import recommend
 
@@ -52,20 +54,25 @@ def frontier(
     elif not known:
         raise InputError(f"Expected an agent: none of ours is private on {env}.")
     else:
-        agents = ",".join(f"{known}:epsilon={epsilon}" for epsilon in _EPSILONS)
+        public = recommend(env, inf, horizon=horizon, env_kwargs=arguments)
+        agents = [f"{known}:epsilon={epsilon}" for epsilon in _EPSILONS]
+        agents += [public] if public != "uniform" else []
         results = compare(
             env, agents, horizon=horizon, replicas=replicas, seed=seed, env_kwargs=arguments
         )
     regret = value * (results["Uniform"].summary()["mean"].iloc[0] if share else 1.0)
     found = results.epsilon_for(regret, agent=known)
-    unit = f"{regret:.4g} {results.reward_unit}"
+    unit = f"{rounded(regret, 4)} {results.reward_unit}"
     if isinf(found.epsilon):
         of = f", {found.least / regret * value:.0%} of what uniform play loses" if share else ""
         say(f"{known} loses more than {unit} at every epsilon that was run.")
-        say(f"The least is {found.least:.4g}{of}.")
-        return
-    say(f"{known} loses {unit} or less from epsilon {found.epsilon:.3g} on.")
-    say(f"95 % interval: {found.low:.3g} to {found.high:.3g}, of certified epsilons.")
+        say(f"The least is {rounded(found.least, 4)}{of}.")
+    else:
+        say(f"{known} loses {unit} or less from epsilon {rounded(found.epsilon)} on.")
+        ends = f"{rounded(found.low)} to {rounded(found.high)}"
+        say(f"95 % interval: {ends}, of certified epsilons.")
+    for sentence in cost_of_privacy(results):
+        say(sentence)
 
 
 _EPSILONS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dpbandit.base import InputError
+from dpbandit.base import InputError, rounded
 
 if TYPE_CHECKING:
     from dpbandit.results.results import Results
@@ -73,9 +73,10 @@ def screen() -> Console:
 
 
 def print_results(results: "Results") -> None:
-    """Regret, and what every agent certifiably has."""
+    """Regret, what every agent certifiably has, and in words what privacy costs."""
     from dpbandit.agents.catalogue import is_reconstructed  # not before: help needs none of these
     from dpbandit.privacy.certificate import HONESTY
+    from dpbandit.running.cost_of_privacy import cost_of_privacy
     from dpbandit.specs import CLIPPED
 
     records, unit = results.records(), results.reward_unit
@@ -93,7 +94,9 @@ def print_results(results: "Results") -> None:
         table.add_column(column, justify="right", no_wrap=True)  # names fold, numbers do not
     for record in records:
         numbers = [record[key] for key in columns.values()]
-        table.add_row(labels[record["agent"]], *("-" if x is None else f"{x:.4g}" for x in numbers))
+        table.add_row(
+            labels[record["agent"]], *("-" if x is None else rounded(x, 4) for x in numbers)
+        )
     console.print(table)
     if clips:
         console.print(CLIPPED, highlight=False)
@@ -108,15 +111,15 @@ def print_results(results: "Results") -> None:
         excess = "" if proof.holds else "EXCEEDS THE CLAIM"
         proofs.add_row(
             labels[run.name],
-            f"{proof.claimed_epsilon:g}",
-            f"{proof.epsilon:.4g}",
-            f"{proof.claimed_delta:g}",
+            rounded(proof.claimed_epsilon, 6),
+            rounded(proof.epsilon, 4),
+            rounded(proof.claimed_delta, 6),
             f"({notions.index(proof.notion) + 1}) {proof.ledger.brief} {excess}".strip(),
         )
     console.print(proofs)
     for number, notion in enumerate(notions, start=1):
         console.print(f"({number}) {notion}", highlight=False)
-    for sentence in results.warnings:
+    for sentence in (*results.warnings, *cost_of_privacy(results)):
         console.print(sentence, style="bold", highlight=False)
     console.print(HONESTY, style="dim", highlight=False)
 
@@ -163,8 +166,8 @@ def audit_table(reports: dict[str, Any]) -> Table:
         by_gdp = "-" if report.eps_lower_gdp is None else f"{report.eps_lower_gdp:.3f}"
         table.add_row(
             "  as printed" if name.endswith(PRINTED) else name,
-            f"{report.claimed_epsilon:g}",
-            f"{report.certified_epsilon:.4g}"
+            rounded(report.claimed_epsilon, 6),
+            rounded(report.certified_epsilon, 4)
             + (f" {report.restricted}" if report.restricted else ""),
             f"{report.eps_lower:.3f}",
             by_gdp,
@@ -174,7 +177,7 @@ def audit_table(reports: dict[str, Any]) -> Table:
     if reports:
         one, *_ = reports.values()
         table.caption = f"{one.runs:,} runs of each world, view {one.view}; each line wrong with "
-        table.caption += f"probability <= {one.failure:.2g}"
+        table.caption += f"probability <= {rounded(one.failure, 2)}"
     return table
 
 

@@ -1,6 +1,5 @@
 """Compare runs statistically: paired differences, Holm's correction, bootstrap bands."""
 
-import re
 from collections.abc import Sequence
 from math import inf, nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,7 +8,7 @@ import numpy as np
 import scipy
 
 from dpbandit.base import Floats, InputError, one_of, positive
-from dpbandit.results.runs import AgentRun
+from dpbandit.results.runs import AgentRun, without_epsilon
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -212,7 +211,7 @@ def epsilon_for(
     own: dict[str, list[AgentRun]] = {}
     for run in runs:
         if 0 < run.certificate.epsilon < inf:
-            own.setdefault(re.sub(r"[: ]epsilon=[^: ]+", "", run.name), []).append(run)
+            own.setdefault(without_epsilon(run.name), []).append(run)
     if not own:
         raise InputError("Expected runs of which some are private, got none that is.")
     if agent is None and len(own) == 1:

@@ -15,8 +15,8 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from dpbandit.base import Floats, Ints
-from dpbandit.results.runs import AgentRun, as_text, restricted, short
+from dpbandit.base import Floats, Ints, rounded
+from dpbandit.results.runs import AgentRun, as_text, restricted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -370,9 +370,11 @@ def delta_curve(
             _epsilon_by_age(beside, ages, certified, claim, colors)
         shown = deltas > 0
         axes.plot(epsilons[shown], deltas[shown], color=colors[0], lw=2, label=curve)
-        axes.plot(*claim, "s", color=colors[1], ms=9, label=f"claimed: epsilon {claim[0]:g}")
+        axes.plot(
+            *claim, "s", color=colors[1], ms=9, label=f"claimed: epsilon {rounded(claim[0], 6)}"
+        )
         if certified < inf:
-            label = f"certified: epsilon {certified:.3g}"
+            label = f"certified: epsilon {rounded(certified)}"
             axes.plot(certified, claim[1], "o", color=colors[2], ms=8, label=label)
         axes.axhline(claim[1], color="0.6", lw=1, ls=(0, (4, 3)))
         axes.set_xlim(0, most)
@@ -391,10 +393,10 @@ def _epsilon_by_age(
 ) -> None:
     known = [(age, epsilon) for age, epsilon in ages if epsilon < inf]
     x, y = zip(*known, strict=True)
-    label = f"epsilon at delta {claim[1]:g}"
+    label = f"epsilon at delta {rounded(claim[1], 6)}"
     axes.step(x, y, where="pre", color=colors[0], lw=2, label=label)
     if len(known) == len(ages):
-        label = f"of who watches for ever: {certified:.3g}"
+        label = f"of who watches for ever: {rounded(certified)}"
         axes.axhline(certified, color=colors[2], lw=1.5, ls=(0, (4, 3)), label=label)
     else:
         label = f"from {ages[len(x)][0]:,} rounds on no promise"
@@ -578,6 +580,6 @@ def _what_epsilon(runs: Sequence[AgentRun]) -> str:
     """Of what, and at which delta, where that is one."""
     notions = {run.certificate.notion.kind for run in runs}
     deltas = {run.certificate.claimed_delta for run in runs}
-    at = f" at delta {short(deltas.pop())}" if len(deltas) == 1 else ""
+    at = f" at delta {rounded(deltas.pop(), 6)}" if len(deltas) == 1 else ""
     of = f",\n{notions.pop()}" if len(notions) == 1 else ""
     return f"certified epsilon{at}{of}"

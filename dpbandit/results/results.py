@@ -20,6 +20,7 @@ from dpbandit.base import (
     is_there,
     one_of,
     plain,
+    rounded,
     text_of,
     write_atomically,
     write_csv,
@@ -27,7 +28,8 @@ from dpbandit.base import (
 )
 from dpbandit.privacy import Certificate
 from dpbandit.results.comparisons import Needed, epsilon_for
-from dpbandit.results.runs import AgentRun, as_text, label, merged, short, standard_error
+from dpbandit.results.runs import AgentRun, as_text, label, merged, standard_error
+from dpbandit.results.shortfalls import shortfalls
 from dpbandit.results.store import (
     CorruptFileError,
     ForeignFileError,
@@ -83,8 +85,8 @@ def _rows(runs: Sequence[AgentRun]) -> list[tuple[str, ...]]:
     return [
         (
             f"{run.name} on {run.setup.problem}" if several else run.name,
-            f"{run.regret[-1].mean():.4g}",
-            f"{standard_error(run.regret[-1]):.2g}",
+            rounded(run.regret[-1].mean(), 4),
+            rounded(standard_error(run.regret[-1]), 2),
             *_privacy(run),
         )
         for run in runs[:_MOST]
@@ -99,7 +101,8 @@ def _privacy(run: AgentRun) -> tuple[str, str, str, str]:
         return "-", "-", "-", proof.ledger.brief or "no data used"
     excess = "" if proof.holds else "EXCEEDS THE CLAIM"
     words = " ".join(filter(None, [proof.ledger.brief or proof.notion.kind, excess]))
-    return f"{proof.claimed_epsilon:g}", f"{proof.epsilon:.4g}", short(proof.claimed_delta), words
+    claimed, certified = rounded(proof.claimed_epsilon, 6), rounded(proof.epsilon, 4)
+    return claimed, certified, rounded(proof.claimed_delta, 6), words
 
 
 def _left_out(runs: Sequence[AgentRun]) -> list[str]:
@@ -123,11 +126,6 @@ _CHOICES = {
 """What `Results.where` chooses by."""
 _ODOMETER = 20
 """Rounds fixed beforehand for a table of what has been spent"""
-_TRIAL = 1000
-"""Of fewer rounds nobody is warned that an agent learned little."""
-_NOTHING, _WORSE, _LITTLE = 0.9, 1.5, 0.2
-"""Regret that is warned of: of uniform play's; of the best fixed action's, and then of uniform
-play's, too, so that it is no trifle."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -263,15 +261,13 @@ class Results:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings, a sentence for each run that learned little by half or the end of its horizon.
+        """Warnings of runs that learned little by half or the end of their horizon.
 
-        It learned nothing if it lost more than 0.9 of what uniform play lost until then, and little
-        if it lost more than 1.5 times as much as the best fixed action. Of runs of 1,000 rounds or
-        more, beside runs of uniform play and of the best fixed action on the same users.
+        One for each run of 1,000 rounds or more that lost over 0.9 of what random play lost until
+        then; or over 0.2 of it, and over 1.5 times as much as the best fixed action, both on the
+        same users. It says what was measured and, if the measurements tell, what would help.
         """
-        return tuple(
-            sentence for run in self.runs if (sentence := _shortfall(run, self.runs)) is not None
-        )
+        return shortfalls(self.runs)
 
     def spent(self) -> "pd.DataFrame":
         """What privacy has been spent by some twenty rounds, beside what is promised.
@@ -419,43 +415,6 @@ class Results:
                 "with where(problem=..., horizon=...)."
             )
         return self.runs[0]
-
-
-def _shortfall(run: AgentRun, runs: Sequence[AgentRun]) -> str | None:
-    """What `run` lost by half of its horizon, or by its end, if that is much beside baselines."""
-    beside = {
-        other.config["agent"]: other
-        for other in runs
-        if other.setup == run.setup and other.config["agent"] in ("Uniform", "BestFixed")
-    }
-    if run.setup.horizon < _TRIAL or "Uniform" not in beside or run.config["agent"] in beside:
-        return None
-    return _lost_much(run, beside, 0.5) or _lost_much(run, beside, 1.0)
-
-
-def _lost_much(run: AgentRun, beside: Mapping[str, AgentRun], share: float) -> str | None:
-    """The same by that share of the horizon."""
-    lost = {name: _lost(other, share) for name, other in beside.items()}
-    here, uniform, fixed = _lost(run, share), lost["Uniform"], lost.get("BestFixed", 0.0)
-    seen = f"{run.name} on {run.setup.problem}: by {'half' if share < 1 else 'the end'} of "
-    seen += f"{run.setup.horizon:,} rounds it lost "
-    if here > _NOTHING * uniform > 0:
-        return seen + (
-            f"{here:.3g}, and uniform play {uniform:.3g}: it learned nothing yet. Set a larger "
-            "epsilon or horizon, reward bounds closer to what rewards are, or another agent."
-        )
-    if here > _WORSE * fixed > 0 and here > _LITTLE * uniform:
-        return seen + (
-            f"{here:.3g}, and the best fixed action {fixed:.3g}: its model may not fit. Set "
-            "another model or agent, or a larger epsilon or horizon."
-        )
-    return None
-
-
-def _lost(run: AgentRun, share: float) -> float:
-    """Mean regret by a share of the horizon."""
-    mark = int(np.searchsorted(run.marks, run.setup.horizon * share))
-    return float(run.regret[mark].mean())
 
 
 def _drawn(

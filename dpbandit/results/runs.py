@@ -1,6 +1,7 @@
 """The run of one agent: its problem, logged rounds, numbers and certificate."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -19,6 +20,7 @@ from dpbandit.base import (
     InputError,
     Ints,
     plain,
+    rounded,
     shown,
     whole,
     with_floats,
@@ -196,8 +198,17 @@ def label(run: AgentRun) -> str:
     if proof.pure == 0:  # epsilon is 0 at delta = 0 too, so no law of an action depends on data
         return f"{name} ({proof.ledger.brief or 'no data used'})"
     brief = f"{proof.ledger.brief}: " if proof.ledger.brief else ""
-    delta = short(proof.claimed_delta)
-    return rf"{name} ({brief}$\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {delta})"
+    delta = rounded(proof.claimed_delta, 6)
+    return rf"{name} ({brief}$\epsilon$ = {rounded(proof.epsilon)}, $\delta$ = {delta})"
+
+
+def without_epsilon(name: str) -> str:
+    """The name of an agent without the epsilon that it was given.
+
+    >>> without_epsilon("fade:epsilon=2:growth=0.2")
+    'fade:growth=0.2'
+    """
+    return re.sub(r"[: ]epsilon=[^: ]+", "", name)
 
 
 def restricted(name: str, runs: Iterable[AgentRun]) -> str:
@@ -211,15 +222,6 @@ def protected(run: AgentRun) -> str:
     """What its promise is of: "window-DP, last W", "conditional", "DP"; nothing without one."""
     proof = run.certificate
     return "" if proof.epsilon in (0.0, inf) else proof.ledger.brief or "DP"
-
-
-def short(value: float) -> str:
-    """A number of few digits.
-
-    >>> short(1e-5)
-    '1e-5'
-    """
-    return f"{value:g}".replace("e-0", "e-")
 
 
 def as_text(name: str) -> str:
