@@ -476,7 +476,7 @@ def run_sweep(
 def play_all(one: Configuration, replicas: int, *, progress: bool = True) -> AgentRun:
     """Play all replicas of a configuration in this process, without writing files."""
     whole("replicas", replicas, 1, MOST_REPLICAS)
-    size, parts = replicas_at_once(one.problem().spec), []
+    size, parts = replicas_at_once(one.problem().spec, one.config), []
     with Progress(one.setup.horizon * replicas, shown=progress) as bar:
         for first, last in consecutive(range(replicas), size):
             bar.working_on(one.name, rate=last - first)
@@ -504,6 +504,6 @@ def _tasks(
     study: Study, found: Found, block: int | None
 ) -> Iterator[tuple[Configuration, int, int]]:
     for one in {one.key: one for one in study.configurations}.values():
-        size = block or min(_MOST_AT_ONCE, replicas_at_once(one.problem().spec))
+        size = block or min(_MOST_AT_ONCE, replicas_at_once(one.problem().spec, one.config))
         for first, last in consecutive(found.missing(one, study.replicas), size):
             yield one, first, last
