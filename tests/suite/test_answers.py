@@ -148,11 +148,12 @@ def tiny(monkeypatch):
     monkeypatch.setattr("dpbandit.suite.catalogue.suite", lambda: small)
     for module in ("candidates", "tabulating"):
         monkeypatch.setattr(f"dpbandit.suite.{module}.suite", lambda: small)
-    monkeypatch.setattr(competing, "_names", lambda one: ["greedy", "fade", "broken", "dp-ucb"])
+    monkeypatch.setattr(competing, "_names", lambda: ["greedy", "fade", "broken", "dp-ucb"])
     nothing = {"failed": "", "audit": None}
     monkeypatch.setattr("dpbandit.suite.freezing.examined", lambda agent, size, **how: nothing)
     monkeypatch.setattr("dpbandit.suite.freezing.FEWEST", 6)
     monkeypatch.setattr("dpbandit.suite.freezing.MOST", 12)
+    monkeypatch.setattr("dpbandit.suite.freezing.DECIDE", (12, 16))
     candidates.cache_clear()
     yield problem
     candidates.cache_clear()
