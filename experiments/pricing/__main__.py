@@ -21,8 +21,9 @@ from dpbandit.experiments.questions import (
     swept,
 )
 from dpbandit.results.plots import final, legend_at_the_foot, legend_beside, panels
+from dpbandit.results.problems import Setup
 from dpbandit.results.results import Results
-from dpbandit.results.runs import AgentRun, Setup, standard_error
+from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.running.environments import problem_maker
 
 if TYPE_CHECKING:

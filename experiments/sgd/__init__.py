@@ -34,7 +34,8 @@ from dpbandit.experiments.sgd.printed import (
 )
 from dpbandit.losses import LinearRegression
 from dpbandit.privacy import epsilon_of, mu_of
-from dpbandit.results.runs import AgentRun, Setup, standard_error
+from dpbandit.results.problems import Setup
+from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.specs import AgentConfig
 from dpbandit.studies import setup_of
 
