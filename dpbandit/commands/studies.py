@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from dpbandit.base import (
     InputError,
@@ -22,6 +21,7 @@ from dpbandit.base import (
     parse_settings,
     write_json,
 )
+from dpbandit.base.tables import Table
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from rich.table import Table
 
 from dpbandit.base import Floats, Ints, Streams, write_atomically
+from dpbandit.base.tables import Table
 from dpbandit.experiments.questions import (
     Found,
     command,
@@ -258,7 +258,7 @@ def run(sizes: Mapping[str, Any], out: Path) -> Found:
 
 def shown(found: pd.DataFrame, title: str) -> Table:
     """`table` for a console."""
-    drawn = Table(title=title, title_justify="left")
+    drawn = Table(title=title)
     drawn.add_column("agent", no_wrap=True)
     (unit,) = set(found["unit"])
     for column in ("epsilon", "regret", f"{unit} lost per 1,000", "beats uniform from round"):
