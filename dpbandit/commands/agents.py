@@ -14,7 +14,6 @@ import gymnasium as gym
 import typer
 from gymnasium.envs.registration import load_env_creator
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from dpbandit.base import (
@@ -31,6 +30,7 @@ from dpbandit.base import (
     section,
     write_json,
 )
+from dpbandit.base.tables import Table
 from dpbandit.commands.options import (
     Delta,
     Env,

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
 
 from dpbandit.base import (
     Floats,
@@ -18,6 +17,7 @@ from dpbandit.base import (
     rounded,
     write_atomically,
 )
+from dpbandit.base.tables import Table
 from dpbandit.clients import read_log, read_observed
 from dpbandit.commands.options import features_of, given, range_of, say, screen, words_of
 from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog
@@ -208,7 +208,7 @@ def evaluate(
         told["law"] = _law_of_rows(log, feature)
     told = {name: value for name, value in told.items() if value is not None}
     answer = evaluated(law, log, asked or None, **told)
-    shown = Table(title=str(log), title_justify="left")
+    shown = Table(title=str(log))
     kept = ("estimator", "estimate", "low", "high", "interval", "ess", "max_weight")
     for column in kept:
         shown.add_column(column, justify="left" if column in ("estimator", "interval") else "right")
@@ -249,7 +249,6 @@ def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> 
     found = assess(np.broadcast_to(law, (len(log.action), log.spec.n_actions)), log, **settings)
     shown = Table(
         title="Bounds by gamma, the strength of what is hidden; gain: on the log's own policy",
-        title_justify="left",
     )
     for column in found.bounds:
         shown.add_column(str(column), justify="right")

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import gymnasium as gym
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from dpbandit.base import InputError, rounded
+from dpbandit.base.tables import Table
 
 if TYPE_CHECKING:
     from dpbandit.results.results import Results
+
+
+_NAME = 14
+"""Letters of an agent's name that stay on a line: longer ones fold, and numbers stay together"""
 
 
 def features_of(texts: Iterable[str]) -> dict[str, list[Any]]:
@@ -85,13 +89,15 @@ def print_results(results: "Results") -> None:
         for run in results.runs
     }
     console = screen()
-    table = Table(title=f"{results.environment}: cumulative regret ({unit})", title_justify="left")
-    table.add_column("agent", overflow="fold")
+    one = results.runs[0]
+    after = f"{one.setup.horizon:,} rounds, {len(one.replicas)} replicas"
+    title = f"{one.setup.problem}: cumulative regret ({unit}) after {after}"
+    table = Table("agent", title=title, letters=_NAME)
     columns = {"mean": "mean", "se": "se", "5 %": "q05", "median": "q50", "95 %": "q95"}
     clips = any((record["clipped"] or 0.0) > 0 for record in records)
     columns |= {"clipped": "clipped", "seconds": "seconds"} if clips else {"seconds": "seconds"}
     for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)  # names fold, numbers do not
+        table.add_column(column, justify="right", no_wrap=True)
     for record in records:
         numbers = [record[key] for key in columns.values()]
         table.add_row(
@@ -100,8 +106,7 @@ def print_results(results: "Results") -> None:
     console.print(table)
     if clips:
         console.print(CLIPPED, highlight=False)
-    proofs = Table(title="certificates", title_justify="left")
-    proofs.add_column("agent", overflow="fold")
+    proofs = Table("agent", title="certificates", letters=_NAME)
     for column in ("claimed\nepsilon", "certified\nepsilon", "at delta"):
         proofs.add_column(column, justify="right", no_wrap=True)
     proofs.add_column("privacy")
@@ -142,7 +147,7 @@ def print_cases() -> None:
     for case in CASES.values():
         measured = "" if case.measure == "regret" else f" ({case.measure})"
         console.print(Text.assemble((case.name, "bold"), f"  {case.summary}{measured}"))
-        table = Table("agent", "set", "reference", "horizon", "note", box=None)
+        table = Table("agent", "set", "reference", "horizon", "note", box=None, keys=2)
         for reference in case.references:
             settings = " ".join(f"{key}={value}" for key, value in reference.settings.items())
             number = f"{reference.mean} (se {reference.se})"
@@ -157,8 +162,7 @@ def audit_table(reports: dict[str, Any]) -> Table:
     """A line for each audit, the printed calibrations below the certified ones."""
     from dpbandit.auditing.everyone import PRINTED  # not before: slow to import
 
-    table = Table(title="audits", title_justify="left", box=None, pad_edge=False)
-    table.add_column("agent", overflow="fold")
+    table = Table("agent", title="audits", box=None, pad_edge=False, letters=_NAME)
     for column in ("claimed", "certified", "epsilon >=", "by GDP", "seconds"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from dpbandit.base import (
     InputError,
@@ -23,6 +22,7 @@ from dpbandit.base import (
     rounded,
     write_json,
 )
+from dpbandit.base.tables import Table
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,

@@ -38,6 +38,7 @@ from dpbandit.results.plots import (
     regret_curves,
     save_figure,
 )
+from dpbandit.results.problems import labels
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, as_text, label, restricted, run_key, slope
 from dpbandit.results.store import AuditFile, Planned, audit_file, planned, read_audit
@@ -110,7 +111,7 @@ def problems(results: Results, order: Sequence[str] = ()) -> list[ProblemRuns]:
     places = {key: place for place, key in enumerate(order)}
     first: dict[str, int] = {}
     for run in results.runs:
-        name = run.setup.problem
+        name = results.label(run)
         first[name] = min(first.get(name, len(places)), places.get(run.key, len(places)))
     looks = {look: n for n, look in enumerate(sorted(set(map(Look.of, results.runs))))}
     names = sorted(first, key=lambda name: (first[name], name))
@@ -444,7 +445,7 @@ def _facts(results: Results) -> dict[str, str]:
     runs = results.runs
     programs = sorted({json.dumps(dict(run.provenance), sort_keys=True) for run in runs})
     return {
-        "problems": str(len({run.setup.problem for run in runs})),
+        "problems": str(len({run.place[0] for run in runs})),
         "configurations": f"{len(runs):,}",
         "replicas": f"{sum(len(run.replicas) for run in runs):,}",
         "rounds": f"{sum(len(run.replicas) * run.setup.horizon for run in runs):,}",
@@ -487,9 +488,10 @@ def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
 
 def _certificates(runs: Sequence[AgentRun]) -> list[dict[str, Any]]:
     """One line for each agent, target and horizon on each problem."""
+    names = labels(run.setup for run in runs)
     return [
         {
-            "problem": run.setup.problem,
+            "problem": names[run.place[0]],
             "horizon": run.setup.horizon,
             "agent": run.name,
             "proof": run.certificate,

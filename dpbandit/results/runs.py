@@ -26,6 +26,7 @@ from dpbandit.base import (
     with_floats,
 )
 from dpbandit.privacy import Certificate
+from dpbandit.results.problems import Setup, identity
 from dpbandit.specs import AgentConfig
 
 _MARKS = 500
@@ -76,20 +77,6 @@ _BY_REPLICA = ("replicas", "regret", "reward", "switches", "clipped")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setup:
-    """The problem of a run, and the seed of its users."""
-
-    environment: str
-    env_kwargs: Mapping[str, Any]
-    """arguments of the environment, `horizon` among them"""
-    horizon: int
-    seed: int
-    reward_unit: str
-    problem: str
-    """what to call environment and arguments, without the horizon"""
-
-
-@dataclass(frozen=True, kw_only=True)
 class AgentRun:
     """One agent on one problem, some or all of its replicas. Arrays are (marks, replicas)."""
 
@@ -121,8 +108,12 @@ class AgentRun:
     @cached_property
     def key(self) -> str:
         """A hash of what was run, the same for all replicas; 16 hexadecimal digits."""
-        asked = {**vars(self.setup), "agent": self.name, "config": self.config}
-        return run_key(asked)
+        return run_key({**self.setup.facts(), "agent": self.name, "config": self.config})
+
+    @cached_property
+    def place(self) -> tuple[str, int, int]:
+        """Problem, by its `identity`, horizon and seed: runs of one place met the same users."""
+        return identity(self.setup), self.setup.horizon, self.setup.seed
 
     def only(self, which: AnyArray) -> "AgentRun":
         """Some of the replicas, by a mask or by places."""

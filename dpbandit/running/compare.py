@@ -27,9 +27,9 @@ from dpbandit.base.arrays import one_thread
 from dpbandit.privacy import Certificate, Ledger
 from dpbandit.privacy.certificate import certificate
 from dpbandit.privacy.mechanism import checked_ledger, enrolled
+from dpbandit.results.problems import Setup, as_words
 from dpbandit.results.results import Results
-from dpbandit.results.runs import AgentRun, Setup, describe, log_marks
-from dpbandit.running.environments import as_words
+from dpbandit.results.runs import AgentRun, describe, log_marks
 from dpbandit.running.given import (
     AnyAgent,
     AnyAgents,
@@ -235,7 +235,7 @@ def compare(
             met[k % len(blocks)] |= logs
     setup = Setup(
         environment=given.name,
-        env_kwargs={name: as_words(value) for name, value in given.arguments.items()},
+        env_kwargs=as_words(given.told),
         horizon=spec.horizon,
         seed=seed,
         reward_unit=spec.reward_unit,

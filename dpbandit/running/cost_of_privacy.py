@@ -10,8 +10,9 @@ import numpy as np
 
 from dpbandit.base import Floats, plain, rounded
 from dpbandit.results.comparisons import bootstrap_band, ratio_band
+from dpbandit.results.problems import Setup
 from dpbandit.results.results import Results
-from dpbandit.results.runs import AgentRun, Setup, describe, without_epsilon
+from dpbandit.results.runs import AgentRun, describe, without_epsilon
 from dpbandit.results.wording import Losing, losing
 from dpbandit.running.given import agent_given, spec_given
 from dpbandit.running.recommend import recommend

@@ -32,6 +32,7 @@ from dpbandit.base import (
     write_json,
 )
 from dpbandit.base.arrays import one_thread
+from dpbandit.results.problems import as_words
 from dpbandit.results.runs import AgentRun, describe, merged, run_key
 from dpbandit.results.store import (
     FORMAT,
@@ -301,7 +302,8 @@ def audits_of(study: Study) -> dict[str, Task]:
     wanted: dict[str, Task] = {}
     for one in _private(study.configurations):
         arguments = {**one.setup.env_kwargs, "horizon": how.horizon}
-        asked = {**vars(one.setup), "horizon": how.horizon, "env_kwargs": arguments}
+        told = {"horizon": how.horizon, "env_kwargs": as_words(arguments)}
+        asked = {**one.setup.facts(), **told}
         asked |= {"agent": one.name, "config": describe(one.config), "audit": how.runs}
         key = run_key({**asked, "source": provenance()["source"]})
         wanted[key] = (key, one, how)
@@ -318,7 +320,7 @@ def run_audit(key: str, one: Configuration, how: Audit) -> Audited:
         "agent": one.name,
         "problem": one.setup.problem,
         "environment": one.setup.environment,
-        "env_kwargs": arguments,
+        "env_kwargs": as_words(arguments),
         "config": describe(one.config),
         "provenance": provenance(),
     }

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from dpbandit.agents.catalogue import entries
 from dpbandit.base import InputError, Ints
-from dpbandit.results.runs import Setup, early_marks
+from dpbandit.results.problems import Setup
+from dpbandit.results.runs import early_marks
 from dpbandit.running.settings import parse_agent
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of

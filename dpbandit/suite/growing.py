@@ -5,7 +5,7 @@ from math import inf
 from typing import NamedTuple
 
 from dpbandit.base import Floats, InputError
-from dpbandit.results.runs import Setup
+from dpbandit.results.problems import Setup
 from dpbandit.running.answers import AFFORDABLE, HORIZON, Answer, chosen
 from dpbandit.studies import setup_of
 from dpbandit.suite.candidates import cell

@@ -9,7 +9,8 @@ import numpy as np
 
 from dpbandit.base import Floats, provenance, write_atomically, write_json
 from dpbandit.results.comparisons import ratio_band
-from dpbandit.results.runs import AgentRun, Setup, standard_error
+from dpbandit.results.problems import Setup
+from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.results.store import write_runs
 from dpbandit.running.answers import (
     CANDIDATE,
