@@ -156,24 +156,52 @@ def line(
     *,
     band: Band = student_band,
 ) -> None:
-    """Means of the replicas' `values` with 95 % bars, where there are replicas."""
-    mean = np.array([one.mean() for one in values])
-    error = None
-    if len(values[0]) > 1:
-        error = np.abs(np.array([band(one) for one in values]).T - mean)
+    """Means of the replicas' `values` with 95 % bars, where there are replicas.
+
+    Places that come twice are points of their own, apart from the line.
+    """
+    import seaborn  # not before: slow to import
+
     color, dashes = style(look)
-    axes.errorbar(
-        where,
-        mean,
-        yerr=error,
-        color=color,
-        ls=dashes,
-        marker=_MARKERS[(look + look // 10) % len(_MARKERS)],  # of the same colour another
-        ms=6,
-        lw=1.8,
-        capsize=3,
-        label=name,
-    )
+    marker = _MARKERS[(look + look // 10) % len(_MARKERS)]  # of the same colour another
+    scales = axes.get_xscale(), axes.get_yscale()
+    axes.set(xscale="linear", yscale="linear")  # of logarithms it would draw the geometric mean
+    for layer, places in enumerate(_layers(where)):
+        some = [values[place] for place in places]
+        seaborn.lineplot(
+            x=np.repeat([float(where[place]) for place in places], list(map(len, some))),
+            y=np.concatenate(some),
+            errorbar=(lambda one: band(np.asarray(one))) if len(some[0]) > 1 else None,
+            err_style="bars",
+            err_kws={"capsize": 3},
+            sort=False,  # replicas of all places together, as a bootstrap draws them
+            estimator="mean",
+            color=color,
+            linestyle=dashes,
+            linewidth=1.8,
+            marker=marker,
+            markersize=6,
+            markeredgecolor=color,
+            label=name if layer == 0 else "_the same",
+            legend=False,
+            ax=axes,
+        )
+    axes.set(xscale=scales[0], yscale=scales[1])
+
+
+def _layers(where: Sequence[float]) -> list[list[int]]:
+    """Places in as few lists as have none twice.
+
+    >>> _layers([1.0, 2.0, 2.0])
+    [[0, 1], [2]]
+    """
+    layers: list[list[int]] = []
+    for place, at in enumerate(where):
+        before = sum(other == at for other in where[:place])
+        if before == len(layers):
+            layers.append([])
+        layers[before].append(place)
+    return layers
 
 
 def rounds(
@@ -526,7 +554,6 @@ def frontier(
     every = [run for front in shown for run in front.runs]
     beyond = 2.5 * max((_epsilon(run) for run in every if placed(run)), default=1.0)
     none = [(one.label, value(run)) for one in shown for run in one.runs if _nothing(run)]
-    axes.set_xscale("log")
     for front in shown:
         label = front.label
         within = [run for run in front.runs if placed(run)]
@@ -541,6 +568,7 @@ def frontier(
     for place, (label, values) in enumerate([*none, *levels]):
         shade, dashes = level(place)
         axes.axhline(values.mean(), color=shade, lw=1.4, ls=dashes, label=label)
+    axes.set_xscale("log")
     _draw_overlays(axes, overlays, [_epsilon(run) for run in every if placed(run)])
     log_ticks(axes.xaxis)
     axes.xaxis.set_major_formatter("{x:g}")

@@ -75,7 +75,8 @@ def _title(runs: Sequence[AgentRun]) -> str:
     problems = {run.place[0] for run in runs}
     where = {(run.setup.horizon, run.setup.reward_unit) for run in runs}
     if len(problems) != 1 or len(where) != 1:
-        return f"{len(runs)} runs on {len(problems)} problems{_horizons(runs)}"
+        many = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+        return f"{len(runs)} runs on {many}{_horizons(runs)}"
     problem, ((horizon, unit),) = runs[0].setup.problem, where
     replicas = sorted({len(run.replicas) for run in runs})
     counts = " to ".join(f"{count:,}" for count in dict.fromkeys((replicas[0], replicas[-1])))
