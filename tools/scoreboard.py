@@ -52,17 +52,18 @@ COLUMNS = 16
 
 def answer_table() -> str:
     """The table of README: at epsilon 1, on every problem."""
-    lines = [
-        "| problem | best agent without privacy | it loses | best private agent at ε 1 | it loses |"
-        " times | best fixed action loses | random play loses |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for name in problems():
+    heads = ["problem (users)", "best agent without privacy", "it loses", "best private agent"]
+    heads += ["loses at ε 1", "times", "best fixed action", "random play"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name, problem in problems().items():
         free, private = chosen()[name, inf], chosen()[name, 1.0]
         fixed, uniform = zero(name, "best-fixed"), zero(name, "uniform")
-        cells = [_agent(free), _mean(free), _agent(private), _mean(private), _times(private)]
+        unit = problem.setup("small").reward_unit
+        said = f"{private.horizon:,}" + ("" if unit in ("reward", "loss") else f"; {unit}")
+        cells = [f"{name} ({said})", _agent(free), _mean(free), _agent(private), _mean(private)]
+        cells.append(_times(private))
         cells += [f"**{_mean(fixed)}**" if private.above_fixed > 1 else _mean(fixed)]
-        lines.append(f"| {name} | {' | '.join([*cells, _mean(uniform)])} |")
+        lines.append(f"| {' | '.join([*cells, _mean(uniform)])} |")
     return "\n".join([SOURCE, *lines]) + "\n"
 
 
