@@ -285,7 +285,11 @@ def test_certificates_and_ledgers_are_short():
 def test_configs_are_tables_of_their_settings():
     rows = cells(FADE(epsilon=2.0, fade=0.7))
     assert rows[0] == ["setting", "value, * not the default", "what it is"]
-    assert rows[1] == ["epsilon", "2.0 *", "target, > 0; inf plays without privacy"]
+    assert rows[1] == [
+        "epsilon",
+        "2.0 *",
+        "target, > 0; inf plays without privacy; arms are then tried by draws in place of noise",
+    ]
     assert ["anytime", "false"] in [row[:2] for row in rows]
     assert sum("*" in row[1] for row in rows[1:]) == 1
     assert eval(repr(FADE(epsilon=2.0))) == FADE(epsilon=2.0)
