@@ -11,7 +11,7 @@ import numpy as np
 from dpbandit.agent import Around, Count, Count0, Inner, Positive
 from dpbandit.base import Bools, Floats, InputError, Ints, clip_norm
 from dpbandit.privacy.premises import ALL
-from dpbandit.specs import ContextualSpec, PriceListSpec, ScoringAgent, gaussian
+from dpbandit.specs import ContextualSpec, ScoringAgent, gaussian
 
 Basis: TypeAlias = Literal["fourier", "products"]
 N_FEATURES = 300
@@ -125,7 +125,7 @@ class Mapped(Around[ContextualSpec]):
         A list of prices stays one; other public facts about single features are dropped.
         """
         changed = {"dim": self._map(np.zeros(spec.dim)).size, "context_order": 2}
-        if isinstance(spec, PriceListSpec):
+        if spec.priced:
             return replace(spec, context_bound=1.0, **cast(Any, changed))
         kept = {one.name: getattr(spec, one.name) for one in fields(ContextualSpec)}
         return ContextualSpec(**{**kept, **changed, "context_bound": 1.0})
