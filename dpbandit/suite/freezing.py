@@ -49,7 +49,7 @@ SHORTLIST = 8
 """Candidates from epsilon 1, and as many from infinity, that are screened at other epsilons"""
 CLEAR = 3.0
 """Standard errors of the difference from which a candidate is out"""
-ALIKE = 0.03
+ALIKE = 0.1
 """Standard error of the difference, relative to the least regret, at which no more is played"""
 FEWEST, MOST = 40, 400
 """Replicas of what is reported"""
