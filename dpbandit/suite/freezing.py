@@ -44,7 +44,7 @@ from dpbandit.suite.sources import program_of
 SCREEN, COMPARE, DECIDE = 4, 8, (32, 128, 400)
 """Replicas of a candidate at each stage of a choice"""
 COMPARED, DECIDED = 6, 3
-"""Candidates that reach the later stages, at most"""
+"""Candidates that are compared, and that are left after the first decision, at most"""
 SHORTLIST = 8
 """Candidates from epsilon 1, and as many from infinity, that are screened at other epsilons"""
 CLEAR = 3.0
@@ -249,11 +249,13 @@ def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
     going = {place: played.ranked(some)[:COMPARED] for place, some in entered.items()}
     played.add([one for some in going.values() for one in some], COMPARE, "compare")
     finalists = {place: played.ranked(some) for place, some in going.items()}
-    left = {place: played.close(some)[:DECIDED] for place, some in finalists.items()}
-    for replicas in DECIDE:
+    left = {place: played.close(some) for place, some in finalists.items()}
+    for replicas in DECIDE:  # a few runs of a skewed law are no order: only then is the field small
         going = {place: some for place, some in left.items() if played.undecided(some)}
         played.add([one for some in going.values() for one in some], replicas, "decide")
-        left |= {place: played.close(played.ranked(some)) for place, some in going.items()}
+        left |= {
+            place: played.close(played.ranked(some))[:DECIDED] for place, some in going.items()
+        }
     found = {}
     for place, some in entered.items():
         order = [*played.ranked(left[place]), *finalists[place]]
