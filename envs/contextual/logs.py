@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
+from numbers import Real
 from os import PathLike
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -22,10 +23,11 @@ from dpbandit.offline.columns import (
     as_long,
     column,
     features,
-    file_digest,
     is_range,
-    table_of,
+    places,
 )
+from dpbandit.offline.logs import one_kind
+from dpbandit.offline.tables import file_digest, table_of
 
 _LEAST_ROWS, _LEAST_Z = 200, 2.0
 _A_COEFFICIENT = 5
@@ -137,17 +139,22 @@ def read(
 
 
 def numbered(table: Any, name: str, n: int) -> Ints:
-    """Numbers 0, 1, .. (n,) of what a column says in words."""
-    words = np.array([str(entry) for entry in as_long(column(table, name), n, name)])
+    """Numbers 0, 1, .. (n,) of what a column says in words; refused where 1 is beside "1"."""
+    entries = as_long(column(table, name), n, name)
+    entries = entries.tolist() if hasattr(entries, "tolist") else entries
+    if any(isinstance(entry, Real) for entry in entries):
+        same: dict[Any, Any] = {}  # 1 and 1.0
+        entries = [same.setdefault(e, e) for e in one_kind(f"column {name!r}", entries)]
+    words = np.array([str(entry) for entry in entries])
     return np.unique(words, return_inverse=True)[1].astype(np.int64)
 
 
 def _level_masks(table: Any, bounds: Bounds) -> Any:
     for name, levels in bounds.items():
         if not is_range(levels):
-            for level in levels:
-                mask = np.array([entry == level for entry in column(table, name)], dtype=bool)
-                yield f"{name} is {level}", mask
+            taken = places(one_kind(f"column {name!r}", column(table, name)), levels, name)
+            for k, level in enumerate(levels):
+                yield f"{name} is {level}", taken == k
 
 
 def check_slope(slope: float, z: float) -> None:

@@ -29,7 +29,7 @@ from dpbandit.envs.contextual.logs import (
     separation,
 )
 from dpbandit.envs.contextual.problems import ResampledChoices
-from dpbandit.offline.columns import column
+from dpbandit.offline.columns import column, places
 from dpbandit.offline.logs import one_kind
 from dpbandit.specs import ContextualSpec
 
@@ -269,14 +269,14 @@ class RecommendationFromLog(ResampledChoices):
 
     def _fit(self, items: tuple[Any, ...]) -> FrozenClicks:
         log = read(self.frame, (self.click, self.item), self.features, self.clusters, self.sha256)
-        place = {name: j for j, name in enumerate(items)}
         listed = one_kind(f"column {self.item!r}", column(log.table, self.item))
-        if unknown := [name for name in listed if name not in place]:
+        taken = places(listed, items, "items")
+        if unknown := [name for name, k in zip(listed, taken, strict=True) if k < 0]:
             raise InputError(
                 f"Expected column {self.item!r} to hold only items={shown(items)}, got "
                 f"{unknown[0]!r} in {len(unknown)} rows: they are public, so say all there can be."
             )
-        offered = Shown(items, np.array([place[name] for name in listed], dtype=np.int64))
+        offered = Shown(items, taken)
         K, k = len(items), log.design.shape[1]
         penalty = ridge_of(self.ridge, K * k if self.interactions else k + K - 1)
         yes = enough_answers(log.table, self.click, len(penalty))
