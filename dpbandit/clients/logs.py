@@ -30,8 +30,9 @@ from dpbandit.base import (
     vector,
     whole,
 )
-from dpbandit.offline.columns import Bounds, answers, column, features, numbers, table_of
+from dpbandit.offline.columns import Bounds, answers, column, features, numbers, places
 from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, Observed, one_kind
+from dpbandit.offline.tables import table_of
 from dpbandit.running.environments import ProblemMaker, problem_maker
 from dpbandit.running.given import AnyAgent, agent_given
 from dpbandit.specs import (
@@ -244,11 +245,10 @@ def _told(
     if arms is None and prices is None and len(offered) < 2:
         raise InputError(f"Expected arms=, what was on offer: {offered[0]!r} is all that occurs.")
     called = "prices" if priced else "arms"
-    if twice := [arm for k, arm in enumerate(offered) if arm in offered[:k]]:
-        raise InputError(f"Expected every arm once in {called}={offered}, got {twice[0]!r} twice.")
-    if unknown := [arm for arm in played if arm not in offered]:
-        raise InputError(f"Expected only actions among {called}={offered}, got {unknown[0]!r}.")
-    arm = np.array([offered.index(entry) for entry in played], dtype=np.int64)
+    arm = places(played, offered, f"{called}={shown(offered)}")
+    if (arm < 0).any():
+        unknown = played[int((arm < 0).argmax())]
+        raise InputError(f"Expected only actions among {called}={offered}, got {unknown!r}.")
     rewards = _rewards(table, reward, sold, priced, arm)
     if priced and reward_range is None:
         reward_range = (0.0, max(price - priced["unit_cost"] for price in priced["prices"]))

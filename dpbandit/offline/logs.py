@@ -290,7 +290,8 @@ def one_kind(name: str, names: Any) -> list[Any]:
 
     Raises:
         InputError: it is no column, a name is missing (None, NaN) or neither text nor a number, or
-            both occur: nobody shall guess whether 1 and "1" are the same.
+            both occur: nobody shall guess whether 1 and "1" are the same; or a number is a float
+            so large that it may stand for several, as whole numbers beside a gap are read.
     """
     try:
         column = np.asarray(names, dtype=object)
@@ -305,7 +306,15 @@ def one_kind(name: str, names: Any) -> list[Any]:
                 f"Expected {name} to be all text or all numbers, none missing, got "
                 f"{shown(entry)} in row {row}."
             )
+        if isinstance(entry, float | np.floating) and abs(float(entry)) >= _TOLD_APART:
+            raise InputError(
+                f"Expected {name} to be whole numbers or below 2^53, got {shown(entry)} in row "
+                f"{row}: larger floats are not told apart, so write them as text."
+            )
     return found
+
+
+_TOLD_APART = 2.0**53
 
 
 def _kind(entry: Any) -> str:

@@ -315,7 +315,7 @@ class Spec:
         low, high = self.reward_low, self.reward_high
         slack = ROUNDING * (high - low)
         where = f"outside reward_low={low:.4g} to reward_high={high:.4g}"
-        words = "rewards", where, "say a wider public range of rewards"
+        words = "rewards", where, "say a wider public range, by reward_range="
         return [Bound(_rewards, (), np.positive, low - slack, high + slack, *words)]
 
     def with_few_people(self) -> Self:
