@@ -30,7 +30,16 @@ from dpbandit.base import (
     vector,
     whole,
 )
-from dpbandit.offline.columns import Bounds, answers, column, features, numbers, table_of
+from dpbandit.offline.columns import (
+    Bounds,
+    answers,
+    as_long,
+    column,
+    features,
+    index_of_rows,
+    numbers,
+    table_of,
+)
 from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, Observed, one_kind
 from dpbandit.running.environments import ProblemMaker, problem_maker
 from dpbandit.running.given import AnyAgent, agent_given
@@ -266,6 +275,7 @@ def _told(
         **priced,
     )
     arms_of = {"spec": spec, "context": seen.rows, "action": arm, "reward": rewards}
+    arms_of |= {"arms": tuple(offered), "index": index_of_rows(table)}
     return _Told(table, arms_of, seen.clipped)
 
 
@@ -288,7 +298,7 @@ def _priced(arms: Any, prices: Any, unit_cost: float | None) -> dict[str, Any]:
             "Expected prices=, the public list of prices, and unit_cost= together, without arms=."
         )
     at_least("unit_cost", unit_cost, 0)
-    listed = vector("prices", prices, np.size(prices)).tolist()
+    listed = vector("prices", prices, None).tolist()
     return {"prices": tuple(listed), "unit_cost": float(unit_cost)}
 
 
@@ -302,7 +312,7 @@ def _rewards(
     if not priced:
         raise InputError(f"Expected prices= and unit_cost= with sold={sold!r}.")
     margins = np.array(priced["prices"]) - priced["unit_cost"]
-    return np.asarray(margins[arm] * answers(table, str(sold)))
+    return np.asarray(margins[arm] * as_long(answers(table, str(sold)), len(arm), str(sold)))
 
 
 POSITIONS = (1, 2, 3)
@@ -381,6 +391,7 @@ def read_lists(
         marginal=None if marginal is None else stacked(table, marginal),
         context=contexts_in(table, context, context_bound, len(shown), most_outside).rows,
         adaptive=adaptive,
+        index=index_of_rows(table),
     )
 
 
@@ -441,6 +452,7 @@ def read_prices(
         reward=numbers(table, reward),
         density=numbers(table, density),
         adaptive=adaptive,
+        index=index_of_rows(table),
     )
 
 

@@ -11,7 +11,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, check_readable, reals, shown, shown_path
+from dpbandit.base import (
+    Floats,
+    InputError,
+    by_index,
+    check_readable,
+    index_of,
+    reals,
+    refuse_lazy,
+    shown,
+    shown_path,
+)
 from dpbandit.offline.logs import is_wide, one_kind
 from dpbandit.specs import scaled
 
@@ -42,20 +52,52 @@ class Features(NamedTuple):
         return np.column_stack([np.ones(n), self.rows]) / sqrt(1 + d)
 
 
+class Columns(Mapping[str, Any]):
+    """A mapping of columns, whose pandas Series come in the order of the first that is read."""
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns, self._first, self.index = columns, "", None
+
+    def __getitem__(self, name: str) -> Any:
+        entries = self._columns[name]
+        if self.index is None and (index := index_of(entries)) is not None:
+            self._first, self.index = name, index
+        return by_index(f"column {name!r}", entries, self.index, f"column {self._first!r}")
+
+    def __contains__(self, name: object) -> bool:  # that of Mapping reads the column
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
 def table_of(frame: Any) -> Any:
-    """A DataFrame or a mapping of columns as it is, or what the file at a path holds.
+    """A DataFrame or a mapping of columns, or what the file at a path holds.
 
     Raises:
         InputError: no path to a file that ends in .csv, .csv.gz or .parquet, or none of these.
     """
     if isinstance(frame, str | os.PathLike):
         return _read(frame)
-    if isinstance(frame, Mapping) or hasattr(frame, "columns"):
+    refuse_lazy("table", frame)
+    if isinstance(frame, Mapping):
+        return Columns(frame)
+    if hasattr(frame, "column_names"):  # of pyarrow, whose `columns` have no names
+        return {name: frame[name].to_numpy() for name in frame.column_names}
+    if hasattr(frame, "columns"):
         return frame
     raise InputError(
         f"Expected a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet "
         f"file, got {shown(frame)}."
     )
+
+
+def index_of_rows(table: Any) -> Any:
+    """The pandas index of a table that `table_of` returned and whose columns were read, or None."""
+    return table.index if isinstance(table, Columns) else index_of(table)
 
 
 def _read(path: str | os.PathLike[str]) -> Any:
@@ -66,10 +108,21 @@ def _read(path: str | os.PathLike[str]) -> Any:
         raise InputError(f"Expected {shown_path(path)} to end in {', '.join(_READERS)}.")
     check_readable(path)
     try:
-        return getattr(pd, _READERS[name])(path)
+        return read_parquet(path) if name == ".parquet" else getattr(pd, _READERS[name])(path)
     except _UNREADABLE as error:
         why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(f"Expected {shown_path(path)} to hold a table: {why}.") from None
+
+
+def read_parquet(path: str | os.PathLike[str]) -> Any:
+    """A parquet file as a DataFrame of pandas; errors are `OSError` and `ValueError`."""
+    import pandas as pd  # not before: slow to import
+
+    try:
+        return pd.read_parquet(path)
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+        kind = type(error).__name__
+        raise ValueError(f"its metadata for pandas are damaged ({kind})") from None
 
 
 def file_digest(path: str | os.PathLike[str]) -> str:

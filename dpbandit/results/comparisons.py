@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy
 
-from dpbandit.base import Floats, InputError, one_of, positive
+from dpbandit.base import Floats, InputError, one_of, positive, shown
 from dpbandit.results.runs import AgentRun
 
 if TYPE_CHECKING:
@@ -217,8 +217,8 @@ def epsilon_for(
         raise InputError("Expected runs of which some are private, got none that is.")
     if agent is None and len(own) == 1:
         (agent,) = own
-    if agent is None or agent not in own:
-        raise InputError(f"Expected agent={agent!r} to be a private one of {', '.join(own)}.")
+    if not isinstance(agent, str) or agent not in own:
+        raise InputError(f"Expected agent={shown(agent)} to be a private one of {', '.join(own)}.")
     mine = sorted(own[agent], key=lambda run: run.certificate.epsilon)
     if len({(run.setup.problem, run.setup.horizon, run.setup.seed) for run in mine}) > 1:
         raise InputError(

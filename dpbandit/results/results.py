@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from glob import glob
 from math import isinf
+from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -20,6 +21,7 @@ from dpbandit.base import (
     is_there,
     one_of,
     plain,
+    shown,
     text_of,
     write_atomically,
     write_csv,
@@ -214,8 +216,10 @@ class Results:
         Raises:
             InputError: an unknown name, or no such run.
         """
-        for name in choice:
+        for name, value in choice.items():
             one_of("choice", name, _CHOICES)
+            if not isinstance(value, str | Number | np.generic):
+                raise InputError(f"Expected {name}={shown(value)} to be one word or one number.")
         runs = [run for run in self.runs if all(_CHOICES[k](run) == v for k, v in choice.items())]
         if not runs:
             raise InputError(f"Expected runs with {choice}, found none of {len(self.runs)}.")

@@ -24,6 +24,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.envs.contextual.problems import ContextualProblem, Users, row_of
+from dpbandit.offline.columns import read_parquet
 from dpbandit.specs import ArmsSpec, Step
 
 MEANS = {
@@ -276,7 +277,7 @@ def _read(path: Path) -> Any:
     import pandas as pd  # not before: slow to import
 
     if path.suffix == ".parquet":
-        return pd.read_parquet(path).to_numpy(dtype=np.float64)
+        return read_parquet(path).to_numpy(dtype=np.float64)
     with path.open() as file:
         first = file.readline().split(",")
     try:
