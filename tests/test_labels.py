@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from gymnasium import spaces
 
+from dpbandit import Prior
 from dpbandit.agents import LinUCB
 from dpbandit.clients import FromGymnasium, Player, read_lists, read_log, read_prices
 from dpbandit.envs import (
@@ -136,6 +137,14 @@ class World(gym.Env):
         return np.zeros(2), 0.5, False, False, {}
 
 
+def of_a_prior(given):
+    mean, spread = given(X[0], first=True), given(np.array([[2.0, 0.5], [0.5, 1.0]]))
+    if not isinstance(mean, np.ndarray):
+        spread.columns = ["row 0", "row 1"]
+    prior = Prior(mean, spread[["row 1", "row 0"]] if given._how == "reordered" else spread)
+    return prior.mean, prior.covariance
+
+
 def of_a_player(given):
     player = Player(LinUCB(), World(), horizon=9, reward_range=(0, 1), context_bound=2.0)
     return [player._bridge.numbers(given(X[0], first=k == 0)) for k in range(2)]
@@ -185,7 +194,7 @@ DOORS = {
     "types": of_types, "lists": of_lists, "examples": of_examples, "player": of_a_player,
     "price policy": lambda g: estimates(g, prices(g), g(2 + X[:, 0]), "ips", bandwidth=0.5),
     "assess": lambda g: assess(g(LAW, ["a", "b"]), logged(g, Observed)).dm,
-    "oracle": of_an_oracle,
+    "oracle": of_an_oracle, "prior": of_a_prior,
 }  # fmt: skip
 DOORS |= {kind.__name__: lambda g, row=row: fitted(g, *row) for row in FITTED for kind in row[:1]}
 NAMED = ("Logged", "arms", "features", "types", "assess", "examples")

@@ -41,6 +41,7 @@ from dpbandit.envs import (
     OnlineConvex,
     StreamingRegression,
 )
+from dpbandit.envs.contextual.recommendation import read_ratings
 from dpbandit.envs.convex.problems import Corners
 from dpbandit.envs.streams.populations import HalfNormals
 from dpbandit.running.environments import problem_maker
@@ -137,6 +138,7 @@ PYTHON = {
     "another family": (compared("ConvexBandit"), "FADE plays finitely many arms, got a Convex"),
     "no environment": (compared(None), "env=None to be an id .* or a class"),
     "a spec": (compared(OJPricing().spec), "to be an id .* or a class"),
+    "a table of ratings": (lambda: read_ratings(pd.DataFrame({"a": [1]})), "path=.* to be a path"),
     "a table": (compared(pd.DataFrame({"a": [1]})), "Of a table of prices PricingFromLog"),
     "somebody else's id": (compared(CARTS), "reports no regret: wrap it in .*FromGymnasium"),
     "somebody else's environment": (compared(gym.make(CARTS)), "to be an id, a class, or a prob"),

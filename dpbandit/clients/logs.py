@@ -127,7 +127,7 @@ def read_log(
 
     Args:
         table: one row for each round: a DataFrame, a mapping from names to columns, or the path of
-            a .csv or .parquet file.
+            a .csv or .parquet file. Series in a mapping are put in one order by their index.
         action, reward: names of columns.
         sold: in place of `reward` where arms are prices: the name of a column of 0 and 1. The
             reward is then the margin, price - unit cost, of a sale.

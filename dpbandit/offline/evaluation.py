@@ -529,7 +529,8 @@ def evaluate(
             `probabilities(contexts)`, `prices(contexts)` or `lists(contexts)`, such as a snapshot
             of an agent, or what these methods return: probabilities (n, K), prices (n,) or draws of
             prices (draws, n), lists (n, m) or (draws, n, m), or a `ListLaw`. Draws have to be fresh
-            for every row.
+            for every row. Rows of Series and DataFrames are found by the log's `index`, columns by
+            the names of its `arms`; other labels are refused, here and in all that follows.
         log: rows with known propensities, densities or probabilities of lists.
         estimators: names from `ARMS`, `PRICES` or `LISTS`; by default ips, snips and dr, and for
             lists ips and interaction-ips.

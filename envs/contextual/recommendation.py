@@ -28,6 +28,7 @@ from dpbandit.base import (
     read_text,
     rows,
     shown,
+    text_of,
     whole,
 )
 from dpbandit.envs.contextual.problems import ContextualProblem, ResampledChoices, Users
@@ -167,6 +168,7 @@ def read_ratings(
             item, or a rating that is not in [low, high]; a user rates an item twice; a scale that
             is missing or empty.
     """
+    path = text_of("path", path)
     lines = read_text(path, errors="replace", called="ratings from path={!r}").splitlines()
     nothing = InputError(f"Expected ratings in {path}, found none.")
     if not lines:
