@@ -72,6 +72,7 @@ if _TYPE_CHECKING:
         LinUCB as LinUCB,
         ShariffSheffetUCB as ShariffSheffetUCB,
     )
+    from dpbandit.agents.contextual.mapped import Mapped as Mapped
     from dpbandit.agents.contextual.moments import BatchMoment as BatchMoment
     from dpbandit.agents.contextual.prices import LDPETC as LDPETC
     from dpbandit.agents.contextual.private_glm import PrivateGLM as PrivateGLM

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dpbandit.base import InputError, check_writable, one_of
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from dpbandit.base.tables import Table
 
 
 ALL = "all"

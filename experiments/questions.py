@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from dpbandit.agents import AGENTS
 from dpbandit.base import Floats, InputError, check_writable, parse_settings, whole, write_csv
+from dpbandit.base.tables import Table
 from dpbandit.results.plots import (
     Front,
     Overlay,
@@ -293,7 +293,7 @@ def along(
 
     `last` is the heading of one column more, and its cells by label.
     """
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title)
     table.add_column("agent", no_wrap=True)
     longest = max(lines.values(), key=len)
     headings = [heading(run) for run in longest[::-every][::-1]]

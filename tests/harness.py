@@ -25,6 +25,7 @@ from dpbandit.agents import (
     LinUCB,
     ListFADE,
     LogisticTS,
+    Mapped,
     PerPerson,
     Priced,
 )
@@ -172,7 +173,9 @@ def fitting(agent: Any, specs: Sequence[Spec]) -> tuple[Any, Spec]:
 
 def is_default(config: Any) -> bool:
     """Whether nothing was told to it that it needs not be told."""
-    return not isinstance(config, Priced | Guard | PerPerson) and bool(config == type(config)())
+    return not isinstance(config, Priced | Guard | PerPerson | Mapped) and bool(
+        config == type(config)()
+    )
 
 
 def sellers() -> list[Priced]:
@@ -205,14 +208,24 @@ def _words(hint: Any) -> list[Any]:
     return []
 
 
-KINDS = [*AGENTS, "priced", "guarded", "per-person"]
+MAPS = [
+    Mapped(DPUCB(refresh_every=3), basis="products"),
+    Mapped(LinUCB(), n_features=4),
+    Mapped(FADE(first_batch=2), n_features=4),
+]
+"""Agents on public features of contexts."""
+
+
+KINDS = [*AGENTS, "priced", "guarded", "per-person", "mapped"]
 """Ids of all agents, and words for those that play through another one."""
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def _configs(kind: str) -> list[Any]:
-    others = {"priced": sellers, "guarded": lambda: GUARDS, "per-person": lambda: PERSONS}
-    return others[kind]() if kind in others else variants(AGENTS[kind])
+    others = {"guarded": GUARDS, "per-person": PERSONS, "mapped": MAPS}
+    if kind == "priced":
+        return sellers()
+    return others[kind] if kind in others else variants(AGENTS[kind])
 
 
 @cache
@@ -252,7 +265,7 @@ def everybody() -> list[tuple[Any, Spec]]:
 
 def label(pair: tuple[Any, Spec]) -> str:
     config, spec = pair
-    if isinstance(config, Priced | Guard | PerPerson):
+    if isinstance(config, Priced | Guard | PerPerson | Mapped):
         return f"{type(config).__name__} {label((config.agent, spec))}"
     name = next(name for name, known in SPECS.items() if known is spec)
     changed = [

@@ -47,7 +47,7 @@ def test_lists(run):
     short = [name.removeprefix("dpbandit/").removesuffix("-v0") for name in ENVIRONMENTS]
     envs, agents = run("envs")[1].split(), run("agents")[1].split()
     assert {*short} <= {*envs}
-    assert {*AGENTS, "guarded:ID", "priced:ID"} <= {*agents}
+    assert {*AGENTS, "guarded:ID", "priced:ID", "mapped:ID"} <= {*agents}
     cases = run("reproduce", "--list")[1]
     assert all(text in cases for text in ("contextual/p1", "contextual/p2", "975.6", "dp-ucb"))
     for name, kind in AGENTS.items():
@@ -196,7 +196,7 @@ LINES = {
     "compare GLMBandit --set dim=two": "dim='two' to be a whole number",
     "compare GLMBandit --set link=probitt": "'probitt' (did you mean probit?)",
     "compare GLMBandit --agents fade,linucb,fade": "fade and fade are the same",
-    "compare GLMBandit --agents priced": "an agent behind per-person:, guarded: and priced:",
+    "compare GLMBandit --agents priced": "behind per-person:, guarded:, priced: and mapped:",
     "certify": "Expected AGENT after dpbandit certify",
     "certify fade OJPricing": "an environment is --env OJPricing",
     "certify fade,linucb": "agent='fade,linucb' to be one, got several",

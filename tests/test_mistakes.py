@@ -154,7 +154,7 @@ PYTHON = {
     "no reward in time": (compared(env_kwargs={"delay": 9}), "delay=9 to be at most horizon=5"),
     "the horizon twice": (compared(env_kwargs={"horizon": 3}), "horizon by --horizon .horizon=."),
     "a guard misspelt": (compared(agents="guarded:fad"), "agent='fad' .did you mean fade"),
-    "a guard of nobody": (compared(agents="guarded:"), "behind per-person:, guarded: and priced:"),
+    "a guard of nobody": (compared(agents="guarded:"), "behind per-person:, guarded:, priced: and"),
     "two guards": (compared(agents="guarded:guarded:fade"), "once, in this order"),
     "a guard of an id": (lambda: Guard("fade"), "agent 'fade' to be a config"),
     "a guard of LinUCB": (compared(agents="guarded:linucb"), "one mechanism that is Gaussian"),

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from dpbandit.agents.catalogue import entries  # noqa: E402
 from dpbandit.base import write_atomically  # noqa: E402
 from dpbandit.results.plots import save_figure  # noqa: E402
 from dpbandit.running.answers import (  # noqa: E402
@@ -29,6 +30,7 @@ from dpbandit.running.answers import (  # noqa: E402
     answers,
     chosen,
     mean_scores,
+    ranked,
     users_needed,
 )
 from dpbandit.suite.card import OURS, heat_map  # noqa: E402
@@ -50,18 +52,56 @@ COLUMNS = 16
 
 def answer_table() -> str:
     """The table of README: at epsilon 1, on every problem."""
-    lines = [
-        "| problem | best agent without privacy | it loses | best private agent at ε 1 | it loses |"
-        " times | best fixed action loses | random play loses |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for name in problems():
+    heads = ["problem (users)", "best agent without privacy", "it loses", "best private agent"]
+    heads += ["loses at ε 1", "times", "best fixed action", "random play"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name, problem in problems().items():
         free, private = chosen()[name, inf], chosen()[name, 1.0]
         fixed, uniform = zero(name, "best-fixed"), zero(name, "uniform")
-        cells = [_agent(free), _mean(free), _agent(private), _mean(private), _times(private)]
+        unit = problem.setup("small").reward_unit
+        said = f"{private.horizon:,}" + ("" if unit in ("reward", "loss") else f"; {unit}")
+        cells = [f"{name} ({said})", _agent(free), _mean(free), _agent(private), _mean(private)]
+        cells.append(_times(private))
         cells += [f"**{_mean(fixed)}**" if private.above_fixed > 1 else _mean(fixed)]
-        lines.append(f"| {name} | {' | '.join([*cells, _mean(uniform)])} |")
+        lines.append(f"| {' | '.join([*cells, _mean(uniform)])} |")
     return "\n".join([SOURCE, *lines]) + "\n"
+
+
+KINDS = {
+    "contextual arms": (
+        'one of a few options ("arms") for each user',
+        "`GLMBandit`, `Recommendation`",
+    ),
+    "arms": ("one of a few arms, knowing nothing of the user", "`Arms`"),
+    "prices": ("a price", "`OJPricing`, `PricingFromLog`"),
+    "sets": ("a set of products", "`AssortmentBandit`"),
+    "lists": ("an ordered list", "`ListRecommendation`"),
+    "people": ("an arm, for people who come back", "`ReturningUsers`"),
+    "prices for people": ("a price, for people who come back", "`ReturningPricing`"),
+    "lists for people": ("a list, for people who come back", "`ReturningLists`"),
+    "experts": ("an expert to follow", "`Experts`"),
+    "points by value": ("a point, told its loss", "`ConvexBandit`"),
+    "points by datum": ("a point, told the loss function", "`OnlineConvex`"),
+    "streams": ("a point, for data that come once", "`StreamingRegression`"),
+}
+"""Kind of problem -> what one chooses there, and problems to try."""
+
+
+def start_table() -> str:
+    """The table of README: the agents to start with, by kind of problem."""
+    lines = ["| you choose | a problem to try | with privacy | without privacy |"]
+    lines += ["|---|---|---|---|"]
+    for kind, (words, some) in KINDS.items():
+        cells = [_linked(ranked(kind, epsilon)[0]) for epsilon in (1.0, inf)]
+        lines.append(f"| {words} | {some} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _linked(agent: str) -> str:
+    """An agent, and a link to the page of the innermost one."""
+    pages = {one.id: one.page for one in entries()}
+    page = next(pages[word] for word in agent.split(":") if word in pages)
+    return f"[`{agent}`](docs/algorithms/{page}.md)"
 
 
 def zero(problem: str, agent: str) -> Answer:
@@ -287,7 +327,7 @@ def draw(path: Path) -> None:
 def tables() -> dict[Path, dict[str, str]]:
     """What stands on each page between `<!-- name -->` and `<!-- end of name -->`."""
     return {
-        README: {"answers": answer_table()},
+        README: {"answers": answer_table(), "starts": start_table()},
         PAGE: {
             "costs": cost_table(),
             "saved": saved_table(),

@@ -3,7 +3,8 @@
 To an agent of finitely many arms, twelve prices are twelve unrelated arms. But the reward of a
 price list is margin x sale, the margin is public, and P(sale | context, price) changes smoothly
 with the price. So any agent that scores arms with one shared parameter can be asked for the
-probability of a sale instead, and the margin be multiplied on afterwards.
+probability of a sale instead, and the margin be multiplied on afterwards. So it is where a customer
+may buy several units, and where the margin is a public function of her context.
 """
 
 from dataclasses import dataclass, field
@@ -24,17 +25,21 @@ from dpbandit.base import (
     clip_range,
     norms,
     one_of,
+    pick,
     random_allowed,
     whole,
 )
 from dpbandit.privacy.premises import ALL, Fact
-from dpbandit.specs import ContextualSpec, Masks, PriceListSpec, ScoringAgent
+from dpbandit.specs import ContextualSpec, Masks, PremiumSpec, PriceListSpec, ScoringAgent
 
 Features: TypeAlias = Literal["additive", "interactions", "curve"]
 _FEATURES = ("additive", "interactions", "curve")
 _MOST_BENDS = 8
 _CONSTANT, _BENDS = 0.5, 0.7
 """Of a curve, where the highest price is 1: its constant, and the longest row of its bends."""
+
+Selling: TypeAlias = PriceListSpec | PremiumSpec
+"""Public facts of problems whose arms are prices, or premiums over a price in the context."""
 
 _EXPLORATION = 0.3
 """Random prices later on: the share of `explore` that is spent again each time t grows e-fold."""
@@ -50,10 +55,11 @@ class ScoringConfig(Protocol):
         ...
 
 
-def demand_spec(spec: PriceListSpec, features: Features = "additive") -> ContextualSpec:
+def demand_spec(spec: Selling, features: Features = "additive") -> ContextualSpec:
     """The inner problem: which price sells? Arms are prices with one row of features each.
 
-    The reward is 1 for a sale, else 0; rows have Euclidean norm at most 1, see `demand_rows`.
+    The reward is 1 for a sale, else 0, or the share of the most units that anybody may buy; rows
+    have Euclidean norm at most 1, see `demand_rows`.
 
     >>> spec = PriceListSpec(n_actions=2, dim=3, horizon=9, prices=(1.0, 2.0))
     >>> demand_spec(spec).context_shape, demand_spec(spec, "interactions").context_shape
@@ -72,10 +78,11 @@ def demand_spec(spec: PriceListSpec, features: Features = "additive") -> Context
     )
 
 
-def demand_rows(spec: PriceListSpec, context: Floats, features: Features = "additive") -> Floats:
+def demand_rows(spec: Selling, context: Floats, features: Features = "additive") -> Floats:
     """Features of a customer at every price: contexts (..., d) -> rows (..., K, m) of norm <= 1.
 
-    With x the context over its public bound (clipped to it first) and p~ in [-1, 1] the price::
+    With x the context over its public bound (clipped to it first) and p~ in [-1, 1] the price (of a
+    `PremiumSpec` the premium)::
 
         additive       (x, p~) / sqrt(2)        a price costs every customer the same utility
         interactions   (x, p~ x) / sqrt(2)      what a price costs depends on the customer
@@ -90,7 +97,7 @@ def demand_rows(spec: PriceListSpec, context: Floats, features: Features = "addi
     """
     one_of("features", features, _FEATURES)
     x = clip_norm(context, spec.context_norm)[..., None, :] / spec.context_norm  # (R, 1, d)
-    extra = curve(spec.prices) if features == "curve" else _line(spec.prices)
+    extra = curve(spec.levels) if features == "curve" else _line(spec.levels)
     if features == "interactions":
         extra = extra * x
     d = spec.dim
@@ -138,7 +145,10 @@ class DemandPricing:
         act      until `explore` rewards have been seen: a uniformly random price;
                  after t rewards, with probability 0.3 explore / t: the same;
                  else: argmax_a margin_a clip(s_a, 0, 1), s = inner.scores(rows)     (R, K)
-        update   inner.update(rows, action, sold),  sold = clip(reward / margin, 0, 1)
+        update   inner.update(rows, action, sold),  sold = clip(reward / margin_a, 0, 1)
+
+    margin_a is that of the most units that a customer may buy, mostly one; of a `PremiumSpec` it is
+    a public function of the context, too.
 
     Random prices come first because an agent that knows nothing scores all prices alike, would
     always ask the highest, and could never tell its slope from its level. `inner.act` is never
@@ -146,7 +156,7 @@ class DemandPricing:
 
     Args:
         config: the agent that learns demand; it is made for `demand_spec(spec, features)`.
-        spec: the price list.
+        spec: the price list, or premiums.
         streams: one stream for each replica.
         features: see `demand_rows`.
         explore: rounds with random prices, a public number; None: ceil(horizon / 100).
@@ -159,7 +169,8 @@ class DemandPricing:
         That of the inner agent, whose ledger this is: if the inner agent is (epsilon, delta)-joint
         DP for any actions, so is this one, because `rows` and `sold` are functions of one user's
         round and of public facts, a changed user changes one inner round, and nothing is remembered
-        here but the number of rounds. Margins and prices are public.
+        here but the number of rounds. Margins and prices are public, or public functions of
+        her context.
 
     >>> from dpbandit.agents import LinUCB
     >>> from dpbandit.envs import OJPricing
@@ -174,7 +185,7 @@ class DemandPricing:
     def __init__(
         self,
         config: ScoringConfig,
-        spec: PriceListSpec,
+        spec: Selling,
         streams: Streams,
         *,
         features: Features = "additive",
@@ -183,7 +194,7 @@ class DemandPricing:
         if explore is None:
             explore = ceil(spec.horizon / 100)
         whole("explore", explore, 0)
-        self._spec, self._features, self._margins = spec, features, spec.margins
+        self._spec, self._features = spec, features
         self._inner = config.make(demand_spec(spec, features), streams.child("demand"))
         if not hasattr(self._inner, "scores"):
             raise InputError(f"Expected an agent that scores arms, got {type(config).__name__}.")
@@ -211,13 +222,18 @@ class DemandPricing:
 
     def scores(self, context: Floats) -> Floats:
         sale = self._inner.scores(demand_rows(self._spec, context, self._features))
-        return self._margins * np.clip(sale, 0.0, 1.0)
+        return self._most_earned(context) * np.clip(sale, 0.0, 1.0)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         self._round += 1
         rows = demand_rows(self._spec, context, self._features)
-        dollars = clip_range(feedback, 0.0, float(self._margins.max()))  # first: NaN, overflow
-        self._inner.update(rows, action, np.minimum(dollars / self._margins[action], 1.0))
+        margin = self._most_earned(context)
+        dollars = clip_range(feedback, 0.0, float(margin.max()))  # first: NaN, overflow
+        self._inner.update(rows, action, np.minimum(dollars / pick(margin, action), 1.0))
+
+    def _most_earned(self, context: Floats) -> Floats:
+        """Dollars that the most units earn at each price, (R, K): a public function of contexts."""
+        return self._spec.most_units * self._spec.margins_at(context)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,7 +277,7 @@ class Priced:
         return getattr(self.agent, "delta", 0.0)
 
     def make(self, spec: Any, streams: Streams) -> DemandPricing:
-        if not spec.priced:
+        if not isinstance(spec, Selling):
             name = type(self.agent).__name__
             raise InputError(
                 f"Priced({name}) plays a list of prices (dpbandit/OJPricing-v0), got a "

@@ -218,7 +218,7 @@ class FADE:
     """
 
     epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
+    """target, > 0; inf plays without privacy; arms are then tried by draws in place of noise"""
     delta: float = 1e-5
     """target, in (0, 1)"""
     model: Learner | Literal["auto"] = "auto"

@@ -75,6 +75,8 @@ class RegressionPlayer:
     masks: tuple[Masks, ...] = ("public", "user")
     _ahead = 0.0
     """Share of what its users have still to come by which the latest release counts more."""
+    _least_noise = 0.0
+    """Widths take releases for at least as noisy."""
 
     def __init__(
         self,
@@ -95,6 +97,7 @@ class RegressionPlayer:
         R, (G, _), D = len(streams), statistic.shape, statistic.block_dim
         self._gram, self._moment = np.zeros((R, G, D, D)), np.zeros((R, G, D))
         self._variance = 0.0  # of the moment's noise, in units of the statistic
+        self._missing = 0.0  # of that to `_least_noise`
         self._theta: Floats = np.zeros((R, G, D))
         self._width: Floats = np.zeros((R, G, D, D))  # bonus s A^-1
 
@@ -144,7 +147,10 @@ class RegressionPlayer:
         noise = (weight * self._sums.stddev) ** 2
         self._variance += noise
         more = min(self._ahead * self._sums.fade / (1 - self._sums.fade), _MOST_AHEAD)
-        stddev = sqrt(self._variance + ((1 + more) ** 2 - 1) * noise)
+        once_more = (1 + more) ** 2 - 1
+        stddev = sqrt(self._variance + once_more * noise)
+        missing = weight**2 * max(0.0, self._least_noise**2 - self._sums.stddev**2)
+        self._missing += missing
         gram, moment = (
             total + more * weight * latest
             for total, latest in ((self._gram, gram), (self._moment, moment))
@@ -152,7 +158,8 @@ class RegressionPlayer:
         Gamma = 2 * sqrt(D) * statistic.context_bound**2 * stddev / sqrt(2)
         user = weight * statistic.context_bound**2
         self._theta, inverse = self._fit(Gamma, user, gram, moment)
-        self._width = self._bonus * moment_unit * stddev * inverse
+        trying = sqrt(stddev**2 + self._missing + once_more * missing) if self._missing else stddev
+        self._width = self._bonus * moment_unit * trying * inverse
 
     def _weight(self, noise: float) -> float:
         """Of a release, whose moment has noise of that variance."""
@@ -206,13 +213,16 @@ class TryingPlayer(RegressionPlayer):
         x . theta_a + `bonus` s |A_a^-1 x| z_a,       z_a ~ N(0, 1), drawn for every user and arm
 
     A fixed bonus sends a whole batch of users whom nobody was like to one and the same arm; draws
-    send them to all arms, so that one batch is enough to compare these. Users fade in, too: of the
+    send them to all arms, so that one batch is enough to compare these. With less noise than that
+    of one release at epsilon 10, s is what it would be then: width 0 would keep to an arm that was
+    the best by chance. Users fade in, too: of the
     weight that a user of the latest batch has still to come in later releases, fade / (1 - fade)
     times the one that she has, half is given to her at once. That is post-processing of releases,
     and public coins.
     """
 
     _ahead = 0.5
+    _least_noise = 1.4
 
     def __init__(
         self,

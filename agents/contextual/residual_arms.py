@@ -1,6 +1,6 @@
 """Arms with parameters of their own, learned from released sums of scores of residuals."""
 
-from math import pi, sqrt
+from math import exp, pi, sqrt
 
 import numpy as np
 from scipy.special import ndtr
@@ -16,6 +16,8 @@ _FLOOR = 0.8
 """Least squared weight of a coordinate, where the mean is 1."""
 _LEAST_NOISE = 1.0
 """Releases are taken to be at least as noisy as one user: she may be an exception."""
+_DRAW_WIDTH = 0.5
+"""Standard deviations of the sampling error in a draw of exploration, where nothing is noisy."""
 _LEAST_VARIANCE = 1e-12
 """Of a parameter, in units of half the range of rewards, squared."""
 _MOST_NEEDED = 1e12
@@ -42,7 +44,7 @@ _REACH = 2.0
 
 
 class ResidualArms:
-    """Plays argmax_a x . theta_a, theta from sums of scores of r - theta_a . u, `u = x / |x|`::
+    """Plays argmax_a x . played_a, near theta, from sums of scores of r - theta_a . x / |x|::
 
         each round       score of the residual times the weighted direction, in the code of its arm,
                          whether the residual is large, and perhaps where residuals lie
@@ -55,10 +57,15 @@ class ResidualArms:
                          that forgets at the rate that has predicted best (`Forgetting`);
                          theta = its mean under a fitted prior (`ScaleMixture`)
                          weights of coordinates that the next batch can still tell apart (`_focus`)
+                         played = theta, or a draw around it where noise is small (`_explored`)
 
     Rewards are compared with the middle of their public range where the statistic has no level,
     and the score is the sign. Else their level is learned, too: a batch sums directions once it is
     known better than residuals are spread, and before asks for the level alone.
+
+    Noise of releases makes greedy play try arms. Where it is less than that of one user, a draw
+    from the sampling error of theta, one for a whole batch, stands in for what is missing; none is
+    added up to epsilon 10 (at delta 1e-5).
 
     The first batch, and ties, are played uniformly at random. A residual is compared with the theta
     in force when it arrives, so with delayed rewards H is of the older policies that were played.
@@ -86,6 +93,10 @@ class ResidualArms:
         self._selected = SelectedMoments(streams, K)
         self._round, self._ends = 0, np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, K, d))
+        self._played: Floats = self._theta
+        self._normals = streams.normals("posterior", K, d)
+        self._missing_noise = max(0.0, 1 - sums.stddev / _LEAST_NOISE)
+        self._information: Floats = np.zeros((R, K, d, d))  # of users, on theta; fading
         self._weights: Floats = np.ones((R, K, d))
         self._law = ResidualLaw(
             R,
@@ -105,7 +116,8 @@ class ResidualArms:
         self._prior = prior or NoPrior()
         if self._prior.informed:
             self._fit()
-            self._moments = [self._selected(self._theta)]
+            self._played = self._theta
+            self._moments = [self._selected(self._played)]
 
     @property
     def rounds_to_release(self) -> int:
@@ -117,18 +129,15 @@ class ResidualArms:
         luck = self._luck.over(context.shape[:-1])
         if not (len(self._ends) or self._prior.informed):
             return (luck * self._spec.n_actions).astype(np.int64)
-        score = self._above_middle(context)
+        # without level and middle: rounding must not let the order depend on where the range lies
+        score = np.matvec(self._played, unit(context))
         best = score >= score.max(axis=-1, keepdims=True)
         order = (luck[..., None] + _GOLDEN * rows(self._spec.n_actions)) % 1
         return np.where(best, 1 + order, 0.0).argmax(axis=-1)
 
     def scores(self, context: Floats) -> Floats:
         middle = (self._spec.reward_low + self._spec.reward_high) / 2
-        return middle + self._law.level[:, None] + self._above_middle(context)
-
-    def _above_middle(self, context: Floats) -> Floats:
-        """Which is larger must not depend on where the range lies, not by rounding either."""
-        return np.matvec(self._theta, unit(context))
+        return middle + self._law.level[:, None] + np.matvec(self._theta, unit(context))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         reference = pick(self._theta, action), pick(self._weights, action)
@@ -140,13 +149,34 @@ class ResidualArms:
         signs, counts, levels = self._statistic.unpack(release)
         moments, n = self._of_the_batch()
         kappa = self._learn_law(counts, levels, n)
-        self._add(signs, (n * kappa)[:, None, None, None] * moments)
+        design = (n * kappa)[:, None, None, None] * moments
+        self._add(signs, design)
+        # of a user, slope^2 / E score^2 on her direction
+        per_score = (kappa / self._law.score_variance)[:, None, None, None]
+        self._information = self._sums.fade * self._information + per_score * design
         self._prior.widen(*self._likelihood())
         variance = self._fit()
-        self._moments.append(self._selected(self._theta))
-        per_user = (kappa / variance[0].size)[:, None, None]
         variance = np.maximum(variance, _LEAST_VARIANCE * self._spec.half_range**2)
-        self._weights = _focus(variance, per_user * n, self._sums.stddev)
+        self._played = self._explored(variance)
+        self._moments.append(self._selected(self._played))
+        per_user = (kappa / variance[0].size)[:, None, None]
+        self._weights = _focus(variance, per_user * n, max(self._sums.stddev, _LEAST_NOISE))
+
+    def _explored(self, variance: Floats) -> Floats:
+        """The policy until the next release, (R, K, d): theta, and a draw in place of noise.
+
+        Its covariance is that of the sampling error of users who have not faded, given theta^2 and
+        its `variance` a priori, so that coordinates that look like 0 stay there.
+        """
+        if not self._missing_noise:
+            return self._theta
+        prior = np.eye(self._spec.dim) / (self._theta**2 + variance)[..., None]
+        root = np.linalg.cholesky(self._information + prior).swapaxes(-1, -2)
+        draw = np.linalg.solve(root, self._normals()[..., None])[..., 0]
+        drawn = self._theta + _DRAW_WIDTH * self._missing_noise * draw
+        # while the level alone is learned nothing is known of arms: ties, played at random
+        known = self._information.max(axis=(1, 2, 3))[:, None, None] > 0
+        return np.where(known, drawn, self._theta)
 
     def _likelihood(self) -> tuple[Floats, Floats]:
         R, K, d = self._b.shape
@@ -271,6 +301,15 @@ class ResidualLaw:
         if self._told:
             return (self.estimate,)
         return self.estimate, self.level, self._soft * self.estimate, self._reach, self.share
+
+    @property
+    def score_variance(self) -> float:
+        """E score^2 of residuals that the model explains, where directions are summed."""
+        if self._told:
+            return 1.0  # signs
+        w = self._soft  # E min(1, z^2 / w^2) of z ~ N(0, 1)
+        density, beyond = sqrt(2 / pi) * exp(-0.5 * w * w), 2 * float(ndtr(-w))
+        return (1 - beyond - w * density) / w**2 + beyond
 
     @property
     def share(self) -> Floats:

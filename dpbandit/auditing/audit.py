@@ -69,6 +69,7 @@ from dpbandit.base import (
     html_lines,
     inside,
     one_of,
+    rounded,
     whole,
     write_atomically,
 )
@@ -252,17 +253,18 @@ class AuditReport:
             gdp += f", as Gaussian noise epsilon >= {self.eps_lower_gdp:.3f}"
         point = [f"point       TPR >= {self.tpr:.4f} at FPR <= {self.fpr:.4f}"]
         point = [] if self.until_known else point
+        at = f"at delta {rounded(self.delta, 6)}"
         return "\n".join(
             [
-                f"claimed     epsilon {self.claimed_epsilon:g} at delta {self.delta:g}",
-                f"certified   epsilon {self.certified_epsilon:.6g}"
+                f"claimed     epsilon {rounded(self.claimed_epsilon, 6)} {at}",
+                f"certified   epsilon {rounded(self.certified_epsilon, 6)}"
                 + (f" ({self.restricted})" if self.restricted else ""),
                 f"measured    epsilon >= {self.eps_lower:.3f}{gdp}",
                 *point,
                 f"verdict     {self.verdict}",
                 f"pair        {self.pair}; score: {self.score}, {self.direction}",
                 f"runs        {self.runs:,} of each world, view {self.view}; anything here is "
-                f"wrong with probability <= {self.failure:g}; {self.seconds:.1f} s",
+                f"wrong with probability <= {rounded(self.failure, 6)}; {self.seconds:.1f} s",
             ]
         )
 
@@ -291,7 +293,8 @@ def plot_audit(report: AuditReport, path: Path, *, title: str) -> Path:
             report.proven,
             (report.fpr, report.tpr),
             title=title,
-            certified=f"certified: epsilon {report.certified_epsilon:.3g}, delta {report.delta:g}",
+            certified=f"certified: epsilon {rounded(report.certified_epsilon)}, "
+            f"delta {rounded(report.delta, 6)}",
             measured=f"ruled out: {what}",
         ),
     )

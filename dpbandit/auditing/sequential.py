@@ -23,7 +23,7 @@ import numpy as np
 
 from dpbandit.auditing.bounds import Claim, Finding
 from dpbandit.auditing.views import Columns, Scorer, halves, joined, learned_scores
-from dpbandit.base import Bools, Floats
+from dpbandit.base import Bools, Floats, rounded
 from dpbandit.privacy.curves import delta_of
 
 Points: TypeAlias = tuple[tuple[float, float], ...]
@@ -176,7 +176,7 @@ class Evidence:
             flagged=self.claim.refuted or eps_lower > self._claim.epsilon,
             failure=failure,
             score="a bet on every pair of runs",
-            direction=f"wealth {exp(min(self.claim.most, 700)):.3g}",
+            direction=f"wealth {rounded(exp(min(self.claim.most, 700)))}",
         )
 
 

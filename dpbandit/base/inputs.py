@@ -1,5 +1,6 @@
 """Bad input gets one clear sentence: the argument, its value, and what would be right."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from difflib import get_close_matches
@@ -230,6 +231,23 @@ def shown(value: Any) -> str:
     except Exception:  # whatever somebody's own class does
         return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def rounded(value: float, digits: int = 3) -> str:
+    """Write a number for people: few digits, commas, and no exponent between 1e-4 and 1e7.
+
+    >>> rounded(1172.4), rounded(2.0), rounded(0.00012345), rounded(12346, 4), rounded(1.2e-7)
+    ('1,170', '2', '0.000123', '12,350', '1.2e-7')
+    """
+    text = f"{value:.{digits - 1}e}"
+    size = float(text)
+    if size == 0:
+        return "0"
+    if not 1e-4 <= abs(size) < 1e7:  # also infinity, and NaN
+        return re.sub(r"e[+]?(-?)0*", r"e\1", f"{size:.{digits}g}")
+    places = max(0, digits - 1 - int(text.partition("e")[2]))
+    text = f"{size:,.{places}f}"
+    return text.rstrip("0").rstrip(".") if places else text
 
 
 def one_number(name: str, value: Any) -> float:

@@ -14,7 +14,6 @@ import gymnasium as gym
 import typer
 from gymnasium.envs.registration import load_env_creator
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from dpbandit.base import (
@@ -27,9 +26,11 @@ from dpbandit.base import (
     one_of,
     parse_settings,
     privacy_target,
+    rounded,
     section,
     write_json,
 )
+from dpbandit.base.tables import Table
 from dpbandit.commands.options import (
     Delta,
     Env,
@@ -96,7 +97,7 @@ def agents(
         bool, typer.Option("--private", help="Only agents with a privacy target.")
     ] = False,
     best: Annotated[
-        bool, typer.Option("--best", help="Only the private agent to start with, with --for.")
+        bool, typer.Option("--best", help="Only the agent to start with, by --for and --epsilon.")
     ] = False,
     epsilon: Epsilon = 1.0,
 ) -> None:
@@ -281,13 +282,13 @@ def compare(
 ) -> None:
     """Compare agents by cumulative regret, with a certificate for each and a plot.
 
-    Uniform play and the best fixed action are always in the table. Without `--agents` it takes the
-    agents that the catalogue recommends for this kind of problem, private and not. `--set` sets an
-    argument of the environment. A folder `--out` that already holds results is refused, unless
-    `--overwrite` is given.
+    Uniform play and the best fixed action are always in the table; sentences below it say what
+    privacy costs. Without `--agents` it takes the agents that are recommended for this kind of
+    problem, private and not. `--set` sets an argument of the environment. A folder `--out` that
+    already holds results is refused, unless `--overwrite` is given.
 
-    Example: `dpbandit compare dpbandit/OJPricing-v0 --agents linucb,dp-ucb:alpha=2 --epsilon 1
-    --out out`
+    Example: `dpbandit compare dpbandit/OJPricing-v0 --agents
+    priced:logistic-ts,fade,dp-ucb:alpha=2 --epsilon 1 --out out`
     """
     from dpbandit.results.results import FILES
     from dpbandit.running.compare import compare as run_comparison
@@ -432,7 +433,8 @@ def audit(
         reports = audit_all(with_printed(configs), **how)
         console.print(audit_table(reports))
         if unfit := [name for name in _private() if name not in reports]:
-            console.print(f"Not audited at epsilon {epsilon:g}, delta {delta:g}: ", end="")
+            target = f"epsilon {rounded(epsilon, 6)}, delta {rounded(delta, 6)}"
+            console.print(f"Not audited at {target}: ", end="")
             console.print(f"{', '.join(unfit)}.", highlight=False)
         document: dict[str, Any] = {name: report.as_dict() for name, report in reports.items()}
     else:

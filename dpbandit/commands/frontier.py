@@ -1,22 +1,29 @@
 """`dpbandit frontier`: the least epsilon at which an agent loses no more than so much."""
 
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from math import inf, isinf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dpbandit.base import InputError, parse_settings
-from dpbandit.commands.options import Horizon, Replicas, Seed, Settings, complete_env, say
+from dpbandit.base import InputError, parse_settings, rounded
+from dpbandit.commands.options import Horizon, Replicas, Seed, Settings, complete_env, given, say
 
 if TYPE_CHECKING:
     from dpbandit.results import Results
 
 
 def frontier(
+    context: typer.Context,
     env: Annotated[
         str,
-        typer.Argument(help="Environment id, see `dpbandit envs`.", autocompletion=complete_env),
+        typer.Argument(
+            help="Environment id, see `dpbandit envs`; with --from also the label of a problem.",
+            autocompletion=complete_env,
+        ),
     ],
     lost: Annotated[
         str,
@@ -35,50 +42,127 @@ def frontier(
 ) -> None:
     """Compute the least epsilon at which an agent loses no more than `--lost`, with an interval.
 
-    The recommended agent is played at nine epsilons from 0.05 to 20 on the same users.
+    The recommended agent is played at nine epsilons from 0.05 to 20, and one without privacy beside
+    it, on the same users; sentences say what privacy costs at each epsilon. Of stored runs those
+    are taken that the options ask for; several problems or horizons are refused.
 
     Example: `dpbandit frontier OJPricing --lost 5% --horizon 20000`
     """
     from dpbandit.results import Results
     from dpbandit.running.compare import compare
-    from dpbandit.running.environments import environment_id
+    from dpbandit.running.cost_of_privacy import cost_of_privacy
     from dpbandit.running.recommend import recommend
 
     value, share = _allowed(lost)
     arguments = parse_settings(settings)
-    known = agent or recommend(env, horizon=horizon, env_kwargs=arguments).rpartition(":")[0]
     if stored is not None:
-        results = _on(environment_id(env), Results.load(stored))
-    elif not known:
-        raise InputError(f"Expected an agent: none of ours is private on {env}.")
+        results = _chosen(Results.load(stored), env, arguments)
+        sizes = {"horizon": horizon, "seed": seed}
+        asked = {name: value for name, value in sizes.items() if given(context, [name])}
+        results = _alone(results.where(**asked))
+        results = _first(results, replicas) if given(context, ["replicas"]) else results
+        known = agent or _private(results)
     else:
-        agents = ",".join(f"{known}:epsilon={epsilon}" for epsilon in _EPSILONS)
+        known = agent or recommend(env, horizon=horizon, env_kwargs=arguments).rpartition(":")[0]
+        if not known:
+            raise InputError(f"Expected an agent: none of ours is private on {env}.")
+        public = recommend(env, inf, horizon=horizon, env_kwargs=arguments)
+        agents = [f"{known}:epsilon={epsilon}" for epsilon in _EPSILONS]
+        agents += [public] if public != "uniform" else []
         results = compare(
             env, agents, horizon=horizon, replicas=replicas, seed=seed, env_kwargs=arguments
         )
     regret = value * (results["Uniform"].summary()["mean"].iloc[0] if share else 1.0)
     found = results.epsilon_for(regret, agent=known)
-    unit = f"{regret:.4g} {results.reward_unit}"
+    unit = f"{rounded(regret, 4)} {results.reward_unit}"
+    setup, many = results.runs[0].setup, min(len(run.replicas) for run in results)
+    say(f"{setup.problem}, {setup.horizon:,} rounds, {many:,} replicas:")
     if isinf(found.epsilon):
         of = f", {found.least / regret * value:.0%} of what uniform play loses" if share else ""
         say(f"{known} loses more than {unit} at every epsilon that was run.")
-        say(f"The least is {found.least:.4g}{of}.")
-        return
-    say(f"{known} loses {unit} or less from epsilon {found.epsilon:.3g} on.")
-    say(f"95 % interval: {found.low:.3g} to {found.high:.3g}, of certified epsilons.")
+        say(f"The least is {rounded(found.least, 4)}{of}.")
+    else:
+        say(f"{known} loses {unit} or less from epsilon {rounded(found.epsilon)} on.")
+        ends = f"{rounded(found.low)} to {rounded(found.high)}"
+        say(f"95 % interval: {ends}, of certified epsilons.")
+    for sentence in cost_of_privacy(results):
+        say(sentence)
 
 
 _EPSILONS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 
 
-def _on(env: str, stored: "Results") -> "Results":
-    """The runs on an environment, whose id some of them have as it was written."""
-    called = {env, env.removesuffix("-v0"), env.removeprefix("dpbandit/").removesuffix("-v0")}
-    some = next((run for run in stored.runs if run.setup.environment in called), None)
-    if some is None:
-        there = ", ".join(sorted({run.setup.environment for run in stored.runs}))
-        raise InputError(f"Expected runs on {env} in --from, got those on {there}.")
-    return stored.where(environment=some.setup.environment)
+def _chosen(stored: "Results", env: str, settings: Mapping[str, Any]) -> "Results":
+    """Stored runs on this environment, or on a problem of this label, with these arguments.
+
+    Paths in a file are as seen from wherever it is read, so of them the names are compared.
+    """
+    from dpbandit.results.problems import as_words, listed, short_id
+    from dpbandit.running.environments import arguments_of, environment_id, problem_maker
+
+    asked = as_words(settings)
+    try:
+        known = short_id(environment_id(env))
+    except InputError:
+        some = [run for run in stored if env in (stored.label(run), run.setup.problem)]
+        if not some:
+            raise
+    else:
+        asked = as_words(arguments_of(problem_maker(env), settings))
+        some = [run for run in stored if short_id(run.setup.environment) == known]
+    some = [
+        run
+        for run in some
+        if all(
+            key in run.setup.env_kwargs and _same(key, value, run.setup.env_kwargs[key])
+            for key, value in asked.items()
+        )
+    ]
+    if not some:
+        told = "".join(f" with {key}={value}" for key, value in settings.items())
+        there = listed(run.setup for run in stored)
+        raise InputError(f"Expected runs on {env}{told} in --from, found those on {there}.")
+    return replace(stored, runs=tuple(some))
+
+
+def _same(key: str, asked: Any, there: Any) -> bool:
+    if key in ("frame", "path") and isinstance(asked, str) and isinstance(there, str):
+        return Path(asked).name == Path(there).name
+    return bool(asked == there)
+
+
+def _alone(results: "Results") -> "Results":
+    """The runs, if all are on one problem."""
+    from dpbandit.results.problems import several
+
+    if len({run.place for run in results}) > 1:
+        how = "choose with --horizon, --seed, --set, or a label in place of ENV"
+        raise several((run.setup for run in results), how)
+    return results
+
+
+def _first(results: "Results", replicas: int) -> "Results":
+    """Replicas 0, 1, ... of every run, so many."""
+    least = min(len(run.replicas) for run in results)
+    if not 1 <= replicas <= least:
+        raise InputError(f"Expected --replicas={replicas} from 1 to the {least} in --from.")
+    return replace(results, runs=tuple(run.only(run.replicas < replicas) for run in results))
+
+
+def _private(results: "Results") -> str | None:
+    """The private agent that was run; of several the recommended one, or none."""
+    from dpbandit.results.runs import without_epsilon
+    from dpbandit.running.recommend import recommend
+
+    there = {without_epsilon(run.name) for run in results if 0 < run.certificate.epsilon < inf}
+    if len(there) == 1:
+        return there.pop()
+    setup = results.runs[0].setup
+    further = {key: value for key, value in setup.env_kwargs.items() if key != "horizon"}
+    with suppress(InputError):  # a table stands in results as a hash: its problem cannot be made
+        known = recommend(setup.environment, horizon=setup.horizon, env_kwargs=further)
+        return next((name for name in there if name == known.rpartition(":")[0]), None)
+    return None
 
 
 def _allowed(lost: str) -> tuple[float, bool]:

@@ -1,14 +1,23 @@
 """`dpbandit evaluate` and `dpbandit fit`: policies and environments from a log."""
 
 import json
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
 
-from dpbandit.base import Floats, InputError, check_writable, one_of, write_atomically
+from dpbandit.base import (
+    Floats,
+    InputError,
+    check_writable,
+    one_of,
+    parse_settings,
+    rounded,
+    write_atomically,
+)
+from dpbandit.base.tables import Table
 from dpbandit.clients import read_log, read_observed
 from dpbandit.commands.options import features_of, given, range_of, say, screen, words_of
 from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog
@@ -17,6 +26,8 @@ from dpbandit.offline.columns import file_digest, numbers, table_of
 from dpbandit.offline.evaluation import INTERVALS
 from dpbandit.results.results import FORMATS
 from dpbandit.running.environments import ENDING, write_environment
+from dpbandit.running.recommend import recommend
+from dpbandit.running.settings import around
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}
 _MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}
@@ -197,12 +208,12 @@ def evaluate(
         told["law"] = _law_of_rows(log, feature)
     told = {name: value for name, value in told.items() if value is not None}
     answer = evaluated(law, log, asked or None, **told)
-    shown = Table(title=str(log), title_justify="left")
+    shown = Table(title=str(log))
     kept = ("estimator", "estimate", "low", "high", "interval", "ess", "max_weight")
     for column in kept:
         shown.add_column(column, justify="left" if column in ("estimator", "interval") else "right")
     for row in answer.to_dict("records"):
-        shown.add_row(*(v if isinstance(v := row[c], str) else f"{v:.4g}" for c in kept))
+        shown.add_row(*(v if isinstance(v := row[c], str) else rounded(v, 4) for c in kept))
     screen().print(shown)
     for row in answer.to_dict("records"):
         for said in (row["refused"], row["note"]):
@@ -238,12 +249,11 @@ def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> 
     found = assess(np.broadcast_to(law, (len(log.action), log.spec.n_actions)), log, **settings)
     shown = Table(
         title="Bounds by gamma, the strength of what is hidden; gain: on the log's own policy",
-        title_justify="left",
     )
     for column in found.bounds:
         shown.add_column(str(column), justify="right")
     for row in found.bounds.itertuples(index=False):
-        shown.add_row(*(f"{value:.4g}" for value in row))
+        shown.add_row(*(rounded(value, 4) for value in row))
     say(f"{log}\n{found}")
     screen().print(shown)
     if out is not None:
@@ -461,18 +471,30 @@ def fit(
         problem.diagnostics.held_out.plot(path=plot)
         say(f"Written to {plot}.")
     write_environment(out, kind.__name__, arguments)
-    agents = ("fade-mnl", "mnl-ucb") if product else ("fade", "linucb", "dp-ucb")
+    agents = ["fade-mnl"] if product else ["fade", "dp-ucb"]
     rounds, said = 20_000, ""
     if person is not None:
-        agents = ("personal-pricing", "best-fixed")
+        agents = ["personal-pricing"]
         rounds = min(rounds, problem.people * problem.visits)
         said = f" --horizon {rounds}"
+    agents.insert(1, recommend(problem.spec, inf))
     say(f"Written to {out}. Next: dpbandit compare {out} --agents {','.join(agents[:2])}{said}")
     if sweep is not None:
         text = _SWEEP.format(name=json.dumps(out.stem), id=json.dumps(str(out)), horizon=rounds)
-        text += "".join(f'\n[[agents]]\nid = "{agent}"\n' for agent in agents)
+        text += "".join(map(_entry, agents))
         write_atomically(sweep, lambda partial: partial.write_text(text, encoding="utf-8"))
         say(f"Written to {sweep}. Next: dpbandit sweep {sweep} --out results")
+
+
+def _entry(agent: str) -> str:
+    """An agent as a sweep file has it, settings in a table."""
+    words, bare = around(agent)
+    name, *settings = bare.split(":")
+    written = f'\n[[agents]]\nid = "{words}{name}"\n'
+    values = {k: "inf" if v == inf else json.dumps(v) for k, v in parse_settings(settings).items()}
+    return written + (
+        f"settings = {{ {', '.join(map(' = '.join, values.items()))} }}\n" * bool(values)
+    )
 
 
 def _product(text: str) -> tuple[str, str]:

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import gymnasium as gym
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from dpbandit.base import InputError
+from dpbandit.base import InputError, rounded
+from dpbandit.base.tables import Table
 
 if TYPE_CHECKING:
     from dpbandit.results.results import Results
+
+
+_NAME = 14
+"""Letters of an agent's name that stay on a line: longer ones fold, and numbers stay together"""
 
 
 def features_of(texts: Iterable[str]) -> dict[str, list[Any]]:
@@ -73,9 +77,10 @@ def screen() -> Console:
 
 
 def print_results(results: "Results") -> None:
-    """Regret, and what every agent certifiably has."""
+    """Regret, what every agent certifiably has, and in words what privacy costs."""
     from dpbandit.agents.catalogue import is_reconstructed  # not before: help needs none of these
     from dpbandit.privacy.certificate import HONESTY
+    from dpbandit.running.cost_of_privacy import cost_of_privacy
     from dpbandit.specs import CLIPPED
 
     records, unit = results.records(), results.reward_unit
@@ -84,21 +89,24 @@ def print_results(results: "Results") -> None:
         for run in results.runs
     }
     console = screen()
-    table = Table(title=f"{results.environment}: cumulative regret ({unit})", title_justify="left")
-    table.add_column("agent", overflow="fold")
+    one = results.runs[0]
+    after = f"{one.setup.horizon:,} rounds, {len(one.replicas)} replicas"
+    title = f"{one.setup.problem}: cumulative regret ({unit}) after {after}"
+    table = Table("agent", title=title, letters=_NAME)
     columns = {"mean": "mean", "se": "se", "5 %": "q05", "median": "q50", "95 %": "q95"}
     clips = any((record["clipped"] or 0.0) > 0 for record in records)
     columns |= {"clipped": "clipped", "seconds": "seconds"} if clips else {"seconds": "seconds"}
     for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)  # names fold, numbers do not
+        table.add_column(column, justify="right", no_wrap=True)
     for record in records:
         numbers = [record[key] for key in columns.values()]
-        table.add_row(labels[record["agent"]], *("-" if x is None else f"{x:.4g}" for x in numbers))
+        table.add_row(
+            labels[record["agent"]], *("-" if x is None else rounded(x, 4) for x in numbers)
+        )
     console.print(table)
     if clips:
         console.print(CLIPPED, highlight=False)
-    proofs = Table(title="certificates", title_justify="left")
-    proofs.add_column("agent", overflow="fold")
+    proofs = Table("agent", title="certificates", letters=_NAME)
     for column in ("claimed\nepsilon", "certified\nepsilon", "at delta"):
         proofs.add_column(column, justify="right", no_wrap=True)
     proofs.add_column("privacy")
@@ -108,15 +116,15 @@ def print_results(results: "Results") -> None:
         excess = "" if proof.holds else "EXCEEDS THE CLAIM"
         proofs.add_row(
             labels[run.name],
-            f"{proof.claimed_epsilon:g}",
-            f"{proof.epsilon:.4g}",
-            f"{proof.claimed_delta:g}",
+            rounded(proof.claimed_epsilon, 6),
+            rounded(proof.epsilon, 4),
+            rounded(proof.claimed_delta, 6),
             f"({notions.index(proof.notion) + 1}) {proof.ledger.brief} {excess}".strip(),
         )
     console.print(proofs)
     for number, notion in enumerate(notions, start=1):
         console.print(f"({number}) {notion}", highlight=False)
-    for sentence in results.warnings:
+    for sentence in (*results.warnings, *cost_of_privacy(results)):
         console.print(sentence, style="bold", highlight=False)
     console.print(HONESTY, style="dim", highlight=False)
 
@@ -139,7 +147,7 @@ def print_cases() -> None:
     for case in CASES.values():
         measured = "" if case.measure == "regret" else f" ({case.measure})"
         console.print(Text.assemble((case.name, "bold"), f"  {case.summary}{measured}"))
-        table = Table("agent", "set", "reference", "horizon", "note", box=None)
+        table = Table("agent", "set", "reference", "horizon", "note", box=None, keys=2)
         for reference in case.references:
             settings = " ".join(f"{key}={value}" for key, value in reference.settings.items())
             number = f"{reference.mean} (se {reference.se})"
@@ -154,8 +162,7 @@ def audit_table(reports: dict[str, Any]) -> Table:
     """A line for each audit, the printed calibrations below the certified ones."""
     from dpbandit.auditing.everyone import PRINTED  # not before: slow to import
 
-    table = Table(title="audits", title_justify="left", box=None, pad_edge=False)
-    table.add_column("agent", overflow="fold")
+    table = Table("agent", title="audits", box=None, pad_edge=False, letters=_NAME)
     for column in ("claimed", "certified", "epsilon >=", "by GDP", "seconds"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict")
@@ -163,8 +170,8 @@ def audit_table(reports: dict[str, Any]) -> Table:
         by_gdp = "-" if report.eps_lower_gdp is None else f"{report.eps_lower_gdp:.3f}"
         table.add_row(
             "  as printed" if name.endswith(PRINTED) else name,
-            f"{report.claimed_epsilon:g}",
-            f"{report.certified_epsilon:.4g}"
+            rounded(report.claimed_epsilon, 6),
+            rounded(report.certified_epsilon, 4)
             + (f" {report.restricted}" if report.restricted else ""),
             f"{report.eps_lower:.3f}",
             by_gdp,
@@ -174,7 +181,7 @@ def audit_table(reports: dict[str, Any]) -> Table:
     if reports:
         one, *_ = reports.values()
         table.caption = f"{one.runs:,} runs of each world, view {one.view}; each line wrong with "
-        table.caption += f"probability <= {one.failure:.2g}"
+        table.caption += f"probability <= {rounded(one.failure, 2)}"
     return table
 
 

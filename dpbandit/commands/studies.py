@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from dpbandit.base import (
     InputError,
@@ -20,8 +19,10 @@ from dpbandit.base import (
     installed_by,
     one_of,
     parse_settings,
+    rounded,
     write_json,
 )
+from dpbandit.base.tables import Table
 from dpbandit.commands.options import (
     Horizon,
     JsonFile,
@@ -124,6 +125,8 @@ def report(
     from dpbandit.report import write_report
 
     written = write_report(folder, out=out, baseline=baseline)
+    for sentence in written.answer:
+        say(sentence)
     say(f"{len(written.figures)} figures beside it.")
     say(f"Written to {written.page}.")
 
@@ -231,10 +234,11 @@ def reproduce(
     chosen = {key: value for key, value in told.items() if key not in without}
     record = run_case(case, agent, settings=chosen, horizon=horizon, replicas=replicas, seed=seed)
     console = screen()
+    mean, certified = (rounded(record[what], 4) for what in ("mean", "certified_epsilon"))
     console.print(
-        f"{case} {agent}: {record['measure']} {record['mean']:.4g} ({_spread(record['se'])}) after "
+        f"{case} {agent}: {record['measure']} {mean} ({_spread(record['se'])}) after "
         f"{record['horizon']} rounds, {replicas} replicas, {record['seconds']:.1f} s; "
-        f"certified epsilon {record['certified_epsilon']:.4g}, {record['notion']}",
+        f"certified epsilon {certified}, {record['notion']}",
         highlight=False,
     )
     if record["reference"] is not None:
@@ -242,14 +246,15 @@ def reproduce(
         z = "" if record["z"] is None else f", z = {record['z']:+.2f}"
         console.print(f"reference {mean} (se {se}){z}", highlight=False)
     if record["least"] is not None:
-        console.print(f"nobody as private loses less than {record['least']:.4g}", highlight=False)
+        least = rounded(record["least"], 4)
+        console.print(f"nobody as private loses less than {least}", highlight=False)
     if json is not None:
         write_json(json, record)
 
 
 def _spread(se: float) -> str:
     """One replica has no standard error."""
-    return "no se" if isnan(se) else f"se {se:.2g}"
+    return "no se" if isnan(se) else f"se {rounded(se, 2)}"
 
 
 def _redo(

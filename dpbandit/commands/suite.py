@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
-from rich.table import Table
 
 from dpbandit.base import one_of
+from dpbandit.base.tables import Table
 from dpbandit.commands.options import say, screen
 from dpbandit.commands.usage import Once
 from dpbandit.running.settings import listed

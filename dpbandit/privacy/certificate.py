@@ -5,7 +5,7 @@ from math import inf
 from numbers import Real
 from typing import Any, cast
 
-from dpbandit.base import InputError, as_declared, html_lines, inside, made, shown
+from dpbandit.base import InputError, as_declared, html_lines, inside, made, rounded, shown
 from dpbandit.privacy.aggregated import BitSpend
 from dpbandit.privacy.calibrated import PrefixSlots
 from dpbandit.privacy.factors import Gradual, Honaker, Hybrid, Independent, KAry, Window
@@ -140,7 +140,7 @@ class Certificate:
         ages = self.ages() if quick and self.epsilon < inf else []
         first: dict[str, int] = {}
         for age, value in ages:
-            first.setdefault(f"{value:.3g}", age)
+            first.setdefault(rounded(value), age)
         told = [f"{value} after {age:,}" for value, age in first.items()]
         told = told[:: max(1, len(told) // 4)]
         fixed = "rounds, each fixed beforehand"
@@ -153,23 +153,25 @@ class Certificate:
 
     def __repr__(self) -> str:
         excess = "" if self.holds else ", EXCEEDS THE CLAIM"
-        return (
-            f"Certificate(epsilon {self.epsilon:.6g} at delta {self.claimed_delta:g}, claimed "
-            f"{self.claimed_epsilon:g}{excess}: {self.notion})"
-        )
+        claimed = f"{rounded(self.claimed_epsilon, 6)}{excess}"
+        certified = f"{rounded(self.epsilon, 6)} at delta {rounded(self.claimed_delta, 6)}"
+        return f"Certificate(epsilon {certified}, claimed {claimed}: {self.notion})"
 
     def _repr_html_(self) -> str:
         return html_lines(str(self))
 
     def __str__(self) -> str:
-        at = f"at delta {self.claimed_delta:g}"
+        at = f"at delta {rounded(self.claimed_delta, 6)}"
         at += f" ({self.ledger.brief})" if self.ledger.brief else ""
         lines = [
             f"notion      {self.notion}",
-            f"claimed     epsilon {self.claimed_epsilon:g} {at}",
-            f"certified   epsilon {self.epsilon:.6g} {at}"
+            f"claimed     epsilon {rounded(self.claimed_epsilon, 6)} {at}",
+            f"certified   epsilon {rounded(self.epsilon, 6)} {at}"
             + ("" if self.holds else "   EXCEEDS THE CLAIM"),
-            *(f"  {name:<12}epsilon {value:.6g}" for name, value in self.accountants.items()),
+            *(
+                f"  {name:<12}epsilon {rounded(value, 6)}"
+                for name, value in self.accountants.items()
+            ),
             *self._by_age(),
             *(f"mechanism   {spend.note}" for spend in self.ledger.spends),
             HONESTY,

@@ -11,7 +11,7 @@ from math import exp, inf, log, sqrt
 
 import numpy as np
 
-from dpbandit.base import InputError, html_table, privacy_target, shown, whole
+from dpbandit.base import InputError, html_table, privacy_target, rounded, shown, whole
 from dpbandit.privacy.curves import (
     delta_of,
     epsilon_of,
@@ -279,7 +279,7 @@ def lasts(spend: Spend) -> float:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None or value == inf else f"{value:.4g}"
+    return "-" if value is None or value == inf else rounded(value, 4)
 
 
 def no_data() -> Ledger:

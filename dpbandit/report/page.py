@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
 from dpbandit.agents.catalogue import is_reconstructed
-from dpbandit.base import Floats, is_there, one_of, write_atomically
+from dpbandit.base import Floats, is_there, one_of, rounded, write_atomically
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results.comparisons import bootstrap_band, differences
 from dpbandit.results.plots import (
@@ -38,9 +38,11 @@ from dpbandit.results.plots import (
     regret_curves,
     save_figure,
 )
+from dpbandit.results.problems import labels
 from dpbandit.results.results import Results
-from dpbandit.results.runs import AgentRun, as_text, label, restricted, run_key, short, slope
+from dpbandit.results.runs import AgentRun, as_text, label, restricted, run_key, slope
 from dpbandit.results.store import AuditFile, Planned, audit_file, planned, read_audit
+from dpbandit.running.cost_of_privacy import cost_of_privacy
 from dpbandit.specs import CLIPPED
 
 if TYPE_CHECKING:
@@ -109,7 +111,7 @@ def problems(results: Results, order: Sequence[str] = ()) -> list[ProblemRuns]:
     places = {key: place for place, key in enumerate(order)}
     first: dict[str, int] = {}
     for run in results.runs:
-        name = run.setup.problem
+        name = results.label(run)
         first[name] = min(first.get(name, len(places)), places.get(run.key, len(places)))
     looks = {look: n for n, look in enumerate(sorted(set(map(Look.of, results.runs))))}
     names = sorted(first, key=lambda name: (first[name], name))
@@ -161,12 +163,12 @@ def _curves(problem: ProblemRuns, looks: Looks) -> Iterator[Picture]:
     every = targets = _targets(longest)
     if len(every) > _MOST_TARGETS:
         targets = [every[0], every[len(every) // 2], every[-1]]
-    left_out = [f"{epsilon:g}" for epsilon in every if epsilon not in targets]
+    left_out = [rounded(epsilon, 6) for epsilon in every if epsilon not in targets]
     note = f" Not drawn: epsilon {', '.join(left_out)}." if left_out else ""
     public = [run for run in longest.runs if not 0 < run.certificate.claimed_epsilon < inf]
     for place, target in enumerate(targets or [inf], 1):
         private = [run for run in longest.runs if run.certificate.claimed_epsilon == target < inf]
-        claim = f"claims of epsilon {target:g}" if private else "not private"
+        claim = f"claims of epsilon {rounded(target, 6)}" if private else "not private"
         yield Picture(
             f"regret-{problem.number}-{place}",
             f"Mean cumulative regret, {claim}; pointwise 95 % bootstrap bands. In the legend: what "
@@ -215,7 +217,7 @@ def _horizons(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) ->
             own = lines[look, epsilon]
             where = [run.setup.horizon for run in own]
             values = [run.regret[-1] for run in own]
-            claim = f", claims {epsilon:g}" if look.private else ""
+            claim = f", claims {rounded(epsilon, 6)}" if look.private else ""
             name = _name(own[0], claim, delta=several)
             if min(value.mean() for value in values) <= least:
                 axes.plot([], [], " ", label=f"{name}: not drawn, a mean is ≤ 0")
@@ -268,7 +270,7 @@ def _name(run: AgentRun, claim: str = "", *, delta: bool) -> str:
     """Without what is certified, but never without what restricts it."""
     proof = run.certificate
     name = restricted(run.name, [run])
-    at = f", δ = {short(proof.claimed_delta)}" if delta and Look.of(run).private else ""
+    at = f", δ = {rounded(proof.claimed_delta, 6)}" if delta and Look.of(run).private else ""
     none = ", not private" if proof.claimed_epsilon == inf else ""
     return f"{as_text(name)}{claim}{at}{none}"
 
@@ -339,6 +341,8 @@ class Report(NamedTuple):
     figures: list[Path]
     tables: list[Path]
     """headline and differences, as CSV and as LaTeX"""
+    answer: list[str]
+    """what privacy costs, in sentences; problem by problem"""
 
 
 def write_report(
@@ -398,7 +402,13 @@ def write_report(
         clipped=CLIPPED,
     )
     there = write_atomically(target / "index.html", lambda p: p.write_text(page, "utf-8"))
-    return Report(there, written, tables)
+    several = len(sections) > 1
+    answer = [
+        f"{section['name']}: {said}" if several else said
+        for section in sections
+        for said in section["answer"]
+    ]
+    return Report(there, written, tables, answer)
 
 
 def rendered(page: str, runs: Sequence[AgentRun], **told: Any) -> str:
@@ -435,7 +445,7 @@ def _facts(results: Results) -> dict[str, str]:
     runs = results.runs
     programs = sorted({json.dumps(dict(run.provenance), sort_keys=True) for run in runs})
     return {
-        "problems": str(len({run.setup.problem for run in runs})),
+        "problems": str(len({run.place[0] for run in runs})),
         "configurations": f"{len(runs):,}",
         "replicas": f"{sum(len(run.replicas) for run in runs):,}",
         "rounds": f"{sum(len(run.replicas) * run.setup.horizon for run in runs):,}",
@@ -459,6 +469,11 @@ def _section(
         "rows": rows,
         "clips": clips,
         "head": _rows(head),
+        "answer": [
+            sentence
+            for seed in sorted({run.setup.seed for run in problem.longest.runs})
+            for sentence in cost_of_privacy(problem.longest.where(seed=seed))
+        ],
         "unit": unit,
     }
 
@@ -473,9 +488,10 @@ def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
 
 def _certificates(runs: Sequence[AgentRun]) -> list[dict[str, Any]]:
     """One line for each agent, target and horizon on each problem."""
+    names = labels(run.setup for run in runs)
     return [
         {
-            "problem": run.setup.problem,
+            "problem": names[run.place[0]],
             "horizon": run.setup.horizon,
             "agent": run.name,
             "proof": run.certificate,
@@ -517,6 +533,4 @@ def _number(value: Any, digits: int = 4) -> str:
     value = float(value) if isinstance(value, str) else value  # JSON has no infinity
     if isinstance(value, float) and isinf(value):
         return "∞" if value > 0 else "-∞"
-    if isinstance(value, int) or abs(value) >= 10**digits:
-        return f"{value:,.0f}"
-    return f"{value:.{digits}g}"
+    return f"{value:,}" if isinstance(value, int) else rounded(value, digits)

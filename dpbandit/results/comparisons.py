@@ -1,6 +1,5 @@
 """Compare runs statistically: paired differences, Holm's correction, bootstrap bands."""
 
-import re
 from collections.abc import Sequence
 from math import inf, nan, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,7 +8,8 @@ import numpy as np
 import scipy
 
 from dpbandit.base import Floats, InputError, one_of, positive, shown
-from dpbandit.results.runs import AgentRun
+from dpbandit.results.problems import labels, several
+from dpbandit.results.runs import AgentRun, without_epsilon
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,7 +136,12 @@ def differences(runs: Sequence[AgentRun], baseline: str, *, level: float = 0.95)
     import pandas as pd
 
     one_of("baseline", baseline, {run.name for run in runs})
-    rows = [_row(run, _partner(runs, run, baseline), level) for run in runs if run.name != baseline]
+    names = labels(run.setup for run in runs)
+    rows = [
+        _row(run, names[run.place[0]], _partner(runs, run, baseline), level)
+        for run in runs
+        if run.name != baseline
+    ]
     table = pd.DataFrame(rows, columns=_COLUMNS)
     table["p_holm"] = holm(table["p"].to_list())
     sure = table["p_holm"] < 1 - level
@@ -152,13 +157,7 @@ _COLUMNS += ["difference", "low", "high", "p", "pairs"]
 
 def _partner(runs: Sequence[AgentRun], run: AgentRun, baseline: str) -> AgentRun | None:
     """The baseline's run on the problem of `run`, for its privacy target if it has several."""
-    there = [
-        other
-        for other in runs
-        if other.name == baseline
-        and (other.setup.problem, other.setup.horizon, other.setup.seed)
-        == (run.setup.problem, run.setup.horizon, run.setup.seed)
-    ]
+    there = [other for other in runs if other.name == baseline and other.place == run.place]
     if len(there) > 1:
         there = [other for other in there if _target(other) == _target(run)]
     return there[0] if len(there) == 1 else None
@@ -168,8 +167,8 @@ def _target(run: AgentRun) -> tuple[float, float]:
     return run.certificate.claimed_epsilon, run.certificate.claimed_delta
 
 
-def _row(run: AgentRun, partner: AgentRun | None, level: float) -> tuple[Any, ...]:
-    of = (run.setup.problem, run.setup.horizon, run.name, *_target(run))
+def _row(run: AgentRun, name: str, partner: AgentRun | None, level: float) -> tuple[Any, ...]:
+    of = (name, run.setup.horizon, run.name, *_target(run))
     if partner is None:
         return (*of, nan, nan, nan, nan, 0)
     _, ours, theirs = np.intersect1d(run.replicas, partner.replicas, return_indices=True)
@@ -212,18 +211,17 @@ def epsilon_for(
     own: dict[str, list[AgentRun]] = {}
     for run in runs:
         if 0 < run.certificate.epsilon < inf:
-            own.setdefault(re.sub(r"[: ]epsilon=[^: ]+", "", run.name), []).append(run)
+            own.setdefault(without_epsilon(run.name), []).append(run)
     if not own:
         raise InputError("Expected runs of which some are private, got none that is.")
     if agent is None and len(own) == 1:
         (agent,) = own
     if not isinstance(agent, str) or agent not in own:
-        raise InputError(f"Expected agent={shown(agent)} to be a private one of {', '.join(own)}.")
+        said = "agent" if agent is None else f"agent={shown(agent)}"
+        raise InputError(f"Expected {said} to be a private one of {', '.join(own)}.")
     mine = sorted(own[agent], key=lambda run: run.certificate.epsilon)
-    if len({(run.setup.problem, run.setup.horizon, run.setup.seed) for run in mine}) > 1:
-        raise InputError(
-            "Expected runs on one problem: choose with where(problem=..., horizon=...)."
-        )
+    if len({run.place for run in mine}) > 1:
+        raise several(run.setup for run in mine)
     epsilons = np.array([run.certificate.epsilon for run in mine])
     many = min(len(run.replicas) for run in mine)
     curves = np.array([run.regret[-1, :many] for run in mine])

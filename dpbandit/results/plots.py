@@ -15,8 +15,8 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from dpbandit.base import Floats, Ints
-from dpbandit.results.runs import AgentRun, as_text, restricted, short
+from dpbandit.base import Floats, Ints, rounded
+from dpbandit.results.runs import AgentRun, as_text, restricted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,24 +156,52 @@ def line(
     *,
     band: Band = student_band,
 ) -> None:
-    """Means of the replicas' `values` with 95 % bars, where there are replicas."""
-    mean = np.array([one.mean() for one in values])
-    error = None
-    if len(values[0]) > 1:
-        error = np.abs(np.array([band(one) for one in values]).T - mean)
+    """Means of the replicas' `values` with 95 % bars, where there are replicas.
+
+    Places that come twice are points of their own, apart from the line.
+    """
+    import seaborn  # not before: slow to import
+
     color, dashes = style(look)
-    axes.errorbar(
-        where,
-        mean,
-        yerr=error,
-        color=color,
-        ls=dashes,
-        marker=_MARKERS[(look + look // 10) % len(_MARKERS)],  # of the same colour another
-        ms=6,
-        lw=1.8,
-        capsize=3,
-        label=name,
-    )
+    marker = _MARKERS[(look + look // 10) % len(_MARKERS)]  # of the same colour another
+    scales = axes.get_xscale(), axes.get_yscale()
+    axes.set(xscale="linear", yscale="linear")  # of logarithms it would draw the geometric mean
+    for layer, places in enumerate(_layers(where)):
+        some = [values[place] for place in places]
+        seaborn.lineplot(
+            x=np.repeat([float(where[place]) for place in places], list(map(len, some))),
+            y=np.concatenate(some),
+            errorbar=(lambda one: band(np.asarray(one))) if len(some[0]) > 1 else None,
+            err_style="bars",
+            err_kws={"capsize": 3},
+            sort=False,  # replicas of all places together, as a bootstrap draws them
+            estimator="mean",
+            color=color,
+            linestyle=dashes,
+            linewidth=1.8,
+            marker=marker,
+            markersize=6,
+            markeredgecolor=color,
+            label=name if layer == 0 else "_the same",
+            legend=False,
+            ax=axes,
+        )
+    axes.set(xscale=scales[0], yscale=scales[1])
+
+
+def _layers(where: Sequence[float]) -> list[list[int]]:
+    """Places in as few lists as have none twice.
+
+    >>> _layers([1.0, 2.0, 2.0])
+    [[0, 1], [2]]
+    """
+    layers: list[list[int]] = []
+    for place, at in enumerate(where):
+        before = sum(other == at for other in where[:place])
+        if before == len(layers):
+            layers.append([])
+        layers[before].append(place)
+    return layers
 
 
 def rounds(
@@ -370,9 +398,11 @@ def delta_curve(
             _epsilon_by_age(beside, ages, certified, claim, colors)
         shown = deltas > 0
         axes.plot(epsilons[shown], deltas[shown], color=colors[0], lw=2, label=curve)
-        axes.plot(*claim, "s", color=colors[1], ms=9, label=f"claimed: epsilon {claim[0]:g}")
+        axes.plot(
+            *claim, "s", color=colors[1], ms=9, label=f"claimed: epsilon {rounded(claim[0], 6)}"
+        )
         if certified < inf:
-            label = f"certified: epsilon {certified:.3g}"
+            label = f"certified: epsilon {rounded(certified)}"
             axes.plot(certified, claim[1], "o", color=colors[2], ms=8, label=label)
         axes.axhline(claim[1], color="0.6", lw=1, ls=(0, (4, 3)))
         axes.set_xlim(0, most)
@@ -391,10 +421,10 @@ def _epsilon_by_age(
 ) -> None:
     known = [(age, epsilon) for age, epsilon in ages if epsilon < inf]
     x, y = zip(*known, strict=True)
-    label = f"epsilon at delta {claim[1]:g}"
+    label = f"epsilon at delta {rounded(claim[1], 6)}"
     axes.step(x, y, where="pre", color=colors[0], lw=2, label=label)
     if len(known) == len(ages):
-        label = f"of who watches for ever: {certified:.3g}"
+        label = f"of who watches for ever: {rounded(certified)}"
         axes.axhline(certified, color=colors[2], lw=1.5, ls=(0, (4, 3)), label=label)
     else:
         label = f"from {ages[len(x)][0]:,} rounds on no promise"
@@ -524,7 +554,6 @@ def frontier(
     every = [run for front in shown for run in front.runs]
     beyond = 2.5 * max((_epsilon(run) for run in every if placed(run)), default=1.0)
     none = [(one.label, value(run)) for one in shown for run in one.runs if _nothing(run)]
-    axes.set_xscale("log")
     for front in shown:
         label = front.label
         within = [run for run in front.runs if placed(run)]
@@ -539,6 +568,7 @@ def frontier(
     for place, (label, values) in enumerate([*none, *levels]):
         shade, dashes = level(place)
         axes.axhline(values.mean(), color=shade, lw=1.4, ls=dashes, label=label)
+    axes.set_xscale("log")
     _draw_overlays(axes, overlays, [_epsilon(run) for run in every if placed(run)])
     log_ticks(axes.xaxis)
     axes.xaxis.set_major_formatter("{x:g}")
@@ -578,6 +608,6 @@ def _what_epsilon(runs: Sequence[AgentRun]) -> str:
     """Of what, and at which delta, where that is one."""
     notions = {run.certificate.notion.kind for run in runs}
     deltas = {run.certificate.claimed_delta for run in runs}
-    at = f" at delta {short(deltas.pop())}" if len(deltas) == 1 else ""
+    at = f" at delta {rounded(deltas.pop(), 6)}" if len(deltas) == 1 else ""
     of = f",\n{notions.pop()}" if len(notions) == 1 else ""
     return f"certified epsilon{at}{of}"

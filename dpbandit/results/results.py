@@ -5,7 +5,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from glob import glob
 from math import isinf
 from numbers import Number
@@ -21,6 +21,7 @@ from dpbandit.base import (
     is_there,
     one_of,
     plain,
+    rounded,
     shown,
     text_of,
     write_atomically,
@@ -29,7 +30,9 @@ from dpbandit.base import (
 )
 from dpbandit.privacy import Certificate
 from dpbandit.results.comparisons import Needed, epsilon_for
-from dpbandit.results.runs import AgentRun, as_text, label, merged, short, standard_error
+from dpbandit.results.problems import as_words, labels, listed, several
+from dpbandit.results.runs import AgentRun, as_text, label, merged, standard_error
+from dpbandit.results.shortfalls import shortfalls
 from dpbandit.results.store import (
     CorruptFileError,
     ForeignFileError,
@@ -71,22 +74,35 @@ def runs_as_html(runs: Sequence[AgentRun]) -> str:
 
 
 def _title(runs: Sequence[AgentRun]) -> str:
-    where = {(run.setup.problem, run.setup.horizon, run.setup.reward_unit) for run in runs}
-    if len(where) != 1:
-        return f"{len(runs)} runs on {len(where)} problems"
-    ((problem, horizon, unit),) = where
+    problems = {run.place[0] for run in runs}
+    where = {(run.setup.horizon, run.setup.reward_unit) for run in runs}
+    if len(problems) != 1 or len(where) != 1:
+        many = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+        return f"{len(runs)} runs on {many}{_horizons(runs)}"
+    problem, ((horizon, unit),) = runs[0].setup.problem, where
     replicas = sorted({len(run.replicas) for run in runs})
     counts = " to ".join(f"{count:,}" for count in dict.fromkeys((replicas[0], replicas[-1])))
     return f"{problem}: regret ({unit}) after {horizon:,} rounds, mean of {counts} replicas"
 
 
+def _horizons(runs: Sequence[AgentRun]) -> str:
+    several = sorted({run.setup.horizon for run in runs})
+    return f", for {', '.join(f'{one:,}' for one in several)} rounds" if several else ""
+
+
 def _rows(runs: Sequence[AgentRun]) -> list[tuple[str, ...]]:
-    several = len({run.setup.problem for run in runs}) > 1
+    names = labels(run.setup for run in runs)
+    horizons = len({run.setup.horizon for run in runs}) > 1
+
+    def called(run: AgentRun) -> str:
+        on = f" on {names[run.place[0]]}" if len(names) > 1 else ""
+        return run.name + on + (f", {run.setup.horizon:,} rounds" if horizons else "")
+
     return [
         (
-            f"{run.name} on {run.setup.problem}" if several else run.name,
-            f"{run.regret[-1].mean():.4g}",
-            f"{standard_error(run.regret[-1]):.2g}",
+            called(run),
+            rounded(run.regret[-1].mean(), 4),
+            rounded(standard_error(run.regret[-1]), 2),
             *_privacy(run),
         )
         for run in runs[:_MOST]
@@ -101,7 +117,8 @@ def _privacy(run: AgentRun) -> tuple[str, str, str, str]:
         return "-", "-", "-", proof.ledger.brief or "no data used"
     excess = "" if proof.holds else "EXCEEDS THE CLAIM"
     words = " ".join(filter(None, [proof.ledger.brief or proof.notion.kind, excess]))
-    return f"{proof.claimed_epsilon:g}", f"{proof.epsilon:.4g}", short(proof.claimed_delta), words
+    claimed, certified = rounded(proof.claimed_epsilon, 6), rounded(proof.epsilon, 4)
+    return claimed, certified, rounded(proof.claimed_delta, 6), words
 
 
 def _left_out(runs: Sequence[AgentRun]) -> list[str]:
@@ -114,7 +131,6 @@ FILES = ("frame.parquet", "regret.png", "results.json", "summary.csv")
 FORMATS = (".png", ".svg", ".pdf")
 """What figures are written as, by the path's ending."""
 _CHOICES = {
-    "problem": lambda run: run.setup.problem,
     "environment": lambda run: run.setup.environment,
     "horizon": lambda run: run.setup.horizon,
     "seed": lambda run: run.setup.seed,
@@ -122,14 +138,9 @@ _CHOICES = {
     "epsilon": lambda run: run.certificate.claimed_epsilon,
     "delta": lambda run: run.certificate.claimed_delta,
 }
-"""What `Results.where` chooses by."""
+"""What `Results.where` chooses by, beside the problem."""
 _ODOMETER = 20
 """Rounds fixed beforehand for a table of what has been spent"""
-_TRIAL = 1000
-"""Of fewer rounds nobody is warned that an agent learned little."""
-_NOTHING, _WORSE, _LITTLE = 0.9, 1.5, 0.2
-"""Regret that is warned of: of uniform play's; of the best fixed action's, and then of uniform
-play's, too, so that it is no trifle."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,6 +160,10 @@ class Results:
         """The runs of the agent with this name, or an `InputError` that lists the names."""
         one_of("agent", agent, dict.fromkeys(run.name for run in self.runs))
         return self.where(agent=agent)
+
+    def __add__(self, other: "Results") -> "Results":
+        """The runs of both; problems are told apart by what they are."""
+        return Results(self.runs + other.runs) if isinstance(other, Results) else NotImplemented
 
     def __iter__(self) -> Iterator[AgentRun]:
         return iter(self.runs)
@@ -213,17 +228,47 @@ class Results:
     def where(self, **choice: Any) -> "Results":
         """Select runs by problem, environment, horizon, seed, agent, epsilon or delta.
 
+        A problem is chosen by its label, the one in `summary()` or the one that it has alone.
+
         Raises:
-            InputError: an unknown name, or no such run.
+            InputError: an unknown name, no such run, or a label that several problems have.
         """
         for name, value in choice.items():
-            one_of("choice", name, _CHOICES)
+            one_of("choice", name, ["problem", *_CHOICES])
             if not isinstance(value, str | Number | np.generic):
                 raise InputError(f"Expected {name}={shown(value)} to be one word or one number.")
-        runs = [run for run in self.runs if all(_CHOICES[k](run) == v for k, v in choice.items())]
+        problem = self._called(choice["problem"]) if "problem" in choice else None
+        wanted = {name: value for name, value in choice.items() if name != "problem"}
+        runs = [
+            run
+            for run in self.runs
+            if (problem is None or run.place[0] == problem)
+            and all(_CHOICES[name](run) == value for name, value in wanted.items())
+        ]
         if not runs:
-            raise InputError(f"Expected runs with {choice}, found none of {len(self.runs)}.")
+            raise InputError(
+                f"Expected runs with {choice}, found none of {len(self.runs)}: there are those on "
+                f"{listed(run.setup for run in self.runs)}."
+            )
         return Results(tuple(runs))
+
+    @cached_property
+    def _labels(self) -> dict[str, str]:
+        """By the `identity` of a problem, what it is called beside the others."""
+        return labels(run.setup for run in self.runs)
+
+    def label(self, run: AgentRun) -> str:
+        """Return what the problem of one of the runs is called beside the others."""
+        return self._labels[run.place[0]]
+
+    def _called(self, label: object) -> str:
+        """The problem of this label, or no problem."""
+        found = {key for key, name in self._labels.items() if name == label}
+        found = found or {run.place[0] for run in self.runs if run.setup.problem == label}
+        if len(found) > 1:
+            names = ", ".join(sorted(self._labels[key] for key in found))
+            raise InputError(f"Expected problem={label!r} to be one of several: {names}.")
+        return found.pop() if found else ""
 
     @property
     def environment(self) -> str:
@@ -267,15 +312,13 @@ class Results:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings, a sentence for each run that learned little by half or the end of its horizon.
+        """Warnings of runs that learned little by half or the end of their horizon.
 
-        It learned nothing if it lost more than 0.9 of what uniform play lost until then, and little
-        if it lost more than 1.5 times as much as the best fixed action. Of runs of 1,000 rounds or
-        more, beside runs of uniform play and of the best fixed action on the same users.
+        One for each run of 1,000 rounds or more that lost over 0.9 of what random play lost until
+        then; or over 0.2 of it, and over 1.5 times as much as the best fixed action, both on the
+        same users. It says what was measured and, if the measurements tell, what would help.
         """
-        return tuple(
-            sentence for run in self.runs if (sentence := _shortfall(run, self.runs)) is not None
-        )
+        return shortfalls(self.runs)
 
     def spent(self) -> "pd.DataFrame":
         """What privacy has been spent by some twenty rounds, beside what is promised.
@@ -318,11 +361,14 @@ class Results:
         """
         import pandas as pd
 
-        return pd.DataFrame([_summary(run) for run in self.runs])
+        return pd.DataFrame([self._summary(run) for run in self.runs])
 
     def records(self) -> list[dict[str, Any]]:
         """Return the summary as plain objects with each agent's `config`; infinity is "inf"."""
-        return [plain({**_summary(run), "config": run.config}) for run in self.runs]
+        return [plain({**self._summary(run), "config": run.config}) for run in self.runs]
+
+    def _summary(self, run: AgentRun) -> dict[str, Any]:
+        return {"problem": self.label(run), **_summary(run)}
 
     @overload
     def plot(self, path: str | os.PathLike[str]) -> Path: ...
@@ -344,9 +390,7 @@ class Results:
 
         one = self._one()
         curves = [Curve(label(run), run.regret) for run in self.runs]
-        title = (
-            f"{as_text(one.setup.environment)}: mean of {len(one.replicas)} replicas, 95 % bands"
-        )
+        title = f"{_titled(one)}, 95 % bands"
         how: dict[str, Any] = {"title": title, "unit": one.setup.reward_unit}
         return _drawn(
             path,
@@ -370,6 +414,7 @@ class Results:
 
         def draw(axes: "Axes") -> None:
             frontier(axes, fronts, levels)
+            axes.set_title(_titled(one), loc="left", pad=10)
             axes.set_ylabel(f"regret after {one.setup.horizon:,} rounds ({one.setup.reward_unit})")
 
         def draw_alone(axes: "Axes") -> None:
@@ -377,7 +422,7 @@ class Results:
             axes.legend(frameon=False)
 
         def write(place: Path) -> None:
-            with drawn(place, one.setup.problem) as axes:
+            with drawn(place, _titled(one)) as axes:
                 draw(axes)
 
         return _drawn(path, ax, write, draw_alone)
@@ -399,7 +444,7 @@ class Results:
         names = Counter(run.name for run in self.runs)
         document = {
             "environment": self.environment,
-            "env_kwargs": dict(self.env_kwargs),
+            "env_kwargs": as_words(self.env_kwargs),
             "seed": self.seed,
             "agents": self.records(),
             "warnings": list(self.warnings),
@@ -416,50 +461,14 @@ class Results:
 
     def _one(self) -> AgentRun:
         """Any run, where all are on one problem."""
-        setups = {(run.setup.problem, run.setup.horizon, run.setup.seed) for run in self.runs}
-        if len(setups) != 1:
-            raise InputError(
-                f"Expected runs on one problem, got {len(setups)} (problem, horizon, seed): choose "
-                "with where(problem=..., horizon=...)."
-            )
+        if len({run.place for run in self.runs}) != 1:
+            raise several(run.setup for run in self.runs)
         return self.runs[0]
 
 
-def _shortfall(run: AgentRun, runs: Sequence[AgentRun]) -> str | None:
-    """What `run` lost by half of its horizon, or by its end, if that is much beside baselines."""
-    beside = {
-        other.config["agent"]: other
-        for other in runs
-        if other.setup == run.setup and other.config["agent"] in ("Uniform", "BestFixed")
-    }
-    if run.setup.horizon < _TRIAL or "Uniform" not in beside or run.config["agent"] in beside:
-        return None
-    return _lost_much(run, beside, 0.5) or _lost_much(run, beside, 1.0)
-
-
-def _lost_much(run: AgentRun, beside: Mapping[str, AgentRun], share: float) -> str | None:
-    """The same by that share of the horizon."""
-    lost = {name: _lost(other, share) for name, other in beside.items()}
-    here, uniform, fixed = _lost(run, share), lost["Uniform"], lost.get("BestFixed", 0.0)
-    seen = f"{run.name} on {run.setup.problem}: by {'half' if share < 1 else 'the end'} of "
-    seen += f"{run.setup.horizon:,} rounds it lost "
-    if here > _NOTHING * uniform > 0:
-        return seen + (
-            f"{here:.3g}, and uniform play {uniform:.3g}: it learned nothing yet. Set a larger "
-            "epsilon or horizon, reward bounds closer to what rewards are, or another agent."
-        )
-    if here > _WORSE * fixed > 0 and here > _LITTLE * uniform:
-        return seen + (
-            f"{here:.3g}, and the best fixed action {fixed:.3g}: its model may not fit. Set "
-            "another model or agent, or a larger epsilon or horizon."
-        )
-    return None
-
-
-def _lost(run: AgentRun, share: float) -> float:
-    """Mean regret by a share of the horizon."""
-    mark = int(np.searchsorted(run.marks, run.setup.horizon * share))
-    return float(run.regret[mark].mean())
+def _titled(run: AgentRun) -> str:
+    """Of a figure of runs on one problem."""
+    return f"{as_text(run.setup.problem)}: mean of {len(run.replicas)} replicas"
 
 
 def _drawn(
@@ -500,14 +509,13 @@ def _place(run: AgentRun) -> tuple[Any, ...]:
     """Where a loaded run stands; what claims nothing comes after what does."""
     proof = run.certificate
     claims = (proof.claimed_epsilon, proof.claimed_delta)
-    return (run.setup.problem, run.setup.horizon, run.setup.seed, run.name, *claims, run.key)
+    return (run.setup.problem, *run.place, run.name, *claims, run.key)
 
 
 def _summary(run: AgentRun) -> dict[str, Any]:
     final, proof = run.regret[-1], run.certificate
     q05, q50, q95 = np.quantile(final, [0.05, 0.5, 0.95])
     return {
-        "problem": run.setup.problem,
         "horizon": run.setup.horizon,
         "agent": run.name,
         "replicas": len(run.replicas),

@@ -1,6 +1,7 @@
 """The run of one agent: its problem, logged rounds, numbers and certificate."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -19,11 +20,13 @@ from dpbandit.base import (
     InputError,
     Ints,
     plain,
+    rounded,
     shown,
     whole,
     with_floats,
 )
 from dpbandit.privacy import Certificate
+from dpbandit.results.problems import Setup, identity
 from dpbandit.specs import AgentConfig
 
 _MARKS = 500
@@ -74,20 +77,6 @@ _BY_REPLICA = ("replicas", "regret", "reward", "switches", "clipped")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setup:
-    """The problem of a run, and the seed of its users."""
-
-    environment: str
-    env_kwargs: Mapping[str, Any]
-    """arguments of the environment, `horizon` among them"""
-    horizon: int
-    seed: int
-    reward_unit: str
-    problem: str
-    """what to call environment and arguments, without the horizon"""
-
-
-@dataclass(frozen=True, kw_only=True)
 class AgentRun:
     """One agent on one problem, some or all of its replicas. Arrays are (marks, replicas)."""
 
@@ -119,8 +108,12 @@ class AgentRun:
     @cached_property
     def key(self) -> str:
         """A hash of what was run, the same for all replicas; 16 hexadecimal digits."""
-        asked = {**vars(self.setup), "agent": self.name, "config": self.config}
-        return run_key(asked)
+        return run_key({**self.setup.facts(), "agent": self.name, "config": self.config})
+
+    @cached_property
+    def place(self) -> tuple[str, int, int]:
+        """Problem, by its `identity`, horizon and seed: runs of one place met the same users."""
+        return identity(self.setup), self.setup.horizon, self.setup.seed
 
     def only(self, which: AnyArray) -> "AgentRun":
         """Some of the replicas, by a mask or by places."""
@@ -196,8 +189,17 @@ def label(run: AgentRun) -> str:
     if proof.pure == 0:  # epsilon is 0 at delta = 0 too, so no law of an action depends on data
         return f"{name} ({proof.ledger.brief or 'no data used'})"
     brief = f"{proof.ledger.brief}: " if proof.ledger.brief else ""
-    delta = short(proof.claimed_delta)
-    return rf"{name} ({brief}$\epsilon$ = {proof.epsilon:.3g}, $\delta$ = {delta})"
+    delta = rounded(proof.claimed_delta, 6)
+    return rf"{name} ({brief}$\epsilon$ = {rounded(proof.epsilon)}, $\delta$ = {delta})"
+
+
+def without_epsilon(name: str) -> str:
+    """The name of an agent without the epsilon that it was given.
+
+    >>> without_epsilon("fade:epsilon=2:growth=0.2")
+    'fade:growth=0.2'
+    """
+    return re.sub(r"[: ]epsilon=[^: ]+", "", name)
 
 
 def restricted(name: str, runs: Iterable[AgentRun]) -> str:
@@ -211,15 +213,6 @@ def protected(run: AgentRun) -> str:
     """What its promise is of: "window-DP, last W", "conditional", "DP"; nothing without one."""
     proof = run.certificate
     return "" if proof.epsilon in (0.0, inf) else proof.ledger.brief or "DP"
-
-
-def short(value: float) -> str:
-    """A number of few digits.
-
-    >>> short(1e-5)
-    '1e-5'
-    """
-    return f"{value:g}".replace("e-0", "e-")
 
 
 def as_text(name: str) -> str:

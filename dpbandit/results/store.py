@@ -1,6 +1,7 @@
 """Store runs in parquet files, and sweeps in folders with a plan and audits.
 
-Columns are those of `Results.frame`; the metadata under "dpbandit" is JSON: for every run its
+Columns are those of `Results.frame`, with each problem called as it was said, whatever else is in
+the file; the metadata under "dpbandit" is JSON: for every run its
 problem, config, claim, ledger, seconds and provenance, and one hash over all numbers and facts. A
 certificate is computed from the ledger when it is read: none that stands in a file is believed.
 """
@@ -38,7 +39,8 @@ from dpbandit.privacy.certificate import (
     ledger_as_dict,
     ledger_from_dict,
 )
-from dpbandit.results.runs import AgentRun, Setup, early_marks, log_marks, run_key
+from dpbandit.results.problems import Setup, labels
+from dpbandit.results.runs import AgentRun, early_marks, log_marks, run_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +78,7 @@ def write_runs(path: Path, runs: Sequence[AgentRun]) -> Path:
         name: pa.DictionaryArray.from_arrays(part.codes, part.names)
         if isinstance(part, _Words)
         else pa.array(part)
-        for name, part in _columns(runs).items()
+        for name, part in _columns(runs, [run.setup.problem for run in runs]).items()
     }
     table = pa.table(columns)
     facts = json.dumps([_facts(run) for run in runs], default=_plainly)
@@ -188,11 +190,13 @@ def frame_of(runs: Sequence[AgentRun]) -> "pd.DataFrame":
             return part
         return pd.Categorical.from_codes(part.codes, categories=pd.Index(part.names))
 
-    return pd.DataFrame({name: column(part) for name, part in _columns(runs).items()})
+    names = labels(run.setup for run in runs)
+    called = [names[run.place[0]] for run in runs]
+    return pd.DataFrame({name: column(part) for name, part in _columns(runs, called).items()})
 
 
-def _columns(runs: Sequence[AgentRun]) -> dict[str, Any]:
-    """The columns of `frame_of`, as arrays and `_Words`."""
+def _columns(runs: Sequence[AgentRun], called: Sequence[str]) -> dict[str, Any]:
+    """The columns of `frame_of`, as arrays and `_Words`, of problems that are called so."""
     sizes = [run.regret.size for run in runs]
 
     def repeated(values: list[Any]) -> Any:
@@ -205,7 +209,8 @@ def _columns(runs: Sequence[AgentRun]) -> dict[str, Any]:
     def stacked(tables: list[Any], kind: type = np.int64) -> Any:
         return np.concatenate([np.empty(0, kind), *(table.ravel() for table in tables)])
 
-    said = {name: repeated([told[name] for told in map(_said, runs)]) for name in _WORDS}
+    every = [{**_said(run), "problem": name} for run, name in zip(runs, called, strict=True)]
+    said = {name: repeated([told[name] for told in every]) for name in _WORDS}
     return {
         **{name: column for name, column in said.items() if name != "config"},
         "replica": stacked([np.tile(run.replicas, len(run.marks)) for run in runs]),
@@ -290,7 +295,7 @@ def _certificate(text: str) -> Certificate:
 
 def _facts(run: AgentRun) -> dict[str, Any]:
     return {
-        "setup": vars(run.setup),
+        "setup": run.setup.facts(),
         "name": run.name,
         "config": run.config,
         "ledger": ledger_as_dict(run.certificate.ledger),

@@ -28,9 +28,9 @@ from dpbandit.base.arrays import one_thread
 from dpbandit.privacy import Certificate, Ledger
 from dpbandit.privacy.certificate import certificate
 from dpbandit.privacy.mechanism import checked_ledger, enrolled
+from dpbandit.results.problems import Setup, as_words
 from dpbandit.results.results import Results
-from dpbandit.results.runs import AgentRun, Setup, describe, log_marks
-from dpbandit.running.environments import as_words
+from dpbandit.results.runs import AgentRun, describe, log_marks
 from dpbandit.running.given import (
     AnyAgent,
     AnyAgents,
@@ -48,15 +48,20 @@ from dpbandit.specs import (
     Problem,
     Spec,
     made_agent,
+    matrix_entries,
 )
 
 _CHUNK_BYTES, _MOST_TOGETHER = 1 << 22, 256
 """Replicas run together while their d x d matrices fit the cache, at most so many."""
 
 
-def replicas_at_once(spec: Spec) -> int:
-    """Number of replicas whose matrices fit in the cache; changes the speed, not the numbers."""
-    return max(1, min(_MOST_TOGETHER, _CHUNK_BYTES // (8 * spec.matrix_entries)))
+def replicas_at_once(spec: Spec, config: AgentConfig | None = None) -> int:
+    """Number of replicas whose matrices fit in the cache; changes the speed, not the numbers.
+
+    The matrices are those of a learner on `spec`, or of `config`, which may map it to a larger one.
+    """
+    entries = spec.matrix_entries if config is None else matrix_entries(config, spec)
+    return max(1, min(_MOST_TOGETHER, _CHUNK_BYTES // (8 * entries)))
 
 
 def consecutive(replicas: Sequence[int], size: int) -> list[tuple[int, int]]:
@@ -219,7 +224,7 @@ def compare(
     if jobs > 1:
         size = min(size, ceil(replicas / ceil(2 * jobs / len(groups))))
     blocks = consecutive(range(replicas), size)
-    met: list[dict[str, Log]] = [{} for _ in blocks]
+    met: list[dict[str, list[Log]]] = [{} for _ in blocks]
     if jobs == 1:
         with Progress(len(configs) * spec.horizon * replicas, shown=progress) as bar:
             met = [_meet(given, configs, seed, block, bar, on_mark) for block in blocks]
@@ -235,7 +240,7 @@ def compare(
             met[k % len(blocks)] |= logs
     setup = Setup(
         environment=given.name,
-        env_kwargs={name: as_words(value) for name, value in given.arguments.items()},
+        env_kwargs=as_words(given.told),
         horizon=spec.horizon,
         seed=seed,
         reward_unit=spec.reward_unit,
@@ -243,7 +248,9 @@ def compare(
     )
     return Results(
         tuple(
-            as_run(setup, name, config, certificates[name], [logs[name] for logs in met])
+            as_run(
+                setup, name, config, certificates[name], [log for one in met for log in one[name]]
+            )
             for name, config in configs.items()
         )
     )
@@ -256,19 +263,27 @@ def _meet(
     block: tuple[int, int],
     bar: Progress | Note,
     on_mark: Callable[[Mark], None] | None = None,
-) -> dict[str, Log]:
-    """All agents on the users of some replicas; oracles last, who are told what was best."""
-    logs: dict[str, Log] = {}
-    seeds, marks = [(seed, r) for r in range(*block)], log_marks(given.arguments["horizon"])
+) -> dict[str, list[Log]]:
+    """All agents on the users of some replicas; oracles last, who are told what was best.
+
+    Agents with larger matrices than others of the problem play fewer replicas at a time.
+    """
+    logs: dict[str, list[Log]] = {}
+    marks = log_marks(given.arguments["horizon"])
     for name in sorted(configs, key=lambda name: isinstance(configs[name], Hindsight)):
         config = configs[name]
         if isinstance(config, Hindsight):  # the same users, met by another agent
-            config = config.with_answer(next(iter(logs.values())).best_fixed)
-        bar.working_on(name, rate=len(seeds))
-        problem = given.make(**given.arguments)
-        told = None if on_mark is None else partial(_tell, on_mark, name, block[0])
-        logs[name] = play(problem, config, seeds, marks=marks, advance=bar.advance, on_mark=told)
-        bar.finish(f"{name}, {len(seeds)} replicas")
+            best = [log.best_fixed for log in next(iter(logs.values()))]
+            config = config.with_answer(np.concatenate(best))
+        size = replicas_at_once(given.make(**given.arguments).spec, config)
+        logs[name] = []
+        for first, last in consecutive(range(*block), size):
+            bar.working_on(name, rate=last - first)
+            told = None if on_mark is None else partial(_tell, on_mark, name, first)
+            problem, seeds = given.make(**given.arguments), [(seed, r) for r in range(first, last)]
+            log = play(problem, config, seeds, marks=marks, advance=bar.advance, on_mark=told)
+            logs[name].append(log)
+        bar.finish(f"{name}, {block[1] - block[0]} replicas")
     return logs
 
 
@@ -298,7 +313,7 @@ def _meet_in_processes(
     board: Board,
     parts: Sequence[str],
     jobs: int,
-) -> list[dict[str, Log]]:
+) -> list[dict[str, list[Log]]]:
     """As `_meet`, several tasks at once, whose workers say on the board how far they are."""
     from joblib import Parallel, delayed  # not before: slow to import
 
@@ -316,7 +331,7 @@ def _meet_in_processes(
 
 def _meet_alone(
     given: Given, configs: Mapping[str, AgentConfig], seed: int, block: tuple[int, int], note: Note
-) -> dict[str, Log]:
+) -> dict[str, list[Log]]:
     """One block in a process, of one thread, which is the fastest."""
     with one_thread(), warnings_said():
         return _meet(given, configs, seed, block, note)

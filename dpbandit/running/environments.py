@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import gymnasium as gym
-import numpy as np
 from gymnasium.envs.registration import load_env_creator
 
 from dpbandit.base import (
@@ -24,6 +23,7 @@ from dpbandit.base import (
     write_atomically,
 )
 from dpbandit.envs.adapters import make_problem
+from dpbandit.results.problems import as_words, is_number, label_of, short_id
 from dpbandit.specs import Problem
 
 ENDING = ".toml"
@@ -120,6 +120,8 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
                 f"Expected env={shown(env)} to be an id (see `dpbandit envs`) or a class."
                 + (" Of a table of prices PricingFromLog makes one." if table else "")
             )
+        if isinstance(env, partial) and not env.args:  # its arguments are some of the problem's
+            return partial(problem_maker(env.func), **env.keywords)
         return partial(make_problem, problem=env)
     if is_file(env):
         told = read_environment(env)
@@ -134,11 +136,14 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
 def arguments_of(make: ProblemMaker, given: Mapping[str, Any]) -> dict[str, Any]:
     """Merge arguments with those that a problem maker already has.
 
-    As settings of agents, 1 and 1.0 are the same.
+    As settings of agents, 1 and 1.0 are the same, and NumPy's numbers are Python's.
     """
     own = dict(make.keywords) if isinstance(make, partial) else {"problem": make}
     problem = own.pop("problem")
-    every = {**own, **given}
+    every = {
+        name: value.item() if is_number(value) else value
+        for name, value in {**own, **given}.items()
+    }
     return with_floats(load_env_creator(problem) if isinstance(problem, str) else problem, every)
 
 
@@ -197,9 +202,7 @@ def environment_label(environment: str) -> str:
     >>> environment_label("dpbandit/OJPricing-v0"), environment_label("here/shop.toml")
     ('OJPricing', 'shop')
     """
-    if is_file(environment):
-        return Path(environment).stem
-    return environment.removeprefix("dpbandit/").removesuffix("-v0")
+    return Path(environment).stem if is_file(environment) else short_id(environment)
 
 
 def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
@@ -211,27 +214,9 @@ def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
     'GLMBandit dim=5'
     """
     own = read_environment(environment).arguments if is_file(environment) else {}
-    given = [
-        f"{key}={value}"
-        for key, value in env_kwargs.items()
-        if key != "horizon" and not (is_table(value) or (key in own and own[key] == value))
-    ]
-    return " ".join([environment_label(environment), *given])
-
-
-def is_table(value: Any) -> bool:
-    """Whether an argument is an array, a data frame or a mapping of columns."""
-    return hasattr(value, "shape") or isinstance(value, Mapping)
-
-
-def as_words(value: Any) -> Any:
-    """Describe an argument for results: size and hash of arrays and data frames."""
-    if isinstance(value, Mapping):
-        return {key: as_words(item) for key, item in value.items()}
-    if isinstance(value, np.generic):
-        return value.item()
-    if hasattr(value, "shape"):
-        from joblib import hash as digest  # not before: slow to import
-
-        return f"{type(value).__name__} {tuple(value.shape)} {digest(value)}"
-    return value
+    told = {
+        key: value
+        for key, value in as_words(env_kwargs).items()
+        if not (key in own and own[key] == value)
+    }
+    return label_of(environment_label(environment), told)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
 from types import NoneType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -9,6 +10,7 @@ import gymnasium as gym
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
 from dpbandit.base import InputError, named, shown
+from dpbandit.results.problems import is_number
 from dpbandit.running.environments import (
     ProblemMaker,
     arguments_of,
@@ -42,6 +44,8 @@ class Given(NamedTuple):
     """`horizon` among them"""
     label: str
     """for titles"""
+    told: Mapping[str, Any]
+    """what results say of the arguments; of a function, those of the problem that it makes, too"""
 
 
 def problem_given(
@@ -78,8 +82,12 @@ def problem_given(
         make, name, own = problem_maker(kind), _id_of(kind), _arguments(problem)
     chosen = {} if horizon is None else {"horizon": horizon}
     arguments = arguments_of(make, {**own, **further, **chosen})
-    label = problem_label(name, arguments)
-    return Given(environment_id(name) if is_file(name) else name, make, arguments, label)
+    told = arguments
+    if not isinstance(env, str | type) and problem is env and not hasattr(env, "step"):
+        made = make(**arguments)  # two functions of one name may make different problems
+        told = {**(_arguments(made) if is_dataclass(made) else {}), **arguments}
+    known = environment_id(name) if is_file(name) else name
+    return Given(known, make, arguments, problem_label(name, told), told)
 
 
 def problem_at_hand(
@@ -190,6 +198,8 @@ def _limit_of(env: Any) -> int | None:
 
 
 def _called(env: Any) -> str:
+    while isinstance(env, partial):
+        env = env.func
     return str(getattr(env, "__name__", "environment"))
 
 
@@ -207,6 +217,7 @@ def _arguments(problem: Any) -> dict[str, Any]:
             "dataclass: it is made anew for every agent."
         )
     given = {f.name: getattr(problem, f.name) for f in fields(problem) if f.init}
+    given = {name: value.item() if is_number(value) else value for name, value in given.items()}
     plain = {f.name: f.default for f in fields(problem) if isinstance(f.default, _PLAIN)}
     told = ("world_seed", "available", "absent")  # to `make_problem`
     world = {name: value for name, value in vars(problem).items() if name in told}

@@ -110,7 +110,8 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
     MODULE:CLASS is a class of somebody's own, which is imported.
     Behind "priced:" it prices through a model of demand, with the settings of `Priced` as well;
     behind "guarded:" it has a safety net, with those of `Guard`; behind "per-person:" it plays
-    people who return. With calibration=paper dp-ucb and dp-hdb are the algorithms of their papers.
+    people who return; behind "mapped:" it plays on public features, see `Mapped`. With
+    calibration=paper dp-ucb and dp-hdb are the algorithms of their papers.
 
     Args:
         agent: id of an agent, see `dpbandit agents`.

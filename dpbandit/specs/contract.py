@@ -138,6 +138,18 @@ def gaussian(config: AgentConfig, spec: Any) -> AgentConfig:
     return found
 
 
+def matrix_entries(config: Any, spec: Any) -> int:
+    """Numbers in the matrices that the agent of `config` may keep for one replica on `spec`.
+
+    They are `spec.matrix_entries`, unless the config, or one that it wraps, has a method
+    `matrix_entries(spec)` that says otherwise.
+    """
+    if hasattr(config, "matrix_entries"):
+        return int(config.matrix_entries(spec))
+    inner = getattr(config, "agent", None)
+    return matrix_entries(inner, spec) if hasattr(inner, "make") else int(spec.matrix_entries)
+
+
 def acted(agent: Any, context: Floats, mask: Bools | None) -> AnyArray:
     """Actions of the agent; where actions come and go, among those of the `mask`."""
     action: AnyArray = agent.act(context) if mask is None else agent.act_among(context, mask)

@@ -19,6 +19,7 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    clip_norm,
     inside,
     norms,
     one_of,
@@ -515,6 +516,66 @@ class PriceListSpec(ContextualSpec):
     def margins(self) -> Floats:
         """Dollars earned by a sale at each price, (K,)."""
         return np.array(self.prices) - self.unit_cost
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """What makes one arm differ from another, its price."""
+        return self.prices
+
+    @property
+    def most_units(self) -> int:
+        """Number of units that a customer buys at most."""
+        return 1
+
+    def margins_at(self, context: Floats) -> Floats:
+        """Dollars earned by a unit sold, contexts (..., d) -> (..., K); here one for everybody."""
+        return np.tile(self.margins, (*context.shape[:-1], 1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PremiumSpec(ContextualSpec):
+    """Arms that are premiums over a price in the context; the reward is margin x units sold.
+
+    The margin of a unit is premium + x . `base_margin`, a public function of the context x. An
+    agent may ignore that and treat premiums as unrelated arms, or learn demand as on a price list.
+    """
+
+    premiums: tuple[float, ...]
+    """dollars, one for each arm"""
+    base_margin: tuple[float, ...]
+    """coefficients of the margin without a premium, one for each feature"""
+    least_margin: float
+    """dollars, above 0: no unit earns less"""
+    most_units: int = 1
+    """number of units that a customer buys at most"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.shared or len(self.base_margin) != self.dim:
+            raise InputError(
+                f"Expected base_margin={self.base_margin} to have a number for each of the "
+                f"dim={self.dim} features of one context, shared=False."
+            )
+        if len(self.premiums) != self.n_actions or not np.isfinite(self.premiums).all():
+            raise InputError(
+                f"Expected premiums={self.premiums} to be n_actions={self.n_actions} finite "
+                "numbers."
+            )
+        positive("least_margin", self.least_margin)
+        whole("most_units", self.most_units, 1)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """What makes one arm differ from another, its premium."""
+        return self.premiums
+
+    def margins_at(self, context: Floats) -> Floats:
+        """Dollars earned by a unit sold, contexts (..., d) -> (..., K), at least `least_margin`.
+
+        Contexts are clipped to their public bound first; no number stands for zeros.
+        """
+        base = np.vecdot(clip_norm(context, self.context_norm), np.array(self.base_margin))
+        return np.maximum(base[..., None] + np.array(self.premiums), self.least_margin)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,8 @@ from dpbandit.base import (
     with_floats,
 )
 from dpbandit.privacy import Certificate
-from dpbandit.results.runs import AgentRun, Setup, describe, log_marks, run_key
+from dpbandit.results.problems import Setup
+from dpbandit.results.runs import AgentRun, describe, log_marks, run_key
 from dpbandit.running.compare import as_run, certify, play_any, with_baselines
 from dpbandit.running.environments import arguments_of, environment_id, problem_label, problem_maker
 from dpbandit.running.settings import agent_config, agent_id, agent_kind, around, meant
@@ -183,7 +184,7 @@ class Configuration:
     @cached_property
     def key(self) -> str:
         """The key of its runs."""
-        asked = {**vars(self.setup), "agent": self.name, "config": describe(self.config)}
+        asked = {**self.setup.facts(), "agent": self.name, "config": describe(self.config)}
         return run_key(asked)
 
     def __hash__(self) -> int:

@@ -34,6 +34,7 @@ from dpbandit.base import (
     write_json,
 )
 from dpbandit.base.arrays import one_thread
+from dpbandit.results.problems import as_words
 from dpbandit.results.runs import AgentRun, describe, merged, run_key
 from dpbandit.results.store import (
     FORMAT,
@@ -303,7 +304,8 @@ def audits_of(study: Study) -> dict[str, Task]:
     wanted: dict[str, Task] = {}
     for one in _private(study.configurations):
         arguments = {**one.setup.env_kwargs, "horizon": how.horizon}
-        asked = {**vars(one.setup), "horizon": how.horizon, "env_kwargs": arguments}
+        told = {"horizon": how.horizon, "env_kwargs": as_words(arguments)}
+        asked = {**one.setup.facts(), **told}
         asked |= {"agent": one.name, "config": describe(one.config), "audit": how.runs}
         key = run_key({**asked, "source": provenance()["source"]})
         wanted[key] = (key, one, how)
@@ -320,7 +322,7 @@ def run_audit(key: str, one: Configuration, how: Audit) -> Audited:
         "agent": one.name,
         "problem": one.setup.problem,
         "environment": one.setup.environment,
-        "env_kwargs": arguments,
+        "env_kwargs": as_words(arguments),
         "config": describe(one.config),
         "provenance": provenance(),
     }
@@ -484,7 +486,7 @@ def run_sweep(
 def play_all(one: Configuration, replicas: int, *, progress: bool = True) -> AgentRun:
     """Play all replicas of a configuration in this process, without writing files."""
     whole("replicas", replicas, 1, MOST_REPLICAS)
-    size, parts = replicas_at_once(one.problem().spec), []
+    size, parts = replicas_at_once(one.problem().spec, one.config), []
     with Progress(one.setup.horizon * replicas, shown=progress) as bar:
         for first, last in consecutive(range(replicas), size):
             bar.working_on(one.name, rate=last - first)
@@ -512,6 +514,6 @@ def _tasks(
     study: Study, found: Found, block: int | None
 ) -> Iterator[tuple[Configuration, int, int]]:
     for one in {one.key: one for one in study.configurations}.values():
-        size = block or min(_MOST_AT_ONCE, replicas_at_once(one.problem().spec))
+        size = block or min(_MOST_AT_ONCE, replicas_at_once(one.problem().spec, one.config))
         for first, last in consecutive(found.missing(one, study.replicas), size):
             yield one, first, last

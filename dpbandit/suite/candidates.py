@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 from dpbandit.agents.catalogue import entries
 from dpbandit.base import InputError, Ints
-from dpbandit.results.runs import Setup, early_marks
-from dpbandit.running.recommend import kind_of
+from dpbandit.results.problems import Setup
+from dpbandit.results.runs import early_marks
 from dpbandit.running.settings import parse_agent
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
-from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, spec_of, suite
+from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, suite
 
 AS_CLAIMED = 1 + 1e-9
 """Factor by which a certified epsilon may exceed its target, for rounding"""
@@ -58,16 +58,15 @@ def candidates(group: Group) -> tuple[Cell, ...]:
     """All agents of the catalogue, and variants of them, that compete for a place.
 
     At an epsilon those whose certificate counts for at most that. At infinity those that promise
-    nothing, and every private agent at epsilon = infinity.
+    nothing, every private agent at epsilon = infinity, and those that use nobody else's data.
     """
     return tuple(_candidates(group))
 
 
 def _candidates(group: Group) -> Iterator[Cell]:
     one, setup = group.one, group.one.selection()
-    for name in _names(one):
-        free = f"{name}:epsilon=inf"
-        for agent in (name,) if group.epsilon < inf else (free, name):
+    for name in _names():
+        for agent in (name,) if group.epsilon < inf else (f"{name}:epsilon=inf", name):
             try:
                 found = cell(one, setup, agent, group.epsilon)
                 proof = certificate_of(found)
@@ -75,19 +74,15 @@ def _candidates(group: Group) -> Iterator[Cell]:
             except InputError:  # it does not fit, or has no epsilon
                 continue
             counted = one.counted(proof)
-            if group.epsilon < inf:
-                fits = 0 < counted <= group.epsilon * AS_CLAIMED
-            else:
-                fits = proof.claimed_epsilon == proof.epsilon == inf
-            if fits:
+            # An agent that uses nobody else's data has epsilon 0, and competes everywhere.
+            free = group.epsilon == inf and proof.epsilon == proof.claimed_epsilon == inf
+            if free or counted <= group.epsilon * AS_CLAIMED < inf or proof.epsilon == 0:
                 yield found
                 break
 
 
-def _names(one: SuiteProblem) -> list[str]:
-    """Ids, with what can be put around them, and variants."""
+def _names() -> list[str]:
+    """Ids, with what makes agents fit other problems around them, and variants."""
     ids = [entry.id for entry in entries() if entry.id not in ZEROS]
-    kind = kind_of(spec_of(one.name))
-    word = "priced" if kind == "prices" else "per-person" if kind.endswith("people") else ""
-    around = [f"{word}:{id}" for id in ids] if word else []
+    around = [f"{word}:{id}" for word in ("priced", "per-person") for id in ids]
     return [*ids, *around, *suite().variants]

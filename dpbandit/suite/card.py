@@ -30,7 +30,7 @@ OURS = "best of ours"
 """The best private agent of the package, problem by problem"""
 _WORDS, _SMALL = 13, 11
 """Points of text: a width of eight inches is read at 400 pixels, too"""
-_HEAT, _DARK = colormaps["cividis"], 0.58
+_HEAT, _DARK = colormaps["cividis"], 58
 """As light to one eye as to another; a score of 0 is dark, 1 is light"""
 _HEADING = """What uniform play loses and this saves, in %. 100 is the best agent without
 privacy. Grey: does not fit, or has no such certificate."""
@@ -113,19 +113,29 @@ def heat_map(
     axes: "Axes", table: pd.DataFrame, columns: Sequence[tuple[str, float]], size: int = _WORDS
 ) -> None:
     """Scores in a row for each problem and a column for each of some agents at an epsilon."""
+    import seaborn  # not before: slow to import
+
     own = table[table["problem"] != ""]
     cells = own.pivot(index="problem", columns=["agent", "epsilon"], values="score")
     cells = cells.reindex(index=[*problems()], columns=pd.MultiIndex.from_tuples(columns))
-    values = np.ma.masked_invalid(cells.to_numpy(dtype=np.float64))
-    axes.pcolormesh(values, vmin=0, vmax=1, cmap=_HEAT, edgecolors="white", lw=0.6)
-    for row, column in np.argwhere(~values.mask):
-        score = float(values[row, column])
-        ink = "white" if score < _DARK else "#262626"
-        where, middle = (column + 0.5, row + 0.5), {"ha": "center", "va": "center"}
-        axes.text(*where, f"{round(100 * score)}", middle, color=ink, size=size)
-    axes.invert_yaxis()
-    axes.spines[:].set_visible(False)
-    axes.set_facecolor("#e3e7ec")
+    percent = (100 * cells.astype(float)).round() + 0.0  # no -0
+    seaborn.heatmap(
+        percent,
+        vmin=0,
+        vmax=100,
+        cmap=_HEAT,
+        annot=True,
+        fmt=".0f",
+        annot_kws={"size": size},
+        linewidths=0.6,
+        cbar=False,
+        xticklabels=False,
+        ax=axes,
+    )
+    for cell in axes.texts:  # seaborn's own choice is white on all but the lightest
+        cell.set_color("white" if float(cell.get_text()) < _DARK else "#262626")
+    axes.set_facecolor("#e3e7ec")  # of cells without a score
+    axes.set(xlabel="", ylabel="")
     axes.set_yticks(np.arange(len(cells)) + 0.5, [*cells.index], rotation=0, fontsize=size)
 
 

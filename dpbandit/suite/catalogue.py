@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from dpbandit.base import InputError, one_of
 from dpbandit.privacy import Certificate
 from dpbandit.privacy.notion import Trust, TrustModel, strongest
-from dpbandit.results.runs import Setup
+from dpbandit.results.problems import Setup
 from dpbandit.running.answers import chosen
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.settings import parse_agent, plainly_spelt

@@ -13,6 +13,7 @@ from contextlib import closing
 from functools import cache
 from math import inf, sqrt
 from pathlib import Path
+from shutil import rmtree
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,14 +41,16 @@ from dpbandit.suite.outcomes import Outcome, joined
 from dpbandit.suite.replaying import replays
 from dpbandit.suite.sources import program_of
 
-SCREEN, COMPARE, DECIDE = 4, 8, 32
+SCREEN, COMPARE, DECIDE = 4, 8, (32, 128, 400)
 """Replicas of a candidate at each stage of a choice"""
 COMPARED, DECIDED = 6, 3
-"""Candidates that reach the later stages, at most"""
+"""Candidates that are compared, and that are left after the first decision, at most"""
 SHORTLIST = 8
 """Candidates from epsilon 1, and as many from infinity, that are screened at other epsilons"""
 CLEAR = 3.0
 """Standard errors of the difference from which a candidate is out"""
+ALIKE = 0.1
+"""Standard error of the difference, relative to the least regret, at which no more is played"""
 FEWEST, MOST = 40, 400
 """Replicas of what is reported"""
 PRECISE = 0.1
@@ -104,7 +107,7 @@ class Blocks:
     ) -> tuple[dict[str, Outcome], dict[str, str]]:
         """Replicas 0 to `replicas` - 1 of each cell by key, and why others cannot be played."""
         once = {one.key: one for one in cells}
-        kept = {key: self._kept(one) for key, one in once.items()}
+        kept = self._kept(once)
         unfit = {key: read_text(self._why(key)) for key in once if self._why(key).is_file()}
         tasks = []
         for key, one in once.items():
@@ -162,21 +165,28 @@ class Blocks:
     def _why(self, key: str) -> Path:
         return self._folder / "unfit" / f"{key}.txt"
 
-    def _kept(self, one: Cell) -> list[Outcome]:
-        """Blocks of a cell that this program would play again as they are."""
-        files = sorted((self._folder / one.key).glob("*.npz"))
-        blocks = [Outcome.read(file) for file in files]
-        program = program_hash(one)
-        stale = [block for block in blocks if block.source != program]
-        if stale and replays(one, stale[0]):
-            blocks = [block._replace(source=program) for block in blocks]
-            for block in blocks:
-                block.write(self._folder / one.key)
-        elif stale:
-            for file in files:
-                file.unlink()
-            return []
+    def _kept(self, cells: Mapping[str, Cell]) -> dict[str, list[Outcome]]:
+        """Blocks of cells by key that this program would play again as they are."""
+        blocks = {key: self._there(key) for key in cells}
+        changed = [
+            (cells[key], some[0])
+            for key, some in blocks.items()
+            if some and some[0].source != program_hash(cells[key])
+        ]
+        with workers(*self._how) as run:
+            for key, same in run(_replayed, changed):
+                if same:
+                    source = program_hash(cells[key])
+                    blocks[key] = [block._replace(source=source) for block in blocks[key]]
+                    for block in blocks[key]:
+                        block.write(self._folder / key)
+                else:
+                    blocks[key] = []
+                    rmtree(self._folder / key)
         return blocks
+
+    def _there(self, key: str) -> list[Outcome]:
+        return [Outcome.read(file) for file in sorted((self._folder / key).glob("*.npz"))]
 
 
 @cache
@@ -188,6 +198,10 @@ def program_hash(one: Cell) -> str:
         modules.append(type(config).__module__)
         config = getattr(config, "agent", None)
     return program_of(*modules)
+
+
+def _replayed(one: Cell, block: Outcome) -> tuple[str, bool]:
+    return one.key, replays(one, block)
 
 
 def _examined(agent: str) -> tuple[str, dict[str, Any]]:
@@ -235,8 +249,13 @@ def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
     going = {place: played.ranked(some)[:COMPARED] for place, some in entered.items()}
     played.add([one for some in going.values() for one in some], COMPARE, "compare")
     finalists = {place: played.ranked(some) for place, some in going.items()}
-    left = {place: played.close(some)[:DECIDED] for place, some in finalists.items()}
-    played.add([one for some in left.values() if len(some) > 1 for one in some], DECIDE, "decide")
+    left = {place: played.close(some) for place, some in finalists.items()}
+    for replicas in DECIDE:  # a few runs of a skewed law are no order: only then is the field small
+        going = {place: some for place, some in left.items() if played.undecided(some)}
+        played.add([one for some in going.values() for one in some], replicas, "decide")
+        left |= {
+            place: played.close(played.ranked(some))[:DECIDED] for place, some in going.items()
+        }
     found = {}
     for place, some in entered.items():
         order = [*played.ranked(left[place]), *finalists[place]]
@@ -272,6 +291,12 @@ class _Played:
     def close(self, ranked: Sequence[Cell]) -> list[Cell]:
         """The first, and those that lose more by less than `CLEAR` paired standard errors."""
         return [one for one in ranked if self._may_be_best(one, ranked[0])]
+
+    def undecided(self, ranked: Sequence[Cell]) -> bool:
+        """True if more replicas could tell the first from the others by more than `ALIKE`."""
+        least = abs(float(self._final(ranked[0]).mean()))
+        more = [self._final(one) - self._final(ranked[0]) for one in ranked[1:]]
+        return any(some.std(ddof=1) > ALIKE * least * sqrt(len(some)) for some in more)
 
     def _may_be_best(self, one: Cell, best: Cell) -> bool:
         more = self._final(one) - self._final(best)

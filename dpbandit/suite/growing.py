@@ -5,13 +5,13 @@ from math import inf
 from typing import NamedTuple
 
 from dpbandit.base import Floats, InputError
-from dpbandit.results.runs import Setup
+from dpbandit.results.problems import Setup
 from dpbandit.running.answers import AFFORDABLE, HORIZON, Answer, chosen
 from dpbandit.studies import setup_of
 from dpbandit.suite.candidates import cell
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, suite
 from dpbandit.suite.freezing import Blocks
-from dpbandit.suite.tabulating import row
+from dpbandit.suite.tabulating import answer_row
 
 SHORTEST, LONGEST = -4, 4
 """Doublings of a problem's horizon, from a sixteenth to sixteen times"""
@@ -49,7 +49,7 @@ def _grown(one: SuiteProblem, blocks: Blocks, longest: int) -> Iterator[Answer]:
         for epsilon, regret in played.private.items():
             agent = chosen()[one.name, epsilon].agent
             ends = (played.base, played.uniform, played.fixed)
-            found = row(played.setup, HORIZON, epsilon, agent, regret, *ends)
+            found = answer_row(played.setup, HORIZON, epsilon, agent, regret, *ends)
             good = found.times <= AFFORDABLE and found.above_fixed < 1
             streak[epsilon] = streak[epsilon] + 1 if good else 0
             yield found

@@ -9,7 +9,8 @@ import numpy as np
 
 from dpbandit.base import Floats, provenance, write_atomically, write_json
 from dpbandit.results.comparisons import ratio_band
-from dpbandit.results.runs import AgentRun, Setup, standard_error
+from dpbandit.results.problems import Setup
+from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.results.store import write_runs
 from dpbandit.running.answers import (
     CANDIDATE,
@@ -109,16 +110,16 @@ def _rows_of(name: str, runs: Sequence[AgentRun], done: Frozen) -> Iterator[Answ
     told = [(run, CHOSEN, place.epsilon) for run, place in zip(best, places, strict=True)]
     told += [(run, ZERO, run.certificate.claimed_epsilon) for run in zeros]
     for run, role, epsilon in told:
-        yield row(run.setup, role, epsilon, run.name, run.regret[-1], *ends)
+        yield answer_row(run.setup, role, epsilon, run.name, run.regret[-1], *ends)
     free = done.choices[Group(name, inf)]
     base = free.screened[free.chosen].regret[-1]
     for place in places:
         for agent, outcome in done.choices[place].screened.items():
             regret, setup = outcome.regret[-1], runs[0].setup
-            yield row(setup, CANDIDATE, place.epsilon, agent, regret, base, *ends[1:])
+            yield answer_row(setup, CANDIDATE, place.epsilon, agent, regret, base, *ends[1:])
 
 
-def row(
+def answer_row(
     setup: Setup,
     role: str,
     epsilon: float,

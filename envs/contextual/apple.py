@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from scipy.special import expit
 from dpbandit.base import Floats, InputError, Ints, at_least, not_installed, rows
 from dpbandit.envs.contextual.problems import Resampled, Users
 from dpbandit.offline.logs import Logged
-from dpbandit.specs import ContextualSpec
+from dpbandit.specs import PremiumSpec
 
 _RANGES = {
     "regprc": (0.59, 1.19),
@@ -31,6 +32,8 @@ class Survey(NamedTuple):
 
     context: Floats
     """(660, 7), of 1 and the columns of `_RANGES`, scaled to [-1, 1], over sqrt(7)"""
+    premiums: tuple[float, ...]
+    """dollars a pound"""
     prices: Floats
     """(660, 3), dollars a pound; a family's regular price plus each premium"""
     wants: Floats
@@ -55,6 +58,7 @@ def survey() -> Survey:
     score = np.asarray(score)[:, None] + own * prices
     return Survey(
         context=context,
+        premiums=tuple(frozen["premiums"]),
         prices=prices,
         wants=expit(score[..., None] - np.array(frozen["thresholds"])),
         asked=np.abs((data["ecoprc"] - regular)[:, None] - premiums).argmin(axis=1),
@@ -105,7 +109,7 @@ class ApplePricing(Resampled):
 
     Rewards:
         Dollars: (price - unit cost) times whole pounds of ecolabelled apples, at most 5; in
-        [0, 5 (1.59 - unit cost)].
+        [0, 5 (1.59 - unit cost)]. The margin of a pound is public: `env.unwrapped.spec.margins_at`.
 
     Arguments:
         * `unit_cost`: dollars a pound, below 0.59. An assumption: the survey has no costs.
@@ -126,9 +130,16 @@ class ApplePricing(Resampled):
             raise InputError(f"Expected unit_cost={self.unit_cost} below the lowest price, 0.59.")
         most = self._survey.wants.shape[2]
         self._means = self._margins * self._survey.wants.sum(axis=2)
-        self.spec = ContextualSpec(
-            n_actions=self._margins.shape[1],
-            dim=self._survey.context.shape[1],
+        n_actions, dim = self._margins.shape[1], self._survey.context.shape[1]
+        low, high = _RANGES["regprc"]  # the second feature, scaled to [-1, 1]
+        regular = ((low + high) / 2 - self.unit_cost, (high - low) / 2)
+        self.spec = PremiumSpec(
+            n_actions=n_actions,
+            dim=dim,
+            premiums=self._survey.premiums,
+            base_margin=(*(sqrt(dim) * part for part in regular), *[0.0] * (dim - 2)),
+            least_margin=low + min(self._survey.premiums) - self.unit_cost,
+            most_units=most,
             horizon=self.horizon,
             reward_high=float(most * self._margins.max()),
             link="other",

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.table import Table
 
 from dpbandit.agents import FTAL, OGD, PFTAL
 from dpbandit.base import Floats, whole, write_atomically
+from dpbandit.base.tables import Table
 from dpbandit.experiments.questions import (
     Answers,
     Found,

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from rich.table import Table
 
 from dpbandit.agents import DPHDB, FADE, DPHDBChoices, OnlineFrankWolfe, Uniform
 from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
 from dpbandit.base import Floats, InputError, plain, whole, write_atomically, write_csv
+from dpbandit.base.tables import Table
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.experiments import CASES
 from dpbandit.experiments.paper_tables import Asked, Reproduced
@@ -235,8 +235,7 @@ def _shown(entries: Sequence[Entry]) -> Iterator[Table]:
         title = (
             f"Errors of parameters and regret, {link} link, T = {entries[0].run.setup.horizon:,}"
         )
-        how: dict[str, Any] = {"title_justify": "left", "caption_justify": "left"}
-        table = Table(title=title, caption=caption, **how)
+        table = Table(title=title, caption=caption)
         table.add_column("agent", no_wrap=True)
         for heading in ("error", "t to the", "regret", "epsilon"):
             table.add_column(heading, justify="right", no_wrap=True)

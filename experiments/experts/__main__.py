@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
-from rich.table import Table
 
 from dpbandit.base import write_atomically
+from dpbandit.base.tables import Table
 from dpbandit.experiments.experts import PUBLIC, QUICK, Sizes, least_regret, news, questions
 from dpbandit.experiments.questions import (
     Answers,
@@ -160,7 +160,7 @@ def tables(answers: Answers) -> Iterator[Table]:
 
 
 def _switches_table(answers: Answers) -> Table:
-    table = Table(title="switches on halving", title_justify="left")
+    table = Table(title="switches on halving")
     table.add_column("agent", no_wrap=True)
     for heading in ("mean", "most"):
         table.add_column(heading, justify="right")
@@ -173,7 +173,7 @@ def _switches_table(answers: Answers) -> Table:
 
 def _verdicts_table(answers: Answers) -> Table:
     title = "the lower bound's instance: nobody private is below"
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title)
     table.add_column("agent", no_wrap=True)
     for heading in ("at epsilon", "mean regret", "upper limit", "lower bound", ""):
         table.add_column(heading, justify="right")

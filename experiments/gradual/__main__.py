@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from rich.table import Table
 
 from dpbandit.base import whole, write_atomically
+from dpbandit.base.tables import Table
 from dpbandit.experiments.questions import (
     Found,
     agent_of,
@@ -169,7 +169,7 @@ def shown(found: pd.DataFrame) -> Iterator[Table]:
     epsilons = sorted(set(found["epsilon"]))
     middle = epsilons[len(epsilons) // 2]
     for problem, rows in found.query("epsilon == @middle").groupby("problem", sort=False):
-        drawn = Table(title=f"{problem}, epsilon {middle:g}", title_justify="left")
+        drawn = Table(title=f"{problem}, epsilon {middle:g}", keys=2)
         for column in ("sum", "watched", "regret", "epsilon ever"):
             drawn.add_column(column, justify="left" if column in ("sum", "watched") else "right")
         for row in rows.to_dict("records"):

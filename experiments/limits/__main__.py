@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from rich.table import Table
 
 from dpbandit.agents import FADE, FullBudgetFADE, LinTS, LinUCB, Uniform
 from dpbandit.base import write_atomically
+from dpbandit.base.tables import Table
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments.questions import (
     Found,
@@ -116,7 +116,7 @@ def table(lines: RunLines) -> pd.DataFrame:
 
 def shown(title: str, found: pd.DataFrame) -> Table:
     """`table` for a console."""
-    drawn = Table(title=title, title_justify="left")
+    drawn = Table(title=title)
     ratios = ("FADE / full budget", "FADE / bound")
     for column in ("epsilon", "FADE", "full budget", "nobody is below", *ratios):
         drawn.add_column(column, justify="right")

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.table import Table
 
 from dpbandit.base import Floats, write_atomically
+from dpbandit.base.tables import Table
 from dpbandit.experiments.questions import (
     Found,
     command,
@@ -142,7 +142,7 @@ def run(sizes: Mapping[str, Any], out: Path) -> Found:
 
 def shown(found: pd.DataFrame, title: str) -> Table:
     """`table` for a console."""
-    drawn = Table(title=title, title_justify="left")
+    drawn = Table(title=title)
     drawn.add_column("agent", no_wrap=True)
     for column in ("epsilon", "regret", "% of uniform lists'"):
         drawn.add_column(column, justify="right")

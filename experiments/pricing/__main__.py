@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from rich.table import Table
 
 from dpbandit.base import Floats, Ints, Streams, write_atomically
+from dpbandit.base.tables import Table
 from dpbandit.experiments.questions import (
     Found,
     command,
@@ -21,8 +21,9 @@ from dpbandit.experiments.questions import (
     swept,
 )
 from dpbandit.results.plots import final, legend_at_the_foot, legend_beside, panels
+from dpbandit.results.problems import Setup
 from dpbandit.results.results import Results
-from dpbandit.results.runs import AgentRun, Setup, standard_error
+from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.running.environments import problem_maker
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ def run(sizes: Mapping[str, Any], out: Path) -> Found:
 
 def shown(found: pd.DataFrame, title: str) -> Table:
     """`table` for a console."""
-    drawn = Table(title=title, title_justify="left")
+    drawn = Table(title=title)
     drawn.add_column("agent", no_wrap=True)
     (unit,) = set(found["unit"])
     for column in ("epsilon", "regret", f"{unit} lost per 1,000", "beats uniform from round"):

@@ -20,7 +20,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
-from rich.table import Table
 
 from dpbandit.base import (
     Floats,
@@ -29,6 +28,7 @@ from dpbandit.base import (
     write_atomically,
     write_csv,
 )
+from dpbandit.base.tables import Table
 from dpbandit.experiments.paper_tables import Asked, Reproduced
 from dpbandit.experiments.questions import agent_of, formula, rows_and_sizes, runs_of
 from dpbandit.experiments.releases import ReleaseConfiguration
@@ -262,7 +262,7 @@ def measure(
 
 def shown(selection: Selection, entries: Sequence[Entry]) -> Iterator[Table]:
     """The rows as printed, and the exponents measured for each."""
-    printed = Table(title="As printed, logarithms in part left out", title_justify="left")
+    printed = Table(title="As printed, logarithms in part left out")
     for heading in ("row", "losses", "source", "order of the bound"):
         printed.add_column(heading)
     for rate in selection.rates:
@@ -274,29 +274,24 @@ def shown(selection: Selection, entries: Sequence[Entry]) -> Iterator[Table]:
     replicas = entries[0].record()["replicas"]
     table = Table(
         title="Exponents",
-        title_justify="left",
+        keys=4,
         caption=f"epsilon 1 and delta 1e-06 where they stand still, {replicas} replicas; ± is "
         "the jackknife's standard error, which knows nothing of what is not yet asymptotic. Bound "
         "there: the printed formula with every constant 1, between the same places",
-        caption_justify="left",
     )
-    for heading in ("row", "along"):
+    for heading in ("row", "along", "reading", "agent"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("printed", "bound there"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("reading", "agent"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("measured", "at the last"):
+    for heading in ("printed", "bound there", "measured", "at the last"):
         table.add_column(heading, justify="right", no_wrap=True)
     for entry in entries:
         facts, exponent = entry.record(), entry.slope
         table.add_row(
             str(facts["row"]),
             f"{entry.axis} {facts['from']:,g} to {facts['to']:,g}",
-            f"{facts['printed_exponent']:.3g}",
-            f"{entry.of_the_bound:.2f}",
             entry.reading,
             str(facts["agent"]),
+            f"{facts['printed_exponent']:.3g}",
+            f"{entry.of_the_bound:.2f}",
             "not positive"
             if np.isnan(exponent.value)
             else f"{exponent.value:.2f} ± {exponent.se:.2f}",

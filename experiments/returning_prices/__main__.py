@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from rich.table import Table
 
 from dpbandit.base import Floats, write_atomically
+from dpbandit.base.tables import Table
 from dpbandit.experiments.questions import Found, command, measured, panes, start
 from dpbandit.results.plots import from_zero, legend_at_the_foot, level, line
 from dpbandit.results.results import Results
@@ -87,7 +87,7 @@ def run(sizes: Mapping[str, Any], out: Path) -> Found:
             study = study.model_copy(update={"environments": few})
         studies.append(measured(study, folder))
     rows = table(*studies)
-    shown = Table(*_SHOWN, title="regret", box=None)
+    shown = Table(*_SHOWN, title="regret", box=None, keys=3)
     for row in rows[[*_SHOWN]].itertuples(index=False):
         shown.add_row(*(one if isinstance(one, str) else f"{one:.5g}" for one in row))
     return Found({"summary": rows}, figures(studies[0], out), [shown])

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-from rich.table import Table
 
 from dpbandit.agents.streams.frank_wolfe import bounds_of
 from dpbandit.base import MOST_REPLICAS, Floats, InputError, one_of, whole
+from dpbandit.base.tables import Table
 from dpbandit.domains import LpBall
 from dpbandit.experiments.questions import Answers, Lines, Panels, answers
 from dpbandit.experiments.releases import ReleaseConfiguration
@@ -34,7 +34,8 @@ from dpbandit.experiments.sgd.printed import (
 )
 from dpbandit.losses import LinearRegression
 from dpbandit.privacy import epsilon_of, mu_of
-from dpbandit.results.runs import AgentRun, Setup, standard_error
+from dpbandit.results.problems import Setup
+from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.specs import AgentConfig
 from dpbandit.studies import setup_of
 
@@ -381,7 +382,7 @@ def _everybody(found: Sequence[Entry], rows: Sequence[Row], labels: Sequence[str
 
 
 def _table(title: str, caption: str) -> Table:
-    table = Table(title=title, title_justify="left", caption=caption, caption_justify="left")
+    table = Table(title=title, caption=caption, keys=4)
     for heading in ("row", "p", "T", "d"):
         table.add_column(heading, justify="right", no_wrap=True)
     return table

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from rich.table import Table
 
 from dpbandit.agents import DPTOFW, NoisySFW
 from dpbandit.base import Floats, InputError, plain, whole, write_atomically, write_csv
+from dpbandit.base.tables import Table
 from dpbandit.experiments.paper_tables import Asked, Reproduced
 from dpbandit.experiments.questions import Found, RunLines, command, grouped, runs_of, start
 from dpbandit.experiments.releases import (
@@ -364,8 +364,7 @@ def _table(found: Sequence[Drawn]) -> Table:
         f"{len(found[0].end)} replicas; printed: in Table 5.1; seconds: processor time of one run "
         "(NoisySGD: its share of all); epsilon: certified at delta = 1/T, inf: nothing is proved"
     )
-    how: dict[str, Any] = {"title_justify": "left", "caption_justify": "left"}
-    table = Table(title="SubOpt after all users", caption=caption, **how)
+    table = Table(title="SubOpt after all users", caption=caption, keys=4)
     table.add_column("agent")
     for heading in ("p", "T", "d"):
         table.add_column(heading, justify="right", no_wrap=True)

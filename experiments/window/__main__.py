@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
-from rich.table import Table
 
 from dpbandit.base import write_atomically
+from dpbandit.base.tables import Table
 from dpbandit.experiments.questions import (
     Answers,
     Found,
@@ -110,7 +110,7 @@ def window(run: AgentRun) -> int:
 
 
 def _costs_table(timings: Sequence[Timing]) -> Table:
-    table = Table(title="What a round costs", title_justify="left")
+    table = Table(title="What a round costs", keys=3)
     for name in ("agent", "domain", "N"):
         table.add_column(name, no_wrap=True)
     for name in ("projections", "linear minimisations", "milliseconds", "regret"):

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from pydantic import BaseModel, ConfigDict
-from rich.table import Table
 
 from dpbandit.agents import FTAL, Centre, OnlineConditionalGradient, Uniform
 from dpbandit.base import inside, plain, positive, whole, write_csv
+from dpbandit.base.tables import Table
 from dpbandit.domains import Simplex
 from dpbandit.experiments.paper_tables import Asked, Reproduced
 from dpbandit.experiments.questions import agent_of, formula, mean, rows_and_sizes, runs_of
@@ -197,9 +197,7 @@ def shown(entries: Sequence[Entry]) -> Iterator[Table]:
     size = entries[0].size
     rows = {entry.row.number: entry.row for entry in entries if entry.row}
     if rows:
-        printed = Table(
-            title="Table I as printed, and its bounds with every constant 1", title_justify="left"
-        )
+        printed = Table(title="Table I as printed, and its bounds with every constant 1", keys=2)
         for heading in ("row", "algorithm", "privacy", "operation a round", "regret, order of"):
             printed.add_column(heading)
         printed.add_column("value", justify="right")
@@ -210,10 +208,9 @@ def shown(entries: Sequence[Entry]) -> Iterator[Table]:
     table = Table(
         title=f"Ridge regression on the simplex of R^{DIM}, T = {size.T:,}, W = {size.W:,}, "
         f"epsilon {size.epsilon:g}, delta {size.delta:g}",
-        title_justify="left",
+        keys=3,
         caption="operations a round: projections + linear minimisations, local: and one call of a "
         "local linear oracle. Certified: epsilon at delta, and what it is of",
-        caption_justify="left",
     )
     for heading in ("row", "reading", "agent"):
         table.add_column(heading, no_wrap=True)

@@ -30,7 +30,7 @@ from dpbandit.envs.adapters import make_problem
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.envs.dynamics import Tides
 from dpbandit.offline import evaluate, replay, snapshot
-from dpbandit.running.environments import as_words
+from dpbandit.results.problems import as_words
 from dpbandit.specs import ContextualSpec
 from dpbandit.specs.premises import Premises
 from dpbandit.testing import check_agent, check_problem

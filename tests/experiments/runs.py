@@ -41,7 +41,8 @@ def run_command(main, *words):
     """What `python -m ...` prints, and its exit code."""
     app = typer.Typer()
     app.command()(main)
-    return CliRunner().invoke(app, [str(word) for word in words])
+    wide = {"COLUMNS": "200"}
+    return CliRunner().invoke(app, [str(word) for word in words], env=wide)
 
 
 def quick(study, sizes, folder, replicas=2):

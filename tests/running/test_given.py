@@ -19,6 +19,7 @@ from dpbandit.agents import (
     DPHDBChoices,
     Guard,
     LinUCB,
+    Mapped,
     Priced,
     ShariffSheffetUCB,
 )
@@ -82,6 +83,9 @@ def test_a_name_is_its_agent_and_as_printed_the_papers_algorithm():
         assert parse_agent("DP_UCB:calibration=paper:noise=wishart", epsilon=0.5) == printed
         paper = ShariffSheffetUCB(calibration="paper")
         assert parse_agent("guarded:priced:dp-ucb:calibration=paper") == Guard(Priced(paper))
+        innermost = Mapped(paper, basis="products")
+        text = "guarded:priced:mapped:dp-ucb:calibration=paper:basis=products"
+        assert parse_agent(text) == Guard(Priced(innermost))
         choices = DPHDBChoices(calibration="paper", bound="exact")
         assert parse_agent("dp-hdb:calibration=paper:bound=exact") == choices
         agents = [{"id": "dp-ucb", "grid": {"calibration": ["paper", "certified"]}}]

@@ -10,7 +10,7 @@ import pytest
 from dpbandit.base import cpu_of
 from dpbandit.base.inputs import InputError
 from dpbandit.results.runs import standard_error
-from dpbandit.running.answers import chosen
+from dpbandit.running.answers import chosen, users_needed
 from dpbandit.running.recommend import recommend
 from dpbandit.running.settings import parse_agent
 from dpbandit.specs import Hindsight
@@ -18,9 +18,10 @@ from dpbandit.suite import candidates as competing, frozen, problems
 from dpbandit.suite.candidates import Cell, Group, candidates
 from dpbandit.suite.catalogue import Suite, SuiteProblem, epsilons, suite
 from dpbandit.suite.freezing import Blocks, _played as played_by, freeze_suite
+from dpbandit.suite.growing import grow
 from dpbandit.suite.playing import finalists
 from dpbandit.suite.replaying import far_off, holds, replays
-from dpbandit.suite.tabulating import answers_of
+from dpbandit.suite.tabulating import answer_row, answers_of
 
 TOO_GOOD = 3.5
 """Paired standard errors by which no private agent may lose less than the one without privacy.
@@ -123,33 +124,68 @@ def test_whole_runs_are_what_the_program_plays():
                 assert not far_off(part.regret[-1], again.regret[-1]), run.name
 
 
-@pytest.fixture
-def tiny(monkeypatch):
-    """A suite of one problem of 60 rounds on which four agents compete."""
-    problem = SuiteProblem(
-        name="tiny", capability="a", environment="GLMBandit", horizon={"small": 60, "full": 60}
-    )
-    small = Suite(
+def suite_of(problem):
+    """A suite of one problem."""
+    return Suite(
         version=1,
         selection_seed=1,
         seed=2,
         epsilons=(1.0, 10.0),
         delta=1e-5,
         replicas={"small": 4, "full": 4},
-        variants=("uniform",),
+        variants=(),
         problems=(problem,),
     )
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """A suite of one problem of 60 rounds on which four agents compete."""
+    problem = SuiteProblem(
+        name="tiny", capability="a", environment="GLMBandit", horizon={"small": 60, "full": 60}
+    )
+    small = suite_of(problem)
     monkeypatch.setattr("dpbandit.suite.catalogue.suite", lambda: small)
     for module in ("candidates", "tabulating"):
         monkeypatch.setattr(f"dpbandit.suite.{module}.suite", lambda: small)
-    monkeypatch.setattr(competing, "_names", lambda one: ["greedy", "fade", "broken", "dp-ucb"])
+    monkeypatch.setattr(competing, "_names", lambda: ["greedy", "fade", "broken", "dp-ucb"])
     nothing = {"failed": "", "audit": None}
     monkeypatch.setattr("dpbandit.suite.freezing.examined", lambda agent, size, **how: nothing)
     monkeypatch.setattr("dpbandit.suite.freezing.FEWEST", 6)
     monkeypatch.setattr("dpbandit.suite.freezing.MOST", 12)
+    monkeypatch.setattr("dpbandit.suite.freezing.DECIDE", (12, 16))
     candidates.cache_clear()
     yield problem
     candidates.cache_clear()
+
+
+def test_users_are_doubled_until_privacy_is_affordable(tiny, tmp_path, monkeypatch):
+    """From a sixteenth of the users on; an epsilon that is affordable and beats the fixed action
+    twice is not played on, and what was reached last counts."""
+    blocks = Blocks(tmp_path, progress=False)
+    rows = answers_of(freeze_suite(["tiny"], blocks))
+    best = {(one.problem, one.epsilon): one for one in rows if one.role == "chosen"}
+    monkeypatch.setattr("dpbandit.suite.growing.chosen", lambda: best)
+    monkeypatch.setattr("dpbandit.suite.growing.REPLICAS", 3)
+    monkeypatch.setattr("dpbandit.suite.growing.epsilons", lambda: (1.0, 10.0))
+    monkeypatch.setattr("dpbandit.suite.growing.suite", lambda: suite_of(tiny))
+    monkeypatch.setattr("dpbandit.suite.growing.problems", lambda: {"tiny": tiny})
+    grown = grow(["tiny"], blocks, longest=0)
+    assert [row.horizon for row in grown if row.epsilon == 1.0] == [4, 8, 15, 30, 60]
+    assert {row.replicas for row in grown} == {3}
+    monkeypatch.setattr("dpbandit.suite.growing.AFFORDABLE", 1e9)
+    monkeypatch.setattr(
+        "dpbandit.suite.growing.answer_row",
+        lambda *some: answer_row(*some)._replace(above_fixed=0.5),
+    )
+    assert [row.horizon for row in grow(["tiny"], blocks) if row.epsilon == 1.0] == [4, 8]
+    monkeypatch.setattr("dpbandit.running.answers.answers", lambda: tuple(grown))
+    users_needed.cache_clear()
+    found = users_needed("tiny", 1.0)
+    holds = [row.times <= 1.5 for row in grown if row.epsilon == 1.0]
+    assert found.measured == 60
+    assert (found.affordable is None) == (not holds[-1])
+    users_needed.cache_clear()
 
 
 def test_a_choice_is_made_on_other_users_and_resumes(tiny, tmp_path, monkeypatch):

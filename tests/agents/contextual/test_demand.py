@@ -10,7 +10,7 @@ from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_rows
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.ledger import no_data
-from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec
+from dpbandit.specs.protocols import ContextualSpec, PremiumSpec, PriceListSpec, PriceSpec
 from dpbandit.testing import check_agent
 from dpbandit.testing.checks import billboard_differences
 from dpbandit.testing.tapes import World, recording, run
@@ -22,6 +22,16 @@ SPEC = PriceListSpec(
 OJ = OJPricing().spec
 ARMS = ContextualSpec(n_actions=2, dim=2, horizon=9)
 ANY = PriceSpec(dim=2, horizon=9, low=1, high=2)
+PREMIUMS = PremiumSpec(
+    n_actions=3,
+    dim=2,
+    horizon=24,
+    premiums=(0.0, 1.5, 0.5),
+    base_margin=(1.0, 2.0),
+    least_margin=0.25,
+    most_units=4,
+    reward_high=15.0,
+)
 
 
 class Listener:
@@ -106,6 +116,24 @@ def test_the_inner_agent_hears_of_sales_in_unit_range():
     np.testing.assert_array_equal(sold, [1, 0, 0.5, 1, 0, 0, 0])
 
 
+def test_margins_of_premiums_follow_the_context():
+    """Golden: at x = (0.6, 0.8) a unit earns 0.6 + 1.6 = 2.2 and the premium, at (-1, 0) at least
+    0.25, and x too long, or no number, is clipped first. Four units at most: 7.4 dollars at premium
+    1.5 are 2 of 4, and a share of 0.5 is worth 4 x 0.5 x margin. Rows are those of premiums as
+    prices, and a private agent that learns from shares keeps its promise."""
+    x = np.array([[0.6, 0.8], [-1.0, 0.0], [6.0, 8.0], [np.nan, 1.0]])
+    margins = [[2.2, 3.7, 2.7], [0.25, 0.5, 0.25], [2.2, 3.7, 2.7], [0.25, 1.5, 0.5]]
+    np.testing.assert_allclose(PREMIUMS.margins_at(x), margins)
+    inner = Listener(np.full(3, 0.5))
+    agent = DemandPricing(inner, PREMIUMS, Streams(range(4)), explore=0)
+    np.testing.assert_allclose(agent.scores(x), 2 * np.array(margins))
+    agent.update(x, np.full(4, 1), np.array([7.4, 99.0, -1.0, np.nan]))
+    ((rows, _, share),) = inner.heard
+    np.testing.assert_allclose(share, [0.5, 1, 0, 0])
+    np.testing.assert_array_equal(rows, demand_rows(replace(SPEC, prices=(1.0, 2.5, 1.5)), x))
+    check_agent(Priced(DPUCB(refresh_every=3)), PREMIUMS)
+
+
 def test_exploration_is_public_and_knows_no_data():
     """Two runs with equal seeds and other users: the same random prices for `explore` rounds,
     without asking the inner agent; afterwards its own, but for as many random ones as promised:
@@ -146,6 +174,11 @@ def test_exploration_is_public_and_knows_no_data():
         (lambda: made(Priced(agent=Uniform()), SPEC), "an agent that scores arms, got Uniform"),
         (lambda: made(Priced(LinUCB()), ARMS), "LinUCB.* got a ContextualSpec: use Lin"),
         (lambda: made(Priced(LinTS()), ARMS), "LinTS.* got a ContextualSpec: use Lin"),
+        (lambda: replace(PREMIUMS, base_margin=(1.0,)), r"base_margin=\(1.0,\) to have a number"),
+        (lambda: replace(PREMIUMS, shared=True), "of one context, shared=False"),
+        (lambda: replace(PREMIUMS, premiums=(0.0, 1.0)), "n_actions=3 finite numbers"),
+        (lambda: replace(PREMIUMS, least_margin=0.0), "least_margin=0.0"),
+        (lambda: replace(PREMIUMS, most_units=0), "most_units=0"),
         (lambda: made(Priced(LinUCB()), ANY), "plays a list of prices .* got a PriceSpec: use Lin"),
     ],
 )

@@ -12,7 +12,7 @@ from dpbandit.agents import FADE
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import ContextualSpec
-from tests.agents.contextual.runs import PRICES, REWARDS, SHARED
+from tests.agents.contextual.runs import PRICES, REWARDS, SHARED, curves
 from tests.each import each
 
 
@@ -142,18 +142,28 @@ def test_the_latest_release_counts_more():
     assert 2 * agent.scores(one)[0, 0] - 1 == pytest.approx(moment / (gram + 1), rel=1e-6)
 
 
-def test_without_noise_there_is_no_bonus_and_elsewhere_it_is_refused():
-    """By default arms of their own have one, and a shared parameter none."""
+def test_arms_have_a_bonus_and_elsewhere_it_is_refused():
+    """By default arms of their own have one, even without noise, and a shared parameter none."""
     plain = FADE(model="regression")
     for config, spec, bonus in (
         (plain, CLICKS, 1.5), (replace(plain, bonus=0.5), CLICKS, 0.5), (plain, TOGETHER, 0.0),
         (LINEAR, TOGETHER, BONUS),
     ):  # fmt: skip
         assert config.make(spec, Streams([0]))._bonus == bonus
-    assert not taught(replace(LINEAR, epsilon=inf), CLICKS, 150, 2)._width.any()
+    without = replace(LINEAR, epsilon=inf)
+    assert not taught(without, TOGETHER, 150, 2)._width.any()
+    assert taught(without, CLICKS, 150, 2)._width.any(axis=(2, 3)).all()
     for model in ("arms", "moments"):
         with pytest.raises(InputError, match=r"Expected bonus=1\.0 only with model=regression or"):
             FADE(model=model, bonus=1.0).make(CLICKS, Streams([0]))
+
+
+def test_without_noise_arms_that_began_badly_are_tried_again():
+    """Statistical: ten arms, .7 and nine of .5; who keeps to a wrong one loses 3,277. Of 40 runs at
+    most two lose half of that: one in 200 does on other seeds (false alarm 1e-3), and 18 % with
+    greedy play (power .97)."""
+    lost = curves(FADE(epsilon=inf), "Arms", horizon=16_384, replicas=40, seed=31, means="ten")[-1]
+    assert (lost > 1638).sum() <= 2
 
 
 def test_the_centre_is_the_mean_once_that_is_sure():

@@ -136,10 +136,12 @@ def test_weights_go_where_something_is_left_to_learn():
     assert squared[0, 2, 0] > 1 > squared[0, 2, 1]
 
 
-def test_parameters_are_recovered_without_privacy():
+@each("high", [2.0, 4.0])
+def test_parameters_are_recovered_without_privacy(high):
     """Oracle: linear rewards with noise, isotropic contexts; after 8,000 users at epsilon = inf
-    parameters are within a tenth, although arms were chosen greedily and only signs were summed."""
-    spec = ContextualSpec(n_actions=2, dim=4, horizon=8_000, reward_low=-2.0, reward_high=2.0)
+    parameters are within a tenth, although only signs or clipped residuals were summed, and arms
+    were chosen near them: 0 / 0 in weights would have nothing learned once a level is sought."""
+    spec = ContextualSpec(n_actions=2, dim=4, horizon=8_000, reward_low=-2.0, reward_high=high)
     agent = FADE(epsilon=inf).make(spec, Streams([0, 1]))
     rng, truth = np.random.default_rng(7), np.array([[0.5, -0.3, 0.0, 0.2], [0.1, 0.4, -0.4, 0.0]])
     for _ in range(7_999):
@@ -149,6 +151,8 @@ def test_parameters_are_recovered_without_privacy():
         mean = np.vecdot(truth[action], x)
         agent.update(x, action, mean + 0.2 * rng.standard_normal(2))
     np.testing.assert_allclose(agent._theta, [truth] * 2, atol=0.1)
+    assert 0 < np.abs(agent._played - agent._theta).max() < 0.1
+    assert FADE(epsilon=10.0).make(spec, Streams([0]))._missing_noise == 0  # noise explores
 
 
 def test_the_best_predictor_of_releases_is_believed_and_forgets_what_has_changed():

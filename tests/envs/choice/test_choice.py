@@ -260,6 +260,7 @@ def test_pounds_are_whole_and_fewer_where_dearer():
     users = problem._users(20_000)
     regular = 0.59 + (users.context[..., 1] * sqrt(7) + 1) * 0.3
     margins = regular[..., None] + np.array([0, 0.2, 0.4]) - 0.1
+    np.testing.assert_allclose(problem.spec.margins_at(users.context), margins)
     pounds = users.reward / margins
     np.testing.assert_allclose(pounds, pounds.round(), atol=1e-9)
     assert (np.diff(pounds.round(), axis=2) <= 0).all()  # one family's luck, three prices

@@ -3,6 +3,7 @@ every refusal, and regret under it; and a shop whose customers come back."""
 
 import warnings
 from dataclasses import replace
+from math import inf
 
 import gymnasium as gym
 import numpy as np
@@ -27,6 +28,7 @@ from dpbandit.envs.contextual.tastes import (
 from dpbandit.envs.data import fit_camera
 from dpbandit.envs.people.returning_pricing import frozen
 from dpbandit.specs import Visits
+from dpbandit.studies.configurations import Sweep, plan
 from dpbandit.testing import check_agent, check_problem
 from tests.each import each, refused
 from tests.envs.contextual.logs import CLICKS, SHOP, clicks, shop
@@ -378,8 +380,13 @@ def test_it_is_one_environment_everywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     visits().to_csv("visits.csv", index=False)
     line = "fit visits.csv --feature age=18:90 --price-range 1:3 --unit-cost 0.8 --person who"
-    said = CliRunner().invoke(cli.app, f"{line} --people 20 --visits 5".split()).output
+    line += " --people 20 --visits 5 --sweep sweep.toml"
+    said = CliRunner().invoke(cli.app, line.split()).output
     assert "100 people, 8 offers each" in said
+    assert "--agents personal-pricing,personal-pricing:epsilon=inf --horizon 100" in said
+    planned = plan(Sweep.read("sweep.toml")).configurations
+    epsilons = {o.config.epsilon for o in planned if o.name == "personal-pricing"}
+    assert epsilons == {0.3, 1.0, 3.0, 10.0, inf}
     assert "never a person of your log" in " ".join(said.split())
     few = {**PERSONAL, "people": 20, "visits": 5}
     frame = gym.make("dpbandit/PricingFromLog-v0", frame=visits(), **few)

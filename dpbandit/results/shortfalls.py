@@ -1,0 +1,105 @@
+"""Warn of runs that learned little: what was measured, and what the measurements say would help."""
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from dpbandit.base import plain
+from dpbandit.results.runs import AgentRun
+from dpbandit.results.wording import losing
+
+SHORTEST = 1000
+"""Rounds of the shortest run that is warned of"""
+NO_LEARNING = 0.9
+"""An agent that loses more than this share of what random play loses has learned almost nothing"""
+WORSE_THAN_FIXED, NEGLIGIBLE = 1.5, 0.2
+"""An agent that loses more than the first multiple of what the best fixed action loses, and more
+than the second of what random play loses, is warned of"""
+ALIKE = 0.9
+"""Regret above this share of another one counts as no less"""
+BASELINES = ("Uniform", "BestFixed", "Centre")
+
+
+def shortfalls(runs: Sequence[AgentRun]) -> tuple[str, ...]:
+    """Return a warning for each run that learned little by half or by the end of its horizon.
+
+    Beside runs of random play on the same users, and of the best fixed action where it was run. The
+    advice follows from what else is in the comparison: the same agent without noise (epsilon
+    infinity), and whether regret per round falls. A model is doubted only where it does not fall,
+    and the agent has no noise or loses as much without it.
+    """
+    several = len({run.setup.problem for run in runs}) > 1
+    return tuple(sentence for run in runs if (sentence := _warning(run, runs, several)) is not None)
+
+
+def _warning(run: AgentRun, runs: Sequence[AgentRun], several: bool) -> str | None:
+    beside = {other.config["agent"]: other for other in runs if other.setup == run.setup}
+    T = run.setup.horizon
+    if T < SHORTEST or "Uniform" not in beside or run.config["agent"] in BASELINES:
+        return None
+    for share in (0.5, 1.0):
+        mark = int(np.searchsorted(run.marks, T * share))
+        here, uniform = _lost(run, mark), _lost(beside["Uniform"], mark)
+        fixed = _lost(beside["BestFixed"], mark) if "BestFixed" in beside else None
+        nothing = here > NO_LEARNING * uniform > 0
+        worse = fixed is not None and here > WORSE_THAN_FIXED * fixed
+        if not nothing and not (worse and here > NEGLIGIBLE * uniform > 0):
+            continue
+        words = losing(run.setup.reward_unit)
+        rounds = f"{run.marks[mark]:,} of {T:,}" if run.marks[mark] < T else f"{T:,}"
+        seen = f"After {rounds} rounds {run.name}{f' on {run.setup.problem}' * several} had "
+        seen += f"{words.lost} {words.amount(here)}, random play {words.number(uniform)}"
+        seen += ": it has learned almost nothing." if nothing else _beside(words.number, fixed)
+        return " ".join(filter(None, [seen, _advice(run, runs, mark)]))
+    return None
+
+
+def _beside(number: Any, fixed: float | None) -> str:
+    lost = "nothing" if not fixed or abs(fixed) < 1e-9 else number(fixed)
+    return f" and the best fixed action {lost}."
+
+
+def _advice(run: AgentRun, runs: Sequence[AgentRun], mark: int) -> str:
+    private = 0 < run.certificate.epsilon < inf
+    exact = next((_lost(other, mark) for other in runs if _is_exact(other, run)), None)
+    falls, here = _falls(run, mark), _lost(run, mark)
+    if private and exact is not None and exact <= ALIKE * here:
+        words = losing(run.setup.reward_unit)
+        lost = f"{words.lost} {words.amount(exact)}"
+        return f"Without noise it {lost}: more users or a larger epsilon would help."
+    if falls:
+        larger = " or a larger epsilon" if private and exact is None else ""
+        return f"Its regret per round falls: more users{larger} would help."
+    if private and exact is None:
+        return "The same agent with epsilon=inf would tell if its noise or its model is to blame."
+    if falls is None:
+        return ""
+    less = "Without noise it lost no less, and its" if private else "Its"
+    return f"{less} regret per round does not fall: its model or a setting may not fit."
+
+
+def _is_exact(other: AgentRun, run: AgentRun) -> bool:
+    """Whether `other` is the same agent on the same users, without noise."""
+    alike = other.setup == run.setup and other.certificate.epsilon == inf
+    return alike and _without_target(other) == _without_target(run)
+
+
+def _without_target(run: AgentRun) -> Any:
+    return plain({key: v for key, v in run.config.items() if key not in ("epsilon", "delta")})
+
+
+def _falls(run: AgentRun, mark: int) -> bool | None:
+    """Whether regret per round is lower in the later half of the rounds up to a mark; None where
+    the half is not logged."""
+    half = int(np.searchsorted(run.marks, run.marks[mark] / 2))
+    if half == mark:
+        return None
+    earlier, later = _lost(run, half), _lost(run, mark) - _lost(run, half)
+    rounds, more = run.marks[half], run.marks[mark] - run.marks[half]
+    return bool(later / more < ALIKE * earlier / rounds)
+
+
+def _lost(run: AgentRun, mark: int) -> float:
+    return float(run.regret[mark].mean())

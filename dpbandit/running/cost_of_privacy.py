@@ -1,0 +1,289 @@
+"""Say in words what privacy costs in a comparison, which is what people ask of it."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from math import ceil, inf, isnan, log10, nan
+from typing import NamedTuple
+
+import numpy as np
+
+from dpbandit.base import Floats, plain, rounded
+from dpbandit.results.comparisons import bootstrap_band, ratio_band
+from dpbandit.results.problems import Setup
+from dpbandit.results.results import Results
+from dpbandit.results.runs import AgentRun, describe, without_epsilon
+from dpbandit.results.wording import Losing, losing
+from dpbandit.running.given import agent_given, spec_given
+from dpbandit.running.recommend import recommend
+from dpbandit.specs import (
+    ChoiceSpec,
+    ContextualSpec,
+    ConvexSpec,
+    ExpertsSpec,
+    ListSpec,
+    PriceListSpec,
+    PriceSpec,
+    Spec,
+)
+
+_AT_THE_CLAIM = 0.9
+"""Certified epsilons from this share of the claim up to the claim are told as the claim"""
+_ZERO = 1e-9
+"""Regret below this share of the largest is zero but for rounding"""
+_NO_COST = 1.1
+"""A ratio whose interval contains 1 and ends below this says that privacy costs next to nothing"""
+
+
+def cost_of_privacy(results: Results) -> tuple[str, ...]:
+    """Say what privacy costs at each certified epsilon of a comparison, and what a fixed action
+    costs.
+
+    The private agent that loses least at an epsilon is compared with the agent without privacy that
+    loses least, and with the best fixed action in hindsight, all in this comparison, on the same
+    users. Intervals are 95 % bootstraps over replicas, drawn together. Where the fixed action loses
+    less beyond doubt, a sentence says to keep it. Agents with printed constants are left out if
+    other agents are private. The least of several means looks better than it is: compare on a fresh
+    seed what was chosen.
+
+    Returns:
+        Sentences for people, none where no agent is private.
+
+    Raises:
+        InputError: runs on several problems.
+    """
+    unit = losing(results.reward_unit)
+    runs = _on_shared_replicas(results.runs)
+    costs = _costs(runs)
+    if not costs:
+        return ()
+    spec = _spec_of(runs[0].setup)
+    words = _Words(runs[0].setup.horizon, unit, *_nouns(spec))
+    public, fixed = _best_public(runs), _fixed(runs)
+    kept = [cost for cost in costs if cost.saved_high < 0]
+    others = [cost for cost in costs if not cost.saved_high < 0]
+    said = [words.kept(kept, public, fixed)] if kept and fixed else []
+    said += words.costs(others, public, None if kept else fixed)
+    return (*said, *_missing(runs, costs, public, spec))
+
+
+class _Cost(NamedTuple):
+    """The private agent that loses least at one epsilon, beside two agents without privacy."""
+
+    run: AgentRun
+    at: str
+    """its certified epsilon in words, with what restricts the promise"""
+    times: tuple[float, float, float]
+    """its mean regret over that of the best agent without privacy, and the 95 % interval; NaN
+    without such an agent, or where that one's regret may be zero"""
+    saved_low: float
+    """lower end of the 95 % interval of how much less than the best fixed action it loses"""
+    saved_high: float
+
+
+def _costs(runs: Sequence[AgentRun]) -> list[_Cost]:
+    """The best private run of each certified epsilon, delta and restriction; epsilons increase."""
+    private = [run for run in runs if 0 < run.certificate.epsilon < inf]
+    certified = [run for run in private if run.config.get("calibration") != "paper"]
+    groups: dict[tuple[float, float, str], list[AgentRun]] = {}
+    for run in certified or private:
+        target = _epsilon(run), run.certificate.claimed_delta, run.certificate.ledger.brief
+        groups.setdefault(target, []).append(run)
+    several = len({delta for _, delta, _ in groups}) > 1
+    public, fixed = _best_public(runs), _fixed(runs)
+    found = []
+    for (epsilon, delta, brief), group in sorted(groups.items()):
+        best = min(group, key=_mean)
+        at = f"epsilon {rounded(epsilon)}" + (f", delta {rounded(delta, 6)}" if several else "")
+        at += f" ({brief})" if brief else ""
+        ends = (nan, nan) if fixed is None else _interval(fixed.regret[-1] - best.regret[-1])
+        found.append(_Cost(best, at, _times(best, public), *ends))
+    return found
+
+
+def _epsilon(run: AgentRun) -> float:
+    """The certified epsilon, or the claim where that is nearly as small."""
+    certified, claimed = run.certificate.epsilon, run.certificate.claimed_epsilon
+    near = _AT_THE_CLAIM * claimed <= certified <= claimed
+    return claimed if near else float(f"{certified:.2e}")
+
+
+def _times(run: AgentRun, public: AgentRun | None) -> tuple[float, float, float]:
+    if public is None or _mean(public) <= 0 or _interval(public.regret[-1])[0] <= 0:
+        return nan, nan, nan
+    if len(run.replicas) < 2:
+        return _mean(run) / _mean(public), nan, nan
+    return ratio_band(run.regret[-1:], public.regret[-1:])
+
+
+def _interval(values: Floats) -> tuple[float, float]:
+    """The 95 % interval of a mean; NaN for a single replica."""
+    if len(values) < 2:
+        return nan, nan
+    low, high = bootstrap_band(values)
+    return float(low), float(high)
+
+
+def _on_shared_replicas(runs: Sequence[AgentRun]) -> list[AgentRun]:
+    """Runs whose replicas are the same in the same order; none of a sweep that has just begun."""
+    shared = reduce(np.intersect1d, [run.replicas for run in runs])
+    return [run.only(np.isin(run.replicas, shared)) for run in runs] if len(shared) else []
+
+
+def _best_public(runs: Sequence[AgentRun]) -> AgentRun | None:
+    """The best agent that promises nothing; oracles are none."""
+    return min(
+        (
+            run
+            for run in runs
+            if run.certificate.epsilon == run.certificate.claimed_epsilon == inf
+            and run.config["agent"] != "BestFixed"
+        ),
+        key=_mean,
+        default=None,
+    )
+
+
+def _fixed(runs: Sequence[AgentRun]) -> AgentRun | None:
+    """The best fixed action, unless it loses nothing, as where regret is measured against it."""
+    found = next((run for run in runs if run.config["agent"] == "BestFixed"), None)
+    least = _ZERO * max(map(_mean, runs), default=0.0)
+    return found if found is not None and _mean(found) > least else None
+
+
+def _mean(run: AgentRun) -> float:
+    return float(run.regret[-1].mean())
+
+
+class _Words(NamedTuple):
+    """How a problem's losses are told."""
+
+    horizon: int
+    unit: Losing
+    who: str
+    action: str
+
+    def kept(self, costs: Sequence[_Cost], public: AgentRun | None, fixed: AgentRun) -> str:
+        """The sentence where the best fixed action loses less than private agents."""
+        losers = " and ".join(
+            f"{without_epsilon(cost.run.name)} {self._number(cost.run)} at {cost.at}"
+            for cost in costs
+        )
+        said = f"With {self.horizon:,} {self.who} one fixed {self.action} {self._loses(fixed)}, "
+        said += f"{losers}: keep the fixed {self.action}, if you know it."
+        if public is not None:
+            said += f" Without privacy {public.name} {self.unit.loses} {self._number(public)}."
+        return said
+
+    def costs(
+        self, costs: Sequence[_Cost], public: AgentRun | None, fixed: AgentRun | None
+    ) -> Iterator[str]:
+        """A sentence for each epsilon; the first also tells what a fixed action loses."""
+        known = False
+        for cost in costs:
+            if public is None:
+                said = f"At {cost.at} {self._of(cost)}."
+            elif isnan(cost.times[0]):
+                said = f"At {cost.at} {self._of(cost)}, {public.name} without privacy "
+                said += self._number(public)
+                said += "; more replicas would tell its cost." if _mean(public) > 0 else "."
+            elif cost.times[1] > 1:
+                more = self._per_thousand(_mean(cost.run) - _mean(public))
+                regret = "that regret" if known else f"the regret of {_best(public)}"
+                said = f"At {cost.at} privacy costs {_shown(cost.times)} times {regret}: "
+                said += f"{self._of(cost)}, {more} more."
+                known = True
+            else:
+                said = f"At {cost.at} {self._of(cost)}, {_shown(cost.times)} times as much as "
+                said += f"{_best(public)}" + _verdict(cost.times)
+            if fixed is not None and cost is costs[0]:
+                alike = ", about as much" if cost.saved_low <= 0 <= cost.saved_high else ""
+                said += f" One fixed {self.action} would {self.unit.lose} {self._number(fixed)}"
+                said += f"{alike}."
+            yield said
+
+    def _of(self, cost: _Cost) -> str:
+        return f"{without_epsilon(cost.run.name)} {self._loses(cost.run)}"
+
+    def _loses(self, run: AgentRun) -> str:
+        unit = f" {self.unit.noun}" if self.unit.noun else ""
+        return f"{self.unit.loses} {self._number(run)}{unit} per 1,000 {self.who}"
+
+    def _number(self, run: AgentRun) -> str:
+        return self._per_thousand(_mean(run))
+
+    def _per_thousand(self, regret: float) -> str:
+        return self.unit.number(1000 * regret / self.horizon)
+
+
+def _best(public: AgentRun) -> str:
+    return f"{public.name}, the best agent without privacy in this comparison"
+
+
+def _verdict(times: tuple[float, float, float]) -> str:
+    if isnan(times[1]):
+        return "; a single run is no evidence."
+    if times[2] < 1:
+        return ", which therefore lacks a good one."
+    return (
+        ": no cost of privacy is found." if times[2] < _NO_COST else "; more replicas would tell."
+    )
+
+
+def _shown(times: tuple[float, float, float]) -> str:
+    """A ratio with its interval, to the digits that the interval leaves.
+
+    >>> _shown((2.41, 2.03, 2.81)), _shown((1.656, 1.63, 1.69)), _shown((12.3, 9.3, 15.3))
+    ('2.4 (2.0 to 2.8)', '1.66 (1.63 to 1.69)', '12 (9 to 15)')
+    """
+    value, low, high = times
+    if isnan(low):
+        return rounded(value)
+    places = max(int(value < 10), 2 if high - low < 0.01 else ceil(-log10(high - low)))
+    return f"{value:,.{places}f} ({max(low, 0.0):,.{places}f} to {high:,.{places}f})"
+
+
+def _missing(
+    runs: Sequence[AgentRun], costs: Sequence[_Cost], public: AgentRun | None, spec: Spec | None
+) -> Iterator[str]:
+    """The agent without privacy that the comparison lacks."""
+    known = "uniform" if spec is None else recommend(spec, inf)
+    config = plain(describe(agent_given(known)))
+    there = known == "uniform" or any(plain(run.config) == config for run in runs)
+    add = "add one" if there else f"add the recommended one (--agents ...,{known})"
+    if public is None:
+        yield f"To see what privacy costs, an agent without it is needed: {add}."
+    elif any(cost.times[2] < 1 for cost in costs):
+        yield f"What privacy costs is unknown: {add}, or private agents with epsilon=inf."
+    elif not there:
+        yield f"Recommended without privacy, and not in this comparison: {known}."
+
+
+def _spec_of(setup: Setup) -> Spec | None:
+    """The problem's public facts, made again; None where its file or class is no longer there."""
+    arguments = {key: value for key, value in setup.env_kwargs.items() if key != "horizon"}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whoever ran it has read them
+            return spec_given(setup.environment, horizon=setup.horizon, env_kwargs=arguments)
+    except Exception:  # words alone depend on it, and no finished comparison is lost to them
+        return None
+
+
+def _nouns(spec: Spec | None) -> tuple[str, str]:
+    """Who comes, and what is chosen for them."""
+    kinds = type(getattr(spec, "visit", spec)).__mro__
+    who, action = next((_NOUNS[kind] for kind in kinds if kind in _NOUNS), ("rounds", "action"))
+    return "rounds" if spec is not None and spec.returning else who, action
+
+
+_NOUNS: dict[type, tuple[str, str]] = {
+    PriceListSpec: ("customers", "price"),
+    PriceSpec: ("customers", "price"),
+    ChoiceSpec: ("customers", "set"),
+    ContextualSpec: ("users", "action"),
+    ListSpec: ("users", "list"),
+    ExpertsSpec: ("rounds", "expert"),
+    ConvexSpec: ("rounds", "point"),
+}
+"""By the kind of problem, of kinds that are another one the nearest."""
