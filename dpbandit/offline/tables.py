@@ -13,14 +13,24 @@ import io
 import os
 import re
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, check_readable, reals, shown, shown_path
+from dpbandit.base import (
+    Floats,
+    InputError,
+    by_index,
+    check_readable,
+    index_of,
+    reals,
+    refuse_lazy,
+    shown,
+    shown_path,
+)
 from dpbandit.base.files import read_text
 
 _ENDINGS = (".csv", ".csv.gz", ".parquet")
@@ -33,7 +43,7 @@ _ZERO_IN_A_CELL = re.compile(r'(?:^|[,"])\s*[+-]?0\d', re.MULTILINE)
 
 
 def table_of(frame: Any) -> Any:
-    """A DataFrame or a mapping of columns as it is, or what the file at a path holds.
+    """A DataFrame or a mapping of columns, or what the file at a path holds.
 
     Raises:
         InputError: no path to a file that ends in .csv, .csv.gz or .parquet, or none of these; a
@@ -41,12 +51,44 @@ def table_of(frame: Any) -> Any:
     """
     if isinstance(frame, str | os.PathLike):
         return _read(frame)
-    if isinstance(frame, Mapping) or hasattr(frame, "columns"):
+    refuse_lazy("table", frame)
+    if isinstance(frame, Mapping):
+        return Columns(frame)
+    if hasattr(frame, "column_names"):  # of pyarrow, whose `columns` have no names
+        return {name: frame[name].to_numpy() for name in frame.column_names}
+    if hasattr(frame, "columns"):
         return frame
     raise InputError(
         f"Expected a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet "
         f"file, got {shown(frame)}."
     )
+
+
+class Columns(Mapping[str, Any]):
+    """A mapping of columns, whose pandas Series come in the order of the first that is read."""
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns, self._first, self.index = columns, "", None
+
+    def __getitem__(self, name: str) -> Any:
+        entries = self._columns[name]
+        if self.index is None and (index := index_of(entries)) is not None:
+            self._first, self.index = name, index
+        return by_index(f"column {name!r}", entries, self.index, f"column {self._first!r}")
+
+    def __contains__(self, name: object) -> bool:  # that of Mapping reads the column
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+def index_of_rows(table: Any) -> Any:
+    """The pandas index of a table that `table_of` returned and whose columns were read, or None."""
+    return table.index if isinstance(table, Columns) else index_of(table)
 
 
 def matrix_at(path: str | os.PathLike[str]) -> Floats:
@@ -117,7 +159,7 @@ def _read(path: str | os.PathLike[str], *, named: bool = True) -> Any:
             from pyarrow.parquet import read_schema  # not before: slow to import
 
             _refuse_twice(path, read_schema(path).names)
-            return pd.read_parquet(path)
+            return _parquet(path)
         text = text_at(path) if end == ".csv" else _unpacked(path)
         header, words = _looked_at(path, text, named)
         return pd.read_csv(
@@ -134,6 +176,16 @@ def _read(path: str | os.PathLike[str], *, named: bool = True) -> Any:
     except _UNREADABLE as error:
         why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise InputError(f"Expected {shown_path(path)} to hold a table: {why}.") from None
+
+
+def _parquet(path: str | os.PathLike[str]) -> Any:
+    import pandas as pd  # not before: slow to import
+
+    try:
+        return pd.read_parquet(path)
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+        kind = type(error).__name__
+        raise ValueError(f"its metadata for pandas are damaged ({kind})") from None
 
 
 def _unpacked(path: str | os.PathLike[str]) -> str:

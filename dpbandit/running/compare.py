@@ -19,6 +19,7 @@ from dpbandit.base import (
     Progress,
     Seed,
     Streams,
+    check_picklable,
     provenance,
     warnings_said,
     whole,
@@ -214,6 +215,10 @@ def compare(
     given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
     spec = given.make(**given.arguments).spec
     configs = with_baselines(agents_given(agents), spec)
+    sent: dict[str, Any] = {f"environment {given.label!r}": given}
+    sent |= {f"agent {name!r}": config for name, config in configs.items()}
+    for what, thing in sent.items() if jobs > 1 else ():
+        check_picklable(what, thing, f"jobs={jobs}")
     certificates = {n: certify(config, spec, accountants=False) for n, config in configs.items()}
     groups, size = _groups(configs), replicas_at_once(spec)
     if jobs > 1:

@@ -102,7 +102,7 @@ def _numbers(action: Any, replicas: int) -> Floats:
     try:
         numbers = reals(action)
     except ValueError:
-        raise InputError(f"Expected numbers as actions, got {type(action).__name__}.") from None
+        raise InputError(f"Expected numbers as actions, got {shown(action)}.") from None
     shaped("actions", numbers, (replicas,))
     return numbers
 

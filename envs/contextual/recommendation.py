@@ -27,6 +27,7 @@ from dpbandit.base import (
     positive,
     rows,
     shown,
+    text_of,
     whole,
 )
 from dpbandit.envs.contextual.problems import ContextualProblem, ResampledChoices, Users
@@ -167,6 +168,7 @@ def read_ratings(
             item, or a rating that is not in [low, high]; a user rates an item twice; a scale that
             is missing or empty.
     """
+    path = text_of("path", path)
     lines = text_at(path, called="ratings from path={!r}").rstrip("\r\n").splitlines()
     nothing = InputError(f"Expected ratings in {path}, found none.")
     if not lines:

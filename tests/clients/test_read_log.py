@@ -26,7 +26,7 @@ from dpbandit.clients import (
 )
 from dpbandit.clients.priors import _rounds
 from dpbandit.commands.options import features_of
-from dpbandit.envs import PricingFromLog
+from dpbandit.envs import Arms, PricingFromLog
 from dpbandit.offline import replay
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.specs import ContextualSpec
@@ -159,6 +159,13 @@ def test_tables_of_every_kind_and_of_none(tmp_path):
     (tmp_path / "cut.csv.gz").write_bytes((tmp_path / "cut.csv.gz").read_bytes()[:60])
     with pytest.raises(InputError, match="to hold a table: "):
         read_log(tmp_path / "cut.csv.gz", action="a", reward="c", reward_range=(0, 1))
+    damaged = pa.Table.from_pandas(frame).replace_schema_metadata({"pandas": "[]"})
+    parquet.write_table(damaged, tmp_path / "damaged.parquet")
+    says = r"metadata for pandas are damaged \(TypeError\)"
+    refused(
+        says, read_lists, tmp_path / "damaged.parquet", n_items=3, items=[], clicks=[], prefix=[]
+    )
+    refused(says, Arms, law="table", table=tmp_path / "damaged.parquet")
     for table in (frame, tmp_path / "log.csv", tmp_path / "log.parquet"):
         more = {"context": {"age": (18, 90)}, "adaptive": True}
         listed = read_lists(
