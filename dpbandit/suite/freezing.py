@@ -49,6 +49,8 @@ SHORTLIST = 8
 """Candidates from epsilon 1, and as many from infinity, that are screened at other epsilons"""
 CLEAR = 3.0
 """Standard errors of the difference from which a candidate is out"""
+SMALL = 0.02
+"""Share of the largest regret by which nobody is out after few runs: rare disasters are not seen"""
 ALIKE = 0.1
 """Standard error of the difference, relative to the least regret, at which no more is played"""
 FEWEST, MOST = 40, 400
@@ -249,8 +251,11 @@ def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
     going = {place: played.ranked(some)[:COMPARED] for place, some in entered.items()}
     played.add([one for some in going.values() for one in some], COMPARE, "compare")
     finalists = {place: played.ranked(some) for place, some in going.items()}
-    left = {place: played.close(some) for place, some in finalists.items()}
-    for replicas in DECIDE:  # a few runs of a skewed law are no order: only then is the field small
+    left = {
+        place: played.close(some, SMALL * played.largest(entered[place]))
+        for place, some in finalists.items()
+    }
+    for replicas in DECIDE:
         going = {place: some for place, some in left.items() if played.undecided(some)}
         played.add([one for some in going.values() for one in some], replicas, "decide")
         left |= {
@@ -288,9 +293,13 @@ class _Played:
         there = [one for one in cells if one.key in self.runs and one.key not in self.unfit]
         return sorted(there, key=lambda one: float(self._final(one).mean()))
 
-    def close(self, ranked: Sequence[Cell]) -> list[Cell]:
-        """The first, and those that lose more by less than `CLEAR` paired standard errors."""
-        return [one for one in ranked if self._may_be_best(one, ranked[0])]
+    def largest(self, cells: Iterable[Cell]) -> float:
+        """The largest mean regret."""
+        return max(float(self._final(one).mean()) for one in self.ranked(cells))
+
+    def close(self, ranked: Sequence[Cell], more: float = 0.0) -> list[Cell]:
+        """The first, and those that lose more by less than `CLEAR` paired errors, or by `more`."""
+        return [one for one in ranked if self._may_be_best(one, ranked[0], more)]
 
     def undecided(self, ranked: Sequence[Cell]) -> bool:
         """True if more replicas could tell the first from the others by more than `ALIKE`."""
@@ -298,9 +307,9 @@ class _Played:
         more = [self._final(one) - self._final(ranked[0]) for one in ranked[1:]]
         return any(some.std(ddof=1) > ALIKE * least * sqrt(len(some)) for some in more)
 
-    def _may_be_best(self, one: Cell, best: Cell) -> bool:
+    def _may_be_best(self, one: Cell, best: Cell, least: float) -> bool:
         more = self._final(one) - self._final(best)
-        return bool(more.mean() <= CLEAR * more.std(ddof=1) / sqrt(len(more)))
+        return bool(more.mean() <= max(CLEAR * more.std(ddof=1) / sqrt(len(more)), least))
 
     def _final(self, one: Cell) -> Floats:
         return self.runs[one.key].regret[-1]
