@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
-from math import inf
 from typing import Any, NamedTuple
 
 from dpbandit.base import described, first_line, html_table, shown
 from dpbandit.lazy import catalogue
-from dpbandit.running.answers import score
 
 RECONSTRUCTED = "reconstructed"
 """Mark of an agent that was rebuilt from an abstract or a sketch."""
@@ -59,11 +57,6 @@ def _rows() -> list[Entry]:
 def entries() -> tuple[Entry, ...]:
     """Every agent, in the order of the catalogue."""
     return tuple(one for one in _rows() if not one.id.endswith(":"))
-
-
-def by_score(some: Iterable[Entry]) -> list[Entry]:
-    """Entries with the best score on the suite first, those without one last."""
-    return sorted(some, key=lambda one: inf if (mean := score(one.id)) is None else -mean)
 
 
 def wrappers() -> tuple[Entry, ...]:

@@ -26,7 +26,10 @@ from dpbandit.base import (
     Floats,
     InputError,
     Streams,
+    by_index,
+    inside,
     one_of,
+    shown,
     takes,
     unsaid,
     whole,
@@ -177,6 +180,7 @@ def make_problem(
     if world_seed is not None:
         whole("world_seed", world_seed, 0)
         made.world_seed = world_seed
+    inside("absent", absent, 0, 1, ends=True)
     if available is not None or absent:
         if not hasattr(made, "restrict"):
             raise InputError(
@@ -234,11 +238,13 @@ class _Adapter:
         mask = self._masked()
         return {} if mask is None else {"action_mask": mask.astype(np.int8)}
 
-    def _serve(self, action: AnyArray) -> tuple[Floats, Floats, dict[str, Floats]]:
+    def _serve(self, action: AnyArray | None) -> tuple[Floats, Floats, dict[str, Floats]]:
         """One round: the next observation, the reward and what `info` shows, each (R, ...)."""
         if self._left == 0:
             raise InputError("The episode is over (or was never started): call reset() first.")
         spec = self.problem.spec
+        if action is None:
+            raise InputError(f"Expected an action in {spec.action_space()}, got None.")
         action = spec.repaired(action, self._masked())
         step = self.problem.step(action)
         for r, picture in enumerate(self._pictures):
@@ -285,12 +291,19 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
+        if options is not None and (options or not isinstance(options, dict)):
+            raise InputError(f"Expected options={shown(options)} to be None: reset has none.")
+        if seed is not None:
+            whole("seed", seed, 0)
+            seed = int(seed)
         super().reset(seed=seed)
         first = self._begin([_episode_seed(self.np_random)])[0]
         return first, {name: value[0] for name, value in self._allowed().items()}
 
     def step(self, action: Any) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
-        observation, reward, facts = self._serve(np.asarray(action)[None])
+        observation, reward, facts = self._serve(
+            None if action is None else np.asarray(action)[None]
+        )
         info = {
             name: value[0].copy() if value.ndim > 1 else float(value[0])
             for name, value in facts.items()
@@ -345,21 +358,30 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
         seed: int | list[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Floats, dict[str, Any]]:
-        if options is not None and not np.all(options.get("reset_mask", True)):
+        if options is not None and (not isinstance(options, dict) or {*options} - {"reset_mask"}):
+            raise InputError(
+                f"Expected options={shown(options)} to be None or a dictionary with nothing but "
+                "'reset_mask'."
+            )
+        mask = np.ravel((options or {}).get("reset_mask", True)).tolist()
+        if mask.count(True) < len(mask):
             raise InputError(
                 "Expected options['reset_mask'] to be all True: episodes end together."
             )
         if seed is not None:
             seeds: Any = seed
             if isinstance(seed, Integral):
+                whole("seed", seed, 0)
                 seeds = [int(seed) + i for i in range(self.num_envs)]
-            if len(seeds) != self.num_envs:
+            if not isinstance(seeds, list | tuple | np.ndarray) or len(seeds) != self.num_envs:
                 raise InputError(
-                    f"Expected {self.num_envs} seeds, one a replica, got {len(seeds)}."
+                    f"Expected seed={shown(seed)} to be one, or {self.num_envs} of them, one a "
+                    "replica."
                 )
             for i, single in enumerate(seeds):
                 if single is not None:
-                    self._randoms[i] = seeding.np_random(single)[0]
+                    whole(f"seed of replica {i}", single, 0)
+                    self._randoms[i] = seeding.np_random(int(single))[0]
         return self._start(), _vector_info(self._allowed(), self.num_envs)
 
     def step(self, actions: Any) -> tuple[Floats, Floats, Bools, Bools, dict[str, Any]]:
@@ -368,6 +390,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
         if self._started and self._left == 0 and self._mode == AutoresetMode.NEXT_STEP:
             first = self._start()
             return first, np.zeros(R), never, never.copy(), _vector_info(self._allowed(), R)
+        actions = by_index("actions", actions, range(R), "the replicas")
         observation, reward, facts = self._serve(actions)
         info = _vector_info(facts, R)
         over = np.full(R, self._left == 0)

@@ -1,4 +1,5 @@
-"""Files: what is no file gets one sentence and never a hang, and nothing is replaced but files."""
+"""Files: what is no file gets one sentence and never a hang, nothing is replaced but files, and
+tables are read as what they say at every door or refused."""
 
 import os
 import sys
@@ -8,10 +9,21 @@ import pytest
 
 from dpbandit import InputError, Results, cli
 from dpbandit.base.files import check_writable, parse_json, read_text, write_atomically, write_csv
+from dpbandit.clients import read_lists, read_log, read_observed, read_open_bandit, read_prices
+from dpbandit.envs import (
+    Arms,
+    AssortmentFromLog,
+    Experts,
+    PricingFromLog,
+    RatingsBandit,
+    RecommendationFromLog,
+)
 from dpbandit.envs.contextual.recommendation import read_ratings
 from dpbandit.results.store import planned, read_runs
 from dpbandit.studies import Sweep
-from tests.each import each, refused
+from tests.each import asserting, each, refused
+from tests.envs.contextual.logs import CLICKS, DRINKS, SHOP, clicks, drinks, shop
+from tests.envs.contextual.ratings_files import example
 
 
 @pytest.fixture(params=["pipe", "folder", "long", "long parent", "NUL", "below a file", "loop"])
@@ -133,3 +145,83 @@ def test_output_that_is_no_text_is_escaped(monkeypatch, capfdbinary):
         cli.main()
     assert capfdbinary.readouterr().out == b"Written to \\udcff \\u03b5.\n"
     strict.close()
+
+
+LOGS = pd.DataFrame(
+    {"a": ["x", "y"], "r": [0, 1], "b": [0, 1], "c": [2, 2], "d": [1, 0], "p": [0.5, 0.5]}
+)
+LOGS = LOGS.assign(item_id=[0, 1], position=[1, 2], click=[0, 1], propensity_score=0.5)
+LOGS = pd.concat([LOGS] * 3)
+NUMBERS = pd.DataFrame({"one": [0.25, 0.5, 0.75], "two": 0.5})
+ARMS = {"action": "a", "reward": "r", "reward_range": (0, 1)}
+LISTS = {"n_items": 3, "items": ["b", "c"], "clicks": ["r", "d"], "prefix": ["p", "p"]}
+ASKED = {"price": "p", "reward": "r", "density": "p", "price_range": (0, 1), "reward_range": (0, 1)}
+ROUNDS = {"horizon": 3}
+FIT = "fit {} --price-range 1:3 --unit-cost 0.5 --feature age=18:90"
+DOORS = {
+    "PricingFromLog": (shop(n=300), lambda path: PricingFromLog(path, **SHOP)),
+    "RecommendationFromLog": (clicks(n=900), lambda path: RecommendationFromLog(path, **CLICKS)),
+    "AssortmentFromLog": (drinks(n=300), lambda path: AssortmentFromLog(path, **DRINKS)),
+    "read_log": (LOGS, lambda path: read_log(path, **ARMS)),
+    "read_observed": (LOGS, lambda path: read_observed(path, **ARMS)),
+    "read_open_bandit": (LOGS, lambda path: read_open_bandit(path, n_items=2)),
+    "read_lists": (LOGS, lambda path: read_lists(path, **LISTS)),
+    "read_prices": (LOGS, lambda path: read_prices(path, **ASKED)),
+    "Arms": (NUMBERS, lambda path: Arms(law="table", table=path, **ROUNDS)),
+    "Experts": (NUMBERS, lambda path: Experts(kind="table", table=path, **ROUNDS)),
+    "RatingsBandit": (
+        pd.read_csv(example()),
+        lambda path: RatingsBandit(path=path, low=0.5, high=5),
+    ),
+    "fit": (shop(n=300), FIT),
+    "fit --items": (clicks(n=900), "fit {} --items news,sport,games --feature age=18:90"),
+    "fit --product": (
+        drinks(n=300),
+        FIT + "".join(f" --product {name}={price}" for name, price in DRINKS["products"].items()),
+    ),
+    "evaluate": (LOGS, "evaluate {} --policy uniform --action a --reward r"),
+}
+"""A table that is taken, and whoever takes the path of a file, or a command that does."""
+CELLS = r"Expected \d+ cells in line {} of .*, as many as in the header, got \d+\.|time in line {}"
+HARMED = {
+    "a comma more": (lambda head, rows: [head, *(f"{row}," for row in rows)], CELLS, 2),
+    "a comma more below": (lambda head, rows: [head, rows[0], f"{rows[1]},", *rows[2:]], CELLS, 3),
+    "cells too few": (lambda head, rows: [head, rows[0], rows[1][:1], *rows[2:]], CELLS, 3),
+    "a gap": (lambda head, rows: [head, rows[0], "", *rows[1:]], CELLS, 3),
+    "a name twice": (
+        lambda head, rows: [f"{head},{head}", *(f"{row},{row}" for row in rows)],
+        "name of its own, got '.*' twice|rating,time in line {}", 2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_tables_are_what_they_say_at_every_door(tmp_path, monkeypatch, run):
+    """pandas takes the first column for an index where rows end in a comma, fills short rows, and
+    numbers names that stand there twice; UTF-16 and Latin-1 are named. Unharmed all are taken."""
+    monkeypatch.chdir(tmp_path)
+
+    def taken(door, path):
+        if callable(door):
+            return door(path)
+        code, _, errors = run(*door.format(path).split())
+        if code:
+            raise InputError(errors.strip())
+        return code
+
+    for name, (table, door) in DOORS.items():
+        with asserting(name):
+            head, *rows = table.to_csv(index=False).splitlines()
+            marked = "\ufeff" + "\r\n".join([head, *rows, "", ""])
+            (tmp_path / "good.csv").write_bytes(marked.encode())
+            assert taken(door, "good.csv") is not None
+            for harm, (change, says, line) in HARMED.items():
+                with asserting(harm):
+                    (tmp_path / "bad.csv").write_text("\n".join(change(head, rows)))
+                    refused(says.replace("{}", str(line)), taken, door, "bad.csv")
+            for encoding in ("UTF-16", "UTF-16-LE", "Latin-1"):
+                with asserting(encoding):
+                    text = "\n".join([f"{head},Größe", *(f"{row},1" for row in rows)])
+                    (tmp_path / "bad.csv").write_bytes(text.encode(encoding))
+                    says = f"bad.csv to be UTF-8, got .*{encoding[:6]}.*: save it as UTF-8"
+                    refused(says, taken, door, "bad.csv")

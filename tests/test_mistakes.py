@@ -7,6 +7,7 @@ for. tests/test_cli.py has those on the command line, tests/running/test_own_cod
 import inspect
 from dataclasses import fields
 from functools import partial
+from threading import Lock
 
 import gymnasium as gym
 import numpy as np
@@ -40,11 +41,13 @@ from dpbandit.envs import (
     OnlineConvex,
     StreamingRegression,
 )
+from dpbandit.envs.contextual.recommendation import read_ratings
 from dpbandit.envs.convex.problems import Corners
 from dpbandit.envs.streams.populations import HalfNormals
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs import ContextualSpec
-from dpbandit.studies import Sweep, plan, run_sweep
+from dpbandit.studies import Study, Sweep, plan, run_sweep
+from dpbandit.studies.configurations import Configuration
 from tests.each import asserting, each, refused
 from tests.envs.contextual.ratings_files import ARGUMENTS
 from tests.experiments.runs import made_up
@@ -95,6 +98,21 @@ def asked_of(config):
     return lambda: config.make(GLMBandit().spec, Streams([1, 2]))
 
 
+class Unspeakable:
+    """Something whose repr fails."""
+
+    def __repr__(self):
+        raise RuntimeError("no\nwords")
+
+
+UNSPEAKABLE = Unspeakable()
+LOCK = Lock()
+LOCKED = Foreign(policy=lambda spec, seed, lock=LOCK: lock)
+NAMELESS = Foreign(policy=lambda spec, seed: None)
+LOCKED_SWEEP = Study(
+    configurations=(Configuration(RESULTS.runs[0].setup, "mine", LOCKED),), replicas=2
+)
+
 PYTHON = {
     "env misspelt": (compared("OJPrice"), "environment='OJPrice' .did you mean OJPricing"),
     "env shortened": (compared("OJ"), "environment='OJ' .did you mean OJPricing"),
@@ -120,6 +138,7 @@ PYTHON = {
     "another family": (compared("ConvexBandit"), "FADE plays finitely many arms, got a Convex"),
     "no environment": (compared(None), "env=None to be an id .* or a class"),
     "a spec": (compared(OJPricing().spec), "to be an id .* or a class"),
+    "a table of ratings": (lambda: read_ratings(pd.DataFrame({"a": [1]})), "path=.* to be a path"),
     "a table": (compared(pd.DataFrame({"a": [1]})), "Of a table of prices PricingFromLog"),
     "somebody else's id": (compared(CARTS), "reports no regret: wrap it in .*FromGymnasium"),
     "somebody else's environment": (compared(gym.make(CARTS)), "to be an id, a class, or a prob"),
@@ -150,6 +169,29 @@ PYTHON = {
     "a step before reset": (lambda: gym.make(OJ).unwrapped.step(0), r"call reset\(\) first"),
     "an arm too many": (stepped(99), r"actions in \[0, 12\), got 99"),
     "an arm that is a word": (stepped("a"), "Expected numbers as actions"),
+    "no arm": (stepped(None), r"an action in Discrete\(12\), got None"),
+    "options of reset": (
+        lambda: gym.make(OJ).unwrapped.reset(options={"start": 1}),
+        "options=.'start': 1. to be N",
+    ),
+    "options of several": (
+        lambda: gym.make_vec(OJ, num_envs=2).reset(options={"start": 1}),
+        "but 'reset_mask'",
+    ),
+    "options in a list": (lambda: gym.make_vec(OJ, num_envs=2).reset(options=[1]), "=.1. to be N"),
+    "a seed of several": (lambda: gym.make_vec(OJ, num_envs=2).reset(seed=1.5), "=1.5 to be one"),
+    "a lock in several processes": (
+        compared(GLMBandit, {"mine": LOCKED}, jobs=2),
+        "'mine' .*jobs=1",
+    ),
+    "a lock in a sweep": (
+        lambda: run_sweep(LOCKED_SWEEP, "x", jobs=2),
+        "'mine' on 'made up'.*jobs=1",
+    ),
+    "a lambda in an audit": (
+        lambda: audit(NAMELESS, SPEC, runs=400, jobs=2),
+        "Foreign to .*jobs=1",
+    ),
     "an arm that is no number": (stepped(np.nan), "whole numbers as actions, got nan"),
     "another baseline's name": (compared(agents={"BestFixed": LinUCB()}), "a baseline has it"),
     "a number of arguments": (compared(agents={}, env_kwargs=1), "dictionary whose keys are names"),
@@ -157,6 +199,16 @@ PYTHON = {
     "a stream and theta": (lambda: StreamingRegression(data="oj", theta=np.ones(5)), "has its own"),
     "a direction": (lambda: OnlineConvex(instance="p-lin", direction=np.ones(5)), "has its own"),
 }
+for wrong in ("", [], {}, None, False, np.array(0.2), np.array([0.2, 0.3]), pd.Series([0.2])):
+    call = partial(gym.make, OJ, absent=wrong)
+    PYTHON[f"absent={wrong!r}"] = call, r"absent=.* to be a number in \[0, 1\]"
+for mistake, call in {
+    "problem": compared(UNSPEAKABLE), "agent": compared(agents=UNSPEAKABLE),
+    "horizon": compared(horizon=UNSPEAKABLE), "run": lambda: RESULTS.where(agent=UNSPEAKABLE),
+    "name": lambda: RESULTS[UNSPEAKABLE], "log": logged(arms=UNSPEAKABLE),
+    "path": lambda: Results.load(UNSPEAKABLE),
+}.items():  # fmt: skip
+    PYTHON[f"{mistake} without a repr"] = call, "a Unspeakable that cannot be shown"
 for config in (LinUCB, None, b"linucb", 3):
     for use, call in {
         "certify": partial(certify, config, SPEC),
@@ -184,6 +236,11 @@ NOTEBOOK = {
     "an agent that is not there": (lambda: RESULTS["fad"], "agent='fad' .did you mean fade"),
     "a number in brackets": (lambda: RESULTS[0], "agent=0 to be one of fade, Uniform"),
     "an unknown choice": (lambda: RESULTS.where(agents="fade"), "'agents' .did you mean agent"),
+    "several agents": (lambda: RESULTS.where(agent=np.array(["fade", "a"])), "=array.* one word"),
+    "a list of agents": (
+        lambda: RESULTS.epsilon_for(1.0, agent=[True]),
+        r"agent=\[True\] to be a private one of fade",
+    ),
     "no such runs": (lambda: RESULTS.where(epsilon=7.0), "runs with .'epsilon': 7.0., found none"),
     "axes that are none": (lambda: RESULTS.plot(ax=3), "ax=3 to be Matplotlib axes"),
     "a path that is none": (lambda: RESULTS.plot(3), "path=3 to be a path, such as"),
@@ -222,6 +279,12 @@ CLIENTS = {
     ),
     "no range of rewards": (logged(reward_range=None), "reward_range=None to be two finite num"),
     "a column that is not there": (logged(reward="clicks"), "a column 'clicks', the table has"),
+    "a sale too few": (
+        lambda: read_log(
+            {"asked": [2.0, 3.0], "bought": [1]}, action="asked", sold="bought", prices=[2, 3],
+            unit_cost=0.5,
+        ), "column 'bought' to hold one entry for each of 2 rows",
+    ),
     "an arm not on offer": (logged(arms=["a"]), "actions among arms=.'a'., got 'b'"),
 }  # fmt: skip
 

@@ -27,13 +27,12 @@ from dpbandit import agents, envs  # noqa: E402
 from dpbandit.agents.catalogue import (  # noqa: E402
     RECONSTRUCTED,
     Entry,
-    by_score,
     entries,
     wrappers,
 )
 from dpbandit.base import first_line  # noqa: E402
 from dpbandit.lazy import catalogue  # noqa: E402
-from dpbandit.running.answers import score, starting  # noqa: E402
+from dpbandit.running.answers import by_score, score, starting  # noqa: E402
 
 WIDTH = 100
 """Of a line of code."""

@@ -15,6 +15,7 @@ epsilon from above, an audit from below: it can refute a certificate, never conf
 
 import itertools
 import multiprocessing
+import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -63,6 +64,8 @@ from dpbandit.base import (
     Progress,
     Seed,
     Streams,
+    check_guarded,
+    check_picklable,
     html_lines,
     inside,
     one_of,
@@ -374,6 +377,9 @@ def audit(
     given, spec = spec, spec_given(spec, horizon=horizon, short=_SHORT, env_kwargs=env_kwargs)
     spec = spec if spec is given else spec.with_few_people()
     start, name = time.perf_counter(), type(config).__name__
+    if jobs > 1:
+        check_picklable(f"agent {name}", config, f"jobs={jobs}", dumps=pickle.dumps)
+        check_guarded(f"audit with jobs={jobs}")
     proof = certify(config, spec, accountants=False)
     replicas = 2 * min(runs, _CHUNK)
     company = made_agent(config, spec, Streams(range(replicas)))

@@ -6,5 +6,7 @@ from dpbandit.base.fields import *
 from dpbandit.base.files import *
 from dpbandit.base.foreign import *
 from dpbandit.base.inputs import *
+from dpbandit.base.labels import *
+from dpbandit.base.processes import *
 from dpbandit.base.progress import *
 from dpbandit.base.random_streams import *

@@ -190,7 +190,7 @@ def one_of(
     words = list(allowed)
     if not isinstance(value, str) or value not in words:
         called = {short(word).lower(): short(word) for word in words}
-        meant = short(str(value)).lower()
+        meant = short(value).lower() if isinstance(value, str) else ""
         near = get_close_matches(meant, called, n=1, cutoff=0.5)
         near = near or [word for word in called if meant and meant in word][:1]
         hint = f" (did you mean {called[near[0]]}?)" if near else ""
@@ -226,7 +226,10 @@ def _is(
 
 def shown(value: Any) -> str:
     """`value` on one line, and not too long a one: an array's is neither."""
-    text = " ".join(repr(value).split())
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # whatever somebody's own class does
+        return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 

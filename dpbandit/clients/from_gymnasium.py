@@ -18,7 +18,10 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    by_name,
     clip_norm,
+    columns_of,
+    index_of,
     one_number,
     one_of,
     positive,
@@ -88,6 +91,7 @@ class Bridge:
         if not isinstance(arms, spaces.Discrete):
             raise InputError(f"Expected finitely many actions, a Discrete space, got {arms}.")
         self._first = int(arms.start)
+        self._features: list[Any] | None = None  # what the first that had names called them
         self._constant = contexts == "none" or not _length(self._space)
         dim, known = 1, 1.0
         if not self._constant:
@@ -137,16 +141,31 @@ class Bridge:
         if self._constant:
             return np.full(1, min(1.0, self.spec.context_bound))
         try:
+            observation = self._in_order(observation)
             if not _belongs(observation, self._space):
                 raise ValueError
             flat = reals(flatten(self._space, observation)).ravel()
             if flat.shape != (self.spec.dim,):
                 raise ValueError
+        except InputError:
+            raise
         except (ValueError, TypeError, KeyError, IndexError, OverflowError):
             raise InputError(
                 f"Expected an observation in {self._space}, got {shown(observation)}."
             ) from None
         return flat
+
+    def _in_order(self, observation: Any) -> Any:
+        """A row of pandas or polars as the first one was, by the names of its entries."""
+        names = columns_of(observation)
+        if names is None and index_of(observation) is not None:
+            names = list(observation.index)
+        if names is None:
+            return observation
+        if self._features is None:
+            self._features = names
+        of = "those of the first observation,"
+        return by_name("observation", observation, self._features, of, axis=observation.ndim - 1)
 
     def mask(self, told: Any) -> Bools | None:
         """Which arms are there, (K,), of an `action_mask`; None where all are."""
@@ -154,7 +173,7 @@ class Bridge:
             return None
         K = self.spec.n_actions
         try:
-            mask = reals(told)
+            mask = reals(self.by_action("action_mask", told))
         except ValueError:
             mask = np.empty(0)
         if mask.shape != (K,) or not np.isin(mask, (0, 1)).all() or not mask.any():
@@ -163,6 +182,11 @@ class Bridge:
                 f"masks={self.spec.masks!r}, got {shown(told)}."
             )
         return mask == 1
+
+    def by_action(self, name: str, values: Any) -> Any:
+        """`values` in the order of the actions, where they have an index."""
+        first, K = self._first, self.spec.n_actions
+        return by_name(name, values, range(first, first + K), "the actions", axis=0)
 
     def action(self, arm: int) -> int:
         """What the environment calls this arm: the action as a plain int."""
@@ -449,7 +473,7 @@ class ForeignProblem:
 
     def _means(self, worth: Any) -> Floats:
         try:
-            means = reals(worth)  # a copy
+            means = reals(self._bridge.by_action("oracle", worth))  # a copy
         except ValueError:
             raise InputError(f"Expected oracle to give numbers, got {shown(worth)}.") from None
         if means.shape not in ((), (self.spec.n_actions,)):

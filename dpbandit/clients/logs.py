@@ -30,8 +30,9 @@ from dpbandit.base import (
     vector,
     whole,
 )
-from dpbandit.offline.columns import Bounds, answers, column, features, numbers, table_of
+from dpbandit.offline.columns import Bounds, answers, as_long, column, features, numbers, places
 from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, Observed, one_kind
+from dpbandit.offline.tables import index_of_rows, table_of
 from dpbandit.running.environments import ProblemMaker, problem_maker
 from dpbandit.running.given import AnyAgent, agent_given
 from dpbandit.specs import (
@@ -118,7 +119,7 @@ def read_log(
 
     Args:
         table: one row for each round: a DataFrame, a mapping from names to columns, or the path of
-            a .csv or .parquet file.
+            a .csv or .parquet file. Series in a mapping are put in one order by their index.
         action, reward: names of columns.
         sold: in place of `reward` where arms are prices: the name of a column of 0 and 1. The
             reward is then the margin, price - unit cost, of a sale.
@@ -244,11 +245,10 @@ def _told(
     if arms is None and prices is None and len(offered) < 2:
         raise InputError(f"Expected arms=, what was on offer: {offered[0]!r} is all that occurs.")
     called = "prices" if priced else "arms"
-    if twice := [arm for k, arm in enumerate(offered) if arm in offered[:k]]:
-        raise InputError(f"Expected every arm once in {called}={offered}, got {twice[0]!r} twice.")
-    if unknown := [arm for arm in played if arm not in offered]:
-        raise InputError(f"Expected only actions among {called}={offered}, got {unknown[0]!r}.")
-    arm = np.array([offered.index(entry) for entry in played], dtype=np.int64)
+    arm = places(played, offered, f"{called}={shown(offered)}")
+    if (arm < 0).any():
+        unknown = played[int((arm < 0).argmax())]
+        raise InputError(f"Expected only actions among {called}={offered}, got {unknown!r}.")
     rewards = _rewards(table, reward, sold, priced, arm)
     if priced and reward_range is None:
         reward_range = (0.0, max(price - priced["unit_cost"] for price in priced["prices"]))
@@ -266,6 +266,7 @@ def _told(
         **priced,
     )
     arms_of = {"spec": spec, "context": seen.rows, "action": arm, "reward": rewards}
+    arms_of |= {"arms": tuple(offered), "index": index_of_rows(table)}
     return _Told(table, arms_of, seen.clipped)
 
 
@@ -288,7 +289,7 @@ def _priced(arms: Any, prices: Any, unit_cost: float | None) -> dict[str, Any]:
             "Expected prices=, the public list of prices, and unit_cost= together, without arms=."
         )
     at_least("unit_cost", unit_cost, 0)
-    listed = vector("prices", prices, np.size(prices)).tolist()
+    listed = vector("prices", prices, None).tolist()
     return {"prices": tuple(listed), "unit_cost": float(unit_cost)}
 
 
@@ -302,7 +303,7 @@ def _rewards(
     if not priced:
         raise InputError(f"Expected prices= and unit_cost= with sold={sold!r}.")
     margins = np.array(priced["prices"]) - priced["unit_cost"]
-    return np.asarray(margins[arm] * answers(table, str(sold)))
+    return np.asarray(margins[arm] * as_long(answers(table, str(sold)), len(arm), str(sold)))
 
 
 POSITIONS = (1, 2, 3)
@@ -381,6 +382,7 @@ def read_lists(
         marginal=None if marginal is None else stacked(table, marginal),
         context=contexts_in(table, context, context_bound, len(shown), most_outside).rows,
         adaptive=adaptive,
+        index=index_of_rows(table),
     )
 
 
@@ -441,6 +443,7 @@ def read_prices(
         reward=numbers(table, reward),
         density=numbers(table, density),
         adaptive=adaptive,
+        index=index_of_rows(table),
     )
 
 

@@ -105,7 +105,7 @@ def agents(
 
     Example: `dpbandit agents --for OJPricing --best` and `dpbandit agents fade`
     """
-    from dpbandit.agents.catalogue import RECONSTRUCTED, by_score, entries, wrappers
+    from dpbandit.agents.catalogue import RECONSTRUCTED, entries, wrappers
 
     if best:
         if env is None or agent is not None:
@@ -119,7 +119,7 @@ def agents(
             raise InputError(f"Expected either agent={agent!r} or --for and --private, got both.")
         _show_agent(agent)
         return
-    from dpbandit.running.answers import score, starting
+    from dpbandit.running.answers import by_score, score, starting
 
     able = _able(env, private)
     table = Table("id", "score", "privacy", "what it does", box=None, pad_edge=False)

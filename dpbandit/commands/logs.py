@@ -19,11 +19,12 @@ from dpbandit.base import (
 )
 from dpbandit.base.tables import Table
 from dpbandit.clients import read_log, read_observed
-from dpbandit.commands.options import features_of, given, range_of, say, screen, words_of
+from dpbandit.commands.options import features_of, given, listed, range_of, say, screen, words_of
 from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog
 from dpbandit.offline import Logged, Observed, assess, evaluate as evaluated
-from dpbandit.offline.columns import file_digest, numbers, table_of
+from dpbandit.offline.columns import numbers
 from dpbandit.offline.evaluation import INTERVALS
+from dpbandit.offline.tables import file_digest, meant, table_of
 from dpbandit.results.results import FORMATS
 from dpbandit.running.environments import ENDING, write_environment
 from dpbandit.running.recommend import recommend
@@ -165,7 +166,7 @@ def evaluate(
         )
     frame = table_of(str(table))
     low, high = range_of("--reward-range", reward_range)
-    names = None if arms is None else words_of(arms)
+    names = None if arms is None else listed(arms)
     shared: dict[str, Any] = {
         "action": action, "reward": reward, "context": features_of(feature or ()),
         "arms": names, "reward_range": (low, high),
@@ -295,12 +296,13 @@ def _fixed(policy: str, arms: list[Any]) -> Floats | None:
     if policy.startswith("always="):
         name = policy.removeprefix("always=")
         written = [str(arm) for arm in arms]  # as it stands there, or as a number
-        arm = arms[written.index(name)] if name in written else words_of(name)[0]
-        if arm not in arms:
+        said = [meant(arm) for arm in arms]
+        if name not in written and meant(name) not in said:
             raise InputError(
                 f"Expected --policy={policy} to name one of {', '.join(map(str, arms))}."
             )
-        return 1.0 * (np.arange(K) == arms.index(arm))
+        k = written.index(name) if name in written else said.index(meant(name))
+        return 1.0 * (np.arange(K) == k)
     return None
 
 
@@ -449,7 +451,7 @@ def fit(
         if given(context, (*_OF_PRICES, *_OF_PEOPLE)):
             refused = ", ".join(map(_option, (*_OF_PRICES, *_OF_PEOPLE)))
             raise InputError(f"Expected --items without {refused}.")
-        arguments = {"item": item, "click": click, "items": words_of(items), **shared}
+        arguments = {"item": item, "click": click, "items": listed(items), **shared}
     else:
         arguments = {
             "price": price,

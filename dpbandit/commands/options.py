@@ -30,13 +30,18 @@ def features_of(texts: Iterable[str]) -> dict[str, list[Any]]:
     return features
 
 
+def listed(text: str) -> list[str]:
+    """What commas part, in words, which mean numbers where a table has these."""
+    return [word.strip() for word in text.split(",")]
+
+
 def words_of(text: str) -> list[Any]:
     """What commas part; numbers where all are.
 
     >>> words_of("1, 2"), words_of("a,2")
     ([1.0, 2.0], ['a', '2'])
     """
-    words = [word.strip() for word in text.split(",")]
+    words = listed(text)
     try:
         return [float(word) for word in words]
     except ValueError:
@@ -52,7 +57,7 @@ def range_of(option: str, text: str) -> list[float]:
 
 
 def _feature(text: str) -> tuple[str, list[Any]]:
-    """NAME=LOW:HIGH, or NAME=LEVEL,LEVEL,...; levels are numbers where all are."""
+    """NAME=LOW:HIGH, or NAME=LEVEL,LEVEL,..., two numbers, too: a postcode is no range."""
     name, equals, bounds = text.partition("=")
     if not (name and equals and bounds):
         raise InputError(
@@ -61,7 +66,7 @@ def _feature(text: str) -> tuple[str, list[Any]]:
         )
     if ":" in bounds and "," not in bounds:
         return name, range_of(f"--feature {name}", bounds)
-    return name, words_of(bounds)
+    return name, listed(bounds)
 
 
 def _number(option: str, text: str) -> float:

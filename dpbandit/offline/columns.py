@@ -1,26 +1,19 @@
 """Read named columns of a user's table as numbers, words, or features with public bounds."""
 
-import os
-import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from hashlib import sha256
 from math import sqrt
 from numbers import Number
-from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, check_readable, reals, shown, shown_path
+from dpbandit.base import Floats, InputError, Ints, reals, shown
 from dpbandit.offline.logs import is_wide, one_kind
+from dpbandit.offline.tables import is_number, meant
 from dpbandit.specs import scaled
 
 Bounds: TypeAlias = Mapping[str, Sequence[Any]]
 """Two numbers are a public range (low, high), words a public list of levels."""
-
-_READERS = {".csv": "read_csv", ".csv.gz": "read_csv", ".parquet": "read_parquet"}
-_UNREADABLE = (ValueError, OSError, EOFError, zlib.error)
-"""Errors of pandas and of Unicode are ValueErrors; a file that was cut off, the last two."""
 
 
 class Features(NamedTuple):
@@ -40,42 +33,6 @@ class Features(NamedTuple):
         """(1, features) / sqrt(1 + d), of Euclidean norm at most 1, (n, 1 + d)."""
         n, d = self.rows.shape
         return np.column_stack([np.ones(n), self.rows]) / sqrt(1 + d)
-
-
-def table_of(frame: Any) -> Any:
-    """A DataFrame or a mapping of columns as it is, or what the file at a path holds.
-
-    Raises:
-        InputError: no path to a file that ends in .csv, .csv.gz or .parquet, or none of these.
-    """
-    if isinstance(frame, str | os.PathLike):
-        return _read(frame)
-    if isinstance(frame, Mapping) or hasattr(frame, "columns"):
-        return frame
-    raise InputError(
-        f"Expected a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet "
-        f"file, got {shown(frame)}."
-    )
-
-
-def _read(path: str | os.PathLike[str]) -> Any:
-    import pandas as pd  # not before: slow to import
-
-    name = next((end for end in _READERS if os.fspath(path).lower().endswith(end)), None)
-    if name is None:
-        raise InputError(f"Expected {shown_path(path)} to end in {', '.join(_READERS)}.")
-    check_readable(path)
-    try:
-        return getattr(pd, _READERS[name])(path)
-    except _UNREADABLE as error:
-        why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise InputError(f"Expected {shown_path(path)} to hold a table: {why}.") from None
-
-
-def file_digest(path: str | os.PathLike[str]) -> str:
-    """The SHA-256 of a file."""
-    check_readable(path)
-    return sha256(Path(path).read_bytes()).hexdigest()
 
 
 def column(table: Any, name: str) -> Any:
@@ -126,9 +83,26 @@ def is_missing(entry: Any) -> bool:
         return True
 
 
+def doubles(listed: Any) -> Floats:
+    """Entries as doubles, also where all are words that are numbers, such as 01.50, or missing.
+
+    Raises `ValueError` where they are neither.
+    """
+    try:
+        return reals(listed)
+    except ValueError:
+        entries = listed.tolist() if hasattr(listed, "tolist") else list(listed)
+        if not all(is_number(e) if isinstance(e, str) else is_missing(e) for e in entries):
+            raise
+        return np.array([float(e) if isinstance(e, str) else np.nan for e in entries])
+
+
 def first_odd(listed: Any, allowed: Sequence[float] | None = None) -> Any:
-    """The first entry that is no double, or none of those `allowed`."""
-    for entry in listed:
+    """The first entry that is no double, or none of those `allowed`; of words one that is no number
+    if there is any."""
+    entries = listed.tolist() if hasattr(listed, "tolist") else list(listed)
+    said = [entry for entry in entries if isinstance(entry, str) and not is_number(entry)]
+    for entry in [*said, *entries]:
         try:
             value = reals([entry])
         except ValueError:
@@ -142,7 +116,7 @@ def numbers(table: Any, name: str) -> Floats:
     """A column of numbers, none missing and none infinite."""
     listed = column(table, name)
     try:
-        values = reals(listed)
+        values = doubles(listed)
     except ValueError:
         values = np.empty(())
     if values.ndim != 1:
@@ -246,14 +220,31 @@ def _levels(name: str, levels: list[Any]) -> list[Any]:
 
 def _one_hot(table: Any, name: str, levels: Any, called: str, rows: int) -> Floats:
     entries = as_long(one_kind(f"column {name!r}", column(table, name)), rows, name)
-    if unknown := [entry for entry in entries if entry not in levels]:
+    taken = places(entries, levels, f"the levels of {name!r}")
+    if unknown := [entry for entry, k in zip(entries, taken, strict=True) if k < 0]:
         raise InputError(
             f"Expected column {name!r} to hold only the levels {shown(levels)} of {called}, got "
             f"{shown(unknown[0])} in {len(unknown)} rows: they are public, so say all there can be."
         )
-    place = {level: j for j, level in enumerate(levels)}
-    taken = np.array([place[entry] for entry in entries], dtype=np.int64)
     return np.eye(len(levels))[taken, 1:]
+
+
+def places(entries: Sequence[Any], listed: Sequence[Any], called: str) -> Ints:
+    """Where each entry, all of one kind, stands among those `listed`, -1 for none, (n,).
+
+    In a column of numbers, or of True and False, words mean these: "10115" is 10115.
+
+    Raises:
+        InputError: what is listed is not all text or all numbers, or says the same twice.
+    """
+    names = one_kind(called, listed)
+    if entries and not isinstance(entries[0], str):
+        names = [meant(name) for name in names]
+    place = {name: j for j, name in reversed([*enumerate(names)])}
+    if len(place) < len(names):
+        twice = next(name for j, name in enumerate(names) if place[name] < j)
+        raise InputError(f"Expected every one of {called} once, got {twice!r} twice.")
+    return np.array([place.get(entry, -1) for entry in entries], dtype=np.int64)
 
 
 def as_long(values: Any, rows: int, name: str) -> Any:

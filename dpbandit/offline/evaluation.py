@@ -11,6 +11,9 @@ import numpy as np
 from dpbandit.base import (
     Floats,
     InputError,
+    by_index,
+    by_name,
+    columns_of,
     flag,
     inside,
     one_of,
@@ -40,6 +43,7 @@ from dpbandit.offline.estimators import (
 from dpbandit.offline.intervals import (
     Law,
     Stakes,
+    TypeLaw,
     betting,
     bootstrap,
     empirical_bernstein,
@@ -54,11 +58,12 @@ from dpbandit.offline.logs import (
     LoggedLists,
     LoggedPrices,
     Observed,
+    in_order_of,
     is_law,
     numbers_in,
     refuse_row,
 )
-from dpbandit.offline.policies import arm_policy, asked, list_law, price_policy
+from dpbandit.offline.policies import arm_policy, list_law, price_policy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -127,11 +132,14 @@ class Settings:
         """What may fail."""
         return 1 - self.level
 
-    def model_of(self, context: Floats, shape: tuple[int, ...]) -> Floats:
-        """q as it was given, or as a function gives it at these contexts (n, d)."""
-        if callable(self.q):
+    def model_of(self, log: Logged | LoggedLists, shape: tuple[int, ...]) -> Floats:
+        """q as it was given, or as a function gives it at the log's contexts (n, d)."""
+        asks = callable(self.q)
+        if asks:
             takes("q", self.q, "contexts")
-        q = numbers_in("q", self.q(context) if callable(self.q) else self.q)
+        given = self.q(log.context) if asks else self.q
+        given = log.by_arm("q", given) if isinstance(log, Logged) else given
+        q = in_order_of(log, "q", given, counted=asks)
         shaped("q", q, shape)
         refuse_row(f"q up to {MOST:g} in size", (np.abs(q) <= MOST).reshape(len(q), -1).all(axis=1))
         return q
@@ -233,7 +241,7 @@ def _arm_model(log: Logged, settings: Settings) -> Callable[[], Floats]:
     spec, n = log.spec, len(log.action)
 
     def given() -> Floats:
-        return settings.model_of(log.context, (n, spec.n_actions))
+        return settings.model_of(log, (n, spec.n_actions))
 
     if settings.q is not None:
         return given
@@ -253,12 +261,14 @@ def _embedding(log: Logged, settings: Settings) -> Embedding | None:
         return None
     if settings.features is None or settings.feature_law is None:
         raise InputError("Expected features= and feature_law=, P(feature | arm), together.")
-    law = numbers_in("feature_law", settings.feature_law)
+    given = log.by_arm("feature_law", settings.feature_law, axis=0)
+    names = range(len(columns_of(given) or ()))
+    law = numbers_in("feature_law", by_name("feature_law", given, names, "the features"))
     if law.ndim != 2 or len(law) != log.spec.n_actions:
         raise InputError(f"Expected feature_law of shape (n_actions, E), got {law.shape}.")
     if not is_law(law).all():
         raise InputError("Expected every row of feature_law to sum to 1.")
-    logged = numbers_in("features", settings.features)
+    logged = in_order_of(log, "features", settings.features)
     shaped("features", logged, log.action.shape)
     refuse_row(
         f"features that are whole numbers below {law.shape[1]}",
@@ -284,7 +294,7 @@ def case_of_lists(policy: Any, log: LoggedLists, settings: Settings) -> Case:
         clicks=log.clicks,
         prefix=log.prefix,
         marginal=log.marginal,
-        policy=list_law(asked(policy, "lists", np.asarray(log.context)), log),
+        policy=list_law(policy, log),
         q=_list_model(log, settings),
     )
     return Case(
@@ -308,7 +318,7 @@ def _stakes(name: str, rows: ListRows) -> Stakes:
 def _list_model(log: LoggedLists, settings: Settings) -> Floats | None:
     if settings.q is None:
         return None
-    return settings.model_of(np.asarray(log.context), (*log.items.shape, log.n_items))
+    return settings.model_of(log, (*log.items.shape, log.n_items))
 
 
 _LEAST_BANDWIDTH = 1e-9
@@ -373,7 +383,7 @@ def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable
         return at
 
     def at(price: Floats) -> Floats:
-        found = numbers_in("q", q(log.context, price))
+        found = in_order_of(log, "q", q(log.context, price), counted=True)
         shaped("q", found, (n,))
         refuse_row(f"q up to {MOST:g} in size", np.abs(found) <= MOST)
         return found
@@ -519,7 +529,8 @@ def evaluate(
             `probabilities(contexts)`, `prices(contexts)` or `lists(contexts)`, such as a snapshot
             of an agent, or what these methods return: probabilities (n, K), prices (n,) or draws of
             prices (draws, n), lists (n, m) or (draws, n, m), or a `ListLaw`. Draws have to be fresh
-            for every row.
+            for every row. Rows of Series and DataFrames are found by the log's `index`, columns by
+            the names of its `arms`; other labels are refused, here and in all that follows.
         log: rows with known propensities, densities or probabilities of lists.
         estimators: names from `ARMS`, `PRICES` or `LISTS`; by default ips, snips and dr, and for
             lists ips and interaction-ips.
@@ -625,9 +636,24 @@ def _answer(name: str, case: Case, settings: Settings) -> dict[str, Any]:
     return _row(name, terms, terms.estimate, standard_error(terms), found, said)
 
 
+def _law_of(log: Logged, law: Any) -> Any:
+    """The logging policy with DataFrames in the order of the log's arms and rows."""
+    if isinstance(law, TypeLaw):
+        types: Any = in_order_of(log, "types", law.types)  # made whole numbers where they are used
+        return law._replace(types=types, policy=log.by_arm("the types' policy", law.policy))
+    if not callable(law):
+        return law
+
+    def at(i: int, context: Floats) -> Any:
+        chances = log.by_arm("law", law(i, context))
+        return by_index("law", chances, range(len(context)), "the contexts it was asked at")
+
+    return at
+
+
 def _weighted_answer(case: Case, rows: ArmRows, log: Any, settings: Settings) -> dict[str, Any]:
     terms = case.estimators["dr"]()
-    h = stable(settings.law, log.context, rows.policy)
+    h = stable(_law_of(log, settings.law), log.context, rows.policy)
     h = h**2 if settings.intervals == "weighted-minvar" else h
     v = weighted(terms.values, h, settings.alpha)
     found = Interval(v.low, v.high, settings.intervals, "", ())

@@ -1,6 +1,6 @@
 """Logs of a known random policy: the data of offline evaluation."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Self
@@ -13,8 +13,11 @@ from dpbandit.base import (
     Floats,
     InputError,
     Ints,
+    by_index,
+    by_name,
     clip_norm,
     flag,
+    index_of,
     inside,
     reals,
     shaped,
@@ -45,6 +48,30 @@ def numbers_in(name: str, values: Any) -> Floats:
         return reals(values)
     except ValueError:
         raise InputError(f"Expected {name} to be an array of numbers.") from None
+
+
+def rows_in(log: Any, name: str, values: Any) -> Floats:
+    """`values` as an array, its rows in the order of the log's index.
+
+    The first that has an index says what that is.
+    """
+    if log.index is None:
+        log.index = index_of(values)
+    elif np.ndim(values) and len(log.index) != len(values):
+        raise InputError(
+            f"Expected as many {name} as the index has rows, {len(log.index)}, got {len(values)}."
+        )
+    return numbers_in(name, by_index(name, values, log.index, "the log"))
+
+
+def in_order_of(log: Any, name: str, values: Any, *, counted: bool = False) -> Floats:
+    """`values` as an array, its rows in the order of the log's index.
+
+    That is 0, 1, ... of a log without one, and of rows that were `counted`, as in a function's
+    answer at the log's contexts.
+    """
+    index = range(len(log.reward)) if log.index is None or counted else log.index
+    return numbers_in(name, by_index(name, values, index, "the log"))
 
 
 def refuse_row(what: str, fine: npt.ArrayLike, of: str = "a log") -> None:
@@ -132,15 +159,25 @@ class Observed:
     """(n,), the arms that were played"""
     reward: Floats
     """(n,), what they brought"""
+    arms: Sequence[Any] | None = None
+    """(n_actions,), names of the arms in order, by which columns of DataFrames are found; if None,
+    their numbers"""
+    index: Any = None
+    """pandas index of the rows, by which rows of Series and DataFrames are found; if None, that of
+    the first argument that has one"""
     outside: Outside = field(init=False)
     """how much lay outside"""
 
     def __post_init__(self) -> None:
         refuse_spec(self.spec, ContextualSpec)
-        action = numbers_in("actions", self.action)
-        self.context = numbers_in("contexts", self.context)
-        self.reward = numbers_in("rewards", self.reward)
+        action = rows_in(self, "actions", self.action)
+        self.context = rows_in(self, "contexts", self.context)
+        self.reward = rows_in(self, "rewards", self.reward)
         spec, n = self.spec, action.size
+        if self.arms is not None and len(self.arms) != spec.n_actions:
+            raise InputError(
+                f"Expected arms={shown(self.arms)} to name n_actions={spec.n_actions} arms."
+            )
         if n == 0:
             raise InputError("Expected at least one logged round.")
         if spec.masks != "none" and getattr(self, "probabilities", None) is None:
@@ -161,7 +198,12 @@ class Observed:
 
     def __getitem__(self, rows: slice) -> Self:
         """Some of the rows, such as `log[1000:]`: teach on others than those you evaluate on."""
-        return replace(self, **arrays_at(self, rows, ("context", "action", "reward")))
+        return replace(self, **arrays_at(self, rows, ("context", "action", "reward", "index")))
+
+    def by_arm(self, name: str, values: Any, *, axis: int = 1) -> Any:
+        """`values` with the columns of a DataFrame, or its rows with axis=0, in the arms' order."""
+        arms = range(self.spec.n_actions) if self.arms is None else self.arms
+        return by_name(name, values, arms, "the arms", axis=axis)
 
     def __str__(self) -> str:
         return f"{len(self.action)} rounds with {self.spec.n_actions} arms, {self.outside}"
@@ -196,7 +238,7 @@ class Logged(Observed):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        chance = numbers_in("propensities", self.propensity)
+        chance = rows_in(self, "propensities", self.propensity)
         uniform = not chance.ndim and self.probabilities is None
         self.lowest_is_public = self.lowest is not None or uniform
         if self.lowest is not None:
@@ -225,7 +267,7 @@ class Logged(Observed):
 
     def __getitem__(self, rows: slice) -> Self:
         # Some of the rows, such as `log[1000:]`: teach on others than those you evaluate on
-        names = ("context", "action", "reward", "propensity", "probabilities")
+        names = ("context", "action", "reward", "propensity", "probabilities", "index")
         lowest = self.lowest if self.lowest_is_public else None
         return replace(self, **arrays_at(self, rows, names), lowest=lowest)
 
@@ -261,7 +303,7 @@ class Logged(Observed):
         return self.lowest
 
     def _checked(self, probabilities: Any) -> Floats:
-        law = numbers_in("probabilities", probabilities)
+        law = rows_in(self, "probabilities", self.by_arm("probabilities", probabilities))
         shaped("probabilities", law, (len(self.action), self.spec.n_actions))
         refuse_row("probabilities that sum to 1", is_law(law))
         logged = np.take_along_axis(law, self.action[:, None], axis=1)[:, 0]
@@ -290,7 +332,8 @@ def one_kind(name: str, names: Any) -> list[Any]:
 
     Raises:
         InputError: it is no column, a name is missing (None, NaN) or neither text nor a number, or
-            both occur: nobody shall guess whether 1 and "1" are the same.
+            both occur: nobody shall guess whether 1 and "1" are the same; or a number is a float
+            so large that it may stand for several, as whole numbers beside a gap are read.
     """
     try:
         column = np.asarray(names, dtype=object)
@@ -305,7 +348,15 @@ def one_kind(name: str, names: Any) -> list[Any]:
                 f"Expected {name} to be all text or all numbers, none missing, got "
                 f"{shown(entry)} in row {row}."
             )
+        if isinstance(entry, float | np.floating) and abs(float(entry)) >= _TOLD_APART:
+            raise InputError(
+                f"Expected {name} to be whole numbers or below 2^53, got {shown(entry)} in row "
+                f"{row}: larger floats are not told apart, so write them as text."
+            )
     return found
+
+
+_TOLD_APART = 2.0**53
 
 
 def _kind(entry: Any) -> str:
@@ -342,11 +393,13 @@ class LoggedLists:
     """(n, d), of whoever chose the lists; None is the constant 1"""
     adaptive: bool = False
     """rows are in order of collection, and probabilities may depend on earlier rows"""
+    index: Any = None
+    """as of `Observed`"""
     reward: Floats = field(init=False)
     """(n,), clicks of a list"""
 
     def __post_init__(self) -> None:
-        items = numbers_in("items", self.items)
+        items = rows_in(self, "items", self.items)
         if items.ndim != 2 or not items.size:
             raise InputError(
                 f"Expected items of shape (n, m), a list for each round, got {items.shape}."
@@ -359,7 +412,7 @@ class LoggedLists:
         ordered = np.sort(items, axis=1)
         refuse_row("different items in a list", (ordered[:, 1:] != ordered[:, :-1]).all(axis=1))
         self.items = items.astype(np.int64)
-        self.clicks = numbers_in("clicks", self.clicks)
+        self.clicks = rows_in(self, "clicks", self.clicks)
         shaped("clicks", self.clicks, (n, m))
         refuse_row("clicks that are 0 or 1", np.isin(self.clicks, (0, 1)).all(axis=1))
         self.prefix = self._chances("prefix", self.prefix)
@@ -368,7 +421,7 @@ class LoggedLists:
         if self.marginal is not None:
             self.marginal = self._chances("marginal", self.marginal)
             refuse_marginal(self.marginal, self.prefix, "a log")
-        given = np.ones((n, 1)) if self.context is None else numbers_in("contexts", self.context)
+        given = np.ones((n, 1)) if self.context is None else rows_in(self, "contexts", self.context)
         if given.ndim != 2 or len(given) != n:
             raise InputError(f"Expected contexts of shape ({n}, d), got {given.shape}.")
         refuse_row("finite contexts", np.isfinite(given).all(axis=1))
@@ -377,7 +430,7 @@ class LoggedLists:
 
     def __getitem__(self, rows: slice) -> "LoggedLists":
         """Some of the rows, such as `log[1000:]`."""
-        names = ("items", "clicks", "prefix", "marginal", "context")
+        names = ("items", "clicks", "prefix", "marginal", "context", "index")
         return replace(self, **arrays_at(self, rows, names))
 
     def __str__(self) -> str:
@@ -385,7 +438,7 @@ class LoggedLists:
         return f"{n} rounds with lists of {m} of {self.n_items} items"
 
     def _chances(self, name: str, values: Floats) -> Floats:
-        chance = numbers_in(f"{name} probabilities", values)
+        chance = rows_in(self, f"{name} probabilities", values)
         shaped(f"{name} probabilities", chance, self.items.shape)
         refuse_row(
             f"{name} probabilities in (0, 1]", ((chance >= LEAST) & (chance <= 1)).all(axis=1)
@@ -426,17 +479,17 @@ class LoggedPrices:
     """(n,), per dollar, at the price that was asked, given the context"""
     adaptive: bool = False
     """rows are in order of collection, and densities may depend on earlier rows"""
+    index: Any = None
+    """as of `Observed`"""
     outside: Outside = field(init=False)
     """how much did lie outside"""
 
     def __post_init__(self) -> None:
         refuse_spec(self.spec, PriceSpec)
-        self.price, self.reward = (
-            numbers_in("prices", self.price),
-            numbers_in("rewards", self.reward),
-        )
-        self.context = numbers_in("contexts", self.context)
-        self.density = numbers_in("densities", self.density)
+        self.price = rows_in(self, "prices", self.price)
+        self.reward = rows_in(self, "rewards", self.reward)
+        self.context = rows_in(self, "contexts", self.context)
+        self.density = rows_in(self, "densities", self.density)
         spec, n = self.spec, self.price.size
         if n == 0:
             raise InputError("Expected at least one logged round.")
@@ -455,7 +508,8 @@ class LoggedPrices:
 
     def __getitem__(self, rows: slice) -> "LoggedPrices":
         """Some of the rows, such as `log[1000:]`."""
-        return replace(self, **arrays_at(self, rows, ("context", "price", "reward", "density")))
+        names = ("context", "price", "reward", "density", "index")
+        return replace(self, **arrays_at(self, rows, names))
 
     def __str__(self) -> str:
         prices = f"prices from {self.spec.low:g} to {self.spec.high:g}"

@@ -5,11 +5,23 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from dpbandit.base import Bools, Floats, InputError, Ints, Progress, shaped, shown, whole
+from dpbandit.base import (
+    Bools,
+    Floats,
+    InputError,
+    Ints,
+    Progress,
+    by_name,
+    columns_of,
+    shaped,
+    shown,
+    whole,
+)
 from dpbandit.offline.logs import (
     LoggedLists,
     LoggedPrices,
     Observed,
+    in_order_of,
     is_law,
     numbers_in,
     refuse_marginal,
@@ -41,9 +53,10 @@ class ListLaw(NamedTuple):
 
 def list_law(policy: Any, log: LoggedLists) -> ListLaw:
     """Ask a policy for its lists: a `ListLaw`, lists (n, m), or draws of them (draws, n, m)."""
-    if isinstance(policy, ListLaw):
-        return _checked(policy, log)
-    lists = numbers_in("policy", policy)
+    given = asked(policy, "lists", np.asarray(log.context))
+    if isinstance(given, ListLaw):
+        return _checked(given, log)
+    lists = in_order_of(log, "policy", given, counted=given is not policy)
     n, m = log.items.shape
     if lists.shape[-2:] != (n, m) or lists.ndim not in (2, 3) or not lists.size:
         raise InputError(
@@ -71,22 +84,22 @@ def _one_hot(lists: Ints, n_items: int) -> Floats:
 
 def _checked(policy: ListLaw, log: LoggedLists) -> ListLaw:
     n, m = log.items.shape
-    prefix = _chances("prefix", policy.prefix, (n, m))
+    prefix = _chances("prefix", policy.prefix, log, (n, m))
     falling = prefix[:, 1:] <= prefix[:, :-1] * (1 + 1e-9)
     refuse_row("prefix probabilities that do not rise", falling.all(axis=1), "a policy")
     marginal, conditional = policy.marginal, policy.conditional
     if marginal is not None:
-        marginal = _chances("marginal", marginal, (n, m))
+        marginal = _chances("marginal", marginal, log, (n, m))
         refuse_marginal(marginal, prefix, "a policy")
     if conditional is not None:
-        conditional = _chances("conditional", conditional, (n, m, log.n_items))
+        conditional = _chances("conditional", conditional, log, (n, m, log.n_items))
         fine = is_law(conditional.reshape(n * m, -1)).reshape(n, m)
         refuse_row("conditional laws that sum to 1", fine.all(axis=1), "a policy")
     return ListLaw(prefix, marginal, conditional)
 
 
-def _chances(name: str, values: Any, shape: tuple[int, ...]) -> Floats:
-    chance = numbers_in(f"the policy's {name}", values)
+def _chances(name: str, values: Any, log: LoggedLists, shape: tuple[int, ...]) -> Floats:
+    chance = in_order_of(log, f"the policy's {name}", values)
     shaped(f"the policy's {name}", chance, shape)
     fine = ((chance >= 0) & (chance <= 1)).reshape(len(chance), -1).all(axis=1)
     refuse_row(f"{name} probabilities in [0, 1]", fine, "a policy")
@@ -99,6 +112,8 @@ def asked(policy: Any, method: str, context: Floats, mask: Bools | None = None) 
     Raises:
         InputError: it learns: what it would play depends on what it would have seen.
     """
+    if columns_of(policy) is not None:  # whatever these are called, it is a table
+        return policy
     if isinstance(policy, Hindsight):
         raise InputError(f"Expected a policy, got {shown(policy)}: hindsight needs all rewards.")
     if hasattr(policy, "make") and not is_running(policy):
@@ -123,7 +138,9 @@ def asked(policy: Any, method: str, context: Floats, mask: Bools | None = None) 
 
 def arm_policy(policy: Any, log: Observed) -> Floats:
     """Probabilities (n, K) of arms."""
-    law = numbers_in("policy", asked(policy, "probabilities", log.context, log.mask))
+    given = asked(policy, "probabilities", log.context, log.mask)
+    given, counted = log.by_arm("policy", given), given is not policy
+    law = in_order_of(log, "policy", given, counted=counted)
     shaped("the policy's probabilities", law, (len(log.action), log.spec.n_actions))
     refuse_row("probabilities that sum to 1", is_law(law), "a policy")
     return law
@@ -132,7 +149,12 @@ def arm_policy(policy: Any, log: Observed) -> Floats:
 def price_policy(policy: Any, log: LoggedPrices) -> Floats:
     """Prices (draws, n) in the range of the spec."""
     n, spec = len(log.price), log.spec
-    prices = numbers_in("policy", asked(policy, "prices", log.context))
+    given = asked(policy, "prices", log.context)
+    if columns_of(given) is None:
+        prices = in_order_of(log, "policy", given, counted=given is not policy)
+    else:  # a row for each draw, a column for each row of the log
+        names = range(n) if log.index is None or given is not policy else log.index
+        prices = numbers_in("policy", by_name("policy", given, names, "the rows of the log"))
     if prices.shape[-1:] != (n,) or prices.ndim > 2 or not prices.size:
         raise InputError(f"Expected prices of shape ({n},) or (draws, {n}), got {prices.shape}.")
     prices = np.atleast_2d(prices)

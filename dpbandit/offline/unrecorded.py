@@ -168,9 +168,7 @@ def assess(
     inside("level", level, 0, 1, ends=False)
     whole("folds", folds, 2)
     whole("seed", seed, 0)
-    strengths = vector("gammas", gammas, np.size(gammas)).tolist()
-    if not strengths:
-        raise InputError("Expected gammas=() to name at least one strength, such as 2.")
+    strengths = vector("gammas", gammas, None).tolist()
     for gamma in strengths:
         inside("gammas", gamma, 1, _MOST, ends=True)
     if not isinstance(log, Observed):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy
 
-from dpbandit.base import Floats, InputError, one_of, positive
+from dpbandit.base import Floats, InputError, one_of, positive, shown
 from dpbandit.results.problems import labels, several
 from dpbandit.results.runs import AgentRun, without_epsilon
 
@@ -216,8 +216,8 @@ def epsilon_for(
         raise InputError("Expected runs of which some are private, got none that is.")
     if agent is None and len(own) == 1:
         (agent,) = own
-    if agent is None or agent not in own:
-        said = "agent" if agent is None else f"agent={agent!r}"
+    if not isinstance(agent, str) or agent not in own:
+        said = "agent" if agent is None else f"agent={shown(agent)}"
         raise InputError(f"Expected {said} to be a private one of {', '.join(own)}.")
     mine = sorted(own[agent], key=lambda run: run.certificate.epsilon)
     if len({run.place for run in mine}) > 1:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from glob import glob
 from math import isinf
+from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -21,6 +22,7 @@ from dpbandit.base import (
     one_of,
     plain,
     rounded,
+    shown,
     text_of,
     write_atomically,
     write_csv,
@@ -233,8 +235,10 @@ class Results:
         Raises:
             InputError: an unknown name, no such run, or a label that several problems have.
         """
-        for name in choice:
+        for name, value in choice.items():
             one_of("choice", name, ["problem", *_CHOICES])
+            if not isinstance(value, str | Number | np.generic):
+                raise InputError(f"Expected {name}={shown(value)} to be one word or one number.")
         problem = self._called(choice["problem"]) if "problem" in choice else None
         wanted = {name: value for name, value in choice.items() if name != "problem"}
         runs = [

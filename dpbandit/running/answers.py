@@ -18,8 +18,9 @@ from functools import cache
 from importlib.resources import files
 from io import StringIO
 from math import inf, log
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+T = TypeVar("T")
 CHOSEN, ZERO, CANDIDATE, HORIZON = "chosen", "zero", "candidate", "horizon"
 TRUST = "trust"
 """Kind of the problems whose promises trust less than a central server"""
@@ -159,6 +160,15 @@ _AROUND = ("priced", "per-person", "guarded")
 def score(agent: str) -> float | None:
     """The mean score of an id: at epsilon 1, or without privacy where it has none."""
     return mean_scores(1.0).get(agent, mean_scores(inf).get(agent))
+
+
+def by_score(some: Iterable[T]) -> list[T]:
+    """Entries of the catalogue with the best score first, those without one last."""
+
+    def place(one: Any) -> float:
+        return inf if (mean := score(one.id)) is None else -mean
+
+    return sorted(some, key=place)
 
 
 AFFORDABLE = 1.5

@@ -21,6 +21,7 @@ from dpbandit.base import (
     Progress,
     Seed,
     Streams,
+    check_picklable,
     provenance,
     warnings_said,
     whole,
@@ -221,6 +222,10 @@ def compare(
     spec = given.make(**given.arguments).spec
     asked, failed = agents_given(agents), dict[str, InputError]()
     configs = with_baselines(asked, spec)
+    sent: dict[str, Any] = {f"environment {given.label!r}": given}
+    sent |= {f"agent {name!r}": config for name, config in configs.items()}
+    for what, thing in sent.items() if jobs > 1 else ():
+        check_picklable(what, thing, f"jobs={jobs}")
     certificates = dict[str, Certificate]()
     for name, config in configs.items():
         try:

@@ -101,7 +101,8 @@ class Tally:
         if count / self._users > self._most:
             raise InputError(
                 f"Expected at most {100 * self._most:.3g} % of {self._users} {self._kind} "
-                f"{self._where}, got {count} of {self._seen}, the first is number {self._first}, "
+                f"{self._where}, got {count} of {self._seen} "
+                f"({_percent(count, self._seen)}), the first is number {self._first}, "
                 f"such as {largest:.4g}: {self._advice}, or allow more to be clipped by "
                 "most_outside=."
             )

@@ -19,7 +19,10 @@ import scipy
 from dpbandit.base import (
     Floats,
     InputError,
+    by_index,
+    by_name,
     flag,
+    index_of,
     inside,
     one_of,
     parse_json,
@@ -170,7 +173,11 @@ class Prior:
     disjoint: bool = False
 
     def __post_init__(self) -> None:
-        mean, covariance = _finite(self.mean), _finite(self.covariance)
+        names = index_of(self.mean)
+        given = by_index("covariance", self.covariance, names, "mean")
+        if names is not None:
+            given = by_name("covariance", given, names, "those of mean,")
+        mean, covariance = _finite(self.mean), _finite(given)
         if mean is None or not mean.size or np.abs(mean).max() > _MOST:
             raise InputError(
                 f"Expected mean={shown(self.mean)} of a prior to be numbers of at most {_MOST:g} "

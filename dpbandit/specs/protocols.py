@@ -102,7 +102,7 @@ def _numbers(action: Any, replicas: int) -> Floats:
     try:
         numbers = reals(action)
     except ValueError:
-        raise InputError(f"Expected numbers as actions, got {type(action).__name__}.") from None
+        raise InputError(f"Expected numbers as actions, got {shown(action)}.") from None
     shaped("actions", numbers, (replicas,))
     return numbers
 
@@ -315,7 +315,7 @@ class Spec:
         low, high = self.reward_low, self.reward_high
         slack = ROUNDING * (high - low)
         where = f"outside reward_low={low:.4g} to reward_high={high:.4g}"
-        words = "rewards", where, "say a wider public range of rewards"
+        words = "rewards", where, "say a wider public range, by reward_range="
         return [Bound(_rewards, (), np.positive, low - slack, high + slack, *words)]
 
     def with_few_people(self) -> Self:

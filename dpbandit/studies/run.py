@@ -28,6 +28,8 @@ from dpbandit.base import (
     OverTime,
     Progress,
     TimeLimit,
+    check_guarded,
+    check_picklable,
     cpu_of,
     not_installed,
     one_of,
@@ -451,7 +453,13 @@ def run_sweep(
         raise InputError(f"Expected out={str(out)!r} to hold no blocks yet, or resume (--resume).")
     with suppress(Damaged):  # that is written anew
         planned(folder)
+    if backend == "dask" and scheduler is None:
+        check_guarded("run_sweep with backend='dask'")
     study = plan(sweep, progress=progress) if isinstance(sweep, Sweep) else sweep
+    if scheduler is not None or (jobs > 1 and backend != "threading"):
+        how = f"jobs={jobs}" if scheduler is None else "scheduler="
+        for one in study.configurations:
+            check_picklable(f"agent {one.name!r} on {one.setup.problem!r}", one, how)
     keys = list(dict.fromkeys(one.key for one in study.configurations))  # as the file has them
     found = survey(folder, keys, progress=progress)
     failed = dict[str, AgentFailure]()

@@ -43,7 +43,7 @@ from dpbandit.suite.sources import program_of
 
 SCREEN, COMPARE, DECIDE = 4, 8, (32, 128, 400)
 """Replicas of a candidate at each stage of a choice"""
-COMPARED, DECIDED = 6, 3
+COMPARED, DECIDED = 10, 3
 """Candidates that are compared, and that are left after the first decision, at most"""
 SHORTLIST = 8
 """Candidates from epsilon 1, and as many from infinity, that are screened at other epsilons"""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,14 +16,18 @@ from dpbandit.base import (
     Ints,
     Streams,
     flag,
+    inside,
     one_of,
     reals,
     rows,
     shown,
+    two_numbers,
     whole,
 )
 from dpbandit.envs.contextual.problems import ContextualProblem, Users, row_of
-from dpbandit.specs import ArmsSpec, Step
+from dpbandit.offline.logs import is_wide
+from dpbandit.offline.tables import matrix_at
+from dpbandit.specs import MOST_OUTSIDE, ArmsSpec, Step, Tally
 
 MEANS = {
     "two": (0.6, 0.4),
@@ -56,8 +59,8 @@ class Arms(ContextualProblem):
     """A K-armed bandit without contexts, as in textbooks.
 
     Description:
-        Every user has a reward in [0, 1] for each arm. The agent sees nothing of her, plays an arm
-        and is told its reward.
+        Every user has a reward for each arm, in [0, 1] unless a table says otherwise. The agent
+        sees nothing of her, plays an arm and is told its reward.
 
         ===========  ===============================================================================
         means        of the arms
@@ -84,14 +87,16 @@ class Arms(ContextualProblem):
         `Box`, shape (1,): 1, always.
 
     Rewards:
-        In [0, 1]; 1 or 0 where the law is bernoulli.
+        In [0, 1], or in `reward_range`; 1 or 0 where the law is bernoulli.
 
     Arguments:
         * `means`: one in [0, 1] for each of two arms or more, or a name of the table above.
         * `law`: bernoulli, beta (a mean m is Beta(10 m, 10 (1 - m))), or table.
-        * `table`: with that law an array (T, K), or the path of a CSV or parquet file, of rewards
-          in [0, 1]; what lies outside is clipped, NaN is 0, and rounds with such rewards are
-          counted. Rows are played in order, or with `resample` drawn with replacement.
+        * `table`: with that law an array (T, K), or the path of a CSV or parquet file, of rewards.
+          Rows are played in order, or with `resample` drawn with replacement.
+        * `reward_range`: (low, high), public bounds on a table's rewards, [0, 1] by default. What
+          lies outside is clipped, NaN is low, and rounds with such rewards are counted;
+          `most_outside` is the share of the rewards that may be so, more is refused.
         * `drift`: piecewise (in each quarter of the rounds another order of the means) or walk
           (each mean a random walk within [0, 1]).
         * `adversary`: switching (after a quarter of the rounds the best and the worst arm change
@@ -105,6 +110,8 @@ class Arms(ContextualProblem):
     means: str | Sequence[float] = "two"
     law: str = "bernoulli"
     table: Any = None
+    reward_range: Sequence[float] = (0.0, 1.0)
+    most_outside: float = MOST_OUTSIDE
     resample: bool = False
     drift: str | None = None
     adversary: str | None = None
@@ -125,6 +132,13 @@ class Arms(ContextualProblem):
             raise InputError("Expected law='table' and a table=, the rewards, both or neither.")
         if self.resample and self.table is None:
             raise InputError("Expected resample=True with a table=, whose rows are drawn.")
+        inside("most_outside", self.most_outside, 0, 1, ends=True)
+        low, high = range_of(self.reward_range)
+        if self.table is None and (low, high) != (0, 1):
+            raise InputError(
+                f"Expected reward_range={shown(self.reward_range)} with a table= alone: all other "
+                "rewards are in [0, 1]."
+            )
         changes = [word for word in (self.drift, self.adversary) if word is not None]
         if len(changes) + (self.table is not None) > 1:
             raise InputError(
@@ -133,7 +147,7 @@ class Arms(ContextualProblem):
         if self.table is None:
             self._means = means_of(self.means)
         else:
-            self._rewards, self._beyond = rewards_of(self.table)
+            self._rewards, self._beyond = rewards_of(self.table, low, high, self.most_outside)
             self._means = self._rewards.mean(axis=0)
             if not self.resample and self.horizon > len(self._rewards):
                 raise InputError(
@@ -146,6 +160,8 @@ class Arms(ContextualProblem):
             n_actions=len(self._means),
             dim=1,
             horizon=self.horizon,
+            reward_low=low,
+            reward_high=high,
             link="other",  # rewards have means, and medians that are others
             delay=self.delay,
         )
@@ -256,36 +272,36 @@ def means_of(means: Any) -> Floats:
     return found
 
 
-def rewards_of(table: Any) -> tuple[Floats, npt.NDArray[np.bool_]]:
-    """A table of rewards (T, K), clipped to [0, 1], NaN as 0, and in which rows that was done."""
+def range_of(ends: Any) -> tuple[float, float]:
+    """Public bounds on rewards."""
+    low, high = two_numbers("reward_range", ends)
+    if not is_wide(low, high):
+        raise InputError(f"Expected reward_range={shown(ends)} to be (low, high), low < high.")
+    return low, high
+
+
+def rewards_of(
+    table: Any, low: float, high: float, most_outside: float
+) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """A table of rewards (T, K), clipped to [low, high], NaN as low, and in which rows it was."""
     named = f"table={str(table)!r}" if isinstance(table, str | PathLike) else "table"
     try:
-        found = reals(_read(Path(table)) if isinstance(table, str | PathLike) else table)
-    except (OSError, ValueError) as error:
-        raise InputError(f"Expected {named} to be rows of numbers: {error}") from None
+        found = matrix_at(table) if isinstance(table, str | PathLike) else reals(table)
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"Expected {named} to be rows of numbers: {error}.") from None
     if found.ndim != 2 or len(found) == 0 or found.shape[1] < 2:
         raise InputError(
             f"Expected {named} of shape {found.shape} to be (T, K), T >= 1 rounds and K >= 2 arms."
         )
-    beyond = ~((found >= 0) & (found <= 1))  # NaN is neither
-    return np.clip(np.where(np.isnan(found), 0.0, found), 0.0, 1.0), np.asarray(beyond.any(axis=1))
-
-
-def _read(path: Path) -> Any:
-    """A CSV file, whose first line may be names, or a parquet file."""
-    import pandas as pd  # not before: slow to import
-
-    if path.suffix == ".parquet":
-        return pd.read_parquet(path).to_numpy(dtype=np.float64)
-    with path.open() as file:
-        first = file.readline().split(",")
-    try:
-        _ = [float(cell or "nan") for cell in map(str.strip, first)]
-        header = None
-    except ValueError:
-        header = 0
-        if not first[0].strip():
-            raise ValueError(
-                "its first column has no name: write it without an index, index=False."
-            ) from None
-    return pd.read_csv(path, header=header).to_numpy(dtype=np.float64)
+    beyond = ~((found >= low) & (found <= high))  # NaN is neither
+    tally = Tally(
+        "rewards",
+        f"outside reward_range=({low:g}, {high:g})",
+        "say public bounds on them by reward_range=",
+        users=found.size,
+        most_outside=most_outside,
+    )
+    tally.add(beyond.reshape(-1, 1), found.reshape(-1, 1))
+    return np.clip(np.where(np.isnan(found), low, found), low, high), np.asarray(beyond.any(axis=1))

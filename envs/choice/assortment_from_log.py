@@ -16,7 +16,6 @@ from dpbandit.base import (
     Ints,
     Streams,
     at_least,
-    reals,
     shown,
     vector,
 )
@@ -33,7 +32,8 @@ from dpbandit.envs.contextual.logs import (
     unit_of,
 )
 from dpbandit.envs.contextual.problems import row_of
-from dpbandit.offline.columns import column_with_gaps, first_odd, is_missing
+from dpbandit.offline.columns import column_with_gaps, doubles, first_odd, is_missing
+from dpbandit.offline.logs import one_kind
 from dpbandit.specs import PricedAssortmentSpec
 
 _STEPS = 100
@@ -403,6 +403,7 @@ class AssortmentFromLog(ChoiceProblem):
     def _with_none(self, table: Any) -> Any:
         """The table, with a word where nothing was bought."""
         listed = column_with_gaps(table, self.bought)
+        one_kind(f"column {self.bought!r}", [entry for entry in listed if not _is_nothing(entry)])
         said = [_NONE if _is_nothing(entry) else _word(entry) for entry in listed]
         return ChainMap({self.bought: said}, table)
 
@@ -491,7 +492,7 @@ def _prices(table: Any, name: Any, n: int) -> Floats:
     entries = column_with_gaps(table, name)
     listed = [np.nan if _is_nothing(entry) else entry for entry in entries]
     try:
-        values = reals(listed)
+        values = doubles(listed)
     except ValueError:
         values = np.empty(())
     if values.ndim != 1:

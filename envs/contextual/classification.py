@@ -8,7 +8,21 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, Streams, not_installed, one_of, reals, whole
+from dpbandit.base import (
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    by_index,
+    by_name,
+    columns_of,
+    index_of,
+    not_installed,
+    one_of,
+    reals,
+    shown,
+    whole,
+)
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.envs.tables import images
 from dpbandit.offline.logs import one_kind
@@ -105,7 +119,9 @@ class ClassificationBandit(ContextualProblem):
         if len(given) < len(_OWN):
             missing = ", ".join(name for name in _OWN if name not in given)
             raise InputError(f"Expected {missing} beside {', '.join(given)}.")
-        x, labels = _numbers("features", self.features), np.array(one_kind("labels", self.labels))
+        named, index = columns_of(self.features), index_of(self.features)
+        listed = by_index("labels", self.labels, index, "features")
+        x, labels = _numbers("features", self.features), np.array(one_kind("labels", listed))
         if x.ndim != 2 or not x.size or labels.shape != x.shape[:1]:
             raise InputError(
                 f"Expected features (n, d) and labels (n,), got {x.shape} and {labels.shape}."
@@ -113,7 +129,13 @@ class ClassificationBandit(ContextualProblem):
         if not np.isfinite(x).all():
             row = int((~np.isfinite(x).all(axis=1)).argmax())
             raise InputError(f"Expected finite features, got {x[row]} in row {row}.")
-        return x, labels, self.low, self.high
+        low, high = self.low, self.high
+        if named is not None:
+            low, high = (
+                by_name(name, end, named, "the columns of features", axis=0)
+                for name, end in (("low", low), ("high", high))
+            )
+        return x, labels, low, high
 
     def step(self, action: Ints) -> Step:
         self._clips += self._beyond[self._row[self._next]]
@@ -162,7 +184,7 @@ def _numbers(name: str, values: Any) -> Floats:
     try:
         return reals(values)
     except ValueError:
-        raise InputError(f"Expected {name} to be numbers, got {str(values)[:60]!r}.") from None
+        raise InputError(f"Expected {name} to be numbers, got {shown(values)}.") from None
 
 
 class Labelled(NamedTuple):

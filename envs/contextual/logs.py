@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
+from numbers import Real
 from os import PathLike
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -22,10 +23,11 @@ from dpbandit.offline.columns import (
     as_long,
     column,
     features,
-    file_digest,
     is_range,
-    table_of,
+    places,
 )
+from dpbandit.offline.logs import one_kind
+from dpbandit.offline.tables import file_digest, table_of
 
 _LEAST_ROWS, _LEAST_Z = 200, 2.0
 _A_COEFFICIENT = 5
@@ -35,6 +37,8 @@ _MUCH_OUTSIDE = 0.05
 _MOST_PRICE, _LONGEST_UNIT = 1e50, 60
 _MOST_KEPT = 8
 """Fits in memory"""
+NO_RIDGE = 1e-6
+"""The penalty where none is said, which keeps digits; whoever says a larger one is heard"""
 CHOSEN = 1e-4
 """p-value below which what was offered is said to have followed features"""
 FUNCTION = 0.999
@@ -135,17 +139,22 @@ def read(
 
 
 def numbered(table: Any, name: str, n: int) -> Ints:
-    """Numbers 0, 1, .. (n,) of what a column says in words."""
-    words = np.array([str(entry) for entry in as_long(column(table, name), n, name)])
+    """Numbers 0, 1, .. (n,) of what a column says in words; refused where 1 is beside "1"."""
+    entries = as_long(column(table, name), n, name)
+    entries = entries.tolist() if hasattr(entries, "tolist") else entries
+    if any(isinstance(entry, Real) for entry in entries):
+        same: dict[Any, Any] = {}  # 1 and 1.0
+        entries = [same.setdefault(e, e) for e in one_kind(f"column {name!r}", entries)]
+    words = np.array([str(entry) for entry in entries])
     return np.unique(words, return_inverse=True)[1].astype(np.int64)
 
 
 def _level_masks(table: Any, bounds: Bounds) -> Any:
     for name, levels in bounds.items():
         if not is_range(levels):
-            for level in levels:
-                mask = np.array([entry == level for entry in column(table, name)], dtype=bool)
-                yield f"{name} is {level}", mask
+            taken = places(one_kind(f"column {name!r}", column(table, name)), levels, name)
+            for k, level in enumerate(levels):
+                yield f"{name} is {level}", taken == k
 
 
 def check_slope(slope: float, z: float) -> None:
@@ -329,20 +338,31 @@ def explained(target: Floats, x: Floats) -> tuple[float, float]:
     return share, float(fdtrc(used, free, share / used / (left / total / free)))
 
 
-def refuse_separated(
-    x: Floats, yes: Floats, names: tuple[str, ...], *, name: str, lone: dict[str, Any]
-) -> None:
-    """Raise `InputError` where some coefficients b tell yes from no without an error.
+def separation(
+    x: Floats,
+    yes: Floats,
+    names: tuple[str, ...],
+    *,
+    name: str,
+    lone: dict[str, Any],
+    penalty: Floats,
+) -> list[str]:
+    """What to say where some coefficients b tell yes from no without an error; nothing elsewhere.
 
-    Exactly then there is no fit (Albert and Anderson, Biometrika 1984): the linear program max sum
-    s_i x_i . b with all s_i x_i . b >= 0 and every |b_j| <= 1, s = 1 for yes and -1 for no, is 0
-    unless rows are separated, wholly or in part (Konis 2007).
+    Exactly then there is no fit without a penalty (Albert and Anderson, Biometrika 1984): the
+    linear program max sum s_i x_i . b with all s_i x_i . b >= 0 and every |b_j| <= 1, s = 1 for yes
+    and -1 for no, is 0 unless rows are separated, wholly or in part (Konis 2007). With a penalty
+    there is one, of coefficients that are as large as the penalty lets them be.
 
     Args:
         x, yes: rows (n, p) and their answers (n,).
         names: of the columns, (p,), as people know them.
         name: of the column of answers.
         lone: masks of rows (n,) that people know by a name, such as one level of a feature.
+        penalty: of the coefficients, (p,).
+
+    Raises:
+        InputError: rows are separated, and the penalty is next to none.
     """
     from scipy.optimize import linprog  # not before: slow to import
 
@@ -350,19 +370,26 @@ def refuse_separated(
     rows, counts = signed
     found: Any = linprog(-(counts @ rows), A_ub=-rows, b_ub=np.zeros(len(rows)), bounds=(-1, 1))
     if -found.fun <= _SEPARATED * np.sqrt(len(x)):
-        return
+        return []
+    ridge = float(penalty.max())
+    rest = f"(separation), so what is fitted there is ridge={ridge:g}, not the log."
     for words, mask in lone.items():
         if mask.any() and np.ptp(yes[mask]) == 0:
-            answer = "1" if yes[mask][0] else "0"
+            answer, count = int(yes[mask][0]), int(mask.sum())
+            if ridge > NO_RIDGE:
+                return [f"{name!r} is {answer} in all {count} rows where {words} {rest}"]
             raise InputError(
-                f"Expected {name!r} to be both 0 and 1 where {words}, got {answer} in all "
-                f"{int(mask.sum())} rows (separation): no model can be fitted, leave it out or "
-                "join it with another."
+                f"Expected {name!r} to be both 0 and 1 where {words}, got {answer} in all {count} "
+                "rows (separation): no model can be fitted without a penalty, so merge it with "
+                "another, leave it out, or say ridge=, such as 0.01."
             )
-    used = dict.fromkeys(names[j] for j in np.flatnonzero(np.abs(found.x) > _SEPARATED))
+    used = ", ".join(dict.fromkeys(names[j] for j in np.flatnonzero(np.abs(found.x) > _SEPARATED)))
+    if ridge > NO_RIDGE:
+        return [f"{name!r} is told exactly by {used} {rest}"]
     raise InputError(
-        f"Expected {name!r} not to be told exactly by {', '.join(used)} (separation): some rows "
-        "are all 0 beyond a line and all 1 before it, and no model can be fitted."
+        f"Expected {name!r} not to be told exactly by {used} (separation): some rows are all 0 "
+        "beyond a line and all 1 before it, and no model can be fitted without a penalty, so leave "
+        "features out, merge their levels, or say ridge=, such as 0.01."
     )
 
 

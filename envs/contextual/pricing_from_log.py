@@ -26,6 +26,7 @@ from dpbandit.base import (
 from dpbandit.envs.contextual.logs import (
     CHOSEN,
     FUNCTION,
+    NO_RIDGE,
     WHICH_PERSON_IS,
     WHO_IS_PROTECTED,
     HeldOut,
@@ -41,8 +42,8 @@ from dpbandit.envs.contextual.logs import (
     numbered,
     price_range_of,
     read,
-    refuse_separated,
     ridge_of,
+    separation,
     unit_cost_of,
     unit_of,
 )
@@ -178,7 +179,7 @@ def fit_demand(
     x = np.column_stack([F, G * q[:, None]])
     known = ("1", *log.features.names)
     names = (*known, *(["price", *(f"price x {f}" for f in known[1:])][: G.shape[1]]))
-    refuse_separated(x, yes, names, name=sold, lone=log.levels)
+    apart = separation(x, yes, names, name=sold, lone=log.levels, penalty=penalty)
     share, p_value = explained(prices.logged, log.features.rows)
     if share > FUNCTION:
         raise InputError(
@@ -198,7 +199,7 @@ def fit_demand(
     margins = (prices.grid - prices.cost) * chances  # (n, K)
     held = hold_out(x, yes, penalty, log.groups)
     means = zip(prices.grid, chances.mean(axis=0), margins.mean(axis=0), strict=True)
-    said = [*log.cautions(), *_cautions(prices, share, p_value, rising, held)]
+    said = [*log.cautions(), *apart, *_cautions(prices, share, p_value, rising, held)]
     diagnostics = PricingDiagnostics(
         rows=n,
         sales=int(yes.sum()),
@@ -442,7 +443,7 @@ class PricingFromLog(TidalChoices):
     prices: Sequence[float] | None = None
     unit: str = "dollars"
     interactions: bool = True
-    ridge: float = 1e-6
+    ridge: float = NO_RIDGE
     clusters: str | None = None
     monotone: Literal["clip"] | None = None
     sha256: str | None = None

@@ -25,12 +25,13 @@ from dpbandit.base import (
     inside,
     norms,
     positive,
-    read_text,
     rows,
     shown,
+    text_of,
     whole,
 )
 from dpbandit.envs.contextual.problems import ContextualProblem, ResampledChoices, Users
+from dpbandit.offline.tables import text_at
 from dpbandit.specs import ContextualSpec
 
 
@@ -167,7 +168,8 @@ def read_ratings(
             item, or a rating that is not in [low, high]; a user rates an item twice; a scale that
             is missing or empty.
     """
-    lines = read_text(path, errors="replace", called="ratings from path={!r}").splitlines()
+    path = text_of("path", path)
+    lines = text_at(path, called="ratings from path={!r}").rstrip("\r\n").splitlines()
     nothing = InputError(f"Expected ratings in {path}, found none.")
     if not lines:
         raise nothing

@@ -14,6 +14,7 @@ from dpbandit.base import MOST_ACTIONS, Floats, InputError, Ints, flag, shown
 from dpbandit.envs.contextual.logs import (
     CHOSEN,
     FUNCTION,
+    NO_RIDGE,
     WHO_IS_PROTECTED,
     HeldOut,
     Log,
@@ -24,11 +25,11 @@ from dpbandit.envs.contextual.logs import (
     fitted_once,
     hold_out,
     read,
-    refuse_separated,
     ridge_of,
+    separation,
 )
 from dpbandit.envs.contextual.problems import ResampledChoices
-from dpbandit.offline.columns import column
+from dpbandit.offline.columns import column, places
 from dpbandit.offline.logs import one_kind
 from dpbandit.specs import ContextualSpec
 
@@ -130,7 +131,8 @@ def fit_clicks(log: Log, yes: Floats, shown: Shown, penalty: Floats, *, click: s
     known = ("1", *log.features.names)[: G.shape[1]]
     names = ("1", *log.features.names, *_names(shown.items[1:], known))
     lone = {f"item is {item}": shown.item == j for j, item in enumerate(shown.items)}
-    refuse_separated(x, yes, names, name=click, lone={**lone, **log.levels})
+    lone |= log.levels
+    apart = separation(x, yes, names, name=click, lone=lone, penalty=penalty)
     followed = [explained(which[:, j], log.features.rows) for j in range(K)]
     share, p_shown = max(r for r, _ in followed), min(1.0, K * min(p for _, p in followed))
     if share > FUNCTION:
@@ -151,7 +153,7 @@ def fit_clicks(log: Log, yes: Floats, shown: Shown, penalty: Floats, *, click: s
     differences = np.column_stack([np.zeros(n), G @ b[k:].reshape(K - 1, -1).T])  # (n, K)
     chances = expit((F @ b[:k])[:, None] + differences)
     held = hold_out(x, yes, penalty, log.groups)
-    said = log.cautions()
+    said = [*log.cautions(), *apart]
     if p_shown < CHOSEN:
         said.append(
             f"Items were not randomised: they follow features (R2 = {share:.3f}, p = "
@@ -230,7 +232,7 @@ class RecommendationFromLog(ResampledChoices):
     items: Sequence[Any] | None = None
     features: Mapping[str, Sequence[Any]] | None = None
     interactions: bool = True
-    ridge: float = 1e-6
+    ridge: float = NO_RIDGE
     clusters: str | None = None
     sha256: str | None = None
     horizon: int = 20_000
@@ -267,14 +269,14 @@ class RecommendationFromLog(ResampledChoices):
 
     def _fit(self, items: tuple[Any, ...]) -> FrozenClicks:
         log = read(self.frame, (self.click, self.item), self.features, self.clusters, self.sha256)
-        place = {name: j for j, name in enumerate(items)}
         listed = one_kind(f"column {self.item!r}", column(log.table, self.item))
-        if unknown := [name for name in listed if name not in place]:
+        taken = places(listed, items, "items")
+        if unknown := [name for name, k in zip(listed, taken, strict=True) if k < 0]:
             raise InputError(
                 f"Expected column {self.item!r} to hold only items={shown(items)}, got "
                 f"{unknown[0]!r} in {len(unknown)} rows: they are public, so say all there can be."
             )
-        offered = Shown(items, np.array([place[name] for name in listed], dtype=np.int64))
+        offered = Shown(items, taken)
         K, k = len(items), log.design.shape[1]
         penalty = ridge_of(self.ridge, K * k if self.interactions else k + K - 1)
         yes = enough_answers(log.table, self.click, len(penalty))

@@ -56,6 +56,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.envs.dynamics import Delay
+from dpbandit.offline.tables import matrix_at
 from dpbandit.specs import ExpertsSpec, Step
 
 Adversary: TypeAlias = Callable[[Ints], Floats]
@@ -358,7 +359,7 @@ class Experts(ExpertsProblem):
         lower-bound     0 for all, and in the last `tail` rounds 1 for all but one expert
         counterexample  d = 2 and losses (0, 1), always: a potential stands still at the wrong one
         policies        recommendation: see below
-        table           an array (T, d), or a file of comma-separated numbers, a row for each round
+        table           an array (T, d), or a CSV or parquet file of numbers, a row for each round
         ==============  ============================================================================
 
         **Policies.** Each expert is a ranker of the items a user is shown; she loses 1 if her first
@@ -390,7 +391,7 @@ class Experts(ExpertsProblem):
         * `switches`: changes of the best expert (switching).
         * `tail`: rounds of news at the end (lower-bound); None: floor(ln d / `epsilon`) + 1.
           `epsilon`: of the agents the bound is about.
-        * `table`: the array, or the path of a file (table).
+        * `table`: the array, or the path of a .csv, .csv.gz or .parquet file (table).
         * `shared_table`: all replicas meet the same losses, so that only the agents' coins differ,
           drawn by `numpy.random.default_rng(table_seed)`: for bernoulli `random((T, d)) < p`, for
           halving its `permutation(d)`.
@@ -479,11 +480,11 @@ def losses_of(table: Any) -> Floats:
     """A user's table as an array (T, d); raises `InputError` unless all are losses in [0, 1]."""
     named = f"table={table!r}" if isinstance(table, str | PathLike) else "table"
     try:
-        if isinstance(table, str | PathLike):
-            table = np.loadtxt(table, delimiter=",", ndmin=2)
-        losses = reals(table)
-    except (OSError, ValueError) as error:
-        raise InputError(f"Expected {named} to be rows of numbers: {error}") from None
+        losses = matrix_at(table) if isinstance(table, str | PathLike) else reals(table)
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(f"Expected {named} to be rows of numbers: {error}.") from None
     if losses.ndim != 2 or losses.size == 0:
         raise InputError(f"Expected {named} of shape {losses.shape} to be (T, d), T and d >= 1.")
     wrong = np.argwhere(~((losses >= 0) & (losses <= 1)))  # NaN is neither

@@ -34,7 +34,7 @@ def test_ages_from_20_to_60_are_not_clipped_to_one_without_a_word():
     with probability 1e-4); with a public range FADE learns (0.62 to 0.74 with 15 of 16 seeds)."""
     table = ages(6000)
     refused(r"'age': \(low, high\).* context_bound=None", read_log, table, context=["age"], **AGES)
-    says = r"at most 1 % of 6000 contexts beyond context_bound=1 .* 6000 of 6000, .* such as 60: "
+    says = r"at most 1 % of 6000 contexts beyond context_bound=1 .* 6000 of 6000 .* such as 60: "
     with pytest.raises(InputError, match=says + "scale features by public ranges"):
         read_log(table, context=["age"], context_bound=1.0, **AGES)
     with pytest.warns(UserWarning, match=r"6000 of 6000 contexts \(100 %\) lie beyond"):
@@ -201,12 +201,14 @@ def test_replicas_columns_and_arms():
     with pytest.warns(UserWarning, match="private agents clip them"):
         three = by_gymnasium(*data(rewards=2), replicas=3)
     assert (three.outside.rewards, three.outside.users) == (6, 3 * N)
-    says = r"got 3 of 3, .* such as 3\.01"
+    says = r"got 3 of 3 .* such as 3\.01"
     with warnings.catch_warnings(action="ignore"), pytest.raises(InputError, match=says):
         by_gymnasium(*data(rewards=3), replicas=3)
     context, reward = data(contexts=3)
     context[-1] = [50, -70]
-    says = r"above all column 'x' outside \[-2, 2\], got 3 of 200, the first is number 198, "
+    says = (
+        r"above all column 'x' outside \[-2, 2\], got 3 of 200 \(1.5 %\), the first is number 198, "
+    )
     says += "such as 50: say wider"
     refused(says, by_ranges, context, reward)
     spec = ContextualSpec(n_actions=2, dim=2, horizon=9, shared=True)

@@ -8,7 +8,9 @@ from math import inf
 import gymnasium as gym
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from dpbandit import InputError, Prior, certify
 from dpbandit.agents import FADE, PerPerson
@@ -23,6 +25,8 @@ from dpbandit.clients import (
     record,
 )
 from dpbandit.clients.priors import _rounds
+from dpbandit.commands.options import features_of
+from dpbandit.envs import Arms, PricingFromLog
 from dpbandit.offline import replay
 from dpbandit.privacy.certificate import certificate_from_dict
 from dpbandit.specs import ContextualSpec
@@ -103,7 +107,7 @@ REFUSED = {
         ({"propensity": 2.0}, "propensities in"),
         ({"lowest": "a"}, "lowest='a'"),
         ({"context": ["shown"]}, "column 'shown' to hold numbers"),
-        ({"arms": ["old", "new", "old"]}, "every arm once .* got 'old' twice"),
+        ({"arms": ["old", "new", "old"]}, "every one of arms=.* once, got 'old' twice"),
         ({"arms": 2}, "arms=2 to list what was on offer"),
         ({"context": {"age": (60, 20)}}, "range of 'age' to be .* low < high"),
         ({"context": {"age": (20, np.inf)}}, "range of 'age'"),
@@ -155,6 +159,13 @@ def test_tables_of_every_kind_and_of_none(tmp_path):
     (tmp_path / "cut.csv.gz").write_bytes((tmp_path / "cut.csv.gz").read_bytes()[:60])
     with pytest.raises(InputError, match="to hold a table: "):
         read_log(tmp_path / "cut.csv.gz", action="a", reward="c", reward_range=(0, 1))
+    damaged = pa.Table.from_pandas(frame).replace_schema_metadata({"pandas": "[]"})
+    parquet.write_table(damaged, tmp_path / "damaged.parquet")
+    says = r"metadata for pandas are damaged \(TypeError\)"
+    refused(
+        says, read_lists, tmp_path / "damaged.parquet", n_items=3, items=[], clicks=[], prefix=[]
+    )
+    refused(says, Arms, law="table", table=tmp_path / "damaged.parquet")
     for table in (frame, tmp_path / "log.csv", tmp_path / "log.parquet"):
         more = {"context": {"age": (18, 90)}, "adaptive": True}
         listed = read_lists(
@@ -189,6 +200,50 @@ def test_tables_of_every_kind_and_of_none(tmp_path):
         if content is not None:
             (tmp_path / name).write_text(content)
         refused(says, read_log, str(tmp_path / name), sold="sold", **OFFERS)
+
+
+def test_words_and_numbers_stay_what_they_are(tmp_path):
+    """Only an empty cell is missing; postcodes keep their zeros, and two of them are levels; ids
+    beyond 2^53 are kept apart or refused; 1 beside "1" is refused."""
+    file, big = tmp_path / "log.csv", 2**53
+
+    def read(text, **told):
+        file.write_text(text)
+        return read_log(file, **{"action": "a", "reward": "r", "reward_range": (0, 1), **told})
+
+    log = read("a,r,area,hour\nnull,1,NA,08\nNone,0,EU,10\nnan,0,NA,23\n", context={
+        "area": ("NA", "EU"), "hour": (0, 24),
+    })  # fmt: skip
+    assert log.action.tolist() == [2, 0, 1]  # None, nan, null
+    wanted = [[0, -1 / 3], [1, -1 / 6], [0, 11 / 12]]
+    np.testing.assert_allclose(3**0.5 * log.context[:, 1:], wanted)
+    for cell, says in (("", "missing entries in column 'age', got 1"), ("NA", "2.5, got 'NA'")):
+        refused(says, read, f"a,r,age\n1,0,20\n2,1,{cell}\n", context={"age": (18, 90)})
+    log = read("a,r\n01099,0\n1099,1\n")
+    assert (log.spec.n_actions, log.action.tolist()) == (2, [0, 1])
+    text = "a,r,zip,in\n1,0,10115,true\n2,0,10117,false\n"
+    context = features_of(["zip=10115,10117", "in=True,False"])
+    log = read(text, arms=["2", "1"], context=context)
+    assert log.action.tolist() == [1, 0]
+    assert np.allclose(3**0.5 * log.context, [[1, 0, 0], [1, 1, 1]])
+    between = "a,r,zip\n1,0,10115\n2,0,10116\n"
+    refused("only the levels .* got 10116", read, between, context=features_of(["zip=10115,10117"]))
+    refused("arms=.* once, got 1 twice", read, "a,r\n1,0\n2,1\n", arms=["2", "1.0", "1"])
+    assert read(f"a,r\n{big},0\n{big + 1},1\n").action.tolist() == [0, 1]
+    arms = [str(big + 1), str(big)]
+    assert read(f"a,r\n{big},0\n{big + 1},1\n", arms=arms).action.tolist() == [1, 0]
+    table = {"a": [2.0**53, 1.0], "r": [0, 1]}
+    refused("below 2.53, got 9.* write them as text", read_log, table, **COLUMNS)
+    mixed = offers().assign(day=[1, "1", *range(2, 400)])
+    sold = {"price_range": (1, 3), "unit_cost": 0.5, "features": {}}
+    refused("'day' to be all text or all numbers", PricingFromLog, mixed, **sold, clusters="day")
+    parquet.write_table(
+        pa.table([pa.array([1]), pa.array([2])], names=["a", "a"]), tmp_path / "x.parquet"
+    )
+    refused("name of its own, got 'a' twice", read_log, tmp_path / "x.parquet", **COLUMNS)
+
+
+COLUMNS = {"action": "a", "reward": "r", "reward_range": (0, 1)}
 
 
 WORLD = {"n_actions": 3, "dim": 4, "world_seed": 3}

@@ -176,8 +176,8 @@ def test_source_digests_see_every_file(tmp_path):
 
 def test_facts_are_inside(results, tmp_path):
     """Everything a reader needs, as JSON in the metadata, without dpbandit. Oracle of what DuckDB
-    reads: the summary."""
-    path = write_runs(tmp_path / "x.parquet", results.runs)
+    reads, in a folder that it would take for a column: the summary."""
+    path = write_runs(tmp_path / "epsilon=7" / "x.parquet", results.runs)
     document = json.loads(parquet.read_schema(path).metadata[b"dpbandit"])
     facts = json.loads(document["runs"])[0]
     assert facts["config"]["agent"] == "DPUCB"
@@ -187,7 +187,8 @@ def test_facts_are_inside(results, tmp_path):
     assert {"dpbandit", "source", "python", "platform", "numpy"} <= set(facts["provenance"])
     assert facts["seconds"] > 0
     rows = duckdb.sql(
-        f"select agent, epsilon, avg(regret) from '{tmp_path}/*.parquet' "
+        "select agent, epsilon, avg(regret) from "
+        f"read_parquet('{tmp_path}/*/*.parquet', hive_partitioning = false) "
         "where round = horizon group by all"
     ).fetchall()
     claims = {run.name: run.certificate.claimed_epsilon for run in results.runs}

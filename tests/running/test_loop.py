@@ -458,8 +458,8 @@ def test_few_rounds_beyond_the_bounds_are_counted_and_many_refused(what):
     assert results.summary()["clipped"].tolist() == [0.005] * 2
     where = "beyond context_bound=2" if what == "contexts" else "outside reward_low=0 to reward"
     for rounds, most in ((100, 0.01), (11, 0.01), (1, 0.0), (51, 0.05)):
-        says = rf"^Expected at most {100 * most:g} % of 1000 {what} {where}.*, got \d+ of \d+, "
-        says += r"the first is number 1, such as 50: .* most_outside=\.$"
+        says = rf"^Expected at most {100 * most:g} % of 1000 {what} {where}.*, got \d+ of \d+ "
+        says += r"\(.* %\), the first is number 1, such as 50: .* most_outside=\.$"
         with pytest.raises(InputError, match=says) as told:
             compared(beyond(rounds, what, most_outside=most))
         assert "\n" not in str(told.value)
@@ -467,7 +467,7 @@ def test_few_rounds_beyond_the_bounds_are_counted_and_many_refused(what):
         results = compared(beyond(rounds, what, most_outside=most))
         assert results.summary()["clipped"].tolist() == [rounds / 2000] * 2
     problem = beyond(1000, what)
-    with pytest.raises(InputError, match="got 15 of 15, the first"):
+    with pytest.raises(InputError, match=r"got 15 of 15 \(100 %\), the first"):
         played(problem, np.zeros((1000, 2), np.int64), [1000])
     assert problem.calls[-1] == "step 15"
     both = beyond(8, "contexts")  # and 0.9 % of other rounds' rewards: neither is too much

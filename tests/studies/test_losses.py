@@ -187,6 +187,33 @@ def test_a_cluster_that_is_not_used_is_told():
             tell_of_one_thread(Cluster(*threads))
 
 
+UNGUARDED = """
+from dpbandit.base import check_guarded
+from dpbandit.studies import Sweep, run_sweep
+from tests.studies.studies import TINY
+
+try:
+    run_sweep(Sweep.of(TINY), "sweep", backend="dask", jobs=2)
+except ValueError as error:
+    print(error)
+if __name__ == "__main__":
+    check_guarded("what stands below")
+    print("fine")
+"""
+
+
+def test_a_script_that_new_processes_would_run_again(tmp_path):
+    """One sentence in place of the tracebacks of all workers, before any is started."""
+    script = tmp_path / "mine.py"
+    script.write_text(UNGUARDED)
+    how = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, "text": True}
+    said = subprocess.run([sys.executable, script], capture_output=True, check=True, **how)
+    wanted = f"in line 7 of {script} to stand below `if __name__ == '__main__':`"
+    first, last = said.stdout.splitlines()
+    assert wanted in first
+    assert (last, said.stderr, [*tmp_path.iterdir()]) == ("fine", "", [script])
+
+
 @pytest.mark.slow
 def test_a_dask_scheduler_that_is_killed(tmp_path):
     """A cluster of three processes, whose scheduler is killed in the middle of the tasks."""

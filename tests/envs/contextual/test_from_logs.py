@@ -16,7 +16,7 @@ from dpbandit import InputError, certify, cli, compare, recommend
 from dpbandit.agents import PersonalPricing
 from dpbandit.base import Streams
 from dpbandit.envs import PricingFromLog, RecommendationFromLog, ReturningPricing
-from dpbandit.envs.contextual.logs import refuse_separated
+from dpbandit.envs.contextual.logs import separation
 from dpbandit.envs.contextual.tastes import (
     FALSE_ALARM,
     Coefficients,
@@ -46,10 +46,10 @@ def juice():
     return table
 
 
-def quietly(*args, **settings):
+def quietly(*args, kind=PricingFromLog, **settings):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return PricingFromLog(*args, **settings)
+        return kind(*args, **settings)
 
 
 def test_orange_juice_as_somebody_else_fitted_it():
@@ -159,14 +159,48 @@ def test_what_is_warned_of():
 
 def test_separation_is_exact():
     """Against arithmetic: four points on a line are separated wholly, in part (0 and 1 at 2), or
-    not."""
+    not. A penalty that was asked for is honoured."""
+    known = {"name": "y", "lone": {}}
     for x, answers in (
         ([1.0, 2, 3, 4], [0.0, 0, 1, 1]), ([1.0, 2, 3, 4], [1.0, 1, 0, 0]),
         ([1.0, 2, 3, 4], [0.0, 0, 0, 1]), ([1.0, 2, 2, 3], [0.0, 0, 1, 1]),
     ):  # fmt: skip
-        with pytest.raises(InputError, match="told exactly"):
-            refuse_separated(line(x), np.array(answers), ("1", "x"), name="y", lone={})
-    refuse_separated(line([1.0, 2, 3, 4]), np.array([0.0, 1, 0, 1]), ("1", "x"), name="y", lone={})
+        apart = line(x), np.array(answers), ("1", "x")
+        refused("told exactly .* say ridge=", separation, *apart, **known, penalty=np.full(2, 1e-6))
+        (said,) = separation(*apart, **known, penalty=np.array([0, 0.1]))
+        assert "told exactly by 1, x (separation), so what is fitted there is ridge=0.1" in said
+    fine = line([1.0, 2, 3, 4]), np.array([0.0, 1, 0, 1]), ("1", "x")
+    assert separation(*fine, **known, penalty=np.zeros(2)) == []
+
+
+def test_rare_levels_are_fitted_with_a_ridge():
+    """Three rows of one level, all of one answer: refused with what to do, and fitted where the
+    user says ridge=; oracle: there the slope of the penalised likelihood is 0."""
+    frame = shop(n=2000)
+    frame.loc[:2, ["shop", "sold"]] = ["D", 0]
+    four = {**SHOP, "features": {**SHOP["features"], "shop": ("A", "B", "C", "D")}}
+    refused("shop is D, got 0 in all 3 rows .* merge it .* say ridge=", quietly, frame, **four)
+    found = quietly(frame, **four, ridge=0.01, interactions=False).diagnostics
+    said = "'sold' is 0 in all 3 rows where shop is D (separation), so what is fitted there is "
+    assert f"{said}ridge=0.01, not the log." in found.cautions
+    b = np.array([*found.coefficients.values()])
+    x = np.column_stack(
+        [
+            np.ones(2000), (frame["age"] - 54) / 36, *(1 * (frame["shop"] == s) for s in "BCD"),
+            frame["price"] - 2,
+        ]
+    )  # fmt: skip
+    score = x.T @ (frame["sold"] - expit(x @ b)) / 2000
+    np.testing.assert_allclose(score, 0.01 * b * [0, 1, 1, 1, 1, 1], atol=1e-8)
+    page = clicks()
+    page.loc[:2, ["item", "click"]] = ["maps", 1]
+    items = {**CLICKS, "items": (*CLICKS["items"], "maps")}
+    refused("where item is maps, got 1 in all 3", RecommendationFromLog, page, **items)
+    for ridge in (0.01, 10):
+        problem = quietly(page, kind=RecommendationFromLog, **items, ridge=ridge)
+        assert f"item is maps (separation), so what is fitted there is ridge={ridge}" in str(
+            problem.diagnostics
+        )
 
 
 def line(x):

@@ -229,8 +229,9 @@ def test_changes_by_hand():
 
 
 def test_tables_come_from_files_and_are_clipped(tmp_path):
-    """CSV with names or without and parquet are one; what is outside or missing is clipped, and the
-    share of such rounds reported; an index is no arm; in hindsight the largest column is best."""
+    """CSV with names or without and parquet are one; what is outside or missing is clipped if that
+    was asked for, and the share of such rounds reported; an index is no arm, a line that may be
+    names or numbers is refused; in hindsight the largest column is best; money is money."""
     pandas = pytest.importorskip("pandas")
     table = np.array([[0.5, 2.0], [np.nan, 1.0], [0.25, 0.75], [0.0, 1.0]])
     frame = pandas.DataFrame(table, columns=["a", "b"])
@@ -239,12 +240,23 @@ def test_tables_come_from_files_and_are_clipped(tmp_path):
     frame.to_csv(files[1], index=False, header=False)
     frame.to_parquet(files[2])
     for given in (table, *files):
-        problem = Arms(law="table", table=given, horizon=4)
+        refused(r"2 of 8 \(25 %\).* by reward_range=", Arms, law="table", table=given, horizon=4)
+        with pytest.warns(UserWarning, match=r"2 of 8 rewards .* outside reward_range=\(0, 1\)"):
+            problem = Arms(law="table", table=given, horizon=4, most_outside=0.25)
         np.testing.assert_array_equal(problem._rewards, [[0.5, 1], [0, 1], [0.25, 0.75], [0, 1]])
         log = play(problem, Uniform(), [0, 1])
         np.testing.assert_array_equal(log.clipped, [0.5, 0.5])
     frame.to_csv(files[0])
-    refused("first column has no name", Arms, law="table", table=files[0], horizon=4)
+    refused("got one without a name", Arms, law="table", table=files[0], horizon=4)
+    for line, says in (("0,1", "got '0,1', which"), ("0.5,O.5", "which may be"), ("a,1", "which")):
+        files[1].write_text(f"{line}\n0.5,0.5\n")
+        refused(says, Arms, law="table", table=files[1], horizon=1)
+    files[1].write_text("a,b\n0.5,half\n")
+    refused("numbers, got 'half' in column 'b'", Arms, law="table", table=files[1], horizon=1)
+    money = Arms(law="table", table=5 + 10 * np.eye(2), reward_range=(5, 15), horizon=2)
+    assert (money.spec.reward_low, money.spec.reward_high) == (5, 15)
+    np.testing.assert_array_equal(play(money, Uniform(), range(40)).regret[-1] % 10, 0)
+    assert (play(money, Uniform(), range(40)).regret[-1] > 0).any()
     table = np.array([[0.2, 1.0], [0.9, 0.5], [0.9, 0.1]])
     problem = Arms(law="table", table=table, horizon=3)
     problem.reset(Streams([0]))

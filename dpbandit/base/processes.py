@@ -1,0 +1,66 @@
+"""What has to hold before work is handed to other processes, which say it in long tracebacks."""
+
+import ast
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from dpbandit.base.inputs import InputError
+
+
+def check_picklable(
+    what: str, thing: Any, how: str, *, dumps: Callable[[Any], object] | None = None
+) -> None:
+    """Raise `InputError` for a `thing` that cannot be sent to another process.
+
+    Args:
+        what: it is called.
+        thing: that is sent.
+        how: the argument that starts processes, such as "jobs=2".
+        dumps: how it is sent; by default as joblib does, functions without a name, too.
+    """
+    if dumps is None:
+        from joblib.externals.loky.backend import reduction  # not before: slow to import
+
+        dumps = reduction.dumps
+    try:
+        dumps(thing)
+    except Exception as error:  # whatever somebody's own class does
+        why = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
+        raise InputError(
+            f"Expected {what} to be something that can be pickled with {how}, got: {why}; "
+            "say jobs=1."
+        ) from error
+
+
+def check_guarded(what: str) -> None:
+    """Raise `InputError` where processes would run the main script again, which starts them anew.
+
+    It is looked for in the source: a line of the script outside of every `if __name__ == ...`.
+    """
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    top: FrameType | None = sys._getframe()
+    while top and (top.f_code.co_name, top.f_code.co_filename) != ("<module>", file):
+        top = top.f_back
+    if top is None or file is None or top.f_globals is not vars(main):
+        return  # a notebook, a thread, or somebody else's program
+    if getattr(main.__spec__, "name", "").endswith("__main__"):
+        return  # of a package, which is not run again
+    try:
+        tree = ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return
+    line = top.f_lineno
+    if not any(
+        isinstance(one, ast.If)
+        and one.lineno <= line <= (one.end_lineno or line)
+        and "__name__" in {part.id for part in ast.walk(one.test) if isinstance(part, ast.Name)}
+        for one in ast.walk(tree)
+    ):
+        raise InputError(
+            f"Expected {what} in line {line} of {file} to stand below `if __name__ == "
+            "'__main__':`, since every new process runs this script again."
+        )

@@ -1,0 +1,268 @@
+"""Read a user's CSV and parquet files; what would be read as something else is refused.
+
+One reader for every door that takes such a file. Of a CSV file
+
+* only an empty cell is missing: NA, null and nan are words like any others;
+* every row has as many cells as the header, and every name stands there once;
+* numbers with zeros in front, such as the postcode 01099, are words, and so is all their column.
+"""
+
+import csv
+import gzip
+import io
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpbandit.base import (
+    Floats,
+    InputError,
+    by_index,
+    check_readable,
+    index_of,
+    reals,
+    refuse_lazy,
+    shown,
+    shown_path,
+)
+from dpbandit.base.files import read_text
+
+_ENDINGS = (".csv", ".csv.gz", ".parquet")
+_UNREADABLE = (ValueError, OSError, EOFError, zlib.error, csv.Error)
+"""Errors of pandas and of Unicode are ValueErrors; a file that was cut off, EOFError or zlib's."""
+_NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
+_NUMBERS = ("nan", "inf", "-inf")
+_ZERO = re.compile(r"\s*[+-]?0\d")
+_ZERO_IN_A_CELL = re.compile(r'(?:^|[,"])\s*[+-]?0\d', re.MULTILINE)
+
+
+def table_of(frame: Any) -> Any:
+    """A DataFrame or a mapping of columns, or what the file at a path holds.
+
+    Raises:
+        InputError: no path to a file that ends in .csv, .csv.gz or .parquet, or none of these; a
+            file that is no table, or of which some would be read as something else.
+    """
+    if isinstance(frame, str | os.PathLike):
+        return _read(frame)
+    refuse_lazy("table", frame)
+    if isinstance(frame, Mapping):
+        return Columns(frame)
+    if hasattr(frame, "column_names"):  # of pyarrow, whose `columns` have no names
+        return {name: frame[name].to_numpy() for name in frame.column_names}
+    if hasattr(frame, "columns"):
+        return frame
+    raise InputError(
+        f"Expected a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet "
+        f"file, got {shown(frame)}."
+    )
+
+
+class Columns(Mapping[str, Any]):
+    """A mapping of columns, whose pandas Series come in the order of the first that is read."""
+
+    def __init__(self, columns: Mapping[str, Any]) -> None:
+        self._columns, self._first, self.index = columns, "", None
+
+    def __getitem__(self, name: str) -> Any:
+        entries = self._columns[name]
+        if self.index is None and (index := index_of(entries)) is not None:
+            self._first, self.index = name, index
+        return by_index(f"column {name!r}", entries, self.index, f"column {self._first!r}")
+
+    def __contains__(self, name: object) -> bool:  # that of Mapping reads the column
+        return name in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+def index_of_rows(table: Any) -> Any:
+    """The pandas index of a table that `table_of` returned and whose columns were read, or None."""
+    return table.index if isinstance(table, Columns) else index_of(table)
+
+
+def matrix_at(path: str | os.PathLike[str]) -> Floats:
+    """Rows of numbers (n, d) of a file, with or without names above; NaN where a cell is empty."""
+    table = _read(path, named=False)
+    found = []
+    for name in table:
+        if isinstance(name, str) and name.startswith("Unnamed: "):
+            raise InputError(
+                f"Expected every column of {shown_path(path)} to be one of its numbers, got one "
+                "without a name: write it without an index, index=False."
+            )
+        try:
+            found.append(reals(table[name]))
+        except ValueError:
+            odd = next((cell for cell in table[name] if not is_number(cell)), table[name].iloc[0])
+            raise InputError(
+                f"Expected {shown_path(path)} to be rows of numbers, got {shown(odd)} in column "
+                f"{name!r}."
+            ) from None
+    return np.column_stack(found) if found else np.zeros((0, 0))
+
+
+def is_number(cell: Any) -> bool:
+    """Whether a cell is a number, or a word that can be nothing else."""
+    return bool(_NUMBER.fullmatch(cell)) if isinstance(cell, str) else cell is not None
+
+
+def meant(word: Any) -> Any:
+    """What a word means in a column of numbers, or of True and False; else the word.
+
+    >>> meant("10115"), meant("2.5"), meant("TRUE"), meant("a"), meant(3)
+    (10115, 2.5, True, 'a', 3)
+    """
+    if not isinstance(word, str):
+        return word
+    if word.lower() in ("true", "false"):
+        return word.lower() == "true"
+    if not _NUMBER.fullmatch(word):
+        return word
+    return int(word) if word.strip().lstrip("+-").isdigit() else float(word)
+
+
+def text_at(path: str | os.PathLike[str], *, called: str = "{}") -> str:
+    """The text of a file, which is UTF-8; `called` {} in the sentence if it cannot be read."""
+    try:
+        return _without_nul(read_text(path, called=called), path)
+    except UnicodeDecodeError as error:
+        raise _not_utf_8(path, error) from None
+
+
+def file_digest(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 of a file."""
+    check_readable(path)
+    return sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _read(path: str | os.PathLike[str], *, named: bool = True) -> Any:
+    """The table in a file; a CSV file whose first line is numbers has no names unless `named`."""
+    import pandas as pd  # not before: slow to import
+
+    end = next((end for end in _ENDINGS if os.fspath(path).lower().endswith(end)), None)
+    if end is None:
+        raise InputError(f"Expected {shown_path(path)} to end in {', '.join(_ENDINGS)}.")
+    check_readable(path)
+    try:
+        if end == ".parquet":
+            from pyarrow.parquet import read_schema  # not before: slow to import
+
+            _refuse_twice(path, read_schema(path).names)
+            return _parquet(path)
+        text = text_at(path) if end == ".csv" else _unpacked(path)
+        header, words = _looked_at(path, text, named)
+        return pd.read_csv(
+            io.StringIO(text, newline=""),
+            header="infer" if header else None,
+            index_col=False,
+            keep_default_na=False,
+            na_values=[""],
+            dtype=dict.fromkeys(words, str),
+            low_memory=False,  # else numbers and words stand side by side, a chunk of each
+        )
+    except InputError:
+        raise
+    except _UNREADABLE as error:
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise InputError(f"Expected {shown_path(path)} to hold a table: {why}.") from None
+
+
+def _parquet(path: str | os.PathLike[str]) -> Any:
+    import pandas as pd  # not before: slow to import
+
+    try:
+        return pd.read_parquet(path)
+    except (LookupError, TypeError, AttributeError, RecursionError) as error:
+        kind = type(error).__name__
+        raise ValueError(f"its metadata for pandas are damaged ({kind})") from None
+
+
+def _unpacked(path: str | os.PathLike[str]) -> str:
+    try:
+        text = gzip.decompress(Path(path).read_bytes()).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _not_utf_8(path, error) from None
+    return _without_nul(text, path)
+
+
+def _looked_at(
+    path: str | os.PathLike[str], text: str, named: bool
+) -> tuple[bool, Iterable[str | int]]:
+    """Whether the first line has names, and the columns, by name or number, that are words."""
+    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    first = next((cells for cells in lines if not _is_blank(cells)), None)
+    if first is None:
+        raise InputError(f"Expected {shown_path(path)} to hold a table: No columns in it.")
+    header = named or _has_names(path, first, "." in text)
+    if header:
+        _refuse_twice(path, first)
+    zeros, blank, words = bool(_ZERO_IN_A_CELL.search(text)), 0, set[int]()
+    for cells in lines:
+        if _is_blank(cells):
+            blank = blank or lines.line_num
+            continue
+        if len(cells) != len(first) or blank:
+            above, row = "the header" if header else "the first line", blank or lines.line_num
+            raise InputError(
+                f"Expected {len(first)} cells in line {row} of {shown_path(path)}, as many as in "
+                f"{above}, got {0 if blank else len(cells)}."
+            )
+        if zeros:
+            words.update(j for j, cell in enumerate(cells) if _ZERO.match(cell))
+    if not header:  # rows of numbers, where 007 is 7
+        return False, ()
+    return True, [first[j] for j in words]
+
+
+def _has_names(path: str | os.PathLike[str], first: Sequence[str], fractions: bool) -> bool:
+    """Whether a first line above rows of numbers has names; one that may be either is refused."""
+    numbers = [is_number(cell) or cell.strip().lower() in _NUMBERS for cell in first]
+    words = [bool(cell.strip()) and not number for cell, number in zip(first, numbers, strict=True)]
+    counted = [*first] == [str(j) for j in range(len(first))] and (len(first) > 2 or fractions)
+    if (any(words) and any(numbers)) or counted:
+        raise InputError(
+            f"Expected line 1 of {shown_path(path)} to be names or numbers, got "
+            f"{shown(','.join(first))}, which may be either: write names above that are words."
+        )
+    return any(words)
+
+
+def _is_blank(cells: Sequence[str]) -> bool:
+    return not cells or (len(cells) == 1 and not cells[0].strip())
+
+
+def _refuse_twice(path: str | os.PathLike[str], names: Sequence[str]) -> None:
+    """Columns without a name, such as an index, nobody can ask for, so there may be several."""
+    if twice := [name for j, name in enumerate(names) if name.strip() and name in names[:j]]:
+        raise InputError(
+            f"Expected every column of {shown_path(path)} to have a name of its own, got "
+            f"{twice[0]!r} twice."
+        )
+
+
+def _without_nul(text: str, path: str | os.PathLike[str]) -> str:
+    if "\0" in text:
+        raise InputError(f"Expected {shown_path(path)} to be UTF-8, got UTF-16: save it as UTF-8.")
+    return text
+
+
+def _not_utf_8(path: str | os.PathLike[str], error: UnicodeDecodeError) -> InputError:
+    before, kind = error.object[: error.start], "Latin-1, perhaps"
+    if error.object[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in error.object:
+        kind = "UTF-16"
+    line = before.count(b"\n") + 1
+    return InputError(
+        f"Expected {shown_path(path)} to be UTF-8, got other bytes in line {line} ({kind}): save "
+        "it as UTF-8."
+    )
