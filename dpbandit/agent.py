@@ -141,7 +141,7 @@ class Agent(Generic[SpecT]):
     def make(self, spec: Spec, streams: Streams) -> Self:
         player = object.__new__(type(self))
         settings = {one.name: getattr(self, one.name) for one in fields(cast(Any, self))}
-        fitting = fits(self, spec, self.plays)
+        fitting = fits(self, spec, self.plays, shared=True)
         vars(player).update(settings, _checked=True, spec=fitting, streams=streams, R=len(streams))
         player.start()
         return player

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dpbandit.base import InputError, shown_path, warnings_said
+from dpbandit.base import AgentError, InputError, shown_path, warnings_said
 from dpbandit.commands.usage import Once, UsageError, sentence
 from dpbandit.version import VERSION
 
@@ -126,6 +126,8 @@ def _root(
 def main() -> None:
     """Entry point: one plain sentence, and exit code 2 on bad input, 130 on Ctrl-C.
 
+    Exit code 1 is for agents that raised something.
+
     Modules in the current folder can be named, as with `python -m`; what is installed comes first.
     """
     if "" not in sys.path:
@@ -136,6 +138,8 @@ def main() -> None:
     try:
         with warnings_said():
             sys.exit(_run())
+    except AgentError as error:
+        _refuse(str(error), 1)
     except InputError as mistake:
         _refuse(str(mistake))
     except MemoryError as error:
@@ -167,10 +171,10 @@ def _run() -> int:
     return int(code or 0)
 
 
-def _refuse(sentence: str) -> NoReturn:
+def _refuse(sentence: str, code: int = 2) -> NoReturn:
     """Print it on one line, whatever names are in it, and end."""
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in sentence)
     if len(line) > _LONGEST:
         line = f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
     print(f"dpbandit: {line}", file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)

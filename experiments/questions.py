@@ -105,6 +105,8 @@ def measured(study: Study | Sweep, out: Path, *, progress: bool = True) -> Resul
     if done.found.corrupt:
         files = ", ".join(map(str, done.found.corrupt))
         warnings.warn(f"Corrupt, moved aside and run anew: {files}.", stacklevel=2)
+    for failure in done.failed:
+        raise InputError(str(failure))
     return Results.load(out)
 
 

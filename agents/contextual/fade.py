@@ -297,7 +297,7 @@ class FADE:
             at_least("bonus", self.bonus, 0)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        spec = fits(self, spec, ContextualSpec)
+        spec = fits(self, spec, ContextualSpec, shared=True)
         if self.anytime:
             spec = replace(spec, horizon=MOST_ROUNDS)
         model = self._model(spec)

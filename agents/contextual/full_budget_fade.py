@@ -52,7 +52,7 @@ class FullBudgetFADE:
         gaussian_target(self.release_epsilon, self.release_delta)
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        spec = fits(self, spec, ContextualSpec)
+        spec = fits(self, spec, ContextualSpec, shared=True)
         releases = _WholeBudget(
             epsilon=self.release_epsilon,
             delta=self.release_delta,

@@ -202,7 +202,7 @@ class OneModel:
     """
 
     def __init__(self, config: object, spec: BanditSpec) -> None:
-        self.spec = fits(config, spec, ContextualSpec)
+        self.spec = fits(config, spec, ContextualSpec, shared=True)
         if not self.spec.shared:
             raise InputError(
                 f"{type(config).__name__} plays arms that share a parameter, got arms with their "

@@ -487,7 +487,9 @@ def record(
     config = Uniform() if agent is None else agent_given(agent)
     if isinstance(config, Hindsight):
         raise InputError(f"Expected an agent that learns, got {config}: there is no hindsight yet.")
-    spec: Any = fits(config, problem.spec, BanditSpec if agent is None else ContextualSpec)
+    spec: Any = fits(
+        config, problem.spec, BanditSpec if agent is None else ContextualSpec, shared=True
+    )
     if spec.delay:
         raise InputError(f"Expected delay={spec.delay} to be 0: a log has every reward in its row.")
     if spec.told_as not in (None, "clicks"):

@@ -22,7 +22,6 @@ import numpy as np
 from dpbandit.agent import Chance
 from dpbandit.agents.lists.ranked import Lists, best_lists
 from dpbandit.base import (
-    AnyArray,
     Bools,
     Floats,
     InputError,
@@ -30,7 +29,6 @@ from dpbandit.base import (
     Streams,
     has_methods,
     of_kind,
-    reals,
     rows,
     shown,
     takes,
@@ -38,15 +36,8 @@ from dpbandit.base import (
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy import no_privacy
 from dpbandit.privacy.clicks import features
-from dpbandit.specs import BanditSpec, ContextualSpec, ListSpec, Masks, fits
-
-
-def _act(policy: Any, context: Floats, **told: Any) -> Any:
-    return policy.act(context, **told)
-
-
-def _update(policy: Any, context: Floats, action: int, reward: float) -> Any:
-    return policy.update(context, action, reward)
+from dpbandit.running.foreign import OneByOne, _act, _update
+from dpbandit.specs import BanditSpec, ContextualSpec, ListSpec, fits
 
 
 class Wrapped:
@@ -109,20 +100,17 @@ class Foreign:
 
     def make(self, spec: BanditSpec, streams: Streams) -> "ForeignAgent":
         kind = ListSpec if spec.told_as == "clicks" else ContextualSpec
-        return ForeignAgent(self, fits(self, spec, kind), streams)
+        return ForeignAgent(self, fits(self, spec, kind, shared=True), streams)
 
 
-class ForeignAgent:
+class ForeignAgent(OneByOne):
     """See `Foreign`."""
 
-    masks: tuple[Masks, ...] = ()
-
     def __init__(self, config: Foreign, spec: BanditSpec, streams: Streams) -> None:
-        self.ledger = no_privacy("foreign code, which claims nothing")
         seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
         takes("policy", config.policy, "spec", "seed")
-        self._policies = [config.policy(spec, seed) for seed in seeds]
-        for policy in self._policies[:1]:
+        policies = [config.policy(spec, seed) for seed in seeds]
+        for policy in policies[:1]:
             if policy is None:
                 raise InputError("Expected policy to return a new policy, got None.")
             if config.act is _act:
@@ -131,58 +119,10 @@ class ForeignAgent:
             if config.update is _update:
                 asked = ("context", "action", "reward")
                 has_methods("what policy returns", policy, update=asked)
-        learners = [p.inner if isinstance(p, Wrapped) else p for p in self._policies]
+        learners = [p.inner if isinstance(p, Wrapped) else p for p in policies]
         if len({id(learner) for learner in learners}) < len(seeds):
             raise InputError("Expected a new object from every call of policy, got one twice.")
-        self._config, self._round = config, 0
-        self._length = getattr(spec, "length", None)
-        takes_it: Any = config.act if config.act is not _act else self._policies[0].act
-        if "mask" in signature(takes_it).parameters:
-            self.masks = ("public", "user")
-
-    def act(self, context: Floats) -> AnyArray:
-        return self._asked(context, [{}] * len(context))
-
-    def act_among(self, context: Floats, mask: Bools) -> AnyArray:
-        """The same of what is there."""
-        return self._asked(context, [{"mask": there.copy()} for there in mask])
-
-    def _asked(self, context: Floats, told: list[dict[str, Any]]) -> AnyArray:
-        self._round += 1
-        asked = zip(self._policies, context, told, strict=True)
-        read = self._arm if self._length is None else self._list
-        act: Any = self._config.act
-        return np.array([read(act(policy, x.copy(), **mask)) for policy, x, mask in asked])
-
-    def update(self, context: Floats, action: AnyArray, reward: Floats) -> None:
-        """Tell every replica's policy its own user."""
-        told: Any = zip(self._policies, context, action.tolist(), reward.tolist(), strict=True)
-        if self._length is not None:
-            told = zip(self._policies, context, action.copy(), reward.copy(), strict=True)
-        for policy, x, a, r in told:
-            self._config.update(policy, x.copy(), a, r)
-
-    def _arm(self, answer: Any) -> int:
-        try:
-            if np.ndim(answer) or int(answer) != answer:
-                raise ValueError
-            return int(answer)
-        except (TypeError, ValueError, OverflowError):
-            raise InputError(
-                f"In round {self._round}: Expected an arm, a whole number, got {answer!r}."
-            ) from None
-
-    def _list(self, answer: Any) -> AnyArray:
-        try:
-            items = reals(answer)
-            if items.shape != (self._length,) or (items != np.floor(items)).any():
-                raise ValueError
-        except ValueError:
-            raise InputError(
-                f"In round {self._round}: Expected a list of {self._length} item numbers, got "
-                f"{shown(answer)}."
-            ) from None
-        return items.astype(np.int64)
+        super().__init__(policies, spec, config.act, config.update)
 
 
 def mabwiser_policy(make: Callable[[list[int], int], Any]) -> Foreign:

@@ -260,8 +260,8 @@ def compare(
     agents: Annotated[
         list[str] | None,
         typer.Option(
-            help="Agent ids with settings, ID[:KEY=VALUE...], separated by commas; MODULE:CLASS is "
-            "an agent of your own.",
+            help="Agent ids with settings, ID[:KEY=VALUE...], separated by commas; MODULE:NAME is "
+            "an agent of your own: a config, or any class, object or function with act and update.",
             autocompletion=complete_agents,
         ),
     ] = None,
@@ -286,6 +286,9 @@ def compare(
     privacy costs. Without `--agents` it takes the agents that are recommended for this kind of
     problem, private and not. `--set` sets an argument of the environment. A folder `--out` that
     already holds results is refused, unless `--overwrite` is given.
+
+    Exit code 1 where an agent raised something, which is told in a sentence; the others' results
+    are written.
 
     Example: `dpbandit compare dpbandit/OJPricing-v0 --agents
     priced:logistic-ts,fade,dp-ucb:alpha=2 --epsilon 1 --out out`
@@ -328,6 +331,8 @@ def compare(
     if out is not None:
         folder = results.save(out)
         say(f"Written to {folder}: {', '.join(FILES)}.")
+    if results.failed:
+        raise typer.Exit(1)
 
 
 def _different(names: Iterable[str], **targets: float) -> "dict[str, AgentConfig]":

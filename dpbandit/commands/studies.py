@@ -72,7 +72,8 @@ def sweep(
     """Run every agent on every environment, for every epsilon, delta and horizon.
 
     The numbers do not depend on the backend, on `--jobs`, or on interruptions; after one, run the
-    same command with `--resume`. `dpbandit report` draws the results.
+    same command with `--resume`. `dpbandit report` draws the results. Exit code 1 where an agent
+    raised something, which is told in a sentence; all others are played.
 
     Example: `dpbandit sweep experiments/sweeps/prices.toml --out out --jobs 2`
     """
@@ -100,7 +101,11 @@ def sweep(
     say(f"{done.configurations} configurations: {done.run} replicas run, {done.kept} kept.")
     _say_some("Corrupt, moved aside and run anew", done.found.corrupt)
     _say_some("Not of this sweep, left alone", done.found.foreign)
+    for failure in done.failed:
+        print(f"dpbandit: {failure}", file=sys.stderr)
     say(f"Written to {done.folder}. Next: dpbandit report {done.folder}")
+    if done.failed:
+        raise typer.Exit(1)
 
 
 def _say_some(what: str, files: Sequence[Path]) -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -15,6 +16,7 @@ from dpbandit.running.settings import listed
 from dpbandit.suite import problems, run_suite, verify, write_card
 from dpbandit.suite.card import scores_of
 from dpbandit.suite.catalogue import SIZES, Size
+from dpbandit.suite.playing import MINUTES
 from dpbandit.suite.verifying import accepted
 
 if TYPE_CHECKING:
@@ -42,7 +44,12 @@ def show() -> None:
 
 @app.command("run", cls=Once)
 def run(
-    agents: Annotated[str, typer.Argument(help="Ids or MODULE:CLASS, with commas in between.")],
+    agents: Annotated[
+        str,
+        typer.Argument(
+            help="Ids, or MODULE:NAME of any class, object or function, with commas in between."
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Folder; what it holds already is kept.")] = Path(
         "suite"
     ),
@@ -54,25 +61,43 @@ def run(
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
     ] = None,
+    minutes: Annotated[
+        float,
+        typer.Option(
+            help="That an agent may take on a problem at one epsilon, and a sixtieth for one call."
+        ),
+    ] = MINUTES,
 ) -> None:
     """Play, certify, test and audit agents on the suite, and write their card.
 
     Only these agents run: results of the package's own are shipped. After an interruption the same
-    command goes on.
+    command goes on. An agent that raises something on a problem, returns what is no action, or
+    takes more than `--minutes`, has a row on its card that says so, and the others go on; the exit
+    code is 1 then.
 
     Example: `dpbandit suite run mine:Agent --out card`
     """
     one_of("size", size, SIZES)
     asked = cast(Size, size)
     done = run_suite(
-        listed(agents), out, size=asked, jobs=jobs, backend=backend, scheduler=scheduler
+        listed(agents),
+        out,
+        size=asked,
+        jobs=jobs,
+        backend=backend,
+        scheduler=scheduler,
+        minutes=minutes,
     )
     card = write_card(done, out)
     say_scores(card.table, done.findings)
     for name, found in done.findings.items():
         if found["failed"]:
             say(f"{name} fails its tests: {found['failed']}")
+        for one in found["raised"]:
+            say(f"{name} on {one['problem']} {one['told']}.")
     say(f"Written: {card.page}, {card.picture}")
+    if any(found["raised"] for found in done.findings.values()):
+        raise typer.Exit(1)
 
 
 @app.command("freeze", cls=Once)
@@ -128,16 +153,20 @@ def freeze(
 @app.command("play", cls=Once)
 def play(
     out: Annotated[Path, typer.Option(help="The HTML file.")] = Path("play.html"),
+    card: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of a `suite run`, whose agents are shown, too; once for each."),
+    ] = None,
 ) -> None:
     """Write one page to play with: what privacy costs on every problem, by sliders.
 
     It holds the shipped results of all agents, and needs neither a server nor a network.
 
-    Example: `dpbandit suite play --out play.html`
+    Example: `dpbandit suite play --card card --out play.html`
     """
     from dpbandit.suite.play import write_page
 
-    say(f"Written: {write_page(out)}; open it in a browser.")
+    say(f"Written: {write_page(out, card or ())}; open it in a browser.")
 
 
 @app.command("verify", cls=Once)
@@ -152,6 +181,9 @@ def check_file(
         typer.Option("--trust", help="Import modules, and take priors, that the file names."),
     ] = False,
     jobs: Annotated[int, typer.Option(help="Number of workers, 1 to 1024.")] = 1,
+    minutes: Annotated[
+        float, typer.Option(help="That an agent may take, as of `dpbandit suite run`.")
+    ] = MINUTES,
 ) -> None:
     """Play, test and audit a submitted result again, all of it, and show the numbers found here.
 
@@ -159,7 +191,7 @@ def check_file(
 
     Example: `dpbandit suite verify card/suite.parquet --trust --out verified`
     """
-    found = verify(file, out=out, trust=trust, jobs=jobs, tell=say)
+    found = verify(file, out=out, trust=trust, jobs=jobs, minutes=minutes, tell=say)
     done = accepted(found)
     same = f"{found.different} of {found.replayed} replicas differ from the file's"
     say(f"Verified: {', '.join(found.agents)}, {found.size}; {same}. What was played here:")
@@ -175,4 +207,5 @@ def say_scores(table: "pd.DataFrame", agents: Iterable[str]) -> None:
         for epsilon, part in own.groupby("epsilon"):
             mean = 100 * part["score"].mean()
             many = f"{len(part)} of {len(problems())} problems"
-            say(f"{name} at epsilon {epsilon:g}: {mean:.0f} %, the mean on {many}.")
+            at = "without privacy" if epsilon == inf else f"at epsilon {epsilon:g}"
+            say(f"{name} {at}: {mean:.0f} %, the mean on {many}.")

@@ -4,7 +4,7 @@ import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from glob import glob
 from math import isinf
@@ -152,6 +152,8 @@ class Results:
     """
 
     runs: tuple[AgentRun, ...]
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """agents that were left out, by name, each with a sentence on what it raised and where"""
 
     def __len__(self) -> int:
         return len(self.runs)

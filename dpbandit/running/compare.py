@@ -1,10 +1,11 @@
 """Compare agents on the same users, with certificates and baselines."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from dpbandit.base import (
     MOST_JOBS,
     MOST_REPLICAS,
     MOST_ROUNDS,
+    AgentError,
     Board,
     InputError,
     Ints,
@@ -179,6 +181,9 @@ def compare(
 ) -> Results:
     """Compare agents by cumulative regret on the same users, with a certificate for each.
 
+    An agent that fails while it plays, by whatever it raises or by an action that is none, is left
+    out with a warning, and stands in `failed` of the results; the others' runs go on.
+
     Args:
         env: a registered id such as "dpbandit/OJPricing-v0" (or "OJPricing"), a problem, an
             environment of `gym.make`, or a class or function that makes a `Problem` from keyword
@@ -199,6 +204,7 @@ def compare(
     Raises:
         InputError: an unknown id or argument, a number out of range, something that is no config,
             an agent that does not fit the environment, rewards that are not finite numbers.
+        AgentError: every agent that was asked for raised something; the first one's.
 
     >>> results = compare("GLMBandit", "linucb,fade:epsilon=2", horizon=50, replicas=2)
     >>> list(results.certificates)
@@ -214,17 +220,24 @@ def compare(
         raise InputError(f"Expected jobs={jobs} to be 1: on_mark is called in this process.")
     given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
     spec = given.make(**given.arguments).spec
-    configs = with_baselines(agents_given(agents), spec)
+    asked, failed = agents_given(agents), dict[str, InputError]()
+    configs = with_baselines(asked, spec)
     sent: dict[str, Any] = {f"environment {given.label!r}": given}
     sent |= {f"agent {name!r}": config for name, config in configs.items()}
     for what, thing in sent.items() if jobs > 1 else ():
         check_picklable(what, thing, f"jobs={jobs}")
-    certificates = {n: certify(config, spec, accountants=False) for n, config in configs.items()}
+    certificates = dict[str, Certificate]()
+    for name, config in configs.items():
+        try:
+            certificates[name] = certify(config, spec, accountants=False)
+        except AgentError as error:
+            failed[name] = error.of(name)
+    configs = _left(configs, asked, failed)
     groups, size = _groups(configs), replicas_at_once(spec)
     if jobs > 1:
         size = min(size, ceil(replicas / ceil(2 * jobs / len(groups))))
     blocks = consecutive(range(replicas), size)
-    met: list[dict[str, list[Log]]] = [{} for _ in blocks]
+    met: list[Met] = [{} for _ in blocks]
     if jobs == 1:
         with Progress(len(configs) * spec.horizon * replicas, shown=progress) as bar:
             met = [_meet(given, configs, seed, block, bar, on_mark) for block in blocks]
@@ -238,6 +251,14 @@ def compare(
             found = _meet_in_processes(given, seed, tasks, board, [*parts], jobs)
         for k, logs in enumerate(found):
             met[k % len(blocks)] |= logs
+    for name in configs:
+        for why in (parts[name] for parts in met):
+            if isinstance(why, InputError):
+                failed.setdefault(name, why)
+    configs = _left(configs, asked, failed)
+    sentences = {name: told_of(name, mistake) for name, mistake in failed.items()}
+    for sentence in sentences.values():
+        warnings.warn(sentence, stacklevel=2)
     setup = Setup(
         environment=given.name,
         env_kwargs=as_words(given.told),
@@ -246,14 +267,37 @@ def compare(
         reward_unit=spec.reward_unit,
         problem=given.label,
     )
-    return Results(
-        tuple(
-            as_run(
-                setup, name, config, certificates[name], [log for one in met for log in one[name]]
-            )
-            for name, config in configs.items()
-        )
-    )
+    runs = []
+    for name, config in configs.items():
+        own = [log for parts in met for log in _played(parts[name])]
+        runs.append(as_run(setup, name, config, certificates[name], own))
+    return Results(tuple(runs), sentences)
+
+
+Met: TypeAlias = dict[str, list[Log] | InputError]
+"""Of each agent what it played, or why it failed"""
+
+
+def _played(met: list[Log] | InputError) -> list[Log]:
+    return [] if isinstance(met, InputError) else met
+
+
+def told_of(name: str, why: InputError) -> str:
+    """Why an agent failed, in a sentence that names it as a comparison does."""
+    return str(why) if isinstance(why, AgentError) else f"{name} failed. {why}"
+
+
+def _left(
+    configs: Mapping[str, AgentConfig],
+    asked: Mapping[str, AgentConfig],
+    failed: Mapping[str, InputError],
+) -> dict[str, AgentConfig]:
+    """Agents that go on; raises the first mistake where none does of those that were asked for, or
+    where play that learns nothing fails, too, so that it is no agent's."""
+    left = {name: config for name, config in configs.items() if name not in failed}
+    if failed and (not asked.keys() & left.keys() or failed.keys() - asked.keys()):
+        raise next(iter(failed.values()))
+    return left
 
 
 def _meet(
@@ -263,28 +307,54 @@ def _meet(
     block: tuple[int, int],
     bar: Progress | Note,
     on_mark: Callable[[Mark], None] | None = None,
-) -> dict[str, list[Log]]:
+) -> Met:
     """All agents on the users of some replicas; oracles last, who are told what was best.
 
     Agents with larger matrices than others of the problem play fewer replicas at a time.
     """
-    logs: dict[str, list[Log]] = {}
-    marks = log_marks(given.arguments["horizon"])
+    logs: Met = {}
     for name in sorted(configs, key=lambda name: isinstance(configs[name], Hindsight)):
-        config = configs[name]
-        if isinstance(config, Hindsight):  # the same users, met by another agent
-            best = [log.best_fixed for log in next(iter(logs.values()))]
-            config = config.with_answer(np.concatenate(best))
-        size = replicas_at_once(given.make(**given.arguments).spec, config)
-        logs[name] = []
-        for first, last in consecutive(range(*block), size):
-            bar.working_on(name, rate=last - first)
-            told = None if on_mark is None else partial(_tell, on_mark, name, first)
-            problem, seeds = given.make(**given.arguments), [(seed, r) for r in range(first, last)]
-            log = play(problem, config, seeds, marks=marks, advance=bar.advance, on_mark=told)
-            logs[name].append(log)
+        try:
+            logs[name] = _met_by(given, configs[name], name, seed, block, bar, on_mark, logs)
+        except AgentError as error:
+            logs[name] = error.of(name)
+        except InputError as error:
+            logs[name] = error
         bar.finish(f"{name}, {block[1] - block[0]} replicas")
     return logs
+
+
+def _met_by(
+    given: Given,
+    config: AgentConfig,
+    name: str,
+    seed: int,
+    block: tuple[int, int],
+    bar: Progress | Note,
+    on_mark: Callable[[Mark], None] | None,
+    logs: Met,
+) -> list[Log]:
+    """One agent on these users; an oracle is told what the others' `logs` say was best."""
+    marks, own = log_marks(given.arguments["horizon"]), list[Log]()
+    if isinstance(config, Hindsight):  # the same users, met by another agent
+        met = next((log for log in logs.values() if not isinstance(log, InputError)), None)
+        best = met or [_met_by_nobody(given, seed, block, marks)]
+        config = config.with_answer(np.concatenate([log.best_fixed for log in best]))
+    size = replicas_at_once(given.make(**given.arguments).spec, config)
+    for first, last in consecutive(range(*block), size):
+        bar.working_on(name, rate=last - first)
+        told = None if on_mark is None else partial(_tell, on_mark, name, first)
+        problem, seeds = given.make(**given.arguments), [(seed, r) for r in range(first, last)]
+        log = play(problem, config, seeds, marks=marks, advance=bar.advance, on_mark=told)
+        own.append(log)
+    return own
+
+
+def _met_by_nobody(given: Given, seed: int, block: tuple[int, int], marks: Ints) -> Log:
+    from dpbandit.agents import Uniform  # not before: 60 files
+
+    seeds = [(seed, r) for r in range(*block)]
+    return play(given.make(**given.arguments), Uniform(), seeds, marks=marks)
 
 
 def _tell(on_mark: Callable[[Mark], None], name: str, first: int, mark: Mark) -> None:
@@ -313,7 +383,7 @@ def _meet_in_processes(
     board: Board,
     parts: Sequence[str],
     jobs: int,
-) -> list[dict[str, list[Log]]]:
+) -> list[Met]:
     """As `_meet`, several tasks at once, whose workers say on the board how far they are."""
     from joblib import Parallel, delayed  # not before: slow to import
 
@@ -331,7 +401,7 @@ def _meet_in_processes(
 
 def _meet_alone(
     given: Given, configs: Mapping[str, AgentConfig], seed: int, block: tuple[int, int], note: Note
-) -> dict[str, list[Log]]:
+) -> Met:
     """One block in a process, of one thread, which is the fastest."""
     with one_thread(), warnings_said():
         return _meet(given, configs, seed, block, note)

@@ -11,11 +11,23 @@ alone, with the random numbers that it had in the block, and has to give the sam
 
 from collections import deque
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from dpbandit.base import AnyArray, Bools, Floats, InputError, Ints, Streams, shown
+from dpbandit.base import (
+    RAISED,
+    WATCH,
+    AnyArray,
+    Bools,
+    Floats,
+    InputError,
+    Ints,
+    OverTime,
+    Streams,
+    agent_error,
+    shown,
+)
 from dpbandit.base.random_streams import drawn_in
 from dpbandit.privacy.mechanism import heard
 from dpbandit.specs import Agent, Problem, Spec, Step, acted, check_mask, finite_array
@@ -167,6 +179,7 @@ class Episode:
         """Play the next round, or a block of at most `most`; the agent does not learn yet.
 
         Raises:
+            AgentError: whatever `act` raises.
             InputError: contexts, actions or steps that are not as the spec says, in the rounds that
                 are checked, or rewards that are no finite numbers.
             BlockError: a random row of a block has another action alone.
@@ -191,20 +204,28 @@ class Episode:
 
         Args:
             most: number of rounds of a block to learn from, one by one; by default all at once.
+
+        Raises:
+            AgentError: whatever `update` raises.
         """
         if self._answered is None:
             return 0
         context, action, feedback = self._answered
-        if most is None or not self._block:
-            self.agent.update(context, action, feedback)
-            rounds, self._answered = self._block or 1, None
-        else:
-            rounds = min(most, self._block - self._row)
-            for row in range(self._row, self._row + rounds):
-                self.agent.update(context[row], action[row], feedback[row])
-            self._row += rounds
-            if self._row == self._block:
-                self._answered = None
+        WATCH.calls += 1
+        try:
+            if most is None or not self._block:
+                self.agent.update(context, action, feedback)
+                rounds, self._answered = self._block or 1, None
+            else:
+                rounds = min(most, self._block - self._row)
+                for row in range(self._row, self._row + rounds):
+                    self.agent.update(context[row], action[row], feedback[row])
+                self._row += rounds
+                if self._row == self._block:
+                    self._answered = None
+        except (*RAISED, OverTime) as error:
+            self._tell("update", self.learned + 1, error)
+        WATCH.calls += 1
         self.learned += rounds
         heard(rounds)
         return rounds
@@ -226,11 +247,20 @@ class Episode:
         mask = problem.mask() if self._masked else None
         if checked and mask is not None:
             check_mask(spec, mask, self._R)
-        action = self.agent.act(context) if mask is None else acted(self.agent, context, mask)
+        WATCH.calls += 1
+        try:
+            action = self.agent.act(context) if mask is None else acted(self.agent, context, mask)
+        except (*RAISED, OverTime) as error:
+            self._tell("act", first + 1, error)
+        WATCH.calls += 1
         try:
             if checked:
                 check_action(spec, self.agent, action, self._R)
-            step = problem.step(action)
+            try:
+                step = problem.step(action)
+            except (IndexError, TypeError, ValueError):
+                check_action(spec, self.agent, action, self._R)  # that is why, for others go on
+                raise
             if self._checked:
                 self._check_outcome(step, checked)
             if checked:
@@ -248,6 +278,14 @@ class Episode:
         self._block = 0
         return Served(first, 1, context, action, step, False)
 
+    def _tell(self, method: str, round: int, error: BaseException) -> NoReturn:
+        """Raise what the agent's method raised, as one sentence where it is none."""
+        called = getattr(self.agent, "called", type(self.agent).__name__)
+        told = agent_error(called, method, round, error)
+        if told is None:
+            raise error
+        raise told from error
+
     def _check_outcome(self, step: Step, checked: bool) -> None:
         shape = (self._R,)
         if checked or np.shape(step.reward) != shape or np.shape(step.regret) != shape:
@@ -260,7 +298,12 @@ class Episode:
         first = self.served
         context = self._problem.contexts_ahead(rounds)
         mask = self._problem.masks_ahead(len(context)) if self._masked else None
-        action = self._act_in_block(context, mask)
+        WATCH.calls += 1
+        try:
+            action = self._act_in_block(context, mask)
+        except (*RAISED, OverTime) as error:
+            self._tell("act", self.served + 1, error)
+        WATCH.calls += 1
         step = self._problem.steps(action)
         finite = np.isfinite(step.reward).all(axis=1)
         if self._checked and not finite.all():

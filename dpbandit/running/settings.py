@@ -10,14 +10,17 @@ import gymnasium as gym
 from dpbandit.agents import AGENTS
 from dpbandit.agents.catalogue import Kinds, wrappers
 from dpbandit.base import InputError, imported, one_of, parse_settings, unsaid, with_floats
+from dpbandit.running.foreign import TOLD, Stranger, is_foreign, stranger
 from dpbandit.specs import AgentConfig
 
 
 def agent_kind(agent: str) -> Any:
-    """Find the config class of an id, or of MODULE:CLASS, which imports MODULE.
+    """Find the config class of an id, or of MODULE:NAME, which imports MODULE.
+
+    NAME is a class of configs, or anything that `Stranger` makes an agent of.
 
     Raises:
-        InputError: MODULE cannot be imported, or has no such class of configs.
+        InputError: MODULE cannot be imported, or has no such thing.
     """
     return AGENTS[agent] if agent in AGENTS else _class_named(agent)
 
@@ -26,19 +29,18 @@ def _class_named(agent: str) -> Any:
     module, _, name = agent.partition(":")
     there = vars(imported(module, f"agent {agent!r}"))
     if name not in there:
-        configs = [word for word, thing in there.items() if _is_config(thing)]
-        one_of(f"config of {module}", name, configs or ["(none)"])
-    kind = there[name]
-    if not _is_config(kind):
-        raise InputError(
-            f"Expected {name} of {module} to be a class under @dataclass(frozen=True, "
-            "kw_only=True) with a method make(spec, streams)."
-        )
-    return kind
+        own = {word: thing for word, thing in there.items() if not word.startswith("_")}
+        some = [w for w, thing in own.items() if _is_config(thing) or _may_play(thing, module)]
+        one_of(f"agent of {module}", name, some or ["(none)"])
+    return there[name] if _is_config(there[name]) else stranger(agent)
 
 
 def _is_config(thing: Any) -> bool:
     return isinstance(thing, type) and is_dataclass(thing) and hasattr(thing, "make")
+
+
+def _may_play(thing: Any, module: str) -> bool:
+    return is_foreign(thing) and getattr(thing, "__module__", module) == module
 
 
 AROUND = Kinds(wrappers())
@@ -96,10 +98,10 @@ def plainly_spelt(text: str) -> str:
 
 
 def _split(text: str) -> tuple[str, str, list[str]]:
-    """Words before an agent, its id or MODULE:CLASS, and its settings KEY=VALUE."""
+    """Words before an agent, its id or MODULE:NAME, and its settings KEY=VALUE."""
     words, bare = around(text)
     name, *settings = bare.split(":")
-    if settings and "=" not in settings[0] and _spelt(name) not in AGENTS:  # MODULE:CLASS
+    if settings and "=" not in settings[0] and _spelt(name) not in AGENTS:  # MODULE:NAME
         name = f"{name}:{settings.pop(0)}"
     return words, name, settings
 
@@ -107,7 +109,7 @@ def _split(text: str) -> tuple[str, str, list[str]]:
 def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> AgentConfig:
     """Make the config of the agent with this id; "DPUCB" and "dp_ucb" mean dp-ucb.
 
-    MODULE:CLASS is a class of somebody's own, which is imported.
+    MODULE:NAME is somebody's own, which is imported, see `dpbandit.running.foreign`.
     Behind "priced:" it prices through a model of demand, with the settings of `Priced` as well;
     behind "guarded:" it has a safety net, with those of `Guard`; behind "per-person:" it plays
     people who return; behind "mapped:" it plays on public features, see `Mapped`. With
@@ -130,7 +132,8 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
     every = with_floats(kind, {**defaults, **settings})
     own = {word: {key: every.pop(key) for key in _own(word) if key in every} for word in _of(words)}
     for name in unsaid(kind, every):
-        raise InputError(f"Expected {known}:{name}=VALUE: this setting has no default.")
+        hint = f" What is called {', '.join(TOLD)} is told." if issubclass(kind, Stranger) else ""
+        raise InputError(f"Expected {known}:{name}=VALUE: this setting has no default.{hint}")
     config: AgentConfig = kind(**every)
     for word in reversed(own):
         config = AROUND[word](config, **own[word])

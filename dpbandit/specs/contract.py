@@ -11,12 +11,16 @@ from dataclasses import is_dataclass, replace
 from typing import Any, ClassVar, Protocol, get_args
 
 from dpbandit.base import (
+    RAISED,
+    WATCH,
     AnyArray,
     Bools,
     Floats,
     InputError,
+    OverTime,
     Source,
     Streams,
+    agent_error,
     has_methods,
     of_kind,
     reached,
@@ -157,11 +161,22 @@ def acted(agent: Any, context: Floats, mask: Bools | None) -> AnyArray:
 
 
 def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
-    """`config.make(spec, streams)`; raises `InputError` unless that has the methods of an agent."""
+    """`config.make(spec, streams)`; raises `InputError` unless that has the methods of an agent.
+
+    What `make` raises besides becomes an `AgentError`, which tells it in a sentence.
+    """
     owner = type(config).__name__
     takes(f"make of {owner}", config.make, "spec", "streams")
     roll = opening()  # before `make`, which may call a mechanism
-    agent: Agent | None = config.make(spec, streams)
+    WATCH.calls += 1
+    try:
+        agent: Agent | None = config.make(spec, streams)
+    except (*RAISED, OverTime) as error:
+        told = agent_error(owner, "make", None, error)
+        if told is None:
+            raise
+        raise told from error
+    WATCH.calls += 1
     if agent is None:
         raise InputError(
             f"Expected make of {owner} to return the running agent, with ledger, act and update, "

@@ -644,9 +644,18 @@ def spec_of_kind(spec: Any, kind: type[SpecT]) -> SpecT:
     return spec
 
 
-def fits(config: object, spec: Spec, kind: type[SpecT]) -> SpecT:
-    """`spec`, if it is of the kind the agent plays; else `InputError` says what would be."""
+def fits(config: object, spec: Spec, kind: type[SpecT], *, shared: bool = False) -> SpecT:
+    """`spec`, if it is of the kind the agent plays; else `InputError` says what would be.
+
+    Arms whose contexts are rows of features, (K, d), are of another kind than those of which a
+    user has one context, (d,): only who says `shared` plays them, too.
+    """
     if isinstance(spec, kind):
+        if not shared and isinstance(spec, ContextualSpec) and spec.shared:
+            raise InputError(
+                f"{type(config).__name__} reads one context of a user, (d,), got a row of features "
+                "for each arm, (K, d): choose another agent or environment."
+            )
         return spec
     raise InputError(
         f"{type(config).__name__} plays {kind.kind}, got a {type(spec).__name__}: choose another "

@@ -1,10 +1,18 @@
 """Run sweeps: many agents on many problems, resumable after an interruption."""
 
-from dpbandit.studies.configurations import Configuration, Study, Sweep, plan, setup_of
+from dpbandit.studies.configurations import (
+    AgentFailure,
+    Configuration,
+    Study,
+    Sweep,
+    plan,
+    setup_of,
+)
 from dpbandit.studies.run import BACKENDS, Swept, play_all, run_sweep
 
 __all__ = [
     "BACKENDS",
+    "AgentFailure",
     "Configuration",
     "Study",
     "Sweep",

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from itertools import product
 from math import inf, prod
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -18,6 +18,7 @@ from dpbandit.base import (
     MOST_REPLICAS,
     MOST_ROUNDS,
     MOST_RUNS,
+    AgentError,
     InputError,
     Ints,
     Progress,
@@ -65,7 +66,7 @@ class Environment(_Strict):
 class Agent(_Strict):
     """An agent and its settings; epsilon and delta come from the sweep."""
 
-    id: str = Field(description="see `dpbandit agents`; or MODULE:CLASS, a config of your own")
+    id: str = Field(description="see `dpbandit agents`; or MODULE:NAME, of your own")
     label: str | None = Field(None, description="what to call it; id and settings if left out")
     settings: Values = Field({}, description="settings; epsilon here overrides the sweep's")
     grid: Choices = Field({}, description="settings with several values each: all combinations")
@@ -211,6 +212,35 @@ class Configuration:
         how: dict[str, Any] = {"marks": self.marks, "advance": advance}
         log = play_any(self.problem(), self.config, seeds, **how)
         return as_run(setup, self.name, self.config, proof, [log], first=first, marks=self.marks)
+
+
+class AgentFailure(NamedTuple):
+    """A configuration whose agent failed: it raised something, or took too long."""
+
+    key: str
+    """of the configuration"""
+    agent: str
+    problem: str
+    epsilon: float
+    """claimed; infinity without a claim"""
+    told: str
+    """what it did in which method and round, without its name"""
+    trace: str = ""
+    """where, in Python's words; empty where a sentence says all"""
+
+    def __str__(self) -> str:
+        at = "" if self.epsilon == inf else f" at epsilon {self.epsilon:g}"
+        return f"{self.agent} on {self.problem}{at} {self.told}."
+
+
+def failure_of(one: Configuration, error: InputError) -> AgentFailure:
+    """What is told of a configuration whose agent raised this."""
+    if isinstance(error, AgentError):
+        told, trace = error.told, error.trace
+    else:
+        told, trace = f"failed: {str(error).removesuffix('.')}", ""
+    claim = getattr(one.config, "epsilon", inf)
+    return AgentFailure(one.key, one.name, one.setup.problem, claim, told, trace)
 
 
 class LastRound(Configuration):
@@ -381,6 +411,8 @@ def _on(
         bar.advance(1)
         try:
             made_agent(config, spec, Streams([0]))  # does it fit?
+        except AgentError:  # whose turn is told of when it comes; the others' runs go on
+            yield Configuration(setup, name, config)
         except InputError as mistake:
             if not sweep.leave_out_unfit:
                 raise InputError(f"{name} on {setup.problem}: {mistake}") from mistake

@@ -17,19 +17,24 @@ from warnings import catch_warnings, warn
 
 from joblib import Parallel, delayed, parallel_config
 
+from dpbandit.agents import Uniform
 from dpbandit.auditing.audit import audit
 from dpbandit.base import (
     MOST_JOBS,
     MOST_REPLICAS,
     PROGRAM,
+    AgentError,
     InputError,
+    OverTime,
     Progress,
+    TimeLimit,
     check_guarded,
     check_picklable,
     cpu_of,
     not_installed,
     one_of,
     provenance,
+    time_limit,
     whole,
     write_json,
 )
@@ -59,7 +64,15 @@ from dpbandit.results.store import (
 from dpbandit.running.compare import consecutive, replicas_at_once
 from dpbandit.running.environments import problem_maker
 from dpbandit.specs import AgentConfig
-from dpbandit.studies.configurations import Audit, Configuration, Study, Sweep, plan
+from dpbandit.studies.configurations import (
+    AgentFailure,
+    Audit,
+    Configuration,
+    Study,
+    Sweep,
+    failure_of,
+    plan,
+)
 
 BACKENDS = ("loky", "dask", "threading")
 HTTP = {"dashboard_address": "127.0.0.1:0"}
@@ -330,7 +343,7 @@ def run_audit(key: str, one: Configuration, how: Audit) -> Audited:
         spec = problem_maker(one.setup.environment)(**arguments).spec
         report = audit(one.config, spec, runs=how.runs, seed=one.setup.seed, progress=False)
         found = report.as_dict()
-    except InputError as reason:
+    except InputError as reason:  # also what an agent raised
         found = {"not_audited": str(reason)}
     return Audited(key, {**found, **named}, 2 * how.runs * how.horizon)
 
@@ -384,6 +397,8 @@ class Swept(NamedTuple):
     kept: int
     """replicas that were there"""
     found: Found
+    failed: tuple[AgentFailure, ...]
+    """configurations of which a block was not played to its end, or none was"""
 
 
 def run_sweep(
@@ -396,6 +411,7 @@ def run_sweep(
     block: int | None = None,
     resume: bool = False,
     progress: bool = True,
+    limit: TimeLimit | None = None,
 ) -> Swept:
     """Run every configuration of a sweep, one file for each block of replicas or a thousand.
 
@@ -414,6 +430,9 @@ def run_sweep(
         resume: continue in a folder that holds blocks; they are verified and kept.
         progress: show a progress bar after two seconds; without a terminal, print a line for each
             block.
+        limit: seconds that an agent may take; by default as many as it wants.
+
+    An agent that fails ends none of the others' runs: it stands in `failed`.
 
     Raises:
         InputError: a number out of range, whatever `plan` refuses, a folder with blocks but not
@@ -443,20 +462,25 @@ def run_sweep(
             check_picklable(f"agent {one.name!r} on {one.setup.problem!r}", one, how)
     keys = list(dict.fromkeys(one.key for one in study.configurations))  # as the file has them
     found = survey(folder, keys, progress=progress)
-    tasks = list(_tasks(study, found, block))
+    failed = dict[str, AgentFailure]()
+    tasks = [(*task, limit) for task in _tasks(study, found, block)]
     wanted = audits_of(study)
     check_places(folder, audits=bool(wanted))
     write_json(plan_file(folder), _document(study, keys, sorted(wanted)))
     if tasks and scheduler is None:
         found.met(cpu_of(provenance()))
     audits = missing_audits(folder, wanted, found)
-    missing = sum(last - first for _, first, last in tasks)
-    rounds = sum(one.setup.horizon * (last - first) for one, first, last in tasks)
+    missing = sum(last - first for _, first, last, _ in tasks)
+    rounds = sum(one.setup.horizon * (last - first) for one, first, last, _ in tasks)
     rounds += sum(2 * how.runs * how.horizon for _, _, how in audits)
     written = blocks = 0
     with Progress(rounds, shown=progress) as bar, workers(backend, jobs, scheduler) as run:
         with closing(run(_play, tasks)) as played:
             for done in played:
+                if isinstance(done, AgentFailure):
+                    failed.setdefault(done.key, done)
+                    bar.say(str(done))
+                    continue
                 check_program(done, "what a worker sends")
                 found.check_folder(folder)
                 found.met(cpu_of(done.provenance))
@@ -480,7 +504,7 @@ def run_sweep(
                 bar.say(f"{what} on {audit.document['problem']}")
     found.check_files(folder)
     total = len(keys) * study.replicas
-    return Swept(folder, len(keys), missing, total - missing, found)
+    return Swept(folder, len(keys), written, total - missing, found, tuple(failed.values()))
 
 
 def play_all(one: Configuration, replicas: int, *, progress: bool = True) -> AgentRun:
@@ -506,8 +530,24 @@ def _document(study: Study, keys: Sequence[str], audits: Sequence[str]) -> dict[
     }
 
 
-def _play(one: Configuration, first: int, last: int) -> AgentRun:
-    return one.play(first, last)
+def _play(
+    one: Configuration, first: int, last: int, limit: TimeLimit | None
+) -> AgentRun | AgentFailure:
+    """Some replicas, or why the agent failed; a problem that fails by itself raises."""
+    try:
+        with time_limit(limit):
+            return one.play(first, last)
+    except InputError as error:
+        if one.config == Uniform():
+            raise
+        return failure_of(one, error)
+    except OverTime as over:
+        slow = AgentError(one.name, f"took more than {over}", "its run", None, "it was stopped")
+        return failure_of(one, slow)
+    except MemoryError as error:
+        if limit is None:
+            raise
+        return failure_of(one, InputError(f"Not enough memory: {error}"))
 
 
 def _tasks(

@@ -1,20 +1,23 @@
 """The card of a submission: a heat map of scores, bars by capability, a page with everything."""
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from textwrap import wrap
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from matplotlib import colormaps
 from matplotlib.figure import Figure
 
-from dpbandit.base import Floats, write_atomically
+from dpbandit.base import Floats, provenance, write_atomically
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.report.page import inlined, rendered
 from dpbandit.results.plots import COLOURS, despine, own_look, save_figure
@@ -27,15 +30,23 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 OURS = "best of ours"
-"""The best private agent of the package, problem by problem"""
+"""The best agent of the package, problem by problem, a private one, or one without privacy beside
+agents that have none"""
 _WORDS, _SMALL = 13, 11
 """Points of text: a width of eight inches is read at 400 pixels, too"""
 _HEAT, _DARK = colormaps["cividis"], 58
 """As light to one eye as to another; a score of 0 is dark, 1 is light"""
 _HEADING = """What uniform play loses and this saves, in %. 100 is the best agent without
-privacy. Grey: does not fit, or has no such certificate."""
+privacy. Grey: does not fit, or has no such certificate.
+x: raised something, or took too long."""
 _MOST = 4
 """Agents beside each other in a figure"""
+_WIDTH, _LETTER = 5.2, 0.11
+"""Inches of a heat map, and of a letter above it"""
+_LINE = 56
+"""Letters in a line of a legend"""
+Failed: TypeAlias = Mapping[str, Collection[tuple[str, float]]]
+"""Of each agent the problems and epsilons on which it raised something"""
 
 
 class Card(NamedTuple):
@@ -60,9 +71,15 @@ def write_card(
     shipped = frozen(submission.size)
     ends = ends_of(shipped or submission.runs)
     table = scores_of(submission)
-    best = best_of(scores(shipped, ends))
-    both = pd.concat([table, best]) if len(best) else table
-    picture = write_atomically(folder / "card.png", partial(draw_scores, table=both))
+    best = best_of(scores(shipped, ends), ends)
+    beside = best[best["epsilon"].isin(table["epsilon"])]
+    both = pd.concat([table, beside]) if len(beside) else table
+    failed = {
+        name: {(one["problem"], _epsilon(one)) for one in found.get("raised", ())}
+        for name, found in submission.findings.items()
+    }
+    draw = partial(draw_scores, table=both, failed=failed)
+    picture = write_atomically(folder / "card.png", draw)
     with TemporaryDirectory() as aside:
         curves = Path(aside, "curves.png")
         _draw_curves(curves, submission, ends)
@@ -87,24 +104,40 @@ def scores_of(submission: Submission) -> pd.DataFrame:
     return scores([run for run in submission.runs if run.name in submission.findings], ends)
 
 
-def best_of(table: pd.DataFrame) -> pd.DataFrame:
-    """The best score of any private agent in each row, under the name `OURS`."""
+def best_of(table: pd.DataFrame, ends: Mapping[str, Ends]) -> pd.DataFrame:
+    """The best agent in each row, by whom, under the name `OURS`.
+
+    At infinity that is the one without privacy that has the score 1.
+    """
     private = table[(table["certified"] > 0) & (table["epsilon"] < inf) & (table["problem"] != "")]
-    if private.empty:
-        return private
     top = private.loc[private.groupby(["problem", "epsilon"])["score"].idxmax()]
-    means = top.groupby(["capability", "epsilon"], as_index=False)[["score", "low", "high"]].mean()
-    return pd.concat([top.assign(by=top["agent"]), means.assign(problem="")]).assign(agent=OURS)
+    one = {"epsilon": inf, "score": 1.0, "low": 1.0, "high": 1.0, "certified": inf}
+    without = pd.DataFrame(
+        {
+            "problem": name,
+            "capability": problems()[name].capability,
+            "by": end.name,
+            "regret": float(end.best.mean()),
+            **one,
+        }
+        for name, end in ends.items()
+    )
+    every = pd.concat([top.assign(by=top["agent"]), without]) if len(top) else without
+    scored = ["score", "low", "high"]
+    means = every.groupby(["capability", "epsilon"], as_index=False)[scored].mean()
+    return pd.concat([every, means.assign(problem="")]).assign(agent=OURS)
 
 
-def draw_scores(path: Path, table: pd.DataFrame) -> None:
+def draw_scores(path: Path, table: pd.DataFrame, failed: Failed = MappingProxyType({})) -> None:
     """Heat map of problems by agents and epsilons, and bars by capability below."""
-    names = list(dict.fromkeys(table["agent"]))[: _MOST + 1]
+    asked = dict.fromkeys([*(name for name in table["agent"] if name != OURS), *failed])
+    ours = [OURS] if OURS in set(table["agent"]) else []
+    names = [*[*asked][:_MOST], *ours]
     with own_look():
         figure = Figure(figsize=(8, 20), layout="constrained")
         figure.suptitle(_HEADING, x=0.02, ha="left", fontsize=_WORDS)
         top, bottom = figure.subplots(2, 1, height_ratios=[1, 0.9])
-        _by_agent(top, table, names)
+        _by_agent(top, table, names, failed)
         _bars(bottom, table, names)
         save_figure(figure, path)
 
@@ -139,16 +172,29 @@ def heat_map(
     axes.set_yticks(np.arange(len(cells)) + 0.5, [*cells.index], rotation=0, fontsize=size)
 
 
-def _by_agent(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
+def _by_agent(axes: "Axes", table: pd.DataFrame, names: Sequence[str], failed: Failed) -> None:
     """A heat map with all epsilons of an agent beside each other, below its name."""
-    columns = [(name, epsilon) for name in names for epsilon in _of(table, name)]
-    heat_map(axes, table, columns, _WORDS if len(columns) < 10 else 9)
+    columns = [
+        (name, epsilon)
+        for name in names
+        for epsilon in sorted({*_of(table, name), *(e for _, e in failed.get(name, ()))}) or [inf]
+    ]
+    size = _WORDS if len(columns) < 10 else 9
+    heat_map(axes, table, columns, size)
+    rows = [*problems()]
+    for column, (name, epsilon) in enumerate(columns):
+        for problem, claim in failed.get(name, ()):
+            if claim == epsilon:
+                where = (column + 0.5, rows.index(problem) + 0.5)
+                axes.text(*where, "x", ha="center", va="center", color="#a40e26", size=size + 2)
     at = [_at(epsilon) for _, epsilon in columns]
     axes.set_xticks(np.arange(len(columns)) + 0.5, at, rotation=0, fontsize=_SMALL)
     for name in names:
         places = [i for i, (who, _) in enumerate(columns) if who == name]
         middle = sum(places) / len(places) + 0.5
-        axes.text(middle, -0.25, _broken(name), ha="center", va="bottom", fontsize=_WORDS)
+        letters = max(6, int(_WIDTH * len(places) / len(columns) / _LETTER))
+        text = "\n".join(_broken(name, letters))
+        axes.text(middle, -0.25, text, ha="center", va="bottom", fontsize=_WORDS)
         axes.axvline(places[-1] + 1, color="white", lw=4)
 
 
@@ -162,7 +208,7 @@ def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
         at = means[(means["agent"] == name) & (means["epsilon"] == epsilon)]
         at = at.set_index("capability").reindex(rows)
         where = np.arange(len(rows)) - 0.42 + (i + 0.5) * height
-        axes.barh(where, at["score"], height, color=colours[i], label=f"{name}, {_at(epsilon)}")
+        axes.barh(where, at["score"], height, color=colours[i], label=_legend(name, epsilon))
         axes.hlines(where, at["low"], at["high"], color="#333333", lw=1.2)
         ours = means[(means["agent"] == OURS) & (means["epsilon"] == epsilon)]
         ours = ours.set_index("capability").reindex(rows)[at["score"].notna()]
@@ -172,7 +218,7 @@ def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
     scored = set(means.loc[means["agent"] != OURS, "capability"])
     for place, row in enumerate(rows):
         if row not in scored:
-            axes.text(0.01, place, "does not fit all of it", va="center", color="#57606a")
+            axes.text(0.01, place, "no score on all of it", va="center", color="#57606a")
     axes.set_yticks(range(len(rows)), rows, fontsize=_WORDS)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(min(-0.05, max(-0.5, means["low"].min())), 1.15)
@@ -182,7 +228,7 @@ def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
     axes.set_title("By capability, mean of its problems, in %", loc="left", fontsize=_WORDS)
     axes.grid(axis="x", alpha=0.35)
     if own:
-        axes.legend(fontsize=_SMALL, loc="upper center", bbox_to_anchor=(0.4, -0.04), ncols=2)
+        axes.legend(fontsize=_SMALL, loc="upper center", bbox_to_anchor=(0.4, -0.04))
     despine(axes)
 
 
@@ -190,7 +236,7 @@ def _draw_curves(path: Path, submission: Submission, ends: dict[str, Ends]) -> N
     """Regret by round on every problem that was played."""
     played = [one for one in problems() if any(r.setup.problem == one for r in submission.runs)]
     with own_look():
-        rows = -(-len(played) // 3)
+        rows = max(1, -(-len(played) // 3))
         figure = Figure(figsize=(12, 2.7 * rows + 0.6), layout="constrained")
         grid = figure.subplots(rows, 3, squeeze=False)
         looks = {name: COLOURS[i % 10] for i, name in enumerate(submission.findings)}
@@ -225,13 +271,23 @@ def _at(epsilon: float) -> str:
     return "no ε" if epsilon == inf else f"ε {epsilon:g}"
 
 
-def _broken(name: str) -> str:
-    """A name in lines that fit above its columns."""
-    return name.replace(":", ":\n")
+def _broken(name: str, letters: int) -> list[str]:
+    """A name in lines of so many letters, behind its colons and dots where that can be."""
+    parts = re.split(r"(?<=:)|(?<=\.)(?=[a-z])", name)
+    return [line for part in parts for line in wrap(part, letters)]
+
+
+def _legend(name: str, epsilon: float) -> str:
+    """Epsilon before the name, which is as long as it likes."""
+    return f"{_at(epsilon)}: " + "\n".join(wrap(name, _LINE))
+
+
+def _epsilon(raised: Mapping[str, Any]) -> float:
+    return inf if raised["epsilon"] is None else float(raised["epsilon"])
 
 
 def _facts(submission: Submission, *, verified: bool) -> dict[str, str]:
-    made = submission.runs[0].provenance
+    made = submission.runs[0].provenance if submission.runs else provenance()
     return {
         "numbers": "played, tested and audited by who verified the result"
         if verified
@@ -251,10 +307,16 @@ def _agent(
     runs = [run for run in submission.runs if run.name == name]
     ours = {(r.problem, r.epsilon): r for r in best.itertuples() if r.problem}
     rows = [{**row, "ours": ours.get((row["problem"], row["epsilon"]))} for row in _records(own)]
+    raised = [
+        {**one, "epsilon": _epsilon(one)} for one in submission.findings[name].get("raised", ())
+    ]
+    words = [f"On {one['problem']}{_where(one['epsilon'])} it {one['told']}." for one in raised]
     return {
         "name": name,
         "rows": rows,
-        "failing": [_weakness(row) for row in rows if _weakness(row)],
+        "raised": raised,
+        "traces": _traces(raised),
+        "failing": [*words, *filter(None, map(_weakness, rows))],
         "unfit": submission.findings[name]["unfit"],
         "tests": submission.findings[name]["tests"],
         "failed": submission.findings[name]["failed"],
@@ -263,15 +325,31 @@ def _agent(
     }
 
 
+def _traces(raised: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Problems by the trace that they share."""
+    found: dict[str, list[str]] = {}
+    for one in raised:
+        if one["trace"]:
+            found.setdefault(one["trace"], []).append(one["problem"])
+    return {trace: [*dict.fromkeys(where)] for trace, where in found.items()}
+
+
 def _weakness(row: dict[str, Any]) -> str:
     """Where an agent is no better than uniform play, or surely worse than the best of ours."""
-    at = f"{row['problem']} at {_at(row['epsilon'])}"
+    at, score = f"On {row['problem']}{_where(row['epsilon'])}", 100 * row["score"]
+    if row["high"] < 0:
+        return f"{at} it loses more than uniform play, which learns nothing."
     if row["low"] <= 0:
-        return f"{at}: not surely better than uniform play."
+        return f"{at} it is not surely better than uniform play: it learned little or nothing."
     ours = row["ours"]
     if ours is not None and row["high"] < ours.low:
-        return f"{at}: {100 * row['score']:.0f} %, where {ours.by} has {100 * ours.score:.0f} %."
+        by = f"{100 * ours.score:.0f} %, {ours.by}, and this {score:.0f} %"
+        return f"{at} the best of ours saves {by} of what can be saved."
     return ""
+
+
+def _where(epsilon: float) -> str:
+    return " without privacy" if epsilon == inf else f" at ε {epsilon:g}"
 
 
 def _records(table: pd.DataFrame) -> Iterable[dict[str, Any]]:

@@ -8,7 +8,7 @@ from importlib.resources import files
 from math import inf
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from dpbandit.base import InputError, one_of
+from dpbandit.base import AgentError, InputError, TimeLimit, one_of, time_limit
 from dpbandit.privacy import Certificate
 from dpbandit.privacy.notion import Trust, TrustModel, strongest
 from dpbandit.results.problems import Setup
@@ -16,8 +16,8 @@ from dpbandit.running.answers import chosen
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.settings import parse_agent, plainly_spelt
 from dpbandit.specs import Spec
-from dpbandit.studies import Configuration, Study, setup_of
-from dpbandit.studies.configurations import certificate_of
+from dpbandit.studies import AgentFailure, Configuration, Study, setup_of
+from dpbandit.studies.configurations import certificate_of, failure_of
 
 Size: TypeAlias = Literal["small", "full"]
 SIZES: tuple[Size, ...] = get_args(Size)
@@ -139,20 +139,23 @@ class Asked(NamedTuple):
 
     configurations: tuple[Configuration, ...]
     unfit: dict[str, str]
+    failed: tuple[AgentFailure, ...] = ()
+    """problems on which it raised something when it was made"""
 
 
-def asked_of(agent: str, size: Size) -> Asked:
+def asked_of(agent: str, size: Size, limit: TimeLimit | None = None) -> Asked:
     """Configurations of an agent on all problems that it fits, for every epsilon.
 
     Args:
-        agent: an id with settings, or MODULE:CLASS; an epsilon among them is its only target.
+        agent: an id with settings, or MODULE:NAME; an epsilon among them is its only target.
         size: of the suite.
+        limit: of the time to make it, if there is one.
 
     Raises:
         InputError: an unknown agent or setting, an id that is spelt another way and would be shown
             so, or an agent that fits no problem.
     """
-    found: dict[str, Configuration] = {}
+    found, failed = dict[str, Configuration](), dict[str, AgentFailure]()
     unfit: dict[str, str] = {}
     parse_agent(agent)  # who does not exist fits nowhere for another reason
     if agent != (spelt := plainly_spelt(agent)):
@@ -165,14 +168,22 @@ def asked_of(agent: str, size: Size) -> Asked:
                 if one.trust != "central":
                     targets["trust"] = one.trust
                 configuration = Configuration(setup, agent, parse_agent(agent, **targets))
-                one.check_trust(certificate_of(configuration))
+                if configuration.key in failed:
+                    continue  # without a target it is the same at every epsilon
+                try:
+                    with time_limit(limit):
+                        proof = certificate_of(configuration)
+                except AgentError as error:
+                    failed[configuration.key] = failure_of(configuration, error)
+                    continue
+                one.check_trust(proof)
                 found[configuration.key] = configuration
         except InputError as reason:
             unfit[one.name] = str(reason)
-    if not found:
+    if not (found or failed):
         why = next(iter(unfit.values()))
         raise InputError(f"Expected agent={agent!r} to fit a problem of the suite: {why}")
-    return Asked(tuple(found.values()), unfit)
+    return Asked(tuple(found.values()), unfit, tuple(failed.values()))
 
 
 def references(size: Size) -> tuple[Configuration, ...]:
@@ -186,8 +197,14 @@ def references(size: Size) -> tuple[Configuration, ...]:
 
 def study_of(agents: Iterable[str], size: Size, *, with_references: bool) -> Study:
     """What is played for some agents, as a study that can be resumed."""
+    asked = [asked_of(agent, size) for agent in agents]
+    return study_for(asked, size, with_references=with_references)
+
+
+def study_for(asked: Iterable[Asked], size: Size, *, with_references: bool) -> Study:
+    """The same of agents of whom it is known already what they are to play."""
     several = [*(references(size) if with_references else ())]
-    several += [one for agent in agents for one in asked_of(agent, size).configurations]
+    several += [one for each in asked for one in each.configurations]
     once = {one.key: one for one in several}
     return Study(
         configurations=tuple(once.values()),

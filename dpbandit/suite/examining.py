@@ -11,11 +11,21 @@ import numpy as np
 
 from dpbandit.auditing import audit_all
 from dpbandit.auditing.everyone import SMALL
-from dpbandit.base import InputError, Progress, Streams, rows
+from dpbandit.base import (
+    AgentError,
+    InputError,
+    OverTime,
+    Progress,
+    Streams,
+    TimeLimit,
+    rows,
+    time_limit,
+)
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import parts_of
 from dpbandit.privacy.spends import Parallel
 from dpbandit.running.compare import certify
+from dpbandit.running.foreign import Stranger
 from dpbandit.running.settings import parse_agent
 from dpbandit.specs import Agent, AgentConfig, Spec, made_agent
 from dpbandit.studies import Configuration
@@ -48,12 +58,21 @@ _AUDIT_RUNS = {"small": 2000, "full": 20_000}
 _AUDITED = ("claimed_epsilon", "certified_epsilon", "eps_lower", "runs", "failure", "flagged")
 
 
-def examined(agent: str, size: Size, *, progress: bool = False) -> dict[str, Any]:
+def examined(
+    agent: str,
+    size: Size,
+    *,
+    asked: Asked | None = None,
+    limit: TimeLimit | None = None,
+    progress: bool = False,
+) -> dict[str, Any]:
     """Problems that an agent does not fit, and the findings of tests and an audit at epsilon 1.
 
     Args:
-        agent: an id with settings, or MODULE:CLASS.
+        agent: an id with settings, or MODULE:NAME.
         size: of the suite.
+        asked: what it is to play, if that is known already.
+        limit: of its time, in all tests and in an audit; whatever it raises there is what `failed`.
         progress: show a bar after two seconds.
 
     Returns:
@@ -63,17 +82,29 @@ def examined(agent: str, size: Size, *, progress: bool = False) -> dict[str, Any
     Raises:
         InputError: no such agent, or one that fits no problem.
     """
-    asked, config = asked_of(agent, size), parse_agent(agent, epsilon=1.0, delta=1e-5)
-    found: dict[str, Any] = {"unfit": asked.unfit, "failed": "", "tests": []}
+    asked = asked_of(agent, size, limit) if asked is None else asked
+    config = parse_agent(agent, epsilon=1.0, delta=1e-5)
+    found: dict[str, Any] = {"unfit": asked.unfit, "failed": "", "tests": [], "audit": None}
+    if isinstance(config, Stranger) or not asked.configurations:
+        return found  # it promises nothing, or was never made
     try:
-        with Progress(len(asked.configurations), shown=progress) as bar:
+        with time_limit(limit), Progress(len(asked.configurations), shown=progress) as bar:
             bar.working_on(f"tests of {agent}", rate=1)
             for line in lines_of_tests(config, asked):
                 found["tests"].append(line)
                 bar.advance(1)
     except AssertionError as broken:
         found["failed"] = " ".join(str(broken).split())
-    return found | {"audit": audited(config, size, progress=progress)}
+    except AgentError as error:
+        found["failed"] = f"It {error.told}."
+    except OverTime as over:
+        found["failed"] = f"It took more than {over}."
+    try:
+        with time_limit(limit):
+            found["audit"] = audited(config, size, progress=progress)
+    except (AgentError, OverTime) as error:
+        found["failed"] = found["failed"] or f"Its audit ended early. {error}"
+    return found
 
 
 def lines_of_tests(config: AgentConfig, asked: Asked) -> Iterator[str]:

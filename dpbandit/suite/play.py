@@ -5,7 +5,7 @@ All numbers are computed here and written into the page, which only draws them.
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from math import inf
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpbandit.auditing.bounds import clopper_pearson
-from dpbandit.base import Streams, write_atomically
+from dpbandit.base import InputError, Streams, shown_path, write_atomically
 from dpbandit.privacy.calibrated import Target, certified_sum
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.privacy.curves import epsilon_of, mu_of
@@ -26,11 +26,11 @@ from dpbandit.privacy.prefix_sums import BLT, Tree
 from dpbandit.privacy.spends import Spend
 from dpbandit.report.page import rendered
 from dpbandit.results.runs import AgentRun, standard_error
-from dpbandit.running.settings import parse_agent
+from dpbandit.running.settings import module_of, parse_agent
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
 from dpbandit.suite.catalogue import epsilons, problems, version
-from dpbandit.suite.playing import finalists, frozen
+from dpbandit.suite.playing import Submission, finalists, frozen, read_submission
 from dpbandit.suite.scoring import Ends, ends_of
 
 DELTA = 1e-5
@@ -43,29 +43,37 @@ _ENOUGH = 1 + 1e-9
 """A certified epsilon may exceed its target by rounding"""
 
 
-def write_page(path: str | os.PathLike[str]) -> Path:
+def write_page(path: str | os.PathLike[str], cards: Iterable[str | os.PathLike[str]] = ()) -> Path:
     """Write the page, one HTML file that asks for nothing else, from the suite's shipped results.
 
     A slider and two lists choose epsilon, problem and agent. It shows regret with 95 % intervals
     beside uniform play and the best agent without privacy, the certificate's trade-off curve with
     what an audit of so many runs could prove of it, and what is known by a visit's age, of the
-    agent and of kinds of sums.
+    agent and of kinds of sums. Agents of `cards`, folders of `run_suite`, stand among them, those
+    that promise nothing at every epsilon; what they raised is said.
+
+    Raises:
+        InputError: a card that is not of the small size, or that cannot be read.
     """
-    runs = [*frozen("small"), *finalists()]
+    runs, own = [*frozen("small"), *finalists()], list[Submission]()
+    for card in cards:
+        own.append(read_submission(card))
+        if own[-1].size != "small":
+            raise InputError(f"Expected card={shown_path(card)} to be small, got {own[-1].size}.")
     template = files("dpbandit.suite").joinpath("play.html").read_text(encoding="utf-8")
-    data = json.dumps(told(runs), separators=(",", ":")).replace("<", "\\u003c")
+    data = json.dumps(told(runs, own), separators=(",", ":")).replace("<", "\\u003c")
     page = rendered(template, runs, data=data, rounds=ROUNDS, version=version(), honesty=HONESTY)
     return write_atomically(Path(path), lambda p: p.write_text(page, "utf-8"))
 
 
-def told(runs: Sequence[AgentRun]) -> dict[str, Any]:
+def told(runs: Sequence[AgentRun], own: Sequence[Submission] = ()) -> dict[str, Any]:
     """All that the page knows, as plain values; of what was played twice the first run counts."""
     ends = ends_of(frozen("small"))
     fpr = [0, *np.geomspace(1e-3, 0.1, 12), *np.linspace(0.15, 1, 18)]
     return {
         "epsilons": epsilons(),
         "delta": DELTA,
-        "problems": [_problem(name, runs, ends[name]) for name in problems()],
+        "problems": [_problem(name, runs, ends[name], own) for name in problems()],
         "fpr": _short(fpr),
         "curves": [_curve(fpr, mu_of(e, DELTA)) for e in epsilons()],
         "audits": _AUDITS,
@@ -75,7 +83,9 @@ def told(runs: Sequence[AgentRun]) -> dict[str, Any]:
     }
 
 
-def _problem(name: str, runs: Sequence[AgentRun], ends: Ends) -> dict[str, Any]:
+def _problem(
+    name: str, runs: Sequence[AgentRun], ends: Ends, cards: Sequence[Submission]
+) -> dict[str, Any]:
     one = problems()[name]
     own = {  # what was reported stands in place of what was compared before
         (run.name, run.certificate.claimed_epsilon): run
@@ -94,8 +104,34 @@ def _problem(name: str, runs: Sequence[AgentRun], ends: Ends) -> dict[str, Any]:
         "uniform": float(ends.uniform.mean()),
         "best": float(ends.best.mean()),
         "bestName": ends.name,
-        "rows": [row for row in rows if 0 < row["target"] < inf],
+        "rows": [row for row in rows if 0 < row["target"] < inf] + _of_cards(name, cards),
+        "raised": [
+            f"{agent} {said['told']}"
+            for card in cards
+            for agent, found in card.findings.items()
+            for said in found.get("raised", ())
+            if said["problem"] == name
+        ],
     }
+
+
+def _of_cards(name: str, cards: Sequence[Submission]) -> list[dict[str, Any]]:
+    """Rows of agents on cards, which are marked; what promises nothing has no epsilon."""
+    rows = []
+    for card in cards:
+        for run in card.runs:
+            if run.setup.problem != name or run.name not in card.findings:
+                continue
+            certified = problems()[name].counted(run.certificate)
+            row = {**_row(run, certified), "own": True}
+            if row["target"] == inf:
+                row |= {
+                    "target": None,
+                    "certified": None,
+                    "says": "it promises nothing that counts here",
+                }
+            rows.append(row)
+    return rows
 
 
 def _row(run: AgentRun, certified: float) -> dict[str, Any]:
@@ -119,8 +155,8 @@ def _own_ages(run: AgentRun) -> dict[str, Any]:
     ledger is the same, and tells, its ages are taken.
     """
     told = run.certificate
-    if told.mu is None or not 0 < told.epsilon < inf:
-        return {}
+    if told.mu is None or not 0 < told.epsilon < inf or module_of(run.name) is not None:
+        return {}  # of others nothing is imported
     target: dict[str, Any] = {"epsilon": told.claimed_epsilon, "delta": told.claimed_delta}
     trust = problems()[run.setup.problem].trust
     if trust != "central":

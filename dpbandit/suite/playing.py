@@ -1,28 +1,41 @@
 """Play the suite with some agents, examine them, and keep all of it in two files."""
 
 import os
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from importlib.resources import as_file, files
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import InputError, is_there, parse_json, read_text, shown, write_json
+from dpbandit.base import (
+    InputError,
+    TimeLimit,
+    is_there,
+    parse_json,
+    positive,
+    read_text,
+    shown,
+    write_json,
+)
 from dpbandit.results import Results
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import read_runs, write_runs
 from dpbandit.running.settings import parse_agent
-from dpbandit.studies import Study, run_sweep
-from dpbandit.suite.catalogue import Size, study_of, suite, version
+from dpbandit.studies import AgentFailure, Study, run_sweep
+from dpbandit.suite.catalogue import Size, asked_of, study_for, suite, version
 from dpbandit.suite.examining import examined
 from dpbandit.suite.sources import source_of
 
 RUNS, FINDINGS = "suite.parquet", "suite.json"
 """Files of a submission: what was played, and what was found besides."""
+MINUTES = 60.0
+"""That an agent may take for some replicas of a problem at one epsilon"""
 _SOURCES = "agents.json"
 """What the files of the agents were when they were played first"""
 
@@ -33,7 +46,8 @@ class Submission(NamedTuple):
     size: Size
     runs: tuple[AgentRun, ...]
     findings: dict[str, dict[str, Any]]
-    """of each agent `unfit` (problem -> why), `tests` (lines), `failed` and `audit`"""
+    """of each agent `unfit` (problem -> why), `tests` (lines), `failed`, `audit` and `raised`, what
+    it raised while it was made and played, see `raised_by`"""
 
 
 def frozen_file(size: Size) -> Any:
@@ -81,17 +95,23 @@ def run_suite(
     scheduler: str | None = None,
     progress: bool = True,
     with_references: bool | None = None,
+    minutes: float = MINUTES,
 ) -> Submission:
     """Play, certify, test and audit agents on the suite; what is in `out` already is kept.
 
     Args:
-        agents: ids with settings, or MODULE:CLASS.
+        agents: ids with settings, or MODULE:NAME.
         out: folder for the blocks of replicas, `suite.parquet` and `suite.json`.
         size: "small" or "full".
         jobs, backend, scheduler: as of `run_sweep`; "dask" is a cluster.
         progress: show a bar after two seconds.
         with_references: also play uniform play and the best agents without privacy, which score all
             others; by default where the package ships no results of theirs.
+        minutes: that an agent may take for some replicas of one problem at one epsilon; a
+            sixtieth of it for one call of make, act or update. What takes longer is stopped.
+
+    Whatever an agent raises ends its runs on one problem at one epsilon alone, and is a row of its
+    card, as is being stopped.
 
     Raises:
         InputError: no agent, one that does not exist, fits nothing or whose files have changed, a
@@ -102,29 +122,67 @@ def run_suite(
         raise InputError("Expected agents to be one or more, such as fade or mine:Agent.")
     if with_references is None:
         with_references = not frozen(size)
-    study = study_of(agents, size, with_references=with_references)
+    limit = limit_of(minutes)
+    asked = {agent: asked_of(agent, size, limit) for agent in agents}
+    study = study_for(asked.values(), size, with_references=with_references)
     _refuse_foreign(folder)
     _keep_sources(folder / _SOURCES, agents)
     how: dict[str, Any] = {"backend": backend, "scheduler": scheduler, "progress": progress}
-    runs = play_study(study, folder / "runs", jobs=jobs, **how)
-    findings = {agent: examined(agent, size, progress=progress) for agent in agents}
-    return write_submission(Submission(size, runs, findings), folder)
+    played = play_study(study, folder / "runs", jobs=jobs, limit=limit, **how)
+    findings = {
+        agent: examined(agent, size, asked=own, limit=limit, progress=progress)
+        | {"raised": raised_by(agent, own.failed + played.failed)}
+        for agent, own in asked.items()
+    }
+    return write_submission(Submission(size, played.runs, findings), folder)
 
 
-def play_study(study: Study, folder: Path, **how: Any) -> tuple[AgentRun, ...]:
+def limit_of(minutes: float) -> TimeLimit:
+    """A limit to a run, and a sixtieth of it to one call; raises `InputError` unless > 0."""
+    positive("minutes", minutes)
+    return TimeLimit(60 * minutes, minutes)
+
+
+def raised_by(agent: str, failures: Iterable[AgentFailure]) -> list[dict[str, Any]]:
+    """What an agent raised: `problem`, `epsilon` (None without a claim), `told` and its `trace`."""
+    return [
+        {
+            "problem": one.problem,
+            "epsilon": None if one.epsilon == inf else one.epsilon,
+            "told": one.told,
+            "trace": one.trace,
+        }
+        for one in failures
+        if one.agent == agent
+    ]
+
+
+class Played(NamedTuple):
+    """What `play_study` returns."""
+
+    runs: tuple[AgentRun, ...]
+    failed: tuple[AgentFailure, ...]
+
+
+def play_study(study: Study, folder: Path, **how: Any) -> Played:
     """Play what is missing in a folder of blocks; `how` is for `run_sweep`.
 
-    Runs have the provenance of submissions, see `stamped`.
+    Runs have the provenance of submissions, see `stamped`. A run of which a block failed is none.
     """
-    run_sweep(study, folder, resume=True, **how)
-    keys = {one.key for one in study.configurations}
-    found = [run for run in Results.load(folder).runs if run.key in keys]
-    return tuple(replace(run, provenance=stamped(run)) for run in found)
+    swept = run_sweep(study, folder, resume=True, **how)
+    keys = {one.key for one in study.configurations} - {one.key for one in swept.failed}
+    with warnings.catch_warnings():
+        if swept.failed:  # which leaves the sweep unfinished
+            warnings.simplefilter("ignore", UserWarning)
+        there = Results.load(folder).runs if swept.found.files else ()
+    found = [run for run in there if run.key in keys]
+    return Played(tuple(replace(run, provenance=stamped(run)) for run in found), swept.failed)
 
 
 def write_submission(done: Submission, folder: Path) -> Submission:
     """Write `suite.parquet` and `suite.json`, and return what is in them."""
-    write_runs(folder / RUNS, done.runs)
+    if done.runs:
+        write_runs(folder / RUNS, done.runs)
     told = {"version": version(), "size": done.size, "agents": done.findings}
     write_json(folder / FINDINGS, told)
     return done
@@ -176,7 +234,9 @@ def check_version(told: object, where: Path) -> None:
 
 def read_submission(folder: str | os.PathLike[str]) -> Submission:
     """What `run_suite` wrote; raises `InputError` where it is damaged or of another version."""
-    runs, file = tuple(read_runs(Path(folder) / RUNS)), Path(folder) / FINDINGS
+    file, there = Path(folder) / FINDINGS, Path(folder) / RUNS
+    nothing = is_there(file) and not is_there(there)  # as of an agent that raised everywhere
+    runs = () if nothing else tuple(read_runs(there))
     with _whole(file):
         document = parse_json(read_text(file))
         check_version(document["version"], file)

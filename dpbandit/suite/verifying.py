@@ -4,6 +4,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -32,11 +33,14 @@ from dpbandit.suite.catalogue import SIZES, Size, asked_of, references, replicas
 from dpbandit.suite.examining import examined
 from dpbandit.suite.playing import (
     FINDINGS,
+    MINUTES,
     RUNS,
     Submission,
     check_version,
     frozen,
+    limit_of,
     play_study,
+    raised_by,
     read_submission,
     write_submission,
 )
@@ -65,6 +69,7 @@ def verify(
     trust: bool = False,
     out: str | os.PathLike[str] | None = None,
     jobs: int = 1,
+    minutes: float = MINUTES,
     progress: bool = True,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Verdict:
@@ -89,6 +94,7 @@ def verify(
         out: folder for what was played here and its card, unless it is refused; a new one, or an
             empty one, so that nothing in it can be taken for that.
         jobs: number of worker processes.
+        minutes: that an agent may take, as of `run_suite`.
         progress: show a bar after two seconds.
         tell: function that is called with a sentence on the cost before anything is played.
 
@@ -109,15 +115,19 @@ def verify(
     size, there = _size(runs), {run.key for run in runs}
     needed = not frozen(size)  # nothing is shipped that would score
     ends = {one.key: one for one in references(size) if needed or one.key in there}
+    limit = limit_of(minutes)
     theirs = [run for run in runs if run.key not in ends] or runs
     names = tuple(dict.fromkeys(run.name for run in theirs))
     _check_trust(names, trust)
-    asked = {one.key: one for name in names for one in asked_of(name, size).configurations} | ends
+    every = {name: asked_of(name, size, limit) for name in names}
+    asked = {one.key: one for own in every.values() for one in own.configurations} | ends
 
     def refusal(sentences: Sequence[str]) -> Verdict:
         return Verdict(names, size, None, 0, 0, tuple(dict.fromkeys(sentences)))
 
-    refused = [*_against_plan(runs, asked, replicas(size))]
+    told = _said_to_raise(file)
+    wanted = {key: one for key, one in asked.items() if key in there or _place(one) not in told}
+    refused = [*_against_plan(runs, asked, wanted, replicas(size))]
     known = [run for run in runs if run.key in asked]
     refused += [line for run in known for line in _against_agent(run, asked[run.key])]
     if refused:
@@ -127,7 +137,10 @@ def verify(
         f"{sum(run.seconds for run in runs):,.0f} CPU-seconds where the file was made; tests and "
         "audits come before."
     )
-    findings = {name: examined(name, size, progress=progress) for name in names}
+    findings = {
+        name: examined(name, size, asked=own, limit=limit, progress=progress)
+        for name, own in every.items()
+    }
     refused += [line for name, found in findings.items() for line in _broken(name, found)]
     if file.name == RUNS and is_there(file.with_name(FINDINGS)):
         refused += _against_findings(file.with_name(FINDINGS), findings)
@@ -135,9 +148,18 @@ def verify(
         return refusal(refused)
     study = Study(configurations=tuple(asked.values()), replicas=replicas(size))
     with TemporaryDirectory() as folder:  # a new one: what lies in another may be anybody's
-        played = play_study(study, Path(folder), jobs=jobs, progress=progress)
+        how: dict[str, Any] = {"jobs": jobs, "progress": progress, "limit": limit}
+        played, failed = play_study(study, Path(folder), **how)
+    raised = {failure.key: failure for failure in failed}
+    refused += [
+        f"Expected a run of the file to be played here, too: {raised[key]}"
+        for key in there & raised.keys()
+    ]
+    refused += [_missing(one) for key, one in asked.items() if key not in there | raised.keys()]
+    for name, own_asked in every.items():
+        findings[name]["raised"] = raised_by(name, own_asked.failed + failed)
     own, different = {run.key: run for run in played}, 0
-    for run in runs:
+    for run in (run for run in runs if run.key in own):
         others = differing(run, own[run.key])
         different += len(others)
         refused += _against_own(run, own[run.key], others)
@@ -212,14 +234,16 @@ def _size(runs: Sequence[AgentRun]) -> Size:
 
 
 def _against_plan(
-    runs: Sequence[AgentRun], asked: Mapping[str, Configuration], many: int
+    runs: Sequence[AgentRun],
+    asked: Mapping[str, Configuration],
+    wanted: Mapping[str, Configuration],
+    many: int,
 ) -> Iterator[str]:
     """What was not asked, what is missing, and replicas that were left out or added."""
     times = Counter(run.key for run in runs)
-    for key, one in asked.items():
+    for key, one in wanted.items():
         if key not in times:
-            at = getattr(one.config, "epsilon", "no epsilon")
-            yield f"Missing: {one.name} on {one.setup.problem} at epsilon {at} as it was asked."
+            yield _missing(one)
     for run in runs:
         where = f"{run.name} on {run.setup.problem}"
         if times[run.key] > 1:
@@ -228,6 +252,30 @@ def _against_plan(
             yield f"Not asked: {where} with seed {run.setup.seed} and {dict(run.config)}."
         if run.replicas.tolist() != list(range(many)):
             yield f"Expected replicas 0 to {many - 1} of {where}, got {run.replicas.tolist()}."
+
+
+def _missing(one: Configuration) -> str:
+    at = getattr(one.config, "epsilon", "no epsilon")
+    return f"Missing: {one.name} on {one.setup.problem} at epsilon {at} as it was asked."
+
+
+def _place(one: Configuration) -> tuple[str, str, float]:
+    return one.name, one.setup.problem, getattr(one.config, "epsilon", inf)
+
+
+def _said_to_raise(file: Path) -> set[tuple[str, str, float]]:
+    """Agent, problem and epsilon of runs that a file may lack: whether they are is seen here."""
+    if file.name != RUNS or not is_there(file.with_name(FINDINGS)):
+        return set()
+    try:
+        every = read_submission(file.parent).findings
+        return {
+            (agent, one["problem"], inf if one["epsilon"] is None else one["epsilon"])
+            for agent, found in every.items()
+            for one in found.get("raised", ())
+        }
+    except (AttributeError, KeyError, TypeError):
+        return set()
 
 
 def _against_agent(run: AgentRun, one: Configuration) -> Iterator[str]:

@@ -415,7 +415,7 @@ def short_blocks() -> Iterator[None]:
         random_streams._VALUES_AHEAD = usual
 
 
-class _LastCall(Exception):
+class _LastCall(BaseException):
     """No more was asked for."""
 
 

@@ -69,6 +69,7 @@ def played(tmp_path_factory):
         patch.setattr("dpbandit.suite.catalogue.suite", _tiny)
         patch.setattr("dpbandit.suite.playing.frozen", lambda size: ())
         patch.setattr("dpbandit.suite.card.frozen", lambda size: ())
+        patch.setattr("dpbandit.suite.verifying.frozen", lambda size: ("shipped",))
         patch.setitem(_AUDIT_RUNS, "small", 400)
         folder = tmp_path_factory.mktemp("card")
         done = run_suite([MINE, MINE], folder, progress=False)
