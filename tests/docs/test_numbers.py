@@ -17,9 +17,12 @@ import doctest
 import re
 
 import pytest
+from PIL import Image
 
+from dpbandit.results.plots import words
 from tests.docs.markdown import ROOT, links, pages as of_docs, prose, text_of
 from tools import measured as tool
+from tools.findings import FOLDER, PICTURES, small
 from tools.measured import BLOCK, measure, pages, written
 
 NUMBER = r"(?<![\w.,^±-])-?(?:\d[\d,]*\d|\d)?(?:\.\d+)?(?<=\d)(?![\w^]|[.,]\d)"
@@ -121,6 +124,16 @@ def test_the_tool_watches_every_page(tmp_path):
     before = store.read_text()
     measure(store)
     assert store.read_text() == before
+
+
+def test_figures_of_findings_show_their_store():
+    """Catches a figure that is older than its store: what it says of itself has the numbers."""
+    for number, picture in PICTURES.items():
+        with small():
+            drawn = words(picture.draw())
+        with Image.open(FOLDER / f"{number}.png") as image:
+            assert image.text["Description"] == drawn, "python tools/findings.py draws it anew"
+    assert len(PICTURES) == len([*FOLDER.iterdir()]) == 10
 
 
 def test_a_planted_number_is_found(tmp_path):

@@ -122,7 +122,7 @@ def test_the_command_draws_the_figure(run, tmp_path, monkeypatch):
     spread = Results.load(tmp_path / "out").summary().set_index("agent")["se"]
     assert (title, found.keys()) == (drawn_title, drawn.keys())
     assert all(abs(found[name][0] - drawn[name][0]) <= spread[name] for name in found)
-    store = pd.read_csv(ROOT / "experiments" / "pricing" / "numbers.csv", comment="#")
+    store = pd.read_csv(ROOT / "docs" / "findings.csv", comment="#")
     row = store[(store.run == "juice") & (store.agent == "fade")].iloc[0]
     assert abs(drawn["fade"][0] - row["mean"]) <= 4 * row["se"]
 

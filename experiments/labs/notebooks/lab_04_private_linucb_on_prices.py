@@ -194,6 +194,11 @@ print(f"private with the model loses {private:.0f} dollars, public without it {p
 assert private < certified["mean"]  # the model helps the private agent by hundreds of dollars
 assert better.loc["LinUCB, demand", "mean"] < public
 
+# %% [markdown] tags=["solution"]
+# The model. That a private agent with it comes near to a public one without it does not make
+# privacy free: what privacy costs is told against the *best* agent without it, which for prices is
+# Thompson sampling with a logit of sales (`dpbandit.recommend(problem, inf)` names it; Lab 10).
+
 # %% tags=["check"]
 check(
     "private",
