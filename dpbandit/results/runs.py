@@ -112,7 +112,7 @@ class AgentRun:
 
     @cached_property
     def place(self) -> tuple[str, int, int]:
-        """Problem, by its `identity`, horizon and seed: runs of one place met the same users."""
+        """Problem, by its `identity`, horizon and seed; runs of one place met the same users."""
         return identity(self.setup), self.setup.horizon, self.setup.seed
 
     def only(self, which: AnyArray) -> "AgentRun":

@@ -545,7 +545,7 @@ class PremiumSpec(ContextualSpec):
     base_margin: tuple[float, ...]
     """coefficients of the margin without a premium, one for each feature"""
     least_margin: float
-    """dollars, above 0: no unit earns less"""
+    """dollars, above 0, as no unit earns less"""
     most_units: int = 1
     """number of units that a customer buys at most"""
 

@@ -50,7 +50,7 @@ SHORTLIST = 8
 CLEAR = 3.0
 """Standard errors of the difference from which a candidate is out"""
 SMALL = 0.02
-"""Share of the largest regret by which nobody is out after few runs: rare disasters are not seen"""
+"""Share of the largest regret by which nobody is out after few runs, which miss rare disasters"""
 ALIKE = 0.1
 """Standard error of the difference, relative to the least regret, at which no more is played"""
 FEWEST, MOST = 40, 400
@@ -80,7 +80,7 @@ class Frozen(NamedTuple):
 
     choices: Mapping[Group, Choice]
     reported: tuple[AgentRun, ...]
-    """on the report seed: the chosen, and play that learns nothing"""
+    """on the report seed, of the chosen and of play that learns nothing"""
     findings: Mapping[str, Mapping[str, Any]]
     """of each private agent that was chosen `failed`, why its tests fail, and its `audit`"""
 

@@ -181,7 +181,7 @@ def test_an_environment_in_the_current_folder(tmp_path):
     how = {"env": {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}, "text": True}
     done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, **how)
     assert done.returncode == 0, done.stderr
-    assert "Coffee-v0" in done.stdout
+    assert "cafe/Coffee" in done.stdout
 
 
 def test_an_agent_keeps_what_it_promises(monkeypatch):
