@@ -96,8 +96,9 @@ def kind_of(spec: Spec) -> str:
 
 
 def _of_visits(spec: ReturningSpec) -> str:
-    visit = type(spec.visit)
-    return {TastesSpec: "prices for people", ListSpec: "lists for people"}.get(visit, "people")
+    if isinstance(spec.visit, TastesSpec):
+        return "prices for people"
+    return "lists for people" if type(spec.visit) is ListSpec else "people"
 
 
 def _of_points(spec: ConvexSpec) -> str:
