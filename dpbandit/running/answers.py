@@ -99,16 +99,20 @@ def nearest(epsilon: float) -> float:
     return epsilon if epsilon == inf else min(finite, key=lambda one: abs(log(one / epsilon)))
 
 
-def same_problem(environment: str, arguments: Mapping[str, Any]) -> str | None:
-    """Name of the suite's problem that this is, at any horizon; None if there is none.
+def same_problem(environment: str, arguments: Mapping[str, Any], horizon: int) -> str | None:
+    """Name of the suite's problem that this is, of several the one of the nearest horizon.
 
     Problems that trust nobody, or a shuffler, are the same worlds with other promises: not these.
+    None if there is none.
     """
-    asked = arguments_text(arguments)
-    for one in chosen().values():
-        if one.kind != TRUST and (one.environment, one.arguments) == (environment, asked):
-            return one.problem
-    return None
+    asked = (environment, arguments_text(arguments))
+    same = [
+        one
+        for one in chosen().values()
+        if one.kind != TRUST and (one.environment, one.arguments) == asked
+    ]
+    nearby = min(same, key=lambda one: abs(log(one.horizon / horizon)), default=None)
+    return None if nearby is None else nearby.problem
 
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:
@@ -118,17 +122,28 @@ def arguments_text(arguments: Mapping[str, Any]) -> str:
 
 
 def ranked(kind: str, epsilon: float) -> list[str]:
-    """Agents for a kind of problem, the best mean score on the suite's problems of it first.
+    """Agents for a kind of problem, the least geometric mean of `times` on the suite's first.
 
-    Those that competed on all of them come before others.
+    Those that competed on all problems of the kind come before others. Without privacy, private
+    agents at epsilon infinity come first only if they are better by more than `OF_ITS_OWN`.
     """
-    rows = [one for one in answers() if one.kind == kind and one.epsilon == nearest(epsilon)]
-    scores: dict[str, dict[str, float]] = {}
-    for one in rows:
-        if one.role != ZERO:
-            scores.setdefault(one.agent, {}).setdefault(one.problem, one.score)
-    means = {agent: sum(by.values()) / len(by) for agent, by in scores.items()}
-    return sorted(scores, key=lambda agent: (-len(scores[agent]), -means[agent]))
+    times: dict[str, dict[str, float]] = {}
+    for one in answers():
+        if one.kind == kind and one.epsilon == nearest(epsilon) and one.role == CANDIDATE:
+            times.setdefault(one.agent, {})[one.problem] = max(one.times, _LEAST_TIMES)
+
+    def place(agent: str) -> tuple[int, float]:
+        logs = [log(some) for some in times[agent].values()]
+        private = log(OF_ITS_OWN) if agent.endswith(":epsilon=inf") else 0.0
+        return -len(logs), sum(logs) / len(logs) + private
+
+    return sorted(times, key=place)
+
+
+OF_ITS_OWN = 1.05
+"""Factor by which an agent that has no privacy of its own may lose more than one without noise"""
+_LEAST_TIMES = 1e-3
+"""Smaller quotients, of next to no regret, count as this"""
 
 
 @cache

@@ -49,7 +49,7 @@ def test_recommendations_follow_public_facts():
     assert recommend("ConvexBandit", env_kwargs={"loss": "quadratic"}) == "private-bandit:epsilon=1"
     assert recommend("StockPricing") == recommend(ReferencePricing(reference="paid")) == "uniform"
     ordered = {"oversold": "order"}
-    assert recommend("StockPricing", env_kwargs=ordered) == "fade:features=curve:epsilon=1"
+    assert recommend("StockPricing", env_kwargs=ordered) == "fade:epsilon=1"
     refused("epsilon=0", recommend, "Arms", 0)
 
 

@@ -87,7 +87,8 @@ def test_one_agent_is_named_everywhere():
     for (problem, epsilon), row in chosen().items():
         one = problems()[problem]
         if one.trust == "central":
-            said = recommend(one.environment, epsilon, env_kwargs=dict(one.arguments))
+            rounds, told = one.horizon["small"], dict(one.arguments)
+            said = recommend(one.environment, epsilon, horizon=rounds, env_kwargs=told)
             assert said == (row.agent if epsilon == inf else f"{row.agent}:epsilon={epsilon:g}")
 
 
