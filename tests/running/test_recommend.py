@@ -27,9 +27,9 @@ def test_what_is_recommended_plays_and_is_certified(env):
     """It would catch a problem without an agent, one that a certificate does not cover, and a
     recommendation without privacy that promises some."""
     public = recommend(env, inf, horizon=2_000)
-    assert (public == "uniform") == any(name in env for name in ("Continuous", "ReturningLists"))
+    assert (public == "uniform") == ("Continuous" in env)
     epsilon = dpbandit.certify(public, env, horizon=2_000, accountants=False).epsilon
-    assert epsilon == (0 if public == "uniform" else inf)
+    assert epsilon in ((0,) if public == "uniform" else (0, inf))  # 0 uses nobody else's data
     agent = recommend(env, 0.5, horizon=2_000)
     if agent == "uniform":
         assert any(name in env for name in WITHOUT_AGENT)
