@@ -65,7 +65,7 @@ def candidates(group: Group) -> tuple[Cell, ...]:
 
 def _candidates(group: Group) -> Iterator[Cell]:
     one, setup = group.one, group.one.selection()
-    for name in _names():
+    for name in (*_names(), *one.variants):
         for agent in (name,) if group.epsilon < inf else (f"{name}:epsilon=inf", name):
             try:
                 found = cell(one, setup, agent, group.epsilon)

@@ -35,6 +35,8 @@ class SuiteProblem:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     trust: TrustModel = "central"
     """the least that counts"""
+    variants: tuple[str, ...] = ()
+    """agents with other settings that compete here alone"""
     baseline: str = ""
     """agent without privacy that has the score 1; by default the one that was chosen"""
 
@@ -90,7 +92,10 @@ def suite() -> Suite:
     """The list that this package ships."""
     text = files("dpbandit.suite").joinpath("problems.toml").read_text(encoding="utf-8")
     told = tomllib.loads(text)
-    every = tuple(SuiteProblem(**one) for one in told.pop("problems"))
+    every = tuple(
+        SuiteProblem(**{**one, "variants": tuple(one.get("variants", ()))})
+        for one in told.pop("problems")
+    )
     told |= {name: tuple(told[name]) for name in ("epsilons", "variants")}
     return Suite(**told, problems=every)
 
