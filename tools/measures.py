@@ -48,14 +48,14 @@ def measures() -> list[Measure]:
     imports = sum(len(re.findall(r"^ *(?:from|import) ", each, re.M)) for each in text.values())
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
-        Measure("lines of source", sum(sizes), 76_900, 74_500),
-        Measure("files of source", len(source), 315, 230),
+        Measure("lines of source", sum(sizes), 81_700, 74_500),
+        Measure("files of source", len(source), 330, 230),
         Measure("median lines of a file", median(sizes), 244, 220),
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 520, 480),
         Measure("lines of the longest file", max(sizes), 740, 700),
-        Measure("import statements", imports, 3_220, 2_300),
-        Measure("questions which kind a spec is", asked, 4, 5),
-        Measure("lines of tests", tests, 39_600, 37_800),
+        Measure("import statements", imports, 3_460, 2_300),
+        Measure("questions which kind a spec is", asked, 5, 5),
+        Measure("lines of tests", tests, 41_400, 37_800),
         Measure("megabytes of PNG", pictures, 6, 3),
     ]
 

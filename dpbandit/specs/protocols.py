@@ -651,7 +651,7 @@ def fits(config: object, spec: Spec, kind: type[SpecT], *, shared: bool = False)
     user has one context, (d,): only who says `shared` plays them, too.
     """
     if isinstance(spec, kind):
-        if not shared and isinstance(spec, ContextualSpec) and spec.shared:
+        if not shared and getattr(spec, "shared", False):
             raise InputError(
                 f"{type(config).__name__} reads one context of a user, (d,), got a row of features "
                 "for each arm, (K, d): choose another agent or environment."
