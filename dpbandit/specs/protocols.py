@@ -559,7 +559,7 @@ class PremiumSpec(ContextualSpec):
     base_margin: tuple[float, ...]
     """coefficients of the margin without a premium, one for each feature"""
     least_margin: float
-    """dollars, above 0: no unit earns less"""
+    """smallest margin of a unit in dollars, above 0"""
     most_units: int = 1
     """number of units that a customer buys at most"""
 
