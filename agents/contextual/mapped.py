@@ -11,7 +11,7 @@ import numpy as np
 from dpbandit.agent import Around, Count, Count0, Inner, Positive
 from dpbandit.base import Bools, Floats, InputError, Ints, clip_norm
 from dpbandit.privacy.premises import ALL
-from dpbandit.specs import ContextualSpec, ScoringAgent, gaussian
+from dpbandit.specs import ContextualSpec, ScoringAgent, Spec, fits, gaussian
 
 Basis: TypeAlias = Literal["fourier", "products"]
 N_FEATURES = 300
@@ -119,9 +119,10 @@ class Mapped(Around[ContextualSpec]):
         self.ledger = self.inner.ledger
         vars(self).update(masks=getattr(self.inner, "masks", ()))
 
-    def mapped(self, spec: ContextualSpec) -> ContextualSpec:
+    def mapped(self, spec: Spec) -> ContextualSpec:
         """Public facts of the problem on z: contexts of dimension D, no longer than 1."""
-        return spec.with_features(self._map(np.zeros(spec.dim)).size)
+        arms = fits(self, spec, ContextualSpec)
+        return arms.with_features(self._map(np.zeros(arms.dim)).size)
 
     def matrix_entries(self, spec: Any) -> int:
         """Numbers in the matrices that `agent` may keep for one replica."""
