@@ -16,7 +16,8 @@ from dpbandit.specs import ContextualSpec, ScoringAgent, Spec, fits, gaussian
 Basis: TypeAlias = Literal["fourier", "products"]
 N_FEATURES = 300
 BANDWIDTH = 0.4
-"""Defaults of the Fourier basis, the best for LinUCB on digits of 150 to 600 and 0.2 to 0.5."""
+"""Defaults of the Fourier basis. For LinUCB on digits (regularization 0.1, alpha 0.2, four runs)
+0.4 lost no more than 0.3, and 600 features no less than 300; no other problem was looked at."""
 
 
 @cache
