@@ -277,7 +277,7 @@ class Priced:
         return getattr(self.agent, "delta", 0.0)
 
     def make(self, spec: Any, streams: Streams) -> DemandPricing:
-        if not isinstance(spec, Selling):
+        if not spec.sells:
             name = type(self.agent).__name__
             raise InputError(
                 f"Priced({name}) plays a list of prices (dpbandit/OJPricing-v0), got a "

@@ -1,7 +1,7 @@
 """Public feature maps: any agent over arms, on features that were fixed before the data."""
 
 from collections.abc import Callable
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from functools import cache
 from math import sqrt
 from typing import Any, Literal, TypeAlias, cast
@@ -11,12 +11,13 @@ import numpy as np
 from dpbandit.agent import Around, Count, Count0, Inner, Positive
 from dpbandit.base import Bools, Floats, InputError, Ints, clip_norm
 from dpbandit.privacy.premises import ALL
-from dpbandit.specs import ContextualSpec, ScoringAgent, gaussian
+from dpbandit.specs import ContextualSpec, ScoringAgent, Spec, fits, gaussian
 
 Basis: TypeAlias = Literal["fourier", "products"]
 N_FEATURES = 300
 BANDWIDTH = 0.4
-"""Defaults of the Fourier basis, the best for LinUCB on digits of 150 to 600 and 0.2 to 0.5."""
+"""Defaults of the Fourier basis. For LinUCB on digits (regularization 0.1, alpha 0.2, four runs)
+0.4 lost no more than 0.3, and 600 features no less than 300; no other problem was looked at."""
 
 
 @cache
@@ -119,21 +120,15 @@ class Mapped(Around[ContextualSpec]):
         self.ledger = self.inner.ledger
         vars(self).update(masks=getattr(self.inner, "masks", ()))
 
-    def mapped(self, spec: ContextualSpec) -> ContextualSpec:
-        """Public facts of the problem on z: contexts of dimension D, no longer than 1.
-
-        A list of prices stays one; other public facts about single features are dropped.
-        """
-        changed = {"dim": self._map(np.zeros(spec.dim)).size, "context_order": 2}
-        if spec.priced:
-            return replace(spec, context_bound=1.0, **cast(Any, changed))
-        kept = {one.name: getattr(spec, one.name) for one in fields(ContextualSpec)}
-        return ContextualSpec(**{**kept, **changed, "context_bound": 1.0})
+    def mapped(self, spec: Spec) -> ContextualSpec:
+        """Public facts of the problem on z: contexts of dimension D, no longer than 1."""
+        arms = fits(self, spec, ContextualSpec, shared=True)
+        return arms.with_features(self._map(np.zeros(arms.dim)).size)
 
     def matrix_entries(self, spec: Any) -> int:
         """Numbers in the matrices that `agent` may keep for one replica."""
         visit = getattr(spec, "visit", spec)
-        known = self.mapped(visit) if isinstance(visit, ContextualSpec) else spec
+        known = self.mapped(visit) if hasattr(visit, "with_features") else spec
         return int(known.matrix_entries)
 
     def gaussian(self, spec: Any) -> "Mapped":

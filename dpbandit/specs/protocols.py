@@ -1,7 +1,7 @@
 """The public facts of a problem, and of contextual bandits: arms, and prices."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypeVar, get_args
 
@@ -195,6 +195,8 @@ class Spec:
     """whether actions can be numbered and be missing in a round"""
     priced: ClassVar[bool] = False
     """whether actions are places on a list of prices whose margins are known"""
+    sells: ClassVar[bool] = False
+    """whether a reward is units sold times a margin that is a public function of the context"""
     returning: ClassVar[bool] = False
     """whether a person may come several times, as `visits` says"""
     covers: ClassVar[frozenset[Covered]] = LATER
@@ -458,6 +460,12 @@ class ContextualSpec(Numbered, BanditSpec):
     def told(self, potential: Floats, action: AnyArray) -> Floats:
         return potential[rows(len(action)), action]
 
+    def with_features(self, dim: int) -> "ContextualSpec":
+        """The same with contexts of other features, no longer than 1, and no more public facts."""
+        kept = {one.name: getattr(self, one.name) for one in fields(ContextualSpec)}
+        kept |= {"dim": dim, "context_bound": 1.0, "context_order": 2}
+        return ContextualSpec(**kept)
+
 
 @dataclass(frozen=True, kw_only=True)
 class ArmsSpec(ContextualSpec):
@@ -486,6 +494,7 @@ class PriceListSpec(ContextualSpec):
 
     kind: ClassVar[str] = "a list of prices"
     priced: ClassVar[bool] = True
+    sells: ClassVar[bool] = True
     prices: tuple[float, ...]
     """dollars, one for each arm"""
     unit_cost: float = 0.0
@@ -517,6 +526,10 @@ class PriceListSpec(ContextualSpec):
         """Dollars earned by a sale at each price, (K,)."""
         return np.array(self.prices) - self.unit_cost
 
+    def with_features(self, dim: int) -> Self:
+        # Margins do not depend on contexts: it stays a list of prices
+        return replace(self, dim=dim, context_bound=1.0, context_order=2)
+
     @property
     def levels(self) -> tuple[float, ...]:
         """What makes one arm differ from another, its price."""
@@ -540,12 +553,13 @@ class PremiumSpec(ContextualSpec):
     agent may ignore that and treat premiums as unrelated arms, or learn demand as on a price list.
     """
 
+    sells: ClassVar[bool] = True
     premiums: tuple[float, ...]
     """dollars, one for each arm"""
     base_margin: tuple[float, ...]
     """coefficients of the margin without a premium, one for each feature"""
     least_margin: float
-    """dollars, above 0, as no unit earns less"""
+    """smallest margin of a unit in dollars, above 0"""
     most_units: int = 1
     """number of units that a customer buys at most"""
 

@@ -1,7 +1,7 @@
 """The public facts of prices that customers answer by tastes of their own."""
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import expit
@@ -37,6 +37,12 @@ class TastesSpec(PriceListSpec):
                 "Expected survey and guess to be public, got one that cost the people of "
                 f"{shown(self.survey.source or self.guess.source)}: no ledger would say so."
             )
+
+    def with_features(self, dim: int) -> Self:
+        raise InputError(
+            f"Expected contexts as they are for a {type(self).__name__}, whose survey is of their "
+            f"own features, got a map to dim={dim}."
+        )
 
     def seen(self, context: Floats) -> Floats:
         """What `leads` is asked of, from contexts `(..., dim)`."""

@@ -109,7 +109,10 @@ def test_refusals_are_exactly_those_that_a_proof_is_owed_for():
     assert len(found) - len(refused) > ENOUGH
     assert refused == {(name, spec) for name, _, spec, _ in found if owed(name, spec)}
     kinds = {name.rpartition(":")[0] for name, _ in refused}
-    assert kinds == {"guarded", "per-person", "per-person:guarded", ""}
+    assert kinds == {
+        *("", "mapped", "guarded", "guarded:mapped"),
+        *("per-person", "per-person:mapped", "per-person:guarded"),
+    }
     for _, _, _, why in found:
         assert why is None or "which 'Gaussian sums released by counts'" in why
 

@@ -23,7 +23,7 @@ from dpbandit.running.loop import play
 from dpbandit.specs.protocols import ArmsSpec, ContextualSpec
 from dpbandit.testing import check_agent
 from tests.each import each, refused
-from tests.harness import DELAYED, DISJOINT, MASKED, PEOPLE, PRICES, SHARED
+from tests.harness import DELAYED, DISJOINT, MASKED, PEOPLE, PRICES, READERS, SHARED, SHOPPERS
 
 FEW = Mapped(LinUCB(), n_features=6, bandwidth=0.7)
 CROSSED = Mapped(LinUCB(), basis="products")
@@ -138,6 +138,8 @@ def test_it_is_private_as_its_agent_is():
         (lambda: Mapped(LinUCB(), bandwidth=0.0), "bandwidth"),
         (lambda: made(Mapped(LinUCB()), ArmsSpec(n_actions=2, dim=1, horizon=9)), "that differ"),
         (lambda: made(Mapped(LinUCB()), PEOPLE), "Mapped"),
+        (lambda: made(PerPerson(Mapped(DPUCB())), SHOPPERS), "contexts as they are for a Rival"),
+        (lambda: made(PerPerson(Mapped(DPUCB())), READERS), "Mapped"),
         (lambda: made(Priced(Mapped(Uniform())), PRICES), "agent that scores arms, got Mapped"),
     ],
 )
