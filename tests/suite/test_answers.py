@@ -143,7 +143,10 @@ def suite_of(problem):
 def tiny(monkeypatch):
     """A suite of one problem of 60 rounds on which four agents compete."""
     problem = SuiteProblem(
-        name="tiny", capability="a", environment="GLMBandit", horizon={"small": 60, "full": 60}
+        name="tiny answers",
+        capability="a",
+        environment="GLMBandit",
+        horizon={"small": 60, "full": 60},
     )
     small = suite_of(problem)
     monkeypatch.setattr("dpbandit.suite.catalogue.suite", lambda: small)
@@ -164,14 +167,14 @@ def test_users_are_doubled_until_privacy_is_affordable(tiny, tmp_path, monkeypat
     """From a sixteenth of the users on; an epsilon that is affordable and beats the fixed action
     twice is not played on, and what was reached last counts."""
     blocks = Blocks(tmp_path, progress=False)
-    rows = answers_of(freeze_suite(["tiny"], blocks))
+    rows = answers_of(freeze_suite(["tiny answers"], blocks))
     best = {(one.problem, one.epsilon): one for one in rows if one.role == "chosen"}
     monkeypatch.setattr("dpbandit.suite.growing.chosen", lambda: best)
     monkeypatch.setattr("dpbandit.suite.growing.REPLICAS", 3)
     monkeypatch.setattr("dpbandit.suite.growing.epsilons", lambda: (1.0, 10.0))
     monkeypatch.setattr("dpbandit.suite.growing.suite", lambda: suite_of(tiny))
-    monkeypatch.setattr("dpbandit.suite.growing.problems", lambda: {"tiny": tiny})
-    grown = grow(["tiny"], blocks, longest=0)
+    monkeypatch.setattr("dpbandit.suite.growing.problems", lambda: {"tiny answers": tiny})
+    grown = grow(["tiny answers"], blocks, longest=0)
     assert [row.horizon for row in grown if row.epsilon == 1.0] == [4, 8, 15, 30, 60]
     assert {row.replicas for row in grown} == {3}
     monkeypatch.setattr("dpbandit.suite.growing.AFFORDABLE", 1e9)
@@ -179,10 +182,10 @@ def test_users_are_doubled_until_privacy_is_affordable(tiny, tmp_path, monkeypat
         "dpbandit.suite.growing.answer_row",
         lambda *some: answer_row(*some)._replace(above_fixed=0.5),
     )
-    assert [row.horizon for row in grow(["tiny"], blocks) if row.epsilon == 1.0] == [4, 8]
+    assert [row.horizon for row in grow(["tiny answers"], blocks) if row.epsilon == 1.0] == [4, 8]
     monkeypatch.setattr("dpbandit.running.answers.answers", lambda: tuple(grown))
     users_needed.cache_clear()
-    found = users_needed("tiny", 1.0)
+    found = users_needed("tiny answers", 1.0)
     holds = [row.times <= 1.5 for row in grown if row.epsilon == 1.0]
     assert found.measured == 60
     assert (found.affordable is None) == (not holds[-1])
@@ -196,8 +199,8 @@ def test_a_choice_is_made_on_other_users_and_resumes(tiny, tmp_path, monkeypatch
     come out otherwise. It would catch a choice by the reported users, and a block that is kept
     though the program has changed."""
     blocks = Blocks(tmp_path, progress=False)
-    done = freeze_suite(["tiny"], blocks)
-    free = done.choices[Group("tiny", inf)]
+    done = freeze_suite(["tiny answers"], blocks)
+    free = done.choices[Group("tiny answers", inf)]
     assert {*free.screened} == {"greedy", "fade:epsilon=inf", "dp-ucb:epsilon=inf"}
     final = {name: free.screened[name].regret[-1].mean() for name in free.finalists}
     assert free.chosen == min(final, key=final.get)
@@ -214,17 +217,17 @@ def test_a_choice_is_made_on_other_users_and_resumes(tiny, tmp_path, monkeypatch
         return played_by(one, *some)
 
     monkeypatch.setattr("dpbandit.suite.freezing._played", noted)
-    again = freeze_suite(["tiny"], blocks)
+    again = freeze_suite(["tiny answers"], blocks)
     assert not played
     assert [run.regret.tolist() for run in again.reported] == [
         run.regret.tolist() for run in done.reported
     ]
     monkeypatch.setattr("dpbandit.suite.freezing.program_hash", lambda one: "another")
-    freeze_suite(["tiny"], blocks)
+    freeze_suite(["tiny answers"], blocks)
     assert not played, "its first rounds come out as they are stored"
     monkeypatch.setattr("dpbandit.suite.freezing.program_hash", lambda one: "a third")
     monkeypatch.setattr("dpbandit.suite.freezing.replays", lambda one, block: one.name != "greedy")
-    freeze_suite(["tiny"], blocks)
+    freeze_suite(["tiny answers"], blocks)
     assert {one.name for one in played} == {"greedy"}
     with pytest.raises(InputError, match="problem='large'"):
         freeze_suite(["large"], blocks)

