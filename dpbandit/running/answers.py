@@ -1,14 +1,11 @@
 """What privacy costs, as it was measured on the suite: the table that recommendations come from.
 
 `answers.csv` is written by `dpbandit suite freeze`. README, the page of the suite, the catalogue,
-`dpbandit agents`, `recommend` and `frontier` read it, and nothing else names a best agent. Its rows
-have a role:
-
-chosen      the best agent for a problem at an epsilon, or without privacy at infinity, measured on
-            users that no choice has seen
-zero        play that learns nothing, on the same users
-candidate   an agent that competed for a place, on the users of the choice
-horizon     the chosen with another number of users
+`dpbandit agents`, `recommend` and `frontier` read it, and nothing else names a best agent. The role
+of a row is "chosen" for the best agent for a problem at an epsilon, or without privacy at infinity,
+measured on users that no choice has seen; "zero" for play that learns nothing, on the same users;
+"candidate" for an agent that competed, on the users of the choice; and "horizon" for the chosen
+with another number of users.
 """
 
 import csv
