@@ -87,7 +87,7 @@ def head() -> str:
     made = provenance()
     libraries = ", ".join(f"{name} {made[name]}" for name in ("numpy", "scipy"))
     return (
-        f"Written by `dpbandit suite freeze`: version {version()} of the suite, chosen on seed "
+        f"Written by `suite freeze`: version {version()} of the suite, chosen on seed "
         f"{suite().selection_seed}, reported on seed {suite().seed}.\n"
         f"dpbandit {made['dpbandit']}, Python {made['python']}, {libraries}, {made['cpu']}."
     )
