@@ -23,6 +23,7 @@ from dpbandit.base import write_atomically  # noqa: E402
 from dpbandit.results.plots import save_figure  # noqa: E402
 from dpbandit.running.answers import (  # noqa: E402
     CHOSEN,
+    HORIZON,
     ZERO,
     Answer,
     UsersNeeded,
@@ -139,6 +140,8 @@ def saved_table() -> str:
 
 def users_table() -> str:
     """From how many users on privacy is affordable, and beats the best fixed action."""
+    if not any(one.role == HORIZON for one in answers()):
+        return "Not measured yet: the second command above does it.\n"
     lines = ["| problem | users played |" + "".join(f" ε {e:g} |" for e in epsilons())]
     lines += ["|---|---|" + "---|" * len(epsilons())]
     for name in problems():
