@@ -64,10 +64,11 @@ class Crashes(Mean):
 
 
 class Hangs(Mean):
-    """Sleeps for a minute."""
+    """Sleeps for a minute, a moment at a time, as only the main thread wakes a sleeper at once."""
 
     def act(self, context):
-        time.sleep(60)
+        for _ in range(600):
+            time.sleep(0.1)
 
 
 class Nonsense(Mean):
