@@ -45,6 +45,8 @@ PAGE, FIGURE = ROOT / "docs" / "suite.md", ROOT / "docs" / "suite.png"
 SOURCE = "<!-- not measured: from dpbandit/running/answers.csv, held to it by tests/suite -->"
 BROAD = 10
 """Problems that an agent plays which has a column of the figure"""
+NOTHING = 1e-6
+"""Regret below this is rounding"""
 LONG_TAIL = 3
 """Medians above which the quantile at 95 % has to be, for the worst run to be told"""
 COLUMNS = 16
@@ -190,7 +192,8 @@ def _agent(one: Answer) -> str:
 def _mean(one: Answer) -> str:
     """Regret and its standard error, and its tail where that is long."""
     text = with_error(one.mean, one.se)
-    return f"{text}, worst {one.worst:,.0f}" if one.q95 > LONG_TAIL * one.median else text
+    long = one.q95 > LONG_TAIL * one.median and one.worst > NOTHING
+    return f"{text}, worst {one.worst:,.0f}" if long else text
 
 
 def with_error(value: float, error: float) -> str:
@@ -199,7 +202,7 @@ def with_error(value: float, error: float) -> str:
     >>> with_error(1234.56, 12.3), with_error(1e-12, 1e-13)
     ('1,235 ± 12', '0')
     """
-    if abs(value) < 1e-6:
+    if abs(value) < NOTHING:
         return "0"
     digits = max(0, 1 - floor(log10(error))) if error > 0 else 1
     return f"{value:,.{digits}f} ± {error:,.{digits}f}"

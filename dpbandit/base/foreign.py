@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from dpbandit.base.inputs import InputError
 
 RAISED = (Exception, SystemExit)
-"""What code of others may raise without ending anything but its own run"""
+"""Exceptions that end the run of the agent that raised them, and nothing else"""
 _OURS = Path(__file__).parents[1]
 _LONG = 300
 """Letters of a message that are told, at most"""
@@ -37,7 +37,7 @@ class AgentError(InputError):
 
     @property
     def told(self) -> str:
-        """What happened, without the agent's name."""
+        """The sentence without the name of the agent."""
         when = "" if self.round is None else f", round {self.round:,}"
         why = f": {self.why}" if self.why else ""
         return f"{self.what} in {self.method}{when}{why}"
@@ -54,12 +54,10 @@ class AgentError(InputError):
 def agent_error(
     agent: str, method: str, round: int | None, error: BaseException
 ) -> AgentError | None:
-    """What `error` is, raised by a method of an agent, whose frames come after the caller's own.
+    """Describe an exception that a method of an agent raised, and count that the call has ended.
 
-    It counts that the agent came back.
-
-    None for what has to go on as it is: `InputError`, which is a sentence, want of memory, and what
-    our own checks say of an agent from inside of it.
+    Frames of the agent come after the caller's own. Returns None for exceptions that are passed on
+    as they are: `InputError`, which is a sentence, `MemoryError`, and assertions of our own checks.
     """
     WATCH.calls += 1
     if isinstance(error, InputError | MemoryError) or _is_checked(error):
@@ -110,7 +108,7 @@ class TimeLimit(NamedTuple):
 
 
 class _Watch(threading.local):
-    """Of each thread how often an agent was called or came back; odd inside of one."""
+    """Calls of agents that began or ended, counted in each thread; odd inside a call."""
 
     calls = 0
 
@@ -158,7 +156,7 @@ class _Clock:
         return count
 
     def passed(self) -> str | None:
-        """What was exceeded."""
+        """Name the limit that was exceeded, in seconds; None while both are kept."""
         now, calls = time.monotonic(), self._count()
         if calls != self._calls:
             self._calls, self._since = calls, now

@@ -102,7 +102,7 @@ def _is_polars(value: Any, kind: str) -> bool:
 
 
 def _is_count(index: Any) -> bool:
-    """Whether it is the 0, 1, ... that pandas gives to what has no index."""
+    """True for the index 0, 1, ..., which pandas gives to rows that nobody has labelled."""
     counted = isinstance(index, sys.modules["pandas"].RangeIndex)
     return counted and (index.start, index.step) == (0, 1)
 

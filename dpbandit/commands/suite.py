@@ -22,6 +22,11 @@ from dpbandit.suite.verifying import accepted
 if TYPE_CHECKING:
     import pandas as pd
 
+Backend = Annotated[str, typer.Option(help="loky (processes), threading or dask (a cluster).")]
+Scheduler = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
+]
+
 app = typer.Typer(
     add_completion=False, help="Score agents on a fixed list of problems, or verify a result."
 )
@@ -55,12 +60,8 @@ def run(
     ),
     size: Annotated[str, typer.Option(help="small or full.")] = "small",
     jobs: Annotated[int, typer.Option(help="Number of workers, 1 to 1024.")] = 1,
-    backend: Annotated[
-        str, typer.Option(help="loky (processes), threading or dask (a cluster).")
-    ] = "loky",
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
-    ] = None,
+    backend: Backend = "loky",
+    scheduler: Scheduler = None,
     minutes: Annotated[
         float,
         typer.Option(
@@ -110,12 +111,8 @@ def freeze(
         typer.Option(help="Name of a problem, once for each; all of them by default."),
     ] = None,
     jobs: Annotated[int, typer.Option(help="Number of workers; all cores by default.")] = 0,
-    backend: Annotated[
-        str, typer.Option(help="loky (processes), threading or dask (a cluster).")
-    ] = "loky",
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
-    ] = None,
+    backend: Backend = "loky",
+    scheduler: Scheduler = None,
     users: Annotated[
         int | None,
         typer.Option(

@@ -72,7 +72,7 @@ def checked_marks(marks: Any) -> Ints:
     return found.astype(np.int64)
 
 
-_BY_REPLICA = ("replicas", "regret", "reward", "switches", "clipped")
+BY_REPLICA = ("replicas", "regret", "reward", "switches", "clipped")
 """Arrays whose last axis is the replicas."""
 
 
@@ -117,7 +117,7 @@ class AgentRun:
 
     def only(self, which: AnyArray) -> "AgentRun":
         """Some of the replicas, by a mask or by places."""
-        kept: dict[str, Any] = {what: getattr(self, what)[..., which] for what in _BY_REPLICA}
+        kept: dict[str, Any] = {what: getattr(self, what)[..., which] for what in BY_REPLICA}
         measures = {name: values[which] for name, values in self.measures.items()}
         return replace(self, **kept, measures=measures)
 
@@ -145,7 +145,7 @@ def merged(pieces: Sequence[AgentRun]) -> AgentRun:
         )
     tables: dict[str, Any] = {
         what: np.concatenate([getattr(piece, what) for piece in pieces], axis=-1)
-        for what in _BY_REPLICA
+        for what in BY_REPLICA
     }
     _, once, back = np.unique(tables["replicas"], return_index=True, return_inverse=True)
     for what, table in tables.items():

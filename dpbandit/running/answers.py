@@ -17,6 +17,8 @@ from io import StringIO
 from math import inf, log
 from typing import Any, NamedTuple, TypeVar
 
+from dpbandit.lazy import catalogue
+
 T = TypeVar("T")
 CHOSEN, ZERO, CANDIDATE, HORIZON = "chosen", "zero", "candidate", "horizon"
 TRUST = "trust"
@@ -44,6 +46,7 @@ class Answer(NamedTuple):
     se: float
     """standard error of the mean"""
     median: float
+    """regret that half of the replicas do not exceed"""
     q95: float
     """regret that 95 % of the replicas do not exceed"""
     worst: float
@@ -159,14 +162,10 @@ def starting() -> frozenset[str]:
 
     Settings, and what is put around an agent, are left out.
     """
+    ids = {one["id"] for one in catalogue("dpbandit.agents")}
     kinds = {one.kind for one in answers() if one.kind != TRUST}
     best = [ranked(kind, epsilon)[0] for kind in kinds for epsilon in (1.0, inf)]
-    return frozenset(
-        next(word for word in agent.split(":") if word not in _AROUND) for agent in best
-    )
-
-
-_AROUND = ("priced", "per-person", "guarded")
+    return frozenset(next(word for word in agent.split(":") if word in ids) for agent in best)
 
 
 def score(agent: str) -> float | None:

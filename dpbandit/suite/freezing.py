@@ -110,7 +110,8 @@ class Blocks:
         """Replicas 0 to `replicas` - 1 of each cell by key, and why others cannot be played."""
         once = {one.key: one for one in cells}
         kept = self._kept(once)
-        unfit = {key: read_text(self._why(key)) for key in once if self._why(key).is_file()}
+        reasons = {key: self._why(one) for key, one in once.items()}
+        unfit = {key: read_text(file) for key, file in reasons.items() if file.is_file()}
         tasks = []
         for key, one in once.items():
             done = {r for block in kept[key] for r in block.replicas.tolist()}
@@ -128,7 +129,7 @@ class Blocks:
                 where = f"{what}: {once[key].name} on {once[key].setup.problem}"
                 if isinstance(done, str):
                     unfit[key] = done
-                    write_atomically(self._why(key), lambda p, t=done: p.write_text(t, "utf-8"))
+                    write_atomically(reasons[key], lambda p, t=done: p.write_text(t, "utf-8"))
                     continue
                 done.write(self._folder / key)
                 kept[key].append(done)
@@ -164,8 +165,9 @@ class Blocks:
         key = run_key({"agent": agent, "source": provenance()["source"]})
         return self._folder / "findings" / f"{key}.json"
 
-    def _why(self, key: str) -> Path:
-        return self._folder / "unfit" / f"{key}.txt"
+    def _why(self, one: Cell) -> Path:
+        """The file that says why this program cannot play a cell; another one is asked again."""
+        return self._folder / "unfit" / f"{one.key}-{program_hash(one)}.txt"
 
     def _kept(self, cells: Mapping[str, Cell]) -> dict[str, list[Outcome]]:
         """Blocks of cells by key that this program would play again as they are."""
@@ -294,8 +296,8 @@ class _Played:
         return sorted(there, key=lambda one: float(self._final(one).mean()))
 
     def largest(self, cells: Iterable[Cell]) -> float:
-        """The largest mean regret."""
-        return max(float(self._final(one).mean()) for one in self.ranked(cells))
+        """The largest mean regret; 0 if none could be played."""
+        return max((float(self._final(one).mean()) for one in self.ranked(cells)), default=0.0)
 
     def close(self, ranked: Sequence[Cell], more: float = 0.0) -> list[Cell]:
         """The first, and those that lose more by less than `CLEAR` paired errors, or by `more`."""
@@ -304,12 +306,20 @@ class _Played:
     def undecided(self, ranked: Sequence[Cell]) -> bool:
         """True if more replicas could tell the first from the others by more than `ALIKE`."""
         least = abs(float(self._final(ranked[0]).mean()))
-        more = [self._final(one) - self._final(ranked[0]) for one in ranked[1:]]
+        more = [self._more(one, ranked[0]) for one in ranked[1:]]
         return any(some.std(ddof=1) > ALIKE * least * sqrt(len(some)) for some in more)
 
     def _may_be_best(self, one: Cell, best: Cell, least: float) -> bool:
-        more = self._final(one) - self._final(best)
+        more = self._more(one, best)
         return bool(more.mean() <= max(CLEAR * more.std(ddof=1) / sqrt(len(more)), least))
+
+    def _more(self, one: Cell, best: Cell) -> Floats:
+        """How much more `one` loses than `best`, on the replicas that both have played.
+
+        An agent without an epsilon is one cell in several places, and may have played more.
+        """
+        many = min(len(self._final(each)) for each in (one, best))
+        return self._final(one)[:many] - self._final(best)[:many]
 
     def _final(self, one: Cell) -> Floats:
         return self.runs[one.key].regret[-1]

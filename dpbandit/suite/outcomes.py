@@ -8,12 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.base import Floats, Ints, provenance, write_atomically
-from dpbandit.results.runs import AgentRun, describe
+from dpbandit.results.runs import BY_REPLICA, AgentRun, describe
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
 from dpbandit.suite.catalogue import version
-
-_BY_REPLICA = ("replicas", "regret", "reward", "switches", "clipped")
 
 
 class Outcome(NamedTuple):
@@ -35,7 +33,7 @@ class Outcome(NamedTuple):
     @classmethod
     def of(cls, run: AgentRun, source: str) -> "Outcome":
         """What a run did."""
-        arrays = {name: getattr(run, name) for name in ("marks", *_BY_REPLICA)}
+        arrays = {name: getattr(run, name) for name in ("marks", *BY_REPLICA)}
         return cls(**arrays, seconds=run.seconds, source=source)
 
     @classmethod
@@ -54,7 +52,7 @@ class Outcome(NamedTuple):
 
     def first(self, replicas: int) -> "Outcome":
         """Replicas 0 to `replicas` - 1."""
-        arrays = {name: getattr(self, name)[..., :replicas] for name in _BY_REPLICA}
+        arrays = {name: getattr(self, name)[..., :replicas] for name in BY_REPLICA}
         return self._replace(**arrays)
 
     def as_run(self, one: Configuration) -> AgentRun:
@@ -66,7 +64,7 @@ class Outcome(NamedTuple):
             config=describe(one.config),
             certificate=certificate_of(one),
             provenance=made,
-            **{name: getattr(self, name) for name in ("marks", *_BY_REPLICA)},
+            **{name: getattr(self, name) for name in ("marks", *BY_REPLICA)},
             seconds=self.seconds,
         )
 
@@ -81,7 +79,7 @@ def joined(blocks: Sequence[Outcome]) -> Outcome:
     """One outcome of several, in order of the replicas; the same one may come twice."""
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(block, name) for block in blocks], axis=-1)
-        for name in _BY_REPLICA
+        for name in BY_REPLICA
     }
     _, once = np.unique(arrays["replicas"], return_index=True)
     seconds = sum(block.seconds for block in blocks)

@@ -29,6 +29,7 @@ from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.running.settings import module_of, parse_agent
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
+from dpbandit.suite.candidates import AS_CLAIMED
 from dpbandit.suite.catalogue import epsilons, problems, version
 from dpbandit.suite.playing import Submission, finalists, frozen, read_submission
 from dpbandit.suite.scoring import Ends, ends_of
@@ -39,8 +40,6 @@ ROUNDS = 10_000
 FAILURE = 0.05
 _AUDITS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
 _AGES = (0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
-_ENOUGH = 1 + 1e-9
-"""A certified epsilon may exceed its target by rounding"""
 
 
 def write_page(path: str | os.PathLike[str], cards: Iterable[str | os.PathLike[str]] = ()) -> Path:
@@ -142,7 +141,7 @@ def _row(run: AgentRun, certified: float) -> dict[str, Any]:
         "certified": certified,
         "says": run.certificate.ledger.brief,
         "gaussian": run.certificate.mu is not None,
-        "target": min((e for e in epsilons() if 0 < certified <= e * _ENOUGH), default=inf),
+        "target": min((e for e in epsilons() if 0 < certified <= e * AS_CLAIMED), default=inf),
         "regret": round(float(final.mean()), 2),
         "se": round(float(standard_error(final)), 2),
     }

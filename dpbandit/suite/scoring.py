@@ -9,13 +9,11 @@ import numpy as np
 from dpbandit.base import Floats, InputError
 from dpbandit.results.comparisons import ratio_band
 from dpbandit.results.runs import AgentRun
+from dpbandit.suite.candidates import AS_CLAIMED
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_AS_CLAIMED = 1 + 1e-9
-"""A certified epsilon may exceed its target by rounding"""
 
 
 class Ends(NamedTuple):
@@ -111,7 +109,7 @@ def best_at(runs: Iterable[AgentRun], problem: SuiteProblem, epsilon: float) -> 
     finite = [run for run in runs if counted(run) < inf]
     if epsilon == inf:
         return None if finite else next(iter(runs), None)
-    within = [run for run in finite if counted(run) <= epsilon * _AS_CLAIMED]
+    within = [run for run in finite if counted(run) <= epsilon * AS_CLAIMED]
     return max(within, key=counted, default=None)
 
 

@@ -21,7 +21,9 @@ from dpbandit.suite.freezing import Blocks, _played as played_by, freeze_suite
 from dpbandit.suite.growing import grow
 from dpbandit.suite.playing import finalists
 from dpbandit.suite.replaying import far_off, holds, replays
+from dpbandit.suite.scoring import ends_of
 from dpbandit.suite.tabulating import answer_row, answers_of
+from tools import scoreboard
 
 TOO_GOOD = 3.5
 """Paired standard errors by which no private agent may lose less than the one without privacy.
@@ -62,6 +64,14 @@ def test_the_table_says_what_the_runs_say():
         assert row.times == pytest.approx(run.regret[-1].mean() / base.regret[-1].mean(), rel=1e-5)
         assert (problem, row.agent) in compared
     assert {run.setup.seed for run in finalists()} == {suite().selection_seed} != {suite().seed}
+
+
+def test_pages_say_what_is_shipped():
+    """Both ends of every score are there, and the tables of README and of the suite's page are made
+    of them."""
+    assert {*ends_of(frozen("small"))} == {*problems()}
+    for page in scoreboard.tables():
+        assert scoreboard.written(page) == page.read_text(), "python tools/scoreboard.py"
 
 
 def test_no_private_agent_is_better_than_the_best_without_privacy():

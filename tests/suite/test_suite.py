@@ -16,7 +16,7 @@ from dpbandit.commands.suite import app as suite_commands
 from dpbandit.privacy.certificate import certificate
 from dpbandit.results.store import write_runs
 from dpbandit.running.settings import parse_agent
-from dpbandit.suite import frozen, problems, run_suite, scores, verify, write_card
+from dpbandit.suite import problems, run_suite, scores, verify, write_card
 from dpbandit.suite.catalogue import Suite, SuiteProblem, asked_of
 from dpbandit.suite.examining import _AUDIT_RUNS, audited
 from dpbandit.suite.playing import FINDINGS, RUNS, read_submission
@@ -25,7 +25,6 @@ from dpbandit.suite.scoring import Ends, best_at, ends_of
 from dpbandit.suite.sources import files_of, source_of
 from dpbandit.suite.verifying import accepted
 from tests.broken.audited import BROKEN
-from tools import scoreboard
 
 MINE = "tests.suite.test_suite:Mine"
 VERIFYING = "dpbandit.suite.verifying.examined"
@@ -34,14 +33,6 @@ SMALL = {"small": 40, "full": 60}
 
 class Mine(DPMoments):
     """An agent of somebody else."""
-
-
-def test_pages_say_what_is_shipped():
-    """Both ends of every score are there, and the tables of README and of the suite's page are made
-    of them."""
-    assert {*ends_of(frozen("small"))} == {*problems()}
-    for page in scoreboard.tables():
-        assert scoreboard.written(page) == page.read_text(), "python tools/scoreboard.py"
 
 
 def _tiny():
