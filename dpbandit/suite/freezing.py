@@ -1,8 +1,8 @@
 """Choose the best agents for every problem on some users, and measure them on others.
 
 1. Screen: every candidate plays a few replicas of the selection seed, see `candidates`.
-2. Halve: the best go on, with more replicas, until one is left (successive halving; Karnin, Koren
-   and Somekh, 2013, ICML).
+2. Choose: the best get more replicas, fewer of them at every stage (as in the successive halving of
+   Karnin, Koren and Somekh, 2013, ICML, but nobody is out for good).
 3. Report: the chosen play on the report seed, which no choice has seen, beside the agent without
    privacy and play that learns nothing, until the interval of the cost of privacy is small.
 """
@@ -41,16 +41,14 @@ from dpbandit.suite.outcomes import Outcome, joined
 from dpbandit.suite.replaying import replays
 from dpbandit.suite.sources import program_of
 
-SCREEN, COMPARE, DECIDE = 4, 8, (32, 128, 400)
-"""Replicas of a candidate at each stage of a choice"""
-COMPARED, DECIDED = 10, 3
-"""Candidates that are compared, and that are left after the first decision, at most"""
+SCREEN, DECIDE, DECIDED = 4, 128, 3
+"""Replicas of every candidate, and from which on replicas, of so many, are for close calls alone"""
+STAGES = ((8, 10), (32, 5), (DECIDE, DECIDED), (400, DECIDED))
+"""Replicas, and of how many candidates that are the best at that time"""
 SHORTLIST = 8
 """Candidates from epsilon 1, and as many from infinity, that are screened at other epsilons"""
 CLEAR = 3.0
-"""Standard errors of the difference from which a candidate is out"""
-SMALL = 0.02
-"""Share of the largest regret by which nobody is out after few runs, which miss rare disasters"""
+"""Standard errors of the difference from which it is clear who is better"""
 ALIKE = 0.1
 """Standard error of the difference, relative to the least regret, at which no more is played"""
 FEWEST, MOST = 40, 400
@@ -247,32 +245,34 @@ def freeze_suite(names: Sequence[str], blocks: Blocks) -> Frozen:
 
 
 def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
-    """Choose the candidate of each place that loses least on the selection seed."""
+    """Choose the candidate of each place that loses least on the selection seed.
+
+    At every stage the best of ALL candidates get more replicas, until the best have them: whoever
+    looked worse after few replicas comes back when those before it turn out to be worse.
+    """
     played = _Played(blocks)
     entered = _screened(places, played)
-    going = {place: played.ranked(some)[:COMPARED] for place, some in entered.items()}
-    played.add([one for some in going.values() for one in some], COMPARE, "compare")
-    finalists = {place: played.ranked(some) for place, some in going.items()}
-    left = {
-        place: played.close(some, SMALL * played.largest(entered[place]))
-        for place, some in finalists.items()
-    }
-    for replicas in DECIDE:
-        going = {place: some for place, some in left.items() if played.undecided(some)}
-        played.add([one for some in going.values() for one in some], replicas, "decide")
-        left |= {
-            place: played.close(played.ranked(some))[:DECIDED] for place, some in going.items()
-        }
+    for replicas, most in STAGES:
+        left = [
+            some for some in entered.values() if replicas < DECIDE or played.is_close_call(some)
+        ]
+        while missing := [
+            one
+            for some in left
+            for one in played.ranked(some)[:most]
+            if played.replicas(one) < replicas
+        ]:
+            played.add(missing, replicas, "compare" if replicas < DECIDE else "decide")
     found = {}
     for place, some in entered.items():
-        order = [*played.ranked(left[place]), *finalists[place]]
-        found[place] = Choice(
-            {one.name: played.runs[one.key] for one in some if one.key in played.runs},
-            tuple(dict.fromkeys(one.name for one in order)),
-            {one.name: played.unfit[one.key] for one in some if one.key in played.unfit},
-        )
+        order = played.ranked(some)
         if not order:
             raise InputError(f"Expected an agent that plays {place.problem!r}, of {len(some)}.")
+        found[place] = Choice(
+            {one.name: played.runs[one.key] for one in order},
+            tuple(one.name for one in order if played.replicas(one) > SCREEN),
+            {one.name: played.unfit[one.key] for one in some if one.key in played.unfit},
+        )
     return found
 
 
@@ -295,23 +295,23 @@ class _Played:
         there = [one for one in cells if one.key in self.runs and one.key not in self.unfit]
         return sorted(there, key=lambda one: float(self._final(one).mean()))
 
-    def largest(self, cells: Iterable[Cell]) -> float:
-        """The largest mean regret; 0 if none could be played."""
-        return max((float(self._final(one).mean()) for one in self.ranked(cells)), default=0.0)
+    def replicas(self, one: Cell) -> int:
+        """Replicas that a cell has played."""
+        return len(self._final(one))
 
-    def close(self, ranked: Sequence[Cell], more: float = 0.0) -> list[Cell]:
-        """The first, and those that lose more by less than `CLEAR` paired errors, or by `more`."""
-        return [one for one in ranked if self._may_be_best(one, ranked[0], more)]
+    def is_close_call(self, cells: Iterable[Cell]) -> bool:
+        """True if more replicas could tell the first from the next ones by more than `ALIKE`.
 
-    def undecided(self, ranked: Sequence[Cell]) -> bool:
-        """True if more replicas could tell the first from the others by more than `ALIKE`."""
-        least = abs(float(self._final(ranked[0]).mean()))
-        more = [self._more(one, ranked[0]) for one in ranked[1:]]
-        return any(some.std(ddof=1) > ALIKE * least * sqrt(len(some)) for some in more)
-
-    def _may_be_best(self, one: Cell, best: Cell, least: float) -> bool:
-        more = self._more(one, best)
-        return bool(more.mean() <= max(CLEAR * more.std(ddof=1) / sqrt(len(more)), least))
+        Not where these lose more by `CLEAR` paired standard errors.
+        """
+        ranked = self.ranked(cells)[:DECIDED]
+        for one in ranked[1:]:
+            least = abs(float(self._final(ranked[0]).mean()))
+            more = self._more(one, ranked[0])
+            error = float(more.std(ddof=1)) / sqrt(len(more))
+            if more.mean() <= CLEAR * error and error > ALIKE * least:
+                return True
+        return False
 
     def _more(self, one: Cell, best: Cell) -> Floats:
         """How much more `one` loses than `best`, on the replicas that both have played.

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import date
 from math import inf
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from dpbandit.specs import Hindsight
 from dpbandit.suite import candidates as competing, frozen, problems
 from dpbandit.suite.candidates import Cell, Group, candidates
 from dpbandit.suite.catalogue import Suite, SuiteProblem, epsilons, suite
-from dpbandit.suite.freezing import Blocks, _played as played_by, freeze_suite
+from dpbandit.suite.freezing import Blocks, _played as played_by, choose, freeze_suite
 from dpbandit.suite.growing import grow
 from dpbandit.suite.playing import finalists
 from dpbandit.suite.replaying import far_off, holds, replays
@@ -167,7 +168,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr("dpbandit.suite.freezing.examined", lambda agent, size, **how: nothing)
     monkeypatch.setattr("dpbandit.suite.freezing.FEWEST", 6)
     monkeypatch.setattr("dpbandit.suite.freezing.MOST", 12)
-    monkeypatch.setattr("dpbandit.suite.freezing.DECIDE", (12, 16))
+    monkeypatch.setattr("dpbandit.suite.freezing.STAGES", ((8, 3), (12, 2)))
     candidates.cache_clear()
     yield problem
     candidates.cache_clear()
@@ -200,6 +201,37 @@ def test_users_are_doubled_until_privacy_is_affordable(tiny, tmp_path, monkeypat
     assert found.measured == 60
     assert (found.affordable is None) == (not holds[-1])
     users_needed.cache_clear()
+
+
+class Scripted:
+    """Blocks whose cells lose what is written down, by their names."""
+
+    def play(self, cells, replicas, what):
+        """Some lose 1 in the first eight replicas and 99 later; "steady" loses 5."""
+
+        def lost(one):
+            late = np.arange(replicas) >= 8
+            return np.full(replicas, 5.0) if one.name == "steady" else np.where(late, 99.0, 1.0)
+
+        return {one.key: Lost(lost(one)[None]) for one in cells}, {}
+
+
+class Lost(NamedTuple):
+    """The regret of an outcome, (1, R)."""
+
+    regret: Any
+
+
+def test_who_looked_worse_comes_back_when_others_turn_out_worse(tiny, monkeypatch):
+    """Twelve agents whose disasters come after their first eight replicas, and one that is steady
+    and ranks last until then. Catches a field that is cut for good after few replicas."""
+    setup, config = tiny.selection(), parse_agent("greedy")
+    names = [*(f"late {n}" for n in range(12)), "steady"]
+    entered = tuple(Cell(setup, name, config) for name in names)
+    monkeypatch.setattr("dpbandit.suite.freezing.candidates", lambda place: entered)
+    monkeypatch.setattr("dpbandit.suite.freezing.STAGES", ((8, 10), (32, 5), (128, 3), (400, 3)))
+    found = choose([Group("tiny answers", inf)], Scripted())
+    assert found[Group("tiny answers", inf)].chosen == "steady"
 
 
 def test_a_choice_is_made_on_other_users_and_resumes(tiny, tmp_path, monkeypatch):
