@@ -14,7 +14,7 @@ from pyarrow import parquet
 from dpbandit import Results, compare
 from dpbandit.agents import DPUCB, ShariffSheffetUCB, ShrinkingDartboard, SparseVectorExperts
 from dpbandit.base import digest_of
-from dpbandit.results.runs import _BY_REPLICA
+from dpbandit.results.runs import BY_REPLICA
 from dpbandit.results.store import CorruptFileError, ForeignFileError, _hash, read_runs, write_runs
 from tests.each import each, refused
 
@@ -46,7 +46,7 @@ def by_name(results):
 
 def cut(run, numbers):
     """Some replicas of a run."""
-    part = {what: getattr(run, what)[..., numbers] for what in _BY_REPLICA}
+    part = {what: getattr(run, what)[..., numbers] for what in BY_REPLICA}
     return replace(run, seconds=run.seconds / 2, **part)
 
 
