@@ -7,7 +7,7 @@ import numpy as np
 
 from dpbandit.agent import Count, Least0, Positive
 from dpbandit.agents.choice.mnl import Assortments, item_bought, items_of, offer_of
-from dpbandit.agents.contextual.fade_learners import FadingReleases
+from dpbandit.agents.contextual.fading import FadingReleases
 from dpbandit.base import Floats, Ints, clip_norm, gaussian_target, inside
 from dpbandit.privacy import Statistic
 from dpbandit.privacy.sales import ChoiceScores, Purchases

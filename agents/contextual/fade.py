@@ -1,6 +1,6 @@
 """FADE: fading aggregates, debiased, with empirical-Bayes shrinkage."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import sqrt
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -13,12 +13,12 @@ from dpbandit.agents.contextual.fade_learners import (
     FadingMoments,
     FadingPrices,
     FadingRegression,
-    FadingReleases,
-    FadingSlates,
     Response,
     Shrinkage,
     middle_is_told,
 )
+from dpbandit.agents.contextual.fade_slates import FadeSlates
+from dpbandit.agents.contextual.fading import Fading, FadingReleases
 from dpbandit.agents.contextual.moments import SHRINKAGES
 from dpbandit.base import (
     MOST_ROUNDS,
@@ -311,7 +311,7 @@ class FADE:
         if self._centred(model, spec) and not self._learns_level(model, spec):
             return PrivatelyCentred(replace(self, centring="public", model=model), spec, streams)
         player: Any = self._learner(model, spec).make(spec, streams)
-        if isinstance(self.prior, Prior):
+        if isinstance(self.prior, Prior) and not isinstance(player, Fading):
             player.ledger = self.prior.ledger(player.ledger)
         return cast(ScoringAgent, player)
 
@@ -387,7 +387,7 @@ class FADE:
         if model == "answers":
             return FadingAnswers(releases=releases)
         if model == "slates":
-            return FadingSlates(releases=releases, prior=cast(Prior | None, self.prior))
+            return self._handed(FadeSlates)
         if model == "prices":
             return FadingPrices(
                 releases=releases,
@@ -406,6 +406,10 @@ class FADE:
         return FadingRegression(
             releases=releases, response=self.response, shift=self.shift, bonus=self.bonus
         )
+
+    def _handed(self, kind: Any) -> Any:
+        """An agent of that kind with those of these settings that it has."""
+        return kind(**{one.name: getattr(self, one.name) for one in fields(kind)})
 
     def gaussian(self, spec: ContextualSpec) -> "FADE":
         """This agent where Gaussian noise alone may be added: it learns no curve by itself."""

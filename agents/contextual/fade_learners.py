@@ -5,13 +5,14 @@ them sum scores of residuals against what was released before.
 """
 
 from dataclasses import dataclass, replace
-from math import ceil, inf, sqrt
-from typing import Any, Literal, TypeAlias
+from math import ceil, sqrt
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from dpbandit.agents.contextual.centred_arms import CentredArms
 from dpbandit.agents.contextual.demand import DemandPricing, Features, demand_spec
+from dpbandit.agents.contextual.fading import FadingReleases
 from dpbandit.agents.contextual.fading_regression import (
     LogisticPlayer,
     RegressionPlayer,
@@ -21,106 +22,22 @@ from dpbandit.agents.contextual.moments import SHRINKAGES, MomentPlayer
 from dpbandit.agents.contextual.public_prior import prior_of
 from dpbandit.agents.contextual.residual_arms import ResidualArms
 from dpbandit.agents.contextual.residual_pricing import CurvedPricing, ResidualPricing, asked_first
-from dpbandit.agents.contextual.residual_slates import ResidualSlates
 from dpbandit.base import InputError, Streams
 from dpbandit.privacy import (
-    FadingSum,
-    Ledger,
     Parallel,
     SecondMoments,
     SignedDirections,
-    Statistic,
-    certified_fading_sum,
     ledger_of,
-    mu_of,
 )
-from dpbandit.privacy.aggregated import AggregatedSum
 from dpbandit.privacy.batches import BatchSum, CountedSums
-from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.noise import Gaussian
-from dpbandit.privacy.notion import Notion, Trust
 from dpbandit.privacy.residuals import (
     CentredResiduals,
     SaleResiduals,
     SignedResiduals,
-    SlateResiduals,
 )
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, PriceListSpec, Prior
-
-_LOOKS, _LOOK, _SHORTEST_LOOK = 3, 15, 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class FadingReleases:
-    """Settings of a fading sum that is (epsilon, delta)-DP, whatever it sums.
-
-    Guarantee:
-        That of `certified_fading_sum`, or of `AggregatedSum`.
-    """
-
-    epsilon: float
-    delta: float
-    first_batch: int | None
-    growth: float
-    fade: float
-    trust: Literal["central", "aggregated"] = "central"
-    """with "aggregated" a batch is in one release, fade 0"""
-    honest: float = 1.0
-    """the fraction of devices that add noise and stay"""
-    longest: int | None = None
-    """rounds of a batch, at most"""
-
-    @property
-    def mu(self) -> float:
-        """Of all releases together."""
-        return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
-
-    def first(self, spec: BanditSpec, units: float, least: float = 30.0) -> int:
-        """Rounds of uniform play: `units` in units of the noise, at least `least`, at most T/10."""
-        if self.first_batch is not None:
-            return self.first_batch
-        return max(1, min(ceil(max(least, 2 * units / self.mu)), spec.horizon // 10))
-
-    def sums(
-        self,
-        statistic: Statistic,
-        spec: BanditSpec,
-        streams: Streams,
-        first: int,
-        looks: tuple[int, ...] = (),
-    ) -> FadingSum:
-        """The mechanism, with a first batch of that length."""
-        target: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
-        batches: dict[str, Any] = {"ends": self.ends(spec, first, looks), "horizon": spec.horizon}
-        if self.trust == "aggregated":
-            return AggregatedSum(statistic, streams, honest=self.honest, **batches, **target)
-        return certified_fading_sum(statistic, streams, fade=self.fade, **batches, **target)
-
-    def ends(self, spec: BanditSpec, first: int, looks: tuple[int, ...] = ()) -> tuple[int, ...]:
-        """The last round of each batch, `looks` before all others."""
-        start = looks[-1] if looks else 0
-        later = growing_batches(
-            max(1, spec.horizon - start), first=first, growth=self.growth, longest=self.longest
-        )
-        return (*looks, *(start + end for end in later))
-
-    def looks(self, spec: BanditSpec) -> tuple[int, ...]:
-        """Ends of three short batches before the first, in which the level of rewards is learned.
-
-        In each of them noise is a tenth of the range or less, but T / 50 is the longest, and a
-        first batch that was asked for.
-        """
-        longest = min(spec.horizon // 50, self.first_batch or spec.horizon)
-        length = max(1, min(ceil(max(_SHORTEST_LOOK, _LOOK / self.mu)), longest))
-        return tuple(length * (k + 1) for k in range(_LOOKS))
-
-    def ledger(self, sums: FadingSum) -> Ledger:
-        """What the sums cost."""
-        return ledger_of(
-            self.epsilon, sums.spend, notion=Notion(trust=Trust(self.trust, self.honest))
-        )
-
+from dpbandit.specs import LINKS, ContextualSpec, PriceListSpec, Prior
 
 Shrinkage: TypeAlias = Literal["none", "soft-threshold", "empirical-bayes"]
 Response: TypeAlias = Literal["auto", "sign", "linear", "logistic"]
@@ -328,35 +245,6 @@ class FadingAnswers:
         spend = Parallel((sums.spend, first.spend), "contexts or scores")
         ledger = ledger_of(self.releases.epsilon, spend)
         return CentredArms(spec, first, sums, statistic, streams, ledger)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FadingSlates:
-    """A shared parameter: sums of scores of a model of rows, and of slates' moments."""
-
-    releases: FadingReleases
-    prior: Prior | None = None
-
-    def make(self, spec: ContextualSpec, streams: Streams) -> ResidualSlates:
-        if not spec.shared:
-            raise InputError("Expected model='slates' only where arms share one parameter.")
-        statistic = SlateResiduals(dim=spec.dim, context_bound=spec.context_norm)
-        first = self.releases.first(spec, 4 * sqrt(spec.dim))
-        sums = self.releases.sums(statistic, spec, streams, first)
-        return ResidualSlates(
-            spec,
-            sums,
-            statistic,
-            streams,
-            self.releases.ledger(sums),
-            signs=spec.link in LINKS,
-            prior=prior_of(
-                self.prior,
-                len(streams),
-                1 + spec.dim,
-                meaning=f"of an intercept and {spec.dim} features of an arm",
-            ),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

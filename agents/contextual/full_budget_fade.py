@@ -7,10 +7,10 @@ from typing import cast
 from dpbandit.agents.contextual.fade_learners import (
     FadingArms,
     FadingPrices,
-    FadingReleases,
-    FadingSlates,
     middle_is_told,
 )
+from dpbandit.agents.contextual.fade_slates import FadeSlates
+from dpbandit.agents.contextual.fading import Fading, FadingReleases
 from dpbandit.base import Streams, gaussian_target
 from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
 from dpbandit.privacy.notion import IN_FULL
@@ -63,7 +63,8 @@ class FullBudgetFADE:
         if spec.priced:
             return FadingPrices(releases=releases).make(cast(PriceListSpec, spec), streams)
         if spec.shared:
-            return FadingSlates(releases=releases).make(spec, streams)
+            target = {"epsilon": self.release_epsilon, "delta": self.release_delta}
+            return SlatesInFull(**target).make(spec, streams)
         return FadingArms(releases=releases, level=not middle_is_told(spec)).make(spec, streams)
 
 
@@ -90,3 +91,15 @@ class _WholeBudget(FadingReleases):
 
     def ledger(self, sums: FadingSum) -> Ledger:
         return Ledger((GaussianSpend(inf, "every release in full"),), IN_FULL)
+
+
+class InFull(Fading):
+    """Spends the whole target on each release."""
+
+    def plan(self) -> FadingReleases:
+        target = {"epsilon": self.epsilon, "delta": self.delta}
+        return _WholeBudget(first_batch=None, growth=0.1, fade=1.0, **target)
+
+
+class SlatesInFull(InFull, FadeSlates):
+    """Slates."""

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 import numpy as np
 
 from dpbandit.agent import Chance, Count, Least0, Positive
-from dpbandit.agents.contextual.fade_learners import FadingReleases
+from dpbandit.agents.contextual.fading import FadingReleases
 from dpbandit.agents.lists.ranked import Lists, best_lists, diverse_lists, products
 from dpbandit.base import (
     Bools,

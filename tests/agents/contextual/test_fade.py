@@ -21,7 +21,7 @@ from dpbandit.agents.contextual.fading_regression import (
 from dpbandit.agents.contextual.moments import MomentPlayer
 from dpbandit.agents.contextual.residual_arms import ResidualArms
 from dpbandit.agents.contextual.residual_pricing import CurvedPricing, ResidualPricing
-from dpbandit.agents.contextual.residual_slates import ResidualSlates
+from dpbandit.agents.contextual.fade_slates import FadeSlates
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing, Recommendation
 from dpbandit.privacy.curves import mu_of
@@ -81,7 +81,7 @@ OJ = OJPricing(horizon=200).spec
         (FADE(trust="aggregated", fade=0), contextual(link="other"), ResidualArms),
         (REWARDS, contextual(), MomentPlayer), (REWARDS, contextual(dim=3), TryingPlayer),
         (NO_BUDGET, contextual(), MomentPlayer), (NO_BUDGET, contextual(dim=3), TryingPlayer),
-        (FADE(), contextual(shared=True), ResidualSlates),
+        (FADE(), contextual(shared=True), FadeSlates),
         (FADE(), contextual(dim=51, shared=True), RegressionPlayer),
         (REWARDS, contextual(shared=True), RegressionPlayer),
         (LOGISTIC, contextual(shared=True, reward_low=0.0), LogisticPlayer),
@@ -281,7 +281,7 @@ def test_noise_in_units_of_what_a_user_moves(variant):
         TryingPlayer: sqrt(8),
         LogisticPlayer: sqrt(5),
         ResidualArms: 2 * sqrt(1 + 0.15**2 + 0.2**2 * (variant in LEVELS)),
-        ResidualSlates: sqrt(4 * 1.09 + 2 * 0.275**2),
+        FadeSlates: sqrt(4 * 1.09 + 2 * 0.275**2),
         CurvedPricing: sqrt(4 + 4.5 * 0.35**2),
         ResidualPricing: sqrt(4 + 4.5 * (0.5 if variant == "interactions" else 0.35) ** 2),
     }[type(inner)]

@@ -28,7 +28,7 @@ from dpbandit.agents.contextual.residual_pricing import (
     ImaginedCustomers,
     falling,
 )
-from dpbandit.agents.contextual.residual_slates import ImaginedSlates
+from dpbandit.agents.contextual.fade_slates import FadeSlates, ImaginedSlates
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.residuals import score_lengths
 from dpbandit.specs.protocols import ContextualSpec

@@ -1,9 +1,11 @@
 """Slates and shared parameters, learned from released sums of residuals of contrasts."""
 
+from math import sqrt
+
 import numpy as np
 
+from dpbandit.agents.contextual.fading import OnDevices, WarmStarted
 from dpbandit.agents.contextual.moments import in_force
-from dpbandit.agents.contextual.public_prior import NoPrior
 from dpbandit.agents.contextual.released_scores import (
     BALL,
     ReleasedScores,
@@ -11,10 +13,9 @@ from dpbandit.agents.contextual.released_scores import (
     faded,
     with_latest,
 )
-from dpbandit.base import Floats, Ints, Streams, clip_norm, rounds_in, rows
-from dpbandit.privacy import FadingSum, Ledger
+from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, rows
 from dpbandit.privacy.residuals import SlateResiduals, unit
-from dpbandit.specs import ContextualSpec, Prior, posterior
+from dpbandit.specs import LINKS, Prior, posterior
 
 _HALF_TRUST = 100
 """Rounds after which predictions are trusted by half."""
@@ -28,112 +29,107 @@ _OBSERVATIONS = 2
 _STEPS, _FIRST_STEPS = 2, 6
 
 
-class ResidualSlates:
-    """Plays argmax_a x_a . theta, theta from sums of scores of y - p, p its chance of a reward::
+class FadeSlates(OnDevices, WarmStarted):
+    """Play slates by one shared parameter, learned from fading sums of scores of y - p.
 
-        each round       y - p at the released theta, times what the row chosen has beyond its
-                         slate, and the slate's moments (`SlateResiduals`)
+    FADE's model of rows of features, with y the reward on a scale from 0 to 1, or with a link
+    (identity, logistic, probit) whether it is above the middle of its range, and p its chance at
+    the released theta::
+
+        each round       sum y - p, times what the row chosen has beyond its slate, and the slate's
+                         moments (`SlateResiduals`)
         after release m  imagine slates with the released moments (`ImaginedSlates`) and let all
                          past policies, which are public, choose from them;
                          theta = argmax of the likelihood of ALL releases times a normal prior
                          (`ReleasedScores`), whose variance is fitted to theta and its uncertainty
                          trust = t / (t + 100)
+        play             argmax_a x_a . theta
 
-    An answer y is the reward on a scale from 0 to 1, or whether it is above the middle of its range
-    (`signs`). The first batch is played at random and its p is 1/2. Later p is that of theta, more
-    and more: 1/2 says more per unit of sensitivity, but only the p of theta makes sums that are 0
-    in expectation at the truth, whatever slates look like. A residual is compared with the theta in
-    force when it arrives, so with delayed rewards the rows of a batch were chosen by older
-    policies, round by round: a share of the imagined slates for each.
+    The p of the first batch is 1/2. Later p is that of theta, more and more: 1/2 says more per unit
+    of sensitivity, but only the p of theta makes sums that are 0 in expectation at the truth,
+    whatever slates look like. A residual is compared with the theta in force when it arrives, so
+    with delayed rewards the rows of a batch were chosen by older policies, round by round: a share
+    of the imagined slates for each.
 
     Guarantee:
-        That of the sums. All else is a function of releases, public coins and the user's own
-        context.
+        That of `Fading`, with sensitivity sqrt(4 (1 + 0.3^2) + 2 (0.5 0.55)^2).
+
+    **Limits.** Predictions order arms and are not in units of the reward. Fits take time in
+    proportion to d^2.
+
+    >>> from dpbandit import certify
+    >>> round(certify(FadeSlates(epsilon=1.0), "Recommendation").epsilon, 6)
+    1.0
     """
 
-    def __init__(
-        self,
-        spec: ContextualSpec,
-        sums: FadingSum,
-        statistic: SlateResiduals,
-        streams: Streams,
-        ledger: Ledger,
-        *,
-        signs: bool,
-        prior: NoPrior | None = None,
-    ) -> None:
-        self.ledger, self._signs, self._prior = ledger, signs, prior or NoPrior()
-        self._spec, self._sums, self._statistic = spec, sums, statistic
-        self._luck = streams.uniforms("exploration")
-        self._slates = ImaginedSlates(streams, spec.n_actions, spec.dim)
-        R, D = len(streams), 1 + spec.dim
-        self._round, self._ends = 0, np.zeros(0, np.int64)
+    def begin(self) -> None:
+        spec = self.spec
+        if not spec.shared:
+            raise InputError("Expected FadeSlates only where arms share one parameter.")
+        self.statistic = SlateResiduals(dim=spec.dim, context_bound=spec.context_norm)
+        self.sum_up(self.statistic, self.releases.first(spec, 4 * sqrt(spec.dim)))
+        R, D = self.R, 1 + spec.dim
+        self.start_from(D, f"of an intercept and {spec.dim} features of an arm")
+        self._luck = self.streams.uniforms("exploration")
+        self._slates = ImaginedSlates(self.streams, spec.n_actions, spec.dim)
+        self._ends = np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, D))
         self._trust: Floats = np.zeros(R)
         self._variance: Floats = np.full(R, _PRIOR**2)  # of a coordinate, a priori
         self._thetas: Floats = np.zeros((R, 0, D))  # reference points of past batches, like the
         self._trusts: Floats = np.zeros((R, 0))
-        self._releases: Floats = np.zeros((R, 0, *statistic.shape))
-        self._precision = np.tile(np.diag(self._ridge(0)), (R, 1, 1)) + self._prior.precision
-        if self._prior.informed:
-            weighted = np.asarray(self._prior.weighted_mean)[..., None]
+        self._releases: Floats = np.zeros((R, 0, *self.statistic.shape))
+        self._precision = np.tile(np.diag(self._ridge(0)), (R, 1, 1)) + self.known.precision
+        if self.known.informed:
+            weighted = np.asarray(self.known.weighted_mean)[..., None]
             self._theta = _in_ball(np.linalg.solve(self._precision, weighted)[..., 0])
-
-    @property
-    def rounds_to_release(self) -> int:
-        """Number of rounds from now on with the same policy, which may be played at once."""
-        return self._sums.rounds_to_release
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); at random before the first release
-        random = (self._luck.over(context.shape[:-2]) * self._spec.n_actions).astype(np.int64)
-        return self.scores(context).argmax(axis=-1) if self._informed else random
-
-    @property
-    def _informed(self) -> bool:
-        return self._prior.informed or len(self._ends) > 0
+        random = (self._luck.over(context.shape[:-2]) * self.spec.n_actions).astype(np.int64)
+        informed = self.known.informed or len(self._ends) > 0
+        return self.scores(context).argmax(axis=-1) if informed else random
 
     def scores(self, context: Floats) -> Floats:
         return np.matvec(context, self._theta[:, 1:])
 
-    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        self._round += rounds_in(action.shape)
-        low, high = self._spec.reward_low, self._spec.reward_high
+    def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        low, high = self.spec.reward_low, self.spec.reward_high
         y: Floats = (np.asarray(feedback, np.float64) - low) / (high - low)
-        if self._signs:
+        if self.spec.link in LINKS:
             y = 1.0 * (y > 0.5)
         theta = np.broadcast_to(self._theta, (*action.shape, self._theta.shape[1]))
         trust = np.broadcast_to(self._trust, action.shape)
-        release = self._sums.fed(action.shape, theta, trust, context, action, y)
+        release = self.sums.fed(action.shape, theta, trust, context, action, y)
         if release is None:
             return
-        self._ends = np.append(self._ends, self._round)
+        self._ends = np.append(self._ends, self.round)
         self._thetas = with_latest(self._thetas, self._theta)
         self._trusts = with_latest(self._trusts, self._trust)
         self._releases = with_latest(self._releases, release)
         self._theta = self._theta.copy()  # what was handed out stays as it was
-        self._learn()
+        self._fit_all()
 
-    def _learn(self) -> None:
-        statistic, d = self._statistic, self._spec.dim
-        users, noise, sampling = faded(self._ends, self._sums.fade, self._sums.stddev)
+    def _fit_all(self) -> None:
+        statistic, d = self.statistic, self.spec.dim
+        users, noise, sampling = faded(self._ends, self.sums.fade, self.sums.stddev)
         released, moments = statistic.unpack(self._releases)
         spread = SLATE_SPREAD / d**2 * sampling
         self._slates.learn(moments, users.sum(axis=1), noise / statistic.moment_weight**2 + spread)
         whiten = np.linalg.inv(np.linalg.cholesky(noise + _SPREAD / d * sampling))
         for r in range(len(self._theta)):  # one at a time: the scores of all are much to hold
             self._fit(slice(r, r + 1), whiten @ users, whiten @ released[r : r + 1])
-        self._trust = np.full(len(self._theta), self._round / (self._round + _HALF_TRUST))
+        self._trust = np.full(len(self._theta), self.round / (self.round + _HALF_TRUST))
 
     def _fit(self, one: slice, design: Floats, released: Floats) -> None:
-        d = self._spec.dim
+        d = self.spec.dim
         fitted = ReleasedScores(
             self._scores(one),
             design,
             released,
             ridge=self._ridge(one.start),
             admissible=_in_ball,
-            prior=self._prior.one(one),
+            prior=self.known.one(one),
         )
         steps = _STEPS if len(self._ends) > 1 else _FIRST_STEPS
         self._theta[one], self._precision[one] = fitted.maximise(self._theta[one], steps)
@@ -143,7 +139,7 @@ class ResidualSlates:
 
     def _ridge(self, replica: int) -> Floats:
         return np.append(
-            _INTERCEPT_PRIOR**-2, np.repeat(1 / self._variance[replica], self._spec.dim)
+            _INTERCEPT_PRIOR**-2, np.repeat(1 / self._variance[replica], self.spec.dim)
         )
 
     def learned(self, replica: int = 0) -> Prior:
@@ -152,13 +148,13 @@ class ResidualSlates:
 
     def _scores(self, one: slice) -> Scores:
         """What imagined users of all batches add, at their reference points."""
-        met = in_force(self._ends, self._spec.delay, self._slates.count // 2)
+        met = in_force(self._ends, self.spec.delay, self._slates.count // 2)
         row, mean = self._slates.chosen(
-            one, self._thetas[one, :, 1:], met, random=not self._prior.informed
+            one, self._thetas[one, :, 1:], met, random=not self.known.informed
         )  # (1, m, N, d)
         theta, trust = self._thetas[one, :, None], self._trusts[one, :, None]
-        p = self._statistic.chance(theta, trust, row)
-        v = self._statistic.coded(theta, trust, row, mean)
+        p = self.statistic.chance(theta, trust, row)
+        v = self.statistic.coded(theta, trust, row, mean)
         phi = np.concatenate([np.ones((*row.shape[:-1], 1)), row], axis=-1)
         return Scores(phi, p, 1 / np.maximum(p, 1 - p), v)
 

@@ -1,0 +1,227 @@
+"""Base of agents that learn from fading sums of a bounded statistic: batches, target, ledger."""
+
+from dataclasses import dataclass, replace
+from math import ceil, inf
+from typing import Annotated, Any, Literal, final
+
+from dpbandit.agent import Arms, Count, Private, started
+from dpbandit.agents.contextual.public_prior import NoPrior, prior_of
+from dpbandit.base import MOST_ROUNDS, InputError, Streams, inside
+from dpbandit.privacy import (
+    FadingSum,
+    Ledger,
+    Statistic,
+    certified_fading_sum,
+    ledger_of,
+    mu_of,
+)
+from dpbandit.privacy.aggregated import AggregatedSum
+from dpbandit.privacy.fading import growing_batches
+from dpbandit.privacy.notion import Notion, Trust
+from dpbandit.privacy.spends import Spend
+from dpbandit.specs import BanditSpec, ContextualSpec, Prior
+
+_LOOKS, _LOOK, _SHORTEST_LOOK = 3, 15, 10
+_MIN_ANYTIME_GROWTH = 0.01
+"""Growth of batches without a horizon, at least, so that their ends can be written down"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FadingReleases:
+    """Settings of a fading sum that is (epsilon, delta)-DP, whatever it sums.
+
+    Guarantee:
+        That of `certified_fading_sum`, or of `AggregatedSum`.
+    """
+
+    epsilon: float
+    delta: float
+    first_batch: int | None
+    growth: float
+    fade: float
+    trust: Literal["central", "aggregated"] = "central"
+    """with "aggregated" a batch is in one release, fade 0"""
+    honest: float = 1.0
+    """the fraction of devices that add noise and stay"""
+    longest: int | None = None
+    """rounds of a batch, at most"""
+
+    @property
+    def mu(self) -> float:
+        """Of all releases together."""
+        return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
+
+    def first(self, spec: BanditSpec, units: float, least: float = 30.0) -> int:
+        """Rounds of uniform play: `units` in units of the noise, at least `least`, at most T/10."""
+        if self.first_batch is not None:
+            return self.first_batch
+        return max(1, min(ceil(max(least, 2 * units / self.mu)), spec.horizon // 10))
+
+    def sums(
+        self,
+        statistic: Statistic,
+        spec: BanditSpec,
+        streams: Streams,
+        first: int,
+        looks: tuple[int, ...] = (),
+    ) -> FadingSum:
+        """The mechanism, with a first batch of that length."""
+        target: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
+        batches: dict[str, Any] = {"ends": self.ends(spec, first, looks), "horizon": spec.horizon}
+        if self.trust == "aggregated":
+            return AggregatedSum(statistic, streams, honest=self.honest, **batches, **target)
+        return certified_fading_sum(statistic, streams, fade=self.fade, **batches, **target)
+
+    def ends(self, spec: BanditSpec, first: int, looks: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """The last round of each batch, `looks` before all others."""
+        start = looks[-1] if looks else 0
+        later = growing_batches(
+            max(1, spec.horizon - start), first=first, growth=self.growth, longest=self.longest
+        )
+        return (*looks, *(start + end for end in later))
+
+    def looks(self, spec: BanditSpec) -> tuple[int, ...]:
+        """Ends of three short batches before the first, in which the level of rewards is learned.
+
+        In each of them noise is a tenth of the range or less, but T / 50 is the longest, and a
+        first batch that was asked for.
+        """
+        longest = min(spec.horizon // 50, self.first_batch or spec.horizon)
+        length = max(1, min(ceil(max(_SHORTEST_LOOK, _LOOK / self.mu)), longest))
+        return tuple(length * (k + 1) for k in range(_LOOKS))
+
+    def ledger(self, sums: FadingSum) -> Ledger:
+        """What the sums cost."""
+        return self.ledger_with(sums.spend)
+
+    def ledger_with(self, spend: Spend) -> Ledger:
+        """What a mechanism with the sums in it costs."""
+        return ledger_of(self.epsilon, spend, notion=Notion(trust=Trust(self.trust, self.honest)))
+
+
+class Fading(Private[ContextualSpec], Arms):
+    """Base class: in each batch every user adds a bounded statistic to a sum in which users fade::
+
+        in round t             v_t, a bounded statistic of (x_t, a_t, r_t) and of earlier releases
+        at the end of batch k  E_k = fade E_{k-1} + sum of v_t;  release E_k + N(0, sigma^2 I)
+        play                   by all releases so far, until the next one
+
+    A subclass makes the statistic and calls `sum_up` in `begin`. The first batch is played
+    uniformly at random, each further one is longer by `growth`.
+
+    Guarantee:
+        (epsilon, delta)-joint DP under continual observation for replacing one user's round, and
+        exactly mu-GDP: v moves by at most the `sensitivity` of the statistic, whatever is fed and
+        at every released reference point. A user of batch b appears in release k >= b with weight
+        fade^(k - b), weights of norm at most 1 / sqrt(1 - fade^2), all that with fresh Gaussian
+        noise (`FadingSum`); what an agent plays is a function of releases, public coins and the
+        user's own context. With trust="aggregated" that is true of all that the server sees, noisy
+        sums of batches (`AggregatedSum`): releases are broadcast, a user's own device plays,
+        compares her answer with the prediction and sends v with its share of the noise.
+    """
+
+    first_batch: Count | None = None
+    """rounds of uniform play; if None, about as many as the noise asks for, at most a tenth of T"""
+    growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.1
+    """by how much each batch is longer than the one before"""
+    fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.7
+    """weight of a user in the next release, in [0, 0.999]"""
+    anytime: bool = False
+    """play without the horizon; no default depends on it, and rounds beyond it are played on"""
+    sums = started(FadingSum)
+
+    def check(self) -> None:
+        super().check()
+        if self.anytime and self.growth < _MIN_ANYTIME_GROWTH:
+            raise InputError(
+                f"Expected growth={self.growth} >= {_MIN_ANYTIME_GROWTH} with anytime=True: "
+                "batches that grow need no horizon."
+            )
+
+    def target(self) -> tuple[float, float]:
+        """Return what users of the sums may be promised, (epsilon, delta)."""
+        return self.epsilon, self.delta
+
+    def plan(self) -> FadingReleases:
+        """Return what these settings say of releases."""
+        epsilon, delta = self.target()
+        return FadingReleases(
+            epsilon=epsilon,
+            delta=delta,
+            first_batch=self.first_batch,
+            growth=self.growth,
+            fade=self.fade,
+        )
+
+    @final
+    def start(self) -> None:
+        if self.anytime:
+            self.spec = replace(self.spec, horizon=MOST_ROUNDS)
+        self.releases = self.plan()
+        self.begin()
+
+    def begin(self) -> None:
+        """Call `sum_up`, and set up what is learned from releases."""
+        raise NotImplementedError
+
+    def sum_up(self, statistic: Statistic, first: int, looks: tuple[int, ...] = ()) -> None:
+        """Make `sums` and `ledger`, with a first batch of that length."""
+        self.sums = self.releases.sums(statistic, self.spec, self.streams, first, looks)
+        self.ledger = self.releases.ledger(self.sums)
+
+    @property
+    def rounds_to_release(self) -> int:
+        return self.sums.rounds_to_release
+
+
+class OnDevices(Fading):
+    """Base class of those that need no trusted server where users do not fade.
+
+    Guarantee:
+        With trust="aggregated" that of `Fading` is true of all that the server sees, noisy sums of
+        batches (`AggregatedSum`): releases are broadcast, a user's own device plays, compares her
+        answer with the prediction and sends v with its share of the noise.
+    """
+
+    trust: Literal["central", "aggregated"] = "central"
+    """who sees what; with "aggregated", which needs fade=0, the server sees sums of batches"""
+    honest: float = 1.0
+    """the fraction of devices that add noise and stay, in (0, 1]; "aggregated" """
+
+    def check(self) -> None:
+        super().check()
+        Trust(self.trust, self.honest)
+        if self.trust == "aggregated" and self.fade != 0:
+            raise InputError(
+                f"Expected fade={self.fade!r} to be 0 with trust='aggregated': nobody keeps exact "
+                "sums there."
+            )
+
+    def plan(self) -> FadingReleases:
+        return replace(super().plan(), trust=self.trust, honest=self.honest)
+
+
+class WarmStarted(Fading):
+    """Base class of those that may start from a public prior of their parameter."""
+
+    prior: Prior | str | None = None
+    """of another study or an old log, a `dpbandit.Prior` or the path of one that was saved; what it
+    cost is part of the target"""
+    known = started(NoPrior)
+
+    def check(self) -> None:
+        super().check()
+        if self.prior is not None:
+            self.prior = Prior.of(self.prior)
+
+    def target(self) -> tuple[float, float]:
+        # What is left by the prior, whose cost is part of the target
+        whole = super().target()
+        return self.prior.left_of(*whole) if isinstance(self.prior, Prior) else whole
+
+    def start_from(self, size: int, meaning: str) -> None:
+        """Set `known`, the prior of a parameter of `size` numbers, and add its cost to `ledger`."""
+        prior = self.prior if isinstance(self.prior, Prior) else None
+        self.known = prior_of(prior, self.R, size, meaning=meaning)
+        if prior is not None:
+            self.ledger = prior.ledger(self.ledger)
