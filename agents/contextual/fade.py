@@ -1,24 +1,22 @@
 """FADE: fading aggregates, debiased, with empirical-Bayes shrinkage."""
 
 from dataclasses import dataclass, fields, replace
-from math import sqrt
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import Features, ScoringConfig
+from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_learners import (
     FadingAnswers,
-    FadingArms,
     FadingDemand,
     FadingMoments,
     FadingPrices,
     FadingRegression,
     Response,
     Shrinkage,
-    middle_is_told,
 )
 from dpbandit.agents.contextual.fade_slates import FadeSlates
-from dpbandit.agents.contextual.fading import Fading, FadingReleases
+from dpbandit.agents.contextual.fading import Fading, FadingReleases, few_features, middle_is_told
 from dpbandit.agents.contextual.moments import SHRINKAGES
 from dpbandit.base import (
     MOST_ROUNDS,
@@ -362,14 +360,8 @@ class FADE:
         return plain and spec.link == "other" and many
 
     def few_features(self, spec: ContextualSpec, times: float = 1.0) -> bool:
-        """Whether a Gram matrix pays: a tenth of the run shows eigenvalues above its noise.
-
-        Budget alone does not choose it: with fewer than d^2 users of an arm chance hides as much as
-        noise did, and moments gain from the budget too.
-        """
-        eigenvalue = spec.horizon / (10 * spec.n_actions * spec.dim)
-        noise = 2 * sqrt(2 * spec.dim) / self._releases().mu
-        return eigenvalue > times * max(noise, spec.dim)
+        """Whether a Gram matrix pays."""
+        return few_features(spec, self._releases().mu, times)
 
     def _learner(self, model: Learner, spec: ContextualSpec) -> ScoringConfig:
         if model in ("prices", "demand") and not spec.priced:
@@ -379,11 +371,8 @@ class FADE:
             )
         releases = self._releases()
         if model == "arms":
-            return FadingArms(
-                releases=releases,
-                prior=cast(Prior | None, self.prior),
-                level=self._learns_level(model, spec),
-            )
+            wanted = {"auto": None, "public": False, "private": True}[self.centring]
+            return self._handed(FadeArms, level=wanted)
         if model == "answers":
             return FadingAnswers(releases=releases)
         if model == "slates":
@@ -407,9 +396,10 @@ class FADE:
             releases=releases, response=self.response, shift=self.shift, bonus=self.bonus
         )
 
-    def _handed(self, kind: Any) -> Any:
+    def _handed(self, kind: Any, **more: Any) -> Any:
         """An agent of that kind with those of these settings that it has."""
-        return kind(**{one.name: getattr(self, one.name) for one in fields(kind)})
+        names = [one.name for one in fields(kind) if one.name not in more]
+        return kind(**{name: getattr(self, name) for name in names}, **more)
 
     def gaussian(self, spec: ContextualSpec) -> "FADE":
         """This agent where Gaussian noise alone may be added: it learns no curve by itself."""

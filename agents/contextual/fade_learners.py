@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from math import ceil, sqrt
 from typing import Literal, TypeAlias
 
-import numpy as np
-
 from dpbandit.agents.contextual.centred_arms import CentredArms
 from dpbandit.agents.contextual.demand import DemandPricing, Features, demand_spec
 from dpbandit.agents.contextual.fading import FadingReleases
@@ -20,7 +18,6 @@ from dpbandit.agents.contextual.fading_regression import (
 )
 from dpbandit.agents.contextual.moments import SHRINKAGES, MomentPlayer
 from dpbandit.agents.contextual.public_prior import prior_of
-from dpbandit.agents.contextual.residual_arms import ResidualArms
 from dpbandit.agents.contextual.residual_pricing import CurvedPricing, ResidualPricing, asked_first
 from dpbandit.base import InputError, Streams
 from dpbandit.privacy import (
@@ -34,7 +31,6 @@ from dpbandit.privacy.noise import Gaussian
 from dpbandit.privacy.residuals import (
     CentredResiduals,
     SaleResiduals,
-    SignedResiduals,
 )
 from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.specs import LINKS, ContextualSpec, PriceListSpec, Prior
@@ -148,11 +144,6 @@ class FadingDemand:
         return DemandPricing(inner, spec, streams, features=self.features, explore=first)
 
 
-_LEVEL = 0.2
-"""What of a user tells the level of rewards, beside a vector of length 1."""
-_FORGETTING, _BATCHES = 60, 100
-"""With so many coordinates K d at most parameters may change: no batch is longer than a hundredth
-of T, or half the first, which is longer where noise is large."""
 _CENTRED = 20
 """Users whose contexts are summed for their mean, times sqrt(d) / mu."""
 _EACH = 40.0
@@ -164,55 +155,10 @@ _CROSSED_WIDTH = 0.2
 """The same with interactions, of which the posterior has twice the dimensions."""
 
 
-def middle_is_told(spec: ContextualSpec) -> bool:
-    """Whether the link says that rewards at x . theta = 0 lie in the middle of their range."""
-    if spec.link not in LINKS:
-        return False
-    middle = (spec.reward_low + spec.reward_high) / 2
-    return abs(float(LINKS[spec.link].mean(np.zeros(1))[0]) - middle) < 1e-6 * spec.half_range
-
-
 def _without(spec: ContextualSpec, first: int) -> ContextualSpec:
     """The problem of those who come after so many; of one round at least."""
     rounds = max(1, spec.horizon - first)
     return replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
-
-
-@dataclass(frozen=True, kw_only=True)
-class FadingArms:
-    """Arms with parameters of their own: sums of scores of residuals.
-
-    With `level` rewards are compared with a level that is learned, else with the middle of their
-    range.
-    """
-
-    releases: FadingReleases
-    prior: Prior | None = None
-    level: bool = False
-
-    def make(self, spec: ContextualSpec, streams: Streams) -> ResidualArms:
-        if spec.shared:
-            raise InputError("Expected model='arms' only where each arm has its own parameter.")
-        K = spec.n_actions
-        statistic = SignedResiduals(
-            n_actions=K,
-            dim=spec.dim,
-            reward_low=spec.reward_low,
-            reward_high=spec.reward_high,
-            common=0.25 if K == 2 else 0.5,
-            level_weight=_LEVEL if self.level else 0.0,
-        )
-        few = K * spec.dim <= _FORGETTING
-        forgets = few and not self.level and self.releases.fade < 1
-        first = self.releases.first(spec, 4.5 * sqrt(spec.dim) * K / 2)
-        longest = max(1, spec.horizon // _BATCHES, first // 2) if forgets else None
-        releases = replace(self.releases, longest=longest)
-        looks = releases.looks(spec) if self.level else ()
-        sums = releases.sums(statistic, spec, streams, first, looks)
-        meaning = f"a parameter of {spec.dim} features for each of {K} arms"
-        prior = prior_of(self.prior, len(streams), K * spec.dim, meaning=meaning)
-        ledger = releases.ledger(sums)
-        return ResidualArms(spec, sums, statistic, streams, ledger, prior, forgets=forgets)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,10 @@
 """Base of agents that learn from fading sums of a bounded statistic: batches, target, ledger."""
 
 from dataclasses import dataclass, replace
-from math import ceil, inf
+from math import ceil, inf, sqrt
 from typing import Annotated, Any, Literal, final
+
+import numpy as np
 
 from dpbandit.agent import Arms, Count, Private, started
 from dpbandit.agents.contextual.public_prior import NoPrior, prior_of
@@ -19,7 +21,7 @@ from dpbandit.privacy.aggregated import AggregatedSum
 from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.notion import Notion, Trust
 from dpbandit.privacy.spends import Spend
-from dpbandit.specs import BanditSpec, ContextualSpec, Prior
+from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Prior
 
 _LOOKS, _LOOK, _SHORTEST_LOOK = 3, 15, 10
 _MIN_ANYTIME_GROWTH = 0.01
@@ -225,3 +227,22 @@ class WarmStarted(Fading):
         self.known = prior_of(prior, self.R, size, meaning=meaning)
         if prior is not None:
             self.ledger = prior.ledger(self.ledger)
+
+
+def middle_is_told(spec: ContextualSpec) -> bool:
+    """Whether the link says that rewards at x . theta = 0 lie in the middle of their range."""
+    if spec.link not in LINKS:
+        return False
+    middle = (spec.reward_low + spec.reward_high) / 2
+    return abs(float(LINKS[spec.link].mean(np.zeros(1))[0]) - middle) < 1e-6 * spec.half_range
+
+
+def few_features(spec: ContextualSpec, mu: float, times: float = 1.0) -> bool:
+    """Whether a Gram matrix pays: a tenth of the run shows eigenvalues above its noise.
+
+    Budget alone does not choose it: with fewer than d^2 users of an arm chance hides as much as
+    noise did, and moments gain from the budget too.
+    """
+    eigenvalue = spec.horizon / (10 * spec.n_actions * spec.dim)
+    noise = 2 * sqrt(2 * spec.dim) / mu
+    return eigenvalue > times * max(noise, spec.dim)

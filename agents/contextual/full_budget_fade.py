@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import cast
 
+from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_learners import (
-    FadingArms,
     FadingPrices,
-    middle_is_told,
 )
 from dpbandit.agents.contextual.fade_slates import FadeSlates
-from dpbandit.agents.contextual.fading import Fading, FadingReleases
+from dpbandit.agents.contextual.fading import Fading, FadingReleases, middle_is_told
 from dpbandit.base import Streams, gaussian_target
 from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
 from dpbandit.privacy.notion import IN_FULL
@@ -65,7 +64,8 @@ class FullBudgetFADE:
         if spec.shared:
             target = {"epsilon": self.release_epsilon, "delta": self.release_delta}
             return SlatesInFull(**target).make(spec, streams)
-        return FadingArms(releases=releases, level=not middle_is_told(spec)).make(spec, streams)
+        target = {"epsilon": self.release_epsilon, "delta": self.release_delta}
+        return ArmsInFull(level=not middle_is_told(spec), **target).make(spec, streams)
 
 
 class _WholeBudget(FadingReleases):
@@ -103,3 +103,7 @@ class InFull(Fading):
 
 class SlatesInFull(InFull, FadeSlates):
     """Slates."""
+
+
+class ArmsInFull(InFull, FadeArms):
+    """Arms with parameters of their own."""

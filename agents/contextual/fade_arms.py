@@ -1,16 +1,21 @@
 """Arms with parameters of their own, learned from released sums of scores of residuals."""
 
+from dataclasses import replace
 from math import exp, pi, sqrt
 
 import numpy as np
 from scipy.special import ndtr
 
+from dpbandit.agents.contextual.fading import (
+    OnDevices,
+    WarmStarted,
+    few_features,
+    middle_is_told,
+)
 from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
-from dpbandit.agents.contextual.public_prior import NoPrior
-from dpbandit.base import Floats, Ints, Streams, clip_norm, pick, rounds_in, rows
-from dpbandit.privacy import FadingSum, Ledger
+from dpbandit.base import Floats, InputError, Ints, clip_norm, pick, rows
 from dpbandit.privacy.residuals import SignedResiduals, unit
-from dpbandit.specs import LINKS, ContextualSpec, Prior, posterior
+from dpbandit.specs import LINKS, Prior, posterior
 
 _FLOOR = 0.8
 """Least squared weight of a coordinate, where the mean is 1."""
@@ -23,6 +28,11 @@ _LEAST_VARIANCE = 1e-12
 _MOST_NEEDED = 1e12
 """Of what is to be told of a coordinate; nothing is in a batch that asks for the level alone."""
 _GOLDEN = 0.6180339887498949
+_LEVEL_WEIGHT = 0.2
+"""Weight of the coordinate that tells the level of rewards, beside a direction of norm 1"""
+_FORGETTING, _BATCHES = 60, 100
+"""With so many coordinates K d at most parameters may change: no batch is longer than a hundredth
+of T, or half the first, which is longer where noise is large."""
 
 
 _SIGNS, _MEANS = 0.5, 2.0
@@ -43,67 +53,86 @@ _REACH = 2.0
 """How far one looks for the level, in standard deviations of what is known."""
 
 
-class ResidualArms:
-    """Plays argmax_a x . played_a, near theta, from sums of scores of r - theta_a . x / |x|::
+class FadeArms(OnDevices, WarmStarted):
+    """Play arms with parameters of their own, learned from fading sums of scores of residuals.
 
-        each round       score of the residual times the weighted direction, in the code of its arm,
-                         whether the residual is large, and perhaps where residuals lie
-                         (`SignedResiduals`)
+    FADE's model of arms that share no parameter::
+
+        each round       sum the score of r - theta_a . x / |x| times the weighted direction of x,
+                         in the code of its arm, whether the residual is large, and perhaps where
+                         residuals lie (`SignedResiduals`)
         after release k  kappa, the slope of the score in the mean residual, from the released
                          counts (`ResidualLaw`);
                          H_a = n kappa E[v u' 1(a)], of imagined users (`SelectedMoments`);
                          A = fade A + H,  c = fade c + H theta:  release k = A truth - c + noise,
-                         which is added to the likelihood of the truth, where `forgets` to one
-                         that forgets at the rate that has predicted best (`Forgetting`);
+                         which is added to the likelihood of the truth, with at most 60 coordinates
+                         K d to one that forgets at the rate that has predicted best (`Forgetting`);
                          theta = its mean under a fitted prior (`ScaleMixture`)
                          weights of coordinates that the next batch can still tell apart (`_focus`)
-                         played = theta, or a draw around it where noise is small (`_explored`)
+        play             argmax_a x . played_a,  played = theta, or a draw around it where noise is
+                         small (`_explored`)
 
-    Rewards are compared with the middle of their public range where the statistic has no level,
-    and the score is the sign. Else their level is learned, too: a batch sums directions once it is
-    known better than residuals are spread, and before asks for the level alone.
+    Without `level` rewards are compared with the middle of their public range, and the score is
+    the sign. Else their level is learned, too: a batch sums directions once it is known better than
+    residuals are spread, and before asks for the level alone, in three short batches before the
+    first and from then on.
 
     Noise of releases makes greedy play try arms. Where it is less than that of one user, a draw
     from the sampling error of theta, one for a whole batch, stands in for what is missing; none is
     added up to epsilon 10 (at delta 1e-5).
 
-    The first batch, and ties, are played uniformly at random. A residual is compared with the theta
-    in force when it arrives, so with delayed rewards H is of the older policies that were played.
+    Ties are played uniformly at random. A residual is compared with the theta in force when it
+    arrives, so with delayed rewards H is of the older policies that were played. Where parameters
+    may change batches are a hundredth of T at most, or half the first.
 
     Guarantee:
-        That of the sums. All else is a function of releases, public coins and the user's own
-        context.
+        That of `Fading`, with sensitivity 2 sqrt(1 + 0.15^2), with a level
+        2 sqrt(1 + 0.15^2 + 0.2^2).
+
+    **Limits.** Contexts are taken for symmetric about 0 and roughly isotropic: where they are not
+    it learns more slowly. It keeps a matrix of the square of K d.
+
+    >>> from dpbandit import certify
+    >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=10_000)
+    >>> round(certify(FadeArms(epsilon=1.0, delta=1e-4), spec).epsilon, 6)
+    1.0
     """
 
-    def __init__(
-        self,
-        spec: ContextualSpec,
-        sums: FadingSum,
-        statistic: SignedResiduals,
-        streams: Streams,
-        ledger: Ledger,
-        prior: NoPrior | None = None,
-        *,
-        forgets: bool = False,
-    ) -> None:
-        self.ledger = ledger
-        self._spec, self._sums, self._statistic = spec, sums, statistic
-        self._luck = streams.uniforms("exploration")
-        R, K, d = len(streams), spec.n_actions, spec.dim
-        self._selected = SelectedMoments(streams, K)
-        self._round, self._ends = 0, np.zeros(0, np.int64)
+    level: bool | None = None
+    """learn the level of rewards; if None, where the link does not say that it is the middle of the
+    range, and without a link where features are few"""
+
+    def begin(self) -> None:
+        spec, releases = self.spec, self.releases
+        if spec.shared:
+            raise InputError("Expected FadeArms only where each arm has its own parameter.")
+        R, K, d = self.R, spec.n_actions, spec.dim
+        level = self._asks_level() if self.level is None else self.level
+        self.statistic = SignedResiduals(
+            n_actions=K,
+            dim=d,
+            reward_low=spec.reward_low,
+            reward_high=spec.reward_high,
+            common=0.25 if K == 2 else 0.5,
+            level_weight=_LEVEL_WEIGHT if level else 0.0,
+        )
+        forgets = K * d <= _FORGETTING and not level and releases.fade < 1
+        first = releases.first(spec, 4.5 * sqrt(d) * K / 2)
+        longest = max(1, spec.horizon // _BATCHES, first // 2) if forgets else None
+        self.releases = replace(releases, longest=longest)
+        self.sum_up(self.statistic, first, releases.looks(spec) if level else ())
+        self.start_from(K * d, f"a parameter of {d} features for each of {K} arms")
+        self._luck = self.streams.uniforms("exploration")
+        self._selected = SelectedMoments(self.streams, K)
+        self._ends = np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, K, d))
         self._played: Floats = self._theta
-        self._normals = streams.normals("posterior", K, d)
-        self._missing_noise = max(0.0, 1 - sums.stddev / _LEAST_NOISE)
+        self._normals = self.streams.normals("posterior", K, d)
+        self._missing_noise = max(0.0, 1 - self.sums.stddev / _LEAST_NOISE)
         self._information: Floats = np.zeros((R, K, d, d))  # of users, on theta; fading
         self._weights: Floats = np.ones((R, K, d))
-        self._law = ResidualLaw(
-            R,
-            spec.half_range,
-            told=not statistic.level_weight,
-            soft=_SIGNS if spec.link in LINKS else _MEANS,
-        )
+        soft = _SIGNS if spec.link in LINKS else _MEANS
+        self._law = ResidualLaw(R, spec.half_range, told=not level, soft=soft)
         self._counts: Floats = np.zeros(R)
         self._levels: Floats = np.zeros(R)
         self._design, self._offset = np.zeros((R, K, d, d)), np.zeros((R, K, d))
@@ -113,54 +142,52 @@ class ResidualArms:
         self._posterior = ScaleMixture(R, K * d)
         self._moments: list[Floats] = [np.tile(uniform_moments(K, d), (R, 1, 1, 1))]
         self._forgotten = 0  # how many policies before the first of these
-        self._prior = prior or NoPrior()
-        if self._prior.informed:
+        if self.known.informed:
             self._fit()
             self._played = self._theta
             self._moments = [self._selected(self._played)]
 
-    @property
-    def rounds_to_release(self) -> int:
-        """Number of rounds from now on with the same policy, which may be played at once."""
-        return self._sums.rounds_to_release
+    def _asks_level(self) -> bool:
+        """Whether the middle of the range may not be the level, and the rest can be learned."""
+        linked = self.spec.link != "other" or few_features(self.spec, self.releases.mu)
+        return linked and not middle_is_told(self.spec)
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); ties at random
         luck = self._luck.over(context.shape[:-1])
-        if not (len(self._ends) or self._prior.informed):
-            return (luck * self._spec.n_actions).astype(np.int64)
+        if not (len(self._ends) or self.known.informed):
+            return (luck * self.spec.n_actions).astype(np.int64)
         # without level and middle: rounding must not let the order depend on where the range lies
         score = np.matvec(self._played, unit(context))
         best = score >= score.max(axis=-1, keepdims=True)
-        order = (luck[..., None] + _GOLDEN * rows(self._spec.n_actions)) % 1
+        order = (luck[..., None] + _GOLDEN * rows(self.spec.n_actions)) % 1
         return np.where(best, 1 + order, 0.0).argmax(axis=-1)
 
     def scores(self, context: Floats) -> Floats:
-        middle = (self._spec.reward_low + self._spec.reward_high) / 2
+        middle = (self.spec.reward_low + self.spec.reward_high) / 2
         return middle + self._law.level[:, None] + np.matvec(self._theta, unit(context))
 
-    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
+    def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         reference = pick(self._theta, action), pick(self._weights, action)
         law = tuple(np.broadcast_to(number, action.shape) for number in self._law.reference)
-        self._round += rounds_in(action.shape)
-        release = self._sums.fed(action.shape, *reference, *law, context, action, feedback)
+        release = self.sums.fed(action.shape, *reference, *law, context, action, feedback)
         if release is None:
             return
-        signs, counts, levels = self._statistic.unpack(release)
+        signs, counts, levels = self.statistic.unpack(release)
         moments, n = self._of_the_batch()
         kappa = self._learn_law(counts, levels, n)
         design = (n * kappa)[:, None, None, None] * moments
         self._add(signs, design)
         # of a user, slope^2 / E score^2 on her direction
         per_score = (kappa / self._law.score_variance)[:, None, None, None]
-        self._information = self._sums.fade * self._information + per_score * design
-        self._prior.widen(*self._likelihood())
+        self._information = self.sums.fade * self._information + per_score * design
+        self.known.widen(*self._likelihood())
         variance = self._fit()
-        variance = np.maximum(variance, _LEAST_VARIANCE * self._spec.half_range**2)
+        variance = np.maximum(variance, _LEAST_VARIANCE * self.spec.half_range**2)
         self._played = self._explored(variance)
         self._moments.append(self._selected(self._played))
         per_user = (kappa / variance[0].size)[:, None, None]
-        self._weights = _focus(variance, per_user * n, max(self._sums.stddev, _LEAST_NOISE))
+        self._weights = _focus(variance, per_user * n, max(self.sums.stddev, _LEAST_NOISE))
 
     def _explored(self, variance: Floats) -> Floats:
         """The policy until the next release, (R, K, d): theta, and a draw in place of noise.
@@ -170,7 +197,7 @@ class ResidualArms:
         """
         if not self._missing_noise:
             return self._theta
-        prior = np.eye(self._spec.dim) / (self._theta**2 + variance)[..., None]
+        prior = np.eye(self.spec.dim) / (self._theta**2 + variance)[..., None]
         root = np.linalg.cholesky(self._information + prior).swapaxes(-1, -2)
         draw = np.linalg.solve(root, self._normals()[..., None])[..., 0]
         drawn = self._theta + _DRAW_WIDTH * self._missing_noise * draw
@@ -186,9 +213,9 @@ class ResidualArms:
         """theta, and the variances of its coordinates, (R, K, d)."""
         b, precision = self._likelihood()
         mean, variance = self._posterior.fit(
-            b + self._prior.weighted_mean, precision + self._prior.precision
+            b + self.known.weighted_mean, precision + self.known.precision
         )
-        self._theta = clip_norm(mean.reshape(self._b.shape), self._spec.half_range)
+        self._theta = clip_norm(mean.reshape(self._b.shape), self.spec.half_range)
         return variance.reshape(self._b.shape)
 
     def learned(self, replica: int = 0) -> Prior:
@@ -198,17 +225,17 @@ class ResidualArms:
         with half the range of rewards for standard deviation of each coordinate.
         """
         b, precision = self._likelihood()
-        P = precision + self._prior.precision + np.eye(b.shape[1]) / self._spec.half_range**2
-        mean = np.linalg.solve(P[replica], (b + self._prior.weighted_mean)[replica])
+        P = precision + self.known.precision + np.eye(b.shape[1]) / self.spec.half_range**2
+        mean = np.linalg.solve(P[replica], (b + self.known.weighted_mean)[replica])
         return posterior(mean, P[replica])
 
     def _of_the_batch(self) -> tuple[Floats, int]:
         """E[u u' 1(a)] over the rounds of the batch that ends now, and how many they are."""
         start = int(self._ends[-1]) if len(self._ends) else 0
-        self._ends = np.append(self._ends, self._round)
-        rounds = np.arange(start + 1, self._round + 2)  # and the next one
-        policy = np.searchsorted(self._ends + self._spec.delay, rounds) - self._forgotten
-        n = self._round - start
+        self._ends = np.append(self._ends, self.round)
+        rounds = np.arange(start + 1, self.round + 2)  # and the next one
+        policy = np.searchsorted(self._ends + self.spec.delay, rounds) - self._forgotten
+        n = self.round - start
         share = np.bincount(policy[:-1]) / n
         parts = [s * m for s, m in zip(share, self._moments, strict=False) if s]
         next_policy = int(policy[-1])
@@ -219,27 +246,27 @@ class ResidualArms:
 
     def _learn_law(self, counts: Floats, levels: Floats | None, n: int) -> Floats:
         """The slope of scores in the mean residual, in the batch of n rounds that ends now."""
-        fade = self._sums.fade if len(self._ends) > 1 else 0.0
-        noise = self._sums.stddev * sqrt(1 + fade**2) / n
+        fade = self.sums.fade if len(self._ends) > 1 else 0.0
+        noise = self.sums.stddev * sqrt(1 + fade**2) / n
         large = (counts - fade * self._counts) / n
         self._counts = counts
         if levels is None:
-            return self._law.update(large, noise / self._statistic.spread_weight, n)
-        weight = self._statistic.weight_of_level(self._law.share)
+            return self._law.update(large, noise / self.statistic.spread_weight, n)
+        weight = self.statistic.weight_of_level(self._law.share)
         fresh = (levels - fade * self._levels) / n / weight
         self._levels = levels
         return self._law.update(
-            large, noise / self._statistic.spread_weight, n, fresh, noise / weight
+            large, noise / self.statistic.spread_weight, n, fresh, noise / weight
         )
 
     def _add(self, signs: Floats, moments: Floats) -> None:
         """One release of signs (R, K, d), with n kappa E[u u' 1(a)] of its fresh batch."""
-        fade = self._sums.fade
-        size = np.sqrt(np.vecdot(self._weights, self._weights) / self._spec.dim)
+        fade = self.sums.fade
+        size = np.sqrt(np.vecdot(self._weights, self._weights) / self.spec.dim)
         fresh = (self._weights / size[..., None])[..., None] * moments
         self._design = fade * self._design + fresh
         self._offset = fade * self._offset + np.matvec(fresh, self._theta)
-        gram = self._statistic.gram / max(self._sums.stddev, _LEAST_NOISE) ** 2
+        gram = self.statistic.gram / max(self.sums.stddev, _LEAST_NOISE) ** 2
         seen = gram @ (signs + self._offset)
         b = np.vecmat(seen, self._design)
         pairs = self._design[:, :, None].swapaxes(-1, -2) @ self._design[:, None]  # (R, K, K, d, d)
