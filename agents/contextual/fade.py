@@ -10,11 +10,11 @@ from dpbandit.agents.contextual.fade_learners import (
     FadingAnswers,
     FadingDemand,
     FadingMoments,
-    FadingPrices,
     FadingRegression,
     Response,
     Shrinkage,
 )
+from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
 from dpbandit.agents.contextual.fade_slates import FadeSlates
 from dpbandit.agents.contextual.fading import Fading, FadingReleases, few_features, middle_is_told
 from dpbandit.agents.contextual.moments import SHRINKAGES
@@ -378,11 +378,15 @@ class FADE:
         if model == "slates":
             return self._handed(FadeSlates)
         if model == "prices":
-            return FadingPrices(
-                releases=releases,
-                prior=cast(Prior | None, self.prior),
-                features=self._features(spec),
-            )
+            features = self._features(spec)
+            if features != "curve":
+                return self._handed(FadePrices, features=features)
+            if self.prior is not None or self.trust != "central":
+                raise InputError(
+                    "Expected features='curve' without a prior and with trust='central': sales are "
+                    "counted first."
+                )
+            return self._handed(FadeCurve)
         if model == "moments":
             return FadingMoments(releases=releases, shrinkage=self.shrinkage, debias=self.debias)
         if model == "demand":

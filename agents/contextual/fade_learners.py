@@ -10,15 +10,13 @@ from typing import Literal, TypeAlias
 
 from dpbandit.agents.contextual.centred_arms import CentredArms
 from dpbandit.agents.contextual.demand import DemandPricing, Features, demand_spec
-from dpbandit.agents.contextual.fading import FadingReleases
+from dpbandit.agents.contextual.fading import FadingReleases, spec_after
 from dpbandit.agents.contextual.fading_regression import (
     LogisticPlayer,
     RegressionPlayer,
     TryingPlayer,
 )
 from dpbandit.agents.contextual.moments import SHRINKAGES, MomentPlayer
-from dpbandit.agents.contextual.public_prior import prior_of
-from dpbandit.agents.contextual.residual_pricing import CurvedPricing, ResidualPricing, asked_first
 from dpbandit.base import InputError, Streams
 from dpbandit.privacy import (
     Parallel,
@@ -26,14 +24,13 @@ from dpbandit.privacy import (
     SignedDirections,
     ledger_of,
 )
-from dpbandit.privacy.batches import BatchSum, CountedSums
+from dpbandit.privacy.batches import BatchSum
 from dpbandit.privacy.noise import Gaussian
 from dpbandit.privacy.residuals import (
     CentredResiduals,
-    SaleResiduals,
 )
 from dpbandit.privacy.spends import GaussianSpend
-from dpbandit.specs import LINKS, ContextualSpec, PriceListSpec, Prior
+from dpbandit.specs import LINKS, ContextualSpec, PriceListSpec
 
 Shrinkage: TypeAlias = Literal["none", "soft-threshold", "empirical-bayes"]
 Response: TypeAlias = Literal["auto", "sign", "linear", "logistic"]
@@ -148,17 +145,6 @@ _CENTRED = 20
 """Users whose contexts are summed for their mean, times sqrt(d) / mu."""
 _EACH = 40.0
 """Users of each arm in the first batch of answers, at least: what is learned of fewer is chance."""
-_LEAST_WIDTH = 0.5
-"""Of the draws of a model of demand, as a share of the posterior's: a draw costs as much as the
-posterior is wide, and under noise it is wide for long."""
-_CROSSED_WIDTH = 0.2
-"""The same with interactions, of which the posterior has twice the dimensions."""
-
-
-def _without(spec: ContextualSpec, first: int) -> ContextualSpec:
-    """The problem of those who come after so many; of one round at least."""
-    rounds = max(1, spec.horizon - first)
-    return replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,81 +170,10 @@ class FadingAnswers:
             reward_low=spec.reward_low,
             reward_high=spec.reward_high,
         )
-        later = _without(spec, users)
+        later = spec_after(spec, users)
         batch = self.releases.first(later, 4 * sqrt(d) * spec.n_actions, _EACH * spec.n_actions)
         next_one = max(1, ceil(self.releases.growth * batch))
         sums = self.releases.sums(statistic, later, streams, next_one, (batch,))
         spend = Parallel((sums.spend, first.spend), "contexts or scores")
         ledger = ledger_of(self.releases.epsilon, spend)
         return CentredArms(spec, first, sums, statistic, streams, ledger)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FadingPrices:
-    """Price lists: sums of scores of a model of sales, and of customers' moments.
-
-    A curve is learned beside counts of sales, see `CurvedPricing`.
-    With interactions customers matter more, since scores are aimed by them: their moments have more
-    weight.
-    """
-
-    releases: FadingReleases
-    prior: Prior | None = None
-    features: Features = "additive"
-
-    def make(self, spec: PriceListSpec, streams: Streams) -> ResidualPricing:
-        additive = self.features != "interactions"
-        statistic = SaleResiduals(
-            dim=demand_spec(spec, self.features).dim,
-            features=spec.dim,
-            moment_weight=0.35 if additive else 0.5,
-        )
-        if self.features == "curve":
-            return self._curved(spec, statistic, streams)
-        first = self.releases.first(spec, 5 * sqrt(statistic.dim), least=7.5)
-        sums = self.releases.sums(statistic, spec, streams, first)
-        return ResidualPricing(
-            spec,
-            sums,
-            statistic,
-            streams,
-            self.releases.ledger(sums),
-            prior=prior_of(
-                self.prior,
-                len(streams),
-                statistic.dim,
-                meaning=f"of {spec.dim} features of a customer and of the price"
-                + ("" if additive else ", times each of them"),
-            ),
-            width=max(_LEAST_WIDTH, min(1.0, self.releases.mu)) if additive else _CROSSED_WIDTH,
-            features=self.features,
-        )
-
-    def _curved(
-        self, spec: PriceListSpec, statistic: SaleResiduals, streams: Streams
-    ) -> CurvedPricing:
-        if self.prior is not None or self.releases.trust != "central":
-            raise InputError(
-                "Expected features='curve' without a prior and with trust='central': sales are "
-                "counted first."
-            )
-        K, epsilon = spec.n_actions, self.releases.epsilon
-        each = asked_first(spec, epsilon)
-        counts = CountedSums(
-            streams.child("counts"), K, low=0, high=1, epsilon=epsilon, uses=max(1, K * each)
-        )
-        later = _without(spec, K * each)
-        first = self.releases.first(later, 5 * sqrt(spec.dim + 1), least=7.5)
-        sums = self.releases.sums(statistic, later, streams, first)
-        spend = Parallel((sums.spend, counts.spend), "counted or summed")
-        return CurvedPricing(
-            spec,
-            sums,
-            statistic,
-            streams,
-            ledger_of(epsilon, spend),
-            width=max(_LEAST_WIDTH, min(1.0, self.releases.mu)),
-            counts=counts,
-            each=each,
-            noise=2 / epsilon**2,
-        )

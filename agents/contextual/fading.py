@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from math import ceil, inf, sqrt
-from typing import Annotated, Any, Literal, final
+from typing import Annotated, Any, Literal, TypeVar, final
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.notion import Notion, Trust
 from dpbandit.privacy.spends import Spend
 from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Prior
+
+BanditSpecT = TypeVar("BanditSpecT", bound=BanditSpec)
 
 _LOOKS, _LOOK, _SHORTEST_LOOK = 3, 15, 10
 _MIN_ANYTIME_GROWTH = 0.01
@@ -227,6 +229,12 @@ class WarmStarted(Fading):
         self.known = prior_of(prior, self.R, size, meaning=meaning)
         if prior is not None:
             self.ledger = prior.ledger(self.ledger)
+
+
+def spec_after(spec: BanditSpecT, first: int) -> BanditSpecT:
+    """Return the problem of those who come after `first` users; of one round at least."""
+    rounds = max(1, spec.horizon - first)
+    return replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
 
 
 def middle_is_told(spec: ContextualSpec) -> bool:

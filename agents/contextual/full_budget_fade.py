@@ -2,18 +2,15 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import cast
 
 from dpbandit.agents.contextual.fade_arms import FadeArms
-from dpbandit.agents.contextual.fade_learners import (
-    FadingPrices,
-)
+from dpbandit.agents.contextual.fade_prices import FadePrices
 from dpbandit.agents.contextual.fade_slates import FadeSlates
 from dpbandit.agents.contextual.fading import Fading, FadingReleases, middle_is_told
 from dpbandit.base import Streams, gaussian_target
 from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
 from dpbandit.privacy.notion import IN_FULL
-from dpbandit.specs import BanditSpec, ContextualSpec, PriceListSpec, ScoringAgent, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, ScoringAgent, fits
 
 _SHORTER = 0.3
 """First batch over that of FADE, whose single releases are noisier and fewer."""
@@ -52,19 +49,11 @@ class FullBudgetFADE:
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         spec = fits(self, spec, ContextualSpec, shared=True)
-        releases = _WholeBudget(
-            epsilon=self.release_epsilon,
-            delta=self.release_delta,
-            first_batch=None,
-            growth=0.1,
-            fade=1.0,
-        )
-        if spec.priced:
-            return FadingPrices(releases=releases).make(cast(PriceListSpec, spec), streams)
-        if spec.shared:
-            target = {"epsilon": self.release_epsilon, "delta": self.release_delta}
-            return SlatesInFull(**target).make(spec, streams)
         target = {"epsilon": self.release_epsilon, "delta": self.release_delta}
+        if spec.priced:
+            return PricesInFull(**target).make(spec, streams)
+        if spec.shared:
+            return SlatesInFull(**target).make(spec, streams)
         return ArmsInFull(level=not middle_is_told(spec), **target).make(spec, streams)
 
 
@@ -107,3 +96,7 @@ class SlatesInFull(InFull, FadeSlates):
 
 class ArmsInFull(InFull, FadeArms):
     """Arms with parameters of their own."""
+
+
+class PricesInFull(InFull, FadePrices):
+    """Price lists."""

@@ -1,12 +1,14 @@
 """Pricing on released sums of residuals: a posterior of demand, fitted to every release."""
 
-from math import ceil
+from math import ceil, sqrt
+from typing import Literal, cast
 
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.special import expit
 
-from dpbandit.agents.contextual.demand import Features, demand_rows
+from dpbandit.agents.contextual.demand import Features, demand_rows, demand_spec
+from dpbandit.agents.contextual.fading import Fading, WarmStarted, spec_after
 from dpbandit.agents.contextual.moments import in_force
 from dpbandit.agents.contextual.public_prior import NoPrior
 from dpbandit.agents.contextual.released_scores import (
@@ -17,8 +19,8 @@ from dpbandit.agents.contextual.released_scores import (
     faded,
     with_latest,
 )
-from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, picks, rounds_in, rows
-from dpbandit.privacy import FadingSum, Ledger
+from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, picks, rows
+from dpbandit.privacy import Parallel
 from dpbandit.privacy.batches import CountedSums
 from dpbandit.privacy.residuals import SaleResiduals, score_lengths
 from dpbandit.specs import PriceListSpec, Prior, posterior
@@ -31,102 +33,80 @@ _LEAST_SLOPE = 0.05
 """By which the utility falls from the middle of the prices to the highest, at least."""
 STEPS = 8
 _GOLDEN = 0.6180339887498949
+_LEAST_WIDTH = 0.5
+"""Width of the draws of a model of demand, as a share of the posterior's, at least: a draw costs as
+much as the posterior is wide, and under noise it is wide for long"""
+_CROSSED_WIDTH = 0.2
+"""The same with interactions, of which the posterior has twice the dimensions"""
 _LEAST_NOISE = 2.0
 """Releases are taken to be at least as noisy: the customers that explain them are imagined, and
 without noise a fit to the first few may keep prices where nothing more is learned."""
 
 
-class ResidualPricing:
-    """Plays margin x P(sale) for one logistic model of demand, learned from residuals alone::
+class ScoredSales(Fading):
+    """Base class: margin x P(sale) for one logistic model of demand, learned from residuals."""
 
-        each round          v, the score of sale - p at the released theta, and the customer's
-                            moments (`SaleResiduals`) enter the fading sum
-        after release m     imagine customers with the released moments (`ImaginedCustomers`);
-                            show them the prices of all past policies, which are public;
-                            theta = argmax of the likelihood of ALL releases times a prior
-                            (`ReleasedScores`), played = theta + width C z, C C' the posterior's
-                            covariance and z normal, one draw for the whole batch,
-                            mirrored if demand would rise in the price
-        play                argmax_a margin_a logistic(phi_a . played)
+    plays = PriceListSpec
+    features = cast(Features, "additive")
+    known = NoPrior()
+    _before = 0  # rounds that are not summed, whose answers come first
 
-    With interactions every customer has a price slope of her own, nothing is mirrored, and scores
-    point where they say most (`AimedScores`). Parameters stay in a public ball.
+    def sales_statistic(self) -> SaleResiduals:
+        """What a customer adds to the sum."""
+        additive = self.features != "interactions"
+        return SaleResiduals(
+            dim=demand_spec(self.spec, self.features).dim,
+            features=self.spec.dim,
+            # with interactions customers matter more, since scores are aimed by them
+            moment_weight=0.35 if additive else 0.5,
+        )
 
-    The first batch is priced at random. A residual is compared with the theta in force when it
-    arrives, so with delayed rewards the prices of a batch are those of older policies, round by
-    round: a share of the imagined customers for each.
-
-    Guarantee:
-        That of the sums. All else is a function of releases, public coins and the user's own
-        context.
-    """
-
-    def __init__(
-        self,
-        spec: PriceListSpec,
-        sums: FadingSum,
-        statistic: SaleResiduals,
-        streams: Streams,
-        ledger: Ledger,
-        *,
-        width: float,
-        features: Features = "additive",
-        prior: NoPrior | None = None,
-    ) -> None:
-        self.ledger = ledger
-        self._spec, self._sums, self._statistic, self._width = spec, sums, statistic, width
-        self._margins, self._features = spec.margins, features
-        self._luck = streams.uniforms("exploration")
-        self._normals = streams.normals("posterior", statistic.dim)
-        self._customers = ImaginedCustomers(streams, spec.dim)
-        R, D = len(streams), statistic.dim
-        self._ridge = prior_stddev(spec.dim, D, features) ** -2.0
-        self._aimed = AimedScores(R, D) if features == "interactions" else None
-        self._admissible = falling if features == "additive" else in_ball
-        self._before = 0  # rounds that are not summed, whose answers come first
-        self._round, self._ends = 0, np.zeros(0, np.int64)
+    def fit_sales(self, width: float) -> None:
+        """Set up the posterior and its draws, `width` posterior standard deviations wide."""
+        spec, R, D = self.spec, self.R, self.statistic.dim
+        self._width, self._margins = width, spec.margins
+        self._luck = self.streams.uniforms("exploration")
+        self._normals = self.streams.normals("posterior", D)
+        self._customers = ImaginedCustomers(self.streams, spec.dim)
+        self._ridge = prior_stddev(spec.dim, D, self.features) ** -2.0
+        self._aimed = AimedScores(R, D) if self.features == "interactions" else None
+        self._admissible = falling if self.features == "additive" else in_ball
+        self._ends = np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, D))
         self._played: Floats = np.zeros((R, D))
         self._references: Floats = np.zeros((R, 0, D))  # theta of each batch
         self._policies: Floats = np.zeros((R, 0, D))  # what was played after releases
-        self._releases: Floats = np.zeros((R, 0, *statistic.shape))
+        self._releases: Floats = np.zeros((R, 0, *self.statistic.shape))
         self._precision: Floats = np.tile(np.diag(self._ridge), (R, 1, 1))
-        self._prior = prior or NoPrior()
-        if self._prior.informed:
-            self._precision = self._precision + self._prior.precision
-            weighted = np.asarray(self._prior.weighted_mean)[..., None]
+        if self.known.informed:
+            self._precision = self._precision + self.known.precision
+            weighted = np.asarray(self.known.weighted_mean)[..., None]
             self._theta = self._admissible(np.linalg.solve(self._precision, weighted)[..., 0])
             self._draw()
-
-    @property
-    def rounds_to_release(self) -> int:
-        """Number of rounds from now on with the same policy, which may be played at once."""
-        return self._sums.rounds_to_release
 
     def act(self, context: Floats) -> Ints:
         # Prices (R,), or (n, R), as places on the list; at random before the first release
         luck = self._luck.over(context.shape[:-1])
-        random = (luck * self._spec.n_actions).astype(np.int64)
+        random = (luck * self.spec.n_actions).astype(np.int64)
         return self.scores(context).argmax(axis=-1) if self._policies.shape[1] else random
 
     def scores(self, context: Floats) -> Floats:
         sale = expit(np.matvec(self._rows(context), self._played))
         return np.asarray(self._margins * sale)
 
-    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        self._round += rounds_in(action.shape)
+    def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         dollars = clip_range(feedback, 0.0, float(self._margins.max()))  # overflow; NaN
         sold = dollars / self._margins[action]  # clipped to 1 by the statistic
         phi = picks(self._rows(context), action)
         aimed = () if self._aimed is None else (self._aimed.along(phi),)
-        release = self._sums.fed(
+        release = self.sums.fed(
             action.shape, np.broadcast_to(self._theta, phi.shape), phi, sold, *aimed
         )
         if release is None:
             return
         if self._aimed is not None:
             self._aimed.batch_ends()
-        self._ends = np.append(self._ends, self._round)
+        self._ends = np.append(self._ends, self.round)
         self._references = with_latest(self._references, self._theta)
         self._releases = with_latest(self._releases, release)
         self._theta, self._precision = self._posterior()
@@ -137,7 +117,7 @@ class ResidualPricing:
             self._aimed.aim(np.take_along_axis(every, asked[..., None, None], axis=2)[:, :, 0])
 
     def _rows(self, context: Floats) -> Floats:
-        return demand_rows(self._spec, context, self._features)
+        return demand_rows(self.spec, context, self.features)
 
     def _draw(self) -> None:
         root = np.linalg.cholesky(np.linalg.inv(self._precision))
@@ -147,22 +127,18 @@ class ResidualPricing:
 
     def _mirrored(self, draw: Floats) -> Floats:
         """Mirror a draw of which demand would rise in the price, where a line is all there is."""
-        if self._features != "additive":
+        if self.features != "additive":
             return draw
         return np.where(self._theta[:, -1:] + draw[:, -1:] > 0, -draw, draw)
 
-    def learned(self, replica: int = 0) -> Prior:
-        """What all releases say of demand, as the prior of another study."""
-        return posterior(self._theta[replica], self._precision[replica])
-
     def _posterior(self) -> tuple[Floats, Floats]:
         return ReleasedScores(
-            *self._told(), ridge=self._ridge, admissible=self._admissible, prior=self._prior
+            *self._told(), ridge=self._ridge, admissible=self._admissible, prior=self.known
         ).maximise(self._theta, STEPS)
 
     def _told(self) -> tuple[Scores, Floats, Floats]:
         """What all releases are sums of, and they themselves, for `ReleasedScores`."""
-        statistic = self._statistic
+        statistic = self.statistic
         users, noise, sampling = past = self._faded()
         released, _, _ = statistic.unpack(self._releases)
         phi = self._shown(self._imagined(past))
@@ -173,28 +149,26 @@ class ResidualPricing:
         return scores, whiten @ users, whiten @ released
 
     def _faded(self) -> Faded:
-        return faded(
-            self._ends - self._before, self._sums.fade, max(self._sums.stddev, _LEAST_NOISE)
-        )
+        return faded(self._ends - self._before, self.sums.fade, max(self.sums.stddev, _LEAST_NOISE))
 
     def _imagined(self, past: Faded) -> Floats:
         """Customers with the released moments, (R, N, d)."""
         users, noise, sampling = past
-        _, first, second = self._statistic.unpack(self._releases)
-        covariance = noise / self._statistic.moment_weight**2 + CUSTOMER_SPREAD * sampling
+        _, first, second = self.statistic.unpack(self._releases)
+        covariance = noise / self.statistic.moment_weight**2 + CUSTOMER_SPREAD * sampling
         return self._customers(first, second, users.sum(axis=1), covariance)
 
     def _every_price(self, customers: Floats) -> Floats:
         """Customers' rows at all prices: (R, N, d) -> (R, N, K, D)."""
-        spec, (R, N, d) = self._spec, customers.shape
+        spec, (R, N, d) = self.spec, customers.shape
         every = self._rows(customers.reshape(R * N, d) * spec.context_norm)
         return every.reshape(R, N, spec.n_actions, -1)
 
     def _shown(self, customers: Floats) -> Floats:
         """The rows of the prices that past batches showed to customers (R, N, d): (R, m, N, D)."""
-        spec, (R, N, _), m = self._spec, customers.shape, len(self._ends)
+        spec, (R, N, _), m = self.spec, customers.shape, len(self._ends)
         every = self._every_price(customers)
-        random = 0 if self._prior.informed else 1
+        random = 0 if self.known.informed else 1
         policies = random + self._policies.shape[1]
         prices = np.empty((R, policies, N), np.int64)
         prices[:, 0] = rows(N) * _GOLDEN % 1 * spec.n_actions
@@ -306,6 +280,63 @@ class ImaginedCustomers:
         return clip_norm(mean[:, None] + self._normals @ root.transpose(0, 2, 1), 1.0)
 
 
+class FadePrices(WarmStarted, ScoredSales):
+    """Play price lists by a logistic model of demand, learned from fading sums of scores of sales.
+
+    FADE's model of prices, with p the predicted chance of a sale at the released theta::
+
+        each round          sum v, the score of sale - p, and the customer's moments
+                            (`SaleResiduals`)
+        after release m     imagine customers with the released moments (`ImaginedCustomers`);
+                            show them the prices of all past policies, which are public;
+                            theta = argmax of the likelihood of ALL releases times a prior
+                            (`ReleasedScores`), played = theta + width C z, C C' the posterior's
+                            covariance and z normal, one draw for the whole batch,
+                            mirrored if demand would rise in the price
+        play                argmax_a margin_a logistic(phi_a . played), phi as in `demand_rows`
+
+    With interactions every customer has a price slope of her own, nothing is mirrored, and scores
+    point where they say most (`AimedScores`). Parameters stay in a public ball.
+
+    A residual is compared with the theta in force when it arrives, so with delayed rewards the
+    prices of a batch are those of older policies, round by round: a share of the imagined customers
+    for each.
+
+    Guarantee:
+        That of `Fading`, with sensitivity sqrt(4 + 4.5 0.35^2), with interactions
+        sqrt(4 + 4.5 0.5^2).
+
+    **Limits.** Greedy play has no worst-case regret bound: a few runs keep to a price that does not
+    sell for thousands of rounds. Demand of other shapes than a line in the price, such as that of
+    two kinds of customers, holds a line at a wrong price for good (`FadeCurve` does not).
+
+    >>> from dpbandit import certify
+    >>> round(certify(FadePrices(epsilon=1.0), "OJPricing").epsilon, 6)
+    1.0
+    """
+
+    features: Literal["additive", "interactions"] = "additive"
+    """whether a price costs every customer the same utility; see `demand_rows`"""
+
+    def begin(self) -> None:
+        spec, additive = self.spec, self.features == "additive"
+        self.statistic = self.sales_statistic()
+        D = self.statistic.dim
+        self.sum_up(self.statistic, self.releases.first(spec, 5 * sqrt(D), least=7.5))
+        crossed = "" if additive else ", times each of them"
+        self.start_from(D, f"of {spec.dim} features of a customer and of the price{crossed}")
+        self.fit_sales(min_width(self.releases.mu) if additive else _CROSSED_WIDTH)
+
+    def learned(self, replica: int = 0) -> Prior:
+        """What all releases say of demand, as the prior of another study."""
+        return posterior(self._theta[replica], self._precision[replica])
+
+
+def min_width(mu: float) -> float:
+    """Return the width of draws, in posterior standard deviations, by the budget."""
+    return max(_LEAST_WIDTH, min(1.0, mu))
+
+
 _BEND_PRIOR = 2.0
 """Standard deviation of each bend, a priori, if there are any."""
 _STRAIGHT = 1e-3
@@ -322,68 +353,79 @@ def asked_first(spec: PriceListSpec, epsilon: float) -> int:
     return min(ceil(_EACH + _EACH_NOISY / epsilon), spec.horizon // (10 * spec.n_actions))
 
 
-class CurvedPricing(ResidualPricing):
-    """`ResidualPricing` whose utility may be any curve of the price, the same for all customers::
+class FadeCurve(ScoredSales):
+    """Play price lists by a model of demand that may be any curve of the price.
+
+    FADE's model of prices where no line in the price is right, the same curve for all customers::
 
         first            each price n times, by turns in a random order; its sales are counted, and
                          nothing else of these customers (`CountedSums`)
+        each round       sum the score of sale - p and the customer's moments, as `FadePrices` does
         after a release  fit a line and a curve (`curve`) to all releases and the counts; a coin
                          chooses between them, the curve with its posterior probability (Laplace's
-                         approximation, even odds a priori); a draw from the chosen one's posterior
-                         is played as before
+                         approximation, even odds a priori)
+        play             argmax_a margin_a logistic(phi_a . played), played a draw from the chosen
+                         one's posterior, one for the whole batch
 
     A count of a price is one number that a customer moves by 1, so it has a small part of the noise
     of a vector. A curve makes the model right about what each price sells on average, whatever the
     shape of demand; a line needs fewer customers where it is right.
 
     Guarantee:
-        Customers who are counted are not summed, so that all releases cost what the dearer of the
-        two mechanisms does (`Parallel`). Turns are public coins, and an answer is counted for the
-        price in turn, also where a `Guard` asked another one. All else is a function of releases,
-        public coins and the customer's own context.
+        That of `Fading`, with sensitivity sqrt(4 + 4.5 0.35^2). Customers who are counted, with
+        Laplace noise of the whole epsilon, are not summed, so that all releases cost what the
+        dearer of the two mechanisms does (`Parallel`). Turns are public coins, and an answer is
+        counted for the price in turn, also where a `Guard` asked another one. All else is a
+        function of releases, public coins and the customer's own context.
+
+    >>> from dpbandit import certify
+    >>> certify(FadeCurve(epsilon=1.0), "OJPricing").epsilon <= 1
+    True
     """
 
     # "Turns are public coins", and it is the price in turn that is counted, not the one it is told
     own_coins = ("_counts",)
+    features = cast(Features, "curve")
 
-    def __init__(
-        self,
-        spec: PriceListSpec,
-        sums: FadingSum,
-        statistic: SaleResiduals,
-        streams: Streams,
-        ledger: Ledger,
-        *,
-        width: float,
-        counts: CountedSums,
-        each: int,
-        noise: float,
-    ) -> None:
-        super().__init__(spec, sums, statistic, streams, ledger, width=width, features="curve")
-        self._counts, self._each, self._before = counts, each, each * spec.n_actions
-        self._noise = noise  # the variance of a released count
-        self._turns, self._coin = (
-            streams.uniforms("turns", spec.n_actions),
-            streams.uniforms("bent"),
+    def begin(self) -> None:
+        spec, streams, R, K = self.spec, self.streams, self.R, self.spec.n_actions
+        self._each = asked_first(spec, self.epsilon)
+        self._before = K * self._each  # rounds that are not summed, whose answers come first
+        self._counts = CountedSums(
+            streams.child("counts"),
+            K,
+            low=0,
+            high=1,
+            epsilon=self.epsilon,
+            uses=max(1, self._before),
         )
+        self.statistic = self.sales_statistic()
+        later = spec_after(spec, self._before)
+        first = self.releases.first(later, 5 * sqrt(spec.dim + 1), least=7.5)
+        self.sums = self.releases.sums(self.statistic, later, streams, first)
+        spend = Parallel((self.sums.spend, self._counts.spend), "counted or summed")
+        self.ledger = self.releases.ledger_with(spend)
+        self.fit_sales(min_width(self.releases.mu))
+        self._noise = 2 / self.epsilon**2  # the variance of a released count
+        self._turns, self._coin = streams.uniforms("turns", K), streams.uniforms("bent")
         self._asked, self._orders = 0, list[Ints]()  # orders (R, K) of the turns so far
-        self._sales: Floats = np.zeros((len(streams), spec.n_actions))
-        bends = np.arange(statistic.dim) > spec.dim + 1
+        self._sales: Floats = np.zeros((R, K))
+        bends = np.arange(self.statistic.dim) > spec.dim + 1
         self._ridges = [
             np.where(bends, stddev, PRIOR) ** -2.0 for stddev in (_STRAIGHT, _BEND_PRIOR)
         ]
         self._fits = [self._theta, self._theta]
-        self._bent = np.zeros((len(streams), 1), bool)
+        self._bent = np.zeros((R, 1), bool)
         self._admissible = self._allowed
 
     @property
     def rounds_to_release(self) -> int:
-        return super().rounds_to_release if self._round >= self._before else 1
+        return super().rounds_to_release if self.round >= self._before else 1
 
     def act(self, context: Floats) -> Ints:
         # Prices (R,), or (n, R), as places on the list; by turns at first
         # where somebody else asks customers, who was not asked here has her turn all the same
-        turn = self._round + self._spec.delay if self._round else self._asked
+        turn = self.round + self.spec.delay if self.round else self._asked
         if turn >= self._before:
             return super().act(context)
         self._asked += 1
@@ -391,19 +433,19 @@ class CurvedPricing(ResidualPricing):
 
     def _in_turn(self, round: int) -> Ints:
         """The price (R,) that is asked in this round, from 0 on."""
-        block, place = divmod(round, self._spec.n_actions)
+        block, place = divmod(round, self.spec.n_actions)
         while len(self._orders) <= block:
             self._orders.append(self._turns().argsort(axis=1))
         return self._orders[block][:, place].copy()
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         # Count at first, then feed the sums; fit when something is released
-        if self._round >= self._before:
+        if self.round >= self._before:
             return super().update(context, action, feedback)
-        asked = self._in_turn(self._round)
-        self._round += 1
+        asked = self._in_turn(self.round)
+        self.round += 1
         sold = clip_range(feedback, 0.0, float(self._margins.max())) / self._margins[action]
-        due = np.full(self._sales.shape, self._round == self._before)
+        due = np.full(self._sales.shape, self.round == self._before)
         release = self._counts(np.minimum(sold, 1.0), asked, due)
         if release is not None:
             self._sales = release
@@ -425,9 +467,9 @@ class CurvedPricing(ResidualPricing):
         return np.where(self._bent, curve, line), np.where(self._bent[..., None], wide, flat)
 
     def _told(self) -> tuple[Scores, Floats, Floats]:
-        (R, K), D = self._sales.shape, self._statistic.dim
+        (R, K), D = self._sales.shape, self.statistic.dim
         summed = len(self._ends) > 0  # else nothing is known of customers
-        customers: Floats = np.zeros((R, _CUSTOMERS, self._spec.dim))
+        customers: Floats = np.zeros((R, _CUSTOMERS, self.spec.dim))
         if summed:
             customers = self._imagined(self._faded())
         phi = self._every_price(customers).swapaxes(1, 2)  # (R, K, N, D)
@@ -442,11 +484,11 @@ class CurvedPricing(ResidualPricing):
         return Scores(*both), block_diag(users, design), np.concatenate([sums, released], axis=1)
 
     def _mirrored(self, draw: Floats) -> Floats:
-        rises = (self._theta + draw)[:, self._spec.dim, None] > 0
+        rises = (self._theta + draw)[:, self.spec.dim, None] > 0
         return np.where(rises & ~self._bent, -draw, draw)
 
     def _falling(self, theta: Floats) -> Floats:
-        return falling(theta, self._spec.dim)
+        return falling(theta, self.spec.dim)
 
     def _allowed(self, theta: Floats) -> Floats:
         return np.where(self._bent, in_ball(theta), self._falling(theta))
