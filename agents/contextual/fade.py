@@ -6,18 +6,16 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import Features, ScoringConfig
 from dpbandit.agents.contextual.fade_arms import FadeArms
+from dpbandit.agents.contextual.fade_centred import FadeCentred
 from dpbandit.agents.contextual.fade_learners import (
-    FadingAnswers,
     FadingDemand,
-    FadingMoments,
     FadingRegression,
     Response,
-    Shrinkage,
 )
 from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
 from dpbandit.agents.contextual.fade_slates import FadeSlates
 from dpbandit.agents.contextual.fading import Fading, FadingReleases, few_features, middle_is_told
-from dpbandit.agents.contextual.moments import SHRINKAGES
+from dpbandit.agents.contextual.moments import SHRINKAGES, FadeMoments, Shrinkage
 from dpbandit.base import (
     MOST_ROUNDS,
     InputError,
@@ -374,7 +372,12 @@ class FADE:
             wanted = {"auto": None, "public": False, "private": True}[self.centring]
             return self._handed(FadeArms, level=wanted)
         if model == "answers":
-            return FadingAnswers(releases=releases)
+            if self.trust != "central":
+                raise InputError(
+                    "Expected model='answers' only where each arm has its own parameter, with "
+                    "trust='central'."
+                )
+            return self._handed(FadeCentred)
         if model == "slates":
             return self._handed(FadeSlates)
         if model == "prices":
@@ -388,7 +391,7 @@ class FADE:
                 )
             return self._handed(FadeCurve)
         if model == "moments":
-            return FadingMoments(releases=releases, shrinkage=self.shrinkage, debias=self.debias)
+            return self._handed(FadeMoments)
         if model == "demand":
             return FadingDemand(
                 releases=releases,

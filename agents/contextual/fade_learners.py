@@ -5,31 +5,20 @@ them sum scores of residuals against what was released before.
 """
 
 from dataclasses import dataclass, replace
-from math import ceil, sqrt
+from math import sqrt
 from typing import Literal, TypeAlias
 
-from dpbandit.agents.contextual.centred_arms import CentredArms
 from dpbandit.agents.contextual.demand import DemandPricing, Features, demand_spec
-from dpbandit.agents.contextual.fading import FadingReleases, spec_after
+from dpbandit.agents.contextual.fading import FadingReleases
 from dpbandit.agents.contextual.fading_regression import (
     LogisticPlayer,
     RegressionPlayer,
     TryingPlayer,
 )
-from dpbandit.agents.contextual.moments import SHRINKAGES, MomentPlayer
 from dpbandit.base import InputError, Streams
 from dpbandit.privacy import (
-    Parallel,
     SecondMoments,
-    SignedDirections,
-    ledger_of,
 )
-from dpbandit.privacy.batches import BatchSum
-from dpbandit.privacy.noise import Gaussian
-from dpbandit.privacy.residuals import (
-    CentredResiduals,
-)
-from dpbandit.privacy.spends import GaussianSpend
 from dpbandit.specs import LINKS, ContextualSpec, PriceListSpec
 
 Shrinkage: TypeAlias = Literal["none", "soft-threshold", "empirical-bayes"]
@@ -39,39 +28,6 @@ _RESPONSE = 0.75
 """Bound of a working response in the logistic model; 1 would never clip."""
 _BONUS = 1.5
 """Of arms with parameters of their own: of a shared one every arm tells."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FadingMoments:
-    """Arms with parameters of their own: sums of sign(r - centre) `x / |x|`, played by moments.
-
-    A block for each arm, or the difference of two. Fields are those of `FADE`.
-    """
-
-    releases: FadingReleases
-    shrinkage: Shrinkage
-    debias: bool
-
-    def make(self, spec: ContextualSpec, streams: Streams) -> MomentPlayer:
-        if spec.shared:
-            raise InputError("Expected model='moments' only where each arm has its own parameter.")
-        K = spec.n_actions
-        statistic = SignedDirections(
-            n_actions=K,
-            dim=spec.dim,
-            layout="difference" if K == 2 else "blocks",
-            centre=(spec.reward_low + spec.reward_high) / 2,
-        )
-        first = self.releases.first(spec, 4.5 * sqrt(spec.dim) * K / 2)
-        sums = self.releases.sums(statistic, spec, streams, first)
-        return MomentPlayer(
-            sums,
-            statistic,
-            streams,
-            self.releases.ledger(sums),
-            shrink=SHRINKAGES[self.shrinkage],
-            debias=self.debias and K > 2,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,41 +95,3 @@ class FadingDemand:
             bonus=self.bonus,
         )
         return DemandPricing(inner, spec, streams, features=self.features, explore=first)
-
-
-_CENTRED = 20
-"""Users whose contexts are summed for their mean, times sqrt(d) / mu."""
-_EACH = 40.0
-"""Users of each arm in the first batch of answers, at least: what is learned of fewer is chance."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FadingAnswers:
-    """Arms with parameters of their own: sums of scores along directions from a released mean."""
-
-    releases: FadingReleases
-
-    def make(self, spec: ContextualSpec, streams: Streams) -> CentredArms:
-        if spec.shared or self.releases.trust != "central":
-            raise InputError(
-                "Expected model='answers' only where each arm has its own parameter, with "
-                "trust='central'."
-            )
-        mu, d, T = self.releases.mu, spec.dim, spec.horizon
-        users = max(1, min(ceil(max(200.0, _CENTRED * sqrt(d) / mu)), T // 20))
-        bound = spec.context_norm
-        noise = Gaussian(2 * bound / mu).sampler(streams.child("centre"), "noise", (d,))
-        first = BatchSum(d, bound, users=users, noise=noise, spend=GaussianSpend(mu, "a mean"))
-        statistic = CentredResiduals(
-            n_actions=spec.n_actions,
-            dim=d,
-            reward_low=spec.reward_low,
-            reward_high=spec.reward_high,
-        )
-        later = spec_after(spec, users)
-        batch = self.releases.first(later, 4 * sqrt(d) * spec.n_actions, _EACH * spec.n_actions)
-        next_one = max(1, ceil(self.releases.growth * batch))
-        sums = self.releases.sums(statistic, later, streams, next_one, (batch,))
-        spend = Parallel((sums.spend, first.spend), "contexts or scores")
-        ledger = ledger_of(self.releases.epsilon, spend)
-        return CentredArms(spec, first, sums, statistic, streams, ledger)

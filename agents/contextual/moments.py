@@ -1,19 +1,20 @@
 """Greedy play on released moments of signed directions, corrected for selection.
 
-`MomentPlayer` sees the releases of a `FadingSum` of signed directions and nothing else; FADE plays
-by it, too. Shrinkage turns a noisy vector whose noise level is public into a better estimate: of
-z = mean + standard normal noise, (R, n), estimates of the means, replica by replica, for free.
+`Moments` sees the releases of a `FadingSum` of signed directions and nothing else. Shrinkage turns
+a noisy vector whose noise level is public into a better estimate: of z = mean + standard normal
+noise, (R, n), estimates of the means, replica by replica, for free.
 """
 
 from collections.abc import Callable
 from math import inf, sqrt
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpbandit.agent import Count, Private
-from dpbandit.base import Floats, InputError, Ints, Streams, inside, rounds_in, rows
-from dpbandit.privacy import FadingSum, Ledger, SignedDirections, certified_fading_sum, ledger_of
+from dpbandit.agent import Arms, Count, Private, started
+from dpbandit.agents.contextual.fading import OnDevices
+from dpbandit.base import Floats, InputError, Ints, Streams, inside, rows
+from dpbandit.privacy import FadingSum, SignedDirections, certified_fading_sum, ledger_of
 from dpbandit.privacy.residuals import Layout
 from dpbandit.specs import ContextualSpec
 
@@ -62,6 +63,7 @@ def empirical_bayes(z: Floats) -> Floats:
     return z * (posterior * (_VARIANCES / total)).sum(axis=-1)
 
 
+Shrinkage: TypeAlias = Literal["none", "soft-threshold", "empirical-bayes"]
 SHRINKAGES: dict[str, Callable[[Floats], Floats]] = {
     "none": raw,
     "soft-threshold": soft_threshold,
@@ -69,8 +71,8 @@ SHRINKAGES: dict[str, Callable[[Floats], Floats]] = {
 }
 
 
-class MomentPlayer:
-    """Plays argmax_a x . theta_a, theta from released moments of signed directions.
+class Moments(Arms):
+    """Base class: play argmax_a x . theta_a, theta from released moments of signed directions.
 
     The first batch is played uniformly at random. Release k adds up N_k rounds (faded ones count
     less) with noise of stddev sigma; a round adds sampling noise of variance v = 1 / (d blocks) to
@@ -85,59 +87,56 @@ class MomentPlayer:
     (`SelectedMoments`), and z has that stddev up to the spread of its eigenvalues.
     """
 
-    def __init__(
+    sums = started(FadingSum)
+
+    def play_by(
         self,
-        sums: FadingSum,
         statistic: SignedDirections,
-        streams: Streams,
-        ledger: Ledger,
+        sums: FadingSum,
         *,
         shrink: Callable[[Floats], Floats],
         debias: bool,
     ) -> None:
-        self.ledger = ledger
-        self._sums, self._shrink = sums, shrink
-        R, (blocks, d), K = len(streams), statistic.shape, statistic.n_actions
+        """Set up what is learned from the releases of `sums`."""
+        self.sums, self._shrink = sums, shrink
+        R, (blocks, d), K = self.R, statistic.shape, statistic.n_actions
         self._difference, self._blocks = statistic.layout == "difference", blocks
-        self._luck = streams.uniforms("exploration")
-        self._selected = SelectedMoments(streams, K) if debias else None
-        self._end, self._round, self._released = 0, 0, 0
+        self._luck = self.streams.uniforms("exploration")
+        self._selected = SelectedMoments(self.streams, K) if debias else None
+        self._end, self._released = 0, 0
         self._moment, self._private = np.zeros((R, blocks, d)), 0.0
         self._lengths, self._faded, self._weights = np.zeros((3, 0))  # of each batch so far
         self._recent: Floats = np.zeros((1, K, d, d))  # expected moment matrix, faded like the sum
         self._matrix: Floats = np.zeros((1, K, d, d))
-        self._arms = K
         self._theta: Floats = np.zeros((R, K, d))
 
     @property
     def rounds_to_release(self) -> int:
-        """Number of rounds from now on with the same policy, which may be played at once."""
-        return self._sums.rounds_to_release
+        return self.sums.rounds_to_release
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or (n, R); at random before the first release and where scores are equal
         score = self.scores(context)
-        random = (self._luck.over(score.shape[:-1]) * self._arms).astype(np.int64)
+        random = (self._luck.over(score.shape[:-1]) * self.spec.n_actions).astype(np.int64)
         tied = score.max(axis=-1) == score.min(axis=-1)
         return np.where(tied, random, score.argmax(axis=-1))
 
     def scores(self, context: Floats) -> Floats:
         return np.matvec(self._theta, context)
 
-    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        self._round += rounds_in(action.shape)
-        release = self._sums.fed(action.shape, context, action, feedback)
+    def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        release = self.sums.fed(action.shape, context, action, feedback)
         if release is None:
             return
-        count, self._end = self._round - self._end, self._round
+        count, self._end = self.round - self._end, self.round
         v = 1 / (self._blocks * release.shape[-1])
         self._lengths = np.append(self._lengths, count)
-        self._faded = np.append(self._sums.fade * self._faded, 1.0)
+        self._faded = np.append(self.sums.fade * self._faded, 1.0)
         users = float(self._lengths @ self._faded)
-        weight = users / (self._sums.stddev**2 + users * v)
+        weight = users / (self.sums.stddev**2 + users * v)
         self._weights = np.append(self._weights, 0.0) + weight * self._faded
         self._moment += weight * release
-        self._private += (weight * self._sums.stddev) ** 2
+        self._private += (weight * self.sums.stddev) ** 2
         stddev = sqrt(self._private + v * float(self._lengths @ self._weights**2))
         self._theta = self._estimate(weight, count, stddev)
         self._released += 1
@@ -151,7 +150,7 @@ class MomentPlayer:
         moment = self._moment
         if self._selected is not None:
             now = self._selected(self._theta) if self._released else uniform_moments(K, d)
-            self._recent = self._sums.fade * self._recent + count * now
+            self._recent = self.sums.fade * self._recent + count * now
             self._matrix = self._matrix + weight * self._recent
             size = np.trace(self._matrix, axis1=2, axis2=3)[..., None] / d  # mean eigenvalue
             ridge = _RIDGE * size.mean(axis=1, keepdims=True)[..., None] * np.eye(d)
@@ -161,7 +160,52 @@ class MomentPlayer:
         return z * scale
 
 
-class BatchMoment(MomentPlayer, Private[ContextualSpec]):
+class FadeMoments(OnDevices, Moments):
+    """Play arms with parameters of their own by fading sums of sign(r - centre) `x / |x|`.
+
+    FADE's model of many features where rewards are summed as they are (coding="rewards"), which
+    does not depend on releases; the centre is the middle of the range of rewards::
+
+        each round       sum sign(r - centre) x / |x|, in a block for each arm, or as the difference
+                         of two (`SignedDirections`)
+        after release k  weigh it by its noise, undo what the policy did to the contexts of an arm
+                         (`SelectedMoments`), and shrink by empirical Bayes, so that nobody has to
+                         know whether parameters are sparse (see `Moments`)
+        play             argmax_a x . theta_a, ties at random
+
+    Guarantee:
+        That of `Fading`, with sensitivity 2.
+
+    **Limits.** Contexts have to be symmetric about 0 and roughly isotropic, and rewards on both
+    sides of the middle of their range. Predictions are not in units of the reward.
+
+    >>> from dpbandit import certify
+    >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=10_000)
+    >>> round(certify(FadeMoments(epsilon=1.0, delta=1e-4), spec).epsilon, 6)
+    1.0
+    """
+
+    shrinkage: Shrinkage = "empirical-bayes"
+    """how released sums are shrunk"""
+    debias: bool = True
+    """undo the selection of contexts, with more than two arms"""
+
+    def begin(self) -> None:
+        spec, K = self.spec, self.spec.n_actions
+        if spec.shared:
+            raise InputError("Expected FadeMoments only where each arm has its own parameter.")
+        self.statistic = SignedDirections(
+            n_actions=K,
+            dim=spec.dim,
+            layout="difference" if K == 2 else "blocks",
+            centre=(spec.reward_low + spec.reward_high) / 2,
+        )
+        self.sum_up(self.statistic, self.releases.first(spec, 4.5 * sqrt(spec.dim) * K / 2))
+        debias = self.debias and K > 2
+        self.play_by(self.statistic, self.sums, shrink=SHRINKAGES[self.shrinkage], debias=debias)
+
+
+class BatchMoment(Moments, Private[ContextualSpec]):
     """Greedy play on sums of `sign(reward) x / |x|`; each user is in the release of one batch.
 
     A design of this project, for arms with their own parameters and
@@ -191,13 +235,12 @@ class BatchMoment(MomentPlayer, Private[ContextualSpec]):
     0.3139
     """
 
-    plays = ContextualSpec
     first_batch: Count | None = None
     """rounds of uniform play, T0; if None, 500 / epsilon for two arms, else twice that, from 200
     to 2000 (twice that), at most a fifth of T"""
     blocks: Layout | None = None
     """if None, the difference of two arms, else a block for each arm"""
-    shrinkage: Literal["none", "soft-threshold", "empirical-bayes"] = "soft-threshold"
+    shrinkage: Shrinkage = "soft-threshold"
     """how released sums are shrunk"""
     centre: (
         Annotated[float, lambda name, value: inside(name, value, -inf, inf, ends=False)] | None
@@ -228,10 +271,8 @@ class BatchMoment(MomentPlayer, Private[ContextualSpec]):
             epsilon=self.epsilon,
             delta=self.delta,
         )
-        ledger, shrink = ledger_of(self.epsilon, sums.spend), SHRINKAGES[self.shrinkage]
-        MomentPlayer.__init__(
-            self, sums, statistic, self.streams, ledger, shrink=shrink, debias=False
-        )
+        self.ledger = ledger_of(self.epsilon, sums.spend)
+        self.play_by(statistic, sums, shrink=SHRINKAGES[self.shrinkage], debias=False)
 
 
 def doubling_batches(horizon: int, first: int) -> tuple[int, ...]:

@@ -1,13 +1,21 @@
 """Arms with parameters of their own, of correlated contexts and answers without a link."""
 
+from math import ceil, sqrt
+
 import numpy as np
 
+from dpbandit.agents.contextual.fading import Fading, spec_after
 from dpbandit.agents.contextual.moments import in_force
-from dpbandit.base import Floats, Ints, Streams, clip_norm, pick, rounds_in, rows
-from dpbandit.privacy import FadingSum, Ledger
+from dpbandit.base import Floats, InputError, Ints, clip_norm, pick, rounds_in, rows
+from dpbandit.privacy import GaussianSpend, Parallel
 from dpbandit.privacy.batches import BatchSum
+from dpbandit.privacy.noise import Gaussian
 from dpbandit.privacy.residuals import CentredResiduals, unit
-from dpbandit.specs import ContextualSpec
+
+_CENTRED = 20
+"""Users whose contexts are summed for their mean, times sqrt(d) / mu"""
+_MIN_FIRST_USERS = 40.0
+"""Users of each arm in the first batch, at least: what is learned of fewer is chance"""
 
 _IMAGINED = 400
 """Imagined users for each evaluation."""
@@ -22,19 +30,24 @@ _BALL = 5.0
 """No arm's parameter is longer, in units of the range of rewards."""
 
 
-class CentredArms:
-    """Plays argmax_a u . theta_a, u a constant and the direction of x from its released mean::
+class FadeCentred(Fading):
+    """Play arms of correlated contexts and answers without a link, learned from centred directions.
+
+    FADE's model of arms that share no parameter where there is too little to learn a level and a
+    spread. With u a constant and the direction of x from its released mean, y the reward on a scale
+    from 0 to 1::
 
         first            the contexts of n users are summed, and nothing else of them (`BatchSum`):
                          the centre
-        each round       y - p at the released theta, along u, in the code of its arm
-                         (`CentredResiduals`), y the reward on a scale from 0 to 1
+        each round       sum y - p at the released theta, along u, in the code of its arm
+                         (`CentredResiduals`)
         after release k  H_a = n E[u u' w 1(a)], c_a = n E[u p w 1(a)], w = 1 / max(p, 1 - p), of
                          imagined users, whose directions are uniform;
                          A = fade A + H,  c = fade c + c_k:  release k = A truth - c + noise,
                          which is added to the likelihood of the truth;
                          theta = its mean under a normal prior, whose variance is fitted
                          trust = t / (t + 100)
+        play             argmax_a u . theta_a
 
     Directions from 0 are alike where features are not centred: most of what a user may add says
     that the constant is there. From the mean on they tell classes of users apart. Users who are
@@ -43,28 +56,41 @@ class CentredArms:
     makes sums that are 0 in expectation at the truth, whatever contexts look like.
 
     Guarantee:
-        Nobody is in both sums, so that all releases cost what the dearer of the two mechanisms
-        does (`Parallel`). All else is a function of releases, public coins and the user's own
-        context.
+        That of `Fading`, with sensitivity 2. Nobody is in both sums, so that all releases cost what
+        the dearer of the two mechanisms does (`Parallel`). All else is a function of releases,
+        public coins and the user's own context.
+
+    **Limits.** Contexts are taken for symmetric and roughly isotropic about their mean.
+
+    >>> from dpbandit import certify
+    >>> round(certify(FadeCentred(epsilon=1.0), "ClassificationBandit").epsilon, 6)
+    1.0
     """
 
-    def __init__(
-        self,
-        spec: ContextualSpec,
-        centre: BatchSum,
-        sums: FadingSum,
-        statistic: CentredResiduals,
-        streams: Streams,
-        ledger: Ledger,
-    ) -> None:
-        self.ledger = ledger
-        self._spec, self._first, self._sums, self._statistic = spec, centre, sums, statistic
-        self._before = centre.uses  # rounds before any is summed for its scores
+    def begin(self) -> None:
+        spec, streams, mu = self.spec, self.streams, self.releases.mu
+        if spec.shared:
+            raise InputError("Expected FadeCentred only where each arm has its own parameter.")
+        R, K, d, D = self.R, spec.n_actions, spec.dim, 1 + spec.dim
+        # rounds before any is summed for its scores
+        self._before = max(1, min(ceil(max(200.0, _CENTRED * sqrt(d) / mu)), spec.horizon // 20))
+        bound = spec.context_norm
+        noise = Gaussian(2 * bound / mu).sampler(streams.child("centre"), "noise", (d,))
+        paid = GaussianSpend(mu, "a mean")
+        self._first = BatchSum(d, bound, users=self._before, noise=noise, spend=paid)
+        self.statistic = CentredResiduals(
+            n_actions=K, dim=d, reward_low=spec.reward_low, reward_high=spec.reward_high
+        )
+        later = spec_after(spec, self._before)
+        batch = self.releases.first(later, 4 * sqrt(d) * K, _MIN_FIRST_USERS * K)
+        next_one = max(1, ceil(self.growth * batch))
+        self.sums = self.releases.sums(self.statistic, later, streams, next_one, (batch,))
+        spend = Parallel((self.sums.spend, self._first.spend), "contexts or scores")
+        self.ledger = self.releases.ledger_with(spend)
         self._luck = streams.uniforms("exploration")
-        self._users = streams.normals("imagined users", _IMAGINED, spec.dim)
-        R, K, D = len(streams), spec.n_actions, 1 + spec.dim
-        self._round, self._ends = 0, np.zeros(0, np.int64)
-        self._centre: Floats = np.zeros((R, spec.dim))
+        self._users = streams.normals("imagined users", _IMAGINED, d)
+        self._ends = np.zeros(0, np.int64)
+        self._centre: Floats = np.zeros((R, d))
         self._trust = 0.0
         self._theta: Floats = np.zeros((R, K, D))
         self._thetas: list[Floats] = []  # after each release
@@ -74,58 +100,57 @@ class CentredArms:
 
     @property
     def rounds_to_release(self) -> int:
-        """Number of rounds from now on with the same policy, which may be played at once."""
-        return self._sums.rounds_to_release if self._round >= self._before else 1
+        return super().rounds_to_release if self.round >= self._before else 1
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); at random before the first release
-        random = (self._luck.over(context.shape[:-1]) * self._spec.n_actions).astype(np.int64)
+        random = (self._luck.over(context.shape[:-1]) * self.spec.n_actions).astype(np.int64)
         return self._shares(context).argmax(axis=-1) if len(self._ends) else random
 
     def scores(self, context: Floats) -> Floats:
-        low, high = self._spec.reward_low, self._spec.reward_high
+        low, high = self.spec.reward_low, self.spec.reward_high
         return low + (high - low) * self._shares(context)
 
     def _shares(self, context: Floats) -> Floats:
-        u = self._statistic.directions(self._centre, context)
+        u = self.statistic.directions(self._centre, context)
         return np.matvec(self._theta, u)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         # Sum contexts at first, then feed the sums; fit when they release
-        if self._round < self._before:
-            self._round += 1
+        if self.round < self._before:
+            self.round += 1
             total = self._first(context)
             if total is not None:
-                self._centre = clip_norm(total / self._before, self._spec.context_norm)
+                self._centre = clip_norm(total / self._before, self.spec.context_norm)
             return
-        self._round += rounds_in(action.shape)
+        self.round += rounds_in(action.shape)
         theta = pick(self._theta, action)
         trust = np.full(action.shape, self._trust)
         centre = np.broadcast_to(self._centre, context.shape)
-        release = self._sums.fed(action.shape, theta, trust, centre, context, action, feedback)
+        release = self.sums.fed(action.shape, theta, trust, centre, context, action, feedback)
         if release is not None:
-            self._ends = np.append(self._ends, self._round - self._before)
-            self._add(self._statistic.unpack(release))
+            self._ends = np.append(self._ends, self.round - self._before)
+            self._add(self.statistic.unpack(release))
             self._fit()
 
     def _add(self, scores: Floats) -> None:
         """One release of scores (R, K, D) to the likelihood of the parameters."""
-        theta, K = self._theta, self._spec.n_actions
-        u = self._statistic.along(unit(self._users()))  # (R, N, D)
-        met = in_force(self._ends[-2:], self._spec.delay, _IMAGINED)[-1]
+        theta, K = self._theta, self.spec.n_actions
+        u = self.statistic.along(unit(self._users()))  # (R, N, D)
+        met = in_force(self._ends[-2:], self.spec.delay, _IMAGINED)[-1]
         met = met + max(0, len(self._ends) - 2)
         played = np.full((len(theta), _IMAGINED, K), 1 / K)
         for k in np.unique(met[met > 0]):
             shares = np.matvec(self._thetas[k - 1][:, None], u[:, met == k])
             played[:, met == k] = 1.0 * (shares.argmax(axis=2)[..., None] == rows(K))
-        p = self._statistic.chance(u @ theta.swapaxes(1, 2), self._trust)  # (R, N, K)
+        p = self.statistic.chance(u @ theta.swapaxes(1, 2), self._trust)  # (R, N, K)
         n = self._ends[-1] - (self._ends[-2] if len(self._ends) > 1 else 0)
         weight = (n / _IMAGINED * played / np.maximum(p, 1 - p)).swapaxes(1, 2)  # (R, K, N)
-        fade = self._sums.fade
+        fade = self.sums.fade
         design = (weight[..., None] * u[:, None]).swapaxes(2, 3) @ u[:, None]
         self._design = fade * self._design + design
         self._offset = fade * self._offset + (weight * p.swapaxes(1, 2)) @ u
-        gram = self._statistic.gram / max(self._sums.stddev, _LEAST_NOISE) ** 2
+        gram = self.statistic.gram / max(self.sums.stddev, _LEAST_NOISE) ** 2
         self._b += np.vecmat(gram @ (scores + self._offset), self._design)
         pairs = self._design[:, :, None].swapaxes(-1, -2) @ self._design[:, None]  # (R, K, K, D, D)
         self._precision += (gram[:, :, None, None] * pairs).transpose(0, 1, 3, 2, 4)
