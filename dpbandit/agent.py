@@ -139,12 +139,19 @@ class Agent(Generic[SpecT]):
 
     @final
     def make(self, spec: Spec, streams: Streams) -> Self:
+        fitting = fits(self, spec, self.plays, shared=True)
+        agent = self.chosen(fitting)
+        if agent is not self:
+            return cast(Self, agent.make(fitting, streams))
         player = object.__new__(type(self))
         settings = {one.name: getattr(self, one.name) for one in fields(cast(Any, self))}
-        fitting = fits(self, spec, self.plays, shared=True)
         vars(player).update(settings, _checked=True, spec=fitting, streams=streams, R=len(streams))
         player.start()
         return player
+
+    def chosen(self, spec: SpecT) -> AgentConfig:
+        """Return the agent that plays a problem: itself, but for those that choose another."""
+        return self
 
     def start(self) -> None:
         """Build mechanisms and `ledger` before the first round."""

@@ -5,17 +5,18 @@ all rewards lie on one side of it. The middle of the public range is such a cent
 is not too generous.
 """
 
-from dataclasses import replace
+from dataclasses import field, replace
 from math import inf, sqrt
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from dpbandit.base import Bools, Floats, Ints, Streams
+from dpbandit.agent import Around, Inner
+from dpbandit.base import MOST_ROUNDS, Bools, Floats, InputError, Ints
 from dpbandit.privacy import ClippedVectors, FadingSum, delta_of, epsilon_of, ledger_of, mu_of
 from dpbandit.privacy.fading import column_norm, growing_batches, released_ends
 from dpbandit.privacy.premises import ALL
-from dpbandit.specs import ContextualSpec, Masks, ScoringAgent, acted
+from dpbandit.specs import ContextualSpec, ScoringAgent, acted
 
 _SHARE = 0.04
 """Of mu^2, for the centre: the rest loses 2 % of its signal."""
@@ -25,26 +26,8 @@ _DOUBT = 3.0
 """Standard deviations from the middle of the range below which the centre stays there."""
 
 
-class PrivateConfig(Protocol):
-    """A config of an agent whose releases are Gaussian."""
-
-    @property
-    def epsilon(self) -> float:
-        """Target of the agent."""
-        ...
-
-    @property
-    def delta(self) -> float:
-        """Target of the agent."""
-        ...
-
-    def make(self, spec: ContextualSpec, streams: Streams) -> ScoringAgent:
-        """An agent for `spec`."""
-        ...
-
-
-class PrivatelyCentred:
-    """Feeds another agent rewards minus a centre, the released mean of all rewards so far.
+class PrivatelyCentred(Around[ContextualSpec]):
+    """Wraps an agent that is told rewards minus a centre, the released mean of all so far.
 
     Rewards are scaled to [-1, 1]; their faded sums are released after 50 rounds (a tenth of a
     shorter run) and then in batches each a fifth longer; the mean over all releases, if it is more
@@ -55,19 +38,29 @@ class PrivatelyCentred:
         The inner agent is mu sqrt(0.96)-GDP for rewards that are a function of the user's own and
         of releases; the sums of rewards, which a user moves by at most 2, are mu sqrt(0.04)-GDP;
         together mu-GDP with the mu of (epsilon, delta), adaptively composed.
-
-    Args:
-        config: the agent, with the whole target; it is made with a little less.
-        spec: the problem; the inner agent plays one with rewards in +-(high - low).
-        streams: one stream for each replica.
     """
 
     # rewards less a centre "that is a function of releases"; rounds are passed on as they are
     hands_on = ALL
 
-    def __init__(self, config: PrivateConfig, spec: ContextualSpec, streams: Streams) -> None:
-        private = config.epsilon < inf
-        mu = mu_of(config.epsilon, config.delta) * (1 - 1e-6) if private else inf
+    plays = ContextualSpec
+    agent: Inner = field(kw_only=False)
+    """what plays on rewards less a centre, with Gaussian releases; it has the whole target"""
+
+    def check(self) -> None:
+        if getattr(self.agent, "trust", "central") != "central":
+            raise InputError(
+                "Expected trust='aggregated' to be 'central' with a private centre: nobody keeps "
+                "exact sums there."
+            )
+
+    def start(self) -> None:
+        inner: Any = self.agent
+        epsilon, delta, streams = inner.epsilon, inner.delta, self.streams
+        if getattr(inner, "anytime", False):
+            self.spec = replace(self.spec, horizon=MOST_ROUNDS)
+        spec, private = self.spec, epsilon < inf
+        mu = mu_of(epsilon, delta) * (1 - 1e-6) if private else inf
         first = max(1, min(_FIRST, spec.horizon // 10))
         ends = growing_batches(spec.horizon, first=first, growth=_GROWTH)
         releases = len(released_ends(ends, spec.horizon))
@@ -82,22 +75,21 @@ class PrivatelyCentred:
         )
         width = spec.reward_high - spec.reward_low
         self._middle, self._half = (spec.reward_low + spec.reward_high) / 2, width / 2
-        inner: Any = config
         if private:
             less = mu * sqrt(1 - share)  # the same mu as (epsilon, delta), whichever is not 0
-            if config.epsilon > 1:
-                inner = replace(inner, epsilon=epsilon_of(less, config.delta))
+            if epsilon > 1:
+                inner = replace(inner, epsilon=epsilon_of(less, delta))
             else:
-                inner = replace(inner, delta=delta_of(less, config.epsilon))
+                inner = replace(inner, delta=delta_of(less, epsilon))
         self._inner: ScoringAgent = inner.make(
             replace(spec, reward_low=-width, reward_high=width), streams.child("centred")
         )
-        self.masks: tuple[Masks, ...] = getattr(self._inner, "masks", ())
+        vars(self).update(masks=getattr(self._inner, "masks", ()))
         own = self._inner.ledger
-        self.ledger = ledger_of(config.epsilon, *own.spends, self._sums.spend, notion=own.notion)
+        self.ledger = ledger_of(epsilon, *own.spends, self._sums.spend, notion=own.notion)
         self._round, self._end, self._users = 0, 0, 0.0
-        self._counted, self._total, self._weights = 0.0, np.zeros(len(streams)), 0
-        self._centre: Floats = np.full(len(streams), self._middle)
+        self._counted, self._total, self._weights = 0.0, np.zeros(self.R), 0
+        self._centre: Floats = np.full(self.R, self._middle)
 
     def act(self, context: Floats) -> Ints:
         return self._inner.act(context)

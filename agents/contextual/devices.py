@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from dpbandit.agent import Arms, Count, Least0, Positive, Private, started
-from dpbandit.agents.contextual.fading_regression import RegressionPlayer
+from dpbandit.agents.contextual.fade_regression import SummedRegression
 from dpbandit.base import (
     Floats,
     InputError,
@@ -297,7 +297,7 @@ class Broadcast(Private[ContextualSpec], Devices):
         self.theta = np.linalg.solve(self.seen + ridge, self.told[..., None])[..., 0]
 
 
-class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
+class LocalLinUCB(SummedRegression, Private[ContextualSpec]):
     """Ridge regression on sums of locally private messages, each a user's noisy (x x', s x).
 
     After Zheng, Cai, Huang, Li and Wang, "Locally differentially private (contextual) bandits
@@ -354,13 +354,10 @@ class LocalLinUCB(RegressionPlayer, Private[ContextualSpec]):
         first = max(1, ceil(min(max(100.0, _FIRST * spec.dim * V), T / 10)))
         ends = growing_batches(T, first=first, growth=self.growth)
         spend = messages.spend
-        RegressionPlayer.__init__(
-            self,
-            spec,
-            LocalSums(messages, spend, variance=V, ends=ends, horizon=T),
+        self.ledger = ledger_of(self.epsilon, spend, without="exact rounds", notion=LOCAL_DP)
+        self.regress(
             statistic,
-            self.streams,
-            ledger_of(self.epsilon, spend, without="exact rounds", notion=LOCAL_DP),
+            LocalSums(messages, spend, variance=V, ends=ends, horizon=T),
             shift=self.ridge,
             bonus=self.bonus,
             signs=True,

@@ -1,33 +1,40 @@
 """Greedy play on regressions whose Gram matrices and moments are released by a fading sum."""
 
 from math import sqrt
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from dpbandit.agent import Arms, Least0, Positive, started
+from dpbandit.agents.contextual.fading import OnDevices
 from dpbandit.agents.contextual.released_scores import BALL, LONGEST_STEP
 from dpbandit.base import (
     Bools,
     Floats,
+    InputError,
     Ints,
-    Streams,
     best_allowed,
     clip_norm,
     norms,
     picks,
     random_allowed,
-    rounds_in,
 )
-from dpbandit.privacy import Ledger, SecondMoments
-from dpbandit.specs import ContextualSpec, Masks
+from dpbandit.privacy import SecondMoments
+from dpbandit.specs import LINKS
 
 _LEAST_EIGENVALUE = 0.3
 """In units of the noise's spectral norm: what is smaller is taken for noise."""
 
 _MOST_AHEAD = 2.0
 """By so much the latest release counts more, where users hardly fade."""
+
+
+_RESPONSE_BOUND = 0.75
+"""Bound of a working response in the logistic model; 1 would never clip"""
+_UNCLIPPED = 1e4
+"""Bound of working responses before their moments are clipped"""
 
 
 class Summing(Protocol):
@@ -53,8 +60,8 @@ class Summing(Protocol):
         ...
 
 
-class RegressionPlayer:
-    """Plays the best predicted arm of a ridge regression on released sums.
+class SummedRegression(Arms):
+    """Base class: play the best predicted arm of a ridge regression on released sums.
 
     Release k, of N_k rounds (faded ones count less), has Gram noise of off-diagonal stddev s_G and
     moment noise s_u. All releases are added with weights N_k / (s_u^2 + N_k C^2 / D), public
@@ -72,29 +79,29 @@ class RegressionPlayer:
     are played uniformly at random.
     """
 
-    masks: tuple[Masks, ...] = ("public", "user")
+    masks = ("public", "user")
+    sums = started(Summing)
+    statistic = started(SecondMoments)
     _ahead = 0.0
     """Share of what its users have still to come by which the latest release counts more."""
     _least_noise = 0.0
     """Widths take releases for at least as noisy."""
 
-    def __init__(
+    def regress(
         self,
-        spec: ContextualSpec,
-        sums: Summing,
         statistic: SecondMoments,
-        streams: Streams,
-        ledger: Ledger,
+        sums: Summing,
         *,
         shift: float,
         bonus: float,
         signs: bool = False,
     ) -> None:
-        self.ledger, self._signs, self._bonus = ledger, signs, bonus
-        self._spec, self._sums, self._statistic, self._shift = spec, sums, statistic, shift
-        self._luck = streams.uniforms("exploration")
-        self._round, self._end, self._users = 0, 0, 0.0
-        R, (G, _), D = len(streams), statistic.shape, statistic.block_dim
+        """Set up what is learned from the releases of `sums`."""
+        self.sums, self.statistic = sums, statistic
+        self._shift, self._bonus, self._signs = shift, bonus, signs
+        self._luck = self.streams.uniforms("exploration")
+        self._end, self._users = 0, 0.0
+        R, (G, _), D = self.R, statistic.shape, statistic.block_dim
         self._gram, self._moment = np.zeros((R, G, D, D)), np.zeros((R, G, D))
         self._variance = 0.0  # of the moment's noise, in units of the statistic
         self._missing = 0.0  # of that to `_least_noise`
@@ -103,13 +110,12 @@ class RegressionPlayer:
 
     @property
     def rounds_to_release(self) -> int:
-        """Number of rounds from now on with the same policy, which may be played at once."""
-        return self._sums.rounds_to_release
+        return self.sums.rounds_to_release
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or (n, R); at random before the first release and where scores are equal
         score = self._hopes(context)
-        random = (self._luck.over(score.shape[:-1]) * self._spec.n_actions).astype(np.int64)
+        random = (self._luck.over(score.shape[:-1]) * self.spec.n_actions).astype(np.int64)
         tied = score.max(axis=-1) == score.min(axis=-1)
         return np.where(tied, random, score.argmax(axis=-1))
 
@@ -123,33 +129,32 @@ class RegressionPlayer:
 
     def scores(self, context: Floats) -> Floats:
         # Hoped-for rewards, (R, K); with signs on a scale of their own, in the same order
-        low, high = self._spec.reward_low, self._spec.reward_high
+        low, high = self.spec.reward_low, self.spec.reward_high
         return (low + high) / 2 + (high - low) / 2 * self._predictors(context)
 
     def _hopes(self, context: Floats) -> Floats:
         """What decides, (R, K)."""
         return self.scores(context)
 
-    def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        self._round += rounds_in(action.shape)
-        release = self._sums.fed(action.shape, *self._row(context, action, feedback))
+    def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
+        release = self.sums.fed(action.shape, *self._row(context, action, feedback))
         if release is None:
             return
-        count, self._end = self._round - self._end, self._round
-        self._users = self._sums.fade * self._users + count
-        statistic, D = self._statistic, self._statistic.block_dim
+        count, self._end = self.round - self._end, self.round
+        self._users = self.sums.fade * self._users + count
+        statistic, D = self.statistic, self.statistic.block_dim
         moment_unit = statistic.moment_bound / statistic.moment_weight
-        weight = self._weight((moment_unit * self._sums.stddev) ** 2)
+        weight = self._weight((moment_unit * self.sums.stddev) ** 2)
         gram, moment = statistic.unpack(release)
         self._forget()
         self._gram += weight * gram
         self._moment += weight * moment
-        noise = (weight * self._sums.stddev) ** 2
+        noise = (weight * self.sums.stddev) ** 2
         self._variance += noise
-        more = min(self._ahead * self._sums.fade / (1 - self._sums.fade), _MOST_AHEAD)
+        more = min(self._ahead * self.sums.fade / (1 - self.sums.fade), _MOST_AHEAD)
         once_more = (1 + more) ** 2 - 1
         stddev = sqrt(self._variance + once_more * noise)
-        missing = weight**2 * max(0.0, self._least_noise**2 - self._sums.stddev**2)
+        missing = weight**2 * max(0.0, self._least_noise**2 - self.sums.stddev**2)
         self._missing += missing
         gram, moment = (
             total + more * weight * latest
@@ -163,7 +168,7 @@ class RegressionPlayer:
 
     def _weight(self, noise: float) -> float:
         """Of a release, whose moment has noise of that variance."""
-        statistic = self._statistic
+        statistic = self.statistic
         sampling = self._users * statistic.context_bound**2 / statistic.block_dim
         return self._users / (noise + sampling)
 
@@ -174,7 +179,7 @@ class RegressionPlayer:
 
     def _predicted(self, context: Floats) -> tuple[Floats, Floats]:
         """x . theta_a, and `bonus` s |A^-1 x|, (R, K)."""
-        if self._spec.shared:
+        if self.spec.shared:
             predictor, wide = np.matvec(context, self._theta[:, 0]), context @ self._width[:, 0]
         else:
             predictor = np.matvec(self._theta, context)
@@ -183,7 +188,7 @@ class RegressionPlayer:
 
     def _row(self, context: Floats, action: Ints, reward: Floats) -> tuple[Floats, Ints, Floats]:
         """What the mechanism is fed: rewards on a scale from -1 to 1."""
-        low, high = self._spec.reward_low, self._spec.reward_high
+        low, high = self.spec.reward_low, self.spec.reward_high
         scaled = (2 * np.asarray(reward, np.float64) - low - high) / (high - low)
         return context, action, np.sign(scaled) if self._signs else scaled
 
@@ -205,36 +210,95 @@ class RegressionPlayer:
         return np.matvec(U, np.vecmat(moment, U) / positive), inverse
 
 
-class TryingPlayer(RegressionPlayer):
-    """The same for arms with parameters of their own, each of which is tried while it may be best.
+class FadeRegression(OnDevices, SummedRegression):
+    """Play slates by a ridge regression on fading sums of x x' and r x, one shared parameter.
 
-    What is played is the largest of::
+    FADE's model of a shared parameter where rewards are summed as they are (coding="rewards"),
+    features are more than 50, or arms come and go: its Gram matrix says what was played::
 
-        x . theta_a + `bonus` s |A_a^-1 x| z_a,       z_a ~ N(0, 1), drawn for every user and arm
+        each round       sum x x' and r x, r the sign of the reward about the middle of its range,
+                         or the reward on a scale from -1 to 1 (`SecondMoments`)
+        after release k  theta = (gram + shift Gamma I)^-1 moment, of all releases, see
+                         `SummedRegression`
+        play             argmax_a x_a . theta + bonus s |(gram + shift Gamma I)^-1 x_a|
+
+    Guarantee:
+        That of `Fading`, with sensitivity 2 in units of r x: for `|x|`, `|y|`, `|r|`, `|s| <= 1`
+        `|xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4`, so that the Gram matrix at half the weight costs
+        nothing on top.
+
+    **Limits.** Predictions of signs order arms and are not in units of the reward.
+
+    >>> from dpbandit import certify
+    >>> round(certify(FadeRegression(epsilon=1.0), "Recommendation").epsilon, 6)
+    1.0
+    """
+
+    # 11 settings: the three of a regression, and what every fading sum on devices has
+    response: Literal["auto", "sign", "linear"] = "auto"
+    """what is summed of a reward; auto is sign for identity, logistic and probit links, else
+    linear"""
+    shift: Positive = 1.0
+    """ridge, in units of the noise's spectral norm"""
+    bonus: Least0 = 0.0
+    """size of the bonus, in standard deviations of what privacy adds to a prediction"""
+    _shared = True
+
+    def begin(self) -> None:
+        spec = self.spec
+        if spec.shared != self._shared:
+            other = "share one parameter" if self._shared else "have parameters of their own"
+            raise InputError(f"Expected {type(self).__name__} only where arms {other}.")
+        statistic = SecondMoments(
+            n_actions=spec.n_actions,
+            dim=spec.dim,
+            layout="shared" if spec.shared else "disjoint",
+            context_bound=spec.context_norm,
+            reward_low=-1.0,
+            reward_high=1.0,
+            # at w^2 = 2 the Gram matrix is free, sensitivity 2 for a moment of length 1
+            moment_weight=sqrt(2),
+        )
+        blocks = 1 if spec.shared else spec.n_actions
+        self.sum_up(statistic, self.releases.first(spec, 4 * sqrt(spec.dim) * blocks))
+        linked = self.response == "auto" and spec.link in LINKS
+        signs = self.response == "sign" or linked
+        self.regress(statistic, self.sums, shift=self.shift, bonus=self.bonus, signs=signs)
+
+
+class FadeTrying(FadeRegression):
+    """Play arms with parameters of their own by ridge regressions, each tried while it may be best.
+
+    FADE's model of few features where rewards are summed as they are (coding="rewards"), where
+    without a link features are very few, or where arms come and go. It sums what `FadeRegression`
+    does, in a block for each arm, and plays the largest of::
+
+        x . theta_a + bonus s |A_a^-1 x| z_a,       z_a ~ N(0, 1), drawn for every user and arm
 
     A fixed bonus sends a whole batch of users whom nobody was like to one and the same arm; draws
     send them to all arms, so that one batch is enough to compare these. With less noise than that
     of one release at epsilon 10, s is what it would be then: width 0 would keep to an arm that was
-    the best by chance. Users fade in, too: of the
-    weight that a user of the latest batch has still to come in later releases, fade / (1 - fade)
-    times the one that she has, half is given to her at once. That is post-processing of releases,
-    and public coins.
+    the best by chance. Users fade in, too: of the weight that a user of the latest batch has still
+    to come in later releases, fade / (1 - fade) times the one that she has, half is given to her at
+    once. That is post-processing of releases, and public coins.
+
+    Guarantee:
+        That of `FadeRegression`.
+
+    >>> from dpbandit import certify
+    >>> round(certify(FadeTrying(epsilon=1.0), "GLMBandit").epsilon, 6)
+    1.0
     """
 
+    bonus: Least0 = 1.5
+    """size of the draws, in standard deviations of what privacy adds to a prediction"""
+    _shared = False
     _ahead = 0.5
     _least_noise = 1.4
 
-    def __init__(
-        self,
-        spec: ContextualSpec,
-        sums: Summing,
-        statistic: SecondMoments,
-        streams: Streams,
-        ledger: Ledger,
-        **settings: Any,
-    ) -> None:
-        super().__init__(spec, sums, statistic, streams, ledger, **settings)
-        self._draws = streams.normals("tries", spec.n_actions)
+    def begin(self) -> None:
+        super().begin()
+        self._draws = self.streams.normals("tries", self.spec.n_actions)
 
     def _hopes(self, context: Floats) -> Floats:
         predictor, width = self._predicted(context)
@@ -244,11 +308,13 @@ class TryingPlayer(RegressionPlayer):
         return self._predicted(context)[0]
 
 
-class LogisticPlayer(RegressionPlayer):
-    """The same for a logistic model of one shared parameter, fitted by damped Newton steps.
+class FadeLogistic(OnDevices, SummedRegression):
+    """Play slates by a logistic model of one shared parameter, fitted by damped Newton steps.
 
-    Iteratively reweighted least squares (Green, JRSS B 1984): at the parameter theta_k played in a
-    batch, with z = x . theta_k, p = logistic(z) and weight h = 4 p (1 - p) in [0, 1], the rows::
+    FADE's model of a sale where rewards are summed as they are (coding="rewards"), behind `Priced`,
+    and of rewards in [0, 1]. It sums x x' and r x of reweighted rows (iteratively reweighted least
+    squares, Green, JRSS B 1984): at the parameter theta_k played in a batch, with z = x . theta_k,
+    p = logistic(z) and weight h = 4 p (1 - p) in [0, 1], the rows::
 
         sqrt(h) x,     working response (r - p + h z / 4) / sqrt(h)
 
@@ -256,10 +322,41 @@ class LogisticPlayer(RegressionPlayer):
     The ridge pulls towards the parameter before, not towards 0, and what was linearised at
     parameters of long ago is forgotten by a factor a release. Steps are at most 3 long and end in a
     public ball: where demand is steep, whole Newton steps diverge, the more the less noise there is
-    to shorten them. That is post-processing of releases.
+    to shorten them. That is post-processing of releases. What is played is the arm of the largest
+    predicted chance, with a bonus as in `FadeRegression`.
+
+    Guarantee:
+        That of `Fading`, with sensitivity sqrt(5) in units of x x'.
+
+    >>> from dpbandit import certify
+    >>> round(certify(FadeLogistic(epsilon=1.0), "Recommendation").epsilon, 6)
+    1.0
     """
 
+    shift: Positive = 0.5
+    """ridge, in units of the noise's spectral norm"""
+    bonus: Least0 = 0.0
+    """size of the bonus, in standard deviations of what privacy adds to a prediction"""
     _forgetting = 0.8
+
+    def begin(self) -> None:
+        spec, C = self.spec, self.spec.context_norm
+        if not spec.shared or (spec.reward_low, spec.reward_high) != (0.0, 1.0):
+            raise InputError(
+                "Expected response='logistic' only with one shared parameter and rewards in [0, 1]."
+            )
+        statistic = SecondMoments(
+            n_actions=spec.n_actions,
+            dim=spec.dim,
+            layout="shared",
+            context_bound=C,
+            reward_low=-_UNCLIPPED,
+            reward_high=_UNCLIPPED,
+            moment_clip=_RESPONSE_BOUND * C,
+            moment_weight=1.0,
+        )
+        self.sum_up(statistic, self.releases.first(spec, 4 * sqrt(spec.dim)))
+        self.regress(statistic, self.sums, shift=self.shift, bonus=self.bonus)
 
     def scores(self, context: Floats) -> Floats:
         return np.asarray(expit(self._predictors(context)))
