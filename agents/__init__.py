@@ -50,6 +50,18 @@ if _TYPE_CHECKING:
         BatchedElimination as BatchedElimination,
     )
     from dpbandit.agents.contextual.fade import FADE as FADE
+    from dpbandit.agents.contextual.fade_arms import FadeArms as FadeArms
+    from dpbandit.agents.contextual.fade_centred import FadeCentred as FadeCentred
+    from dpbandit.agents.contextual.fade_prices import (
+        FadeCurve as FadeCurve,
+        FadePrices as FadePrices,
+    )
+    from dpbandit.agents.contextual.fade_regression import (
+        FadeLogistic as FadeLogistic,
+        FadeRegression as FadeRegression,
+        FadeTrying as FadeTrying,
+    )
+    from dpbandit.agents.contextual.fade_slates import FadeSlates as FadeSlates
     from dpbandit.agents.contextual.full_budget_fade import FullBudgetFADE as FullBudgetFADE
     from dpbandit.agents.contextual.glm import GLMUCB as GLMUCB, LogisticTS as LogisticTS
     from dpbandit.agents.contextual.guard import Guard as Guard
@@ -73,7 +85,10 @@ if _TYPE_CHECKING:
         ShariffSheffetUCB as ShariffSheffetUCB,
     )
     from dpbandit.agents.contextual.mapped import Mapped as Mapped
-    from dpbandit.agents.contextual.moments import BatchMoment as BatchMoment
+    from dpbandit.agents.contextual.moments import (
+        BatchMoment as BatchMoment,
+        FadeMoments as FadeMoments,
+    )
     from dpbandit.agents.contextual.prices import LDPETC as LDPETC
     from dpbandit.agents.contextual.private_glm import PrivateGLM as PrivateGLM
     from dpbandit.agents.contextual.sparse import FLIPHAT as FLIPHAT, LassoBandit as LassoBandit
@@ -155,7 +170,7 @@ __all__ = sorted(_HOMES)
 __getattr__, __dir__ = _lazily(__name__, _HOMES, _tabulate)
 
 _ON_POINTS = ("net-experts", "ball-experts")
-_ON_PRICES = ("ldp-etc",)
+_ON_PRICES = ("ldp-etc", "fade-prices", "fade-curve")
 
 
 def _family(folder: str, but: tuple[str, ...] = (), also: tuple[str, ...] = ()) -> _Kinds:

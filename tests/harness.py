@@ -19,6 +19,7 @@ from dpbandit.agents import (
     GLMUCB,
     STOCHASTIC,
     DPHDBChoices,
+    FadeLogistic,
     Greedy,
     Guard,
     LinTS,
@@ -130,7 +131,6 @@ _RESTS: list[dict[str, Any]] = [
     {"prefix_sums": "tree"},
     {"prefix_sums": "gradual", "noise": "laplace"},
     {"selection": "laplace", "warm_up": 2},
-    {"model": "regression"},
     {"anytime": True},
     {"trust": "shuffled"},
     {"trust": "local"},
@@ -146,7 +146,10 @@ _ENDLESS = {"anytime": True, "first_batch": 2}
 def variants(config: Any) -> list[Any]:
     """The config with no word or one in a field that allows it, beside every rest it takes."""
     fields = {field.name for field in dataclasses.fields(config)}
-    words = [{name: w} for name, hint in get_type_hints(config).items() for w in _words(hint)]
+    hints = {name: hint for name, hint in get_type_hints(config).items() if name in fields}
+    if config is FADE:  # the agents of models are there themselves, with these settings
+        hints = {name: hints[name] for name in ("coding", "centring", "features")}
+    words = [{name: w} for name, hint in hints.items() for w in _words(hint)]
     found = {config(): None}
     endless = _ENDLESS.keys() <= fields
     if endless:
@@ -181,7 +184,9 @@ def is_default(config: Any) -> bool:
 def sellers() -> list[Priced]:
     """Agents that price through a model of demand, with every rest they take."""
     found = []
-    for kind in (DPHDB, DPHDBChoices, DPUCB, GLMUCB, Greedy, LinTS, LinUCB, LogisticTS):
+    for kind in (
+        DPHDB, DPHDBChoices, DPUCB, FadeLogistic, GLMUCB, Greedy, LinTS, LinUCB, LogisticTS,
+    ):  # fmt: skip
         fields = {field.name for field in dataclasses.fields(kind)}
         for rest in _RESTS:
             if rest.keys() <= fields:

@@ -1,12 +1,37 @@
-"""Choice of a model by public facts of a problem: one table, whose first row that holds counts."""
+"""Choice of the agent that FADE hands its settings to: one table of public facts of a problem."""
 
+from dataclasses import fields, replace
 from enum import Flag, auto
-from typing import Literal, TypeAlias
+from math import sqrt
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from dpbandit.agents.contextual.fading import few_features
-from dpbandit.specs import ContextualSpec
+from dpbandit.agents.contextual.centring import PrivatelyCentred
+from dpbandit.agents.contextual.demand import Features, Priced, demand_spec
+from dpbandit.agents.contextual.fade_arms import FadeArms
+from dpbandit.agents.contextual.fade_centred import FadeCentred
+from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
+from dpbandit.agents.contextual.fade_regression import FadeLogistic, FadeRegression, FadeTrying
+from dpbandit.agents.contextual.fade_slates import FadeSlates
+from dpbandit.agents.contextual.fading import Fading, few_features, middle_is_told
+from dpbandit.agents.contextual.moments import FadeMoments
+from dpbandit.base import MOST_ROUNDS, InputError
+from dpbandit.specs import AgentConfig, ContextualSpec
+
+if TYPE_CHECKING:
+    from dpbandit.agents.contextual.fade import FADE
 
 Model: TypeAlias = Literal["arms", "answers", "slates", "prices", "moments", "regression", "demand"]
+MODELS: dict[Model, tuple[type[Fading], ...]] = {
+    "arms": (FadeArms,),
+    "answers": (FadeCentred,),
+    "slates": (FadeSlates,),
+    "prices": (FadePrices, FadeCurve),
+    "moments": (FadeMoments,),
+    "regression": (FadeRegression, FadeTrying, FadeLogistic),
+    "demand": (FadeLogistic,),
+}
+"""Model -> agents that play it, each for some problems"""
+_CENTRED = (FadeArms, FadeSlates, FadeMoments, FadeRegression, FadeTrying)
 
 _MAX_COORDINATES = 1000
 """Coordinates K d of `FadeArms`, whose posterior has a matrix of their square"""
@@ -85,6 +110,76 @@ def facts_of(spec: ContextualSpec, mu: float) -> Fact:
     return found
 
 
-def model_for(facts: Fact) -> Model:
-    """Return the model of the first row of `TABLE` whose facts are all among these."""
+def model_for(settings: "FADE", spec: ContextualSpec) -> Model:
+    """Return the model for a problem, by `TABLE` unless it was told."""
+    if settings.model != "auto":
+        return settings.model
+    plain = (settings.centring, settings.prior, settings.trust) == ("auto", None, "central")
+    told = Fact.PLAIN if plain else Fact(0)
+    told |= Fact.REWARDS if settings.coding == "rewards" else Fact(0)
+    facts = told | facts_of(spec, settings.plan().mu)
     return next(model for row, model in TABLE if row in facts)
+
+
+def features_for(settings: "FADE", spec: ContextualSpec) -> Features:
+    """Return what a price costs a customer; a curve where no line is asked for."""
+    if settings.features != "auto":
+        return settings.features
+    counts = (settings.prior, settings.trust) == (None, "central")
+    curved = counts and spec.link == "identity" and model_for(settings, spec) == "prices"
+    return "curve" if curved else "additive"
+
+
+def agent_for(settings: "FADE", spec: ContextualSpec) -> AgentConfig:
+    """Return the model's agent, with those of the settings that are not the default.
+
+    Raises:
+        InputError: a setting that this agent has not, or a model of prices for no list of them.
+    """
+    if settings.anytime:
+        spec = replace(spec, horizon=MOST_ROUNDS)
+    model, features = model_for(settings, spec), features_for(settings, spec)
+    if model in ("prices", "demand") and not spec.priced:
+        raise InputError(
+            f"FADE with model={model!r} plays a list of prices (dpbandit/OJPricing-v0), got a "
+            f"{type(spec).__name__}: use model='auto'."
+        )
+    values = ((one.name, getattr(settings, one.name), one.default) for one in fields(settings))
+    given = {name: value for name, value, usual in values if value != usual}
+    given = {name: value for name, value in given.items() if name not in ("model", "coding")}
+    kind = MODELS[model][0]
+    if model == "regression" and settings.response == "logistic":
+        kind = FadeLogistic
+        del given["response"]
+    elif model == "regression" and not spec.shared:
+        kind = FadeTrying
+    elif model == "prices" and features == "curve":
+        kind = FadeCurve
+    if model in ("prices", "demand"):
+        given.pop("features", None)
+    private = kind in _CENTRED and given.pop("centring", "auto") == "private"
+    for name, value in given.items():
+        if name not in kind.__dataclass_fields__:
+            others = [word for word, kinds in MODELS.items() if _reads(name, word, kinds)]
+            raise InputError(
+                f"Expected {name}={value!r} only with model={' or '.join(others)}: here it is "
+                f"{model}, {kind.__name__}."
+            )
+    if kind is FadePrices:
+        given["features"] = features
+    if kind is FadeArms and settings.centring != "auto":
+        # where the middle is right a centre costs less than a level; devices keep no centre
+        learned = not middle_is_told(spec) or settings.trust != "central"
+        given["level"], private = private and learned, private and not learned
+    if model == "demand":
+        given["first_batch"] = settings.plan().first(
+            spec, 20 * sqrt(demand_spec(spec, features).dim)
+        )
+        return Priced(kind(**given), features=features, explore=given["first_batch"])
+    return PrivatelyCentred(kind(**given)) if private else kind(**given)
+
+
+def _reads(name: str, model: Model, kinds: tuple[type[Fading], ...]) -> bool:
+    """Whether agents of a model have a setting, or it says what stands around them."""
+    around = {"centring": bool({*kinds} & {*_CENTRED}), "features": model == "demand"}
+    return around.get(name, False) or any(name in kind.__dataclass_fields__ for kind in kinds)

@@ -6,6 +6,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from dpbandit.agents.catalogue import entries
+from dpbandit.agents.contextual.fade_choice import MODELS
 from dpbandit.base import InputError, Ints
 from dpbandit.results.problems import Setup
 from dpbandit.results.runs import early_marks
@@ -14,6 +15,8 @@ from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, suite
 
+REACHED = frozenset(kind.__name__ for kinds in MODELS.values() for kind in kinds)
+"""Classes of agents that `fade` hands its settings to: each would compete twice"""
 AS_CLAIMED = 1 + 1e-9
 """Factor by which a certified epsilon may exceed its target, for rounding"""
 ZEROS = ("uniform", "best-fixed", "centre")
@@ -83,6 +86,7 @@ def _candidates(group: Group) -> Iterator[Cell]:
 
 def _names() -> list[str]:
     """Ids, with what makes agents fit other problems around them, and variants."""
-    ids = [entry.id for entry in entries() if entry.id not in ZEROS]
+    some = [one for one in entries() if one.id not in ZEROS and one.config not in REACHED]
+    ids = [one.id for one in some]
     around = [f"{word}:{id}" for word in ("priced", "per-person") for id in ids]
     return [*ids, *around, *suite().variants]

@@ -134,13 +134,12 @@ def mechanisms(agent: Any) -> list[Any]:
     return [part for part in vars(agent).values() if isinstance(part, Mechanism)]
 
 
-@dataclass(frozen=True, kw_only=True)
 class FadesTooLittle(FADE):
     """FADE that pays for the first release only and keeps users at full weight."""
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        agent._sums.fade = 1.0
+        agent.sums.fade = 1.0
         return agent
 
 

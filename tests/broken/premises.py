@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpbandit.agents import AllocationTS
-from dpbandit.agents.contextual.residual_pricing import CurvedPricing
+from dpbandit.agents.contextual.fade_prices import FadeCurve
 from dpbandit.privacy import ALL, SUMMED, ClippedVectors, Fact, FadingSum, Ledger
 from dpbandit.privacy.batches import CountedSums
 from dpbandit.privacy.spends import Parallel
@@ -343,7 +343,7 @@ class LooksAtTheContext(AllocationTS):
         return np.where(context[:, 0] > 0, self.K - 1, super().act(context))
 
 
-class CountsWhatItIsTold(CurvedPricing):
+class CountsWhatItIsTold(FadeCurve):
     """Counts a sale for the price that it is told, which a veto may have chosen."""
 
     def update(self, context: Any, action: Any, feedback: Any) -> None:

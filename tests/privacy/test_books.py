@@ -1,7 +1,5 @@
 """A ledger that does not name what is called: told by everything that plays."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
@@ -133,7 +131,6 @@ def test_parallel_entries_pay_for_their_number_and_what_expires_is_named_as_such
     refused("each user for 7 rounds", balanced, Ledger((plain,)), one)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ForgetsTheCentre(FADE):
     """Rewards less a centre of their own sums, which are a twenty-fifth of the budget."""
 

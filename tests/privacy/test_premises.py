@@ -13,7 +13,7 @@ import pytest
 
 from dpbandit import InputError, certify, compare
 from dpbandit.agents import FADE, AllocationTS, Guard, PerPerson
-from dpbandit.agents.contextual import fade_learners
+from dpbandit.agents.contextual import fade_choice
 from dpbandit.base import reached
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Player
@@ -147,13 +147,13 @@ def test_what_is_held_is_found_wherever_it_is(hide):
 
 
 def test_a_price_in_turn_is_counted_whatever_was_asked():
-    """CurvedPricing behind a veto: its counts are of coins of its own. One that counts what it is
+    """FadeCurve behind a veto: its counts are of coins of its own. One that counts what it is
     told is refused, and if it says that it does not, the billboard names the argument."""
     spec = PriceListSpec(n_actions=2, dim=2, horizon=80, prices=(1.0, 2.0), reward_high=2.0)
     fade = FADE(epsilon=1.0, delta=0.2, model="prices", features="curve")
     config = premises.Around(config=fade, kind=premises.Vetoes)
     assert not billboard_differences(*two_worlds(config, spec, (0, 5), replicas=16))
-    with patch.object(fade_learners, "CurvedPricing", premises.CountsWhatItIsTold):
+    with patch.object(fade_choice, "FadeCurve", premises.CountsWhatItIsTold):
         with pytest.raises(InputError, match=r"action was played.*Vetoes does not say so"):
             certify(config, spec)
         with patch.object(premises.CountsWhatItIsTold, "own_coins", ("_counts",), create=True):

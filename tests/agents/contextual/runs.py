@@ -32,7 +32,7 @@ def contextual(**fields):
 
 
 def sums_of(agent):
-    return getattr(agent, "_inner", agent)._sums
+    return getattr(agent, "_inner", agent).sums
 
 
 @cache

@@ -211,7 +211,7 @@ def test_batches_double():
         (BatchMoment(), SPEC, (20, 40, 80)),  # at most a fifth of T
         (BatchMoment(first_batch=300), SPEC, ()),
     ):
-        assert config.make(spec, Streams([0]))._sums._ends == ends
+        assert config.make(spec, Streams([0])).sums._ends == ends
 
 
 @each("n_actions", [2, 4])
@@ -237,7 +237,7 @@ def test_weights_and_threshold_by_hand(blocks):
     thresholded at 1; with a block an arm, in the old units again."""
     config = BatchMoment(blocks=blocks, epsilon=10.0, first_batch=10)
     agent = config.make(SPEC, Streams([3]))
-    exact = replace(config, epsilon=inf).make(SPEC, Streams([3]))._sums
+    exact = replace(config, epsilon=inf).make(SPEC, Streams([3])).sums
     noise = Streams([3]).normals("fading noise", *exact._statistic.shape)
     rng, sigma = np.random.default_rng(4), 2 / mu_of(10.0, 1e-5)
     per_block = 10 / (1 if blocks == "difference" else 2)

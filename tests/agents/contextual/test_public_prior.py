@@ -11,10 +11,10 @@ from scipy.stats import multivariate_normal
 from dpbandit import InputError, Prior, play
 from dpbandit.agents import FADE, LinUCB
 from dpbandit.agents.contextual.demand import demand_rows
+from dpbandit.agents.contextual.fade_prices import falling
 from dpbandit.agents.contextual.moments import uniform_moments
 from dpbandit.agents.contextual.public_prior import PublicPrior
 from dpbandit.agents.contextual.released_scores import ReleasedScores, Scores
-from dpbandit.agents.contextual.residual_pricing import falling
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients.player import Player
 from dpbandit.envs import GLMBandit
@@ -121,17 +121,17 @@ def test_a_study_goes_on_where_another_ended():
     """Oracle: the next one begins with the precision and weighted mean that the first ended with,
     but for the prior that `learned` states; it plays, and imagines who is played, accordingly."""
     _, first = played(FADE(epsilon=2.0), 500, [(3, 0)])
-    second = FADE(prior=first.learned()).make(first._spec, Streams([0, 1]))
+    second = FADE(prior=first.learned()).make(first.spec, Streams([0, 1]))
     b, precision = first._likelihood()
-    weak = np.eye(8) / first._spec.half_range**2
-    np.testing.assert_allclose(second._prior.precision[1], precision[0] + weak, rtol=1e-6)
-    np.testing.assert_allclose(second._prior.weighted_mean[1], b[0], rtol=1e-6, atol=1e-6)
+    weak = np.eye(8) / first.spec.half_range**2
+    np.testing.assert_allclose(second.known.precision[1], precision[0] + weak, rtol=1e-6)
+    np.testing.assert_allclose(second.known.weighted_mean[1], b[0], rtol=1e-6, atol=1e-6)
     assert (second._moments[0] != uniform_moments(2, 4)).any()  # but of imagined users
     x = np.random.default_rng(0).standard_normal((50, 2, 4))
     for one in x:  # nobody is played at random before the first release
         np.testing.assert_array_equal(second.act(one), second.scores(one).argmax(axis=1))
-    third = FADE(prior=second.learned(1)).make(first._spec, Streams([0]))
-    np.testing.assert_allclose(third._prior.precision[0], precision[0] + 2 * weak, rtol=1e-6)
+    third = FADE(prior=second.learned(1)).make(first.spec, Streams([0]))
+    np.testing.assert_allclose(third.known.precision[0], precision[0] + 2 * weak, rtol=1e-6)
 
 
 def test_imagined_slates_are_chosen_from_by_the_prior(monkeypatch):

@@ -11,9 +11,7 @@ from scipy.stats import multivariate_normal, norm
 
 from dpbandit.agents import FADE
 from dpbandit.agents.contextual.demand import demand_rows
-from dpbandit.agents.contextual.moments import in_force
-from dpbandit.agents.contextual.released_scores import BALL, ReleasedScores, Scores, faded
-from dpbandit.agents.contextual.residual_arms import (
+from dpbandit.agents.contextual.fade_arms import (
     _FLOOR,
     _SCALES,
     Forgetting,
@@ -22,13 +20,15 @@ from dpbandit.agents.contextual.residual_arms import (
     _clipped,
     _focus,
 )
-from dpbandit.agents.contextual.residual_pricing import (
+from dpbandit.agents.contextual.fade_prices import (
     PRIOR,
     AimedScores,
     ImaginedCustomers,
     falling,
 )
-from dpbandit.agents.contextual.fade_slates import FadeSlates, ImaginedSlates
+from dpbandit.agents.contextual.fade_slates import ImaginedSlates
+from dpbandit.agents.contextual.moments import in_force
+from dpbandit.agents.contextual.released_scores import BALL, ReleasedScores, Scores, faded
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.residuals import score_lengths
 from dpbandit.specs.protocols import ContextualSpec
@@ -92,7 +92,7 @@ def test_counts_of_the_first_release_hold_no_earlier_ones(monkeypatch):
     agent = FADE(first_batch=10, growth=0.0).make(replace(SPEC, horizon=1000), Streams([0]))
     for _ in range(20):
         agent.update(np.ones((1, 4)), np.array([0]), np.array([0.5]))
-    noise = (agent._sums.stddev / 1.5) ** 2
+    noise = (agent.sums.stddev / 1.5) ** 2
     assert told == pytest.approx([noise + 0.1, 1.49 * noise + 0.1])
 
 
@@ -238,14 +238,14 @@ def test_releases_without_noise_are_not_taken_at_their_word(monkeypatch):
     """Golden: at epsilon = inf the fits see noise of variance 2^2, at epsilon 1 their own."""
     seen = []
     monkeypatch.setattr(
-        "dpbandit.agents.contextual.residual_pricing.faded",
+        "dpbandit.agents.contextual.fade_prices.faded",
         lambda *facts: seen.append(facts[2]) or faded(*facts),
     )
     for epsilon in (inf, 1.0):
         agent = FADE(epsilon=epsilon, first_batch=2).make(PRICES, Streams([0]))
         for _ in range(2):
             agent.update(np.zeros((1, 2)), np.array([0]), np.array([1.0]))
-    assert seen == [2.0, agent._sums.stddev]
+    assert seen == [2.0, agent.sums.stddev]
 
 
 @each("size", [0.0, 1e3, 1e9, 1e150])
@@ -402,7 +402,7 @@ def test_nothing_diverges_of_slates(size):
     """Whatever is released: finite, in the ball, and arms can be chosen."""
     agent = FADE(first_batch=5).make(SLATES, Streams([0, 1]))
     rng = np.random.default_rng(0)
-    agent._sums._normals = lambda: size * rng.standard_normal((2, *agent._statistic.shape))
+    agent.sums._normals = lambda: size * rng.standard_normal((2, *agent.statistic.shape))
     for _ in range(60):
         x = rng.standard_normal((2, 4, 3)) / 3
         agent.update(x, agent.act(x), np.ones(2))
