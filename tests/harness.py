@@ -19,6 +19,7 @@ from dpbandit.agents import (
     GLMUCB,
     STOCHASTIC,
     DPHDBChoices,
+    FadeCentred,
     FadeLogistic,
     Greedy,
     Guard,
@@ -152,7 +153,7 @@ def variants(config: Any) -> list[Any]:
     words = [{name: w} for name, hint in hints.items() for w in _words(hint)]
     found = {config(): None}
     endless = _ENDLESS.keys() <= fields
-    if endless:
+    if endless and config is not FadeCentred:  # whose first 200 users are in its centre
         found[config(**_ENDLESS)] = None
     if _ADDED_UP.keys() <= fields:
         found[config(**_ADDED_UP)] = None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpbandit import certify
-from dpbandit.agents import DPHDB, DPUCB, FADE, EpsilonGreedy, LinTS, LinUCB
+from dpbandit.agents import DPHDB, DPUCB, EpsilonGreedy, FadeLogistic, LinTS, LinUCB
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.calibrated import exact_prefix_sum
@@ -42,10 +42,10 @@ def test_discovery_finds_private_and_public_agents_on_all_specs():
     assert len(private("dp-hdb-choices")) >= 24
     demand = {
         type(getattr(config, "agent", config))
-        for config, spec in discovered("priced") + discovered("fade")
+        for config, spec in discovered("priced")
         if isinstance(config.make(spec, Streams([0])), DemandPricing)
     }
-    assert demand >= {DPUCB, DPHDB, FADE}
+    assert demand >= {DPUCB, DPHDB, FadeLogistic}
 
 
 @every_kind
