@@ -14,7 +14,6 @@ from scipy.special import ndtri
 from dpbandit import audit, certify
 from dpbandit.agents import (
     DPUCB,
-    FADE,
     FLIPHAT,
     PFTAL,
     AdaptiveSparseVectorExperts,
@@ -32,6 +31,7 @@ from dpbandit.agents import (
     ShrinkingDartboard,
     SparseVectorExperts,
 )
+from dpbandit.agents.contextual.fading import Fading
 from dpbandit.agents.people import personal
 from dpbandit.auditing.audit import most_moving_pairs, pairs, plot_audit, users_of
 from dpbandit.auditing.bounds import Claim
@@ -83,7 +83,7 @@ def private_variants():
     refuse, for answers alone."""
     fitting = {}
     for config, spec in everybody():
-        if isinstance(config, FADE):
+        if isinstance(config, Fading):
             spec = replace(spec, horizon=9)  # a fit takes long
         proof = certify(config, spec, accountants=False)
         rounds = proof.notion.contexts == "private" and proof.notion.visits is None
