@@ -5,10 +5,9 @@ from enum import Flag, auto
 from math import sqrt
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import Features, Priced, demand_spec
 from dpbandit.agents.contextual.fade_arms import FadeArms
-from dpbandit.agents.contextual.fade_centred import FadeCentred
+from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentred
 from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
 from dpbandit.agents.contextual.fade_regression import FadeLogistic, FadeRegression, FadeTrying
 from dpbandit.agents.contextual.fade_slates import FadeSlates

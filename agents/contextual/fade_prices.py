@@ -8,9 +8,8 @@ from scipy.linalg import block_diag
 from scipy.special import expit
 
 from dpbandit.agents.contextual.demand import Features, demand_rows, demand_spec
-from dpbandit.agents.contextual.fading import Fading, WarmStarted, spec_after
+from dpbandit.agents.contextual.fading import Fading, NoPrior, WarmStarted, spec_after
 from dpbandit.agents.contextual.moments import in_force
-from dpbandit.agents.contextual.public_prior import NoPrior
 from dpbandit.agents.contextual.released_scores import (
     BALL,
     Faded,

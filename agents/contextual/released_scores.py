@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.agents.contextual.public_prior import NoPrior
+from dpbandit.agents.contextual.fading import NoPrior
 from dpbandit.base import Bools, Floats, Ints, clip_norm, rows
 
 BALL = 40.0

@@ -9,10 +9,9 @@ import pytest
 
 from dpbandit import certify, play
 from dpbandit.agents import FADE, BatchMoment, FullBudgetFADE
-from dpbandit.agents.contextual.centring import PrivatelyCentred
 from dpbandit.agents.contextual.demand import DemandPricing
 from dpbandit.agents.contextual.fade_arms import FadeArms
-from dpbandit.agents.contextual.fade_centred import FadeCentred
+from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentred
 from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
 from dpbandit.agents.contextual.fade_regression import (
     FadeLogistic,

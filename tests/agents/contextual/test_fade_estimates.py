@@ -9,7 +9,7 @@ from scipy.special import expit, ndtr
 
 from dpbandit import InputError
 from dpbandit.agents import FADE
-from dpbandit.agents.contextual.centring import PrivatelyCentred
+from dpbandit.agents.contextual.fade_centred import PrivatelyCentred
 from dpbandit.base.random_streams import Streams
 from dpbandit.specs.protocols import ContextualSpec
 from tests.agents.contextual.runs import PRICES, REWARDS, SHARED, curves

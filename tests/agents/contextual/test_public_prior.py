@@ -12,8 +12,8 @@ from dpbandit import InputError, Prior, play
 from dpbandit.agents import FADE, LinUCB
 from dpbandit.agents.contextual.demand import demand_rows
 from dpbandit.agents.contextual.fade_prices import falling
+from dpbandit.agents.contextual.fading import PublicPrior
 from dpbandit.agents.contextual.moments import uniform_moments
-from dpbandit.agents.contextual.public_prior import PublicPrior
 from dpbandit.agents.contextual.released_scores import ReleasedScores, Scores
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients.player import Player
