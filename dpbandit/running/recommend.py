@@ -10,7 +10,7 @@ from dpbandit.losses import Linear
 from dpbandit.running.answers import chosen, nearest, ranked, same_problem
 from dpbandit.running.environments import environment_label
 from dpbandit.running.given import AnyProblem, problem_given, spec_given
-from dpbandit.running.settings import parse_agent
+from dpbandit.running.settings import agent_kind, parse_agent
 from dpbandit.specs import (
     AssortmentSpec,
     ContextualSpec,
@@ -38,7 +38,8 @@ def recommend(
     On a problem of the suite it is the agent that was chosen there at the nearest epsilon (0.1, 1
     or 10), or without privacy at infinity. Elsewhere it is, of the agents that fit the problem, the
     one that costs least on the suite's problems of the same kind (geometric mean of regret over
-    that of the best without privacy); it looks at public facts alone. Where none of our private
+    that of the best without privacy); it looks at public facts alone. Of FADE's models that is the
+    one that `fade` chooses. Where none of our private
     agents plays, or what the world tells users about others is covered by no certificate
     (`Spec.carries`, such as "sold out"), it says uniform play, which certifies nothing there.
 
@@ -82,7 +83,11 @@ def _of_kind(spec: Spec, epsilon: float) -> str:
         if kind.startswith(_CURVED) and "parameters=halved" in agent:
             continue  # bold steps are for linear losses: on curved ones they lost more
         with suppress(InputError):
-            made_agent(parse_agent(agent, epsilon=epsilon), spec, Streams([0]))
+            config = parse_agent(agent, epsilon=epsilon)
+            if isinstance(config, agent_kind("fade")):  # whose table looks at this problem's facts
+                agent = "fade:epsilon=inf" if epsilon == inf else "fade"
+                config = parse_agent(agent, epsilon=epsilon)
+            made_agent(config, spec, Streams([0]))
             return agent
     return "uniform"
 

@@ -39,9 +39,12 @@ def test_what_is_recommended_plays_and_is_certified(env):
 
 
 def test_recommendations_follow_public_facts():
-    """Arms without contexts are no arms of FADE, bold steps are for linear losses,
-    and nothing is for a world that tells users about others."""
+    """Arms without contexts are no arms of FADE, bold steps are for linear losses, nothing is for a
+    world that tells users about others, and FADE chooses its model itself: caught is a second
+    choice, of one model for a kind of problem."""
     told = {"n_actions": 10, "dim": 40, "horizon": 10_000}
+    assert recommend(ContextualSpec(**told), 0.1) == "fade:epsilon=0.1"
+    assert recommend(ContextualSpec(**told), 10) == "fade:epsilon=10"
     assert recommend(ContextualSpec(**told)) == "fade:epsilon=1"
     assert recommend(ContextualSpec(**told, link="other"), 2) == "fade:epsilon=2"
     assert recommend(ContextualSpec(**{**told, "dim": 1})) == "allocation-ts:epsilon=1"

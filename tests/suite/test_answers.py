@@ -11,7 +11,7 @@ import pytest
 from dpbandit.base import cpu_of
 from dpbandit.base.inputs import InputError
 from dpbandit.results.runs import standard_error
-from dpbandit.running.answers import chosen, users_needed
+from dpbandit.running.answers import CANDIDATE, answers, chosen, users_needed
 from dpbandit.running.recommend import recommend
 from dpbandit.running.settings import parse_agent
 from dpbandit.specs import Hindsight
@@ -91,6 +91,23 @@ def test_no_private_agent_is_better_than_the_best_without_privacy():
         less = base.regret[-1] - private.regret[-1]
         most = TOO_GOOD * standard_error(less) + 1e-9
         assert less.mean() <= most, f"{problem}: {row.agent} at {epsilon} beats {base.name}"
+
+
+def test_the_table_of_fade_is_held_to_what_was_measured():
+    """On no problem does a variant that names another of FADE's models lose less than the model of
+    its table, by `TOO_GOOD` standard errors of the difference. Caught is a row of the table that
+    the frozen file contradicts."""
+    rows = {(a.problem, a.epsilon, a.agent): a for a in answers() if a.role == CANDIDATE}
+    compared = 0
+    for (problem, epsilon, agent), other in rows.items():
+        end = ":epsilon=inf" if epsilon == inf else ""
+        fade = rows.get((problem, epsilon, f"fade{end}"))
+        if fade is None or fade is other or not agent.startswith("fade:"):
+            continue
+        compared += 1
+        less, error = fade.mean - other.mean, (fade.se**2 + other.se**2) ** 0.5
+        assert less <= TOO_GOOD * error + 1e-9, f"{agent} beats fade on {problem} at {epsilon}"
+    assert compared > 80
 
 
 def test_one_agent_is_named_everywhere():
