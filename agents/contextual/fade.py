@@ -38,7 +38,8 @@ class FADE(OnDevices, WarmStarted):
         or released under a budget that adds to this one: that of `prior_from` says what it cost
         its log's people, which stands in the ledger and is paid out of the target.
 
-    **Limits.** Greedy play has no worst-case regret bound.
+    **Limits.** Greedy play has no worst-case regret bound. No certificate covers that settings were
+    chosen by looking at problems, though at others than any we report on (docs/fade.md).
 
     >>> from dpbandit import certify
     >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=10_000)

@@ -93,8 +93,7 @@ class FadeArms(OnDevices, WarmStarted):
     it learns more slowly. It keeps a matrix of the square of K d.
 
     >>> from dpbandit import certify
-    >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=10_000)
-    >>> round(certify(FadeArms(epsilon=1.0, delta=1e-4), spec).epsilon, 6)
+    >>> round(certify(FadeArms(epsilon=1.0), "GLMBandit").epsilon, 6)
     1.0
     """
 
