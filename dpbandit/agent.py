@@ -149,7 +149,7 @@ class Agent(Generic[SpecT]):
         player.start()
         return player
 
-    def chosen(self, spec: SpecT) -> AgentConfig:
+    def chosen(self, spec: Any) -> Any:
         """Return the agent that plays a problem: itself, but for those that choose another."""
         return self
 
@@ -203,7 +203,7 @@ class Arms(Agent[ContextualSpec]):
     Where `rounds_to_release` is more than 1, that many rounds may come at once, (n, R, ...).
     """
 
-    plays = ContextualSpec
+    plays: ClassVar[type[ContextualSpec]] = ContextualSpec
     round = 0
     turns_first = 0.0
 

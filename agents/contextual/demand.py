@@ -270,10 +270,12 @@ class Priced:
 
     @property
     def epsilon(self) -> float | None:
+        """The claim of `agent`, None if it makes none."""
         return getattr(self.agent, "epsilon", None)
 
     @property
     def delta(self) -> float:
+        """The claim of `agent`, 0 if it makes none."""
         return getattr(self.agent, "delta", 0.0)
 
     def make(self, spec: Any, streams: Streams) -> DemandPricing:

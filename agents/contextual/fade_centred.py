@@ -276,7 +276,6 @@ class PrivatelyCentred(Around[ContextualSpec]):
         return self._inner.act(context)
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
-        """Arms (R,) of those that are there."""
         return acted(self._inner, context, mask)
 
     def scores(self, context: Floats) -> Floats:

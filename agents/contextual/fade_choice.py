@@ -3,7 +3,7 @@
 from dataclasses import fields, replace
 from enum import Flag, auto
 from math import sqrt
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from dpbandit.agents.contextual.demand import Features, Priced, demand_spec
 from dpbandit.agents.contextual.fade_arms import FadeArms
@@ -14,10 +14,7 @@ from dpbandit.agents.contextual.fade_slates import FadeSlates
 from dpbandit.agents.contextual.fading import Fading, few_features, middle_is_told
 from dpbandit.agents.contextual.moments import FadeMoments
 from dpbandit.base import MOST_ROUNDS, InputError
-from dpbandit.specs import AgentConfig, ContextualSpec
-
-if TYPE_CHECKING:
-    from dpbandit.agents.contextual.fade import FADE
+from dpbandit.specs import AgentConfig, ContextualSpec, PriceListSpec
 
 Model: TypeAlias = Literal["arms", "answers", "slates", "prices", "moments", "regression", "demand"]
 MODELS: dict[Model, tuple[type[Fading], ...]] = {
@@ -109,10 +106,10 @@ def facts_of(spec: ContextualSpec, mu: float) -> Fact:
     return found
 
 
-def model_for(settings: "FADE", spec: ContextualSpec) -> Model:
-    """Return the model for a problem, by `TABLE` unless it was told."""
+def model_for(settings: Any, spec: ContextualSpec) -> Model:
+    """Return the model for a problem by `TABLE`, unless the settings of `FADE` say it."""
     if settings.model != "auto":
-        return settings.model
+        return cast(Model, settings.model)
     plain = (settings.centring, settings.prior, settings.trust) == ("auto", None, "central")
     told = Fact.PLAIN if plain else Fact(0)
     told |= Fact.REWARDS if settings.coding == "rewards" else Fact(0)
@@ -120,16 +117,16 @@ def model_for(settings: "FADE", spec: ContextualSpec) -> Model:
     return next(model for row, model in TABLE if row in facts)
 
 
-def features_for(settings: "FADE", spec: ContextualSpec) -> Features:
+def features_for(settings: Any, spec: ContextualSpec) -> Features:
     """Return what a price costs a customer; a curve where no line is asked for."""
     if settings.features != "auto":
-        return settings.features
+        return cast(Features, settings.features)
     counts = (settings.prior, settings.trust) == (None, "central")
     curved = counts and spec.link == "identity" and model_for(settings, spec) == "prices"
     return "curve" if curved else "additive"
 
 
-def agent_for(settings: "FADE", spec: ContextualSpec) -> AgentConfig:
+def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:
     """Return the model's agent, with those of the settings that are not the default.
 
     Raises:
@@ -172,7 +169,7 @@ def agent_for(settings: "FADE", spec: ContextualSpec) -> AgentConfig:
         given["level"], private = private and learned, private and not learned
     if model == "demand":
         given["first_batch"] = settings.plan().first(
-            spec, 20 * sqrt(demand_spec(spec, features).dim)
+            spec, 20 * sqrt(demand_spec(cast(PriceListSpec, spec), features).dim)
         )
         return Priced(kind(**given), features=features, explore=given["first_batch"])
     return PrivatelyCentred(kind(**given)) if private else kind(**given)

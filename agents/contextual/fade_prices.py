@@ -1,12 +1,13 @@
 """Pricing on released sums of residuals: a posterior of demand, fitted to every release."""
 
 from math import ceil, sqrt
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from scipy.linalg import block_diag
 from scipy.special import expit
 
+from dpbandit.agent import started
 from dpbandit.agents.contextual.demand import Features, demand_rows, demand_spec
 from dpbandit.agents.contextual.fading import Fading, NoPrior, WarmStarted, spec_after
 from dpbandit.agents.contextual.moments import in_force
@@ -46,7 +47,9 @@ class ScoredSales(Fading):
     """Base class: margin x P(sale) for one logistic model of demand, learned from residuals."""
 
     plays = PriceListSpec
-    features = cast(Features, "additive")
+    spec = started(PriceListSpec)
+    statistic = started(SaleResiduals)
+    features = cast(Any, "additive")
     known = NoPrior()
     _before = 0  # rounds that are not summed, whose answers come first
 
@@ -384,7 +387,7 @@ class FadeCurve(ScoredSales):
 
     # "Turns are public coins", and it is the price in turn that is counted, not the one it is told
     own_coins = ("_counts",)
-    features = cast(Features, "curve")
+    features = cast(Any, "curve")
 
     def begin(self) -> None:
         spec, streams, R, K = self.spec, self.streams, self.R, self.spec.n_actions

@@ -1,7 +1,7 @@
 """Greedy play on regressions whose Gram matrices and moments are released by a fading sum."""
 
 from math import sqrt
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from dpbandit.base import (
     picks,
     random_allowed,
 )
-from dpbandit.privacy import SecondMoments
+from dpbandit.privacy import FadingSum, SecondMoments
 from dpbandit.specs import LINKS
 
 _LEAST_EIGENVALUE = 0.3
@@ -80,7 +80,7 @@ class SummedRegression(Arms):
     """
 
     masks = ("public", "user")
-    sums = started(Summing)
+    sums = started(FadingSum)
     statistic = started(SecondMoments)
     _ahead = 0.0
     """Share of what its users have still to come by which the latest release counts more."""
@@ -97,7 +97,7 @@ class SummedRegression(Arms):
         signs: bool = False,
     ) -> None:
         """Set up what is learned from the releases of `sums`."""
-        self.sums, self.statistic = sums, statistic
+        self.sums, self.statistic = cast(FadingSum, sums), statistic
         self._shift, self._bonus, self._signs = shift, bonus, signs
         self._luck = self.streams.uniforms("exploration")
         self._end, self._users = 0, 0.0
@@ -120,7 +120,7 @@ class SummedRegression(Arms):
         return np.where(tied, random, score.argmax(axis=-1))
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
-        """The same of the arms that are there."""
+        # The same of the arms that are there
         score = self._hopes(context)
         random = random_allowed(self._luck.over(mask.shape[:-1]), mask)
         highest = np.where(mask, score, -np.inf).max(axis=-1)

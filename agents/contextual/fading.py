@@ -300,7 +300,7 @@ class WarmStarted(Fading):
     def check(self) -> None:
         super().check()
         if self.prior is not None:
-            self.prior = Prior.of(self.prior)
+            object.__setattr__(self, "prior", Prior.of(self.prior))
 
     def target(self) -> tuple[float, float]:
         # What is left by the prior, whose cost is part of the target

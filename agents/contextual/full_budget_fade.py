@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_prices import FadePrices
@@ -49,7 +50,7 @@ class FullBudgetFADE:
 
     def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
         spec = fits(self, spec, ContextualSpec, shared=True)
-        target = {"epsilon": self.release_epsilon, "delta": self.release_delta}
+        target: dict[str, Any] = {"epsilon": self.release_epsilon, "delta": self.release_delta}
         if spec.priced:
             return PricesInFull(**target).make(spec, streams)
         if spec.shared:
@@ -86,7 +87,7 @@ class InFull(Fading):
     """Spends the whole target on each release."""
 
     def plan(self) -> FadingReleases:
-        target = {"epsilon": self.epsilon, "delta": self.delta}
+        target: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
         return _WholeBudget(first_batch=None, growth=0.1, fade=1.0, **target)
 
 
