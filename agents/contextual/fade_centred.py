@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from dpbandit.agent import Around, Inner
-from dpbandit.agents.contextual.fading import Fading, spec_after
-from dpbandit.agents.contextual.moments import in_force
+from dpbandit.agents.contextual.fading import Fading, in_force, spec_after
 from dpbandit.base import (
     MOST_ROUNDS,
     Bools,
@@ -21,8 +20,10 @@ from dpbandit.base import (
     rows,
 )
 from dpbandit.privacy import (
+    BatchSum,
     ClippedVectors,
     FadingSum,
+    Gaussian,
     GaussianSpend,
     Parallel,
     delta_of,
@@ -30,9 +31,7 @@ from dpbandit.privacy import (
     ledger_of,
     mu_of,
 )
-from dpbandit.privacy.batches import BatchSum
 from dpbandit.privacy.fading import column_norm, growing_batches, released_ends
-from dpbandit.privacy.noise import Gaussian
 from dpbandit.privacy.premises import ALL
 from dpbandit.privacy.residuals import CentredResiduals, unit
 from dpbandit.specs import ContextualSpec, ScoringAgent, acted

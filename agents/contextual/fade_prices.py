@@ -7,10 +7,14 @@ import numpy as np
 from scipy.linalg import block_diag
 from scipy.special import expit
 
-from dpbandit.agent import started
 from dpbandit.agents.contextual.demand import Features, demand_rows, demand_spec
-from dpbandit.agents.contextual.fading import Fading, NoPrior, WarmStarted, spec_after
-from dpbandit.agents.contextual.moments import in_force
+from dpbandit.agents.contextual.fading import (
+    Fading,
+    NoPrior,
+    WarmStarted,
+    in_force,
+    spec_after,
+)
 from dpbandit.agents.contextual.released_scores import (
     BALL,
     Faded,
@@ -47,8 +51,7 @@ class ScoredSales(Fading):
     """Base class: margin x P(sale) for one logistic model of demand, learned from residuals."""
 
     plays = PriceListSpec
-    spec = started(PriceListSpec)
-    statistic = started(SaleResiduals)
+    spec, statistic = cast(PriceListSpec, None), cast(SaleResiduals, None)  # set when it starts
     features = cast(Any, "additive")
     known = NoPrior()
     _before = 0  # rounds that are not summed, whose answers come first

@@ -4,8 +4,7 @@ from math import sqrt
 
 import numpy as np
 
-from dpbandit.agents.contextual.fading import OnDevices, WarmStarted
-from dpbandit.agents.contextual.moments import in_force
+from dpbandit.agents.contextual.fading import OnDevices, WarmStarted, in_force
 from dpbandit.agents.contextual.released_scores import (
     BALL,
     ReleasedScores,

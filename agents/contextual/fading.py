@@ -8,18 +8,19 @@ from typing import Annotated, Any, Literal, TypeVar, final
 import numpy as np
 
 from dpbandit.agent import Arms, Count, Private, started
-from dpbandit.base import MOST_ROUNDS, Bools, Floats, InputError, Streams, inside
+from dpbandit.base import MOST_ROUNDS, Bools, Floats, InputError, Ints, Streams, inside, rows
 from dpbandit.privacy import (
     FadingSum,
     Ledger,
+    Notion,
     Statistic,
+    Trust,
     certified_fading_sum,
     ledger_of,
     mu_of,
 )
 from dpbandit.privacy.aggregated import AggregatedSum
 from dpbandit.privacy.fading import growing_batches
-from dpbandit.privacy.notion import Notion, Trust
 from dpbandit.privacy.spends import Spend
 from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Prior
 
@@ -338,3 +339,18 @@ def few_features(spec: ContextualSpec, mu: float, times: float = 1.0) -> bool:
     eigenvalue = spec.horizon / (10 * spec.n_actions * spec.dim)
     noise = 2 * sqrt(2 * spec.dim) / mu
     return eigenvalue > times * max(noise, spec.dim)
+
+
+def in_force(ends: Ints, delay: int, count: int) -> Ints:
+    """After how many releases actions were chosen, for `count` rounds all over each batch.
+
+    Batches end with the answers of rounds `ends`, which arrive `delay` rounds late: (m, count).
+
+    >>> in_force(np.array([2, 6]), 1, 4)
+    array([[0, 0, 0, 0],
+           [0, 1, 1, 1]])
+    """
+    lengths = np.diff(ends, prepend=0)
+    passed = np.floor((rows(count) + 0.5) / count * lengths[:, None])
+    rounds = 1 + ends[:, None] - lengths[:, None] + passed
+    return np.searchsorted(ends + delay, rounds)

@@ -1,9 +1,8 @@
 """A baseline of FADE: how far from the best that Gaussian releases of a budget allow."""
 
-from dataclasses import dataclass
 from math import inf
-from typing import Any
 
+from dpbandit.agent import Arms
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_prices import FadePrices
 from dpbandit.agents.contextual.fade_slates import FadeSlates
@@ -11,14 +10,13 @@ from dpbandit.agents.contextual.fading import Fading, FadingReleases, middle_is_
 from dpbandit.base import Streams, gaussian_target
 from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
 from dpbandit.privacy.notion import IN_FULL
-from dpbandit.specs import BanditSpec, ContextualSpec, ScoringAgent, fits
+from dpbandit.specs import BanditSpec, ContextualSpec
 
 _SHORTER = 0.3
 """First batch over that of FADE, whose single releases are noisier and fewer."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FullBudgetFADE:
+class FullBudgetFADE(Arms):
     """FADE that spends the whole budget on each release; not private, shows what is achievable.
 
     Release k is the sum of ALL users so far, with the noise that this release alone would need for
@@ -45,17 +43,16 @@ class FullBudgetFADE:
     release_delta: float = 1e-5
     """delta, in (0, 1)"""
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         gaussian_target(self.release_epsilon, self.release_delta)
 
-    def make(self, spec: BanditSpec, streams: Streams) -> ScoringAgent:
-        spec = fits(self, spec, ContextualSpec, shared=True)
-        target: dict[str, Any] = {"epsilon": self.release_epsilon, "delta": self.release_delta}
+    def chosen(self, spec: ContextualSpec) -> Fading:
+        epsilon, delta = self.release_epsilon, self.release_delta
         if spec.priced:
-            return PricesInFull(**target).make(spec, streams)
+            return PricesInFull(epsilon=epsilon, delta=delta)
         if spec.shared:
-            return SlatesInFull(**target).make(spec, streams)
-        return ArmsInFull(level=not middle_is_told(spec), **target).make(spec, streams)
+            return SlatesInFull(epsilon=epsilon, delta=delta)
+        return ArmsInFull(epsilon=epsilon, delta=delta, level=not middle_is_told(spec))
 
 
 class _WholeBudget(FadingReleases):
@@ -87,8 +84,8 @@ class InFull(Fading):
     """Spends the whole target on each release."""
 
     def plan(self) -> FadingReleases:
-        target: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
-        return _WholeBudget(first_batch=None, growth=0.1, fade=1.0, **target)
+        epsilon, delta = self.epsilon, self.delta
+        return _WholeBudget(epsilon=epsilon, delta=delta, first_batch=None, growth=0.1, fade=1.0)
 
 
 class SlatesInFull(InFull, FadeSlates):

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpbandit.agent import Arms, Count, Private, started
 from dpbandit.agents.contextual.fading import OnDevices
-from dpbandit.base import Floats, InputError, Ints, Streams, inside, rows
+from dpbandit.base import Floats, InputError, Ints, Streams, inside
 from dpbandit.privacy import FadingSum, SignedDirections, certified_fading_sum, ledger_of
 from dpbandit.privacy.residuals import Layout
 from dpbandit.specs import ContextualSpec
@@ -332,18 +332,3 @@ class SelectedMoments:
 def uniform_moments(n_actions: int, dim: int) -> Floats:
     """The same for arms drawn at random: I / (K d), shape (1, K, d, d)."""
     return np.tile(np.eye(dim) / (n_actions * dim), (1, n_actions, 1, 1))
-
-
-def in_force(ends: Ints, delay: int, count: int) -> Ints:
-    """After how many releases actions were chosen, for `count` rounds all over each batch.
-
-    Batches end with the answers of rounds `ends`, which arrive `delay` rounds late: (m, count).
-
-    >>> in_force(np.array([2, 6]), 1, 4)
-    array([[0, 0, 0, 0],
-           [0, 1, 1, 1]])
-    """
-    lengths = np.diff(ends, prepend=0)
-    passed = np.floor((rows(count) + 0.5) / count * lengths[:, None])
-    rounds = 1 + ends[:, None] - lengths[:, None] + passed
-    return np.searchsorted(ends + delay, rounds)

@@ -27,7 +27,7 @@ from dpbandit.agents.contextual.fade_prices import (
     falling,
 )
 from dpbandit.agents.contextual.fade_slates import ImaginedSlates
-from dpbandit.agents.contextual.moments import in_force
+from dpbandit.agents.contextual.fading import in_force
 from dpbandit.agents.contextual.released_scores import BALL, ReleasedScores, Scores, faded
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.residuals import score_lengths
