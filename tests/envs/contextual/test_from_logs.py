@@ -417,9 +417,10 @@ def test_it_is_one_environment_everywhere(tmp_path, monkeypatch):
     line += " --people 20 --visits 5 --sweep sweep.toml"
     said = CliRunner().invoke(cli.app, line.split()).output
     assert "100 people, 8 offers each" in said
-    assert "--agents personal-pricing,personal-pricing:epsilon=inf --horizon 100" in said
+    best = "personal-pricing,personal-pricing:population=survey:epsilon=inf"
+    assert f"--agents {best} --horizon 100" in said
     planned = plan(Sweep.read("sweep.toml")).configurations
-    epsilons = {o.config.epsilon for o in planned if o.name == "personal-pricing"}
+    epsilons = {o.config.epsilon for o in planned if "personal-pricing" in o.name}
     assert epsilons == {0.3, 1.0, 3.0, 10.0, inf}
     assert "never a person of your log" in " ".join(said.split())
     few = {**PERSONAL, "people": 20, "visits": 5}
