@@ -187,6 +187,29 @@ def test_golden_numbers_of_one_plan():
     assert found == {**dict.fromkeys(range(1, 7), 0), **dict.fromkeys(range(7, 13), 1), 13: 2}
 
 
+def test_the_bound_by_hand():
+    """Golden on [-1, 1] with slopes up to 1: T = 100, b = 4, zeta = 1/2, eta = 1/100, so C' is
+    [-1/2, 1/2] and an estimate at most G = 2. Exploring costs 150, the leader 50 + 4, staleness
+    kappa = sqrt(4 G^2 + 4^2), or sqrt(4) G + 4 and R sqrt(T) G on top; Frank-Wolfe ends within
+    2 / sqrt(6). Noise adds sqrt(h k) standard deviations of the nodes that are played."""
+    plan = GarberKretzu(batch=4, zeta=0.5, eta=0.01).plan(linear(100, Ball(1)))
+    assert plan.noise.length(plan.estimates) == 2
+    assert plan.regret_bound() == pytest.approx(204 + sqrt(32))
+    assert plan.regret_bound(adaptive=True) == pytest.approx(204 + 8 + 20)
+    fresh = dataclasses.replace(plan, stale=False)
+    assert fresh.regret_bound() == pytest.approx(204)
+    slow = dataclasses.replace(fresh, exact=False)
+    assert slow.regret_bound() == pytest.approx(204 + 200 / sqrt(6))
+    for noise in LAWS:
+        agent = PrivateBandit(noise=noise, batch=4).make(linear(100), Streams([0]))
+        plan, exact = agent.run.plan, GarberKretzu(batch=4).plan(linear(100))
+        episode(agent, lambda t, x: x[:, 0], 4)  # to the first release, of one node
+        spread = sqrt(plan.leaves.bit_length() * 5) * agent.run._sums.stddev
+        assert plan.noise.spread(plan.estimates, plan.leaves) == pytest.approx(spread)
+        added = plan.regret_bound() - exact.regret_bound()
+        assert added == pytest.approx(100 * plan.eta * spread)
+
+
 def test_tuned_parameters_make_the_bound_least():
     """Golden for the hypersimplex U(3, 6), T = 10^4: zeta, eta and the bound without e_cg. No
     other zeta or eta on a grid has a lower bound."""
