@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.optimize
 from scipy.special import expit
 from typer.testing import CliRunner
 
@@ -24,6 +25,7 @@ from dpbandit.envs.contextual.tastes import (
     around_modes,
     fit_tastes,
     likelihood,
+    maximise,
 )
 from dpbandit.envs.data import fit_camera
 from dpbandit.envs.people.returning_pricing import frozen
@@ -32,6 +34,7 @@ from dpbandit.studies.configurations import Sweep, plan
 from dpbandit.testing import check_agent, check_problem
 from tests.each import each, refused
 from tests.envs.contextual.logs import CLICKS, SHOP, clicks, shop
+from tests.slopes import comparing
 
 OJ = {
     "price": "SalePriceMM", "features": {"SalePriceCH": (1.39, 2.09), "LoyalCH": (0, 1)},
@@ -295,6 +298,18 @@ def test_the_likelihood_is_an_integral():
     for j, step in enumerate(1e-4 * np.eye(7)):
         differences = (by_hand(values + step) - by_hand(values - step)) / 2e-4
         np.testing.assert_allclose(scores[:, j], differences, atol=0.02)
+
+
+def test_a_fit_is_handed_the_slope_of_what_it_maximises(monkeypatch):
+    """Oracle: central differences, with a ridge, which counts for every row."""
+    log, points = visits(12, 6), []
+    monkeypatch.setattr("scipy.optimize.minimize", comparing(scipy.optimize.minimize, points))
+    F = np.column_stack([np.ones(72), (log["age"].to_numpy() - 54) / 36])
+    rows = log["price"].to_numpy() - 2, log["sold"].to_numpy(float), log["who"].to_numpy()
+    at = Coefficients(np.array([0.3, 0.4, 0.1, -0.2, 0.9, 0.3, 0.5]), 2)
+    penalty = np.array([0.0, 0.1, 0.0, 0.1, 0.0, 0.0, 0.0])
+    maximise(at, Offers.of(F, F, *rows), penalty, around_modes, 7)
+    assert len(points) == 2
 
 
 def test_electricity_comes_back():
