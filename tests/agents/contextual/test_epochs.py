@@ -102,19 +102,17 @@ def test_every_release_spends_the_whole_budget():
 
 @pytest.mark.parametrize("kind", [AdaCOFUL, AdaPrivateTS])
 def test_printed_regressions_count_exact_contexts(kind):
-    """Oracle, without noise: V = C^2 I + sum of x x', rows cut to length C = 2, and theta = V^-1
-    times the sum of r x, as they were when the last episode ended: where det V had doubled, or
-    after a public batch. Would catch a ridge of C, or of 1, or an episode too early or too late."""
+    """Oracle, without noise: V = C^2 I + sum of x x', rows cut to C = 2, and V^-1 times the sum of
+    r x, as they were when the last episode ended: where det V had doubled, or a public batch."""
     spec = ContextualSpec(n_actions=3, dim=2, horizon=80, shared=True, context_bound=9.0)
     config = kind(epsilon=inf, calibration="paper", context_clip=2.0)
-    agent, rng, ended = config.make(spec, Streams([0])), np.random.default_rng(0), []
-    V, u = 4 * np.eye(2), np.zeros(2)
-    last, theta = V, u
+    agent, rng, V, u = config.make(spec, Streams([0])), np.random.default_rng(0), 4 * np.eye(2), 0.0
+    last, theta, ended = V, np.zeros(2), 0
     for t in range(1, 81):
         x, r = 1.5 * rng.standard_normal((1, 3, 2)), rng.random(1)
-        Vx = np.linalg.solve(last, x[0].T).T
         assert agent.regression.means(x)[0] == pytest.approx(x[0] @ theta)
-        assert agent.regression.widths(x)[0] == pytest.approx(np.sqrt(np.vecdot(Vx, x[0])))
+        lengths = np.vecdot(x[0] @ np.linalg.inv(last), x[0]) ** 0.5
+        assert agent.regression.widths(x)[0] == pytest.approx(lengths)
         action = agent.act(x)
         row = x[0, action[0]]
         row = row * min(1, 2 / np.linalg.norm(row))
@@ -122,9 +120,8 @@ def test_printed_regressions_count_exact_contexts(kind):
         agent.update(x, action, r)
         doubled = np.linalg.det(V) >= 2 * np.linalg.det(last)
         if t in agent.public if kind is AdaPrivateTS else doubled:
-            last, theta = V, np.linalg.solve(V, u)
-            ended.append(t)
-    assert len(ended) > 2
+            last, theta, ended = V, np.linalg.solve(V, u), ended + 1
+    assert ended > 2
 
 
 def test_designs_come_near_the_optimum():

@@ -34,7 +34,7 @@ from dpbandit.studies.configurations import Sweep, plan
 from dpbandit.testing import check_agent, check_problem
 from tests.each import each, refused
 from tests.envs.contextual.logs import CLICKS, SHOP, clicks, shop
-from tests.slopes import comparing
+from tests.slopes import comparing, differences
 
 OJ = {
     "price": "SalePriceMM", "features": {"SalePriceCH": (1.39, 2.09), "LoyalCH": (0, 1)},
@@ -266,9 +266,10 @@ def electricity(people, times, seed=0):
     return pd.DataFrame(found, columns=["who", "price", "sold"])
 
 
-def test_the_likelihood_is_an_integral():
+def test_the_likelihood_is_an_integral(monkeypatch):
     """Oracle: a sum over 201 x 201 points, its logit written out, within 1e-3 a person; scores are
-    its differences. Rows in another order, or a part of L in another place, would show."""
+    its differences. Rows in another order, or a part of L in another place, would show. A fit with
+    a ridge, which counts for every row, is handed the slope of what it maximises."""
     log = visits(12, 6)
     x = (log["age"].to_numpy() - 54) / 36
     F, q = np.column_stack([np.ones(72), x]), log["price"].to_numpy() - 2
@@ -295,20 +296,10 @@ def test_the_likelihood_is_an_integral():
     at = Coefficients(values, 2)
     found, scores, _ = likelihood(at, offers, around_modes(at, offers))
     np.testing.assert_allclose(found, by_hand(values), atol=1e-3)
-    for j, step in enumerate(1e-4 * np.eye(7)):
-        differences = (by_hand(values + step) - by_hand(values - step)) / 2e-4
-        np.testing.assert_allclose(scores[:, j], differences, atol=0.02)
-
-
-def test_a_fit_is_handed_the_slope_of_what_it_maximises(monkeypatch):
-    """Oracle: central differences, with a ridge, which counts for every row."""
-    log, points = visits(12, 6), []
+    np.testing.assert_allclose(scores.T, differences(by_hand, values, 1e-4), atol=0.02)
+    points, ridge = [], np.array([0.0, 0.1, 0.0, 0.1, 0.0, 0.0, 0.0])
     monkeypatch.setattr("scipy.optimize.minimize", comparing(scipy.optimize.minimize, points))
-    F = np.column_stack([np.ones(72), (log["age"].to_numpy() - 54) / 36])
-    rows = log["price"].to_numpy() - 2, log["sold"].to_numpy(float), log["who"].to_numpy()
-    at = Coefficients(np.array([0.3, 0.4, 0.1, -0.2, 0.9, 0.3, 0.5]), 2)
-    penalty = np.array([0.0, 0.1, 0.0, 0.1, 0.0, 0.0, 0.0])
-    maximise(at, Offers.of(F, F, *rows), penalty, around_modes, 7)
+    maximise(at, offers, ridge, around_modes, 7)
     assert len(points) == 2
 
 
