@@ -23,7 +23,7 @@ from dpbandit.domains import (
 )
 from dpbandit.losses import Linear, Quadratic
 from dpbandit.privacy.prefix_sums import Tree
-from tests.agents.convex.convex_runs import BALL, LAWS, targets, valued
+from tests.agents.convex.convex_runs import BALL, LAWS, valued
 from tests.each import each, refused
 from tests.privacy.sums.prefix_checks import script
 
@@ -354,17 +354,3 @@ def test_regret_agrees_with_an_independent_implementation(config):
     if config == PrivateBandit(noise="k-norm"):
         noisier = PrivateBandit(noise="k-norm", epsilon=0.5)
         assert not fits(regret_on_p_lin(noisier, 1024, 64), mean, error)
-
-
-def test_regret_of_fkm_agrees_with_an_independent_implementation():
-    """Statistical: |x - c_t|^2 / 2, c_t = e_1/2 + v_t/2, unit ball in R^5, T = 1024, 64
-    replications of either, within 4 combined standard errors; and below its bound."""
-    T, R, loss = 1024, 64, Quadratic(BALL)
-    agent = FKM().make(valued(loss, T), Streams([(1, r) for r in range(R)]))
-    c = targets(T, R, seed=T)
-    points, _ = episode(agent, lambda t, x: np.square(x - c[t]).sum(axis=-1) / 2, T, R)
-    losses = np.square(points - c).sum(axis=-1) - np.square(c.mean(axis=0) - c).sum(axis=-1)
-    regret = losses.sum(axis=0) / 2
-    assert fits(regret, 96.1, 1.2)
-    C = max(map(abs, loss.value_range))
-    assert regret.mean() < 2 * T**0.75 * sqrt(3 * 5 * C * (loss.lipschitz + C))
