@@ -158,9 +158,8 @@ def _private(results: "Results") -> str | None:
     if len(there) == 1:
         return there.pop()
     setup = results.runs[0].setup
-    further = {key: value for key, value in setup.env_kwargs.items() if key != "horizon"}
     with suppress(InputError):  # a table stands in results as a hash: its problem cannot be made
-        known = recommend(setup.environment, horizon=setup.horizon, env_kwargs=further)
+        known = recommend(setup.environment, horizon=setup.horizon, env_kwargs=setup.arguments)
         return next((name for name in there if name == known.rpartition(":")[0]), None)
     return None
 

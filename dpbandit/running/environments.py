@@ -69,6 +69,10 @@ def read_environment(path: str) -> EnvironmentFile:
             f"Expected {shown_path(path)} to hold id, of an environment, and a table [arguments], "
             f"got {shown(told)}."
         )
+    if "horizon" in arguments:
+        raise InputError(
+            f"Expected the horizon by --horizon (horizon=), not in {shown_path(path)}."
+        )
     found = dict(arguments)
     for key in ("frame", "path"):
         if isinstance(found.get(key), str):
