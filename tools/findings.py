@@ -297,7 +297,11 @@ PICTURES: Mapping[int, Picture] = {
         axis="mistakes",
         log=False,
         private={"FADE, epsilon 1": Row("digits", "fade")},
-        public={"random": Row("digits", "Uniform"), "glm-ucb": Row("digits", "glm-ucb")},
+        public={
+            "random": Row("digits", "Uniform"),
+            "glm-ucb": Row("digits", "glm-ucb"),
+            "without privacy": Row("digits", "mapped:linucb:regularization=0.1:alpha=0.2"),
+        },
     ),
 }
 
