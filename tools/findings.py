@@ -179,7 +179,7 @@ def small() -> "Iterator[None]":
 
 
 _EPSILONS = (0.1, 1.0, 10.0)
-_NO_PRIVACY = {"without privacy": Row("juice", "priced:logistic-ts")}
+_NO_PRIVACY = {"without privacy": Row("juice", "fade:epsilon=inf")}
 PICTURES: Mapping[int, Picture] = {
     1: Lines(
         title="Orange juice, 20,000 customers",
