@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from errno import EISDIR, ESPIPE
@@ -22,6 +23,11 @@ from threadpoolctl import threadpool_info
 from dpbandit.base.inputs import InputError, shown
 from dpbandit.version import VERSION
 
+try:
+    import fcntl
+except ImportError:  # not on Windows, where nothing is taken for a leftover
+    fcntl = None  # type: ignore[assignment]
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -29,6 +35,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes the rest of a cell for a formula after."""
 _LEVELS = 50
 """Lists and objects in each other, at most, in a file that is read."""
+_PARTIAL = re.compile(r"\.[0-9a-f]{16}\.\d+(\..{0,8})?")
+"""Names of the temporary files of `write_atomically`"""
 
 
 def plain(value: Any) -> Any:
@@ -94,27 +102,30 @@ def read_text(path: str | os.PathLike[str], *, errors: str = "strict", called: s
         UnicodeDecodeError: its bytes are no text, unless `errors` says what to do.
     """
     check_readable(path, called=called)
-    with _in_one_sentence("read", path, OSError, called=called):
+    with in_one_sentence("read", path, OSError, called=called):
         return Path(path).read_text(encoding="utf-8-sig", errors=errors)
 
 
 def check_readable(path: str | os.PathLike[str], *, called: str = "{}") -> None:
     """Raise `InputError` unless a file is there, and neither a folder nor a pipe, which may
     hang."""
-    with _in_one_sentence("read", path, called=called):
+    with in_one_sentence("read", path, called=called):
         _check_kind(path)
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
     """Whether anything is at `path`; raises `InputError` where nothing can be."""
-    with _in_one_sentence("read", path), suppress(FileNotFoundError, NotADirectoryError):
+    with in_one_sentence("read", path), suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)
         return True
     return False
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Raise `InputError` unless each can be written, a file of its own: better asked at once."""
+    """Raise `InputError` unless each can be written, a file of its own: better asked at once.
+
+    Temporary files that killed processes left beside them are removed.
+    """
     taken = set[str]()
     for path in (path for path in paths if path is not None):
         write_atomically(path, lambda partial: partial.touch(), keep=False)
@@ -124,6 +135,7 @@ def check_writable(*paths: Path | None) -> None:
                 f"Expected a file of its own for each option, got {shown_path(path)} twice."
             )
         taken.add(target)
+        remove_leftovers(Path(target).parent, unique_name(target))
 
 
 def write_atomically(path: Path, write: Callable[..., Any], *, keep: bool = True) -> Path:
@@ -132,10 +144,9 @@ def write_atomically(path: Path, write: Callable[..., Any], *, keep: bool = True
     Links are followed; pipes and devices are not replaced. Without `keep` nothing is renamed.
     """
     target = _target(path)
-    unique = sha256(os.fsencode(target)).hexdigest()[:16]  # a name may be as long as can be
-    partial = target.with_name(f".{unique}.{os.getpid()}{path.suffix[:9]}")
+    partial = target.with_name(f"{unique_name(target)}.{os.getpid()}{path.suffix[:9]}")
     try:
-        with _in_one_sentence("write", path, OSError):
+        with in_one_sentence("write", path, OSError), claimed(partial):
             write(partial)
             if keep:
                 partial.replace(target)
@@ -145,9 +156,61 @@ def write_atomically(path: Path, write: Callable[..., Any], *, keep: bool = True
     return path
 
 
+def unique_name(target: str | os.PathLike[str]) -> str:
+    """The beginning of the names of temporary files of a target, whose own may be too long."""
+    return f".{sha256(os.fsencode(target)).hexdigest()[:16]}"
+
+
+@contextmanager
+def claimed(partial: Path) -> Iterator[None]:
+    """Hold a lock on a temporary file, which is made, or folder: it tells that its writer lives."""
+    held = None
+    while held is None and fcntl is not None:
+        flags = os.O_RDONLY if partial.is_dir() else os.O_RDWR | os.O_CREAT
+        held = os.open(partial, flags, 0o666)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(held, fcntl.LOCK_EX)
+        there = os.path.exists(partial) and os.path.samestat(os.fstat(held), os.stat(partial))
+        if not there:  # it was taken for a leftover before it was locked
+            os.close(held)
+            held = None
+    try:
+        yield
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def is_left_over(partial: Path) -> bool:
+    """Return whether a temporary file or folder has no writer any more; False if unknown."""
+    try:
+        held = os.open(partial, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        if fcntl is None:
+            return False
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(held)
+
+
+def remove_leftovers(folder: Path, begin: str = "") -> None:
+    """Delete temporary files of killed processes, all or those whose names begin so."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            ours = entry.name.startswith(begin) and _PARTIAL.fullmatch(entry.name)
+            if ours and entry.is_file(follow_symlinks=False) and is_left_over(Path(entry.path)):
+                os.unlink(entry.path)
+
+
 def _target(path: Path) -> Path:
     """Where a file at `path` really is or will be; its folder is made."""
-    with _in_one_sentence("write", path):
+    with in_one_sentence("write", path):
         os.fspath(path).encode()  # neither pyarrow nor a page takes a name that is no text
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
@@ -162,10 +225,10 @@ def shown_path(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def _in_one_sentence(
+def in_one_sentence(
     what: str, path: str | os.PathLike[str], kinds: Any = (OSError, ValueError), called: str = "{}"
 ) -> Iterator[None]:
-    """One sentence in place of what the system says: names too long, a NUL in one, no space."""
+    """Raise one sentence in place of what the system says of a path: too long, no space."""
     try:
         yield
     except kinds as error:

@@ -60,9 +60,10 @@ class Progress:
 
 
 def say_without_terminal(line: str) -> None:
-    """Print a line on stderr where that is no terminal."""
-    if not sys.stderr.isatty():
-        print(line, file=sys.stderr, flush=True)
+    """Print a line on stderr where that is no terminal; a run goes on where nobody reads it."""
+    with suppress(OSError):
+        if not sys.stderr.isatty():
+            print(line, file=sys.stderr, flush=True)
 
 
 def started_bar(total: int) -> Any:
@@ -204,7 +205,8 @@ def warnings_said() -> Iterator[None]:
             usual(message, category, *where, **how)
         elif str(message) not in said:
             said.add(str(message))
-            print(f"dpbandit: {message}", file=sys.stderr)
+            with suppress(OSError):  # nobody reads it any more
+                print(f"dpbandit: {message}", file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)

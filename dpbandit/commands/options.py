@@ -1,6 +1,6 @@
 """Options that several commands share, and tables that they print."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -241,6 +241,36 @@ def say_overridden(context: typer.Context, agents: Iterable[str]) -> None:
         for name in ("epsilon", "delta"):
             if name in own and given(context, [name]):
                 say(f"{agent} says {name} itself: --{name} is not for it.")
+
+
+class Saved:
+    """Files of a command, written before anything is printed, so that no printing loses them.
+
+    A file that cannot be written does not keep the others from being written, nor the results from
+    being printed: `tell` raises the first mistake at the end.
+    """
+
+    def __init__(self) -> None:
+        self._sentences: list[str] = []
+        self._mistake: InputError | None = None
+
+    def write(self, sentence: str, write: Callable[..., Any], *given: Any, **how: Any) -> bool:
+        """Call `write`, and note the sentence about it, if any; returns whether it succeeded."""
+        try:
+            write(*given, **how)
+        except InputError as mistake:
+            self._mistake = self._mistake or mistake
+            return False
+        if sentence:
+            self._sentences.append(sentence)
+        return True
+
+    def tell(self) -> None:
+        """Say what is written; raises `InputError` where something is not."""
+        for sentence in self._sentences:
+            say(sentence)
+        if self._mistake is not None:
+            raise self._mistake
 
 
 def say(sentence: str) -> None:

@@ -27,6 +27,7 @@ from dpbandit.commands.options import (
     Horizon,
     JsonFile,
     Replicas,
+    Saved,
     Seed,
     Settings,
     complete_agents,
@@ -238,7 +239,9 @@ def reproduce(
         say(f"{agent} has no {' and no '.join(without)}: left out.")
     chosen = {key: value for key, value in told.items() if key not in without}
     record = run_case(case, agent, settings=chosen, horizon=horizon, replicas=replicas, seed=seed)
-    console = screen()
+    console, saved = screen(), Saved()
+    if json is not None:
+        saved.write("", write_json, json, record)
     mean, certified = (rounded(record[what], 4) for what in ("mean", "certified_epsilon"))
     console.print(
         f"{case} {agent}: {record['measure']} {mean} ({_spread(record['se'])}) after "
@@ -253,8 +256,7 @@ def reproduce(
     if record["least"] is not None:
         least = rounded(record["least"], 4)
         console.print(f"nobody as private loses less than {least}", highlight=False)
-    if json is not None:
-        write_json(json, record)
+    saved.tell()
 
 
 def _spread(se: float) -> str:
@@ -266,14 +268,15 @@ def _redo(
     table: PaperTable, reading: str, rows: str, sizes: Mapping[str, Any], json: Path | None
 ) -> None:
     check_writable(json, sizes["out"] and sizes["out"] / "summary.csv")
-    made = table.run(reading, rows, **sizes)
+    made, saved = table.run(reading, rows, **sizes), Saved()
+    if json is not None:
+        saved.write("", write_json, json, made.records)
     console = screen()
     for part in made.tables:
         console.print(part)
     for path in made.files:
         say(f"Written to {path}.")
-    if json is not None:
-        write_json(json, made.records)
+    saved.tell()
 
 
 app = typer.Typer(add_completion=False, help="List the teaching labs, or write one as a notebook.")

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
 from dpbandit.agents.catalogue import is_reconstructed
-from dpbandit.base import Floats, is_there, one_of, rounded, write_atomically
+from dpbandit.base import Floats, is_there, one_of, rounded, write_atomically, write_folder
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results.comparisons import bootstrap_band, differences
 from dpbandit.results.plots import (
@@ -359,7 +359,8 @@ def write_report(
         baseline: name of the agent that all others are compared with, on the same users. If the
             default "Uniform" did not run, the report has no differences.
 
-    The report of an unfinished sweep says at the top how much of it is there.
+    The report of an unfinished sweep says at the top how much of it is there. The files are put
+    there together, see `dpbandit.base.write_folder`; other files stay.
 
     Raises:
         InputError: no results in `folder`, no agent called `baseline`, a damaged file, or a file
@@ -371,8 +372,29 @@ def write_report(
     names = sorted({run.name for run in results.runs})
     one_of("baseline", baseline, sorted({_USUAL, *names}))
     audits = _audits(folder, plan)
+    facts: dict[str, Any] = {
+        "title": (plan and plan.name) or folder.resolve().name or "results",
+        "unfinished": _unfinished(plan, results, audits) if plan else "",
+        "audits": audits,
+    }
+    order = plan.configurations if plan else ()
+    made = write_folder(target, lambda place: _write(place, results, order, baseline, facts))
+    figures, tables = (
+        [target / file.name for file in some] for some in (made.figures, made.tables)
+    )
+    return Report(target / made.page.name, figures, tables, made.answer)
+
+
+def _write(
+    target: Path,
+    results: Results,
+    order: Sequence[str],
+    baseline: str,
+    facts: Mapping[str, Any],
+) -> Report:
+    """Write the files of a report; `facts` are what the page says of a sweep and its audits."""
     sections, written, heads = [], [], []
-    for problem in problems(results, plan.configurations if plan else ()):
+    for problem in problems(results, order):
         shown = []
         for picture in pictures(problem):
             saved = [picture.save(target, ending) for ending in _ENDINGS]
@@ -383,23 +405,22 @@ def write_report(
     import pandas as pd
 
     tables = write_table(pd.concat(heads), target, "headline")
-    compared = differences(results.runs, baseline) if baseline in names else None
+    ran = any(run.name == baseline for run in results.runs)
+    compared = differences(results.runs, baseline) if ran else None
     if compared is not None:
         tables += write_table(compared, target, "differences")
     page = rendered(
         files("dpbandit.report").joinpath("page.html").read_text(encoding="utf-8"),
         results.runs,
-        title=(plan and plan.name) or folder.resolve().name or "results",
-        unfinished=_unfinished(plan, results, audits) if plan else "",
         facts=_facts(results),
         sections=sections,
         differences=None if compared is None else _rows(compared),
         baseline=baseline,
         certificates=_certificates(results.runs),
-        audits=audits,
         configs=_configs(results.runs),
         honesty=HONESTY,
         clipped=CLIPPED,
+        **facts,
     )
     there = write_atomically(target / "index.html", lambda p: p.write_text(page, "utf-8"))
     several = len(sections) > 1

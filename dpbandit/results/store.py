@@ -30,6 +30,7 @@ from dpbandit.base import (
     made,
     parse_json,
     read_text,
+    remove_leftovers,
     whole,
     write_atomically,
 )
@@ -427,10 +428,14 @@ def stored(folder: Path) -> list[Path]:
 
 
 def check_places(folder: Path, *, audits: bool) -> None:
-    """Raise `InputError` unless blocks, and audits if there are any, can be written."""
-    check_writable(block_file(folder, "any", 0, 0))
-    if audits:
-        check_writable(audit_file(folder, "any"))
+    """Raise `InputError` unless blocks, and audits if there are any, can be written.
+
+    What killed sweeps left half-written there is removed.
+    """
+    places = [block_file(folder, "any", 0, 0), *([audit_file(folder, "any")] if audits else [])]
+    check_writable(plan_file(folder), *places)
+    for place in places:
+        remove_leftovers(place.parent)
 
 
 def check_format(file: Path, number: object) -> None:
