@@ -268,6 +268,8 @@ def _row(cell: str, texts: Sequence[str]) -> str:
 
 PROGRAM = ("dpbandit", "source", "numpy", "scipy")
 """What of a provenance decides numbers; the same seed under another library may draw others."""
+_OF_PROGRAM = (".py", ".csv", ".gz", ".json", ".parquet", ".toml")
+"""Endings of code and of data"""
 _LIBRARIES = ("numpy", "scipy", "gymnasium", "pandas", "pyarrow", "dp-accounting")
 
 
@@ -280,16 +282,19 @@ def source_digest() -> str:
 
 
 def digest_of(folders: Iterable[Path]) -> str:
-    """A hash of the names and contents of all files below that may change a number.
+    """A hash of the names and contents of all code and data below that may change a number.
 
-    What Python compiled does not, nor do the suite's list of problems and its shipped results.
+    Pages and their style do not, nor do the suite's list of problems and its shipped results, nor
+    what Python, an editor or a file manager left there.
     """
     digest = sha256()
     for folder in folders:
         for file in sorted(folder.rglob("*")):
+            name = file.relative_to(folder).as_posix()
             listed = file.parent == folder / "suite" and file.suffix != ".py"
-            if file.is_file() and file.suffix != ".pyc" and not listed:
-                digest.update(file.relative_to(folder).as_posix().encode())
+            hidden = f"/{name}".count("/.")
+            if file.suffix in _OF_PROGRAM and not listed and not hidden and file.is_file():
+                digest.update(name.encode())
                 digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 

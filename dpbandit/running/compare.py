@@ -21,6 +21,7 @@ from dpbandit.base import (
     Progress,
     Seed,
     Streams,
+    check_length,
     check_picklable,
     provenance,
     warnings_said,
@@ -221,6 +222,8 @@ def compare(
     given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
     spec = given.make(**given.arguments).spec
     asked, failed = agents_given(agents), dict[str, InputError]()
+    for name in asked:
+        check_length("the name of an agent", name)
     configs = with_baselines(asked, spec)
     sent: dict[str, Any] = {f"environment {given.label!r}": given}
     sent |= {f"agent {name!r}": config for name, config in configs.items()}

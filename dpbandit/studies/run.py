@@ -466,6 +466,7 @@ def run_sweep(
     tasks = [(*task, limit) for task in _tasks(study, found, block)]
     wanted = audits_of(study)
     check_places(folder, audits=bool(wanted))
+    found.files = pack(found.files, rest=True)
     write_json(plan_file(folder), _document(study, keys, sorted(wanted)))
     if tasks and scheduler is None:
         found.met(cpu_of(provenance()))
@@ -503,6 +504,7 @@ def run_sweep(
                 bar.advance(audit.rounds)
                 bar.say(f"{what} on {audit.document['problem']}")
     found.check_files(folder)
+    found.files = pack(found.files, rest=True)
     total = len(keys) * study.replicas
     return Swept(folder, len(keys), written, total - missing, found, tuple(failed.values()))
 
