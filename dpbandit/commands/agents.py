@@ -39,6 +39,7 @@ from dpbandit.commands.options import (
     Epsilon,
     Horizon,
     JsonFile,
+    Minutes,
     Replicas,
     Saved,
     Seed,
@@ -285,6 +286,7 @@ def compare(
         bool, typer.Option("--overwrite", help="Replace the results that --out already holds.")
     ] = False,
     json: JsonFile = None,
+    minutes: Minutes = None,
 ) -> None:
     """Compare agents by cumulative regret, with a certificate for each and a plot.
 
@@ -300,6 +302,7 @@ def compare(
     priced:logistic-ts,fade,dp-ucb:alpha=2 --epsilon 1 --out out`
     """
     from dpbandit.results.results import FILES
+    from dpbandit.running.apart import limit_of
     from dpbandit.running.compare import compare as run_comparison
     from dpbandit.running.settings import listed
 
@@ -331,6 +334,7 @@ def compare(
         seed=seed,
         env_kwargs=parse_settings(settings),
         jobs=jobs,
+        limit=limit_of(minutes),
     )
     saved = Saved()
     if out is not None:

@@ -221,6 +221,13 @@ Delta = Annotated[float, typer.Option(help="Target delta of every private agent,
 Horizon = Annotated[int, typer.Option(help="Number of rounds, >= 1.")]
 Replicas = Annotated[int, typer.Option(help="Number of independent repetitions, >= 1.")]
 Seed = Annotated[int, typer.Option(help="Random seed; replica r depends on (seed, r) only.")]
+Minutes = Annotated[
+    float | None,
+    typer.Option(
+        help="That an agent may take for some replicas, and a sixtieth for one call; by default "
+        "ten minutes for a call of an agent that is not dpbandit's own."
+    ),
+]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file.")]
 Settings = Annotated[
     list[str] | None,

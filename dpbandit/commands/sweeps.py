@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dpbandit.base import InputError
-from dpbandit.commands.options import say
+from dpbandit.commands.options import Minutes, say
 
 _SOME = 3
 """The most files that are told by name."""
@@ -35,6 +35,7 @@ def sweep(
     resume: Annotated[
         bool, typer.Option("--resume", help="Keep the results in --out and run what is missing.")
     ] = False,
+    minutes: Minutes = None,
     schema: Annotated[
         bool, typer.Option("--schema", help="Print the JSON schema of sweep files.")
     ] = False,
@@ -47,6 +48,7 @@ def sweep(
 
     Example: `dpbandit sweep experiments/sweeps/prices.toml --out out --jobs 2`
     """
+    from dpbandit.running.apart import limit_of
     from dpbandit.studies import Sweep, run_sweep
 
     if schema:
@@ -64,6 +66,7 @@ def sweep(
             scheduler=scheduler,
             block=block,
             resume=resume,
+            limit=limit_of(minutes),
         )
     except KeyboardInterrupt:
         print("dpbandit: what is written is kept, go on with --resume.", file=sys.stderr)

@@ -381,14 +381,14 @@ def write_report(
     folder = Path(folder)
     target = Path(out) if out is not None else folder / "report"
     plan, results = planned(folder), Results.load(folder)
-    unfinished = partial(_unfinished, plan, results) if plan else lambda audits: ""
+    audits = _audits(folder, plan)
+    unfinished = _unfinished(plan, results, audits) if plan else ""
     results = results if problem is None else results.where(problem=problem)
     names = sorted({run.name for run in results.runs})
     one_of("baseline", baseline, sorted({_USUAL, *names}))
-    audits = _audits(folder, plan)
     facts: dict[str, Any] = {
         "title": (plan and plan.name) or folder.resolve().name or "results",
-        "unfinished": unfinished(audits),
+        "unfinished": unfinished,
         "audits": audits,
     }
     order = plan.configurations if plan else ()
