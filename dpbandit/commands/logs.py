@@ -69,6 +69,13 @@ def evaluate(
         typer.Option(help="All arms in order, ARM,...; default: those in the log, sorted."),
     ] = None,
     reward_range: Annotated[str, typer.Option(help="Public range of rewards, LOW:HIGH.")] = "0:1",
+    most_outside: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of features, and of rewards, that may lie outside their bounds; default "
+            "0.01."
+        ),
+    ] = None,
     probabilities: Annotated[
         str | None,
         typer.Option(help="Columns with the logging probability of each arm, COLUMN,..."),
@@ -179,6 +186,7 @@ def evaluate(
     shared: dict[str, Any] = {
         "action": action, "reward": reward, "context": features_of(feature or ()),
         "arms": names, "reward_range": (low, high),
+        **({} if most_outside is None else {"most_outside": most_outside}),
     }  # fmt: skip
     log: Observed = (
         read_observed(frame, **shared)

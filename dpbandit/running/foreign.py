@@ -43,7 +43,8 @@ class Stranger:
     facts of the problem, `seed` a seed of the replica's own, and `n_actions`, `dim`, `horizon`,
     `reward_low`, `reward_high`, `context_shape` and `prices` are told those facts; all others are
     settings. One that takes `replicas`, or whose object says `vectorised = True`, is called once,
-    and is told contexts, actions and rewards of all replicas, (R, ...). An object is copied for
+    and is told contexts, actions and rewards of all replicas of a block, (R, ...): numbers that it
+    draws from one generator depend on how replicas are split into blocks. An object is copied for
     each replica, with the state of its random numbers. `act` answers as the problem's actions are:
     an arm, a price, a list of items, a point. Where actions come and go, `act` has to take `mask`.
 
