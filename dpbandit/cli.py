@@ -31,8 +31,8 @@ COMMANDS = {
         "studies",
         "Run a reference case or a published table again, beside its numbers.",
     ),
-    "sweep": ("sweeps", "Run every agent on every environment of a TOML file; can be resumed."),
-    "report": ("sweeps", "Write the results of a sweep as one HTML page with figures."),
+    "sweep": ("frontier", "Run every agent on every environment of a TOML file; can be resumed."),
+    "report": ("frontier", "Write the results of a sweep as one HTML page with figures."),
     "frontier": (
         "frontier",
         "Compute the least epsilon at which an agent loses no more than so much.",

@@ -89,8 +89,8 @@ WRITERS = {
     "fit shop.csv --price-range 1:3 --unit-cost 0.5 --feature age=18:90 --out g.toml --plot g.png "
     "--sweep h.toml": ["g.png", "g.toml", "h.toml"],
     "reproduce contextual/p1 --agent uniform --horizon 20 --replicas 2 --json i.json": ["i.json"],
-    "reproduce window/table-1 --rows 7,T=64 --reading public --replicas 2 --out j --json j.json": [
-        "j.json", "j/table_1.csv",
+    "reproduce window/table-1 --rows 7,T=64 --reading public --replicas 2 --json j.json": [
+        "j.json",
     ],
     "sweep sweep.toml --out s --backend threading": ["s/sweep.json"],
     "report s --out t": ["t/headline.csv", "t/index.html"],

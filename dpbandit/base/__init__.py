@@ -4,11 +4,9 @@ from dpbandit.base.arrays import *
 from dpbandit.base.contents import *
 from dpbandit.base.fields import *
 from dpbandit.base.files import *
-from dpbandit.base.folders import *
 from dpbandit.base.foreign import *
 from dpbandit.base.inputs import *
 from dpbandit.base.labels import *
-from dpbandit.base.output import *
 from dpbandit.base.processes import *
 from dpbandit.base.progress import *
 from dpbandit.base.random_streams import *

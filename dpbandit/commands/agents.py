@@ -302,8 +302,8 @@ def compare(
     priced:logistic-ts,fade,dp-ucb:alpha=2 --epsilon 1 --out out`
     """
     from dpbandit.results.results import FILES
-    from dpbandit.running.apart import limit_of
     from dpbandit.running.compare import compare as run_comparison
+    from dpbandit.running.foreign import limit_of
     from dpbandit.running.settings import listed
 
     privacy_target(epsilon, delta)

@@ -38,7 +38,7 @@ from dpbandit.privacy.mechanism import checked_ledger, enrolled
 from dpbandit.results.problems import Setup, as_words
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, describe, log_marks
-from dpbandit.running.apart import PATIENT, each_apart, is_of_others, limit_for
+from dpbandit.running.foreign import PATIENT, each_apart, is_of_others, limit_for
 from dpbandit.running.given import (
     AnyAgent,
     AnyAgents,

@@ -59,9 +59,9 @@ from dpbandit.results.store import (
     read_runs,
     write_runs,
 )
-from dpbandit.running.apart import each_apart, end_with, is_of_others, limit_for
 from dpbandit.running.compare import consecutive, replicas_at_once
 from dpbandit.running.environments import problem_maker
+from dpbandit.running.foreign import each_apart, end_with, is_of_others, limit_for
 from dpbandit.specs import AgentConfig
 from dpbandit.studies.configurations import (
     AgentFailure,

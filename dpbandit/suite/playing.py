@@ -24,7 +24,7 @@ from dpbandit.base import (
 from dpbandit.results import Results
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import read_runs, write_runs
-from dpbandit.running.apart import limit_of
+from dpbandit.running.foreign import limit_of
 from dpbandit.running.settings import parse_agent
 from dpbandit.studies import AgentFailure, Study, run_sweep
 from dpbandit.suite.catalogue import Size, asked_of, study_for, suite, version

@@ -25,7 +25,7 @@ from dpbandit.base import (
 from dpbandit.privacy.certificate import ledger_as_dict
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import CorruptFileError, read_runs
-from dpbandit.running.apart import limit_of
+from dpbandit.running.foreign import limit_of
 from dpbandit.running.settings import module_of
 from dpbandit.studies import Configuration, Study
 from dpbandit.studies.configurations import certificate_of

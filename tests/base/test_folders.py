@@ -13,7 +13,7 @@ import pandas as pd
 from dpbandit import Results, compare
 from dpbandit.base import (
     check_writable,
-    folders,
+    files,
     tidy_folder,
     write_atomically,
     write_folder,
@@ -60,7 +60,7 @@ def killed_at(step, program, done):
 
     def run():
         steps = count()
-        for module, name in [*changes, (folders, "_exchange")]:
+        for module, name in [*changes, (files, "_exchange")]:
             change = getattr(module, name)
 
             def counted(*given, change=change, **how):
@@ -91,7 +91,7 @@ def test_a_folder_is_old_or_new_wherever_its_writer_is_killed(where, tmp_path, m
     folder that is moved away first, and notes or a subfolder that get lost with it. What is
     finished first by the next run is whole, and it leaves nothing temporary."""
     if where == "no swap":
-        monkeypatch.setattr(folders, "_exchange", lambda one, other: False)
+        monkeypatch.setattr(files, "_exchange", lambda one, other: False)
     others = [] if where == "new" else ["notes", "report"]
     for step in range(99):
         home, done = tmp_path / where / str(step), tmp_path / f"done {where} {step}"
