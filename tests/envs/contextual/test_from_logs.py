@@ -1,6 +1,7 @@
 """A shop of one's own, and items: the fit against published numbers, quadrature and the truth,
 every refusal, and regret under it; and a shop whose customers come back."""
 
+import re
 import warnings
 from dataclasses import replace
 from math import inf
@@ -16,7 +17,12 @@ from typer.testing import CliRunner
 from dpbandit import InputError, certify, cli, compare, recommend
 from dpbandit.agents import PersonalPricing
 from dpbandit.base import Streams
-from dpbandit.envs import PricingFromLog, RecommendationFromLog, ReturningPricing
+from dpbandit.envs import (
+    AssortmentFromLog,
+    PricingFromLog,
+    RecommendationFromLog,
+    ReturningPricing,
+)
 from dpbandit.envs.contextual.logs import separation
 from dpbandit.envs.contextual.tastes import (
     FALSE_ALARM,
@@ -33,7 +39,7 @@ from dpbandit.specs import Visits
 from dpbandit.studies.configurations import Sweep, plan
 from dpbandit.testing import check_agent, check_problem
 from tests.each import each, refused
-from tests.envs.contextual.logs import CLICKS, SHOP, clicks, shop
+from tests.envs.contextual.logs import CLICKS, DRINKS, SHOP, clicks, drinks, shop
 from tests.slopes import comparing, differences
 
 OJ = {
@@ -204,6 +210,12 @@ def test_rare_levels_are_fitted_with_a_ridge():
         assert f"item is maps (separation), so what is fitted there is ridge={ridge}" in str(
             problem.diagnostics
         )
+    visits = drinks().assign(shop="A")
+    visits.loc[:2, "shop"], visits.loc[:2, "bought"] = "D", "none"
+    known = {**DRINKS, "features": {**DRINKS["features"], "shop": ("A", "D")}, "ridge": 0.01}
+    (said,) = quietly(visits, kind=AssortmentFromLog, **known).diagnostics.cautions
+    who = r"Nobody took ('\w+' or )*'juice' in the 3 rows where shop is D \(separation\)"
+    assert re.match(f"{who}, so what is fitted there is ridge=0.01, not the log", said)
 
 
 def line(x):
