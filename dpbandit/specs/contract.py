@@ -97,7 +97,10 @@ class ScoringAgent(Agent, Protocol):
 
 
 class AgentConfig(Protocol):
-    """Interface of a config: a frozen, keyword-only dataclass that makes running agents."""
+    """Interface of a config: a frozen, keyword-only dataclass that makes running agents.
+
+    Subclasses of `dpbandit.Agent` have it.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -123,8 +126,8 @@ def check_config(config: object) -> None:
         raise InputError(f"Expected agent {shown(config)} to be a config, such as {right}.")
     if not is_dataclass(config):
         raise InputError(
-            f"Expected {name}, which has make, to be a dataclass: write "
-            f"@dataclass(frozen=True, kw_only=True) above class {name}."
+            f"Expected {name}, which has make, to be a subclass of dpbandit.Agent: write "
+            f"class {name}(Agent), with settings, start, act and update in place of make."
         )
 
 
