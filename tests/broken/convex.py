@@ -12,7 +12,7 @@ class Quieter:
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)  # type: ignore[misc]
-        noise = (agent.sums if hasattr(agent, "sums") else agent.run._sums)._noise
+        noise = agent.sums._noise
         node = noise.source
         noise.source = lambda: 0.5 * node()
         return agent
@@ -60,7 +60,7 @@ class NoValueClip(PrivateBandit):
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)
-        agent.run._sums._statistic = replace(agent.run._sums._statistic, low=-1e9, high=1e9)
+        agent.sums._statistic = replace(agent.sums._statistic, low=-1e9, high=1e9)
         return agent
 
 
