@@ -28,7 +28,7 @@ class Constant(Agent[Spec]):
         """Nothing: no sums are due."""
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
-        """Nothing."""
+        pass
 
 
 class Uniform(Constant):
