@@ -116,13 +116,13 @@ def is_running(agent: object) -> bool:
 
 def check_config(config: object) -> None:
     """Raise `InputError` unless `config` is one: neither its class, nor its name, nor an agent."""
-    name = type(config).__name__
-    if isinstance(config, type) or not callable(getattr(config, "make", None)):
-        right = "LinUCB(alpha=0.5), with make(spec, streams)"
+    name, running = type(config).__name__, is_running(config)
+    if isinstance(config, type) or running or not callable(getattr(config, "make", None)):
+        right = "LinUCB(alpha=0.5), of a subclass of dpbandit.Agent"
         if isinstance(config, type) and is_dataclass(config) and hasattr(config, "make"):
             right = f"{config.__name__}()"
-        elif hasattr(config, "act"):
-            right += ", which returns it"
+        elif running:
+            right = "LinUCB(alpha=0.5), not the agent that its make returned"
         raise InputError(f"Expected agent {shown(config)} to be a config, such as {right}.")
     if not is_dataclass(config):
         raise InputError(

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from dpbandit import Agent, Arms, Chance, PrivateAgent, certify, compare
-from dpbandit.agents import FADE, Guard
+from dpbandit.agents import FADE, UCB1, Guard
 from dpbandit.base import Streams, described
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.privacy import no_privacy
@@ -103,6 +103,7 @@ def shop(**parts):
     return type("Kiosk", (Shop,), parts)
 
 
+SPEC = ContextualSpec(n_actions=2, dim=2, horizon=10)
 OWN = "tests.running.test_own_code"
 HALVES = np.full((5, 2, 2), 0.5)
 
@@ -165,7 +166,8 @@ MISTAKES = {
     ),
     "the class of a config": (on(Shop, Mine), r"to be a config, such as Mine\(\)"),
     "a config without make": (plays(make=None), "agent Own.. to be a config"),
-    "a running agent": (on(Shop, Running(0, 2)), "with make.spec, streams., which returns it"),
+    "a running agent": (on(Shop, Running(0, 2)), "config, .*, not the agent that its make ret"),
+    "one of ours": (on(Shop, UCB1().make(SPEC, Streams([0]))), "not the agent that its make ret"),
     "make without streams": (plays(make=lambda self, spec: 0), r"of Own .*, it takes \(spec\)"),
     "make returns nothing": (plays(make=lambda self, spec, streams: None), "make of Own to return"),
     "make returns something": (
