@@ -1,5 +1,6 @@
 """Baselines of every comparison: uniform play, and the best fixed action in hindsight."""
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -47,7 +48,8 @@ class Uniform(Constant):
     """
 
     def start(self) -> None:
-        self.ledger, self.draw = no_data(), self.spec.uniform(self.streams)
+        self.ledger = no_data()
+        self.draw: Callable[..., AnyArray] = self.spec.uniform(self.streams)
         if self.spec.n_arms is not None:
             self.chances = np.full((self.R, self.spec.n_arms), 1 / self.spec.n_arms)
 
@@ -68,7 +70,8 @@ class OneAction(Constant):
 
     def start(self) -> None:
         self.ledger = no_privacy("an action chosen with all data in hand")
-        self.action, self.draw = self.chosen(), self.spec.uniform(self.streams)
+        self.action = self.chosen()
+        self.draw: Callable[..., AnyArray] = self.spec.uniform(self.streams)
         if self.spec.n_arms is not None:
             self.chances = np.eye(self.spec.n_arms)[self.action]
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias, cast
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.agent import Agent, Around, Count, Count0, Inner, Positive, started
+from dpbandit.agent import Agent, Around, Count, Count0, Inner, Positive
 from dpbandit.base import (
     Bools,
     Floats,
@@ -179,7 +179,7 @@ class Priced(Around[Any]):
     """whether a price costs every customer the same utility; see `demand_rows`"""
     explore: Count0 | None = None
     """rounds with random prices, a public number; if None, ceil(horizon / 100)"""
-    inner = started(ScoringAgent)
+    inner = cast(ScoringAgent, None)
 
     def check(self) -> None:
         _ = self.learner  # which may refuse

@@ -217,7 +217,7 @@ class ProjectionFree(Agent[ConvexSpec]):
         self.oracle_calls: Ints = np.zeros(self.R, np.int64)
         """calls of the linear oracle so far, (R,); 0 with exact projections"""
         if not self.anytime:
-            self.begin(self.plan(spec), self.streams)
+            self.begin_run(self.plan(spec), self.streams)
             self.ledger = self.run.noise.ledger(self.sums.spend)
             return
         lengths = (self.first_epoch << epoch for epoch in count())
@@ -226,7 +226,7 @@ class ProjectionFree(Agent[ConvexSpec]):
         self.begin_epoch()
         self.ledger = self.run.noise.ledger(self.covered)
 
-    def begin(self, plan: BatchPlan, streams: Streams) -> None:
+    def begin_run(self, plan: BatchPlan, streams: Streams) -> None:
         """Play a plan from its first round on, at the centre."""
         self.run, self.round = plan, 0
         self.sums = plan.noise.sums(plan.estimates, streams, leaves=plan.leaves, batch=plan.batch)
@@ -237,7 +237,7 @@ class ProjectionFree(Agent[ConvexSpec]):
     def begin_epoch(self) -> None:
         """Play the plan of the next epoch, on streams of its own."""
         self.length = self.first_epoch << self.epoch
-        self.begin(self.plan(self.spec, self.length), self.streams.child(f"epoch {self.epoch}"))
+        self.begin_run(self.plan(self.spec, self.length), self.streams.child(f"epoch {self.epoch}"))
         self.epoch += 1
 
     def act(self, context: Floats) -> Floats:
