@@ -187,7 +187,10 @@ MISTAKES = {
         r"Set to have no __init__: annotate settings",
     ),
     "a base class": (on(Shop, "dpbandit.agent:Arms"), "Expected Arms to define start"),
-    "a class among base classes": (on(Shop, f"{OWN}:Beginer"), "'Beginer' .did you mean Beginner"),
+    "a class among base classes": (
+        on(Shop, f"{OWN}:beginner"),
+        "'beginner' .did you mean Beginner",
+    ),
     "no act": (plays(act=None), r"to have a method act\(context\), got a Odd"),
     "act of nothing": (plays(act=lambda self: 0), r"act of Odd to take \(context\), it takes \(\)"),
     "no update": (plays(update=None), r"to have a method update\(context, action, feedback\)"),
