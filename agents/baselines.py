@@ -64,13 +64,13 @@ class Uniform(Constant):
 class OneAction(Constant):
     """Base class of agents that play the same action, or a random one where it is not there."""
 
-    def chosen(self) -> AnyArray:
+    def one_action(self) -> AnyArray:
         """An action for each replica."""
         raise NotImplementedError
 
     def start(self) -> None:
         self.ledger = no_privacy("an action chosen with all data in hand")
-        self.action = self.chosen()
+        self.action = self.one_action()
         self.draw: Callable[..., AnyArray] = self.spec.uniform(self.streams)
         if self.spec.n_arms is not None:
             self.chances = np.eye(self.spec.n_arms)[self.action]
@@ -89,7 +89,7 @@ class Fixed(OneAction):
 
     answer: tuple[Any, ...]
 
-    def chosen(self) -> AnyArray:
+    def one_action(self) -> AnyArray:
         return np.array(self.answer)
 
 
@@ -108,6 +108,6 @@ class BestFixed(Hindsight, OneAction):
         points = action.tolist() if action.ndim == 1 else map(tuple, action.tolist())
         return Fixed(answer=tuple(points))  # which can be hashed
 
-    def chosen(self) -> AnyArray:
+    def one_action(self) -> AnyArray:
         # Without an answer, which `compare` supplies: the first arm, lowest price or centre
         return np.array([self.spec.default_action] * self.R)
