@@ -5,7 +5,7 @@ from math import sqrt
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from dpbandit.agents.contextual.centring import PrivatelyCentred
-from dpbandit.agents.contextual.demand import Features, ScoringConfig
+from dpbandit.agents.contextual.demand import Features
 from dpbandit.agents.contextual.fade_learners import (
     FadingAnswers,
     FadingArms,
@@ -162,7 +162,7 @@ class FADE:
         Of rewards `FadingMoments` builds `MomentPlayer`, which shrinks by `empirical_bayes`
         (moments.py), `FadingRegression` builds `RegressionPlayer`, `TryingPlayer` or
         `LogisticPlayer` (fading_regression.py), and `FadingDemand` puts the latter into
-        `DemandPricing` (demand.py).
+        `Priced` (demand.py).
         A private centre is `PrivatelyCentred` (centring.py), a public prior `PublicPrior`
         (public_prior.py).
 
@@ -371,7 +371,7 @@ class FADE:
         noise = 2 * sqrt(2 * spec.dim) / self._releases().mu
         return eigenvalue > times * max(noise, spec.dim)
 
-    def _learner(self, model: Learner, spec: ContextualSpec) -> ScoringConfig:
+    def _learner(self, model: Learner, spec: ContextualSpec) -> Any:
         if model in ("prices", "demand") and not spec.priced:
             raise InputError(
                 f"FADE with model={model!r} plays a list of prices (dpbandit/OJPricing-v0), got a "

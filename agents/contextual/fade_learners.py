@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dpbandit.agents.contextual.centred_arms import CentredArms
-from dpbandit.agents.contextual.demand import DemandPricing, Features, demand_spec
+from dpbandit.agents.contextual.demand import Features, Priced, demand_spec
 from dpbandit.agents.contextual.fading_regression import (
     LogisticPlayer,
     RegressionPlayer,
@@ -218,7 +218,7 @@ class FadingDemand:
     bonus: float | None
     features: Features = "additive"
 
-    def make(self, spec: PriceListSpec, streams: Streams) -> DemandPricing:
+    def make(self, spec: PriceListSpec, streams: Streams) -> Priced:
         dim = demand_spec(spec, self.features).dim
         first = self.releases.first(spec, 20 * sqrt(dim))
         releases = replace(self.releases, first_batch=first)
@@ -228,7 +228,7 @@ class FadingDemand:
             shift=self.shift,
             bonus=self.bonus,
         )
-        return DemandPricing(inner, spec, streams, features=self.features, explore=first)
+        return Priced(inner, features=self.features, explore=first).make(spec, streams)
 
 
 _LEVEL = 0.2

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from dpbandit.agent import Count, Private
+from dpbandit.agent import Count, PrivateAgent
 from dpbandit.base import Floats, InputError, Ints, Streams, inside, rounds_in, rows
 from dpbandit.privacy import FadingSum, Ledger, SignedDirections, certified_fading_sum, ledger_of
 from dpbandit.privacy.residuals import Layout
@@ -161,7 +161,7 @@ class MomentPlayer:
         return z * scale
 
 
-class BatchMoment(MomentPlayer, Private[ContextualSpec]):
+class BatchMoment(MomentPlayer, PrivateAgent[ContextualSpec]):
     """Greedy play on sums of `sign(reward) x / |x|`; each user is in the release of one batch.
 
     A design of this project, for arms with their own parameters and

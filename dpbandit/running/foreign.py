@@ -122,8 +122,7 @@ def stranger(code: str) -> type[Stranger]:
     if not is_foreign(thing):
         raise InputError(
             f"Expected {name} of {module} to have methods act(context) and update(context, action, "
-            f"reward), or to be a class under @dataclass(frozen=True, kw_only=True) with a method "
-            f"make(spec, streams), got {shown(thing)}."
+            f"reward), or to be a subclass of dpbandit.Agent, got {shown(thing)}."
         )
     settings: list[Any] = []
     for key, parameter in _parameters(thing).items() if _is_maker(thing) else ():

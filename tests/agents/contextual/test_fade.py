@@ -11,7 +11,7 @@ from dpbandit import certify, play
 from dpbandit.agents import FADE, BatchMoment, FullBudgetFADE
 from dpbandit.agents.contextual.centred_arms import CentredArms
 from dpbandit.agents.contextual.centring import PrivatelyCentred
-from dpbandit.agents.contextual.demand import DemandPricing
+from dpbandit.agents.contextual.demand import Priced
 from dpbandit.agents.contextual.fade_learners import middle_is_told
 from dpbandit.agents.contextual.fading_regression import (
     LogisticPlayer,
@@ -85,7 +85,7 @@ OJ = OJPricing(horizon=200).spec
         (FADE(), contextual(dim=51, shared=True), RegressionPlayer),
         (REWARDS, contextual(shared=True), RegressionPlayer),
         (LOGISTIC, contextual(shared=True, reward_low=0.0), LogisticPlayer),
-        (FADE(), OJ, ResidualPricing), (REWARDS, OJ, DemandPricing),
+        (FADE(), OJ, ResidualPricing), (REWARDS, OJ, Priced),
         (FADE(model="regression"), contextual(), TryingPlayer),
         (FADE(model="moments"), contextual(dim=3), MomentPlayer),
         (FADE(model="moments", centring="public"), OJ, MomentPlayer),

@@ -42,8 +42,7 @@ def episode(agent, value, T, R=1):
     for t in range(T):
         x = agent.act(context)
         points.append(x)
-        inner = agent if isinstance(agent, FKM) else getattr(agent.run, "_run", agent.run)
-        directions.append((agent.directions if inner is agent else inner._directions).u)
+        directions.append(agent.directions.u)
         agent.update(context, x, -value(t, x))
     return np.array(points), np.array(directions)
 
@@ -123,9 +122,9 @@ def test_agent_is_the_algorithm_line_by_line(way):
     for T in HORIZONS:
         config = PrivateBandit(noise="k-norm", **settings)
         agent = config.make(linear(T, domain), Streams([T]))
-        plan = agent.run.plan
+        plan = agent.run
         nodes = np.random.default_rng(T).standard_normal((T, domain.affine_dim))
-        agent.run._sums._noise = Tree().of(script(nodes[:, None]), stddev=1.0)
+        agent.sums._noise = Tree().of(script(nodes[:, None]), stddev=1.0)
         points, u = episode(agent, values, T)
         expected = section_by_section(plan, u[:, 0], nodes, values)
         np.testing.assert_allclose(points[:, 0], expected, rtol=0, atol=1e-12)
@@ -266,13 +265,13 @@ def test_every_point_is_in_the_domain(domain, noise):
     """With zeta at its cap r / 2 and noise so large that every step ends on the boundary."""
     spec = linear(100, domain)
     agent = PrivateBandit(noise=noise, epsilon=1e-6).make(spec, Streams(range(4)))
-    assert agent.run.plan.zeta == domain.inner_radius / 2
+    assert agent.run.zeta == domain.inner_radius / 2
     slope = np.linspace(-1, 1, domain.dim)
     points, u = episode(agent, lambda t, x: (x - domain.centre) @ slope / domain.dim, 100, 4)
     assert np.isfinite(points).all()
     assert domain.contains(points.reshape(-1, domain.dim)).all()
     assert (agent.oracle_calls <= 100).all()
-    steps = points - domain.embedded(agent.run.plan.zeta * u)
+    steps = points - domain.embedded(agent.run.zeta * u)
     assert np.linalg.norm(steps - domain.centre, axis=-1).max() > 0.4 * domain.inner_radius
 
 
@@ -304,7 +303,7 @@ def test_epochs_are_runs_of_their_own():
         PrivateBandit(**words, epsilon=epsilon).make(linear(8), Streams([0]))
         for epsilon in (100.0, 200.0)
     )
-    dear.run._promised = cheap.run._promised
+    dear.covered = cheap.covered
     for late in (agent, dear):
         refused("longer horizon", episode, late, lambda t, x: x[:, 0], 1)
 
