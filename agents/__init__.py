@@ -33,7 +33,7 @@ if _TYPE_CHECKING:
     from dpbandit.agents.baselines import BestFixed as BestFixed, Uniform as Uniform
     from dpbandit.agents.choice.mnl import MNLTS as MNLTS, MNLUCB as MNLUCB, MNLBandit as MNLBandit
     from dpbandit.agents.choice.private_mnl import FadeMNL as FadeMNL, MNLCounts as MNLCounts
-    from dpbandit.agents.contextual.demand import Priced as Priced
+    from dpbandit.agents.contextual.demand import LDPETC as LDPETC, Priced as Priced
     from dpbandit.agents.contextual.devices import (
         Broadcast as Broadcast,
         LocalLinUCB as LocalLinUCB,
@@ -89,7 +89,6 @@ if _TYPE_CHECKING:
         BatchMoment as BatchMoment,
         FadeMoments as FadeMoments,
     )
-    from dpbandit.agents.contextual.prices import LDPETC as LDPETC
     from dpbandit.agents.contextual.private_glm import PrivateGLM as PrivateGLM
     from dpbandit.agents.contextual.sparse import FLIPHAT as FLIPHAT, LassoBandit as LassoBandit
     from dpbandit.agents.convex.descent import OGD as OGD, POCP as POCP, PQFTL as PQFTL

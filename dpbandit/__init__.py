@@ -19,6 +19,22 @@ from dpbandit.lazy import catalogue as _catalogue, lazily as _lazily
 from dpbandit.version import VERSION as __version__
 
 if _TYPE_CHECKING:
+    from dpbandit.agent import (
+        Agent,
+        Arms,
+        Around,
+        Chance,
+        Count,
+        Count0,
+        Inner,
+        Inside01,
+        Least0,
+        Points,
+        Positive,
+        PrivateAgent,
+        Share,
+        started,
+    )
     from dpbandit.auditing import AuditReport, audit
     from dpbandit.base import InputError
     from dpbandit.results.results import Results
@@ -29,16 +45,30 @@ if _TYPE_CHECKING:
 
 __all__ = [
     "ENVIRONMENTS",
+    "Agent",
+    "Arms",
+    "Around",
     "AuditReport",
+    "Chance",
+    "Count",
+    "Count0",
+    "Inner",
     "InputError",
+    "Inside01",
+    "Least0",
+    "Points",
+    "Positive",
     "Prior",
+    "PrivateAgent",
     "Results",
+    "Share",
     "__version__",
     "audit",
     "certify",
     "compare",
     "play",
     "recommend",
+    "started",
 ]
 
 ENVIRONMENTS = {
@@ -47,6 +77,8 @@ ENVIRONMENTS = {
 }
 
 _FILES = {
+    "agent": "Agent Arms Around Chance Count Count0 Inner Inside01 Least0 Points Positive "
+    "PrivateAgent Share started",
     "agents": "agents",
     "auditing": "AuditReport audit",
     "base": "InputError",

@@ -7,7 +7,7 @@ An algorithm is read top to bottom in one class::
         def start(self): ...           builds mechanisms and `ledger`; `spec`, `streams`, `R` exist
         def scores(self, context): ... steps read settings as `self.turns`
 
-`Greedy(turns=2)` is a description, frozen and checked; `Greedy(turns=2).make(spec, streams)` plays.
+`Greedy(turns=2)` is a config, frozen and checked; `Greedy(turns=2).make(spec, streams)` plays.
 """
 
 from collections.abc import Callable
@@ -63,6 +63,23 @@ from dpbandit.specs import (
     fits,
 )
 
+__all__ = [
+    "Agent",
+    "Arms",
+    "Around",
+    "Chance",
+    "Count",
+    "Count0",
+    "Inner",
+    "Inside01",
+    "Least0",
+    "Points",
+    "Positive",
+    "PrivateAgent",
+    "Share",
+    "started",
+]
+
 SpecT = TypeVar("SpecT", bound=Spec)
 T = TypeVar("T")
 
@@ -88,7 +105,20 @@ class Agent(Generic[SpecT]):
     """Base class of algorithms: annotated attributes are settings, methods are the steps.
 
     A subclass is a keyword-only dataclass without a decorator. Every setting is checked against its
-    type when a description is made; `check` says what several settings mean together.
+    type when a config is made; `check` says what several settings mean together. `make` returns a
+    copy that plays: it has the settings, `spec`, `streams` and `R`, and `start` sets the rest.
+
+    >>> from dpbandit.privacy import no_privacy
+    >>> class Always(Agent):
+    ...     arm: Count0 = 0
+    ...     def start(self): self.ledger = no_privacy("an example")
+    ...     def act(self, context): return np.full(self.R, self.arm)
+    ...     def update(self, context, action, feedback): pass
+    >>> Always(arm=1) == Always(arm=1), Always(arm=1) == Always()
+    (True, False)
+    >>> spec = ContextualSpec(n_actions=2, dim=3, horizon=10)
+    >>> Always(arm=1).make(spec, Streams([0, 1])).act(np.zeros((2, 3)))
+    array([1, 1])
     """
 
     plays: ClassVar[type[Spec]] = Spec
@@ -105,6 +135,11 @@ class Agent(Generic[SpecT]):
     """replicas"""
 
     def __init_subclass__(cls) -> None:
+        if "__init__" in vars(cls):  # what it sets would be lost in the copy that plays
+            raise InputError(
+                f"Expected {cls.__name__} to have no __init__: annotate settings in the class, as "
+                "in `share: float = 0.1`, and set what changes in start(self)."
+            )
         dataclass(kw_only=True, eq=False)(cls)
 
     def __eq__(self, other: object) -> bool:
@@ -155,21 +190,21 @@ class Agent(Generic[SpecT]):
 
     def start(self) -> None:
         """Build mechanisms and `ledger` before the first round."""
-        raise NotImplementedError
+        raise _undefined(self, "start(self), which sets self.ledger")
 
     def act(self, context: Floats) -> AnyArray:
         # Choose actions (R, ...); reads the context and keeps nothing of it
-        raise NotImplementedError
+        raise _undefined(self, "act(self, context)")
 
     def act_among(self, context: Floats, mask: Bools) -> AnyArray:
         """Choose actions of those that a mask (R, K) allows; keeps nothing of it either."""
-        raise NotImplementedError
+        raise _undefined(self, "act_among(self, context, mask)")
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
-        raise NotImplementedError
+        raise _undefined(self, "update(self, context, action, feedback)")
 
 
-class Private(Agent[SpecT]):
+class PrivateAgent(Agent[SpecT]):
     """Base class of agents that meet a target (epsilon, delta) with Gaussian noise."""
 
     epsilon: float = 1.0
@@ -230,11 +265,11 @@ class Arms(Agent[ContextualSpec]):
         self.learn(context, action, feedback)
 
     def scores(self, context: Floats) -> Floats:
-        raise NotImplementedError
+        raise _undefined(self, "scores(self, context)")
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         """Learn from one round."""
-        raise NotImplementedError
+        raise _undefined(self, "learn(self, context, action, feedback)")
 
 
 def with_feedback(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:
@@ -281,7 +316,7 @@ class Points(Agent[ConvexSpec]):
 
     def begin(self) -> None:
         """Build mechanisms and `ledger`."""
-        raise NotImplementedError
+        raise _undefined(self, "begin(self), which sets self.ledger")
 
     def act(self, context: Floats) -> Floats:
         return self.point
@@ -293,7 +328,11 @@ class Points(Agent[ConvexSpec]):
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
         """Learn from one round."""
-        raise NotImplementedError
+        raise _undefined(self, "learn(self, context, action, feedback)")
+
+
+def _undefined(agent: object, method: str) -> InputError:
+    return InputError(f"Expected {type(agent).__name__} to define {method}.")
 
 
 @cache

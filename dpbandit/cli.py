@@ -4,12 +4,18 @@ import sys
 from concurrent.futures import BrokenExecutor
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from dpbandit.base import AgentError, InputError, shown_path, warnings_said
+from dpbandit.base import (
+    AgentError,
+    InputError,
+    exit_with,
+    shown_path,
+    warnings_said,
+)
 from dpbandit.commands.usage import Once, UsageError, sentence
 from dpbandit.version import VERSION
 
@@ -25,8 +31,8 @@ COMMANDS = {
         "studies",
         "Run a reference case or a published table again, beside its numbers.",
     ),
-    "sweep": ("studies", "Run every agent on every environment of a TOML file; can be resumed."),
-    "report": ("studies", "Write the results of a sweep as one HTML page with figures."),
+    "sweep": ("frontier", "Run every agent on every environment of a TOML file; can be resumed."),
+    "report": ("frontier", "Write the results of a sweep as one HTML page with figures."),
     "frontier": (
         "frontier",
         "Compute the least epsilon at which an agent loses no more than so much.",
@@ -126,7 +132,7 @@ def _root(
 def main() -> None:
     """Entry point: one plain sentence, and exit code 2 on bad input, 130 on Ctrl-C.
 
-    Exit code 1 is for agents that raised something.
+    Exit code 1 is for agents that raised something, 141 for output that is not read to its end.
 
     Modules in the current folder can be named, as with `python -m`; what is installed comes first.
     """
@@ -135,24 +141,32 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a path may hold bytes that are no text
             stream.reconfigure(errors="backslashreplace")
+    exit_with(_ended)
+
+
+def _ended() -> int:
+    """The exit code, after what went wrong is said."""
     try:
         with warnings_said():
-            sys.exit(_run())
+            return _run()
     except AgentError as error:
-        _refuse(str(error), 1)
+        return _refuse(str(error), 1)
     except InputError as mistake:
-        _refuse(str(mistake))
+        return _refuse(str(mistake))
     except MemoryError as error:
-        _refuse(f"Not enough memory{f': {error}' if str(error) else ''}. Choose smaller sizes.")
+        why = f": {error}" if str(error) else ""
+        return _refuse(f"Not enough memory{why}. Choose smaller sizes.")
     except RecursionError:
-        _refuse("Expected input that is nested less deeply.")
+        return _refuse("Expected input that is nested less deeply.")
     except BrokenExecutor:
-        _refuse("A worker process was killed, perhaps for want of memory: choose fewer --jobs.")
+        return _refuse(
+            "A worker process was killed, perhaps for want of memory: choose fewer --jobs."
+        )
     except OSError as error:
         where = f"use {shown_path(error.filename)}" if error.filename else "go on"
-        _refuse(f"Cannot {where}: {error.strerror or error}.")
+        return _refuse(f"Cannot {where}: {error.strerror or error}.")
     except UnicodeError as error:
-        _refuse(f"Cannot write what is no text: {error}.")
+        return _refuse(f"Cannot write what is no text: {error}.")
 
 
 def _run() -> int:
@@ -163,7 +177,7 @@ def _run() -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
             return 2
-        _refuse(sentence(error, sys.argv[1:]))
+        return _refuse(sentence(error, sys.argv[1:]))
     except typer.Abort:
         code = _INTERRUPTED
     if code == _INTERRUPTED:  # Typer's answer to a KeyboardInterrupt, in silence
@@ -171,10 +185,10 @@ def _run() -> int:
     return int(code or 0)
 
 
-def _refuse(sentence: str, code: int = 2) -> NoReturn:
-    """Print it on one line, whatever names are in it, and end."""
+def _refuse(sentence: str, code: int = 2) -> int:
+    """Print it on one line, whatever names are in it; returns the exit code."""
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in sentence)
     if len(line) > _LONGEST:
         line = f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
     print(f"dpbandit: {line}", file=sys.stderr)
-    sys.exit(code)
+    return code

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from itertools import chain
 from math import floor, log, log2, log10, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, TypeVar
@@ -19,7 +18,15 @@ import typer
 from rich.console import Console
 
 from dpbandit.agents import AGENTS
-from dpbandit.base import Floats, InputError, check_writable, parse_settings, whole, write_csv
+from dpbandit.base import (
+    Floats,
+    InputError,
+    check_writable,
+    exit_with,
+    parse_settings,
+    whole,
+    write_csv,
+)
 from dpbandit.base.tables import Table
 from dpbandit.results.plots import (
     Front,
@@ -56,8 +63,8 @@ class Found(NamedTuple):
     """written as CSV, under these names"""
     figures: Iterable[Path]
     """written where they are"""
-    tables: Iterable[Table] = ()
-    """printed"""
+    tables: Iterable[Table | str] = ()
+    """printed, once all is written"""
 
 
 def command(
@@ -80,10 +87,11 @@ def command(
             told = {"replicas": replicas}
             sizes = {**sizes, **told} if isinstance(sizes, dict) else replace(sizes, **told)
         found = study(sizes, out)
+        written = [write_csv(out / f"{name}.csv", frame) for name, frame in found.frames.items()]
+        written = [*found.figures, *written]
         for table in found.tables:
-            Console().print(table)
-        written = (write_csv(out / f"{name}.csv", frame) for name, frame in found.frames.items())
-        for path in chain(found.figures, written):
+            print(table) if isinstance(table, str) else Console().print(table)
+        for path in written:
             print(f"Written to {path}.")
 
     main.__doc__ = study.__doc__
@@ -127,11 +135,16 @@ def runs_of(
 def start(main: Callable[..., None]) -> None:
     """Run a command; bad input becomes one sentence and exit code 2, warnings are sentences."""
     warnings.showwarning = lambda message, *where, **how: print(message)
-    try:
-        typer.run(main)
-    except InputError as mistake:
-        print(f"dpbandit: {mistake}", file=sys.stderr)
-        sys.exit(2)
+
+    def program() -> int:
+        try:
+            typer.run(main)
+        except InputError as mistake:
+            print(f"dpbandit: {mistake}", file=sys.stderr)
+            return 2
+        return 0
+
+    exit_with(program)
 
 
 def agents_in(folder: str) -> dict[str, dict[str, str]]:

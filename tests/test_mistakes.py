@@ -131,7 +131,7 @@ PYTHON = {
     "no seed": (compared(seed=None), "seed=None to be a whole number"),
     "no jobs": (compared(jobs=0), "jobs=0 to be a whole number >= 1"),
     "classes of agents": (compared(agents=[FADE]), r"to be a config, such as FADE\(\)"),
-    "a running agent": (compared(agents=FADE().make(SPEC, Streams([0]))), "config, .* which"),
+    "a running agent": (compared(agents=FADE().make(SPEC, Streams([0]))), "config, .*, not the"),
     "the same agent twice": (compared(agents=["fade", "fade"]), "every agent once: fade"),
     "numbers for names": (compared(agents={1: "fade"}), "words for names, got 1"),
     "a baseline's name": (compared(agents={"Uniform": FADE()}), "other than 'Uniform'"),

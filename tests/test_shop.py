@@ -97,10 +97,12 @@ def test_clicks(said):
         ("compare none.toml --agents fade", "Cannot read none.toml"),
         ("compare bad.toml --agents fade", "bad.toml to hold id and .arguments. .* got 'agents'"),
         ("compare odd.toml --agents fade", "argument of PricingFromLog='cost'"),
+        ("certify fade --env long.toml", "the horizon by --horizon .*, not in long.toml"),
     ],
 )
 def test_one_sentence_each(here, run, line, says):
     (here / "bad.toml").write_text('agents = ["fade"]')
+    (here / "long.toml").write_text('id = "Arms"\n[arguments]\nhorizon = 9')
     (here / "odd.toml").write_text('id = "PricingFromLog"\n[arguments]\ncost = 1')
     code, _, errors = run(*line.split())
     assert (code, errors.count("\n")) == (2, 1)

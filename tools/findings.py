@@ -179,7 +179,7 @@ def small() -> "Iterator[None]":
 
 
 _EPSILONS = (0.1, 1.0, 10.0)
-_NO_PRIVACY = {"without privacy": Row("juice", "priced:logistic-ts")}
+_NO_PRIVACY = {"without privacy": Row("juice", "fade:epsilon=inf")}
 PICTURES: Mapping[int, Picture] = {
     1: Lines(
         title="Orange juice, 20,000 customers",
@@ -297,7 +297,11 @@ PICTURES: Mapping[int, Picture] = {
         axis="mistakes",
         log=False,
         private={"FADE, epsilon 1": Row("digits", "fade")},
-        public={"random": Row("digits", "Uniform"), "glm-ucb": Row("digits", "glm-ucb")},
+        public={
+            "random": Row("digits", "Uniform"),
+            "glm-ucb": Row("digits", "glm-ucb"),
+            "without privacy": Row("digits", "mapped:linucb:regularization=0.1:alpha=0.2"),
+        },
     ),
 }
 

@@ -166,7 +166,7 @@ def agent_table() -> str:
     scores = {epsilon: mean_scores(epsilon) for epsilon in (*epsilons(), inf)}
     many: dict[str, set[str]] = {}
     for one in answers():
-        if one.agent in scores[1.0] or one.agent in scores[inf]:
+        if one.role != HORIZON and (one.agent in scores[1.0] or one.agent in scores[inf]):
             many.setdefault(one.agent, set()).add(one.problem)
     lines = ["| agent | problems |" + "".join(f" ε {e:g} |" for e in epsilons())]
     lines[0] += " without privacy | audit: ε ≥ |"
@@ -303,7 +303,7 @@ def printed() -> str:
 
 def draw(path: Path) -> None:
     """Mean scores at epsilon 1 of the agents that play many problems, and the chosen of each."""
-    rows = [one for one in answers() if one.epsilon == 1.0]
+    rows = [one for one in answers() if one.epsilon == 1.0 and one.role != HORIZON]
     table = pd.DataFrame(
         [
             {

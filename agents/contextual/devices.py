@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from dpbandit.agent import Arms, Count, Least0, Positive, Private, started
+from dpbandit.agent import Arms, Count, Least0, Positive, PrivateAgent, started
 from dpbandit.agents.contextual.fade_regression import SummedRegression
 from dpbandit.base import (
     Floats,
@@ -140,7 +140,7 @@ class Devices(Arms):
         return context, action
 
 
-class Broadcast(Private[ContextualSpec], Devices):
+class Broadcast(PrivateAgent[ContextualSpec], Devices):
     """Devices choose by a broadcast model and send one private message about their reward.
 
     A design of this project. Rounds are cut into batches, each a tenth longer than the one before::
@@ -297,7 +297,7 @@ class Broadcast(Private[ContextualSpec], Devices):
         self.theta = np.linalg.solve(self.seen + ridge, self.told[..., None])[..., 0]
 
 
-class LocalLinUCB(SummedRegression, Private[ContextualSpec]):
+class LocalLinUCB(SummedRegression, PrivateAgent[ContextualSpec]):
     """Ridge regression on sums of locally private messages, each a user's noisy (x x', s x).
 
     After Zheng, Cai, Huang, Li and Wang, "Locally differentially private (contextual) bandits
@@ -364,7 +364,7 @@ class LocalLinUCB(SummedRegression, Private[ContextualSpec]):
         )
 
 
-class LocalSGD(Private[ContextualSpec], Devices):
+class LocalSGD(PrivateAgent[ContextualSpec], Devices):
     """Greedy play on a logistic model; each device sends one locally private gradient.
 
     After Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",

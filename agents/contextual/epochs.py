@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.agent import Arms, Count, Inside01, Least0, Positive, Private, started
+from dpbandit.agent import Arms, Count, Inside01, Least0, Positive, PrivateAgent, started
 from dpbandit.base import Floats, InputError, Ints, clip_norm, clip_range, pick, predictions
 from dpbandit.privacy import (
     BudgetExceededError,
@@ -90,7 +90,7 @@ def _lengths(context: Floats, root: Floats) -> Floats:
     return np.sqrt(np.vecdot(moved, moved))
 
 
-class Epochs(Private[ContextualSpec], Arms):
+class Epochs(PrivateAgent[ContextualSpec], Arms):
     """Plays at random in the first epoch, and feeds every round to the mechanism.
 
     Rewards count from the middle of their public range.

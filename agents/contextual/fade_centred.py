@@ -261,27 +261,27 @@ class PrivatelyCentred(Around[ContextualSpec]):
                 inner = replace(inner, epsilon=epsilon_of(less, delta))
             else:
                 inner = replace(inner, delta=delta_of(less, epsilon))
-        self._inner: ScoringAgent = inner.make(
+        self.inner: ScoringAgent = inner.make(
             replace(spec, reward_low=-width, reward_high=width), streams.child("centred")
         )
-        vars(self).update(masks=getattr(self._inner, "masks", ()))
-        own = self._inner.ledger
+        vars(self).update(masks=getattr(self.inner, "masks", ()))
+        own = self.inner.ledger
         self.ledger = ledger_of(epsilon, *own.spends, self._sums.spend, notion=own.notion)
         self._round, self._end, self._users = 0, 0, 0.0
         self._counted, self._total, self._weights = 0.0, np.zeros(self.R), 0
         self._centre: Floats = np.full(self.R, self._middle)
 
     def act(self, context: Floats) -> Ints:
-        return self._inner.act(context)
+        return self.inner.act(context)
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
-        return acted(self._inner, context, mask)
+        return acted(self.inner, context, mask)
 
     def scores(self, context: Floats) -> Floats:
-        return self._inner.scores(context) + self._centre[:, None]
+        return self.inner.scores(context) + self._centre[:, None]
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        self._inner.update(context, action, feedback - self._centre)
+        self.inner.update(context, action, feedback - self._centre)
         self._round += 1
         scaled = (np.asarray(feedback, np.float64) - self._middle) / self._half
         release = self._sums(scaled[:, None])

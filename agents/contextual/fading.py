@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar, final
 
 import numpy as np
 
-from dpbandit.agent import Arms, Count, Private, started
+from dpbandit.agent import Arms, Count, PrivateAgent, started
 from dpbandit.base import MOST_ROUNDS, Bools, Floats, InputError, Ints, Streams, inside, rows
 from dpbandit.privacy import (
     FadingSum,
@@ -106,7 +106,7 @@ class FadingReleases:
         return ledger_of(self.epsilon, spend, notion=Notion(trust=Trust(self.trust, self.honest)))
 
 
-class Fading(Private[ContextualSpec], Arms):
+class Fading(PrivateAgent[ContextualSpec], Arms):
     """Base class: in each batch every user adds a bounded statistic to a sum in which users fade::
 
         in round t             v_t, a bounded statistic of (x_t, a_t, r_t) and of earlier releases

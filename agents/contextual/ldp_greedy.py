@@ -8,7 +8,7 @@ from typing import Literal, cast
 
 import numpy as np
 
-from dpbandit.agent import Count0, Inside01, Positive, Private, started
+from dpbandit.agent import Count0, Inside01, Positive, PrivateAgent, started
 from dpbandit.agents.contextual.devices import Devices
 from dpbandit.agents.contextual.private_glm import floored_inverse
 from dpbandit.base import Floats, Ints, clip_norm, clip_range, privacy_target
@@ -172,7 +172,7 @@ class EvenMoments(SecondMoments):
         object.__setattr__(self, "units", np.concatenate([even, self.units[len(even) :]]))
 
 
-class LDPOLS(Private[ContextualSpec], LDPGreedy):
+class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
     """Greedy play on least squares; each user sends a locally private Gram matrix and moment.
 
     Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",

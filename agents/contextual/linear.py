@@ -18,7 +18,7 @@ from dpbandit.agent import (
     Inside01,
     Least0,
     Positive,
-    Private,
+    PrivateAgent,
     started,
 )
 from dpbandit.agents.contextual.ridge import JointRidge, OnlineRidge, Ridge
@@ -67,7 +67,7 @@ class Exact(Arms):
         self.ridge.learn(context, action, feedback)
 
 
-class Summed(Private[ContextualSpec], Arms):
+class Summed(PrivateAgent[ContextualSpec], Arms):
     """Plays by sums of clipped rounds that a mechanism releases.
 
     Until the first release disjoint arms take turns, since nothing tells them apart.

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from dpbandit.agent import Arms, Count, Private, started
+from dpbandit.agent import Arms, Count, PrivateAgent, started
 from dpbandit.agents.contextual.fading import OnDevices
 from dpbandit.base import Floats, InputError, Ints, Streams, inside
 from dpbandit.privacy import FadingSum, SignedDirections, certified_fading_sum, ledger_of
@@ -205,7 +205,7 @@ class FadeMoments(OnDevices, Moments):
         self.play_by(self.statistic, self.sums, shrink=SHRINKAGES[self.shrinkage], debias=debias)
 
 
-class BatchMoment(Moments, Private[ContextualSpec]):
+class BatchMoment(Moments, PrivateAgent[ContextualSpec]):
     """Greedy play on sums of `sign(reward) x / |x|`; each user is in the release of one batch.
 
     A design of this project, for arms with their own parameters and

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.agent import Arms, Positive, Private
+from dpbandit.agent import Arms, Positive, PrivateAgent
 from dpbandit.base import Bools, Floats, InputError, Ints, clip_norm, clip_range, pick
 from dpbandit.privacy import BLT, BudgetExceededError, GaussianSpend, Mechanism, ledger_of, mu_of
 from dpbandit.privacy.calibrated import noisy_prefix_sum
@@ -25,7 +25,7 @@ _CLOSE = 1e-6
 """A least eigenvalue of no more than this share of the largest is not left to a bound."""
 
 
-class PrivateGLM(Private[ContextualSpec], Arms):
+class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
     """Greedy play on a generalised linear model, refitted when its Gram matrix has doubled.
 
     After Sarmasarkar, "Shuffle and joint differential privacy for generalized linear contextual

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from dpbandit.agent import Arms, Count, Inside01, Positive, Private
+from dpbandit.agent import Arms, Count, Inside01, Positive, PrivateAgent
 from dpbandit.base import (
     MOST_ROUNDS,
     Floats,
@@ -25,7 +25,7 @@ _GROWTH = 0.05
 """Fits of the lasso come when the rounds have grown by this share."""
 
 
-class FLIPHAT(Private[ContextualSpec], Arms):
+class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
     """Greedy play on sparse estimates; each is learned from the previous episode alone.
 
     Chakraborty, Roy and Basu, "FLIPHAT: joint differential privacy for high dimensional sparse

@@ -9,20 +9,21 @@ A step is made while a batch is played, so it is one batch stale: the last two b
 influence anything, and m = max(K - 2, 0) sums are released. Without staleness m = K - 1.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, takewhile
 from math import ceil, inf, isqrt, log, sqrt
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import numpy as np
 
-from dpbandit.agent import Agent, Count, Positive
+from dpbandit.agent import Agent, Count, Positive, started
 from dpbandit.agents.convex.one_point import (
+    Directions,
     Exploration,
     Noise,
     Offset,
+    Sums,
     estimates_of,
     least,
     with_values,
@@ -30,9 +31,8 @@ from dpbandit.agents.convex.one_point import (
 from dpbandit.base import Floats, InputError, Ints, Streams, inside, noise_target
 from dpbandit.domains.projections import frank_wolfe
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy import Ledger, Parallel
+from dpbandit.privacy import Parallel
 from dpbandit.privacy.batches import OnePointEstimates
-from dpbandit.privacy.premises import ALL
 from dpbandit.privacy.spends import Spend, different
 from dpbandit.specs import ConvexSpec, Spec
 
@@ -143,127 +143,13 @@ class BatchPlan:
         return T / 2 * (G**2 + b * L**2) + T * L * (lag + spread)
 
 
-class BatchedDescent:
-    """One run of a plan. Remembers releases, and the public points and directions."""
-
-    def __init__(self, plan: BatchPlan, streams: Streams) -> None:
-        self.plan = plan
-        self._sums = plan.noise.sums(plan.estimates, streams, leaves=plan.leaves, batch=plan.batch)
-        self.ledger = plan.noise.ledger(self._sums.spend)
-        self.oracle_calls = np.zeros(len(streams), np.int64)
-        """calls of the linear oracle so far, (R,); 0 with exact projections"""
-        self._exploration = plan.exploration
-        self._directions = self._exploration.directions(streams)
-        self._y = np.tile(plan.loss.domain.centre, (len(streams), 1))
-        self._latest: Floats | None = None  # shat_{R-1}
-        self._rounds, self._fed = 0, plan.leaves * plan.batch
-        self._last_step = (plan.batches - 1) * plan.batch
-
-    def act(self, context: Floats) -> Floats:
-        return self._y + self._directions.step
-
-    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        total = None
-        if self._rounds < self._fed:
-            total = self._sums(0.0 - feedback, self._directions.u)
-        self._directions.advance()
-        self._rounds += 1
-        if self._rounds % self.plan.batch == 0 and self._rounds <= self._last_step:
-            self._step(self._latest if self.plan.stale else total)
-            self._latest = total
-
-    def _step(self, total: Floats | None) -> None:
-        if total is None:
-            return
-        domain = self.plan.loss.domain
-        eta = self.plan.eta if self.plan.descend else -self.plan.eta
-        q = domain.centre - eta * domain.embedded(total)
-        if self.plan.exact:
-            self._y = self._exploration.nearest(q, self._y)
-            return
-        found = frank_wolfe(
-            domain,
-            q,
-            self._y,
-            shrink=self._exploration.xi,
-            tolerance=self.plan.gap,
-            budget=self.plan.batch,
-        )
-        self._y = found.point
-        self.oracle_calls = self.oracle_calls + found.calls
-
-
-class Epochs:
-    """Runs of T0, 2 T0, 4 T0, ... rounds, each from scratch with streams of its own.
-
-    Args:
-        plan: the public numbers of a run of so many rounds.
-        streams: the family that epochs take theirs from.
-        first: T0.
-        horizon: the ledger covers all epochs that begin within so many rounds.
-
-    Guarantee:
-        The dearest of its epochs: a user is in one of them, and the others depend on her through
-        releases alone (parallel composition). Epochs that begin after the horizon for which it was
-        made may not cost more.
-    """
-
-    # rounds are passed on as they are
-    hands_on = ALL
-
-    def __init__(
-        self, plan: Callable[[int], BatchPlan], streams: Streams, *, first: int, horizon: int
-    ) -> None:
-        self._plan, self._streams, self._first = plan, streams, first
-        self._epoch, self._rounds = -1, 0
-        lengths = takewhile(lambda length: length - first < horizon, (first << j for j in count()))
-        plans = [plan(length) for length in lengths]
-        self._promised = Parallel(different(plan.spend for plan in plans))
-        self.ledger: Ledger = plans[0].noise.ledger(self._promised)
-        self._calls = np.zeros(len(streams), np.int64)
-        self._run = self._begin()
-
-    @property
-    def oracle_calls(self) -> Ints:
-        """Calls of the linear oracle in all epochs so far, (R,)."""
-        return self._calls + self._run.oracle_calls
-
-    def act(self, context: Floats) -> Floats:
-        return self._run.act(context)
-
-    def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        if self._rounds == 0:
-            self._check_promise()
-        self._run.update(context, action, feedback)
-        self._rounds += 1
-        if self._rounds == self._run.plan.horizon:
-            self._calls = self.oracle_calls
-            self._run = self._begin()
-
-    def _begin(self) -> BatchedDescent:
-        self._epoch, self._rounds = self._epoch + 1, 0
-        plan = self._plan(self._first << self._epoch)
-        return BatchedDescent(plan, self._streams.child(f"epoch {self._epoch}"))
-
-    def _check_promise(self) -> None:
-        """Before an epoch's first user, not before: the last user of a horizon is covered."""
-        spend = self._run.ledger.spends[0]
-        if not self._run.plan.noise.private or spend in self._promised.parts:
-            return
-        costs = [(spend.pure, self._promised.pure)]  # tells large epsilons apart, infinity: none
-        costs += [(spend.delta(e), self._promised.delta(e)) for e in (0.0, 0.1, 1.0, 10.0)]
-        if any(cost > promise * (1 + 1e-6) for cost, promise in costs):
-            raise InputError(
-                f"Epoch {self._epoch} ({spend.note}) costs more than promised: make the "
-                "agent for a longer horizon."
-            )
-
-
 class ProjectionFree(Agent[ConvexSpec]):
-    """Plays runs of a plan; a subclass says what noise there is."""
+    """Base class of batched descent; a subclass says what noise there is.
 
-    # rounds are passed on as they are
-    hands_on = ALL
+    With `anytime` epochs of T0, 2 T0, 4 T0, ... rounds begin from scratch, with streams of their
+    own. They cost what the dearest of those costs that begin within the horizon: a user is in one
+    of them, and the others depend on her through releases alone (parallel composition).
+    """
 
     plays = ConvexSpec
     parameters: Literal["paper", "tuned", "halved"] = "paper"
@@ -290,6 +176,8 @@ class ProjectionFree(Agent[ConvexSpec]):
     """play without the horizon; start again after T0, 2 T0, 4 T0, ... rounds"""
     first_epoch: Count = 16
     """T0"""
+    run, directions = started(BatchPlan), started(Directions)
+    sums = cast(Sums, None)
 
     def noise_over(self, loss: Loss, horizon: int) -> Noise:
         """How estimates become private over so many rounds."""
@@ -324,26 +212,77 @@ class ProjectionFree(Agent[ConvexSpec]):
         return draft(zeta=zeta, eta=self.eta or paper_eta)
 
     def start(self) -> None:
-        with_values(self, self.spec)
-        self.run: BatchedDescent | Epochs
-        if self.anytime:
-            plan = partial(self.plan, self.spec)
-            T = self.spec.horizon
-            self.run = Epochs(plan, self.streams, first=self.first_epoch, horizon=T)
-        else:
-            self.run = BatchedDescent(self.plan(self.spec), self.streams)
-        self.ledger = self.run.ledger
+        spec = with_values(self, self.spec)
+        self.epoch, self.length, self.covered = 0, inf, None
+        self.oracle_calls: Ints = np.zeros(self.R, np.int64)
+        """calls of the linear oracle so far, (R,); 0 with exact projections"""
+        if not self.anytime:
+            self.begin_run(self.plan(spec), self.streams)
+            self.ledger = self.run.noise.ledger(self.sums.spend)
+            return
+        lengths = (self.first_epoch << epoch for epoch in count())
+        within = takewhile(lambda length: length - self.first_epoch < spec.horizon, lengths)
+        self.covered = Parallel(different(self.plan(spec, length).spend for length in within))
+        self.begin_epoch()
+        self.ledger = self.run.noise.ledger(self.covered)
 
-    @property
-    def oracle_calls(self) -> Ints:
-        """Calls of the linear oracle so far, (R,)."""
-        return self.run.oracle_calls
+    def begin_run(self, plan: BatchPlan, streams: Streams) -> None:
+        """Play a plan from its first round on, at the centre."""
+        self.run, self.round = plan, 0
+        self.sums = plan.noise.sums(plan.estimates, streams, leaves=plan.leaves, batch=plan.batch)
+        self.directions = plan.exploration.directions(streams)
+        self.y = np.tile(plan.loss.domain.centre, (self.R, 1))
+        self.latest: Floats | None = None  # shat_{R-1}
+
+    def begin_epoch(self) -> None:
+        """Play the plan of the next epoch, on streams of its own."""
+        self.length = self.first_epoch << self.epoch
+        self.begin_run(self.plan(self.spec, self.length), self.streams.child(f"epoch {self.epoch}"))
+        self.epoch += 1
 
     def act(self, context: Floats) -> Floats:
-        return self.run.act(context)
+        return self.y + self.directions.step
 
     def update(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        self.run.update(context, action, feedback)
+        run, total = self.run, None
+        if self.covered and self.round == 0:
+            self.check_covered(self.covered)
+        if self.round < run.leaves * run.batch:
+            total = self.sums(0.0 - feedback, self.directions.u)
+        self.directions.advance()
+        self.round += 1
+        if self.round % run.batch == 0 and self.round <= (run.batches - 1) * run.batch:
+            self.step(self.latest if run.stale else total)
+            self.latest = total
+        if self.round == self.length:
+            self.begin_epoch()
+
+    def step(self, total: Floats | None) -> None:
+        """Move y to the nearest point of C' to c0 - eta Q total."""
+        if total is None:
+            return
+        run, domain = self.run, self.run.loss.domain
+        eta = run.eta if run.descend else -run.eta
+        q = domain.centre - eta * domain.embedded(total)
+        if run.exact:
+            self.y = run.exploration.nearest(q, self.y)
+            return
+        shrink, gap, budget = run.exploration.xi, run.gap, run.batch
+        found = frank_wolfe(domain, q, self.y, shrink=shrink, tolerance=gap, budget=budget)
+        self.y, self.oracle_calls = found.point, self.oracle_calls + found.calls
+
+    def check_covered(self, covered: Parallel) -> None:
+        """Raise `InputError` before the first user of an epoch that costs more than promised."""
+        spend = self.sums.spend
+        if not self.run.noise.private or spend in covered.parts:
+            return
+        costs = [(spend.pure, covered.pure)]  # tells large epsilons apart, infinity: none
+        costs += [(spend.delta(e), covered.delta(e)) for e in (0.0, 0.1, 1.0, 10.0)]
+        if any(cost > promise * (1 + 1e-6) for cost, promise in costs):
+            raise InputError(
+                f"Epoch {self.epoch - 1} ({spend.note}) costs more than promised: make the "
+                "agent for a longer horizon."
+            )
 
 
 class GarberKretzu(ProjectionFree):

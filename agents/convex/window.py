@@ -409,11 +409,12 @@ class WDPCOCOL(Expiring):
         self.released = total
         gap = np.vecdot(gradient, x - domain.lowest(gradient))
         radius = self.steps.radius(np.sqrt(np.vecdot(change, change)), kappa, gap)
-        towards = self.oracle(x, radius, gradient) - x
+        proposal = self.oracle.propose(x, radius, gradient)
+        towards = proposal.point - x
         share = np.full(len(x), self.steps.alpha)
         if self.step == "line-search":
             share = least_along(towards, gradient, kappa)
-        self.oracle.moved(share)
+        self.oracle.accept(proposal, share)
         self.point = x + share[:, None] * towards
 
     def printed_steps(self) -> Printed:

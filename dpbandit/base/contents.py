@@ -1,10 +1,9 @@
-"""Everything that an object holds: by attributes, containers and functions."""
+"""Everything that an object holds: by attributes, containers and bound methods."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
-from types import BuiltinMethodType, FunctionType, GeneratorType, MethodType, ModuleType
+from types import BuiltinMethodType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ PLAIN = (float, int, str, type, ModuleType)
 
 
 def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:
-    """All that an object holds, by attributes, containers and functions, with the way to each.
+    """All that an object holds, by attributes, containers and methods, with the way to each.
 
     Nothing is opened twice, nor what is of a kind that is `closed`.
     """
@@ -34,25 +33,17 @@ def parts_of(item: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _contained(item: Any) -> Iterable[tuple[Any, Any]]:
-    """The parts that it holds as a container or a function."""
+    """The parts that it holds as a container or a bound method."""
     if isinstance(item, Mapping):
         return [*item.items(), *((f"key {place}", key) for place, key in enumerate(item))]
     if isinstance(item, np.ndarray):
         return enumerate(item.ravel()) if item.dtype == object else ()
-    if isinstance(item, GeneratorType):
-        return item.gi_frame.f_locals.items() if item.gi_frame else ()
     if isinstance(item, list | tuple | set | frozenset | deque):
         return enumerate(item)
     if isinstance(item, partial):
         return enumerate((item.func, item.args, item.keywords))
     if isinstance(item, MethodType | BuiltinMethodType):
         return [("self", item.__self__)]
-    if isinstance(item, FunctionType):
-        held = [*(item.__defaults__ or ()), *(item.__kwdefaults__ or {}).values()]
-        for cell in item.__closure__ or ():
-            with suppress(ValueError):  # it is empty
-                held.append(cell.cell_contents)
-        return enumerate(held)
     return ()
 
 

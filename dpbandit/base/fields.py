@@ -53,6 +53,12 @@ def made(kind: type[T], values: Any) -> T:
     return kind(**found)
 
 
+def check_length(what: str, name: str) -> None:
+    """Raise `InputError` unless a name is short enough to be read from a file again."""
+    if len(name) > _LONGEST:
+        raise InputError(f"Expected {what} of at most {_LONGEST:,} letters, got {len(name):,}.")
+
+
 def with_floats(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a dataclass `kind`, with floats where those are declared: 1 is 1.0.
 

@@ -1,11 +1,14 @@
-"""Files that are never half: plain JSON, atomic writing; tables for notebooks; provenance."""
+"""Files and folders that are never half: JSON, atomic writing; notebook tables; provenance."""
 
+import ctypes
 import json
 import os
 import platform
+import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from errno import EISDIR, ESPIPE
+from errno import EISDIR, ENOTDIR, ESPIPE
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -14,13 +17,18 @@ from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_info
 
 from dpbandit.base.inputs import InputError, shown
 from dpbandit.version import VERSION
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where nothing is taken for a leftover
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +37,13 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes the rest of a cell for a formula after."""
 _LEVELS = 50
 """Lists and objects in each other, at most, in a file that is read."""
+_Made = TypeVar("_Made")
+_NEW, _OLD, _PUT = "new", "old", "put"
+"""Endings of temporary folders: being filled; whole, and to be or being swapped with the target;
+whole, and being put into the target file by file"""
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux
+_PARTIAL = re.compile(r"\.[0-9a-f]{16}\.\d+(\..{0,8})?")
+"""Names of the temporary files of `write_atomically`"""
 
 
 def plain(value: Any) -> Any:
@@ -94,27 +109,30 @@ def read_text(path: str | os.PathLike[str], *, errors: str = "strict", called: s
         UnicodeDecodeError: its bytes are no text, unless `errors` says what to do.
     """
     check_readable(path, called=called)
-    with _in_one_sentence("read", path, OSError, called=called):
+    with in_one_sentence("read", path, OSError, called=called):
         return Path(path).read_text(encoding="utf-8-sig", errors=errors)
 
 
 def check_readable(path: str | os.PathLike[str], *, called: str = "{}") -> None:
     """Raise `InputError` unless a file is there, and neither a folder nor a pipe, which may
     hang."""
-    with _in_one_sentence("read", path, called=called):
+    with in_one_sentence("read", path, called=called):
         _check_kind(path)
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
     """Whether anything is at `path`; raises `InputError` where nothing can be."""
-    with _in_one_sentence("read", path), suppress(FileNotFoundError, NotADirectoryError):
+    with in_one_sentence("read", path), suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)
         return True
     return False
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Raise `InputError` unless each can be written, a file of its own: better asked at once."""
+    """Raise `InputError` unless each can be written, a file of its own: better asked at once.
+
+    Temporary files that killed processes left beside them are removed.
+    """
     taken = set[str]()
     for path in (path for path in paths if path is not None):
         write_atomically(path, lambda partial: partial.touch(), keep=False)
@@ -124,6 +142,7 @@ def check_writable(*paths: Path | None) -> None:
                 f"Expected a file of its own for each option, got {shown_path(path)} twice."
             )
         taken.add(target)
+        remove_leftovers(Path(target).parent, unique_name(target))
 
 
 def write_atomically(path: Path, write: Callable[..., Any], *, keep: bool = True) -> Path:
@@ -132,10 +151,9 @@ def write_atomically(path: Path, write: Callable[..., Any], *, keep: bool = True
     Links are followed; pipes and devices are not replaced. Without `keep` nothing is renamed.
     """
     target = _target(path)
-    unique = sha256(os.fsencode(target)).hexdigest()[:16]  # a name may be as long as can be
-    partial = target.with_name(f".{unique}.{os.getpid()}{path.suffix[:9]}")
+    partial = target.with_name(f"{unique_name(target)}.{os.getpid()}{path.suffix[:9]}")
     try:
-        with _in_one_sentence("write", path, OSError):
+        with in_one_sentence("write", path, OSError), claimed(partial):
             write(partial)
             if keep:
                 partial.replace(target)
@@ -145,9 +163,162 @@ def write_atomically(path: Path, write: Callable[..., Any], *, keep: bool = True
     return path
 
 
+def unique_name(target: str | os.PathLike[str]) -> str:
+    """The beginning of the names of temporary files of a target, whose own may be too long."""
+    return f".{sha256(os.fsencode(target)).hexdigest()[:16]}"
+
+
+@contextmanager
+def claimed(partial: Path) -> Iterator[None]:
+    """Hold a lock on a temporary file, which is made, or folder: it tells that its writer lives."""
+    held = None
+    while held is None and fcntl is not None:
+        flags = os.O_RDONLY if partial.is_dir() else os.O_RDWR | os.O_CREAT
+        held = os.open(partial, flags, 0o666)
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(held, fcntl.LOCK_EX)
+        there = os.path.exists(partial) and os.path.samestat(os.fstat(held), os.stat(partial))
+        if not there:  # it was taken for a leftover before it was locked
+            os.close(held)
+            held = None
+    try:
+        yield
+    finally:
+        if held is not None:
+            os.close(held)
+
+
+def is_left_over(partial: Path) -> bool:
+    """Return whether a temporary file or folder has no writer any more; False if unknown."""
+    try:
+        held = os.open(partial, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        if fcntl is None:
+            return False
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    else:
+        return True
+    finally:
+        os.close(held)
+
+
+def remove_leftovers(folder: Path, begin: str = "") -> None:
+    """Delete temporary files of killed processes, all or those whose names begin so."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            ours = entry.name.startswith(begin) and _PARTIAL.fullmatch(entry.name)
+            if ours and entry.is_file(follow_symlinks=False) and is_left_over(Path(entry.path)):
+                os.unlink(entry.path)
+
+
+def write_folder(folder: Path, write: Callable[[Path], _Made]) -> _Made:
+    """Let `write` fill an empty folder, put it in place of `folder`, and return what it returns.
+
+    The new folder is filled beside the old one. Linux swaps the two in one step, so a process that
+    is killed leaves the old files or the new ones, never some of each. Elsewhere, and where
+    `folder` cannot be moved (it is the current one, a mount, or in a folder that may not be
+    written), the old files are removed and the new ones moved in. What `folder` holds under other
+    names stays, and links are followed. What a killed process left is finished or removed first.
+    """
+    with in_one_sentence("write", folder):
+        target = Path(os.path.realpath(folder))
+        if os.path.lexists(target) and not target.is_dir():
+            raise NotADirectoryError(ENOTDIR, "it is no folder")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        tidy_folder(target)
+        beside = target.parent if _is_movable(target) else target
+        place = beside / f"{unique_name(target)}.{os.getpid()}.{_NEW}"
+        place.mkdir()
+    try:
+        with claimed(place):
+            made = write(place)
+            with in_one_sentence("write", folder):
+                _put(place, target)
+    except InputError as mistake:  # in which the user finds no temporary name
+        raise InputError(str(mistake).replace(str(place), str(folder))) from mistake
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    return made
+
+
+def tidy_folder(folder: Path) -> None:
+    """Finish or remove what killed processes left of writing `folder`; not what others write."""
+    target = Path(os.path.realpath(folder))
+    for place in (target.parent, target):
+        for left in place.glob(f"{unique_name(target)}.*"):
+            ending = left.suffix[1:]
+            if ending not in (_NEW, _OLD, _PUT) or not is_left_over(left):
+                continue
+            if ending == _NEW:
+                shutil.rmtree(left, ignore_errors=True)
+            elif target.is_dir():  # otherwise somebody took it away, and may want the rest
+                _merge(left, target, newer=ending == _PUT)
+
+
+def _is_movable(target: Path) -> bool:
+    """Return whether a folder, which need not exist, can be renamed without anybody's notice."""
+    used = Path.cwd()
+    free = target not in (used, *used.parents) and not os.path.ismount(target)
+    return free and os.access(target.parent, os.W_OK | os.X_OK)
+
+
+def _put(place: Path, target: Path) -> None:
+    if place.parent != target:
+        if target.is_dir():
+            shutil.copymode(target, place)
+        with suppress(OSError):  # the target is not empty
+            place.rename(target)
+            return
+        whole = place.rename(place.with_suffix(f".{_OLD}"))
+        if _exchange(whole, target):
+            _merge(whole, target, newer=False)
+            return
+        place = whole
+    _merge(place.rename(place.with_suffix(f".{_PUT}")), target, newer=True)
+
+
+def _merge(source: Path, target: Path, *, newer: bool) -> None:
+    """Move what is in `source` into `target`; of each name the file of the newer one is left.
+
+    Two processes may do so at the same time.
+    """
+    entries = list(source.iterdir())
+    for entry in entries:
+        doomed = target / entry.name if newer else entry
+        if os.path.lexists(target / entry.name):
+            _remove(doomed)
+    for entry in entries:
+        with suppress(FileNotFoundError):  # removed above
+            entry.rename(target / entry.name)
+    with suppress(FileNotFoundError):
+        source.rmdir()
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two folders in one step; returns whether the system can."""
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):  # not Linux, or an old one
+        return False
+    names = os.fsencode(one), os.fsencode(other)
+    failed: int = rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE)
+    return failed == 0
+
+
 def _target(path: Path) -> Path:
     """Where a file at `path` really is or will be; its folder is made."""
-    with _in_one_sentence("write", path):
+    with in_one_sentence("write", path):
         os.fspath(path).encode()  # neither pyarrow nor a page takes a name that is no text
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
@@ -162,10 +333,10 @@ def shown_path(path: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def _in_one_sentence(
+def in_one_sentence(
     what: str, path: str | os.PathLike[str], kinds: Any = (OSError, ValueError), called: str = "{}"
 ) -> Iterator[None]:
-    """One sentence in place of what the system says: names too long, a NUL in one, no space."""
+    """Raise one sentence in place of what the system says of a path: too long, no space."""
     try:
         yield
     except kinds as error:
@@ -205,6 +376,8 @@ def _row(cell: str, texts: Sequence[str]) -> str:
 
 PROGRAM = ("dpbandit", "source", "numpy", "scipy")
 """What of a provenance decides numbers; the same seed under another library may draw others."""
+_OF_PROGRAM = (".py", ".csv", ".gz", ".json", ".parquet", ".toml")
+"""Endings of code and of data"""
 _LIBRARIES = ("numpy", "scipy", "gymnasium", "pandas", "pyarrow", "dp-accounting")
 
 
@@ -217,16 +390,19 @@ def source_digest() -> str:
 
 
 def digest_of(folders: Iterable[Path]) -> str:
-    """A hash of the names and contents of all files below that may change a number.
+    """A hash of the names and contents of all code and data below that may change a number.
 
-    What Python compiled does not, nor do the suite's list of problems and its shipped results.
+    Pages and their style do not, nor do the suite's list of problems and its shipped results, nor
+    what Python, an editor or a file manager left there.
     """
     digest = sha256()
     for folder in folders:
         for file in sorted(folder.rglob("*")):
+            name = file.relative_to(folder).as_posix()
             listed = file.parent == folder / "suite" and file.suffix != ".py"
-            if file.is_file() and file.suffix != ".pyc" and not listed:
-                digest.update(file.relative_to(folder).as_posix().encode())
+            hidden = f"/{name}".count("/.")
+            if file.suffix in _OF_PROGRAM and not listed and not hidden and file.is_file():
+                digest.update(name.encode())
                 digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import fields
 from math import inf
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import gymnasium as gym
@@ -28,6 +29,7 @@ from dpbandit.base import (
     privacy_target,
     rounded,
     section,
+    tidy_folder,
     write_json,
 )
 from dpbandit.base.tables import Table
@@ -37,7 +39,9 @@ from dpbandit.commands.options import (
     Epsilon,
     Horizon,
     JsonFile,
+    Minutes,
     Replicas,
+    Saved,
     Seed,
     Settings,
     audit_table,
@@ -51,6 +55,7 @@ from dpbandit.commands.options import (
 )
 
 if TYPE_CHECKING:
+    from dpbandit.results.results import Results
     from dpbandit.specs import AgentConfig, Spec
 
 _SECTIONS = ("Action space", "Observation space", "Rewards", "Arguments")
@@ -241,13 +246,15 @@ def certify(
     check_writable(json, plot)
     spec = spec_given(env, horizon=horizon, env_kwargs=parse_settings(settings))
     proof = make_certificate(parse_agent(agent, epsilon=epsilon, delta=delta), spec)
+    saved = Saved()
+    if json is not None:
+        saved.write("", write_json, json, proof.as_dict())
+    if plot is not None:
+        title = f"{agent} on {env}, horizon {horizon:,}"
+        saved.write(f"Written to {plot}.", plot_certificate, proof, plot, title=title)
     say_overridden(context, [agent])
     screen().print(Text(str(proof)))
-    if json is not None:
-        write_json(json, proof.as_dict())
-    if plot is not None:
-        plot_certificate(proof, plot, title=f"{agent} on {env}, horizon {horizon:,}")
-        say(f"Written to {plot}.")
+    saved.tell()
 
 
 def compare(
@@ -279,6 +286,7 @@ def compare(
         bool, typer.Option("--overwrite", help="Replace the results that --out already holds.")
     ] = False,
     json: JsonFile = None,
+    minutes: Minutes = None,
 ) -> None:
     """Compare agents by cumulative regret, with a certificate for each and a plot.
 
@@ -295,6 +303,7 @@ def compare(
     """
     from dpbandit.results.results import FILES
     from dpbandit.running.compare import compare as run_comparison
+    from dpbandit.running.foreign import limit_of
     from dpbandit.running.settings import listed
 
     privacy_target(epsilon, delta)
@@ -306,6 +315,9 @@ def compare(
         ids = [recommend(env, inf, **told), recommend(env, epsilon, **told)]
     configs = _different(ids, epsilon=epsilon, delta=delta)
     files = [] if out is None else [out / name for name in FILES]
+    if out is not None:
+        with suppress(OSError, ValueError):  # a path that cannot be, which is told next
+            tidy_folder(out)
     check_writable(json, *files)
     there = [] if overwrite else [file.name for file in files if file.exists()]
     if there:
@@ -322,17 +334,36 @@ def compare(
         seed=seed,
         env_kwargs=parse_settings(settings),
         jobs=jobs,
+        limit=limit_of(minutes),
     )
+    saved = Saved()
+    if out is not None:
+        saved.write(f"Written to {out}: {', '.join(FILES)}.", _save, results, out)
+    if json is not None:
+        saved.write("", write_json, json, results.records())
     if not (agents or more):
         say(f"These agents fit {env}, to start with; --agents chooses others.")
     print_results(results)
-    if json is not None:
-        write_json(json, results.records())
-    if out is not None:
-        folder = results.save(out)
-        say(f"Written to {folder}: {', '.join(FILES)}.")
+    saved.tell()
     if results.failed:
         raise typer.Exit(1)
+
+
+def _save(results: "Results", out: Path) -> None:
+    """Write the results into `out`, or where that fails into a new folder for temporary files.
+
+    Raises:
+        InputError: `out` cannot be written; the sentence names the other folder, if there is one.
+    """
+    try:
+        results.save(out)
+    except InputError as mistake:
+        place: Path | None = None
+        with suppress(InputError, OSError):
+            place = results.save(mkdtemp(prefix="dpbandit-"))
+        if place is None:
+            raise
+        raise InputError(f"{mistake} Written to {place} instead: move it.") from mistake
 
 
 def _different(names: Iterable[str], **targets: float) -> "dict[str, AgentConfig]":
@@ -429,31 +460,33 @@ def audit(
         "jobs": jobs,
         "until_known": until_known,
     }
-    console = screen()
+    console, saved = screen(), Saved()
     if agent is None:
         configs: dict[str, AgentConfig] = {}
         for name in AGENTS:
             with suppress(InputError):  # some noise needs delta > 0
                 configs[name] = parse_agent(name, epsilon=epsilon, delta=delta)
         reports = audit_all(with_printed(configs), **how)
+        document: dict[str, Any] = {name: report.as_dict() for name, report in reports.items()}
+    else:
+        spec = spec_given(env, horizon=horizon, env_kwargs=parse_settings(settings))
+        report = run_audit(parse_agent(agent, epsilon=epsilon, delta=delta), spec, **how)
+        document = {"agent_id": agent, "environment": env, "horizon": horizon, **report.as_dict()}
+        if plot is not None:
+            title = f"{agent} on {env}, horizon {horizon:,}"
+            saved.write(f"Written to {plot}.", plot_audit, report, plot, title=title)
+    if out is not None:
+        saved.write(f"Written to {out}.", write_json, out, document)
+    if agent is None:
         console.print(audit_table(reports))
         if unfit := [name for name in _private() if name not in reports]:
             target = f"epsilon {rounded(epsilon, 6)}, delta {rounded(delta, 6)}"
             console.print(f"Not audited at {target}: ", end="")
             console.print(f"{', '.join(unfit)}.", highlight=False)
-        document: dict[str, Any] = {name: report.as_dict() for name, report in reports.items()}
     else:
-        spec = spec_given(env, horizon=horizon, env_kwargs=parse_settings(settings))
-        report = run_audit(parse_agent(agent, epsilon=epsilon, delta=delta), spec, **how)
         say_overridden(context, [agent])
         console.print(Text(str(report)))
-        document = {"agent_id": agent, "environment": env, "horizon": horizon, **report.as_dict()}
-        if plot is not None:
-            plot_audit(report, plot, title=f"{agent} on {env}, horizon {horizon:,}")
-            say(f"Written to {plot}.")
-    if out is not None:
-        write_json(out, document)
-        say(f"Written to {out}.")
+    saved.tell()
 
 
 def _private() -> list[str]:

@@ -19,7 +19,16 @@ from dpbandit.base import (
 )
 from dpbandit.base.tables import Table
 from dpbandit.clients import read_log, read_observed
-from dpbandit.commands.options import features_of, given, listed, range_of, say, screen, words_of
+from dpbandit.commands.options import (
+    Saved,
+    features_of,
+    given,
+    listed,
+    range_of,
+    say,
+    screen,
+    words_of,
+)
 from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog
 from dpbandit.offline import Logged, Observed, assess, evaluate as evaluated
 from dpbandit.offline.columns import numbers
@@ -60,6 +69,13 @@ def evaluate(
         typer.Option(help="All arms in order, ARM,...; default: those in the log, sorted."),
     ] = None,
     reward_range: Annotated[str, typer.Option(help="Public range of rewards, LOW:HIGH.")] = "0:1",
+    most_outside: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of features, and of rewards, that may lie outside their bounds; default "
+            "0.01."
+        ),
+    ] = None,
     probabilities: Annotated[
         str | None,
         typer.Option(help="Columns with the logging probability of each arm, COLUMN,..."),
@@ -170,6 +186,7 @@ def evaluate(
     shared: dict[str, Any] = {
         "action": action, "reward": reward, "context": features_of(feature or ()),
         "arms": names, "reward_range": (low, high),
+        **({} if most_outside is None else {"most_outside": most_outside}),
     }  # fmt: skip
     log: Observed = (
         read_observed(frame, **shared)
@@ -208,7 +225,9 @@ def evaluate(
     if intervals is not None and intervals.startswith("weighted"):
         told["law"] = _law_of_rows(log, feature)
     told = {name: value for name, value in told.items() if value is not None}
-    answer = evaluated(law, log, asked or None, **told)
+    answer, saved = evaluated(law, log, asked or None, **told), Saved()
+    if out is not None:
+        saved.write(f"Written to {out}.", _write_table, out, answer)
     shown = Table(title=str(log))
     kept = ("estimator", "estimate", "low", "high", "interval", "ess", "max_weight")
     for column in kept:
@@ -220,9 +239,11 @@ def evaluate(
         for said in (row["refused"], row["note"]):
             if said:
                 say(f"{row['estimator']}: {said}.")
-    if out is not None:
-        write_atomically(out, lambda partial: answer.to_csv(partial, index=False))
-        say(f"Written to {out}.")
+    saved.tell()
+
+
+def _write_table(out: Path, table: Any) -> None:
+    write_atomically(out, lambda partial: table.to_csv(partial, index=False))
 
 
 _RECORDED = "it is for propensities that were recorded"
@@ -248,6 +269,9 @@ def _refuse_unrecorded(**options: Any) -> None:
 def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> None:
     """Print what is left to say, and write the bounds."""
     found = assess(np.broadcast_to(law, (len(log.action), log.spec.n_actions)), log, **settings)
+    saved = Saved()
+    if out is not None:
+        saved.write(f"Written to {out}.", _write_table, out, found.bounds)
     shown = Table(
         title="Bounds by gamma, the strength of what is hidden; gain: on the log's own policy",
     )
@@ -257,9 +281,7 @@ def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> 
         shown.add_row(*(rounded(value, 4) for value in row))
     say(f"{log}\n{found}")
     screen().print(shown)
-    if out is not None:
-        write_atomically(out, lambda partial: found.bounds.to_csv(partial, index=False))
-        say(f"Written to {out}.")
+    saved.tell()
 
 
 def _sorts(texts: list[str], arms: list[str], log: Logged) -> dict[str, Any]:
@@ -465,14 +487,9 @@ def fit(
             **{k: v for k, v in (("people", people), ("visits", visits)) if v is not None},
             **shared,
         }
-    problem = kind(**arguments)
-    say(repr(problem))
     if plot is not None and product:
         raise InputError("Expected --plot without --product: there is no such plot of choices.")
-    if plot is not None:
-        problem.diagnostics.held_out.plot(path=plot)
-        say(f"Written to {plot}.")
-    write_environment(out, kind.__name__, arguments)
+    problem, saved = kind(**arguments), Saved()
     agents = ["fade-mnl"] if product else ["fade", "dp-ucb"]
     rounds, said = 20_000, ""
     if person is not None:
@@ -480,12 +497,19 @@ def fit(
         rounds = min(rounds, problem.people * problem.visits)
         said = f" --horizon {rounds}"
     agents.insert(1, recommend(problem.spec, inf))
-    say(f"Written to {out}. Next: dpbandit compare {out} --agents {','.join(agents[:2])}{said}")
+    following = f"dpbandit compare {out} --agents {','.join(agents[:2])}{said}"
+    saved.write(
+        f"Written to {out}. Next: {following}", write_environment, out, kind.__name__, arguments
+    )
+    if plot is not None:
+        saved.write(f"Written to {plot}.", problem.diagnostics.held_out.plot, path=plot)
     if sweep is not None:
         text = _SWEEP.format(name=json.dumps(out.stem), id=json.dumps(str(out)), horizon=rounds)
         text += "".join(map(_entry, agents))
-        write_atomically(sweep, lambda partial: partial.write_text(text, encoding="utf-8"))
-        say(f"Written to {sweep}. Next: dpbandit sweep {sweep} --out results")
+        written = f"Written to {sweep}. Next: dpbandit sweep {sweep} --out results"
+        saved.write(written, write_atomically, sweep, lambda p: p.write_text(text, "utf-8"))
+    say(repr(problem))
+    saved.tell()
 
 
 def _entry(agent: str) -> str:

@@ -1,6 +1,6 @@
 """Options that several commands share, and tables that they print."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -221,6 +221,13 @@ Delta = Annotated[float, typer.Option(help="Target delta of every private agent,
 Horizon = Annotated[int, typer.Option(help="Number of rounds, >= 1.")]
 Replicas = Annotated[int, typer.Option(help="Number of independent repetitions, >= 1.")]
 Seed = Annotated[int, typer.Option(help="Random seed; replica r depends on (seed, r) only.")]
+Minutes = Annotated[
+    float | None,
+    typer.Option(
+        help="That an agent may take for some replicas, and a sixtieth for one call; by default "
+        "ten minutes for a call of an agent that is not dpbandit's own."
+    ),
+]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file.")]
 Settings = Annotated[
     list[str] | None,
@@ -241,6 +248,36 @@ def say_overridden(context: typer.Context, agents: Iterable[str]) -> None:
         for name in ("epsilon", "delta"):
             if name in own and given(context, [name]):
                 say(f"{agent} says {name} itself: --{name} is not for it.")
+
+
+class Saved:
+    """Files of a command, written before anything is printed, so that no printing loses them.
+
+    A file that cannot be written does not keep the others from being written, nor the results from
+    being printed: `tell` raises the first mistake at the end.
+    """
+
+    def __init__(self) -> None:
+        self._sentences: list[str] = []
+        self._mistake: InputError | None = None
+
+    def write(self, sentence: str, write: Callable[..., Any], *given: Any, **how: Any) -> bool:
+        """Call `write`, and note the sentence about it, if any; returns whether it succeeded."""
+        try:
+            write(*given, **how)
+        except InputError as mistake:
+            self._mistake = self._mistake or mistake
+            return False
+        if sentence:
+            self._sentences.append(sentence)
+        return True
+
+    def tell(self) -> None:
+        """Say what is written; raises `InputError` where something is not."""
+        for sentence in self._sentences:
+            say(sentence)
+        if self._mistake is not None:
+            raise self._mistake
 
 
 def say(sentence: str) -> None:

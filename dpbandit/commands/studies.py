@@ -1,10 +1,9 @@
-"""`dpbandit sweep`, `report`, `reproduce` and `lab`."""
+"""`dpbandit reproduce` and `lab`."""
 
-import json
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import StrEnum
 from importlib.util import find_spec
 from math import isnan
@@ -27,6 +26,7 @@ from dpbandit.commands.options import (
     Horizon,
     JsonFile,
     Replicas,
+    Saved,
     Seed,
     Settings,
     complete_agents,
@@ -40,100 +40,6 @@ from dpbandit.experiments import CASES, reproduce as run_case
 from dpbandit.experiments.labs import find, labs, write_or_keep
 from dpbandit.experiments.paper_tables import ALL, TABLES, PaperTable
 from dpbandit.running.settings import meant, setting_names
-
-_SOME = 3
-"""The most files that are told by name."""
-
-
-def sweep(
-    file: Annotated[
-        Path | None, typer.Argument(help="TOML file that says what to run, see the example.")
-    ] = None,
-    out: Annotated[  # text: as a path '' would be the current folder
-        str | None, typer.Option(help="Folder for the results.", metavar="<path>")
-    ] = None,
-    backend: Annotated[
-        str, typer.Option(help="loky (processes), threading or dask (a cluster).")
-    ] = "loky",
-    jobs: Annotated[int, typer.Option(help="Number of workers, 1 to 1024.")] = 1,
-    scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:8786.")
-    ] = None,
-    block: Annotated[
-        int | None, typer.Option(help="Replicas in one task; changes the speed, not the numbers.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Keep the results in --out and run what is missing.")
-    ] = False,
-    schema: Annotated[
-        bool, typer.Option("--schema", help="Print the JSON schema of sweep files.")
-    ] = False,
-) -> None:
-    """Run every agent on every environment, for every epsilon, delta and horizon.
-
-    The numbers do not depend on the backend, on `--jobs`, or on interruptions; after one, run the
-    same command with `--resume`. `dpbandit report` draws the results. Exit code 1 where an agent
-    raised something, which is told in a sentence; all others are played.
-
-    Example: `dpbandit sweep experiments/sweeps/prices.toml --out out --jobs 2`
-    """
-    from dpbandit.studies import Sweep, run_sweep
-
-    if schema:
-        print(json.dumps(Sweep.model_json_schema(), indent=2))
-        return
-    if file is None or out is None:
-        raise InputError("Expected FILE and --out DIR (or --schema).")
-    study = Sweep.read(file)
-    try:
-        done = run_sweep(
-            study,
-            out,
-            backend=backend,
-            jobs=jobs,
-            scheduler=scheduler,
-            block=block,
-            resume=resume,
-        )
-    except KeyboardInterrupt:
-        print("dpbandit: what is written is kept, go on with --resume.", file=sys.stderr)
-        raise
-    say(f"{done.configurations} configurations: {done.run} replicas run, {done.kept} kept.")
-    _say_some("Corrupt, moved aside and run anew", done.found.corrupt)
-    _say_some("Not of this sweep, left alone", done.found.foreign)
-    for failure in done.failed:
-        print(f"dpbandit: {failure}", file=sys.stderr)
-    say(f"Written to {done.folder}. Next: dpbandit report {done.folder}")
-    if done.failed:
-        raise typer.Exit(1)
-
-
-def _say_some(what: str, files: Sequence[Path]) -> None:
-    if files:
-        more = f" and {len(files) - _SOME} more" if len(files) > _SOME else ""
-        say(f"{what}: {', '.join(map(str, files[:_SOME]))}{more}")
-
-
-def report(
-    folder: Annotated[Path, typer.Argument(help="Folder of a sweep, or of `compare --out`.")],
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the report; default FOLDER/report.")
-    ] = None,
-    baseline: Annotated[
-        str, typer.Option(help="The agent that all others are compared with.")
-    ] = "Uniform",
-) -> None:
-    """Write the results of a sweep as one self-contained HTML page, and its figures as PNG and SVG.
-
-    Example: `dpbandit report out`
-    """
-    from dpbandit.report import write_report
-
-    written = write_report(folder, out=out, baseline=baseline)
-    for sentence in written.answer:
-        say(sentence)
-    say(f"{len(written.figures)} figures beside it.")
-    say(f"Written to {written.page}.")
 
 
 class Calibration(StrEnum):
@@ -238,7 +144,9 @@ def reproduce(
         say(f"{agent} has no {' and no '.join(without)}: left out.")
     chosen = {key: value for key, value in told.items() if key not in without}
     record = run_case(case, agent, settings=chosen, horizon=horizon, replicas=replicas, seed=seed)
-    console = screen()
+    console, saved = screen(), Saved()
+    if json is not None:
+        saved.write("", write_json, json, record)
     mean, certified = (rounded(record[what], 4) for what in ("mean", "certified_epsilon"))
     console.print(
         f"{case} {agent}: {record['measure']} {mean} ({_spread(record['se'])}) after "
@@ -253,8 +161,7 @@ def reproduce(
     if record["least"] is not None:
         least = rounded(record["least"], 4)
         console.print(f"nobody as private loses less than {least}", highlight=False)
-    if json is not None:
-        write_json(json, record)
+    saved.tell()
 
 
 def _spread(se: float) -> str:
@@ -266,14 +173,15 @@ def _redo(
     table: PaperTable, reading: str, rows: str, sizes: Mapping[str, Any], json: Path | None
 ) -> None:
     check_writable(json, sizes["out"] and sizes["out"] / "summary.csv")
-    made = table.run(reading, rows, **sizes)
+    made, saved = table.run(reading, rows, **sizes), Saved()
+    if json is not None:
+        saved.write("", write_json, json, made.records)
     console = screen()
     for part in made.tables:
         console.print(part)
     for path in made.files:
         say(f"Written to {path}.")
-    if json is not None:
-        write_json(json, made.records)
+    saved.tell()
 
 
 app = typer.Typer(add_completion=False, help="List the teaching labs, or write one as a notebook.")

@@ -30,7 +30,7 @@ and vertices are 0/1. Every answer is a function of (x, r, g), or of those so fa
 
 from abc import ABC, abstractmethod
 from math import sqrt
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -202,10 +202,23 @@ def _check(shrink: float, tolerance: float, budget: int) -> None:
     whole("budget", budget, 0)
 
 
+class Proposal(NamedTuple):
+    """Answer of a local oracle; of a polytope also the weights that move if it is accepted."""
+
+    point: Floats
+    """p, (R, N)"""
+    removed: Floats | None = None
+    """weight that leaves each vertex, (R, A)"""
+    vertex: Floats | None = None
+    """the vertex that it goes to, (R, N)"""
+    mass: Floats | None = None
+    """all of that weight, (R,)"""
+
+
 class LocalOracle(ABC):
     """The oracle of one domain, for R replicas that start at `start` and move towards answers.
 
-    It is told every move by `moved`, which most need not remember.
+    Of a step towards a proposal it is told by `accept`, which most need not remember.
     """
 
     rho: float
@@ -216,8 +229,12 @@ class LocalOracle(ABC):
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
         """p, (R, N), for x and g (R, N) and radii (R,) >= 0."""
 
-    def moved(self, share: Floats) -> None:
-        """x has moved by `share` (R,) in [0, 1] of the way to the latest answer."""
+    def propose(self, x: Floats, radius: Floats, g: Floats) -> Proposal:
+        """The same, with what `accept` needs to know."""
+        return Proposal(self(x, radius, g))
+
+    def accept(self, proposal: Proposal, share: Floats) -> None:
+        """Move x by `share` (R,) in [0, 1] of the way to the proposal for it."""
         return
 
 
@@ -327,30 +344,34 @@ class PolytopeOracle(LocalOracle):
         self.start = corners.mean(axis=0)
 
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
+        return self.propose(x, radius, g).point
+
+    def propose(self, x: Floats, radius: Floats, g: Floats) -> Proposal:
         cost = np.vecdot(self._atoms, g[:, None])
-        self._removed = dearest(self._weights, cost, self._reach * radius)
-        self._vertex = self._domain.lowest(g)
+        removed = dearest(self._weights, cost, self._reach * radius)
+        vertex = self._domain.lowest(g)
         # one after the other: how long the list is, by other replicas' needs, must not round
-        self._mass = np.cumsum(self._removed, axis=-1)[:, -1]
-        away = (self._removed[..., None] * self._atoms).sum(axis=1)
-        return x + (self._mass[:, None] * self._vertex - away)
+        mass = np.cumsum(removed, axis=-1)[:, -1]
+        away = (removed[..., None] * self._atoms).sum(axis=1)
+        return Proposal(x + (mass[:, None] * vertex - away), removed, vertex, mass)
 
-    def moved(self, share: Floats) -> None:
-        self._weights = self._weights - share[:, None] * self._removed
-        slot = self._slots()
+    def accept(self, proposal: Proposal, share: Floats) -> None:
+        _, removed, vertex, mass = cast(tuple[Floats, Floats, Floats, Floats], proposal)
+        self._weights = self._weights - share[:, None] * removed
+        slot = self._slots(vertex)
         everyone = rows(len(slot))
-        self._atoms[everyone, slot] = self._vertex
-        self._weights[everyone, slot] += share * self._mass
+        self._atoms[everyone, slot] = vertex
+        self._weights[everyone, slot] += share * mass
 
-    def _slots(self) -> Ints:
-        """Where the newest vertex stands, else the first free place; the list grows if need be."""
+    def _slots(self, vertex: Floats) -> Ints:
+        """Where the vertex stands, else the first free place; the list grows if need be."""
         free = self._weights <= 0
-        same = (self._atoms == self._vertex[:, None]).all(axis=-1) & ~free
+        same = (self._atoms == vertex[:, None]).all(axis=-1) & ~free
         known = same.any(axis=-1)
         if not (known | free.any(axis=-1)).all():
             self._atoms = np.concatenate([self._atoms, np.zeros_like(self._atoms)], axis=1)
             self._weights = np.concatenate([self._weights, np.zeros_like(self._weights)], axis=1)
-            return self._slots()
+            return self._slots(vertex)
         return np.where(known, same.argmax(axis=-1), free.argmax(axis=-1))
 
 

@@ -342,8 +342,8 @@ def checked_ledger(owner: str, ledger: object) -> Ledger:
     """`ledger`; raises `InputError` unless it is one."""
     if type(ledger) is not Ledger:  # a subclass may find any epsilon
         raise InputError(
-            f"Expected the agent of {owner} to have a Ledger, got ledger={shown(ledger)}: make it "
-            "Ledger((mechanism.spend, ...)), or no_privacy(...)."
+            f"Expected the agent of {owner} to have a Ledger, got ledger={shown(ledger)}: let "
+            "start set self.ledger = ledger_of(self.epsilon, mechanism.spend) or no_privacy(...)."
         )
     return ledger
 

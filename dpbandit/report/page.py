@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator
 
 from dpbandit.agents.catalogue import is_reconstructed
-from dpbandit.base import Floats, is_there, one_of, rounded, write_atomically
+from dpbandit.base import Floats, is_there, one_of, rounded, write_atomically, write_folder
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.results.comparisons import bootstrap_band, differences
 from dpbandit.results.plots import (
@@ -52,9 +52,11 @@ if TYPE_CHECKING:
 _MOST_TARGETS = 3
 _MOST_MARKS = 150
 _ROUNDING = 1e-9
+"""Of the largest mean regret: one as small as that is zero but for rounding"""
 _SOON = 100
 """Rounds after a visit, of which the table of certificates tells as well"""
-"""Of the largest mean regret: one as small as that is zero but for rounding"""
+MOST_IN_FULL = 12
+"""Problems that have all their figures; of more each has one, as SVG, or drawing takes minutes"""
 
 
 class Picture(NamedTuple):
@@ -118,6 +120,13 @@ def problems(results: Results, order: Sequence[str] = ()) -> list[ProblemRuns]:
     return [
         ProblemRuns(n, name, results.where(problem=name), looks) for n, name in enumerate(names, 1)
     ]
+
+
+def shown_pictures(problem: ProblemRuns, *, brief: bool) -> list[Picture]:
+    """All figures of one problem; if `brief`, regret by epsilon alone, or by round."""
+    every = list(pictures(problem))
+    fronts = [picture for picture in every if picture.name.startswith("frontier")]
+    return [*fronts, *every][:1] if brief else every
 
 
 def pictures(problem: ProblemRuns) -> Iterator[Picture]:
@@ -350,6 +359,7 @@ def write_report(
     *,
     out: str | os.PathLike[str] | None = None,
     baseline: str = _USUAL,
+    problem: str | None = None,
 ) -> Report:
     """Write index.html, its figures (PNG, SVG, PDF) and tables (CSV, LaTeX) from `folder`.
 
@@ -358,8 +368,11 @@ def write_report(
         out: folder for the report; by default `folder`/report.
         baseline: name of the agent that all others are compared with, on the same users. If the
             default "Uniform" did not run, the report has no differences.
+        problem: label of the only problem to report; by default all of them, of more than
+            `MOST_IN_FULL` with one figure each, as SVG.
 
-    The report of an unfinished sweep says at the top how much of it is there.
+    The report of an unfinished sweep says at the top how much of it is there. The files are put
+    there together, see `dpbandit.base.write_folder`; other files stay.
 
     Raises:
         InputError: no results in `folder`, no agent called `baseline`, a damaged file, or a file
@@ -368,14 +381,39 @@ def write_report(
     folder = Path(folder)
     target = Path(out) if out is not None else folder / "report"
     plan, results = planned(folder), Results.load(folder)
+    audits = _audits(folder, plan)
+    unfinished = _unfinished(plan, results, audits) if plan else ""
+    results = results if problem is None else results.where(problem=problem)
     names = sorted({run.name for run in results.runs})
     one_of("baseline", baseline, sorted({_USUAL, *names}))
-    audits = _audits(folder, plan)
+    facts: dict[str, Any] = {
+        "title": (plan and plan.name) or folder.resolve().name or "results",
+        "unfinished": unfinished,
+        "audits": audits,
+    }
+    order = plan.configurations if plan else ()
+    made = write_folder(target, lambda place: _write(place, results, order, baseline, facts))
+    figures, tables = (
+        [target / file.name for file in some] for some in (made.figures, made.tables)
+    )
+    return Report(target / made.page.name, figures, tables, made.answer)
+
+
+def _write(
+    target: Path,
+    results: Results,
+    order: Sequence[str],
+    baseline: str,
+    facts: Mapping[str, Any],
+) -> Report:
+    """Write the files of a report; `facts` are what the page says of a sweep and its audits."""
     sections, written, heads = [], [], []
-    for problem in problems(results, plan.configurations if plan else ()):
+    every = problems(results, order)
+    brief = len(every) > MOST_IN_FULL
+    for problem in every:
         shown = []
-        for picture in pictures(problem):
-            saved = [picture.save(target, ending) for ending in _ENDINGS]
+        for picture in shown_pictures(problem, brief=brief):
+            saved = [picture.save(target, ending) for ending in _ENDINGS[: 1 if brief else None]]
             written += saved
             shown.append({"caption": picture.caption, "source": inlined(saved[0])})
         heads.append(headline(problem))
@@ -383,23 +421,23 @@ def write_report(
     import pandas as pd
 
     tables = write_table(pd.concat(heads), target, "headline")
-    compared = differences(results.runs, baseline) if baseline in names else None
+    ran = any(run.name == baseline for run in results.runs)
+    compared = differences(results.runs, baseline) if ran else None
     if compared is not None:
         tables += write_table(compared, target, "differences")
     page = rendered(
         files("dpbandit.report").joinpath("page.html").read_text(encoding="utf-8"),
         results.runs,
-        title=(plan and plan.name) or folder.resolve().name or "results",
-        unfinished=_unfinished(plan, results, audits) if plan else "",
         facts=_facts(results),
         sections=sections,
         differences=None if compared is None else _rows(compared),
         baseline=baseline,
         certificates=_certificates(results.runs),
-        audits=audits,
         configs=_configs(results.runs),
         honesty=HONESTY,
         clipped=CLIPPED,
+        most_in_full=MOST_IN_FULL if brief else None,
+        **facts,
     )
     there = write_atomically(target / "index.html", lambda p: p.write_text(page, "utf-8"))
     several = len(sections) > 1

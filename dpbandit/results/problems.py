@@ -37,6 +37,11 @@ class Setup:
     problem: str
     """what to call environment and arguments, without the horizon"""
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments of the environment without `horizon`."""
+        return _told(self.env_kwargs)
+
     def facts(self) -> dict[str, Any]:
         """Return all of it, arrays and tables by their hash, for files and hashes."""
         return {**vars(self), "env_kwargs": as_words(self.env_kwargs)}
@@ -75,7 +80,7 @@ def identity(setup: Setup) -> str:
     A study may play one problem twice under two labels. Horizon and seed are not part of it, nor is
     the label that a problem has by itself, which leaves out tables.
     """
-    arguments = _text(as_words(_told(setup.env_kwargs)))
+    arguments = _text(as_words(setup.arguments))
     return " ".join([_stem(setup), short_id(setup.environment), arguments])
 
 
@@ -137,7 +142,7 @@ def _stem(setup: Setup) -> str:
 def _apart(stem: str, some: Mapping[str, Setup]) -> dict[str, str]:
     """Labels of problems with a stem in common: the stem, and which arguments differ."""
     told = {
-        key: {"environment": short_id(setup.environment), **as_words(_told(setup.env_kwargs))}
+        key: {"environment": short_id(setup.environment), **as_words(setup.arguments)}
         for key, setup in some.items()
     }
     names = dict.fromkeys(name for arguments in told.values() for name in arguments)

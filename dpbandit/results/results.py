@@ -26,6 +26,7 @@ from dpbandit.base import (
     text_of,
     write_atomically,
     write_csv,
+    write_folder,
     write_json,
 )
 from dpbandit.privacy import Certificate
@@ -440,7 +441,8 @@ class Results:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Write frame.parquet, summary.csv, results.json and regret.png into `folder`.
 
-        frame.parquet holds everything; `Results.load` reads it.
+        frame.parquet holds everything; `Results.load` reads it. The four are put there together,
+        see `dpbandit.base.write_folder`; other files stay.
         """
         folder = Path(text_of("folder", folder))
         names = Counter(run.name for run in self.runs)
@@ -455,10 +457,14 @@ class Results:
                 for run in self.runs
             },
         }
-        write_runs(folder / "frame.parquet", self.runs)
-        write_csv(folder / "summary.csv", self.summary())
-        write_json(folder / "results.json", document)
-        self.plot(folder / "regret.png")
+
+        def write(place: Path) -> None:
+            write_runs(place / "frame.parquet", self.runs)
+            write_csv(place / "summary.csv", self.summary())
+            write_json(place / "results.json", document)
+            self.plot(place / "regret.png")
+
+        write_folder(folder, write)
         return folder
 
     def _one(self) -> AgentRun:

@@ -30,6 +30,7 @@ from dpbandit.base import (
     made,
     parse_json,
     read_text,
+    remove_leftovers,
     whole,
     write_atomically,
 )
@@ -51,7 +52,9 @@ _FORMAT, _FORMATS = 2, (1, 2)
 """Format that is written, and those that are read; in 1 a whole certificate stands for a ledger"""
 _NUMBERS = ("replica", "round", "regret", "reward", "switches")
 PACKED = 1000
-"""Blocks in a pack"""
+"""Blocks in a pack, at most"""
+UNPACKED = 100
+"""Blocks that stay files of their own, at most, once a sweep is begun again or done"""
 _SMALL = 1 << 16
 """Bytes of a block that is packed, and of facts as they are, at most"""
 _PACK = "pack"
@@ -379,22 +382,25 @@ def block_file(folder: Path, key: str, first: int, last: int) -> Path:
     return folder / "blocks" / f"{key}-{first:06d}-{last:06d}.parquet"
 
 
-def pack(files: Sequence[Path]) -> list[Path]:
+def pack(files: Sequence[Path], *, rest: bool = False) -> list[Path]:
     """Write every `PACKED` of these blocks that are small into one file and delete them.
 
-    Returns the files there are now. A process that is killed leaves blocks twice, never none.
+    With `rest` fewer are packed as well, if they are more than `UNPACKED`. Returns the files there
+    are now. A process that is killed leaves blocks twice, never none.
     """
     blocks = [file for file in files if file.suffix == ".parquet" and not is_pack(file)]
     single = [file for file in blocks if file.stat().st_size <= _SMALL]
-    packs: list[Path] = []
-    for first in range(0, len(single) - PACKED + 1, PACKED):
+    packs, packed = list[Path](), set[Path]()
+    for first in range(0, len(single), PACKED):
         some = single[first : first + PACKED]
+        if len(some) < PACKED and not (rest and len(some) > UNPACKED):
+            break
         runs = [run for file in some for run in read_runs(file)]
         name = sha256("".join(file.name for file in some).encode()).hexdigest()[:16]
         packs.append(write_runs(some[0].with_name(f"{_PACK}-{name}.parquet"), runs))
+        packed.update(some)
         for file in some:
             file.unlink()
-    packed = set(single[: len(packs) * PACKED])
     return [*(file for file in files if file not in packed), *packs]
 
 
@@ -427,10 +433,14 @@ def stored(folder: Path) -> list[Path]:
 
 
 def check_places(folder: Path, *, audits: bool) -> None:
-    """Raise `InputError` unless blocks, and audits if there are any, can be written."""
-    check_writable(block_file(folder, "any", 0, 0))
-    if audits:
-        check_writable(audit_file(folder, "any"))
+    """Raise `InputError` unless blocks, and audits if there are any, can be written.
+
+    What killed sweeps left half-written there is removed.
+    """
+    places = [block_file(folder, "any", 0, 0), *([audit_file(folder, "any")] if audits else [])]
+    check_writable(plan_file(folder), *places)
+    for place in places:
+        remove_leftovers(place.parent)
 
 
 def check_format(file: Path, number: object) -> None:

@@ -10,7 +10,7 @@ with another number of users.
 
 import csv
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from io import StringIO
@@ -99,17 +99,28 @@ def nearest(epsilon: float) -> float:
     return epsilon if epsilon == inf else min(finite, key=lambda one: abs(log(one / epsilon)))
 
 
-def same_problem(environment: str, arguments: Mapping[str, Any], horizon: int) -> str | None:
+def same_problem(
+    environment: str,
+    arguments: Mapping[str, Any],
+    horizon: int,
+    brief: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> str | None:
     """Name of the suite's problem that this is, of several the one of the nearest horizon.
 
     Problems that trust nobody, or a shuffler, are the same worlds with other promises: not these.
     None if there is none.
+
+    Args:
+        environment, arguments, horizon: of the problem.
+        brief: leaves out arguments that are the environment's defaults, whoever says them.
     """
-    asked = (environment, arguments_text(arguments))
+    asked = arguments_text(brief(arguments))
     same = [
         one
         for one in chosen().values()
-        if one.kind != TRUST and (one.environment, one.arguments) == asked
+        if one.kind != TRUST
+        and one.environment == environment
+        and arguments_text(brief(json.loads(one.arguments))) == asked
     ]
     nearby = min(same, key=lambda one: abs(log(one.horizon / horizon)), default=None)
     return None if nearby is None else nearby.problem

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from math import ceil
 from typing import Any, TypeAlias
 
@@ -18,11 +19,15 @@ from dpbandit.base import (
     InputError,
     Ints,
     Note,
+    OverTime,
     Progress,
     Seed,
     Streams,
+    TimeLimit,
+    check_length,
     check_picklable,
     provenance,
+    time_limit,
     warnings_said,
     whole,
 )
@@ -33,6 +38,7 @@ from dpbandit.privacy.mechanism import checked_ledger, enrolled
 from dpbandit.results.problems import Setup, as_words
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, describe, log_marks
+from dpbandit.running.foreign import PATIENT, each_apart, is_of_others, limit_for
 from dpbandit.running.given import (
     AnyAgent,
     AnyAgents,
@@ -178,6 +184,7 @@ def compare(
     jobs: int = 1,
     progress: bool = True,
     on_mark: Callable[[Mark], None] | None = None,
+    limit: TimeLimit | None = None,
 ) -> Results:
     """Compare agents by cumulative regret on the same users, with a certificate for each.
 
@@ -200,6 +207,9 @@ def compare(
         on_mark: function that is called with a `Mark` at every mark of every agent, about 500
             times each; with one job only.
         progress: show a progress bar, one for each job, after two seconds.
+        limit: seconds that an agent may take for some replicas; by default as many as it wants.
+            With a limit agents of others play in processes of their own: one that ends its process
+            is left out like others that fail.
 
     Raises:
         InputError: an unknown id or argument, a number out of range, something that is no config,
@@ -221,11 +231,15 @@ def compare(
     given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
     spec = given.make(**given.arguments).spec
     asked, failed = agents_given(agents), dict[str, InputError]()
+    for name in asked:
+        check_length("the name of an agent", name)
     configs = with_baselines(asked, spec)
     sent: dict[str, Any] = {f"environment {given.label!r}": given}
     sent |= {f"agent {name!r}": config for name, config in configs.items()}
-    for what, thing in sent.items() if jobs > 1 else ():
-        check_picklable(what, thing, f"jobs={jobs}")
+    others = {name: config for name, config in configs.items() if is_of_others(config)}
+    apart = limit is not None and on_mark is None and bool(others or limit != PATIENT)
+    for what, thing in sent.items() if jobs > 1 or apart else ():
+        check_picklable(what, thing, f"jobs={jobs}" if jobs > 1 else "limit=")
     certificates = dict[str, Certificate]()
     for name, config in configs.items():
         try:
@@ -238,7 +252,7 @@ def compare(
         size = min(size, ceil(replicas / ceil(2 * jobs / len(groups))))
     blocks = consecutive(range(replicas), size)
     met: list[Met] = [{} for _ in blocks]
-    if jobs == 1:
+    if jobs == 1 and not apart:
         with Progress(len(configs) * spec.horizon * replicas, shown=progress) as bar:
             met = [_meet(given, configs, seed, block, bar, on_mark) for block in blocks]
     else:
@@ -248,7 +262,7 @@ def compare(
             for k, (block, group) in enumerate(tasks, start=1)
         }
         with Board(parts, shown=progress) as board:
-            found = _meet_in_processes(given, seed, tasks, board, [*parts], jobs)
+            found = _meet_in_processes(given, seed, tasks, board, [*parts], jobs, limit)
         for k, logs in enumerate(found):
             met[k % len(blocks)] |= logs
     for name in configs:
@@ -362,12 +376,16 @@ def _tell(on_mark: Callable[[Mark], None], name: str, first: int, mark: Mark) ->
 
 
 def _groups(configs: Mapping[str, AgentConfig]) -> list[dict[str, AgentConfig]]:
-    """Agents that are played together: one each, private ones first, which mostly take longest.
+    """Agents that are played together: one each, those of others first, then private ones.
 
-    Oracles come with the last, who tells them what was best.
+    Private ones mostly take longest. Oracles come with the last, who tells them what was best.
     """
     groups, oracles = list[dict[str, AgentConfig]](), dict[str, AgentConfig]()
-    for name in sorted(configs, key=lambda name: not getattr(configs[name], "epsilon", None)):
+    order = {
+        name: (not is_of_others(config), not getattr(config, "epsilon", None))
+        for name, config in configs.items()
+    }
+    for name in sorted(configs, key=order.__getitem__):
         if isinstance(configs[name], Hindsight):
             oracles[name] = configs[name]
         else:
@@ -383,28 +401,47 @@ def _meet_in_processes(
     board: Board,
     parts: Sequence[str],
     jobs: int,
+    limit: TimeLimit | None,
 ) -> list[Met]:
-    """As `_meet`, several tasks at once, whose workers say on the board how far they are."""
+    """As `_meet`, several tasks at once, whose workers say on the board how far they are.
+
+    With a limit those of others' agents, which come first, are played apart.
+    """
     from joblib import Parallel, delayed  # not before: slow to import
 
-    met = []
-    parallel = Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
-    calls = (
-        delayed(_meet_alone)(given, configs, seed, block, board.note(part))
+    calls = [
+        (given, configs, seed, block, board.note(part), limit)
         for part, (block, configs) in zip(parts, tasks, strict=True)
-    )
-    for part, logs in zip(parts, parallel(calls), strict=True):
-        met.append(logs)
+    ]
+    many = sum(limit is not None and any(map(is_of_others, one.values())) for _, one in tasks)
+    apart = each_apart(_meet_alone, calls[:many], jobs, limit or PATIENT)
+    parallel = Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
+    own = parallel(delayed(_meet_alone)(*call) for call in calls[many:])
+    met = []
+    for part, (_, configs), logs in zip(parts, tasks, chain(apart, own), strict=True):
+        ended = isinstance(logs, AgentError)
+        met.append({name: logs.of(name) for name in configs} if ended else logs)
         board.finish(part)
     return met
 
 
 def _meet_alone(
-    given: Given, configs: Mapping[str, AgentConfig], seed: int, block: tuple[int, int], note: Note
+    given: Given,
+    configs: Mapping[str, AgentConfig],
+    seed: int,
+    block: tuple[int, int],
+    note: Note,
+    limit: TimeLimit | None,
 ) -> Met:
     """One block in a process, of one thread, which is the fastest."""
     with one_thread(), warnings_said():
-        return _meet(given, configs, seed, block, note)
+        limits = {limit_for(config, limit) for config in configs.values()}
+        try:
+            with time_limit(limits.pop() if len(limits) == 1 else None):
+                return _meet(given, configs, seed, block, note)
+        except OverTime as over:
+            (name, *_) = configs
+            return {name: AgentError(name, f"took more than {over}", "its run", None, "stopped")}
 
 
 def check_played(name: str, proof: Certificate, ledger: Ledger, replicas: int) -> None:

@@ -247,9 +247,17 @@ def _missing(
     runs: Sequence[AgentRun], costs: Sequence[_Cost], public: AgentRun | None, spec: Spec | None
 ) -> Iterator[str]:
     """The agent without privacy that the comparison lacks."""
-    known = "uniform" if spec is None else recommend(spec, inf)
+    setup = runs[0].setup
+    # By its name, not by its spec: on a problem of the suite another agent may have been chosen.
+    known = (
+        "uniform"
+        if spec is None
+        else recommend(setup.environment, inf, horizon=setup.horizon, env_kwargs=setup.arguments)
+    )
     config = plain(describe(agent_given(known)))
-    there = known == "uniform" or any(plain(run.config) == config for run in runs)
+    there = known == "uniform" or any(
+        known == run.name or plain(run.config) == config for run in runs
+    )  # by either: a comparison's delta is in the configs of agents that have one
     add = "add one" if there else f"add the recommended one (--agents ...,{known})"
     if public is None:
         yield f"To see what privacy costs, an agent without it is needed: {add}."
@@ -261,11 +269,10 @@ def _missing(
 
 def _spec_of(setup: Setup) -> Spec | None:
     """The problem's public facts, made again; None where its file or class is no longer there."""
-    arguments = {key: value for key, value in setup.env_kwargs.items() if key != "horizon"}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever ran it has read them
-            return spec_given(setup.environment, horizon=setup.horizon, env_kwargs=arguments)
+            return spec_given(setup.environment, horizon=setup.horizon, env_kwargs=setup.arguments)
     except Exception:  # words alone depend on it, and no finished comparison is lost to them
         return None
 

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -68,6 +69,10 @@ def read_environment(path: str) -> EnvironmentFile:
         raise InputError(
             f"Expected {shown_path(path)} to hold id, of an environment, and a table [arguments], "
             f"got {shown(told)}."
+        )
+    if "horizon" in arguments:
+        raise InputError(
+            f"Expected the horizon by --horizon (horizon=), not in {shown_path(path)}."
         )
     found = dict(arguments)
     for key in ("frame", "path"):
@@ -138,13 +143,29 @@ def arguments_of(make: ProblemMaker, given: Mapping[str, Any]) -> dict[str, Any]
 
     As settings of agents, 1 and 1.0 are the same, and NumPy's numbers are Python's.
     """
-    own = dict(make.keywords) if isinstance(make, partial) else {"problem": make}
-    problem = own.pop("problem")
+    own = dict(make.keywords) if isinstance(make, partial) else {}
+    own.pop("problem", None)
     every = {
         name: value.item() if is_number(value) else value
         for name, value in {**own, **given}.items()
     }
-    return with_floats(load_env_creator(problem) if isinstance(problem, str) else problem, every)
+    return with_floats(_inside(make), every)
+
+
+def without_defaults(make: ProblemMaker, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out arguments that are what a problem maker takes by itself."""
+    defaults = {name: one.default for name, one in signature(_inside(make)).parameters.items()}
+    return {
+        name: value
+        for name, value in arguments.items()
+        if name not in defaults or as_words(value) != as_words(defaults[name])
+    }
+
+
+def _inside(make: ProblemMaker) -> Any:
+    """The class or function that `make_problem` calls."""
+    problem = make.keywords["problem"] if isinstance(make, partial) else make
+    return load_env_creator(problem) if isinstance(problem, str) else problem
 
 
 def environment_id(env: str) -> str:

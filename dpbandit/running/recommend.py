@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import Any
 
 from dpbandit.base import InputError, Streams, positive
 from dpbandit.losses import Linear
 from dpbandit.running.answers import chosen, nearest, ranked, same_problem
-from dpbandit.running.environments import environment_label
+from dpbandit.running.environments import environment_label, without_defaults
 from dpbandit.running.given import AnyProblem, problem_given, spec_given
 from dpbandit.running.settings import agent_kind, parse_agent
 from dpbandit.specs import (
@@ -72,8 +73,12 @@ def _measured(
     if isinstance(env, Spec):
         return None
     given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
-    arguments = given.arguments
-    problem = same_problem(environment_label(given.name), arguments, arguments["horizon"])
+    problem = same_problem(
+        environment_label(given.name),
+        given.arguments,
+        given.arguments["horizon"],
+        partial(without_defaults, given.make),
+    )
     return None if problem is None else chosen()[problem, nearest(epsilon)].agent
 
 

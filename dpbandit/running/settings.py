@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from dpbandit.agent import Agent
 from dpbandit.agents import AGENTS
 from dpbandit.agents.catalogue import Kinds, wrappers
 from dpbandit.base import InputError, imported, one_of, parse_settings, unsaid, with_floats
@@ -31,6 +32,7 @@ def _class_named(agent: str) -> Any:
     if name not in there:
         own = {word: thing for word, thing in there.items() if not word.startswith("_")}
         some = [w for w, thing in own.items() if _is_config(thing) or _may_play(thing, module)]
+        some = [w for w in some if getattr(own[w], "__module__", "") != Agent.__module__]  # bases
         one_of(f"agent of {module}", name, some or ["(none)"])
     return there[name] if _is_config(there[name]) else stranger(agent)
 

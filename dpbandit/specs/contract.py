@@ -97,7 +97,10 @@ class ScoringAgent(Agent, Protocol):
 
 
 class AgentConfig(Protocol):
-    """Interface of a config: a frozen, keyword-only dataclass that makes running agents."""
+    """Interface of a config: a frozen, keyword-only dataclass that makes running agents.
+
+    Subclasses of `dpbandit.Agent` have it.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -113,18 +116,18 @@ def is_running(agent: object) -> bool:
 
 def check_config(config: object) -> None:
     """Raise `InputError` unless `config` is one: neither its class, nor its name, nor an agent."""
-    name = type(config).__name__
-    if isinstance(config, type) or not callable(getattr(config, "make", None)):
-        right = "LinUCB(alpha=0.5), with make(spec, streams)"
+    name, running = type(config).__name__, is_running(config)
+    if isinstance(config, type) or running or not callable(getattr(config, "make", None)):
+        right = "LinUCB(alpha=0.5), of a subclass of dpbandit.Agent"
         if isinstance(config, type) and is_dataclass(config) and hasattr(config, "make"):
             right = f"{config.__name__}()"
-        elif hasattr(config, "act"):
-            right += ", which returns it"
+        elif running:
+            right = "LinUCB(alpha=0.5), not the agent that its make returned"
         raise InputError(f"Expected agent {shown(config)} to be a config, such as {right}.")
     if not is_dataclass(config):
         raise InputError(
-            f"Expected {name}, which has make, to be a dataclass: write "
-            f"@dataclass(frozen=True, kw_only=True) above class {name}."
+            f"Expected {name}, which has make, to be a subclass of dpbandit.Agent: write "
+            f"class {name}(Agent), with settings, start, act and update in place of make."
         )
 
 

@@ -23,6 +23,7 @@ from dpbandit.base import (
     Ints,
     Progress,
     Streams,
+    check_length,
     read_text,
     shown,
     shown_path,
@@ -308,6 +309,9 @@ class Study:
 
     def __post_init__(self) -> None:
         whole("replicas", self.replicas, 1, MOST_REPLICAS)
+        for one in self.configurations:
+            check_length("the name of an agent", one.name)
+            check_length("the label of an environment", one.setup.problem)
         _refuse_twins(self.configurations)
 
 

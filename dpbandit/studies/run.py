@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import time
 import warnings
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
@@ -11,7 +10,6 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 from warnings import catch_warnings, warn
 
@@ -63,6 +61,7 @@ from dpbandit.results.store import (
 )
 from dpbandit.running.compare import consecutive, replicas_at_once
 from dpbandit.running.environments import problem_maker
+from dpbandit.running.foreign import each_apart, end_with, is_of_others, limit_for
 from dpbandit.specs import AgentConfig
 from dpbandit.studies.configurations import (
     AgentFailure,
@@ -77,8 +76,6 @@ from dpbandit.studies.configurations import (
 BACKENDS = ("loky", "dask", "threading")
 HTTP = {"dashboard_address": "127.0.0.1:0"}
 """Any free port of this machine, for else Dask asks for 8787 and warns where that is taken."""
-_GLANCE = 1.0
-"""Seconds between a worker's looks at whether the sweep still runs."""
 
 
 @contextmanager
@@ -89,7 +86,7 @@ def workers(
 
     Raises `InputError` where a cluster cannot be reached, and where workers or cluster are lost.
     """
-    watched = {"initializer": _end_with, "initargs": (os.getpid(),)} if backend == "loky" else {}
+    watched = {"initializer": end_with, "initargs": (os.getpid(),)} if backend == "loky" else {}
     cluster = [_cluster(jobs, scheduler)] if backend == "dask" else []
     for one in cluster:
         tell_of_one_thread(one)
@@ -127,17 +124,6 @@ def tell_of_one_thread(cluster: Any) -> None:
 def _work(function: Callable[..., Any], *task: Any) -> Any:
     with one_thread():
         return function(*task)
-
-
-def _end_with(parent: int) -> None:
-    """Let this process end with the one that sweeps, which cannot tell it if it is killed."""
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_GLANCE)
-        os._exit(1)  # the main thread may wait for ever to hand over a result
-
-    Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
@@ -430,9 +416,11 @@ def run_sweep(
         resume: continue in a folder that holds blocks; they are verified and kept.
         progress: show a progress bar after two seconds; without a terminal, print a line for each
             block.
-        limit: seconds that an agent may take; by default as many as it wants.
+        limit: seconds that an agent may take; by default as many as it wants. With a limit and
+            the backend "loky" agents of others play in processes of their own.
 
-    An agent that fails ends none of the others' runs: it stands in `failed`.
+    An agent that fails ends none of the others' runs: it stands in `failed`. So does one that ends
+    its process, if that is its own.
 
     Raises:
         InputError: a number out of range, whatever `plan` refuses, a folder with blocks but not
@@ -463,9 +451,10 @@ def run_sweep(
     keys = list(dict.fromkeys(one.key for one in study.configurations))  # as the file has them
     found = survey(folder, keys, progress=progress)
     failed = dict[str, AgentFailure]()
-    tasks = [(*task, limit) for task in _tasks(study, found, block)]
+    tasks = [(*task, limit_for(task[0].config, limit)) for task in _tasks(study, found, block)]
     wanted = audits_of(study)
     check_places(folder, audits=bool(wanted))
+    found.files = pack(found.files, rest=True)
     write_json(plan_file(folder), _document(study, keys, sorted(wanted)))
     if tasks and scheduler is None:
         found.met(cpu_of(provenance()))
@@ -475,7 +464,7 @@ def run_sweep(
     rounds += sum(2 * how.runs * how.horizon for _, _, how in audits)
     written = blocks = 0
     with Progress(rounds, shown=progress) as bar, workers(backend, jobs, scheduler) as run:
-        with closing(run(_play, tasks)) as played:
+        with closing(_played(run, tasks, jobs, limit if backend == "loky" else None)) as played:
             for done in played:
                 if isinstance(done, AgentFailure):
                     failed.setdefault(done.key, done)
@@ -503,8 +492,25 @@ def run_sweep(
                 bar.advance(audit.rounds)
                 bar.say(f"{what} on {audit.document['problem']}")
     found.check_files(folder)
+    found.files = pack(found.files, rest=True)
     total = len(keys) * study.replicas
     return Swept(folder, len(keys), written, total - missing, found, tuple(failed.values()))
+
+
+def _played(
+    run: Callable[..., Generator[Any, None, None]],
+    tasks: Sequence[tuple[Any, ...]],
+    jobs: int,
+    limit: TimeLimit | None,
+) -> Generator[AgentRun | AgentFailure, None, None]:
+    """What `_play` returns of each task; with a limit those of others' agents are played apart."""
+    own, apart = list[Any](), list[Any]()
+    for task in tasks:
+        (apart if limit is not None and is_of_others(task[0].config) else own).append(task)
+    yield from run(_play, own)
+    if limit is not None:
+        for task, done in zip(apart, each_apart(_play, apart, jobs, limit), strict=True):
+            yield failure_of(task[0], done) if isinstance(done, AgentError) else done
 
 
 def play_all(one: Configuration, replicas: int, *, progress: bool = True) -> AgentRun:

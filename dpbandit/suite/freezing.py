@@ -188,7 +188,8 @@ class Blocks:
         return blocks
 
     def _there(self, key: str) -> list[Outcome]:
-        return [Outcome.read(file) for file in sorted((self._folder / key).glob("*.npz"))]
+        # Not half a file, .*.npz, of a process that was killed while it wrote.
+        return [Outcome.read(file) for file in sorted((self._folder / key).glob("[0-9]*.npz"))]
 
 
 @cache

@@ -15,10 +15,8 @@ import numpy as np
 
 from dpbandit.base import (
     InputError,
-    TimeLimit,
     is_there,
     parse_json,
-    positive,
     read_text,
     shown,
     write_json,
@@ -26,6 +24,7 @@ from dpbandit.base import (
 from dpbandit.results import Results
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import read_runs, write_runs
+from dpbandit.running.foreign import limit_of
 from dpbandit.running.settings import parse_agent
 from dpbandit.studies import AgentFailure, Study, run_sweep
 from dpbandit.suite.catalogue import Size, asked_of, study_for, suite, version
@@ -135,12 +134,6 @@ def run_suite(
         for agent, own in asked.items()
     }
     return write_submission(Submission(size, played.runs, findings), folder)
-
-
-def limit_of(minutes: float) -> TimeLimit:
-    """A limit to a run, and a sixtieth of it to one call; raises `InputError` unless > 0."""
-    positive("minutes", minutes)
-    return TimeLimit(60 * minutes, minutes)
 
 
 def raised_by(agent: str, failures: Iterable[AgentFailure]) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Write what was frozen: runs, the table of answers (`dpbandit.running.answers`), findings."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf, nan
 from pathlib import Path
@@ -31,6 +32,8 @@ from dpbandit.suite.catalogue import problems, spec_of, suite, version
 from dpbandit.suite.freezing import Frozen
 from dpbandit.suite.playing import finalists, findings, findings_file, frozen, frozen_file
 
+CHOICE = "Choice and report"
+USERS = "Other numbers of users"
 _NOTHING = 1e-9
 """Share of uniform play's regret below which a fixed action loses nothing but rounding"""
 
@@ -53,20 +56,21 @@ def write_frozen(done: Frozen, folder: Path) -> list[Path]:
     rows = [*kept, *answers_of(done)]
     found = {**findings(), **done.findings}
     runs = write_runs(folder / frozen_file("small").name, [*others, *done.reported, *compared])
-    return [runs, write_table(rows, folder), write_json(folder / findings_file().name, found)]
+    table = write_table(rows, folder, CHOICE)
+    return [runs, table, write_json(folder / findings_file().name, found)]
 
 
 def write_grown(rows: Sequence[Answer], folder: Path) -> list[Path]:
     """Write the shipped table with these rows of other horizons; returns the file."""
     names = {one.problem for one in rows}
     kept = [one for one in _shipped() if one.role != HORIZON or one.problem not in names]
-    return [write_table([*kept, *rows], folder)]
+    return [write_table([*kept, *rows], folder, USERS)]
 
 
-def write_table(rows: Iterable[Answer], folder: Path) -> Path:
-    """Write the table of answers; returns the file."""
+def write_table(rows: Iterable[Answer], folder: Path, measured: str) -> Path:
+    """Write the table of answers, whose head says that `measured` was measured here; its path."""
     order = [*problems()]
-    text = written(sorted(rows, key=lambda one: order.index(one.problem)), head())
+    text = written(sorted(rows, key=lambda one: order.index(one.problem)), _head(measured))
     table = folder / answer_file().name
     return write_atomically(table, lambda path: path.write_text(text, "utf-8"))
 
@@ -82,14 +86,21 @@ def _shipped() -> tuple[Answer, ...]:
     return answers() if answer_file().is_file() else ()
 
 
-def head() -> str:
-    """What the numbers were made with."""
+def _head(measured: str) -> str:
+    """Return the head of the table: seeds, and the program and machine of each measurement."""
     made = provenance()
     libraries = ", ".join(f"{name} {made[name]}" for name in ("numpy", "scipy"))
-    return (
-        f"Written by `suite freeze`: version {version()} of the suite, chosen on seed "
-        f"{suite().selection_seed}, reported on seed {suite().seed}.\n"
-        f"dpbandit {made['dpbandit']}, Python {made['python']}, {libraries}, {made['cpu']}."
+    shipped = answer_file().read_text("utf-8") if answer_file().is_file() else ""
+    lines = dict(re.findall(f"(?m)^# ({CHOICE}|{USERS}): (.*)$", shipped))
+    lines[measured] = (
+        f"dpbandit {made['dpbandit']}, Python {made['python']}, {libraries}, {made['cpu']}"
+    )
+    return "\n".join(
+        [
+            f"Written by `suite freeze`: version {version()} of the suite, chosen on seed "
+            f"{suite().selection_seed}, reported on seed {suite().seed}.",
+            *(f"{name}: {lines[name]}" for name in (CHOICE, USERS) if name in lines),
+        ]
     )
 
 

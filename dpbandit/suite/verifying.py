@@ -25,6 +25,7 @@ from dpbandit.base import (
 from dpbandit.privacy.certificate import ledger_as_dict
 from dpbandit.results.runs import AgentRun
 from dpbandit.results.store import CorruptFileError, read_runs
+from dpbandit.running.foreign import limit_of
 from dpbandit.running.settings import module_of
 from dpbandit.studies import Configuration, Study
 from dpbandit.studies.configurations import certificate_of
@@ -38,7 +39,6 @@ from dpbandit.suite.playing import (
     Submission,
     check_version,
     frozen,
-    limit_of,
     play_study,
     raised_by,
     read_submission,

@@ -1,7 +1,7 @@
 """A shop with several products: choices are fitted once to a log, then frozen."""
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
@@ -450,7 +450,8 @@ def _fitted(
     z = price_z(visits, fit, ridge, log.groups)
     check_fit(fit, z, names)
     held = hold_out(visits, ridge, log.groups)
-    said = [*log.cautions(), *filter(None, [held.caution])]
+    lone = _lone_levels(visits, log.levels, names, ridge)
+    said = [*log.cautions(), *lone, *filter(None, [held.caution])]
     return _Fitted(
         fit,
         ChoiceDiagnostics(
@@ -467,6 +468,25 @@ def _fitted(
             cautions=tuple(said),
         ),
     )
+
+
+def _lone_levels(
+    visits: Visits, levels: Mapping[str, Any], names: tuple[str, ...], ridge: float
+) -> Iterator[str]:
+    """Say what nobody of a level took: no model fits that without a penalty, as in `separation`."""
+    for words, mask in levels.items():
+        taken = set(visits.choice[mask].tolist())
+        offered = [*visits.offered[mask].any(axis=0).tolist(), True]
+        never = [
+            name
+            for k, name in enumerate([*names, "none"])
+            if mask.any() and offered[k] and k not in taken
+        ]
+        if never:
+            yield (
+                f"Nobody took {' or '.join(map(repr, never))} in the {int(mask.sum())} rows where "
+                f"{words} (separation), so what is fitted there is ridge={ridge:g}, not the log."
+            )
 
 
 def _refuse_few(visits: Visits, counts: AnyArray, names: tuple[str, ...]) -> None:

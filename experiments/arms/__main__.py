@@ -107,8 +107,8 @@ def run(sizes: Mapping[str, Any], out: Path) -> Found:
     """Instances x epsilon x rounds. Resumes where it stopped."""
     results = swept(Path(__file__).with_name("study.toml"), sizes, out)
     found = table(results)
-    print(found[["means", "horizon", "agent", "claimed_epsilon", "mean", "se"]].to_string())
-    return Found({"summary": found}, figures(results, out))
+    shown = found[["means", "horizon", "agent", "claimed_epsilon", "mean", "se"]].to_string()
+    return Found({"summary": found}, figures(results, out), [shown])
 
 
 main = command("arms", run, {}, QUICK)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dpbandit import certify
-from dpbandit.agents import DPHDB, DPUCB, EpsilonGreedy, FadeLogistic, LinTS, LinUCB
-from dpbandit.agents.contextual.demand import DemandPricing
+from dpbandit.agents import DPHDB, DPUCB, EpsilonGreedy, FadeLogistic, LinTS, LinUCB, Priced
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.calibrated import exact_prefix_sum
 from dpbandit.privacy.certificate import certificate_from_dict
@@ -43,7 +42,7 @@ def test_discovery_finds_private_and_public_agents_on_all_specs():
     demand = {
         type(getattr(config, "agent", config))
         for config, spec in discovered("priced")
-        if isinstance(config.make(spec, Streams([0])), DemandPricing)
+        if isinstance(config.make(spec, Streams([0])), Priced)
     }
     assert demand >= {DPUCB, DPHDB, FadeLogistic}
 

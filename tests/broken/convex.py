@@ -12,7 +12,7 @@ class Quieter:
 
     def make(self, spec: Any, streams: Any) -> Any:
         agent: Any = super().make(spec, streams)  # type: ignore[misc]
-        noise = (agent.sums if hasattr(agent, "sums") else agent.run._sums)._noise
+        noise = agent.sums._noise
         node = noise.source
         noise.source = lambda: 0.5 * node()
         return agent
@@ -33,23 +33,13 @@ class HalfTheValues(Quieter, PrivateBandit):
 class NoGradientClip(PFTAL):
     """The leader that trusts the environment for the length of a gradient."""
 
-    def make(self, spec: Any, streams: Any) -> Any:
-        agent: Any = super().make(spec, streams)
-        agent.sums._statistic = ClippedVectors(agent.sums._statistic.dim, 1e9)
-        return agent
+    def begin(self) -> None:
+        super().begin()
+        self.sums._statistic = ClippedVectors(self.sums._statistic.dim, 1e9)
 
 
 class AnswersTheContext(PFTAL):
-    """The leader that moves on from the datum it is shown as context."""
-
-    def make(self, spec: Any, streams: Any) -> Any:
-        agent: Any = super().make(spec, streams)
-        agent.__class__ = LowestOfTheContext
-        return agent
-
-
-class LowestOfTheContext(PFTAL):
-    """Plays the point that is best for the round before."""
+    """The leader that plays what is best for the datum it is shown as context."""
 
     def act(self, context: Any) -> Any:
         return self.domain.lowest(context)
@@ -58,10 +48,10 @@ class LowestOfTheContext(PFTAL):
 class NoValueClip(PrivateBandit):
     """The bandit that trusts the environment for the range of values."""
 
-    def make(self, spec: Any, streams: Any) -> Any:
-        agent: Any = super().make(spec, streams)
-        agent.run._sums._statistic = replace(agent.run._sums._statistic, low=-1e9, high=1e9)
-        return agent
+    def start(self) -> None:
+        super().start()
+        sums: Any = self.sums
+        sums._statistic = replace(sums._statistic, low=-1e9, high=1e9)
 
 
 BROKEN = {

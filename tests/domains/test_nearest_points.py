@@ -187,12 +187,13 @@ def lowest_near(domain, x, radius, g):
 
 
 def check(oracle, domain, x, radius, g):
-    p = oracle(x, radius, g)
+    proposal = oracle.propose(x, radius, g)
+    p = proposal.point
     assert domain.contains(p, 1e-9).all()
     scale = np.linalg.norm(g, axis=1) * domain.diameter
     assert (np.vecdot(p, g) <= lowest_near(domain, x, radius, g) + 1e-6 * scale).all()
     assert (np.linalg.norm(p - x, axis=1) <= oracle.rho * radius + 1e-9).all()
-    return p
+    return proposal
 
 
 def questions(domain, count, seed=0):
@@ -218,7 +219,7 @@ def test_local_oracle(domain):
     """Test (8): both properties at 400 random points; with r >= D it is the linear oracle."""
     oracle, x = local_oracle(domain, M), points(domain, M)
     radius, g = questions(domain, M)
-    p = check(oracle, domain, x, radius, g)
+    p = check(oracle, domain, x, radius, g).point
     far = radius >= domain.diameter
     lowest = np.vecdot(domain.lowest(g), g)
     np.testing.assert_allclose(np.vecdot(p, g)[far], lowest[far], rtol=0, atol=1e-9)
@@ -234,10 +235,10 @@ def test_polytope_oracle_keeps_its_mixture(domain):
     x, rng = np.tile(oracle.start, (8, 1)), np.random.default_rng(2)
     for step in range(15):
         radius, g = questions(domain, 8, seed=step)
-        p = check(oracle, domain, x, radius, g)
+        proposal = check(oracle, domain, x, radius, g)
         share = rng.choice([0.02, 0.3, 1.0], size=8, p=[0.6, 0.3, 0.1])
-        oracle.moved(share)
-        x = x + share[:, None] * (p - x)
+        oracle.accept(proposal, share)
+        x = x + share[:, None] * (proposal.point - x)
         assert (oracle._weights >= 0).all()
         np.testing.assert_allclose(oracle._weights.sum(axis=1), 1.0, rtol=0, atol=1e-12)
         mixed = np.vecmat(oracle._weights, oracle._atoms)
@@ -254,14 +255,15 @@ def test_replicas_do_not_meet(domain):
     x = np.tile(together.start, (5, 1))
     for step in range(30):
         radius, g = questions(domain, 5, seed=step)
-        p = together(x, radius, g)
+        p = together.propose(x, radius, g)
         share = np.random.default_rng(step).random(5)
         for r, one in enumerate(alone):
             mine = slice(r, r + 1)
-            np.testing.assert_array_equal(one(x[mine], radius[mine], g[mine])[0], p[r])
-            one.moved(share[mine])
-        together.moved(share)
-        x = x + share[:, None] * (p - x)
+            own = one.propose(x[mine], radius[mine], g[mine])
+            np.testing.assert_array_equal(own.point[0], p.point[r])
+            one.accept(own, share[mine])
+        together.accept(p, share)
+        x = x + share[:, None] * (p.point - x)
 
 
 def test_rho():

@@ -258,10 +258,10 @@ def test_pricing(tmp_path):
     """As documented: agents that do not fit are left out and named, figures are drawn, `--replicas`
     reaches the plan, and standard errors need two replicas."""
     sizes = {"horizons": [20], "epsilons": [1.0, inf]}
-    left_out = "Left out where they do not fit: .*demand on "
+    left_out = "Left out where they do not fit: .*"
     with (
-        pytest.warns(UserWarning, match=left_out + "ApplePricing"),
-        pytest.warns(UserWarning, match=left_out + "Recommend"),
+        pytest.warns(UserWarning, match=left_out + "interactions on ApplePricing"),
+        pytest.warns(UserWarning, match=left_out + "demand on Recommend"),
     ):
         said = quick(pricing, sizes, tmp_path)
     assert "dollars lost per" in said

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from dpbandit.domains import Ball, Box, Flows, Simplex, SpanningTrees
+from dpbandit.domains import Ball, Box, Flows, LpBall, Simplex, SpanningTrees
 from dpbandit.losses import (
     Absolute,
     Experts,
@@ -15,13 +15,16 @@ from dpbandit.losses import (
     Linear,
     Logistic,
     Quadratic,
+    QuantileRegression,
+    Ramp,
     Squared,
     TiltedQuadratic,
 )
-from dpbandit.losses.loss import frank_wolfe_gap, minimise_quadratic
+from dpbandit.losses.loss import Smoothed, frank_wolfe_gap, minimise_quadratic
 from tests.domains.examples import LADDER
 from tests.each import each
 from tests.losses.families import FAMILIES, WITHOUT_PROJECTION, data, label, points
+from tests.slopes import differences
 
 KINDS = Quadratic, TiltedQuadratic, Squared, Absolute
 FLAT = [kind(domain) for kind in KINDS for domain in WITHOUT_PROJECTION]
@@ -192,6 +195,28 @@ def test_absolute_losses_meet_their_certificate_without_a_projection(domain):
         comparator = compared(loss, stream(loss, T, 2, seed))
         comparator.best()
         assert (comparator.gap <= 1e-6 * T).all()
+
+
+SMOOTHED = [word(Ball(3)) for word in (Absolute, Hinge, Logistic, Ramp)]
+SMOOTHED += [Kink(Ball(3), slope=2.0, curvature=0.5), QuantileRegression(LpBall(3, 4), level=0.8)]
+
+
+@each("loss", SMOOTHED, ids=label)
+def test_smoothed_losses_have_their_slopes_and_certificates(loss):
+    """Oracle: central differences of f_mu and its gradient, and 50 points: at none is f below the
+    affine function that certifies."""
+    x, z, mu = points(loss.domain, 1, 3)[0], data(loss, 20), np.array([0.3])
+
+    def at(y):
+        return Smoothed(*(part[0] for part in loss.smoothed(y[None], z[None], mu)))
+
+    found, others = at(x), points(loss.domain, 50)
+    slope, bend = (differences(f, x) for f in (lambda y: at(y).smooth, lambda y: at(y).gradient))
+    np.testing.assert_allclose(found.gradient, slope, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found.hessian, bend, rtol=0, atol=1e-6)
+    affine = found.value - found.slack + (others - x) @ found.gradient
+    assert (loss.value(others[:, None], z).sum(axis=1) >= affine - 1e-9).all()
+    assert found.smooth >= found.value == pytest.approx(loss.value(x, z).sum())
 
 
 def test_a_missed_certificate_is_told_with_a_number(monkeypatch):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize
 
 from dpbandit import InputError
 from dpbandit.agents import Uniform
@@ -14,6 +14,7 @@ from dpbandit.offline import Logged, LoggedLists, LoggedPrices, Observed, assess
 from dpbandit.offline.unrecorded import Propensities, Resamples, cells_of
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.each import each, refused
+from tests.slopes import comparing
 
 SPEC = ContextualSpec(n_actions=3, dim=1, horizon=4)
 PRICES = PriceSpec(dim=1, low=1.0, high=3.0, horizon=2, reward_high=3.0, reward_low=0.0)
@@ -177,13 +178,16 @@ def test_bounds_of_sales_by_hand():
     assert np.isnan(assess(pi[:, ::-1], log).breaks)
 
 
-def test_logits_of_resamples_and_what_fits_none():
-    """Oracle: a fit to the resampled rows. A step misses a tenth of what they moved. Lists and
-    contexts of each arm have none; an arm that is played in the middle is off balance, and
-    noted."""
-    log = observed_of(1500, K=3, seed=4)
+def test_logits_of_resamples_and_what_fits_none(monkeypatch):
+    """Oracle: a fit to the resampled rows, handed a slope that is that of central differences. A
+    step misses a tenth of what they moved. Lists and contexts of each arm have none; an arm that is
+    played in the middle is off balance, and noted."""
+    log, points = observed_of(1500, K=3, seed=4), []
     drawn = np.random.default_rng(5).integers(0, 1500, 1500)
-    model, again = Propensities(log), Propensities(log, drawn)
+    with monkeypatch.context() as during:
+        during.setattr("dpbandit.offline.unrecorded.minimize", comparing(minimize, points))
+        model, again = Propensities(log), Propensities(log, drawn)
+    assert len(points) == 2
     step = model.resampled(np.bincount(drawn, minlength=1500)[None])[0]
     moved = abs(again.theta - model.theta).max()
     assert abs(again.theta - step).max() < 0.1 * moved

@@ -137,7 +137,7 @@ class ForgetsTheCentre(FADE):
     def make(self, spec, streams):
         agent = super().make(spec, streams)
         if self.centring == "private":
-            agent.ledger = agent._inner.ledger
+            agent.ledger = agent.inner.ledger
         return agent
 
 

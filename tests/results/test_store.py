@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from math import inf
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -156,8 +157,8 @@ def test_odd_names_and_paths(results, tmp_path):
 
 
 def test_source_digests_see_every_file(tmp_path):
-    """Contents and names, of data, too; not what Python compiled, nor results that are shipped,
-    with which every older sweep would be another program's."""
+    """Contents and names, of data, too; not what Python or an editor left, nor results that are
+    shipped, with which every older sweep would be another program's. No data of ours is missed."""
     (tmp_path / "a.py").write_text("x = 1")
     seen = {digest_of([tmp_path])}
     for name, text in (("a.py", "x = 2"), ("data.json", "{}"), ("data.json", "[]")):
@@ -166,12 +167,29 @@ def test_source_digests_see_every_file(tmp_path):
     (tmp_path / "data.json").rename(tmp_path / "other.json")
     seen.add(digest_of([tmp_path]))
     assert len(seen) == 5
-    (tmp_path / "a.pyc").write_text("compiled")
     (tmp_path / "suite").mkdir()
+    (tmp_path / ".ipynb_checkpoints").mkdir()
+    leftovers = [
+        "a.pyc",
+        "a.pyc.123",
+        ".DS_Store",
+        ".a.py.swp",
+        "a.py~",
+        "#a.py#",
+        ".#a.py",
+        "4913",
+    ]
+    for name in [*leftovers, ".ipynb_checkpoints/a-checkpoint.py"]:
+        (tmp_path / name).write_text("of Python, an editor or a file manager")
     (tmp_path / "suite" / "frozen-small.parquet").write_text("results")
     assert digest_of([tmp_path]) in seen
     (tmp_path / "suite" / "scoring.py").write_text("x = 1")
     assert digest_of([tmp_path]) not in seen
+    root = Path(__file__).parents[2]
+    folders = [root / name for name in ("dpbandit", "agents", "envs")]
+    endings = {file.suffix for folder in folders for file in folder.rglob("*") if file.is_file()}
+    pages = {".html", ".css", ".md", ".txt", ".typed", ".pyc"}
+    assert endings - pages == {".py", ".csv", ".gz", ".json", ".parquet", ".toml"}
 
 
 def test_facts_are_inside(results, tmp_path):

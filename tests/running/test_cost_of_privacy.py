@@ -81,7 +81,8 @@ def test_where_a_fixed_price_is_better_that_is_the_sentence():
 
 def test_what_the_comparison_lacks_is_named():
     """No cost is told where the private agent loses less, nor without an agent to compare with; a
-    recommended agent that is missing is named in every case."""
+    recommended agent that is missing is named in every case. It would catch another one than
+    `compare` plays by itself, and one that is there with another delta."""
     fade = run("fade", 100.0, claimed=1.0)
     loses = "At epsilon 1 fade loses 5 dollars per 1,000 customers"
     add = "add the recommended one (--agents ...,priced:logistic-ts)"
@@ -95,6 +96,11 @@ def test_what_the_comparison_lacks_is_named():
     assert advice.startswith(f"What privacy costs is unknown: {add}, or private")
     *_, missing = said(fade, run("linucb", 50.0))
     assert missing == "Recommended without privacy, and not in this comparison: priced:logistic-ts."
+    for env, there in (("GLMBandit", "linucb"), ("OnlineConvex", "pftal:epsilon=inf")):
+        public = run(there, 50.0, env=env)
+        public = replace(public, config={**public.config, "delta": 0.5})
+        assert recommend(env, inf) == there
+        assert len(said(run("noisy-sgd", 100.0, claimed=1.0, env=env), public)) == 1
     *_, zero = said(fade, run("priced:logistic-ts", 0.0))
     assert zero == f"{loses}, priced:logistic-ts without privacy 0."
     once = [run(n, lost, spread=[1.0], claimed=e) for n, lost, e in ONCE]

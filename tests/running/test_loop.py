@@ -190,11 +190,13 @@ def test_data_are_told_in_place_of_rewards():
 
 @each("late", ["fade:first_batch", "dp-ucb:refresh_every", "batched-elimination:first_epoch"])
 def test_a_first_release_after_half_of_the_rounds_is_said_once(late):
-    """One in round 50 of 100 is in time: a warning is an error in tests."""
-    with pytest.warns(UserWarning, match="released nothing in the first half of 100") as said:
-        play("GLMBandit", f"{late}=51", [0], horizon=100)
-    assert len(said) == 1
-    play("GLMBandit", f"{late}=50", [0], horizon=100)
+    """One in round 50 of 100 is in time: a warning is an error in tests. Without a mark on the way
+    blocks are as long as they can be, and one must end with round 50."""
+    for marks in (None, np.array([100])):
+        with pytest.warns(UserWarning, match="released nothing in the first half of 100") as said:
+            play("GLMBandit", f"{late}=51", [0], horizon=100, marks=marks)
+        assert len(said) == 1
+        play("GLMBandit", f"{late}=50", [0], horizon=100, marks=marks)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from dpbandit import certify, compare
-from dpbandit.agents import FADE, Guard
+from dpbandit import Agent, Arms, Chance, PrivateAgent, certify, compare
+from dpbandit.agents import FADE, UCB1, Guard
 from dpbandit.base import Streams, described
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.privacy import no_privacy
@@ -34,6 +34,17 @@ class Running:
         return np.full(self._R, self._arm)
 
     def update(self, context, action, reward):
+        pass
+
+
+class Beginner(PrivateAgent, Arms):
+    """Lacks whatever it can lack."""
+
+    share: Chance = 0.1
+
+
+class NoLedger(Beginner):
+    def start(self):
         pass
 
 
@@ -92,6 +103,7 @@ def shop(**parts):
     return type("Kiosk", (Shop,), parts)
 
 
+SPEC = ContextualSpec(n_actions=2, dim=2, horizon=10)
 OWN = "tests.running.test_own_code"
 HALVES = np.full((5, 2, 2), 0.5)
 
@@ -144,14 +156,18 @@ MISTAKES = {
     "a path": (on(Shop, "./own.py:Mine"), "a module, not a file: own:NAME"),
     "an unknown setting": (on(Shop, f"{OWN}:Mine:arms=1"), "'arms' .did you mean arm"),
     "a setting without a value": (on(Shop, f"{OWN}:WithoutDefault"), ":path=VALUE: this setting"),
-    "a class that is no config": (on(Shop, f"{OWN}:NoConfig"), "NoConfig of .* @dataclass"),
+    "a class that is no config": (on(Shop, f"{OWN}:NoConfig"), "NoConfig of .* of dpbandit.Agent"),
     "no such environment": (on(f"{OWN}:Shap"), "='Shap' .did you mean Shop.. to be one of"),
     "an agent for an environment": (on(f"{OWN}:Mine"), "environment of .*='Mine'"),
     "a file of environments": (on("own.py:Shop"), "a module, not a file"),
-    "a config that is no dataclass": (on(Shop, NoDataclass()), "NoDataclass.*to be a dataclass"),
+    "a config that is no dataclass": (
+        on(Shop, NoDataclass()),
+        "NoDataclass.*of dpbandit.Agent",
+    ),
     "the class of a config": (on(Shop, Mine), r"to be a config, such as Mine\(\)"),
     "a config without make": (plays(make=None), "agent Own.. to be a config"),
-    "a running agent": (on(Shop, Running(0, 2)), "with make.spec, streams., which returns it"),
+    "a running agent": (on(Shop, Running(0, 2)), "config, .*, not the agent that its make ret"),
+    "one of ours": (on(Shop, UCB1().make(SPEC, Streams([0]))), "not the agent that its make ret"),
     "make without streams": (plays(make=lambda self, spec: 0), r"of Own .*, it takes \(spec\)"),
     "make returns nothing": (plays(make=lambda self, spec, streams: None), "make of Own to return"),
     "make returns something": (
@@ -160,7 +176,20 @@ MISTAKES = {
     ),
     "no ledger": (
         plays(make=lambda *_: SimpleNamespace(act=lambda x: 0, update=lambda x, a, r: None)),
-        "agent of Own to have a Ledger, got ledger=None: make it",
+        "agent of Own to have a Ledger, got ledger=None: let start set",
+    ),
+    "no start": (on(Shop, Beginner()), r"Expected Beginner to define start\(self\), which sets"),
+    "no ledger after start": (on(Shop, NoLedger()), "let start set self.ledger = ledger_of"),
+    "a setting out of its range": (lambda: Beginner(share=2.0), r"share=2.0 to be .*\[0, 1\]"),
+    "a target of the base": (lambda: Beginner(delta=0.0), "delta=0.0"),
+    "an __init__": (
+        lambda: type("Set", (Agent,), {"__init__": lambda self: None}),
+        r"Set to have no __init__: annotate settings",
+    ),
+    "a base class": (on(Shop, "dpbandit.agent:Arms"), "Expected Arms to define start"),
+    "a class among base classes": (
+        on(Shop, f"{OWN}:beginner"),
+        "'beginner' .did you mean Beginner",
     ),
     "no act": (plays(act=None), r"to have a method act\(context\), got a Odd"),
     "act of nothing": (plays(act=lambda self: 0), r"act of Odd to take \(context\), it takes \(\)"),

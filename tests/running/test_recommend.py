@@ -10,7 +10,7 @@ from scipy.special import expit
 
 import dpbandit
 from dpbandit.base.inputs import InputError
-from dpbandit.envs import ReferencePricing
+from dpbandit.envs import Arms, ReferencePricing
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.running.recommend import recommend
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
@@ -41,7 +41,10 @@ def test_what_is_recommended_plays_and_is_certified(env):
 def test_recommendations_follow_public_facts():
     """Arms without contexts are no arms of FADE, bold steps are for linear losses, nothing is for a
     world that tells users about others, and FADE chooses its model itself: caught is a second
-    choice, of one model for a kind of problem."""
+    choice, of one model for a kind of problem. A problem is the same one with its defaults said, or
+    as an object."""
+    assert recommend("GLMBandit", inf, env_kwargs={"dim": np.int64(5)}) == "linucb"
+    assert recommend(Arms(means="ten", horizon=16_384), 0.1) == "batch-moment:epsilon=0.1"
     told = {"n_actions": 10, "dim": 40, "horizon": 10_000}
     assert recommend(ContextualSpec(**told), 0.1) == "fade:epsilon=0.1"
     assert recommend(ContextualSpec(**told), 10) == "fade:epsilon=10"

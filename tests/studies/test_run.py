@@ -85,6 +85,9 @@ def test_a_sweep_is_its_comparisons_bit_for_bit(whole, tmp_path):
         np.testing.assert_array_equal(run.regret, runs[run.key].regret)
     with pytest.raises(InputError, match="labels of their own"):
         Study(configurations=(listed[0], replace(listed[0], config=LinUCB(alpha=3.0))))
+    long = "x" * 10_001  # which could not be read back
+    refused("of at most 10,000", Study, configurations=[replace(listed[0], name=long)])
+    refused("of at most 10,000", compare, "OJPricing", {long: LinUCB()}, horizon=2)
 
 
 class Watched(LastRound):
@@ -157,11 +160,13 @@ def test_corrupt_and_foreign_files_are_told_and_kept(whole, tmp_path):
         assert same(whole, folder)
 
 
-def test_small_blocks_are_packed_and_none_is_lost(whole, tmp_path, monkeypatch):
+def test_small_blocks_are_packed_and_none_is_lost(whole, tmp_path, monkeypatch, stopping):
     """60 blocks in packs of 7, killed once between a pack and the end of its blocks; a pack that is
-    damaged is moved aside and played again, one of another sweep stays."""
+    damaged is moved aside and played again, one of another sweep stays. Single blocks are few when
+    a sweep goes on, however often it was killed, and in the end."""
     for module in (running, store):
         monkeypatch.setattr(module, "PACKED", 7)
+    monkeypatch.setattr(store, "UNPACKED", 2)
     how, kept, unlink = {**HOW, "block": 3}, [], Path.unlink
 
     def killed(path, **more):
@@ -178,7 +183,15 @@ def test_small_blocks_are_packed_and_none_is_lost(whole, tmp_path, monkeypatch):
     assert 7 * 2 <= done.kept <= 7 * 3
     packs = sorted((tmp_path / "blocks").glob("pack-*.parquet"))
     assert len(packs) >= 8
+    assert len([*(tmp_path / "blocks").iterdir()]) <= len(packs) + 2
     assert same(tmp_path, whole)
+    other = tmp_path / "stopped"
+    for _ in range(3):
+        stopping(5)
+        with pytest.raises(KeyboardInterrupt):
+            run_sweep(Sweep.of(TINY), other, **how)
+        single = [file for file in (other / "blocks").iterdir() if not store.is_pack(file)]
+        assert len(single) <= 2 + 5
     packs[0].write_bytes(packs[0].read_bytes()[:-9])
     done = run_sweep(Sweep.of(TINY), tmp_path, **how)
     assert done.found.corrupt == [packs[0].with_name(f"{packs[0].name}.corrupt")]

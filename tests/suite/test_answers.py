@@ -255,8 +255,8 @@ def test_a_choice_is_made_on_other_users_and_resumes(tiny, tmp_path, monkeypatch
     """The chosen is the candidate with the least mean on the selection seed, without privacy those
     that promise nothing and the private ones at infinity; the report plays the other seed until its
     replicas are enough. Whoever calls again plays nothing, unless the first rounds of what is there
-    come out otherwise. It would catch a choice by the reported users, and a block that is kept
-    though the program has changed."""
+    come out otherwise. It would catch a choice by the reported users, a block that is kept though
+    the program has changed, and half a file, of a process that was killed, that is read."""
     blocks = Blocks(tmp_path, progress=False)
     done = freeze_suite(["tiny answers"], blocks)
     free = done.choices[Group("tiny answers", inf)]
@@ -276,6 +276,8 @@ def test_a_choice_is_made_on_other_users_and_resumes(tiny, tmp_path, monkeypatch
         return played_by(one, *some)
 
     monkeypatch.setattr("dpbandit.suite.freezing._played", noted)
+    for block in tmp_path.glob("*/000000-*.npz"):
+        block.with_name(".half.npz").write_bytes(block.read_bytes()[:99])
     again = freeze_suite(["tiny answers"], blocks)
     assert not played
     assert [run.regret.tolist() for run in again.reported] == [

@@ -1,5 +1,6 @@
 """Agents of others that raise, hang, return nonsense or are no class of ours have their card."""
 
+import os
 import time
 
 import numpy as np
@@ -78,6 +79,14 @@ class Nonsense(Mean):
         return "buy"
 
 
+class Ends(Mean):
+    """Ends its process in its third round."""
+
+    def act(self, context):
+        self.rounds = getattr(self, "rounds", 0) + 1
+        return 0 if self.rounds < 3 else os._exit(3)
+
+
 class LongNamedNonsenseOfASummerSchool(Nonsense):
     """Named by 32 letters."""
 
@@ -131,8 +140,10 @@ def test_who_raises_hangs_or_answers_nonsense_has_a_card(tiny, tmp_path, monkeyp
     assert "raised ZeroDivisionError in act, round 3" in first["raised"][0]
     assert write_page(tmp_path / "play.html", [tmp_path / "a"]).exists()
     start = time.monotonic()
-    _, raised, page = card(tmp_path / "b", ["Hangs"], "--minutes", "1")
+    _, raised, page = card(tmp_path / "b", ["Hangs", "Ends"], "--minutes", "1")
     assert time.monotonic() - start < 55
+    assert "ended its process in its run: EXIT(3)" in {one["told"] for one in raised["Ends"]}
+    assert "ended its process in its run: EXIT(3)" in page
     stopped = "took more than 1 s in act, round 1: it was stopped"
     assert {one["told"] for one in raised["Hangs"]} == {stopped}
     assert stopped in page
@@ -175,6 +186,31 @@ def test_others_results_outlive_an_exception(tmp_path):
     assert str(failure).startswith(f"{HERE}:Crashes on GLMBandit raised ZeroDivisionError in act")
     with pytest.warns(UserWarning, match="Unfinished: 6 of 8 replicas"):
         assert "linucb" in Results.load(tmp_path).certificates
+
+
+def test_who_ends_its_process_ends_nobody_else_s_run(run, tmp_path, monkeypatch):
+    """In `compare` and `sweep` on the command line, with os._exit and with a call that never
+    returns: a sentence each, exit code 1, and the others' results are written, the same as
+    alone."""
+    monkeypatch.chdir(tmp_path)
+    words = ["GLMBandit", "--horizon", 20, "--replicas", 2, "--out", "d", "--agents"]
+    strange = f"{HERE}:Ends,{HERE}:Hangs,{HERE}:Mean"
+    code, _, errors = run("compare", *words, strange, "--minutes", "1")
+    assert code == 1
+    assert f"{HERE}:Ends ended its process in its run: EXIT(3)." in errors
+    assert f"{HERE}:Hangs took more than 1 s in act, round 1: it was stopped." in errors
+    found = Results.load("d")
+    assert {one.name for one in found} == {f"{HERE}:Mean", "Uniform", "BestFixed"}
+    alone = compare("GLMBandit", f"{HERE}:Mean", horizon=20, replicas=2, progress=False)
+    for one in found:
+        np.testing.assert_array_equal(one.regret, alone[one.name].runs[0].regret)
+    (tmp_path / "sweep.toml").write_text(
+        'horizons = [20]\nreplicas = 2\n[[environments]]\nid = "GLMBandit"\n'
+        + "".join(f'[[agents]]\nid = "{HERE}:{name}"\n' for name in ("Ends", "Mean"))
+    )
+    code, said, errors = run("sweep", "sweep.toml", "--out", "s")
+    assert (code, "6 replicas run" in said) == (1, True)
+    assert "Ends on GLMBandit ended its process in its run: EXIT(3)." in errors
 
 
 def test_a_row_for_each_arm_is_told_apart():

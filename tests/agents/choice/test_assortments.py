@@ -19,6 +19,7 @@ from dpbandit.testing.checks import billboard_differences, two_worlds
 from tests.broken.choice import EpochsOfNoisyCounts
 from tests.each import each, refused
 from tests.harness import CHOICE, OFFERS
+from tests.slopes import differences
 
 
 def regret(agents, horizon, **env_kwargs):
@@ -185,21 +186,18 @@ def log_likelihood(theta, x, bought):
 def test_scores_are_derivatives_of_the_likelihood():
     """Oracle: q - H theta is the gradient, H minus the Hessian, by central differences; and the
     half-vectorisation keeps Frobenius norms."""
-    rng, h, there = np.random.default_rng(0), 1e-4, np.ones((1, 1, 4), bool)
+    rng, there = np.random.default_rng(0), np.ones((1, 1, 4), bool)
     statistic = ChoiceScores(dim=3, at_most=4, information_clip=9.0, response_clip=9.0)
     for bought in range(5):
         theta, x = rng.normal(size=3), rng.normal(size=(4, 3)) / 4
         sums = statistic.total(theta[None, None], x[None, None], there, np.array([[bought]]))[0]
         q, H = statistic.unpack(sums)
-        steps = h * np.eye(3)
 
-        def slope(at, x=x, bought=bought, steps=steps):
-            up, down = ([log_likelihood(at + s * e, x, bought) for e in steps] for s in (1, -1))
-            return (np.array(up) - down) / (2 * h)
+        def slope(at, x=x, bought=bought):
+            return differences(lambda point: log_likelihood(point, x, bought), at, 1e-4)
 
         np.testing.assert_allclose(q - H @ theta, slope(theta), atol=1e-7)
-        hessian = [(slope(theta + e) - slope(theta - e)) / (2 * h) for e in steps]
-        np.testing.assert_allclose(-H, hessian, atol=1e-6)
+        np.testing.assert_allclose(-H, differences(slope, theta, 1e-4), atol=1e-6)
         unit = sums / statistic.units
         assert np.linalg.norm(unit[3:]) == pytest.approx(np.linalg.norm(H))
 

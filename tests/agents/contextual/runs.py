@@ -32,7 +32,7 @@ def contextual(**fields):
 
 
 def sums_of(agent):
-    return getattr(agent, "_inner", agent).sums
+    return getattr(agent, "inner", agent).sums
 
 
 @cache

@@ -1,12 +1,12 @@
 """Prices through a model of demand; what a sold-out sign tells."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from dpbandit.agents import DPUCB, LinTS, LinUCB, Uniform
-from dpbandit.agents.contextual.demand import DemandPricing, Priced, demand_rows, demand_spec
+from dpbandit.agents.contextual.demand import Priced, demand_rows, demand_spec
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing
 from dpbandit.privacy.ledger import no_data
@@ -34,6 +34,7 @@ PREMIUMS = PremiumSpec(
 )
 
 
+@dataclass(init=False, eq=False)
 class Listener:
     """An inner agent that says what it is told to and keeps what it hears."""
 
@@ -54,7 +55,7 @@ class Listener:
 
 def pricing(scores, replicas=2, **fields):
     inner = Listener(np.array(scores))
-    return inner, DemandPricing(inner, SPEC, Streams(range(replicas)), **fields)
+    return inner, Priced(inner, **fields).make(SPEC, Streams(range(replicas)))
 
 
 @each("features", ["additive", "interactions"])
@@ -125,7 +126,7 @@ def test_margins_of_premiums_follow_the_context():
     margins = [[2.2, 3.7, 2.7], [0.25, 0.5, 0.25], [2.2, 3.7, 2.7], [0.25, 1.5, 0.5]]
     np.testing.assert_allclose(PREMIUMS.margins_at(x), margins)
     inner = Listener(np.full(3, 0.5))
-    agent = DemandPricing(inner, PREMIUMS, Streams(range(4)), explore=0)
+    agent = Priced(inner, explore=0).make(PREMIUMS, Streams(range(4)))
     np.testing.assert_allclose(agent.scores(x), 2 * np.array(margins))
     agent.update(x, np.full(4, 1), np.array([7.4, 99.0, -1.0, np.nan]))
     ((rows, _, share),) = inner.heard
@@ -196,7 +197,6 @@ def made(config, spec=TWO_PRICES):
 
 
 STOCK, LAST, CLOSED = 3, 7, 2
-PRIVATE = Priced(agent=DPUCB(refresh_every=3), features="additive")
 
 
 OFFERS = PriceListSpec(
@@ -204,33 +204,33 @@ OFFERS = PriceListSpec(
 )
 
 
-class SoldOutSign(DemandPricing):
+class SoldOutSign(Priced):
     """Prices by its honest parent; plays `CLOSED` from the moment that the stock is sold."""
 
-    _sold = 0
-    hands_on = DemandPricing.hands_on
+    sold = 0
+    hands_on = Priced.hands_on
 
     def act(self, context):
-        return np.where(self._sold >= STOCK, CLOSED, np.minimum(super().act(context), CLOSED - 1))
+        return np.where(self.sold >= STOCK, CLOSED, np.minimum(super().act(context), CLOSED - 1))
 
     def update(self, context, action, feedback):
         super().update(context, action, feedback)
-        self._sold = self._sold + (feedback > 0)
+        self.sold = self.sold + (feedback > 0)
 
 
 @pytest.mark.parametrize("truthful", [True, False])
-def test_a_truthful_sold_out_sign_is_not_private(truthful, monkeypatch):
+def test_a_truthful_sold_out_sign_is_not_private(truthful):
     """The first STOCK - 1 users buy at any price, the others at none, user LAST does either;
     releases are those of the first world. The event "the next user reads closed" has probability 1
     in one world and 0 in the other, so delta = 1 at every epsilon. Without a sign nothing shows."""
-    if truthful:
-        monkeypatch.setattr("dpbandit.agents.contextual.demand.DemandPricing", SoldOutSign)
+    kind = SoldOutSign if truthful else Priced
+    config = kind(agent=DPUCB(refresh_every=3))
     context = np.full((OFFERS.horizon, 1, 2), 0.5)
     sales = np.zeros((OFFERS.horizon, 1, 3))
     sales[: STOCK - 1] = sales[LAST] = OFFERS.margins
     buys, leaves, t = World(context, sales), World(context, np.zeros_like(sales)), np.array([LAST])
-    one = run(PRIVATE, OFFERS, buys)
-    two = run(PRIVATE, OFFERS, buys.swapped(t, leaves), replay=one)
+    one = run(config, OFFERS, buys)
+    two = run(config, OFFERS, buys.swapped(t, leaves), replay=one)
     found = billboard_differences(one, two, t)
     assert any("other users' actions" in difference for difference in found) == truthful
     if truthful:

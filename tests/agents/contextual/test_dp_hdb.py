@@ -53,7 +53,7 @@ def walked(n, *, link="identity", step=1.0, seed=0, d=4, radius=0.8):
 def test_the_normalised_sum_is_the_recursion_with_d_0_at_zero():
     """Oracle: d_i = grad_i(theta_i) + (1 - 1/(i+1)) (d_{i-1} - grad_i(theta_{i-1})), d_0 = 0, and
     with d_1 = grad_1(theta_1) instead it is the sum plus g_1 / (i + 1). The gradient of the
-    synthetic record (0, zeta(0)) is 0 at every theta."""
+    synthetic record (0, zeta(0)) is 0 at every theta. Slopes of links are their differences."""
     for link in LINKS:
         users, thetas, *_, sums = walked(40, link=link)
         zeta, d, other = LINKS[link].mean, 0.0, 0.0
@@ -70,6 +70,10 @@ def test_the_normalised_sum_is_the_recursion_with_d_0_at_zero():
         arm, reward = np.zeros(5, int), np.full(5, zeta(np.zeros(())))
         steps, nobody = np.array([7, 7]), np.zeros((5, 3))
         assert not statistic.gradient(theta, previous, steps, nobody, arm, reward).any(), link
+        z = np.linspace(-3, 3, 13)
+        slope = (zeta(z + 1e-5) - zeta(z - 1e-5)) / 2e-5
+        np.testing.assert_allclose(LINKS[link].slope(z), slope, rtol=1e-8)
+        assert LINKS[link].largest_slope == pytest.approx(LINKS[link].slope(np.zeros(())))
 
 
 def test_iterates_are_means_of_vertices_and_points_half_as_far_again_as_the_ball():

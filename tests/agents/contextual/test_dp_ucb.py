@@ -111,7 +111,7 @@ def test_shift_by_hand(fields, shift, demand):
     agent = config.make(spec, Streams([0]))
     if demand:
         spec, shift = replace(spec, dim=3, shared=False), shift if fields else 0.05
-        agent = Priced(config).make(spec, Streams([0]))._inner
+        agent = Priced(config).make(spec, Streams([0])).inner
     x, none = np.zeros((1, 2, 4)), np.zeros(1)
     agent.refit(0.0 * agent.sums(x, none.astype(int), none))
     v = 1 - (1 - 1 / (1 + 4 * 2.3190778623577)) / 4

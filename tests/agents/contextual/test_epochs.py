@@ -1,7 +1,7 @@
 """Users who are in one release: episodes, inverse gaps, and private GLMs."""
 
 from dataclasses import replace
-from math import exp, sqrt
+from math import exp, inf, sqrt
 
 import numpy as np
 import pytest
@@ -100,6 +100,30 @@ def test_every_release_spends_the_whole_budget():
         assert agent.ledger.mu == pytest.approx(mu)
 
 
+@pytest.mark.parametrize("kind", [AdaCOFUL, AdaPrivateTS])
+def test_printed_regressions_count_exact_contexts(kind):
+    """Oracle, without noise: V = C^2 I + sum of x x', rows cut to C = 2, and V^-1 times the sum of
+    r x, as they were when the last episode ended: where det V had doubled, or a public batch."""
+    spec = ContextualSpec(n_actions=3, dim=2, horizon=80, shared=True, context_bound=9.0)
+    config = kind(epsilon=inf, calibration="paper", context_clip=2.0)
+    agent, rng, V, u = config.make(spec, Streams([0])), np.random.default_rng(0), 4 * np.eye(2), 0.0
+    last, theta, ended = V, np.zeros(2), 0
+    for t in range(1, 81):
+        x, r = 1.5 * rng.standard_normal((1, 3, 2)), rng.random(1)
+        assert agent.regression.means(x)[0] == pytest.approx(x[0] @ theta)
+        lengths = np.vecdot(x[0] @ np.linalg.inv(last), x[0]) ** 0.5
+        assert agent.regression.widths(x)[0] == pytest.approx(lengths)
+        action = agent.act(x)
+        row = x[0, action[0]]
+        row = row * min(1, 2 / np.linalg.norm(row))
+        V, u = V + np.outer(row, row), u + (r[0] - 0.5) * row
+        agent.update(x, action, r)
+        doubled = np.linalg.det(V) >= 2 * np.linalg.det(last)
+        if t in agent.public if kind is AdaPrivateTS else doubled:
+            last, theta, ended = V, np.linalg.solve(V, u), ended + 1
+    assert ended > 2
+
+
 def test_designs_come_near_the_optimum():
     """By hand: of the rows e1, e2 and e2 half as long G-optimal play gives e1 and e2 half each; who
     may not be played is not."""
@@ -170,14 +194,14 @@ def _after(config, *batches, spec=ONE_FEATURE):
 
 
 def test_chances_by_hand():
-    """By hand: gaps 0, 1/4 and 1/2, gamma = 2 sqrt(16) = 8; FastCB with a loss of 1/4 at best, and
-    with none; a prediction above 1 counts as 1. Luck is put between sums of chances. Of survivors
-    widths are 0.1 / sqrt(A) = 0.05: 0.65 + 0.05 reaches 0.75 - 0.05, 0.6 + 0.05 not; AdaCB plays
-    the second with 1 / (2 + gamma / 10)."""
-    batch = (16, [0.75, 0.5, 0.25])
-    falcon = _after(FALCON(gamma_scale=2.0), batch).chances(ONE)
+    """By hand: gaps 0, 1/4 and 1/2 in the last batch, gamma = 2 sqrt(7 + 9) = 8 of all rounds so
+    far; FastCB with a loss of 1/4 at best, and with none; a prediction above 1 counts as 1. Luck is
+    put between sums of chances. Of survivors widths are 0.1 / sqrt(A) = 0.05: 0.65 + 0.05 reaches
+    0.75 - 0.05, 0.6 + 0.05 not; AdaCB plays the second with 1 / (2 + gamma / 10)."""
+    batches = (7, [0.1, 0.2, 0.9]), (9, [0.75, 0.5, 0.25])
+    falcon = _after(FALCON(gamma_scale=2.0), *batches).chances(ONE)
     assert falcon == pytest.approx(np.array([[1 - 1 / 5 - 1 / 7, 1 / 5, 1 / 7]]))
-    fast = _after(FastCB(gamma_scale=2.0), batch).chances(ONE)
+    fast = _after(FastCB(gamma_scale=2.0), *batches).chances(ONE)
     a, b = 0.25 / (0.75 + 8 / 4), 0.25 / (0.75 + 8 / 2)
     assert fast == pytest.approx(np.array([[1 - a - b, a, b]]))
     sure = _after(FastCB(), (16, [0.5, 7.0, 1.0])).chances(ONE)
@@ -188,8 +212,8 @@ def test_chances_by_hand():
         (RegCB(width=0.1), [1.0, 1.0, 0.0]),
         (AdaCB(width=0.1, gamma_scale=2.0), [1 - 1 / 2.8, 1 / 2.8, 0.0]),
     ):
-        agent = _after(config, (16, [0.75, 0.65 + 1e-9, 0.6]))
-        four, found = np.full((1, 3, 1), 4.0), agent.released[0]
+        agent = _after(config, batches[0], (9, [0.75, 0.65 + 1e-9, 0.6]))
+        four, found = np.full((1, 3, 1), 4.0), agent.released[-1]
         agent.geometry = Regression(found.theta, found.U, four, 0.0)
         assert agent.chances(ONE) == pytest.approx(np.array([chances]))
 

@@ -9,7 +9,7 @@ import pytest
 
 from dpbandit import certify, play
 from dpbandit.agents import FADE, BatchMoment, FullBudgetFADE
-from dpbandit.agents.contextual.demand import DemandPricing
+from dpbandit.agents.contextual.demand import Priced
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentred
 from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
@@ -84,7 +84,7 @@ OJ = OJPricing(horizon=200).spec
         (FADE(), contextual(dim=51, shared=True), FadeRegression),
         (REWARDS, contextual(shared=True), FadeRegression),
         (LOGISTIC, contextual(shared=True, reward_low=0.0), FadeLogistic),
-        (FADE(), OJ, FadePrices), (REWARDS, OJ, DemandPricing),
+        (FADE(), OJ, FadePrices), (REWARDS, OJ, Priced),
         (FADE(model="regression"), contextual(), FadeTrying),
         (FADE(model="moments"), contextual(dim=3), FadeMoments),
         (FADE(model="moments", centring="public"), OJ, FadeMoments),
@@ -274,7 +274,7 @@ def test_noise_in_units_of_what_a_user_moves(variant):
     has 4 % of mu^2."""
     config, spec = VARIANTS[variant]
     agent = config.make(spec, Streams([0]))
-    sums, inner = sums_of(agent), getattr(agent, "_inner", agent)
+    sums, inner = sums_of(agent), getattr(agent, "inner", agent)
     sensitivity = {
         FadeCentred: 2.0,
         FadeMoments: 2.0,
@@ -335,7 +335,7 @@ def test_no_two_adversaries_are_further_apart_than_the_sensitivity(variant, monk
     monkeypatch.setattr(FadingSum, "__call__", watched)
     for size in (1.0, 0.0, 30.0, 1e300) if variant in STEEP else (1.0,):
         agent = config.make(spec, Streams(range(600)))
-        inner = getattr(agent, "_inner", agent)
+        inner = getattr(agent, "inner", agent)
         theta = size * np.cos(np.arange(inner._theta[0].size)).reshape(inner._theta.shape[1:])
         inner._theta = np.zeros_like(inner._theta) + theta
         if hasattr(agent, "_before"):  # those who are counted have come

@@ -40,7 +40,7 @@ def test_logistic_rows_are_newton_steps():
 def test_newton_steps_are_short_and_end_in_a_public_ball(release):
     """Whatever is released: no step is longer than 3, and 60 of them end in the ball of radius 40;
     a release that says nothing moves nothing."""
-    agent = REWARDS.make(replace(PRICES, horizon=100_000), Streams([0]))._inner
+    agent = REWARDS.make(replace(PRICES, horizon=100_000), Streams([0])).inner
     noise, norms = np.random.default_rng(2).standard_normal(agent._moment.shape), [0.0]
     for _ in range(60):
         agent._gram, agent._moment = 1e-3 * np.ones_like(agent._gram), release * noise

@@ -34,6 +34,7 @@ from dpbandit.privacy.residuals import score_lengths
 from dpbandit.specs.protocols import ContextualSpec
 from tests.agents.contextual.runs import PRICES
 from tests.each import each
+from tests.slopes import differences
 
 SLATES = ContextualSpec(n_actions=4, dim=3, horizon=200, shared=True, link="logistic")
 ONE = slice(0, 1)
@@ -217,8 +218,8 @@ def lowest(loss, start):
 
 @each("truth", [[1.0, -0.5, -2.0], [4.0, 3.0, -6.0]])
 def test_the_fit_is_the_mode_of_a_likelihood_written_anew(truth):
-    """Oracle: scipy's normal density, sums user by user; the precision by numbers. Where no
-    parameter explains what is released, full steps alone would end 0.8 above the minimum."""
+    """Oracle: scipy's normal density, sums user by user; precision and gradient by numbers. Where
+    no parameter explains what is released, full steps alone would end 0.8 above the minimum."""
     scores, loss, mean = small_case(np.array(truth))
     theta, precision = scores.maximise(np.zeros((1, 3)), 8)
     found = lowest(loss, np.array(truth))
@@ -228,6 +229,9 @@ def test_the_fit_is_the_mode_of_a_likelihood_written_anew(truth):
     slopes = np.stack(steps, axis=-1) / 2e-5  # (releases, coordinates, parameters)
     expected = np.einsum("kdi,kl,ldj->ij", slopes, np.linalg.inv(NOISE), slopes)
     np.testing.assert_allclose(precision[0], expected + np.eye(3) / PRIOR**2, rtol=1e-5, atol=1e-7)
+    at = np.array([0.5, 0.5, -3.0])
+    slope = differences(lambda x: scores._objective(x[None])[0], at)
+    np.testing.assert_allclose(-2 * scores._posterior(scores._at(at[None]))[1][0], slope, rtol=1e-5)
     scores._released = 3 * scores._released
     theta, _ = scores.maximise(np.zeros((1, 3)), 8)
     found = lowest(lambda x: scores._objective(x[None])[0], theta[0])

@@ -29,6 +29,7 @@ from dpbandit.privacy.mechanism import BudgetExceededError
 from tests.agents.convex.convex_runs import told
 from tests.agents.experts.test_sparse_vector import CS
 from tests.each import refused
+from tests.slopes import differences
 
 FALSE_ALARM = 1e-6
 
@@ -124,7 +125,10 @@ def test_rejection_in_cells():
     sampler, rng = fed(InCells, loss, data), np.random.default_rng(4)
     side = np.linspace(-1, 1, 401)
     points = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1)
-    total = UnitLosses(loss).total(points.reshape(-1, 2), data[:, 0]).reshape(401, 401)
+    losses, at = UnitLosses(loss), np.array([0.3, -0.4])
+    slope = differences(lambda x: losses.total(x[None], data[:, 0])[0], at)
+    np.testing.assert_allclose(losses.gradient(at[None], data[:, 0])[0], slope, rtol=1e-7)
+    total = losses.total(points.reshape(-1, 2), data[:, 0]).reshape(401, 401)
     inside, rate, floor = (points**2).sum(axis=-1) <= 1, 1.5, total.min() + 0.2
     draws = [sampler.draw(0, rate, floor, rng)[0] for _ in range(1000)]
     for factor, fits in ((1, True), (2, False)):

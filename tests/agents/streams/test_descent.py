@@ -25,6 +25,7 @@ from dpbandit.privacy import BudgetExceededError, Ledger, delta_of
 from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
 from tests.agents.streams.stream_runs import answered, fed, told
 from tests.each import each
+from tests.slopes import differences
 
 LOSS = LinearRegression(LpBall(3, 1.5, 2.0), bound=1.25)
 SPEC = told(LOSS, 24)
@@ -249,12 +250,8 @@ def test_mirror_maps_are_inverse_and_gradients():
         np.testing.assert_allclose((p - 1) * mirrored(mirrored(y, p) / (p - 1), q), y, rtol=1e-9)
     np.testing.assert_allclose(mirrored(y, 2.0), y, rtol=1e-12)
     assert not mirrored(np.zeros((1, 2)), 1.5).any()
-    y, h = np.array([[0.3, -1.2, 0.7]]), 1e-6
-
-    def half_square(x):
-        return np.linalg.norm(x, ord=1.5) ** 2 / 2
-
-    slopes = [(half_square(y[0] + h * e) - half_square(y[0] - h * e)) / (2 * h) for e in np.eye(3)]
+    y = np.array([[0.3, -1.2, 0.7]])
+    slopes = differences(lambda x: np.linalg.norm(x, ord=1.5) ** 2 / 2, y[0])
     np.testing.assert_allclose(mirrored(y, 1.5)[0], slopes, rtol=1e-6)
     l1 = LinearRegression(LpBall(20, 1.0), bound=1.0)
     found = geometry_of(l1)

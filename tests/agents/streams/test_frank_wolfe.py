@@ -18,6 +18,7 @@ from dpbandit.domains import Ball, LpBall
 from dpbandit.losses import Linear, LinearRegression, LogisticRegression, QuantileRegression
 from dpbandit.privacy import Gaussian, Ledger
 from dpbandit.privacy.generalised import GeneralisedGaussian, Printed
+from dpbandit.testing.tapes import recording
 from tests.agents.streams.stream_runs import (
     fed,
     played,
@@ -402,6 +403,24 @@ def test_blocks():
     agent = LocalisedTOFW(shares=(0.5, 0.3, 0.2), delta=1e-4).make(told(LOSS), Streams([0]))
     (spend,) = agent.ledger.spends
     assert [part.delta(1.0) for part in spend.parts] == pytest.approx([1e-4] * 3, rel=1e-6)
+
+
+def test_every_block_has_a_clip_of_its_own():
+    """Users whose answers are far off add in every block at most, and once, what its clip lets
+    them: `clip` times s^k, or 0.65 of a typical gradient, 0.565 long in the ball of 20 features."""
+    for loss, settings, clip, s in (
+        (LOSS, {"clip": 1e-3, "shrink": 0.5}, 1e-3, 1 / 2),
+        (regression(1.5, 20), {"step": 0.4}, 0.65 * 0.565, 1 / 4),
+    ):
+        config = LocalisedTOFW(shares=(0.5, 0.3, 0.2), epsilon=inf, **settings)
+        agent, z = config.make(told(loss, 40), Streams([0])), np.zeros((1, loss.domain.dim + 1))
+        with recording() as calls:
+            for _ in range(40):
+                z[0, 0], z[0, -1] = 1.0, -1.25 if agent.point[0, 0] > 0 else 1.25
+                agent.update(None, agent.act(None), z)
+        added = np.linalg.norm(np.array(calls.queries)[:, 0], axis=1)
+        longest = [block.max() for block in np.split(added, (20, 32))]
+        assert longest == pytest.approx([clip, clip * s, clip * s**2], rel=1e-3)
 
 
 def test_clip_rule_is_a_typical_gradient():

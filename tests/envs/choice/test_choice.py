@@ -19,7 +19,13 @@ from dpbandit import compare
 from dpbandit.agents import MNLUCB, FadeMNL
 from dpbandit.agents.contextual.demand import demand_rows
 from dpbandit.base.random_streams import Streams
-from dpbandit.envs import AssortmentFromLog, CameraAssortment, CameraOffer, CameraPricing
+from dpbandit.envs import (
+    AssortmentBandit,
+    AssortmentFromLog,
+    CameraAssortment,
+    CameraOffer,
+    CameraPricing,
+)
 from dpbandit.envs.choice.assortment_from_log import Visits, fit_choice
 from dpbandit.envs.choice.assortments import Enumerated, Exchanged, every_set
 from dpbandit.envs.choice.camera_assortment import PRODUCTS
@@ -35,6 +41,7 @@ from dpbandit.specs.choice import (
 )
 from tests.each import each, refused
 from tests.envs.contextual.logs import DRINKS, drinks
+from tests.slopes import differences
 
 
 def margin_of(v, r):
@@ -82,6 +89,23 @@ def test_free_prices_have_a_common_markup():
     wanted = lambertw(np.exp(a - b * c - 1).sum(axis=1)).real / b
     np.testing.assert_allclose(worth, wanted, rtol=1e-12)
     np.testing.assert_allclose(prices, c + 1 / b + worth[:, None], rtol=1e-6)  # flat at the top
+
+
+def test_prices_take_utility_from_the_middle_of_their_range():
+    """By hand: appeal -1 at the middle of [1, 4], 2 less for each dollar, from a list and free.
+    Would catch prices that are counted from the lowest, or from their mean."""
+    facts = {"n_products": 2, "at_most": 1, "contexts": "constant", "signal": 0.0}
+    prices, costs = np.array([1.0, 2.0, 4.0]), np.array([[0.1], [0.4]])
+    earned = (prices - costs) * expit(-1 - 2 * (prices - 2.5))
+    for way, levels in (({"prices": prices}, [1, 2, 3]), ({"price_range": (1.0, 4.0)}, prices)):
+        problem = AssortmentBandit(**facts, **way, unit_costs=costs[:, 0], price_weight=6.0)
+        problem.reset(Streams([0]))
+        for j, k in product(range(2), range(3)):
+            problem.context()
+            step = problem.step(levels[k] * np.eye(2)[[j]])
+            assert step.expected[0] == pytest.approx(earned[j, k], abs=1e-12)
+            if "prices" in way:
+                assert step.oracle[0] == pytest.approx(earned.max(), abs=1e-12)
 
 
 def test_exchanges_find_the_best_set():
@@ -407,8 +431,7 @@ def test_one_newton_step():
         chosen = [*utility.T, np.zeros(4)]
         return sum(chosen[k][j] for j, k in enumerate(taken)) - np.logaddexp.reduce(chosen).sum()
 
-    step = 1e-5 * np.eye(10)
-    g = [(log_likelihood(mean + e) - log_likelihood(mean - e)) / 2e-5 for e in step]
+    g = differences(log_likelihood, mean)
     x = np.pad(design, ((0, 0), (0, 1), (0, 0)))
     x[..., 9] *= -np.exp(mean[9])
     p = np.exp(x[..., :9] @ mean[:9] + x[..., 9])

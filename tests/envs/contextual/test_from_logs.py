@@ -1,6 +1,7 @@
 """A shop of one's own, and items: the fit against published numbers, quadrature and the truth,
 every refusal, and regret under it; and a shop whose customers come back."""
 
+import re
 import warnings
 from dataclasses import replace
 from math import inf
@@ -9,13 +10,19 @@ import gymnasium as gym
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.optimize
 from scipy.special import expit
 from typer.testing import CliRunner
 
 from dpbandit import InputError, certify, cli, compare, recommend
 from dpbandit.agents import PersonalPricing
 from dpbandit.base import Streams
-from dpbandit.envs import PricingFromLog, RecommendationFromLog, ReturningPricing
+from dpbandit.envs import (
+    AssortmentFromLog,
+    PricingFromLog,
+    RecommendationFromLog,
+    ReturningPricing,
+)
 from dpbandit.envs.contextual.logs import separation
 from dpbandit.envs.contextual.tastes import (
     FALSE_ALARM,
@@ -24,6 +31,7 @@ from dpbandit.envs.contextual.tastes import (
     around_modes,
     fit_tastes,
     likelihood,
+    maximise,
 )
 from dpbandit.envs.data import fit_camera
 from dpbandit.envs.people.returning_pricing import frozen
@@ -31,7 +39,8 @@ from dpbandit.specs import Visits
 from dpbandit.studies.configurations import Sweep, plan
 from dpbandit.testing import check_agent, check_problem
 from tests.each import each, refused
-from tests.envs.contextual.logs import CLICKS, SHOP, clicks, shop
+from tests.envs.contextual.logs import CLICKS, DRINKS, SHOP, clicks, drinks, shop
+from tests.slopes import comparing, differences
 
 OJ = {
     "price": "SalePriceMM", "features": {"SalePriceCH": (1.39, 2.09), "LoyalCH": (0, 1)},
@@ -201,6 +210,12 @@ def test_rare_levels_are_fitted_with_a_ridge():
         assert f"item is maps (separation), so what is fitted there is ridge={ridge}" in str(
             problem.diagnostics
         )
+    visits = drinks().assign(shop="A")
+    visits.loc[:2, "shop"], visits.loc[:2, "bought"] = "D", "none"
+    known = {**DRINKS, "features": {**DRINKS["features"], "shop": ("A", "D")}, "ridge": 0.01}
+    (said,) = quietly(visits, kind=AssortmentFromLog, **known).diagnostics.cautions
+    who = r"Nobody took ('\w+' or )*'juice' in the 3 rows where shop is D \(separation\)"
+    assert re.match(f"{who}, so what is fitted there is ridge=0.01, not the log", said)
 
 
 def line(x):
@@ -263,9 +278,10 @@ def electricity(people, times, seed=0):
     return pd.DataFrame(found, columns=["who", "price", "sold"])
 
 
-def test_the_likelihood_is_an_integral():
+def test_the_likelihood_is_an_integral(monkeypatch):
     """Oracle: a sum over 201 x 201 points, its logit written out, within 1e-3 a person; scores are
-    its differences. Rows in another order, or a part of L in another place, would show."""
+    its differences. Rows in another order, or a part of L in another place, would show. A fit with
+    a ridge, which counts for every row, is handed the slope of what it maximises."""
     log = visits(12, 6)
     x = (log["age"].to_numpy() - 54) / 36
     F, q = np.column_stack([np.ones(72), x]), log["price"].to_numpy() - 2
@@ -292,9 +308,11 @@ def test_the_likelihood_is_an_integral():
     at = Coefficients(values, 2)
     found, scores, _ = likelihood(at, offers, around_modes(at, offers))
     np.testing.assert_allclose(found, by_hand(values), atol=1e-3)
-    for j, step in enumerate(1e-4 * np.eye(7)):
-        differences = (by_hand(values + step) - by_hand(values - step)) / 2e-4
-        np.testing.assert_allclose(scores[:, j], differences, atol=0.02)
+    np.testing.assert_allclose(scores.T, differences(by_hand, values, 1e-4), atol=0.02)
+    points, ridge = [], np.array([0.0, 0.1, 0.0, 0.1, 0.0, 0.0, 0.0])
+    monkeypatch.setattr("scipy.optimize.minimize", comparing(scipy.optimize.minimize, points))
+    maximise(at, offers, ridge, around_modes, 7)
+    assert len(points) == 2
 
 
 def test_electricity_comes_back():
@@ -417,9 +435,10 @@ def test_it_is_one_environment_everywhere(tmp_path, monkeypatch):
     line += " --people 20 --visits 5 --sweep sweep.toml"
     said = CliRunner().invoke(cli.app, line.split()).output
     assert "100 people, 8 offers each" in said
-    assert "--agents personal-pricing,personal-pricing:epsilon=inf --horizon 100" in said
+    best = "personal-pricing,personal-pricing:population=survey:epsilon=inf"
+    assert f"--agents {best} --horizon 100" in said
     planned = plan(Sweep.read("sweep.toml")).configurations
-    epsilons = {o.config.epsilon for o in planned if o.name == "personal-pricing"}
+    epsilons = {o.config.epsilon for o in planned if "personal-pricing" in o.name}
     assert epsilons == {0.3, 1.0, 3.0, 10.0, inf}
     assert "never a person of your log" in " ".join(said.split())
     few = {**PERSONAL, "people": 20, "visits": 5}
