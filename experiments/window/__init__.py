@@ -21,165 +21,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbandit.agents import FTAL, WDPCOCOL, WDPCOCOP, OnlineConditionalGradient
-from dpbandit.base import Floats, Streams, positive, whole
+from dpbandit.base import Floats, Streams
 from dpbandit.domains import Domain, Flows, Simplex
-from dpbandit.experiments.questions import Lines, Panels, agent_of, agents_in, runs_of
+from dpbandit.experiments.study import Sizes, runs_of
 from dpbandit.privacy import ALL
 from dpbandit.results.runs import AgentRun, protected
 from dpbandit.running.compare import as_run
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.specs import Agent, AgentConfig, Spec
-from dpbandit.studies import Configuration, setup_of
+from dpbandit.studies import setup_of
 from dpbandit.studies.configurations import LastRound, certificate_of
-
-BALL, SIMPLEX = "cocop-ball", "cocol-simplex"
-"""Problems"""
-WORDS = agents_in("window")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sizes:
-    """Of the five questions."""
-
-    horizon: int = 8192
-    """of regret against W"""
-    windows: Sequence[int] = (1, 4, 16, 64, 256, 1024, 8192)
-    horizons: Sequence[int] = tuple(2**j for j in range(8, 17))
-    """of regret against T"""
-    fixed_windows: Sequence[int] = (16, 256)
-    """there"""
-    epsilon: float = 10.0
-    """of both"""
-    customers: int = 20_000
-    retentions: Sequence[int] = (100, 1_000)
-    """retention periods of the pricing problem, in customers"""
-    epsilons: Sequence[float] = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-    """there"""
-    corners: Sequence[int] = (10, 100, 1_000)
-    """of simplices on which rounds are timed"""
-    layers: Sequence[int] = (2, 4, 6)
-    """of flow networks, three nodes each, on which rounds are timed"""
-    timed_rounds: int = 64
-    timed_runs: int = 5
-    delta: float = 1e-6
-    """of Gaussian noise"""
-    replicas: int = 20
-
-    def __post_init__(self) -> None:
-        whole("replicas", self.replicas, 2)  # there are standard errors
-        whole("timed_runs", self.timed_runs, 2)
-        whole("horizons", len(self.horizons), 4)  # a slope needs two in the larger half
-        positive("epsilon", self.epsilon)
-
-    @property
-    def normal(self) -> dict[str, Any]:
-        """Gaussian noise at this epsilon."""
-        return {"epsilon": self.epsilon, "noise": "gaussian", "delta": self.delta}
-
-
-QUICK = Sizes(
-    horizon=256,
-    windows=(1, 16, 256),
-    horizons=(64, 128, 256, 512),
-    fixed_windows=(16,),
-    customers=500,
-    retentions=(50,),
-    epsilons=(1.0, 5.0),
-    corners=(10, 50),
-    layers=(2,),
-    timed_rounds=16,
-    timed_runs=2,
-    replicas=3,
-)
-
-
-def questions(sizes: Sizes) -> dict[str, Panels]:
-    """All of them."""
-    return {
-        "windows": windows(sizes),
-        "horizons": horizons(sizes),
-        "retention": {"pricing": retention(sizes)},
-    }
-
-
-def windows(sizes: Sizes) -> Panels:
-    """Regret against W, at one epsilon and one horizon."""
-    T, known = sizes.horizon, {"epsilon": sizes.epsilon, "delta": sizes.delta}
-    return {
-        problem: {
-            **{
-                label: [
-                    _on(problem, f"{label}, W = {W}", agent_of(words, **known, W=W), T)
-                    for W in sizes.windows
-                ]
-                for label, words in WORDS[agents].items()
-            },
-            **{
-                label: [_on(problem, label, agent_of(words, **known), T)]
-                for label, words in WORDS["lasting"].items()
-            },
-        }
-        for problem, agents in ((BALL, "ball"), (SIMPLEX, "simplex"))
-    }
-
-
-def horizons(sizes: Sizes) -> Panels:
-    """Regret against T, at one epsilon."""
-    found: dict[str, Lines] = {}
-    known = {"epsilon": sizes.epsilon, "delta": sizes.delta}
-    for problem, shape in ((BALL, "ball"), (SIMPLEX, "simplex")):
-        agents = {
-            label.format(W=W): agent_of(words, **known, W=W)
-            for W in sizes.fixed_windows
-            for label, words in WORDS[f"fixed-{shape}"].items()
-        }
-        for label, words in WORDS[f"ever-{shape}"].items():
-            agents[label] = agent_of(words, **known)
-        lines = {
-            label: [_on(problem, label, config, T) for T in sizes.horizons]
-            for label, config in agents.items()
-        }
-        for label, words in WORDS["baselines"].items():
-            lines[label] = [_on(problem, label, agent_of(words), sizes.horizons[-1])]
-        found[problem] = lines
-    return found
-
-
-def retention(sizes: Sizes) -> Lines:
-    """Dollars against epsilon, where customers are protected for a while or for ever."""
-    groups: list[tuple[int | None, str]] = [(kept, "retained") for kept in sizes.retentions]
-    groups += [(sizes.retentions[-1], "last-retained"), (None, "kept")]
-    lines = {
-        label.format(W=kept): [
-            _pricing(
-                kept,
-                label.format(W=kept),
-                agent_of(words, epsilon=epsilon, delta=sizes.delta),
-                sizes,
-            )
-            for epsilon in sizes.epsilons
-        ]
-        for kept, group in groups
-        for label, words in WORDS[group].items()
-    }
-    for label, words in WORDS["shops"].items():
-        lines[label] = [_pricing(None, label, agent_of(words), sizes)]
-    return lines
-
-
-def _on(problem: str, name: str, config: AgentConfig, horizon: int) -> Configuration:
-    setup = setup_of("OnlineConvex", {"instance": problem}, horizon=horizon, label=problem)
-    return Configuration(setup, name, config)
-
-
-def _pricing(kept: int | None, name: str, config: AgentConfig, sizes: Sizes) -> Configuration:
-    """Three goods; customers are protected until `kept` more have come, or for ever."""
-    arguments = {"feedback": "datum", "retention": kept}
-    label = f"pricing, retention {kept or 'for ever'}"
-    setup = setup_of("ConvexPricing", arguments, horizon=sizes.customers, label=label)
-    return Configuration(setup, name, config)
-
 
 _WINDOW = 16
 COUNTED = ("projections", "minimisations")
@@ -217,6 +69,15 @@ def timed_on(
     return TimedConfiguration(setup, name, config)
 
 
+def with_promise(label: str, runs: Sequence[AgentRun]) -> str:
+    """Say in a label what is protected: never window-DP as if it were DP."""
+    promises = {protected(run): None for run in runs if protected(run)}
+    if not promises:
+        return label
+    promise = promises.popitem()[0] if len(promises) == 1 else "window-DP, last W"
+    return f"{label.partition(', W = ')[0]} ({promise})"
+
+
 class Timing(NamedTuple):
     """What an agent costs on a domain."""
 
@@ -241,18 +102,18 @@ class Timing(NamedTuple):
 
 
 def timings(sizes: Sizes, out: Path, *, progress: bool = True) -> list[Timing]:
-    """All agents on all domains, read from or written to `out`."""
+    """Time all agents on all domains; resumes what it finds in `out`."""
     asked = [
         (kind, domain(kind, size), agent, config)
-        for kind, several in (("simplex", sizes.corners), ("flows", sizes.layers))
+        for kind, several in (("simplex", sizes["corners"]), ("flows", sizes["layers"]))
         for size in several
         for agent, config in agents(kind, sizes, size).items()
     ]
     timed = [
-        timed_on("quadratic", where, agent, config, sizes.timed_rounds)
+        timed_on("quadratic", where, agent, config, sizes["timed_rounds"])
         for _, where, agent, config in asked
     ]
-    found = runs_of("Rounds", timed, out, replicas=sizes.timed_runs, progress=progress)
+    found = runs_of("Rounds", timed, out, replicas=sizes["timed_runs"], progress=progress)
     return [
         Timing(kind, where.dim, found[one.key])
         for (kind, where, *_), one in zip(asked, timed, strict=True)
@@ -265,9 +126,10 @@ def agents(kind: str, sizes: Sizes, size: int) -> dict[str, AgentConfig]:
     Flows are x >= 0 and equations, and paths are 0/1: psi = xi = 1 and mu = D, see `local_oracles`.
     """
     geometry = None if kind == "simplex" else domain(kind, size).diameter
+    normal: Any = {"epsilon": sizes["epsilon"], "noise": "gaussian", "delta": sizes["delta"]}
     return {
-        "COCOP": WDPCOCOP(**sizes.normal, window=_WINDOW),
-        "COCOL": WDPCOCOL(**sizes.normal, window=_WINDOW, geometry=geometry),
+        "COCOP": WDPCOCOP(**normal, window=_WINDOW),
+        "COCOL": WDPCOCOL(**normal, window=_WINDOW, geometry=geometry),
         "FTAL": FTAL(),
         "conditional gradient": OnlineConditionalGradient(),
     }
