@@ -21,11 +21,13 @@ from dpbandit.agents import FTAL, Centre, OnlineConditionalGradient, Uniform
 from dpbandit.base import inside, plain, positive, whole, write_csv
 from dpbandit.base.tables import Table
 from dpbandit.domains import Simplex
-from dpbandit.experiments.paper_tables import Asked, Reproduced
-from dpbandit.experiments.questions import agent_of, formula, mean, rows_and_sizes, runs_of
+from dpbandit.experiments.figure import computed
+from dpbandit.experiments.paper_tables import Asked, Reproduced, rows_and_sizes
+from dpbandit.experiments.study import mean, runs_of
 from dpbandit.experiments.window import COUNTED, timed_on
 from dpbandit.losses import Ridge
 from dpbandit.results.runs import AgentRun, protected, standard_error
+from dpbandit.running.settings import parse_agent
 from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, setup_of
 
@@ -62,7 +64,7 @@ class Row(BaseModel):
 
     def value_at(self, size: Size) -> float:
         """The bound there."""
-        return formula(self.value, **size._asdict(), **_KNOWN)
+        return float(computed(self.value, {**size._asdict(), **_KNOWN}))
 
     def config(self, size: Size, printed: bool) -> AgentConfig | None:
         """Its agent, as printed or certified; None where it is not known."""
@@ -70,7 +72,7 @@ class Row(BaseModel):
             return None
         known = {"epsilon": size.epsilon, "delta": size.delta, "window": size.W}
         told = [f":{one}={known[one]}" for one in self.given] + [":calibration=paper"] * printed
-        return agent_of(self.agent + "".join(told))
+        return parse_agent(self.agent + "".join(told))
 
 
 _LOSS = Ridge(Simplex(DIM))
