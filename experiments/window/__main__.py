@@ -11,8 +11,16 @@ import pandas as pd
 from dpbandit.base import write_atomically
 from dpbandit.base.tables import Table
 from dpbandit.experiments.study import Found, Sizes, command, grouped, mean, read, start
-from dpbandit.experiments.window import COUNTED, Timing, timings
-from dpbandit.experiments.window.table_1 import READINGS, Selection, Size, measure, shown
+from dpbandit.experiments.window import (
+    COUNTED,
+    READINGS,
+    Selection,
+    Size,
+    Timing,
+    measure,
+    shown,
+    timings,
+)
 from dpbandit.results.plots import legend_below, line, loglog, panels
 from dpbandit.results.runs import AgentRun, protected
 

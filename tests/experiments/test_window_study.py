@@ -12,8 +12,15 @@ from dpbandit.domains import Flows, Simplex
 from dpbandit.experiments import CASES, reproduce
 from dpbandit.experiments.paper_tables import TABLES
 from dpbandit.experiments.study import measured
-from dpbandit.experiments.window import COUNTED, __main__ as command, domain, timed_on
-from dpbandit.experiments.window.table_1 import ROWS, Size, selected
+from dpbandit.experiments.window import (
+    COUNTED,
+    ROWS,
+    Size,
+    __main__ as command,
+    domain,
+    selected,
+    timed_on,
+)
 from dpbandit.losses import Ridge
 from dpbandit.results import plots
 from dpbandit.results.runs import protected
