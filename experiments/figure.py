@@ -1,4 +1,7 @@
-"""Figures as tables: a `[[figure]]` of `study.toml` says what is asked and how it is drawn."""
+"""Figures as tables, `[[figure]]` of `study.toml`, which say what is asked and how it is drawn.
+
+A function is named MODULE:FUNCTION, as a place in `dpbandit.experiments`.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -63,7 +66,7 @@ class LineGroup(Strict):
     last: bool = False
     """at that place alone"""
     adapt: str = ""
-    """MODULE:FUNCTION of `experiments`: (configuration, what is known there) -> another, or None"""
+    """function from (configuration, what is known there) to another configuration, or to None"""
 
 
 class Guide(Strict):
@@ -98,11 +101,11 @@ class Panel(Strict):
     x: str = "epsilon"
     """T, certified epsilon, or an argument of the problem or setting of the agent"""
     value: str = "regret"
-    """one of `VALUES`, or MODULE:FUNCTION of `experiments` with their arguments"""
+    """one of `VALUES`, or a function with their arguments"""
     xlabel: str = ""
     ylabel: str = "regret"
     legend: str | int = ""
-    """title of a legend below the panel, or "beside"; a number: columns at the figure's foot"""
+    """title of a legend below the panel, or "beside", or its columns at the figure's foot"""
 
 
 class Figure(Panel):
@@ -120,7 +123,7 @@ class Figure(Panel):
     every: int = 1
     """place of the axis that a table shows"""
     exponent: str = ""
-    """the axis in which regret has one: T, epsilon, ln VARIABLE or VARIABLE"""
+    """axis in which regret has one, such as T, epsilon or ln d"""
     exponent_shown: str = ""
     """format of a slope `s` in the legend"""
 
@@ -148,12 +151,12 @@ class Figure(Panel):
     grey: list[str] = []
     """labels of lines that are drawn as baselines"""
     beside: str = ""
-    """MODULE:FUNCTION of `experiments`: (lines of a panel, x) -> bounds, `Overlay`"""
+    """function from (lines of a panel, x) to bounds, each an `Overlay`"""
     guide: Guide | None = None
     labels: str = ""
-    """MODULE:FUNCTION of `experiments`: (label, runs) -> the label of a line that was found"""
+    """function from (label, runs) to the label of a line that was found"""
     program: str = ""
-    """MODULE:FUNCTION of `experiments` that draws it: (path, figure, panes, lines by panel)"""
+    """function of (path, figure, panes, lines by panel) that draws it"""
 
     @property
     def asks_for_runs(self) -> bool:
