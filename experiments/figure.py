@@ -303,8 +303,8 @@ def _draw_pane(axes: "Axes", table: Figure, lines: RunLines, names: Mapping[str,
             axes.plot(places, heights, color=overlay.color, ls=overlay.dashes, label=overlay.label)
         if guide := table.guide:
             end = float(value_of(table.value, shown[guide.through][-1], lines).mean())
-            heights = guide.at * end * (np.array(places) / places[-1]) ** guide.power
-            axes.plot(places, heights, color="black", lw=1, label=guide.label)
+            slant = guide.at * end * (np.array(places) / places[-1]) ** guide.power
+            axes.plot(places, slant, color="black", lw=1, label=guide.label)
         _scale(axes, table, places[:: table.ticks])
     axes.set_xlabel(table.xlabel or _XLABELS.get(table.x, axes.get_xlabel()))
     axes.set_ylabel(table.ylabel)

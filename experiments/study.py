@@ -109,8 +109,8 @@ class Answers(NamedTuple):
 
     def table(self, more: Callable[[AgentRun], Mapping[str, Any]] = lambda run: {}) -> pd.DataFrame:
         """Summarise every run, once for each question that it answers."""
-        every = [(*where, run) for *where, runs in self.lines() for run in runs]
-        rows = Results(tuple(run for *_, run in every)).summary().to_dict("records")
+        every = [(q, panel, label, run) for q, panel, label, line in self.lines() for run in line]
+        rows = Results(tuple(run for _, _, _, run in every)).summary().to_dict("records")
         return pd.DataFrame(
             [
                 {"question": question, "panel": panel, "line": label, **row, **more(run)}
