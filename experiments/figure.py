@@ -306,11 +306,11 @@ def _draw_pane(axes: "Axes", table: Figure, lines: RunLines, names: Mapping[str,
             slant = guide.at * end * (np.array(places) / places[-1]) ** guide.power
             axes.plot(places, slant, color="black", lw=1, label=guide.label)
         _scale(axes, table, places[:: table.ticks])
-    axes.set_xlabel(table.xlabel or _XLABELS.get(table.x, axes.get_xlabel()))
-    axes.set_ylabel(table.ylabel)
-    axes.tick_params(labelbottom=True)
-    if table.outer:
-        axes.label_outer()
+    xlabel = table.xlabel or _XLABELS.get(table.x, axes.get_xlabel())
+    place: Any = axes.get_subplotspec()
+    axes.set_xlabel(xlabel if place.is_last_row() or not table.outer else "")
+    axes.set_ylabel(table.ylabel if place.is_first_col() or not table.outer else "")
+    axes.tick_params(labelbottom=place.is_last_row() or not table.outer)
 
 
 def _scale(axes: "Axes", table: Figure, ticks: Sequence[float]) -> None:

@@ -11,7 +11,7 @@ from dpbandit import Results
 from dpbandit.agents import LinUCB
 from dpbandit.base import Streams
 from dpbandit.experiments import arms, limits, sgd
-from dpbandit.experiments.figure import computed, place_of, value_of
+from dpbandit.experiments.figure import Figure, Pane, computed, draw, place_of, value_of
 from dpbandit.experiments.figure_5_1 import __main__ as figure_5_1
 from dpbandit.experiments.gradual import __main__ as gradual
 from dpbandit.experiments.pricing import __main__ as pricing
@@ -122,6 +122,20 @@ def test_a_table_of_a_study_says_what_is_asked():
         StudyFile.model_validate({**table, "figure": [{**figure, "xlable": ""}]})
     assert place_of(made_up("x", 1, claimed=0.5), "ln T") == log(500)
     assert computed("max(sqrt(d), 1) if e else 2", {"d": 9, "e": True}) == 3
+
+
+def test_inner_panels_keep_their_numbers(tmp_path):
+    """Panels at the edge name the axes; vertical axes have their own numbers, as scales differ."""
+    figure = Figure(question="q", outer=True, legend=1)
+    uniform, private = made_up("Uniform", 60, 80, claimed=0.0), made_up("dp", 15, 30, claimed=1.0)
+    lines = {"Uniform": [uniform], "dp": [private]}
+    panes = [Pane(name, name, figure, {}, {}) for name in "ab"]
+    with unsaved() as drawn:
+        draw(tmp_path / "f.png", figure, panes, dict.fromkeys("ab", lines), {})
+    ((left, right),) = drawn
+    assert (left.get_ylabel(), right.get_ylabel()) == ("regret", "")
+    assert right.yaxis.get_tick_params()["labelleft"]
+    assert [one.get_label() for one in right.containers] == ["dp"]
 
 
 def test_returning_prices(played):
