@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from importlib.resources import files
-from itertools import chain, product
+from itertools import product
 from math import floor, log10
 from pathlib import Path
 from types import MappingProxyType
@@ -39,6 +39,7 @@ from dpbandit.base import (
     Floats,
     InputError,
     check_writable,
+    exit_with,
     parse_settings,
     whole,
     write_atomically,
@@ -82,8 +83,8 @@ class Found(NamedTuple):
     """written as CSV, under these names"""
     figures: Iterable[Path]
     """written where they are"""
-    tables: Iterable[Table] = ()
-    """printed"""
+    tables: Iterable[Table | str] = ()
+    """printed, once all is written"""
 
 
 class Answers(NamedTuple):
@@ -357,10 +358,11 @@ def command(
             asked = {"replicas": replicas}
             sizes = {**sizes, **asked} if isinstance(sizes, dict) else replace(sizes, **asked)
         found = study(sizes, out)
+        written = [write_csv(out / f"{name}.csv", frame) for name, frame in found.frames.items()]
+        written = [*found.figures, *written]
         for table in found.tables:
-            Console().print(table)
-        written = (write_csv(out / f"{name}.csv", frame) for name, frame in found.frames.items())
-        for path in chain(found.figures, written):
+            print(table) if isinstance(table, str) else Console().print(table)
+        for path in written:
             print(f"Written to {path}.")
 
     main.__doc__ = summary or study.__doc__
@@ -376,11 +378,16 @@ def command_of(folder: str) -> Callable[..., None]:
 def start(main: Callable[..., None]) -> None:
     """Run a command; bad input becomes one sentence and exit code 2, warnings are sentences."""
     warnings.showwarning = lambda message, *where, **how: print(message)
-    try:
-        typer.run(main)
-    except InputError as mistake:
-        print(f"dpbandit: {mistake}", file=sys.stderr)
-        sys.exit(2)
+
+    def program() -> int:
+        try:
+            typer.run(main)
+        except InputError as mistake:
+            print(f"dpbandit: {mistake}", file=sys.stderr)
+            return 2
+        return 0
+
+    exit_with(program)
 
 
 def measured(study: Study, out: Path, *, progress: bool = True) -> Results:
