@@ -14,7 +14,6 @@ from dpbandit.agents import BestFixed, LinUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import read_log, read_observed, record
 from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, assess, evaluate
-from dpbandit.offline.estimators import arm_model, blocks_of, folds_of
 from dpbandit.offline.intervals import Stakes, betting
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.each import asserting, each, refused
@@ -64,9 +63,8 @@ def test_arms_are_unbiased_and_a_wrong_model_alone_is_not():
 
 
 @pytest.mark.parametrize("adaptive", [False, True])
-def test_the_default_model_is_as_good_as_knowing_and_sees_no_row_it_is_used_on(adaptive):
-    """dr's standard error is that of the true means. A reward that changes moves other predictions,
-    never that of its own row, nor of earlier ones where the log is adaptive."""
+def test_the_default_model_is_as_good_as_knowing(adaptive):
+    """dr's standard error is that of the true means."""
     log, policy, truth = arms(4000, adaptive=adaptive)
     found = evaluate(policy, log, intervals="t")
     assert off(found, "dr", truth) < LIMIT
@@ -74,13 +72,6 @@ def test_the_default_model_is_as_good_as_knowing_and_sees_no_row_it_is_used_on(a
     known = evaluate(policy, log, "dr", q=means, q_is_honest=True, intervals="t")
     se = found.set_index("estimator")["se"]
     assert se["dr"] == pytest.approx(known["se"].item(), rel=0.03)
-    moved = log.reward.copy()
-    moved[2000] = 1 - moved[2000]
-    parts = blocks_of(4000) if adaptive else folds_of(4000, 5, seed=0)
-    a, b = (arm_model(log.context, log.action, r, 3, parts) for r in (log.reward, moved))
-    changed = np.flatnonzero((a != b).any(axis=1))
-    assert len(changed) > 100
-    assert (changed > 2000).all() if adaptive else 2000 not in changed
 
 
 class Says:
@@ -160,7 +151,9 @@ def test_intervals_fit_what_is_known_of_weights():
     says = r"rows, the first of them row 0, .* 4[3-7].* % of the policy"
     refused(says, evaluate, policy, log)
     found = evaluate(policy, log, ["ips"], support="drop", intervals="t")
-    assert (found["interval"].item(), found["refused"].item()[:2]) == ("betting", "t:")
+    lost = f"t: {100 * policy[:, 2].mean():.3g} % of the policy's choices could not be logged"
+    assert found["interval"].item() == "betting"
+    assert found["refused"].item().startswith(lost)
     assert found["low"].item() < found["estimate"].item() < truth < found["high"].item()
     log, policy, truth = arms(2000, adaptive=True)
     plain, varied, large = (evaluate(policy, log, "ips", w_max=w) for w in (None, 5.0, 80.0))
