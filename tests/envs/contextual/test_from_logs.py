@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import scipy.optimize
 from scipy.special import expit
+from scipy.stats import chi2, f_oneway, linregress
 from typer.testing import CliRunner
 
 from dpbandit import InputError, certify, cli, compare, recommend
@@ -23,7 +24,13 @@ from dpbandit.envs import (
     RecommendationFromLog,
     ReturningPricing,
 )
-from dpbandit.envs.contextual.logs import separation
+from dpbandit.envs.contextual.logs import (
+    explained,
+    fit_logit,
+    hold_out,
+    log_likelihoods,
+    separation,
+)
 from dpbandit.envs.contextual.tastes import (
     FALSE_ALARM,
     Coefficients,
@@ -222,6 +229,39 @@ def line(x):
     return np.column_stack([np.ones(4), x])
 
 
+def test_what_features_explain_and_what_is_held_out():
+    """Oracle: scipy's tests of one slope and of three groups; five folds in a loop, the calibration
+    line's errors by clusters written out, and tenths of the rows by their prediction."""
+    rng = np.random.default_rng(8)
+    x, which = rng.standard_normal(200), rng.integers(0, 3, 200)
+    y = 0.15 * x + 0.3 * (which == 2) + rng.standard_normal(200)
+    r, p = linregress(x, y)[2:4]
+    assert explained(y, x[:, None]) == pytest.approx((r**2, p))
+    wanted = f_oneway(*(y[which == k] for k in range(3))).pvalue
+    assert explained(y, np.eye(3)[which, 1:])[1] == pytest.approx(wanted)
+    yes, week = 1.0 * (y > 0.2), np.arange(200) // 5
+    design, penalty = np.column_stack([np.ones(200), x, which == 2]), np.array([0, 0.01, 0.01])
+    fold = (np.random.default_rng(20_221).permutation(40) % 5)[week]
+    logits, share = np.empty(200), np.empty(200)
+    for k in range(5):
+        out = fold == k
+        logits[out] = design[out] @ fit_logit(design[~out], yes[~out], penalty)
+        share[out] = yes[~out].mean()
+    found = hold_out(design, yes, penalty, week)
+    both = [np.log(np.where(yes > 0, q, 1 - q)).mean() for q in (expit(logits), share)]
+    assert [found.log_likelihood, found.constant] == pytest.approx(both)
+    z = np.column_stack([np.ones(200), logits])
+    q = expit(z @ fit_logit(z, yes, np.zeros(2)))
+    assert z.T @ (yes - q) == pytest.approx(np.zeros(2), abs=1e-6)
+    scores = np.array([z[week == w].T @ (yes - q)[week == w] for w in range(40)])
+    bread = np.linalg.inv((z.T * (q * (1 - q))) @ z)
+    error = (bread @ scores.T @ scores @ bread)[1, 1] ** 0.5
+    assert found.slope_error == pytest.approx(error, rel=1e-6)
+    tenths = np.argsort(logits, kind="stable").reshape(10, 20)
+    assert found.predicted == pytest.approx(expit(logits)[tenths].mean(axis=1))
+    assert found.observed == pytest.approx(yes[tenths].mean(axis=1))
+
+
 def test_what_people_click_at_comes_back():
     """P(click) within 0.04 of the truth for everybody (the worst of 10 seeds is 0.031), and so the
     share of clicks on the best item for each. Items that follow features are warned of."""
@@ -233,7 +273,9 @@ def test_what_people_click_at_comes_back():
     found = problem.diagnostics
     assert found.p_value < 1e-12
     assert found.freedom == 4
-    assert found.r_squared_p > 1e-4
+    shares = [linregress(x, frame["item"] == item) for item in CLICKS["items"]]
+    assert found.r_squared_p == pytest.approx(min(1, 3 * min(one.pvalue for one in shares)))
+    assert found.r_squared == pytest.approx(max(one.rvalue**2 for one in shares))
     assert found.held_out.calibrated
     assert found.cautions == ()
     assert found.oracle == pytest.approx(truth.max(axis=1).mean(), abs=0.01)
@@ -332,6 +374,9 @@ def test_electricity_comes_back():
     assert abs(level - (along @ mean - np.log(3))) < 4 * truth["level"] / 300**0.5 * 1.5
     assert abs(slope - mean[-1] - np.log(5)) < 4 * truth["slope"] / 300**0.5 * 1.5
     assert found.held_out > found.alike + 0.05
+    assert found.correlation == pytest.approx(
+        along @ C[:, -1] / truth["level"] / truth["slope"], abs=0.3
+    )
 
 
 @pytest.mark.slow
@@ -364,7 +409,8 @@ def tastes_of(log, start=(0.0, 0.0), middle=2.0, unit=1.0):
 @pytest.mark.parametrize("logs", [6, pytest.param(100, marks=pytest.mark.slow)])
 def test_people_who_are_alike_are_seldom_taken_to_differ(logs):
     """In at most 1 % of logs: of 100 more than 5 by chance with probability 6e-4, of 6 more than 1
-    with 1.5e-3. People who differ are told in every one of a tenth as many."""
+    with 1.5e-3. People who differ are told in every one of a tenth as many, by the likelihood
+    ratio of the population that is reported to a logit of all rows."""
     log = visits(60, 6, tastes=(0.0, 0.0))
     rng = np.random.default_rng(7)
     alarms = 0
@@ -375,7 +421,20 @@ def test_people_who_are_alike_are_seldom_taken_to_differ(logs):
     assert alarms <= (1 if logs == 6 else 5)
     for seed in range(max(1, logs // 10)):
         log = visits(80, 8, tastes=(1.5, 0.5), seed=seed)
-        assert tastes_of(log).p_value < FALSE_ALARM
+        found = tastes_of(log)
+        assert found.p_value < FALSE_ALARM
+    law, q, yes = np.array(found.law.matrix), log["price"].to_numpy() - 2, log["sold"].to_numpy()
+    (u, _), (v, _), one = found.level, found.slope, np.ones((640, 1))
+    along = found.correlation * u * v
+    np.testing.assert_allclose(law - 1e-6 * np.eye(2), [[u**2, along], [along, v**2]])
+    offers = Offers.of(one, one, q, yes.astype(float), log["who"].to_numpy())
+    root = np.linalg.cholesky(law - 1e-6 * np.eye(2))
+    at = Coefficients(np.array([*found.law.mean, *root[np.tril_indices(2)]]), 1)
+    differ = likelihood(at, offers, around_modes(at, offers))[0].sum()
+    x = np.column_stack([one, q])
+    alike = log_likelihoods(x @ fit_logit(x, yes, np.zeros(2)), yes).sum()
+    assert found.ratio == pytest.approx(2 * (differ - alike), rel=1e-3)
+    assert found.p_value == pytest.approx((chi2.sf(found.ratio, 2) + chi2.sf(found.ratio, 3)) / 2)
 
 
 def test_a_visit_by_hand():
