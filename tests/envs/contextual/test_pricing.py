@@ -82,22 +82,13 @@ def test_prices_and_numbers_by_hand():
 
 def test_the_best_of_all_prices():
     """Each customer's within 1e-6 of a search over 11,001 prices, never below it, nor below the 12
-    prices. Oracle of the best fixed one: 111 replicas with one seed, each playing its own cent.
-    Prices outside are refused."""
+    prices. Prices outside are refused."""
     problem, every = OJContinuousPricing(), np.arange(1070)[:, None]
     grid = demand().margin(every, np.linspace(1.19, 2.29, 11_001)).max(axis=1)
     twelve = demand().margin(every, demand().prices).max(axis=1)
     assert (np.abs(problem._oracle - grid) < 1e-6).all()
     assert (problem._oracle >= np.maximum(grid, twelve) - 1e-12).all()
     assert problem._oracle.mean() > FROZEN["expected_margin"]["contextual_oracle"]
-    cents = np.arange(119, 230) / 100
-    for seed in (1, 2, 3):
-        problem, total = OJContinuousPricing(), np.zeros(111)
-        problem.reset(Streams([seed] * 111))
-        for _ in range(40):
-            problem.context()
-            total += problem.step(cents).expected
-        assert (problem.best_fixed() == cents[total.argmax()]).all()
     env = gym.make("dpbandit/OJContinuousPricing-v0").unwrapped
     env.reset(seed=1)
     for price in (1.18, 2.2901, 0.0, -1.5, float("nan"), float("inf")):
