@@ -254,6 +254,17 @@ def test_changes_by_hand():
     assert [*MEANS["incentives"]] == json.loads(frozen.read_text())["means"]
 
 
+def test_several_rounds_at_once_are_rounds():
+    """By hand: regret of so many plays of each arm; totals are counts of 10,000 coins, within 5
+    standard errors; the best fixed arm is that of the means, however often it was played."""
+    problem = Arms(means=[0.4, 0.6, 0.5])
+    problem.reset(Streams([0, 1]))
+    totals, regret = problem.several(1, np.array([10_000, 1, 10_000]))
+    assert regret == pytest.approx(2000 + 1000)
+    assert abs(totals - [4000, 0.6, 5000]).max() < 5 * 50
+    assert problem.best_fixed().tolist() == [0, 1]
+
+
 def test_tables_come_from_files_and_are_clipped(tmp_path):
     """CSV with names or without and parquet are one; what is outside or missing is clipped if that
     was asked for, and the share of such rounds reported; an index is no arm, a line that may be
