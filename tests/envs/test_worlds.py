@@ -328,6 +328,7 @@ def test_oracle_of_lists_is_the_best_of_all_lists_that_are_there():
         u, mask = problem.context(), problem.mask()
         assert (mask.sum(axis=1) >= 2).all()
         assert t >= 9 or not mask[:, 4].any()
+        assert problem._attracts(np.ones(5)).tolist() == [1, 1, 1, 1, t >= 9]  # of fixed lists
         seen |= set(mask.sum(axis=1).tolist())
         attraction, model = problem._attraction(u), problem._model
         lists = np.array(list(permutations(range(5), 2)))

@@ -32,6 +32,7 @@ from dpbandit.offline.intervals import (
     student,
 )
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
+from tests.each import refused
 
 N = 60
 I = np.arange(N)[:, None]  # noqa: E741  # rows
@@ -125,6 +126,10 @@ def test_lists_and_arms():
     log = LoggedLists(n_items=3, items=[[2, 0]], clicks=[[1, 1]], prefix=[[0.5, 0.25]])
     for policy, expected in (([[2, 1]], 2.0), ([[[2, 1]], [[2, 0]]], 4.0), ([[1, 0]], 0.0)):
         assert evaluate(policy, log, "interaction-ips")["estimate"].item() == expected
+    model = {"q": np.tile([0.1, 0.2, 0.4], (1, 2, 1)), "q_is_honest": True}
+    fixed = evaluate([[2, 1]], log, "cascade-dr", **model)["estimate"].item()
+    assert fixed == pytest.approx(0.4 + 2 * (1 - 0.4) + 2 * 0.2)  # w is 2, then 0
+    refused("with a `conditional` law", evaluate, [[[2, 1]], [[2, 0]]], log, "cascade-dr", **model)
     for order in (slice(None), (7 * I[:, 0]) % N):
         assert dict(of_arms(order)[["estimator", "estimate"]].values) == pytest.approx(
             ARMS, **EXACT

@@ -108,6 +108,9 @@ def test_policies_are_frozen_objects_or_arrays():
         for given in (policy, policy.tolist(), Says(probabilities=policy))
     )
     assert all(one.equals(other) for other in others)
+    named = arms(200, index=[f"row {i}" for i in range(200)])[0]
+    counted = {"q": lambda x: pd.DataFrame(x @ np.ones((2, 3))), "q_is_honest": True}
+    assert evaluate(policy, named, "dm", **counted)["estimate"].item() == pytest.approx(1)
 
 
 def test_intervals_fit_what_is_known_of_weights():
@@ -130,6 +133,10 @@ def test_intervals_fit_what_is_known_of_weights():
     widths = [(f["high"] - f["low"]).item() for f in (plain, varied)]
     assert widths[1] < widths[0]
     assert plain["low"].item() < truth < plain["high"].item()
+    nothing, known = arms(60, reward=np.zeros(60))[0], {"w_max": 3.9, "intervals": "betting-cv"}
+    weight = (policy[:60] / nothing.probabilities)[np.arange(60), nothing.action]
+    row = rf"every weight, got {weight.max():.4g} in row {weight.argmax()}"
+    refused(row, evaluate, policy[:60], nothing, "ips", **known)
 
 
 def test_few_rows_leave_bets_alone_and_none_leave_everything_open():

@@ -112,7 +112,7 @@ def test_a_part_of_a_log_is_a_log_in_its_order(make):
         refused("to be Logged, rows of arms", replay, Uniform(), log)
 
 
-PLAYED = np.tile([0.0, 1.0], (1000, 1))
+PLAYED, CONSTANT = np.tile([0.0, 1.0], (1000, 1)), np.ones((800, 1))
 
 
 TWO_ARMS = ContextualSpec(n_actions=2, dim=1, horizon=1, reward_low=0.0)
@@ -175,7 +175,7 @@ def test_bounds_of_sales_by_hand():
     where the gain reaches nothing; intervals of one strength lie within those of a larger."""
     one = (np.arange(400) < 120) * 1.0  # m = .3
     rows = {"action": np.repeat([1, 0], 400), "reward": np.append(one, np.zeros(400))}
-    log = Observed(spec=TWO_ARMS, context=np.ones((800, 1)), **rows)
+    log = Observed(spec=TWO_ARMS, context=CONSTANT, **rows)
     found = assess(PLAYED[:800], log, gammas=(1, 2, 5)).bounds
     assert found["most"].tolist() == pytest.approx([0.3, 0.45, (0.3 + 1 - 0.7 / 5) / 2], abs=1e-4)
     assert found["least"].tolist() == pytest.approx([0.3, (0.3 + 0.15) / 2, 0.18], abs=1e-4)
@@ -193,6 +193,16 @@ def test_bounds_of_sales_by_hand():
         assert (gains[:, 1] > ordered[:, 2]).all()
     assert beside["low"][1] < beside["low"][0] < beside["high"][0] < beside["high"][1]
     assert np.isnan(assess(pi[:, ::-1], log).breaks)
+    e = _cross_fitted(log, folds_of(1200, 5, 0))
+    least, weight = e[log.action == 1].min(), (log.action == 1) / e
+    overlap = assess(pi, log, gammas=[1.0]).overlap
+    assert overlap["least"] == pytest.approx(least) != e.min()
+    assert overlap["largest"] == pytest.approx(1 / least)
+    assert overlap["ess"] == pytest.approx(weight.sum() ** 2 / (weight @ weight))
+    for few, noted in ((4, True), (6, False)):  # twice as many rows beside the commonest reward
+        answers = np.repeat([1.0, 0.0, 0.5], [few, few, 400 - 2 * few])
+        log = Observed(spec=TWO_ARMS, **rows | {"reward": np.tile(answers, 2)}, context=CONSTANT)
+        assert any("Fewer than 10" in note for note in assess(PLAYED[:800], log).notes) == noted
 
 
 def test_logits_of_resamples_and_what_fits_none(monkeypatch):

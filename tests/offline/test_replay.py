@@ -1,7 +1,7 @@
 """Replay of logs: unbiased by enumeration and by statistics, honest errors, and who is private;
 snapshots, recorded logs and several agents on one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod, sqrt
 
@@ -252,6 +252,15 @@ def test_blank_rounds_teach_nothing_and_none_at_all_are_said():
     logged = recorded(300, 2)
     ways = [_one_pass(LinUCB(), logged.spec, logged, Streams([0]), h) for h in ("skip", "blank")]
     np.testing.assert_array_equal(*ways)
+    logged, last, kept = tiny_log(60, 3), 1.0, []  # who learns from a reward of 0
+    for row, (x, a, r) in enumerate(
+        zip(logged.context[:, 0], logged.action, logged.reward, strict=True)
+    ):
+        plays = int((x > 0) == (last > 0))
+        last = r if plays == a else 0.0
+        kept += [row] if plays == a else []
+    spec = replace(TINY, horizon=60)
+    assert _one_pass(Chaser(), spec, logged, Streams([0]), "blank", shuffled=False).tolist() == kept
     none, one = (
         log_of(np.array([[0.5]]), np.array([a]), np.zeros(1), propensity=0.5) for a in (0, 1)
     )
@@ -331,6 +340,8 @@ def test_snapshots_and_several_agents_on_one_log():
     table = found.table().set_index("agent")
     assert isinstance(table, pd.DataFrame)
     assert table.loc["again", ["difference", "difference_low", "difference_high"]].eq(0).all()
+    apart = table["mean"] - table["mean"]["LinUCB"]
+    assert table["difference"].tolist() == pytest.approx(apart.tolist())
     row = table.loc["random"]
     assert row.difference_low < row.difference < row.difference_high
     assert table.epsilon.round(6).tolist() == [np.inf, np.inf, 1.0, 0.0]

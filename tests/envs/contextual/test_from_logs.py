@@ -410,7 +410,8 @@ def tastes_of(log, start=(0.0, 0.0), middle=2.0, unit=1.0):
 def test_people_who_are_alike_are_seldom_taken_to_differ(logs):
     """In at most 1 % of logs: of 100 more than 5 by chance with probability 6e-4, of 6 more than 1
     with 1.5e-3. People who differ are told in every one of a tenth as many, by the likelihood
-    ratio of the population that is reported to a logit of all rows."""
+    ratio of the population that is reported to a logit of all rows; a visit of each is held out,
+    and said by a sum over tastes given her others."""
     log = visits(60, 6, tastes=(0.0, 0.0))
     rng = np.random.default_rng(7)
     alarms = 0
@@ -435,6 +436,18 @@ def test_people_who_are_alike_are_seldom_taken_to_differ(logs):
     alike = log_likelihoods(x @ fit_logit(x, yes, np.zeros(2)), yes).sum()
     assert found.ratio == pytest.approx(2 * (differ - alike), rel=1e-3)
     assert found.p_value == pytest.approx((chi2.sf(found.ratio, 2) + chi2.sf(found.ratio, 3)) / 2)
+    luck = np.random.default_rng(20_221).random((80, 8))
+    held = (luck == luck.min(axis=1, keepdims=True)).ravel()  # one row in five, of each
+    b = fit_logit(x[~held], yes[~held], np.zeros(2))
+    assert found.alike == pytest.approx(log_likelihoods(x[held] @ b, yes[held]).mean(), abs=1e-4)
+    z = np.stack(np.meshgrid(*[np.linspace(-5, 5, 41)] * 2), axis=-1).reshape(-1, 2)
+    u, v = (z @ root.T + found.law.mean).T
+    chance = expit(u - np.exp(v) * q[:, None])
+    chance = np.where(yes[:, None] > 0, chance, 1 - chance).reshape(80, 8, -1)
+    out = held.reshape(80, 8, 1)
+    weight = np.where(out, 1.0, chance).prod(axis=1) * np.exp(-(z**2).sum(axis=1) / 2)
+    hers = (weight * np.where(out, chance, 1.0).prod(axis=1)).sum(axis=1) / weight.sum(axis=1)
+    assert found.held_out == pytest.approx(np.log(hers).mean(), abs=0.01)
 
 
 def test_a_visit_by_hand():

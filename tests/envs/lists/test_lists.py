@@ -186,6 +186,7 @@ def test_boards_new_items_coverage_and_distance():
         np.testing.assert_array_equal(board.vectors(lists, clock), shown[[[0], [1]], lists])
         problem.step(lists)
     assert board.refilled.sum() == 16
+    assert (board.refilled.sum(axis=0) > 0).all()  # every place, at last
     assert np.vecdot(theta, problem._tastes()) == pytest.approx(np.zeros(2), abs=1e-12)
     board = Catalogue.of(np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]]))
     board.start(Streams([0]), churn=True)
@@ -462,6 +463,13 @@ def test_surveys_and_public_facts():
     assert moved.tolist() == pytest.approx([0, 0, 0, 0, 0, sd])
     assert wrong.spec.visit.survey.matrix == pytest.approx(right.spec.visit.survey.matrix / 2)
     assert wrong.spec.visit.guess == right.spec.visit.guess
+    many = ReturningPricing(people=4000, visits=9)
+    many.reset(Streams([1]))
+    law, theta = right.spec.visit.survey, many._theta[0]
+    sd, error = np.sqrt(np.diag(law.matrix)), 5 / 4000**0.5  # of correlations, at most
+    assert (np.abs(theta.mean(axis=0) - law.mean) < error * sd).all()
+    apart = np.abs(np.cov(theta.T) - law.matrix) / np.outer(sd, sd)
+    assert apart.max() < error * 2**0.5
     spec = ReturningPricing(horizon=9, people=3).spec.visit
     for change, said in (
         ({"rivals": "2"}, "rivals='2' to be a whole number"), ({"rivals": 0}, "rivals=0"),
@@ -476,6 +484,13 @@ def test_surveys_and_public_facts():
 def test_who_was_served_comes_again():
     """With "loyal" arrivals those who took ours come, those who did not half of the time: every
     slot of the second half is empty less often at 5 cents than at 13."""
+    alone = ReturningPricing(people=1, arrivals="loyal", empty=0.6, visits=9, horizon=9)
+    alone.reset(Streams(range(4000)))
+    first = alone.spec.person(alone.context()) >= 0
+    lost = first & (alone.step(np.full(4000, 8)).reward == 0)
+    second = alone.spec.person(alone.context()) >= 0
+    assert second[lost].mean() == pytest.approx(0.2, abs=0.06)  # half of .4
+    assert second[~lost].mean() == pytest.approx(0.4, abs=0.06)
     empty = []
     for action in (0, 8):
         problem = ReturningPricing(people=20, visits=20, horizon=400, arrivals="loyal")

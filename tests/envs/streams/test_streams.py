@@ -157,6 +157,18 @@ def test_data_are_admissible(family, p):
         assert ((spec.reward_low <= step.reward) & (step.reward <= spec.reward_high)).all()
 
 
+def test_who_is_an_outlier_is_no_matter_of_noise():
+    """Of 20,000 users half give +bound or -bound; the noise of the others has mean 0 within 5
+    standard errors, of which half of the positive noise would be 100."""
+    coins = {"contamination": 0.5, "outliers": "coin", "noise": 0.2, "dim": 2}
+    problem = started(coins, replicas=40)
+    z = users(problem, 500).reshape(-1, 3)
+    honest = np.abs(z[:, 2]) < 1.25
+    noise = (z[:, 2] - z[:, :2] @ problem.population_minimiser[0] / 0.5)[honest]
+    assert honest.mean() == pytest.approx(0.5, abs=0.02)
+    assert abs(noise.mean()) < 5 * noise.std() / 100
+
+
 def played(problem, rounds, R=2):
     problem.reset(Streams(range(R)))
     x = np.full((R, problem.spec.loss.domain.dim), 0.1)
