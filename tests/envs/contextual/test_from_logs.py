@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import scipy.optimize
 from scipy.special import expit
-from scipy.stats import chi2, f_oneway, linregress
+from scipy.stats import chi2, linregress
 from typer.testing import CliRunner
 
 from dpbandit import InputError, certify, cli, compare, recommend
@@ -25,9 +25,7 @@ from dpbandit.envs import (
     ReturningPricing,
 )
 from dpbandit.envs.contextual.logs import (
-    explained,
     fit_logit,
-    hold_out,
     log_likelihoods,
     separation,
 )
@@ -227,39 +225,6 @@ def test_rare_levels_are_fitted_with_a_ridge():
 
 def line(x):
     return np.column_stack([np.ones(4), x])
-
-
-def test_what_features_explain_and_what_is_held_out():
-    """Oracle: scipy's tests of one slope and of three groups; five folds in a loop, the calibration
-    line's errors by clusters written out, and tenths of the rows by their prediction."""
-    rng = np.random.default_rng(8)
-    x, which = rng.standard_normal(200), rng.integers(0, 3, 200)
-    y = 0.15 * x + 0.3 * (which == 2) + rng.standard_normal(200)
-    r, p = linregress(x, y)[2:4]
-    assert explained(y, x[:, None]) == pytest.approx((r**2, p))
-    wanted = f_oneway(*(y[which == k] for k in range(3))).pvalue
-    assert explained(y, np.eye(3)[which, 1:])[1] == pytest.approx(wanted)
-    yes, week = 1.0 * (y > 0.2), np.arange(200) // 5
-    design, penalty = np.column_stack([np.ones(200), x, which == 2]), np.array([0, 0.01, 0.01])
-    fold = (np.random.default_rng(20_221).permutation(40) % 5)[week]
-    logits, share = np.empty(200), np.empty(200)
-    for k in range(5):
-        out = fold == k
-        logits[out] = design[out] @ fit_logit(design[~out], yes[~out], penalty)
-        share[out] = yes[~out].mean()
-    found = hold_out(design, yes, penalty, week)
-    both = [np.log(np.where(yes > 0, q, 1 - q)).mean() for q in (expit(logits), share)]
-    assert [found.log_likelihood, found.constant] == pytest.approx(both)
-    z = np.column_stack([np.ones(200), logits])
-    q = expit(z @ fit_logit(z, yes, np.zeros(2)))
-    assert z.T @ (yes - q) == pytest.approx(np.zeros(2), abs=1e-6)
-    scores = np.array([z[week == w].T @ (yes - q)[week == w] for w in range(40)])
-    bread = np.linalg.inv((z.T * (q * (1 - q))) @ z)
-    error = (bread @ scores.T @ scores @ bread)[1, 1] ** 0.5
-    assert found.slope_error == pytest.approx(error, rel=1e-6)
-    tenths = np.argsort(logits, kind="stable").reshape(10, 20)
-    assert found.predicted == pytest.approx(expit(logits)[tenths].mean(axis=1))
-    assert found.observed == pytest.approx(yes[tenths].mean(axis=1))
 
 
 def test_what_people_click_at_comes_back():
