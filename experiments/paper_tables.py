@@ -1,8 +1,11 @@
 """Tables of papers that are reproduced row by row, by name."""
 
-from collections.abc import Mapping, Sequence
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
@@ -105,87 +108,48 @@ class PaperTable:
         return made._replace(files=()) if out is None else made
 
 
-def _table_of_rates(name: str, summary: str, last: int) -> PaperTable:
-    return PaperTable(
-        name=name,
-        summary=f"{summary}: printed exponents beside measured ones",
-        readings={
-            "certified": "noise that is certified at epsilon and delta = 1e-6",
-            "printed": "noise and parameters of the paper, where it has others",
-            "public": "no privacy",
-        },
-        rows=f"numbers from 1 to {last} (1-3,5), and the longest horizon: T=4096",
-        program="rates:reproduce",
+def rows_and_sizes(
+    text: str, last: int, sizes: Mapping[str, Callable[[str], Any]], hint: str
+) -> tuple[set[int], dict[str, Any]]:
+    """Read rows of a table and sizes, "1-3,5,T=4096"; no row named, or "all", is all rows.
+
+    Raises:
+        InputError: anything else.
+
+    >>> rows_and_sizes("4-5,T=1024", 7, {"T": int}, "the horizon (T=4096)")
+    ({4, 5}, {'T': 1024})
+    """
+    wrong = InputError(
+        f"Expected rows to be numbers from 1 to {last} (1-3,5) and {hint}, got {text!r}."
     )
+    numbers, told = set[int](), dict[str, Any]()
+    for term in (part.strip() for part in text.split(",")):
+        key, equals, value = term.partition("=")
+        span = re.fullmatch(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", term)
+        try:
+            if equals and key not in told:
+                told[key] = sizes[key](value)
+            elif span and (chosen := range(int(span[1]), int(span[2] or span[1]) + 1)):
+                numbers |= set(chosen)
+            elif term != "all":
+                raise wrong
+        except (KeyError, ValueError):
+            raise wrong from None
+    every = set(range(1, last + 1))
+    if not numbers <= every:
+        raise wrong
+    return numbers or every, told
 
 
-_THETAS = {
-    "equal": "theta* with equal entries, as the program that made the table had",
-    "stated": "theta* with normal entries, scaled to l_p norm 1, as Section 5.3 says",
-}
-_CURVES = {
-    "printed": "the laws of the program that made Table 5.1, NoisySGD with 10 T of its T^2 steps",
-    "certified": "truly (1, 1/T)-DP",
-}
-TABLES = {
-    table.name: table
-    for table in (
-        PaperTable(
-            name="sgd/table-5-1",
-            summary="private stochastic optimisation in l_p, SubOpt: printed beside measured",
-            readings={
-                "printed": "the laws of the program that made the table, misprints and all",
-                "stated": "the laws that the theorems need, at the stated constants",
-                "public": "no privacy",
-                "certified": "truly (1, 1/T)-DP, one configuration for all rows",
-            },
-            rows="numbers from 1 to 47 (1-6,9), or values of T, d, p and algo (p=inf,T=2000)",
-            program="sgd.__main__:reproduce",
-            thetas=_THETAS,
-        ),
-        PaperTable(
-            name="sgd/figure-5-2",
-            summary="training curves of four agents by step scale, T = 2,000, d = 10",
-            readings=_CURVES,
-            rows="all, or fewer users: T=200",
-            program="sgd.__main__:figure_5_2",
-            thetas=_THETAS,
-        ),
-        PaperTable(
-            name="sgd/figure-5-3",
-            summary="SubOpt against seconds, DP-TOFW beside NoisySFW at p = 1.5",
-            readings=_CURVES,
-            rows="all, or fewer users: T=200",
-            program="sgd.__main__:figure_5_3",
-            thetas=_THETAS,
-        ),
-        PaperTable(
-            name="window/table-1",
-            summary="privacy expiration, Table I: printed bounds beside regret and operations",
-            readings={
-                "printed": "noise, steps and trees as printed, certified as what they are",
-                "certified": "truly (epsilon, delta), for the window where there is one",
-                "public": "no privacy, and players that learn nothing",
-            },
-            rows="numbers from 1 to 7 (4-7), and sizes: T=1024, W=16, epsilon=1, delta=1e-6",
-            program="window.table_1:reproduce",
-        ),
-        PaperTable(
-            name="contextual/theorem-4-2",
-            summary="the error of DP-HDB's parameters in t, and its regret, with three links",
-            readings={
-                "printed": "choices with the paper's noise",
-                "certified": "choices and sums, certified at (1, 1/T), beside FADE",
-                "public": "online Frank-Wolfe, no privacy",
-            },
-            rows="links, identity, logistic and probit, and the horizon: T=4096",
-            program="estimation:reproduce",
-        ),
-        _table_of_rates("sgd/table-1-1", "excess risk of private stochastic optimisation", 14),
-        _table_of_rates("sgd/table-1-2", "regret of private online optimisation", 5),
-        _table_of_rates("convex/table-1", "regret of leaders with full information", 6),
-        _table_of_rates("convex/table-2", "regret of leaders told values alone", 4),
-        _table_of_rates("experts/table-1", "regret with and without a perfect expert", 7),
-    )
-}
-"""By name."""
+def _tables() -> Mapping[str, PaperTable]:
+    written = tomllib.loads((files("dpbandit.experiments") / "paper_tables.toml").read_text())
+    every = [
+        PaperTable(name=name, **{**shared, **own})
+        for shared in written["group"]
+        for name, own in shared.pop("tables").items()
+    ]
+    return {table.name: table for table in every}
+
+
+TABLES = _tables()
+"""By name, those of paper_tables.toml"""

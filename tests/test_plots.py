@@ -93,8 +93,11 @@ def test_a_frontier_is_over_what_is_certified(drawn, tmp_path):
     assert points(beyond[0]) == ([5], [1])  # no line leads there
     ends = (2 - T1, 2 + T1), (4, 4), (1 - T1, 1 + T1)
     assert [*bars(within), *bars(beyond)] == [pytest.approx(end) for end in ends]
-    dots = [one.get_label() for one in axes.get_lines() if one.get_marker() == "v"]
-    assert dots == ["dp", "_the same"]
+    assert [(one.get_label(), one[0].get_marker()) for one in axes.containers] == [
+        ("dp", "v"),
+        ("_the same", "v"),
+    ]
+    assert sorted(axes.get_legend_handles_labels()[1]) == ["dp", "dp", "random"]  # bars, and levels
     levels = {one.get_label(): one.get_ydata()[0] for one in axes.get_lines()}
     assert (levels["dp"], levels["random"]) == (6.0, 7.5)
     ticks = dict(zip(axes.get_xticks(), axes.get_xticklabels(), strict=True))
@@ -225,8 +228,7 @@ def test_growth_is_of_the_last_round_of_every_horizon(results, pictured):
     """Of private agents for the largest claim, with the exponent of the larger horizons. Costs by
     hand: 32 rounds less 0, 1 and 2 are 31 changes on average; k microseconds for the k-th."""
     (axes,) = pictured["horizons-1"]
-    names = [one.get_label() for one in axes.get_lines() if one.get_label()[0] != "_"]
-    shown = dict(zip(names, axes.containers, strict=True))
+    shown = {one.get_label(): one for one in axes.containers}
     words = {"DP": "DP, claims 4", "Uniform": "Uniform", "BestFixed": "BestFixed, not private"}
     assert len(shown) == 3
     for name, word in words.items():

@@ -99,8 +99,9 @@ def words(figure: Figure) -> str:
     said = []
     for axes in figure.axes:
         said.append(axes.get_title(loc="left") or axes.get_title())
-        for line in axes.get_lines():
-            label, points = str(line.get_label()), np.asarray(line.get_xydata())
+        with_bars = [(one.get_label(), one[0]) for one in axes.containers if one[0] in axes.lines]
+        for name, line in [*((one.get_label(), one) for one in axes.get_lines()), *with_bars]:
+            label, points = str(name), np.asarray(line.get_xydata())
             if len(points) and not label.startswith("_"):
                 said.append(f"{label}: {points[-1, 1]:.6g} at {points[-1, 0]:.6g}")
     text = "\n".join(" ".join(text.split()) for text in said if text)
@@ -167,7 +168,7 @@ def line(
     scales = axes.get_xscale(), axes.get_yscale()
     axes.set(xscale="linear", yscale="linear")  # of logarithms it would draw the geometric mean
     for layer, places in enumerate(_layers(where)):
-        some = [values[place] for place in places]
+        some, label = [values[place] for place in places], "_the same" if layer else name
         seaborn.lineplot(
             x=np.repeat([float(where[place]) for place in places], list(map(len, some))),
             y=np.concatenate(some),
@@ -182,11 +183,24 @@ def line(
             marker=marker,
             markersize=6,
             markeredgecolor=color,
-            label=name if layer == 0 else "_the same",
+            label=label,
             legend=False,
             ax=axes,
         )
+        if len(some[0]) > 1:
+            _one_artist(axes, label)
     axes.set(xscale=scales[0], yscale=scales[1])
+
+
+def _one_artist(axes: "Axes", label: str) -> None:
+    """Make seaborn's last line the data line of its error bars, and label their container."""
+    container: Any = axes.containers[-1]
+    data = container[0]
+    (line,) = (one for one in axes.get_lines() if one.get_label() == label and one is not data)
+    data.update_from(line)
+    data.set_label("_nolegend_")  # the container is in the legend
+    line.remove()
+    container.set_label(label)
 
 
 def _layers(where: Sequence[float]) -> list[list[int]]:

@@ -22,8 +22,8 @@ from dpbandit.base.tables import Table
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.experiments import CASES
 from dpbandit.experiments.paper_tables import Asked, Reproduced
-from dpbandit.experiments.questions import runs_of
 from dpbandit.experiments.releases import Watched
+from dpbandit.experiments.study import runs_of
 from dpbandit.results.plots import legend_beside, line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.running.compare import as_run

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpbandit.base import Floats, Ints, whole, write_atomically
 from dpbandit.experiments import CASES
-from dpbandit.experiments.questions import Found, command, measured, start
+from dpbandit.experiments.study import Found, command, measured, start
 from dpbandit.results.plots import (
     COLOURS,
     DASHES,

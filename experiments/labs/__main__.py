@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dpbandit.experiments.labs import labs, write_or_keep
-from dpbandit.experiments.questions import start
+from dpbandit.experiments.study import start
 
 
 def main(

@@ -1,1 +1,109 @@
-"""How far regret is from what nobody can beat."""
+"""How far from what nobody can beat: FADE, the yardstick of full budget, a bound. See README.md."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dpbandit.base.tables import Table
+from dpbandit.envs import GLMBandit
+from dpbandit.experiments.figure import RunLines
+from dpbandit.experiments.study import Found, Sizes, read
+from dpbandit.limits import PUBLISHED, least_regret_for
+from dpbandit.privacy import mu_of
+from dpbandit.results.plots import Overlay, final, style
+from dpbandit.results.runs import standard_error
+
+STUDY = read("limits")
+PRIVATE, YARDSTICK = "FADE", "not private: full budget a release"
+"""Lines along epsilon, the second along that of one release"""
+_VACUOUS = 10.0
+"""Times that the best agent loses more than a bound says, from which on the bound says nothing"""
+_DOTTED = (0, (1, 1.5))
+"""Dashes of what was published and is drawn for its shape"""
+
+
+def table(lines: RunLines) -> pd.DataFrame:
+    """Set FADE, the yardstick, the bound and their ratios side by side, a row for each epsilon."""
+    bound = bound_of(lines)
+    rows = []
+    for private, yardstick in zip(lines[PRIVATE], lines[YARDSTICK], strict=True):
+        epsilon, regret, least = private.certificate.epsilon, final(private), final(yardstick)
+        rows.append(
+            {
+                "problem": private.setup.problem,
+                "epsilon": epsilon,
+                "FADE": regret.mean(),
+                "FADE se": standard_error(regret),
+                "full budget": least.mean(),
+                "full budget se": standard_error(least),
+                "bound": bound(epsilon),
+                "FADE / full budget": regret.mean() / least.mean(),
+                "FADE / bound": regret.mean() / bound(epsilon),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def shown(title: str, found: pd.DataFrame) -> Table:
+    """Write `table` for a console."""
+    drawn = Table(title=title)
+    ratios = ("FADE / full budget", "FADE / bound")
+    for column in ("epsilon", "FADE", "full budget", "nobody is below", *ratios):
+        drawn.add_column(column, justify="right")
+    for row in found.to_dict("records"):
+        drawn.add_row(
+            f"{row['epsilon']:.3g}",
+            f"{row['FADE']:.0f} ± {row['FADE se']:.0f}",
+            f"{row['full budget']:.0f} ± {row['full budget se']:.0f}",
+            f"{row['bound']:.1f}",
+            f"{row['FADE / full budget']:.2f}",
+            f"{row['FADE / bound']:.1f}",
+        )
+    return drawn
+
+
+def bound_of(lines: RunLines) -> Callable[[float], float]:
+    """Certified epsilon -> regret below which no mu-GDP agent is, on average over parameters."""
+    run = lines[PRIVATE][0]
+    problem, delta = GLMBandit(**run.setup.env_kwargs), run.certificate.claimed_delta
+    return lambda epsilon: least_regret_for(problem, mu_of(epsilon, delta))
+
+
+def bounds(lines: RunLines, x: str) -> Iterator[Overlay]:
+    """Draw the yardstick over the epsilon of one release, and the bound with its distance."""
+    found = table(lines)
+    where, means = np.log(found["epsilon"]), found["full budget"]
+    straight = (0, (5, 2))
+    yield Overlay(YARDSTICK, lambda e: float(np.interp(np.log(e), where, means)), straight)
+    yield _named(lines)
+
+
+def _named(lines: RunLines) -> Overlay:
+    ratios = table(lines)["FADE / bound"]
+    times = f"FADE has {min(ratios):.1f} to {max(ratios):.1f} times it"
+    vacuous = min(ratios) > _VACUOUS
+    label = f"vacuous: {times}" if vacuous else f"nobody is below; {times}"
+    return Overlay(label, bound_of(lines))
+
+
+def shapes(lines: RunLines, x: str) -> Iterator[Overlay]:
+    """Draw published bounds through what FADE has at its largest epsilon, and the bound."""
+    run = max(lines[PRIVATE], key=lambda run: run.certificate.epsilon)
+    problem = GLMBandit(**run.setup.env_kwargs)
+    size = {"horizon": problem.horizon, "dim": problem.dim, "n_actions": problem.n_actions}
+    where = run.certificate.epsilon, float(final(run).mean())
+    for look, shape in enumerate(PUBLISHED, start=1):
+        at = shape.touching(*where, delta=run.certificate.claimed_delta, **size)
+        yield Overlay(f"shape only: {shape.name}", at, _DOTTED, style(look)[0])
+    yield _named(lines)
+
+
+def run(sizes: Sizes, out: Path) -> Found:
+    """Regret against epsilon, above a bound that no agent is below. Resumes where it stopped."""
+    found = STUDY.measure(sizes, out)
+    tables = {title: table(lines) for title, lines in found.runs["limits"].items()}
+    frames = {"limits": pd.concat(tables.values()), "summary": found.table()}
+    drawn = STUDY.draw(found, sizes, out)
+    return Found(frames, drawn, [shown(*one) for one in tables.items()])

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from math import inf
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,15 +12,8 @@ import pandas as pd
 
 from dpbandit.base import Floats, Ints, Streams, write_atomically
 from dpbandit.base.tables import Table
-from dpbandit.experiments.questions import (
-    Found,
-    command,
-    draw_frontier,
-    grouped,
-    name_of,
-    start,
-    swept,
-)
+from dpbandit.experiments.figure import RunLines, draw_frontier
+from dpbandit.experiments.study import Found, command, grouped, read, start
 from dpbandit.results.plots import final, legend_at_the_foot, legend_beside, panels
 from dpbandit.results.problems import Setup
 from dpbandit.results.results import Results
@@ -30,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+STUDY = read("pricing")
 _BASELINES = ("Uniform", "BestFixed")
 
 
@@ -108,7 +103,7 @@ def draw_regret(results: Results, out: Path) -> Iterator[Path]:
 def _draw(
     path: Path, results: Results, value: Callable[[AgentRun], Floats], title: str, ylabel: str
 ) -> None:
-    by_name = grouped(results.runs, name_of)
+    by_name = grouped(results.runs, attrgetter("name"))
     best = best_public(results)
     lines = {name: runs for name, runs in by_name.items() if len(runs) > 1 or name in _BASELINES}
     lines.setdefault(called(best, results), [best])
@@ -163,7 +158,7 @@ def at_best(setup: Setup, replicas: int) -> float:
 
 def roles(results: Results) -> dict[str, list[AgentRun]]:
     """Whom the headline shows of one problem, and as what."""
-    lines = grouped(results.runs, name_of)
+    lines = grouped(results.runs, attrgetter("name"))
     private = {role: lines[name] for role, name in _PRIVATE.items() if name in lines}
     levels = {role: lines[name] for role, name in _LEVELS.items()}
     return {**private, "without privacy": [best_public(results)], **levels}
@@ -226,34 +221,34 @@ def _shares(axes: "Axes", best: float) -> None:
     right.yaxis.set_major_formatter("{x:g} %")
 
 
-STUDIES = {"study.toml": "", "cameras.toml": "cameras"}
-"""Files of sweeps, and the folders of their runs in `out`."""
-QUICK = {"horizons": [2_000], "replicas": 3, "epsilons": [0.5, 5.0, inf]}
-
-
 def run(sizes: Mapping[str, Any], out: Path) -> Found:
     """Regret against epsilon: orange juice, cameras, recommendation; dollars lost on four markets.
 
     Resumes where it stopped.
     """
-    here, tables, drawn = Path(__file__).parent, list[pd.DataFrame](), list[Table]()
-    figures = list[Path]()
-    for results in [swept(here / name, sizes, out / to) for name, to in STUDIES.items()]:
-        for problem in dict.fromkeys(run.setup.problem for run in results.runs):
-            found = results.where(problem=problem)
-            tables.append(table(found))
-            best = called(best_public(found), found)
-            title = f"{problem}: lost to {best}, the best agent without privacy"
-            drawn.append(shown(tables[-1], title))
-            figures += draw_regret(found, out)
-    found = swept(here / "money.toml", sizes, out / "money")
-    markets = {problem: found.where(problem=problem) for problem in MARKETS}
+    tables, drawn, figures = list[pd.DataFrame](), list[Table](), list[Path]()
+    found = {
+        question: {problem: _results(lines) for problem, lines in panels.items()}
+        for question, panels in STUDY.measure(sizes, out).runs.items()
+    }
+    for problem, results in found["regret"].items():
+        tables.append(table(results))
+        best = called(best_public(results), results)
+        title = f"{problem}: lost to {best}, the best agent without privacy"
+        drawn.append(shown(tables[-1], title))
+        figures += draw_regret(results, out)
+    markets = {problem: found["money"][problem] for problem in MARKETS}
     lost = {problem: money(results) for problem, results in markets.items()}
     ideal = {problem: one["dollars_at_best"].iloc[0] for problem, one in lost.items()}
     draw = partial(draw_money, found=markets, best=ideal)
     figures.append(write_atomically(out / "money.png", draw))
     frames = {"summary": pd.concat(tables), "money": pd.concat(lost.values())}
     return Found(frames, figures, drawn)
+
+
+def _results(lines: RunLines) -> Results:
+    runs = (run for line in lines.values() for run in line)
+    return Results(tuple(sorted(runs, key=attrgetter("name"))))
 
 
 def shown(found: pd.DataFrame, title: str) -> Table:
@@ -275,7 +270,7 @@ def shown(found: pd.DataFrame, title: str) -> Table:
     return drawn
 
 
-main = command("pricing", run, {}, QUICK)
+main = command("pricing", run, {}, STUDY.quick)
 
 if __name__ == "__main__":
     start(main)

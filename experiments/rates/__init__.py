@@ -29,11 +29,13 @@ from dpbandit.base import (
     write_csv,
 )
 from dpbandit.base.tables import Table
-from dpbandit.experiments.paper_tables import Asked, Reproduced
-from dpbandit.experiments.questions import agent_of, formula, rows_and_sizes, runs_of
+from dpbandit.experiments.figure import computed
+from dpbandit.experiments.paper_tables import Asked, Reproduced, rows_and_sizes
 from dpbandit.experiments.releases import ReleaseConfiguration
+from dpbandit.experiments.study import runs_of
 from dpbandit.results.plots import line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
+from dpbandit.running.settings import parse_agent
 from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, setup_of
 from dpbandit.studies.configurations import LastRound
@@ -95,11 +97,12 @@ class Rate(BaseModel):
         words = self.printed if reading == "printed" else self.agent
         told = {key: share * at.T for key, share in self.per_round.items()}
         told["epsilon"] = inf if reading == "public" else at.epsilon
-        return agent_of(words + "".join(f":{key}={value}" for key, value in told.items()))
+        return parse_agent(words + "".join(f":{key}={value}" for key, value in told.items()))
 
     def value_at(self, at: Point) -> float:
         """The bound there."""
-        return formula(self.value, **at._asdict(), kappa=min(_KAPPA, 2 * log(at.d)))
+        known = {**at._asdict(), "kappa": min(_KAPPA, 2 * log(at.d))}
+        return float(computed(self.value, known))
 
     @property
     def excess(self) -> bool:

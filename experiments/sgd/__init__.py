@@ -12,7 +12,6 @@ from dpbandit.agents.streams.frank_wolfe import bounds_of
 from dpbandit.base import MOST_REPLICAS, Floats, InputError, one_of, whole
 from dpbandit.base.tables import Table
 from dpbandit.domains import LpBall
-from dpbandit.experiments.questions import Answers, Lines, Panels, answers
 from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.experiments.sgd.printed import (
     COMPETITORS,
@@ -32,6 +31,7 @@ from dpbandit.experiments.sgd.printed import (
     standard_error_of_runs,
     varied_lines,
 )
+from dpbandit.experiments.study import Answers, Lines, Panels, answers
 from dpbandit.losses import LinearRegression
 from dpbandit.privacy import epsilon_of, mu_of
 from dpbandit.results.problems import Setup

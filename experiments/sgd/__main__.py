@@ -20,8 +20,8 @@ import pandas as pd
 from dpbandit.agents import DPTOFW, NoisySFW
 from dpbandit.base import Floats, InputError, plain, whole, write_atomically, write_csv
 from dpbandit.base.tables import Table
+from dpbandit.experiments.figure import RunLines
 from dpbandit.experiments.paper_tables import Asked, Reproduced
-from dpbandit.experiments.questions import Found, RunLines, command, grouped, runs_of, start
 from dpbandit.experiments.releases import (
     CurveConfiguration,
     ReleaseConfiguration,
@@ -53,6 +53,7 @@ from dpbandit.experiments.sgd.printed import (
     printed_agent,
     rows,
 )
+from dpbandit.experiments.study import Found, command, grouped, runs_of, start
 from dpbandit.results.plots import legend_beside, line, log_ticks, panels, style
 from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.specs import AgentConfig

@@ -67,6 +67,12 @@ def test_logs_by_hand():
     with pytest.warns(UserWarning, match="2 of 400 rows .* lie outside .* column 'age'"):
         logged = read_log(frame, sold="sold", **OFFERS)
     assert "2 of 400 contexts (0.5 %)" in str(logged)
+    twice = {"age": (18, 90), "wage": (0, 1)}
+    with pytest.warns(UserWarning, match="2 of 400 rows"):
+        logged = read_log(
+            frame.assign(wage=[9, *[1] * 399]), sold="sold", **OFFERS | {"context": twice}
+        )
+    assert "2 of 400 contexts (0.5 %)" in str(logged)  # one of them by both
     table = {"a": [0, 1, 2.0], "r": [0, 1, 1]}
     logged = read_log(table, action="a", reward="r", reward_range=(0, 1))
     assert logged.propensity.tolist() == [1 / 3] * 3

@@ -20,13 +20,23 @@ from dpbandit.envs import (
     AssortmentBandit,
     CameraOffer,
     CameraPricing,
+    Experts,
     GLMBandit,
     ListRecommendation,
+    Minority,
     OJContinuousPricing,
     OJPricing,
     PricingFromLog,
+    Recommendation,
+    ReferencePricing,
+    ReturningLists,
+    ReturningPricing,
+    ReturningUsers,
+    SyntheticPricing,
+    TwoPhase,
 )
 from dpbandit.envs.adapters import make_problem
+from dpbandit.envs.choice.assortments import every_set
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.envs.dynamics import Tides
 from dpbandit.offline import evaluate, replay, snapshot
@@ -117,6 +127,73 @@ def test_any_price_and_assortments_move_with_them():
         oracles.append([(one.context(), one.step(draw()))[1].oracle[0] for _ in range(3)])
     assert oracles[0][0] == oracles[1][0]
     assert oracles[0][1] < oracles[1][1]
+
+
+# What is best of all
+
+SLOTS = {"people": 6, "visits": 10, "horizon": 60}
+ARMS_OF = [
+    GLMBandit(drift="walk", drift_rate=0.3), GLMBandit(link="poisson", shared=True, noise=0.5),
+    Recommendation(n_items=20), OJPricing(**TIDES), SyntheticPricing(season=(1.0, 9)),
+    ReferencePricing(list_price=1.5, weight=4.0), ReferencePricing(reference="paid", weight=4.0),
+    TwoPhase(horizon=60), Minority(share=0.3), Arms(means="steps", drift="piecewise", horizon=60),
+    Arms(means="close", adversary="stochastically-constrained", horizon=400), Arms(means="ten"),
+    Arms(law="table", table=np.random.default_rng(1).random((60, 4)), horizon=60),
+    Experts(kind="switching", n_actions=5, best_loss=0.2, horizon=60), Experts(kind="policies"),
+    ReturningUsers(link="logistic", **SLOTS), ReturningUsers(empty=0.4, **SLOTS),
+    ReturningPricing(**SLOTS), ReturningPricing(arrivals="exactly", empty=0.3, **SLOTS),
+]  # fmt: skip
+MENUS = {"n_products": 4, "at_most": 2}
+SETS = [
+    (AssortmentBandit(**MENUS, **TIDES), 1), (AssortmentBandit(**MENUS, contexts="constant"), 1),
+    (AssortmentBandit(**MENUS, prices=(1.0, 1.5, 3.0), season=(1.0, 9)), 3),
+]  # fmt: skip
+LISTS = {"n_items": 5, "length": 2, "taste": 3, "appeal": 2.0}
+PEOPLE = ReturningLists(**LISTS, clicks="position", **SLOTS, tastes=1.5)
+ALIKE = ListRecommendation(**LISTS, clicks="position", common=3)
+FOR_ALL_THERE_MAY_BE = [
+    ListRecommendation(**LISTS, clicks="cascade"), ListRecommendation(**LISTS, clicks="dependent"),
+    ReturningLists(**LISTS, **SLOTS),
+]  # fmt: skip
+"""Their best fixed list is for all kinds of users, not for those who came, or not the best."""
+
+
+def every_action():
+    """Problems, and all that can be played there, (actions, ...)."""
+    for problem in ARMS_OF:
+        yield problem, np.arange(getattr(problem.spec, "visit", problem.spec).n_actions)
+    for problem, levels in SETS:
+        yield problem, every_set(4, 2, levels)
+    free = AssortmentBandit(n_products=1, at_most=1, price_range=(1.0, 3.0), price_weight=2.0)
+    yield free, np.linspace(1.0, 3.0, 100)[:, None]
+    yield OJContinuousPricing(**TIDES), np.arange(119, 230) / 100
+    for problem in (PEOPLE, ALIKE, *FOR_ALL_THERE_MAY_BE):
+        yield problem, np.array(list(permutations(range(5), 2)))
+
+
+@each(("problem", "actions"), every_action)
+def test_what_is_best_is_the_best_of_all(problem, actions):
+    """Brute force: every action in a replica of its own, all of which meet the same users. None
+    beats the oracle in any round, one attains it; none beats the best fixed one, whenever that is
+    asked for, and each replica knows it, whatever it played."""
+    problem.reset(Streams([3] * len(actions)))
+    total, spec = 0.0, problem.spec
+    for t in range(60):
+        context = problem.context()
+        assert (context == context[0]).all()
+        step = problem.step(actions)
+        total = total + step.expected
+        if not (spec.in_hindsight or getattr(spec, "followed", False)):
+            best = step.expected.max()
+            rounding = 1e-3 if len(actions) > 99 else 1e-12  # of prices to those of a list
+            assert best - 1e-12 <= step.oracle.min() <= step.oracle.max() < best + rounding
+        if t in (29, 59) and problem not in FOR_ALL_THERE_MAY_BE:
+            fixed = problem.best_fixed()
+            found = total[(actions == fixed[0]).reshape(len(actions), -1).all(axis=1)]
+            assert found == pytest.approx(total.max(), abs=1e-12)
+            assert (fixed == fixed[0]).all()
+    if spec.in_hindsight:
+        np.testing.assert_allclose(problem.hindsight(), total.max())
 
 
 # Worlds that stay
@@ -251,6 +328,7 @@ def test_oracle_of_lists_is_the_best_of_all_lists_that_are_there():
         u, mask = problem.context(), problem.mask()
         assert (mask.sum(axis=1) >= 2).all()
         assert t >= 9 or not mask[:, 4].any()
+        assert problem._attracts(np.ones(5)).tolist() == [1, 1, 1, 1, t >= 9]  # of fixed lists
         seen |= set(mask.sum(axis=1).tolist())
         attraction, model = problem._attraction(u), problem._model
         lists = np.array(list(permutations(range(5), 2)))

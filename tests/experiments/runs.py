@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from dpbandit import compare
 from dpbandit.agents import DPUCB
-from dpbandit.experiments.questions import command
+from dpbandit.experiments.study import command
 
 
 @cache

@@ -1,6 +1,5 @@
 """Studies of one or two sweeps: what they compute, by hand, and that their commands write all."""
 
-from dataclasses import replace
 from math import inf, log
 from types import SimpleNamespace
 
@@ -11,13 +10,10 @@ import pytest
 from dpbandit import Results
 from dpbandit.agents import LinUCB
 from dpbandit.base import Streams
-from dpbandit.experiments import experts, sgd, window
-from dpbandit.experiments.arms import __main__ as arms
-from dpbandit.experiments.convex import __main__ as convex
+from dpbandit.experiments import arms, limits, sgd
+from dpbandit.experiments.figure import Figure, Pane, computed, draw, place_of, value_of
 from dpbandit.experiments.figure_5_1 import __main__ as figure_5_1
 from dpbandit.experiments.gradual import __main__ as gradual
-from dpbandit.experiments.limits import __main__ as limits
-from dpbandit.experiments.lists import __main__ as lists
 from dpbandit.experiments.pricing import __main__ as pricing
 from dpbandit.experiments.pricing.__main__ import (
     MARKETS,
@@ -31,9 +27,8 @@ from dpbandit.experiments.pricing.__main__ import (
     table,
 )
 from dpbandit.experiments.pricing.shop import SHAPES, Shapes
-from dpbandit.experiments.questions import measured
-from dpbandit.experiments.returning_prices import __main__ as returning_prices
-from dpbandit.experiments.trust import __main__ as trust
+from dpbandit.experiments.returning_prices import __main__ as returning_prices, by_visit
+from dpbandit.experiments.study import StudyFile, measured, read
 from dpbandit.studies import Configuration, Study, setup_of
 from tests.drawings import points, unsaved
 from tests.each import each, refused
@@ -64,11 +59,11 @@ def test_arms(played, tmp_path, monkeypatch):
     """Every instance is there, and nothing is played again. Golden: of `two` the divergence is
     .2 ln(3/2) + .2 ln(3/2) = .081; at a small epsilon an arm costs 1 / (6 epsilon)."""
     sizes = {"horizons": [20, 30], "epsilons": [1.0]}
-    said, found = played(arms, sizes, "epsilon", "rounds")
-    assert set(found["means"]) == {"two", "ten", "steps", "close"}
+    said, found = played(read("arms"), sizes, "epsilon", "rounds")
+    assert set(found["panel"]) == {"two", "ten", "steps", "close"}
     monkeypatch.setattr("dpbandit.studies.configurations.play_any", None)  # would not be callable
-    monkeypatch.setattr(arms, "figures", lambda *_: [*tmp_path.glob("*.png")])
-    assert set(quick(arms, sizes, tmp_path).splitlines()) <= set(said.splitlines())
+    monkeypatch.setattr("dpbandit.experiments.study.draw", lambda path, **_: path.touch())
+    assert set(quick(read("arms"), sizes, tmp_path).splitlines()) <= set(said.splitlines())
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "summary.csv"), found)
     kl = 0.4 * log(0.4 / 0.6) + 0.6 * log(0.6 / 0.4)
     assert arms.lower_bound((0.6, 0.4), 9.0) == pytest.approx(0.2 / kl)
@@ -77,37 +72,76 @@ def test_arms(played, tmp_path, monkeypatch):
 
 def test_trust(played):
     """Every world has every agent."""
-    sizes = {"horizons": [20], "epsilons": [1.0]}
-    sizes = {"trust": sizes, "people": {"people": 5, "visits": 4}}
-    said, _ = played(trust, sizes, "trust", "returning")
+    sizes = {"users": 20, "epsilons": [1.0], "visits": [4]}
+    said, _ = played(read("trust"), sizes, "trust", "returning")
     assert said.count("│ shuffler: flipped bits") == 3
     assert said.count("│ first visits, and memory") == 1
 
 
 def test_lists(played):
-    """Every size has every agent. Golden: 20 and 40 of the 200 that uniform lists lose are 10 and
-    20 per cent; short lists come first."""
-    said, found = played(lists, {"horizons": [10], "epsilons": [1.0]}, "epsilon", "sizes")
-    assert said.count("│ private-cascade") == 9
-    assert (found.groupby(["length", "n_items"])["agent"].count() == 6).all()
+    """Every size has every agent, short lists first. Golden: 20 and 40 of the 200 that uniform
+    lists lose are 10 and 20 per cent."""
+    said, found = played(read("lists"), {"users": 10, "epsilons": [1.0]}, "epsilon", "sizes")
+    assert said.count("│ private-cascade") == 9 + 2
+    sizes = found[found["question"] == "epsilon"].groupby("panel", sort=False)["agent"].count()
+    assert list(sizes.index) == [
+        f"{m} of {n} items" for m in (1, 5, 15) for n in (40, 200, "1,000")
+    ]
+    assert (sizes == 6).all()
+    fade, uniform = made_up("fade", 20, 40), made_up("Uniform", 100, 300)
+    assert value_of("% of uniform", fade, {"Uniform": [uniform]}).tolist() == [10, 20]
+    assert value_of("excess per 1,000", fade, {"x": [fade, uniform]}).tolist() == [-160, -520]
 
-    def sized(run, length, n_items):
-        kwargs = {"length": length, "n_items": n_items}
-        return replace(run, setup=replace(run.setup, env_kwargs=kwargs))
 
-    long = [made_up("fade", 20, 40, claimed=1.0), made_up("Uniform", 100, 300, claimed=0.0)]
-    runs = [sized(run, 5, 40) for run in long] + [sized(long[1], 1, 200)]
-    found = lists.by_size(Results(tuple(runs)))
-    assert list(found) == [(1, 200), (5, 40)]
-    row = lists.table(found[5, 40]).set_index("agent").loc["fade"]
-    assert (row["share"], row["share_se"]) == pytest.approx((15, 5))
-    assert (row["length"], row["n_items"], row["mean"]) == (5, 40, 30)
+def test_a_table_of_a_study_says_what_is_asked():
+    """Golden, by hand: panels for each value, places along an axis with what is computed there,
+    a baseline once, an agent told data on its own problem, names that do not exist refused."""
+    table = {"name": "n", "summary": "s", "told_data": ["ftal"], "quick": {}}
+    table["sizes"] = {"replicas": 2, "seed": 3, "horizons": [4, 8], "dims": [1, 2]}
+    table["problems"] = {"ball {d}": "ConvexBandit:dim={d}"}
+    table["data"] = {"ball {d}": "OnlineConvex:dim={d}"}
+    table["agents"] = {
+        "a": {"private": "pftal:epsilon={e}", "ftal": "ftal"},
+        "b": {"still": "centre"},
+    }
+    figure = {"file": "f", "problem": "ball {d}", "each": {"d": "dims"}, "over": {"T": "horizons"}}
+    figure |= {"let": {"e": "T / d"}, "x": "T", "lines": ["a", {"agents": ["b"], "last": True}]}
+    study = StudyFile.model_validate({**table, "figure": [figure]})
+    panels = study.asked({"horizons": [4, 6]})["f"]
+    assert list(panels) == ["ball 1", "ball 2"]
+    lines = panels["ball 2"]
+    assert [(one.config.epsilon, one.setup.horizon) for one in lines["private"]] == [(2, 4), (3, 6)]
+    assert [one.setup.environment for one in lines["ftal"]] == ["dpbandit/OnlineConvex-v0"] * 2
+    (still,) = lines["still"]
+    assert (still.setup.environment, still.setup.horizon) == ("dpbandit/ConvexBandit-v0", 6)
+    assert (still.setup.seed, still.setup.env_kwargs["dim"]) == (3, 2)
+    alike = {**figure, "over": {"e": "[1.0, 2.0]"}, "let": {"T": 5}}
+    study = StudyFile.model_validate({**table, "figure": [alike]})
+    assert [len(line) for line in study.asked({})["f"]["ball 1"].values()] == [2, 1, 1]
+    with pytest.raises(ValueError, match="extra_forbidden"):
+        StudyFile.model_validate({**table, "figure": [{**figure, "xlable": ""}]})
+    assert place_of(made_up("x", 1, claimed=0.5), "ln T") == log(500)
+    assert computed("max(sqrt(d), 1) if e else 2", {"d": 9, "e": True}) == 3
+
+
+def test_inner_panels_keep_their_numbers(tmp_path):
+    """Panels at the edge name the axes; vertical axes have their own numbers, as scales differ."""
+    figure = Figure(question="q", outer=True, legend=1)
+    uniform, private = made_up("Uniform", 60, 80, claimed=0.0), made_up("dp", 15, 30, claimed=1.0)
+    lines = {"Uniform": [uniform], "dp": [private]}
+    panes = [Pane(name, name, figure, {}, {}) for name in "ab"]
+    with unsaved() as drawn:
+        draw(tmp_path / "f.png", figure, panes, dict.fromkeys("ab", lines), {})
+    ((left, right),) = drawn
+    assert (left.get_ylabel(), right.get_ylabel()) == ("regret", "")
+    assert right.yaxis.get_tick_params()["labelleft"]
+    assert [one.get_label() for one in right.containers] == ["dp"]
 
 
 def test_returning_prices(played):
     """Own history with a survey, be it wrong, or a guess spends nothing. By hand: ten people, 3 a
     round up to the fifth visit, 1 a round from then on."""
-    _, found = played(returning_prices, {"horizons": [40]}, "visits")
+    _, found = played(returning_prices, {"people": 2}, "visits")
     worlds = {(0, 1), (1, 1), (-1, 1), (0, 0.5)}
     assert set(zip(found["shift"], found["spread"], strict=True)) == worlds
     own = found[found["agent"].isin(["own history, public survey", "own history alone"])]
@@ -116,50 +150,45 @@ def test_returning_prices(played):
     marks = np.arange(5, 401, 5)
     regret = np.where(marks <= 50, 3.0 * marks, 100.0 + marks)[:, None]
     run = SimpleNamespace(setup=SimpleNamespace(horizon=400), marks=marks, regret=regret)
-    assert returning_prices.by_visit(run)[:, 0] == pytest.approx([3, 3, 3, 3, 1, 1, 1, 1])
+    assert by_visit(run)[:, 0] == pytest.approx([3, 3, 3, 3, 1, 1, 1, 1])
 
 
 def test_gradual(played):
     """All sums of a panel have the same epsilon for those who watch so long, and a window is left
     out where it has ended. Catches a claim that is solved for at another age, or by another law."""
-    sizes = gradual.Sizes(horizon=70, ages=(1,), epsilons=(1.0,), replicas=2)
+    sizes = {"horizon": 70, "ages": [1], "epsilons": [1.0]}
     said, found = played(gradual, sizes, "gradual")
     assert said.count("│ gradual sum") == 4
     assert said.count("│ window of 64 rounds") == 1
     private = found.query("agent != 'no privacy'")
     assert private["then"].to_numpy() == pytest.approx(private["epsilon"].to_numpy(), rel=1e-6)
     assert (private["then"] <= private["ever"] * (1 + 1e-9)).all()
-    assert (private.query("watched == @gradual.EVER")["agent"] != "window of 64 rounds").all()
+    assert (
+        private.query("watched == 'watched to the end'")["agent"] != "window of 64 rounds"
+    ).all()
 
 
 def test_limits(played, tmp_path):
     """Every ratio is that of its columns, the bound falls in epsilon and is below what is
     measured; a panel has one problem, at a seed from 1000 on, the quick sizes too."""
-    sizes = limits.Sizes(horizon=30, noises=(0.5,), epsilons=(1.0, 10.0), replicas=2)
+    sizes = {"horizon": 30, "noises": [0.5], "epsilons": [1.0, 10.0]}
     played(limits, sizes, "limits", "shapes")
     found = pd.read_csv(tmp_path / "limits.csv")
     assert found["epsilon"].tolist() == pytest.approx([1, 10])
     np.testing.assert_allclose(found["FADE"] / found["bound"], found["FADE / bound"])
     assert found["bound"][1] < found["bound"][0]
     assert (found["bound"] < found["FADE"]).all()
-    for sizes in (limits.Sizes(), limits.QUICK):
-        for lines in limits.questions(sizes).values():
+    for sizes in ({}, limits.STUDY.quick):
+        for lines in limits.STUDY.asked(sizes)["limits"].values():
             assert len({str(one.setup) for line in lines.values() for one in line}) == 1
-        assert sizes.seed >= 1000
-
-
-ROOMS = [getattr(s, "Sizes", s) for s in (sgd, experts, window, convex, figure_5_1.study)]
+    assert limits.STUDY.sizes["seed"] >= 1000
 
 
 @each(
     ("sizes", "few", "sentence"),
     [
-        *((sizes, {"replicas": 1}, "replicas=1 to be a whole number >= 2") for sizes in ROOMS),
-        (experts.Sizes, {"audited": 0}, "audited=0"),
-        (experts.Sizes, {"horizons": (10, 20)}, "horizons"),
-        (experts.Sizes, {"epsilons": (1.0,)}, "epsilons"),
-        (window.Sizes, {"horizons": (10, 20, 40)}, "horizons"),
-        (convex.Sizes, {"horizons": (10, 20, 40)}, "horizons"),
+        (sgd.Sizes, {"replicas": 1}, "replicas=1 to be a whole number >= 2"),
+        (figure_5_1.study, {"replicas": 1}, "replicas=1 to be a whole number >= 2"),
         (figure_5_1.study, {"horizon": 99}, "horizon=99 "),
         (sgd.Sizes, {"rows": ()}, "at least one row"),
     ],
@@ -167,6 +196,24 @@ ROOMS = [getattr(s, "Sizes", s) for s in (sgd, experts, window, convex, figure_5
 def test_plans_leave_room(sizes, few, sentence):
     """For slopes and standard errors."""
     refused(sentence, sizes, **few)
+
+
+@pytest.mark.parametrize(
+    "name", ["arms", "convex", "experts", "limits", "lists", "trust", "window"]
+)
+def test_tables_leave_room_for_slopes_and_standard_errors(name):
+    """Two replicas at least, and where there are exponents three places, of which the larger half
+    has two; every figure has a question that is asked, and no picture is drawn twice."""
+    study = read(name)
+    for sizes in ({}, study.quick):
+        known, asked = {**study.sizes, **sizes}, study.asked(sizes)
+        for question, figure in study.questions.items():
+            assert known[figure.replicas] >= 2
+            if figure.exponent:
+                assert min(max(map(len, one.values())) for one in asked[question].values()) >= 3
+    assert {figure.question for figure in study.figures} == {*study.questions}
+    files = [figure.file for figure in study.figures if figure.file]
+    assert len(files) == len(set(files))
 
 
 RESULTS = Results(
@@ -255,15 +302,10 @@ def test_demand_has_the_shape_that_it_says(shape, price, chance):
 
 @pytest.mark.filterwarnings("ignore:Prices were not randomised")  # the shop says so of its log
 def test_pricing(tmp_path):
-    """As documented: agents that do not fit are left out and named, figures are drawn, `--replicas`
-    reaches the plan, and standard errors need two replicas."""
-    sizes = {"horizons": [20], "epsilons": [1.0, inf]}
-    left_out = "Left out where they do not fit: .*"
-    with (
-        pytest.warns(UserWarning, match=left_out + "interactions on ApplePricing"),
-        pytest.warns(UserWarning, match=left_out + "demand on Recommend"),
-    ):
-        said = quick(pricing, sizes, tmp_path)
+    """As documented: agents play where they fit, figures are drawn, `--replicas` reaches the plan,
+    and standard errors need two replicas."""
+    sizes = {"users": 20, "epsilons": [1.0, inf], "market_epsilons": [1.0, inf]}
+    said = quick(pricing, {**sizes, "market_replicas": 2}, tmp_path)
     assert "dollars lost per" in said
     found = pd.read_csv(tmp_path / "summary.csv")
     assert set(found["replicas"]) == {2}

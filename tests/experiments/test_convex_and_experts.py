@@ -1,6 +1,5 @@
 """The studies of convex problems and of experts: slopes, bounds, certificates, growth."""
 
-from dataclasses import replace
 from math import inf, sqrt
 
 import numpy as np
@@ -9,18 +8,14 @@ import pytest
 
 from dpbandit import InputError, play
 from dpbandit.agents import FTAL, BanditFTAL, FollowTheLeader, PrivateBandit
-from dpbandit.experiments.convex import __main__ as command
-from dpbandit.experiments.convex.__main__ import Sizes, figures, questions
 from dpbandit.experiments.experts import (
-    Sizes as ExpertsSizes,
     __main__ as experts_command,
     least_regret,
     news,
-    questions as experts_questions,
-    tails,
+    verdict,
+    verdicts,
 )
-from dpbandit.experiments.experts.__main__ import figures as experts_figures, verdict, verdicts
-from dpbandit.experiments.questions import answers, measured
+from dpbandit.experiments.study import answers, measured, read
 from dpbandit.results.runs import slope
 from dpbandit.running.environments import problem_maker
 from dpbandit.studies import Study, setup_of
@@ -28,9 +23,11 @@ from dpbandit.studies.configurations import LastRound
 from tests.drawings import points, unsaved
 from tests.experiments.runs import figures_of, quick
 
-TINY = Sizes(
-    horizons=(8, 10, 12, 16), adaptive_horizons=(8, 12), users=20, epsilons=(1.0, inf), replicas=2
-)
+CONVEX, EXPERTS = read("convex"), experts_command.STUDY
+TINY = {
+    "horizons": [8, 10, 12, 16], "adaptive_horizons": [8, 12], "users": 20,
+    "epsilons": [1.0, inf], "replicas": 2,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("power", [0.5, 0.75, 1.0])
@@ -66,18 +63,18 @@ def test_standard_errors_of_slopes(shared):
 def test_the_study_writes_everything_certifies_what_it_claims_and_pairs_the_excess(tmp_path):
     """Golden: certificates at epsilon 1, where printed noise buys something else; the excess is the
     regret on the same users less that without privacy."""
-    quick(command, TINY, tmp_path)
+    quick(CONVEX, TINY, tmp_path)
     names = {"growth", "signs", "regret-p-quad", "lost-pricing", "excess", "adversaries", "sets"}
     assert figures_of(tmp_path) == names
     table = pd.read_csv(tmp_path / "summary.csv")
-    assert set(table["question"]) == set(questions(TINY))
+    assert set(table["question"]) == set(CONVEX.asked(TINY))
     assert set(table["replicas"]) == {2}
     assert (table["se"] > 0).mean() > 0.9
     slopes = pd.read_csv(tmp_path / "slopes.csv")
     panels = ("p-lin", "p-quad", "partition matroid", "flows")
     assert slopes.groupby("panel").size().to_dict() == dict.fromkeys(panels, 6)
 
-    found = answers("tiny", questions(TINY), tmp_path, replicas=2, progress=False)
+    found = CONVEX.measure(TINY, tmp_path, progress=False)
     table = found.table()
     aimed = table[table["claimed_epsilon"] == 1]
     printed = aimed["line"].str.startswith(("printed, ", "PrivateBandit, printed"))
@@ -85,13 +82,13 @@ def test_the_study_writes_everything_certifies_what_it_claims_and_pairs_the_exce
     assert printed.sum() > 10
     assert (abs(aimed.loc[printed, "certified_epsilon"] - 1) > 0.01).all()
     with unsaved() as drawn:
-        names = [path.stem for path in figures(found, tmp_path)]
+        names = [path.stem for path in CONVEX.draw(found, TINY, tmp_path)]
     excess = drawn[names.index("excess")]
     for axes, lines in zip(excess, found.runs["prices"].values(), strict=True):
         shown = {container.get_label(): points(container[0]) for container in axes.containers}
         for label, (one, public) in ((n, line) for n, line in lines.items() if len(line) > 1):
             assert public.certificate.epsilon == inf
-            gap = 1000 * (one.regret[-1] - public.regret[-1]).mean() / TINY.users
+            gap = 1000 * (one.regret[-1] - public.regret[-1]).mean() / TINY["users"]
             assert shown[label] == ([one.certificate.epsilon], [pytest.approx(gap)])
 
 
@@ -125,19 +122,11 @@ def final(config, environment, instance, horizon, replicas=16):
     return play(problem, config, seeds, marks=np.array([horizon])).regret[-1]
 
 
-SMALL = ExpertsSizes(
-    horizons=(6, 8, 12),
-    n_experts=8,
-    sizes=(2, 4, 8),
-    sizes_horizon=12,
-    epsilons=(1.0, 10.0, 100.0),
-    stages=(4,),
-    users=12,
-    rankers=4,
-    tails=((8, 1.0),),
-    audited=20,
-    replicas=2,
-)
+SMALL = {
+    "horizons": [6, 8, 12], "d": 8, "sizes": [2, 4, 8], "sizes_horizon": 12,
+    "epsilons": [1.0, 10.0, 100.0], "stages": [4], "users": 12, "rankers": 4,
+    "tails": [[8, 1.0]], "audited": 20, "replicas": 2,
+}  # fmt: skip
 
 
 def test_the_study_of_experts_writes_everything_and_certifies_what_it_claims(monkeypatch, tmp_path):
@@ -145,14 +134,14 @@ def test_the_study_of_experts_writes_everything_and_certifies_what_it_claims(mon
     (Algorithm 1), 3/2 and a little (Algorithm 5), or has no bound (Algorithm 2). Nobody private is
     below the lower bound, and nothing is played a second time."""
     said = quick(experts_command, SMALL, tmp_path)
-    asked = {name for some in experts_questions(SMALL) for name in some}
+    asked = set(EXPERTS.asked(SMALL))
     assert figures_of(tmp_path) == asked == {*pd.read_csv(tmp_path / "summary.csv")["question"]}
     assert {*pd.read_csv(tmp_path / "slopes.csv")["axis"]} == {"T", "ln d", "epsilon"}
-    for words in ("switches on halving", "nobody private is below", "Regret against epsilon"):
+    for words in ("switches on halving", "nobody private is below", "exponent in epsilon"):
         assert words in said
 
     monkeypatch.setattr("dpbandit.studies.configurations.play_any", None)  # would not be callable
-    found = experts_command.measure(SMALL, tmp_path, progress=False)
+    found = EXPERTS.measure(SMALL, tmp_path, progress=False)
     certified = found.runs["growth"]["certified"] | found.runs["tails"]["8 experts, epsilon 1"]
     printed = {
         "Algorithm 1 as printed": (0.75, 0.76),
@@ -166,13 +155,13 @@ def test_the_study_of_experts_writes_everything_and_certifies_what_it_claims(mon
     for label, line in certified.items():
         low, high = printed.get(label, (0.9, 1 + 1e-3))
         assert low <= line[0].certificate.epsilon <= high, label
-    (judged,) = verdicts(found).values()
+    (judged,) = verdicts(found.runs["tails"]).values()
     assert len(judged) > 15
     assert not any(v.refuted for label, v in judged.items() if label not in printed)
     for lines in (lines for panels in found.runs.values() for lines in panels.values()):
         assert any("uniform" in one or "leader" in one or "centre" in one for one in lines)
     with unsaved() as drawn:
-        names = [path.stem for path in experts_figures(found, tmp_path)]
+        names = [path.stem for path in EXPERTS.draw(found, SMALL, tmp_path)]
     (axes,) = drawn[names.index("prices")]
     shown = {c.get_label().partition(":")[0]: points(c[0])[0] for c in axes.containers}
     assert shown["Algorithm 1 as printed"] == pytest.approx([0.75, 7.5, 75], rel=0.02)
@@ -191,7 +180,7 @@ def test_switches_are_counted(tmp_path):
 def test_the_audit_catches_broken_agents_and_no_private_agent(tmp_path):
     """256 experts, epsilon 0.1: who is private loses 45.99 at least, Hedge at rate 1 only 6.04, a
     margin of 13 for Hoeffding's limit of 150 replicas."""
-    (lines,) = tails(replace(SMALL, tails=((256, 0.1),))).values()
+    (lines,) = EXPERTS.asked({**SMALL, "tails": [[256, 0.1]]})["tails"].values()
     asked = ("Hedge, eta 1", "leader", "sparse vector", "noisy sums, delta", "uniform play")
     some = {"tails": {"one": {label: lines[label] for label in asked}}}
     runs = answers("tails", some, tmp_path, replicas=150, progress=False).runs["tails"]["one"]

@@ -11,7 +11,7 @@ from dpbandit.envs import GLMBandit
 from dpbandit.experiments import CASES
 from dpbandit.experiments.figure_5_1 import __main__ as command
 from dpbandit.experiments.figure_5_1.__main__ import LINES, PUBLISHED, ROUNDS, configuration
-from dpbandit.experiments.questions import measured
+from dpbandit.experiments.study import measured
 from dpbandit.studies import Study
 from tests.experiments.runs import figures_of, quick
 

@@ -11,17 +11,16 @@ from dpbandit.agents import FTAL, PFTAL, WDPCOCOL
 from dpbandit.domains import Flows, Simplex
 from dpbandit.experiments import CASES, reproduce
 from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.experiments.questions import answers, measured
+from dpbandit.experiments.study import measured
 from dpbandit.experiments.window import (
     COUNTED,
-    Sizes,
+    ROWS,
+    Size,
     __main__ as command,
     domain,
-    questions,
+    selected,
     timed_on,
 )
-from dpbandit.experiments.window.__main__ import promised
-from dpbandit.experiments.window.table_1 import ROWS, Size, selected
 from dpbandit.losses import Ridge
 from dpbandit.results import plots
 from dpbandit.results.runs import protected
@@ -31,20 +30,11 @@ from tests.each import refused
 from tests.experiments.runs import figures_of, quick
 
 BALL_CASE, SIMPLEX_CASE = CASES["window/cocop-ball"], CASES["window/cocol-simplex"]
-TINY = Sizes(
-    horizon=30,
-    windows=(1, 30),
-    horizons=(16, 18, 20, 24),
-    fixed_windows=(4,),
-    customers=20,
-    retentions=(5,),
-    epsilons=(1.0, 5.0),
-    corners=(4,),
-    layers=(1,),
-    timed_rounds=18,
-    timed_runs=2,
-    replicas=2,
-)
+TINY = {
+    "horizon": 30, "windows": [1, 30], "horizons": [16, 18, 20, 24], "fixed_windows": [4],
+    "customers": 20, "retentions": [5], "epsilons": [1.0, 5.0], "corners": [4], "layers": [1],
+    "timed_rounds": 18, "timed_runs": 2, "replicas": 2,
+}  # fmt: skip
 WITHOUT = ("FTAL", "conditional", "centre", "uniform", "list prices", "random prices")
 
 
@@ -64,7 +54,7 @@ def test_the_study_never_shows_window_dp_as_ordinary_dp(tmp_path, monkeypatch):
     printed = quick(command, TINY, tmp_path)
     assert figures_of(tmp_path) == {"windows", "horizons", "retention", "costs"}
     table, first = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("summary", "table-1"))
-    assert set(table["question"]) == set(questions(TINY))
+    assert set(table["question"]) == set(command.STUDY.asked(TINY))
     assert len(pd.read_csv(tmp_path / "costs.csv")) == 2 * 4
     assert len(first) == 5 + 7 + 4
 
@@ -91,7 +81,7 @@ def test_the_study_never_shows_window_dp_as_ordinary_dp(tmp_path, monkeypatch):
     for place in ("studies.configurations.play_any", "experiments.window.play"):
         monkeypatch.setattr(f"dpbandit.{place}", None)  # would not be callable
     command.run(TINY, tmp_path)
-    found = promised(answers("again", questions(TINY), tmp_path, replicas=2, progress=False))
+    found = command.STUDY.measure(TINY, tmp_path, progress=False)
     for lines in (lines for panels in found.runs.values() for lines in panels.values()):
         words = " ".join(lines)
         assert "FTAL, no privacy" in words

@@ -1,6 +1,7 @@
 """Estimators on one log without random numbers, against an independent program; intervals against a
 loop over rows and candidates, by hand, and how often they hold, in small."""
 
+from itertools import product
 from math import log, sqrt
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from scipy.special import expit, logit
 
 from dpbandit import InputError
+from dpbandit.base import Streams
 from dpbandit.envs.contextual.orange_juice import demand
 from dpbandit.offline import (
     ListLaw,
@@ -19,7 +21,7 @@ from dpbandit.offline import (
     assess,
     evaluate,
 )
-from dpbandit.offline.estimators import Terms
+from dpbandit.offline.estimators import Terms, blocks_of, folds_of
 from dpbandit.offline.intervals import (
     Stakes,
     betting,
@@ -28,9 +30,9 @@ from dpbandit.offline.intervals import (
     stable,
     standard_error,
     student,
-    weighted,
 )
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
+from tests.each import refused
 
 N = 60
 I = np.arange(N)[:, None]  # noqa: E741  # rows
@@ -124,6 +126,10 @@ def test_lists_and_arms():
     log = LoggedLists(n_items=3, items=[[2, 0]], clicks=[[1, 1]], prefix=[[0.5, 0.25]])
     for policy, expected in (([[2, 1]], 2.0), ([[[2, 1]], [[2, 0]]], 4.0), ([[1, 0]], 0.0)):
         assert evaluate(policy, log, "interaction-ips")["estimate"].item() == expected
+    model = {"q": np.tile([0.1, 0.2, 0.4], (1, 2, 1)), "q_is_honest": True}
+    fixed = evaluate([[2, 1]], log, "cascade-dr", **model)["estimate"].item()
+    assert fixed == pytest.approx(0.4 + 2 * (1 - 0.4) + 2 * 0.2)  # w is 2, then 0
+    refused("with a `conditional` law", evaluate, [[[2, 1]], [[2, 0]]], log, "cascade-dr", **model)
     for order in (slice(None), (7 * I[:, 0]) % N):
         assert dict(of_arms(order)[["estimator", "estimate"]].values) == pytest.approx(
             ARMS, **EXACT
@@ -175,40 +181,115 @@ def test_bets_are_those_of_a_loop(how):
     assert low > high
 
 
-def test_large_samples_agree_and_bernstein_is_wide():
-    """By hand: two weights, normalised; percentiles near Student's; Maurer and Pontil's formula."""
-    r, w = np.array([0.0, 1.0, 1.0]), np.array([1.0, 1.0, 2.0])
-    terms = Terms(np.zeros(3), w * r, w, normalised=True)
-    assert terms.estimate == pytest.approx(0.75)
-    assert terms.errors == pytest.approx(np.array([-0.75, 0.25, 0.5]) / (4 / 3))
-    se = sqrt(0.875 * 9 / 16 / 6)
-    assert standard_error(terms) == pytest.approx(se)
-    assert student(terms, 0.05) == pytest.approx((0.75 - 4.302653 * se, 0.75 + 4.302653 * se))
-    many = Terms(np.zeros(2000), np.tile(w * r, 667)[:2000], np.tile(w, 667)[:2000], True)
-    assert bootstrap(many, 0.05, seed=1) == pytest.approx(student(many, 0.05), abs=0.003)
+def test_errors_are_derivatives_and_resamples_are_estimated_anew():
+    """Oracle: by how much the estimate moves if a row counts a little more, and its percentiles
+    over rows drawn anew. By hand: weights 4 errors off, and Maurer and Pontil's formula."""
+    rng = np.random.default_rng(4)
+    base, w, r = rng.random((3, 40))
+    w[:5] = 0.0
+
+    def estimate(c):
+        return c @ base / c.sum() + c @ (w * r) / (c @ w if normalised else c.sum())
+
+    for normalised in (False, True):
+        terms, draw = Terms(base, w * r, w, normalised), Streams([3]).uniforms("bootstrap", 40)
+        slope = [(estimate(1 + h) - estimate(1 - h)) / 2e-5 for h in 1e-5 * np.eye(40)]
+        np.testing.assert_allclose(terms.errors / 40, slope, atol=1e-9)
+        se = sqrt(np.square(slope).sum() * 40 / 39)
+        found = (terms.estimate, standard_error(terms), terms.effective)
+        assert found == pytest.approx((estimate(np.ones(40)), se, w.sum() ** 2 / (w @ w)))
+        ends = terms.estimate - 2.0226909 * se, terms.estimate + 2.0226909 * se
+        assert student(terms, 0.05) == pytest.approx(ends)
+        counts = [np.bincount((draw()[0] * 40).astype(int), minlength=40) for _ in range(1000)]
+        quantiles = np.quantile([estimate(c) for c in counts], [0.05, 0.95])
+        assert bootstrap(terms, 0.1, seed=3) == pytest.approx(quantiles)
+    error = w.std() / sqrt(40)
+    for apart in (-4.1, -3.9, 3.9, 4.1):
+        shifted = Terms(base, base, w - w.mean() + 1 + apart * error)
+        assert shifted.weights_are_off == (abs(apart) > 4)
     low, high = empirical_bernstein(STAKES, 0.05, 10.0)
     room = sqrt(2 * STAKES.up.var(ddof=1) * log(80) / 150) + 70 * log(80) / (3 * 149)
     assert (low, high) == (max(0, STAKES.up.mean() - room), min(1, STAKES.up.mean() + room))
 
 
-def test_a_law_at_contexts_is_that_of_types_up_to_the_first_guess():
-    """With types as contexts; types start with one user each, contexts with none. By hand too."""
-    n, policy = 400, np.array([[1.0, 0.0], [0.0, 1.0]])
-    kind = np.arange(n) % 2
-    e = np.clip(np.linspace(0.5, 0.1, n), 0.1, 0.5)
-    table = np.empty((n, 2, 2))
-    table[:, 0], table[:, 1] = np.stack([1 - e, e], 1), np.stack([0.3 + 0 * e, 0.7 + 0 * e], 1)
-    types = stable(TypeLaw(kind, table, policy), np.zeros((n, 1)), policy[kind])
-    context = stable(lambda i, x: table[i, x[:, 0].astype(int)], kind[:, None], policy[kind])
-    assert types[0] == pytest.approx(((1 / table[0, 0, 0] + 1 / 0.7) / 2) ** -0.5)
-    assert context[0] == pytest.approx(0.5**0.5)
-    assert types[100:] == pytest.approx(context[100:], rel=0.01)
-    v = weighted(np.array([1.0, 0.0]), np.array([3.0, 1.0]), 0.05)
-    assert (v.estimate, v.se) == pytest.approx((0.75, sqrt(0.75**2 + 0.75**2) / 4))
+def regression(x, y):
+    return np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ y)
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_models_are_regressions_of_other_rows(adaptive):
+    """Oracle: normal equations row by row, with a penalty of 1, for arms, for arms that have rows
+    of their own and for drawn prices: of the other folds, or of earlier rows."""
+    rng, i = np.random.default_rng(5), I[:, 0]
+    part = (blocks_of(N) if adaptive else folds_of(N, 5, 0)).part
+    assert (np.diff(part) >= 0).all() if adaptive else set(np.bincount(part)) == {12}
+    others = [part < k if adaptive else part != k for k in part]
+    x, reward, arm = rng.uniform(-0.5, 0.5, (N, 3, 2)), 1 + 2 * rng.random(N), i % 3
+    one, pi = np.ones((N, 3, 1)), rng.dirichlet(np.ones(3), N)
+    rows = np.concatenate([one, x], axis=2)
+    spec = {"dim": 2, "horizon": N, "reward_low": 1.0, "reward_high": 3.0}
+    facts = {"reward": reward, "adaptive": adaptive}
+    for shared in (False, True):
+        context, played = (x, rows[i, arm]) if shared else (x[:, 0], rows[:, 0])
+        log = Logged(
+            spec=ContextualSpec(n_actions=3, shared=shared, **spec),
+            context=context, action=arm, propensity=1 / 3, **facts,
+        )  # fmt: skip
+        value = 0.0
+        for k, a in product(range(N), range(3)):
+            mine = others[k] & (shared | (arm == a))
+            theta = regression(played[mine], reward[mine] - 2)
+            value += pi[k, a] * np.clip(2 + rows[k, a * shared] @ theta, 1, 3) / N
+        assert evaluate(pi, log, "dm")["estimate"].item() == pytest.approx(value, **EXACT)
+    price, drawn = rng.uniform(0.5, 1.5, N), rng.uniform(0.5, 1.5, (2, N))
+    log = LoggedPrices(
+        spec=PriceSpec(low=0.5, high=1.5, **spec),
+        context=x[:, 0], price=price, density=np.ones(N), **facts,
+    )  # fmt: skip
+
+    def quadratic(at):
+        powers = np.stack([np.ones(N), 2 * (at - 1), 4 * (at - 1) ** 2], axis=1)
+        return np.einsum("ni,nj->nij", rows[:, 0], powers).reshape(N, -1)
+
+    thetas = [regression(quadratic(price)[mine], reward[mine] - 2) for mine in others]
+    q, *values = (np.clip(2 + np.vecdot(quadratic(at), thetas), 1, 3) for at in (price, *drawn))
+    k = (np.exp(-(((drawn - price) / 0.3) ** 2) / 2) / sqrt(2 * np.pi) / 0.3).mean(axis=0)
+    dr = np.mean(values, axis=0) + k * (reward - q)
+    found = evaluate(drawn, log, "dr", bandwidth=0.3)
+    assert found["estimate"].item() == pytest.approx(dr.mean(), **EXACT)
+
+
+@pytest.mark.parametrize("how", ["weighted", "weighted-minvar"])
+def test_weighted_intervals_are_those_of_loops(how):
+    """Oracle: means over earlier users, one by one, for a policy with coins, of a law at contexts
+    and of one of types, which start with a user each; and normal intervals of the weighted mean."""
+    n, K, rng = 200, 3, np.random.default_rng(6)
+    kind, policy = rng.integers(0, 2, n), rng.dirichlet(np.ones(K), 2)
+    e = 0.5 * policy + 0.5 * rng.dirichlet(np.ones(K), (n, 2))
+    action = (e[np.arange(n), kind].cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    log = Logged(
+        spec=ContextualSpec(n_actions=K, dim=1, horizon=n, reward_low=0.0), adaptive=True,
+        context=1.0 * kind[:, None], action=action, reward=rng.random(n),
+        propensity=e[np.arange(n), kind, action], probabilities=e[np.arange(n), kind],
+    )  # fmt: skip
+    G = policy[kind, action] / log.propensity * log.reward  # of dr, as q is 0
+    cost = (policy**2 / e).sum(axis=2)  # (n, types)
+    ends = {"intervals": how, "q": np.zeros((n, K)), "q_is_honest": True}
+    laws = lambda i, x: e[i, x[:, 0].astype(int)], TypeLaw(kind, e, policy)
+    for law, first in zip(laws, (0, 1), strict=True):
+        h = np.full(n, K**-0.5)
+        for i in range(1 - first, n):
+            h[i] = np.mean([*cost[i, kind[:i]], *(cost[i] if first else ())]) ** -0.5
+        np.testing.assert_allclose(stable(law, log.context, policy[kind]), h)
+        h = h**2 if how == "weighted-minvar" else h
+        v = (h * G).sum() / h.sum()
+        se = sqrt(((h * (G - v)) ** 2).sum()) / h.sum()
+        found = evaluate(policy[kind], log, "dr", law=law, **ends)
+        wanted = [v, v - 1.959964 * se, v + 1.959964 * se, se]
+        assert found[["estimate", "low", "high", "se"]].values[0] == pytest.approx(wanted)
+        assert found["interval"].item() == how
     with pytest.raises(InputError, match="every arm of the policy a chance"):
-        stable(
-            TypeLaw(kind, np.tile([1.0, 0.0], (n, 2, 1)), policy), np.zeros((n, 1)), policy[kind]
-        )
+        stable(TypeLaw(kind, np.tile([1.0, 0, 0], (n, 2, 1)), policy), log.context, policy[kind])
 
 
 OJ = demand()

@@ -14,13 +14,9 @@ from dpbandit.agents import BestFixed, LinUCB
 from dpbandit.base.random_streams import Streams
 from dpbandit.clients import read_log, read_observed, record
 from dpbandit.offline import ListLaw, Logged, LoggedLists, LoggedPrices, assess, evaluate
-from dpbandit.offline.estimators import arm_model, blocks_of, folds_of
 from dpbandit.offline.intervals import Stakes, betting
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.each import asserting, each, refused
-
-LIMIT = 4.0
-"""Standard errors; each estimator is off by more with probability 6e-5."""
 
 
 def arms(n=2000, *, adaptive=False, lowest_arm=0.2, seed=1000, **changed):
@@ -42,45 +38,6 @@ def arms(n=2000, *, adaptive=False, lowest_arm=0.2, seed=1000, **changed):
     }
     policy = np.where(kind[:, None] == 0, [0.1, 0.1, 0.8], [0.7, 0.2, 0.1])
     return Logged(**rows | changed), policy, 0.5 * (0.1 * 0.7 + 0.8 * 0.7 + 0.42 + 0.06 + 0.04)
-
-
-def off(found, name, truth):
-    """In standard errors."""
-    row = found.set_index("estimator").loc[name]
-    return abs(row["estimate"] - truth) / row["se"]
-
-
-def test_arms_are_unbiased_and_a_wrong_model_alone_is_not():
-    """Every estimator but dm, which has only its q; mips with arms 1 and 2 as one is wrong here,
-    and right with a feature of their own. Each is a mean of terms, so one long log is many."""
-    log, policy, truth = arms(100_000)
-    more = {"clip": 5.0, "shrinkage": 1e4, "features": log.action, "feature_law": np.eye(3)}
-    names = ["ips", "snips", "dr", "sndr", "switch-dr", "mips", "dm"]
-    found = evaluate(policy, log, names, q=np.full((100_000, 3), 0.9), q_is_honest=True, **more)
-    assert all(off(found, name, truth) < LIMIT for name in names[:-1])
-    assert found["estimate"].iloc[-1] == pytest.approx(0.9)
-    more |= {"features": log.action.clip(0, 1), "feature_law": np.eye(2)[[0, 1, 1]]}
-    assert off(evaluate(policy, log, "mips", **more), "mips", truth) > LIMIT
-
-
-@pytest.mark.parametrize("adaptive", [False, True])
-def test_the_default_model_is_as_good_as_knowing_and_sees_no_row_it_is_used_on(adaptive):
-    """dr's standard error is that of the true means. A reward that changes moves other predictions,
-    never that of its own row, nor of earlier ones where the log is adaptive."""
-    log, policy, truth = arms(4000, adaptive=adaptive)
-    found = evaluate(policy, log, intervals="t")
-    assert off(found, "dr", truth) < LIMIT
-    means = np.where(log.context[:, :1] > 0, [0.2, 0.5, 0.7], [0.6, 0.3, 0.4])
-    known = evaluate(policy, log, "dr", q=means, q_is_honest=True, intervals="t")
-    se = found.set_index("estimator")["se"]
-    assert se["dr"] == pytest.approx(known["se"].item(), rel=0.03)
-    moved = log.reward.copy()
-    moved[2000] = 1 - moved[2000]
-    parts = blocks_of(4000) if adaptive else folds_of(4000, 5, seed=0)
-    a, b = (arm_model(log.context, log.action, r, 3, parts) for r in (log.reward, moved))
-    changed = np.flatnonzero((a != b).any(axis=1))
-    assert len(changed) > 100
-    assert (changed > 2000).all() if adaptive else 2000 not in changed
 
 
 class Says:
@@ -151,6 +108,9 @@ def test_policies_are_frozen_objects_or_arrays():
         for given in (policy, policy.tolist(), Says(probabilities=policy))
     )
     assert all(one.equals(other) for other in others)
+    named = arms(200, index=[f"row {i}" for i in range(200)])[0]
+    counted = {"q": lambda x: pd.DataFrame(x @ np.ones((2, 3))), "q_is_honest": True}
+    assert evaluate(policy, named, "dm", **counted)["estimate"].item() == pytest.approx(1)
 
 
 def test_intervals_fit_what_is_known_of_weights():
@@ -160,7 +120,9 @@ def test_intervals_fit_what_is_known_of_weights():
     says = r"rows, the first of them row 0, .* 4[3-7].* % of the policy"
     refused(says, evaluate, policy, log)
     found = evaluate(policy, log, ["ips"], support="drop", intervals="t")
-    assert (found["interval"].item(), found["refused"].item()[:2]) == ("betting", "t:")
+    lost = f"t: {100 * policy[:, 2].mean():.3g} % of the policy's choices could not be logged"
+    assert found["interval"].item() == "betting"
+    assert found["refused"].item().startswith(lost)
     assert found["low"].item() < found["estimate"].item() < truth < found["high"].item()
     log, policy, truth = arms(2000, adaptive=True)
     plain, varied, large = (evaluate(policy, log, "ips", w_max=w) for w in (None, 5.0, 80.0))
@@ -171,6 +133,10 @@ def test_intervals_fit_what_is_known_of_weights():
     widths = [(f["high"] - f["low"]).item() for f in (plain, varied)]
     assert widths[1] < widths[0]
     assert plain["low"].item() < truth < plain["high"].item()
+    nothing, known = arms(60, reward=np.zeros(60))[0], {"w_max": 3.9, "intervals": "betting-cv"}
+    weight = (policy[:60] / nothing.probabilities)[np.arange(60), nothing.action]
+    row = rf"every weight, got {weight.max():.4g} in row {weight.argmax()}"
+    refused(row, evaluate, policy[:60], nothing, "ips", **known)
 
 
 def test_few_rows_leave_bets_alone_and_none_leave_everything_open():

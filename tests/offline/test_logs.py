@@ -11,7 +11,8 @@ from dpbandit import InputError
 from dpbandit.agents import Uniform
 from dpbandit.clients import record
 from dpbandit.offline import Logged, LoggedLists, LoggedPrices, Observed, assess, replay
-from dpbandit.offline.unrecorded import Propensities, Resamples, cells_of
+from dpbandit.offline.estimators import folds_of
+from dpbandit.offline.unrecorded import Propensities, Resamples, _cross_fitted, cells_of
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec
 from tests.each import each, refused
 from tests.slopes import comparing
@@ -89,6 +90,16 @@ def test_mistakes(make, changed, sentence):
     refused(sentence, make, **changed)
 
 
+@each(("order", "kept"), [(1, [0.5, 0.5]), (2, [0.5**0.5] * 2), (np.inf, [1, 1])])
+def test_contexts_are_clipped_by_the_norm_of_the_spec(order, kept):
+    """A log keeps what lies within its bound, and scales down what does not, in that norm."""
+    spec = {"dim": 2, "horizon": 2, "context_order": order, "most_outside": 1.0}
+    told = {"context": [[1.0, 1], [3, 0]], "reward": [0, 0]}
+    with pytest.warns(UserWarning, match="context_bound=1"):
+        log = Observed(spec=ContextualSpec(n_actions=2, **spec), action=[0, 1], **told)
+    np.testing.assert_allclose(log.context, [kept, [1, 0]])
+
+
 @pytest.mark.parametrize("make", [arms, lists, prices])
 def test_a_part_of_a_log_is_a_log_in_its_order(make):
     log = make(adaptive=True)
@@ -101,7 +112,7 @@ def test_a_part_of_a_log_is_a_log_in_its_order(make):
         refused("to be Logged, rows of arms", replay, Uniform(), log)
 
 
-PLAYED = np.tile([0.0, 1.0], (1000, 1))
+PLAYED, CONSTANT = np.tile([0.0, 1.0], (1000, 1)), np.ones((800, 1))
 
 
 TWO_ARMS = ContextualSpec(n_actions=2, dim=1, horizon=1, reward_low=0.0)
@@ -164,7 +175,7 @@ def test_bounds_of_sales_by_hand():
     where the gain reaches nothing; intervals of one strength lie within those of a larger."""
     one = (np.arange(400) < 120) * 1.0  # m = .3
     rows = {"action": np.repeat([1, 0], 400), "reward": np.append(one, np.zeros(400))}
-    log = Observed(spec=TWO_ARMS, context=np.ones((800, 1)), **rows)
+    log = Observed(spec=TWO_ARMS, context=CONSTANT, **rows)
     found = assess(PLAYED[:800], log, gammas=(1, 2, 5)).bounds
     assert found["most"].tolist() == pytest.approx([0.3, 0.45, (0.3 + 1 - 0.7 / 5) / 2], abs=1e-4)
     assert found["least"].tolist() == pytest.approx([0.3, (0.3 + 0.15) / 2, 0.18], abs=1e-4)
@@ -174,14 +185,40 @@ def test_bounds_of_sales_by_hand():
     assert 1 < breaks < 20
     beside = assess(pi, log, gammas=(breaks * 0.999, breaks * 1.001)).bounds
     assert beside["gain_low"][0] > 0 > beside["gain_low"][1]
+    for table, own in ((found, one.sum() / 800), (beside, log.reward.mean())):
+        ordered = table[["low", "least", "most", "high"]].to_numpy()
+        gains = table[["gain_low", "gain_high"]].to_numpy() + own
+        assert (np.diff(ordered) >= 0).all()
+        assert (gains[:, 0] < ordered[:, 1]).all()
+        assert (gains[:, 1] > ordered[:, 2]).all()
     assert beside["low"][1] < beside["low"][0] < beside["high"][0] < beside["high"][1]
     assert np.isnan(assess(pi[:, ::-1], log).breaks)
+    log = observed_of(300, seed=3)
+    e = _cross_fitted(log, folds_of(300, 5, 0))
+    for arm in (0, 1):
+        overlap = assess(np.eye(2)[np.full(300, arm)], log, gammas=[1.0]).overlap
+        weight = (log.action == arm) / e
+        assert overlap["least"] == pytest.approx(e[log.action == arm].min())
+        assert overlap["largest"] == pytest.approx(weight.max())
+        assert overlap["ess"] == pytest.approx(weight.sum() ** 2 / (weight @ weight))
+    for few, noted in ((4, True), (6, False)):  # twice as many rows beside the commonest reward
+        answers = np.repeat([1.0, 0.0, 0.5], [few, few, 400 - 2 * few])
+        log = Observed(spec=TWO_ARMS, **rows | {"reward": np.tile(answers, 2)}, context=CONSTANT)
+        assert any("Fewer than 10" in note for note in assess(PLAYED[:800], log).notes) == noted
 
 
 def test_logits_of_resamples_and_what_fits_none(monkeypatch):
     """Oracle: a fit to the resampled rows, handed a slope that is that of central differences. A
-    step misses a tenth of what they moved. Lists and contexts of each arm have none; an arm that is
+    step misses a tenth of what they moved. Of two arms chances sum to 1 whichever a row shows,
+    which its own fold has not seen. Lists and contexts of each arm have none; an arm that is
     played in the middle is off balance, and noted."""
+    log, parts = observed_of(300), folds_of(300, 5, 0)
+    own = _cross_fitted(log, parts)
+    for row in range(0, 300, 100):
+        action = np.where(np.arange(300) == row, 1 - log.action, log.action)
+        other = _cross_fitted(replace(log, action=action), parts)
+        assert own[row] + other[row] == pytest.approx(1)
+        assert np.abs(other - own)[parts.part != parts.part[row]].min() > 0
     log, points = observed_of(1500, K=3, seed=4), []
     drawn = np.random.default_rng(5).integers(0, 1500, 1500)
     with monkeypatch.context() as during:

@@ -1,13 +1,14 @@
 """Replay of logs: unbiased by enumeration and by statistics, honest errors, and who is private;
 snapshots, recorded logs and several agents on one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod, sqrt
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import binom
 
 from dpbandit import InputError, certify
 from dpbandit.agents import DPUCB, FADE, BestFixed, LinTS, LinUCB, Priced, Uniform
@@ -152,11 +153,16 @@ def recorded(n, seed):
 
 
 def test_passes_and_what_the_agent_is_made_for():
-    """Passes depend on seed and number only; the certificate is for the rounds an agent can get;
-    and arms that are prices are not blanked: a context of 0 is not nothing to a model of demand."""
+    """Passes depend on seed and number only, each an order of its own; the certificate is for the
+    rounds that 999 of 1,000 passes reach (binomial tails); and arms that are prices are not
+    blanked: a context of 0 is not nothing to a model of demand."""
+    for n, share in ((200, 1 / 3), (1000, 0.5), (5000, 0.1), (400, 0.9)):
+        reached = _reached(n, share)
+        assert 0.9985 < binom.sf(reached - 1, n, share) < 0.9999
     logged = recorded(200, 0)
     few, many = (replay(LinUCB(), logged, passes=p) for p in (2, 5))
     np.testing.assert_array_equal(few.rewards, many.rewards[:2])
+    assert len(set(many.rewards)) == 5
     np.testing.assert_array_equal(few.kept, many.kept[:2])
     assert (replay(LinUCB(), logged, passes=2, seed=1).rewards != few.rewards).any()
     assert replay(LinUCB(), logged, passes=1, horizon=7).kept.tolist() == [7]
@@ -246,6 +252,15 @@ def test_blank_rounds_teach_nothing_and_none_at_all_are_said():
     logged = recorded(300, 2)
     ways = [_one_pass(LinUCB(), logged.spec, logged, Streams([0]), h) for h in ("skip", "blank")]
     np.testing.assert_array_equal(*ways)
+    logged, last, kept = tiny_log(60, 3), 1.0, []  # who learns from a reward of 0
+    for row, (x, a, r) in enumerate(
+        zip(logged.context[:, 0], logged.action, logged.reward, strict=True)
+    ):
+        plays = int((x > 0) == (last > 0))
+        last = r if plays == a else 0.0
+        kept += [row] if plays == a else []
+    spec = replace(TINY, horizon=60)
+    assert _one_pass(Chaser(), spec, logged, Streams([0]), "blank", shuffled=False).tolist() == kept
     none, one = (
         log_of(np.array([[0.5]]), np.array([a]), np.zeros(1), propensity=0.5) for a in (0, 1)
     )
@@ -312,7 +327,9 @@ def test_snapshots_and_several_agents_on_one_log():
     np.testing.assert_array_equal(law, np.eye(3)[arms])
     agent.update(log.context[:1], log.action[:1], np.full(1, -1e3))
     np.testing.assert_array_equal(law, policy.probabilities(log.context))
-    drawn = snapshot(taught(LinTS(), log), log.spec, draws=20).probabilities(log.context)
+    policy = snapshot(taught(LinTS(), log), log.spec, draws=20)
+    drawn, again = (policy.probabilities(log.context) for _ in range(2))
+    np.testing.assert_array_equal(drawn, again)
     assert ((drawn > 0) & (drawn < 1)).any()
     np.testing.assert_allclose(drawn.sum(axis=1), 1.0)
     log = record("GLMBandit", horizon=600, env_kwargs=WORLD)
@@ -323,6 +340,8 @@ def test_snapshots_and_several_agents_on_one_log():
     table = found.table().set_index("agent")
     assert isinstance(table, pd.DataFrame)
     assert table.loc["again", ["difference", "difference_low", "difference_high"]].eq(0).all()
+    apart = table["mean"] - table["mean"]["LinUCB"]
+    assert table["difference"].tolist() == pytest.approx(apart.tolist())
     row = table.loc["random"]
     assert row.difference_low < row.difference < row.difference_high
     assert table.epsilon.round(6).tolist() == [np.inf, np.inf, 1.0, 0.0]

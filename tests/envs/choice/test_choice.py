@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.vector.utils import batch_space
 from scipy.optimize import minimize
-from scipy.special import expit, lambertw, softmax
+from scipy.special import expit, lambertw, logsumexp, softmax
 from scipy.stats import chisquare
 
 import dpbandit.envs
@@ -26,7 +26,7 @@ from dpbandit.envs import (
     CameraOffer,
     CameraPricing,
 )
-from dpbandit.envs.choice.assortment_from_log import Visits, fit_choice
+from dpbandit.envs.choice.assortment_from_log import Visits, fit_choice, hold_out
 from dpbandit.envs.choice.assortments import Enumerated, Exchanged, every_set
 from dpbandit.envs.choice.camera_assortment import PRODUCTS
 from dpbandit.envs.contextual.apple import ApplePricing, survey
@@ -181,8 +181,9 @@ def visits(n=200, seed=0):
 
 
 def test_the_fit_is_the_largest_likelihood():
-    """Oracle: a general minimiser of the likelihood written out product by product; the truth comes
-    back, and agents play on it."""
+    """Oracle: a general minimiser of the likelihood written out product by product; what other
+    folds of days say, with an error by days from differences; the truth comes back, and agents
+    play on it."""
     seen, ridge = visits(), 0.01
 
     def loss(b):
@@ -197,6 +198,23 @@ def test_the_fit_is_the_largest_likelihood():
     mine = np.append(found.tastes.ravel(), found.slope)
     best = minimize(loss, np.zeros(5), tol=1e-10).x
     np.testing.assert_allclose(mine, best, atol=1e-5)
+    days, fold = np.arange(200) // 10, (np.random.default_rng(20_221).permutation(20) % 5)
+    held, logits = hold_out(seen, ridge, days), np.empty((200, 3))
+    for k in range(5):
+        out = (fold == k)[days]
+        logits[out] = fit_choice(seen.of(~out), ridge).utilities(seen.of(out))
+    hers = logits[np.arange(200), seen.choice]
+    assert held.log_likelihood == pytest.approx(np.mean(hers - logsumexp(logits, axis=1)))
+
+    def scores(scale):
+        p = softmax(scale * logits, axis=1)
+        u = np.where(np.isinf(logits), 0.0, logits)
+        return hers - (p * u).sum(axis=1)
+
+    slope = (scores(held.scale + 1e-6) - scores(held.scale - 1e-6)).sum() / 2e-6
+    by_day = np.bincount(days, scores(held.scale))
+    assert by_day.sum() == pytest.approx(0, abs=1e-6)
+    assert held.error == pytest.approx(np.sqrt((by_day**2).sum()) / -slope, rel=1e-4)
     problem = AssortmentFromLog(drinks(), **DRINKS)
     said = problem.diagnostics
     assert said.slope == pytest.approx(-1.5, abs=4 * abs(said.slope / said.z))

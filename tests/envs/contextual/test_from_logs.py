@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import scipy.optimize
 from scipy.special import expit
+from scipy.stats import chi2, linregress
 from typer.testing import CliRunner
 
 from dpbandit import InputError, certify, cli, compare, recommend
@@ -23,7 +24,11 @@ from dpbandit.envs import (
     RecommendationFromLog,
     ReturningPricing,
 )
-from dpbandit.envs.contextual.logs import separation
+from dpbandit.envs.contextual.logs import (
+    fit_logit,
+    log_likelihoods,
+    separation,
+)
 from dpbandit.envs.contextual.tastes import (
     FALSE_ALARM,
     Coefficients,
@@ -233,7 +238,9 @@ def test_what_people_click_at_comes_back():
     found = problem.diagnostics
     assert found.p_value < 1e-12
     assert found.freedom == 4
-    assert found.r_squared_p > 1e-4
+    shares = [linregress(x, frame["item"] == item) for item in CLICKS["items"]]
+    assert found.r_squared_p == pytest.approx(min(1, 3 * min(one.pvalue for one in shares)))
+    assert found.r_squared == pytest.approx(max(one.rvalue**2 for one in shares))
     assert found.held_out.calibrated
     assert found.cautions == ()
     assert found.oracle == pytest.approx(truth.max(axis=1).mean(), abs=0.01)
@@ -332,6 +339,9 @@ def test_electricity_comes_back():
     assert abs(level - (along @ mean - np.log(3))) < 4 * truth["level"] / 300**0.5 * 1.5
     assert abs(slope - mean[-1] - np.log(5)) < 4 * truth["slope"] / 300**0.5 * 1.5
     assert found.held_out > found.alike + 0.05
+    assert found.correlation == pytest.approx(
+        along @ C[:, -1] / truth["level"] / truth["slope"], abs=0.3
+    )
 
 
 @pytest.mark.slow
@@ -364,7 +374,9 @@ def tastes_of(log, start=(0.0, 0.0), middle=2.0, unit=1.0):
 @pytest.mark.parametrize("logs", [6, pytest.param(100, marks=pytest.mark.slow)])
 def test_people_who_are_alike_are_seldom_taken_to_differ(logs):
     """In at most 1 % of logs: of 100 more than 5 by chance with probability 6e-4, of 6 more than 1
-    with 1.5e-3. People who differ are told in every one of a tenth as many."""
+    with 1.5e-3. People who differ are told in every one of a tenth as many, by the likelihood
+    ratio of the population that is reported to a logit of all rows; a visit of each is held out,
+    and said by a sum over tastes given her others."""
     log = visits(60, 6, tastes=(0.0, 0.0))
     rng = np.random.default_rng(7)
     alarms = 0
@@ -375,7 +387,32 @@ def test_people_who_are_alike_are_seldom_taken_to_differ(logs):
     assert alarms <= (1 if logs == 6 else 5)
     for seed in range(max(1, logs // 10)):
         log = visits(80, 8, tastes=(1.5, 0.5), seed=seed)
-        assert tastes_of(log).p_value < FALSE_ALARM
+        found = tastes_of(log)
+        assert found.p_value < FALSE_ALARM
+    law, q, yes = np.array(found.law.matrix), log["price"].to_numpy() - 2, log["sold"].to_numpy()
+    (u, _), (v, _), one = found.level, found.slope, np.ones((640, 1))
+    along = found.correlation * u * v
+    np.testing.assert_allclose(law - 1e-6 * np.eye(2), [[u**2, along], [along, v**2]])
+    offers = Offers.of(one, one, q, yes.astype(float), log["who"].to_numpy())
+    root = np.linalg.cholesky(law - 1e-6 * np.eye(2))
+    at = Coefficients(np.array([*found.law.mean, *root[np.tril_indices(2)]]), 1)
+    differ = likelihood(at, offers, around_modes(at, offers))[0].sum()
+    x = np.column_stack([one, q])
+    alike = log_likelihoods(x @ fit_logit(x, yes, np.zeros(2)), yes).sum()
+    assert found.ratio == pytest.approx(2 * (differ - alike), rel=1e-3)
+    assert found.p_value == pytest.approx((chi2.sf(found.ratio, 2) + chi2.sf(found.ratio, 3)) / 2)
+    luck = np.random.default_rng(20_221).random((80, 8))
+    held = (luck == luck.min(axis=1, keepdims=True)).ravel()  # one row in five, of each
+    b = fit_logit(x[~held], yes[~held], np.zeros(2))
+    assert found.alike == pytest.approx(log_likelihoods(x[held] @ b, yes[held]).mean(), abs=1e-4)
+    z = np.stack(np.meshgrid(*[np.linspace(-5, 5, 41)] * 2), axis=-1).reshape(-1, 2)
+    u, v = (z @ root.T + found.law.mean).T
+    chance = expit(u - np.exp(v) * q[:, None])
+    chance = np.where(yes[:, None] > 0, chance, 1 - chance).reshape(80, 8, -1)
+    out = held.reshape(80, 8, 1)
+    weight = np.where(out, 1.0, chance).prod(axis=1) * np.exp(-(z**2).sum(axis=1) / 2)
+    hers = (weight * np.where(out, chance, 1.0).prod(axis=1)).sum(axis=1) / weight.sum(axis=1)
+    assert found.held_out == pytest.approx(np.log(hers).mean(), abs=0.01)
 
 
 def test_a_visit_by_hand():

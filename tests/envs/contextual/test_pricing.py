@@ -82,22 +82,13 @@ def test_prices_and_numbers_by_hand():
 
 def test_the_best_of_all_prices():
     """Each customer's within 1e-6 of a search over 11,001 prices, never below it, nor below the 12
-    prices. Oracle of the best fixed one: 111 replicas with one seed, each playing its own cent.
-    Prices outside are refused."""
+    prices. Prices outside are refused."""
     problem, every = OJContinuousPricing(), np.arange(1070)[:, None]
     grid = demand().margin(every, np.linspace(1.19, 2.29, 11_001)).max(axis=1)
     twelve = demand().margin(every, demand().prices).max(axis=1)
     assert (np.abs(problem._oracle - grid) < 1e-6).all()
     assert (problem._oracle >= np.maximum(grid, twelve) - 1e-12).all()
     assert problem._oracle.mean() > FROZEN["expected_margin"]["contextual_oracle"]
-    cents = np.arange(119, 230) / 100
-    for seed in (1, 2, 3):
-        problem, total = OJContinuousPricing(), np.zeros(111)
-        problem.reset(Streams([seed] * 111))
-        for _ in range(40):
-            problem.context()
-            total += problem.step(cents).expected
-        assert (problem.best_fixed() == cents[total.argmax()]).all()
     env = gym.make("dpbandit/OJContinuousPricing-v0").unwrapped
     env.reset(seed=1)
     for price in (1.18, 2.2901, 0.0, -1.5, float("nan"), float("inf")):
@@ -303,7 +294,8 @@ def test_stock_has_a_bound_and_covers_nobody():
 
 @pytest.mark.parametrize("oversold", ["refuse", "order"])
 def test_what_is_sold_out_earns_nothing_or_costs_more(oversold):
-    """Every customer is asked the lowest price until none is left, by hand."""
+    """Every customer is asked the lowest price until none is left, by hand; the best fixed price
+    sells what is wanted at it, as far as the stock goes."""
     D = demand()
     theta = np.linalg.lstsq(D.context, D.utility)[0]
     problem = StockPricing(horizon=60, stock=20, oversold=oversold, order_cost=2.0)
@@ -319,6 +311,19 @@ def test_what_is_sold_out_earns_nothing_or_costs_more(oversold):
         np.testing.assert_allclose(step.expected, expected, atol=1e-12)
         sold += step.reward > 0
     assert (sold == 20).all() if oversold == "refuse" else (sold > 20).all()
+    theirs = [StockPricing(horizon=60, stock=60), problem]
+    for one in theirs:
+        one.reset(Streams([0] * 12))
+    wanted = 0.0
+    for _ in range(60):  # every price in a replica of its own, with enough for all
+        customers = [one.context() for one in theirs]
+        np.testing.assert_array_equal(*customers)
+        wanted = wanted + theirs[0].step(np.arange(12)).expected / (D.prices - D.cost)
+        problem.step(np.zeros(12, int))
+    earned = (D.prices - D.cost) * np.minimum(wanted, 20)
+    if oversold == "order":
+        earned = (D.prices - D.cost) * wanted - 2.0 * np.maximum(wanted - 20, 0)
+    np.testing.assert_array_equal(problem.best_fixed(), earned.argmax())
     closed = problem.spec.closed
     problem.reset(Streams([0, 1]))
     problem.context()

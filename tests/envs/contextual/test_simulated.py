@@ -171,21 +171,6 @@ def test_walking_parameters_keep_their_norm_and_move_a_little(order):
         assert ((step > 0.015) & (step < 0.15)).all()
 
 
-@each("delay", [0, 3])
-def test_users_do_not_depend_on_what_was_played(delay):
-    """Common random numbers: same contexts and oracle, same reward wherever the arm agrees."""
-    actions = np.random.default_rng(0).integers(0, 5, 30)
-    (reward, expected, oracle, context), other = (
-        play(every, drift="walk", link="logistic", delay=delay)[:4] for every in (actions, [2] * 30)
-    )
-    assert (context == other[3]).all()
-    assert (oracle == other[2]).all()
-    same = actions == 2
-    assert (expected[same] == other[1][same]).all()
-    arrives = np.concatenate([np.ones(delay, dtype=bool), same])[:30]
-    assert (reward[arrives] == other[0][arrives]).all()
-
-
 @each(
     "arguments",
     [

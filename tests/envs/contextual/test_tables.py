@@ -139,6 +139,9 @@ def test_complete_ratings_without_noise_are_recovered():
     assert problem.items == tuple(f"m{i}" for i in range(10))
     found = tastes(read_ratings(path, low=0.5, high=5), 2)
     np.testing.assert_allclose(found @ found.T, taste @ taste.T, atol=1e-6)
+    left = np.linalg.svd(stars - stars.mean(axis=0))[0][:, :2]  # the larger first
+    left /= np.linalg.norm(left, axis=1, keepdims=True)
+    np.testing.assert_allclose(np.abs(found), np.abs(left), atol=1e-6)
     problem.reset(Streams([1]))
     users = problem._users(500)
     far = np.linalg.norm(users.context - problem._fitted.context, axis=-1)  # (500, 240)

@@ -150,6 +150,16 @@ def test_slopes_follow_their_course_and_law():
     z = slopes(gap=0.6, loss="hinge").reshape(-1, 4)
     flipped = (z[:, 3] != np.sign(z[:, 0])).mean()
     assert flipped == pytest.approx(0.2, abs=0.025)
+    z = slopes(gap=0.6, loss="absolute").reshape(-1, 4)
+    noise = (z[:, 3] - 0.6 * z[:, 0]) / 0.4  # uniform on [-1, 1], whatever the features
+    assert [noise.min(), noise.max()] == pytest.approx([-1, 1], abs=0.01)
+    assert [noise.mean(), noise.var(), noise @ z[:, 0] / len(z)] == pytest.approx(
+        [0, 1 / 3, 0], abs=0.04
+    )
+    z = slopes(gap=0.4, loss="ramp", size=0.5).reshape(-1, 4)
+    slack = z[:, 3] - 0.5 * z[:, 0]  # nobody loses anything at half a unit vector
+    assert [slack.min(), slack.max()] == pytest.approx([0, 0.6], abs=0.01)
+    assert slack.mean() == pytest.approx(0.3, abs=0.02)
     a = slopes(gap=0.3).reshape(-1, 3)
     v = (a - [0.3, 0, 0]) / 0.7
     np.testing.assert_allclose(np.linalg.norm(v, axis=1), 1, atol=1e-12)

@@ -3,6 +3,7 @@
 import json
 import tracemalloc
 from importlib import resources
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from dpbandit.agents import FollowTheLeader, Hedge, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Arms, Experts
 from dpbandit.envs.arms.arms import MEANS
-from dpbandit.envs.experts.advice import KINDS
+from dpbandit.envs.experts.advice import KINDS, Luck, Policies
 from dpbandit.testing.checks import check_problem
 from tests.each import each, refused
 
@@ -169,6 +170,29 @@ def test_policies_differ_in_quality_and_one_is_right():
     assert abs(whims.mean(axis=0).min(axis=1).mean() - 0.08) < 0.0125
 
 
+def test_policies_rank_slates_by_the_stated_features():
+    """Oracle: each user's slate, favourite, whim and what every policy shows first, in loops."""
+    table = Policies(Luck(Streams([4, 5])), 6, whims=0.4)
+    losses, again = table(0, 50), Streams([4, 5])
+    tastes, slates = (again.normals("tastes", 4), again.uniforms("slates", 200))
+    tastes, slates, moods = (s.take(50) for s in (tastes, slates, again.uniforms("whims", 2)))
+    free, wrong = 0, np.zeros(6)
+    for t, r in product(range(50), range(2)):
+        u, slate = tastes[t, r], slates[t, r].argpartition(4)[:5]
+        v = table._items[r, slate]
+        phi = np.hstack([v, 2 * u / np.linalg.norm(u) * v])
+        click = (phi @ table._theta[r, 0]).argmax()
+        whim, wish = moods[t, r]
+        free += whim < 0.4
+        click = int(5 * wish) if whim < 0.4 else click
+        wrong = (phi @ table._rankers[r]).argmax(axis=0) != click
+        np.testing.assert_array_equal(losses[t, r], wrong)
+    assert 20 < free < 60
+    away = np.linalg.norm(np.swapaxes(table._rankers, 1, 2) - table._theta, axis=2)
+    steps = [0, *np.geomspace(0.2, 3.0, 6)[:5]]
+    np.testing.assert_allclose(np.sort(away, axis=1), [steps] * 2, atol=1e-12)
+
+
 @each("kind", ["bernoulli", "halving", "lower-bound", "switching", "policies"])
 def test_one_expert_and_one_round_can_be_played(kind):
     for agent in (Hedge(), FollowTheLeader()):
@@ -217,6 +241,8 @@ def test_changes_by_hand():
     np.testing.assert_array_equal(
         np.sort(found, axis=2)[..., ::-1], np.tile(MEANS["steps"], (40, 2, 1))
     )
+    changed = (found[1:] != found[:-1]).any(axis=(1, 2))
+    assert (np.flatnonzero(changed) + 1).tolist() == [10, 20, 30]
     _, found = means_of_rounds(R=40, means=[0.05, 0.95], horizon=200, drift="walk")
     assert 0 <= found.min() < found.max() <= 1
     assert 0.02 < (found[1:] - found[:-1]).std() * 200**0.5 / 0.5 < 1.1
@@ -226,6 +252,17 @@ def test_changes_by_hand():
     }
     frozen = resources.files("dpbandit.envs") / "data" / "thornton_incentives.json"
     assert [*MEANS["incentives"]] == json.loads(frozen.read_text())["means"]
+
+
+def test_several_rounds_at_once_are_rounds():
+    """By hand: regret of so many plays of each arm; totals are counts of 10,000 coins, within 5
+    standard errors; the best fixed arm is that of the means, however often it was played."""
+    problem = Arms(means=[0.4, 0.6, 0.5])
+    problem.reset(Streams([0, 1]))
+    totals, regret = problem.several(1, np.array([10_000, 1, 10_000]))
+    assert regret == pytest.approx(2000 + 1000)
+    assert abs(totals - [4000, 0.6, 5000]).max() < 5 * 50
+    assert problem.best_fixed().tolist() == [0, 1]
 
 
 def test_tables_come_from_files_and_are_clipped(tmp_path):

@@ -12,7 +12,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from scipy.special import expit, logit, ndtri
-from scipy.stats import qmc
+from scipy.stats import chisquare, qmc
 
 import dpbandit.envs
 from dpbandit import certify
@@ -186,6 +186,7 @@ def test_boards_new_items_coverage_and_distance():
         np.testing.assert_array_equal(board.vectors(lists, clock), shown[[[0], [1]], lists])
         problem.step(lists)
     assert board.refilled.sum() == 16
+    assert (board.refilled.sum(axis=0) > 0).all()  # every place, at last
     assert np.vecdot(theta, problem._tastes()) == pytest.approx(np.zeros(2), abs=1e-12)
     board = Catalogue.of(np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]]))
     board.start(Streams([0]), churn=True)
@@ -343,9 +344,10 @@ def test_who_comes_when():
     assert (problem.spec.shown(np.full((2, 7), 3.0)) == 3).all()
 
 
-def test_tastes_are_persistent_and_regret_is_against_her_own_best_arm():
+@each("link", ["identity", "logistic"])
+def test_tastes_are_persistent_and_regret_is_against_her_own_best_arm(link):
     """By hand, from the parameters: the same person has the same in all her visits."""
-    problem = ReturningUsers(**FEW, tastes=2.0, noise=0.0)
+    problem = ReturningUsers(**FEW, tastes=2.0, noise=0.0, link=link)
     problem.reset(Streams(range(3)))
     common = problem._theta.mean(axis=1)
     assert (np.linalg.norm(problem._theta - common[:, None], axis=2) > 0.1).any()
@@ -353,9 +355,24 @@ def test_tastes_are_persistent_and_regret_is_against_her_own_best_arm():
         context = problem.context()
         i, x = problem.spec.person(context), problem.spec.shown(context)
         mean = np.einsum("rkd,rd->rk", x, problem._theta[np.arange(3), i])
+        mean = 1 / (1 + np.exp(-4 * mean)) if link == "logistic" else mean
         step = problem.step(np.array([0, 1, 2]))
         assert np.allclose(step.oracle, mean.max(axis=1))
-        assert np.allclose(step.reward, mean[np.arange(3), [0, 1, 2]])
+        assert np.allclose(step.expected, mean[np.arange(3), [0, 1, 2]])
+        assert link == "logistic" or np.allclose(step.reward, step.expected)
+
+
+def test_tastes_end_where_the_page_says():
+    """Of 2,000 people with one feature 4.6 % are cut off, at 2 `tastes`, and the others are normal:
+    the variance is 0.92 of it (standard error 0.02)."""
+    users = ReturningUsers(people=2000, dim=1, tastes=0.25)
+    lists = ReturningLists(people=2000, taste=1, tastes=0.25, n_items=9)
+    for problem in (users, lists):
+        problem.reset(Streams([0]))
+    for own in (users._theta - np.sign(users._theta.mean()), lists._own):
+        assert np.abs(own).max() == pytest.approx(0.5)
+        assert 0.03 < (np.abs(own) > 0.4999).mean() < 0.06
+        assert np.square(own / 0.25).mean() == pytest.approx(0.92, abs=0.1)
 
 
 DATA = Path(dpbandit.envs.__path__[0]) / "data"
@@ -371,7 +388,8 @@ def by_hand(theta, offers, price, cost=4.0):
 
 def test_a_round_is_a_logit_of_four_contracts():
     """The oracle, what is expected and the reward by hand, from parameters and from the context;
-    a context that were scaled otherwise, or a wrong column, would show."""
+    a context that were scaled otherwise, or a wrong column, would show. Designs come as often as
+    in the survey: 12,000 of them, which are not as likely as each other (asserted)."""
     problem = ReturningPricing(people=3, visits=8, horizon=24)
     problem.reset(Streams(range(2)))
     taken = np.array([1, 6])
@@ -386,6 +404,16 @@ def test_a_round_is_a_logit_of_four_contracts():
             assert step.expected[r] == pytest.approx(each_price[taken[r]], rel=1e-9)
             assert step.reward[r] in (0, taken[r] + 1)
     assert set(offers[..., -1].ravel()) <= {0, 7, 9}
+    problem = ReturningPricing(people=1, visits=200, horizon=200)
+    problem.reset(Streams(range(60)))
+    met = np.zeros(len(problem._offers))
+    for _ in range(200):
+        problem.context()
+        met += (problem._theirs[:, None] == problem._offers).all(axis=(2, 3)).sum(axis=0)
+        problem.step(np.zeros(60, int))
+    often = np.array(frozen()["times"])
+    assert chisquare(met, often * met.sum() / often.sum()).pvalue > 1e-6
+    assert chisquare(met).pvalue < 1e-6
 
 
 def values():
@@ -435,6 +463,13 @@ def test_surveys_and_public_facts():
     assert moved.tolist() == pytest.approx([0, 0, 0, 0, 0, sd])
     assert wrong.spec.visit.survey.matrix == pytest.approx(right.spec.visit.survey.matrix / 2)
     assert wrong.spec.visit.guess == right.spec.visit.guess
+    many = ReturningPricing(people=4000, visits=9)
+    many.reset(Streams([1]))
+    law, theta = right.spec.visit.survey, many._theta[0]
+    sd, error = np.sqrt(np.diag(law.matrix)), 5 / 4000**0.5  # of correlations, at most
+    assert (np.abs(theta.mean(axis=0) - law.mean) < error * sd).all()
+    apart = np.abs(np.cov(theta.T) - law.matrix) / np.outer(sd, sd)
+    assert apart.max() < error * 2**0.5
     spec = ReturningPricing(horizon=9, people=3).spec.visit
     for change, said in (
         ({"rivals": "2"}, "rivals='2' to be a whole number"), ({"rivals": 0}, "rivals=0"),
@@ -449,6 +484,13 @@ def test_surveys_and_public_facts():
 def test_who_was_served_comes_again():
     """With "loyal" arrivals those who took ours come, those who did not half of the time: every
     slot of the second half is empty less often at 5 cents than at 13."""
+    alone = ReturningPricing(people=1, arrivals="loyal", empty=0.6, visits=9, horizon=9)
+    alone.reset(Streams(range(4000)))
+    first = alone.spec.person(alone.context()) >= 0
+    lost = first & (alone.step(np.full(4000, 8)).reward == 0)
+    second = alone.spec.person(alone.context()) >= 0
+    assert second[lost].mean() == pytest.approx(0.2, abs=0.06)  # half of .4
+    assert second[~lost].mean() == pytest.approx(0.4, abs=0.06)
     empty = []
     for action in (0, 8):
         problem = ReturningPricing(people=20, visits=20, horizon=400, arrivals="loyal")

@@ -75,14 +75,17 @@ def test_no_point_is_better_than_the_minimiser(case):
 
 @every_case
 def test_the_mean_regret_of_a_round_is_the_excess_risk(case):
-    """Statistical: 1,500 users of each of 3 replicas against F - F(theta*), 6 standard errors of a
-    replica and, where F is an average over public users, 5 % more (false alarm below 1e-7)."""
+    """Statistical: 1,500 users of each of 3 replicas against F - F(theta*), and their loss against
+    F, 6 standard errors of a replica and, where F is an average over public users, 5 % more (false
+    alarm below 1e-7)."""
     problem = started(case)
     theta = nearby(problem)
-    regret = np.array([problem.step(theta).regret for _ in range(1500)])
-    exact = problem.excess_risk(theta)
-    room = 6 * regret.std(0) / 1500**0.5 + 0.05 * exact
-    assert (np.abs(regret.mean(0) - exact) <= room).all()
+    steps = [problem.step(theta) for _ in range(1500)]
+    for mean in ("regret", "loss"):
+        lost = np.array([step.regret if mean == "regret" else -step.reward for step in steps])
+        exact = problem.excess_risk(theta) if mean == "regret" else problem.risk(theta)
+        room = 6 * lost.std(0) / 1500**0.5 + 0.05 * exact
+        assert (np.abs(lost.mean(0) - exact) <= room).all()
     assert (problem.hindsight() == 0).all()
 
 
@@ -152,6 +155,18 @@ def test_data_are_admissible(family, p):
     for _, step in played(problem, 60):
         np.testing.assert_allclose(loss.admissible(step.datum), step.datum, rtol=0, atol=1e-12)
         assert ((spec.reward_low <= step.reward) & (step.reward <= spec.reward_high)).all()
+
+
+def test_who_is_an_outlier_is_no_matter_of_noise():
+    """Of 20,000 users half give +bound or -bound; the noise of the others has mean 0 within 5
+    standard errors, of which half of the positive noise would be 100."""
+    coins = {"contamination": 0.5, "outliers": "coin", "noise": 0.2, "dim": 2}
+    problem = started(coins, replicas=40)
+    z = users(problem, 500).reshape(-1, 3)
+    honest = np.abs(z[:, 2]) < 1.25
+    noise = (z[:, 2] - z[:, :2] @ problem.population_minimiser[0] / 0.5)[honest]
+    assert honest.mean() == pytest.approx(0.5, abs=0.02)
+    assert abs(noise.mean()) < 5 * noise.std() / 100
 
 
 def played(problem, rounds, R=2):

@@ -1,0 +1,388 @@
+"""Figures as tables, `[[figure]]` of `study.toml`, which say what is asked and how it is drawn.
+
+A function is named MODULE:FUNCTION, as a place in `dpbandit.experiments`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from math import log, log2, sqrt
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from dpbandit.base import Floats
+from dpbandit.results.plots import (
+    Front,
+    Overlay,
+    claims,
+    final,
+    from_zero,
+    frontier,
+    legend_at_the_foot,
+    legend_below,
+    legend_beside,
+    level,
+    line,
+    log_ticks,
+    loglog,
+    panels,
+)
+from dpbandit.results.runs import AgentRun, Slope
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+RunLines: TypeAlias = Mapping[str, Sequence[AgentRun]]
+"""Label -> runs along an axis; one alone is a baseline"""
+
+
+class Strict(BaseModel):
+    """A table of a TOML file, all keys of which are known."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LineGroup(Strict):
+    """Lines of a panel that differ from the others in something."""
+
+    agents: list[str]
+    """groups, or labels of single agents"""
+    but: list[str] = []
+    """labels that are left out"""
+    problem: str = ""
+    """another one than the panel's"""
+    each: dict[str, Any] = {}
+    """variable -> values, a line for each combination"""
+    let: dict[str, Any] = {}
+    run: str = ""
+    """name of a run; the label if left out"""
+    then: str = ""
+    """label of the agent that all of them are at the last place of the axis"""
+    last: bool = False
+    """at that place alone"""
+    adapt: str = ""
+    """function from (configuration, what is known there) to another configuration, or to None"""
+
+
+class Guide(Strict):
+    """A power of the axis, as a straight line that ends near the end of a measured one."""
+
+    label: str
+    power: float
+    through: str
+    """label of the measured line"""
+    at: float = 1.0
+    """share of its last value"""
+
+
+class Panel(Strict):
+    """Part of a question; what is left out is the figure's."""
+
+    name: str = ""
+    """in files; that of the problem if left out"""
+    title: str = ""
+    """in the picture; that of [titles], or the name, if left out"""
+    problem: str = ""
+    """label of [problems]"""
+    each: dict[str, Any] = {}
+    """variable -> values, a panel for each combination"""
+    over: dict[str, Any] = {}
+    """variable of the axis -> its values"""
+    let: dict[str, Any] = {}
+    """variables, and formulas of sizes and of other variables"""
+    lines: list[str | LineGroup] = []
+    """groups of [agents] or labels of single agents, or tables of some"""
+
+    x: str = "epsilon"
+    """T, certified epsilon, or an argument of the problem or setting of the agent"""
+    value: str = "regret"
+    """one of `VALUES`, or a function with their arguments"""
+    xlabel: str = ""
+    ylabel: str = "regret"
+    legend: str | int = ""
+    """title of a legend below the panel, or "beside", or its columns at the figure's foot"""
+
+
+class Figure(Panel):
+    """A question, unless its runs are another one's, and its picture."""
+
+    file: str = ""
+    """name of the picture; it is drawn elsewhere if left out"""
+    question: str
+    """name of what is asked; the file's if left out"""
+    panels: list[Panel] = []
+    replicas: str = "replicas"
+    """the size that says how many"""
+    cell: str = ""
+    """value of a table; that of the figure if left out"""
+    every: int = 1
+    """place of the axis that a table shows"""
+    exponent: str = ""
+    """axis in which regret has one, such as T, epsilon or ln d"""
+    exponent_shown: str = ""
+    """format of a slope `s` in the legend"""
+
+    heading: str = ""
+    size: tuple[float, float] = (7.6, 6.0)
+    """inches"""
+    rows: int = 1
+    axes: Literal["loglog", "base 2"] = "loglog"
+    """base 2 below, and a linear vertical axis if that has an upper end, `most`"""
+    ticks: int = 1
+    """place of the horizontal axis that has a tick"""
+    few_ticks: bool = False
+    """1, 2 and 5 of each decade of the vertical axis"""
+    most: float | None = None
+    linear: bool = False
+    """the vertical axis over epsilon is, and begins at 0"""
+    outer: bool = False
+    """only the panels at the edge name their axes"""
+    words: dict[str, str] = {}
+    """label -> the legend's words, where these are others"""
+    but_last: bool = False
+    """lines of several places are drawn without their last one, others not at all"""
+    hidden: list[str] = []
+    """labels that are not drawn"""
+    grey: list[str] = []
+    """labels of lines that are drawn as baselines"""
+    beside: str = ""
+    """function from (lines of a panel, x) to bounds, each an `Overlay`"""
+    guide: Guide | None = None
+    labels: str = ""
+    """function from (label, runs) to the label of a line that was found"""
+    program: str = ""
+    """function of (path, figure, panes, lines by panel) that draws it"""
+
+    @property
+    def asks_for_runs(self) -> bool:
+        """True unless the lines are those of another figure of this question."""
+        return any(panel.lines for panel in (self, *self.panels))
+
+
+class Pane(NamedTuple):
+    """A panel at given sizes."""
+
+    name: str
+    title: str
+    table: Figure
+    """of this panel and what it shares with the figure"""
+    known: Mapping[str, Any]
+    """sizes and variables"""
+    at: Mapping[str, Any]
+    """the same at the last place of the axis"""
+
+
+_FUNCTIONS = {"sqrt": sqrt, "log": log, "log2": log2, "max": max, "min": min}
+
+
+def computed(text: Any, known: Mapping[str, Any]) -> Any:
+    """Compute a formula of known values, sqrt, log, log2, max and min; return what is no text.
+
+    >>> computed("sqrt(d) / epsilon", {"d": 4, "epsilon": 0.5}), computed(3, {})
+    (4.0, 3)
+    """
+    if not isinstance(text, str):
+        return text
+    return eval(text, {"__builtins__": {}, **_FUNCTIONS}, dict(known))
+
+
+def place_of(run: AgentRun, x: str) -> float:
+    """Find where a run stands on an axis.
+
+    Epsilon is the claimed one; others are settings of the agent or arguments of its problem.
+    """
+    if x == "T":
+        return run.setup.horizon
+    if x == "epsilon":
+        return run.certificate.claimed_epsilon
+    if x.startswith("ln "):
+        return log(place_of(run, x.removeprefix("ln ")))
+    return float({**run.config, **run.setup.env_kwargs}[_LETTERS.get(x, x)])
+
+
+_LETTERS = {"d": "n_actions", "W": "window"}
+_XLABELS = {"T": "horizon T (rounds)", "d": "number of experts d"}
+
+
+Value: TypeAlias = Callable[[Floats, Any, AgentRun, RunLines], Floats]
+
+
+def _share(regret: Floats, rounds: Any, run: AgentRun, lines: RunLines) -> Floats:
+    (uniform,) = lines["Uniform"]
+    return 100 * regret / float(uniform.regret[-1].mean())
+
+
+def _excess(regret: Floats, rounds: Any, run: AgentRun, lines: RunLines) -> Floats:
+    (own,) = (line for line in lines.values() if any(run is other for other in line))
+    return 1000 * (regret - own[-1].regret[-1]) / rounds
+
+
+VALUES: Mapping[str, Value] = {
+    "regret": lambda regret, rounds, run, lines: regret,
+    "regret / T": lambda regret, rounds, run, lines: regret / rounds,
+    "regret per 1,000": lambda regret, rounds, run, lines: 1000 * regret / rounds,
+    "% of uniform": _share,
+    "excess per 1,000": _excess,
+}
+"""(regret, rounds, run, lines of the panel) -> what is drawn; the excess is over the regret of the
+last run of the same line, on the same users"""
+
+
+def value_of(name: str, run: AgentRun, lines: RunLines) -> Floats:
+    """Compute a value of a run after its last round, (R,)."""
+    return _function(name)(run.regret[-1], run.setup.horizon, run, lines)
+
+
+def _function(name: str) -> Value:
+    return VALUES[name] if name in VALUES else own_function(name)
+
+
+def own_function(name: str) -> Any:
+    """Find MODULE:FUNCTION of `dpbandit.experiments`."""
+    return resolve_name(f"dpbandit.experiments.{name}")
+
+
+def draw(
+    path: Path,
+    figure: Figure,
+    panes: Sequence[Pane],
+    found: Mapping[str, RunLines],
+    exponents: Mapping[tuple[str, str], Slope],
+) -> None:
+    """Draw panels, `found` by name; `exponents` of (panel, label) stand in the legend."""
+    titles = [pane.title for pane in panes]
+    heading, rows = figure.heading.format(**panes[0].at), figure.rows
+    with framed(path, titles, heading, figure.size, found, rows=rows) as grid:
+        for axes, pane in zip(grid, panes, strict=True):
+            table, lines = pane.table, found[pane.name]
+            names = {label: table.words.get(label, label) for label in lines}
+            for (panel, label), s in exponents.items():
+                if panel == pane.name:
+                    names[label] += f": {table.exponent_shown.format(s=s)}"
+            _draw_pane(axes, table, lines, names)
+            if table.legend == "beside":
+                legend_beside(axes)
+            elif isinstance(table.legend, str):
+                legend_below(axes, table.legend)
+        if isinstance(figure.legend, int):
+            legend_at_the_foot(grid[0], figure.legend)
+
+
+def framed(
+    path: Path,
+    titles: Sequence[str],
+    heading: str,
+    size: tuple[float, float],
+    found: Mapping[str, RunLines],
+    *,
+    rows: int = 1,
+) -> "AbstractContextManager[list[Axes]]":
+    """Open panels under a heading and the number of replicas."""
+    run = next(iter(next(iter(found.values())).values()))[0]
+    sample = f"mean of {len(run.replicas)} replicas, 95 % intervals"
+    return panels(path, titles, heading=f"{heading}\n{sample}", size=size, rows=rows)
+
+
+def _draw_pane(axes: "Axes", table: Figure, lines: RunLines, names: Mapping[str, str]) -> None:
+    shown = {label: runs for label, runs in lines.items() if label not in table.hidden}
+    if table.but_last:
+        shown = {label: runs[:-1] for label, runs in shown.items() if len(runs) > 1}
+    beside = list(own_function(table.beside)(lines, table.x)) if table.beside else []
+    if table.x == "epsilon":
+        value = partial(value_of, table.value, lines=lines)
+        draw_frontier(axes, shown, value, names=names, log=not table.linear, overlays=beside)
+    else:
+        places = draw_lines(axes, shown, table, names)
+        for overlay in beside:
+            heights = [overlay.at(x) for x in places]
+            axes.plot(places, heights, color=overlay.color, ls=overlay.dashes, label=overlay.label)
+        if guide := table.guide:
+            end = float(value_of(table.value, shown[guide.through][-1], lines).mean())
+            slant = guide.at * end * (np.array(places) / places[-1]) ** guide.power
+            axes.plot(places, slant, color="black", lw=1, label=guide.label)
+        _scale(axes, table, places[:: table.ticks])
+    xlabel = table.xlabel or _XLABELS.get(table.x, axes.get_xlabel())
+    place: Any = axes.get_subplotspec()
+    axes.set_xlabel(xlabel if place.is_last_row() or not table.outer else "")
+    axes.set_ylabel(table.ylabel if place.is_first_col() or not table.outer else "")
+    axes.tick_params(labelbottom=place.is_last_row() or not table.outer)
+
+
+def _scale(axes: "Axes", table: Figure, ticks: Sequence[float]) -> None:
+    if table.axes == "loglog":
+        loglog(axes, ticks)
+        if table.few_ticks:
+            log_ticks(axes.yaxis)
+            axes.minorticks_off()
+        return
+    axes.set_xscale("log", base=2)
+    if table.most is None:
+        axes.set_yscale("log")
+        axes.yaxis.set_minor_formatter("")
+    else:
+        axes.set_ylim(-0.02, table.most + 0.02)
+
+
+def draw_frontier(
+    axes: "Axes",
+    lines: RunLines,
+    value: Callable[[AgentRun], Floats] = final,
+    *,
+    names: Mapping[str, str] | None = None,
+    log: bool = False,
+    overlays: Iterable[Overlay] = (),
+) -> None:
+    """Draw whoever claims an epsilon over the certified one, all others as levels.
+
+    `names` are the legend's words, where these are others; `log` is of the values.
+    """
+    words = dict(names or {})
+    private = {label: runs for label, runs in lines.items() if any(map(claims, runs))}
+    fronts = [Front(words.get(n, n), runs, look) for look, (n, runs) in enumerate(private.items())]
+    public = {label: runs[0] for label, runs in lines.items() if label not in private}
+    levels = [(words.get(label, label), value(run)) for label, run in public.items()]
+    frontier(axes, fronts, levels, value=value, overlays=overlays)
+    if log:
+        axes.set_yscale("log")
+        log_ticks(axes.yaxis)
+        axes.yaxis.set_major_formatter("{x:,.6g}")
+        axes.minorticks_off()
+    else:
+        from_zero(axes)
+
+
+def draw_lines(
+    axes: "Axes", lines: RunLines, table: Figure, names: Mapping[str, str]
+) -> list[float]:
+    """Draw every line with its bars, over the places that are returned.
+
+    One run alone is drawn over its rounds if these are the axis, else as a level, and baselines of
+    several runs without bars.
+    """
+
+    def end(run: AgentRun) -> Floats:
+        return value_of(table.value, run, lines)
+
+    several = {n: runs for n, runs in lines.items() if len(runs) > 1}
+    places = {n: [place_of(run, table.x) for run in runs] for n, runs in several.items()}
+    learners = {n: runs for n, runs in several.items() if n not in table.grey}
+    for look, (label, runs) in enumerate(learners.items()):
+        line(axes, places[label], [end(run) for run in runs], names[label], look)
+    for number, label in enumerate(name for name in lines if name not in learners):
+        runs, (shade, dashes) = lines[label], level(number)
+        how: dict[str, Any] = {"color": shade, "ls": dashes, "lw": 1.4, "label": names[label]}
+        if len(runs) > 1:
+            axes.plot(places[label], [end(run).mean() for run in runs], **how)
+        elif table.x == "T":
+            first = min(places[name][0] for name in learners)
+            marks, regret = runs[0].marks, runs[0].regret
+            values = _function(table.value)(regret, marks[:, None], runs[0], lines)
+            axes.plot(marks[marks >= first], values[marks >= first].mean(axis=1), **how)
+        else:
+            axes.axhline(end(runs[0]).mean(), **how)
+    return sorted({place for line in places.values() for place in line})

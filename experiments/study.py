@@ -1,0 +1,489 @@
+"""Studies as tables: a `study.toml` says what is played, tabulated and drawn.
+
+::
+
+    name, summary      title of the store; help of the command
+    [sizes], [quick]   numbers by name, among them replicas and seed; those that --quick replaces
+    [problems]         label -> environment in words, ID:ARGUMENT=VALUE
+    [data]             the same problems for the agents of `told_data`, which learn from data
+    [titles]           name of a panel -> its title
+    [agents.GROUP]     label -> agent in words, ID:SETTING=VALUE
+    [every]            keys of all figures
+    [[figure]]         a question and its picture, see `figure.Figure`; panels, see `figure.Panel`
+
+Words and labels hold sizes and variables in braces. T is the horizon. A study that measures
+something of its own asks for these tables from its `__main__.py`.
+"""
+
+import re
+import sys
+import tomllib
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from importlib.resources import files
+from itertools import product
+from math import floor, log10
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+import typer
+from pydantic import Field, model_validator
+from rich.console import Console
+
+from dpbandit.base import (
+    Floats,
+    InputError,
+    check_writable,
+    exit_with,
+    parse_settings,
+    whole,
+    write_atomically,
+    write_csv,
+)
+from dpbandit.base.tables import Table
+from dpbandit.experiments.figure import (
+    Figure,
+    LineGroup,
+    Pane,
+    Panel,
+    RunLines,
+    Strict,
+    computed,
+    draw,
+    own_function,
+    place_of,
+    value_of,
+)
+from dpbandit.results.results import Results
+from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
+from dpbandit.running.settings import parse_agent
+from dpbandit.studies import Configuration, Study, run_sweep, setup_of
+from dpbandit.studies.configurations import LastRound
+
+Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Seconds instead of minutes.")]
+Out: TypeAlias = Annotated[Path, typer.Option(help="Where results go, and are taken up again.")]
+Replicas: TypeAlias = Annotated[int | None, typer.Option(help="Independent repetitions, >= 2.")]
+Sizes: TypeAlias = Mapping[str, Any]
+"""Numbers, lists of numbers and words, by name"""
+Lines: TypeAlias = Mapping[str, Sequence[Configuration]]
+"""Label -> configurations along an axis; one alone is a baseline"""
+Panels: TypeAlias = Mapping[str, Lines]
+"""Name of a panel -> its lines"""
+
+
+class Found(NamedTuple):
+    """Results of a study."""
+
+    frames: Mapping[str, pd.DataFrame]
+    """written as CSV, under these names"""
+    figures: Iterable[Path]
+    """written where they are"""
+    tables: Iterable[Table | str] = ()
+    """printed, once all is written"""
+
+
+class Answers(NamedTuple):
+    """Runs of a study: question -> panel -> label -> runs."""
+
+    runs: Mapping[str, Mapping[str, RunLines]]
+
+    def lines(self) -> Iterator[tuple[str, str, str, Sequence[AgentRun]]]:
+        """List question, panel, label and runs of every line."""
+        for question, found in self.runs.items():
+            for panel, lines in found.items():
+                for label, runs in lines.items():
+                    yield question, panel, label, runs
+
+    def slopes(self, question: str, x: str) -> dict[tuple[str, str], Slope]:
+        """Fit the exponent of regret in x of lines of three places or more, by (panel, label)."""
+        found = {}
+        for asked, panel, label, runs in self.lines():
+            places = [place_of(run, x) for run in runs] if asked == question else []
+            if len(set(places)) > 2:
+                found[panel, label] = slope(places, [run.regret[-1] for run in runs])
+        return found
+
+    def table(self, more: Callable[[AgentRun], Mapping[str, Any]] = lambda run: {}) -> pd.DataFrame:
+        """Summarise every run, once for each question that it answers."""
+        every = [(q, panel, label, run) for q, panel, label, line in self.lines() for run in line]
+        rows = Results(tuple(run for _, _, _, run in every)).summary().to_dict("records")
+        return pd.DataFrame(
+            [
+                {"question": question, "panel": panel, "line": label, **row, **more(run)}
+                for (question, panel, label, run), row in zip(every, rows, strict=True)
+            ]
+        )
+
+
+class StudyFile(Strict):
+    """A `study.toml`, see above."""
+
+    name: str
+    summary: str
+    log: Literal["marks", "last"] = "marks"
+    """rounds that runs log; the last alone where hindsight is slow"""
+    targets: tuple[str, ...] = ()
+    """sizes, such as epsilon, that agents are given wherever they have a setting of that name"""
+    told_data: tuple[str, ...] = ()
+    """ids of agents that meet the problem of [data]"""
+    sizes: dict[str, Any]
+    quick: dict[str, Any]
+    problems: dict[str, str]
+    data: dict[str, str] = {}
+    titles: dict[str, str] = {}
+    agents: dict[str, dict[str, str]] = {}
+    figures: list[Figure] = Field(alias="figure")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _share_every(cls, table: dict[str, Any]) -> dict[str, Any]:
+        every = table.pop("every", {})
+        named = ({"question": figure.get("file"), **every, **figure} for figure in table["figure"])
+        return {**table, "figure": list(named)}
+
+    @cached_property
+    def _words(self) -> dict[str, str]:
+        groups = reversed(self.agents.values())  # of several the first
+        return {label: words for group in groups for label, words in group.items()}
+
+    @property
+    def questions(self) -> dict[str, Figure]:
+        """Figures that ask for runs, by question."""
+        return {figure.question: figure for figure in self.figures if figure.asks_for_runs}
+
+    def panes(self, figure: Figure, sizes: Sizes) -> list[Pane]:
+        """Expand the panels of a figure at these sizes."""
+        known, found = {**self.sizes, **sizes}, []
+        for panel in figure.panels or [Panel()]:
+            own = {key: getattr(panel, key) for key in panel.model_fields_set}
+            table = figure.model_copy(update=own)
+            for bound in _bindings(table, known):
+                at = _places(table, bound)[-1]
+                name = (table.name or table.problem).format(**at)
+                title = table.title.format(**at) or self.titles.get(name, name)
+                found.append(Pane(name, title, table, bound, at))
+        return found
+
+    def asked(self, sizes: Sizes) -> dict[str, Panels]:
+        """List the configurations of all questions at these sizes."""
+        return {
+            question: {pane.name: self._lines(pane) for pane in self.panes(figure, sizes)}
+            for question, figure in self.questions.items()
+        }
+
+    def _lines(self, pane: Pane) -> Lines:
+        lines: dict[str, list[Configuration]] = {}
+        for some in pane.table.lines:
+            some = LineGroup(agents=[some]) if isinstance(some, str) else some
+            for bound in _bindings(some, pane.known):
+                places = _places(pane.table, bound, some.let)
+                places = places[-1:] if some.last else places
+                for label, words in self._chosen(some, bound):
+                    line = [self._run(pane, some, label, words, at) for at in places]
+                    if some.then:
+                        last = (some.then, self._words[some.then], places[-1])
+                        line[-1] = self._run(pane, LineGroup(agents=[]), *last)
+                    if adapt := some.adapt and own_function(some.adapt):
+                        line = [*filter(None, map(adapt, line, places))]
+                    once = {one.key: one for one in line}  # a baseline is one run at all places
+                    lines[label.format(**places[-1])] = [*once.values()]
+        return {label: line for label, line in lines.items() if line}
+
+    def _chosen(self, some: LineGroup, known: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        for name in (one.format(**known) for one in some.agents):
+            group = self.agents.get(name) or {name: self._words[name]}
+            yield from ((label, words) for label, words in group.items() if label not in some.but)
+
+    def _run(
+        self, pane: Pane, some: LineGroup, label: str, words: str, known: Mapping[str, Any]
+    ) -> Configuration:
+        problem = some.problem or pane.table.problem
+        if problem not in self.problems:
+            problem = problem.format(**known)
+        data = words.partition(":")[0] in self.told_data
+        place = self.data.get(problem, self.problems[problem]) if data else self.problems[problem]
+        environment, *arguments = re.split(r":(?=\w+=)", place.format(**known))
+        setup = setup_of(
+            environment,
+            parse_settings(arguments),
+            horizon=known["T"],
+            seed=known["seed"],
+            label=problem.format(**known),
+        )
+        label = label.format(**known)
+        targets = {name: known[name] for name in self.targets if name in known}
+        config = parse_agent(words.format(**known), **targets)
+        kind = LastRound if self.log == "last" else Configuration
+        return kind(setup, some.run.format(label=label, **known) or label, config)
+
+    def measure(self, sizes: Sizes, out: Path, *, progress: bool = True) -> Answers:
+        """Run what is missing of all questions; each run once, in the folder of its replicas."""
+        known, asked = {**self.sizes, **sizes}, self.asked(sizes)
+        by_replicas = grouped(asked, lambda question: self.questions[question].replicas)
+        found: dict[str, Mapping[str, RunLines]] = {}
+        for replicas, some in by_replicas.items():
+            folder = out if replicas == "replicas" else out / replicas
+            panels = {question: asked[question] for question in some}
+            how = {"replicas": known[replicas], "progress": progress}
+            found |= answers(self.name, panels, folder, **how).runs
+        return Answers({question: self._labelled(question, found[question]) for question in asked})
+
+    def _labelled(self, question: str, found: Mapping[str, RunLines]) -> Mapping[str, RunLines]:
+        if not (name := self.questions[question].labels):
+            return found
+        label: Callable[[str, Sequence[AgentRun]], str] = own_function(name)
+        return {
+            panel: {label(one, runs): runs for one, runs in lines.items()}
+            for panel, lines in found.items()
+        }
+
+    def draw(self, found: Answers, sizes: Sizes, out: Path) -> Iterator[Path]:
+        """Write all figures into a folder."""
+        for figure in (one for one in self.figures if one.file):
+            panes = self.panes(figure, sizes)
+            lines = {pane.name: found.runs[figure.question][pane.name] for pane in panes}
+            exponents = self._exponents(found, figure) if figure.exponent_shown else {}
+            job = partial(draw, figure=figure, panes=panes, found=lines, exponents=exponents)
+            if figure.program:
+                own: Callable[..., None] = own_function(figure.program)
+                job = partial(own, figure=figure, panes=panes, found=lines)
+            yield write_atomically(out / f"{figure.file}.png", job)
+
+    def _exponents(self, found: Answers, figure: Figure) -> dict[tuple[str, str], Slope]:
+        return found.slopes(figure.question, figure.exponent) if figure.exponent else {}
+
+    def slopes(self, found: Answers) -> pd.DataFrame:
+        """List the exponents of all questions that have some."""
+        return pd.DataFrame(
+            [
+                {"question": name, "axis": one.exponent, "panel": p, "line": label, **s._asdict()}
+                for name, one in self.questions.items()
+                for (p, label), s in self._exponents(found, one).items()
+            ]
+        )
+
+    def tables(self, found: Answers, sizes: Sizes) -> Iterator[Table]:
+        """Tabulate every panel of every question that has no program of its own."""
+        for question, figure in self.questions.items():
+            if figure.program:
+                continue
+            exponents = self._exponents(found, figure)
+            for pane in self.panes(figure, sizes):
+                lines = found.runs[question][pane.name]
+                own = {label: str(s) for (p, label), s in exponents.items() if p == pane.name}
+                yield along(
+                    f"{question}, {pane.name}: {pane.table.cell or pane.table.ylabel or 'regret'}",
+                    lines,
+                    partial(_heading, x=pane.table.x),
+                    partial(_cell, name=pane.table.cell or pane.table.value, lines=lines),
+                    last=(f"exponent in {figure.exponent}", own) if own else None,
+                    every=pane.table.every,
+                )
+
+    def run(self, sizes: Sizes, out: Path) -> Found:
+        """Measure, draw and tabulate everything. Resumes where it stopped."""
+        found = self.measure(sizes, out)
+        frames = {"summary": found.table()}
+        if any(figure.exponent for figure in self.figures):
+            frames["slopes"] = self.slopes(found)
+        return Found(frames, self.draw(found, sizes, out), self.tables(found, sizes))
+
+
+def read(folder: str) -> StudyFile:
+    """Read the `study.toml` of a folder in `experiments`."""
+    text = (files("dpbandit.experiments") / folder / "study.toml").read_text()
+    return StudyFile.model_validate(tomllib.loads(text))
+
+
+def _bindings(table: Panel | LineGroup, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """List what is known with every combination of the values of `each`."""
+    axes = [computed(values, known) for values in table.each.values()]
+    for values in product(*axes):
+        yield {**known, **dict(zip(table.each, values, strict=True))}
+
+
+def _places(
+    table: Panel, known: Mapping[str, Any], more: Mapping[str, Any] = MappingProxyType({})
+) -> list[dict[str, Any]]:
+    """List what is known at every place of the axis, with what `let`, and `more`, compute there."""
+    ((name, values),) = table.over.items() or [("", [None])]
+    found = []
+    for value in computed(values, known):
+        at = {**known, name: value}
+        for key, text in {**table.let, **more}.items():
+            at[key] = computed(text, at)
+        found.append(at)
+    return found
+
+
+def _cell(run: AgentRun, name: str, lines: RunLines) -> str:
+    return mean(value_of(name, run, lines))
+
+
+def _heading(run: AgentRun, x: str) -> str:
+    try:
+        place = place_of(run, x)
+    except KeyError:  # a baseline without that setting
+        return ""
+    return f"claims {place:g}" if x == "epsilon" else f"{x} = {place:,g}"
+
+
+def command(
+    name: str,
+    study: Callable[[Any, Path], Found],
+    full: Any,
+    quick: Any,
+    summary: str | None = None,
+) -> Callable[..., None]:
+    """Make the command of a study, which measures what is missing in a folder and shows all of it.
+
+    Args:
+        name: of the folder in out/ where results go unless another is asked for.
+        study: (sizes, folder) -> results.
+        full: its sizes, a dictionary or a dataclass with a field `replicas`.
+        quick: smaller ones, for `--quick`.
+        summary: the command's help; the study's docstring if left out.
+    """
+
+    def main(few: Quick = False, out: Out = Path("out") / name, replicas: Replicas = None) -> None:
+        check_writable(out / "summary.csv")
+        sizes = quick if few else full
+        if replicas is not None:
+            whole("replicas", replicas, 2)  # there are standard errors
+            asked = {"replicas": replicas}
+            sizes = {**sizes, **asked} if isinstance(sizes, dict) else replace(sizes, **asked)
+        found = study(sizes, out)
+        written = [write_csv(out / f"{name}.csv", frame) for name, frame in found.frames.items()]
+        written = [*found.figures, *written]
+        for table in found.tables:
+            print(table) if isinstance(table, str) else Console().print(table)
+        for path in written:
+            print(f"Written to {path}.")
+
+    main.__doc__ = summary or study.__doc__
+    return main
+
+
+def command_of(folder: str) -> Callable[..., None]:
+    """Make the command of a study that its `study.toml` says completely."""
+    study = read(folder)
+    return command(folder, study.run, {}, study.quick, study.summary)
+
+
+def start(main: Callable[..., None]) -> None:
+    """Run a command; bad input becomes one sentence and exit code 2, warnings are sentences."""
+    warnings.showwarning = lambda message, *where, **how: print(message)
+
+    def program() -> int:
+        try:
+            typer.run(main)
+        except InputError as mistake:
+            print(f"dpbandit: {mistake}", file=sys.stderr)
+            return 2
+        return 0
+
+    exit_with(program)
+
+
+def measured(study: Study, out: Path, *, progress: bool = True) -> Results:
+    """Run what is missing of a study in the folder `out`, and load all of it.
+
+    Raises:
+        InputError: whatever `run_sweep` refuses, such as blocks that another program has made.
+    """
+    done = run_sweep(study, out, backend="threading", resume=True, progress=progress)
+    if done.found.corrupt:
+        files = ", ".join(map(str, done.found.corrupt))
+        warnings.warn(f"Corrupt, moved aside and run anew: {files}.", stacklevel=2)
+    for failure in done.failed:
+        raise InputError(str(failure))
+    return Results.load(out)
+
+
+def runs_of(
+    name: str,
+    configurations: Iterable[Configuration],
+    out: Path,
+    *,
+    replicas: int,
+    progress: bool = True,
+) -> dict[str, AgentRun]:
+    """Load the runs of these configurations by key, each run once, see `measured`."""
+    every = {one.key: one for one in configurations}
+    study = Study(name=name, configurations=tuple(every.values()), replicas=replicas)
+    return {run.key: run for run in measured(study, out, progress=progress).runs}
+
+
+def answers(
+    name: str, questions: Mapping[str, Panels], out: Path, *, replicas: int, progress: bool = True
+) -> Answers:
+    """Run what is missing of all questions, in the folder `out`; what several ask for runs once."""
+    asked = [
+        one
+        for panels in questions.values()
+        for lines in panels.values()
+        for line in lines.values()
+        for one in line
+    ]
+    found = runs_of(name, asked, out, replicas=replicas, progress=progress)
+    return Answers(
+        {
+            question: {
+                panel: {label: [found[one.key] for one in line] for label, line in lines.items()}
+                for panel, lines in panels.items()
+            }
+            for question, panels in questions.items()
+        }
+    )
+
+
+def grouped(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
+    """Group things by key, in order."""
+    found: dict[Any, list[Any]] = {}
+    for one in things:
+        found.setdefault(key(one), []).append(one)
+    return found
+
+
+def along(
+    title: str,
+    lines: RunLines,
+    heading: Callable[[AgentRun], str],
+    cell: Callable[[AgentRun], str],
+    *,
+    last: tuple[str, Mapping[str, str]] | None = None,
+    every: int = 1,
+) -> Table:
+    """Tabulate lines as rows, with a column for each of so many places up to the last.
+
+    `last` is the heading of one column more, and its cells by label.
+    """
+    table = Table(title=title)
+    table.add_column("agent", no_wrap=True)
+    longest = max(lines.values(), key=len)
+    headings = [heading(run) for run in longest[::-every][::-1]]
+    for words in [*headings, *([last[0]] if last else [])]:
+        table.add_column(words, justify="right")
+    for label, runs in lines.items():
+        cells = {heading(run): cell(run) for run in runs}
+        if len(runs) == 1 and headings[-1] not in cells:  # a baseline that has no place
+            cells = {headings[-1]: cell(runs[0])}
+        row = [cells.get(words, "") for words in headings]
+        table.add_row(label, *row, *([last[1].get(label, "")] if last else []))
+    return table
+
+
+def mean(values: Floats) -> str:
+    """Write a mean with its standard error, to two digits of that.
+
+    >>> mean(np.array([1.0, 1.2, 1.4]))
+    '1.20 ± 0.12'
+    """
+    error = standard_error(values)
+    digits = max(0, 1 - floor(log10(error))) if 0 < error < np.inf else 4
+    return f"{values.mean():,.{digits}f} ± {error:,.{digits}f}"
