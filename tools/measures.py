@@ -149,10 +149,10 @@ def measures() -> list[Measure]:
 
 
 def shelf(file: Path) -> str | None:
-    """Name of the shelf that a file stands on, by the longest place that it is in; None in the core."""
+    """Shelf that a file stands on, by the longest place that it is in; None in the core."""
     name = file.relative_to(ROOT).as_posix()
-    places = {place: shelf for shelf, places in SHELVES.items() for place in places}
-    places |= dict.fromkeys(CORE)
+    places: dict[str, str | None] = dict.fromkeys(CORE)
+    places |= {place: shelf for shelf, places in SHELVES.items() for place in places}
     found = [place for place in places if name == place or name.startswith(f"{place}/")]
     if not found:
         raise SystemExit(f"Expected {name} to be in the core or on a shelf (tools/measures.py).")
