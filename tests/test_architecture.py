@@ -26,6 +26,7 @@ PACKAGES, PARENTS = SETUP["packages"], SETUP["package-dir"]
 FLOORS = """
     version checkout lazy
     base
+    shelf
     domains privacy.curves privacy.loss_distributions privacy.premises privacy.notion
     losses privacy.spends
     privacy.ledger privacy.pure
@@ -38,6 +39,7 @@ FLOORS = """
     privacy.calibrated privacy.fading
     privacy.aggregated
     privacy.certificate
+    privacy.bits
     offline
     privacy
     envs agents
