@@ -18,7 +18,7 @@ from dpbandit.base import (
     write_atomically,
 )
 from dpbandit.base.tables import Table
-from dpbandit.clients import read_log, read_observed
+from dpbandit.clients.logs import read_log, read_observed
 from dpbandit.commands.options import (
     Saved,
     features_of,
@@ -30,10 +30,11 @@ from dpbandit.commands.options import (
     words_of,
 )
 from dpbandit.envs import AssortmentFromLog, PricingFromLog, RecommendationFromLog
-from dpbandit.offline import Logged, Observed, assess, evaluate as evaluated
+from dpbandit.offline import Logged, Observed
 from dpbandit.offline.columns import numbers
-from dpbandit.offline.evaluation import INTERVALS
+from dpbandit.offline.evaluation import INTERVALS, evaluate as evaluated
 from dpbandit.offline.tables import file_digest, meant, table_of
+from dpbandit.offline.unrecorded import assess
 from dpbandit.results.results import FORMATS
 from dpbandit.running.environments import ENDING, write_environment
 from dpbandit.running.recommend import recommend
