@@ -58,6 +58,7 @@ SHELVES = {
         *("dpbandit/offline/estimators.py", "dpbandit/offline/evaluation.py"),
         *("dpbandit/offline/intervals.py", "dpbandit/offline/policies.py"),
         *("dpbandit/offline/replays.py", "dpbandit/offline/unrecorded.py"),
+        "dpbandit/commands/logs.py",
     ),
     "libraries": ("dpbandit/clients/from_gymnasium.py", "dpbandit/clients/policies.py"),
     "others' logs": ("dpbandit/clients/logs.py", "dpbandit/clients/priors.py"),
@@ -141,20 +142,24 @@ def shelf(file: Path) -> str | None:
 def imports_of_shelves(core: Iterable[Path]) -> Iterator[tuple[str, str]]:
     """Each file of the core with each name that it imports from a file of a shelf, `file:name`."""
     for file in core:
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ImportFrom):
-                named = [(str(node.module), alias.name) for alias in node.names]
-            elif isinstance(node, ast.Import):
-                named = [(alias.name, "*") for alias in node.names]
-            else:
-                continue
-            for module, name in named:
-                home = defined_in(module, name)
-                if home and home != file and shelf(home) is not None:
-                    yield (
-                        file.relative_to(ROOT).as_posix(),
-                        f"{home.relative_to(ROOT).as_posix()}:{name}",
-                    )
+        for home, name in imported(file):
+            if home != file and shelf(home) is not None:
+                own, other = (one.relative_to(ROOT).as_posix() for one in (file, home))
+                yield own, f"{other}:{name}"
+
+
+def imported(file: Path) -> Iterator[tuple[Path, str]]:
+    """Files of the project that define what a file imports, lazily or not, each with the name."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            named = [(str(node.module), alias.name) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            named = [(alias.name, "*") for alias in node.names]
+        else:
+            continue
+        for module, name in named:
+            if home := defined_in(module, name):
+                yield home, name
 
 
 @cache
