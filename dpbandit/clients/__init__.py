@@ -2,7 +2,7 @@
 
 from dpbandit.clients.bridge import Bridge
 from dpbandit.clients.player import Player
-from dpbandit.shelf import face as _face
+from dpbandit.shelf import face as _face, homes as _homes
 
-__all__ = ["Bridge", "Player"]
+__all__ = ["Bridge", "Player", *_homes("clients")]
 __getattr__, __dir__ = _face(__name__)

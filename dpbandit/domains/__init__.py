@@ -10,7 +10,7 @@ from dpbandit.domains.projections import (
     shrunk_projection,
 )
 from dpbandit.domains.words import WORDS, domain_named
-from dpbandit.shelf import face as _face
+from dpbandit.shelf import face as _face, homes as _homes
 
 __all__ = [
     "WORDS",
@@ -27,5 +27,6 @@ __all__ = [
     "nearest",
     "pairwise_frank_wolfe",
     "shrunk_projection",
+    *_homes("domains"),
 ]
 __getattr__, __dir__ = _face(__name__)
