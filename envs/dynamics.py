@@ -248,4 +248,4 @@ class RunningTides:
 
 
 Arrivals: TypeAlias = Literal["exactly", "robin", "poisson", "loyal"]
-"""How people come back: each as often as allowed, by turns, at random, or as they were pleased."""
+"""Ways in which people come back, each as often as allowed, by turns, at random, or if pleased"""

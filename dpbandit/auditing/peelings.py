@@ -99,8 +99,9 @@ def log_chosen(scores: Floats, chosen: Any) -> Floats:
 
 def listener(mechanism: Mechanism, runs: int) -> Ear | None:
     """An ear for private hard thresholding, with noise."""
-    known = isinstance(mechanism, NoisyHardThresholding)
-    return Peelings(mechanism) if known and 0 < mechanism.spend.parts[0].pure < inf else None
+    if not isinstance(mechanism, NoisyHardThresholding):
+        return None
+    return Peelings(mechanism) if 0 < mechanism.spend.parts[0].pure < inf else None
 
 
 LISTENERS.append(listener)
