@@ -20,27 +20,21 @@ SOURCE = [
 TABLES = {"agents": "file", "envs": "file", "dpbandit": "module"}
 """Folder with a table of what is there -> its column of modules."""
 EVERYTHING = """
-import pkgutil, importlib, dpbandit
-from dpbandit.agents import AGENTS
-from dpbandit.base import Streams
+from importlib import import_module
+from pkgutil import walk_packages
+import dpbandit
 from dpbandit.shelf import open_shelves
-from dpbandit.specs import ContextualSpec
-for module in pkgutil.walk_packages(dpbandit.__path__, "dpbandit."):
-    if not module.name.endswith("__main__"):
-        importlib.import_module(module.name)
-for half in ("agents", "envs", "experiments"):
-    package = importlib.import_module(f"dpbandit.{half}")
-    for module in pkgutil.walk_packages(package.__path__, f"dpbandit.{half}."):
+for half in ("dpbandit", "dpbandit.agents", "dpbandit.envs", "dpbandit.experiments"):
+    for module in walk_packages(import_module(half).__path__, f"{half}."):
         if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+            import_module(module.name)
 for package in ("auditing", "domains.words", "privacy.certificate"):
     open_shelves(package)
-spec = ContextualSpec(n_actions=2, dim=2, horizon=4)
-for agent in AGENTS.values():
-    assert agent.__name__
-assert dpbandit.recommend(spec, 1.0) == dpbandit.recommend(spec, 1)
-dpbandit.compare(dpbandit.envs.GLMBandit, ["linucb", "dp-ucb"], horizon=20, progress=False)
+assert all(agent.__name__ for agent in dpbandit.agents.AGENTS.values())
+assert dpbandit.recommend("GLMBandit") != "uniform"
+dpbandit.compare("GLMBandit", "linucb,dp-ucb", horizon=20, progress=False)
 """
+"""Imports all that is left, opens all shelves, and compares two agents."""
 CORE_TESTS = """
     tests/agents/contextual/test_dp_ucb.py tests/agents/contextual/test_ridge.py
     tests/agents/experts/test_multiplicative.py tests/agents/streams/test_frank_wolfe.py
@@ -100,14 +94,8 @@ def there(copy, folder, module):
 
 
 def ran(copy, *command):
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=copy,
-        env={"PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    where = {"cwd": copy, "env": {"PYTHONPATH": str(copy), "OMP_NUM_THREADS": "1"}}
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, **where)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout
 
