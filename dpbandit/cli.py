@@ -92,7 +92,7 @@ class _Lazy(TyperGroup):
 def _loaded(name: str) -> Any:
     """A command of Typer's from the function of that name."""
     module = import_module(f"dpbandit.commands.{(COMMANDS | MORE)[name][0]}")
-    if hasattr(module, "app"):  # several in one
+    if not hasattr(module, name):  # it has commands of its own
         return typer.main.get_command(module.app)
     alone = typer.Typer(
         pretty_exceptions_enable=False,
