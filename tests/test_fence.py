@@ -35,13 +35,23 @@ assert dpbandit.recommend("GLMBandit") != "uniform"
 dpbandit.compare("GLMBandit", "linucb,dp-ucb", horizon=20, progress=False)
 """
 """Imports all that is left, opens all shelves, and compares two agents."""
+CHECKS = """
+import dpbandit
+from dpbandit.running.settings import parse_agent
+from dpbandit.testing import check_agent, check_problem
+spec = dpbandit.envs.GLMBandit(horizon=24).spec
+for agent in ("linucb", "dp-ucb", "fade", "dp-hdb", "private-glm"):
+    check_agent(parse_agent(agent), spec)
+check_problem(dpbandit.envs.OJPricing(horizon=24))
+assert not dpbandit.audit("dp-ucb:epsilon=5", "TwoArms", runs=400, progress=False).flagged
+"""
+"""Tests some agents and a problem as everybody can, and audits one agent."""
 CORE_TESTS = """
     tests/agents/contextual/test_dp_ucb.py tests/agents/contextual/test_ridge.py
-    tests/agents/experts/test_multiplicative.py tests/agents/streams/test_frank_wolfe.py
-    tests/privacy/accounting/test_k_norm.py tests/privacy/noise/test_laws.py
-    tests/privacy/sums/test_prefix_sums.py tests/privacy/sums/test_fading.py
-    tests/envs/experts/test_experts.py tests/envs/contextual/test_tables.py
-    tests/running/test_loop.py tests/results/test_store.py tests/studies/test_file.py
+    tests/agents/streams/test_frank_wolfe.py tests/base/test_random_streams.py
+    tests/envs/contextual/test_tables.py tests/envs/experts/test_experts.py
+    tests/privacy/noise/test_laws.py tests/privacy/sums/test_fading.py
+    tests/results/test_comparisons.py tests/results/test_store.py
 """
 """A part of the core's tests that is quick, and touches most of its rooms."""
 
@@ -114,7 +124,7 @@ def test_the_core_stands_alone(tmp_path):
     """Catches a core that needs any shelf: all are deleted, and a part of its tests passes that
     takes a minute."""
     without([name for name in SHELVES if name != "tools"], tmp_path)
-    ran(tmp_path, "-W", "ignore", "-c", EVERYTHING)
+    ran(tmp_path, "-W", "ignore", "-c", EVERYTHING + CHECKS)
     options = ["-q", "-n", "0", "--tb=short", "-p", "no:cacheprovider"]
     passed = ran(tmp_path, "-m", "pytest", *options, *CORE_TESTS.split())
     assert int(re.findall(r"(\d+) passed", passed)[-1]) > 100
