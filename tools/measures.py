@@ -51,8 +51,8 @@ SHELVES = {
     ),
     "trust": (
         *("agents/contextual/devices.py", "agents/contextual/ldp_greedy.py"),
-        *("agents/contextual/prices.py", "experiments/trust"),
-        *("dpbandit/privacy/bits.py", "dpbandit/privacy/messages.py"),
+        "experiments/trust",
+        "dpbandit/privacy/bits.py",
     ),
     "off-policy": (
         *("dpbandit/offline/estimators.py", "dpbandit/offline/evaluation.py"),
@@ -114,7 +114,7 @@ def measures() -> list[Measure]:
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
         Measure("lines of source", sum(sizes), 81_700, 74_500),
-        Measure("lines of the core", sum(map(lines, core)), 55_650, 48_000),
+        Measure("lines of the core", sum(map(lines, core)), 56_250, 48_000),
         Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 26_100, 24_000),
         Measure("names of shelves that the core imports", len(inward), 0, 0),
         Measure("files of source", len(source), 345, 230),
