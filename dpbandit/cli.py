@@ -17,13 +17,13 @@ from dpbandit.base import (
     warnings_said,
 )
 from dpbandit.commands.usage import Once, UsageError, sentence
+from dpbandit.lazy import catalogue
 from dpbandit.version import VERSION
 
 COMMANDS = {
     "envs": ("agents", "List the environments, or show the arguments and units of one."),
     "agents": ("agents", "List the agents and their privacy, or show the settings of one."),
-    "fit": ("logs", "Make an environment from your own table of offers, clicks or choices."),
-    "evaluate": ("logs", "Estimate from a log what another policy would have earned."),
+    "fit": ("fit", "Make an environment from your own table of offers, clicks or choices."),
     "compare": ("agents", "Compare agents by cumulative regret, with a certificate for each."),
     "certify": ("agents", "Compute the epsilon that an agent's noise gives, beside its claim."),
     "audit": ("agents", "Try to refute an agent's certificate by running it many times."),
@@ -37,11 +37,16 @@ COMMANDS = {
         "frontier",
         "Compute the least epsilon at which an agent loses no more than so much.",
     ),
-    "suite": ("suite", "Score agents on a fixed list of problems, or verify a result."),
     "lab": ("studies", "List the teaching labs, or write one as a notebook."),
 }
 """For each command its module in `dpbandit.commands`, imported when the command is used, and its
 line in `dpbandit --help`."""
+MORE = {
+    row["names"]: (row["module"].removeprefix("commands."), row["line"])
+    for row in catalogue("dpbandit", "shelves.csv")
+    if row["package"] == "commands"
+}
+"""The commands of shelves, which `dpbandit --help` lists after those of the core"""
 
 _INTERRUPTED = 130
 """Exit code of a program that SIGINT ended, 128 + 2."""
@@ -59,15 +64,16 @@ class _Lazy(TyperGroup):
         super().__init__(*args, **kwargs)
         self.loaded: dict[str, Any] = {}
         self.commands = {
-            name: TyperCommand(name, help=line) for name, (_, line) in COMMANDS.items()
+            name: TyperCommand(name, help=line, rich_help_panel="More" if name in MORE else None)
+            for name, (_, line) in (COMMANDS | MORE).items()
         }
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*COMMANDS]
+        return [*COMMANDS, *MORE]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command itself, or of a list its name and its line."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.commands:
             return None
         if self.listing:
             return self.commands[cmd_name]
@@ -85,8 +91,8 @@ class _Lazy(TyperGroup):
 
 def _loaded(name: str) -> Any:
     """A command of Typer's from the function of that name."""
-    module = import_module(f"dpbandit.commands.{COMMANDS[name][0]}")
-    if name in ("lab", "suite"):
+    module = import_module(f"dpbandit.commands.{(COMMANDS | MORE)[name][0]}")
+    if not hasattr(module, name):  # it has commands of its own
         return typer.main.get_command(module.app)
     alone = typer.Typer(
         pretty_exceptions_enable=False,

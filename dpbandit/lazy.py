@@ -33,7 +33,7 @@ def lazily(
 
 
 @cache
-def catalogue(package: str) -> tuple[dict[str, str], ...]:
-    """Rows of the `catalogue.csv` of a package: what it has, in lines that nobody need import."""
-    text = (files(package) / "catalogue.csv").read_text(encoding="utf-8")
+def catalogue(package: str, file: str = "catalogue.csv") -> tuple[dict[str, str], ...]:
+    """Rows of a table of a package: what it has, in lines that nobody need import."""
+    text = (files(package) / file).read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))

@@ -40,8 +40,9 @@ from dpbandit.privacy.notion import Visits
 from dpbandit.specs.choice import AssortmentSpec, PricedAssortmentSpec
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec, StreamSpec
-from dpbandit.specs.lists import Catalogue, ListSpec, ReturningSpec
+from dpbandit.specs.lists import Catalogue, ListSpec
 from dpbandit.specs.models import Prior
+from dpbandit.specs.people import ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
 from dpbandit.specs.rivals import RivalsSpec
 from dpbandit.specs.stock import StockSpec

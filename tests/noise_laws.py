@@ -7,8 +7,8 @@ from dpbandit.agents.experts.ball import BallDraws
 from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
 from dpbandit.agents.streams.gradient_descent import Phase, Snowball
 from dpbandit.agents.streams.sampled_descent import MirrorPhase, Sampled
-from dpbandit.privacy.aggregated import BitSum
 from dpbandit.privacy.batches import CountedSums, RestartingTrees
+from dpbandit.privacy.bits import BitSum
 from dpbandit.privacy.choices import (
     EpochSelection,
     ExponentialMechanism,

@@ -21,10 +21,12 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 SETUP, PROJECT = PYPROJECT["tool"]["setuptools"], PYPROJECT["project"]
-FOLDERS = {package: SETUP["package-dir"].get(package) for package in SETUP["packages"]}
+PACKAGES, PARENTS = SETUP["packages"], SETUP["package-dir"]
+"""Names of all packages; package -> its folder, of those that stand beside dpbandit/."""
 FLOORS = """
     version checkout lazy
     base
+    shelf
     domains privacy.curves privacy.loss_distributions privacy.premises privacy.notion
     losses privacy.spends
     privacy.ledger privacy.pure
@@ -37,6 +39,7 @@ FLOORS = """
     privacy.calibrated privacy.fading
     privacy.aggregated
     privacy.certificate
+    privacy.bits
     offline
     privacy
     envs agents
@@ -54,19 +57,23 @@ FLOORS = """
 FAMILIES = ("arms", "choice", "contextual", "convex", "experts", "lists", "people", "streams")
 MAY_USE = {name: {"contextual"} for name in ("choice", "lists", "arms")} | {"streams": {"convex"}}
 """Families are strangers but for these."""
-INITS = {package.partition(".")[2] for package in FOLDERS}
+INITS = {package.partition(".")[2] for package in PACKAGES}
 LISTED = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
 TRACKED = subprocess.run(LISTED, cwd=ROOT, capture_output=True, text=True, check=True)
 TRACKED = TRACKED.stdout.splitlines()
 
 
 def folder(package):
-    return ROOT / (FOLDERS[package] or package.replace(".", "/"))
+    """Below the nearest parent that has a folder of its own, as setuptools finds it."""
+    if package in PARENTS:
+        return ROOT / PARENTS[package]
+    parent, dot, name = package.rpartition(".")
+    return folder(parent) / name if dot else ROOT / name
 
 
 def modules():
     """Dotted name below dpbandit ("" for the root) -> file, of every module in a package."""
-    for package in FOLDERS:
+    for package in PACKAGES:
         for file in folder(package).glob("*.py"):
             parts = [*package.split(".")[1:], *([file.stem] if file.stem != "__init__" else [])]
             yield ".".join(parts), file
@@ -204,7 +211,8 @@ def test_the_list_of_packages_is_complete():
     tops = tuple(f"{home}/" for home in homes)
     data = {"envs/data", "experiments/labs/notebooks"}
     assert {home for home in loose - homes if home.startswith(tops)} <= data
-    assert SETUP["package-data"]["dpbandit.envs"] == ["catalogue.csv", "data/*"]
+    assert set(PARENTS) == {"dpbandit.agents", "dpbandit.envs", "dpbandit.experiments"}
+    assert SETUP["package-data"]["dpbandit.envs"] == ["data/*"]
     beside = {path.name for path in ROOT.iterdir() if path.stem.isidentifier()} - {"__pycache__"}
     known = {name for name in beside if find_spec(f"dpbandit.{Path(name).stem}")}
     assert known - {"dpbandit"} == {"agents", "envs", "experiments"}
@@ -244,7 +252,7 @@ def importable(package):
             yield f"{package}.{info.name}"
 
 
-@pytest.mark.parametrize("package", FOLDERS)
+@pytest.mark.parametrize("package", PACKAGES)
 def test_doctests(package):
     for name in importable(package):
         assert doctest.testmod(importlib.import_module(name), verbose=False).failed == 0, name
@@ -255,7 +263,7 @@ CLASSES = {}
 
 
 def read_classes():
-    for name in (name for package in FOLDERS for name in importable(package)):
+    for name in (name for package in PACKAGES for name in importable(package)):
         module = importlib.import_module(name)
         for node in statements(ast.parse(Path(module.__file__).read_text()).body):
             cls = vars(module).get(getattr(node, "name", None))

@@ -6,13 +6,12 @@
 it plays, what it is told, what is private, its page, and the mark "reconstructed" if it is made
 from an abstract or a sketch. `envs/catalogue.csv` has the environments. The packages and listings
 read them. Their last columns, the first lines of the classes, `docs/catalogue.md`, and what type
-checkers read in place of the tables, the imports in `agents/__init__.py` and `envs/__init__.py`,
-are written here.
+checkers read in place of the tables, `agents/__init__.pyi` and `envs/__init__.pyi`, are written
+here.
 `tests/docs/test_algorithm_pages.py` fails where one of them is stale.
 """
 
 import csv
-import re
 import sys
 from collections.abc import Iterable
 from inspect import getsourcefile
@@ -73,28 +72,31 @@ def tables() -> dict[Path, str]:
 
 
 def faces() -> dict[Path, str]:
-    """Both packages, with an import of every class for type checkers, as ruff would sort them."""
+    """What type checkers read of both packages: an import of every class, and tables of them."""
     some = [(one.file, one.config) for one in (*entries(), *wrappers())]
+    some += [("catalogue", "Kinds")]
     worlds = [(one["file"], one["name"]) for one in catalogue(envs.__name__)]
+    kinds = [name for name in vars(agents) if name.isupper() and not name.startswith("_")]
+    tables = "".join(f"{name}: Kinds\n" for name in kinds if name not in agents.__all__)
     return {
-        ROOT / folder / "__init__.py": _faced(ROOT / folder / "__init__.py", names)
-        for folder, names in (("agents", some), ("envs", worlds))
+        ROOT / "agents" / "__init__.pyi": f"{_imports('agents', some)}\n{tables}",
+        ROOT / "envs" / "__init__.pyi": _imports("envs", worlds),
     }
 
 
-def _faced(face: Path, some: Iterable[tuple[str, str]]) -> str:
+def _imports(folder: str, some: Iterable[tuple[str, str]]) -> str:
+    """Imports as ruff would sort them."""
     lines, homes = [], dict[str, set[str]]()
     for file, name in some:
-        homes.setdefault(f"dpbandit.{face.parent.name}.{file}", set()).add(name)
+        homes.setdefault(f"dpbandit.{folder}.{file}", set()).add(name)
     for home in sorted(homes):
         names = sorted(homes[home], key=lambda name: (not name.isupper(), name))
-        line = f"    from {home} import " + ", ".join(f"{name} as {name}" for name in names)
+        said = [name if name == "Kinds" else f"{name} as {name}" for name in names]
+        line = f"from {home} import " + ", ".join(said)
         if len(line) > WIDTH:
-            line = f"    from {home} import (\n"
-            line += "".join(f"        {name} as {name},\n" for name in names) + "    )"
-        lines.append(line)
-    old = re.compile(r"(?<=^if _TYPE_CHECKING:\n).*?\n(?=\n)", re.DOTALL | re.MULTILINE)
-    return old.sub("\n".join(lines) + "\n", face.read_text(), count=1)
+            line = f"from {home} import (\n" + "".join(f"    {one},\n" for one in said) + ")"
+        lines.append(f"{line}\n")
+    return "".join(lines)
 
 
 def _written(package: ModuleType, name: str) -> str:

@@ -1,13 +1,13 @@
-"""How many files and lines somebody reads who follows an agent from its making through a round::
+"""Count what somebody reads who follows an agent from its making through a round::
 
     python tools/reading.py              # a line for each agent, then medians and limits
     python tools/reading.py linucb fade  # the files of some agents
 
 Every agent is made and plays rounds of its kind of problem, with privacy where it has any. Counted
-are all files of which a function runs, nothing left out but numbers, arrays and streams that every
-file uses, and `tapes`, which answers here in place of an environment; `in functions` are the lines
-of those functions alone. Without names the program fails where a median, or the number of functions
-that a setting passes on its way to the certificate, is above what is allowed.
+are the lines that run, each once, and the files that they stand in, nothing left out but numbers,
+arrays and streams that every file uses, and `tapes`, which answers here in place of an environment.
+Without names the program fails where a median, or the number of functions that a setting passes on
+its way to the certificate, is above what is allowed.
 """
 
 import sys
@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from types import CodeType, FrameType
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -48,12 +49,8 @@ class Reading:
 
     name: str
     files: frozenset[Path]
-    in_functions: int
-
-    @property
-    def lines(self) -> int:
-        """Of all these files, to their ends."""
-        return sum(len(file.read_text().splitlines()) for file in self.files)
+    lines: int
+    """lines that run, each once"""
 
     @property
     def of_agents(self) -> int:
@@ -62,16 +59,22 @@ class Reading:
 
 
 def reading(name: str, rounds: int = ROUNDS) -> Reading:
-    """Make an agent, play it, and watch which functions run."""
+    """Make an agent, play it, and watch which lines run."""
     known = (*SPECS.values(), RIDGE)
     config, spec = fitting(AGENTS[name], [replace(one, horizon=rounds) for one in known])
     world: World = extreme_users(spec, 1, 0).tame()
-    seen: set[CodeType] = set()
+    seen: set[tuple[str, int]] = set()
 
-    def watch(frame: FrameType, event: str, argument: object) -> None:
-        seen.add(frame.f_code)
+    def line(frame: FrameType, event: str, argument: object) -> Any:
+        if event == "line":
+            seen.add((frame.f_code.co_filename, frame.f_lineno))
+        return line
 
-    sys.setprofile(watch)
+    def call(frame: FrameType, event: str, argument: object) -> Any:
+        file = frame.f_code.co_filename
+        return line if file.startswith(OURS) and file not in EVERYWHERE else None
+
+    sys.settrace(call)
     try:
         running = config.make(spec, Streams([0]))
         for t in range(rounds - spec.delay):
@@ -79,12 +82,8 @@ def reading(name: str, rounds: int = ROUNDS) -> Reading:
             action = running.act(context)
             running.update(context, action, world.answer(spec, t, action))
     finally:
-        sys.setprofile(None)
-    ours = {code for code in seen if code.co_filename.startswith(OURS)}
-    ours = {code for code in ours if code.co_filename not in EVERYWHERE}
-    spans = (max(line for *_, line in code.co_lines() if line) for code in ours)
-    lines = sum(last - code.co_firstlineno + 1 for code, last in zip(ours, spans, strict=True))
-    return Reading(name, frozenset(Path(code.co_filename) for code in ours), lines)
+        sys.settrace(None)
+    return Reading(name, frozenset(Path(file) for file, _ in seen), len(seen))
 
 
 def has_epsilon(value: object) -> bool:
@@ -116,13 +115,12 @@ def passed() -> int:
     return len(told)
 
 
-def medians(readings: Iterable[Reading]) -> tuple[float, float, float, int]:
-    """Files, lines, lines of functions that run, and the most files of agents."""
+def medians(readings: Iterable[Reading]) -> tuple[float, float, int]:
+    """Files, lines that run, and the most files of agents."""
     every = list(readings)
     return (
         median(len(one.files) for one in every),
         median(one.lines for one in every),
-        median(one.in_functions for one in every),
         max(one.of_agents for one in every),
     )
 
@@ -133,20 +131,19 @@ def main(names: list[str]) -> int:
     readings = [reading(name) for name in names or sorted(AGENTS)]
     for one in readings:
         print(
-            f"{one.name:28} {len(one.files):3} files {one.lines:5} lines, "
-            f"{one.in_functions:4} in functions, {one.of_agents} of agents"
+            f"{one.name:28} {one.lines:4} lines that run in {len(one.files):3} files, "
+            f"{one.of_agents} of agents"
         )
         if names:
             print(*(f"    {file.relative_to(ROOT)}" for file in sorted(one.files)), sep="\n")
     if names:
         return 0
-    files, lines, functions, agents = medians(readings)
+    files, lines, agents = medians(readings)
     return table(
         (
             Measure("make and a round: files, median", files, 10, 9),
-            Measure("make and a round: lines, median", lines, 4_450, 2_000),
-            Measure("make and a round: lines of functions, median", functions, 350, 230),
-            Measure("make and a round: files of agents, most", agents, 8, 2),
+            Measure("make and a round: lines that run, median", lines, 165, 150),
+            Measure("make and a round: files of agents, most", agents, 5, 3),
             Measure("functions that the epsilon of DP-UCB passes", passed(), 21, 16),
         )
     )

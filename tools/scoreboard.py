@@ -77,17 +77,17 @@ KINDS = {
     ),
     "arms": ("one of a few arms, knowing nothing of the user", "`Arms`"),
     "prices": ("a price", "`OJPricing`, `PricingFromLog`"),
+    "experts": ("an expert to follow", "`Experts`"),
+    "points by value": ("a point, told its loss", "`ConvexBandit`"),
+    "points by datum": ("a point, told the loss function", "`OnlineConvex`"),
+    "streams": ("a point, for data that come once", "`StreamingRegression`"),
     "sets": ("a set of products", "`AssortmentBandit`"),
     "lists": ("an ordered list", "`ListRecommendation`"),
     "people": ("an arm, for people who come back", "`ReturningUsers`"),
     "prices for people": ("a price, for people who come back", "`ReturningPricing`"),
     "lists for people": ("a list, for people who come back", "`ReturningLists`"),
-    "experts": ("an expert to follow", "`Experts`"),
-    "points by value": ("a point, told its loss", "`ConvexBandit`"),
-    "points by datum": ("a point, told the loss function", "`OnlineConvex`"),
-    "streams": ("a point, for data that come once", "`StreamingRegression`"),
 }
-"""Kind of problem -> what one chooses there, and problems to try."""
+"""Kind of problem -> what one chooses there, and problems to try; those of the core first."""
 
 
 def start_table() -> str:

@@ -11,9 +11,8 @@ import numpy as np
 
 from dpbandit.agent import Agent, Count, Least0, Positive
 from dpbandit.base import Bools, Floats, InputError, Ints, norms, rows, shown
-from dpbandit.losses.click_models import chances, weights
 from dpbandit.privacy import no_privacy
-from dpbandit.specs import AssortmentSpec, best_levels
+from dpbandit.specs.choice import AssortmentSpec, best_levels, chances, weights
 
 _MORE = 1.1
 """Data grow by a tenth between two fits."""

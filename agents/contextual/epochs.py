@@ -223,6 +223,11 @@ class EpisodeMoments(Mechanism):
         C, B = self._bounds
         return clip_range(r, -B, B)[:, None] * clip_norm(x, C)
 
+    def admissible(self, *datum: npt.NDArray[Any]) -> tuple[Any, ...]:
+        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
+        C, B = self._bounds
+        return clip_norm(datum[0], C), clip_range(datum[1], -B, B), datum[2]
+
     def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
         self._exact += self.query(*datum)
         (ends,) = np.nonzero(datum[2])

@@ -17,8 +17,14 @@ from dpbandit.base import (
     rows,
     whole,
 )
-from dpbandit.privacy import NoisyHardThresholding, ledger_of, no_privacy
-from dpbandit.privacy.peeling import Peeling, SparseRows, least_peeling, printed_peeling
+from dpbandit.privacy import ledger_of, no_privacy
+from dpbandit.privacy.peeling import (
+    NoisyHardThresholding,
+    Peeling,
+    SparseRows,
+    least_peeling,
+    printed_peeling,
+)
 from dpbandit.specs import ContextualSpec
 
 _GROWTH = 0.05

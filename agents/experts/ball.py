@@ -268,6 +268,10 @@ class BallDraws(Mechanism):
         data = self._loss.admitted(datum[0], len(self._drawn))
         return UnitLosses(self._loss).each(self._probes[:, 0], data[:, None])
 
+    def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
+        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
+        return self._loss.admissible(datum[0]), *datum[1:]
+
     def _release(self, *datum: AnyArray) -> Any:
         self._sampler.add(self._loss.admitted(datum[0], len(self._drawn)))
         due, seeds = np.flatnonzero(datum[1]), (self._luck() * _LARGEST).astype(np.int64)

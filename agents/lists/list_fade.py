@@ -37,7 +37,7 @@ from dpbandit.privacy.clicks import (
     WeightedClicks,
     tastes,
 )
-from dpbandit.specs import ListSpec
+from dpbandit.specs.lists import ListSpec
 
 _LEAST_EIGENVALUE = 1e-3
 _AFTER = 9

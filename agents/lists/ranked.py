@@ -12,7 +12,7 @@ from dpbandit.base import Bools, Floats, Ints, rows
 from dpbandit.losses.click_models import ClickModel
 from dpbandit.privacy import no_privacy
 from dpbandit.privacy.clicks import features, possible_clicks, tastes
-from dpbandit.specs import ListSpec
+from dpbandit.specs.lists import ListSpec
 
 _TOGETHER = 5000
 """Items whose widths are computed at a time, to stay in the processor's cache."""

@@ -15,7 +15,8 @@ from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.people import for_a_person
 from dpbandit.privacy.premises import ALL, Fact
 from dpbandit.privacy.spends import Repeated
-from dpbandit.specs import ReturningSpec, gaussian
+from dpbandit.specs import gaussian
+from dpbandit.specs.people import ReturningSpec
 
 _STEPS = 12
 """Agents made, at most, to find the epsilon of a round; without batches that follow it, two are"""

@@ -27,7 +27,8 @@ from dpbandit.privacy import Ledger, SignedDirections, ledger_of, mu_of, no_priv
 from dpbandit.privacy.fading import Counted, PersonSum, growing_batches
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.privacy.notion import OWN_DATA, Notion, Trust
-from dpbandit.specs import ReturningSpec, link_of
+from dpbandit.specs import link_of
+from dpbandit.specs.people import ReturningSpec
 
 Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)]
 

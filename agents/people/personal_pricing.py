@@ -20,7 +20,8 @@ from dpbandit.privacy import ClippedVectors, Ledger, ledger_of
 from dpbandit.privacy.fading import PersonSum, growing_batches
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.privacy.notion import OWN_DATA, Notion
-from dpbandit.specs import NOBODY, ReturningSpec, TastesSpec
+from dpbandit.specs.people import NOBODY, ReturningSpec
+from dpbandit.specs.rivals import TastesSpec
 
 _MOST_PARTICLES = 1 << 14
 _LEAST, _MOST = 0.1, 4.0

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
-from functools import partial, singledispatch
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -29,17 +29,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dpbandit.auditing.bounds import Claim, Finding, epsilon_of_mu, judge
-from dpbandit.auditing.sequential import bet_until_known
-from dpbandit.auditing.users import (
-    AdviceUsers,
-    Buyers,
-    ContextUsers,
-    DataUsers,
-    Pair,
-    People,
-    Readers,
-    Users,
-)
+from dpbandit.auditing.users import Pair, Users, users_of
 from dpbandit.auditing.views import (
     VIEWS,
     Columns,
@@ -76,17 +66,8 @@ from dpbandit.base import (
 from dpbandit.privacy import Ledger
 from dpbandit.running.compare import certify, check_played
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
-from dpbandit.specs import (
-    AgentConfig,
-    BanditSpec,
-    ChoiceSpec,
-    ConvexSpec,
-    ExpertsSpec,
-    ListSpec,
-    ReturningSpec,
-    Spec,
-    made_agent,
-)
+from dpbandit.shelf import from_shelf
+from dpbandit.specs import AgentConfig, Spec, made_agent
 
 _RUNS = 16
 
@@ -96,22 +77,6 @@ def pairs(config: AgentConfig, spec: Spec, seed: int) -> list[Pair]:
     users = users_of(spec)
     handful = list(users.handful(np.random.default_rng((seed, 7))))
     return handful + list(most_moving_pairs(config, spec, users, seed))
-
-
-@singledispatch
-def users_of(spec: Spec) -> Users:
-    """The users of a kind of problem."""
-    raise InputError(
-        f"Expected a bandit, a convex problem or experts to audit, got a {type(spec).__name__}."
-    )
-
-
-users_of.register(ConvexSpec, DataUsers)
-users_of.register(BanditSpec, ContextUsers)
-users_of.register(ChoiceSpec, Buyers)
-users_of.register(ListSpec, Readers)
-users_of.register(ReturningSpec, People)
-users_of.register(ExpertsSpec, AdviceUsers)
 
 
 def most_moving_pairs(config: AgentConfig, spec: Spec, users: Users, seed: int) -> list[Pair]:
@@ -533,7 +498,7 @@ def _bet(
     jobs: int,
     advance: Callable[[int], None],
 ) -> tuple[Finding, int]:
-    """As `bet_until_known`; the same whatever `jobs` is."""
+    """Bet on one block of runs after the other; the same whatever `jobs` is."""
     seeds = _seeds(seed, "bets", runs)
     with _processes(jobs) as walk:
 
@@ -544,7 +509,8 @@ def _bet(
             advance(len(block))
             return joined([both[0] for both in done]), joined([both[1] for both in done])
 
-        return bet_until_known(play, claim, runs=runs, failure=failure)
+        stop = from_shelf("auditing", "bet_until_known", "until_known=True")
+        return stop(play, claim, runs=runs, failure=failure)
 
 
 @contextmanager

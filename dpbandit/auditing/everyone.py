@@ -20,20 +20,10 @@ from dpbandit.auditing.bounds import Claim, Finding, judge
 from dpbandit.auditing.views import Scorer, View
 from dpbandit.base import MOST_RUNS, Floats, InputError, Seed, inside, whole
 from dpbandit.domains.balls import Ball
-from dpbandit.losses.click_models import Cascade
 from dpbandit.losses.decisions import Linear
 from dpbandit.running.compare import certify
-from dpbandit.specs import (
-    AgentConfig,
-    AssortmentSpec,
-    Catalogue,
-    ContextualSpec,
-    ConvexSpec,
-    ExpertsSpec,
-    ListSpec,
-    PriceListSpec,
-    Spec,
-)
+from dpbandit.shelf import open_shelves
+from dpbandit.specs import AgentConfig, ContextualSpec, ConvexSpec, ExpertsSpec, PriceListSpec, Spec
 
 _REHEARSED, _PLAYED = 5, 6
 """Stages of seeds that no other audit uses."""
@@ -89,7 +79,7 @@ def _scored(
 PRINTED = ":calibration=paper"
 """What follows the name of an agent with printed constants."""
 
-SMALL: tuple[Spec, ...] = (
+SMALL: list[Spec] = [
     *(
         ContextualSpec(
             n_actions=2, dim=2, horizon=24, reward_low=-1.0, reward_high=1.0, shared=shared
@@ -100,13 +90,11 @@ SMALL: tuple[Spec, ...] = (
         ConvexSpec(loss=Linear(Ball(2)), horizon=24, feedback=feedback)
         for feedback in ("value", "datum")
     ),
-    AssortmentSpec(n_products=2, at_most=2, dim=2, horizon=24, margins=(0.5, 1.0)),
-    ListSpec(catalogue=Catalogue(5, 2), clicks=Cascade(2), horizon=24),
     ExpertsSpec(n_actions=2, horizon=60),
     PriceListSpec(n_actions=2, dim=2, horizon=24, prices=(1.0, 2.0), reward_high=2.0),
-)
-"""Where all agents are audited, small, fast, and at the bounds of every clip. Sparse vectors need
-more rounds: their tests fire after some 30 losses."""
+]
+"""Problems where all agents are audited, small, fast, and at the bounds of every clip; shelves add
+theirs. Sparse vectors need more rounds: their tests fire after some 30 losses."""
 
 
 def audit_all(
@@ -163,6 +151,7 @@ def with_printed(configs: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
 
 
 def _small(config: AgentConfig) -> Spec | None:
+    open_shelves("auditing")
     for spec in SMALL:
         with suppress(InputError):
             proof = certify(config, spec, accountants=False)

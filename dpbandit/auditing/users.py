@@ -7,23 +7,17 @@ Which users are tried depends on the kind of problem: `contexts`, `data`.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import singledispatch
 from math import prod
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dpbandit.base import AnyArray, Floats, InputError, Ints
+from dpbandit.base import AnyArray, Floats, InputError
 from dpbandit.losses.loss import Loss
-from dpbandit.specs import (
-    NOBODY,
-    BanditSpec,
-    ChoiceSpec,
-    ConvexSpec,
-    ExpertsSpec,
-    ListSpec,
-    ReturningSpec,
-)
+from dpbandit.shelf import open_shelves
+from dpbandit.specs import BanditSpec, ConvexSpec, ExpertsSpec, Spec
 
 Number = TypeVar("Number", bound=np.generic)
 
@@ -371,50 +365,6 @@ class AdviceUsers:
         return full_information(users, self._spec.delay)
 
 
-@dataclass(frozen=True, eq=False)
-class BuysFirst:
-    """Buys what she likes most of what is offered, and always something."""
-
-    order: Ints
-    """(N,), products, what is liked most first"""
-
-    def __call__(self, action: AnyArray) -> Floats:
-        """Assortments (R, N) -> (R,)."""
-        offered = np.asarray(action)[:, self.order] > 0
-        return self.order[offered.argmax(axis=1)].astype(float)
-
-
-class Buyers(ContextUsers):
-    """A user is a context and what she would buy of every set, nothing among it."""
-
-    _spec: ChoiceSpec
-
-    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
-        yield from super().handful(rng)
-        buys, nothing, *_ = self._answers.values()
-        context = np.zeros(self._spec.context_shape)
-        t = random_round(self._spec.horizon, rng)
-        quiet = self._quiet(context)
-        worlds = (quiet.with_user(t, context, answer) for answer in (buys, nothing))
-        yield Pair(f"round {t + 1}, from buying to nothing", t, *worlds)
-
-    def _extremes(self) -> dict[str, Answer]:
-        N = self._spec.n_products
-        return {
-            "the first product offered": BuysFirst(np.arange(N)),
-            "nothing": Always(self._silence()),
-            "the last product offered": BuysFirst(np.arange(N)[::-1]),
-            "the first product, offered or not": Always(np.array(0.0)),
-        }
-
-    def _silence(self) -> Floats:
-        return np.array(float(self._spec.n_products))
-
-    def _ordinary_answer(self, rng: np.random.Generator) -> Answer:
-        N = self._spec.n_products
-        return BuysFirst(rng.permutation(N)) if rng.random() < 0.5 else Always(self._silence())
-
-
 _FAR = 1e3
 """A step that leaves the public set in every direction, in units of its largest entry."""
 
@@ -492,109 +442,20 @@ class DataUsers:
         return User(f"datum {note}", z, answer)
 
 
-class Readers(ContextUsers):
-    """A user is her tastes and the positions that she would click, whatever is there."""
-
-    _spec: ListSpec
-
-    def _extremes(self) -> dict[str, Answer]:
-        places = np.eye(self._spec.length)
-        return {
-            "the first item": Always(places[0]),
-            "nothing": Always(self._silence()),
-            "the last item": Always(places[-1]),
-            "everything": Always(np.ones(self._spec.length)),
-        }
-
-    def _silence(self) -> Floats:
-        return np.zeros(self._spec.length)
-
-    def _ordinary_answer(self, rng: np.random.Generator) -> Answer:
-        return Always(1.0 * (rng.random(self._spec.length) < 0.3))
+def users_of(spec: Spec) -> Users:
+    """The users of a kind of problem."""
+    open_shelves("auditing")
+    return users_by_spec(spec)
 
 
-_EMPTY = 3
-"""Every so many slots are empty, where she might come as well."""
+@singledispatch
+def users_by_spec(spec: Spec) -> Users:
+    """Makes the users of a spec by its class, for which shelves register theirs."""
+    raise InputError(
+        f"Expected a bandit, a convex problem or experts to audit, got a {type(spec).__name__}."
+    )
 
 
-class People:
-    """The last person is one or another of the `ContextUsers` of a visit, each time she comes.
-
-    She comes as often as she may, as soon as she may, or spread over all slots; where her pattern
-    is private also in other slots in the second world, those of the first being empty there. All
-    others are quiet.
-    """
-
-    def __init__(self, spec: ReturningSpec) -> None:
-        if spec.people < 2:
-            raise InputError("Expected people=1 to be 2 or more: others see what a person changes.")
-        visitors = ContextUsers if spec.visit.n_arms else Readers
-        self._spec, self._visit = spec, visitors(spec.visit)
-        self._silence = Always(np.zeros(spec.datum_shape or ()))
-        self._her = spec.people - 1
-
-    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
-        soon, spread = self._soon(), self._spread()
-        for pair in self._visit.handful(rng):
-            t, quiet = pair.round, (pair.round + 1) % self._spec.horizon
-            note = pair.note.partition(", ")[2] or pair.note
-            users = [
-                User("", world.context[t], world.answers[t]) for world in (pair.first, pair.second)
-            ]
-            others = User("", pair.first.context[quiet], pair.first.answers[quiet])
-            yield self._pair(f"every visit, {note}", (soon, soon), users, others)
-        yield self._pair(f"spread visits, {note}", (spread, spread), users, others)
-        if self._spec.visits.pattern == "private":
-            later = tuple(s for s in self._latest() if s not in soon)
-            yield self._pair(f"other slots, {note}", (soon, later), users, others)
-
-    def candidates(self, rng: np.random.Generator) -> list[User]:
-        return self._visit.candidates(rng)
-
-    def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
-        quiet = User("", 1e-6 * one.context, self._silence)
-        soon = self._soon()
-        return self._pair(note, (soon, soon), [one, two], quiet)
-
-    def _soon(self) -> tuple[int, ...]:
-        """The earliest slots."""
-        k, b, T = self._spec.visits.cap, self._spec.visits.separation, self._spec.horizon
-        return tuple(range(0, T, b))[:k]
-
-    def _spread(self) -> tuple[int, ...]:
-        k, b, T = self._spec.visits.cap, self._spec.visits.separation, self._spec.horizon
-        return tuple(range(0, T, max(b, T // k)))[:k]
-
-    def _latest(self) -> tuple[int, ...]:
-        T = self._spec.horizon
-        return tuple(sorted(T - 1 - t for t in self._soon()))
-
-    def _pair(
-        self,
-        note: str,
-        slots: tuple[Sequence[int], Sequence[int]],
-        users: Sequence[User],
-        others: User,
-    ) -> Pair:
-        hers = sorted({*slots[0], *slots[1]})
-        first, second = (
-            self._world(mine, set(hers), user, others)
-            for mine, user in zip(slots, users, strict=True)
-        )
-        later = tuple(hers[1:])
-        return Pair(note, hers[0], first, second, more=later, person=self._her)
-
-    def _world(self, mine: Sequence[int], hers: set[int], user: User, others: User) -> World:
-        """She comes in `mine`, nobody in the rest of `hers`, others elsewhere, or nobody."""
-        rounds: list[tuple[int, Floats, Answer]] = []
-        nobody = NOBODY, np.zeros_like(user.context), self._silence
-        for t in range(self._spec.horizon):
-            other = t % (self._spec.people - 1)
-            if t in mine:
-                rounds.append((self._her, user.context, user.answer))
-            elif t in hers or t % _EMPTY == _EMPTY - 1:
-                rounds.append(nobody)
-            else:
-                rounds.append((other, others.context, others.answer))
-        context = np.array([np.append(person, np.ravel(x)) for person, x, _ in rounds])
-        return World(context, tuple(answer for *_, answer in rounds))
+users_by_spec.register(ConvexSpec, DataUsers)
+users_by_spec.register(BanditSpec, ContextUsers)
+users_by_spec.register(ExpertsSpec, AdviceUsers)

@@ -1,38 +1,8 @@
 """Work with other libraries: Gymnasium bandits, scalar policies, logs, and your own loop."""
 
-from dpbandit.clients.from_gymnasium import Bridge, FromGymnasium
-from dpbandit.clients.logs import (
-    read_lists,
-    read_log,
-    read_observed,
-    read_open_bandit,
-    read_prices,
-    record,
-)
+from dpbandit.clients.bridge import Bridge
 from dpbandit.clients.player import Player
-from dpbandit.clients.policies import (
-    Foreign,
-    RiverRanking,
-    mabwiser_policy,
-    river_history,
-    river_policy,
-)
-from dpbandit.clients.priors import prior_from
+from dpbandit.shelf import face as _face, homes as _homes
 
-__all__ = [
-    "Bridge",
-    "Foreign",
-    "FromGymnasium",
-    "Player",
-    "RiverRanking",
-    "mabwiser_policy",
-    "prior_from",
-    "read_lists",
-    "read_log",
-    "read_observed",
-    "read_open_bandit",
-    "read_prices",
-    "record",
-    "river_history",
-    "river_policy",
-]
+__all__ = ["Bridge", "Player", *_homes("clients")]
+__getattr__, __dir__ = _face(__name__)

@@ -40,7 +40,6 @@ from dpbandit.specs import (
     BanditSpec,
     ContextualSpec,
     Hindsight,
-    ListSpec,
     PriceListSpec,
     PriceSpec,
     acted,
@@ -48,6 +47,7 @@ from dpbandit.specs import (
     fits,
     made_agent,
 )
+from dpbandit.specs.lists import ListSpec
 
 
 class Contexts(NamedTuple):

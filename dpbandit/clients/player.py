@@ -32,7 +32,7 @@ from dpbandit.base import (
     whole,
     write_atomically,
 )
-from dpbandit.clients.from_gymnasium import Bridge, Contexts
+from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.privacy import Certificate
 from dpbandit.privacy.certificate import certificate
 from dpbandit.privacy.mechanism import Books, Roll, enrolled

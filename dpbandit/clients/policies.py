@@ -37,7 +37,8 @@ from dpbandit.offline.logs import Logged
 from dpbandit.privacy import no_privacy
 from dpbandit.privacy.clicks import features
 from dpbandit.running.foreign import OneByOne, _act, _update
-from dpbandit.specs import BanditSpec, ContextualSpec, ListSpec, fits
+from dpbandit.specs import BanditSpec, ContextualSpec, fits
+from dpbandit.specs.lists import ListSpec
 
 
 class Wrapped:

@@ -2,14 +2,6 @@
 
 from dpbandit.domains.balls import Ball, Box, L1Ball, LpBall, Simplex, Spectrahedron
 from dpbandit.domains.domain import Domain
-from dpbandit.domains.flows import Flows
-from dpbandit.domains.matroids import (
-    Hypersimplex,
-    IndependentSets,
-    Product,
-    SpanningTrees,
-    partition_base,
-)
 from dpbandit.domains.projections import (
     Nearest,
     frank_wolfe,
@@ -17,30 +9,24 @@ from dpbandit.domains.projections import (
     pairwise_frank_wolfe,
     shrunk_projection,
 )
-from dpbandit.domains.submodular import ConcaveBase, SubmodularBase
 from dpbandit.domains.words import WORDS, domain_named
+from dpbandit.shelf import face as _face, homes as _homes
 
 __all__ = [
     "WORDS",
     "Ball",
     "Box",
-    "ConcaveBase",
     "Domain",
-    "Flows",
-    "Hypersimplex",
-    "IndependentSets",
     "L1Ball",
     "LpBall",
     "Nearest",
-    "Product",
     "Simplex",
-    "SpanningTrees",
     "Spectrahedron",
-    "SubmodularBase",
     "domain_named",
     "frank_wolfe",
     "nearest",
     "pairwise_frank_wolfe",
-    "partition_base",
     "shrunk_projection",
+    *_homes("domains"),
 ]
+__getattr__, __dir__ = _face(__name__)

@@ -79,6 +79,11 @@ class Domain(ABC):
     def inner_radius(self) -> float:
         """r, the radius of a ball of V around the centre that the domain contains."""
 
+    @property
+    def geometry(self) -> float | None:
+        """mu, the constant of a polytope's local linear oracle; None where it is not known here."""
+        return None
+
     @cached_property
     def basis(self) -> Floats | None:
         """Q, (N, k), orthonormal columns that span V; None where V is R^N."""

@@ -129,6 +129,10 @@ class Hypersimplex(Domain):
         return sqrt(2 * min(self.rank, self.dim - self.rank))
 
     @property
+    def geometry(self) -> float:
+        return self.diameter
+
+    @property
     def outer_radius(self) -> float:
         # sqrt(q (N - q) / N), to any set
         return sqrt(self.rank * (self.dim - self.rank) / self.dim)

@@ -37,7 +37,6 @@ import numpy as np
 from dpbandit.base import Floats, InputError, Ints, at_least, inside, norms, rows, shown, whole
 from dpbandit.domains.balls import Ball, Box, L1Ball, LpBall, Simplex
 from dpbandit.domains.domain import Domain, tame
-from dpbandit.domains.matroids import Hypersimplex
 
 
 class Nearest(NamedTuple):
@@ -256,8 +255,7 @@ def local_oracle(domain: Domain, replicas: int, *, geometry: float | None = None
         return SimplexOracle(domain)
     if isinstance(domain, L1Ball):
         return L1Oracle(domain)
-    if geometry is None and isinstance(domain, Hypersimplex):
-        geometry = domain.diameter
+    geometry = domain.geometry if geometry is None else geometry
     if geometry is None:
         raise InputError(
             f"No local linear oracle is known for {shown(domain)}: choose another agent or "

@@ -25,7 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpbandit.base import Bools, Floats, InputError, Ints, shown, whole
+from dpbandit.base import Floats, InputError, Ints, shown, whole
 
 MOST_LENGTH = 100
 """Of a list."""
@@ -304,22 +304,3 @@ def _check_chances(name: str, chances: Sequence[float]) -> None:
     for chance in chances:
         if not (isinstance(chance, Real) and 0 < chance <= 1):
             raise InputError(f"Expected {name} to be in (0, 1], got {shown(chance)}.")
-
-
-FARTHEST = 30.0
-"""Utilities are clipped to +-30, so that their exponentials are far from overflow."""
-
-
-def weights(utility: Floats) -> Floats:
-    """exp(utility), of utilities of any shape; what is no number becomes the least there is."""
-    return np.asarray(np.exp(np.minimum(np.fmax(utility, -FARTHEST), FARTHEST)))
-
-
-def chances(weight: Floats, offered: Bools, axis: int = -1) -> Floats:
-    """P(each is bought), w_j / (1 + sum of the offered w along `axis`), 0 where not offered.
-
-    >>> chances(np.array([1.0, 2.0, 9.0]), np.array([True, True, False]))
-    array([0.25, 0.5 , 0.  ])
-    """
-    w = np.where(offered, weight, 0.0)
-    return np.asarray(w / (1 + w.sum(axis=axis, keepdims=True)))

@@ -1,43 +1,7 @@
-"""Evaluate policies offline, on logs of a random policy."""
+"""Logs of a known random policy, and the policies that are evaluated on them."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, Observed
+from dpbandit.shelf import face as _face, homes as _homes
 
-if TYPE_CHECKING:
-    from dpbandit.offline.evaluation import evaluate as evaluate
-    from dpbandit.offline.intervals import TypeLaw as TypeLaw
-    from dpbandit.offline.logs import (
-        Logged as Logged,
-        LoggedLists as LoggedLists,
-        LoggedPrices as LoggedPrices,
-        Observed as Observed,
-    )
-    from dpbandit.offline.policies import (
-        ListLaw as ListLaw,
-        Snapshot as Snapshot,
-        snapshot as snapshot,
-    )
-    from dpbandit.offline.replays import Replay as Replay, Replays as Replays, replay as replay
-    from dpbandit.offline.unrecorded import Assessment as Assessment, assess as assess
-
-_HOMES = {
-    "evaluation": "evaluate",
-    "intervals": "TypeLaw",
-    "logs": "Logged LoggedLists LoggedPrices Observed",
-    "policies": "ListLaw Snapshot snapshot",
-    "replays": "Replay Replays replay",
-    "unrecorded": "Assessment assess",
-}
-_FACE = {name: home for home, names in _HOMES.items() for name in names.split()}
-__all__ = sorted(_FACE)  # names that come when they are asked for
-
-
-def __getattr__(name: str) -> Any:
-    """Import each name when it is used: environments from logs need only two of these modules."""
-    if name in _FACE:
-        return getattr(import_module(f"{__name__}.{_FACE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_FACE])
+__all__ = ["Logged", "LoggedLists", "LoggedPrices", "Observed", *_homes("offline")]
+__getattr__, __dir__ = _face(__name__)

@@ -31,13 +31,13 @@ from dpbandit.specs import (
     Agent,
     ContextualSpec,
     Hindsight,
-    ListSpec,
     PriceSpec,
     Spec,
     acted,
     is_running,
     spec_of_kind,
 )
+from dpbandit.specs.lists import ListSpec
 
 
 class ListLaw(NamedTuple):

@@ -17,7 +17,6 @@ from dpbandit.privacy.fading import (
     FadingSum as FadingSum,
     certified_fading_sum as certified_fading_sum,
 )
-from dpbandit.privacy.filters import FilteredSum as FilteredSum
 from dpbandit.privacy.ledger import (
     Ledger as Ledger,
     least_noise as least_noise,
@@ -43,7 +42,6 @@ from dpbandit.privacy.noise import (
     Laplace as Laplace,
 )
 from dpbandit.privacy.notion import Notion as Notion, Trust as Trust, Visits as Visits
-from dpbandit.privacy.peeling import NoisyHardThresholding as NoisyHardThresholding
 from dpbandit.privacy.prefix_sums import (
     BLT as BLT,
     Banded as Banded,
@@ -62,3 +60,6 @@ from dpbandit.privacy.residuals import SignedDirections as SignedDirections
 from dpbandit.privacy.sparse_vector import SegmentAboveThreshold as SegmentAboveThreshold
 from dpbandit.privacy.spends import GaussianSpend as GaussianSpend, Parallel as Parallel
 from dpbandit.privacy.vertices import NoisyVertex as NoisyVertex
+from dpbandit.shelf import face as _face
+
+__getattr__, __dir__ = _face(__name__)

@@ -69,6 +69,8 @@ class BatchSum(Mechanism):
     # "moves the sum by at most 2 `bound` in l_order, whatever is fed"
     needs = SUMMED
 
+    releases_sum = True
+
     def __init__(
         self,
         dim: int,
@@ -258,6 +260,7 @@ class LocalValues(Mechanism):
     # "each value is released once"
     needs = frozenset({Fact.ONCE})
 
+    releases_sum = True
     trust = EVERYWHERE
 
     def __init__(

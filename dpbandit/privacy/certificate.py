@@ -6,7 +6,6 @@ from numbers import Real
 from typing import Any, cast
 
 from dpbandit.base import InputError, as_declared, html_lines, inside, made, rounded, shown
-from dpbandit.privacy.aggregated import BitSpend
 from dpbandit.privacy.calibrated import PrefixSlots
 from dpbandit.privacy.factors import Gradual, Honaker, Hybrid, Independent, KAry, Window
 from dpbandit.privacy.fading import FadingSlots
@@ -33,6 +32,7 @@ from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, P
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated, Spend
 from dpbandit.privacy.subsampling import SampledGaussianSpend
 from dpbandit.privacy.wishart import WishartSpend
+from dpbandit.shelf import open_shelves
 
 HONESTY = (
     "Proofs are for real numbers; these samplers are seeded and not floating-point safe "
@@ -233,7 +233,6 @@ KINDS: dict[str, Any] = {
         PureSpend,
         BoundedRangeSpend,
         WishartSpend,
-        BitSpend,
         SampledGaussianSpend,
         Parallel,
         Expiring,
@@ -241,7 +240,7 @@ KINDS: dict[str, Any] = {
         Sequential,
     )
 }
-
+"""Name of a spend -> its class, as ledgers are read; shelves add theirs."""
 
 SLOTS: dict[str, Any] = {
     kind.__name__: kind
@@ -335,6 +334,7 @@ def _spend_as_dict(spend: Spend) -> dict[str, Any]:
 
 def _spend_from_dict(values: dict[str, Any]) -> Any:
     given = dict(values)
+    open_shelves("privacy.certificate")
     kind = KINDS[given.pop("kind")]
     if kind in (Parallel, Sequential):
         given["parts"] = tuple(map(_spend_from_dict, given["parts"]))

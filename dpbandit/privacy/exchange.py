@@ -14,6 +14,7 @@ from dpbandit.privacy.ledger import Ledger, Sequential
 from dpbandit.privacy.notion import Notion, Round, Trust, Visits
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.spends import Parallel, Repeated, Spend
+from dpbandit.shelf import open_shelves
 
 _PLAIN: dict[Any, dict[str, Any]] = {
     bool: {"type": "boolean"},
@@ -29,6 +30,7 @@ def ledger_schema() -> dict[str, Any]:
 
     Infinity is the word "inf" in strict JSON. Every kind of spend is an object with its `kind`.
     """
+    open_shelves("privacy.certificate")
     kinds = {name: _object(kind, name) for name, kind in (KINDS | SLOTS).items()}
     spends = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in KINDS]}
     slots = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in SLOTS]}

@@ -98,6 +98,8 @@ class FadingSum(Mechanism):
     # "Rounds are cut into batches with public ends."
     needs = SUMMED
 
+    releases_sum = True
+
     def __init__(
         self,
         statistic: Statistic,

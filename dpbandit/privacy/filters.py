@@ -111,6 +111,10 @@ class FilteredSum(Mechanism):
     def query(self, *datum: AnyArray) -> Floats:
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
+    def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
+        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
+        return datum  # all that enters is its query
+
     def _release(self, *datum: AnyArray) -> Floats | None:
         self._exact = self._exact + self.query(*datum)
         reads = (self._asked > 0) & (self._asked_at == self._used - 1)

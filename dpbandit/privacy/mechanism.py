@@ -91,6 +91,8 @@ class Mechanism(ABC):
     controls: ClassVar[tuple[int, ...]] = ()
     """places of those arguments of a call that may be functions of public facts, coins and earlier
     releases alone; the others are data"""
+    releases_sum: ClassVar[bool] = False
+    """whether a release is the sum of what was fed, with noise added"""
     spend: Spend
     """cost of all `uses` calls together, for one user"""
     sensitivity: float

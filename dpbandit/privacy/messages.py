@@ -52,6 +52,7 @@ class LocalStatistic(Mechanism):
     # "A user sends one, so all together cost what one does"
     needs = frozenset({Fact.ONCE})
 
+    releases_sum = True
     trust = EVERYWHERE
     fade = 0.0
     """nothing is kept for the next message"""
@@ -263,6 +264,10 @@ class LocalVectors(Mechanism):
         u = np.where(np.isfinite(u).all(axis=1, keepdims=True), u, 0.0)
         return u / np.maximum(norms(u), 1.0)
 
+    def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
+        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
+        return clip_norm(datum[0], 1.0), *datum[1:]
+
     def _release(self, *datum: AnyArray) -> Floats:
         return self._send(self.query(*datum))
 
@@ -397,6 +402,10 @@ class LocalDirections(Mechanism):
         around = np.zeros(self._all)
         around[rows(len(g)), block[0]] = g
         return around
+
+    def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
+        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
+        return clip_norm(datum[0], 1.0), *datum[1:]
 
     def _release(self, *datum: AnyArray) -> Floats:
         g, u, coin = self.query(*datum), self._normals(), self._coins()

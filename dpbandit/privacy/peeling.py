@@ -373,6 +373,12 @@ class NoisyHardThresholding(Mechanism):
         self._block = np.empty((self._replicas, n), dtype=np.int64)
         self._r = np.empty((self._replicas, n))
 
+    def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
+        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
+        (context, action, reward), rows = datum, self._spec
+        x = clip_norm(context, rows.norm_bound).clip(-rows.entry_bound, rows.entry_bound)
+        return x, action, clip_range(reward, rows.reward_low, rows.reward_high)
+
     def _release(self, *datum: AnyArray) -> Floats | None:
         n = self._r.shape[1]
         if n == 0:

@@ -75,6 +75,8 @@ class PrefixSum(Mechanism):
     # "Replacing a user moves one leaf"
     needs = SUMMED
 
+    releases_sum = True
+
     def __init__(
         self,
         statistic: Statistic,

@@ -16,8 +16,8 @@ from dpbandit.base import (
     rows,
     whole,
 )
-from dpbandit.losses.click_models import chances, weights
 from dpbandit.privacy.premises import NOTHING
+from dpbandit.specs.choice import chances, weights
 
 
 @dataclass(frozen=True, kw_only=True)

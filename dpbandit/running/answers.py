@@ -31,7 +31,7 @@ class Answer(NamedTuple):
     problem: str
     """name in the suite"""
     kind: str
-    """of problem, see `dpbandit.running.recommend.kind_of`"""
+    """of problem, see `Spec.measured_as`"""
     environment: str
     arguments: str
     """of the environment, but for its horizon, in JSON"""

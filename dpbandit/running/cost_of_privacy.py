@@ -16,16 +16,7 @@ from dpbandit.results.runs import AgentRun, describe, without_epsilon
 from dpbandit.results.wording import Losing, losing
 from dpbandit.running.given import agent_given, spec_given
 from dpbandit.running.recommend import recommend
-from dpbandit.specs import (
-    ChoiceSpec,
-    ContextualSpec,
-    ConvexSpec,
-    ExpertsSpec,
-    ListSpec,
-    PriceListSpec,
-    PriceSpec,
-    Spec,
-)
+from dpbandit.specs import Spec
 
 _AT_THE_CLAIM = 0.9
 """Certified epsilons from this share of the claim up to the claim are told as the claim"""
@@ -279,18 +270,7 @@ def _spec_of(setup: Setup) -> Spec | None:
 
 def _nouns(spec: Spec | None) -> tuple[str, str]:
     """Who comes, and what is chosen for them."""
-    kinds = type(getattr(spec, "visit", spec)).__mro__
-    who, action = next((_NOUNS[kind] for kind in kinds if kind in _NOUNS), ("rounds", "action"))
-    return "rounds" if spec is not None and spec.returning else who, action
-
-
-_NOUNS: dict[type, tuple[str, str]] = {
-    PriceListSpec: ("customers", "price"),
-    PriceSpec: ("customers", "price"),
-    ChoiceSpec: ("customers", "set"),
-    ContextualSpec: ("users", "action"),
-    ListSpec: ("users", "list"),
-    ExpertsSpec: ("rounds", "expert"),
-    ConvexSpec: ("rounds", "point"),
-}
-"""By the kind of problem, of kinds that are another one the nearest."""
+    if spec is None:
+        return "rounds", "action"
+    who, action = getattr(spec, "visit", spec).nouns
+    return "rounds" if spec.returning else who, action

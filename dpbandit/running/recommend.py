@@ -1,30 +1,20 @@
 """Name the best agents for a problem, with privacy and without it, by what was measured."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import Any
 
 from dpbandit.base import InputError, Streams, positive
-from dpbandit.losses import Linear
 from dpbandit.running.answers import chosen, nearest, ranked, same_problem
 from dpbandit.running.environments import environment_label, without_defaults
 from dpbandit.running.given import AnyProblem, problem_given, spec_given
 from dpbandit.running.settings import agent_kind, parse_agent
-from dpbandit.specs import (
-    AssortmentSpec,
-    ContextualSpec,
-    ConvexSpec,
-    ExpertsSpec,
-    ListSpec,
-    PriceListSpec,
-    ReturningSpec,
-    Spec,
-    StreamSpec,
-    TastesSpec,
-    made_agent,
-)
+from dpbandit.specs import Spec, made_agent
+
+_CURVED = "curved "
+"""What convex losses have before their kind, which is ranked together with linear ones"""
 
 
 def recommend(
@@ -83,7 +73,7 @@ def _measured(
 
 
 def _of_kind(spec: Spec, epsilon: float) -> str:
-    kind = kind_of(spec)
+    kind = spec.measured_as
     for agent in ranked(kind.removeprefix(_CURVED), epsilon):
         if kind.startswith(_CURVED) and "parameters=halved" in agent:
             continue  # bold steps are for linear losses: on curved ones they lost more
@@ -95,46 +85,3 @@ def _of_kind(spec: Spec, epsilon: float) -> str:
             made_agent(config, spec, Streams([0]))
             return agent
     return "uniform"
-
-
-def kind_of(spec: Spec) -> str:
-    """The kind of problem that a spec is, in words."""
-    return next(
-        (
-            name if isinstance(name, str) else name(spec)
-            for kind in type(spec).__mro__
-            if (name := _KINDS.get(kind))
-        ),
-        "other",
-    )
-
-
-def _of_visits(spec: ReturningSpec) -> str:
-    if isinstance(spec.visit, TastesSpec):
-        return "prices for people"
-    return "lists for people" if type(spec.visit) is ListSpec else "people"
-
-
-def _of_points(spec: ConvexSpec) -> str:
-    if spec.feedback == "datum":
-        return "points by datum"
-    return ("" if isinstance(spec.loss, Linear) else _CURVED) + "points by value"
-
-
-def _of_arms(spec: ContextualSpec) -> str:
-    alone = spec.context_shape[-1] == 1 and spec.masks != "user"  # its counts would tell of them
-    return "arms" if alone else "contextual arms"
-
-
-_CURVED = "curved "
-_KINDS: dict[type, str | Callable[[Any], str]] = {
-    ReturningSpec: _of_visits,
-    AssortmentSpec: "sets",
-    ListSpec: "lists",
-    ExpertsSpec: "experts",
-    StreamSpec: "streams",
-    PriceListSpec: "prices",
-    ContextualSpec: _of_arms,
-    ConvexSpec: _of_points,
-}
-"""Spec class -> kind of problem; the most specific class of a spec counts"""

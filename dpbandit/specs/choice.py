@@ -41,8 +41,25 @@ from dpbandit.base import (
     shown,
     whole,
 )
-from dpbandit.losses.click_models import weights
 from dpbandit.specs.protocols import BanditSpec
+
+FARTHEST = 30.0
+"""Utilities are clipped to +-30, so that their exponentials are far from overflow."""
+
+
+def weights(utility: Floats) -> Floats:
+    """exp(utility), of utilities of any shape; what is no number becomes the least there is."""
+    return np.asarray(np.exp(np.minimum(np.fmax(utility, -FARTHEST), FARTHEST)))
+
+
+def chances(weight: Floats, offered: Bools, axis: int = -1) -> Floats:
+    """P(each is bought), w_j / (1 + sum of the offered w along `axis`), 0 where not offered.
+
+    >>> chances(np.array([1.0, 2.0, 9.0]), np.array([True, True, False]))
+    array([0.25, 0.5 , 0.  ])
+    """
+    w = np.where(offered, weight, 0.0)
+    return np.asarray(w / (1 + w.sum(axis=axis, keepdims=True)))
 
 
 @cache
@@ -250,6 +267,7 @@ class ChoiceSpec(BanditSpec):
     """
 
     kind: ClassVar[str] = "assortments of products"
+    nouns: ClassVar[tuple[str, str]] = ("customers", "set")
     n_products: int
     """N"""
     at_most: int
@@ -329,6 +347,10 @@ class AssortmentSpec(ChoiceSpec):
         if not (min(self.margins) > 0 and max(self.margins) < np.inf):
             raise InputError(f"Expected finite margins={shown(self.margins)} > 0.")
         super().__post_init__()
+
+    @property
+    def measured_as(self) -> str:
+        return "sets"
 
     @property
     def largest_margin(self) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpbandit.base import MOST_ACTIONS, Bools, Floats, Streams, one_of, reals, whole
 from dpbandit.domains import Domain, nearest
+from dpbandit.losses.decisions import Linear
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.notion import ALL, Covered
 from dpbandit.specs.protocols import (
@@ -43,6 +44,7 @@ class ConvexSpec(Spec):
     covers: ClassVar[frozenset[Covered]] = ALL
     """a user's own point is chosen before her datum is seen"""
     kind: ClassVar[str] = "a convex problem"
+    nouns: ClassVar[tuple[str, str]] = ("rounds", "point")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,6 +55,12 @@ class ConvexSpec(Spec):
         low, high = self.loss.value_range
         object.__setattr__(self, "reward_low", -high)
         object.__setattr__(self, "reward_high", -low)
+
+    @property
+    def measured_as(self) -> str:
+        if self.feedback == "datum":
+            return "points by datum"
+        return "points by value" if isinstance(self.loss, Linear) else "curved points by value"
 
     @property
     def context_shape(self) -> tuple[int, ...]:
@@ -126,6 +134,10 @@ class StreamSpec(ConvexSpec):
     in_hindsight: ClassVar[bool] = False
     kind: ClassVar[str] = "a stream of data"
 
+    @property
+    def measured_as(self) -> str:
+        return "streams"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertsSpec(Numbered, Spec):
@@ -145,10 +157,15 @@ class ExpertsSpec(Numbered, Spec):
     covers: ClassVar[frozenset[Covered]] = ALL
     """an expert is followed before the losses of the round are seen"""
     kind: ClassVar[str] = "advice of experts"
+    nouns: ClassVar[tuple[str, str]] = ("rounds", "expert")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         whole("n_actions", self.n_actions, 1, MOST_ACTIONS)
+
+    @property
+    def measured_as(self) -> str:
+        return "experts"
 
     @property
     def context_shape(self) -> tuple[int, ...]:

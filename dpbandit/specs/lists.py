@@ -1,12 +1,10 @@
-"""The public facts of problems in which lists of items are shown, and of people who come back."""
+"""The public facts of problems in which lists of items are shown."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from math import prod
-from operator import attrgetter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -20,7 +18,6 @@ from dpbandit.base import (
     Ints,
     Streams,
     norms,
-    one_of,
     reals,
     rows,
     shaped,
@@ -28,8 +25,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.losses.click_models import ClickModel
-from dpbandit.privacy.notion import Visits as Visits
-from dpbandit.specs.protocols import BanditSpec, Bound, ContextualSpec, Spec
+from dpbandit.specs.protocols import BanditSpec
 
 
 class Catalogue:
@@ -158,7 +154,9 @@ class ListSpec(BanditSpec):
     """
 
     kind: ClassVar[str] = "ordered lists of items"
+    nouns: ClassVar[tuple[str, str]] = ("users", "list")
     may_be_masked: ClassVar[bool] = True
+    visited_as: ClassVar[str] = "lists for people"
     catalogue: Catalogue
     clicks: ClickModel
     dim: int = field(init=False)
@@ -179,6 +177,10 @@ class ListSpec(BanditSpec):
         object.__setattr__(self, "dim", self.catalogue.taste)
         object.__setattr__(self, "reward_high", self.clicks.most)
         super().__post_init__()
+
+    @property
+    def measured_as(self) -> str:
+        return "lists"
 
     @property
     def n_items(self) -> int:
@@ -307,117 +309,3 @@ def _numbers(spec: ListSpec, action: Any, replicas: int) -> Floats:
         ) from None
     shaped("lists", numbers, (replicas, spec.length))
     return numbers
-
-
-NOBODY = -1
-"""The person of an empty slot."""
-MOST_PEOPLE = 1_000_000
-
-
-def _of_the_visit(name: str) -> Any:
-    """What a visit says, as a property."""
-    return property(attrgetter(f"visit.{name}"), doc=getattr(Spec, name).__doc__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ReturningSpec(Spec):
-    """Arms, or lists of items, for one of N people in every slot of a public clock, or for nobody.
-
-    Context (R, 1 + features): who she is, a dense public number in [0, N) that was given out
-    beforehand and never by first arrival, or -1 in an empty slot; behind it what a visit of hers
-    shows, as `visit` says, flattened, zeros in an empty slot. `person` and `shown` take it apart.
-    An empty slot's action is played to nobody, its reward is 0.
-    """
-
-    kind: ClassVar[str] = "people who return"
-    returning: ClassVar[bool] = True
-    visit: ContextualSpec | ListSpec
-    """what one visit is"""
-    people: int
-    """N"""
-    visits: Visits
-    """how often one person may come; what is protected"""
-    reward_low: float = field(init=False)
-    reward_high: float = field(init=False)
-
-    matrix_entries = _of_the_visit("matrix_entries")
-    carries = _of_the_visit("carries")
-    watched = _of_the_visit("watched")
-    default_action = _of_the_visit("default_action")
-    datum_shape = _of_the_visit("datum_shape")
-    told_as = _of_the_visit("told_as")
-    answers = _of_the_visit("answers")
-    action_space = _of_the_visit("action_space")
-    validate = _of_the_visit("validate")
-    uniform = _of_the_visit("uniform")
-    repaired = _of_the_visit("repaired")
-    told = _of_the_visit("told")
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.visit, ContextualSpec | ListSpec):
-            raise InputError(
-                f"Expected visit to be a ContextualSpec or ListSpec, got {shown(self.visit)}."
-            )
-        if not isinstance(self.visits, Visits):
-            raise InputError(f"Expected visits to be Visits, got {shown(self.visits)}.")
-        whole("people", self.people, 1, MOST_PEOPLE)
-        whole("delay", self.delay, 0, 0)
-        one_of("masks of a visit", self.visit.masks, ("none",))
-        for name in ("reward_low", "reward_high"):
-            object.__setattr__(self, name, getattr(self.visit, name))
-        super().__post_init__()
-        object.__setattr__(self, "visit", replace(self.visit, horizon=self.horizon))
-        if not self.reward_low <= 0 <= self.reward_high:
-            raise InputError(
-                f"Expected rewards in [{self.reward_low}, {self.reward_high}] to be 0 at times, as "
-                "those of empty slots are."
-            )
-
-    @property
-    def unit(self) -> Visits:
-        return self.visits
-
-    @property
-    def context_shape(self) -> tuple[int, ...]:
-        return (1 + prod(self.visit.context_shape),)
-
-    @property
-    def arms(self) -> ContextualSpec:
-        """What one visit is to agents that keep a person's parameter in mind.
-
-        Raises `InputError` unless every arm has a row of features of its own.
-        """
-        if isinstance(self.visit, ContextualSpec) and self.visit.shared:
-            return self.visit
-        seen = "lists" if isinstance(self.visit, ListSpec) else "arms with parameters of their own"
-        raise InputError(
-            "Expected every arm to have a row of features of its own (shared=True), got "
-            f"{seen}: choose PerPerson(agent)."
-        )
-
-    def person(self, context: Floats) -> Ints:
-        """Who comes, (R,): in [0, N), or -1 for nobody, and for what is nobody's number."""
-        said = np.asarray(context)[:, 0]
-        known = (said >= 0) & (said < self.people) & (said == np.floor(said))
-        return np.where(known, said, NOBODY).astype(np.int64)
-
-    def shown(self, context: Floats) -> Floats:
-        """What the visit shows, `(R, *visit.context_shape)`."""
-        return np.asarray(context)[:, 1:].reshape(-1, *self.visit.context_shape)
-
-    def context(self, person: Ints, shown: Floats) -> Floats:
-        """Both together, the inverse of `person` and `shown`."""
-        return np.column_stack([person, shown.reshape(len(person), -1)])
-
-    def observation_space(self) -> gym.Space[Any]:
-        high = np.full(self.context_shape, self.visit.context_bound)
-        low = -high
-        low[0], high[0] = NOBODY, self.people - 1
-        return gym.spaces.Box(low, high, dtype=np.float64)
-
-    def bounds(self) -> list[Bound]:
-        rewards, contexts = self.visit.bounds()
-        return [rewards, replace(contexts, array=lambda context, step: self.shown(context))]
-
-    def with_few_people(self) -> Self:
-        return replace(self, people=min(self.people, self.horizon + 1))

@@ -193,6 +193,10 @@ class Spec:
     kind: ClassVar[str] = "any problem"
     may_be_masked: ClassVar[bool] = False
     """whether actions can be numbered and be missing in a round"""
+    visited_as: ClassVar[str] = ""
+    """the kind of problem where its rounds are visits of people who return, if they may be"""
+    nouns: ClassVar[tuple[str, str]] = ("rounds", "action")
+    """who comes, and what is chosen for them"""
     priced: ClassVar[bool] = False
     """whether actions are places on a list of prices whose margins are known"""
     sells: ClassVar[bool] = False
@@ -217,6 +221,11 @@ class Spec:
                 f"Expected a {type(self).__name__} without masks: actions come and go among arms "
                 "or on lists, where each round has a best action of its own."
             )
+
+    @property
+    def measured_as(self) -> str:
+        """The kind of problem in the table of measured answers."""
+        return "other"
 
     @property
     def context_shape(self) -> tuple[int, ...]:
@@ -424,6 +433,8 @@ class ContextualSpec(Numbered, BanditSpec):
     """Finitely many arms. Context (R, d), or (R, K, d) when the arms share one parameter."""
 
     kind: ClassVar[str] = "finitely many arms"
+    visited_as: ClassVar[str] = "people"
+    nouns: ClassVar[tuple[str, str]] = ("users", "action")
     may_be_masked: ClassVar[bool] = True
     n_actions: int
     constant_context: ClassVar[bool] = False
@@ -440,6 +451,12 @@ class ContextualSpec(Numbered, BanditSpec):
     @property
     def context_shape(self) -> tuple[int, ...]:
         return (self.n_actions, self.dim) if self.shared else (self.dim,)
+
+    @property
+    def measured_as(self) -> str:
+        # what counts of arms tell of users is public, unless their masks are their own
+        alone = self.context_shape[-1] == 1 and self.masks != "user"
+        return "arms" if alone else "contextual arms"
 
     @property
     def n_arms(self) -> int:
@@ -493,6 +510,7 @@ class PriceListSpec(ContextualSpec):
     """
 
     kind: ClassVar[str] = "a list of prices"
+    nouns: ClassVar[tuple[str, str]] = ("customers", "price")
     priced: ClassVar[bool] = True
     sells: ClassVar[bool] = True
     prices: tuple[float, ...]
@@ -501,6 +519,10 @@ class PriceListSpec(ContextualSpec):
     """dollars; below every price"""
     followed: bool = False
     """whether later customers' answers depend on the prices that earlier ones were asked"""
+
+    @property
+    def measured_as(self) -> str:
+        return "prices"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -596,6 +618,7 @@ class PremiumSpec(ContextualSpec):
 class PriceSpec(BanditSpec):
     """Public facts of a problem whose action is a price in [low, high]. Context (R, d)."""
 
+    nouns: ClassVar[tuple[str, str]] = ("customers", "price")
     low: float
     high: float
 

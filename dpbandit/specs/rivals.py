@@ -18,6 +18,7 @@ _STEEPEST = 10.0
 class TastesSpec(PriceListSpec):
     """Prices of one offer; a customer buys by a logit whose coefficients theta are her own."""
 
+    visited_as: ClassVar[str] = "prices for people"
     survey: Prior
     """what a public survey says of theta in the population"""
     guess: Prior

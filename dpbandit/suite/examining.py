@@ -36,6 +36,7 @@ from dpbandit.testing.checks import (
     check_billboard,
     check_sensitivity,
 )
+from dpbandit.testing.returning import with_other_people
 from dpbandit.testing.tapes import (
     Tape,
     World,
@@ -43,7 +44,6 @@ from dpbandit.testing.tapes import (
     extreme_users,
     memory,
     run,
-    with_other_people,
 )
 
 _FEWEST_ROUNDS, _MOST_ROUNDS = 24, 1536

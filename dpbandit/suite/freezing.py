@@ -32,7 +32,6 @@ from dpbandit.base import (
 from dpbandit.results.runs import AgentRun, run_key
 from dpbandit.running.compare import consecutive, replicas_at_once
 from dpbandit.running.environments import problem_maker
-from dpbandit.running.recommend import kind_of
 from dpbandit.studies.run import workers
 from dpbandit.suite.candidates import Cell, Group, candidates, cell, groups
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems
@@ -356,7 +355,7 @@ def report(
         for epsilon in epsilons()
     ]
     zeros = ["uniform", "best-fixed"]
-    if kind_of(free.problem().spec).endswith(("by value", "by datum")):
+    if free.problem().spec.measured_as.endswith(("by value", "by datum")):
         zeros.append("centre")
     cells = [free, *private, *(cell(one, setup, name, inf) for name in zeros)]
     replicas = FEWEST

@@ -26,7 +26,6 @@ from dpbandit.running.answers import (
     written,
 )
 from dpbandit.running.environments import environment_label
-from dpbandit.running.recommend import kind_of
 from dpbandit.suite.candidates import Group, candidates, groups
 from dpbandit.suite.catalogue import problems, spec_of, suite, version
 from dpbandit.suite.freezing import Frozen
@@ -159,7 +158,7 @@ def answer_row(
     nothing = abs(at_fixed) <= _NOTHING * abs(at_worst)
     return Answer(
         problem=setup.problem,
-        kind=kind_of(spec) if one.trust == "central" else TRUST,
+        kind=spec.measured_as if one.trust == "central" else TRUST,
         environment=environment_label(setup.environment),
         arguments=arguments_text(setup.env_kwargs),
         role=role,

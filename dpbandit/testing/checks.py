@@ -23,6 +23,7 @@ from dpbandit.privacy.mechanism import Mechanism, overheard
 from dpbandit.privacy.premises import is_blind
 from dpbandit.running.compare import certify
 from dpbandit.running.episode import check_context, check_hindsight, check_step
+from dpbandit.shelf import from_shelf
 from dpbandit.specs import (
     AgentConfig,
     Problem,
@@ -34,7 +35,6 @@ from dpbandit.specs import (
     spec_of_kind,
 )
 from dpbandit.testing.noise import (
-    SUMS,
     admitted,
     check_noise_knows_no_data,
     check_rows,
@@ -50,8 +50,6 @@ from dpbandit.testing.tapes import (
     rounds_of_calls,
     run,
     same,
-    with_other_people,
-    without_person,
 )
 
 PARTS = ((0, 1), (1, 3), (3, 6))
@@ -191,7 +189,8 @@ def two_worlds(
     t = np.concatenate([every if isinstance(user, str) else 0 * every + user for user in swapped])
     with np.errstate(all="ignore"):  # users that are no numbers reach the agents' arithmetic
         if spec.returning:
-            changed, t = with_other_people(spec, world, other, t)
+            replaced = from_shelf("testing", "with_other_people", "people who return")
+            changed, t = replaced(spec, world, other, t)
         else:
             changed = world.swapped(t, other, answers_only=public)
         first = _with_controls(lambda: run(config, spec, world))
@@ -222,7 +221,8 @@ def check_joint_dp(
     largest = check_sensitivity(one, two, t)
     check_billboard(one, two, t)
     if spec.returning:
-        world = without_person(extreme_users(spec, t.shape[1], FIRST_WORLD), t)
+        absent = from_shelf("testing", "without_person", "people who return")
+        world = absent(extreme_users(spec, t.shape[1], FIRST_WORLD), t)
         with np.errstate(all="ignore"):
             nobody = run(config, spec, world, replay=one, remember=False)
         check_visits(spec, one, two, nobody, t)
@@ -442,10 +442,12 @@ def _private(
     )
     for kind in sorted(kinds, key=str):
         expect(
-            issubclass(kind, (*SUMS, *tested)) or kind.__module__.startswith("dpbandit."),
+            kind.releases_sum
+            or issubclass(kind, tuple(tested))
+            or kind.__module__.startswith("dpbandit."),
             f"Expected tested= to name {kind.__name__}: it is no sum, test its noise by itself.",
         )
-    if any(issubclass(kind, SUMS) for kind in kinds):
+    if any(kind.releases_sum for kind in kinds):
         count = check_noise_knows_no_data(config, spec)
         drawn = drawn_by(config, spec)
         check_size(proof.ledger, drawn)

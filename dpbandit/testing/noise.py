@@ -7,36 +7,29 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.agents.contextual.epochs import EpisodeMoments
 from dpbandit.agents.contextual.private_glm import NewtonRefits
 from dpbandit.agents.convex.descent import NoisyDescent
-from dpbandit.agents.experts.ball import BallDraws
 from dpbandit.agents.experts.trees_and_potentials import PotentialDraws
 from dpbandit.agents.streams.gradient_descent import Block
 from dpbandit.base import Floats, clip_norm, clip_range
 from dpbandit.privacy import (
     BLT,
-    BatchSum,
     FadingSum,
     KNorm,
     Laplace,
     Ledger,
     LocalValues,
-    NoisyHardThresholding,
     NoisyVertex,
     OneShotTopK,
     PrefixSum,
     PureSpend,
     SegmentAboveThreshold,
 )
-from dpbandit.privacy.aggregated import AggregatedSum, BitSum
 from dpbandit.privacy.batches import CountedSums, RestartingTrees
 from dpbandit.privacy.factors import Staggered
-from dpbandit.privacy.fading import PersonSum, column_norm
-from dpbandit.privacy.filters import FilteredSum
+from dpbandit.privacy.fading import column_norm
 from dpbandit.privacy.generalised import GeneralisedGaussian, GeneralisedGaussianSpend
 from dpbandit.privacy.gradients import RecursiveLossGradients
-from dpbandit.privacy.messages import LocalDirections, LocalStatistic, LocalVectors
 from dpbandit.privacy.prefix_sums import Padded
 from dpbandit.privacy.pure import KNormSpend, LaplaceSpend
 from dpbandit.privacy.sparse_vector import RedrawBit
@@ -44,19 +37,15 @@ from dpbandit.privacy.wishart import WishartSpend
 from dpbandit.specs import AgentConfig, Spec
 from dpbandit.testing.tapes import Tape, expect, extreme_users, run
 
-SUMS = (PrefixSum, FadingSum, PersonSum, AggregatedSum, BatchSum, LocalStatistic, LocalValues)
-"""Mechanisms that release a sum with noise added."""
 HEAVY = (LaplaceSpend, KNormSpend, PureSpend)
 """Their noise has heavier tails than a normal."""
 
 
 def first_stddev(sums: Any) -> float:
-    """Of the first release of one of `SUMS`, in units: what its spend promises, computed anew."""
+    """Of the first release of a sum, in units: what its spend promises, computed anew."""
     spend, S = getattr(sums.spend, "part", sums.spend), sums.sensitivity
-    if isinstance(sums, PersonSum):
-        return float(S * sums.person_norm / spend.mu / sums.honest**0.5)
-    if isinstance(sums, AggregatedSum):
-        return float(S / spend.mu / sums.honest**0.5)
+    if hasattr(sums, "honest"):  # noise of every device
+        return float(S * getattr(sums, "person_norm", 1.0) / spend.mu / sums.honest**0.5)
     if isinstance(sums, FadingSum):
         return float(S * column_norm(len(sums._ends), sums.fade) / spend.mu)
     (nodes, drawn), moved = nodes_of(sums), 1.0
@@ -97,12 +86,14 @@ def nodes_of(sums: Any) -> tuple[float, int]:
 def admitted(mechanism: Any, *datum: Any) -> tuple[Any, ...]:
     """The same datum, but within bounds; what is no number is a public constant.
 
-    A mechanism of yours that releases no sum is made known by `admitted.register`, a decorator of a
-    function like this one.
+    A mechanism of yours that releases no sum is made known by a method `admissible(*datum)`, or by
+    `admitted.register`, a decorator of a function like this one.
     """
     name = type(mechanism).__name__
+    if hasattr(mechanism, "admissible"):
+        return mechanism.admissible(*datum)
     expect(
-        isinstance(mechanism, SUMS),
+        mechanism.releases_sum,
         f"Expected admitted.register to say what a {name} may be told.",
     )
     return datum  # all that enters is its query, of which `noises` takes account
@@ -110,7 +101,6 @@ def admitted(mechanism: Any, *datum: Any) -> tuple[Any, ...]:
 
 @admitted.register(NoisyDescent)
 @admitted.register(Block)
-@admitted.register(BallDraws)
 def _(mechanism: Any, z: Any, *public: Any) -> tuple[Any, ...]:
     return mechanism._loss.admissible(z), *public
 
@@ -131,39 +121,8 @@ def _(mechanism: CountedSums, value: Any, cell: Any, due: Any) -> tuple[Any, ...
 
 
 @admitted.register
-def _(mechanism: FilteredSum, *datum: Any) -> tuple[Any, ...]:
-    return datum  # all that enters is its query
-
-
-@admitted.register
-def _(mechanism: NoisyHardThresholding, context: Any, action: Any, reward: Any) -> tuple[Any, ...]:
-    rows = mechanism._spec
-    x = clip_norm(context, rows.norm_bound).clip(-rows.entry_bound, rows.entry_bound)
-    return x, action, clip_range(reward, rows.reward_low, rows.reward_high)
-
-
-@admitted.register
-def _(mechanism: BitSum, x: Any, action: Any, reward: Any) -> tuple[Any, ...]:
-    known = np.isfinite(x).all(axis=-1) & np.isfinite(reward)
-    signs = np.sign(np.where(known[:, None], x, 0.0))
-    return signs, action, np.where(known, reward, mechanism._statistic.centre)
-
-
-@admitted.register(LocalVectors)
-@admitted.register(LocalDirections)
-def _(mechanism: Any, g: Any, *block: Any) -> tuple[Any, ...]:
-    return clip_norm(g, 1.0), *block
-
-
-@admitted.register
 def _(mechanism: NewtonRefits, x: Any, y: Any, *public: Any) -> tuple[Any, ...]:
     return clip_norm(x, 1.0), clip_range(y, 0.0, 1.0), *public
-
-
-@admitted.register
-def _(mechanism: EpisodeMoments, x: Any, r: Any, ends: Any) -> tuple[Any, ...]:
-    C, B = mechanism._bounds
-    return clip_norm(x, C), clip_range(r, -B, B), ends
 
 
 @admitted.register
@@ -189,7 +148,7 @@ def noises(tape: Tape) -> list[Floats]:
     totals: dict[int, Any] = {}
     for query, mechanism, release in zip(tape.queries, tape.mechanisms, tape.releases, strict=True):
         total = totals.get(id(mechanism), 0.0) + query
-        if release is not None and isinstance(mechanism, SUMS):
+        if release is not None and mechanism.releases_sum:
             units = getattr(getattr(mechanism, "_statistic", None), "units", 1.0)
             found.append(release / units - total)
             keeps = 0.0 if isinstance(mechanism, LocalValues) else 1.0
@@ -273,7 +232,7 @@ def releases_of_sums(tape: Tape) -> dict[int, tuple[Any, list[int], list[Floats]
     found: dict[int, tuple[Any, list[int], list[Floats]]] = {}
     shown = iter(noises(tape))
     for i, (sums, release) in enumerate(zip(tape.mechanisms, tape.releases, strict=True)):
-        if release is not None and isinstance(sums, SUMS):
+        if release is not None and sums.releases_sum:
             _, calls, added = found.setdefault(id(sums), (sums, [], []))
             calls.append(i)
             added.append(next(shown))

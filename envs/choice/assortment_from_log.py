@@ -34,7 +34,7 @@ from dpbandit.envs.contextual.logs import (
 from dpbandit.envs.contextual.problems import row_of
 from dpbandit.offline.columns import column_with_gaps, doubles, first_odd, is_missing
 from dpbandit.offline.logs import one_kind
-from dpbandit.specs import PricedAssortmentSpec
+from dpbandit.specs.choice import PricedAssortmentSpec
 
 _STEPS = 100
 _CLOSE = 1e-10

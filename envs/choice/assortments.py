@@ -37,16 +37,17 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.envs.dynamics import Delay, Tides
-from dpbandit.losses.click_models import chances, weights
-from dpbandit.specs import (
+from dpbandit.specs import Step
+from dpbandit.specs.choice import (
     MOST_PRODUCTS,
     AssortmentSpec,
     ChoiceSpec,
     FreelyPricedSpec,
     PricedAssortmentSpec,
-    Step,
     best_levels,
     best_prices,
+    chances,
+    weights,
 )
 
 MOST_SETS = 10_000

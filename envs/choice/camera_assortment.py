@@ -10,8 +10,7 @@ from scipy.special import softmax
 from dpbandit.base import AnyArray, Bools, Floats, Ints, Streams, whole
 from dpbandit.envs.choice.assortments import ChoiceProblem, Contest, Crowd, Enumerated, every_set
 from dpbandit.envs.contextual.camera import CameraContext, camera, camera_people
-from dpbandit.losses.click_models import chances
-from dpbandit.specs import AssortmentSpec, best_levels
+from dpbandit.specs.choice import AssortmentSpec, best_levels, chances
 
 PRODUCTS = (
     (("canon", "pixels"), 1.29),

@@ -5,11 +5,11 @@ Where people come back, each has a logit of her own.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import expit, fdtrc, ndtri
+from scipy.special import expit
 
 from dpbandit.base import (
     MOST_ACTIONS,
@@ -19,7 +19,6 @@ from dpbandit.base import (
     Streams,
     flag,
     one_of,
-    rows,
     shown,
     vector,
 )
@@ -47,20 +46,14 @@ from dpbandit.envs.contextual.logs import (
     unit_cost_of,
     unit_of,
 )
-from dpbandit.envs.contextual.problems import TidalChoices, Users, row_of
-from dpbandit.envs.contextual.tastes import (
-    Offers,
-    Tastes,
-    check_people,
-    fit_tastes,
-    refuse_alike,
-)
-from dpbandit.envs.dynamics import Arrivals, Comings
+from dpbandit.envs.contextual.problems import TidalChoices, Users
+from dpbandit.envs.dynamics import Arrivals
 from dpbandit.offline.columns import numbers
-from dpbandit.specs import NOBODY, OwnLogitSpec, PriceListSpec, Prior
+from dpbandit.shelf import from_shelf
+from dpbandit.specs import PriceListSpec
 
 _MOST_RISING = 0.1
-_FLATTEST = -0.05
+FLATTEST = -0.05
 """Slope of the logit for half the price range, where demand is made to fall"""
 
 WHY_PRICES = (
@@ -125,7 +118,7 @@ class PricingDiagnostics:
     """margin a customer at the best price for each"""
     cautions: tuple[str, ...]
     """what was warned of"""
-    tastes: Tastes | None = None
+    tastes: Any = None
     """how people differ, where they come back"""
 
     def __str__(self) -> str:
@@ -194,7 +187,7 @@ def fit_demand(
     rising = float((slopes >= 0).mean())
     _refuse_slopes(float(average @ b), z if clustered is None else clustered, rising, clip)
     if clip:
-        slopes = np.minimum(slopes, _FLATTEST)
+        slopes = np.minimum(slopes, FLATTEST)
     chances = expit((F @ b[:k])[:, None] + slopes[:, None] * prices.scaled(prices.grid))
     margins = (prices.grid - prices.cost) * chances  # (n, K)
     held = hold_out(x, yes, penalty, log.groups)
@@ -267,105 +260,6 @@ def _cautions(
     if not held.calibrated:
         said.append(held.caution)
     return said
-
-
-class PeopleOfLog(NamedTuple):
-    """A log whose people come back."""
-
-    context: Floats
-    """(n, 1 + d), rows of one person together"""
-    starts: Ints
-    """(N + 1,), where each person's rows begin, and n"""
-    visit: OwnLogitSpec
-    """`survey` in it is the population"""
-    diagnostics: PricingDiagnostics
-
-    def drawn(self, theta: Floats, person: Ints, luck: Floats) -> tuple[Floats, Floats]:
-        """Contexts and P(sale) at each price, of `theta` (..., D) with features of her rows."""
-        first = self.starts[person]
-        context = self.context[first + (luck * (self.starts[person + 1] - first)).astype(np.int64)]
-        return context, self.visit.sales(theta[..., None, :], self.visit.seen(context))[..., 0, :]
-
-
-_LEVEL, _BY_FEATURE = 2.0, (1.0, 0.5)
-"""Standard deviations of what is guessed without a survey"""
-_POINTS = 4095
-"""People of whom margins are averages"""
-
-
-def fit_people(
-    log: Log, yes: Floats, prices: Prices, penalty: Floats, *, sold: str, clip: bool, person: str
-) -> PeopleOfLog:
-    """How people differ; `log.groups` says who is who, and `fit_demand` has its say before.
-
-    Raises:
-        InputError: the log cannot tell what a price does, or that people differ.
-    """
-    groups: Any = log.groups
-    count = np.bincount(groups)
-    n, N, k = len(yes), len(count), log.design.shape[1]
-    share = check_people(person, count, prices.logged, groups, len(penalty))
-    found = fit_demand(log, yes, prices, penalty, sold=sold, clip=clip).diagnostics
-    if share > FUNCTION:
-        raise InputError(
-            f"Expected prices that differ between visits of a person, got R2 = {share:.5f} of the "
-            f"price on {person!r}: what a price does cannot be told from who was asked."
-        )
-    G = log.design[:, : len(penalty) - k]
-    offers = Offers.of(log.design, G, prices.scaled(prices.logged), yes, groups)
-    start = np.zeros(len(penalty))
-    start[:k] = [*found.coefficients.values()][:k]
-    start[k] = np.log(max(-found.slope * prices.half, -_FLATTEST))
-    ridge = np.where(np.arange(len(penalty)) == k, 0.0, penalty)
-    tastes = fit_tastes(offers, start, ridge)
-    refuse_alike(person, tastes)
-    guess = np.repeat([_BY_FEATURE[0], _BY_FEATURE[1]], [k, len(penalty) - k])
-    guess[[0, k]] = _LEVEL, 1.0
-    visit = OwnLogitSpec(
-        n_actions=len(prices.grid),
-        dim=k,
-        horizon=1,
-        prices=tuple(prices.grid.tolist()),
-        unit_cost=prices.cost,
-        reward_high=float(prices.grid.max() - prices.cost),
-        link="other",
-        reward_unit=prices.unit,
-        price_range=(prices.low, prices.high),
-        survey=tastes.law,
-        guess=Prior(np.zeros(len(penalty)), guess**2),
-    )
-    shown = log.features.context[np.argsort(groups, kind="stable")]
-    people = PeopleOfLog(shown, offers.starts, visit, found)
-    chances = _many(people)
-    margins = visit.margins * chances
-    said = [*found.cautions]
-    p_value = float(fdtrc(N - 1, n - N, share / (N - 1) / ((1 - share) / (n - N))))
-    if p_value < CHOSEN:
-        said.append(
-            f"Prices were not randomised: they differ between people (R2 = {share:.3f}, p = "
-            f"{p_value:.1g}), and may have followed their tastes."
-        )
-    means = zip(prices.grid, chances.mean(axis=0), margins.mean(axis=0), strict=True)
-    return people._replace(
-        diagnostics=replace(
-            found,
-            curve=tuple((float(p), float(s), float(m)) for p, s, m in means),
-            oracle=float(margins.max(axis=1).mean()),
-            cautions=tuple(said),
-            tastes=tastes,
-        )
-    )
-
-
-def _many(people: PeopleOfLog) -> Floats:
-    """P(sale) at each price, of people that are spread evenly over the population, (4095, K)."""
-    from scipy.stats import qmc  # not before: slow to import
-
-    law = people.visit.survey
-    D = len(law.mean)
-    luck = qmc.Sobol(D + 2, scramble=False).fast_forward(1).random(_POINTS)
-    theta = np.array(law.mean) + ndtri(luck[:, :D]) @ np.linalg.cholesky(law.matrix).T
-    return people.drawn(theta, row_of(luck[:, D], len(people.starts) - 1), luck[:, D + 1])[1]
 
 
 _PRICES = 9
@@ -461,11 +355,11 @@ class PricingFromLog(TidalChoices):
         self._check_person()
         _, _, grid, cost = prices
         self._worth = grid - cost
-        self._log: PeopleOfLog | None = None
-        if self.person is not None:
-            self._return(self._fit(*prices))
-            return
+        self._customers: Any = None
         fit = self._fit(*prices)
+        if self.person is not None:
+            self._return(fit)
+            return
         self.diagnostics, self._known, self._chances = fit.diagnostics, fit.context, fit.chances
         self.spec = PriceListSpec(
             n_actions=len(grid),
@@ -524,35 +418,22 @@ class PricingFromLog(TidalChoices):
                     "price, the sale or a feature."
                 )
 
-    def _return(self, people: PeopleOfLog) -> None:
-        """Customers come back."""
-        self._log, self.diagnostics = people, people.diagnostics
-        self._known = people.context
-        self._comings = Comings(self)
-        self.spec: Any = self._comings.spec(people.visit)
+    def _return(self, people: Any) -> None:
+        """Let customers come back, as a shelf knows."""
+        self._customers = from_shelf("envs.contextual", "Customers", "person=")(self, people)
+        self.diagnostics, self._known = people.diagnostics, people.context
+        self.spec: Any = self._customers.spec
 
     def _start(self, streams: Streams) -> None:
-        if self._log is None:
+        if self._customers is None:
             super()._start(streams)
-            return
-        self._comings.start(streams)
-        self._rows, self._luck = streams.uniforms("customers"), streams.uniforms("purchases")
-        law = self._log.visit.survey
-        normals = streams.world.normals("tastes", self.people, len(law.mean))()
-        self._theta = np.array(law.mean) + normals @ np.linalg.cholesky(law.matrix).T  # (R, N, D)
-        whose = streams.world.uniforms("people", self.people)()
-        self._whose = row_of(whose, len(self._log.starts) - 1)  # (R, N)
+        else:
+            self._customers.start(streams)
 
     def _users(self, count: int) -> Users:
-        if self._log is None:
+        if self._customers is None:
             return super()._users(count)
-        person = np.stack([self._comings.next() for _ in range(count)])  # (n, R)
-        here = (person != NOBODY)[..., None]
-        r, i = rows(person.shape[1]), np.maximum(person, 0)
-        drawn = self._log.drawn(self._theta[r, i], self._whose[r, i], self._rows.take(count))
-        context, chance = (part * here for part in drawn)
-        yes = self._luck.take(count)[..., None] < chance
-        context = np.concatenate([person[..., None], context], axis=-1)
+        context, chance, yes = self._customers.take(count)
         return Users(context, self._worth * chance, self._worth * yes)
 
     def _fit(self, low: float, high: float, grid: Floats, cost: float) -> Any:
@@ -565,7 +446,8 @@ class PricingFromLog(TidalChoices):
         fit: Any = fit_demand
         if self.person is not None:
             log = log._replace(groups=numbered(log.table, self.person, len(yes)))
-            told["person"], fit = self.person, fit_people
+            told["person"] = self.person
+            fit = from_shelf("envs.contextual", "fit_people", "person=")
         return fitted_once(
             lambda: fit(log, yes, prices, penalty, **told),
             log.design,

@@ -28,7 +28,7 @@ from dpbandit.base import (
     takes,
 )
 from dpbandit.envs.dynamics import ComesAndGoes, Delay, Tides
-from dpbandit.specs import ContextualSpec, ReturningSpec, Step, check_available
+from dpbandit.specs import ContextualSpec, Spec, Step, check_available
 
 _VALUES_AHEAD = 1 << 17
 """Table entries drawn at once, for all replicas. Changes speed, never values."""
@@ -186,7 +186,7 @@ class ContextualProblem(ComesAndGoes, ABC):
         return int(np.prod(self.spec.context_shape))
 
 
-def _visit(spec: ContextualSpec | ReturningSpec) -> ContextualSpec:
+def _visit(spec: Spec) -> ContextualSpec:
     """What one round is, also of people who come back."""
     visit: Any = getattr(spec, "visit", spec)
     of_arms: ContextualSpec = visit

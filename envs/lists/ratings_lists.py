@@ -8,7 +8,7 @@ import numpy as np
 from dpbandit.base import Floats, Ints, Streams, inside, norms, whole
 from dpbandit.envs.contextual.recommendation import Rated
 from dpbandit.envs.lists.list_recommendation import ListProblem, best_fixed_list, click_model
-from dpbandit.specs import MOST_ITEMS, Catalogue, ListSpec
+from dpbandit.specs.lists import MOST_ITEMS, Catalogue, ListSpec
 
 
 @dataclass(kw_only=True, eq=False)

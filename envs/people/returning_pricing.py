@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 
 from dpbandit.base import AnyArray, Floats, Ints, Streams, inside, pick, positive, rows
-from dpbandit.envs.dynamics import Arrivals, Comings
-from dpbandit.specs import NOBODY, Prior, RivalsSpec, Step
+from dpbandit.envs.comings import Comings
+from dpbandit.envs.dynamics import Arrivals
+from dpbandit.specs import Prior, Step
+from dpbandit.specs.people import NOBODY
+from dpbandit.specs.rivals import RivalsSpec
 
 _OFFER = (0.0, 1.0, 0.0, 0.0, 0.0)
 """No lock-in, a local company that is not well known, one rate at all times"""

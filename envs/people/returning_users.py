@@ -7,8 +7,10 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from dpbandit.base import AnyArray, Floats, Ints, Streams, at_least, norms, one_of, pick, rows
-from dpbandit.envs.dynamics import Arrivals, Comings
-from dpbandit.specs import NOBODY, ContextualSpec, Step
+from dpbandit.envs.comings import Comings
+from dpbandit.envs.dynamics import Arrivals
+from dpbandit.specs import ContextualSpec, Step
+from dpbandit.specs.people import NOBODY
 
 _TAIL = 4.0
 _FAR = 2.0

@@ -35,7 +35,7 @@ from pydantic import BaseModel, ConfigDict
 from dpbandit.agents import FTAL, WDPCOCOL, WDPCOCOP, Centre, OnlineConditionalGradient, Uniform
 from dpbandit.base import Floats, Streams, inside, plain, positive, whole, write_csv
 from dpbandit.base.tables import Table
-from dpbandit.domains import Domain, Flows, Simplex
+from dpbandit.domains import Domain, Simplex
 from dpbandit.experiments.figure import computed
 from dpbandit.experiments.paper_tables import Asked, Reproduced, rows_and_sizes
 from dpbandit.experiments.study import Sizes, mean, runs_of
@@ -46,6 +46,7 @@ from dpbandit.running.compare import as_run
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import play
 from dpbandit.running.settings import parse_agent
+from dpbandit.shelf import from_shelf
 from dpbandit.specs import Agent, AgentConfig, Spec
 from dpbandit.studies import Configuration, setup_of
 from dpbandit.studies.configurations import LastRound, certificate_of
@@ -158,7 +159,8 @@ def domain(kind: str, size: int) -> Domain:
         return Simplex(size)
     layers = [["s"], *([f"{layer}{node}" for node in "abc"] for layer in range(size)), ["t"]]
     edges = tuple((u, v) for one, two in pairwise(layers) for u in one for v in two)
-    return Flows(edges, "s", "t")
+    flows: Domain = from_shelf("domains", "Flows", "flows")(edges, "s", "t")
+    return flows
 
 
 def counting(domain: Domain) -> tuple[Domain, Counter[str]]:

@@ -36,7 +36,7 @@ from dpbandit.agents.people import personal
 from dpbandit.auditing.audit import most_moving_pairs, pairs, plot_audit, users_of
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.everyone import SMALL, audit_all, with_printed
-from dpbandit.auditing.users import People
+from dpbandit.auditing.returning import People
 from dpbandit.auditing.views import columns_of, memory, public_ends
 from dpbandit.base.files import plain
 from dpbandit.base.inputs import InputError
@@ -47,7 +47,7 @@ from dpbandit.privacy.fading import PersonSum
 from dpbandit.privacy.mechanism import Mechanism, witnessed
 from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
-from dpbandit.specs.lists import NOBODY
+from dpbandit.specs.people import NOBODY
 from dpbandit.specs.protocols import ContextualSpec
 from tests.broken.audited import (
     BROKEN,

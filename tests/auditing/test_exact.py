@@ -19,6 +19,8 @@ from dpbandit.auditing.bounds import (
     first_above,
     randomised_response,
 )
+from dpbandit.auditing.exact import Bits, Draws, Segments
+from dpbandit.auditing.peelings import log_chosen
 from dpbandit.auditing.users import twin
 from dpbandit.auditing.views import (
     Columns,
@@ -28,7 +30,6 @@ from dpbandit.auditing.views import (
     matched_filter,
     outcomes,
 )
-from dpbandit.auditing.witness import Bits, Draws, Segments, log_chosen
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.choices import EpochSelection

@@ -90,10 +90,9 @@ def test_the_catalogue_leads_to_the_one_page_of_every_agent():
     assert all(text == file.read_text() for file, text in written.items())
     assert catalogue.page() == catalogue.PAGE.read_text()
     for package in ("agents", "envs"):  # what type checkers read names the same classes
-        listed = re.findall(r"(\w+) as \1", (ROOT / package / "__init__.py").read_text())
+        listed = re.findall(r"(\w+) as \1", (ROOT / package / "__init__.pyi").read_text())
         assert sorted(listed) == import_module(f"dpbandit.{package}").__all__
-    tree = re.search(r"(?s)```\{toctree\}.*?\n\n(.*?)\n```", INDEX)[1]
-    assert sorted(tree.split()) == sorted(PAGES)
+    assert ":glob:\n\n*\n```" in INDEX, "the page of an agent is found, and listed nowhere"
 
 
 @each("page", PAGES)

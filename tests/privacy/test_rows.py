@@ -27,8 +27,8 @@ from dpbandit.privacy import (
     OneShotTopK,
     SegmentAboveThreshold,
 )
-from dpbandit.privacy.aggregated import BitSum, SignBits
 from dpbandit.privacy.batches import CountedSums, RestartingTrees
+from dpbandit.privacy.bits import BitSum, SignBits
 from dpbandit.privacy.choices import (
     EpochSelection,
     ExponentialMechanism,

@@ -37,7 +37,8 @@ from dpbandit.running.environments import problem_maker
 from dpbandit.specs.choice import AssortmentSpec
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
-from dpbandit.specs.lists import ListSpec, ReturningSpec
+from dpbandit.specs.lists import ListSpec
+from dpbandit.specs.people import ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec
 from dpbandit.specs.rivals import RivalsSpec
 from tests.broken.ledgers import PromisesAlone

@@ -30,7 +30,7 @@ import seaborn as sns
 
 from dpbandit import certify, compare
 from dpbandit.experiments.labs import check
-from dpbandit.privacy.aggregated import least_coins
+from dpbandit.privacy.bits import least_coins
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.messages import PrivUnit
 

@@ -432,7 +432,7 @@ def test_a_visit_by_hand():
                 continue
             assert one == pytest.approx(0.5**0.5)
             assert ages.setdefault((r, who), age) == age
-            a, c, b, d = problem._theta[r, int(who)]
+            a, c, b, d = problem._customers.theta[r, int(who)]
             x = age * 2**0.5
             prices = np.array(problem.spec.visit.prices)
             margins = (prices - 0.8) * expit(a + c * x - np.exp(b + d * x) * (prices - 2))

@@ -10,7 +10,7 @@ from dpbandit import certify
 from dpbandit.agents import DPUCB, FADE, MemoryAlone, PerPerson, PersonalFADE, Uniform
 from dpbandit.base import InputError
 from dpbandit.privacy import delta_of
-from dpbandit.privacy.aggregated import BitSpend
+from dpbandit.privacy.bits import BitSpend
 from dpbandit.privacy.certificate import certificate_from_dict, ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import Ledger, Sequential

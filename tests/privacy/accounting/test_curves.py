@@ -14,7 +14,7 @@ from scipy.stats import chi2, norm
 
 from dpbandit.base.inputs import InputError
 from dpbandit.privacy import curves
-from dpbandit.privacy.aggregated import BitSpend, least_coins, least_flip
+from dpbandit.privacy.bits import BitSpend, least_coins, least_flip
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.curves import delta_of, epsilon_of, mu_of, rho_of_mu
 from dpbandit.privacy.ledger import Ledger

@@ -12,7 +12,7 @@ import pytest
 from dpbandit.base.files import plain
 from dpbandit.base.inputs import InputError
 from dpbandit.privacy import curves
-from dpbandit.privacy.aggregated import BitSpend
+from dpbandit.privacy.bits import BitSpend
 from dpbandit.privacy.calibrated import least_multiplier
 from dpbandit.privacy.certificate import (
     HONESTY,

@@ -34,7 +34,7 @@ from dpbandit.privacy.people import (
 from dpbandit.privacy.prefix_sums import BLT, Banded, SquareRoot, Tree, coefficients
 from dpbandit.privacy.residuals import SignedDirections
 from dpbandit.privacy.spends import GaussianSpend, Repeated
-from dpbandit.specs.lists import ReturningSpec
+from dpbandit.specs.people import ReturningSpec
 from tests.each import each
 from tests.harness import PEOPLE, PRICES, READERS, variants
 

@@ -9,7 +9,7 @@ from scipy.stats import binom, chi2, kstest, norm
 
 from dpbandit.base import Streams
 from dpbandit.privacy import ClippedVectors, mu_of
-from dpbandit.privacy.aggregated import BitSum, SignBits
+from dpbandit.privacy.bits import BitSum, SignBits
 from dpbandit.privacy.messages import (
     MESSAGES,
     LocalDirections,

@@ -1,0 +1,66 @@
+"""Users of audits who buy one product of a set, or none."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpbandit.auditing.everyone import SMALL
+from dpbandit.auditing.users import (
+    Always,
+    Answer,
+    ContextUsers,
+    Pair,
+    random_round,
+    users_by_spec,
+)
+from dpbandit.base import AnyArray, Floats, Ints
+from dpbandit.specs.choice import AssortmentSpec, ChoiceSpec
+
+
+@dataclass(frozen=True, eq=False)
+class BuysFirst:
+    """Buys what she likes most of what is offered, and always something."""
+
+    order: Ints
+    """(N,), products, what is liked most first"""
+
+    def __call__(self, action: AnyArray) -> Floats:
+        """Assortments (R, N) -> (R,)."""
+        offered = np.asarray(action)[:, self.order] > 0
+        return self.order[offered.argmax(axis=1)].astype(float)
+
+
+class Buyers(ContextUsers):
+    """A user is a context and what she would buy of every set, nothing among it."""
+
+    _spec: ChoiceSpec
+
+    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
+        yield from super().handful(rng)
+        buys, nothing, *_ = self._answers.values()
+        context = np.zeros(self._spec.context_shape)
+        t = random_round(self._spec.horizon, rng)
+        quiet = self._quiet(context)
+        worlds = (quiet.with_user(t, context, answer) for answer in (buys, nothing))
+        yield Pair(f"round {t + 1}, from buying to nothing", t, *worlds)
+
+    def _extremes(self) -> dict[str, Answer]:
+        N = self._spec.n_products
+        return {
+            "the first product offered": BuysFirst(np.arange(N)),
+            "nothing": Always(self._silence()),
+            "the last product offered": BuysFirst(np.arange(N)[::-1]),
+            "the first product, offered or not": Always(np.array(0.0)),
+        }
+
+    def _silence(self) -> Floats:
+        return np.array(float(self._spec.n_products))
+
+    def _ordinary_answer(self, rng: np.random.Generator) -> Answer:
+        N = self._spec.n_products
+        return BuysFirst(rng.permutation(N)) if rng.random() < 0.5 else Always(self._silence())
+
+
+users_by_spec.register(ChoiceSpec, Buyers)
+SMALL.append(AssortmentSpec(n_products=2, at_most=2, dim=2, horizon=24, margins=(0.5, 1.0)))

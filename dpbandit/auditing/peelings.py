@@ -1,0 +1,107 @@
+"""Exact log-ratios of private hard thresholding, for audits: its picks, and their values.
+
+Its proof counts every iterate as released, so that an auditor may look at them all, though an agent
+is handed the last one only. Given the iterate before and everybody else's data, v of either world
+is known, and so are the log-ratios of what came of it::
+
+    picks    the set S of the s largest |v_i| + Gumbel noise of scale c: coordinate i arrives after
+             an exponential time of rate w_i = e^(|v_i| / c), and S first, with probability
+             int e^-t prod_{i in S} (1 - e^(-t w_i / W)) dt,  W the sum of w outside S
+    values   Gaussian or Laplace noise on v_i, i in S
+
+The laws are those that the mechanism's spend pays for; for Laplace picks, whose law has no such
+form, a Gumbel law of the same epsilon is a score as good as any that is no ratio.
+"""
+
+from math import inf
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from dpbandit.auditing.users import twin
+from dpbandit.auditing.witness import LISTENERS, Ear
+from dpbandit.base import Floats
+from dpbandit.privacy import Mechanism, PureSpend
+from dpbandit.privacy.peeling import NoisyHardThresholding, Peeled
+from dpbandit.privacy.pure import LaplaceSpend
+from dpbandit.privacy.spends import Spend
+
+_STEP = 0.25
+_TIMES = np.exp(np.arange(-20.0, 4.0, _STEP))
+"""The trapezoid rule for log t: exact to 1e-8, as what is integrated is analytic and falls fast."""
+_TIME_WEIGHTS = _STEP * _TIMES * np.exp(-_TIMES)
+
+
+class Peelings:
+    """Listens to the peelings of a mechanism, and weighs those of the differing user's episode."""
+
+    def __init__(self, mechanism: NoisyHardThresholding) -> None:
+        self._mechanism, mechanism.on_peeled = mechanism, self._hear_one
+        self._now: list[Peeled] = []
+        self._hers: Any = None
+        self._found: Floats | None = None
+
+    def _hear_one(self, peeled: Peeled) -> None:
+        self._now.append(peeled)
+
+    def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
+        if hers:
+            self._hers = datum
+        if release is not None:
+            if self._hers is not None and self._found is None:
+                self._found = np.sum([self._weighed(peeled) for peeled in self._now], axis=0)
+            self._now = []
+
+    def ratios(self) -> Floats | None:
+        return self._found
+
+    def _weighed(self, heard: Peeled) -> Floats:
+        """Of one peeling, (2 R, 2)."""
+        chosen, released = self._mechanism.spend.parts
+        moved = self._mechanism.term(heard.beta, *map(twin, self._hers))
+        moved = moved - self._mechanism.term(heard.beta, *self._hers)
+        own, kept = heard.v, heard.kept != 0
+        other = own + heard.move / self._mechanism.sensitivity * moved.reshape(own.shape)
+        scale = 2 / _dearest(chosen) * heard.move
+        picks = [log_chosen(abs(v) / scale, kept).sum(axis=-1) for v in (other, own)]
+        misses = [np.where(kept, heard.kept - v, 0.0) for v in (own, other)]
+        if isinstance(released, LaplaceSpend):
+            sizes = [abs(miss) * released.epsilon / heard.move for miss in misses]
+        else:  # one peeling's share of mu
+            mu = (released.mu or 0.0) / len(self._now) ** 0.5
+            sizes = [(miss * mu / heard.move_2) ** 2 / 2 for miss in misses]
+        return np.stack([np.subtract(*picks), np.subtract(*sizes).sum(axis=(-2, -1))], axis=-1)
+
+
+def _dearest(spend: Spend) -> float:
+    """epsilon of one pick."""
+    return spend.groups[-1][0] if isinstance(spend, PureSpend) and spend.groups else 0.0
+
+
+def log_chosen(scores: Floats, chosen: Any) -> Floats:
+    """log P that Gumbel noise of scale 1 puts the `chosen` (..., D) first, in whatever order.
+
+    As many in every row.
+
+    >>> scores, chosen = np.log([1.0, 2.0, 3.0]), np.array([True, False, False])
+    >>> np.exp(log_chosen(scores, chosen)).round(6).item()
+    0.166667
+    """
+    rest = logsumexp(np.where(chosen, -np.inf, scores), axis=-1, keepdims=True)
+    taken = np.argsort(~chosen, axis=-1, kind="stable")[..., : chosen.sum(axis=-1).max()]
+    with np.errstate(over="ignore", divide="ignore"):
+        rate = np.exp(np.take_along_axis(scores, taken, axis=-1) - rest)  # w_i / W, inf if W = 0
+        first = -np.expm1(-rate[..., None] * _TIMES)  # (..., s, times)
+        found: Floats = np.log(first.prod(axis=-2) @ _TIME_WEIGHTS)
+    return np.where(np.isneginf(rest[..., 0]), 0.0, found)
+
+
+def listener(mechanism: Mechanism, runs: int) -> Ear | None:
+    """An ear for private hard thresholding, with noise."""
+    if not isinstance(mechanism, NoisyHardThresholding):
+        return None
+    return Peelings(mechanism) if 0 < mechanism.spend.parts[0].pure < inf else None
+
+
+LISTENERS.append(listener)

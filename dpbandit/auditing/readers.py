@@ -1,0 +1,34 @@
+"""Users of audits who click on the items of a list."""
+
+import numpy as np
+
+from dpbandit.auditing.everyone import SMALL
+from dpbandit.auditing.users import Always, Answer, ContextUsers, users_by_spec
+from dpbandit.base import Floats
+from dpbandit.losses.click_models import Cascade
+from dpbandit.specs.lists import Catalogue, ListSpec
+
+
+class Readers(ContextUsers):
+    """A user is her tastes and the positions that she would click, whatever is there."""
+
+    _spec: ListSpec
+
+    def _extremes(self) -> dict[str, Answer]:
+        places = np.eye(self._spec.length)
+        return {
+            "the first item": Always(places[0]),
+            "nothing": Always(self._silence()),
+            "the last item": Always(places[-1]),
+            "everything": Always(np.ones(self._spec.length)),
+        }
+
+    def _silence(self) -> Floats:
+        return np.zeros(self._spec.length)
+
+    def _ordinary_answer(self, rng: np.random.Generator) -> Answer:
+        return Always(1.0 * (rng.random(self._spec.length) < 0.3))
+
+
+users_by_spec.register(ListSpec, Readers)
+SMALL.append(ListSpec(catalogue=Catalogue(5, 2), clicks=Cascade(2), horizon=24))

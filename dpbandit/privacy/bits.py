@@ -1,0 +1,404 @@
+"""Sums of bits that devices hide among coins or flip, for secure aggregation and shuffling."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from math import ceil, floor, inf, log, sqrt
+from typing import ClassVar, Literal, NamedTuple, Self, TypeAlias
+
+import numpy as np
+import scipy
+
+from dpbandit.base import (
+    AnyArray,
+    Floats,
+    InputError,
+    Ints,
+    Streams,
+    flag,
+    gaussian_target,
+    inside,
+    one_of,
+    rows,
+    share,
+    whole,
+)
+from dpbandit.privacy.certificate import KINDS
+from dpbandit.privacy.fading import released_ends
+from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, constant, split
+from dpbandit.privacy.mechanism import MIXED, Mechanism
+from dpbandit.privacy.premises import NOTHING, SUMMED
+from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend, largest_epsilon
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignBits:
+    """The sum of sign(r - centre) sign(x) in the block of the arm played, 0 in all others.
+
+    An entry is 0, too, where x is 0, where r is the centre and where either is no number: there is
+    no bit to be sent, and a fair coin goes instead.
+
+    **Sensitivity.** 2 sqrt(d): d signs against their opposites (of two different arms: sqrt(2 d)).
+    """
+
+    # "d signs against their opposites"
+    needs = NOTHING
+
+    n_actions: int
+    """blocks"""
+    dim: int
+    """d"""
+    centre: float = 0.0
+    """a public number, such as the middle of the reward range"""
+    units: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        whole("n_actions", self.n_actions, 1)
+        whole("dim", self.dim, 1)
+
+    @property
+    def sensitivity(self) -> float:
+        return 2 * sqrt(self.dim)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.n_actions, self.dim)
+
+    def total(self, *batch: AnyArray) -> Floats:
+        # context (n, R, d), action (n, R), reward (n, R) -> (R, K, d)
+        x, action, reward = batch
+        known = np.isfinite(x).all(axis=-1) & np.isfinite(reward)
+        towards = np.where(known, np.sign(reward - self.centre), 0.0)
+        bits = towards[..., None] * np.sign(np.where(known[..., None], x, 0.0))
+        played = action[..., None] == rows(self.n_actions)
+        return np.einsum("nrk,nrd->rkd", played.astype(float), bits)
+
+
+Cover: TypeAlias = Literal["coins", "flips"]
+COVERS: tuple[Cover, ...] = ("coins", "flips")
+_RATIO = 1.2
+"""Between numbers of devices for which the chance of a flip is found; others are rounded down"""
+
+
+class BitSum(Mechanism):
+    """The sum of q over each batch of n devices, q in {-1, 1}^(blocks x d) made of `SignBits`::
+
+        coins   every device sends its bits, and its share of N fair coins for every coordinate
+        flips   every device flips each bit with probability p: randomised response
+
+    Each bit is a message of its own, labelled by its coordinate alone. Where the statistic has
+    nothing to say, in blocks of arms that were not played, a fair coin is sent, so that the number
+    of messages tells nothing. A release is the sum of bits, debiased, at the end of a batch.
+
+    Guarantee:
+        (epsilon, delta)-DP for one user's round: her bits are in one batch, and there among coins
+        (`BitSpend`). A fraction h of the devices is honest and stays. "coins": each device sends
+        ceil(N / (h n)) coins, so that the honest send N (with h = 1, N in all); whoever mixes and
+        colludes with the server sees true bits: there is no local guarantee at all. "flips": p is
+        what the others, h n - 1 of them, make enough of, and each message keeps a local guarantee
+        of its own, pure d log((1 - p) / p), whoever colludes.
+    """
+
+    # "her bits are in one batch"
+    needs = SUMMED
+
+    trust = MIXED
+    fade = 0.0
+
+    def __init__(
+        self,
+        statistic: SignBits,
+        streams: Streams,
+        *,
+        cover: Cover,
+        ends: Sequence[int],
+        horizon: int,
+        epsilon: float,
+        delta: float,
+        honest: float = 1.0,
+    ) -> None:
+        one_of("cover", cover, COVERS)
+        share("honest", honest)  # somebody has to add noise
+        self._statistic, self._ends = statistic, released_ends(ends, horizon)
+        self.sensitivity, self.uses = statistic.sensitivity, horizon
+        batches = np.diff([0, *self._ends])
+        bits, arms = statistic.dim, statistic.n_actions > 1
+        self._flips, self._coins = np.zeros((2, len(batches)))
+        self.spend: Spend
+        if epsilon == inf:
+            self.spend = GaussianSpend(inf if len(batches) else 0.0, "sums of bits")
+        elif cover == "coins":
+            N = least_coins(bits=bits, arms=arms, epsilon=epsilon, delta=delta)
+            each = np.ceil(N / (honest * batches)) * batches
+            self._coins = each if honest < 1 else np.full(len(batches), N)
+            self.spend = BitSpend.among_coins(N, bits=bits * min(1, len(batches)), arms=arms)
+        else:
+            others = [_rounded(floor(honest * n)) - 1 for n in batches]
+            found = [
+                least_flip(others=m, bits=bits, arms=arms, epsilon=epsilon, delta=delta)
+                for m in others
+            ]
+            self._flips = np.array(found)
+            self.spend = Parallel(
+                tuple(
+                    BitSpend.flipped(p, others=m, bits=bits, arms=arms)
+                    for p, m in sorted(set(zip(found, others, strict=True)))
+                ),
+                f"{bits} flipped bits in each of {len(batches)} batches",
+            )
+        self._streams = streams.child("coins")
+        self._fair = streams.uniforms("fair bits", *statistic.shape)
+        self._flipped = streams.uniforms("flipped bits", *statistic.shape)
+        self._released, self._sum = 0, np.zeros((len(streams), *statistic.shape))
+
+    def noise(self, batch: int) -> float:
+        """The variance of a coordinate of a release, beyond that of n random signs in one block."""
+        n = np.diff([0, *self._ends])[batch]
+        bits = n * (1 / (1 - 2 * self._flips[batch]) ** 2 - 1 / self._statistic.n_actions)
+        return float(self._coins[batch] + bits)
+
+    def query(self, *datum: AnyArray) -> Floats:
+        # -1 or 1, or 0 where a fair coin is sent: (R, blocks, d)
+        return self._statistic.total(*(array[None] for array in datum))
+
+    def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
+        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
+        x, action, reward = datum
+        known = np.isfinite(x).all(axis=-1) & np.isfinite(reward)
+        signs = np.sign(np.where(known[:, None], x, 0.0))
+        return signs, action, np.where(known, reward, self._statistic.centre)
+
+    def _release(self, *datum: AnyArray) -> Floats | None:
+        if self._released == len(self._ends):
+            return None
+        q, p = self.query(*datum), self._flips[self._released]
+        sent = np.where(q == 0, np.where(self._fair() < 0.5, 1.0, -1.0), q)
+        self._sum += np.where(self._flipped() < p, -sent, sent) if p else sent
+        if self._used < self._ends[self._released]:
+            return None
+        N = int(self._coins[self._released])
+        heads = self._streams.binomials(f"of batch {self._released}", N, *q.shape[1:])()
+        release: Floats = (self._sum + 2 * heads - N) / (1 - 2 * p)
+        self._released += 1
+        self._sum = np.zeros_like(self._sum)
+        return release
+
+
+def _rounded(devices: int) -> int:
+    """Down to one of few numbers."""
+    if devices < 1:
+        raise InputError("Expected batches of at least one honest device: make honest larger.")
+    power = floor(np.log(devices) / np.log(_RATIO) + 1e-9)
+    return max(1, min(devices, ceil(_RATIO**power)))
+
+
+_FINE = 1000
+"""Grid points to a standard deviation of the loss of a bit, about"""
+_FAR = 20.0
+"""Standard deviations of a count; what lies beyond, less than 1e-80, is an infinite loss"""
+_NUMBERS = 400
+"""Numbers of coins that are told apart, at most; between them coins are left out"""
+_ROUNDED = 1 + 1e-11
+"""Masses are taken for more, by what they may be off by"""
+_MOST_COINS, _LEAST_FLIP, _CLOSE, _REMEMBERED = 10**9, 1e-300, 1e-4, 1024
+_LEFT_OUT = 1e-70
+"""A smaller delta is less than what is left out of counts"""
+
+
+class _Pair(NamedTuple):
+    """The law of one loss; the rest of its mass is at infinity."""
+
+    losses: Floats
+    masses: Floats
+    infinite: float
+
+
+@dataclass(frozen=True)
+class BitSpend:
+    """`bits` bits of a person, each among B ~ Bin(coins, chance) coins, B told.
+
+    Guarantee:
+        The loss is that of the module, rounded up; pure DP with bits x log((1 - flip) / flip).
+
+    >>> spend = BitSpend.among_coins(558, bits=10)
+    >>> spend.delta(1.0) <= 1e-5 < BitSpend.among_coins(557, bits=10).delta(1.0)
+    True
+    """
+
+    bits: int
+    """d"""
+    coins: int
+    """of which B are thrown"""
+    chance: float = 1.0
+    flip: float = 0.0
+    """the probability p with which she flips her own bit"""
+    arms: bool = False
+    """whether people may play different arms"""
+    note: str = "bits among fair coins"
+    mu: ClassVar[float | None] = None
+
+    def __post_init__(self) -> None:
+        whole("bits", self.bits, 0)
+        whole("coins", self.coins, 0)
+        inside("chance", self.chance, 0, 1, ends=True)
+        inside("flip", self.flip, 0, 0.5, ends=True)
+        flag("arms", self.arms)
+
+    @classmethod
+    def among_coins(cls, coins: int, *, bits: int, arms: bool = False) -> Self:
+        """Bits that are sent as they are, with so many fair coins of others."""
+        return cls(bits, coins, arms=arms, note=f"{bits} bits, each among {coins} fair coins")
+
+    @classmethod
+    def flipped(cls, flip: float, *, others: int, bits: int, arms: bool = False) -> Self:
+        """Bits that everybody flips with probability `flip`, hers and those of so many others."""
+        note = f"{bits} bits, flipped with probability {flip:.4g}, among those of {others} others"
+        return cls(bits, others, 2 * flip, flip, arms, note)
+
+    @property
+    def pure(self) -> float:
+        # Of the messages as they are sent, bits x log((1 - flip) / flip)
+        if self.bits == 0:
+            return 0.0
+        return self.bits * log((1 - self.flip) / self.flip) if self.flip else inf
+
+    @property
+    def rho(self) -> float:
+        return self.pure**2 / (2 * self.bits) if self.bits else 0.0
+
+    @property
+    def step(self) -> float:
+        return 2 / sqrt(max(self.coins * self.chance, 1)) / _FINE
+
+    def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
+        # Of all bits; None where people play different arms and either way may cost more
+        if self.pure == 0:
+            return (constant(0.0, step=step),)
+        return None if self.arms else self._on_grid((self._one_against_nought(),), step)
+
+    def delta(self, epsilon: float) -> float:
+        # The larger of the two ways to differ; 0 from the pure epsilon on
+        if epsilon >= self.pure:
+            return 0.0
+        return min(1.0, max(curve.delta(epsilon) for curve in self._curves))
+
+    def least_epsilon(self, delta: float) -> float:
+        # The larger of the two ways to differ; at most the pure epsilon
+        if delta <= 0 or self.pure == 0:
+            return self.pure
+        return min(self.pure, largest_epsilon(self._curves, delta))
+
+    @cached_property
+    def _curves(self) -> list[Composition]:
+        ways: list[tuple[_Pair, ...]] = [(self._one_against_nought(),)]
+        if self.arms:
+            ways.append(self._bit_against_coin())
+        return [Composition(self._on_grid(way, self.step)) for way in ways]
+
+    def _on_grid(self, way: tuple[_Pair, ...], step: float) -> tuple[PrivacyLoss, ...]:
+        found = []
+        for losses, masses, lost in way:
+            finite = masses > 0
+            if not finite.any():  # without coins a bit is told
+                return (constant(inf, step=step),)
+            loss = split(losses[finite], masses[finite] * _ROUNDED, step=step, count=self.bits)
+            found.append(replace(loss, infinite=min(1.0, lost)))
+        return tuple(found)
+
+    def _one_against_nought(self) -> _Pair:
+        masses, one, lost = self._worlds
+        return _pair(masses * one, one, 2 - one, lost)
+
+    def _bit_against_coin(self) -> tuple[_Pair, _Pair]:
+        masses, one, lost = self._worlds
+        coin = np.ones_like(one)
+        return _pair(masses * one, one, coin, lost), _pair(masses, coin, one, lost)
+
+    @cached_property
+    def _worlds(self) -> tuple[Floats, Floats, float]:
+        """Numbers of coins and of heads: their mass, for B + 1 coins, what it is multiplied by
+        where one of these is her bit, a one, and the mass of those that are left out."""
+        from scipy.stats import binom  # takes as long to import as all else together
+
+        numbers, weights, lost = _numbers(self.coins, self.chance)
+        middle, reach = (numbers + 1) // 2, np.ceil(_FAR * np.sqrt(numbers + 1) / 2).astype(int)
+        first, last = np.maximum(0, middle - reach), np.minimum(numbers, middle + reach) + 1
+        sizes = last - first + 1
+        b, weight = np.repeat(numbers, sizes), np.repeat(weights, sizes)
+        j = np.arange(len(b)) - np.repeat(np.cumsum(sizes) - sizes - first, sizes)
+        masses = weight * binom.pmf(j, b + 1, 0.5)
+        ones = 2 * ((1 - self.flip) * j + self.flip * (b + 1 - j)) / (b + 1)
+        lost += 2 * float(np.dot(weights, binom.sf(last, numbers + 1, 0.5)))
+        return masses, ones, 2 * lost
+
+
+def _numbers(coins: int, chance: float) -> tuple[Ints, Floats, float]:
+    """Numbers of coins, at most `_NUMBERS`, rounded down; their chances, and what is left out."""
+    from scipy.stats import binom
+
+    if chance == 1:
+        return np.array([coins]), np.ones(1), 0.0
+    reach = _FAR * (sqrt(coins * chance * (1 - chance)) + 1)
+    low, high = max(0, floor(coins * chance - reach)), min(coins, ceil(coins * chance + reach))
+    width = max(1, ceil((high - low + 1) / _NUMBERS))
+    numbers = np.arange(low, high + 1, width)
+    below = binom.cdf(np.append(numbers - 1, coins), coins, chance)
+    return numbers, np.diff(below), float(below[0])
+
+
+def _pair(masses: Floats, one: Floats, other: Floats, lost: float) -> _Pair:
+    """`one` against `other`, densities; `masses` are of the former."""
+    never = other == 0
+    with np.errstate(divide="ignore"):
+        losses = np.log(one) - np.log(other)
+    return _Pair(losses[~never], masses[~never], lost + float(masses[never].sum()))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def least_coins(*, bits: int, arms: bool, epsilon: float, delta: float) -> int:
+    """The least number of fair coins whose certificate meets the target; infinity needs none.
+
+    >>> least_coins(bits=1, arms=False, epsilon=1.0, delta=1e-5)
+    62
+    """
+    gaussian_target(epsilon, delta)
+    if epsilon == inf or bits == 0:
+        return 0
+    low, high = 0, 1
+    while BitSpend.among_coins(high, bits=bits, arms=arms).delta(epsilon) > delta:
+        low, high = high, 2 * high
+        if high > _MOST_COINS:
+            raise InputError(f"Expected epsilon={epsilon} at delta={delta} to be within reach.")
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = BitSpend.among_coins(middle, bits=bits, arms=arms).delta(epsilon)
+        low, high = (low, middle) if found <= delta else (middle, high)
+    return high
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def least_flip(*, others: int, bits: int, arms: bool, epsilon: float, delta: float) -> float:
+    """The least probability of a flip whose certificate meets the target; infinity needs none.
+
+    At worst that of each message for itself, whatever others do.
+
+    >>> round(least_flip(others=299, bits=10, arms=False, epsilon=1.0, delta=1e-5), 4)
+    0.244
+    """
+    gaussian_target(epsilon, delta)
+    if epsilon == inf or bits == 0:
+        return 0.0
+    low = _LEAST_FLIP
+    high = min(0.5, max(2 * low, (1 + 1e-12) * float(scipy.special.expit(-epsilon / bits))))
+    if BitSpend.flipped(low, others=others, bits=bits, arms=arms).pure <= epsilon:
+        return low
+    if delta < _LEFT_OUT:  # only each message for itself is enough
+        return high
+    while high - low > _CLOSE * high:
+        middle = (low + high) / 2
+        found = BitSpend.flipped(middle, others=others, bits=bits, arms=arms).delta(epsilon)
+        low, high = (low, middle) if found <= delta else (middle, high)
+    return high
+
+
+KINDS[BitSpend.__name__] = BitSpend

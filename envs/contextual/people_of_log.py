@@ -1,0 +1,150 @@
+"""A shop whose customers come back, from a log that says who is who."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import fdtrc, ndtri
+
+from dpbandit.base import Floats, InputError, Ints, Streams, rows
+from dpbandit.envs.comings import Comings
+from dpbandit.envs.contextual.logs import CHOSEN, FUNCTION, Log
+from dpbandit.envs.contextual.pricing_from_log import (
+    FLATTEST,
+    Prices,
+    PricingDiagnostics,
+    fit_demand,
+)
+from dpbandit.envs.contextual.problems import row_of
+from dpbandit.envs.contextual.tastes import Offers, check_people, fit_tastes, refuse_alike
+from dpbandit.specs import Prior
+from dpbandit.specs.people import NOBODY
+from dpbandit.specs.rivals import OwnLogitSpec
+
+
+class PeopleOfLog(NamedTuple):
+    """A log whose people come back."""
+
+    context: Floats
+    """(n, 1 + d), rows of one person together"""
+    starts: Ints
+    """(N + 1,), where each person's rows begin, and n"""
+    visit: OwnLogitSpec
+    """`survey` in it is the population"""
+    diagnostics: PricingDiagnostics
+
+    def drawn(self, theta: Floats, person: Ints, luck: Floats) -> tuple[Floats, Floats]:
+        """Contexts and P(sale) at each price, of `theta` (..., D) with features of her rows."""
+        first = self.starts[person]
+        context = self.context[first + (luck * (self.starts[person + 1] - first)).astype(np.int64)]
+        return context, self.visit.sales(theta[..., None, :], self.visit.seen(context))[..., 0, :]
+
+
+_LEVEL, _BY_FEATURE = 2.0, (1.0, 0.5)
+"""Standard deviations of what is guessed without a survey"""
+_POINTS = 4095
+"""People of whom margins are averages"""
+
+
+def fit_people(
+    log: Log, yes: Floats, prices: Prices, penalty: Floats, *, sold: str, clip: bool, person: str
+) -> PeopleOfLog:
+    """How people differ; `log.groups` says who is who, and `fit_demand` has its say before.
+
+    Raises:
+        InputError: the log cannot tell what a price does, or that people differ.
+    """
+    groups: Any = log.groups
+    count = np.bincount(groups)
+    n, N, k = len(yes), len(count), log.design.shape[1]
+    share = check_people(person, count, prices.logged, groups, len(penalty))
+    found = fit_demand(log, yes, prices, penalty, sold=sold, clip=clip).diagnostics
+    if share > FUNCTION:
+        raise InputError(
+            f"Expected prices that differ between visits of a person, got R2 = {share:.5f} of the "
+            f"price on {person!r}: what a price does cannot be told from who was asked."
+        )
+    G = log.design[:, : len(penalty) - k]
+    offers = Offers.of(log.design, G, prices.scaled(prices.logged), yes, groups)
+    start = np.zeros(len(penalty))
+    start[:k] = [*found.coefficients.values()][:k]
+    start[k] = np.log(max(-found.slope * prices.half, -FLATTEST))
+    ridge = np.where(np.arange(len(penalty)) == k, 0.0, penalty)
+    tastes = fit_tastes(offers, start, ridge)
+    refuse_alike(person, tastes)
+    guess = np.repeat([_BY_FEATURE[0], _BY_FEATURE[1]], [k, len(penalty) - k])
+    guess[[0, k]] = _LEVEL, 1.0
+    visit = OwnLogitSpec(
+        n_actions=len(prices.grid),
+        dim=k,
+        horizon=1,
+        prices=tuple(prices.grid.tolist()),
+        unit_cost=prices.cost,
+        reward_high=float(prices.grid.max() - prices.cost),
+        link="other",
+        reward_unit=prices.unit,
+        price_range=(prices.low, prices.high),
+        survey=tastes.law,
+        guess=Prior(np.zeros(len(penalty)), guess**2),
+    )
+    shown = log.features.context[np.argsort(groups, kind="stable")]
+    people = PeopleOfLog(shown, offers.starts, visit, found)
+    chances = _many(people)
+    margins = visit.margins * chances
+    said = [*found.cautions]
+    p_value = float(fdtrc(N - 1, n - N, share / (N - 1) / ((1 - share) / (n - N))))
+    if p_value < CHOSEN:
+        said.append(
+            f"Prices were not randomised: they differ between people (R2 = {share:.3f}, p = "
+            f"{p_value:.1g}), and may have followed their tastes."
+        )
+    means = zip(prices.grid, chances.mean(axis=0), margins.mean(axis=0), strict=True)
+    return people._replace(
+        diagnostics=replace(
+            found,
+            curve=tuple((float(p), float(s), float(m)) for p, s, m in means),
+            oracle=float(margins.max(axis=1).mean()),
+            cautions=tuple(said),
+            tastes=tastes,
+        )
+    )
+
+
+def _many(people: PeopleOfLog) -> Floats:
+    """P(sale) at each price, of people that are spread evenly over the population, (4095, K)."""
+    from scipy.stats import qmc  # not before: slow to import
+
+    law = people.visit.survey
+    D = len(law.mean)
+    luck = qmc.Sobol(D + 2, scramble=False).fast_forward(1).random(_POINTS)
+    theta = np.array(law.mean) + ndtri(luck[:, :D]) @ np.linalg.cholesky(law.matrix).T
+    return people.drawn(theta, row_of(luck[:, D], len(people.starts) - 1), luck[:, D + 1])[1]
+
+
+class Customers:
+    """People who come to a shop, each with own tastes and the features of one person of a log."""
+
+    def __init__(self, shop: Any, log: PeopleOfLog) -> None:
+        self._log, self._people, self._comings = log, shop.people, Comings(shop)
+        self.spec = self._comings.spec(log.visit)
+
+    def start(self, streams: Streams) -> None:
+        """Draw everybody's tastes, and the first slot of an episode."""
+        self._comings.start(streams)
+        self._rows, self._luck = streams.uniforms("customers"), streams.uniforms("purchases")
+        law, N = self._log.visit.survey, self._people
+        normals = streams.world.normals("tastes", N, len(law.mean))()
+        self.theta = np.array(law.mean) + normals @ np.linalg.cholesky(law.matrix).T
+        """(R, N, D)"""
+        whose = streams.world.uniforms("people", N)()
+        self._whose = row_of(whose, len(self._log.starts) - 1)  # (R, N)
+
+    def take(self, count: int) -> tuple[Floats, Floats, Floats]:
+        """Contexts of the next rounds, P(sale) at each price, and whether she buys."""
+        person = np.stack([self._comings.next() for _ in range(count)])  # (n, R)
+        here = (person != NOBODY)[..., None]
+        r, i = rows(person.shape[1]), np.maximum(person, 0)
+        drawn = self._log.drawn(self.theta[r, i], self._whose[r, i], self._rows.take(count))
+        context, chance = (part * here for part in drawn)
+        yes = self._luck.take(count)[..., None] < chance
+        return np.concatenate([person[..., None], context], axis=-1), chance, yes

@@ -1,0 +1,111 @@
+"""Recommendation of ordered lists to people who come back."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from dpbandit.base import Floats, Ints, Streams, at_least, norms, rows
+from dpbandit.envs.comings import Comings
+from dpbandit.envs.dynamics import Arrivals
+from dpbandit.envs.lists.list_recommendation import ListRecommendation, best_fixed_list
+from dpbandit.specs import Step
+from dpbandit.specs.people import NOBODY
+
+_FAR = 2.0
+"""Tastes lie within `_FAR * tastes` of the population's."""
+
+
+@dataclass(kw_only=True, eq=False)
+class ReturningLists(ListRecommendation):
+    """Show ordered lists to people who come back; a click model says what they click.
+
+    Description:
+        `ListRecommendation`, in which a user is one of N people, as in `ReturningUsers`. Person i
+        says the same u at all her visits, and has the parameter theta + tastes N(0, I/q) in place
+        of theta, the deviation cut off at norm 2 tastes; u is seen, the deviation is not. Every
+        slot of a public clock has one candidate, fixed beforehand; she comes, or the slot stays
+        empty.
+
+    Action space:
+        `MultiDiscrete([n_items] * length)`: an ordered list, as in `ListRecommendation`.
+
+    Observation space:
+        `Box`, shape (1 + taste,): the person's number in [0, people), or -1 for an empty slot; then
+        u, zeros in an empty slot. The catalogue is `env.unwrapped.spec.visit.catalogue.items`.
+
+    Rewards:
+        As in `ListRecommendation`, with the clicks in `info["clicks"]`; in an empty slot 0, and so
+        is its regret. Regret is measured against each person's own best list.
+
+    Starting state:
+        A new catalogue (unless shared), new people, and the first slot.
+
+    Arguments:
+        Those of `ListRecommendation`, and
+        * `people`, `visits`: N, and the cap k on how often one of them comes.
+        * `tastes`: how far tastes are from the population's; 0 makes all who say the same u alike.
+        * `arrivals`, `empty`: as in `ReturningUsers`; "loyal" people are pleased by a click.
+
+    What privacy protects here is a person, in all that she shows, says and does, and in when she
+    comes (`Visits`). Agents for lists play it behind `per-person:`.
+    """
+
+    people: int = 500
+    visits: int = 40
+    tastes: float = 0.5
+    arrivals: Arrivals = "exactly"
+    empty: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least("tastes", self.tastes, 0)
+        self._comings = Comings(self)
+        self._slots = self._comings.spec(self._lists)
+        self.spec = self._slots
+
+    def reset(self, streams: Streams) -> None:
+        N, q = self.people, self.taste
+        self._comings.start(streams)
+        coins = streams.world.uniforms("traits", N, q - self._common)()
+        shared = np.ones((*coins.shape[:2], self._common))
+        self._says = np.concatenate(
+            [shared, np.where(coins < 0.5, -1.0, 1.0)], axis=-1
+        )  # (R, N, q)
+        own = streams.world.normals("tastes", N, q)() / sqrt(q)
+        self._own = self.tastes * own * np.minimum(1.0, _FAR / np.maximum(norms(own), 1e-300))
+        super().reset(streams)
+
+    def context(self) -> Floats:
+        u = super().context()
+        return self._slots.context(self._person, u)
+
+    def step(self, action: Ints) -> Step:
+        step = super().step(action)
+        self._comings.rewarded(step.reward, 0.5)
+        return step
+
+    def best_fixed(self) -> Ints:
+        # The list (R, m) for everybody, each person as often as any other.
+        #
+        # As exact as that of `ListRecommendation`; under drift and churn that of now
+        found, items = [], self._lists.catalogue.items
+        for r, theta in enumerate(self._tastes()):
+            weighed = self._says[r] * (theta + self._own[r])
+            logits = sqrt(self.taste) * weighed @ items[r if len(items) > 1 else 0].T
+            found.append(best_fixed_list(self._model, self._chance(logits)))
+        return np.array(found)
+
+    def _start(self, streams: Streams, ahead: int = 1) -> None:
+        super()._start(streams, ahead)  # slot by slot: who comes may depend on what she was shown
+
+    def _users(self, count: int) -> Floats:
+        self._person = self._comings.next()
+        self._here = self._person != NOBODY
+        u = self._says[rows(len(self._person)), np.maximum(self._person, 0)]
+        return np.asarray((u * self._here[:, None])[None])
+
+    def _attraction(self, u: Floats) -> Floats:
+        own = self._own[rows(len(u)), np.maximum(self._person, 0)]
+        logits = self._lists.catalogue.products(sqrt(self.taste) * u * (self._tastes() + own))
+        return self._chance(logits)
