@@ -114,16 +114,16 @@ def measures() -> list[Measure]:
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
         Measure("lines of source", sum(sizes), 81_700, 74_500),
-        Measure("lines of the core", sum(map(lines, core)), 56_250, 48_000),
+        Measure("lines of the core", sum(map(lines, core)), 56_400, 48_000),
         Measure("lines of shelves", sum(sizes) - sum(map(lines, core)), 26_100, 24_000),
         Measure("names of shelves that the core imports", len(inward), 0, 0),
-        Measure("files of source", len(source), 345, 230),
+        Measure("files of source", len(source), 347, 230),
         Measure("median lines of a file", median(sizes), 225, 220),
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 500, 480),
         Measure("lines of the longest file", max(sizes), 740, 700),
         Measure("import statements", imports, 3_500, 2_300),
         Measure("questions which kind a spec is", asked, 5, 5),
-        Measure("lines of tests", tests, 41_400, 37_800),
+        Measure("lines of tests", tests, 42_500, 37_800),
         Measure("megabytes of PNG", pictures, 6, 3),
     ]
 

@@ -145,15 +145,18 @@ def check_writable(*paths: Path | None) -> None:
         remove_leftovers(Path(target).parent, unique_name(target))
 
 
-def write_atomically(path: Path, write: Callable[..., Any], *, keep: bool = True) -> Path:
+def write_atomically(
+    path: Path, write: Callable[..., Any], *, keep: bool = True, mode: int = 0o666
+) -> Path:
     """Let `write` fill a temporary file beside `path`, then rename it: never half a file.
 
     Links are followed; pipes and devices are not replaced. Without `keep` nothing is renamed.
+    `mode` is the permission of the new file, less the umask.
     """
     target = _target(path)
     partial = target.with_name(f"{unique_name(target)}.{os.getpid()}{path.suffix[:9]}")
     try:
-        with in_one_sentence("write", path, OSError), claimed(partial):
+        with in_one_sentence("write", path, OSError), claimed(partial, mode):
             write(partial)
             if keep:
                 partial.replace(target)
@@ -169,12 +172,12 @@ def unique_name(target: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def claimed(partial: Path) -> Iterator[None]:
+def claimed(partial: Path, mode: int = 0o666) -> Iterator[None]:
     """Hold a lock on a temporary file, which is made, or folder: it tells that its writer lives."""
     held = None
     while held is None and fcntl is not None:
         flags = os.O_RDONLY if partial.is_dir() else os.O_RDWR | os.O_CREAT
-        held = os.open(partial, flags, 0o666)
+        held = os.open(partial, flags, mode)
         with suppress(OSError):  # a file system without locks
             fcntl.flock(held, fcntl.LOCK_EX)
         there = os.path.exists(partial) and os.path.samestat(os.fstat(held), os.stat(partial))

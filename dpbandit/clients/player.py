@@ -80,11 +80,7 @@ def _write(path: str | PathLike[str], kept: dict[str, Any]) -> str:
     except OSError as error:
         raise InputError(f"Cannot leave a ticket in {ticket.parent}: {error.strerror}.") from error
 
-    def write(partial: Path) -> None:
-        with open(os.open(partial, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
-            file.write(text)
-
-    write_atomically(Path(where), write)
+    write_atomically(Path(where), lambda partial: partial.write_bytes(text), mode=0o600)
     return where
 
 

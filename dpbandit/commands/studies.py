@@ -113,7 +113,7 @@ def reproduce(
             raise InputError("Expected --list alone: it shows every case.")
         print_cases()
         return
-    if case in TABLES:
+    if case is not None and case in TABLES:
         if more or given(context, tuple(_OF_CASES)):
             raise InputError(
                 f"Expected {case} without {', '.join(_OF_CASES.values())}: it is a table, which "

@@ -307,7 +307,7 @@ _EXIT_CODES = re.compile(r"\{(.*)\}")
 """Exit codes in what loky says of a worker that ended"""
 
 PATIENT = TimeLimit(float("inf"), 600.0)
-"""Limit for agents of others unless another is asked for: long runs are played to their end"""
+"""Limit for agents of others unless another is asked for; long runs are played to the end"""
 
 
 def limit_of(minutes: float | None) -> TimeLimit:

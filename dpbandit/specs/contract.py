@@ -116,8 +116,10 @@ def is_running(agent: object) -> bool:
 
 def check_config(config: object) -> None:
     """Raise `InputError` unless `config` is one: neither its class, nor its name, nor an agent."""
-    name, running = type(config).__name__, is_running(config)
-    if isinstance(config, type) or running or not callable(getattr(config, "make", None)):
+    name, makes = type(config).__name__, callable(getattr(config, "make", None))
+    # An object of somebody's own that returns itself from make, without streams, may be made again
+    running = is_running(config) and (hasattr(config, "streams") or not makes)
+    if isinstance(config, type) or running or not makes:
         right = "LinUCB(alpha=0.5), of a subclass of dpbandit.Agent"
         if isinstance(config, type) and is_dataclass(config) and hasattr(config, "make"):
             right = f"{config.__name__}()"

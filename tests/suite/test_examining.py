@@ -114,7 +114,11 @@ class NoTarget:
 def _tiny():
     horizon = {"small": ROUNDS, "full": ROUNDS}
     linear = SuiteProblem(
-        name="tiny", capability="a", environment="GLMBandit", horizon=horizon, baseline="greedy"
+        name="tiny examined",
+        capability="a",
+        environment="GLMBandit",
+        horizon=horizon,
+        baseline="greedy",
     )
     return Suite(
         version=1,

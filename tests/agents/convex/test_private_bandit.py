@@ -201,8 +201,8 @@ def test_the_bound_by_hand():
     for noise in LAWS:
         agent = PrivateBandit(noise=noise, batch=4).make(linear(100), Streams([0]))
         episode(agent, lambda t, x: x[:, 0], 4)  # to the first release, of one node
-        plan = agent.run.plan
-        spread = sqrt(plan.leaves.bit_length() * 5) * agent.run._sums.stddev
+        plan = agent.run
+        spread = sqrt(plan.leaves.bit_length() * 5) * agent.sums.stddev
         assert plan.regret_bound() - exact == pytest.approx(100 * plan.eta * spread)
 
 
