@@ -124,6 +124,9 @@ def test_intervals_fit_what_is_known_of_weights():
     assert found["interval"].item() == "betting"
     assert found["refused"].item().startswith(lost)
     assert found["low"].item() < found["estimate"].item() < truth < found["high"].item()
+    for rounds, name in ((200, "betting"), (250, "t")):  # 89 and 113 effective rows, of 100
+        rows, known, _ = arms(rounds)
+        assert evaluate(known, rows, "ips")["interval"].item() == name
     log, policy, truth = arms(2000, adaptive=True)
     plain, varied, large = (evaluate(policy, log, "ips", w_max=w) for w in (None, 5.0, 80.0))
     taken = [found["interval"].item() for found in (plain, varied, large)]
@@ -179,6 +182,9 @@ def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():
     assert not found["note"].str.contains("mean weight").any()
     edge = evaluate(np.full(n, 1.5), log, "snips", bandwidth=0.2)
     assert "mean weight 0." in edge["note"].item()
+    for rounds, name in ((30, "none"), (50, "t")):  # 22 and 35 effective rows, of 30 that t needs
+        found = evaluate(np.full(rounds, 0.9), log[:rounds], "ips", bandwidth=0.2)
+        assert found["interval"].item() == name
     few = evaluate(np.full(n, 0.9), log, "ips", bandwidth=0.001, kernel="epanechnikov")
     assert (few["interval"].item(), "no mean of 1" in few["refused"].item()) == ("none", True)
     for options, sentence in (

@@ -129,6 +129,13 @@ def test_exchanges_find_the_best_set():
         [totals[r][(sets == found).all(axis=1)][0] for r, found in enumerate(climbed.best())]
     )
     np.testing.assert_array_equal(earned, totals.max(axis=1))
+    v = np.tile([[1.0], [0.9]], (600, 1, 1, 1))  # to the last 100 product 1 is worth more
+    v[500:] = [[0.0], [100.0]]
+    for first, chosen in ((0, [1, 0]), (500, [0, 1])):
+        contest = Exchanged(lambda users: users, np.ones((2, 1)), 1, 1)
+        for part in np.split(v[first:], 2):
+            contest.add(part)
+        assert contest.best()[0].tolist() == chosen
 
 
 FACTS = {"n_products": 4, "at_most": 2, "dim": 1, "horizon": 9}

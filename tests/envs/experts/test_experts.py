@@ -228,7 +228,8 @@ def means_of_rounds(R=2, **arguments):
 
 def test_changes_by_hand():
     """Golden: .75 and .25 change places; levels of the constrained adversary keep all gaps; a
-    drift's quarters are orders of the means; means of instances are those that are shipped."""
+    drift's quarters are orders of the means, a walk is turned round; means of instances are those
+    that are shipped."""
     _, found = means_of_rounds(means="steps", horizon=40, adversary="switching")
     np.testing.assert_array_equal(found[:10], np.tile(MEANS["steps"], (10, 2, 1)))
     np.testing.assert_array_equal(found[10:, 0, [0, 4]], np.tile([0.25, 0.75], (30, 1)))
@@ -245,7 +246,11 @@ def test_changes_by_hand():
     assert (np.flatnonzero(changed) + 1).tolist() == [10, 20, 30]
     _, found = means_of_rounds(R=40, means=[0.05, 0.95], horizon=200, drift="walk")
     assert 0 <= found.min() < found.max() <= 1
-    assert 0.02 < (found[1:] - found[:-1]).std() * 200**0.5 / 0.5 < 1.1
+    steps = Streams(range(40)).normals("walk", 2).take(199) * 0.5 / 200**0.5
+    walk = np.concatenate([found[:1], steps]).cumsum(axis=0)
+    while (beyond := np.abs(walk - 0.5) > 0.5).any():  # turned round at 0 and 1
+        walk[beyond] = np.where(walk < 0, -walk, 2 - walk)[beyond]
+    np.testing.assert_allclose(found, walk, atol=1e-12)
     assert {name: len(means) for name, means in MEANS.items()} == {
         **{"two": 2, "two-high": 2, "ten": 10, "steps": 5, "close": 5, "hundred": 100},
         "incentives": 9,

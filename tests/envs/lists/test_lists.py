@@ -364,7 +364,7 @@ def test_tastes_are_persistent_and_regret_is_against_her_own_best_arm(link):
 
 def test_tastes_end_where_the_page_says():
     """Of 2,000 people with one feature 4.6 % are cut off, at 2 `tastes`, and the others are normal:
-    the variance is 0.92 of it (standard error 0.02)."""
+    the variance is 0.92 of it (standard error 0.02). Of nine features as long all together."""
     users = ReturningUsers(people=2000, dim=1, tastes=0.25)
     lists = ReturningLists(people=2000, taste=1, tastes=0.25, n_items=9)
     for problem in (users, lists):
@@ -373,6 +373,12 @@ def test_tastes_end_where_the_page_says():
         assert np.abs(own).max() == pytest.approx(0.5)
         assert 0.03 < (np.abs(own) > 0.4999).mean() < 0.06
         assert np.square(own / 0.25).mean() == pytest.approx(0.92, abs=0.1)
+    lists = ReturningLists(people=2000, taste=9, tastes=0.25, n_items=9)
+    lists.reset(Streams([0]))
+    assert np.square(lists._own / 0.25).sum(axis=2).mean() == pytest.approx(1, abs=0.06)
+    users = ReturningUsers(people=2000, dim=9, tastes=0.25)
+    users.reset(Streams([0]))
+    assert users._theta.var(axis=1).sum() / 0.25**2 == pytest.approx(1, abs=0.06)
 
 
 DATA = Path(dpbandit.envs.__path__[0]) / "data"

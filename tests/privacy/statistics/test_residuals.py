@@ -257,7 +257,8 @@ def test_sums_of_slates(rows):
 
 
 def test_sums_of_signs():
-    """Oracle: a plain loop over users in codes q_a; and noise of covariance G^-1 when unpacked."""
+    """Oracle: a plain loop over users in codes q_a, of signs and of residuals over max(p, 1 - p);
+    and noise of covariance G^-1 when unpacked."""
     rng, (n, R) = np.random.default_rng(2), (9, 4)
     theta, weights, x = rng.random((3, n, R, 3))
     threshold, r, arm = rng.random((n, R)), rng.random((n, R)) - 0.5, rng.integers(0, 3, (n, R))
@@ -276,6 +277,15 @@ def test_sums_of_signs():
     np.testing.assert_allclose(SIGNS.codes.T @ by_arm, expected, atol=1e-14)
     np.testing.assert_allclose(SIGNS.codes @ SIGNS.codes.T, SIGNS.gram, atol=1e-15)
     np.testing.assert_allclose(np.diag(SIGNS.gram), 1, atol=1e-15)
+    trust, centre, y = threshold / 2, rng.random((n, R, 3)), (r + 0.5) / 1.5
+    sums, theta = np.zeros((R, 3, 4)), np.concatenate([theta, theta[..., :1]], axis=-1)
+    for t, i in np.ndindex(n, R):
+        away = x[t, i] - centre[t, i]
+        u = np.append(0.4, sqrt(0.84) * away / np.linalg.norm(away))
+        p = 0.5 + trust[t, i] * (min(max(theta[t, i] @ u, 0), 1) - 0.5)
+        sums[i] += (y[t, i] - p) / max(p, 1 - p) * np.outer(ANSWERS.codes[arm[t, i]], u)
+    centred = ANSWERS.total(theta, trust, centre, x, arm, r)
+    np.testing.assert_allclose(centred.reshape(R, 3, 4), sums)
     back = np.linalg.inv(SIGNS.codes).T
     np.testing.assert_allclose(back @ back.T, np.linalg.inv(SIGNS.gram), atol=1e-14)
 
