@@ -17,7 +17,7 @@ __all__ = sorted(_HOMES)
 __getattr__, __dir__ = _lazily(__name__, _HOMES, _tabulate)
 
 _ON_POINTS = ("net-experts", "ball-experts")
-_ON_PRICES = ("ldp-etc",)
+_ON_PRICES = ("ldp-etc", "fade-prices", "fade-curve")
 
 
 def _family(folder: str, but: tuple[str, ...] = (), also: tuple[str, ...] = ()) -> _Kinds:

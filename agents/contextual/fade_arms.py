@@ -9,11 +9,12 @@ from scipy.special import ndtr
 from dpbandit.agents.contextual.fading import (
     OnDevices,
     WarmStarted,
+    check_layout,
     few_features,
     middle_is_told,
 )
 from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
-from dpbandit.base import Floats, InputError, Ints, clip_norm, pick, rows
+from dpbandit.base import Floats, Ints, clip_norm, pick, rows
 from dpbandit.privacy.residuals import SignedResiduals, unit
 from dpbandit.specs import LINKS, Prior, posterior
 
@@ -103,8 +104,7 @@ class FadeArms(OnDevices, WarmStarted):
 
     def begin(self) -> None:
         spec, releases = self.spec, self.releases
-        if spec.shared:
-            raise InputError("Expected FadeArms only where each arm has its own parameter.")
+        check_layout(self, shared=False)
         R, K, d = self.R, spec.n_actions, spec.dim
         level = self._asks_level() if self.level is None else self.level
         self.statistic = SignedResiduals(

@@ -46,7 +46,7 @@ class Fact(Flag):
     """What is known of a problem and of what was asked before the first round."""
 
     MASKED = auto()
-    """arms come and go: whom one was shown is summed by a Gram matrix, and imagined elsewhere"""
+    """arms come and go, so that contexts which an arm met are summed by a Gram matrix"""
     PRICED = auto()
     """arms are prices"""
     SHARED = auto()
@@ -62,9 +62,9 @@ class Fact(Flag):
     CROWDED = auto()
     """there are features enough to centre, and too few users to learn a level and a spread"""
     PLAIN = auto()
-    """asked: no prior, no devices, no other centring"""
+    """neither a prior nor devices nor another centring is asked for"""
     REWARDS = auto()
-    """asked: sums of rewards, which do not depend on releases"""
+    """sums of rewards, which do not depend on releases, are asked for"""
 
 
 TABLE: tuple[tuple[Fact, Model], ...] = (

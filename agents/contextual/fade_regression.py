@@ -8,7 +8,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from dpbandit.agent import Arms, Least0, Positive, started
-from dpbandit.agents.contextual.fading import OnDevices
+from dpbandit.agents.contextual.fading import OnDevices, check_layout
 from dpbandit.agents.contextual.released_scores import BALL, LONGEST_STEP
 from dpbandit.base import (
     Bools,
@@ -246,9 +246,7 @@ class FadeRegression(OnDevices, SummedRegression):
 
     def begin(self) -> None:
         spec = self.spec
-        if spec.shared != self._shared:
-            other = "share one parameter" if self._shared else "have parameters of their own"
-            raise InputError(f"Expected {type(self).__name__} only where arms {other}.")
+        check_layout(self, shared=self._shared)
         statistic = SecondMoments(
             n_actions=spec.n_actions,
             dim=spec.dim,
@@ -343,7 +341,8 @@ class FadeLogistic(OnDevices, SummedRegression):
         spec, C = self.spec, self.spec.context_norm
         if not spec.shared or (spec.reward_low, spec.reward_high) != (0.0, 1.0):
             raise InputError(
-                "Expected response='logistic' only with one shared parameter and rewards in [0, 1]."
+                "Expected response='logistic' only with one shared parameter and rewards in "
+                "[0, 1]: choose another agent, such as fade."
             )
         statistic = SecondMoments(
             n_actions=spec.n_actions,

@@ -4,7 +4,7 @@ from math import sqrt
 
 import numpy as np
 
-from dpbandit.agents.contextual.fading import OnDevices, WarmStarted, in_force
+from dpbandit.agents.contextual.fading import OnDevices, WarmStarted, check_layout, in_force
 from dpbandit.agents.contextual.released_scores import (
     BALL,
     ReleasedScores,
@@ -12,7 +12,7 @@ from dpbandit.agents.contextual.released_scores import (
     faded,
     with_latest,
 )
-from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, rows
+from dpbandit.base import Floats, Ints, Streams, clip_norm, rows
 from dpbandit.privacy.residuals import SlateResiduals, unit
 from dpbandit.specs import LINKS, Prior, posterior
 
@@ -63,8 +63,7 @@ class FadeSlates(OnDevices, WarmStarted):
 
     def begin(self) -> None:
         spec = self.spec
-        if not spec.shared:
-            raise InputError("Expected FadeSlates only where arms share one parameter.")
+        check_layout(self, shared=True)
         self.statistic = SlateResiduals(dim=spec.dim, context_bound=spec.context_norm)
         self.sum_up(self.statistic, self.releases.first(spec, 4 * sqrt(spec.dim)))
         R, D = self.R, 1 + spec.dim

@@ -316,6 +316,18 @@ class WarmStarted(Fading):
             self.ledger = self.prior.ledger(self.ledger)
 
 
+def check_layout(agent: Fading, *, shared: bool) -> None:
+    """Raise `InputError` unless arms share one parameter, or have their own, as an agent needs."""
+    if agent.spec.shared is not shared:
+        found, needed = "one parameter for all arms", "a parameter for each arm"
+        if shared:
+            found, needed = needed, found
+        raise InputError(
+            f"{type(agent).__name__} plays problems with {needed}, got {found}: choose another "
+            "agent, such as fade."
+        )
+
+
 def spec_after(spec: BanditSpecT, first: int) -> BanditSpecT:
     """Return the problem of those who come after `first` users; of one round at least."""
     rounds = max(1, spec.horizon - first)

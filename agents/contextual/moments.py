@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 
 from dpbandit.agent import Arms, Count, PrivateAgent, started
-from dpbandit.agents.contextual.fading import OnDevices
+from dpbandit.agents.contextual.fading import OnDevices, check_layout
 from dpbandit.base import Floats, InputError, Ints, Streams, inside
 from dpbandit.privacy import FadingSum, SignedDirections, certified_fading_sum, ledger_of
 from dpbandit.privacy.residuals import Layout
@@ -192,8 +192,7 @@ class FadeMoments(OnDevices, Moments):
 
     def begin(self) -> None:
         spec, K = self.spec, self.spec.n_actions
-        if spec.shared:
-            raise InputError("Expected FadeMoments only where each arm has its own parameter.")
+        check_layout(self, shared=False)
         self.statistic = SignedDirections(
             n_actions=K,
             dim=spec.dim,

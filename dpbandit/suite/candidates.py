@@ -16,7 +16,7 @@ from dpbandit.studies.configurations import certificate_of
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, suite
 
 REACHED = frozenset(kind.__name__ for kinds in MODELS.values() for kind in kinds)
-"""Classes of agents that `fade` hands its settings to: each would compete twice"""
+"""Classes of agents that `fade` hands its settings to, of which each would compete twice"""
 AS_CLAIMED = 1 + 1e-9
 """Factor by which a certified epsilon may exceed its target, for rounding"""
 ZEROS = ("uniform", "best-fixed", "centre")

@@ -383,13 +383,12 @@ def test_recorded_logs_have_true_propensities(tmp_path):
 
 def no_snapshot(log):
     """What is asked, and what is said."""
-    fade, linucb = taught(FADE(), log), taught(LinUCB(), log)
+    linucb = taught(LinUCB(), log)
     two = LinUCB().make(log.spec, Streams([0, 1]))
     small, prices = snapshot(linucb, log.spec), "OJPricing"
     return [
         (lambda: snapshot(FADE()), "running agent"),
         (lambda: snapshot(3), "running agent"),
-        (lambda: snapshot(fade), "spec="),
         (lambda: snapshot(two, log.spec), "one replica"),
         (lambda: snapshot(linucb, log.spec, draws=0), "draws=0"),
         (lambda: small.prices(log.context), "prices"),

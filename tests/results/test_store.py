@@ -188,7 +188,7 @@ def test_source_digests_see_every_file(tmp_path):
     root = Path(__file__).parents[2]
     folders = [root / name for name in ("dpbandit", "agents", "envs")]
     endings = {file.suffix for folder in folders for file in folder.rglob("*") if file.is_file()}
-    pages = {".html", ".css", ".md", ".txt", ".typed", ".pyc"}
+    pages = {".html", ".css", ".md", ".txt", ".typed", ".pyc", ".pyi"}
     assert endings - pages == {".py", ".csv", ".gz", ".json", ".parquet", ".toml"}
 
 

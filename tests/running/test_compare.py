@@ -201,7 +201,7 @@ def plays(name, spec):
         return isinstance(spec, PriceListSpec)
     if name in AT_HOME and isinstance(spec, PriceListSpec):
         return False
-    return name in CONTEXTUAL and name != ("batch-moment" if spec.shared else "private-glm")
+    return name in CONTEXTUAL and name not in (OF_EACH_ARM if spec.shared else OF_ALL_ARMS)
 
 
 def plays_losses(name, spec):
@@ -221,9 +221,11 @@ def plays_losses(name, spec):
     return known and asked.get(name, True) and FEEDBACK.get(name, spec.feedback) == spec.feedback
 
 
+OF_EACH_ARM = ("batch-moment", "fade-arms", "fade-centred", "fade-moments", "fade-trying")
+OF_ALL_ARMS = ("private-glm", "fade-slates", "fade-logistic", "fade-regression")
 AT_HOME = ("broadcast", "ldp-sgd", "ldp-ols", "local-sgd", "local-linucb")
 """Their users choose on their own devices, which a seller's price does not allow."""
-FEW = {"batch-moment": 2, "private-glm": 1, **dict.fromkeys(PRICING, 2)}
+FEW = dict.fromkeys((*OF_EACH_ARM, *PRICING), 2) | dict.fromkeys(OF_ALL_ARMS, 1)
 """Environments that are played, where they are fewer than three."""
 RARE = ("pqftl", "net-experts")
 """None has their defaults."""

@@ -116,8 +116,9 @@ def test_a_ledger_of_ones_own_promises_what_is_held():
 @each(
     ("agent", "spec", "sentence"), [
         *((Priced(Broadcast(trust=word)), PRICES, SELLER) for word in ("local", "shuffled")),
-        (Priced(ADDED), PRICES, SELLER), (ADDED, PRICES, SELLER), (Broadcast(), STOCK, SELLER),
-        (PerPerson(ADDED), replace(PEOPLE, visit=PRICES), SELLER),
+        (Priced(ADDED), PRICES, SELLER), (Broadcast(), STOCK, SELLER),
+        (ADDED, PRICES, "here it is prices, FadePrices"),
+        (PerPerson(ADDED), replace(PEOPLE, visit=PRICES), "here it is prices, FadePrices"),
         (Guard(Broadcast()), SHARED, NET), (Guard(ADDED), SHARED, NET),
         (Client(agent=Broadcast(), beside=DPUCB()), SHARED, "the ledger of DPUCB can keep"),
         (Client(agent=Broadcast(), beside=Broadcast(trust="central")), SHARED, "the ledger of B"),
