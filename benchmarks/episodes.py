@@ -24,6 +24,7 @@ ROUNDS, REPLICAS = 1000, 50
 PROBLEMS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("GLMBandit", {}),
     ("GLMBandit", {"shared": True}),
+    ("GLMBandit", {"shared": True, "link": "logistic"}),
     ("OJPricing", {}),
     ("StockPricing", {}),
     ("AssortmentBandit", {}),
