@@ -189,7 +189,7 @@ def test_source_digests_see_every_file(tmp_path):
     folders = [root / name for name in ("dpbandit", "agents", "envs")]
     endings = {file.suffix for folder in folders for file in folder.rglob("*") if file.is_file()}
     pages = {".html", ".css", ".md", ".txt", ".typed", ".pyc", ".pyi"}
-    assert endings - pages == {".py", ".csv", ".gz", ".json", ".parquet", ".toml"}
+    assert endings - pages <= {".py", ".csv", ".gz", ".json", ".parquet", ".toml"}
 
 
 def test_facts_are_inside(results, tmp_path):
