@@ -152,4 +152,4 @@ def _tables() -> Mapping[str, PaperTable]:
 
 
 TABLES = _tables()
-"""By name, those of paper_tables.toml"""
+"""Tables of papers by name, read from paper_tables.toml"""

@@ -147,7 +147,7 @@ class FadeArms(OnDevices, WarmStarted):
             self._moments = [self._selected(self._played)]
 
     def _asks_level(self) -> bool:
-        """Whether the middle of the range may not be the level, and the rest can be learned."""
+        """Return whether to learn the level of rewards, which may not be their middle."""
         linked = self.spec.link != "other" or few_features(self.spec, self.releases.mu)
         return linked and not middle_is_told(self.spec)
 

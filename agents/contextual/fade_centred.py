@@ -157,7 +157,7 @@ class FadeCentred(Fading):
             self._fit()
 
     def _add(self, scores: Floats) -> None:
-        """One release of scores (R, K, D) to the likelihood of the parameters."""
+        """Multiply the likelihood of the parameters by that of one release of scores (R, K, D)."""
         theta, K = self._theta, self.spec.n_actions
         u = self.statistic.along(unit(self._users()))  # (R, N, D)
         met = in_force(self._ends[-2:], self.spec.delay, _IMAGINED)[-1]
@@ -196,7 +196,7 @@ class FadeCentred(Fading):
 
 
 _CENTRE_SHARE = 0.04
-"""Of mu^2, for the centre: the rest loses 2 % of its signal."""
+"""Share of the squared budget mu^2 for the centre; the other releases lose 2 % of their signal"""
 _CENTRE_FIRST, _CENTRE_GROWTH, _CENTRE_FADE = 50, 0.2, 0.7
 """Batches of the centre's own releases."""
 _DOUBT = 3.0

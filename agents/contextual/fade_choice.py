@@ -43,7 +43,7 @@ _MIN_ROUNDS_PER_ARM = 20
 
 
 class Fact(Flag):
-    """What is known of a problem and of what was asked before the first round."""
+    """Public facts of a problem and of FADE's settings, known before the first round."""
 
     MASKED = auto()
     """arms come and go, so that contexts which an arm met are summed by a Gram matrix"""
@@ -176,6 +176,6 @@ def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:
 
 
 def _reads(name: str, model: Model, kinds: tuple[type[Fading], ...]) -> bool:
-    """Whether agents of a model have a setting, or it says what stands around them."""
+    """Return whether a setting changes anything with a model: in its agents or around them."""
     around = {"centring": bool({*kinds} & {*_CENTRED}), "features": model == "demand"}
     return around.get(name, False) or any(name in kind.__dataclass_fields__ for kind in kinds)

@@ -57,7 +57,7 @@ class ScoredSales(Fading):
     _before = 0  # rounds that are not summed, whose answers come first
 
     def sales_statistic(self) -> SaleResiduals:
-        """What a customer adds to the sum."""
+        """Return the statistic of one sale whose sums are released."""
         additive = self.features != "interactions"
         return SaleResiduals(
             dim=demand_spec(self.spec, self.features).dim,

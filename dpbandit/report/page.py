@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 _MOST_TARGETS = 3
 _MOST_MARKS = 150
 _ROUNDING = 1e-9
-"""Of the largest mean regret: one as small as that is zero but for rounding"""
+"""Share of the largest mean regret below which a mean regret counts as rounding"""
 _SOON = 100
 """Rounds after a visit, of which the table of certificates tells as well"""
 MOST_IN_FULL = 12

@@ -403,7 +403,7 @@ def _meet_in_processes(
     jobs: int,
     limit: TimeLimit | None,
 ) -> list[Met]:
-    """As `_meet`, several tasks at once, whose workers say on the board how far they are.
+    """Play several tasks of `_meet` at once; their workers note on the board how far they are.
 
     With a limit those of others' agents, which come first, are played apart.
     """

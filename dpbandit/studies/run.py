@@ -503,7 +503,7 @@ def _played(
     jobs: int,
     limit: TimeLimit | None,
 ) -> Generator[AgentRun | AgentFailure, None, None]:
-    """What `_play` returns of each task; with a limit those of others' agents are played apart."""
+    """Return the result of `_play` for each task; a limit sends others' agents to own processes."""
     own, apart = list[Any](), list[Any]()
     for task in tasks:
         (apart if limit is not None and is_of_others(task[0].config) else own).append(task)

@@ -1,4 +1,4 @@
-"""What privacy costs on arms without contexts: the lower bound beside what is measured."""
+"""Draw what privacy costs on arms without contexts, measured, beside the lower bound."""
 
 from collections.abc import Iterable, Iterator
 from math import log

@@ -1,4 +1,4 @@
-"""What privacy costs when points of a convex domain are played, of study.toml."""
+"""Draw what privacy costs when points of a convex domain are played, by study.toml."""
 
 from dpbandit.experiments.study import command_of, start
 

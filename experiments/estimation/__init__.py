@@ -97,7 +97,7 @@ _PRINTED_EXPONENT = -1.0
 
 
 class Selection(NamedTuple):
-    """What to measure."""
+    """Rows and sizes that a command measures."""
 
     links: tuple[str, ...] = LINKS
     T: int = _LONGEST

@@ -1,4 +1,4 @@
-"""What privacy costs in lists, of study.toml."""
+"""Draw what privacy costs in lists, by study.toml."""
 
 from dpbandit.experiments.study import command_of, start
 

@@ -159,7 +159,7 @@ _PLACES: Mapping[Axis, Callable[[Point], float]] = {
 
 
 class Selection(NamedTuple):
-    """What to measure."""
+    """Rows and sizes that a command measures."""
 
     rates: tuple[Rate, ...]
     T: int

@@ -1,4 +1,4 @@
-"""What trust costs, and what returning costs, of study.toml."""
+"""Draw what trust costs and what returning costs, by study.toml."""
 
 from dpbandit.experiments.study import command_of, start
 

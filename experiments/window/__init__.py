@@ -272,11 +272,11 @@ ROWS = tuple(
     Row(number=number, **row) for number, row in enumerate(tomllib.loads(_TEXT)["rows"], start=1)
 )
 PUBLIC: tuple[AgentConfig, ...] = (FTAL(), OnlineConditionalGradient(), Centre(), Uniform())
-"""What stands under the table."""
+"""Agents without privacy, whose rows stand under the table"""
 
 
 class Selection(NamedTuple):
-    """What to measure."""
+    """Rows and sizes that a command measures."""
 
     rows: tuple[Row, ...] = ROWS
     size: Size = Size()
