@@ -49,8 +49,8 @@ def candidates(
     if arrivals == "poisson":
         rates = streams.exponentials("rates", N)()
         share = np.cumsum(rates, axis=1) / rates.sum(axis=1, keepdims=True)
-        luck = streams.uniforms("candidates").take(T)
-        found = [np.searchsorted(share[r], luck[:, r]) for r in range(R)]
+        uniforms = streams.uniforms("candidates").take(T)
+        found = [np.searchsorted(share[r], uniforms[:, r]) for r in range(R)]
         return np.minimum(np.column_stack(found), N - 1)
     if N * cap > MOST_VISITS:
         raise InputError(

@@ -132,7 +132,7 @@ class RunningAvailability:
 
     def __init__(self, when: Availability, streams: Streams) -> None:
         self._when, self._round, self._replicas = when, 0, len(streams)
-        self._luck = streams.uniforms("availability", when.n_actions) if when.absent else None
+        self._uniforms = streams.uniforms("availability", when.n_actions) if when.absent else None
 
     def take(self, count: int) -> Bools:
         """Masks of the next `count` rounds, (count, R, N), not to be written on."""
@@ -140,11 +140,11 @@ class RunningAvailability:
         there = self._when.scheduled(t)[:, None]
         self._round += count
         masks = np.repeat(there, self._replicas, axis=1)
-        if self._luck is not None:
-            luck, least = self._luck.take(count), self._when.least
-            luck = np.where(masks, luck, -1.0)
-            lucky = np.partition(luck, -least)[..., -least, None]
-            masks = (luck >= np.minimum(lucky, self._when.absent)) & masks
+        if self._uniforms is not None:
+            uniforms, least = self._uniforms.take(count), self._when.least
+            uniforms = np.where(masks, uniforms, -1.0)
+            chosen_uniform = np.partition(uniforms, -least)[..., -least, None]
+            masks = (uniforms >= np.minimum(chosen_uniform, self._when.absent)) & masks
         masks.flags.writeable = False
         return masks
 

@@ -60,7 +60,7 @@ class Thompson(ExactArms):
 
     def start(self) -> None:
         super().start()
-        self.coins, self.luck = self.streams.generators("draws"), self.streams.uniforms("coins")
+        self.coins, self.uniforms = self.streams.generators("draws"), self.streams.uniforms("coins")
 
     def choose(self) -> Ints:
         a, b = self.s + 1, self.n - self.s + 1
@@ -70,7 +70,7 @@ class Thompson(ExactArms):
         return np.array([list(map(g.beta, *both)) for g, *both in each]).argmax(axis=1)
 
     def share(self, reward: Floats) -> Floats:
-        return 1.0 * (self.luck() < super().share(reward))
+        return 1.0 * (self.uniforms() < super().share(reward))
 
 
 class TsallisINF(ExactArms):
@@ -85,13 +85,13 @@ class TsallisINF(ExactArms):
 
     def start(self) -> None:
         super().start()
-        self.luck = self.streams.uniforms("arms")
+        self.uniforms = self.streams.uniforms("arms")
         self.w: Floats = np.full((self.R, self.K), 1 / self.K)
         self.played = deque([self.w], maxlen=1 + self.spec.delay)  # first that of the next answer
 
     def choose(self) -> Ints:
         self.played.append(self.w)
-        return drawn(self.w, self.luck())
+        return drawn(self.w, self.uniforms())
 
     def learn(self, arm: Ints, reward: Floats) -> None:
         # Weigh the loss by the chance that its arm had; `s` holds these

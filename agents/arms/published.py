@@ -244,16 +244,16 @@ class PrivateTsallis(OneArmBatches):
 
     epsilon: Epsilon = 1.0
     """target, > 0; inf is Tsallis-INF"""
-    luck = started(Paced)
+    uniforms = started(Paced)
 
     def reset(self) -> None:
         super().reset()
         self.tau = max(1, ceil(1 / self.epsilon))
         self.length = np.full(self.R, float(self.tau))
         self.lost, self.batch = np.zeros((self.R, self.K)), np.ones(self.R)
-        self.luck = Paced(self.streams.uniforms("arms"))
+        self.uniforms = Paced(self.streams.uniforms("arms"))
         self.w: Floats = np.full((self.R, self.K), 1 / self.K)
-        self.arm = drawn(self.w, self.luck(np.ones(self.R, dtype=np.bool_)))
+        self.arm = drawn(self.w, self.uniforms(np.ones(self.R, dtype=np.bool_)))
 
     @property
     def rounds_to_release(self) -> Ints:
@@ -268,4 +268,4 @@ class PrivateTsallis(OneArmBatches):
         self.batch = self.batch + here
         fresh = tsallis_chances(self.lost, 2 / np.sqrt(self.batch)[:, None])
         self.w = np.where(here[:, None], fresh, self.w)
-        self.arm = np.where(here, drawn(self.w, self.luck(here)), self.arm)
+        self.arm = np.where(here, drawn(self.w, self.uniforms(here)), self.arm)

@@ -74,14 +74,14 @@ class AllocationTS(ReleasedArms):
     draws: Annotated[int, lambda name, value: whole(name, value, 1, _MOST_DRAWS)] = 4000
     """number of draws of every arm for a policy"""
     order = started(Draws)
-    luck = started(Draws)
+    uniforms = started(Draws)
 
     def reset(self) -> None:
         self.n, self.s = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
         self.e = np.zeros((self.R, self.K))
         self.end = self.turns = max(self.K, ceil(self.first * self.K / self.epsilon))
         self.turn, self.order = 0, self.streams.uniforms("turns", self.K)
-        self.luck, self.coins = self.streams.uniforms("arms"), self.streams.generators("draws")
+        self.uniforms, self.coins = self.streams.uniforms("arms"), self.streams.generators("draws")
         self.turn_of: Ints = np.zeros((self.R, self.K), dtype=np.int64)
         self.p: Floats = np.full((self.R, self.K), 1 / self.K)
         self.heights: Floats = self.p.cumsum(axis=1)
@@ -89,7 +89,7 @@ class AllocationTS(ReleasedArms):
 
     def choose(self) -> Ints:
         if self.t >= self.turns:
-            return at_height(self.heights, self.luck())
+            return at_height(self.heights, self.uniforms())
         place = self.turn % self.K
         if place == 0:
             self.turn_of = self.order().argsort(axis=1)
@@ -106,7 +106,7 @@ class AllocationTS(ReleasedArms):
             order = np.roll(self.turn_of, -place, axis=1)
             first = np.take_along_axis(mask, order, axis=1).argmax(axis=1)
             return np.asarray(order[rows(self.R), first])
-        arm = at_height(self.heights, self.luck())
+        arm = at_height(self.heights, self.uniforms())
         for r in np.flatnonzero(~mask.all(axis=1)):
             arm[r] = best_allowed(self.scores_of(int(r), 1)[0], mask[r])
         return arm

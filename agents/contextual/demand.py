@@ -201,13 +201,13 @@ class Priced(Around[Any]):
         self.inner = cast(ScoringAgent, self.learner.make(demand, self.streams.child("demand")))
         if not hasattr(self.inner, "scores"):
             raise InputError(f"Expected an agent that scores arms, got {name}.")
-        self.luck, self.round = self.streams.uniforms("prices", 2), 0
+        self.uniforms, self.round = self.streams.uniforms("prices", 2), 0
         self.rounds = ceil(spec.horizon / 100) if self.explore is None else self.explore
         self.ledger = self.inner.ledger
         vars(self).update(masks=getattr(self.inner, "masks", ()))
 
     def act(self, context: Floats) -> Ints:
-        coin, which = self.luck().T
+        coin, which = self.uniforms().T
         random = (which * self.spec.n_actions).astype(np.int64)
         if self.round < self.rounds:
             return random
@@ -215,7 +215,7 @@ class Priced(Around[Any]):
         return np.where(lost, random, self.scores(context).argmax(axis=1))
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
-        coin, which = self.luck().T
+        coin, which = self.uniforms().T
         random = random_allowed(which, mask)
         if self.round < self.rounds:
             return random
@@ -303,7 +303,7 @@ class LDPETC(Agent[PriceListSpec]):
         self.messages = LocalDirections(self.streams, dim=D, epsilon=self.epsilon, uses=uses)
         spend = self.messages.spend
         self.ledger = ledger_of(self.epsilon, spend, without="gradients without noise")
-        self.luck = self.streams.uniforms("prices")
+        self.uniforms = self.streams.uniforms("prices")
         self.round = 0
         self.theta: Floats = np.zeros((self.R, D))
         self.sum: Floats | float = 0.0
@@ -311,7 +311,7 @@ class LDPETC(Agent[PriceListSpec]):
     def act(self, context: Floats) -> Ints:
         # Prices (R,), as places on the list; at random until all messages have come
         if self.round < self.rounds:
-            return (self.luck() * self.spec.n_actions).astype(np.int64)
+            return (self.uniforms() * self.spec.n_actions).astype(np.int64)
         return self.scores(context).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:

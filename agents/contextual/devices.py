@@ -123,13 +123,13 @@ class Devices(Arms):
     def start(self) -> None:
         spec = self.spec
         self.blocks = 1 if spec.shared else spec.n_actions
-        self.luck = self.streams.uniforms("ties", spec.n_actions)
+        self.uniforms = self.streams.uniforms("ties", spec.n_actions)
         self.theta: Floats = np.zeros((self.R, self.blocks, spec.dim))
 
     def act(self, context: Floats) -> Ints:
         scores = self.scores(context)
         ties = scores >= scores.max(axis=1, keepdims=True)
-        return np.where(ties, 1 + self.luck(), 0.0).argmax(axis=1)
+        return np.where(ties, 1 + self.uniforms(), 0.0).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         return predictions(context, self.theta, shared=context.ndim == 3)

@@ -152,20 +152,20 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
             delta=self.delta,
         )
         self.ledger = ledger_of(self.epsilon, self.sums.spend)
-        self.luck = self.streams.uniforms("exploration")
+        self.uniforms = self.streams.uniforms("exploration")
         self.releases = 0
         # of one release: off the diagonal of its Gram matrices, and in its moments
         self.gram_noise = self.statistic.context_bound**2 * self.sums.stddev / sqrt(2)
         self.moment_noise = self.statistic.moment_bound * self.sums.stddev / sqrt(2)
 
     def act(self, context: Floats) -> Ints:
-        luck = self.luck()
+        uniforms = self.uniforms()
         if not self.releases:
-            return (luck * self.spec.n_actions).astype(np.int64)
-        return self.choose(context, luck)
+            return (uniforms * self.spec.n_actions).astype(np.int64)
+        return self.choose(context, uniforms)
 
-    def choose(self, context: Floats, luck: Floats) -> Ints:
-        """Arms (R,) from the second epoch on; `luck` is uniform, (R,)."""
+    def choose(self, context: Floats, uniforms: Floats) -> Ints:
+        """Arms (R,) from the second epoch on; `uniforms` is uniform, (R,)."""
         return self.scores(context).argmax(axis=1)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -497,13 +497,13 @@ class BatchedElimination(Epochs):
             return np.full((len(context), self.spec.n_actions), self.middle)
         return self.middle + self.epochs[-1].means(context)
 
-    def choose(self, context: Floats, luck: Floats) -> Ints:
+    def choose(self, context: Floats, uniforms: Floats) -> Ints:
         alive = self.survivors(context)
         share = alive / np.maximum(alive.sum(axis=1, keepdims=True), 1)
         if self.spec.shared:
             x = clip_norm(context, self.statistic.context_bound)  # else a loud user has no design
             share = _optimal_design(x, share, 1e-9 * self.user)
-        return (share.cumsum(axis=1) > luck[:, None]).argmax(axis=1)
+        return (share.cumsum(axis=1) > uniforms[:, None]).argmax(axis=1)
 
     def survivors(self, context: Floats) -> npt.NDArray[np.bool_]:
         """Arms that are not eliminated, (R, K)."""

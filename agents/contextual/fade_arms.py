@@ -121,7 +121,7 @@ class FadeArms(OnDevices, WarmStarted):
         self.releases = replace(releases, longest=longest)
         self.sum_up(self.statistic, first, releases.looks(spec) if level else ())
         self.start_from(K * d, f"a parameter of {d} features for each of {K} arms")
-        self._luck = self.streams.uniforms("exploration")
+        self._uniforms = self.streams.uniforms("exploration")
         self._selected = SelectedMoments(self.streams, K)
         self._ends = np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, K, d))
@@ -153,13 +153,13 @@ class FadeArms(OnDevices, WarmStarted):
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); ties at random
-        luck = self._luck.over(context.shape[:-1])
+        uniforms = self._uniforms.over(context.shape[:-1])
         if not (len(self._ends) or self.known.informed):
-            return (luck * self.spec.n_actions).astype(np.int64)
+            return (uniforms * self.spec.n_actions).astype(np.int64)
         # without level and middle: rounding must not let the order depend on where the range lies
         score = np.matvec(self._played, unit(context))
         best = score >= score.max(axis=-1, keepdims=True)
-        order = (luck[..., None] + _GOLDEN * rows(self.spec.n_actions)) % 1
+        order = (uniforms[..., None] + _GOLDEN * rows(self.spec.n_actions)) % 1
         return np.where(best, 1 + order, 0.0).argmax(axis=-1)
 
     def scores(self, context: Floats) -> Floats:

@@ -110,7 +110,7 @@ class FadeCentred(Fading):
         self.sums = self.releases.sums(self.statistic, later, streams, next_one, (batch,))
         spend = Parallel((self.sums.spend, self._first.spend), "contexts or scores")
         self.ledger = self.releases.ledger_with(spend)
-        self._luck = streams.uniforms("exploration")
+        self._uniforms = streams.uniforms("exploration")
         self._users = streams.normals("imagined users", _IMAGINED, d)
         self._ends = np.zeros(0, np.int64)
         self._centre: Floats = np.zeros((R, d))
@@ -127,7 +127,7 @@ class FadeCentred(Fading):
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); at random before the first release
-        random = (self._luck.over(context.shape[:-1]) * self.spec.n_actions).astype(np.int64)
+        random = (self._uniforms.over(context.shape[:-1]) * self.spec.n_actions).astype(np.int64)
         return self._shares(context).argmax(axis=-1) if len(self._ends) else random
 
     def scores(self, context: Floats) -> Floats:

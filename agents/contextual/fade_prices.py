@@ -70,7 +70,7 @@ class ScoredSales(Fading):
         """Set up the posterior and its draws, `width` posterior standard deviations wide."""
         spec, R, D = self.spec, self.R, self.statistic.dim
         self._width, self._margins = width, spec.margins
-        self._luck = self.streams.uniforms("exploration")
+        self._uniforms = self.streams.uniforms("exploration")
         self._normals = self.streams.normals("posterior", D)
         self._customers = ImaginedCustomers(self.streams, spec.dim)
         self._ridge = prior_stddev(spec.dim, D, self.features) ** -2.0
@@ -91,8 +91,8 @@ class ScoredSales(Fading):
 
     def act(self, context: Floats) -> Ints:
         # Prices (R,), or (n, R), as places on the list; at random before the first release
-        luck = self._luck.over(context.shape[:-1])
-        random = (luck * self.spec.n_actions).astype(np.int64)
+        uniforms = self._uniforms.over(context.shape[:-1])
+        random = (uniforms * self.spec.n_actions).astype(np.int64)
         return self.scores(context).argmax(axis=-1) if self._policies.shape[1] else random
 
     def scores(self, context: Floats) -> Floats:

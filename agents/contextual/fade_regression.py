@@ -99,7 +99,7 @@ class SummedRegression(Arms):
         """Set up what is learned from the releases of `sums`."""
         self.sums, self.statistic = cast(FadingSum, sums), statistic
         self._shift, self._bonus, self._signs = shift, bonus, signs
-        self._luck = self.streams.uniforms("exploration")
+        self._uniforms = self.streams.uniforms("exploration")
         self._end, self._users = 0, 0.0
         R, (G, _), D = self.R, statistic.shape, statistic.block_dim
         self._gram, self._moment = np.zeros((R, G, D, D)), np.zeros((R, G, D))
@@ -115,14 +115,14 @@ class SummedRegression(Arms):
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or (n, R); at random before the first release and where scores are equal
         score = self._hopes(context)
-        random = (self._luck.over(score.shape[:-1]) * self.spec.n_actions).astype(np.int64)
+        random = (self._uniforms.over(score.shape[:-1]) * self.spec.n_actions).astype(np.int64)
         tied = score.max(axis=-1) == score.min(axis=-1)
         return np.where(tied, random, score.argmax(axis=-1))
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
         # The same of the arms that are there
         score = self._hopes(context)
-        random = random_allowed(self._luck.over(mask.shape[:-1]), mask)
+        random = random_allowed(self._uniforms.over(mask.shape[:-1]), mask)
         highest = np.where(mask, score, -np.inf).max(axis=-1)
         tied = highest == np.where(mask, score, np.inf).min(axis=-1)
         return np.where(tied, random, best_allowed(score, mask))

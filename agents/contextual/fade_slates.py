@@ -68,7 +68,7 @@ class FadeSlates(OnDevices, WarmStarted):
         self.sum_up(self.statistic, self.releases.first(spec, 4 * sqrt(spec.dim)))
         R, D = self.R, 1 + spec.dim
         self.start_from(D, f"of an intercept and {spec.dim} features of an arm")
-        self._luck = self.streams.uniforms("exploration")
+        self._uniforms = self.streams.uniforms("exploration")
         self._slates = ImaginedSlates(self.streams, spec.n_actions, spec.dim)
         self._ends = np.zeros(0, np.int64)
         self._theta: Floats = np.zeros((R, D))
@@ -84,7 +84,7 @@ class FadeSlates(OnDevices, WarmStarted):
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); at random before the first release
-        random = (self._luck.over(context.shape[:-2]) * self.spec.n_actions).astype(np.int64)
+        random = (self._uniforms.over(context.shape[:-2]) * self.spec.n_actions).astype(np.int64)
         informed = self.known.informed or len(self._ends) > 0
         return self.scores(context).argmax(axis=-1) if informed else random
 

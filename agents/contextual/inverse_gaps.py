@@ -58,13 +58,13 @@ class SquareCB(Exact):
 
     def start(self) -> None:
         super().start()
-        self.luck = self.streams.uniforms("exploration")
+        self.uniforms = self.streams.uniforms("exploration")
 
     def act(self, context: Floats) -> Ints:
         spec = self.spec
         rewards = self.scores(context).clip(spec.reward_low, spec.reward_high)
         gamma = self.gamma_scale * sqrt(max(1, self.round)) / (2 * spec.half_range)
-        return drawn(inverse_gaps(rewards, gamma), self.luck())
+        return drawn(inverse_gaps(rewards, gamma), self.uniforms())
 
 
 class OracleBatches(Epochs):
@@ -92,8 +92,8 @@ class OracleBatches(Epochs):
         """Predicted rewards as shares of their range, (R, K) in [0, 1]."""
         return (0.5 + regression.means(context) / (2 * self.spec.half_range)).clip(0.0, 1.0)
 
-    def choose(self, context: Floats, luck: Floats) -> Ints:
-        return drawn(self.chances(context), luck)
+    def choose(self, context: Floats, uniforms: Floats) -> Ints:
+        return drawn(self.chances(context), uniforms)
 
     def chances(self, context: Floats) -> Floats:
         """Of each arm, (R, K), once there is a release."""

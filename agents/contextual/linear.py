@@ -328,15 +328,15 @@ class EpsilonGreedy(Exact):
 
     def start(self) -> None:
         super().start()
-        self.luck = self.streams.uniforms("exploration", 2)
+        self.uniforms = self.streams.uniforms("exploration", 2)
 
     def act(self, context: Floats) -> Ints:
-        coin, which = self.luck().T  # drawn every round, or seeds would part
+        coin, which = self.uniforms().T  # drawn every round, or seeds would part
         random = (which * self.spec.n_actions).astype(np.int64)
         return np.where(coin < self.exploration, random, self.scores(context).argmax(axis=1))
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
-        coin, which = self.luck().T
+        coin, which = self.uniforms().T
         random = random_allowed(which, mask)
         best = best_allowed(self.scores(context), mask)
         return np.where(coin < self.exploration, random, best)

@@ -101,7 +101,7 @@ class Moments(Arms):
         self.sums, self._shrink = sums, shrink
         R, (blocks, d), K = self.R, statistic.shape, statistic.n_actions
         self._difference, self._blocks = statistic.layout == "difference", blocks
-        self._luck = self.streams.uniforms("exploration")
+        self._uniforms = self.streams.uniforms("exploration")
         self._selected = SelectedMoments(self.streams, K) if debias else None
         self._end, self._released = 0, 0
         self._moment, self._private = np.zeros((R, blocks, d)), 0.0
@@ -117,7 +117,7 @@ class Moments(Arms):
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or (n, R); at random before the first release and where scores are equal
         score = self.scores(context)
-        random = (self._luck.over(score.shape[:-1]) * self.spec.n_actions).astype(np.int64)
+        random = (self._uniforms.over(score.shape[:-1]) * self.spec.n_actions).astype(np.int64)
         tied = score.max(axis=-1) == score.min(axis=-1)
         return np.where(tied, random, score.argmax(axis=-1))
 

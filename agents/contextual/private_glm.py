@@ -96,7 +96,7 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
             norm=self.parameter_norm,
         )
         self.ledger = ledger_of(self.epsilon, self.grams.spend, self.refits.spend)
-        self.luck = streams.uniforms("exploration")
+        self.uniforms = streams.uniforms("exploration")
         self.theta: Floats = np.zeros((R, d))
         # before the first release there is no Gram matrix, and its noise stands for it
         self.A, _ = self.shifted(np.zeros((R, *self.statistic.shape)), multiplier * sqrt(2))
@@ -105,7 +105,7 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
     def act(self, context: Floats) -> Ints:
         # Arms (R,); at random before the first refit
         if self.round < self.first:
-            return (self.luck() * self.spec.n_actions).astype(np.int64)
+            return (self.uniforms() * self.spec.n_actions).astype(np.int64)
         return self.predictors(context).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:

@@ -259,7 +259,7 @@ class BallDraws(Mechanism):
         self.uses, self.draws = uses, draws
         self._loss, self._sampler = loss, sampler
         self._rate, self._floor = eta / 2, floor
-        self._luck = streams.uniforms(name, 2)
+        self._uniforms = streams.uniforms(name, 2)
         self._drawn = np.zeros(len(streams), dtype=np.int64)
         self._probes = np.array([loss.domain.sampler(Streams([0]), "p")() for _ in range(_PROBES)])
 
@@ -274,7 +274,7 @@ class BallDraws(Mechanism):
 
     def _release(self, *datum: AnyArray) -> Any:
         self._sampler.add(self._loss.admitted(datum[0], len(self._drawn)))
-        due, seeds = np.flatnonzero(datum[1]), (self._luck() * _LARGEST).astype(np.int64)
+        due, seeds = np.flatnonzero(datum[1]), (self._uniforms() * _LARGEST).astype(np.int64)
         points = np.full((len(self._drawn), self._loss.domain.dim), np.nan)
         if len(due) and self._drawn[due].max() >= self.draws:
             raise BudgetExceededError(f"{self.spend.note}: a replica asks for more than that.")

@@ -99,11 +99,11 @@ class ExponentialWeights(Follower):
         """Feed these sums, and follow them at rate eta; if None, sqrt(8 ln d / T)."""
         d = self.spec.n_actions
         self.sums, self.eta = sums, sqrt(8 * log(d) / self.spec.horizon) if rate is None else rate
-        self.luck = self.streams.uniforms("experts")
+        self.uniforms = self.streams.uniforms("experts")
         self.total: Floats = np.zeros((self.R, d))
 
     def act(self, context: Floats) -> Ints:
-        return drawn(soft(-self.eta * self.total), self.luck())
+        return drawn(soft(-self.eta * self.total), self.uniforms())
 
     def learn(self, losses: Floats) -> None:
         total = self.sums(losses)
@@ -341,7 +341,7 @@ class FollowTheLeader(Follower):
     def start(self) -> None:
         self.ledger = no_privacy("exact sums of losses")
         self.level = self.best_loss if self.lazy else 0.0
-        self.luck = self.streams.uniforms("experts")
+        self.uniforms = self.streams.uniforms("experts")
         self.total: Floats = np.zeros((self.R, self.spec.n_actions))
         self.suffered: Floats = np.zeros(self.R)  # by x since it was drawn
         self.expert = self.leader()
@@ -349,7 +349,7 @@ class FollowTheLeader(Follower):
     def leader(self) -> Ints:
         """One of the best, (R,)."""
         score = np.maximum(self.total, self.level)
-        return drawn(1.0 * (score == score.min(axis=1, keepdims=True)), self.luck())
+        return drawn(1.0 * (score == score.min(axis=1, keepdims=True)), self.uniforms())
 
     def learn(self, losses: Floats) -> None:
         # Take steps 2 and 3

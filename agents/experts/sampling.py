@@ -281,8 +281,8 @@ class InCells(_Keeping):
             x = centre[i] + away
             roof = height[i] + np.vecdot(slope[i], away)
             level = -rate * max(self._losses.total(x[None], data)[0], floor)
-            luck = -rng.standard_exponential()
-            if np.linalg.norm(x) <= R and luck <= level - roof:
+            uniform = -rng.standard_exponential()
+            if np.linalg.norm(x) <= R and uniform <= level - roof:
                 return np.asarray(x)
             new = centre[i] + half[i] * corners
             smaller = np.full(len(new), half[i] / 2)

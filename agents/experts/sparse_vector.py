@@ -49,7 +49,7 @@ class Segments(Follower):
         exact = "exact losses decide when to go, and to whom"
         spends = self.tests.spend, self.selections.spend
         self.ledger = ledger_of(plan.eta, *spends, without=exact)
-        self.luck = self.streams.uniforms("uniform experts")
+        self.uniforms = self.streams.uniforms("uniform experts")
         self.expert = self.uniform()
         self.drawn = self.epoch = np.zeros(self.R, dtype=np.int64)  # since the restart; restarts
         self.frozen = self.due = self.moved = np.zeros(self.R, dtype=bool)
@@ -92,7 +92,7 @@ class Segments(Follower):
 
     def uniform(self) -> Ints:
         """A uniformly random expert for each replica, (R,)."""
-        return (self.luck() * self.spec.n_actions).astype(np.int64)
+        return (self.uniforms() * self.spec.n_actions).astype(np.int64)
 
 
 class PlannedSegments(Segments):

@@ -283,7 +283,7 @@ class PotentialDraws(Mechanism):
         self._eta, self._threshold = eta, threshold
         self._threshold_noise = law(scales[0]).sampler(streams, "threshold", ())
         self._test_noise = law(scales[1]).sampler(streams, "tests", ())
-        self._luck = streams.uniforms("draws")
+        self._uniforms = streams.uniforms("draws")
         self._shape = (len(streams), n_experts)
         self._total: Floats = np.zeros((1, n_experts))  # S, exact: never leaves here
         self._last = np.zeros(len(streams))  # log phi(t*)
@@ -304,7 +304,7 @@ class PotentialDraws(Mechanism):
         self._last = np.where(fired, potential, self._last)
         self._rho = np.where(fired, self._threshold_noise(), self._rho)
         weights = np.broadcast_to(soft(-self._eta * self._total), self._shape)
-        return np.where(fired, drawn(weights, self._luck()), -1)
+        return np.where(fired, drawn(weights, self._uniforms()), -1)
 
 
 def log_potential(total: Floats, eta: float) -> Floats:

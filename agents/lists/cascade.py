@@ -102,8 +102,8 @@ class ItemCounts(Lists):
         self.round = 0
         self.statistic = ListCounts(N, self.spec.length)
         self.looks, self.clicks = np.zeros((2, self.R, N))
-        self.luck = self.streams.uniforms("ties", N)()
-        self.first = 2.0 + self.luck
+        self.uniforms = self.streams.uniforms("ties", N)()
+        self.first = 2.0 + self.uniforms
         self.lists: Ints = np.empty((0, 0), np.int64)
         self.counted: Floats | None = None
         """of which looks `lists` are the best"""
@@ -128,7 +128,7 @@ class ItemCounts(Lists):
     def index(self) -> Floats:
         """What items are sorted by, (R, N); it breaks ties at random."""
         if self.bound == "posterior":
-            return posterior(self.looks, self.clicks, self.noise_sd) + 1e-6 * self.luck
+            return posterior(self.looks, self.clicks, self.noise_sd) + 1e-6 * self.uniforms
         t, width = self.round, int(self.looks.max()) + 1
         few = not self.noise_sd and (self.clicks.max() + 1) * width <= self.looks.size
         if self.bound == "kl" and few:  # pairs of counts, each of many items

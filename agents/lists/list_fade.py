@@ -87,7 +87,7 @@ class PositionWeights:
             delta=delta,
         )
         self.spend = self.counts.spend
-        self.luck = streams.uniforms("orders of lists", m)
+        self.uniforms = streams.uniforms("orders of lists", m)
         self.values: Floats = np.ones((len(streams), m))
         """f, (R, m), 1 where most look"""
 
@@ -106,7 +106,7 @@ class PositionWeights:
 
     def shuffled(self, lists: Ints) -> Ints:
         """Lists (R, m) in uniformly random order."""
-        order = np.argsort(self.luck(), axis=1)
+        order = np.argsort(self.uniforms(), axis=1)
         return np.take_along_axis(lists, order, axis=1)
 
     def placed(self, lists: Ints) -> Ints:
@@ -234,7 +234,7 @@ class ListFADE(Lists):
         self.random: Callable[..., Ints] = self.spec.uniform(self.streams)
         self.round, self.end, self.users, self.done = 0, 0, 0.0, 0
         self.moment, self.gram = np.zeros((R, d)), np.zeros((R, d, d))
-        self.noise, self.luck = 0.0, 0.0  # variances in z
+        self.noise, self.sampling_variance = 0.0, 0.0  # variances in z
         self.theta: Floats = np.zeros((R, d))
         self.faded, self.points, self.total = np.zeros((R, d)), np.zeros((R, d)), 0.0
 
@@ -297,19 +297,19 @@ class ListFADE(Lists):
         return self.places.look_total
 
     def add(self, F: Floats, z: Floats, G: Floats) -> None:
-        """Step 4's sums: of z, F G, the predictions met and the variances of noise and luck."""
+        """Step 4's sums: of z, F G, the predictions met and the variances of noise and sampling."""
         count, self.end = self.round - self.end, self.round
         fade, left, noise = self.sums.fade, self.forgetting, self.sums.stddev**2
         self.users = fade * self.users + count
         self.faded = fade * self.faded + count * self.theta
-        luck = self.users / self.statistic.dim
-        weight = self.users / (noise + luck)
+        sampling_variance = self.users / self.statistic.dim
+        weight = self.users / (noise + sampling_variance)
         self.moment = left * self.moment + weight * z
         self.gram = left * self.gram + weight * F[..., None] * G
         self.points = left * self.points + weight * self.faded
         self.total = left * self.total + weight * self.users
         self.noise = left**2 * self.noise + weight**2 * noise
-        self.luck = left**2 * self.luck + weight**2 * luck
+        self.sampling_variance = left**2 * self.sampling_variance + weight**2 * sampling_variance
 
     def fit(self, F: Floats) -> Floats:
         """Step 4's theta."""
@@ -321,7 +321,7 @@ class ListFADE(Lists):
             least = np.maximum(s / 2, _LEAST_EIGENVALUE)
             return np.matvec(Q, z / np.maximum(eigenvalues + s, least))
         least = np.maximum(eigenvalues, np.maximum(s, _LEAST_EIGENVALUE))
-        steps = z * least / (least**2 + (self.noise + self.luck) / self.step**2)
+        steps = z * least / (least**2 + (self.noise + self.sampling_variance) / self.step**2)
         return self.points / self.total + np.matvec(Q, steps)
 
 
@@ -402,7 +402,7 @@ class ListExperts(Lists):
         clicks = PolicyClicks(self.spec.clicks, P)
         self.sums = releases.sums(clicks, self.spec, self.streams, first)
         self.ledger = releases.ledger(self.sums)
-        self.luck = self.streams.uniforms("policies")
+        self.uniforms = self.streams.uniforms("policies")
         self.active = np.ones((R, P), dtype=bool)
         self.shows, self.counts = np.zeros((2, R, P))
         self.noise = 0.0  # its variance in a count
@@ -410,7 +410,7 @@ class ListExperts(Lists):
 
     def choose(self, u: Floats) -> Ints:
         # Step 1
-        which = (self.luck() * self.active.sum(axis=1)).astype(np.int64)
+        which = (self.uniforms() * self.active.sum(axis=1)).astype(np.int64)
         self.shown = (self.active.cumsum(axis=1) > which[:, None]).argmax(axis=1)
         directions = tastes(u) * pick(self.directions, self.shown)
         scores = self.spec.catalogue.products(directions)

@@ -253,10 +253,10 @@ class RankedLinTS(ClickRegression):
 
     def start(self) -> None:
         super().start()
-        self.luck = self.streams.normals("posterior", self.spec.features)
+        self.normals = self.streams.normals("posterior", self.spec.features)
 
     def choose(self, u: Floats) -> Ints:
-        noise = np.matvec(np.linalg.cholesky(self.gram), self.luck())  # of covariance V
+        noise = np.matvec(np.linalg.cholesky(self.gram), self.normals())  # of covariance V
         theta = self.fitted(self.moment + self.alpha * noise)
         return best_lists(products(self.spec, u, theta), self.spec.clicks)
 

@@ -51,7 +51,7 @@ class Personal(Agent[ReturningSpec]):
         visit, R = self.spec.arms, self.R
         d = visit.dim
         self.origin = float(link_of(visit.link).mean(np.zeros(())))  # what a row of zeros earns
-        self.luck = self.streams.uniforms("ties", visit.n_actions)
+        self.uniforms = self.streams.uniforms("ties", visit.n_actions)
         if self.memory:
             self.memories = PersonalMemory(R, people=self.spec.people, shape=(d + 1, d))
         self.believe(np.zeros((R, d)), np.broadcast_to(np.eye(d) / d, (R, d, d)))
@@ -65,7 +65,7 @@ class Personal(Agent[ReturningSpec]):
     def act(self, context: Floats) -> Ints:
         scores = np.matvec(self.rows(context), self.expected(self.spec.person(context)))
         ties = scores >= scores.max(axis=1, keepdims=True)
-        return np.where(ties, 1 + self.luck(), 0.0).argmax(axis=1)
+        return np.where(ties, 1 + self.uniforms(), 0.0).argmax(axis=1)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         person, x = self.spec.person(context), pick(self.rows(context), action)
@@ -281,9 +281,9 @@ def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
     rows = coins.standard_normal((people, visits, dim))
     rows /= norms(rows)
     told, own = rows[..., 0], np.matvec(rows, coins.standard_normal((people, dim)))
-    luck = tastes / sqrt(dim) * own + noise * coins.standard_normal((people, visits))
+    residual = tastes / sqrt(dim) * own + noise * coins.standard_normal((people, visits))
     gram = rows.swapaxes(1, 2) @ rows
-    both = np.stack([told + luck, told - luck])  # what luck does by itself cancels
+    both = np.stack([told + residual, told - residual])  # what luck does by itself cancels
     u = _shrunk(gram, np.vecmat(both, rows), noise=noise, tastes=tastes)
     return float((u / norms(u))[..., 0].mean())
 

@@ -95,13 +95,13 @@ def best_allowed(scores: Floats, mask: Bools) -> Ints:
     return np.where(mask, scores, -np.inf).argmax(axis=-1)
 
 
-def random_allowed(luck: Floats, mask: Bools) -> Ints:
+def random_allowed(uniforms: Floats, mask: Bools) -> Ints:
     """One of the allowed actions (..., K), each as likely as any other, by uniforms (...).
 
     >>> random_allowed(np.array([0.2, 0.9]), np.array([[False, True, True]] * 2))
     array([1, 2])
     """
-    place = (luck * np.count_nonzero(mask, axis=-1)).astype(np.int64)
+    place = (uniforms * np.count_nonzero(mask, axis=-1)).astype(np.int64)
     return (mask.cumsum(axis=-1) > place[..., None]).argmax(axis=-1)
 
 
@@ -127,7 +127,7 @@ def _threads() -> Any:
     return ThreadpoolController()
 
 
-def drawn(weights: Floats, luck: Floats) -> Ints:
+def drawn(weights: Floats, uniforms: Floats) -> Ints:
     """Place i with probability weights_i over their sum: (R, K) and uniforms (R,) -> (R,).
 
     Weights are >= 0, and some positive.
@@ -135,11 +135,11 @@ def drawn(weights: Floats, luck: Floats) -> Ints:
     >>> drawn(np.array([[1.0, 0.0, 3.0]] * 2), np.array([0.2, 0.3]))
     array([0, 2])
     """
-    return at_height(weights.cumsum(axis=1), luck)
+    return at_height(weights.cumsum(axis=1), uniforms)
 
 
-def at_height(heights: Floats, luck: Floats) -> Ints:
+def at_height(heights: Floats, uniforms: Floats) -> Ints:
     """The same of weights that are added up already."""
     # luck x the last height, rounded, may be that height
-    aim = np.minimum(luck * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
+    aim = np.minimum(uniforms * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
     return np.asarray((heights > aim[:, None]).argmax(axis=1))

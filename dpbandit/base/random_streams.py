@@ -241,11 +241,11 @@ _draws_of_block: ContextVar[BlockDraws | None] = ContextVar("draws of a block", 
 def drawn_in(rounds: int) -> Iterator[BlockDraws]:
     """Keep the numbers that sources give in this thread, for a block of so many rounds.
 
-    >>> luck = Streams([7]).uniforms("luck")
+    >>> uniforms = Streams([7]).uniforms("uniforms")
     >>> with drawn_in(3) as draws:
-    ...     block = luck.several(3)
+    ...     block = uniforms.several(3)
     >>> with draws.again(1):
-    ...     alone = luck()
+    ...     alone = uniforms()
     >>> bool((alone == block[1]).all())
     True
     """
@@ -260,9 +260,9 @@ def drawn_in(rounds: int) -> Iterator[BlockDraws]:
 class Paced:
     """Numbers of a source of which each replica takes the next one when it needs it.
 
-    >>> paced = Paced(Streams([7, 8]).uniforms("luck"))
+    >>> paced = Paced(Streams([7, 8]).uniforms("uniforms"))
     >>> one, two = paced(np.array([True, False])), paced(np.array([True, True]))
-    >>> alone = Streams([8]).uniforms("luck")
+    >>> alone = Streams([8]).uniforms("uniforms")
     >>> bool(one[1] == 0), bool(two[1] == alone()[0])
     (True, True)
     """

@@ -503,7 +503,10 @@ def record(
     streams = Streams([seed])
     begin(problem, streams)
     player = made_agent(config, spec, streams.child("agent"))
-    luck, every = streams.uniforms("exploration of a log", 2), rows(getattr(spec, "n_actions", 1))
+    uniforms, every = (
+        streams.uniforms("exploration of a log", 2),
+        rows(getattr(spec, "n_actions", 1)),
+    )
     found: list[tuple[Any, ...]] = []
     for _ in range(horizon):
         context, world = problem.context().copy(), cast(Any, problem)
@@ -513,7 +516,7 @@ def record(
         if agent is not None:
             law = (1 - explore) * (every == action[:, None])
             law = law + explore * there / np.count_nonzero(there)
-            coin, arm = luck()[0]
+            coin, arm = uniforms()[0]
             action = np.where(coin < explore, random_allowed(np.array([arm]), there), action)
         elif masked:
             law = there / np.count_nonzero(there)

@@ -260,8 +260,8 @@ def river_history(logged: Logged, *, arms: Sequence[Any] | None = None, seed: in
     if len(names) != logged.spec.n_actions:
         raise InputError(f"Expected {logged.spec.n_actions} arms, got {len(names)}.")
     n = len(logged.action)
-    luck = Streams([seed]).uniforms("thinning").take(n)[:, 0]
-    kept = luck * logged.propensity < logged.uniform_share
+    uniforms = Streams([seed]).uniforms("thinning").take(n)[:, 0]
+    kept = uniforms * logged.propensity < logged.uniform_share
     features = [f"x{j}" for j in range(logged.context[0].size)]
     contexts = logged.context.reshape(n, -1)[kept].tolist()
     rounds = zip(contexts, logged.action[kept].tolist(), logged.reward[kept].tolist(), strict=True)

@@ -75,8 +75,8 @@ class ClickModel(ABC):
         """The expected reward of lists with such attractions in order, (..., m) -> (...)."""
 
     @abstractmethod
-    def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
-        """Clicks (R, m) and rewards (R,) of lists (R, m); `luck` (R, 2, m) is uniform on [0, 1).
+    def clicked(self, attraction: Floats, uniforms: Floats) -> tuple[Floats, Floats]:
+        """Clicks (R, m) and rewards (R,) of lists (R, m); `uniforms` (R, 2, m) on [0, 1).
 
         The first of each pair decides a click, the second whether who clicked leaves.
         """
@@ -127,8 +127,8 @@ class PositionBased(ClickModel):
     def expected(self, attraction: Floats) -> Floats:
         return attraction @ self.weights
 
-    def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
-        clicks = 1.0 * (luck[:, 0] < self.weights * attraction)
+    def clicked(self, attraction: Floats, uniforms: Floats) -> tuple[Floats, Floats]:
+        clicks = 1.0 * (uniforms[:, 0] < self.weights * attraction)
         return clicks, clicks.sum(axis=1)
 
     def looked_at(self, clicks: Floats) -> Floats:
@@ -159,7 +159,7 @@ class UntoldPositions(ClickModel):
     def expected(self, attraction: Floats) -> Floats:
         return attraction @ self.weights
 
-    def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
+    def clicked(self, attraction: Floats, uniforms: Floats) -> tuple[Floats, Floats]:
         return self.weights * attraction, self.expected(attraction)
 
     def looked_at(self, clicks: Floats) -> Floats:
@@ -182,8 +182,8 @@ class Cascade(ClickModel):
     def expected(self, attraction: Floats) -> Floats:
         return np.asarray(1 - (1 - attraction).prod(axis=-1))
 
-    def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
-        clicks = self.possible(1.0 * (luck[:, 0] < attraction))
+    def clicked(self, attraction: Floats, uniforms: Floats) -> tuple[Floats, Floats]:
+        clicks = self.possible(1.0 * (uniforms[:, 0] < attraction))
         return clicks, clicks.sum(axis=1)
 
     def looked_at(self, clicks: Floats) -> Floats:
@@ -221,9 +221,9 @@ class DependentClicks(ClickModel):
     def expected(self, attraction: Floats) -> Floats:
         return np.asarray(1 - (1 - self.weights * attraction).prod(axis=-1))
 
-    def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
-        would = 1.0 * (luck[:, 0] < attraction)
-        leaves = would * (luck[:, 1] < self.weights)
+    def clicked(self, attraction: Floats, uniforms: Floats) -> tuple[Floats, Floats]:
+        would = 1.0 * (uniforms[:, 0] < attraction)
+        leaves = would * (uniforms[:, 1] < self.weights)
         return would * _none_before(leaves), leaves.max(axis=1)
 
     def looked_at(self, clicks: Floats) -> Floats:
@@ -277,11 +277,11 @@ class Browsing(ClickModel):
             clicks += last[..., k + 1]
         return clicks
 
-    def clicked(self, attraction: Floats, luck: Floats) -> tuple[Floats, Floats]:
+    def clicked(self, attraction: Floats, uniforms: Floats) -> tuple[Floats, Floats]:
         clicks = np.zeros(attraction.shape)
         last = np.zeros(len(attraction), np.int64)
         for k in range(self.length):
-            clicks[:, k] = luck[:, 0, k] < self._gamma(k, k + 1 - last) * attraction[:, k]
+            clicks[:, k] = uniforms[:, 0, k] < self._gamma(k, k + 1 - last) * attraction[:, k]
             last = np.where(clicks[:, k] > 0, k + 1, last)
         return clicks, clicks.sum(axis=1)
 

@@ -79,11 +79,11 @@ def size_law(n_products: int, at_most: int, levels: int) -> Floats:
     return law
 
 
-def random_members(luck: Floats, at_most: int, levels: int = 1) -> Any:
+def random_members(uniforms: Floats, at_most: int, levels: int = 1) -> Any:
     """Uniforms (..., 1 + N) -> which products are in a uniformly random set, (..., N)."""
-    law = size_law(luck.shape[-1] - 1, at_most, levels)
-    size = 1 + (luck[..., :1] >= law).sum(axis=-1, keepdims=True)
-    rank = luck[..., 1:].argsort(axis=-1).argsort(axis=-1)
+    law = size_law(uniforms.shape[-1] - 1, at_most, levels)
+    size = 1 + (uniforms[..., :1] >= law).sum(axis=-1, keepdims=True)
+    rank = uniforms[..., 1:].argsort(axis=-1).argsort(axis=-1)
     return rank < size
 
 
@@ -91,16 +91,16 @@ def _fresh(draws: Draws, make: Callable[..., Any], *how: Any) -> Any:
     return make(draws(), *how)
 
 
-def _levels(luck: Floats, at_most: int, levels: int) -> Ints:
-    N = luck.shape[-1] // 2
-    offered = random_members(luck[..., : 1 + N], at_most, levels)
-    return offered * (1 + luck[..., 1 + N :] * levels).astype(np.int64)
+def _levels(uniforms: Floats, at_most: int, levels: int) -> Ints:
+    N = uniforms.shape[-1] // 2
+    offered = random_members(uniforms[..., : 1 + N], at_most, levels)
+    return offered * (1 + uniforms[..., 1 + N :] * levels).astype(np.int64)
 
 
-def _prices(luck: Floats, at_most: int, low: float, high: float) -> Floats:
-    N = luck.shape[-1] // 2
-    offered = random_members(luck[..., : 1 + N], at_most)
-    return np.where(offered, low + (high - low) * luck[..., 1 + N :], 0.0)
+def _prices(uniforms: Floats, at_most: int, low: float, high: float) -> Floats:
+    N = uniforms.shape[-1] // 2
+    offered = random_members(uniforms[..., : 1 + N], at_most)
+    return np.where(offered, low + (high - low) * uniforms[..., 1 + N :], 0.0)
 
 
 class _AtMost(gym.Space[Any]):
@@ -110,8 +110,8 @@ class _AtMost(gym.Space[Any]):
     settings: tuple[Any, ...]
 
     def sample(self, mask: Any = None, probability: Any = None) -> Any:
-        luck = self.np_random.random((*self.shape[:-1], 1 + 2 * self.shape[-1]))  # type: ignore
-        return self._set(luck).astype(self.dtype)
+        uniforms = self.np_random.random((*self.shape[:-1], 1 + 2 * self.shape[-1]))  # type: ignore
+        return self._set(uniforms).astype(self.dtype)
 
     def contains(self, x: Any) -> bool:
         if not super().contains(x):
@@ -119,7 +119,7 @@ class _AtMost(gym.Space[Any]):
         sizes = np.count_nonzero(np.asarray(x), axis=-1)
         return bool(((sizes >= 1) & (sizes <= self.at_most)).all())
 
-    def _set(self, luck: Floats) -> Any:
+    def _set(self, uniforms: Floats) -> Any:
         raise NotImplementedError
 
 
@@ -130,8 +130,8 @@ class Subsets(_AtMost, gym.spaces.MultiBinary):
         self.settings, self.at_most = (n_products, at_most), at_most
         super().__init__([*batch, n_products])
 
-    def _set(self, luck: Floats) -> Any:
-        return _levels(luck, self.at_most, 1)
+    def _set(self, uniforms: Floats) -> Any:
+        return _levels(uniforms, self.at_most, 1)
 
 
 class PricedSubsets(_AtMost, gym.spaces.MultiDiscrete):
@@ -143,8 +143,8 @@ class PricedSubsets(_AtMost, gym.spaces.MultiDiscrete):
         self.settings, self.at_most = (n_products, at_most, levels), at_most
         super().__init__(np.full((*batch, n_products), levels + 1))
 
-    def _set(self, luck: Floats) -> Any:
-        return _levels(luck, self.at_most, self.settings[2])
+    def _set(self, uniforms: Floats) -> Any:
+        return _levels(uniforms, self.at_most, self.settings[2])
 
 
 class FreelyPricedSubsets(_AtMost, gym.spaces.Box):
@@ -166,8 +166,8 @@ class FreelyPricedSubsets(_AtMost, gym.spaces.Box):
         low = self.settings[2]
         return super().contains(x) and bool(((x == 0) | (x >= low)).all())
 
-    def _set(self, luck: Floats) -> Any:
-        return _prices(luck, *self.settings[1:])
+    def _set(self, uniforms: Floats) -> Any:
+        return _prices(uniforms, *self.settings[1:])
 
 
 @batch_space.register(_AtMost)
@@ -305,7 +305,7 @@ class ChoiceSpec(BanditSpec):
     def answers(self) -> tuple[float, ...]:
         return tuple(range(self.n_products + 1))
 
-    def _luck(self, streams: Streams) -> Draws:
+    def _uniforms(self, streams: Streams) -> Draws:
         return streams.uniforms("exploration", 1 + 2 * self.n_products)
 
     def repaired(self, action: Any, mask: Bools | None = None) -> Any:
@@ -400,7 +400,7 @@ class AssortmentSpec(ChoiceSpec):
         return _few(self, offered).astype(np.int64)
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
-        return partial(_fresh, self._luck(streams), _levels, self.at_most, self.levels)
+        return partial(_fresh, self._uniforms(streams), _levels, self.at_most, self.levels)
 
     def action_space(self) -> gym.Space[Any]:
         return Subsets(self.n_products, self.at_most)
@@ -484,7 +484,7 @@ class FreelyPricedSpec(ChoiceSpec):
         return _few(self, price)
 
     def uniform(self, streams: Streams) -> Callable[[], Floats]:
-        return partial(_fresh, self._luck(streams), _prices, self.at_most, self.low, self.high)
+        return partial(_fresh, self._uniforms(streams), _prices, self.at_most, self.low, self.high)
 
     def action_space(self) -> gym.Space[Any]:
         return FreelyPricedSubsets(self.n_products, self.at_most, self.low, self.high)

@@ -267,8 +267,8 @@ class ListSpec(BanditSpec):
         return fixed
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
-        luck = streams.uniforms("exploration", self.length)
-        return partial(_fresh_lists, luck, self.n_items, self.length)
+        uniforms = streams.uniforms("exploration", self.length)
+        return partial(_fresh_lists, uniforms, self.n_items, self.length)
 
     def action_space(self) -> gym.Space[Any]:
         # An item number for each position; samples that name one twice are repaired
@@ -279,18 +279,18 @@ class ListSpec(BanditSpec):
         return np.take_along_axis(potential, classes, axis=1)
 
 
-def _fresh_lists(luck: Draws, n_items: int, length: int, *, mask: Bools | None = None) -> Ints:
+def _fresh_lists(uniforms: Draws, n_items: int, length: int, *, mask: Bools | None = None) -> Ints:
     """Uniform ordered samples without repetition, (R, m): m uniforms each, whatever N."""
     if mask is not None:
         there = np.count_nonzero(mask, axis=1)[:, None]
-        lists = _without_repetition(luck(), there)
+        lists = _without_repetition(uniforms(), there)
         return np.take_along_axis(np.argsort(~mask, axis=1, kind="stable"), lists, axis=1)
-    return _without_repetition(luck(), n_items)
+    return _without_repetition(uniforms(), n_items)
 
 
-def _without_repetition(luck: Floats, n_items: Ints | int) -> Ints:
-    length = luck.shape[1]
-    place = (luck * (n_items - rows(length))).astype(np.int64)  # among those not taken yet
+def _without_repetition(uniforms: Floats, n_items: Ints | int) -> Ints:
+    length = uniforms.shape[1]
+    place = (uniforms * (n_items - rows(length))).astype(np.int64)  # among those not taken yet
     lists = np.empty_like(place)
     for k in range(length):
         item = place[:, k]

@@ -87,15 +87,15 @@ def uniform_prices(streams: Streams, low: float, high: float) -> Callable[[], Fl
 
 
 def _arms(
-    luck: Draws, n_actions: int, lead: tuple[int, ...] = (1,), *, mask: Bools | None = None
+    uniforms: Draws, n_actions: int, lead: tuple[int, ...] = (1,), *, mask: Bools | None = None
 ) -> Ints:
     if mask is not None:
-        return random_allowed(luck.over(mask.shape[:-1]), mask)
-    return (luck.over(lead) * n_actions).astype(np.int64)
+        return random_allowed(uniforms.over(mask.shape[:-1]), mask)
+    return (uniforms.over(lead) * n_actions).astype(np.int64)
 
 
-def _prices(luck: Draws, low: float, high: float) -> Floats:
-    return low + (high - low) * luck()
+def _prices(uniforms: Draws, low: float, high: float) -> Floats:
+    return low + (high - low) * uniforms()
 
 
 def _numbers(action: Any, replicas: int) -> Floats:

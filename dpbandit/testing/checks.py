@@ -564,7 +564,7 @@ def _episode(
     episode: int = 0,
     halfway: str | None = None,
     action: Any = None,
-    luck: int = 9,
+    action_seed: int = 9,
 ) -> tuple[dict[str, Any], Problem]:
     """What was shown and played, each (T, R, ...), and the problem that has done so.
 
@@ -572,7 +572,7 @@ def _episode(
     way once more, by the name of a copy.
     """
     mine, shown, spec = copy.deepcopy(problem), [], problem.spec
-    draw: Any = spec.uniform(Streams([(luck, seed) for seed in seeds]))
+    draw: Any = spec.uniform(Streams([(action_seed, seed) for seed in seeds]))
     mine.reset(Streams([(episode, seed) for seed in seeds]))
     for t in range(rounds):
         if halfway is not None and t == rounds // 2:
@@ -664,7 +664,7 @@ def _check_means(episode: dict[str, Any], spec: Spec) -> str:
 def _check_masks(problem: Problem, six: dict[str, Any], rounds: int) -> str:
     """Public masks are the same whatever is played."""
     if problem.spec.masks == "public":
-        other = _play(problem, range(_PROBLEM_REPLICAS), rounds, luck=10)
+        other = _play(problem, range(_PROBLEM_REPLICAS), rounds, action_seed=10)
         expect(
             same(other["mask"], six["mask"]),
             "Expected public masks not to depend on what is played: say masks='user'.",

@@ -127,9 +127,9 @@ def _masks(spec: Any, replicas: int, seed: int) -> Any:
     Of the first seed, a public one, all replicas have the same.
     """
     size, least = spec.mask_size
-    luck = np.random.default_rng(seed).random((spec.horizon, replicas if seed else 1, size))
-    worst = np.partition(luck, least - 1)[..., least - 1, None]
-    mask = np.repeat(luck <= np.maximum(worst, 0.5), 1 if seed else replicas, axis=1)
+    uniforms = np.random.default_rng(seed).random((spec.horizon, replicas if seed else 1, size))
+    worst = np.partition(uniforms, least - 1)[..., least - 1, None]
+    mask = np.repeat(uniforms <= np.maximum(worst, 0.5), 1 if seed else replicas, axis=1)
     mask.setflags(write=False)
     return mask
 

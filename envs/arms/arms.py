@@ -171,7 +171,7 @@ class Arms(ContextualProblem):
         self._outside, self._served = np.zeros(self._replicas), 0
         self._zero = np.zeros(self._replicas)
         self._path: Floats = np.tile(self._means, (self._replicas, 1))
-        self._luck, self._coins = streams.uniforms("rewards"), streams.generators("totals")
+        self._uniforms, self._coins = streams.uniforms("rewards"), streams.generators("totals")
         if self.law == "beta":
             self._betas = streams.generators("beta rewards")
         if self.drift == "piecewise":
@@ -189,7 +189,7 @@ class Arms(ContextualProblem):
             return Users(context, *self._from_table(first, shape))
         mean = np.broadcast_to(self._mean(first + rows(count)), shape)
         if self.law == "bernoulli":  # one draw a round, whatever the arm
-            return Users(context, mean, 1.0 * (self._luck.take(count)[..., None] < mean))
+            return Users(context, mean, 1.0 * (self._uniforms.take(count)[..., None] < mean))
         reward = np.empty(shape)
         for r, g in enumerate(self._betas):
             a = np.maximum(_CONCENTRATION * mean[:, r], 1e-9)
@@ -199,7 +199,7 @@ class Arms(ContextualProblem):
     def _from_table(self, first: int, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
         """Means and rewards of the next rounds."""
         if self.resample:
-            row = row_of(self._luck.take(shape[0]), len(self._rewards))  # (n, R)
+            row = row_of(self._uniforms.take(shape[0]), len(self._rewards))  # (n, R)
         else:
             row = np.minimum(first + rows(shape[0]), len(self._rewards) - 1)[:, None]
         self._odd, reward = self._beyond[row], np.broadcast_to(self._rewards[row], shape)

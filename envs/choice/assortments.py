@@ -207,7 +207,7 @@ class ChoiceProblem(ABC):
     def reset(self, streams: Streams) -> None:
         R = len(streams)
         self._start(streams)
-        self._luck = streams.uniforms("purchases")
+        self._uniforms = streams.uniforms("purchases")
         self._ahead = max(1, _VALUES_AHEAD // (R * int(np.prod(self.spec.context_shape))))
         self._sets_so_far, self._replicas = self._contest(R), R
         self._next = self._drawn = self._counted = 0
@@ -227,7 +227,7 @@ class ChoiceProblem(ABC):
         self._next = i + 1
         chance, margin = self._sales(self._crowd.taste[i], offered)
         expected = np.vecdot(chance, margin)
-        choice = (self._luck()[:, None] >= chance.cumsum(axis=1)).sum(axis=1)  # N is nothing
+        choice = (self._uniforms()[:, None] >= chance.cumsum(axis=1)).sum(axis=1)  # N is nothing
         reward = np.where(
             choice < self.spec.n_products,
             margin[rows(len(choice)), np.minimum(choice, self.spec.n_products - 1)],

@@ -162,8 +162,8 @@ class ApplePricing(Resampled):
             propensity=1 / self._margins.shape[1],
         )
 
-    def _answers(self, row: Ints, luck: Floats) -> Users:
-        more = luck[..., None, None] < self._survey.wants[row]  # (n, R, 3, 5)
+    def _answers(self, row: Ints, uniforms: Floats) -> Users:
+        more = uniforms[..., None, None] < self._survey.wants[row]  # (n, R, 3, 5)
         reward = self._margins[row] * more.sum(axis=-1)
         return Users(self._known[row], self._means[row], reward)
 

@@ -155,7 +155,7 @@ class GLMBandit(ContextualProblem):
         self._parameter_normals = streams.world.normals("parameters", blocks, self.dim)
         self._parameter_uniforms = streams.world.uniforms("parameter support", blocks, self.dim)
         self._drift_normals = streams.world.normals("drift", blocks, self.dim)
-        self._luck = streams.uniforms("rewards")
+        self._uniforms = streams.uniforms("rewards")
         self._theta = self._draw_parameters()  # (R, G, d)
         self._round = 0
 
@@ -163,8 +163,8 @@ class GLMBandit(ContextualProblem):
         context = self._draw_contexts(count)
         predictor = self._predict(context)
         mean = self._mean(predictor)
-        luck = self._luck.take(count)[..., None]  # one draw a round, whatever the arm
-        return Users(context, mean, self._reward(mean, predictor, luck))
+        uniforms = self._uniforms.take(count)[..., None]  # one draw a round, whatever the arm
+        return Users(context, mean, self._reward(mean, predictor, uniforms))
 
     def _draw_contexts(self, count: int) -> Floats:
         z = self._context_normals.take(count)
@@ -228,15 +228,17 @@ class GLMBandit(ContextualProblem):
         # E min(N, cap) = sum over k < cap of P(N > k)
         return _sum_over_counts(predictor, self.cap, lambda cdf: 1 - cdf)
 
-    def _reward(self, mean: Floats, predictor: Floats, luck: Floats) -> Floats:
+    def _reward(self, mean: Floats, predictor: Floats, uniforms: Floats) -> Floats:
         if self.link == "poisson":  # the inverse of the distribution function, capped
-            return _sum_over_counts(predictor, self.cap, lambda cdf: 1.0 * (luck >= cdf))
+            return _sum_over_counts(predictor, self.cap, lambda cdf: 1.0 * (uniforms >= cdf))
         if self.link != "identity":
-            return 1.0 * (luck < mean)
+            return 1.0 * (uniforms < mean)
         if self.noise_law == "uniform":
-            return mean + self.noise * sqrt(12) * (luck - 0.5)
+            return mean + self.noise * sqrt(12) * (uniforms - 0.5)
         low, high = ndtr(-self.tail), ndtr(self.tail)
-        z = ndtri(low + luck * (high - low)).clip(-self.tail, self.tail)  # rounding can be beyond
+        z = ndtri(low + uniforms * (high - low)).clip(
+            -self.tail, self.tail
+        )  # rounding can be beyond
         return np.asarray(mean + self.noise * z)
 
 
@@ -298,13 +300,13 @@ class _Kinds(ContextualProblem):
         means = np.array(self._means())
         swapped = streams.world.uniforms("which arm is better", len(means))() < 0.5  # (R, kinds)
         self._of_kinds: Floats = np.where(swapped[..., None], means[:, ::-1], means)
-        self._luck = streams.uniforms("rewards")
+        self._uniforms = streams.uniforms("rewards")
 
     def _users(self, count: int) -> Users:
         kinds = self._kinds(count)
         mean = self._of_kinds[rows(kinds.shape[1]), kinds]  # (n, R, 2)
-        luck = self._luck.take(count)[..., None]  # one draw a round, whatever the arm
-        return Users(np.eye(self.spec.dim)[kinds], mean, 1.0 * (luck < mean))
+        uniforms = self._uniforms.take(count)[..., None]  # one draw a round, whatever the arm
+        return Users(np.eye(self.spec.dim)[kinds], mean, 1.0 * (uniforms < mean))
 
 
 @dataclass(kw_only=True, eq=False)

@@ -185,7 +185,7 @@ class OJContinuousPricing:
 
     def reset(self, streams: Streams) -> None:
         self._rows = streams.uniforms("customers")
-        self._luck = streams.uniforms("purchases")
+        self._uniforms = streams.uniforms("purchases")
         self._delay = Delay(self.delay, len(streams))
         self._tide = self._tides.start(streams)
         self._totals = np.zeros((len(streams), len(self._cents)))
@@ -209,7 +209,7 @@ class OJContinuousPricing:
         margin = price - self._demand.cost
         buys = self._demand.probability(row, price, tide)
         expected = margin * buys
-        reward = self._delay(margin * (self._luck() < buys))
+        reward = self._delay(margin * (self._uniforms() < buys))
         return Step(reward, expected, oracle, oracle - expected)
 
     def best_fixed(self) -> Floats:
@@ -302,13 +302,13 @@ class ReferencePricing(ResampledChoices):
         self._totals += self._worth * self._against(logits, self._always)
         self._always = self.memory * self._always + (1 - self.memory) * self.prices
         expected, oracle = pick(mean, action), mean.max(axis=1)
-        reward = self._worth[action] * (self._lucky[i] < pick(chance, action))
+        reward = self._worth[action] * (self._sale_uniforms[i] < pick(chance, action))
         self._paid = self.memory * self._paid + (1 - self.memory) * price
         return Step(reward, expected, oracle, oracle - expected)
 
-    def _answers(self, row: Ints, luck: Floats) -> Users:
-        self._row, self._lucky = row, luck
-        return super()._answers(row, luck)
+    def _answers(self, row: Ints, uniforms: Floats) -> Users:
+        self._row, self._sale_uniforms = row, uniforms
+        return super()._answers(row, uniforms)
 
     def _against(self, logits: Floats, reference: Floats) -> Floats:
         """P(sale) at every price, where utilities are `logits` without a reference."""

@@ -33,10 +33,12 @@ class PeopleOfLog(NamedTuple):
     """`survey` in it is the population"""
     diagnostics: PricingDiagnostics
 
-    def drawn(self, theta: Floats, person: Ints, luck: Floats) -> tuple[Floats, Floats]:
+    def drawn(self, theta: Floats, person: Ints, uniforms: Floats) -> tuple[Floats, Floats]:
         """Contexts and P(sale) at each price, of `theta` (..., D) with features of her rows."""
         first = self.starts[person]
-        context = self.context[first + (luck * (self.starts[person + 1] - first)).astype(np.int64)]
+        context = self.context[
+            first + (uniforms * (self.starts[person + 1] - first)).astype(np.int64)
+        ]
         return context, self.visit.sales(theta[..., None, :], self.visit.seen(context))[..., 0, :]
 
 
@@ -116,9 +118,11 @@ def _many(people: PeopleOfLog) -> Floats:
 
     law = people.visit.survey
     D = len(law.mean)
-    luck = qmc.Sobol(D + 2, scramble=False).fast_forward(1).random(_POINTS)
-    theta = np.array(law.mean) + ndtri(luck[:, :D]) @ np.linalg.cholesky(law.matrix).T
-    return people.drawn(theta, row_of(luck[:, D], len(people.starts) - 1), luck[:, D + 1])[1]
+    uniforms = qmc.Sobol(D + 2, scramble=False).fast_forward(1).random(_POINTS)
+    theta = np.array(law.mean) + ndtri(uniforms[:, :D]) @ np.linalg.cholesky(law.matrix).T
+    return people.drawn(theta, row_of(uniforms[:, D], len(people.starts) - 1), uniforms[:, D + 1])[
+        1
+    ]
 
 
 class Customers:
@@ -131,7 +135,7 @@ class Customers:
     def start(self, streams: Streams) -> None:
         """Draw everybody's tastes, and the first slot of an episode."""
         self._comings.start(streams)
-        self._rows, self._luck = streams.uniforms("customers"), streams.uniforms("purchases")
+        self._rows, self._uniforms = streams.uniforms("customers"), streams.uniforms("purchases")
         law, N = self._log.visit.survey, self._people
         normals = streams.world.normals("tastes", N, len(law.mean))()
         self.theta = np.array(law.mean) + normals @ np.linalg.cholesky(law.matrix).T
@@ -146,5 +150,5 @@ class Customers:
         r, i = rows(person.shape[1]), np.maximum(person, 0)
         drawn = self._log.drawn(self.theta[r, i], self._whose[r, i], self._rows.take(count))
         context, chance = (part * here for part in drawn)
-        yes = self._luck.take(count)[..., None] < chance
+        yes = self._uniforms.take(count)[..., None] < chance
         return np.concatenate([person[..., None], context], axis=-1), chance, yes

@@ -236,19 +236,19 @@ class Resampled(ContextualProblem):
     _known: Floats
 
     def _start(self, streams: Streams) -> None:
-        who, luck = self._random
-        self._rows, self._luck = streams.uniforms(who), streams.uniforms(luck)
+        who, uniforms = self._random
+        self._rows, self._uniforms = streams.uniforms(who), streams.uniforms(uniforms)
 
     def _users(self, count: int) -> Users:
         row = self._who_comes(self._rows.take(count))  # (n, R)
-        return self._answers(row, self._luck.take(count))
+        return self._answers(row, self._uniforms.take(count))
 
     def _who_comes(self, uniforms: Floats) -> Ints:
         """Rows, from uniform numbers."""
         return row_of(uniforms, len(self._known))
 
     @abstractmethod
-    def _answers(self, row: Ints, luck: Floats) -> Users: ...
+    def _answers(self, row: Ints, uniforms: Floats) -> Users: ...
 
 
 class ResampledChoices(Resampled):
@@ -261,9 +261,9 @@ class ResampledChoices(Resampled):
     _chances: Floats
     _worth: Floats
 
-    def _answers(self, row: Ints, luck: Floats) -> Users:
+    def _answers(self, row: Ints, uniforms: Floats) -> Users:
         shown, chance = self._shows(row), self._says_yes(row)  # (n, R, d), (n, R, K)
-        yes = luck[..., None] < chance
+        yes = uniforms[..., None] < chance
         return Users(shown, self._worth * chance, self._worth * yes)
 
     def _shows(self, row: Ints) -> Floats:

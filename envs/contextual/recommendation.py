@@ -98,7 +98,7 @@ class Recommendation(ContextualProblem):
         self._theta = _unit(streams.world.normals("theta", self.spec.dim)())  # (R, d)
         self._tastes = streams.normals("tastes", self.taste)
         self._slates = streams.uniforms("slates", self.n_items)
-        self._luck = streams.uniforms("clicks")
+        self._uniforms = streams.uniforms("clicks")
 
     def _users(self, count: int) -> Users:
         u = np.sqrt(self.taste) * _unit(self._tastes.take(count))[:, :, None]  # (n, R, 1, taste)
@@ -108,7 +108,7 @@ class Recommendation(ContextualProblem):
         phi = _unit(np.concatenate([np.ones((*slate.shape, 1)), v, u * v], axis=-1))
         signal = self.appeal * np.sqrt(self.spec.dim) * np.matvec(phi, self._theta)
         click = np.asarray(expit(logit(self.base_rate) + signal))
-        return Users(phi, click, 1.0 * (self._luck.take(count)[..., None] < click))
+        return Users(phi, click, 1.0 * (self._uniforms.take(count)[..., None] < click))
 
     def _values_per_user(self) -> int:
         return super()._values_per_user() + self.n_items

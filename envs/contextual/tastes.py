@@ -315,10 +315,10 @@ def fit_tastes(offers: Offers, start: Floats, penalty: Floats) -> Tastes:
     own = [0, k]
     law[np.ix_(own, own)] += fit.at.root @ fit.at.root.T
     rng = np.random.default_rng(_SEED)
-    luck = np.lexsort((rng.random(len(offers.q)), offers.of_rows(np.arange(offers.people))))
-    place = np.arange(len(luck)) - offers.of_rows(offers.starts[:-1])
-    kept = np.empty(len(luck), np.bool_)
-    kept[luck] = place >= offers.of_rows(np.diff(offers.starts) // _HELD_OUT)
+    order = np.lexsort((rng.random(len(offers.q)), offers.of_rows(np.arange(offers.people))))
+    place = np.arange(len(order)) - offers.of_rows(offers.starts[:-1])
+    kept = np.empty(len(order), np.bool_)
+    kept[order] = place >= offers.of_rows(np.diff(offers.starts) // _HELD_OUT)
     by_her, by_all = (
         _predicted(maximise(one.at, offers.some(kept), penalty, nodes, size), offers, kept)
         for one, nodes, size in ((fit, around_modes, free + 3), (same, alike, free))

@@ -121,21 +121,21 @@ class _Answers:
         self._loss, self._gap = loss, gap
         self._labels = isinstance(loss, Hinge | Logistic)
         self._normals = streams.normals("users", loss.domain.affine_dim)
-        self._luck = streams.uniforms("answers")
+        self._uniforms = streams.uniforms("answers")
 
     def __call__(self, directions: Floats) -> Floats:
         count, gap = len(directions), self._gap
         features = sphere(self._loss.domain, self._normals.take(count))
-        score, luck = np.vecdot(features, directions), self._luck.take(count)
+        score, uniforms = np.vecdot(features, directions), self._uniforms.take(count)
         if self._labels:
-            answers = np.where(luck < (1 - gap) / 2, -1.0, 1.0) * np.copysign(1.0, score)
+            answers = np.where(uniforms < (1 - gap) / 2, -1.0, 1.0) * np.copysign(1.0, score)
         else:
-            answers = self._loss.bound * (gap * score + (1 - gap) * (2 * luck - 1))
+            answers = self._loss.bound * (gap * score + (1 - gap) * (2 * uniforms - 1))
         return self._loss.admissible(np.concatenate([features, answers[..., None]], axis=-1))
 
 
 def _satisfiable(
-    loss: Ramp, gap: float, size: float, normals: Draws, luck: Draws, directions: Floats
+    loss: Ramp, gap: float, size: float, normals: Draws, uniforms: Draws, directions: Floats
 ) -> Floats:
     """Features v uniform on the sphere of V; no loss at x* = centre + size R e_t.
 
@@ -144,7 +144,7 @@ def _satisfiable(
     count, R = len(directions), loss.bound
     features = sphere(loss.domain, normals.take(count))
     needed = size * R * np.vecdot(features, directions)
-    answers = needed + (1 - gap) * R * luck.take(count)
+    answers = needed + (1 - gap) * R * uniforms.take(count)
     return loss.admissible(np.concatenate([features, answers[..., None]], axis=-1))
 
 

@@ -146,7 +146,7 @@ class ExpertsProblem(ABC):
         return 0.0 - np.broadcast_to(self._totals.min(axis=1), self._shape[:1])
 
 
-class Luck:
+class TableStreams:
     """Where the numbers of one table come from, or of one table for each replica.
 
     Args:
@@ -160,9 +160,9 @@ class Luck:
         self.replicas = len(streams) if shared_seed is None else 1
 
     @property
-    def world(self) -> "Luck":
+    def world(self) -> "TableStreams":
         """Where it is decided which experts are good."""
-        return Luck(self._streams.world, self._seed)
+        return TableStreams(self._streams.world, self._seed)
 
     def uniforms(self, name: str, *shape: int) -> Draws:
         """Uniforms on [0, 1): `take` gives `(count, replicas, *shape)`."""
@@ -190,10 +190,10 @@ def _generator(seed: int, name: str) -> np.random.Generator:
 class Coins:
     """Independent losses with means (replicas or 1, d): 0 or 1, or uniform on [0, 2 mean]."""
 
-    def __init__(self, luck: Luck, means: Floats, *, fractions: bool = False) -> None:
+    def __init__(self, streams: TableStreams, means: Floats, *, fractions: bool = False) -> None:
         self._means, self._fractions = means, fractions
-        self._uniforms = luck.uniforms("losses", means.shape[1])
-        self.values = luck.replicas * means.shape[1]
+        self._uniforms = streams.uniforms("losses", means.shape[1])
+        self.values = streams.replicas * means.shape[1]
 
     def __call__(self, first: int, count: int) -> Floats:
         return _losses(self._uniforms.take(count), self._means, fractions=self._fractions)
@@ -206,15 +206,15 @@ class Switching:
     """
 
     def __init__(
-        self, luck: Luck, n: int, low: float, high: float, *, switches: int, horizon: int
+        self, streams: TableStreams, n: int, low: float, high: float, *, switches: int, horizon: int
     ) -> None:
-        moves = luck.world.uniforms("switches", switches + 1).take(1)[0]  # (replicas, segments)
+        moves = streams.world.uniforms("switches", switches + 1).take(1)[0]  # (replicas, segments)
         best = (moves[:, :1] * n).astype(np.int64)
         further = 1 + (moves[:, 1:] * max(1, n - 1)).astype(np.int64)  # 1 .. n - 1
         self._best = np.concatenate([best, further], axis=1).cumsum(axis=1) % n
         self._low, self._high, self._horizon = low, high, horizon
-        self._uniforms = luck.uniforms("losses", n)
-        self.values = luck.replicas * n
+        self._uniforms = streams.uniforms("losses", n)
+        self.values = streams.replicas * n
 
     def __call__(self, first: int, count: int) -> Floats:
         # [U < p of the round's segment], (count, replicas, d)
@@ -231,11 +231,11 @@ class Halving:
     Stages have floor(T / log2 d) rounds, the last one takes the rest; d is a power of 2.
     """
 
-    def __init__(self, luck: Luck, n: int, *, horizon: int) -> None:
-        self._place = luck.world.order(n).argsort(axis=1)  # of each expert in the order
+    def __init__(self, streams: TableStreams, n: int, *, horizon: int) -> None:
+        self._place = streams.world.order(n).argsort(axis=1)  # of each expert in the order
         self._stages = max(1, n.bit_length() - 1)
         self._rounds = max(1, horizon // self._stages)
-        self.values = luck.replicas * n
+        self.values = streams.replicas * n
 
     def __call__(self, first: int, count: int) -> Floats:
         # [place >= d / 2^s], (count, replicas, d)
@@ -247,11 +247,11 @@ class Halving:
 class Tail:
     """T - k rounds of zeros; then k rounds in which only expert j, uniform, loses nothing."""
 
-    def __init__(self, luck: Luck, n: int, *, horizon: int, tail: int) -> None:
-        good = (luck.world.uniforms("good expert").take(1)[0] * n).astype(np.int64)
+    def __init__(self, streams: TableStreams, n: int, *, horizon: int, tail: int) -> None:
+        good = (streams.world.uniforms("good expert").take(1)[0] * n).astype(np.int64)
         self._good = good[:, None] == rows(n)  # (replicas, d)
         self._start = horizon - tail
-        self.values = luck.replicas * n
+        self.values = streams.replicas * n
 
     def __call__(self, first: int, count: int) -> Floats:
         late = first + rows(count) >= self._start
@@ -294,18 +294,18 @@ class Policies:
     which is which is drawn. A policy that guesses loses 4/5.
     """
 
-    def __init__(self, luck: Luck, n: int, *, whims: float) -> None:
-        self.values = luck.replicas * (n + _ITEMS + _SLATE * 2 * _TASTE)
-        self._items = _unit(luck.world.normals("catalogue", _ITEMS, _TASTE).take(1)[0])
-        theta = _unit(luck.world.normals("theta", 1, 2 * _TASTE).take(1)[0])
-        ignorance = _unit(luck.world.normals("ignorance", n, 2 * _TASTE).take(1)[0])
-        ranks = luck.world.order(n)[..., None]  # (replicas, d, 1)
+    def __init__(self, streams: TableStreams, n: int, *, whims: float) -> None:
+        self.values = streams.replicas * (n + _ITEMS + _SLATE * 2 * _TASTE)
+        self._items = _unit(streams.world.normals("catalogue", _ITEMS, _TASTE).take(1)[0])
+        theta = _unit(streams.world.normals("theta", 1, 2 * _TASTE).take(1)[0])
+        ignorance = _unit(streams.world.normals("ignorance", n, 2 * _TASTE).take(1)[0])
+        ranks = streams.world.order(n)[..., None]  # (replicas, d, 1)
         steps = np.concatenate([[0.0], np.geomspace(0.2, 3.0, n)[: n - 1]])
         self._theta, self._whims = theta, whims
         self._rankers = np.swapaxes(theta + steps[ranks] * ignorance, 1, 2)  # (replicas, 8, d)
-        self._tastes = luck.normals("tastes", _TASTE)
-        self._slates = luck.uniforms("slates", _ITEMS)
-        self._moods = luck.uniforms("whims", 2)
+        self._tastes = streams.normals("tastes", _TASTE)
+        self._slates = streams.uniforms("slates", _ITEMS)
+        self._moods = streams.uniforms("whims", 2)
 
     def __call__(self, first: int, count: int) -> Floats:
         # [policy's first item != the click], (count, replicas, d)
@@ -452,28 +452,30 @@ class Experts(ExpertsProblem):
         return d
 
     def _start(self, streams: Streams) -> Adversary:
-        return Oblivious(self._table(Luck(streams, self.table_seed if self.shared_table else None)))
+        return Oblivious(
+            self._table(TableStreams(streams, self.table_seed if self.shared_table else None))
+        )
 
-    def _table(self, luck: Luck) -> Table:
+    def _table(self, streams: TableStreams) -> Table:
         d, T = self.spec.n_actions, self.horizon
         if self._losses is not None:
             return Given(self._losses)
         if self.kind == "counterexample":
             return Given(np.broadcast_to([0.0, 1.0], (T, 2)))
         if self.kind == "policies":
-            return Policies(luck, d, whims=self.best_loss)
+            return Policies(streams, d, whims=self.best_loss)
         if self.kind == "halving":
-            return Halving(luck, d, horizon=T)
+            return Halving(streams, d, horizon=T)
         if self.kind == "lower-bound":
-            return Tail(luck, d, horizon=T, tail=self._tail)
+            return Tail(streams, d, horizon=T, tail=self._tail)
         if self.kind == "switching":
             low, high = self.best_loss, self.other_loss
-            return Switching(luck, d, low, high, switches=self.switches, horizon=T)
+            return Switching(streams, d, low, high, switches=self.switches, horizon=T)
         best = np.zeros((1, 1), dtype=np.int64)
         if not self.shared_table:
-            best = (luck.world.uniforms("best").take(1)[0] * d).astype(np.int64)[:, None]
+            best = (streams.world.uniforms("best").take(1)[0] * d).astype(np.int64)[:, None]
         means = np.where(best == np.arange(d), self.best_loss, self.other_loss)
-        return Coins(luck, means, fractions=self.kind == "small-loss")
+        return Coins(streams, means, fractions=self.kind == "small-loss")
 
 
 def losses_of(table: Any) -> Floats:

@@ -153,7 +153,7 @@ class ListProblem(ComesAndGoes, ABC):
 
     def _start(self, streams: Streams, ahead: int = _USERS_AHEAD) -> None:
         R = len(streams)
-        self._luck = streams.uniforms("clicks", 2, self._lists.length)
+        self._uniforms = streams.uniforms("clicks", 2, self._lists.length)
         self._many = max(1, ahead // R)
         self._round, self._drawn = 0, 0
         self._ahead: Floats = np.empty((0, R, self._lists.dim))
@@ -199,7 +199,7 @@ class ListProblem(ComesAndGoes, ABC):
         oracle = np.maximum(
             best_value(model, attraction) * here, expected
         )  # but for rounding it is
-        clicks, reward = model.clicked(shown, self._luck())
+        clicks, reward = model.clicked(shown, self._uniforms())
         self._round += 1
         return Step(reward * here, expected, oracle, oracle - expected, clicks * here[:, None])
 

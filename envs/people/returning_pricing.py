@@ -133,7 +133,7 @@ class ReturningPricing:
     def reset(self, streams: Streams) -> None:
         R, D = len(streams), len(self._mean)
         self._comings.start(streams)
-        self._designs, self._luck = streams.uniforms("rivals"), streams.uniforms("sales")
+        self._designs, self._uniforms = streams.uniforms("rivals"), streams.uniforms("sales")
         normals = streams.world.normals("tastes", self.people, D)()
         self._theta = self._mean + normals @ self._root.T  # (R, N, D)
         self._totals = np.zeros((R, self._visit.n_actions))
@@ -157,7 +157,7 @@ class ReturningPricing:
         mean = self._visit.margins * chances * here[:, None]
         self._totals += mean
         expected, oracle = pick(mean, action), mean.max(axis=1)
-        sold = here & (self._luck() < pick(chances, action))
+        sold = here & (self._uniforms() < pick(chances, action))
         reward = np.where(sold, self._visit.margins[action], 0.0)
         self._comings.rewarded(reward, self._visit.margins[0])
         self._ready = False

@@ -92,7 +92,7 @@ class ReturningUsers:
         R, N = len(streams), self.people
         self._comings.start(streams)
         self._start(streams)
-        self._luck = streams.uniforms("rewards")
+        self._uniforms = streams.uniforms("rewards")
         common = streams.world.normals("parameters", self.dim)()
         own = streams.world.normals("tastes", N, self.dim)() / np.sqrt(self.dim)
         own *= np.minimum(1.0, _FAR / norms(own))
@@ -117,7 +117,7 @@ class ReturningUsers:
             mean = expit(4 * mean) * here[:, None]
         self._totals += mean
         expected, oracle = pick(mean, action), mean.max(axis=1)
-        reward = self._reward(expected, self._luck()) * here
+        reward = self._reward(expected, self._uniforms()) * here
         self._comings.rewarded(reward, (self.spec.reward_low + self.spec.reward_high) / 2)
         self._ready, self._slot = False, self._slot + 1
         return Step(reward, expected, oracle, oracle - expected)
@@ -147,9 +147,9 @@ class ReturningUsers:
         self._rows = self._ahead[at] * (self._person != NOBODY)[:, None, None]
         self._context, self._ready = self.spec.context(self._person, self._rows), True
 
-    def _reward(self, mean: Floats, luck: Floats) -> Floats:
+    def _reward(self, mean: Floats, uniforms: Floats) -> Floats:
         if self.link == "logistic":
-            return 1.0 * (luck < mean)
+            return 1.0 * (uniforms < mean)
         low, high = ndtr(-_TAIL), ndtr(_TAIL)
-        z = ndtri(low + luck * (high - low)).clip(-_TAIL, _TAIL)
+        z = ndtri(low + uniforms * (high - low)).clip(-_TAIL, _TAIL)
         return np.asarray(mean + self.noise * z)

@@ -142,15 +142,15 @@ class Answers(ABC):
     def bound(self) -> float:
         """The largest `|y|`."""
 
-    def given(self, m: Floats, noise: Floats, luck: Floats) -> Floats:
-        """The answers of users with scores m; `noise` and `luck` uniform, all of one shape."""
+    def given(self, m: Floats, noise: Floats, uniforms: Floats) -> Floats:
+        """The answers of users with scores m; `noise` and `uniforms` uniform, all of one shape."""
         y = self._honest(m, noise)
         if not self.contamination:
             return y
         outlier = -y
         if self.outliers == "coin":
-            outlier = np.where(luck < self.contamination / 2, self.bound, -self.bound)
-        return np.where(luck < self.contamination, outlier, y)
+            outlier = np.where(uniforms < self.contamination / 2, self.bound, -self.bound)
+        return np.where(uniforms < self.contamination, outlier, y)
 
     @abstractmethod
     def _honest(self, m: Floats, noise: Floats) -> Floats: ...

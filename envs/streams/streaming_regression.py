@@ -120,14 +120,21 @@ class Regressed:
     def __init__(self, loss: Regression, answers: Answers, truth: Floats, streams: Streams) -> None:
         self._answers, self._truth = answers, truth
         self._features = Features(streams, loss.domain.dim, loss.order)
-        self._noise, self._luck = streams.uniforms("noise"), streams.uniforms("outliers")
+        self._noise, self._outlier_uniforms = (
+            streams.uniforms("noise"),
+            streams.uniforms("outliers"),
+        )
 
     def __call__(self, directions: Floats) -> Floats:
         """The next users, (n, R, N + 1), as many as there are directions."""
         count = len(directions)
         x = self._features.take(count)
-        m, noise, luck = np.vecdot(x, self._truth), self._noise.take(count), self._luck.take(count)
-        y = self._answers.given(m, noise, luck)
+        m, noise, uniforms = (
+            np.vecdot(x, self._truth),
+            self._noise.take(count),
+            self._outlier_uniforms.take(count),
+        )
+        y = self._answers.given(m, noise, uniforms)
         return np.concatenate([x, y[..., None]], axis=-1)
 
 

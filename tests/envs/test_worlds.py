@@ -363,14 +363,14 @@ class OwnMasks(ContextualProblem):
     spec = ContextualSpec(n_actions=2, dim=1, horizon=40, masks="user")
 
     def _start(self, streams):
-        self._luck = streams.uniforms("users", 2)
+        self._uniforms = streams.uniforms("users", 2)
 
     def _users(self, count):
-        luck = self._luck.take(count)
-        x = 2 * luck[..., :1] - 1
+        uniforms = self._uniforms.take(count)
+        x = 2 * uniforms[..., :1] - 1
         mean = np.broadcast_to([0.3, 0.6], (*x.shape[:2], 2))
         mask = np.concatenate([np.ones_like(x, dtype=bool), x > 0], axis=2)
-        return Users(x, mean, 1.0 * (luck[..., 1:] < mean), mask)
+        return Users(x, mean, 1.0 * (uniforms[..., 1:] < mean), mask)
 
 
 class NoMasks(OwnMasks):

@@ -304,8 +304,8 @@ BUYS = OJ.probability(np.arange(len(RIVAL))[:, None], PRICES)
 def hidden_reason(n, rng, odds=3.0):
     """A log of n customers who were asked the fifth or the ninth price. It shows the rival's price
     and not that a seller who knows who would buy asks them the ninth at lower odds."""
-    row, luck = rng.integers(0, len(RIVAL), n), rng.random(n)
-    buys, e = luck[:, None] < BUYS[row], expit(0.7 * RIVAL[row] * sqrt(3))
+    row, uniforms = rng.integers(0, len(RIVAL), n), rng.random(n)
+    buys, e = uniforms[:, None] < BUYS[row], expit(0.7 * RIVAL[row] * sqrt(3))
     up, down = expit(logit(e) + np.log([[odds], [1 / odds]]))
     alike = [rival == RIVAL for rival in RIVAL[row]]
     share, m = (up - e) / (up - down), np.array([BUYS[same, 1].mean() for same in alike])

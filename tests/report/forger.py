@@ -23,52 +23,52 @@ def forge(folder, seed):
 
     What was changed, in words, and whether its hash tells.
     """
-    luck = random.Random(seed)
-    change = luck.choice((_plan, _audit, _facts, _numbers))
-    return change(folder, luck, luck.random() < 0.8)
+    rng = random.Random(seed)
+    change = rng.choice((_plan, _audit, _facts, _numbers))
+    return change(folder, rng, rng.random() < 0.8)
 
 
-def _plan(folder, luck, signed):
+def _plan(folder, rng, signed):
     file = folder / "sweep.json"
     document = json.loads(file.read_text())
-    what = _change(document, luck)
-    file.write_text(_text(document, luck))
+    what = _change(document, rng)
+    file.write_text(_text(document, rng))
     return f"the plan: {what}", False
 
 
-def _audit(folder, luck, signed):
-    file = luck.choice(sorted(folder.glob("audits/*.json")))
+def _audit(folder, rng, signed):
+    file = rng.choice(sorted(folder.glob("audits/*.json")))
     before = file.read_text()
     document = json.loads(before)
-    what = _change(document, luck)
+    what = _change(document, rng)
     if signed:
         document.pop("hash", None)
         with suppress(RecursionError):
             document["hash"] = audit_hash(file.stem, document)
-    file.write_text(_text(document, luck))
+    file.write_text(_text(document, rng))
     return f"an audit: {what}", not signed and json.loads(before) != document
 
 
-def _facts(folder, luck, signed):
-    file = luck.choice(sorted(folder.glob("blocks/*.parquet")))
+def _facts(folder, rng, signed):
+    file = rng.choice(sorted(folder.glob("blocks/*.parquet")))
     before = table = parquet.read_table(file)
     document = json.loads(table.schema.metadata[b"dpbandit"])
     before = document["runs"]
     facts = json.loads(before)
-    what = _change(facts, luck)
-    document["runs"] = _text(facts, luck)
+    what = _change(facts, rng)
+    document["runs"] = _text(facts, rng)
     if signed:
         document["hash"] = _hash(table, document["runs"])
     parquet.write_table(table.replace_schema_metadata({b"dpbandit": json.dumps(document)}), file)
     return f"facts: {what}", not signed and facts != json.loads(before)
 
 
-def _numbers(folder, luck, signed):
+def _numbers(folder, rng, signed):
     """A column that is gone, of another type, or holds what is no number of a run; or no rows."""
-    file = luck.choice(sorted(folder.glob("blocks/*.parquet")))
+    file = rng.choice(sorted(folder.glob("blocks/*.parquet")))
     before = table = parquet.read_table(file)
     document = json.loads(table.schema.metadata[b"dpbandit"])
-    name = luck.choice(table.column_names)
+    name = rng.choice(table.column_names)
     place, n = table.column_names.index(name), len(table)
     ways = {
         "gone": lambda: table.remove_column(place),
@@ -85,7 +85,7 @@ def _numbers(folder, luck, signed):
         "rows": lambda: table.slice(0, 0),
         "half": lambda: table.slice(0, n // 2),
     }
-    way = luck.choice(sorted(ways))
+    way = rng.choice(sorted(ways))
     table = ways[way]()
     if signed:
         with suppress(KeyError, pa.ArrowException):
@@ -95,28 +95,28 @@ def _numbers(folder, luck, signed):
     return f"column {name}: {way}", not signed and not same
 
 
-def _text(document, luck):
+def _text(document, rng):
     text = json.dumps(document)
-    if luck.random() < 0.05:
-        return text[: luck.randrange(len(text))]
-    if luck.random() < 0.05:
+    if rng.random() < 0.05:
+        return text[: rng.randrange(len(text))]
+    if rng.random() < 0.05:
         return "[" * 100_000
     return text
 
 
-def _change(document, luck):
+def _change(document, rng):
     """Replace, remove or add something at a place chosen level by level."""
     at, where = document, []
     while True:
         keys = list(at) if isinstance(at, dict) else range(len(at))
-        key = luck.choice(keys)
+        key = rng.choice(keys)
         where.append(str(key))
         inner = at[key]
-        if not (isinstance(inner, dict | list) and inner and luck.random() < 0.9):
+        if not (isinstance(inner, dict | list) and inner and rng.random() < 0.9):
             break
         at = inner
-    if luck.random() < 0.1:
+    if rng.random() < 0.1:
         del at[key]
         return f"{'.'.join(where)} gone"
-    at[key] = luck.choice(STRANGE)
+    at[key] = rng.choice(STRANGE)
     return f"{'.'.join(where)} = {str(at[key])[:40]}"

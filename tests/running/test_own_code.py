@@ -79,11 +79,11 @@ class Shop(ContextualProblem):
         self.spec = ContextualSpec(n_actions=2, dim=2, horizon=self.horizon)
 
     def _start(self, streams: Streams):
-        self._R, self._luck = len(streams), streams.uniforms("luck", 2)
+        self._R, self._uniforms = len(streams), streams.uniforms("luck", 2)
 
     def _users(self, count):
         halves = np.full((count, self._R, 2), 0.5)
-        return Users(halves, halves, 1.0 * (self._luck.take(count) < 0.5))
+        return Users(halves, halves, 1.0 * (self._uniforms.take(count) < 0.5))
 
 
 @dataclass(kw_only=True)

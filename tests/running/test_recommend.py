@@ -99,19 +99,19 @@ class Generated(ContextualProblem):
 
     def _start(self, streams) -> None:
         self._contexts = streams.uniforms("contexts", self._d - 1)
-        self._luck = streams.uniforms("luck")
+        self._uniforms = streams.uniforms("luck")
 
     def _users(self, count: int) -> Users:
         x = 2 * self._contexts.take(count) - 1
         context = np.concatenate([np.ones((*x.shape[:-1], 1)), x], axis=-1) / np.sqrt(self._d)
-        luck = self._luck.take(count)[..., None]
+        uniforms = self._uniforms.take(count)[..., None]
         if self._priced:
             worth = self._kinds[:, None, None, None] + 0.2 * x[..., :1]
             chance = expit(self._steep * (worth - self._prices)).mean(axis=0)
             margin = self._prices - 0.5
-            return Users(context, margin * chance, margin * (luck < chance))
+            return Users(context, margin * chance, margin * (uniforms < chance))
         mean = np.clip(self._base + 0.3 * context @ self._theta.T, 0, 1)
-        return Users(context, mean, 1.0 * (luck < mean))
+        return Users(context, mean, 1.0 * (uniforms < mean))
 
 
 @pytest.mark.slow

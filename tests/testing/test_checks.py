@@ -227,10 +227,10 @@ class Coins(ContextualProblem):
     spec = ContextualSpec(n_actions=2, dim=1, horizon=50)
 
     def _start(self, streams):
-        self._luck = streams.uniforms("luck")
+        self._uniforms = streams.uniforms("luck")
 
     def _users(self, count):
-        mean = np.broadcast_to([0.3, 0.6], (count, *(u := self._luck.take(count)).shape[1:], 2))
+        mean = np.broadcast_to([0.3, 0.6], (count, *(u := self._uniforms.take(count)).shape[1:], 2))
         return Users(np.ones((*mean.shape[:2], 1)), mean, 1.0 * (u[..., None] < mean))
 
 

@@ -47,8 +47,8 @@ def drinks(n=2000, *, slope=-1.5, seed=0):
     price[np.arange(n), rng.integers(4, size=n) % 3] = np.where(rng.random(n) < 0.5, np.nan, 2.0)
     utility = -5 / 3 * slope + np.array([-0.8, 0, 0.4]) * (age[:, None] - 54) / 36 + slope * price
     utility = np.where(np.isnan(price), -np.inf, utility)
-    luck = rng.gumbel(size=(n, 4))
-    choice = np.hstack([utility, np.zeros((n, 1))]) + luck
+    gumbel = rng.gumbel(size=(n, 4))
+    choice = np.hstack([utility, np.zeros((n, 1))]) + gumbel
     names = np.array([*DRINKS["products"], "none"])
     table = {name: price[:, j] for j, name in enumerate(DRINKS["products"].values())}
     return pd.DataFrame({**table, "bought": names[choice.argmax(axis=1)], "age": age})

@@ -401,8 +401,8 @@ def test_people_who_are_alike_are_seldom_taken_to_differ(logs):
     alike = log_likelihoods(x @ fit_logit(x, yes, np.zeros(2)), yes).sum()
     assert found.ratio == pytest.approx(2 * (differ - alike), rel=1e-3)
     assert found.p_value == pytest.approx((chi2.sf(found.ratio, 2) + chi2.sf(found.ratio, 3)) / 2)
-    luck = np.random.default_rng(20_221).random((80, 8))
-    held = (luck == luck.min(axis=1, keepdims=True)).ravel()  # one row in five, of each
+    uniforms = np.random.default_rng(20_221).random((80, 8))
+    held = (uniforms == uniforms.min(axis=1, keepdims=True)).ravel()  # one row in five, of each
     b = fit_logit(x[~held], yes[~held], np.zeros(2))
     assert found.alike == pytest.approx(log_likelihoods(x[held] @ b, yes[held]).mean(), abs=1e-4)
     z = np.stack(np.meshgrid(*[np.linspace(-5, 5, 41)] * 2), axis=-1).reshape(-1, 2)

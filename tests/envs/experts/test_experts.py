@@ -13,7 +13,7 @@ from dpbandit.agents import FollowTheLeader, Hedge, Uniform
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import Arms, Experts
 from dpbandit.envs.arms.arms import MEANS
-from dpbandit.envs.experts.advice import KINDS, Luck, Policies
+from dpbandit.envs.experts.advice import KINDS, Policies, TableStreams
 from dpbandit.testing.checks import check_problem
 from tests.each import each, refused
 
@@ -172,7 +172,7 @@ def test_policies_differ_in_quality_and_one_is_right():
 
 def test_policies_rank_slates_by_the_stated_features():
     """Oracle: each user's slate, favourite, whim and what every policy shows first, in loops."""
-    table = Policies(Luck(Streams([4, 5])), 6, whims=0.4)
+    table = Policies(TableStreams(Streams([4, 5])), 6, whims=0.4)
     losses, again = table(0, 50), Streams([4, 5])
     tastes, slates = (again.normals("tastes", 4), again.uniforms("slates", 200))
     tastes, slates, moods = (s.take(50) for s in (tastes, slates, again.uniforms("whims", 2)))

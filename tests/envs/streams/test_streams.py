@@ -256,8 +256,8 @@ def law(word, noise=0.2, room=0.3, **spoilt):
 
 
 def drawn(answers, m, count=40_000, seed=2):
-    noise, luck = np.random.default_rng(seed).random((2, count))
-    return answers.given(np.full(count, m), noise, luck)
+    noise, uniforms = np.random.default_rng(seed).random((2, count))
+    return answers.given(np.full(count, m), noise, uniforms)
 
 
 SPOILT = (
