@@ -56,7 +56,7 @@ from dpbandit.auditing.users import Pair, World, answers_of, contexts_of
 from dpbandit.auditing.witness import Left, Part, Witness
 from dpbandit.base import Bools, Floats, InputError, Ints, Seed, Source, Streams, positive, reached
 from dpbandit.privacy import Ledger, Mechanism
-from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled, witnessed
+from dpbandit.privacy.mechanism import LedgerCheck, PersonalMemory, logged_calls, witnessed
 from dpbandit.running.episode import Episode
 from dpbandit.specs import AgentConfig, Spec, Step, made_agent
 
@@ -443,9 +443,9 @@ def rounds(
     "after" the differing one was learned from, each time. Users of a block act at once and are
     learned from one by one.
     """
-    with witnessed(witness), enrolled() as roll, np.errstate(all="ignore"):
+    with witnessed(witness), logged_calls() as call_log, np.errstate(all="ignore"):
         agent = made_agent(config, spec, Streams([*seeds] * len(worlds)))
-        books = Books(type(config).__name__, agent.ledger, roll)
+        ledger_check = LedgerCheck(type(config).__name__, agent.ledger, call_log)
         for _, item in _reached(agent):
             if isinstance(item, Mechanism):
                 witness.meet(item, len(seeds) * len(worlds))
@@ -464,7 +464,7 @@ def rounds(
                 user = episode.learned
                 witness.differs = user in differing
                 episode.learn(1)
-                books.check(users=user + 1)
+                ledger_check.check(users=user + 1)
                 if user in differing:
                     yield "after", user, agent, None
 

@@ -35,7 +35,7 @@ from dpbandit.base import (
 from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.privacy import Certificate
 from dpbandit.privacy.certificate import certificate
-from dpbandit.privacy.mechanism import Books, Roll, enrolled
+from dpbandit.privacy.mechanism import CallLog, LedgerCheck, logged_calls
 from dpbandit.privacy.premises import Fact
 from dpbandit.running.compare import claim_of
 from dpbandit.running.given import AnyAgent, agent_given
@@ -231,10 +231,10 @@ class Player:
             masks=masks,
         )
         self.config, self.spec = config, self._bridge.spec
-        self._roll = Roll()
-        with enrolled(self._roll):
+        self._call_log = CallLog()
+        with logged_calls(self._call_log):
             self._agent = made_agent(config, self.spec, Streams([seed]).child("agent"))
-        self._books = Books(type(config).__name__, self._agent.ledger, self._roll)
+        self._ledger_check = LedgerCheck(type(config).__name__, self._agent.ledger, self._call_log)
         self._left, self._bounds = horizon, self._bridge.bounds()
         self._claim = claim_of(config)
         self._asked: deque[int] = deque(maxlen=delay + 1)  # arms whose rewards are waited for
@@ -317,7 +317,7 @@ class Player:
     @property
     def certificate(self) -> Certificate:
         """Certificate of the agent that plays, with the epsilon of its noise beside its claim."""
-        ledger = self._books.ledger.on(self.spec)
+        ledger = self._ledger_check.ledger.on(self.spec)
         return certificate(ledger, claim=self._claim, accountants=False)
 
     @property
@@ -351,7 +351,7 @@ class Player:
         context, mask = self._bridge.context(observation)[None], self._bridge.mask(action_mask)
         if action_mask is not None and mask is None:
             raise InputError("Expected masks='public' or 'user' of a Player with an action_mask.")
-        with enrolled(self._roll):
+        with logged_calls(self._call_log):
             there = None if mask is None else mask[None]
             arm = self.spec.validate(acted(self._agent, context, there), 1)
         if there is not None:
@@ -391,11 +391,11 @@ class Player:
         # before: who breaks off an update may have been heard, and is not to be told of again
         self._left -= 1
         self._asked.remove(arm if arm in self._asked else self._asked[0])
-        with enrolled(self._roll):
+        with logged_calls(self._call_log):
             self._agent.update(self._bridge.clip(shown), np.array([arm]), told)
-            self._roll.heard(1)
-        self._books.check(users=self.spec.horizon - self._left)
+            self._call_log.count_users(1)
+        self._ledger_check.check(users=self.spec.horizon - self._left)
 
 
 _SAME = {"config": "config", "spec": "environment, bounds and horizon"}
-_KEPT = (*_SAME, "_agent", "_roll", "_books", "_left", "_asked", "_any_arm", "_bounds")
+_KEPT = (*_SAME, "_agent", "_call_log", "_ledger_check", "_left", "_asked", "_any_arm", "_bounds")

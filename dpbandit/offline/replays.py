@@ -10,7 +10,7 @@ import numpy as np
 from dpbandit.base import Bools, Floats, InputError, Ints, Streams, one_of, shown, whole
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy.certificate import Certificate, certificate
-from dpbandit.privacy.mechanism import Books, enrolled
+from dpbandit.privacy.mechanism import LedgerCheck, logged_calls
 from dpbandit.specs import (
     Agent,
     AgentConfig,
@@ -277,22 +277,22 @@ def _one_pass(
     accepted = streams.uniforms("acceptance", n)()[0] * logged.propensity < logged.uniform_share
     nothing = np.zeros((1, *spec.context_shape))
     kept: list[int] = []
-    with enrolled() as roll:
+    with logged_calls() as call_log:
         agent = made_agent(config, spec, streams.child("agent"))
         for row in order.tolist():
             context, action = logged.context[row][None], logged.action[row : row + 1]
             there = None if logged.mask is None else logged.mask[row : row + 1]
             if accepted[row] and _plays(agent, context, spec, there) == action[0]:
                 agent.update(context, action, logged.reward[row : row + 1])
-                roll.heard(1)
+                call_log.count_users(1)
                 kept.append(row)
                 if len(kept) == spec.horizon:
                     break
             elif discarded == "blank":
                 agent.update(nothing, action, np.zeros(1))
-                roll.heard(1)
+                call_log.count_users(1)
     told = len(kept) if discarded == "skip" else n
-    Books(type(config).__name__, agent.ledger, roll).check(users=told)
+    LedgerCheck(type(config).__name__, agent.ledger, call_log).check(users=told)
     return np.array(kept, dtype=np.int64)
 
 

@@ -1,7 +1,7 @@
 """Base class of mechanisms: a user's data reaches later rounds only through their calls.
 
-`Books` hold what is called against the ledger: a certificate knows of no mechanism outside it.
-`PersonalMemory` keeps a person's data for her own actions, which takes no mechanism.
+`LedgerCheck` holds what is called against the ledger: a certificate knows of no mechanism outside
+it. `PersonalMemory` keeps a person's data for her own actions, which takes no mechanism.
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +35,7 @@ are, arrays (n, R, ...) where they are several"""
 
 _witness: ContextVar[Witness | None] = ContextVar("witness", default=None)
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
-_roll: ContextVar["Roll | None"] = ContextVar("roll", default=None)
+_call_log: ContextVar["CallLog | None"] = ContextVar("call log", default=None)
 
 
 class BudgetExceededError(InputError):
@@ -122,8 +122,8 @@ class Mechanism(ABC):
         self._used += 1
         if (listener := _listener.get()) is not None:
             listener(self, datum, 1)
-        roll = _roll.get()
-        release = self._release(*datum) if roll is None else roll.through(self, datum)
+        call_log = _call_log.get()
+        release = self._release(*datum) if call_log is None else call_log.through(self, datum)
         if (witness := _witness.get()) is not None:
             witness(self, datum, release)
         return release
@@ -152,9 +152,9 @@ class Mechanism(ABC):
         self._used += rounds
         if (listener := _listener.get()) is not None:
             listener(self, data, rounds)
-        roll = _roll.get()
+        call_log = _call_log.get()
         take = self._release_several
-        return take(*data) if roll is None else roll.through(self, data, take, rounds)
+        return take(*data) if call_log is None else call_log.through(self, data, take, rounds)
 
     def control_places(self) -> tuple[int, ...]:
         """Places of the arguments that may not depend on data, its statistic's among them."""
@@ -177,7 +177,7 @@ class Mechanism(ABC):
         raise NotImplementedError
 
 
-class Roll:
+class CallLog:
     """The mechanisms that were called; those inside another one are its own affair."""
 
     def __init__(self) -> None:
@@ -217,7 +217,7 @@ class Roll:
         take: Callable[..., Floats | None] | None = None,
         calls: int = 1,
     ) -> Floats | None:
-        """What `mechanism` releases for `datum`, with its call on the roll, or several at once."""
+        """What `mechanism` releases for `datum`, with its call in the log, or several at once."""
         take = take or mechanism._release
         if self._inside:
             self._within.add(mechanism)
@@ -235,7 +235,7 @@ class Roll:
         self.released |= release is not None
         return release
 
-    def heard(self, users: int) -> None:
+    def count_users(self, users: int) -> None:
         """Say that all calls for the next users, one or several at once, have been made."""
         self.users += users
         pattern = (users, *self._now.items())
@@ -259,27 +259,27 @@ class Roll:
         return ""
 
 
-def heard(users: int) -> None:
-    """Say on the roll that is kept, if any, that the next users were learned from."""
-    if (roll := _roll.get()) is not None:
-        roll.heard(users)
+def count_users(users: int) -> None:
+    """Say in the call log that is kept, if any, that the next users were learned from."""
+    if (call_log := _call_log.get()) is not None:
+        call_log.count_users(users)
 
 
-def opening() -> Roll | None:
-    """The roll that is kept for a run in which nothing has been called, if there is one."""
-    roll = _roll.get()
-    return None if roll is None or roll.calls else roll
+def unused_call_log() -> CallLog | None:
+    """The call log that is kept for a run in which nothing has been called, if there is one."""
+    call_log = _call_log.get()
+    return None if call_log is None or call_log.calls else call_log
 
 
 @contextmanager
-def enrolled(roll: Roll | None = None) -> Iterator[Roll]:
-    """Keep a roll, a new one or this one, of all mechanisms that are called, in this thread."""
-    roll = Roll() if roll is None else roll
-    token = _roll.set(roll)
+def logged_calls(call_log: CallLog | None = None) -> Iterator[CallLog]:
+    """Keep a log, a new one or this one, of all mechanisms that are called, in this thread."""
+    call_log = CallLog() if call_log is None else call_log
+    token = _call_log.set(call_log)
     try:
-        yield roll
+        yield call_log
     finally:
-        _roll.reset(token)
+        _call_log.reset(token)
 
 
 @contextmanager
@@ -350,13 +350,13 @@ def checked_ledger(owner: str, ledger: object) -> Ledger:
     return ledger
 
 
-class Books:
-    """One agent's ledger, held against the roll of the mechanisms that it calls.
+class LedgerCheck:
+    """One agent's ledger, held against the call log of the mechanisms that it calls.
 
     An entry pays for one mechanism whose `spend` it is. A `Parallel` pays for any number of its
     parts, opened as the agent goes along, as long as they hear no user twice: no two of them are
-    called for one user, where `Roll.heard` told of all users, and else all together no more often
-    than there were users. A `Sequential` may stand in a ledger part by part.
+    called for one user, where `CallLog.count_users` told of all users, and else all together no
+    more often than there were users. A `Sequential` may stand in a ledger part by part.
     What `Repeated` pays for by a factor must hear every user once, or visits would be less far
     apart in its calls than they are.
     What costs nothing needs no entry, and who promises nothing may do anything.
@@ -364,24 +364,24 @@ class Books:
     Args:
         owner: whose ledger it is, for the sentence.
         ledger: what is promised.
-        roll: what is called.
+        call_log: what is called.
 
-    >>> from dpbandit.privacy.mechanism import enrolled
+    >>> from dpbandit.privacy.mechanism import logged_calls
     >>> from dpbandit.privacy.batches import LocalValues
     >>> from dpbandit.base.random_streams import Streams
     >>> import numpy as np
     >>> values = LocalValues(Streams([0]), low=0, high=1, noise_multiplier=2)
-    >>> with enrolled() as roll:
+    >>> with logged_calls() as call_log:
     ...     _ = values(np.ones(1))
-    >>> Books("Mine", Ledger((values.spend,)), roll).check(users=1)
-    >>> Books("Mine", Ledger(), roll).check(users=1)  # doctest: +ELLIPSIS
+    >>> LedgerCheck("Mine", Ledger((values.spend,)), call_log).check(users=1)
+    >>> LedgerCheck("Mine", Ledger(), call_log).check(users=1)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     dpbandit.base.inputs.InputError: Expected the ledger of Mine to name 'local laplace values', ...
     """
 
-    def __init__(self, owner: str, ledger: object, roll: Roll) -> None:
+    def __init__(self, owner: str, ledger: object, call_log: CallLog) -> None:
         ledger = checked_ledger(owner, ledger)
-        self._owner, self._roll, self._read = owner, roll, 0
+        self._owner, self._call_log, self._read = owner, call_log, 0
         self.ledger = ledger
         """what is promised"""
         self._entries = Counter(part for spend in ledger.spends for part in parts_of(spend))
@@ -402,18 +402,18 @@ class Books:
         """Raise `InputError` for what is not paid, once that many users have been heard."""
         if not self._promises:
             return
-        calls = self._roll.calls
-        for mechanism in self._roll.unheard():
+        calls = self._call_log.calls
+        for mechanism in self._call_log.unheard():
             raise InputError(
                 f"Expected {self._owner} to call {mechanism.spend.note!r} in the thread that plays."
             )
         for mechanism in list(calls)[self._read :]:
             self._pay(mechanism)
         self._read = len(calls)
-        exact = self._roll.users == users  # else nobody said which calls were for whom
+        exact = self._call_log.users == users  # else nobody said which calls were for whom
         for entry, mechanisms in self._parallel.items():
             made, most = sum(calls[one] for one in mechanisms), users * self._left[entry]
-            twice = exact and self._roll.overlap(mechanisms, self._left[entry])
+            twice = exact and self._call_log.overlap(mechanisms, self._left[entry])
             if made > most or twice:
                 got = f"{made} calls for {users} users" if made > most else twice
                 raise InputError(
@@ -423,7 +423,7 @@ class Books:
                 )
         for mechanism, made in calls.items():
             if self._every and mechanism.spend in self._every:
-                twice = exact and self._roll.overlap([mechanism])
+                twice = exact and self._call_log.overlap([mechanism])
                 if made != users or twice:
                     raise InputError(
                         f"Expected {mechanism.spend.note!r} of {self._owner} to {Hearing.EVERY}, "

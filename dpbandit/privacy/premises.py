@@ -41,7 +41,7 @@ class Fact(StrEnum):
 
 
 class Hearing(StrEnum):
-    """A fact about calls, which a `Spend` needs, and `Books` hold against the call log."""
+    """A fact about calls, which a `Spend` needs, and `LedgerCheck` holds against the call log."""
 
     EVERY = "hear every round once"
     """visits are as far apart in the mechanism's calls as in the rounds"""

@@ -171,7 +171,7 @@ class Parallel:
     """Mechanisms that see disjoint sets of rounds: a user pays for the most expensive one."""
 
     needs: ClassVar[frozenset[Hearing]] = frozenset({Hearing.APART})
-    """of its parts, held by `Books`"""
+    """of its parts, held by `LedgerCheck`"""
     parts: tuple[Spend, ...]
     note: str = "parallel over disjoint rounds"
 

@@ -34,7 +34,7 @@ from dpbandit.base import (
 from dpbandit.base.arrays import one_thread
 from dpbandit.privacy import Certificate, Ledger
 from dpbandit.privacy.certificate import certificate
-from dpbandit.privacy.mechanism import checked_ledger, enrolled
+from dpbandit.privacy.mechanism import checked_ledger, logged_calls
 from dpbandit.results.problems import Setup, as_words
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, describe, log_marks
@@ -161,7 +161,7 @@ def certify(
     """
     config = agent_given(config)
     spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
-    with enrolled():  # apart from a run that goes on
+    with logged_calls():  # apart from a run that goes on
         agent = made_agent(config, spec, Streams([0]))
     ledger = checked_ledger(type(config).__name__, getattr(agent, "ledger", None))
     return certificate(ledger.on(spec), claim=claim_of(config), accountants=accountants)

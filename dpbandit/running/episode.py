@@ -29,7 +29,7 @@ from dpbandit.base import (
     shown,
 )
 from dpbandit.base.random_streams import drawn_in
-from dpbandit.privacy.mechanism import heard
+from dpbandit.privacy.mechanism import count_users
 from dpbandit.specs import Agent, Problem, Spec, Step, acted, check_mask, finite_array
 
 FIRST_ROUNDS = 10
@@ -227,14 +227,14 @@ class Episode:
             self._tell("update", self.learned + 1, error)
         WATCH.calls += 1
         self.learned += rounds
-        heard(rounds)
+        count_users(rounds)
         return rounds
 
     def skip(self, rounds: int) -> None:
         """Count rounds that were drawn together without asking the agent, see `Still`."""
         self.served += rounds
         self.learned += rounds
-        heard(rounds)
+        count_users(rounds)
 
     def _serve_one(self) -> Served:
         spec, problem, first = self._spec, self._problem, self.served

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpbandit.base import AnyArray, Floats, InputError, Ints, Seed, Streams, shown
 from dpbandit.privacy import Ledger
-from dpbandit.privacy.mechanism import Books, enrolled
+from dpbandit.privacy.mechanism import LedgerCheck, logged_calls
 from dpbandit.results.runs import checked_marks, log_marks
 from dpbandit.running.episode import (
     FIRST_ROUNDS,
@@ -115,9 +115,9 @@ def play(
     switches, total_switches = np.zeros((len(marks), R), np.int64), np.zeros(R, np.int64)
     before: AnyArray | None = None
     bounds, done, half = Bounds(spec, R, int(marks[-1])), 0, spec.horizon // 2
-    with enrolled() as roll:
+    with logged_calls() as call_log:
         player = made_agent(config, spec, streams.child("agent"))
-        books = Books(type(config).__name__, getattr(player, "ledger", None), roll)
+        ledger_check = LedgerCheck(type(config).__name__, getattr(player, "ledger", None), call_log)
         together = still(problem, player, streams) if blocks else None
         episode = Episode(problem, player, R, streams, blocks=blocks)
         for mark, until in enumerate(marks.tolist()):
@@ -143,13 +143,13 @@ def play(
                     total_regret += step.regret
                     total_reward += step.reward
                 episode.learn()
-                if episode.served == half and roll.calls and not roll.released:
+                if episode.served == half and call_log.calls and not call_log.released:
                     _warn_late(config, spec)
             if not np.isfinite(total_regret).all():
                 raise InputError(
                     f"Expected finite expected rewards, got a NaN or infinity by round {t}."
                 )
-            books.check(users=max(0, until - spec.delay))
+            ledger_check.check(users=max(0, until - spec.delay))
             lacks = problem.hindsight()
             check_hindsight(problem.spec, lacks, R)
             regret[mark], reward[mark] = total_regret + lacks, total_reward
@@ -163,7 +163,7 @@ def play(
     check_best_fixed(best, R)
     if isinstance(problem, Clips):
         clipped = np.maximum(clipped, problem.clipped())
-    ledger = books.ledger.on(spec)
+    ledger = ledger_check.ledger.on(spec)
     return Log(regret, reward, switches, seconds, best, clipped, ledger)
 
 

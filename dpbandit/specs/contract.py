@@ -28,7 +28,7 @@ from dpbandit.base import (
     takes,
 )
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.mechanism import Mechanism, opening
+from dpbandit.privacy.mechanism import Mechanism, unused_call_log
 from dpbandit.privacy.notion import TrustModel
 from dpbandit.specs.premises import Premises
 from dpbandit.specs.protocols import Spec, Step
@@ -172,7 +172,7 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
     """
     owner = type(config).__name__
     takes(f"make of {owner}", config.make, "spec", "streams")
-    roll = opening()  # before `make`, which may call a mechanism
+    call_log = unused_call_log()  # before `make`, which may call a mechanism
     WATCH.calls += 1
     try:
         agent: Agent | None = config.make(spec, streams)
@@ -199,8 +199,8 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
     premises = Premises(owner, agent, spec)
     if premises.promises:
         premises.check()
-        if roll is not None:
-            roll.hold(premises, premises.known)
+        if call_log is not None:
+            call_log.hold(premises, premises.known)
     return agent
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from dpbandit.base import InputError, Ints, Seed, Streams, random_streams, rows
 from dpbandit.base.random_streams import Draws
 from dpbandit.privacy import Ledger, Mechanism
-from dpbandit.privacy.mechanism import Books, PersonalMemory, enrolled
+from dpbandit.privacy.mechanism import LedgerCheck, PersonalMemory, logged_calls
 from dpbandit.running.episode import BlockError, Episode, Served
 from dpbandit.specs import AgentConfig, Spec, Step, check_available, made_agent
 
@@ -335,7 +335,7 @@ def run(
     seeds = range(world.context.shape[1]) if seeds is None else seeds
     nothing = nullcontext(Calls([], [], []))
     watched = recording(replay, admit, calls, clock) if record else nothing
-    with suppress(_LastCall), short_blocks(), watched as tape, enrolled() as roll:
+    with suppress(_LastCall), short_blocks(), watched as tape, logged_calls() as call_log:
         agent = made_agent(config, spec, Streams(seeds))
         problem = Recorded(spec, world, type(agent).__name__)
         episode = episode_of(problem, agent, world, blocks=blocks)
@@ -350,7 +350,7 @@ def run(
     users = episode.learned
     if calls is None:
         try:
-            Books(type(config).__name__, agent.ledger, roll).check(users=users)
+            LedgerCheck(type(config).__name__, agent.ledger, call_log).check(users=users)
         except InputError as error:
             raise AssertionError(error) from error
     ordered, order = in_rounds(tape, clock)

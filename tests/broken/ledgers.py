@@ -52,12 +52,12 @@ class Agent:
 
 @dataclass(frozen=True, kw_only=True)
 class Bookkeeper:
-    """A config of such an agent: `books` makes its ledger and its mechanisms of streams."""
+    """A config of such an agent: `with_ledger` makes its ledger and its mechanisms of streams."""
 
-    books: Callable[[Any], Any]
+    with_ledger: Callable[[Any], Any]
 
     def make(self, spec: Any, streams: Any) -> Agent:
-        return Agent(*self.books(streams))
+        return Agent(*self.with_ledger(streams))
 
 
 class PromisesAlone(DPUCB):
@@ -70,14 +70,14 @@ class PromisesAlone(DPUCB):
 def keeping(
     spends: Callable[..., tuple[Any, ...]], heard: Callable[..., list[Any]], two=0.5
 ) -> Any:
-    """Books of two mechanisms, of epsilon 0.5 and `two`: the ledger's spends, and who hears user t
+    """Ledger of two mechanisms, of epsilon 0.5 and `two`: the ledger's spends, and who hears user t
     (from 1)."""
 
-    def books(streams: Any) -> Any:
+    def with_ledger(streams: Any) -> Any:
         pair = mechanism(streams.child("one")), mechanism(streams.child("two"), two)
         return Ledger(spends(*(made.spend for made in pair))), lambda t: heard(t, *pair)
 
-    return books
+    return with_ledger
 
 
 def a_mechanism_for_every_user(streams: Any) -> Any:

@@ -19,7 +19,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.clients import Player
 from dpbandit.envs import Arms, ReturningUsers, TwoArms
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.mechanism import Roll, enrolled, overheard
+from dpbandit.privacy.mechanism import CallLog, logged_calls, overheard
 from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.premises import ALL, Fact, Hearing
 from dpbandit.privacy.spends import Parallel, Repeated
@@ -69,14 +69,14 @@ def test_undeclared_and_false_declarations_are_refused(name):
 @pytest.mark.parametrize("config", [premises.Opens, premises.OpensWarm])
 def test_what_is_opened_later_is_held_at_its_first_call(config):
     """Also where a mechanism was called while the agent was made."""
-    with enrolled() as roll:
+    with logged_calls() as call_log:
         agent = made_agent(config(kind=premises.Inherits), SPEC, Streams([0]))
         context, arm = np.ones((1, 2)), np.zeros(1, np.int64)
         for _ in range(9):
             agent.update(context, arm, np.ones(1))
         with pytest.raises(InputError, match=f"Inherits of {config.__name__} to declare"):
             agent.update(context, arm, np.ones(1))
-    assert len(roll.calls) == 1
+    assert len(call_log.calls) == 1
     assert check_agent(premises.Opens(kind=premises.FadingSum), replace(SPEC, horizon=12))
 
 
@@ -216,26 +216,26 @@ def test_no_problem_provides_everything_and_each_fact_is_lost_somewhere():
 def test_rolls_know_which_users_a_mechanism_heard():
     """One by one, and many at once, of whom two mechanisms may share the users between them."""
     one, two, alone = mechanism(Streams([0])), mechanism(Streams([1])), np.ones(1)
-    with enrolled(Roll()) as roll:
+    with logged_calls(CallLog()) as call_log:
         for heard in ([one], [two], [one], []):
             for made in heard:
                 made(alone)
-            roll.heard(1)
+            call_log.count_users(1)
         for made in (one, one, two):
             made(alone)
-        roll.heard(3)
-    assert roll.users == 7
-    assert roll.overlap([one, two]) == ""
-    with enrolled(roll):
+        call_log.count_users(3)
+    assert call_log.users == 7
+    assert call_log.overlap([one, two]) == ""
+    with logged_calls(call_log):
         for made in (one, one, two):
             made(alone)
-        roll.heard(2)
-    assert "both for one user" in roll.overlap([one, two])
-    assert roll.overlap([one]) == roll.overlap([two]) == ""
-    with enrolled(roll):
+        call_log.count_users(2)
+    assert "both for one user" in call_log.overlap([one, two])
+    assert call_log.overlap([one]) == call_log.overlap([two]) == ""
+    with logged_calls(call_log):
         two(alone), two(alone)
-        roll.heard(1)
-    assert "twice for one user" in roll.overlap([two])
+        call_log.count_users(1)
+    assert "twice for one user" in call_log.overlap([two])
     assert Parallel((one.spend,)).needs == {Hearing.APART}
     agent = made_agent(FADE(), SPEC, Streams([0]))
     (part,) = agent.ledger.spends

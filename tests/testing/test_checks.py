@@ -195,7 +195,7 @@ def test_what_is_no_spec_and_no_ledger_is_refused_in_a_sentence():
     with pytest.raises(InputError, match="rounds=0 to be a whole number >= 1"):
         check_agent(DPUCB(), DISJOINT, rounds=0)
     with pytest.raises(InputError, match="agent of Bookkeeper to have a Ledger, got ledger=None"):
-        check_agent(Bookkeeper(books=lambda streams: (None, None)), DISJOINT)
+        check_agent(Bookkeeper(with_ledger=lambda streams: (None, None)), DISJOINT)
 
 
 @each(

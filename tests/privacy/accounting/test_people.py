@@ -20,7 +20,7 @@ from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.factors import Independent
 from dpbandit.privacy.fading import FadingSum, growing_batches
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.mechanism import Books, enrolled, witnessed
+from dpbandit.privacy.mechanism import LedgerCheck, logged_calls, witnessed
 from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.people import (
@@ -298,13 +298,13 @@ def test_one_public_round_is_paid_as_ever_and_what_hears_some_rounds_only_is_see
     back = ledger_from_dict(ledger_as_dict(ledger))
     assert back == ledger
     assert back.mu == ledger.mu < 6 * sqrt(sums.spend.mu**2 + 0.1**2)
-    with enrolled() as roll:
+    with logged_calls() as call_log:
         for _ in range(2):
             sums(np.ones((1, 1)))
-    books = Books("Mine", Ledger((hers,)), roll)
-    books.check(users=2)
+    ledger_check = LedgerCheck("Mine", Ledger((hers,)), call_log)
+    ledger_check.check(users=2)
     with pytest.raises(InputError, match="hear every round once, got 2 calls for 5 users"):
-        books.check(users=5)
+        ledger_check.check(users=5)
 
 
 def test_visits_that_are_apart_cost_less():

@@ -11,7 +11,7 @@ from dpbandit.offline import replay
 from dpbandit.privacy.batches import LocalValues
 from dpbandit.privacy.fading import FadingSum
 from dpbandit.privacy.ledger import Ledger, Sequential
-from dpbandit.privacy.mechanism import Books, enrolled
+from dpbandit.privacy.mechanism import LedgerCheck, logged_calls
 from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.notion import Notion, Trust
 from dpbandit.privacy.pure import PureSpend
@@ -22,57 +22,60 @@ from tests.clients.worlds import Coins
 from tests.each import refused
 
 
-def compared(books, env="Recommendation", **more):
-    agents, how = {"mine": Bookkeeper(books=books)}, {"horizon": 60, "replicas": 2}
+def compared(with_ledger, env="Recommendation", **more):
+    agents, how = (
+        {"mine": Bookkeeper(with_ledger=with_ledger)},
+        {"horizon": 60, "replicas": 2},
+    )
     return compare(env, agents, **how, progress=False, **more)
 
 
-def looped(books):
-    player = Player(Bookkeeper(books=books), Coins(), horizon=60, reward_range=(0, 1))
+def looped(with_ledger):
+    player = Player(Bookkeeper(with_ledger=with_ledger), Coins(), horizon=60, reward_range=(0, 1))
     for _ in range(60):
         player.update(0, player.act(0), 1.0)
 
 
-def replayed(books):
+def replayed(with_ledger):
     logged = record("GLMBandit", horizon=200, env_kwargs={"n_actions": 2})
-    replay(Bookkeeper(books=books), logged, passes=1)
+    replay(Bookkeeper(with_ledger=with_ledger), logged, passes=1)
 
 
-def delayed(books):
+def delayed(with_ledger):
     """Nobody is heard in the first seven rounds."""
-    compared(books, "GLMBandit", env_kwargs={"delay": 7})
+    compared(with_ledger, "GLMBandit", env_kwargs={"delay": 7})
 
 
 @pytest.mark.parametrize("name", LIARS)
 def test_whatever_plays_tells_what_a_ledger_leaves_out(name):
     """Each is certified by `certify`, which believes its ledger, with an epsilon of 0.6 or less."""
-    books, why = LIARS[name]
+    with_ledger, why = LIARS[name]
     for played in (compared, looped, replayed, delayed):
         with pytest.raises(InputError, match=f"the ledger of Bookkeeper.*{why}") as told:
-            played(books)
+            played(with_ledger)
         sentence = str(told.value)
         assert "'local laplace values'" in sentence or "'parallel over disjoint rounds'" in sentence
     spec = ContextualSpec(n_actions=2, dim=1, horizon=45)
-    refused(why, audit, Bookkeeper(books=books), spec, runs=400, progress=False)
+    refused(why, audit, Bookkeeper(with_ledger=with_ledger), spec, runs=400, progress=False)
 
 
 @pytest.mark.smoke
-@pytest.mark.parametrize("books", HONEST)
-def test_honest_ledgers_pass(books):
+@pytest.mark.parametrize("with_ledger", HONEST)
+def test_honest_ledgers_pass(with_ledger):
     """Mechanisms side by side, opened as users come, behind another mechanism; who promises
     nothing."""
     for played in (compared, looped, replayed, delayed):
-        played(books)
+        played(with_ledger)
 
 
 ALONE = np.ones(1)
 
 
 def balanced(ledger, *mechanisms, users=1, datum=ALONE):
-    with enrolled() as roll:
+    with logged_calls() as call_log:
         for one in mechanisms:
             one(datum)
-    Books("Mine", ledger, roll).check(users)
+    LedgerCheck("Mine", ledger, call_log).check(users)
 
 
 def test_a_ledger_promises_no_more_trust_than_its_mechanisms_can_keep():
@@ -112,19 +115,21 @@ def test_parallel_entries_pay_for_their_number_and_what_expires_is_named_as_such
     balanced(Ledger((entry,)), one, two, users=2)
     with pytest.raises(InputError, match="hear no user twice, got 3 calls for 1 users"):
         balanced(Ledger((entry, entry)), one, two, three)
-    with enrolled() as roll:  # three that share every second user, and one that hears her twice
+    with (
+        logged_calls() as call_log
+    ):  # three that share every second user, and one that hears her twice
         for made in (one, two, three):
             made(ALONE)
-        roll.heard(1)
-        roll.heard(1)
+        call_log.count_users(1)
+        call_log.count_users(1)
         with pytest.raises(InputError, match=r"hear no user twice, got .* all for one user"):
-            Books("Mine", Ledger((entry, entry)), roll).check(2)
-    with enrolled() as roll:
+            LedgerCheck("Mine", Ledger((entry, entry)), call_log).check(2)
+    with logged_calls() as call_log:
         one(ALONE), one(ALONE)
-        roll.heard(1)
-        roll.heard(1)
+        call_log.count_users(1)
+        call_log.count_users(1)
         with pytest.raises(InputError, match=r"hear no user twice, got .* twice for one user"):
-            Books("Mine", Ledger((entry, entry)), roll).check(2)
+            LedgerCheck("Mine", Ledger((entry, entry)), call_log).check(2)
     one.spend, two.spend = Expiring(plain, 7), PureSpend.of("no draws", [])
     balanced(Ledger(), two)
     balanced(Ledger((one.spend,), Notion(window=7)), one)
