@@ -103,7 +103,7 @@ def any_action(spec: Spec) -> Any:
 
 def floor_of(work: Callable[[], Any], spec: Spec) -> Callable[[], float]:
     """What measures the floor under `work`, in CPU-seconds."""
-    with watched() as drawn:
+    with recorded_draws() as drawn:
         work()
 
     def draw_and_multiply() -> float:
@@ -125,7 +125,7 @@ _Drawn: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any], int]
 """A law, its parameters, its settings, and how often it was asked with them."""
 
 
-class _Watched:
+class _RecordedGenerator:
     """A generator whose draws are noted."""
 
     def __init__(self, generator: np.random.Generator, drawn: list[_Drawn]) -> None:
@@ -142,7 +142,7 @@ class _Watched:
 
 
 @contextmanager
-def watched() -> Iterator[list[_Drawn]]:
+def recorded_draws() -> Iterator[list[_Drawn]]:
     """All random numbers that are drawn, from blocks and from generators that are made here."""
     drawn: list[_Drawn] = []
     fill, generators = Draws.fill, Streams.generators
@@ -153,7 +153,7 @@ def watched() -> Iterator[list[_Drawn]]:
         fill(self, block)
 
     def noted_generators(self: Streams, name: str) -> Any:
-        return [_Watched(one, drawn) for one in generators(self, name)]
+        return [_RecordedGenerator(one, drawn) for one in generators(self, name)]
 
     Draws.fill, Streams.generators = noted_fill, noted_generators  # type: ignore[method-assign]
     try:

@@ -322,7 +322,7 @@ class ChoiceSpec(BanditSpec):
         return np.where(fixed.any(axis=1, keepdims=True), fixed, self.default_action)
 
     @property
-    def watched(self) -> bool:
+    def operator_sees_round(self) -> bool:
         return True
 
     def told(self, potential: Any, action: Any) -> Any:

@@ -227,7 +227,7 @@ def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
     trust = ledger.notion.trust.model if isinstance(ledger, Ledger) else "central"
     if trust == "central":
         return
-    if spec.watched:
+    if spec.operator_sees_round:
         raise InputError(
             f"Expected trust='central' of {owner} for {spec.kind}, got {trust!r}: choose that, as "
             "the seller names the price and watches the sale."

@@ -45,7 +45,7 @@ class ReturningSpec(Spec):
 
     matrix_entries = _of_the_visit("matrix_entries")
     carries = _of_the_visit("carries")
-    watched = _of_the_visit("watched")
+    operator_sees_round = _of_the_visit("operator_sees_round")
     default_action = _of_the_visit("default_action")
     datum_shape = _of_the_visit("datum_shape")
     told_as = _of_the_visit("told_as")

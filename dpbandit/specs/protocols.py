@@ -283,9 +283,9 @@ class Spec:
         return False
 
     @property
-    def watched(self) -> bool:
-        """Whether whoever plays names the action and sees the answer, as a seller does, so that no
-        device can choose and keep its user's answer to itself."""
+    def operator_sees_round(self) -> bool:
+        """True if the operator must see action and answer, as a seller does: no device can choose
+        and keep its user's answer to itself, so local trust is impossible."""
         return False
 
     @property
@@ -540,7 +540,7 @@ class PriceListSpec(ContextualSpec):
         return self.followed
 
     @property
-    def watched(self) -> bool:
+    def operator_sees_round(self) -> bool:
         return True
 
     @property
@@ -628,7 +628,7 @@ class PriceSpec(BanditSpec):
             raise InputError(f"Expected finite low={self.low} < high={self.high}.")
 
     @property
-    def watched(self) -> bool:
+    def operator_sees_round(self) -> bool:
         return True
 
     @property

@@ -86,7 +86,9 @@ def workers(
 
     Raises `InputError` where a cluster cannot be reached, and where workers or cluster are lost.
     """
-    watched = {"initializer": end_with, "initargs": (os.getpid(),)} if backend == "loky" else {}
+    tied_to_parent = (
+        {"initializer": end_with, "initargs": (os.getpid(),)} if backend == "loky" else {}
+    )
     cluster = [_cluster(jobs, scheduler)] if backend == "dask" else []
     for one in cluster:
         tell_of_one_thread(one)
@@ -104,7 +106,7 @@ def workers(
                     results.close()
 
     try:
-        with one_thread(), parallel_config(backend=backend, **watched):
+        with one_thread(), parallel_config(backend=backend, **tied_to_parent):
             yield run
     finally:
         for one in cluster:

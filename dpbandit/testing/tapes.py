@@ -334,8 +334,8 @@ def run(
     memories, personal, clock, in_blocks = [], [], Clock(), 0
     seeds = range(world.context.shape[1]) if seeds is None else seeds
     nothing = nullcontext(Calls([], [], []))
-    watched = recording(replay, admit, calls, clock) if record else nothing
-    with suppress(_LastCall), short_blocks(), watched as tape, logged_calls() as call_log:
+    recorder = recording(replay, admit, calls, clock) if record else nothing
+    with suppress(_LastCall), short_blocks(), recorder as tape, logged_calls() as call_log:
         agent = made_agent(config, spec, Streams(seeds))
         problem = Recorded(spec, world, type(agent).__name__)
         episode = episode_of(problem, agent, world, blocks=blocks)
@@ -420,16 +420,16 @@ def recording(
         if most is not None and len(calls.releases) >= most:
             raise _LastCall
 
-    def watched(self: Mechanism, *datum: Any) -> Any:
+    def recorded_call(self: Mechanism, *datum: Any) -> Any:
         datum = datum if admit is None else admit(self, *datum)
         query = self.query(*datum)
         release = note(self, query, original(self, *datum))
         stop()
         return release
 
-    def watched_several(self: Mechanism, *data: Any) -> Any:
+    def recorded_calls(self: Mechanism, *data: Any) -> Any:
         if len(data[0]) == 1:
-            return watched(self, *(array[0] for array in data))
+            return recorded_call(self, *(array[0] for array in data))
         if admit is not None:
             rows = [admit(self, *datum) for datum in zip(*data, strict=True)]
             data = tuple(np.array(part) for part in zip(*rows, strict=True))
@@ -441,8 +441,8 @@ def recording(
         stop()
         return release
 
-    Mechanism.__call__ = watched  # type: ignore[method-assign]
-    Mechanism.several = watched_several  # type: ignore[method-assign]
+    Mechanism.__call__ = recorded_call  # type: ignore[method-assign]
+    Mechanism.several = recorded_calls  # type: ignore[method-assign]
     try:
         yield calls
     finally:

@@ -109,12 +109,12 @@ def test_all_agents_meet_the_same_users():
         problem, oracle = problem_maker("Recommendation")(horizon=50), []
         step = problem.step
 
-        def watched(action, step=step, oracle=oracle):
+        def recorded(action, step=step, oracle=oracle):
             made = step(action)
             oracle.append(made.oracle.copy())
             return made
 
-        problem.step = watched
+        problem.step = recorded
         play(problem, config, [0, 1], marks=log_marks(50))
         totals.append(np.array(oracle))
     np.testing.assert_array_equal(*totals)

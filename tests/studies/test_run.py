@@ -90,7 +90,7 @@ def test_a_sweep_is_its_comparisons_bit_for_bit(whole, tmp_path):
     refused("of at most 10,000", compare, "OJPricing", {long: LinUCB()}, horizon=2)
 
 
-class Watched(LastRound):
+class Numbered(LastRound):
     """Measures the number of each replica."""
 
     def play(self, first, last):
@@ -100,9 +100,9 @@ class Watched(LastRound):
 def test_the_last_round_alone_and_further_measures_are_kept(tmp_path):
     """Across blocks, and of fewer replicas later; regret is that of all rounds."""
     listed = plan(many(4, replicas=5)).configurations
-    watched = tuple(Watched(one.setup, one.name, one.config) for one in listed)
+    configurations = tuple(Numbered(one.setup, one.name, one.config) for one in listed)
     for replicas in (5, 3):
-        study = Study(configurations=watched, replicas=replicas)
+        study = Study(configurations=configurations, replicas=replicas)
         run_sweep(study, tmp_path, block=2, **HOW)
         found = {run.key: run for run in Results.load(tmp_path).runs}
         for one in listed:

@@ -329,10 +329,10 @@ def test_no_two_adversaries_are_further_apart_than_the_sensitivity(variant, monk
     config, spec = VARIANTS[variant]
     users, seen = adversaries(spec, 600, seed=3), []
 
-    def watched(self, *datum):
+    def recorded(self, *datum):
         seen.append((self.sensitivity, self.query(*datum)))
 
-    monkeypatch.setattr(FadingSum, "__call__", watched)
+    monkeypatch.setattr(FadingSum, "__call__", recorded)
     for size in (1.0, 0.0, 30.0, 1e300) if variant in STEEP else (1.0,):
         agent = config.make(spec, Streams(range(600)))
         inner = getattr(agent, "inner", agent)

@@ -162,14 +162,14 @@ def test_widths_are_those_of_the_proof():
     net = Guard(Stubborn(mu=0.5), rate=2.0).make(spec, Streams([3])).net
     sums, seen, rng = net.sums, [None], np.random.default_rng(5)
 
-    class Watched:
+    class NoSums:
         stddev = property(lambda self: sums.stddev)
 
         def __call__(self, *row):
             seen.append(sums(*row))
             return seen[-1]
 
-    net.sums = Watched()
+    net.sums = NoSums()
     while seen[-1] is None:
         row = rng.standard_normal((1, 2))
         net.learn(row / np.linalg.norm(row) * 2, np.array([(len(seen) - 1) % 2]), np.array([3.0]))

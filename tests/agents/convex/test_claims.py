@@ -285,7 +285,7 @@ def test_late_data_reach_the_round_they_belong_to(config):
         path = paths[delay] = []
 
         @dataclass(frozen=True)
-        class Watched:
+        class Recorded:
             def make(self, spec, streams, path=path):
                 agent = config.make(spec, streams)
                 act = agent.act
@@ -293,7 +293,7 @@ def test_late_data_reach_the_round_they_belong_to(config):
                 return agent
 
         problem = OnlineConvex(horizon=20, delay=delay)
-        play_loop(problem, Watched(), [0, 1], marks=log_marks(20))
+        play_loop(problem, Recorded(), [0, 1], marks=log_marks(20))
     assert not np.any(paths[3][:4])
     assert np.any(paths[3][4])
     np.testing.assert_array_equal(paths[3][3:], paths[0][:-3])
