@@ -62,7 +62,7 @@ def reading(name: str, rounds: int = ROUNDS) -> Reading:
     """Make an agent, play it, and watch which lines run."""
     known = (*SPECS.values(), RIDGE)
     config, spec = fitting(AGENTS[name], [replace(one, horizon=rounds) for one in known])
-    world: World = extreme_users(spec, 1, 0).tame()
+    world: World = extreme_users(spec, 1, 0).within_bounds()
     seen: set[tuple[str, int]] = set()
 
     def line(frame: FrameType, event: str, argument: object) -> Any:

@@ -12,10 +12,10 @@ from dpbandit.domains.domain import (
     Domain,
     Points,
     constant,
+    finite,
     null_basis,
     onto_simplex,
     sum_zero_basis,
-    tame,
 )
 
 
@@ -62,17 +62,17 @@ class Ball(Centred):
 
     def lowest(self, v: Floats) -> Floats:
         # `-radius v / |v|`; the first unit vector where v = 0
-        v = tame(v)
+        v = finite(v)
         length = norms(v)
         unit = np.where(length > 0, v / np.where(length > 0, length, 1.0), np.arange(self.dim) == 0)
         return -self.radius * unit
 
     def project(self, q: Floats) -> Floats:
-        q = tame(q)
+        q = finite(q)
         return q * (self.radius / np.maximum(norms(q), self.radius))
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        x = tame(x, np.inf)
+        x = finite(x, np.inf)
         return norms(x)[..., 0] <= self.radius + tolerance
 
     def sampler(self, streams: Streams, name: str) -> Points:
@@ -108,14 +108,14 @@ class Box(Centred):
         return self.half_width
 
     def lowest(self, v: Floats) -> Floats:
-        return np.where(tame(v) > 0, -self.half_width, self.half_width)
+        return np.where(finite(v) > 0, -self.half_width, self.half_width)
 
     def project(self, q: Floats) -> Floats:
         # The nearest point: every coordinate clipped
-        return np.clip(tame(q), -self.half_width, self.half_width)
+        return np.clip(finite(q), -self.half_width, self.half_width)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        x = tame(x, np.inf)
+        x = finite(x, np.inf)
         within: Bools = np.abs(x) <= self.half_width + tolerance
         return np.asarray(within.all(axis=-1))
 
@@ -165,14 +165,14 @@ class Simplex(Domain):
         return 1 / sqrt(self.dim * (self.dim - 1))
 
     def lowest(self, v: Floats) -> Floats:
-        least = tame(v).argmin(axis=-1)
+        least = finite(v).argmin(axis=-1)
         return np.where(np.arange(self.dim) == least[..., None], 1.0, 0.0)
 
     def project(self, q: Floats) -> Floats:
         return onto_simplex(q)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        x = tame(x, np.inf)
+        x = finite(x, np.inf)
         total = np.abs(x.sum(axis=-1) - 1) <= tolerance
         return (x >= -tolerance).all(axis=-1) & total
 
@@ -212,18 +212,18 @@ class L1Ball(Centred):
 
     def lowest(self, v: Floats) -> Floats:
         # -radius sign(v_i) e_i at the i of the largest `|v_i|`, the first of equals
-        v = tame(v)
+        v = finite(v)
         largest = np.arange(self.dim) == np.abs(v).argmax(axis=-1)[..., None]
         return np.where(largest, np.where(v > 0, -self.radius, self.radius), 0.0)
 
     def project(self, q: Floats) -> Floats:
         # Inside, q; outside, the simplex's projection of `|q|` with the signs of q
-        q = tame(q)
+        q = finite(q)
         shrunk = np.sign(q) * onto_simplex(np.abs(q), self.radius)
         return np.where(norms(q, 1) <= self.radius, q, shrunk)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        x = tame(x, np.inf)
+        x = finite(x, np.inf)
         return norms(x, 1)[..., 0] <= self.radius + tolerance
 
     def sampler(self, streams: Streams, name: str) -> Points:
@@ -323,7 +323,7 @@ class LpBall(Centred):
         # 1e-16 / (p - 1) where `|q|` is far beyond the radius and p is close to 1
         if self._twin is not None:
             return self._twin.project(q)
-        q = tame(q)
+        q = finite(q)
         lengths = self._norms(q)
         outside = lengths[..., 0] > self.radius
         nearest = np.array(q)
@@ -334,7 +334,7 @@ class LpBall(Centred):
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         if self._twin is not None:
             return self._twin.contains(x, tolerance)
-        within: Bools = self._norms(tame(x, np.inf)) <= self.radius + tolerance
+        within: Bools = self._norms(finite(x, np.inf)) <= self.radius + tolerance
         return within[..., 0]
 
     def sampler(self, streams: Streams, name: str) -> Points:
@@ -482,16 +482,16 @@ class Spectrahedron(Domain):
         return np.ascontiguousarray(matrix[..., i, j] * np.where(i == j, 1.0, sqrt(2)))
 
     def lowest(self, v: Floats) -> Floats:
-        w = np.linalg.eigh(self.matrix(tame(v)))[1][..., 0]
+        w = np.linalg.eigh(self.matrix(finite(v)))[1][..., 0]
         return self.vector(w[..., :, None] * w[..., None, :])
 
     def project(self, q: Floats) -> Floats:
-        values, vectors = np.linalg.eigh(self.matrix(tame(q)))
+        values, vectors = np.linalg.eigh(self.matrix(finite(q)))
         weighted = vectors * onto_simplex(values)[..., None, :]
         return self.vector(np.einsum("...ik,...jk->...ij", weighted, vectors))
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        x = tame(x, np.inf)
+        x = finite(x, np.inf)
         values = np.linalg.eigvalsh(self.matrix(x))
         trace = np.abs(values.sum(axis=-1) - 1) <= tolerance
         return (values[..., 0] >= -tolerance) & trace

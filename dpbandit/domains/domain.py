@@ -30,7 +30,7 @@ _HUGE = 1e100
 """Entries are clipped to this: squares, sums and differences of such numbers stay finite."""
 
 
-def tame(v: Floats, nan: float = 0.0) -> Floats:
+def finite(v: Floats, nan: float = 0.0) -> Floats:
     """`v` as rows of finite floats: NaN becomes `nan`, what is huger than 1e100 becomes that.
 
     To be read, not written on: it is `v` itself where nothing has to change.
@@ -152,7 +152,7 @@ def onto_simplex(q: Floats, total: float = 1.0) -> Floats:
     >>> onto_simplex(np.array([[0.8, 0.6, -9.0]])).round(3)
     array([[0.6, 0.4, 0. ]])
     """
-    q = tame(q)
+    q = finite(q)
     y = np.maximum(q - q.max(axis=-1, keepdims=True), -total)
     falling = -np.sort(-y, axis=-1)
     thresholds = (falling.cumsum(axis=-1) - total) / np.arange(1, q.shape[-1] + 1)
@@ -171,7 +171,7 @@ def onto_capped_simplex(q: Floats, total: int) -> Floats:
     >>> onto_capped_simplex(np.array([[5.0, 0.9, 0.7, -3.0]]), 2).round(3)
     array([[1. , 0.6, 0.4, 0. ]])
     """
-    q = tame(q)
+    q = finite(q)
     pivot = np.sort(q, axis=-1)[..., -total, None]
     y = np.clip(q - pivot, -1.0, 1.0)
     corners = np.sort(np.clip(np.concatenate([y - 1, y], axis=-1), -1.0, 0.0), axis=-1)
@@ -197,7 +197,7 @@ def separated(domain: Domain, q: Floats, tolerance: float, budget: int = 200) ->
     Frank-Wolfe towards q: as soon as no point of C comes within `tolerance` of q in the direction
     from q to x, a hyperplane is between. False only says that none was found within the budget.
     """
-    q = tame(q)
+    q = finite(q)
     x = np.broadcast_to(domain.centre, q.shape)
     apart = np.zeros(len(q), dtype=np.bool_)
     for _ in range(budget):

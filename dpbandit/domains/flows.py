@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from dpbandit.base import Bools, Floats, InputError, Ints, Streams, rows
-from dpbandit.domains.domain import Domain, Points, Walk, between, constant, null_basis, tame
+from dpbandit.domains.domain import Domain, Points, Walk, between, constant, finite, null_basis
 
 Arcs: TypeAlias = Sequence[tuple[int, int]]
 """(tail, head) of each edge, nodes numbered so that tail < head."""
@@ -214,10 +214,10 @@ class Flows(Domain):
         return self._centres[1]
 
     def lowest(self, v: Floats) -> Floats:
-        return shortest_paths(tame(v), *self._network, *self._ends)
+        return shortest_paths(finite(v), *self._network, *self._ends)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        x = tame(x, np.inf)
+        x = finite(x, np.inf)
         matrix, supply = self._balances
         balanced = (np.abs(np.matvec(matrix, x) - supply) <= tolerance).all(axis=-1)
         return (x >= -tolerance).all(axis=-1) & balanced

@@ -14,11 +14,11 @@ from dpbandit.domains.domain import (
     Walk,
     between,
     constant,
+    finite,
     null_basis,
     onto_capped_simplex,
     separated,
     sum_zero_basis,
-    tame,
 )
 
 
@@ -143,13 +143,13 @@ class Hypersimplex(Domain):
         return min(self.rank, self.dim - self.rank) / sqrt(self.dim * (self.dim - 1))
 
     def lowest(self, v: Floats) -> Floats:
-        return _least(tame(v), self.rank)
+        return _least(finite(v), self.rank)
 
     def project(self, q: Floats) -> Floats:
         return onto_capped_simplex(q, self.rank)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        x = tame(x, np.inf)
+        x = finite(x, np.inf)
         return (
             (x >= -tolerance).all(axis=-1)
             & (x <= 1 + tolerance).all(axis=-1)
@@ -203,19 +203,19 @@ class IndependentSets(Domain):
         return min(0.5, self.rank / (self.dim + sqrt(self.dim)))
 
     def lowest(self, v: Floats) -> Floats:
-        v = tame(v)
+        v = finite(v)
         return np.where(v < 0, _least(v, self.rank), 0.0)
 
     def project(self, q: Floats) -> Floats:
         # clip(q, 0, 1) where its sum is at most rank; else the projection on sum x = rank
-        clipped = np.clip(tame(q), 0.0, 1.0)
+        clipped = np.clip(finite(q), 0.0, 1.0)
         if self.rank == self.dim:
             return clipped
         light = clipped.sum(axis=-1, keepdims=True) <= self.rank
         return np.where(light, clipped, onto_capped_simplex(q, self.rank))
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        x = tame(x, np.inf)
+        x = finite(x, np.inf)
         return (
             (x >= -tolerance).all(axis=-1)
             & (x <= 1 + tolerance).all(axis=-1)
@@ -474,14 +474,14 @@ class SpanningTrees(Domain):
 
     def lowest(self, v: Floats) -> Floats:
         # Kruskal's tree
-        return kruskal(tame(v), self._pairs, self.vertices)
+        return kruskal(finite(v), self._pairs, self.vertices)
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
         # All inequalities within tolerance, up to 12 vertices.
         #
         # Beyond there are too many: False is proved by a hyperplane between x and all trees that
         # Frank-Wolfe found in 200 steps; True says that it found none
-        x = tame(x, np.inf)
+        x = finite(x, np.inf)
         sums = np.matvec(self._members, x)
         fine: Bools = (x >= -tolerance).all(axis=-1) & (
             np.abs(sums - self._ranks) <= tolerance

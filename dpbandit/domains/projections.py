@@ -36,7 +36,7 @@ import numpy as np
 
 from dpbandit.base import Floats, InputError, Ints, at_least, inside, norms, rows, shown, whole
 from dpbandit.domains.balls import Ball, Box, L1Ball, LpBall, Simplex
-from dpbandit.domains.domain import Domain, tame
+from dpbandit.domains.domain import Domain, finite
 
 
 class Nearest(NamedTuple):
@@ -81,7 +81,7 @@ def shrunk_projection(domain: Domain, q: Floats, shrink: float) -> Floats:
     if shrink == 0:
         return domain.project(q)
     c0, size = domain.centre, 1 - shrink
-    return c0 + size * (domain.project(c0 + (tame(q) - c0) / size) - c0)
+    return c0 + size * (domain.project(c0 + (finite(q) - c0) / size) - c0)
 
 
 def frank_wolfe(
@@ -106,7 +106,7 @@ def frank_wolfe(
     1-strongly convex and never rises, so `|x - x*|^2 <= 2 gap` for the last gap seen.
     """
     _check(shrink, tolerance, budget)
-    q, point = tame(q), np.array(start, dtype=np.float64)
+    q, point = finite(q), np.array(start, dtype=np.float64)
     gaps, calls = np.full(len(q), np.inf), np.zeros(len(q), dtype=np.int64)
     live = np.arange(len(q))
     for _ in range(budget):
@@ -148,7 +148,7 @@ def pairwise_frank_wolfe(
     _check(shrink, tolerance, budget)
     if budget == 0:
         return frank_wolfe(domain, q, start, shrink=shrink, tolerance=tolerance, budget=0)
-    goal, point = tame(q), np.array(start, dtype=np.float64)
+    goal, point = finite(q), np.array(start, dtype=np.float64)
     (R, N), gaps = goal.shape, np.full(len(goal), np.inf)
     calls, live = np.ones(R, dtype=np.int64), np.arange(R)
     atoms, weights = np.zeros((R, 2 * N + 2, N)), np.zeros((R, 2 * N + 2))

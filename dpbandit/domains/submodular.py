@@ -21,10 +21,10 @@ from dpbandit.domains.domain import (
     Walk,
     between,
     constant,
+    finite,
     null_basis,
     separated,
     sum_zero_basis,
-    tame,
 )
 
 
@@ -78,7 +78,7 @@ class ConcaveBase(Domain):
 
     def lowest(self, v: Floats) -> Floats:
         # Edmonds' greedy: the least entry gets the largest mark, the first of equals first
-        v = tame(v)
+        v = finite(v)
         x = np.zeros(v.shape)
         order = v.argsort(axis=-1, kind="stable")
         np.put_along_axis(x, order, np.broadcast_to(self.marginals, v.shape), axis=-1)
@@ -92,7 +92,7 @@ class ConcaveBase(Domain):
         # the formula f_i = max over b >= i of the min over a <= i of the mean of entries a..b.
         # A gap of sorted q that is wider than all marks may be narrowed to that without moving x:
         # this keeps the means exact where q is huge
-        q = tame(q)
+        q = finite(q)
         order = (-q).argsort(axis=-1, kind="stable")
         falling = np.take_along_axis(q, order, axis=-1)
         gaps = np.diff(falling, axis=-1, prepend=falling[..., :1])
@@ -110,7 +110,7 @@ class ConcaveBase(Domain):
         return x
 
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        x = tame(x, np.inf)
+        x = finite(x, np.inf)
         bounds = np.cumsum(self.marginals)
         sums = np.cumsum(-np.sort(-x, axis=-1), axis=-1)
         return (sums <= bounds + tolerance).all(axis=-1) & (
@@ -322,7 +322,7 @@ class SubmodularBase(Domain):
 
     def lowest(self, v: Floats) -> Floats:
         # Edmonds' greedy: items by rising v, each gets what it adds to F
-        order = tame(v).argsort(axis=-1, kind="stable")
+        order = finite(v).argsort(axis=-1, kind="stable")
         masks = np.cumsum(np.int64(1) << order, axis=-1)
         totals = self._table[masks] if self._listed else values(self.function, masks)
         x = np.zeros(order.shape)
@@ -334,7 +334,7 @@ class SubmodularBase(Domain):
         #
         # Beyond there are too many: False is proved by a hyperplane between x and the domain that
         # Frank-Wolfe found in 200 steps; True says that it found none
-        x = tame(x, np.inf)
+        x = finite(x, np.inf)
         if not self._listed:
             return ~separated(self, x, tolerance)
         sums = np.matvec(self._members, x)

@@ -49,8 +49,8 @@ from dpbandit.testing.tapes import (
 _FEWEST_ROUNDS, _MOST_ROUNDS = 24, 1536
 """Rounds of the tests: doubled until every mechanism has released"""
 _REPLICAS = 6
-"""Replicas of a replay at full length with extreme users, and with tame ones; in each another user
-is replaced"""
+"""Replicas of a replay at full length with extreme users, and with bounded ones; in each another
+user is replaced"""
 _LARGEST_WORLD = 4_000_000
 """Numbers in the contexts of such a replay, at most, where the suite has a problem so small"""
 _AUDIT_RUNS = {"small": 2000, "full": 20_000}
@@ -209,22 +209,22 @@ class _Kept:
 
 
 def _users(spec: Spec, seed: int) -> World:
-    """Extreme users, and as many replicas of tame ones: what is infinite may hide what is not.
+    """Extreme users, and as many replicas of bounded ones: what is infinite may hide what is not.
 
-    Of people who return extreme ones alone: tame ones have few numbers.
+    Of people who return extreme ones alone: bounded ones have few numbers.
     """
     extreme = extreme_users(spec, _REPLICAS, seed)
     if spec.returning:
         return extreme
-    tame = extreme.tame()
+    bounded = extreme.within_bounds()
 
     def both(one: Any, two: Any) -> Any:
         return None if one is None else np.concatenate([one, two], axis=1)
 
     return extreme._replace(
-        context=both(extreme.context, tame.context),
-        reward=both(extreme.reward, tame.reward),
-        mask=both(extreme.mask, tame.mask),
+        context=both(extreme.context, bounded.context),
+        reward=both(extreme.reward, bounded.reward),
+        mask=both(extreme.mask, bounded.mask),
     )
 
 

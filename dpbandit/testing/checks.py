@@ -62,7 +62,7 @@ def check_replicas(config: AgentConfig, spec: Spec) -> Tape:
     The six play in blocks where the agent can, the others in single rounds; what mechanisms are fed
     and release is compared as well. Returns the tape of the six.
     """
-    world = extreme_users(spec, 6, seed=5).tame()
+    world = extreme_users(spec, 6, seed=5).within_bounds()
 
     def played(first: int, last: int, *, blocks: bool = False, record: bool = False) -> Tape:
         how: dict[str, Any] = {"seeds": [(9, r) for r in range(first, last)], "remember": False}
@@ -120,7 +120,7 @@ def copies_of(original: Any) -> dict[str, Any]:
 
 def check_copies(config: AgentConfig, spec: Spec) -> None:
     """A pickled and a deep-copied agent continue exactly as the original, one after the other."""
-    world, middle = extreme_users(spec, 3, seed=6).tame(), spec.horizon // 3
+    world, middle = extreme_users(spec, 3, seed=6).within_bounds(), spec.horizon // 3
 
     agent = made_agent(config, spec, Streams(range(3)))
     played_on(agent, spec, world, 0, middle)
@@ -142,7 +142,7 @@ def check_copies(config: AgentConfig, spec: Spec) -> None:
 def check_blind(config: AgentConfig, spec: Spec) -> None:
     """An agent that says `blind`, or whose ledger says that it reads nothing, chooses the same
     whatever context its copy is shown."""
-    world, other = (extreme_users(spec, 3, seed).tame() for seed in (7, 8))
+    world, other = (extreme_users(spec, 3, seed).within_bounds() for seed in (7, 8))
     agent = made_agent(config, spec, Streams(range(3)))
     reads_nothing = agent.ledger.notion.reads == "nothing"
     if not (reads_nothing or is_blind(agent)):

@@ -78,7 +78,7 @@ class World(NamedTuple):
         mask = None if self.mask is None else self.mask[:rounds]
         return self._replace(context=self.context[:rounds], reward=self.reward[:rounds], mask=mask)
 
-    def tame(self) -> "World":
+    def within_bounds(self) -> "World":
         """The same users as numbers within [-1, 1], rewards within [0, 1]."""
         low = -1 if self.full else 0
         context = np.nan_to_num(self.context).clip(-1, 1)  # of people two, and nobody

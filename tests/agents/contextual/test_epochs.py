@@ -82,7 +82,7 @@ def test_contexts_are_public_where_the_ledger_says_so():
     releases are fixed, replacing her context does, and audits refuse to try."""
     assert certify(PAPER, SHARED, accountants=False).notion.contexts == "public"
     assert certify(AdaCOFUL(), SHARED, accountants=False).notion.contexts == "private"
-    world, other = (extreme_users(SHARED, 4, seed).tame() for seed in (1, 2))
+    world, other = (extreme_users(SHARED, 4, seed).within_bounds() for seed in (1, 2))
     first, t = run(PAPER, SHARED, world), np.full(4, 7)
     changed = world.swapped(t, other, answers_only=True)
     assert not billboard_differences(first, run(PAPER, SHARED, changed, replay=first), t)
