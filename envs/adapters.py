@@ -159,7 +159,7 @@ def make_problem(
     episode and every replica, whatever the seed of users.
 
     Arms and items on lists come and go with `available`, a public schedule such as ["3:200-"], and
-    `absent`, the chance with which one is not there for a user (`dpbandit.envs.dynamics`).
+    `absent`, the chance with which one is not there for a user (`dpbandit.envs.nonstationarity`).
 
     Raises `InputError` for misspelt ones, and for what is no problem.
     """

@@ -27,7 +27,13 @@ CORE = (
     "dpbandit",
     *("agents/__init__.py", "agents/baselines.py", "agents/catalogue.py"),
     *("agents/arms", "agents/contextual", "agents/convex", "agents/experts", "agents/streams"),
-    *("envs/__init__.py", "envs/adapters.py", "envs/dynamics.py", "envs/tables.py", "envs/data"),
+    *(
+        "envs/__init__.py",
+        "envs/adapters.py",
+        "envs/nonstationarity.py",
+        "envs/tables.py",
+        "envs/data",
+    ),
     *("envs/arms", "envs/contextual", "envs/convex", "envs/experts", "envs/streams"),
     "experiments",
 )
@@ -43,7 +49,7 @@ SHELVES = {
         "dpbandit/specs/lists.py",
     ),
     "people": (
-        *("agents/people", "envs/people", "envs/comings.py", "envs/lists/returning_lists.py"),
+        *("agents/people", "envs/people", "envs/arrivals.py", "envs/lists/returning_lists.py"),
         *("envs/contextual/people_of_log.py", "envs/contextual/tastes.py"),
         *("experiments/returning_prices", "dpbandit/auditing/returning.py"),
         *("dpbandit/specs/people.py", "dpbandit/specs/rivals.py"),

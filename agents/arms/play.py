@@ -148,7 +148,7 @@ class ReleasedArms(ArmAgent):
     def count_block(self, counts: Floats, rounds: int) -> Bools:
         """Count `counts` plays (R, K) in that many rounds; returns whose sums are released now.
 
-        What they brought goes to `sums`, see `dpbandit.running.still`.
+        What they brought goes to `sums`, see `dpbandit.running.multinomial_play`.
         """
         self.t += rounds
         self.pending += counts

@@ -2,7 +2,7 @@
 
 from dpbandit.auditing.audit import AuditReport, audit, audit_views
 from dpbandit.auditing.bounds import exact_audit
-from dpbandit.auditing.everyone import audit_all
+from dpbandit.auditing.small_problems import audit_all
 
 __all__ = [
     "AuditReport",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbandit.auditing.everyone import SMALL
+from dpbandit.auditing.small_problems import SMALL
 from dpbandit.auditing.users import (
     Always,
     Answer,

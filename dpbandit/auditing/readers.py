@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpbandit.auditing.everyone import SMALL
+from dpbandit.auditing.small_problems import SMALL
 from dpbandit.auditing.users import Always, Answer, ContextUsers, users_by_spec
 from dpbandit.base import Floats
 from dpbandit.losses.click_models import Cascade

@@ -437,7 +437,7 @@ def audit(
     """
     from dpbandit.agents import AGENTS
     from dpbandit.auditing.audit import SUFFIXES, audit as run_audit, plot_audit
-    from dpbandit.auditing.everyone import audit_all, with_printed
+    from dpbandit.auditing.small_problems import audit_all, with_printed
     from dpbandit.running.given import spec_given
     from dpbandit.running.settings import parse_agent
 

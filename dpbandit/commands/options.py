@@ -165,7 +165,7 @@ def print_cases() -> None:
 
 def audit_table(reports: dict[str, Any]) -> Table:
     """A line for each audit, the printed calibrations below the certified ones."""
-    from dpbandit.auditing.everyone import PRINTED  # not before: slow to import
+    from dpbandit.auditing.small_problems import PRINTED  # not before: slow to import
 
     table = Table("agent", title="audits", box=None, pad_edge=False, letters=_NAME)
     for column in ("claimed", "certified", "epsilon >=", "by GDP", "seconds"):

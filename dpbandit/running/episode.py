@@ -231,7 +231,7 @@ class Episode:
         return rounds
 
     def skip(self, rounds: int) -> None:
-        """Count rounds that were drawn together without asking the agent, see `Still`."""
+        """Count rounds that were drawn together without asking the agent, see `MultinomialPlay`."""
         self.served += rounds
         self.learned += rounds
         count_users(rounds)

@@ -20,7 +20,7 @@ from dpbandit.running.episode import (
     count_switches,
 )
 from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
-from dpbandit.running.still import SHORT, still
+from dpbandit.running.multinomial_play import SHORT, multinomial_play
 from dpbandit.specs import (
     AgentConfig,
     Bounds,
@@ -90,7 +90,8 @@ def play(
         advance: function that is called at every mark with the number of rounds since the last.
         on_mark: function that is called with a `Mark` at every mark.
         blocks: play rounds of one policy together, where agent and problem allow it, which takes
-            less time; see `dpbandit.running.episode` and `still` for what stays the same.
+            less time; see `dpbandit.running.episode` and `multinomial_play` for what stays the
+            same.
 
     Raises:
         InputError: no environment, no agent, no seeds or no marks; an agent or a problem that
@@ -118,7 +119,7 @@ def play(
     with logged_calls() as call_log:
         player = made_agent(config, spec, streams.child("agent"))
         ledger_check = LedgerCheck(type(config).__name__, getattr(player, "ledger", None), call_log)
-        together = still(problem, player, streams) if blocks else None
+        together = multinomial_play(problem, player, streams) if blocks else None
         episode = Episode(problem, player, R, streams, blocks=blocks)
         for mark, until in enumerate(marks.tolist()):
             long = until - done >= SHORT and done >= FIRST_ROUNDS

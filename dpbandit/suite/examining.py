@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpbandit.auditing import audit_all
-from dpbandit.auditing.everyone import SMALL
+from dpbandit.auditing.small_problems import SMALL
 from dpbandit.base import (
     AgentError,
     InputError,

@@ -243,7 +243,7 @@ class Arms(ContextualProblem):
         return self._totals.max(axis=1) if self.spec.in_hindsight else 0.0
 
     @property
-    def stands_still(self) -> bool:
+    def stationary(self) -> bool:
         """Whether rounds can be drawn together, see `several`."""
         return self.blocks and self.law == "bernoulli" and not self.delay + self.spec.in_hindsight
 

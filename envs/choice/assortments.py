@@ -36,7 +36,7 @@ from dpbandit.base import (
     vector,
     whole,
 )
-from dpbandit.envs.dynamics import Delay, Tides
+from dpbandit.envs.nonstationarity import Delay, Tides
 from dpbandit.specs import Step
 from dpbandit.specs.choice import (
     MOST_PRODUCTS,

@@ -17,7 +17,7 @@ from scipy.special import expit, lambertw, logit
 
 from dpbandit.base import AnyArray, Floats, Ints, Streams, inside, one_of, pick, rows
 from dpbandit.envs.contextual.problems import ResampledChoices, TidalChoices, Users, row_of
-from dpbandit.envs.dynamics import Delay, Tides
+from dpbandit.envs.nonstationarity import Delay, Tides
 from dpbandit.specs import (
     Oversold,
     PriceListSpec,

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import fdtrc, ndtri
 
 from dpbandit.base import Floats, InputError, Ints, Streams, rows
-from dpbandit.envs.comings import Comings
+from dpbandit.envs.arrivals import Visitors
 from dpbandit.envs.contextual.logs import CHOSEN, FUNCTION, Log
 from dpbandit.envs.contextual.pricing_from_log import (
     FLATTEST,
@@ -129,12 +129,12 @@ class Customers:
     """People who come to a shop, each with own tastes and the features of one person of a log."""
 
     def __init__(self, shop: Any, log: PeopleOfLog) -> None:
-        self._log, self._people, self._comings = log, shop.people, Comings(shop)
-        self.spec = self._comings.spec(log.visit)
+        self._log, self._people, self._visitors = log, shop.people, Visitors(shop)
+        self.spec = self._visitors.spec(log.visit)
 
     def start(self, streams: Streams) -> None:
         """Draw everybody's tastes, and the first slot of an episode."""
-        self._comings.start(streams)
+        self._visitors.start(streams)
         self._rows, self._uniforms = streams.uniforms("customers"), streams.uniforms("purchases")
         law, N = self._log.visit.survey, self._people
         normals = streams.world.normals("tastes", N, len(law.mean))()
@@ -145,7 +145,7 @@ class Customers:
 
     def take(self, count: int) -> tuple[Floats, Floats, Floats]:
         """Contexts of the next rounds, P(sale) at each price, and whether she buys."""
-        person = np.stack([self._comings.next() for _ in range(count)])  # (n, R)
+        person = np.stack([self._visitors.next() for _ in range(count)])  # (n, R)
         here = (person != NOBODY)[..., None]
         r, i = rows(person.shape[1]), np.maximum(person, 0)
         drawn = self._log.drawn(self.theta[r, i], self._whose[r, i], self._rows.take(count))

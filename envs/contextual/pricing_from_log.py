@@ -47,7 +47,7 @@ from dpbandit.envs.contextual.logs import (
     unit_of,
 )
 from dpbandit.envs.contextual.problems import TidalChoices, Users
-from dpbandit.envs.dynamics import Arrivals
+from dpbandit.envs.nonstationarity import Arrivals
 from dpbandit.offline.columns import numbers
 from dpbandit.shelf import from_shelf
 from dpbandit.specs import PriceListSpec

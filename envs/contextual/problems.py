@@ -27,7 +27,7 @@ from dpbandit.base import (
     shaped,
     takes,
 )
-from dpbandit.envs.dynamics import ComesAndGoes, Delay, Tides
+from dpbandit.envs.nonstationarity import Delay, Tides, WithAvailability
 from dpbandit.specs import ContextualSpec, Spec, Step, check_available
 
 _VALUES_AHEAD = 1 << 17
@@ -47,7 +47,7 @@ class Users(NamedTuple):
     """(n, R, K), which arms are there for her, where `spec.masks` says that not all are"""
 
 
-class ContextualProblem(ComesAndGoes, ABC):
+class ContextualProblem(WithAvailability, ABC):
     """A `Problem` with finitely many arms; a subclass says how users are drawn.
 
     Subclasses set `spec`, prepare an episode in `_start` and draw blocks of users in `_users`.

@@ -28,7 +28,7 @@ import numpy as np
 from dpbandit.base import AnyArray, Draws, Floats, InputError, Streams, norms, reals, rows
 from dpbandit.domains import Simplex
 from dpbandit.domains.domain import Domain
-from dpbandit.envs.dynamics import Delay
+from dpbandit.envs.nonstationarity import Delay
 from dpbandit.losses.decisions import (
     Experts,
     Kink,

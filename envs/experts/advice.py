@@ -55,7 +55,7 @@ from dpbandit.base import (
     rows,
     whole,
 )
-from dpbandit.envs.dynamics import Delay
+from dpbandit.envs.nonstationarity import Delay
 from dpbandit.offline.tables import matrix_at
 from dpbandit.specs import ExpertsSpec, Step
 

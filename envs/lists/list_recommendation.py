@@ -29,7 +29,7 @@ from dpbandit.base import (
     rows,
     whole,
 )
-from dpbandit.envs.dynamics import ComesAndGoes
+from dpbandit.envs.nonstationarity import WithAvailability
 from dpbandit.losses.click_models import (
     Browsing,
     Cascade,
@@ -130,7 +130,7 @@ _USERS_AHEAD = 1 << 13
 """Drawn at once for all replicas. Changes speed, never values."""
 
 
-class ListProblem(ComesAndGoes, ABC):
+class ListProblem(WithAvailability, ABC):
     """A problem of lists; a subclass says who the users are and what attracts them."""
 
     spec: Spec

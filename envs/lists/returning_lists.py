@@ -6,9 +6,9 @@ from math import sqrt
 import numpy as np
 
 from dpbandit.base import Floats, Ints, Streams, at_least, norms, rows
-from dpbandit.envs.comings import Comings
-from dpbandit.envs.dynamics import Arrivals
+from dpbandit.envs.arrivals import Visitors
 from dpbandit.envs.lists.list_recommendation import ListRecommendation, best_fixed_list
+from dpbandit.envs.nonstationarity import Arrivals
 from dpbandit.specs import Step
 from dpbandit.specs.people import NOBODY
 
@@ -60,13 +60,13 @@ class ReturningLists(ListRecommendation):
     def __post_init__(self) -> None:
         super().__post_init__()
         at_least("tastes", self.tastes, 0)
-        self._comings = Comings(self)
-        self._slots = self._comings.spec(self._lists)
+        self._visitors = Visitors(self)
+        self._slots = self._visitors.spec(self._lists)
         self.spec = self._slots
 
     def reset(self, streams: Streams) -> None:
         N, q = self.people, self.taste
-        self._comings.start(streams)
+        self._visitors.start(streams)
         coins = streams.world.uniforms("traits", N, q - self._common)()
         shared = np.ones((*coins.shape[:2], self._common))
         self._says = np.concatenate(
@@ -82,7 +82,7 @@ class ReturningLists(ListRecommendation):
 
     def step(self, action: Ints) -> Step:
         step = super().step(action)
-        self._comings.rewarded(step.reward, 0.5)
+        self._visitors.rewarded(step.reward, 0.5)
         return step
 
     def best_fixed(self) -> Ints:
@@ -100,7 +100,7 @@ class ReturningLists(ListRecommendation):
         super()._start(streams, ahead)  # slot by slot: who comes may depend on what she was shown
 
     def _users(self, count: int) -> Floats:
-        self._person = self._comings.next()
+        self._person = self._visitors.next()
         self._here = self._person != NOBODY
         u = self._says[rows(len(self._person)), np.maximum(self._person, 0)]
         return np.asarray((u * self._here[:, None])[None])

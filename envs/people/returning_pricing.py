@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dpbandit.base import AnyArray, Floats, Ints, Streams, inside, pick, positive, rows
-from dpbandit.envs.comings import Comings
-from dpbandit.envs.dynamics import Arrivals
+from dpbandit.envs.arrivals import Visitors
+from dpbandit.envs.nonstationarity import Arrivals
 from dpbandit.specs import Prior, Step
 from dpbandit.specs.people import NOBODY
 from dpbandit.specs.rivals import RivalsSpec
@@ -127,12 +127,12 @@ class ReturningPricing:
             guess=guessed(),
         )
         self._visit = visit
-        self._comings = Comings(self)
-        self.spec = self._comings.spec(visit)
+        self._visitors = Visitors(self)
+        self.spec = self._visitors.spec(visit)
 
     def reset(self, streams: Streams) -> None:
         R, D = len(streams), len(self._mean)
-        self._comings.start(streams)
+        self._visitors.start(streams)
         self._designs, self._uniforms = streams.uniforms("rivals"), streams.uniforms("sales")
         normals = streams.world.normals("tastes", self.people, D)()
         self._theta = self._mean + normals @ self._root.T  # (R, N, D)
@@ -141,7 +141,7 @@ class ReturningPricing:
 
     def context(self) -> Floats:
         if not self._ready:
-            self._person, self._ready = self._comings.next(), True
+            self._person, self._ready = self._visitors.next(), True
             place = np.searchsorted(self._often, self._designs(), side="right")
             self._theirs = self._offers[np.minimum(place, len(self._offers) - 1)]
             seen = self._visit.shown(self._theirs) * (self._person != NOBODY)[:, None]
@@ -159,7 +159,7 @@ class ReturningPricing:
         expected, oracle = pick(mean, action), mean.max(axis=1)
         sold = here & (self._uniforms() < pick(chances, action))
         reward = np.where(sold, self._visit.margins[action], 0.0)
-        self._comings.rewarded(reward, self._visit.margins[0])
+        self._visitors.rewarded(reward, self._visit.margins[0])
         self._ready = False
         return Step(reward, expected, oracle, oracle - expected)
 

@@ -7,8 +7,8 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 
 from dpbandit.base import AnyArray, Floats, Ints, Streams, at_least, norms, one_of, pick, rows
-from dpbandit.envs.comings import Comings
-from dpbandit.envs.dynamics import Arrivals
+from dpbandit.envs.arrivals import Visitors
+from dpbandit.envs.nonstationarity import Arrivals
 from dpbandit.specs import ContextualSpec, Step
 from dpbandit.specs.people import NOBODY
 
@@ -74,7 +74,7 @@ class ReturningUsers:
         one_of("link", self.link, ("identity", "logistic"))
         at_least("tastes", self.tastes, 0)
         at_least("noise", self.noise, 0)
-        self._comings = Comings(self)
+        self._visitors = Visitors(self)
         most = 1 + _FAR * self.tastes + _TAIL * self.noise
         low, high = (0.0, 1.0) if self.link == "logistic" else (-most, most)
         visit = ContextualSpec(
@@ -86,11 +86,11 @@ class ReturningUsers:
             reward_high=high,
             link=self.link,
         )
-        self.spec = self._comings.spec(visit)
+        self.spec = self._visitors.spec(visit)
 
     def reset(self, streams: Streams) -> None:
         R, N = len(streams), self.people
-        self._comings.start(streams)
+        self._visitors.start(streams)
         self._start(streams)
         self._uniforms = streams.uniforms("rewards")
         common = streams.world.normals("parameters", self.dim)()
@@ -118,7 +118,7 @@ class ReturningUsers:
         self._totals += mean
         expected, oracle = pick(mean, action), mean.max(axis=1)
         reward = self._reward(expected, self._uniforms()) * here
-        self._comings.rewarded(reward, (self.spec.reward_low + self.spec.reward_high) / 2)
+        self._visitors.rewarded(reward, (self.spec.reward_low + self.spec.reward_high) / 2)
         self._ready, self._slot = False, self._slot + 1
         return Step(reward, expected, oracle, oracle - expected)
 
@@ -143,7 +143,7 @@ class ReturningUsers:
         at = self._slot % self._many
         if at == 0:
             self._ahead = self._visits(self._many)
-        self._person = self._comings.next()
+        self._person = self._visitors.next()
         self._rows = self._ahead[at] * (self._person != NOBODY)[:, None, None]
         self._context, self._ready = self.spec.context(self._person, self._rows), True
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpbandit.auditing.audit import audit_views
 from dpbandit.auditing.bounds import Claim, choice, first_above
-from dpbandit.auditing.everyone import audit_rehearsed
+from dpbandit.auditing.small_problems import audit_rehearsed
 from dpbandit.auditing.views import Columns, LaplaceRatio, gumbel_ratio, matched_filter, outcomes
 from dpbandit.base.random_streams import Source
 from dpbandit.privacy.choices import ExponentialMechanism, GivenScores, ReportNoisyMax

@@ -35,8 +35,8 @@ from dpbandit.agents.contextual.fading import Fading
 from dpbandit.agents.people import personal
 from dpbandit.auditing.audit import most_moving_pairs, pairs, plot_audit, users_of
 from dpbandit.auditing.bounds import Claim
-from dpbandit.auditing.everyone import SMALL, audit_all, with_printed
 from dpbandit.auditing.returning import People
+from dpbandit.auditing.small_problems import SMALL, audit_all, with_printed
 from dpbandit.auditing.views import columns_of, memory, public_ends
 from dpbandit.base.files import plain
 from dpbandit.base.inputs import InputError

@@ -12,7 +12,6 @@ from dpbandit.agents import DPUCB, DPMoments
 from dpbandit.auditing import audit_views, sequential
 from dpbandit.auditing.audit import pairs
 from dpbandit.auditing.bounds import Claim, clopper_pearson, judge
-from dpbandit.auditing.everyone import SMALL
 from dpbandit.auditing.sequential import (
     Bet,
     Evidence,
@@ -21,6 +20,7 @@ from dpbandit.auditing.sequential import (
     blocks,
     gaussian_points,
 )
+from dpbandit.auditing.small_problems import SMALL
 from dpbandit.auditing.users import Always, Pair
 from dpbandit.auditing.views import Columns, columns_of, public_ends, rounds
 from dpbandit.auditing.witness import Witness

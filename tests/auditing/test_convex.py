@@ -10,7 +10,7 @@ from dpbandit import audit, certify
 from dpbandit.agents import PFTAL, WDPCOCOP, LinearFTRL, PrivateBandit
 from dpbandit.auditing.audit import most_moving_pairs, users_of
 from dpbandit.auditing.bounds import Claim
-from dpbandit.auditing.everyone import SMALL
+from dpbandit.auditing.small_problems import SMALL
 from dpbandit.auditing.users import LossOf
 from dpbandit.auditing.views import LaplaceRatio, columns_of, rounds
 from dpbandit.auditing.witness import Witness

@@ -38,7 +38,7 @@ from dpbandit.envs import (
 from dpbandit.envs.adapters import make_problem
 from dpbandit.envs.choice.assortments import every_set
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
-from dpbandit.envs.dynamics import Tides
+from dpbandit.envs.nonstationarity import Tides
 from dpbandit.offline import evaluate, replay, snapshot
 from dpbandit.results.problems import as_words
 from dpbandit.specs import ContextualSpec

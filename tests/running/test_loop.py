@@ -19,7 +19,7 @@ from dpbandit.privacy.ledger import no_privacy
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.episode import BlockError, Episode
 from dpbandit.running.loop import play
-from dpbandit.running.still import Still
+from dpbandit.running.multinomial_play import MultinomialPlay
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceSpec, Step
 from tests.broken.blocks import KeepsTotals, PeeksAhead
@@ -242,9 +242,11 @@ def test_a_round_of_a_block_is_played_by_its_own_context(shared):
 
 def test_totals_of_rounds_that_are_drawn_together_reach_no_agent(monkeypatch):
     """They go to the mechanism: an agent that would keep them has none, and plays as without."""
-    made, make, drawn, once = [], KeepsTotals.make, [], Still.play
+    made, make, drawn, once = [], KeepsTotals.make, [], MultinomialPlay.play
     monkeypatch.setattr(KeepsTotals, "make", lambda *how: made.append(make(*how)) or made[-1])
-    monkeypatch.setattr(Still, "play", lambda *how, **at: drawn.append(how[1]) or once(*how, **at))
+    monkeypatch.setattr(
+        MultinomialPlay, "play", lambda *how, **at: drawn.append(how[1]) or once(*how, **at)
+    )
     how = {"horizon": 2000, "marks": np.array([50, 2000])}
     kept, honest = (play("Arms", kind(), [0, 1], **how) for kind in (KeepsTotals, KLUCBSums))
     assert sum(drawn) > 2000  # of twice 2000

@@ -19,7 +19,7 @@ from dpbandit.base import (
     rows,
     whole,
 )
-from dpbandit.envs.dynamics import Arrivals
+from dpbandit.envs.nonstationarity import Arrivals
 from dpbandit.specs import Visits
 from dpbandit.specs.people import MOST_PEOPLE, NOBODY, ReturningSpec
 from dpbandit.specs.protocols import BanditSpec
@@ -61,7 +61,7 @@ def candidates(
     return np.asarray((np.argsort(order, axis=1)[:, :T] % N).T)
 
 
-class Comings:
+class Visitors:
     """The slots of a public clock, each with one candidate who comes, or does not.
 
     With "loyal" `arrivals`, who was not pleased last time comes half as often.

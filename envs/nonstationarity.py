@@ -153,7 +153,7 @@ class RunningAvailability:
         return self._when.scheduled(np.array([self._round]).clip(1, self._when.horizon))[0]
 
 
-class ComesAndGoes:
+class WithAvailability:
     """A problem whose actions may come and go."""
 
     spec: Any

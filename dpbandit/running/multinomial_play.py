@@ -30,7 +30,7 @@ class Brought(NamedTuple):
     switches: Ints
 
 
-class Still:
+class MultinomialPlay:
     """Plays an agent that draws arms from `chances` for `rounds_to_release` rounds.
 
     The agent has `count_block(counts, rounds)`, which returns whose sums are due, (R, K), and,
@@ -71,13 +71,13 @@ class Still:
         return brought
 
 
-def still(problem: Problem, player: Agent, streams: Streams) -> Still | None:
-    """Return a `Still`, if agent and problem allow it, else None."""
-    allowed = getattr(problem, "stands_still", False) and hasattr(player, "count_block")
+def multinomial_play(problem: Problem, player: Agent, streams: Streams) -> MultinomialPlay | None:
+    """Return a `MultinomialPlay`, if agent and problem allow it, else None."""
+    allowed = getattr(problem, "stationary", False) and hasattr(player, "count_block")
     allowed = allowed and problem.spec.masks == "none"
     # the one mechanism whose guarantee is for totals
     allowed = allowed and isinstance(getattr(player, "sums", None), CountedSums | None)
-    return Still(problem, player, streams) if allowed else None
+    return MultinomialPlay(problem, player, streams) if allowed else None
 
 
 def switches(counts: Ints, before: int, g: np.random.Generator) -> tuple[int, int]:
