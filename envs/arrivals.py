@@ -1,4 +1,4 @@
-"""Who comes in which slot of the public clock, where people come back.
+"""Arrivals of people who come back: the visitor of every slot of the public clock.
 
 A slot has one candidate, fixed before anybody comes; she comes unless the slot stays empty or she
 was not pleased last time.

@@ -1,8 +1,7 @@
-"""What time does to problems: late rewards, and tastes that change.
+"""Late rewards, tastes that change, and actions that come and go.
 
-Tastes have a season, a drift, a shock. Every agent meets the same.
-
-Actions arrive and retire by a public schedule, or are not there for some users.
+Tastes have a season, a drift, a shock, the same for every agent. Actions arrive and retire by a
+public schedule, or are not there for some users.
 """
 
 import re

@@ -1,10 +1,8 @@
-"""Audits of many agents, and of a suspected fault.
+"""Audit agents on small problems, and a mechanism against a suspected fault.
 
-Audits of a suspected fault: what to look for is decided before the mechanism is run at all.
-
-A fault that can be named can be played: `rehearsal` samples the mechanism with that fault. It
-chooses score, threshold and direction, on as many runs as one likes, and every run of the mechanism
-itself is evaluated. A wrong suspicion costs power, never honesty.
+A fault that can be named can be played before the mechanism is run at all: `rehearsal` samples the
+mechanism with that fault. It chooses score, threshold and direction, on as many runs as one likes,
+and every run of the mechanism itself is evaluated. A wrong suspicion costs power, never honesty.
 """
 
 from collections.abc import Mapping
