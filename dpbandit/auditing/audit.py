@@ -99,10 +99,10 @@ def most_moving_pairs(config: AgentConfig, spec: Spec, users: Users, seed: int) 
                 break
     pairs = []
     for place, known in enumerate(witness.sums):
-        if known.hers is None:
+        if known.contribution is None:
             continue
-        hers = known.hers.reshape(len(found), _RUNS, -1)
-        moves = _moves(hers, released=all_see_actions(spec))
+        contribution = known.contribution.reshape(len(found), _RUNS, -1)
+        moves = _moves(contribution, released=all_see_actions(spec))
         i, j = np.unravel_index(int(moves.argmax()), moves.shape)
         if moves[i, j] > 0:
             note = f"round 1, what moves mechanism {place + 1} most: "

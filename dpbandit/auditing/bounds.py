@@ -294,9 +294,9 @@ def exact_delta(p: Floats, q: Floats, epsilon: float) -> float:
 
 def exact_epsilon(p: Floats, q: Floats, delta: float = 0.0) -> float:
     """The least epsilon with `exact_delta` <= delta, to 1e-9; infinity where none is."""
-    met = (p > 0) | (q > 0)
+    either = (p > 0) | (q > 0)
     with np.errstate(divide="ignore"):
-        ratios = np.abs(np.log(p[met]) - np.log(q[met]))
+        ratios = np.abs(np.log(p[either]) - np.log(q[either]))
     if delta == 0:
         return float(ratios.max())
     low, high = 0.0, float(ratios[np.isfinite(ratios)].max(initial=0.0))

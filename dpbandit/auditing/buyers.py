@@ -41,8 +41,8 @@ class Buyers(ContextUsers):
         buys, nothing, *_ = self._answers.values()
         context = np.zeros(self._spec.context_shape)
         t = random_round(self._spec.horizon, rng)
-        quiet = self._quiet(context)
-        worlds = (quiet.with_user(t, context, answer) for answer in (buys, nothing))
+        background = self._background(context)
+        worlds = (background.with_user(t, context, answer) for answer in (buys, nothing))
         yield Pair(f"round {t + 1}, from buying to nothing", t, *worlds)
 
     def _extremes(self) -> dict[str, Answer]:

@@ -39,30 +39,30 @@ class Draws:
     """Listens to a mechanism that draws candidates by their total losses."""
 
     def __init__(self, mechanism: OneShotTopK, runs: int) -> None:
-        self._mechanism, self._met = mechanism, False
+        self._mechanism, self._differed = mechanism, False
         self._sums, self._gap = np.zeros((2, runs, mechanism.source.n))  # of an epoch
         self._drawn, self._found = np.zeros(runs, dtype=int), np.zeros(runs)
 
-    def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
+    def observe(self, datum: Any, release: Any, *, differs: bool) -> None:
         losses, chosen = self._mechanism.query(*datum), release.reshape(len(release), -1)
         self._sums += losses
-        if hers:
-            self._gap, self._met = twin(losses) - losses, True
-        due = np.flatnonzero(chosen[:, 0] >= 0)
-        if self._met and len(due):
-            sums, scale = self._sums[due], self._mechanism.scale[self._drawn[due], None]
+        if differs:
+            self._gap, self._differed = twin(losses) - losses, True
+        drawing = np.flatnonzero(chosen[:, 0] >= 0)
+        if self._differed and len(drawing):
+            sums, scale = self._sums[drawing], self._mechanism.scale[self._drawn[drawing], None]
             laws = [
-                log_order(self._mechanism.scores(S, due, *datum[2:]) / scale, chosen[due])
-                for S in (sums + self._gap[due], sums)
+                log_order(self._mechanism.scores(S, drawing, *datum[2:]) / scale, chosen[drawing])
+                for S in (sums + self._gap[drawing], sums)
             ]
-            self._found[due] += np.subtract(*laws)
-        self._drawn[due] += 1
+            self._found[drawing] += np.subtract(*laws)
+        self._drawn[drawing] += 1
         if isinstance(self._mechanism, EpochSelection):  # a new epoch is without her
             ends = datum[3]
             self._sums[ends], self._gap[ends], self._drawn[ends] = 0.0, 0.0, 0
 
     def ratios(self) -> Floats | None:
-        return self._found[:, None] if self._met else None
+        return self._found[:, None] if self._differed else None
 
 
 class Segments:
@@ -77,38 +77,43 @@ class Segments:
         r, self._scale = mechanism.scales
         self._law = NOISES[mechanism.noise]
         self._r, self._weights = r * _NODES, _WEIGHTS * self._law.pdf(_NODES)
-        self._own, self._other = np.ones((2, runs, len(self._r)))
+        self._here, self._there = np.ones((2, runs, len(self._r)))
         self._sum, self._gap, self._found = np.zeros((3, runs))
-        self._ended, self._met = np.ones(runs, dtype=bool), False
+        self._ended, self._differed = np.ones(runs, dtype=bool), False
 
-    def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
+    def observe(self, datum: Any, release: Any, *, differs: bool) -> None:
         loss, begins = self._mechanism.query(*datum), self._ended.copy()
         if len(datum) > 2:
             begins |= datum[2]
         self._found += np.where(begins & ~self._ended, self._lasted(), 0.0)
-        self._own[begins], self._other[begins] = 1.0, 1.0
+        self._here[begins], self._there[begins] = 1.0, 1.0
         self._sum[begins], self._gap[begins] = 0.0, 0.0
         self._sum += loss
-        if hers:
-            self._gap, self._met = twin(loss) - loss, True
+        if differs:
+            self._gap, self._differed = twin(loss) - loss, True
         z = (datum[1] - self._sum)[:, None] + self._r
         here, there = z / self._scale, (z - self._gap[:, None]) / self._scale
-        fires = self._ratio(self._other * self._law.above(there), self._own * self._law.above(here))
+        fires = self._ratio(
+            self._there * self._law.above(there), self._here * self._law.above(here)
+        )
         self._found += np.where(release, fires, 0.0)
-        self._own, self._other = self._own * self._law.cdf(here), self._other * self._law.cdf(there)
+        self._here, self._there = (
+            self._here * self._law.cdf(here),
+            self._there * self._law.cdf(there),
+        )
         self._ended = release
 
     def ratios(self) -> Floats | None:
         found = self._found + np.where(self._ended, 0.0, self._lasted())
-        return found[:, None] if self._met else None
+        return found[:, None] if self._differed else None
 
     def _lasted(self) -> Floats:
         """Of a segment that has not fired."""
-        return self._ratio(self._other, self._own)
+        return self._ratio(self._there, self._here)
 
-    def _ratio(self, other: Floats, own: Floats) -> Floats:
+    def _ratio(self, there: Floats, here: Floats) -> Floats:
         """log of both integrals over r, (2 R, nodes) -> (2 R,)."""
-        integrals = np.maximum([other @ self._weights, own @ self._weights], _LEAST)
+        integrals = np.maximum([there @ self._weights, here @ self._weights], _LEAST)
         return np.subtract(*np.log(integrals))
 
 
@@ -119,14 +124,14 @@ class Bits:
         self._mechanism = mechanism
         self._found: Floats | None = None
 
-    def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
-        if not hers:
+    def observe(self, datum: Any, release: Any, *, differs: bool) -> None:
+        if not differs:
             return
         loss, active = self._mechanism.query(*datum), datum[1]
         keeps = self._mechanism.keeps(np.stack([twin(loss), loss]))
         with np.errstate(divide="ignore"):
-            other, own = np.log(np.where(release, 1 - keeps, keeps))
-        self._found = np.where(active, other - own, 0.0)[:, None]
+            there, here = np.log(np.where(release, 1 - keeps, keeps))
+        self._found = np.where(active, there - here, 0.0)[:, None]
 
     def ratios(self) -> Floats | None:
         return self._found

@@ -37,44 +37,44 @@ class Peelings:
     """Listens to the peelings of a mechanism, and weighs those of the differing user's episode."""
 
     def __init__(self, mechanism: NoisyHardThresholding) -> None:
-        self._mechanism, mechanism.on_peeled = mechanism, self._hear_one
+        self._mechanism, mechanism.on_peeled = mechanism, self._record
         self._now: list[Peeled] = []
-        self._hers: Any = None
+        self._differing_datum: Any = None
         self._found: Floats | None = None
 
-    def _hear_one(self, peeled: Peeled) -> None:
+    def _record(self, peeled: Peeled) -> None:
         self._now.append(peeled)
 
-    def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
-        if hers:
-            self._hers = datum
+    def observe(self, datum: Any, release: Any, *, differs: bool) -> None:
+        if differs:
+            self._differing_datum = datum
         if release is not None:
-            if self._hers is not None and self._found is None:
+            if self._differing_datum is not None and self._found is None:
                 self._found = np.sum([self._weighed(peeled) for peeled in self._now], axis=0)
             self._now = []
 
     def ratios(self) -> Floats | None:
         return self._found
 
-    def _weighed(self, heard: Peeled) -> Floats:
+    def _weighed(self, peeled: Peeled) -> Floats:
         """Of one peeling, (2 R, 2)."""
         chosen, released = self._mechanism.spend.parts
-        moved = self._mechanism.term(heard.beta, *map(twin, self._hers))
-        moved = moved - self._mechanism.term(heard.beta, *self._hers)
-        own, kept = heard.v, heard.kept != 0
-        other = own + heard.move / self._mechanism.sensitivity * moved.reshape(own.shape)
-        scale = 2 / _dearest(chosen) * heard.move
-        picks = [log_chosen(abs(v) / scale, kept).sum(axis=-1) for v in (other, own)]
-        misses = [np.where(kept, heard.kept - v, 0.0) for v in (own, other)]
+        shift = self._mechanism.term(peeled.beta, *map(twin, self._differing_datum))
+        shift = shift - self._mechanism.term(peeled.beta, *self._differing_datum)
+        here, kept = peeled.v, peeled.kept != 0
+        there = here + peeled.move / self._mechanism.sensitivity * shift.reshape(here.shape)
+        scale = 2 / _epsilon_of_last_pick(chosen) * peeled.move
+        picks = [log_chosen(abs(v) / scale, kept).sum(axis=-1) for v in (there, here)]
+        misses = [np.where(kept, peeled.kept - v, 0.0) for v in (here, there)]
         if isinstance(released, LaplaceSpend):
-            sizes = [abs(miss) * released.epsilon / heard.move for miss in misses]
+            sizes = [abs(miss) * released.epsilon / peeled.move for miss in misses]
         else:  # one peeling's share of mu
             mu = (released.mu or 0.0) / len(self._now) ** 0.5
-            sizes = [(miss * mu / heard.move_2) ** 2 / 2 for miss in misses]
+            sizes = [(miss * mu / peeled.move_2) ** 2 / 2 for miss in misses]
         return np.stack([np.subtract(*picks), np.subtract(*sizes).sum(axis=(-2, -1))], axis=-1)
 
 
-def _dearest(spend: Spend) -> float:
+def _epsilon_of_last_pick(spend: Spend) -> float:
     """epsilon of one pick."""
     return spend.groups[-1][0] if isinstance(spend, PureSpend) and spend.groups else 0.0
 

@@ -17,7 +17,7 @@ class People:
 
     She comes as often as she may, as soon as she may, or spread over all slots; where her pattern
     is private also in other slots in the second world, those of the first being empty there. All
-    others are quiet.
+    others are background.
     """
 
     def __init__(self, spec: ReturningSpec) -> None:
@@ -30,12 +30,12 @@ class People:
     def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
         soon, spread = self._soon(), self._spread()
         for pair in self._visit.handful(rng):
-            t, quiet = pair.round, (pair.round + 1) % self._spec.horizon
+            t, background = pair.round, (pair.round + 1) % self._spec.horizon
             note = pair.note.partition(", ")[2] or pair.note
             users = [
                 User("", world.context[t], world.answers[t]) for world in (pair.first, pair.second)
             ]
-            others = User("", pair.first.context[quiet], pair.first.answers[quiet])
+            others = User("", pair.first.context[background], pair.first.answers[background])
             yield self._pair(f"every visit, {note}", (soon, soon), users, others)
         yield self._pair(f"spread visits, {note}", (spread, spread), users, others)
         if self._spec.visits.pattern == "private":
@@ -46,9 +46,9 @@ class People:
         return self._visit.candidates(rng)
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
-        quiet = User("", 1e-6 * one.context, self._silence)
+        background = User("", 1e-6 * one.context, self._silence)
         soon = self._soon()
-        return self._pair(note, (soon, soon), [one, two], quiet)
+        return self._pair(note, (soon, soon), [one, two], background)
 
     def _soon(self) -> tuple[int, ...]:
         """The earliest slots."""
@@ -70,23 +70,23 @@ class People:
         users: Sequence[User],
         others: User,
     ) -> Pair:
-        hers = sorted({*slots[0], *slots[1]})
+        rounds = sorted({*slots[0], *slots[1]})
         first, second = (
-            self._world(mine, set(hers), user, others)
+            self._world(mine, set(rounds), user, others)
             for mine, user in zip(slots, users, strict=True)
         )
-        later = tuple(hers[1:])
-        return Pair(note, hers[0], first, second, more=later, person=self._her)
+        later = tuple(rounds[1:])
+        return Pair(note, rounds[0], first, second, more=later, person=self._her)
 
-    def _world(self, mine: Sequence[int], hers: set[int], user: User, others: User) -> World:
-        """She comes in `mine`, nobody in the rest of `hers`, others elsewhere, or nobody."""
+    def _world(self, mine: Sequence[int], her_rounds: set[int], user: User, others: User) -> World:
+        """She comes in `mine`, nobody in the rest of `her_rounds`, others elsewhere, or nobody."""
         rounds: list[tuple[int, Floats, Answer]] = []
         nobody = NOBODY, np.zeros_like(user.context), self._silence
         for t in range(self._spec.horizon):
             other = t % (self._spec.people - 1)
             if t in mine:
                 rounds.append((self._her, user.context, user.answer))
-            elif t in hers or t % _EMPTY == _EMPTY - 1:
+            elif t in her_rounds or t % _EMPTY == _EMPTY - 1:
                 rounds.append(nobody)
             else:
                 rounds.append((other, others.context, others.answer))

@@ -97,14 +97,14 @@ class Wealth:
         """The bet that would have grown most in the past; None if none would have."""
         cuts = np.unique(np.quantile(np.concatenate([a, b]), _CUTS, method="nearest"))
         above_a, above_b = (values[:, None] >= cuts for values in (a, b))
-        met = _outcomes(above_a, above_b)
+        outcomes = _outcomes(above_a, above_b)
         epsilons, deltas = (np.array(one)[:, None, None] for one in zip(*self.points, strict=True))
         factors = np.exp(epsilons)
         stakes = _STAKES / (factors + deltas)  # (P, 1, L)
         found: tuple[float, Bet | None] = 0.0, None
-        shares = np.stack([*met.values()], axis=1)  # (C, 4)
+        shares = np.stack([*outcomes.values()], axis=1)  # (C, 4)
         for forward in (True, False):
-            called = [(b, a) if forward else (not a, not b) for a, b in met]
+            called = [(b, a) if forward else (not a, not b) for a, b in outcomes]
             gains = [stakes * (hit - factors * wrong - deltas) for hit, wrong in called]
             growth: Floats = shares @ np.log1p(np.concatenate(gains, axis=1))  # (P, C, L)
             p, c, stake = np.unravel_index(int(growth.argmax()), growth.shape)

@@ -121,7 +121,7 @@ class Users(Protocol):
         ...
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
-        """Either user in round t, among quiet ones."""
+        """Either user in round t, among background users."""
         ...
 
 
@@ -171,8 +171,8 @@ def random_round(horizon: int, rng: np.random.Generator) -> int:
     return int(rng.integers(1, horizon - 1)) if horizon > 2 else 0
 
 
-_QUIET = 1e-6
-"""Length of a quiet user's context, in units of the public bound."""
+BACKGROUND_SCALE = 1e-6
+"""Length of a background user's context, in units of the public bound."""
 _EXTREME = 10.0
 """How far beyond the public bounds a user is who does not keep them."""
 
@@ -180,8 +180,8 @@ _EXTREME = 10.0
 class ContextUsers:
     """A user is a context and what she would answer to every arm.
 
-    Everybody but the differing user is quiet, with a context along hers, too short to move a sum of
-    contexts, and actions that show what was learned in that direction; or an ordinary user;
+    Everybody but the differing user is background, with a context along hers, too short to move a
+    sum of contexts, and actions that show what was learned in that direction; or an ordinary user;
     or one who teaches which arm is best along her context.
     """
 
@@ -199,7 +199,7 @@ class ContextUsers:
         # honest agent clips).
         T, (a, b) = self._spec.horizon, _directions(self._spec.dim, rng)
         x, y, edge = (self._at_the_bound(v) for v in (a, b, np.eye(self._spec.dim)[0]))
-        later, quiet = random_round(T, rng), self._quiet(x)
+        later, background = random_round(T, rng), self._background(x)
         high, low, *turns = self._answers.values()
         one, two = turns or (high, low)
         ends = self._spec.answers
@@ -215,12 +215,12 @@ class ContextUsers:
             ("context from x to -x beyond the bounds", (_EXTREME * x, far), (-_EXTREME * x, far)),
             ("reward from above the bounds to below", (x, far), (x, deep)),
         ):
-            worlds = quiet.with_user(0, *first), quiet.with_user(0, *second)
+            worlds = background.with_user(0, *first), background.with_user(0, *second)
             yield Pair(f"round 1, {note}", 0, *worlds)
         across = self._at_the_bound((-1.0) ** np.arange(self._spec.dim))
         taught, agreed = (World(np.broadcast_to(x, (T, *x.shape)), (r,) * T) for r in (one, high))
         for t, others, v, among in (
-            (later, quiet, x, ""),
+            (later, background, x, ""),
             (0, self._ordinary(rng), x, " among ordinary users"),
             (max(0, T - 2), taught, x, " among users who teach which arm is best along x"),
             (T // 4, agreed, across, " across that of users who agree"),
@@ -242,8 +242,8 @@ class ContextUsers:
         ]
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
-        quiet = self._quiet(one.context)
-        worlds = (quiet.with_user(t, user.context, user.answer) for user in (one, two))
+        background = self._background(one.context)
+        worlds = (background.with_user(t, user.context, user.answer) for user in (one, two))
         return Pair(note, t, *worlds)
 
     def _at_the_bound(self, direction: Floats) -> Floats:
@@ -252,8 +252,9 @@ class ContextUsers:
         x = self._spec.context_bound * direction / size
         return np.broadcast_to(x, self._spec.context_shape).copy()
 
-    def _quiet(self, x: Floats) -> World:
-        context = _QUIET * (_by_turns(x) if self._rows else x)  # rows apart: actions show a sign
+    def _background(self, x: Floats) -> World:
+        # rows apart: actions show a sign
+        context = BACKGROUND_SCALE * (_by_turns(x) if self._rows else x)
         T = self._spec.horizon
         return World(np.broadcast_to(context, (T, *x.shape)), (Always(self._silence()),) * T)
 
@@ -377,7 +378,7 @@ class DataUsers:
 
     def __init__(self, spec: ConvexSpec) -> None:
         self._spec, self._data = spec, spec.feedback == "datum"
-        self._quiet = self._user("quiet", self._public(np.zeros(prod(spec.loss.datum_shape))))
+        self._background = self._user("quiet", self._public(np.zeros(prod(spec.loss.datum_shape))))
 
     def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
         # Her datum goes from one end of the public set to the other, or far beyond both.
@@ -408,10 +409,10 @@ class DataUsers:
         return found + ([] if self._data else [*self._values(1.0)])
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
-        return Pair(note, t, self._among_quiet(t, one), self._among_quiet(t, two))
+        return Pair(note, t, self._in_background(t, one), self._in_background(t, two))
 
-    def _among_quiet(self, t: int, user: User) -> World:
-        users = [self._quiet] * self._spec.horizon
+    def _in_background(self, t: int, user: User) -> World:
+        users = [self._background] * self._spec.horizon
         users[t] = user
         if self._data:
             return full_information(users, self._spec.delay)

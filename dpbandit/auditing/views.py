@@ -53,7 +53,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from dpbandit.auditing.users import Pair, World, answers_of, contexts_of
-from dpbandit.auditing.witness import Left, Part, Witness
+from dpbandit.auditing.witness import Part, WithoutOthers, Witness
 from dpbandit.base import Bools, Floats, InputError, Ints, Seed, Source, Streams, positive, reached
 from dpbandit.privacy import Ledger, Mechanism
 from dpbandit.privacy.mechanism import LedgerCheck, PersonalMemory, logged_calls, witnessed
@@ -251,7 +251,7 @@ VIEWS: tuple[View, ...] = ("released", "actions")
 class SumEnds(NamedTuple):
     """What the differing user adds in either world, on average, (2, n) each."""
 
-    left: list[Floats]
+    without_others: list[Floats]
     """to each release of a sum"""
     nodes: list[Floats]
     """to each node of a tree that she is in"""
@@ -278,12 +278,15 @@ def public_ends(config: AgentConfig, spec: Spec, pair: Pair, seed: int) -> Ends:
     witness, seeds = Witness(), [(seed, 0, run) for run in range(_END_RUNS)]
     deque(rounds(config, spec, (pair.first, pair.second), pair.rounds, seeds, witness), maxlen=0)
 
-    def ends(parts: Iterable[Left]) -> list[Floats]:
-        return [hers.reshape(2, -1, hers.shape[-1]).mean(axis=1) for _, hers in parts]
+    def ends(parts: Iterable[WithoutOthers]) -> list[Floats]:
+        return [
+            contribution.reshape(2, -1, contribution.shape[-1]).mean(axis=1)
+            for _, contribution in parts
+        ]
 
     return [
-        SumEnds(ends(known.left), ends(known.nodes() if known.is_tree else ()))
-        if known.released and known.hers is not None
+        SumEnds(ends(known.without_others), ends(known.nodes() if known.is_tree else ()))
+        if known.released and known.contribution is not None
         else None
         for known in witness.sums
     ]
@@ -298,15 +301,15 @@ def columns_of(
     ends: Ends,
 ) -> tuple[Columns, Columns]:
     """One run of either world for each seed, as `view` shows it."""
-    witness, parts, before, own = Witness(), list[Part](), dict[str, Floats](), None
+    witness, parts, before, action_of_her = Witness(), list[Part](), dict[str, Floats](), None
     worlds, runs = (pair.first, pair.second), 2 * len(seeds)
     public = all_see_actions(spec)
     for event, user, agent, action in rounds(config, spec, worlds, pair.rounds, seeds, witness):
-        hers = user in pair.rounds
-        if event == "act" and hers and public:
-            own = action
-        elif event == "act" and not hers and user > pair.round and (public or view == "actions"):
-            parts += _of_action(spec, action, own)
+        differs = user in pair.rounds
+        if event == "act" and differs and public:
+            action_of_her = action
+        elif event == "act" and not differs and user > pair.round and (public or view == "actions"):
+            parts += _of_action(spec, action, action_of_her)
         elif event == "before" and view == "released":
             before = memory(agent, runs, pair.person)
         elif event == "after" and view == "released":
@@ -315,8 +318,8 @@ def columns_of(
         parts += witness.others
         parts += [Part("ratios", False, r.round(_DECIMALS)) for r in witness.ratios()]
         parts += _weighed(witness, None if public else ends)
-    if own is not None and spec.domain is None:
-        parts = [_beside(own, spec.context_shape[0], part) for part in parts]
+    if action_of_her is not None and spec.domain is None:
+        parts = [_beside(action_of_her, spec.context_shape[0], part) for part in parts]
     parts = parts or [Part("nothing", False, np.zeros((runs, 1)))]
     values = np.concatenate([part.values for part in parts], axis=1)
     widths = [part.values.shape[1] for part in parts]
@@ -335,28 +338,36 @@ def _weighed(witness: Witness, ends: Ends | None) -> list[Part]:
     """
     found = []
     for place, known in enumerate(witness.sums):
-        both = None if ends is None else ends[place]
-        if not known.released or known.hers is None or (ends is not None and both is None):
+        ends_of_sum = None if ends is None else ends[place]
+        if (
+            not known.released
+            or known.contribution is None
+            or (ends is not None and ends_of_sum is None)
+        ):
             continue
-        left, nodes = list(known.left), list(known.nodes()) if known.is_tree else []
-        for (v, hers), end in zip(left, both.left if both else [None] * len(left), strict=True):
-            one, two = _both_ends(hers, end)
+        releases, nodes = list(known.without_others), list(known.nodes()) if known.is_tree else []
+        for (v, contribution), end in zip(
+            releases,
+            ends_of_sum.without_others if ends_of_sum else [None] * len(releases),
+            strict=True,
+        ):
+            one, two = _ends_in_worlds(contribution, end)
             ratio = np.vecdot(v - (one + two) / 2, two - one)
             found.append(_weight("sums", ratio / known.sensitivity**2))
         for order in (1, 2):
-            ends_of = both.nodes if both else [None] * len(nodes)
-            for (v, hers), end in zip(nodes, ends_of, strict=True):
-                one, two = _both_ends(hers, end)
+            ends_of = ends_of_sum.nodes if ends_of_sum else [None] * len(nodes)
+            for (v, contribution), end in zip(nodes, ends_of, strict=True):
+                one, two = _ends_in_worlds(contribution, end)
                 ratio = _norm(v - one, order) - _norm(v - two, order)
                 found.append(_weight(f"nodes l_{order}", ratio / known.sensitivity))
     return found
 
 
-def _both_ends(hers: Floats, end: Floats | None) -> tuple[Floats, Floats]:
+def _ends_in_worlds(contribution: Floats, end: Floats | None) -> tuple[Floats, Floats]:
     """What she adds in the first world and in the second, public or of the run and its twin."""
     if end is not None:
         return end[:1], end[1:]
-    one, two = np.split(hers, 2)
+    one, two = np.split(contribution, 2)
     return np.tile(one, (2, 1)), np.tile(two, (2, 1))
 
 
@@ -369,21 +380,23 @@ def _norm(v: Floats, order: int) -> Floats:
     return np.linalg.norm(v, ord=order, axis=-1)
 
 
-def _of_action(spec: Spec, action: Any, own: Any) -> list[Part]:
+def _of_action(spec: Spec, action: Any, action_of_her: Any) -> list[Part]:
     """A choice, a number, or a point; of a point also the part along the differing user's own."""
     seen = np.asarray(action, dtype=float).reshape(len(action), -1).round(_DECIMALS)
     found = [Part("actions", spec.action_space().dtype != np.float64, seen)]
-    if own is not None and spec.domain is not None:
+    if action_of_her is not None and spec.domain is not None:
         centre = spec.domain.centre
-        found.append(_weight("turned", np.vecdot(seen - centre, own - centre)))
+        found.append(_weight("turned", np.vecdot(seen - centre, action_of_her - centre)))
     return found
 
 
-def _beside(own: Any, experts: int, part: Part) -> Part:
+def _beside(action_of_her: Any, experts: int, part: Part) -> Part:
     """A choice together with the expert that she followed, whose loss decides what it shows."""
     if not part.categorical:
         return part
-    return part._replace(values=part.values + (experts + 1) * own[:, None])  # -1 is nobody
+    return part._replace(
+        values=part.values + (experts + 1) * action_of_her[:, None]
+    )  # -1 is nobody
 
 
 def memory(agent: Any, replicas: int, person: int | None = None) -> dict[str, Floats]:
@@ -448,7 +461,7 @@ def rounds(
         ledger_check = LedgerCheck(type(config).__name__, agent.ledger, call_log)
         for _, item in _reached(agent):
             if isinstance(item, Mechanism):
-                witness.meet(item, len(seeds) * len(worlds))
+                witness.attach(item, len(seeds) * len(worlds))
         problem: Any = SideBySide(spec, worlds, len(seeds))
         how: dict[str, Any] = {"checked": 0, "shortest_block": 2}
         episode = Episode(problem, agent, problem.replicas, Streams([0]), **how)

@@ -23,20 +23,20 @@ class Part(NamedTuple):
     """(2 R, p)"""
 
 
-class Left(NamedTuple):
+class WithoutOthers(NamedTuple):
     """One release of a sum, without what others added to it."""
 
     values: Floats
     """(2 R, n)"""
-    hers: Floats
+    contribution: Floats
     """the differing user's part of it, by now, (2 R, n)"""
 
 
 class Ear(Protocol):
     """Listens to a mechanism whose law is known."""
 
-    def hear(self, datum: Any, release: Any, *, hers: bool) -> None:
-        """One call of the mechanism; `hers`: it is fed the differing user's round."""
+    def observe(self, datum: Any, release: Any, *, differs: bool) -> None:
+        """One call of the mechanism; `differs`: it is fed the differing user's round."""
         ...
 
     def ratios(self) -> Floats | None:
@@ -60,21 +60,21 @@ class Sum:
         self.is_tree = isinstance(noise, Tree)
         self.is_tree |= isinstance(mechanism, RestartingTrees)
         self.sensitivity = mechanism.sensitivity
-        self.hers: Floats | None = None
+        self.contribution: Floats | None = None
         """what the differing user added, (2 R, n)"""
-        self.left: list[Left] = []
-        self._unpadded: list[Left] = []
+        self.without_others: list[WithoutOthers] = []
+        self._unpadded: list[WithoutOthers] = []
         self._others: Floats | float = 0.0
         self._part: Floats = np.zeros((1, 1))
 
-    def add(self, datum: Any, *, hers: bool) -> None:
+    def add(self, datum: Any, *, differs: bool) -> None:
         """One user's round."""
         query = self._mechanism.entered(*datum)
         flat = query.reshape(len(query), -1)
         if isinstance(self._mechanism, RestartingTrees):
             self._fade(~datum[2][:, None])
-        if hers:
-            self.hers = flat if self.hers is None else self.hers + flat
+        if differs:
+            self.contribution = flat if self.contribution is None else self.contribution + flat
             self._part = self._part + flat
         else:
             self._others = self._others + flat
@@ -82,27 +82,27 @@ class Sum:
     def release(self, release: Floats) -> None:
         """Take the released sum, noise included."""
         units = getattr(getattr(self._mechanism, "_statistic", None), "units", 1.0)
-        self.left.append(self._without_others(release / units))
+        self.without_others.append(self._without_others(release / units))
         if self._padded is not None:
             self._unpadded.append(self._without_others(release / units - self._padded.padding))
         self._fade(getattr(self._mechanism, "fade", 1.0))
 
-    def _without_others(self, release: Floats) -> Left:
+    def _without_others(self, release: Floats) -> WithoutOthers:
         flat = release.reshape(len(release), -1)
-        return Left(flat - self._others, np.broadcast_to(self._part, flat.shape))
+        return WithoutOthers(flat - self._others, np.broadcast_to(self._part, flat.shape))
 
     def _fade(self, factor: Any) -> None:
         self._others, self._part = self._others * factor, self._part * factor
 
-    def nodes(self) -> Iterator[Left]:
+    def nodes(self) -> Iterator[WithoutOthers]:
         """The nodes of a tree that she is in: release t less release t - lowbit(t)."""
-        releases = self._unpadded or self.left
-        for t, left in enumerate(releases, start=1):
+        releases = self._unpadded or self.without_others
+        for t, item in enumerate(releases, start=1):
             below = t & (t - 1)
-            less = releases[below - 1] if below else Left(np.zeros(1), np.zeros((1, 1)))
-            hers = left.hers - less.hers
-            if hers.any():
-                yield Left(left.values - less.values, hers)
+            less = releases[below - 1] if below else WithoutOthers(np.zeros(1), np.zeros((1, 1)))
+            contribution = item.contribution - less.contribution
+            if contribution.any():
+                yield WithoutOthers(item.values - less.values, contribution)
 
 
 class Witness:
@@ -118,7 +118,7 @@ class Witness:
         self._places = dict[int, int]()
         self._ears = dict[int, Ear]()
 
-    def meet(self, mechanism: Mechanism, runs: int) -> None:
+    def attach(self, mechanism: Mechanism, runs: int) -> None:
         """Listen closely, where that is known how; before the first call."""
         open_shelves("auditing")
         found = (ear for listener in LISTENERS if (ear := listener(mechanism, runs)) is not None)
@@ -139,9 +139,9 @@ class Witness:
             self.sums.append(Sum(mechanism))
         known = self.sums[place]
         if known.released or self.differs:
-            known.add(datum, hers=self.differs)
+            known.add(datum, differs=self.differs)
         if ear := self._ears.get(id(mechanism)):
-            ear.hear(datum, release, hers=self.differs)
+            ear.observe(datum, release, differs=self.differs)
         if release is None and isinstance(mechanism, CountedSums):
             release = np.zeros(datum[2].shape)  # a run sees that, whatever counts of others say
         if release is None:

@@ -230,12 +230,12 @@ def test_the_search_finds_what_moves_a_mechanism_most():
     spec, config = replace(DISJOINT, dim=3), CountsACorner()
     for pair in users_of(spec).handful(np.random.default_rng((0, 7))):
         (ends,) = public_ends(config, spec, pair, 0)
-        for one, two in ends.left:
+        for one, two in ends.without_others:
             np.testing.assert_array_equal(one, two)
     (worst,) = most_moving_pairs(config, spec, users_of(spec), 0)
     assert "e_3" in worst.note
     (ends,) = public_ends(config, spec, worst, 0)
-    assert abs(np.diff(ends.left[-1], axis=0)) == 1
+    assert abs(np.diff(ends.without_others[-1], axis=0)) == 1
     report = audit(config, spec, runs=6000, until_known=True, progress=False)
     assert report.flagged
     assert report.pair == worst.note
@@ -296,7 +296,7 @@ def test_moments_reach_their_sensitivity_and_are_seen_without_what_others_added(
         (DPMoments(epsilon=inf), late, first),
     ):
         (ends,) = public_ends(config, spec, pair, 0)
-        assert np.linalg.norm(np.diff(ends.left[-1], axis=0)) == pytest.approx(2)
+        assert np.linalg.norm(np.diff(ends.without_others[-1], axis=0)) == pytest.approx(2)
     assert not audit(DPUCB(), late, **QUICK).flagged
     config = DPMoments(epsilon=inf, refresh_every=1)
     for pair in users_of(DISJOINT).handful(np.random.default_rng((0, 7))):

@@ -291,10 +291,10 @@ def test_sums_are_weighed_by_public_numbers():
         if event == "act" and user == pair.round:
             assert set(action[:40]) == {0, 1}
     (known,) = witness.sums
-    assert len(np.unique(known.hers.round(9), axis=0)) > 2  # hers in a run is not an end
-    one, two = ends.left[-1]
+    assert len(np.unique(known.contribution.round(9), axis=0)) > 2  # hers in a run is not an end
+    one, two = ends.without_others[-1]
     assert np.linalg.norm(two - one) > 0.5
-    told = zip(known.left, ends.left, strict=True)
+    told = zip(known.without_others, ends.without_others, strict=True)
     wanted = [np.vecdot(v - (one + two) / 2, two - one) for (v, _), (one, two) in told]
     wanted = np.split(np.array(wanted) / known.sensitivity**2, 2, axis=1)
     both = columns_of(config, DISJOINT, pair, seeds, "released", [ends])

@@ -37,7 +37,7 @@ def test_candidates_reach_the_sensitivities():
         (worst,) = most_moving_pairs(config, spec, users_of(spec), 0)
         for _ in rounds(config, spec, (worst.first, worst.second), (0,), seeds, witness):
             pass
-        one, two = np.split(witness.sums[0].hers, 2)
+        one, two = np.split(witness.sums[0].contribution, 2)
         lengths = np.linalg.norm(two - one, axis=1)
         np.testing.assert_allclose(lengths, witness.sums[0].sensitivity)
     x, a = np.array([[0.5, 0.0], [0.0, -1.0]]), np.array([0.6, 0.8])

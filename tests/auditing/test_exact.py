@@ -240,7 +240,7 @@ def test_segments_have_the_law_of_their_first_firing(noise):
     for t in range(12):
         loss = in_worlds(1, 0) if t == 1 else np.ones(len(TWINS))
         release = mechanism(loss, threshold)
-        ear.hear((loss, threshold), release, hers=t == 1)
+        ear.observe((loss, threshold), release, differs=t == 1)
         fired = np.where(release, np.minimum(fired, t), fired)
     scales = {"threshold_scale": 1 / 0.8, "query_scale": 1 / 0.8, "noise": noise}
     sums = np.cumsum(np.ones((2, 12)), axis=1) - [[0.0], [1.0]] * (np.arange(12) >= 1)
@@ -256,12 +256,12 @@ def test_draws_and_bits_have_the_laws_of_their_losses():
     second of which does not know her; and the keep probability of the one bit she decides."""
     mechanism = EpochSelection(3, Streams(TWINS), "em", epsilon=0.7, draws=2, uses=4)
     ear = Draws(mechanism, 60)
-    hers, rest = in_worlds([1, 0, 0], [0, 1, 1]), in_worlds([0, 0, 1], [0, 0, 1])
+    differing, rest = in_worlds([1, 0, 0], [0, 1, 1]), in_worlds([0, 0, 1], [0, 0, 1])
     S, wanted = 0.0, np.zeros(len(TWINS))
-    for losses, ends in ((hers, NOBODY), (rest, NOBODY), (rest, ~NOBODY), (rest, NOBODY)):
+    for losses, ends in ((differing, NOBODY), (rest, NOBODY), (rest, ~NOBODY), (rest, NOBODY)):
         datum = (losses, ~ends, np.full(len(TWINS), 0.5), ends)
         chosen, S = mechanism(*datum), S + losses
-        ear.hear(datum, chosen, hers=losses is hers)
+        ear.observe(datum, chosen, differs=losses is differing)
         own = log_softmax(-0.35 * np.maximum(S, 0.5), axis=1)[np.arange(60), chosen]
         other = log_softmax(-0.35 * np.maximum(twin(S), 0.5), axis=1)[np.arange(60), chosen]
         wanted = wanted + np.where(ends, 0.0, other - own)
@@ -270,8 +270,8 @@ def test_draws_and_bits_have_the_laws_of_their_losses():
     bit = RedrawBit(Streams(TWINS), "bits", rate=0.3, probability=0.2, uses=2)
     ear, loss, active = Bits(bit), in_worlds(1, 0), np.arange(60) % 5 > 0
     redraw = bit(loss, active)
-    ear.hear((loss, active), redraw, hers=True)
-    ear.hear((loss, active), bit(loss, active), hers=False)
+    ear.observe((loss, active), redraw, differs=True)
+    ear.observe((loss, active), bit(loss, active), differs=False)
     keep = 0.8 * np.exp(-0.3 * np.array([twin(loss), loss]))
     wanted = np.where(redraw, np.log((1 - keep[0]) / (1 - keep[1])), np.log(keep[0] / keep[1]))
     np.testing.assert_allclose(ear.ratios()[:, 0], np.where(active, wanted, 0))
