@@ -28,10 +28,10 @@ from dpbandit.base import (
     Streams,
     by_index,
     inside,
+    missing_fields,
     one_of,
     shown,
     takes,
-    unsaid,
     whole,
 )
 from dpbandit.specs import Problem, begin, checked_problem
@@ -169,7 +169,7 @@ def make_problem(
         known = [field.name for field in fields(creator) if field.init]
     for name in arguments:
         one_of(f"argument of {called}", name, known)
-    for name in unsaid(creator, arguments):
+    for name in missing_fields(creator, arguments):
         raise InputError(
             f"Expected {name} of {called} among env_kwargs (--set {name}=VALUE): it has no default."
         )

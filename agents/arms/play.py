@@ -103,7 +103,7 @@ class ExactArms(ArmAgent):
 
 
 class ReleasedArms(ArmAgent):
-    """Plays by what `CountedSums` released; `due` says when, and `take` learns from it.
+    """Plays by what `CountedSums` released; `at_release` says when, and `take` learns from it.
 
     Rounds in which no replica's policy changes may come in blocks, see `rounds_to_release`.
     """
@@ -142,8 +142,8 @@ class ReleasedArms(ArmAgent):
 
     def feed(self, reward: Floats, arm: Ints) -> None:
         """Hand a round over, and learn from what is released."""
-        due = self.due()
-        self.learn_release(self.sums(reward, arm, due), due)
+        at_release = self.at_release()
+        self.learn_release(self.sums(reward, arm, at_release), at_release)
 
     def count_block(self, counts: Floats, rounds: int) -> Bools:
         """Count `counts` plays (R, K) in that many rounds; returns whose sums are released now.
@@ -152,14 +152,14 @@ class ReleasedArms(ArmAgent):
         """
         self.t += rounds
         self.pending += counts
-        return self.due()
+        return self.at_release()
 
-    def learn_release(self, release: Floats | None, due: Bools) -> None:
-        """Take sums (R, K) that were released where they were `due`."""
+    def learn_release(self, release: Floats | None, at_release: Bools) -> None:
+        """Take sums (R, K) that were released where they were `at_release`."""
         if release is not None:
             pending = self.pending.copy()
-            self.pending[due] = 0.0
-            self.take(release, np.where(due, pending, 0.0), due)
+            self.pending[at_release] = 0.0
+            self.take(release, np.where(at_release, pending, 0.0), at_release)
 
     @property
     def rounds_to_release(self) -> Ints:
@@ -171,11 +171,11 @@ class ReleasedArms(ArmAgent):
         """The probability (R, K) of every arm in those rounds."""
         raise NotImplementedError
 
-    def due(self) -> Bools:
+    def at_release(self) -> Bools:
         """Whose pending sums are released now, (R, K); looks at counts and releases alone."""
         raise NotImplementedError
 
-    def take(self, release: Floats, count: Floats, due: Bools) -> None:
+    def take(self, release: Floats, count: Floats, at_release: Bools) -> None:
         """Learn from what was released (R, K), sums of so many rounds."""
         raise NotImplementedError
 
@@ -198,13 +198,13 @@ class OneArmBatches(ReleasedArms):
     def chances(self) -> Floats:
         return np.eye(self.K)[self.arm]
 
-    def due(self) -> Bools:
+    def at_release(self) -> Bools:
         full = self.pending[rows(self.R), self.arm] >= self.length
         if not np.count_nonzero(full):
             return self.nothing
-        due = self.nothing.copy()
-        due[full, self.arm[full]] = True
-        return due
+        at_release = self.nothing.copy()
+        at_release[full, self.arm[full]] = True
+        return at_release
 
 
 def kl_upper(mean: Floats, level: Floats) -> Floats:

@@ -81,16 +81,16 @@ class DPSE(ReleasedArms):
     def chances(self) -> Floats:
         return np.eye(self.K)[self.choose()]
 
-    def due(self) -> Bools:
+    def at_release(self) -> Bools:
         full: Bools = np.asarray((~self.active | (self.pending >= self.need[:, None])).all(axis=1))
         return self.active & full[:, None] if full.any() else self.nothing
 
-    def take(self, release: Floats, count: Floats, due: Bools) -> None:
+    def take(self, release: Floats, count: Floats, at_release: Bools) -> None:
         # Take steps 3 and 4, and begin another epoch
-        here: Bools = np.asarray(due.any(axis=1))
+        here: Bools = np.asarray(at_release.any(axis=1))
         R, (one, two) = np.where(here, self.need, 1.0), self.logs()
         width = 2 * np.sqrt(one / (2 * R)) + 2 * two / (R * self.epsilon)
-        m = np.where(due, release / np.maximum(count, 1), -inf)
+        m = np.where(at_release, release / np.maximum(count, 1), -inf)
         stays = m >= np.where(here, m.max(axis=1, initial=-1e9) - width, -inf)[:, None]
         self.active = self.active & (stays | ~here[:, None])
         self.epoch = self.epoch + here
@@ -128,11 +128,11 @@ class AdaPKLUCB(OneArmBatches):
         super().reset()
         self.N, self.m = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
 
-    def take(self, release: Floats, count: Floats, due: Bools) -> None:
+    def take(self, release: Floats, count: Floats, at_release: Bools) -> None:
         # Take step 2, and choose where an episode has ended
-        self.m = np.where(due, release / np.maximum(count, 1), self.m)
-        self.N = np.where(due, count, self.N)
-        here = np.flatnonzero(due.any(axis=1))
+        self.m = np.where(at_release, release / np.maximum(count, 1), self.m)
+        self.N = np.where(at_release, count, self.N)
+        here = np.flatnonzero(at_release.any(axis=1))
         index = np.where(self.N[here] > 0, self.index(self.m[here], self.N[here]), inf)
         self.arm[here] = index.argmax(axis=1)
         doubled = 2 * self.N[rows(self.R), self.arm]
@@ -260,10 +260,10 @@ class PrivateTsallis(OneArmBatches):
         # 0: batches are too short to be played as one
         return np.zeros(self.R, dtype=np.int64)
 
-    def take(self, release: Floats, count: Floats, due: Bools) -> None:
+    def take(self, release: Floats, count: Floats, at_release: Bools) -> None:
         # Take step 2, and step 1 of the next batch
-        here: Bools = np.asarray(due.any(axis=1))
-        loss = np.where(due, 1 - release / np.maximum(count, 1), 0.0)
+        here: Bools = np.asarray(at_release.any(axis=1))
+        loss = np.where(at_release, 1 - release / np.maximum(count, 1), 0.0)
         self.lost = self.lost + loss / self.w
         self.batch = self.batch + here
         fresh = tsallis_chances(self.lost, 2 / np.sqrt(self.batch)[:, None])

@@ -119,18 +119,18 @@ class AllocationTS(ReleasedArms):
     def chances(self) -> Floats:
         return self.p
 
-    def due(self) -> Bools:
+    def at_release(self) -> Bools:
         # Take the condition of step 1 where a batch ends
         if self.t < self.end:
             return self.nothing
-        due: Bools = self.pending >= np.maximum(1 / self.epsilon, self.growth * self.n)
+        at_release: Bools = self.pending >= np.maximum(1 / self.epsilon, self.growth * self.n)
         self.end += max(ceil(self.growth * self.t), ceil(self.first / self.epsilon), 1)
-        return due & (self.pending > 0)
+        return at_release & (self.pending > 0)
 
-    def take(self, release: Floats, count: Floats, due: Bools) -> None:
+    def take(self, release: Floats, count: Floats, at_release: Bools) -> None:
         # Take steps 1 to 3
-        self.s, self.n, self.e = self.s + release, self.n + count, self.e + due
-        for r in np.flatnonzero(due.any(axis=1)):
+        self.s, self.n, self.e = self.s + release, self.n + count, self.e + at_release
+        for r in np.flatnonzero(at_release.any(axis=1)):
             best = self.scores_of(int(r)).argmax(axis=1)
             self.p[r] = np.bincount(best, minlength=self.K) / self.draws
         self.heights = self.p.cumsum(axis=1)
@@ -189,10 +189,10 @@ class KLUCBSums(OneArmBatches):
         self.least = max(1, ceil(self.first / self.epsilon))
         self.length = np.full(self.R, float(self.least))
 
-    def take(self, release: Floats, count: Floats, due: Bools) -> None:
+    def take(self, release: Floats, count: Floats, at_release: Bools) -> None:
         # Take step 2, and choose where a batch has ended
-        self.s, self.n, self.e = self.s + release, self.n + count, self.e + due
-        here = np.flatnonzero(due.any(axis=1))
+        self.s, self.n, self.e = self.s + release, self.n + count, self.e + at_release
+        here = np.flatnonzero(at_release.any(axis=1))
         self.arm[here] = self.index(here).argmax(axis=1)
         n = self.n[rows(self.R), self.arm]
         self.length[here] = np.maximum(self.least, np.ceil(n / 2))[here]

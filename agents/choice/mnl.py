@@ -117,7 +117,7 @@ class LikelihoodFits(Assortments):
         self.offers = Offer(
             np.zeros((R, S, D, n)), np.zeros((R, S, n), bool), np.zeros((R, n), int)
         )
-        self.seen, self.round, self.due = 0, 0, self.first_batch
+        self.seen, self.round, self.next_release = 0, 0, self.first_batch
         self.G: Floats = np.tile(self.regularization * np.eye(D), (self.R, 1, 1))
         self.m: Floats = np.zeros((self.R, D))
         self.theta: Floats = np.zeros((self.R, D))
@@ -131,7 +131,7 @@ class LikelihoodFits(Assortments):
         ):
             kept[..., k] = new
         self.seen, self.round = k + 1, self.round + 1
-        if self.round < self.due and self.seen < full:
+        if self.round < self.next_release and self.seen < full:
             return
         for _ in range(_STEPS):
             self.newton()
@@ -139,8 +139,8 @@ class LikelihoodFits(Assortments):
         self.root = np.linalg.inv(np.linalg.cholesky(H))
         if self.seen == full:
             self.m, self.G, self.seen = score + np.matvec(H, self.theta), H, 0
-        if self.round >= self.due:
-            self.due, self.exploring = ceil(_MORE * self.due), False
+        if self.round >= self.next_release:
+            self.next_release, self.exploring = ceil(_MORE * self.next_release), False
 
     def newton(self) -> None:
         """One step."""

@@ -101,7 +101,7 @@ class LocalSums:
         """That of as many messages."""
         return float(np.diff([0, *self._ends])[batch]) * self._variance
 
-    def fed(self, lead: tuple[int, ...], *datum: npt.NDArray[Any]) -> Floats | None:
+    def take_rounds(self, lead: tuple[int, ...], *datum: npt.NDArray[Any]) -> Floats | None:
         """The call for one round, whose `lead` is (R,)."""
         return self(*datum)
 

@@ -169,7 +169,7 @@ class FadeArms(OnDevices, WarmStarted):
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         reference = pick(self._theta, action), pick(self._weights, action)
         law = tuple(np.broadcast_to(number, action.shape) for number in self._law.reference)
-        release = self.sums.fed(action.shape, *reference, *law, context, action, feedback)
+        release = self.sums.take_rounds(action.shape, *reference, *law, context, action, feedback)
         if release is None:
             return
         signs, counts, levels = self.statistic.unpack(release)
@@ -276,9 +276,9 @@ class FadeArms(OnDevices, WarmStarted):
             return
         R, K, d = b.shape
         flat = b.reshape(R, K * d), precision.reshape(R, K * d, K * d)
-        believed = self._memory.add(*flat, self._theta.reshape(R, K * d))
-        self._b = believed[0].reshape(R, K, d)
-        self._precision = believed[1].reshape(R, K, d, K, d)
+        estimate = self._memory.add(*flat, self._theta.reshape(R, K * d))
+        self._b = estimate[0].reshape(R, K, d)
+        self._precision = estimate[1].reshape(R, K, d, K, d)
 
 
 def _focus(variance: Floats, slope: Floats, stddev: float) -> Floats:

@@ -150,7 +150,9 @@ class FadeCentred(Fading):
         theta = pick(self._theta, action)
         trust = np.full(action.shape, self._trust)
         centre = np.broadcast_to(self._centre, context.shape)
-        release = self.sums.fed(action.shape, theta, trust, centre, context, action, feedback)
+        release = self.sums.take_rounds(
+            action.shape, theta, trust, centre, context, action, feedback
+        )
         if release is not None:
             self._ends = np.append(self._ends, self.round - self._before)
             self._add(self.statistic.unpack(release))

@@ -104,7 +104,7 @@ class ScoredSales(Fading):
         sold = dollars / self._margins[action]  # clipped to 1 by the statistic
         phi = picks(self._rows(context), action)
         aimed = () if self._aimed is None else (self._aimed.along(phi),)
-        release = self.sums.fed(
+        release = self.sums.take_rounds(
             action.shape, np.broadcast_to(self._theta, phi.shape), phi, sold, *aimed
         )
         if release is None:
@@ -450,8 +450,8 @@ class FadeCurve(ScoredSales):
         asked = self._in_turn(self.round)
         self.round += 1
         sold = clip_range(feedback, 0.0, float(self._margins.max())) / self._margins[action]
-        due = np.full(self._sales.shape, self.round == self._before)
-        release = self._counts(np.minimum(sold, 1.0), asked, due)
+        at_release = np.full(self._sales.shape, self.round == self._before)
+        release = self._counts(np.minimum(sold, 1.0), asked, at_release)
         if release is not None:
             self._sales = release
             self._theta, self._precision = self._posterior()

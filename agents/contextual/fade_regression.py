@@ -55,7 +55,7 @@ class Summing(Protocol):
         """Number of rounds until the batch ends."""
         ...
 
-    def fed(self, lead: tuple[int, ...], *data: npt.NDArray[Any]) -> Floats | None:
+    def take_rounds(self, lead: tuple[int, ...], *data: npt.NDArray[Any]) -> Floats | None:
         """Raw rounds, one or several -> the sum at the end of a batch, else None."""
         ...
 
@@ -137,7 +137,7 @@ class SummedRegression(Arms):
         return self.scores(context)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        release = self.sums.fed(action.shape, *self._row(context, action, feedback))
+        release = self.sums.take_rounds(action.shape, *self._row(context, action, feedback))
         if release is None:
             return
         count, self._end = self.round - self._end, self.round

@@ -98,7 +98,7 @@ class FadeSlates(OnDevices, WarmStarted):
             y = 1.0 * (y > 0.5)
         theta = np.broadcast_to(self._theta, (*action.shape, self._theta.shape[1]))
         trust = np.broadcast_to(self._trust, action.shape)
-        release = self.sums.fed(action.shape, theta, trust, context, action, y)
+        release = self.sums.take_rounds(action.shape, theta, trust, context, action, y)
         if release is None:
             return
         self._ends = np.append(self._ends, self.round)

@@ -208,7 +208,7 @@ class SafetyNet:
         self._bias = np.broadcast_to(bias, self._bias.shape)
         self._released = True
 
-    def vetoed(self, context: Floats, action: Ints) -> Ints:
+    def without_inferior(self, context: Floats, action: Ints) -> Ints:
         """`action` (R,), but where an arm is surely better the one that is surely best."""
         if not self._released:
             return action
@@ -340,7 +340,7 @@ class Guard(Around[ContextualSpec]):
         action = self.inner.act(context)
         # one constant is not looked at, so that a veto is a function of releases whatever comes
         shown = np.ones_like(context) if self.spec.constant_context else context
-        return self.net.vetoed(shown, action)
+        return self.net.without_inferior(shown, action)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         coin = self.coin(self.heard)

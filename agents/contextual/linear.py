@@ -106,7 +106,7 @@ class Summed(PrivateAgent[ContextualSpec], Arms):
         return 1 if self.round < self.turns_first else self.sums.rounds_to_release
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        release = self.sums.fed(action.shape, context, action, feedback)
+        release = self.sums.take_rounds(action.shape, context, action, feedback)
         if release is not None:
             self.turns_first = 0.0
             self.refit(release)

@@ -125,7 +125,7 @@ class Moments(Arms):
         return np.matvec(self._theta, context)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        release = self.sums.fed(action.shape, context, action, feedback)
+        release = self.sums.take_rounds(action.shape, context, action, feedback)
         if release is None:
             return
         count, self._end = self.round - self._end, self.round

@@ -117,19 +117,19 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         x = pick(self.model.rows(context), action)
-        due = np.full(len(x), self.round == self.first)
+        refitting = np.full(len(x), self.round == self.first)
         release = self.grams(x)
         if release is not None:
             self.A, raw = self.shifted(release, self.grams.stddev)
             if self.round > self.first:
-                due = outgrown(raw, self.root, 2.0)
-        due &= self.left > 0
+                refitting = outgrown(raw, self.root, 2.0)
+        refitting &= self.left > 0
         P = self.model.link.largest_slope * self.A
-        fitted = self.refits(x, self.model.share(feedback), due, self.theta, P)
+        fitted = self.refits(x, self.model.share(feedback), refitting, self.theta, P)
         if fitted is not None:
             self.theta = fitted
-            self.left = self.left - due
-            self.root = np.where(due[:, None, None], whitening(self.A), self.root)
+            self.left = self.left - refitting
+            self.root = np.where(refitting[:, None, None], whitening(self.A), self.root)
 
     def shifted(self, release: Floats, stddev: float) -> tuple[Floats, Floats]:
         """A with its eigenvalues bounded from below, and without that: (R, D, D) each."""
@@ -233,9 +233,9 @@ class NewtonRefits(Mechanism):
     then `|theta| <= S`, `steps` times; s is the least noise for mu. Rows (x, y) are clipped to
     `|x| <= 1` and y in [0, 1].
 
-    A call takes the row of a round, (R, D) and (R,); who is `due` for a fit, (R,); the released
-    parameter theta to start from, (R, D); and P, (R, D, D). It returns the new parameters, or None
-    where nobody is due. A replica has at most `most` fits, with noise (R, most, steps, D).
+    A call takes the row of a round, (R, D) and (R,); who is `refitting` for a fit, (R,); the
+    released parameter theta to start from, (R, D); and P, (R, D, D). It returns the new parameters,
+    or None where nobody is due. A replica has at most `most` fits, with noise (R, most, steps, D).
 
     Steps are made at released iterates. `query` is what the round adds to the first of them: its
     gradient (zeta(x . theta) - y) x, clipped to norm 1.
@@ -265,17 +265,17 @@ class NewtonRefits(Mechanism):
         return self._gradients(*_clipped(x, y), theta)
 
     def _release(self, *datum: npt.NDArray[Any]) -> Floats | None:
-        x, y, due, theta, P = datum
+        x, y, refitting, theta, P = datum
         n = self._used
         self._x[:, n - 1], self._y[:, n - 1] = _clipped(x, y)
-        if not due.any():
+        if not refitting.any():
             return None
-        if self._fits[due].max() >= self._most:
+        if self._fits[refitting].max() >= self._most:
             raise BudgetExceededError(f"{self.spend.note}: more than {self._most} fits.")
         fitted = np.array(theta)
-        for i in np.flatnonzero(due).tolist():
+        for i in np.flatnonzero(refitting).tolist():
             fitted[i] = self._fit(i, self._x[i, :n], self._y[i, :n], theta[i], P[i])
-        self._fits[due] += 1
+        self._fits[refitting] += 1
         return fitted
 
     def _fit(self, i: int, x: Floats, y: Floats, theta: Floats, P: Floats) -> Floats:

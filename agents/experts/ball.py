@@ -221,7 +221,7 @@ class BallDraws(Mechanism):
 
     A loss counts in units of its public range, after the datum was moved into the public set. A
     draw has a generator of its own, seeded by two uniforms of the replica's stream, because exact
-    samplers take as many numbers as they need. `due` must be a function of releases.
+    samplers take as many numbers as they need. `drawing` must be a function of releases.
 
     Guarantee:
         If the sampler is exact, each draw has bounded range eta for replacing one round, because it
@@ -274,14 +274,14 @@ class BallDraws(Mechanism):
 
     def _release(self, *datum: AnyArray) -> Any:
         self._sampler.add(self._loss.admitted(datum[0], len(self._drawn)))
-        due, seeds = np.flatnonzero(datum[1]), (self._uniforms() * _LARGEST).astype(np.int64)
+        drawing, seeds = np.flatnonzero(datum[1]), (self._uniforms() * _LARGEST).astype(np.int64)
         points = np.full((len(self._drawn), self._loss.domain.dim), np.nan)
-        if len(due) and self._drawn[due].max() >= self.draws:
+        if len(drawing) and self._drawn[drawing].max() >= self.draws:
             raise BudgetExceededError(f"{self.spend.note}: a replica asks for more than that.")
-        for r in due:
+        for r in drawing:
             rng = np.random.Generator(np.random.SFC64(seeds[r].tolist()))
             points[r] = self._sampler.draw(int(r), self._rate, self._floor, rng)
-        self._drawn[due] += 1
+        self._drawn[drawing] += 1
         return points
 
 
@@ -404,7 +404,7 @@ class BallExperts(PointsAsExperts):
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
         # Take steps 2 and 3 with a datum, `(R, *datum_shape)`
         suffered = self.losses.each(self.point, self.loss.admissible(feedback))
-        due = np.asarray(self.tests(suffered, self.threshold)) & (self.left > 0)
-        points = np.asarray(self.draws(feedback, due))
-        self.point = np.where(due[:, None], points, self.point)
-        self.left = self.left - due
+        drawing = np.asarray(self.tests(suffered, self.threshold)) & (self.left > 0)
+        points = np.asarray(self.draws(feedback, drawing))
+        self.point = np.where(drawing[:, None], points, self.point)
+        self.left = self.left - drawing

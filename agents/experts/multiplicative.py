@@ -299,9 +299,9 @@ class BatchLeader(Follower):
 
     def learn(self, losses: Floats) -> None:
         self.round += 1
-        due = np.full(self.R, self.round in self.ends)
-        fresh = np.asarray(self.draws(losses, due, np.zeros(self.R), due))
-        self.expert = np.where(due, fresh, self.expert)
+        drawing = np.full(self.R, self.round in self.ends)
+        fresh = np.asarray(self.draws(losses, drawing, np.zeros(self.R), drawing))
+        self.expert = np.where(drawing, fresh, self.expert)
 
 
 class FollowTheLeader(Follower):

@@ -52,8 +52,8 @@ class Segments(Follower):
         self.uniforms = self.streams.uniforms("uniform experts")
         self.expert = self.uniform()
         self.drawn = self.epoch = np.zeros(self.R, dtype=np.int64)  # since the restart; restarts
-        self.frozen = self.due = self.moved = np.zeros(self.R, dtype=bool)
-        # with `lag`, `due` fired one round ago, `moved` two rounds ago
+        self.frozen = self.fired_one_ago = self.fired_two_ago = np.zeros(self.R, dtype=bool)
+        # with `lag`, `fired_one_ago` fired one round ago, `fired_two_ago` two rounds ago
 
     def learn(self, losses: Floats) -> None:
         # Take steps 2 and 3
@@ -78,10 +78,10 @@ class Segments(Follower):
 
     def fired(self, loss: Floats) -> Mask:
         """Whose segment ends with this round."""
-        fired: Any = self.tests(loss, self.threshold(), self.moved)
+        fired: Any = self.tests(loss, self.threshold(), self.fired_two_ago)
         if self.lag:
-            self.moved, self.due = self.due, fired & ~self.due
-            return self.moved
+            self.fired_two_ago, self.fired_one_ago = self.fired_one_ago, fired & ~self.fired_one_ago
+            return self.fired_two_ago
         return np.asarray(fired)
 
     def restart(self, ends: Mask) -> None:

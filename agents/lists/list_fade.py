@@ -212,8 +212,8 @@ class ListFADE(Lists):
                 delta=self.delta,
                 rounds=self.counting,
             )
-            believed = PositionBased((1.0,) * self.spec.length)  # all that is told
-            self.spec = replace(self.spec, clicks=believed)
+            click_model = PositionBased((1.0,) * self.spec.length)  # all that is told
+            self.spec = replace(self.spec, clicks=click_model)
         super().start()
         self.statistic = self.added()
         R, d = self.R, self.statistic.dim

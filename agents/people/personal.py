@@ -46,7 +46,7 @@ class Personal(Agent[ReturningSpec]):
     tastes, noise, memory = 0.5, 0.5, True
     memories = started(PersonalMemory)
 
-    def sit_down(self) -> None:
+    def start_learner(self) -> None:
         """Start without data, with N(0, I/d) for the population."""
         visit, R = self.spec.arms, self.R
         d = visit.dim
@@ -54,9 +54,9 @@ class Personal(Agent[ReturningSpec]):
         self.uniforms = self.streams.uniforms("ties", visit.n_actions)
         if self.memory:
             self.memories = PersonalMemory(R, people=self.spec.people, shape=(d + 1, d))
-        self.believe(np.zeros((R, d)), np.broadcast_to(np.eye(d) / d, (R, d, d)))
+        self.set_population(np.zeros((R, d)), np.broadcast_to(np.eye(d) / d, (R, d, d)))
 
-    def believe(self, mean: Floats, covariance: Floats) -> None:
+    def set_population(self, mean: Floats, covariance: Floats) -> None:
         """The population's parameter is N(mean, covariance), (R, d) and (R, d, d)."""
         d = self.spec.arms.dim
         self.mean: Floats = mean
@@ -115,7 +115,7 @@ class MemoryAlone(Personal):
 
     def start(self) -> None:
         self.ledger = Ledger((), OWN_DATA.of_person(self.spec.visits))
-        self.sit_down()
+        self.start_learner()
 
 
 class MixedEffects(Personal):
@@ -147,7 +147,7 @@ class MixedEffects(Personal):
     def start(self) -> None:
         T, d, R, self.memory = self.spec.horizon, self.spec.arms.dim, self.R, not self.pooled
         self.ledger = no_privacy("exact sums of everybody")
-        self.sit_down()
+        self.start_learner()
         first = max(1, min(self.first_batch, T // 10))
         self.ends = frozenset(growing_batches(T, first=first, growth=self.growth))
         self.gram: Floats = np.broadcast_to(d * self.noise**2 * np.eye(d), (R, d, d)).copy()
@@ -162,7 +162,7 @@ class MixedEffects(Personal):
         self.round += 1
         if self.round in self.ends:
             A, spread = np.linalg.inv(self.gram), self.noise**2 + self.tastes**2 / x.shape[1]
-            self.believe(np.matvec(A, self.moment), A * spread)
+            self.set_population(np.matvec(A, self.moment), A * spread)
 
 
 class Directions(NamedTuple):
@@ -481,7 +481,7 @@ class PersonalFADE(Personal):
             spread=hypot(self.noise, self.tastes / sqrt(d)),
             gains=gains,
         )
-        self.sit_down()
+        self.start_learner()
         notion = Notion(trust=Trust(self.trust, self.honest))
         of: Literal["people", "slots"] = "people" if self.sums.replaces else "slots"
         notion = notion.of_person(spec.visits, of=of)
@@ -494,7 +494,7 @@ class PersonalFADE(Personal):
         release = self.sums(person, row, np.zeros(self.R, np.int64), reward)
         if release is not None:
             self.population.learn(release[:, 0])
-            self.believe(self.population.mean, self.population.covariance)
+            self.set_population(self.population.mean, self.population.covariance)
 
     def made_of(self, person: Ints) -> Floats:
         """What her memory makes of her, (R, d)."""

@@ -373,12 +373,12 @@ class LeastSquares(Points):
     def begin(self) -> None:
         self.ledger = no_privacy("exact minimisers")
         self.account = self.loss.comparator(self.R)
-        self.data, self.due = 0, 1
+        self.data, self.next_step = 0, 1
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
         self.account.add(self.loss.admitted(feedback, self.R))
         self.data += 1
-        if self.data == self.due:
+        if self.data == self.next_step:
             self.point, _ = self.account.best()
             self.refits += 1
-            self.due = max(self.data + 1, ceil(self.growth * self.data))
+            self.next_step = max(self.data + 1, ceil(self.growth * self.data))

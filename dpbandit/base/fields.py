@@ -209,7 +209,7 @@ def has_methods(what: str, thing: Any, **methods: tuple[str, ...]) -> None:
         takes(f"{name} of {type(thing).__name__}", method, *arguments)
 
 
-def unsaid(kind: Any, given: Collection[str]) -> list[str]:
+def missing_fields(kind: Any, given: Collection[str]) -> list[str]:
     """Fields of a dataclass that have no default and are not `given`; of anything else none."""
     if not (isinstance(kind, type) and is_dataclass(kind)):
         return []

@@ -132,7 +132,7 @@ class Bridge:
             return np.full(1, min(1.0, self.spec.context_bound))
         try:
             observation = self._in_order(observation)
-            if not _belongs(observation, self._space):
+            if not _contains(observation, self._space):
                 raise ValueError
             flat = reals(flatten(self._space, observation)).ravel()
             if flat.shape != (self.spec.dim,):
@@ -194,12 +194,12 @@ class Bridge:
         return arm
 
 
-def _belongs(observation: Any, space: spaces.Space[Any]) -> bool:
+def _contains(observation: Any, space: spaces.Space[Any]) -> bool:
     """Whether every part that is no box is in its space; boxes may be left: they are clipped."""
     if isinstance(space, spaces.Dict):
-        return all(_belongs(observation[name], part) for name, part in space.spaces.items())
+        return all(_contains(observation[name], part) for name, part in space.spaces.items())
     if isinstance(space, spaces.Tuple):
-        return all(_belongs(*pair) for pair in zip(observation, space.spaces, strict=True))
+        return all(_contains(*pair) for pair in zip(observation, space.spaces, strict=True))
     return isinstance(space, spaces.Box) or bool(space.contains(observation))
 
 

@@ -245,11 +245,13 @@ class ForeignProblem:
             worth = _read(info, self._oracle)
         if self._regret is not None:
             missed = _missed(info, self._regret)
-            self._believe(self._regret, missed, 0.0, self.spec.reward_high - self.spec.reward_low)
+            self._check_oracle(
+                self._regret, missed, 0.0, self.spec.reward_high - self.spec.reward_low
+            )
             worth = reward + missed
         means = self._means(worth)  # of all arms, (K,), or of the best, ()
         if self._regret is None:
-            self._believe("oracle", means, self.spec.reward_low, self.spec.reward_high)
+            self._check_oracle("oracle", means, self.spec.reward_low, self.spec.reward_high)
         known = means.ndim == 1
         expected, arms = (means[arm], slice(None)) if known else (reward, arm)
         self._totals[r, arms] += means if known else reward
@@ -269,7 +271,7 @@ class ForeignProblem:
             )
         return means
 
-    def _believe(self, name: str, told: Any, low: float, high: float) -> None:
+    def _check_oracle(self, name: str, told: Any, low: float, high: float) -> None:
         """Raise `InputError` for what cannot be, as long as nearly all rewards are in their
         range."""
         room = _ROUNDING * (high - low)

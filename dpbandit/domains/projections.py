@@ -305,7 +305,7 @@ class SimplexOracle(LocalOracle):
         self.start = domain.centre
 
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        removed = dearest(x, g, self._reach * radius)
+        removed = largest_costs(x, g, self._reach * radius)
         p = x - removed
         p[rows(len(p)), g.argmin(axis=-1)] += removed.sum(axis=-1)
         return p
@@ -323,7 +323,7 @@ class L1Oracle(LocalOracle):
         slack = np.maximum(1 - held.sum(axis=-1, keepdims=True), 0.0)
         weights = np.concatenate([held, slack], axis=-1)
         cost = np.concatenate([np.sign(x) * g, np.zeros_like(slack)], axis=-1)
-        removed = dearest(weights, cost, self._reach * radius)
+        removed = largest_costs(weights, cost, self._reach * radius)
         p = x - self._radius * np.sign(x) * removed[:, :-1]
         best, everyone = np.abs(g).argmax(axis=-1), rows(len(p))
         p[everyone, best] -= self._radius * np.sign(g[everyone, best]) * removed.sum(axis=-1)
@@ -346,7 +346,7 @@ class PolytopeOracle(LocalOracle):
 
     def propose(self, x: Floats, radius: Floats, g: Floats) -> Proposal:
         cost = np.vecdot(self._atoms, g[:, None])
-        removed = dearest(self._weights, cost, self._reach * radius)
+        removed = largest_costs(self._weights, cost, self._reach * radius)
         vertex = self._domain.lowest(g)
         # one after the other: how long the list is, by other replicas' needs, must not round
         mass = np.cumsum(removed, axis=-1)[:, -1]
@@ -373,7 +373,7 @@ class PolytopeOracle(LocalOracle):
         return np.where(known, same.argmax(axis=-1), free.argmax(axis=-1))
 
 
-def dearest(weights: Floats, cost: Floats, mass: Floats) -> Floats:
+def largest_costs(weights: Floats, cost: Floats, mass: Floats) -> Floats:
     """`mass` (R,), or all there is, taken from the weights (R, A) of the largest costs first."""
     order = np.argsort(-cost, axis=-1, kind="stable")
     held = np.take_along_axis(weights, order, axis=-1)

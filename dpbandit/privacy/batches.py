@@ -127,10 +127,10 @@ class CountedSums(Mechanism):
     together: the shares' totals (R, K), in place of a value, and their counts (R, K).
 
     Guarantee:
-        If `cell` and `due` are functions of public coins, of counts (how many values each cell has
-        got since it was emptied) and of earlier releases alone, then all releases together are
-        epsilon-DP, with Gaussian noise mu-GDP, for replacing one round's value, however many there
-        are and however they depend on each other. *Proof.* Given the public coins, the joint
+        If `cell` and `at_release` are functions of public coins, of counts (how many values each
+        cell has got since it was emptied) and of earlier releases alone, then all releases together
+        are epsilon-DP, with Gaussian noise mu-GDP, for replacing one round's value, however many
+        there are and however they depend on each other. *Proof.* Given the public coins, the joint
         density of all releases is a product over releases in time. Let two streams differ in round
         t. Up to then all factors agree; round t is in one pending sum at most, that of its cell,
         and this sum is released once at most: there the factors differ by exp(epsilon `|x - x'|`)
@@ -139,13 +139,13 @@ class CountedSums(Mechanism):
         A rule that looks at a pending sum itself is not covered, and not private.
 
     >>> sums = CountedSums(Streams([0]), 2, low=0, high=2, epsilon=inf, uses=9)
-    >>> zero, due = np.array([0]), np.array([[True, False]])
-    >>> sums(np.array([1.0]), zero, ~due & due), sums(np.array([5.0]), zero, due)
-    (None, array([[1.5, 0. ]]))
+    >>> zero, at_release = np.array([0]), np.array([[True, False]])
+    >>> sums(np.array([1.0]), zero, ~at_release & at_release), sums(np.array([5.0]), zero,
+    at_release) (None, array([[1.5, 0. ]]))
     """
 
-    # "If `cell` and `due` are functions of public coins, of counts (how many values each cell has
-    # got since it was emptied) and of earlier releases alone"
+    # "If `cell` and `at_release` are functions of public coins, of counts (how many values each
+    # cell has got since it was emptied) and of earlier releases alone"
     needs = SUMMED | {Fact.CELL, Fact.PRESENCE}
     controls = (1, 2)
 
@@ -180,12 +180,12 @@ class CountedSums(Mechanism):
 
     def _release(self, *datum: AnyArray) -> Floats | None:
         self._pending += self.query(*datum)
-        due = datum[2]
-        if not np.count_nonzero(due):
+        at_release = datum[2]
+        if not np.count_nonzero(at_release):
             return None
-        noise = self._noise(np.asarray(due.any(axis=1)))
-        release = np.where(due, self._pending + noise, 0.0)
-        self._pending[due] = 0.0
+        noise = self._noise(np.asarray(at_release.any(axis=1)))
+        release = np.where(at_release, self._pending + noise, 0.0)
+        self._pending[at_release] = 0.0
         return release
 
 

@@ -190,22 +190,22 @@ class OneShotTopK(Mechanism):
 
     def _release(self, *datum: AnyArray) -> Any:
         self._total = self.source.after(self._total, self.query(*datum))
-        due = np.flatnonzero(datum[1]) if len(datum) > 1 else np.arange(self._shape[0])
+        replicas = np.flatnonzero(datum[1]) if len(datum) > 1 else np.arange(self._shape[0])
         chosen = np.full((self._shape[0], self._k), -1)
-        if len(due):
-            scores = self.scores(self._summed(due), due, *datum[2:])
-            chosen[due] = self._largest(self._noisy(scores, due))
+        if len(replicas):
+            scores = self.scores(self._summed(replicas), replicas, *datum[2:])
+            chosen[replicas] = self._largest(self._noisy(scores, replicas))
         return chosen
 
-    def scores(self, sums: Floats, due: Ints, *public: AnyArray) -> Floats:
-        """What is to be maximised, (len(due), n), where the source's `sums` are those."""
+    def scores(self, sums: Floats, replicas: Ints, *public: AnyArray) -> Floats:
+        """What is to be maximised, (len(replicas), n), where the source's `sums` are those."""
         return self.source.scores(sums)
 
-    def _summed(self, due: Ints) -> Floats:
-        return np.broadcast_to(self._total, self._shape)[due]
+    def _summed(self, replicas: Ints) -> Floats:
+        return np.broadcast_to(self._total, self._shape)[replicas]
 
-    def _noisy(self, scores: Floats, due: Ints) -> Floats:
-        noise, scale = self._next_noise(due)
+    def _noisy(self, scores: Floats, replicas: Ints) -> Floats:
+        noise, scale = self._next_noise(replicas)
         return scores + scale * noise
 
     def _largest(self, noisy: Floats) -> Ints:
@@ -213,10 +213,11 @@ class OneShotTopK(Mechanism):
             return noisy.argmax(axis=1)[:, None]
         return np.argsort(-noisy, axis=1, kind="stable")[:, : self._k]
 
-    def _next_noise(self, due: Ints) -> tuple[Floats, Floats]:
-        """Noise of scale 1, (len(due), n), for one more selection of `due`; its scale, (.., 1)."""
-        drawn = self._drawn[due]
-        selections = drawn - self._before[due]
+    def _next_noise(self, replicas: Ints) -> tuple[Floats, Floats]:
+        """Noise of scale 1, (len(replicas), n), for one more selection of `replicas`; its scale,
+        (.., 1)."""
+        drawn = self._drawn[replicas]
+        selections = drawn - self._before[replicas]
         if selections.max() >= self.draws:
             raise BudgetExceededError(
                 f"{self.spend.note}: selection {self.draws + 1} of a replica exceeds "
@@ -225,13 +226,13 @@ class OneShotTopK(Mechanism):
         while self._first + len(self._noises) <= drawn.max():
             self._noises.append(self._noise().copy())
         if (drawn == drawn[0]).all():
-            noise = self._noises[int(drawn[0]) - self._first][due]
+            noise = self._noises[int(drawn[0]) - self._first][replicas]
         else:
-            noise = np.empty((len(due), self._shape[1]))
+            noise = np.empty((len(replicas), self._shape[1]))
             for j in np.unique(drawn):
                 mine = drawn == j
-                noise[mine] = self._noises[j - self._first][due[mine]]
-        self._drawn[due] += 1
+                noise[mine] = self._noises[j - self._first][replicas[mine]]
+        self._drawn[replicas] += 1
         while self._first < self._drawn.min():
             self._noises.popleft()
             self._first += 1
@@ -331,8 +332,8 @@ class NoisyTotal(Mechanism):
         return self._source.query(datum[0])
 
     def _release(self, *datum: AnyArray) -> Any:
-        _, x, due = datum
-        self._asked = self._asked + (due != 0)  # also where it is no bool: -1 is an answer
+        _, x, asking = datum
+        self._asked = self._asked + (asking != 0)  # also where it is no bool: -1 is an answer
         if self._asked.max() > self._draws:
             raise BudgetExceededError(
                 f"{self.spend.note}: total {self._draws + 1} of a replica exceeds "
@@ -340,7 +341,7 @@ class NoisyTotal(Mechanism):
             )
         self._total = self._total + distinct(self.query(*datum))
         noisy = pick(np.broadcast_to(self._total, self._shape), x) + self._noise()
-        return np.where(due, noisy, -np.inf)
+        return np.where(asking, noisy, -np.inf)
 
 
 class RemainingTopK(OneShotTopK):
@@ -407,8 +408,8 @@ class RemainingTopK(OneShotTopK):
             )
         return chosen
 
-    def scores(self, sums: Floats, due: Ints, *public: AnyArray) -> Floats:
-        return np.where(public[0][due], -np.inf, super().scores(sums, due))
+    def scores(self, sums: Floats, replicas: Ints, *public: AnyArray) -> Floats:
+        return np.where(public[0][replicas], -np.inf, super().scores(sums, replicas))
 
     def _largest(self, noisy: Floats) -> Ints:
         best = np.argsort(-noisy, axis=1, kind="stable")[:, : self._k]
@@ -428,7 +429,7 @@ class EpochSelection(ExponentialMechanism):
         call(losses (R, n), due (R,) bool, floor (R,), ends (R,) bool) -> candidate (R,)
 
           1. S <- S + clip(losses to [0, 1])
-          2. where `due`: x with probability prop. to exp(-epsilon max(S, floor) / 2), else -1
+          2. where `replicas`: x with probability prop. to exp(-epsilon max(S, floor) / 2), else -1
           3. where `ends`: S <- 0, and `draws` selections may be made anew
 
     `floor` >= 0 is a level below which candidates are equally good. At epsilon = inf x is uniform
@@ -475,13 +476,13 @@ class EpochSelection(ExponentialMechanism):
             self._before = np.where(ends, self._drawn, self._before)
         return chosen
 
-    def scores(self, sums: Floats, due: Ints, *public: AnyArray) -> Floats:
-        return -np.maximum(sums, public[0][due, None])
+    def scores(self, sums: Floats, replicas: Ints, *public: AnyArray) -> Floats:
+        return -np.maximum(sums, public[0][replicas, None])
 
-    def _summed(self, due: Ints) -> Floats:
-        return super()._summed(due) - np.broadcast_to(self._start, self._shape)[due]
+    def _summed(self, replicas: Ints) -> Floats:
+        return super()._summed(replicas) - np.broadcast_to(self._start, self._shape)[replicas]
 
-    def _noisy(self, scores: Floats, due: Ints) -> Floats:
-        noise, scale = self._next_noise(due)
+    def _noisy(self, scores: Floats, replicas: Ints) -> Floats:
+        noise, scale = self._next_noise(replicas)
         best = scores == scores.max(axis=1, keepdims=True)
         return np.where(scale == 0, np.where(best, noise, -np.inf), scores + scale * noise)

@@ -585,15 +585,15 @@ class Staggered:
         turn = self._step // self.turns
         if turn < len(self._parts):
             self._step += 1
-            due = self._parts[turn]
+            part = self._parts[turn]
             self._now = self._now.copy()
-            self._now[:, turn] = due()
+            self._now[:, turn] = part()
         else:
             if self._joined is None:
                 self._joined = BLT.side_by_side(self._parts, self._together)
-            due = self._joined
-            self._now = due()
-        self.stddev = due.stddev
+            part = self._joined
+            self._now = part()
+        self.stddev = part.stddev
         return self._now
 
 

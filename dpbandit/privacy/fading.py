@@ -143,7 +143,7 @@ class FadingSum(Mechanism):
     def _release_several(self, *data: AnyArray) -> Floats | None:
         if self._released == len(self._ends):
             return None
-        due = self._used == self._ends[self._released]
+        ends = self._used == self._ends[self._released]
         if not self._pending:
             # float64 whatever the first user sent: her dtype must not round everybody else
             self._pending = [np.empty((_BLOCK, *array.shape[1:])) for array in data]
@@ -154,12 +154,12 @@ class FadingSum(Mechanism):
             for pending, array in zip(self._pending, data, strict=True):
                 pending[self._held : held] = array[start:end]
             start, self._held = end, held
-            if held == _BLOCK or (due and end == rounds):
+            if held == _BLOCK or (ends and end == rounds):
                 total = self._statistic.total(*(p[:held] for p in self._pending))
                 self._exact, self._held = self._exact + total, 0
-        return self._let_out() if due else None
+        return self._release_sum() if ends else None
 
-    def _let_out(self) -> Floats:
+    def _release_sum(self) -> Floats:
         self._released += 1
         release: Floats = self._exact + self.stddev * self._normals() * self._statistic.units
         self._exact = self.fade * self._exact
@@ -366,7 +366,7 @@ class PersonSum(FadingSum):
         if self._used not in self._ends:
             return None
         self._exact = self._kept.reshape(len(new), -1, *new.shape[1:]).sum(axis=1)
-        return self._let_out()
+        return self._release_sum()
 
     def control_places(self) -> tuple[int, ...]:
         return tuple(1 + place for place in super().control_places())

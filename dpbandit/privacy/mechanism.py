@@ -133,7 +133,7 @@ class Mechanism(ABC):
         """Number of calls up to the next that may release; `several` takes at most so many."""
         return 1
 
-    def fed(self, lead: tuple[int, ...], *data: AnyArray) -> Floats | None:
+    def take_rounds(self, lead: tuple[int, ...], *data: AnyArray) -> Floats | None:
         """One call with arrays (R, ...), if `lead` is (R,), or `several`, if it is (n, R)."""
         return self(*data) if len(lead) == 1 else self.several(*data)
 

@@ -143,10 +143,10 @@ def _most_of_batches(values: Floats, ends: Sequence[int], cap: int, separation: 
     k = min(cap, -(-int(edges[-1]) // separation))
     if separation == 1 or k > _MANY:
         room = -((starts - edges) // separation)
-        dearest = np.argsort(-values, axis=1)
-        before = np.cumsum(room[dearest], axis=1) - room[dearest]
-        taken = np.clip(k - before, 0, room[dearest])
-        return np.asarray((taken * np.take_along_axis(values, dearest, axis=1)).sum(axis=1))
+        by_value = np.argsort(-values, axis=1)
+        before = np.cumsum(room[by_value], axis=1) - room[by_value]
+        taken = np.clip(k - before, 0, room[by_value])
+        return np.asarray((taken * np.take_along_axis(values, by_value, axis=1)).sum(axis=1))
     slots = np.unique((starts[:, None] + separation * np.arange(k)).ravel())
     slots = slots[slots < edges[-1]]
     x = values[:, np.searchsorted(edges, slots, side="right")][:, ::-1]

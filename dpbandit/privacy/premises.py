@@ -166,7 +166,7 @@ def is_blind(agent: Any) -> bool:
     return declared(type(agent), "blind", ACTING) is True
 
 
-def hears_own_coins(agent: Any) -> frozenset[str]:
+def takes_own_coins(agent: Any) -> frozenset[str]:
     """Names of mechanisms whose controls an agent makes itself, of coins and releases.
 
     They take nothing from the action that is told, so that vetoes and masks do no harm.

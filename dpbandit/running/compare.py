@@ -251,10 +251,12 @@ def compare(
     if jobs > 1:
         size = min(size, ceil(replicas / ceil(2 * jobs / len(groups))))
     blocks = consecutive(range(replicas), size)
-    met: list[Met] = [{} for _ in blocks]
+    logs_by_block: list[LogsByAgent] = [{} for _ in blocks]
     if jobs == 1 and not apart:
         with Progress(len(configs) * spec.horizon * replicas, shown=progress) as bar:
-            met = [_meet(given, configs, seed, block, bar, on_mark) for block in blocks]
+            logs_by_block = [
+                _block_logs(given, configs, seed, block, bar, on_mark) for block in blocks
+            ]
     else:
         tasks = [(block, group) for group in groups for block in blocks]
         parts = {
@@ -262,11 +264,11 @@ def compare(
             for k, (block, group) in enumerate(tasks, start=1)
         }
         with Board(parts, shown=progress) as board:
-            found = _meet_in_processes(given, seed, tasks, board, [*parts], jobs, limit)
+            found = _logs_in_processes(given, seed, tasks, board, [*parts], jobs, limit)
         for k, logs in enumerate(found):
-            met[k % len(blocks)] |= logs
+            logs_by_block[k % len(blocks)] |= logs
     for name in configs:
-        for why in (parts[name] for parts in met):
+        for why in (parts[name] for parts in logs_by_block):
             if isinstance(why, InputError):
                 failed.setdefault(name, why)
     configs = _left(configs, asked, failed)
@@ -283,17 +285,17 @@ def compare(
     )
     runs = []
     for name, config in configs.items():
-        own = [log for parts in met for log in _played(parts[name])]
-        runs.append(as_run(setup, name, config, certificates[name], own))
+        agent_logs = [log for parts in logs_by_block for log in _played(parts[name])]
+        runs.append(as_run(setup, name, config, certificates[name], agent_logs))
     return Results(tuple(runs), sentences)
 
 
-Met: TypeAlias = dict[str, list[Log] | InputError]
+LogsByAgent: TypeAlias = dict[str, list[Log] | InputError]
 """Of each agent what it played, or why it failed"""
 
 
-def _played(met: list[Log] | InputError) -> list[Log]:
-    return [] if isinstance(met, InputError) else met
+def _played(found: list[Log] | InputError) -> list[Log]:
+    return [] if isinstance(found, InputError) else found
 
 
 def told_of(name: str, why: InputError) -> str:
@@ -314,22 +316,22 @@ def _left(
     return left
 
 
-def _meet(
+def _block_logs(
     given: Given,
     configs: Mapping[str, AgentConfig],
     seed: int,
     block: tuple[int, int],
     bar: Progress | Note,
     on_mark: Callable[[Mark], None] | None = None,
-) -> Met:
+) -> LogsByAgent:
     """All agents on the users of some replicas; oracles last, who are told what was best.
 
     Agents with larger matrices than others of the problem play fewer replicas at a time.
     """
-    logs: Met = {}
+    logs: LogsByAgent = {}
     for name in sorted(configs, key=lambda name: isinstance(configs[name], Hindsight)):
         try:
-            logs[name] = _met_by(given, configs[name], name, seed, block, bar, on_mark, logs)
+            logs[name] = _logs_of(given, configs[name], name, seed, block, bar, on_mark, logs)
         except AgentError as error:
             logs[name] = error.of(name)
         except InputError as error:
@@ -338,7 +340,7 @@ def _meet(
     return logs
 
 
-def _met_by(
+def _logs_of(
     given: Given,
     config: AgentConfig,
     name: str,
@@ -346,13 +348,13 @@ def _met_by(
     block: tuple[int, int],
     bar: Progress | Note,
     on_mark: Callable[[Mark], None] | None,
-    logs: Met,
+    logs: LogsByAgent,
 ) -> list[Log]:
     """One agent on these users; an oracle is told what the others' `logs` say was best."""
     marks, own = log_marks(given.arguments["horizon"]), list[Log]()
     if isinstance(config, Hindsight):  # the same users, met by another agent
         met = next((log for log in logs.values() if not isinstance(log, InputError)), None)
-        best = met or [_met_by_nobody(given, seed, block, marks)]
+        best = met or [_empty_log(given, seed, block, marks)]
         config = config.with_answer(np.concatenate([log.best_fixed for log in best]))
     size = replicas_at_once(given.make(**given.arguments).spec, config)
     for first, last in consecutive(range(*block), size):
@@ -364,7 +366,7 @@ def _met_by(
     return own
 
 
-def _met_by_nobody(given: Given, seed: int, block: tuple[int, int], marks: Ints) -> Log:
+def _empty_log(given: Given, seed: int, block: tuple[int, int], marks: Ints) -> Log:
     from dpbandit.agents import Uniform  # not before: 60 files
 
     seeds = [(seed, r) for r in range(*block)]
@@ -394,7 +396,7 @@ def _groups(configs: Mapping[str, AgentConfig]) -> list[dict[str, AgentConfig]]:
     return groups
 
 
-def _meet_in_processes(
+def _logs_in_processes(
     given: Given,
     seed: int,
     tasks: Sequence[tuple[tuple[int, int], Mapping[str, AgentConfig]]],
@@ -402,8 +404,9 @@ def _meet_in_processes(
     parts: Sequence[str],
     jobs: int,
     limit: TimeLimit | None,
-) -> list[Met]:
-    """Play several tasks of `_meet` at once; their workers note on the board how far they are.
+) -> list[LogsByAgent]:
+    """Play several tasks of `_block_logs` at once; their workers note on the board how far they
+    are.
 
     With a limit those of others' agents, which come first, are played apart.
     """
@@ -414,9 +417,9 @@ def _meet_in_processes(
         for part, (block, configs) in zip(parts, tasks, strict=True)
     ]
     many = sum(limit is not None and any(map(is_of_others, one.values())) for _, one in tasks)
-    apart = each_apart(_meet_alone, calls[:many], jobs, limit or PATIENT)
+    apart = each_apart(_silent_block_logs, calls[:many], jobs, limit or PATIENT)
     parallel = Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
-    own = parallel(delayed(_meet_alone)(*call) for call in calls[many:])
+    own = parallel(delayed(_silent_block_logs)(*call) for call in calls[many:])
     met = []
     for part, (_, configs), logs in zip(parts, tasks, chain(apart, own), strict=True):
         ended = isinstance(logs, AgentError)
@@ -425,20 +428,20 @@ def _meet_in_processes(
     return met
 
 
-def _meet_alone(
+def _silent_block_logs(
     given: Given,
     configs: Mapping[str, AgentConfig],
     seed: int,
     block: tuple[int, int],
     note: Note,
     limit: TimeLimit | None,
-) -> Met:
+) -> LogsByAgent:
     """One block in a process, of one thread, which is the fastest."""
     with one_thread(), warnings_said():
         limits = {limit_for(config, limit) for config in configs.values()}
         try:
             with time_limit(limits.pop() if len(limits) == 1 else None):
-                return _meet(given, configs, seed, block, note)
+                return _block_logs(given, configs, seed, block, note)
         except OverTime as over:
             (name, *_) = configs
             return {name: AgentError(name, f"took more than {over}", "its run", None, "stopped")}

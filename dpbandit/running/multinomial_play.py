@@ -34,7 +34,7 @@ class MultinomialPlay:
     """Plays an agent that draws arms from `chances` for `rounds_to_release` rounds.
 
     The agent has `count_block(counts, rounds)`, which returns whose sums are due, (R, K), and,
-    unless it learns nothing, `sums`, a `CountedSums`, and `learn_release(release, due)`.
+    unless it learns nothing, `sums`, a `CountedSums`, and `learn_release(release, at_release)`.
     """
 
     def __init__(self, problem: Any, player: Any, streams: Streams) -> None:
@@ -65,9 +65,9 @@ class MultinomialPlay:
             counts[r], brought.reward[r] = plays, totals[r].sum()
             brought.switches[r], before[r] = switches(plays, int(before[r]), g)
         self._waiting[here] = 0
-        due = self._player.count_block(counts, rounds)
-        if due is not None:
-            self._player.learn_release(self._sums(totals, counts, due), due)
+        at_release = self._player.count_block(counts, rounds)
+        if at_release is not None:
+            self._player.learn_release(self._sums(totals, counts, at_release), at_release)
         return brought
 
 

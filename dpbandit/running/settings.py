@@ -10,7 +10,7 @@ import gymnasium as gym
 from dpbandit.agent import Agent
 from dpbandit.agents import AGENTS
 from dpbandit.agents.catalogue import Kinds, wrappers
-from dpbandit.base import InputError, imported, one_of, parse_settings, unsaid, with_floats
+from dpbandit.base import InputError, imported, missing_fields, one_of, parse_settings, with_floats
 from dpbandit.running.foreign import TOLD, Stranger, is_foreign, stranger
 from dpbandit.specs import AgentConfig
 
@@ -133,7 +133,7 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
     defaults = {key: value for key, value in targets.items() if key in names}
     every = with_floats(kind, {**defaults, **settings})
     own = {word: {key: every.pop(key) for key in _own(word) if key in every} for word in _of(words)}
-    for name in unsaid(kind, every):
+    for name in missing_fields(kind, every):
         hint = f" What is called {', '.join(TOLD)} is told." if issubclass(kind, Stranger) else ""
         raise InputError(f"Expected {known}:{name}=VALUE: this setting has no default.{hint}")
     config: AgentConfig = kind(**every)

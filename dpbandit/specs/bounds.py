@@ -135,7 +135,12 @@ class Bounds:
         largest = replicas * max(prod(bound.shape) for bound in self._bounds)
         self._room = 1 if at_door else min(_ROUNDS, max(1, _VALUES // largest))
         self._kept = [np.empty((self._room, replicas, *bound.shape)) for bound in self._bounds]
-        self._delay, self._held, self._due, self._seen = 0 if at_door else spec.delay, 0, 1, 0
+        self._delay, self._held, self._next_check, self._seen = (
+            0 if at_door else spec.delay,
+            0,
+            1,
+            0,
+        )
         self._either = np.zeros(replicas, np.int64)
 
     def see(self, context: Floats, step: Step) -> None:
@@ -147,9 +152,9 @@ class Bounds:
         for kept, array in zip(self._kept, arrays, strict=True):
             kept[self._held] = array
         self._held += 1
-        if self._held == self._due:
+        if self._held == self._next_check:
             self._judge_kept()
-            self._due = min(2 * self._due, self._room)
+            self._next_check = min(2 * self._next_check, self._room)
 
     def see_several(self, context: Floats, step: Step) -> list[Bools]:
         """Several more rounds, all arrays (n, R, ...); which lie beyond each bound, (n, R)."""

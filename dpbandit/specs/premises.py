@@ -17,11 +17,11 @@ from dpbandit.privacy.premises import (
     Fact,
     Facts,
     handed_on,
-    hears_own_coins,
     is_blind,
     kept_outside,
     needs_of_mechanism,
     needs_of_statistic,
+    takes_own_coins,
 )
 
 _PAGE = "see 'Say what your proof needs' in docs/howto/agent.md"
@@ -157,7 +157,7 @@ def _inside(
     asked = Fact.ASKED in facts
     cell, without = facts | {Fact.CELL}, no_cell if asked else {**lost, Fact.CELL: lost[Fact.ASKED]}
     told = cell if asked and is_blind(agent) else facts
-    own = {id(getattr(agent, word, None)) for word in hears_own_coins(agent)}
+    own = {id(getattr(agent, word, None)) for word in takes_own_coins(agent)}
     for held in _own(agent):
         if isinstance(held, Mechanism):
             yield Held(held, cell if id(held) in own else told, without)

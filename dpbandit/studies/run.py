@@ -189,7 +189,7 @@ class Found:
     cpus: set[str] = field(default_factory=set)
     """types of CPU that blocks were made on"""
 
-    def met(self, cpu: str) -> None:
+    def record_cpu(self, cpu: str) -> None:
         """Warn where a second type of CPU turns up."""
         if self.cpus and cpu not in self.cpus:
             warnings.warn(
@@ -254,7 +254,7 @@ def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
     found.files.append(file)
     for run in ours:
         check_program(run, file)
-        found.met(cpu_of(run.provenance))
+        found.record_cpu(cpu_of(run.provenance))
         found.replicas.setdefault(run.key, set()).update(run.replicas.tolist())
 
 
@@ -459,7 +459,7 @@ def run_sweep(
     found.files = pack(found.files, rest=True)
     write_json(plan_file(folder), _document(study, keys, sorted(wanted)))
     if tasks and scheduler is None:
-        found.met(cpu_of(provenance()))
+        found.record_cpu(cpu_of(provenance()))
     audits = missing_audits(folder, wanted, found)
     missing = sum(last - first for _, first, last, _ in tasks)
     rounds = sum(one.setup.horizon * (last - first) for one, first, last, _ in tasks)
@@ -474,7 +474,7 @@ def run_sweep(
                     continue
                 check_program(done, "what a worker sends")
                 found.check_folder(folder)
-                found.met(cpu_of(done.provenance))
+                found.record_cpu(cpu_of(done.provenance))
                 found.files.append(write_block(folder, done))
                 blocks += 1
                 if blocks % PACKED == 0:

@@ -115,9 +115,9 @@ def _(mechanism: Any, losses: Any, *public: Any) -> tuple[Any, ...]:
 
 
 @admitted.register
-def _(mechanism: CountedSums, value: Any, cell: Any, due: Any) -> tuple[Any, ...]:
+def _(mechanism: CountedSums, value: Any, cell: Any, at_release: Any) -> tuple[Any, ...]:
     shares = mechanism._shares
-    return clip_range(value, shares.low, shares.high), cell, due
+    return clip_range(value, shares.low, shares.high), cell, at_release
 
 
 @admitted.register

@@ -402,10 +402,10 @@ def recording(
     def note(mechanism: Mechanism, query: Any, release: Any) -> Any:
         """Record a call; returns what is handed out."""
         if replay is not None:
-            due, place = release is not None, len(calls.releases)
+            released, place = release is not None, len(calls.releases)
             release = replay.releases[place if order is None else order[place]]
             expect(
-                due == (release is not None),
+                released == (release is not None),
                 f"Expected when {type(mechanism).__name__} releases to be public, not a user's to "
                 "say.",
             )

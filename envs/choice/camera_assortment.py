@@ -33,7 +33,7 @@ class Misfit(NamedTuple):
 
     offered: tuple[int, ...]
     """the set that it finds best"""
-    believed: float
+    expected: float
     """what it expects of that set, a customer"""
     earned: float
     """what the set earns"""
@@ -117,11 +117,11 @@ class CameraAssortment(ChoiceProblem):
         full = self._sets.sum(axis=1) == self.at_most
         buys = np.tensordot(self._people.weights, self._buys, axes=1)  # (n_sets, N)
         utility = _logit(self._sets[full] > 0, buys[full])
-        best, believed = best_levels(np.exp(utility)[:, None], self._margins[:, None], self.at_most)
+        best, expected = best_levels(np.exp(utility)[:, None], self._margins[:, None], self.at_most)
         earned = buys @ self._margins
         return Misfit(
             offered=tuple(np.flatnonzero(best).tolist()),
-            believed=float(believed),
+            expected=float(expected),
             earned=float(earned[(self._sets == best).all(axis=1)][0]),
             best=float(earned.max()),
         )

@@ -348,18 +348,18 @@ class ListRecommendation(ListProblem):
         if self.churn:
             self._places = streams.world.uniforms("churned places")
             self._new = streams.world.normals("churned items", self.taste)
-        self._due = False
+        self._catalogue_ends = False
         self._start(streams)
 
     def context(self) -> Floats:
-        if self._due:  # after everybody has learned from the round before
-            self._due = False
+        if self._catalogue_ends:  # after everybody has learned from the round before
+            self._catalogue_ends = False
             self._refill()
         return super().context()
 
     def step(self, action: Ints) -> Step:
         step = super().step(action)
-        self._due = self.churn > 0 and self._round % self.churn == 0
+        self._catalogue_ends = self.churn > 0 and self._round % self.churn == 0
         return step
 
     def best_fixed(self) -> Ints:

@@ -98,9 +98,9 @@ def owed(name, spec):
     """Whether the docs say that a proof is owed: exact counts of an arm under a veto that reads
     contexts, or of a null round at a private time."""
     *words, agent = name.split(":")
-    vetoed = "guarded" in words and not getattr(spec, "constant_context", False)
+    guarded = "guarded" in words and not getattr(spec, "constant_context", False)
     moved = spec.returning and spec.visits.pattern == "private"
-    return agent == "allocation-ts" and (vetoed or moved or spec.masks == "user")
+    return agent == "allocation-ts" and (guarded or moved or spec.masks == "user")
 
 
 @pytest.mark.slow
@@ -123,11 +123,11 @@ def test_whatever_is_accepted_passes_the_billboard():
     """And of what is refused some fails it behind each wrapper, so that this could have failed."""
     failed = []
     narrow = patch("dpbandit.agents.contextual.guard.SafetyNet.widths", narrow_widths)
-    believed = patch.object(Premises, "promises", False)
+    no_promises = patch.object(Premises, "promises", False)
     for name, config, spec, why in pairs():
         if why and spec.masks == "user":
             continue
-        with narrow, believed:
+        with narrow, no_promises:
             one, two, t = two_worlds(config, spec, (0, 14), replicas=4)
             found = billboard_differences(one, two, t)
             if why is None:

@@ -14,11 +14,11 @@ class EndsByAnExactSum(KLUCBSums):
 
     first: float = 1.0
 
-    def due(self) -> Any:
+    def at_release(self) -> Any:
         full = self.sums._pending[np.arange(self.R), self.arm] >= 2  # private state
-        due = self.nothing.copy()
-        due[full, self.arm[full]] = True
-        return due
+        at_release = self.nothing.copy()
+        at_release[full, self.arm[full]] = True
+        return at_release
 
 
 class AnyReward(ArmRewards):

@@ -45,8 +45,8 @@ class KeepsTotals(KLUCBSums):
         self.kept = self.kept + totals
         self.t += rounds
         self.pending += counts
-        due = self.due()
-        release = self.sums(totals, counts, due)
+        at_release = self.at_release()
+        release = self.sums(totals, counts, at_release)
         if release is not None:
-            self.take(release, np.where(due, self.pending, 0.0), due)
-            self.pending[due] = 0.0
+            self.take(release, np.where(at_release, self.pending, 0.0), at_release)
+            self.pending[at_release] = 0.0

@@ -39,8 +39,8 @@ class Inherits(FadingSum):
 class InheritsAHelper(FadingSum):
     """Changes a step of the release that is a method of its own."""
 
-    def _let_out(self) -> Any:
-        return super()._let_out()
+    def _release_sum(self) -> Any:
+        return super()._release_sum()
 
 
 class Undeclared(ClippedVectors):

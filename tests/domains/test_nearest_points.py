@@ -22,7 +22,7 @@ from dpbandit.domains import (
     shrunk_projection,
 )
 from dpbandit.domains.domain import separated
-from dpbandit.domains.projections import PolytopeOracle, dearest, local_oracle
+from dpbandit.domains.projections import PolytopeOracle, largest_costs, local_oracle
 from tests.domains.examples import DOMAINS, LADDER, POLYTOPES
 from tests.each import each, refused
 
@@ -277,7 +277,7 @@ def test_rho():
     x = np.array([[0.1, 0.2, 0.3, 0.4]])
     p = local_oracle(Simplex(4), 1)(x, np.array([0.4]), np.array([[0.0, 1.0, 3.0, 2.0]]))
     np.testing.assert_allclose(p, [[0.5, 0.2, 0.0, 0.3]], rtol=0, atol=1e-15)
-    removed = dearest(x, np.array([[0.0, 1.0, 3.0, 2.0]]), np.array([9.0]))
+    removed = largest_costs(x, np.array([[0.0, 1.0, 3.0, 2.0]]), np.array([9.0]))
     np.testing.assert_allclose(removed, x, rtol=0, atol=1e-15)
     for domain in (LpBall(3, 1.5), IndependentSets(4, 2)):
         refused(r"choose another .* geometry=", local_oracle, domain, 1)

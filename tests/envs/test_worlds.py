@@ -422,8 +422,8 @@ def test_checks_pass_ours_and_catch_what_is_broken():
         (Remembering(), "replacing her changed what the agent remembers"),
         (AllocationTS(first=1.0, draws=50), "to enter CountedSums in no other round"),
     ):
-        believed = patch.object(Premises, "promises", False)  # which refuses the last one unseen
-        with believed, pytest.raises(AssertionError, match=sentence):
+        no_promises = patch.object(Premises, "promises", False)  # which refuses the last one unseen
+        with no_promises, pytest.raises(AssertionError, match=sentence):
             check_agent(broken, ARMS)
     told = check_problem(OwnMasks())
     assert any(line.startswith("masks: user, 0.7") for line in told)

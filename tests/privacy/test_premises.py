@@ -111,7 +111,9 @@ def test_a_guard_round_exact_counts_looks_at_no_constant_context():
         agent = made_agent(config, spec, Streams([0]))
         for _ in range(spec.horizon):
             action = agent.act(np.ones((1, 1)))
-            vetoes.append(int(agent.net.vetoed(np.ones((1, 1)), np.zeros(1, np.int64))[0] != 0))
+            vetoes.append(
+                int(agent.net.without_inferior(np.ones((1, 1)), np.zeros(1, np.int64))[0] != 0)
+            )
             agent.update(np.ones((1, 1)), action, 1.0 * (action == 2))
     assert sum(vetoes) > 20
     assert not billboard_differences(one, two, t)

@@ -273,8 +273,8 @@ def test_refits_are_as_noisy_as_they_pay_for():
     R = 4000
     refits = newton(R, mu=3.0, norm=1e6, most=2, steps=3)
     refits._noise = refits._noise[:, :, :1]
-    zeros, due = np.zeros((R, 2)), np.ones(R, bool)
-    theta = refits(zeros, np.zeros(R), due, zeros, np.tile(np.eye(2), (R, 1, 1)))
+    zeros, refitting = np.zeros((R, 2)), np.ones(R, bool)
+    theta = refits(zeros, np.zeros(R), refitting, zeros, np.tile(np.eye(2), (R, 1, 1)))
     assert fits_chi_square(theta, stddev=2 * 6**0.5 / 3)
 
 
@@ -286,10 +286,10 @@ def test_refits_find_the_maximum_likelihood():
     start, P = np.full((2, 2), 0.5), np.tile(30 * np.eye(2), (2, 1, 1))
     X = rng.standard_normal((400, 2, 2)) / 4
     Y = 1.0 * (rng.random((400, 2)) < LOGISTIC.mean(X @ np.array([2.0, -1.0])))
-    due, nobody = np.array([True, False]), np.zeros(2, bool)
+    refitting, nobody = np.array([True, False]), np.zeros(2, bool)
     for t in range(400):
-        theta = refits(X[t], Y[t], due if t == 399 else nobody, start, P)
+        theta = refits(X[t], Y[t], refitting if t == 399 else nobody, start, P)
     gradient = ((LOGISTIC.mean(X[:, 0] @ theta[0]) - Y[:, 0])[:, None] * X[:, 0]).sum(axis=0)
     assert np.abs(gradient).max() < 1e-6
     assert (theta[1] == start[1]).all()
-    refused("more than 1 fits", refits, X[0], Y[0], due, start, P)
+    refused("more than 1 fits", refits, X[0], Y[0], refitting, start, P)

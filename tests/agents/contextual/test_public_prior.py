@@ -112,9 +112,9 @@ def test_a_good_prior_saves_most_and_a_wrong_one_is_let_go(monkeypatch):
         played(FADE(epsilon=2.0, prior=prior), 600, users)[0] for prior in (None, good, wrong)
     )
     monkeypatch.setattr(PublicPrior, "widen", lambda *likelihood: None)
-    believed, _ = played(FADE(epsilon=2.0, prior=wrong), 600, users)
+    right, _ = played(FADE(epsilon=2.0, prior=wrong), 600, users)
     assert used.mean() < 0.5 * without.mean()
-    assert misled.mean() < 0.5 * believed.mean()
+    assert misled.mean() < 0.5 * right.mean()
 
 
 def test_a_study_goes_on_where_another_ended():

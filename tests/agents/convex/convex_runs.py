@@ -94,12 +94,12 @@ def targets(T, R, seed=1):
     return 0.5 * np.eye(5)[0] + 0.5 * sphere(np.random.default_rng(seed), T, R, 5)
 
 
-def standing(regret):
+def mean_and_error(regret):
     """Mean and standard error."""
     return regret.mean(), regret.std(ddof=1) / len(regret) ** 0.5
 
 
 def assert_agrees(regret, reference, error):
     """Within 4 combined standard errors of a reference (false alarm 6e-5)."""
-    mean, own = standing(regret)
+    mean, own = mean_and_error(regret)
     assert abs(mean - reference) <= 4 * (own**2 + error**2) ** 0.5 + 0.005, (mean, own)

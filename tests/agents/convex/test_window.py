@@ -27,10 +27,10 @@ from tests.agents.convex.convex_runs import (
     as_bs,
     assert_agrees,
     data_of,
+    mean_and_error,
     node_stddev,
     play,
     sphere,
-    standing,
     targets,
     told,
 )
@@ -309,7 +309,7 @@ def test_table_l():
     ):
         found.append(play(config, CURVED, corners(8192, 16)).regret)
         assert_agrees(found[-1], *reference)
-    (fixed, error), (searched, width) = map(standing, found[:2])
+    (fixed, error), (searched, width) = map(mean_and_error, found[:2])
     assert searched - fixed > 4 * sqrt(error**2 + width**2)
     data = corners(8192)
     for config, regret, within in (

@@ -43,7 +43,7 @@ def users(loss, t, seed=0):
     return loss.admissible(rng.normal(0.3, 0.7, (t, 1, *loss.datum_shape)))
 
 
-def fed(kind, loss, data):
+def with_data(kind, loss, data):
     sampler = kind(loss, 1)
     for round in data:
         sampler.add(round)
@@ -81,7 +81,11 @@ def test_on_a_line_the_density_is_piecewise_exponential(family):
     alarm 1e-6; twice the rate is caught, and so is no floor (asserted)."""
     loss = family(Ball(1, 1.5))
     data = users(loss, 30)
-    sampler, rng, losses = fed(OnALine, loss, data), np.random.default_rng(2), UnitLosses(loss)
+    sampler, rng, losses = (
+        with_data(OnALine, loss, data),
+        np.random.default_rng(2),
+        UnitLosses(loss),
+    )
     x, S = sampler.polygon(0)
     grid = np.linspace(-1.5, 1.5, 20_001)
     total = losses.total(grid[:, None], data[:, 0])
@@ -101,7 +105,7 @@ def test_linear_losses_in_any_dimension():
     N, R = 5, 1.5
     loss = Linear(Ball(N, R))
     data = users(loss, 25)
-    sampler, rng = fed(AlongASlope, loss, data), np.random.default_rng(3)
+    sampler, rng = with_data(AlongASlope, loss, data), np.random.default_rng(3)
     slope = data.sum(axis=(0, 1))
     length = np.linalg.norm(slope)
     rate, floor = 0.8, 25 / 2 - length / 3
@@ -122,7 +126,7 @@ def test_rejection_in_cells():
     and along the slope, 120 draws each; false alarm 1e-6."""
     loss = Logistic(Ball(2))
     data = users(loss, 20)
-    sampler, rng = fed(InCells, loss, data), np.random.default_rng(4)
+    sampler, rng = with_data(InCells, loss, data), np.random.default_rng(4)
     side = np.linspace(-1, 1, 401)
     points = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1)
     losses, at = UnitLosses(loss), np.array([0.3, -0.4])
@@ -137,7 +141,7 @@ def test_rejection_in_cells():
         assert (p_value(draws, side, density) > FALSE_ALARM) == fits
     narrow = Linear(Ball(2))
     data, rng = users(narrow, 100), np.random.default_rng(8)
-    samplers = fed(InCells, narrow, data), fed(AlongASlope, narrow, data)
+    samplers = with_data(InCells, narrow, data), with_data(AlongASlope, narrow, data)
     one, two = (np.array([s.draw(0, 1.0, 0.0, rng) for _ in range(120)]) for s in samplers)
     assert one.std(axis=0).max() < 0.3
     lost = [UnitLosses(narrow).total(points, data[:, 0]) for points in (one, two)]
@@ -150,7 +154,7 @@ def test_the_walk_comes_close(monkeypatch):
     false alarm 1e-6; walks of one step are caught (asserted)."""
     loss = Linear(Ball(2))
     data = users(loss, 12)
-    walk, exact = fed(Wandering, loss, data), fed(AlongASlope, loss, data)
+    walk, exact = with_data(Wandering, loss, data), with_data(AlongASlope, loss, data)
     rng, total = np.random.default_rng(5), UnitLosses(loss).total
     right = total(np.array([exact.draw(0, 3.0, 0.0, rng) for _ in range(1000)]), data[:, 0])
     for steps, fits in ((25, True), (1, False)):
@@ -191,8 +195,8 @@ def test_points_are_drawn_for_those_who_are_due():
     """Nobody has more than K points, and what is paid is K eta. Extreme users, NaN among them,
     move the losses by one at most."""
     rng, made = np.random.default_rng(6), mechanism(range(3))
-    due = np.array([[0, 0, 0], [1, 0, 1], [0, 1, 0], [0, 0, 0]]) > 0
-    for z, now in zip(rng.normal(size=(4, 3, 2)), due, strict=True):
+    drawing = np.array([[0, 0, 0], [1, 0, 1], [0, 1, 0], [0, 0, 0]]) > 0
+    for z, now in zip(rng.normal(size=(4, 3, 2)), drawing, strict=True):
         np.testing.assert_array_equal(np.isnan(made(z, now)[:, 0]), ~now)
     assert made.spend.pure == 0.5
     greedy, yes = mechanism(range(3)), np.ones(3, dtype=bool)

@@ -50,10 +50,10 @@ def sums(counted, *, cap=2, apart=1, epsilon=inf, ends=(3, 6), horizon=9, honest
 
 def released(mechanism, people, said=None):
     """Exact sums of visits that say 1, or what is told."""
-    arm, fed = np.zeros(1, np.int64), []
+    arm, releases = np.zeros(1, np.int64), []
     for i, r in zip(people, said or [1.0] * len(people), strict=True):
-        fed.append(mechanism(np.array([i]), np.ones((1, 1)), arm, np.array([r])))
-    return [release.item() for release in fed if release is not None]
+        releases.append(mechanism(np.array([i]), np.ones((1, 1)), arm, np.array([r])))
+    return [release.item() for release in releases if release is not None]
 
 
 def test_what_counts():

@@ -57,7 +57,7 @@ def suboptimality(config, p, dim, T, R, *, seed=0):
     return np.square(gap).sum(axis=1) / np.square(truth(loss)).sum()
 
 
-def fed(agent, data):
+def points_of(agent, data):
     """What it plays before each datum of `data` and after the last."""
     points = [agent.act(None)]
     for z in data:

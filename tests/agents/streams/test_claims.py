@@ -32,7 +32,7 @@ from dpbandit.losses import (
     QuantileRegression,
 )
 from dpbandit.specs.convex import ConvexSpec
-from tests.agents.streams.stream_runs import fed, regression, share_of_the_centre, told
+from tests.agents.streams.stream_runs import points_of, regression, share_of_the_centre, told
 from tests.each import each, each_wrong, refused
 
 FREE = {"epsilon": inf, "delta": 0.0}
@@ -57,7 +57,7 @@ def test_short_horizons(config):
         spec = told(LinearRegression(LpBall(dim, p, 2.0)), T)
         proof = certify(config, spec, accountants=False)
         assert proof.holds or getattr(config, "calibration", None) == "paper"
-        points = fed(config.make(spec, Streams([0])), [np.ones((1, dim + 1)) / dim] * T)
+        points = points_of(config.make(spec, Streams([0])), [np.ones((1, dim + 1)) / dim] * T)
         assert all(spec.loss.domain.contains(w).all() for w in points)
 
 
@@ -90,7 +90,7 @@ def test_any_loss_on_any_domain():
             spec = ConvexSpec(loss=loss, feedback="datum", horizon=50)
             assert certify(config, spec, accountants=False).holds
             data = np.full((50, 2, *loss.datum_shape), 0.1)
-            points = fed(config.make(spec, Streams([0, 1])), data)
+            points = points_of(config.make(spec, Streams([0, 1])), data)
             assert all(loss.domain.contains(point).all() for point in points), (loss, config)
             assert points[-1].any()
 
@@ -103,9 +103,9 @@ def test_data_of_another_shape_are_refused_not_broadcast():
             loss = LinearRegression(LpBall(3, 1.0 if name == "dp-pofw" else 1.5))
             agent = STOCHASTIC[name]().make(told(loss, 20), Streams(range(2)))
             with pytest.raises(InputError, match="shape"):
-                pytest.fail(f"{name} takes {shape}: {fed(agent, [np.ones(shape)])}")
+                pytest.fail(f"{name} takes {shape}: {points_of(agent, [np.ones(shape)])}")
     spec = ConvexSpec(loss=Linear(Ball(3)), horizon=9, feedback="datum")
-    refused("shape", fed, DPTOFW().make(spec, Streams([0])), [np.ones((3, 3))])
+    refused("shape", points_of, DPTOFW().make(spec, Streams([0])), [np.ones((3, 3))])
 
 
 # What does not fit

@@ -23,7 +23,7 @@ from dpbandit.losses import (
 )
 from dpbandit.privacy import BudgetExceededError, Ledger, delta_of
 from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
-from tests.agents.streams.stream_runs import answered, fed, told
+from tests.agents.streams.stream_runs import answered, points_of, told
 from tests.each import each
 from tests.slopes import differences
 
@@ -50,9 +50,9 @@ def test_blocks_fit_and_point_by_point_they_double():
         assert lengths == tuple(5 * 2**i for i in range(len(lengths)))
         assert sum(lengths) < horizon <= sum(lengths) + 5 * 2 ** len(lengths)
     agent = SnowballSGD(first=10).make(told(LOSS, 100), Streams([0]))
-    assert moves(fed(agent, users(LOSS, 100, 1))) == [10, 30, 70]
+    assert moves(points_of(agent, users(LOSS, 100, 1))) == [10, 30, 70]
     agent, z = PhasedSGD().make(told(LOSS, 4), Streams([0])), np.ones((1, 4))
-    points = fed(agent, [z] * 5)
+    points = points_of(agent, [z] * 5)
     np.testing.assert_array_equal(points[-1], points[3])
     with pytest.raises(BudgetExceededError):
         agent.blocks[0](z)
@@ -66,7 +66,7 @@ def moves(points):
 def test_phases_are_those_of_the_algorithm():
     """Oracle: 24 users in phases of 12, 6, 3 and 1, steps written out for each."""
     data = users(LOSS, 24, 2)
-    points = fed(PhasedSGD(**FREE).make(SPEC, Streams([0, 1])), data)
+    points = points_of(PhasedSGD(**FREE).make(SPEC, Streams([0, 1])), data)
     eta, w, start = 4 / sqrt(24) * 2 / LOSS.lipschitz, np.zeros((2, 3)), 0
     for i, n in enumerate((12, 6, 3, 1), 1):
         total = 0 * w
@@ -135,7 +135,7 @@ def test_snowball_is_the_algorithm():
     """Oracle: 20 users at once: ten steps written out with the block's batches."""
     data = users(LOSS, 20, 2)
     agent = SnowballSGD(**FREE, refit="once").make(told(LOSS, 20), Streams([0, 1]))
-    points, (block,) = fed(agent, data), agent.blocks
+    points, (block,) = points_of(agent, data), agent.blocks
     assert block.sigma == 0
     assert block.eta == pytest.approx(0.5 * 2 / sqrt(10 * LOSS.lipschitz**2))
     w, start = np.zeros((2, 3)), 0
@@ -182,7 +182,7 @@ def test_noisy_sgd_is_the_algorithm():
     """Oracle: blocks of 4 and 8 of 24 users (16 more do not fit), steps written out with the same
     draws, without noise."""
     data, streams = users(LOSS, 24, 2), Streams([0, 1])
-    points = fed(NoisySGD(**FREE, first=4, steps=30).make(SPEC, Streams([0, 1])), data)
+    points = points_of(NoisySGD(**FREE, first=4, steps=30).make(SPEC, Streams([0, 1])), data)
     w, start = np.zeros((2, 3)), 0
     for number, n in enumerate((4, 8)):
         z = LOSS.admissible(data[start : start + n])
@@ -344,7 +344,7 @@ def test_it_is_least_squares():
     y = a @ np.array([0.3, -0.2, 0.1]) + 0.1 * rng.standard_normal((60, 2))
     spec = told(LinearRegression(LpBall(3, 2.0, 5.0)), 60)
     agent = LeastSquares().make(spec, Streams(range(2)))
-    times = moves(fed(agent, np.concatenate([a, y[..., None]], axis=-1)))
+    times = moves(points_of(agent, np.concatenate([a, y[..., None]], axis=-1)))
     expected = [1]
     while expected[-1] < 60:
         expected.append(max(expected[-1] + 1, int(np.ceil(1.1 * expected[-1]))))
@@ -356,6 +356,6 @@ def test_it_is_least_squares():
     spec = told(QuantileRegression(LpBall(2, 1.0, 0.5)), 20)
     data = rng.standard_normal((20, 3, 3)) * rng.choice([1.0, 1e9, np.nan], size=(20, 3, 1))
     agent = LeastSquares(growth=2.0).make(spec, Streams(range(3)))
-    points = fed(agent, data)
+    points = points_of(agent, data)
     assert agent.refits == 5  # at 1, 2, 4, 8, 16
     assert spec.loss.domain.contains(points[-1]).all()

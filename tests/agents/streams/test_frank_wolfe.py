@@ -20,8 +20,8 @@ from dpbandit.privacy import Gaussian, Ledger
 from dpbandit.privacy.generalised import GeneralisedGaussian, Printed
 from dpbandit.testing.tapes import recording
 from tests.agents.streams.stream_runs import (
-    fed,
     played,
+    points_of,
     regression,
     share_of_the_centre,
     suboptimality,
@@ -86,7 +86,7 @@ def test_points_stay_inside_and_start_at_the_centre():
         assert all(loss.domain.contains(x).all() for x in points)
     assert (np.abs(played(DPTOFW(step=1.0), regression(inf, 4), 3, 5)[1]) == 1.0).all()
     for config in (DPPOFW(epsilon=inf, step=1.0), RecursiveFrankWolfe(step=1.0)):
-        points = fed(config.make(told(UNIT), Streams([0])), [np.zeros((1, 7))])
+        points = points_of(config.make(told(UNIT), Streams([0])), [np.zeros((1, 7))])
         assert points[-1].tolist() == [[0.5, 0, 0, 0, 0, 0]]
 
 
@@ -105,9 +105,9 @@ def test_the_last_user_takes_no_step_and_nobody_comes_after():
     z = {DPTOFW: np.ones((1, 4)), DPPOFW: np.ones((1, 7))}
     for kind, loss in ((DPTOFW, regression(1.5, 3)), (DPPOFW, UNIT)):
         agent = kind().make(told(loss, 4), Streams([0]))
-        points = fed(agent, [z[kind]] * 4)
+        points = points_of(agent, [z[kind]] * 4)
         np.testing.assert_array_equal(points[3], points[4])
-        refused("call 5 exceeds uses=4", fed, agent, [z[kind]])
+        refused("call 5 exceeds uses=4", points_of, agent, [z[kind]])
     assert sum(count for _, count in agent.mechanism.spend.groups) == 3
     for horizon in (1, 2, 3, 8, 9, 1000):
         config = DPTOFW(noise="generalised-gaussian")
@@ -264,7 +264,7 @@ def test_without_privacy_it_is_the_algorithm():
     """Oracle: the steps written out, batches of 50, then 9 of 5, of 100 users."""
     data, eta = users(100, 2), 0.3 * log(100) / 20
     agent = NoisySFW(epsilon=inf, delta=0.0, scale=0.3, clip=1.0).make(SPEC, Streams([0, 1]))
-    end = fed(agent, data)[-1]
+    end = points_of(agent, data)[-1]
 
     def mean_gradient(w, z):
         a, y = z[..., :3], z[..., 3]
@@ -312,7 +312,7 @@ def test_gradients_and_differences_keep_their_bounds():
         assert np.abs(change) == pytest.approx(other.bound)
     config = NoisySFW(epsilon=1e9, delta=0.5, scale=1.0)
     agent = config.make(told(Linear(Ball(2)), 40), Streams([0]))
-    assert fed(agent, [np.array([[1.0, 0.0]])] * 40)[-1][0, 0] < -0.8
+    assert points_of(agent, [np.array([[1.0, 0.0]])] * 40)[-1][0, 0] < -0.8
     first, other, _ = batches(QuantileRegression(LpBall(2, 1.5)), clip=1.0)
     assert other.bound == 2 * first.bound
 
@@ -395,7 +395,7 @@ def test_blocks():
     np.testing.assert_array_equal(played(local, LOSS, 40, 2), played(online, LOSS, 40, 2))
     config = LocalisedTOFW(shares=(0.5, 0.5), batches=4, delta=1e-3)
     data = np.random.default_rng(0).standard_normal((40, 2, 6))
-    points = np.array(fed(config.make(told(LOSS, 40), Streams([0, 1])), data))
+    points = np.array(points_of(config.make(told(LOSS, 40), Streams([0, 1])), data))
     moved = np.flatnonzero((np.diff(points, axis=0) != 0).any(axis=(1, 2))) + 1
     assert moved.tolist() == [5, 10, 15, 20, 25, 30, 35, 40]
     vertices = (points[21:] - 0.75 * points[20]) / 0.25  # theta = (1 - s) start + s x, x in C

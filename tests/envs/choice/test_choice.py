@@ -253,7 +253,7 @@ def test_the_values_of_sets():
     assert known.mean() == pytest.approx(1.1526, abs=5e-5)
     misfit = problem.misfit()  # of one logit, which believes too much of the best set
     assert misfit.offered == (1, 3, 5)
-    assert misfit.believed == pytest.approx(1.1362, abs=5e-5)
+    assert misfit.expected == pytest.approx(1.1362, abs=5e-5)
     assert misfit.earned == misfit.best == pytest.approx(1.0171, abs=5e-5)
 
 

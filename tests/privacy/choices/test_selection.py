@@ -117,12 +117,12 @@ def test_draws_are_numbered_whoever_is_due():
     late = make(OneShotTopK, seeds=range(5), k=2, uses=60, draws=6)
     drawn, rng = np.zeros(5, dtype=int), np.random.default_rng(2)
     for _ in range(60):
-        due = (rng.random(5) < 0.3) & (drawn < 6)
+        drawing = (rng.random(5) < 0.3) & (drawn < 6)
         j = np.minimum(drawn, 5)
-        chosen = late(scores[j, np.arange(5)], due)
-        assert (chosen[~due] == -1).all()
-        np.testing.assert_array_equal(chosen[due], expected[j, np.arange(5)][due])
-        drawn += due
+        chosen = late(scores[j, np.arange(5)], drawing)
+        assert (chosen[~drawing] == -1).all()
+        np.testing.assert_array_equal(chosen[drawing], expected[j, np.arange(5)][drawing])
+        drawn += drawing
     assert (drawn == 6).all()
     assert len(late._noises) == 0
     for part in ([0, 1], [2], [4, 3]):
@@ -312,10 +312,10 @@ def test_noisy_total():
     total = NoisyTotal(THREE, Streams(range(R)), "total", scale=2.0, draws=60, uses=60)
     x, found = np.arange(R) % THREE, []
     for t in range(1, 61):
-        due = np.arange(R) % 2 == t % 2
-        answer = total(LOSS, x, due)
-        assert (answer[~due] == -inf).all()
-        found.append((answer - t * LOSS[0, x])[due])
+        drawing = np.arange(R) % 2 == t % 2
+        answer = total(LOSS, x, drawing)
+        assert (answer[~drawing] == -inf).all()
+        found.append((answer - t * LOSS[0, x])[drawing])
     assert kstest(np.concatenate(found), laplace(scale=2).cdf, method="asymp").pvalue > 1e-6
     assert kstest(np.concatenate(found), laplace(scale=2.15).cdf, method="asymp").pvalue < 1e-2
     assert total.spend.pure == pytest.approx(30)
@@ -326,8 +326,8 @@ def test_noisy_total():
     for yes in (True, 1, -1):  # two of each replica, in their own time
         total = NoisyTotal(THREE, Streams([0, 1]), "total", scale=2.0, draws=2, uses=9)
         loss, x = LOSS[:2], np.zeros(2, dtype=int)
-        for due in ([True, False], [True, False], [False, True]):
-            assert ((total(loss, x, yes * np.array(due)) > -inf) == due).all()
+        for drawing in ([True, False], [True, False], [False, True]):
+            assert ((total(loss, x, yes * np.array(drawing)) > -inf) == drawing).all()
         total(loss, x, yes * np.array([False, True]))
         with pytest.raises(BudgetExceededError, match="total 3 of a replica exceeds draws=2"):
             total(loss, x, yes * np.array([True, False]))
@@ -364,13 +364,13 @@ def test_everybody_once_then_nobody():
 
     pick = top(5, [3], 3, 3, most=4)
     assert pick.spend.pure == pytest.approx(4 * 0.3)
-    taken, due, rounds = np.eye(5, dtype=bool)[:1].copy(), np.array([True]), []
+    taken, drawing, rounds = np.eye(5, dtype=bool)[:1].copy(), np.array([True]), []
     for _ in range(3):
-        picks = pick(np.full((1, 5), np.nan), due, taken)[0]
+        picks = pick(np.full((1, 5), np.nan), drawing, taken)[0]
         taken[0, picks[picks >= 0]] = True
         rounds.append(picks)
     assert sorted(np.concatenate(rounds).tolist()) == [-1, -1, 1, 2, 3, 4]
-    last = top(3, [3], 1, 1)(np.zeros((1, 3)), due, np.array([[True, True, False]]))
+    last = top(3, [3], 1, 1)(np.zeros((1, 3)), drawing, np.array([[True, True, False]]))
     np.testing.assert_array_equal(last, [[2, -1]])
     pick, nobody = top(5, [0, 1], 2, 3, most=3), np.zeros((2, 5), dtype=bool)
     assert (pick(np.zeros((2, 5)), np.array([True, True]), nobody) >= 0).all()

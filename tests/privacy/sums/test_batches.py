@@ -35,11 +35,11 @@ def test_counted_noise_has_the_promised_size(delta):
     (asserted)."""
     R, epsilon = 1000, 0.5
     sums = made(R, 3, epsilon=epsilon, delta=delta)
-    due = np.tile([True, False, True], (R, 1))
+    at_release = np.tile([True, False, True], (R, 1))
     scale = 2**0.5 / epsilon if delta < 0.1 else 1 / mu_of(epsilon, delta)
     spent, target = (sums.spend.pure, epsilon) if delta < 0.1 else (sums.spend.mu, 1 / scale)
     assert target * (1 - 1e-11) < spent <= target
-    releases = [sums(np.ones(R), np.zeros(R, np.int64), due) - [1, 0, 0] for _ in range(20)]
+    releases = [sums(np.ones(R), np.zeros(R, np.int64), at_release) - [1, 0, 0] for _ in range(20)]
     noise = np.concatenate(releases)[:, [0, 2]] / scale
     error = 5 * np.square(noise).std() / noise.size**0.5
     assert abs(np.square(noise).mean() - 1) < error < 0.09
@@ -84,8 +84,8 @@ def transcripts(rewards, policy, rounds):
             arm, _ = policy(counts, releases, exact)
             n = tuple(c + (a == arm) for a, c in enumerate(counts))
             s = tuple(x + rewards[t][arm] * (a == arm) for a, x in enumerate(exact))
-            arm, due = policy(n, releases, s, arm)
-            if not due:
+            arm, at_release = policy(n, releases, s, arm)
+            if not at_release:
                 after[releases, n, s] += mass
                 continue
             n = tuple(c * (a != arm) for a, c in enumerate(n))
@@ -157,8 +157,8 @@ def test_each_segment_is_a_tree_of_its_own():
     for r in range(R):
         for t in range(T - 1):
             if t == 0 or restart[t, r]:
-                fed = iter(draws[t:, r])
-                tree, total = Tree().of(lambda fed=fed: next(fed), stddev=1.0), np.zeros(B)
+                draw = iter(draws[t:, r])
+                tree, total = Tree().of(lambda draw=draw: next(draw), stddev=1.0), np.zeros(B)
             total = total + losses[t, r, chosen[t, r]]
             np.testing.assert_allclose(found[t][r], total + tree(), atol=1e-12)
 
