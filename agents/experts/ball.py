@@ -217,7 +217,7 @@ class NetExperts(PointsAsExperts):
 class BallDraws(Mechanism):
     """Points of a ball with density prop. to exp(-eta max(S, floor) / 2), S the sum of all losses::
 
-        call(data (R, *datum_shape), due (R,) bool) -> points (R, N), NaN where none is due
+        call(data (R, *datum_shape), at_release (R,) bool) -> points (R, N), NaN where none is due
 
     A loss counts in units of its public range, after the datum was moved into the public set. A
     draw has a generator of its own, seeded by two uniforms of the replica's stream, because exact

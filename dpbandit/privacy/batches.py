@@ -117,7 +117,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 class CountedSums(Mechanism):
     """Sums of K cells, each released with fresh noise, and emptied, when counts say so::
 
-        call(value (R,), cell (R,), due (R, K) bool) -> (R, K), 0 where nothing is due
+        call(value (R,), cell (R,), at_release (R, K) bool) -> (R, K), 0 where nothing is due
 
     A call returns None where nothing is due in any replica. Values lie in [low, high] and are
     summed as shares of that range, (value - low) / (high - low). Noise is Laplace(1 / epsilon), or,
@@ -140,8 +140,9 @@ class CountedSums(Mechanism):
 
     >>> sums = CountedSums(Streams([0]), 2, low=0, high=2, epsilon=inf, uses=9)
     >>> zero, at_release = np.array([0]), np.array([[True, False]])
-    >>> sums(np.array([1.0]), zero, ~at_release & at_release), sums(np.array([5.0]), zero,
-    at_release) (None, array([[1.5, 0. ]]))
+    >>> none = ~at_release & at_release
+    >>> sums(np.array([1.0]), zero, none), sums(np.array([5.0]), zero, at_release)
+    (None, array([[1.5, 0. ]]))
     """
 
     # "If `cell` and `at_release` are functions of public coins, of counts (how many values each

@@ -114,10 +114,10 @@ class OneShotTopK(Mechanism):
     composition", NeurIPS 2019: one shot has exactly the law of peeling, k exponential mechanisms
     with weights exp(epsilon u / (2 s)), each on the candidates that are left::
 
-        call(data, due=None) -> indices (R, k);  data (R, n): scores or one round's losses
+        call(data, at_release=None) -> indices (R, k);  data (R, n): scores or one round's losses
 
-    `due` (R,) tells which replicas select in this round, all if it is left out, and must be a
-    function of releases; the others get -1. The j-th selection of a replica always uses the j-th
+    `at_release` (R,) tells which replicas select in this round, all if it is left out, and must be
+    a function of releases; the others get -1. The j-th selection of a replica always uses the j-th
     noise of its own stream, whenever it is due and whoever is due beside it.
 
     Guarantee:
@@ -132,7 +132,8 @@ class OneShotTopK(Mechanism):
         k: picks of one selection.
         epsilon: cost of one pick; one number, or one for each selection; inf: no noise.
         uses: calls that will be made.
-        draws: selections each replica may make, the calls with `due`; as many as `uses` if None.
+        draws: selections each replica may make, the calls with `at_release`; as many as `uses` if
+        None.
 
     Raises `BudgetExceededError` for calls beyond `uses` and selections beyond `draws`, and
     `InputError` for scores of another shape.
@@ -295,12 +296,12 @@ class ReportNoisyMax(ExponentialMechanism):
 class NoisyTotal(Mechanism):
     """S(x) + Laplace noise for a candidate x, where it is asked for; S sums losses in [0, 1]::
 
-        call(losses (R, n), x (R,), due (R,) bool) -> (R,), -inf where not due
+        call(losses (R, n), x (R,), at_release (R,) bool) -> (R,), -inf where not due
 
     Guarantee:
-        If x and due are public or functions of releases, one answer costs 1 / scale, because a
-        round moves S(x) by at most 1. All calls together cost `draws` times that, and more answers
-        than `draws` for one replica raise `BudgetExceededError`.
+        If x and at_release are public or functions of releases, one answer costs 1 / scale, because
+        a round moves S(x) by at most 1. All calls together cost `draws` times that, and more
+        answers than `draws` for one replica raise `BudgetExceededError`.
 
     >>> total = NoisyTotal(2, Streams([0]), "total", scale=0.0, draws=2, uses=2)
     >>> x, yes, loss = np.array([1]), np.ones(1, dtype=bool), np.array([[0.0, 0.75]])
@@ -308,7 +309,7 @@ class NoisyTotal(Mechanism):
     (array([0.75]), array([1.5]))
     """
 
-    # "If x and due are public or functions of releases"
+    # "If x and at_release are public or functions of releases"
     needs = SUMMED
     controls = (1, 2)
 
@@ -332,8 +333,8 @@ class NoisyTotal(Mechanism):
         return self._source.query(datum[0])
 
     def _release(self, *datum: AnyArray) -> Any:
-        _, x, asking = datum
-        self._asked = self._asked + (asking != 0)  # also where it is no bool: -1 is an answer
+        _, x, at_release = datum
+        self._asked = self._asked + (at_release != 0)  # also where it is no bool: -1 is an answer
         if self._asked.max() > self._draws:
             raise BudgetExceededError(
                 f"{self.spend.note}: total {self._draws + 1} of a replica exceeds "
@@ -341,13 +342,14 @@ class NoisyTotal(Mechanism):
             )
         self._total = self._total + distinct(self.query(*datum))
         noisy = pick(np.broadcast_to(self._total, self._shape), x) + self._noise()
-        return np.where(asking, noisy, -np.inf)
+        return np.where(at_release, noisy, -np.inf)
 
 
 class RemainingTopK(OneShotTopK):
     """The k best of those that were never taken, in order, each time one is due::
 
-        call(losses (R, n), due (R,) bool, taken (R, n) bool) -> candidates (R, k), -1 for none
+        call(losses (R, n), at_release (R,) bool, taken (R, n) bool) -> candidates (R, k), -1 for
+        none
 
     Where fewer than k are left all of them are released, then -1. `taken` is public or a function
     of releases.
@@ -426,7 +428,7 @@ _LONGEST = 2**21
 class EpochSelection(ExponentialMechanism):
     """One of n candidates, the likelier the less it lost in the replica's epoch::
 
-        call(losses (R, n), due (R,) bool, floor (R,), ends (R,) bool) -> candidate (R,)
+        call(losses (R, n), at_release (R,) bool, floor (R,), ends (R,) bool) -> candidate (R,)
 
           1. S <- S + clip(losses to [0, 1])
           2. where `replicas`: x with probability prop. to exp(-epsilon max(S, floor) / 2), else -1
@@ -436,9 +438,9 @@ class EpochSelection(ExponentialMechanism):
     among the best: the limit of step 2.
 
     Guarantee:
-        If due, floor and ends are public or functions of releases, then all calls cost `spend`,
-        that of the `draws` of one epoch: a round's losses are in one epoch's S only, where they
-        move every score by at most 1, and a floor does not move it further.
+        If at_release, floor and ends are public or functions of releases, then all calls cost
+        `spend`, that of the `draws` of one epoch: a round's losses are in one epoch's S only, where
+        they move every score by at most 1, and a floor does not move it further.
 
     Args:
         n: candidates.
@@ -454,7 +456,7 @@ class EpochSelection(ExponentialMechanism):
     (array([1]), array([0]))
     """
 
-    # "If due, floor and ends are public or functions of releases"
+    # "If at_release, floor and ends are public or functions of releases"
     needs = SUMMED
 
     def __init__(
