@@ -69,8 +69,8 @@ class Thompson(ExactArms):
         each = zip(self.coins, a.tolist(), b.tolist(), strict=True)
         return np.array([list(map(g.beta, *both)) for g, *both in each]).argmax(axis=1)
 
-    def share(self, reward: Floats) -> Floats:
-        return 1.0 * (self.uniforms() < super().share(reward))
+    def counted_reward(self, reward: Floats) -> Floats:
+        return 1.0 * (self.uniforms() < super().counted_reward(reward))
 
 
 class TsallisINF(ExactArms):
@@ -96,7 +96,7 @@ class TsallisINF(ExactArms):
     def learn(self, arm: Ints, reward: Floats) -> None:
         # Weigh the loss by the chance that its arm had; `s` holds these
         here = rows(self.R), arm
-        self.s[here] += (1 - self.share(reward)) / self.played[0][here]
+        self.s[here] += (1 - self.counted_reward(reward)) / self.played[0][here]
         self.w = self.weigh(self.t + 1)
 
     def weigh(self, t: int) -> Floats:

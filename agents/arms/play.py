@@ -91,9 +91,9 @@ class ExactArms(ArmAgent):
 
     def learn(self, arm: Ints, reward: Floats) -> None:
         self.n[rows(self.R), arm] += 1
-        self.s[rows(self.R), arm] += self.share(reward)
+        self.s[rows(self.R), arm] += self.counted_reward(reward)
 
-    def share(self, reward: Floats) -> Floats:
+    def counted_reward(self, reward: Floats) -> Floats:
         """Rewards, clipped, as shares of their range."""
         return (clip_range(reward, self.low, self.high) - self.low) / (self.high - self.low)
 

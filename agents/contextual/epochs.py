@@ -255,8 +255,8 @@ class OneRegression(Epochs):
     epsilon"""
     moments = started(EpisodeMoments)
 
-    def worth(self, context: Floats, regression: Regression) -> Floats:
-        """Of each arm above the middle of the rewards, (R, K)."""
+    def predicted(self, context: Floats, regression: Regression) -> Floats:
+        """Predicted reward of each arm, less the middle of the rewards, (R, K)."""
         raise NotImplementedError
 
     def episodes(self) -> tuple[int, ...]:
@@ -295,12 +295,12 @@ class OneRegression(Epochs):
     def act(self, context: Floats) -> Ints:
         if self.regression is None or self.calibration == "certified":
             return super().act(context)
-        return self.worth(context, self.regression).argmax(axis=1)
+        return self.predicted(context, self.regression).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         if self.regression is None:
             return np.full((len(context), self.spec.n_actions), self.middle)
-        return self.middle + self.worth(context, self.regression)
+        return self.middle + self.predicted(context, self.regression)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         if self.calibration == "certified":
@@ -369,7 +369,7 @@ class AdaCOFUL(OneRegression):
     alpha: Least0 | None = None
     """width in half ranges of the reward, 0 is greedy; if None, 1, "paper" 0.3"""
 
-    def worth(self, context: Floats, regression: Regression) -> Floats:
+    def predicted(self, context: Floats, regression: Regression) -> Floats:
         usual = 0.3 if self.calibration == "paper" else 1.0
         width = (usual if self.alpha is None else self.alpha) * self.spec.half_range
         return regression.means(context) + width * regression.widths(context)
@@ -419,7 +419,7 @@ class AdaPrivateTS(OneRegression):
     def episodes(self) -> tuple[int, ...]:
         return self.ends()
 
-    def worth(self, context: Floats, regression: Regression) -> Floats:
+    def predicted(self, context: Floats, regression: Regression) -> Floats:
         values, width = regression.eigenvalues, self.scale * self.spec.half_range
         spread = np.sqrt(width**2 / values + (regression.noise / values) ** 2)
         drawn = regression.theta + np.matvec(regression.U, spread * self.normals())

@@ -14,7 +14,7 @@ from dpbandit.agents.contextual.linear import Exact
 from dpbandit.base import Bools, Floats, Ints, drawn
 
 
-def inverse_gaps(worth: Floats, gamma: float, among: Bools | bool = True) -> Floats:
+def inverse_gaps(predicted: Floats, gamma: float, among: Bools | bool = True) -> Floats:
     """Chances 1 / (K + gamma gap) of arms behind the best, which has the rest: (R, K).
 
     K is the number of arms that may be played, `among` them the best.
@@ -22,14 +22,14 @@ def inverse_gaps(worth: Floats, gamma: float, among: Bools | bool = True) -> Flo
     >>> inverse_gaps(np.array([[0.5, 0.25, 0.5]]), 8.0).round(3).tolist()
     [[0.467, 0.2, 0.333]]
     """
-    best = worth.max(axis=1, keepdims=True)
-    K = np.broadcast_to(among, worth.shape).sum(axis=1, keepdims=True)
-    return _with_rest(np.where(among, 1 / (K + gamma * (best - worth)), 0.0), worth)
+    best = predicted.max(axis=1, keepdims=True)
+    K = np.broadcast_to(among, predicted.shape).sum(axis=1, keepdims=True)
+    return _with_rest(np.where(among, 1 / (K + gamma * (best - predicted)), 0.0), predicted)
 
 
-def _with_rest(chances: Floats, worth: Floats) -> Floats:
+def _with_rest(chances: Floats, predicted: Floats) -> Floats:
     """The best arm, the first of several, gets what the others leave."""
-    best = np.arange(worth.shape[1]) == worth.argmax(axis=1)[:, None]
+    best = np.arange(predicted.shape[1]) == predicted.argmax(axis=1)[:, None]
     others = np.where(best, 0.0, chances)
     return np.where(best, 1 - others.sum(axis=1, keepdims=True), others)
 
@@ -88,7 +88,7 @@ class OracleBatches(Epochs):
             return np.full((len(context), self.spec.n_actions), self.middle)
         return self.middle + self.released[-1].means(context)
 
-    def worth(self, context: Floats, regression: Regression) -> Floats:
+    def predicted(self, context: Floats, regression: Regression) -> Floats:
         """Predicted rewards as shares of their range, (R, K) in [0, 1]."""
         return (0.5 + regression.means(context) / (2 * self.spec.half_range)).clip(0.0, 1.0)
 
@@ -126,8 +126,8 @@ class FALCON(OracleBatches):
     """gamma over the root of the rounds before the batch"""
 
     def chances(self, context: Floats) -> Floats:
-        worth = self.worth(context, self.released[-1])
-        return inverse_gaps(worth, self.gamma_scale * sqrt(sum(self.sizes)))
+        predicted = self.predicted(context, self.released[-1])
+        return inverse_gaps(predicted, self.gamma_scale * sqrt(sum(self.sizes)))
 
 
 class FastCB(OracleBatches):
@@ -152,12 +152,12 @@ class FastCB(OracleBatches):
     """gamma over the root of the rounds before the batch"""
 
     def chances(self, context: Floats) -> Floats:
-        worth = self.worth(context, self.released[-1])
+        predicted = self.predicted(context, self.released[-1])
         gamma = self.gamma_scale * sqrt(sum(self.sizes))
-        best = worth.max(axis=1, keepdims=True)
-        gap, loss = best - worth, 1 - best
-        behind = loss / np.where(gap > 0, worth.shape[1] * loss + gamma * gap, 1.0)
-        return _with_rest(np.where(gap > 0, behind, 1 / worth.shape[1]), worth)
+        best = predicted.max(axis=1, keepdims=True)
+        gap, loss = best - predicted, 1 - best
+        behind = loss / np.where(gap > 0, predicted.shape[1] * loss + gamma * gap, 1.0)
+        return _with_rest(np.where(gap > 0, behind, 1 / predicted.shape[1]), predicted)
 
 
 class RegCB(OracleBatches):
@@ -191,9 +191,9 @@ class RegCB(OracleBatches):
         self.geometry = self.regression_of(self.gram, moment, self.releases)
 
     def chances(self, context: Floats) -> Floats:
-        worth = self.worth(context, self.released[-1])
+        predicted = self.predicted(context, self.released[-1])
         width = self.width * self.geometry.widths(context)
-        return 1.0 * (worth + width >= (worth - width).max(axis=1, keepdims=True))
+        return 1.0 * (predicted + width >= (predicted - width).max(axis=1, keepdims=True))
 
 
 class AdaCB(RegCB):
@@ -217,8 +217,11 @@ class AdaCB(RegCB):
     """gamma over the root of the rounds before the batch"""
 
     def chances(self, context: Floats) -> Floats:
-        survive, worth = super().chances(context) > 0, self.worth(context, self.released[-1])
-        return inverse_gaps(worth, self.gamma_scale * sqrt(sum(self.sizes)), survive)
+        survive, predicted = (
+            super().chances(context) > 0,
+            self.predicted(context, self.released[-1]),
+        )
+        return inverse_gaps(predicted, self.gamma_scale * sqrt(sum(self.sizes)), survive)
 
 
 class VPO(OracleBatches):
@@ -252,9 +255,13 @@ class VPO(OracleBatches):
         self.step = self.streams.uniforms("virtual step")
 
     def chances(self, context: Floats) -> Floats:
-        worth, B, K = self.worth(context, self.released[-1]), self.sizes[-1], self.spec.n_actions
+        predicted, B, K = (
+            self.predicted(context, self.released[-1]),
+            self.sizes[-1],
+            self.spec.n_actions,
+        )
         eta = self.rate * min(1 / K, 1 / sqrt(K * B))
-        return _softmax(np.floor(self.step() * B)[:, None] * eta * worth)
+        return _softmax(np.floor(self.step() * B)[:, None] * eta * predicted)
 
 
 class BPO(OracleBatches):
@@ -290,7 +297,7 @@ class BPO(OracleBatches):
             users += N
             bonus = np.minimum(1.0, self.bonus * sqrt(users / K) / (1 + exposure))
             exposure += N * _softmax(log_q)
-            losses = 1 - self.worth(context, regression)
+            losses = 1 - self.predicted(context, regression)
             log_q = log_q - self.rate * N * np.maximum(0.0, losses - bonus)
         return _softmax(log_q)
 

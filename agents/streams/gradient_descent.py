@@ -202,9 +202,9 @@ class Phase(Block):
         note = "means of one-pass descent, Gaussian noise"
         super().__init__(loss, streams, users=users, spend=GaussianSpend(mu, note))
         self.eta = eta
-        self.moved = 2 * loss.lipschitz * eta
+        self.point_sensitivity = 2 * loss.lipschitz * eta
         """S, how far one user moves the mean"""
-        self._stddev = self.moved / mu
+        self._stddev = self.point_sensitivity / mu
         self._sum: Floats | float = 0.0
 
     def _learn(self, z: Floats) -> None:

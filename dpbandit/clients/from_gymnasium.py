@@ -237,19 +237,19 @@ class ForeignProblem:
     def _serve(self, r: int, arm: int) -> tuple[float, float, float, float]:
         """Reward, expected, oracle and regret of one user."""
         env, there = self._envs[r], self._bridge.mask((self._told[r] or {}).get("action_mask"))
-        worth: Any = self._means(self._oracle(env)) if callable(self._oracle) else None  # of now
+        oracle: Any = self._means(self._oracle(env)) if callable(self._oracle) else None  # of now
         self._seen[r], given, terminated, truncated, info = env.step(self._bridge.action(arm))
         self._told[r] = info
         self._over[r], reward = bool(terminated or truncated), one_number("reward", given)
         if isinstance(self._oracle, str):
-            worth = _read(info, self._oracle)
+            oracle = _read(info, self._oracle)
         if self._regret is not None:
             missed = _missed(info, self._regret)
             self._check_oracle(
                 self._regret, missed, 0.0, self.spec.reward_high - self.spec.reward_low
             )
-            worth = reward + missed
-        means = self._means(worth)  # of all arms, (K,), or of the best, ()
+            oracle = reward + missed
+        means = self._means(oracle)  # of all arms, (K,), or of the best, ()
         if self._regret is None:
             self._check_oracle("oracle", means, self.spec.reward_low, self.spec.reward_high)
         known = means.ndim == 1
@@ -259,11 +259,11 @@ class ForeignProblem:
         best = means.max() if there is None or not known else means[there].max()
         return reward, float(expected), float(best), float(best - expected)
 
-    def _means(self, worth: Any) -> Floats:
+    def _means(self, oracle: Any) -> Floats:
         try:
-            means = reals(self._bridge.by_action("oracle", worth))  # a copy
+            means = reals(self._bridge.by_action("oracle", oracle))  # a copy
         except ValueError:
-            raise InputError(f"Expected oracle to give numbers, got {shown(worth)}.") from None
+            raise InputError(f"Expected oracle to give numbers, got {shown(oracle)}.") from None
         if means.shape not in ((), (self.spec.n_actions,)):
             raise InputError(
                 f"Expected oracle to give the best mean reward or all {self.spec.n_actions}, "

@@ -51,7 +51,7 @@ class ClickModel(ABC):
         return np.ones(self.length)
 
     @property
-    def worth(self) -> Floats:
+    def click_values(self) -> Floats:
         """(m,), what a click at each position is expected to earn."""
         return np.ones(self.length)
 
@@ -215,7 +215,7 @@ class DependentClicks(ClickModel):
         return np.array(self.stops)
 
     @property
-    def worth(self) -> Floats:
+    def click_values(self) -> Floats:
         return self.weights
 
     def expected(self, attraction: Floats) -> Floats:

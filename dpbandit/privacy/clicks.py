@@ -175,7 +175,7 @@ class ListClicks(ListStatistic):
         return 2.0 if self.counted == "mean" else sqrt(2 + 2 * self.gram_weight**2)
 
     @property
-    def moved(self) -> float:
+    def move_sensitivity(self) -> float:
         """The same; 4 with "mean".
 
         A user u = 0 who clicks nothing has z = 0 and G_0 = s/2 e_1 e_1', 0 <= s <= 1, and others
@@ -246,7 +246,7 @@ class ListResiduals(ListStatistic):
         return sqrt(4 + 2 * self.gram_weight**2)
 
     @property
-    def moved(self) -> float:
+    def move_sensitivity(self) -> float:
         """sqrt(4 + 6 k + 2 k^2 + 2 g^2 (1 + 2 k^4)), k = c / sqrt(1 + c^2), 13 % more.
 
         A user u = 0 who clicks nothing has phi = k e_1, z_0 = -a e_1 with 0 <= a <= k, and G_0 = t
@@ -324,7 +324,7 @@ class ListCounts:
         return sqrt(self.l1_sensitivity)
 
     @property
-    def moved(self) -> float:
+    def move_sensitivity(self) -> float:
         """sqrt(2 m + 2), as counts are at least 0."""
         return sqrt(2) * self.sensitivity
 
@@ -415,7 +415,7 @@ class PolicyClicks:
     """What her clicks are expected to have earned, at most 1, to the policy that she was shown.
 
     A round is (the number (R,) of a policy, clicks (R, m)). With w_k what a click at k earns
-    (`ClickModel.worth`), the policy's count grows by min(1, sum_k w_k click_k).
+    (`ClickModel.click_values`), the policy's count grows by min(1, sum_k w_k click_k).
 
     Guarantee:
         Who is shown is a coin, the same for both of two users, so that replacing one moves one
@@ -446,6 +446,6 @@ class PolicyClicks:
     def total(self, *batch: Any) -> Floats:
         # Policies (n, R), clicks (n, R, m) -> (R, P)
         shown, said = batch
-        earned = np.vecdot(possible_clicks(self.model, said), self.model.worth)
+        earned = np.vecdot(possible_clicks(self.model, said), self.model.click_values)
         ones = shown[..., None] == np.arange(self.n_policies)
         return added_up(np.minimum(earned, 1.0)[..., None] * ones)

@@ -69,11 +69,11 @@ def moving(statistic: Statistic) -> float:
     """What a round that was null, and another that becomes null, cost together, in replacements.
 
     With v what a round adds beyond a null round, V the largest `|v|` and m the least <v, v'>, that
-    is sqrt(2 V^2 + 2 max(0, -m)) over the sensitivity: `statistic.moved`, where it has one. It is
-    never more than 2, one replacement each, nor less than 1.
+    is sqrt(2 V^2 + 2 max(0, -m)) over the sensitivity: `statistic.move_sensitivity`, where it has
+    one. It is never more than 2, one replacement each, nor less than 1.
     """
-    moved: float = getattr(statistic, "moved", inf)
-    return float(np.clip(moved / statistic.sensitivity, 1.0, 2.0))
+    move_sensitivity: float = getattr(statistic, "move_sensitivity", inf)
+    return float(np.clip(move_sensitivity / statistic.sensitivity, 1.0, 2.0))
 
 
 class Mechanism(ABC):

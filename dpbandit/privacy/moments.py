@@ -274,7 +274,7 @@ class Moments(LinearRounds):
         return 2 * self.moment_bound
 
     @property
-    def moved(self) -> float:
+    def move_sensitivity(self) -> float:
         """The same, as x = 0 adds 0."""
         return self.sensitivity
 
@@ -348,7 +348,7 @@ class SecondMoments(LinearRounds):
         return sqrt(squared)
 
     @property
-    def moved(self) -> float:
+    def move_sensitivity(self) -> float:
         """S, but sqrt(2 + 4 w^2) if that is more with a moment clip, and more if trace is precise.
 
         x = 0 adds 0, others have `|v|^2 <= 1 + kappa + w^2` and `<v, v'> >= p^2 (1 + kappa) - p

@@ -61,7 +61,7 @@ RELEASING = ("__call__", "fed", "several", "query", "_release", "_release_severa
 """Methods of a mechanism that its proof is about"""
 SUMMING = ("total", "gradient", "query", "after", "scores")
 """Methods of a statistic that its proof is about"""
-BOUNDING = ("sensitivity", "units", "moved", "spend")
+BOUNDING = ("sensitivity", "units", "move_sensitivity", "spend")
 """Properties of a mechanism or a statistic that its proof is about"""
 HANDING = ("act", "act_among", "update")
 """Methods of an agent that decide what another one, inside, is told"""

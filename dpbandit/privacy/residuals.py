@@ -53,7 +53,7 @@ class SignedDirections:
     """a public number, such as the middle of the reward range"""
     units: ClassVar[float] = 1.0
     sensitivity: ClassVar[float] = 2.0
-    moved: ClassVar[float] = 2.0
+    move_sensitivity: ClassVar[float] = 2.0
 
     def __post_init__(self) -> None:
         one_of("layout", self.layout, ("difference", "blocks"))
@@ -156,7 +156,7 @@ class SignedResiduals:
         return 2 * sqrt(1 + self.spread_weight**2 + self.level_weight**2)
 
     @property
-    def moved(self) -> float:
+    def move_sensitivity(self) -> float:
         """The same, as nobody adds 0."""
         return self.sensitivity
 
@@ -250,7 +250,7 @@ class CentredResiduals:
     """c_0, in (0, 1)"""
     units: ClassVar[float] = 1.0
     sensitivity: ClassVar[float] = 2.0
-    moved: ClassVar[float] = 2.0
+    move_sensitivity: ClassVar[float] = 2.0
     gram: Floats = field(init=False, repr=False, compare=False)
     """of the q_a, (K, K)"""
     codes: Floats = field(init=False, repr=False, compare=False)
@@ -362,7 +362,7 @@ class SaleResiduals:
         return sqrt(4 + 4.5 * self.moment_weight**2)
 
     @property
-    def moved(self) -> float:
+    def move_sensitivity(self) -> float:
         """The same, as phi = 0 adds 0, and <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4."""
         return self.sensitivity
 
@@ -464,7 +464,7 @@ class SlateResiduals:
         return sqrt(4 * (1 + self.intercept_weight**2) + 2 * moments**2)
 
     @property
-    def moved(self) -> float:
+    def move_sensitivity(self) -> float:
         """The same, as nobody adds 0, and <v, v'> >= -(1 + c_0^2)."""
         return self.sensitivity
 

@@ -161,11 +161,11 @@ class RivalsSpec(TastesSpec):
         slope = -np.exp(np.minimum(theta[..., -1:], _STEEPEST))
         return np.concatenate([theta[..., :-1], slope], axis=-1)
 
-    def leads(self, worth: Floats, offers: Floats) -> tuple[Floats, Floats]:
+    def leads(self, parameters: Floats, offers: Floats) -> tuple[Floats, Floats]:
         # How far ours is ahead of the rivals at price 0, in utility, and what a cent changes.
         #
         # Of what attributes are worth `(..., M, D)` and offers `(..., J, D)`, both `(..., M)`
-        theirs = offers @ worth.swapaxes(-1, -2)  # (..., J, M): sums over few run along many
+        theirs = offers @ parameters.swapaxes(-1, -2)  # (..., J, M): sums over few run along many
         most = theirs.max(axis=-2)
         rivals = most + np.log(np.exp(theirs - most[..., None, :]).sum(axis=-2))
-        return worth[..., :-1] @ np.array(self.offer) - rivals, worth[..., -1]
+        return parameters[..., :-1] @ np.array(self.offer) - rivals, parameters[..., -1]

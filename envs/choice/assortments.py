@@ -74,16 +74,16 @@ class Enumerated:
 
     Args:
         sets: all of them, (n_sets, N).
-        worth: what they earn of users (n, R, ...) altogether, (R, n_sets).
+        revenues: what they earn of users (n, R, ...) altogether, (R, n_sets).
         replicas: R.
     """
 
-    def __init__(self, sets: Ints, worth: Callable[[Any], Floats], replicas: int) -> None:
-        self._sets, self._worth = sets, worth
+    def __init__(self, sets: Ints, revenues: Callable[[Any], Floats], replicas: int) -> None:
+        self._sets, self._revenues = sets, revenues
         self._totals = np.zeros((replicas, len(sets)))
 
     def add(self, taste: AnyArray) -> None:
-        self._totals += self._worth(taste)
+        self._totals += self._revenues(taste)
 
     def best(self) -> Ints:
         return self._sets[self._totals.argmax(axis=1)]
@@ -128,7 +128,7 @@ class Exchanged:
         """Of users (n, N, P) of one replica: (N,)."""
         N, P = self._margins.shape
         earned = v * self._margins
-        levels, worth = np.zeros(N, np.int64), 0.0
+        levels, best_value = np.zeros(N, np.int64), 0.0
         while True:
             best = None
             members = np.flatnonzero(levels)
@@ -140,8 +140,8 @@ class Exchanged:
                 value = (more / (1 + v[at].sum(axis=1)[:, None, None] + v)).mean(axis=0)  # (N, P)
                 value[rest] = -1.0
                 j, p = divmod(int(value.argmax()), P)
-                if value[j, p] > worth + _GAIN:
-                    worth = float(value[j, p])
+                if value[j, p] > best_value + _GAIN:
+                    best_value = float(value[j, p])
                     best = np.where(np.isin(np.arange(N), rest), levels, 0)
                     best[j] = p + 1
             if best is None:
@@ -295,13 +295,13 @@ class ListedSales:
         """Of fixed sets, in one episode."""
         if self._sets is None:
             return Exchanged(self._weights, self._margins, self._most, replicas)
-        return Enumerated(self._sets, self._worth, replicas)
+        return Enumerated(self._sets, self._revenues, replicas)
 
     def fixed(self, levels: Ints) -> Ints:
         """Sets (R, N) of a contest as actions."""
         return levels
 
-    def _worth(self, appeal: Floats) -> Floats:
+    def _revenues(self, appeal: Floats) -> Floats:
         total = np.zeros((appeal.shape[1], self._chosen.shape[1]))
         at_once = max(1, _AT_ONCE // total.size)
         for first in range(0, len(appeal), at_once):

@@ -139,9 +139,9 @@ class CameraAssortment(ChoiceProblem):
         return chance, np.broadcast_to(self._margins, chance.shape)
 
     def _contest(self, replicas: int) -> Contest:
-        return Enumerated(self._sets, self._worth, replicas)
+        return Enumerated(self._sets, self._revenues, replicas)
 
-    def _worth(self, taste: Ints) -> Floats:
+    def _revenues(self, taste: Ints) -> Floats:
         return np.asarray(self._values[taste].sum(axis=0))
 
 

@@ -197,7 +197,7 @@ class _CameraSales(TidalChoices):
         whole("tasks", self.tasks, 1, 5)
         self._people = camera_people(self.tasks)
         self._known = self._people.context(self.contexts)  # (C, d)
-        self._worth = margins
+        self._margins = margins
         self._chances = self._people.expected(expit(self._people.utility(cameras, price)))
 
     def _who_comes(self, uniforms: Floats) -> Ints:
@@ -264,7 +264,7 @@ class CameraPricing(_CameraSales):
             horizon=self.horizon,
             prices=tuple(prices.tolist()),
             unit_cost=self.unit_cost,
-            reward_high=float(self._worth.max()),
+            reward_high=float(self._margins.max()),
             link="other",
             delay=self.delay,
             reward_unit=_UNIT,
@@ -316,7 +316,7 @@ class CameraOffer(_CameraSales):
             n_actions=len(products),
             dim=self._dim(),
             horizon=self.horizon,
-            reward_high=float(self._worth.max()),
+            reward_high=float(self._margins.max()),
             link="other",
             delay=self.delay,
             reward_unit=_UNIT,

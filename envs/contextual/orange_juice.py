@@ -114,7 +114,7 @@ class OJPricing(TidalChoices):
 
     def __post_init__(self) -> None:
         self._demand = demand()
-        self._worth = self.prices - self._demand.cost
+        self._margins = self.prices - self._demand.cost
         self._known = self._demand.context
         self._chances = self._demand.probability(rows(len(self._known))[:, None], self.prices)
         self.spec = PriceListSpec(
@@ -123,7 +123,7 @@ class OJPricing(TidalChoices):
             horizon=self.horizon,
             prices=tuple(self.prices.tolist()),
             unit_cost=self._demand.cost,
-            reward_high=float(self._worth.max()),
+            reward_high=float(self._margins.max()),
             link="other",
             delay=self.delay,
             reward_unit="dollars",
@@ -270,7 +270,7 @@ class ReferencePricing(ResampledChoices):
         inside("weight", self.weight, 0, 100, ends=True)
         inside("memory", self.memory, 0, 1, ends=True)
         D = demand()
-        self.prices, self._worth, self._known = D.prices, D.prices - D.cost, D.context
+        self.prices, self._margins, self._known = D.prices, D.prices - D.cost, D.context
         self._logits = logit(D.probability(rows(len(D.utility))[:, None], D.prices))  # (1070, 12)
         self._chances = self._against(self._logits, np.array(self.list_price))
         self.spec = PriceListSpec(
@@ -279,7 +279,7 @@ class ReferencePricing(ResampledChoices):
             horizon=self.horizon,
             prices=tuple(D.prices.tolist()),
             unit_cost=D.cost,
-            reward_high=float(self._worth.max()),
+            reward_high=float(self._margins.max()),
             link="other",
             reward_unit="dollars",
             followed=self.reference == "paid",
@@ -298,11 +298,11 @@ class ReferencePricing(ResampledChoices):
         self._next = i + 1
         logits = self._logits[self._row[i]]
         chance = self._against(logits, self._paid[:, None])  # (R, 12)
-        mean, price = self._worth * chance, self.prices[action]
-        self._totals += self._worth * self._against(logits, self._always)
+        mean, price = self._margins * chance, self.prices[action]
+        self._totals += self._margins * self._against(logits, self._always)
         self._always = self.memory * self._always + (1 - self.memory) * self.prices
         expected, oracle = pick(mean, action), mean.max(axis=1)
-        reward = self._worth[action] * (self._sale_uniforms[i] < pick(chance, action))
+        reward = self._margins[action] * (self._sale_uniforms[i] < pick(chance, action))
         self._paid = self.memory * self._paid + (1 - self.memory) * price
         return Step(reward, expected, oracle, oracle - expected)
 
@@ -361,7 +361,7 @@ class StockPricing(ResampledChoices):
 
     def __post_init__(self) -> None:
         D = self._demand = demand()
-        self._worth = D.prices - D.cost
+        self._margins = D.prices - D.cost
         self._known = D.context
         self._chances = D.probability(rows(len(D.utility))[:, None], D.prices)  # (1070, 12)
         self.spec = StockSpec(
@@ -370,7 +370,7 @@ class StockPricing(ResampledChoices):
             horizon=self.horizon,
             prices=tuple(D.prices.tolist()),
             unit_cost=D.cost,
-            reward_high=float(self._worth.max()),
+            reward_high=float(self._margins.max()),
             link="other",
             reward_unit="dollars",
             stock=self.stock,
@@ -378,7 +378,7 @@ class StockPricing(ResampledChoices):
             order_cost=self.order_cost,
         )
         self.fluid = fluid_bound(
-            self._worth, self._chances, self.stock, self.horizon, self.spec.largest_bid
+            self._margins, self._chances, self.stock, self.horizon, self.spec.largest_bid
         )
 
     @property
@@ -391,7 +391,7 @@ class StockPricing(ResampledChoices):
         self.sold, self._rounds = np.zeros(len(streams), np.int64), 0
 
     def step(self, action: AnyArray) -> Step:
-        R, K = len(self.sold), len(self._worth)
+        R, K = len(self.sold), len(self._margins)
         action = self.spec.validate(action, R)
         mean, paid = self._table.mean[self._next], self._table.reward[self._next]
         self._next += 1
@@ -402,7 +402,7 @@ class StockPricing(ResampledChoices):
         reward = np.where(refused, 0.0, paid.take(price))
         expected = np.where(refused, 0.0, mean.take(price))
         if self.oversold == "order":
-            buys = expected / self._worth[np.minimum(action, K - 1)]
+            buys = expected / self._margins[np.minimum(action, K - 1)]
             expected = expected - np.where(out, self.order_cost * buys, 0.0)
         self.sold = self.sold + (reward > 0)
         self._rounds += 1
@@ -412,8 +412,8 @@ class StockPricing(ResampledChoices):
         return np.full(len(self.sold), self.fluid / self.horizon * self._rounds)
 
     def best_fixed(self) -> Ints:
-        wanted = self._totals / self._worth
-        earned = self._worth * np.minimum(wanted, self.stock)
+        wanted = self._totals / self._margins
+        earned = self._margins * np.minimum(wanted, self.stock)
         if self.oversold == "order":
             over = np.maximum(wanted - self.stock, 0)
             earned = self._totals - self.order_cost * over

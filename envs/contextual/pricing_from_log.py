@@ -354,7 +354,7 @@ class PricingFromLog(TidalChoices):
         prices = self._public_prices()
         self._check_person()
         _, _, grid, cost = prices
-        self._worth = grid - cost
+        self._margins = grid - cost
         self._customers: Any = None
         fit = self._fit(*prices)
         if self.person is not None:
@@ -367,7 +367,7 @@ class PricingFromLog(TidalChoices):
             horizon=self.horizon,
             prices=tuple(grid.tolist()),
             unit_cost=cost,
-            reward_high=float(self._worth.max()),
+            reward_high=float(self._margins.max()),
             link="other",
             delay=self.delay,
             reward_unit=self.unit,
@@ -434,7 +434,7 @@ class PricingFromLog(TidalChoices):
         if self._customers is None:
             return super()._users(count)
         context, chance, yes = self._customers.take(count)
-        return Users(context, self._worth * chance, self._worth * yes)
+        return Users(context, self._margins * chance, self._margins * yes)
 
     def _fit(self, low: float, high: float, grid: Floats, cost: float) -> Any:
         log = read(self.frame, (self.sold, self.price), self.features, self.clusters, self.sha256)

@@ -254,17 +254,17 @@ class Resampled(ContextualProblem):
 class ResampledChoices(Resampled):
     """Each answers an arm with yes or no: a sale at a price, a click on an item.
 
-    Subclasses also set `_chances`, P(yes) of every row and arm (n, K), and `_worth`, what a yes
+    Subclasses also set `_chances`, P(yes) of every row and arm (n, K), and `_margins`, what a yes
     earns, (K,).
     """
 
     _chances: Floats
-    _worth: Floats
+    _margins: Floats
 
     def _answers(self, row: Ints, uniforms: Floats) -> Users:
         shown, chance = self._shows(row), self._says_yes(row)  # (n, R, d), (n, R, K)
         yes = uniforms[..., None] < chance
-        return Users(shown, self._worth * chance, self._worth * yes)
+        return Users(shown, self._margins * chance, self._margins * yes)
 
     def _shows(self, row: Ints) -> Floats:
         """Contexts of the people of the next rounds, (n, R, d)."""

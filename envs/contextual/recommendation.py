@@ -420,7 +420,7 @@ class RatingsBandit(Rated, ResampledChoices):
     def __post_init__(self) -> None:
         whole("n_actions", self.n_actions, 2, MOST_ACTIONS)
         fit = self._fit(n_actions=self.n_actions)
-        self._known, self._chances, self._worth = fit.context, fit.like, np.ones(self.n_actions)
+        self._known, self._chances, self._margins = fit.context, fit.like, np.ones(self.n_actions)
         self.spec = ContextualSpec(
             n_actions=self.n_actions,
             dim=1 + self.rank,

@@ -242,7 +242,7 @@ class RecommendationFromLog(ResampledChoices):
         flag("interactions", self.interactions)
         fit = self._fit(self._catalogue())
         self.diagnostics, self._known, self._chances = fit.diagnostics, fit.context, fit.chances
-        self._worth = np.ones(self._chances.shape[1])
+        self._margins = np.ones(self._chances.shape[1])
         self.spec = ContextualSpec(
             n_actions=self._chances.shape[1],
             dim=self._known.shape[1],

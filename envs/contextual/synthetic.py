@@ -11,7 +11,7 @@ from dpbandit.specs import PriceListSpec
 
 _PRICES = np.linspace(1.0, 3.0, 11)
 _COST = 0.5
-_WORTH, _PULL = 2.0, (0.6, 0.3)
+_MEAN_VALUATION, _PULL = 2.0, (0.6, 0.3)
 """What the average customer pays in every other case, and what her features add, in dollars"""
 _SIDE = 32
 """Customers along each feature"""
@@ -51,16 +51,16 @@ class SyntheticPricing(TidalChoices):
         middles = (2 * np.arange(_SIDE) + 1) / _SIDE - 1
         z = np.stack(np.meshgrid(middles, middles, indexing="ij"), axis=-1).reshape(-1, 2)
         self._known = np.column_stack([np.ones(len(z)), z]) / np.sqrt(3)
-        worth = _WORTH + z @ _PULL
-        self._chances = np.asarray(expit(self.slope * (worth[:, None] - _PRICES)))
-        self._worth = _PRICES - _COST
+        valuation = _MEAN_VALUATION + z @ _PULL
+        self._chances = np.asarray(expit(self.slope * (valuation[:, None] - _PRICES)))
+        self._margins = _PRICES - _COST
         self.spec = PriceListSpec(
             n_actions=len(_PRICES),
             dim=self._dim(),
             horizon=self.horizon,
             prices=tuple(_PRICES.tolist()),
             unit_cost=_COST,
-            reward_high=float(self._worth.max()),
+            reward_high=float(self._margins.max()),
             link="other",
             delay=self.delay,
             reward_unit="dollars",

@@ -67,7 +67,7 @@ class Shapes(ResampledChoices):
         u, v = (side.ravel() for side in np.meshgrid(middles, middles))
         self._known = np.stack([np.ones_like(u), u, v], axis=1) / np.sqrt(3)
         self._chances = SHAPES[self.shape](prices, u[:, None], v[:, None])
-        self._worth = prices - 0.5
+        self._margins = prices - 0.5
         self.spec = PriceListSpec(
             n_actions=len(prices),
             dim=3,

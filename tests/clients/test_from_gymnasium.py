@@ -152,14 +152,14 @@ def test_means_episodes_and_the_best_arm():
     kinds go on being drawn. By hand: arm 2 has the best average of the arms tried, arm 0 none."""
 
     class WearsOut(Coins):
-        worth = np.ones(3)
+        means = np.ones(3)
 
         def step(self, action):
             answer = super().step(action)
-            self.worth *= 0.5
+            self.means *= 0.5
             return answer
 
-    problem = coins(WearsOut, oracle=lambda env: env.worth)(horizon=T)
+    problem = coins(WearsOut, oracle=lambda env: env.means)(horizon=T)
     problem.reset(Streams([1]))
     assert [problem.step(np.array([0])).oracle[0] for _ in range(3)] == [1.0, 0.5, 0.25]
     problem = coins()(horizon=T, length=1)

@@ -84,14 +84,14 @@ def test_logits_of_purchases_move_with_them(name):
     for one in (still, moved, clock):
         one.reset(Streams([0, 1]))
     tide = Tides(**TIDES).start(Streams([0, 1])).take(9)  # (9, 2)
-    worth = still._worth
+    margin_of_shop = still._margins
     for t in range(9):
         x, _, shown = (one.context() for one in (still, moved, clock))
         angle = 2 * np.pi * (t + 1) / 7
         turned = np.tile([np.sin(angle), np.cos(angle)], (2, 1))
         np.testing.assert_allclose(shown, np.hstack([x, turned]) / np.sqrt(2), atol=1e-12)
         mean = still._table.mean[t]
-        expected = worth * expit(np.log(mean / (worth - mean)) + tide[t][:, None])
+        expected = margin_of_shop * expit(np.log(mean / (margin_of_shop - mean)) + tide[t][:, None])
         arm = np.full(2, t)
         for one in (moved, clock):
             step = one.step(arm)
@@ -334,8 +334,8 @@ def test_oracle_of_lists_is_the_best_of_all_lists_that_are_there():
         lists = np.array(list(permutations(range(5), 2)))
         for r in range(3):
             allowed = mask[r][lists].all(axis=1)
-            worth = model.expected(attraction[r][lists])
-            best = worth[allowed].max()
+            expected = model.expected(attraction[r][lists])
+            best = expected[allowed].max()
             action = np.array([np.flatnonzero(row)[:2] for row in mask])
             oracle = problem.step(action).oracle if r == 2 else None
         assert oracle[2] == pytest.approx(best)

@@ -106,8 +106,8 @@ class Generated(ContextualProblem):
         context = np.concatenate([np.ones((*x.shape[:-1], 1)), x], axis=-1) / np.sqrt(self._d)
         uniforms = self._uniforms.take(count)[..., None]
         if self._priced:
-            worth = self._kinds[:, None, None, None] + 0.2 * x[..., :1]
-            chance = expit(self._steep * (worth - self._prices)).mean(axis=0)
+            valuation = self._kinds[:, None, None, None] + 0.2 * x[..., :1]
+            chance = expit(self._steep * (valuation - self._prices)).mean(axis=0)
             margin = self._prices - 0.5
             return Users(context, margin * chance, margin * (uniforms < chance))
         mean = np.clip(self._base + 0.3 * context @ self._theta.T, 0, 1)

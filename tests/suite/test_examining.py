@@ -64,21 +64,23 @@ class NeverLearns(LearnsLate):
 class LeaksLate(DPMoments):
     """Plays, once 300 rounds are over, by what the users before were worth."""
 
-    worth = 0.0
+    earned = 0.0
 
     def learn(self, context, action, feedback):
         """As ever, and late not through the mechanism."""
         super().learn(context, action, feedback)
         if self.round > 300:
-            self.worth = self.worth + np.nan_to_num(feedback.reshape(-1, self.R)).sum(axis=0)
+            self.earned = self.earned + np.nan_to_num(feedback.reshape(-1, self.R)).sum(axis=0)
 
     def scores(self, context):
         """The first arm looks better to those who come after the content."""
-        return super().scores(context) + self.worth_of_arms()
+        return super().scores(context) + self.earned_by_arm()
 
-    def worth_of_arms(self):
+    def earned_by_arm(self):
         """Of each arm, (R, K)."""
-        return np.multiply.outer(self.worth + np.zeros(self.R), np.arange(self.spec.n_actions) == 0)
+        return np.multiply.outer(
+            self.earned + np.zeros(self.R), np.arange(self.spec.n_actions) == 0
+        )
 
 
 class SumsLate:

@@ -120,8 +120,8 @@ def test_epochs_by_hand():
     assert agent.epochs[0, 0] == 2
     assert agent.purchases[0, 0] == 2
     v = 1 + sqrt(0.01 * 1 * L / 2) + 0.01 * L / 2
-    worth = {0: v / (1 + v), 1: 0.9 / 2}  # product 1 was never tried: v = 1
-    assert int(np.flatnonzero(agent.act(x)[0])[0]) == max(worth, key=worth.get)
+    revenue = {0: v / (1 + v), 1: 0.9 / 2}  # product 1 was never tried: v = 1
+    assert int(np.flatnonzero(agent.act(x)[0])[0]) == max(revenue, key=revenue.get)
     refused(r"delta >= 1 - p at every epsilon.*Use MNLCounts", MNLBandit, epsilon=1.0)
 
 

@@ -95,12 +95,12 @@ def test_rows_by_hand():
 def test_scores_are_margins_times_probabilities():
     """Golden: margins 0.5, 2, 1.5 on 0.9, 0.3, 0.5 give 0.45, 0.6, 0.75; clipped to [0, 1] first:
     scores 9, -1, 0.2 give 0.5, 0, 0.3."""
-    for scores, worth, best in (
+    for scores, mean_reward, best in (
         ([0.9, 0.3, 0.5], [0.45, 0.6, 0.75], 2),
         ([9.0, -1.0, 0.2], [0.5, 0.0, 0.3], 0),
     ):
         _, agent = pricing(scores, explore=0)
-        np.testing.assert_allclose(agent.scores(np.zeros((2, 2))), [worth] * 2)
+        np.testing.assert_allclose(agent.scores(np.zeros((2, 2))), [mean_reward] * 2)
         np.testing.assert_array_equal(agent.act(np.zeros((2, 2))), [best, best])
 
 

@@ -66,9 +66,9 @@ def test_diversity_is_greedy():
     for mine, found in zip(scores, diverse_lists(scores, SPEC, 0.5), strict=True):
         chosen = [int(mine.argmax())]
         while len(chosen) < 3:
-            worth = mine - 0.5 * (v @ v[chosen].T).max(axis=1)
-            worth[chosen] = -np.inf
-            chosen.append(int(worth.argmax()))
+            gains = mine - 0.5 * (v @ v[chosen].T).max(axis=1)
+            gains[chosen] = -np.inf
+            chosen.append(int(gains.argmax()))
         assert found.tolist() == chosen
 
 

@@ -88,7 +88,9 @@ def test_a_user_moves_a_phase_no_further_than_claimed(loss):
     for t in range(n):
         changed = data.copy()
         changed[t] = other[t]
-        assert moved(phase, start, data, changed).max() <= silent(*phase).moved * (1 + 1e-9), t
+        assert distance(phase, start, data, changed).max() <= silent(*phase).point_sensitivity * (
+            1 + 1e-9
+        ), t
 
 
 def silent(loss, users, eta):
@@ -96,7 +98,7 @@ def silent(loss, users, eta):
     return Phase(loss, Streams([0]), users=users, eta=eta, mu=inf)
 
 
-def moved(phase, start, world, other):
+def distance(phase, start, world, other):
     """How far a replaced user moves the point of a phase of such numbers, (R,)."""
     ends = [answered(silent(*phase), start, data) for data in (world, other)]
     return np.linalg.norm(np.subtract(*ends), axis=1)
@@ -108,12 +110,12 @@ def test_the_bound_of_a_phase_is_attained():
     zero, rest = np.zeros((1, 1)), np.full((5, 1, 1), 0.2)
     worlds = [np.concatenate([np.full((1, 1, 1), x), rest]) for x in (1.0, -1.0)]
     line = Linear(Ball(1, 100.0)), 6, 0.5
-    assert moved(line, zero, *worlds) == pytest.approx(silent(*line).moved)
+    assert distance(line, zero, *worlds) == pytest.approx(silent(*line).point_sensitivity)
     loss = LinearRegression(LpBall(1, 2.0, 5000.0), bound=1.0)
     eta = 2.6 / loss.smoothness
     worlds = [np.tile([1.0, 0.0], (8, 1, 1)) for _ in range(2)]
     worlds[0][0, 0, 1], worlds[1][0, 0, 1] = 1.0, -1.0  # gradients of -2 and 2
-    assert moved((loss, 8, eta), zero, *worlds) > 1.5 * 4 * eta
+    assert distance((loss, 8, eta), zero, *worlds) > 1.5 * 4 * eta
 
 
 def test_no_step_is_longer_than_the_proof_allows():

@@ -179,7 +179,7 @@ def test_printed_noise_by_hand():
     (6.8, 7.0, 7.3, 7.5)-DP at delta 1 / T with the programs' S = 16 (the specification), and
     15.1 to 16.2 with the true S = 29. Printed index and direction have no proof: infinity."""
     loss = regression(inf, 20)
-    for T, m, worth in (
+    for T, m, epsilon_text in (
         (1000, 11, "6.8"),
         (2000, 12, "7.0"),
         (5000, 14, "7.3"),
@@ -194,7 +194,7 @@ def test_printed_noise_by_hand():
         ):  # fmt: skip
             assert first_stddev(config, loss, T) == pytest.approx(size, rel=1e-9)
         proof = certify(wrong, told(loss, T), accountants=False)
-        assert f"{proof.epsilon:.1f}" == worth
+        assert f"{proof.epsilon:.1f}" == epsilon_text
         assert not proof.holds
         assert certify(paper, told(loss, T), accountants=False).epsilon < 0.2
         true = replace(mechanism_of(wrong, loss, T).spend, ratio=29 / sqrt(stddev))

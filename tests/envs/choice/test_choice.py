@@ -67,17 +67,17 @@ def test_sets_equal_enumeration(N, P, S):
     rng = np.random.default_rng(0)
     weight = np.exp(rng.normal(-1, 1.5, (100, N, P)))
     margins = rng.uniform(0.05, 1, (100, N, P))
-    best, worth = best_levels(weight, margins, S)
+    best, revenue = best_levels(weight, margins, S)
     for i in range(100):
-        assert worth[i] == pytest.approx(enumerated(weight[i], margins[i], S), abs=1e-12)
+        assert revenue[i] == pytest.approx(enumerated(weight[i], margins[i], S), abs=1e-12)
         j = np.flatnonzero(best[i])
         assert 1 <= len(j) <= S
         at = (j, best[i, j] - 1)
-        assert margin_of(weight[i][at], margins[i][at]) == pytest.approx(worth[i], abs=1e-12)
+        assert margin_of(weight[i][at], margins[i][at]) == pytest.approx(revenue[i], abs=1e-12)
     # at N = 200 the best set of any size is {j: r_j > R*}, ordered by revenue
     weight, margins = np.exp(rng.normal(0, 3, (50, 200, 1))), rng.uniform(0, 1, (50, 200, 1))
-    best, worth = best_levels(weight, margins, 200)
-    np.testing.assert_array_equal(best > 0, margins[..., 0] > worth[:, None])
+    best, revenue = best_levels(weight, margins, 200)
+    np.testing.assert_array_equal(best > 0, margins[..., 0] > revenue[:, None])
 
 
 def test_free_prices_have_a_common_markup():
@@ -85,10 +85,10 @@ def test_free_prices_have_a_common_markup():
     price is cost + 1 / b + R* (set the derivative of R(p) to 0)."""
     rng = np.random.default_rng(2)
     a, c, b = rng.normal(1, 1, (20, 5)), rng.uniform(0, 1, 5), 2.0
-    prices, worth = best_prices(a, np.array(b), c, 1e-9, 1e9, 5)
+    prices, revenue = best_prices(a, np.array(b), c, 1e-9, 1e9, 5)
     wanted = lambertw(np.exp(a - b * c - 1).sum(axis=1)).real / b
-    np.testing.assert_allclose(worth, wanted, rtol=1e-12)
-    np.testing.assert_allclose(prices, c + 1 / b + worth[:, None], rtol=1e-6)  # flat at the top
+    np.testing.assert_allclose(revenue, wanted, rtol=1e-12)
+    np.testing.assert_allclose(prices, c + 1 / b + revenue[:, None], rtol=1e-6)  # flat at the top
 
 
 def test_prices_take_utility_from_the_middle_of_their_range():
@@ -115,12 +115,12 @@ def test_exchanges_find_the_best_set():
     v, margins = np.exp(rng.normal(-1, 2, (40, R, 7, 2))), rng.uniform(0.1, 1, (7, 2))
     sets = every_set(7, 3, 2)
 
-    def worth(users):
+    def revenue(users):
         chosen = (sets[:, :, None] == [1, 2])[None, None]
         w = users[:, :, None] * chosen
         return ((w * margins).sum(axis=(3, 4)) / (1 + w.sum(axis=(3, 4)))).sum(axis=0)
 
-    exact, climbed = Enumerated(sets, worth, R), Exchanged(lambda users: users, margins, 3, R)
+    exact, climbed = Enumerated(sets, revenue, R), Exchanged(lambda users: users, margins, 3, R)
     for contest in (exact, climbed):
         for part in np.split(v, 4):
             contest.add(part)
@@ -332,7 +332,7 @@ PRICES = np.array([0.79, 1.04, 1.29, 1.54, 1.79, 2.04, 2.29, 2.54, 2.79])
 def values(problem):
     """Uniform play, the best fixed arm and which, and the oracle, a round; exact sums."""
     w = problem._people.weights
-    means = problem._worth * problem._chances
+    means = problem._margins * problem._chances
     each = w @ means
     return [each.mean(), each.max(), w @ means.max(axis=1)], each.argmax()
 
@@ -379,8 +379,8 @@ def test_what_a_logit_of_the_context_can_earn(contexts, additive, interactions):
             step = np.linalg.solve(H, phi.T @ (weight * (buys.ravel() - p)) - 1e-6 * theta)
             theta += step * min(1, 5 / np.linalg.norm(step))
         assert np.linalg.norm(step) < 1e-9
-        played = (problem._worth * expit(every @ theta)).argmax(axis=1)
-        earned = (problem._worth * buys)[np.arange(625), played]
+        played = (problem._margins * expit(every @ theta)).argmax(axis=1)
+        earned = (problem._margins * buys)[np.arange(625), played]
         assert w @ earned == pytest.approx(golden, abs=5e-5)
 
 
@@ -395,7 +395,7 @@ def test_values_of_offers_and_demand_at_each_price():
     products = np.repeat([camera(*each) for each in names], 5, axis=0)
     price = np.tile([0.79, 1.29, 1.79, 2.29, 2.79], 3)
     margins = price - np.repeat([0.60, 0.70, 0.50], 5)
-    np.testing.assert_allclose(problem._worth, margins)
+    np.testing.assert_allclose(problem._margins, margins)
     assert person_known(products, price, margins) == pytest.approx(0.9321, abs=5e-5)
     problem = CameraPricing()
     w, buys = problem._people.weights, problem._chances
@@ -403,8 +403,8 @@ def test_values_of_offers_and_demand_at_each_price():
     margins = [0.2167, 0.3680, 0.4846, 0.5696, 0.6289, 0.6669, 0.6867, 0.6925, 0.6881]
     assert problem.spec.prices == pytest.approx(tuple(PRICES))
     np.testing.assert_allclose(w @ buys, demand, atol=5.1e-5)
-    np.testing.assert_allclose(w @ (problem._worth * buys), margins, atol=5.1e-5)
-    best = np.bincount((problem._worth * buys).argmax(axis=1), w, minlength=9)
+    np.testing.assert_allclose(w @ (problem._margins * buys), margins, atol=5.1e-5)
+    best = np.bincount((problem._margins * buys).argmax(axis=1), w, minlength=9)
     assert (best > 0).all()
     assert best[[0, 8]].round(2).tolist() == [0.13, 0.32]
 

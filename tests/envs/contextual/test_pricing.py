@@ -233,12 +233,12 @@ def test_utilities_are_those_of_the_formula(reference):
     still, moved = OJPricing(), ReferencePricing(**settings)
     for one in (still, moved):
         one.reset(Streams([0, 1]))
-    r, worth = np.full((2, 1), 1.5), still._worth
+    r, margins = np.full((2, 1), 1.5), still._margins
     for t in range(12):
         np.testing.assert_array_equal(still.context(), moved.context())
         mean = still._table.mean[t]
-        logit = np.log(mean / (worth - mean)) + 2.0 * (r - still.prices)
-        expected, arm = worth * expit(logit), np.array([t, 11 - t])
+        logit = np.log(mean / (margins - mean)) + 2.0 * (r - still.prices)
+        expected, arm = margins * expit(logit), np.array([t, 11 - t])
         step = moved.step(arm)
         still.step(arm)
         np.testing.assert_allclose(step.expected, expected[[0, 1], arm], rtol=1e-9)
