@@ -49,8 +49,8 @@ def offer_of(spec: AssortmentSpec, context: Floats, action: Ints, choice: Floats
     flat = spec.rows(context).reshape(-1, spec.row_dim)  # of all products at all prices
     first = rows(choice.size).reshape(*choice.shape, 1) * (spec.n_products * spec.levels)
     x = flat[first + product * spec.levels + np.maximum(level - 1, 0)] * there[..., None]
-    hers = (product == choice[..., None]) & there
-    return Offer(x, there, np.where(hers, rows(S), S).min(axis=-1))
+    bought_row = (product == choice[..., None]) & there
+    return Offer(x, there, np.where(bought_row, rows(S), S).min(axis=-1))
 
 
 def items_of(spec: AssortmentSpec, action: Ints) -> Bools:
@@ -164,8 +164,8 @@ def derivatives_of(theta: Floats, offers: Offer) -> tuple[Floats, Floats]:
     """Of n users of each replica, summed: (R, D) and (R, D, D)."""
     x, there, bought = offers  # (R, S, D, n), (R, S, n), (R, n)
     p = chances(weights(np.vecmat(theta[:, None], x)), there, axis=1)
-    hers = bought[:, None] == rows(x.shape[1])[:, None]
-    score = np.matvec(x, hers - p).sum(axis=1)
+    bought_row = bought[:, None] == rows(x.shape[1])[:, None]
+    score = np.matvec(x, bought_row - p).sum(axis=1)
     weighted = x * p[:, :, None]
     information = (x @ weighted.swapaxes(2, 3)).sum(axis=1)
     xbar = weighted.sum(axis=1)

@@ -134,7 +134,7 @@ class Devices(Arms):
     def scores(self, context: Floats) -> Floats:
         return predictions(context, self.theta, shared=context.ndim == 3)
 
-    def own(self, context: Floats, action: Ints) -> tuple[Floats, Ints]:
+    def row_and_block(self, context: Floats, action: Ints) -> tuple[Floats, Ints]:
         """The row (R, d) of the arm that was played, and its block (R,)."""
         if self.spec.shared:
             return pick(context, action), np.zeros_like(action)
@@ -275,7 +275,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         # The device sends what its user's round says; a new model at the end of a batch
-        row, block = self.own(context, action)
+        row, block = self.row_and_block(context, action)
         if isinstance(self.channel, LocalSums):
             u = self.directions.total(row[None], block[None], feedback[None])
             release = self.channel(u.reshape(self.R, -1))
@@ -430,7 +430,7 @@ class LocalSGD(PrivateAgent[ContextualSpec], Devices):
         return super().scores(self.clipped(context))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        row, block = self.own(context, action)
+        row, block = self.row_and_block(context, action)
         x, every = self.clipped(row), rows(self.R)
         low, high = self.spec.reward_low, self.spec.reward_high
         y = (clip_range(feedback, low, high) - low) / (high - low)

@@ -162,12 +162,12 @@ class FadeCentred(Fading):
         """Multiply the likelihood of the parameters by that of one release of scores (R, K, D)."""
         theta, K = self._theta, self.spec.n_actions
         u = self.statistic.along(unit(self._users()))  # (R, N, D)
-        met = in_force(self._ends[-2:], self.spec.delay, _IMAGINED)[-1]
-        met = met + max(0, len(self._ends) - 2)
+        releases_used = in_force(self._ends[-2:], self.spec.delay, _IMAGINED)[-1]
+        releases_used = releases_used + max(0, len(self._ends) - 2)
         played = np.full((len(theta), _IMAGINED, K), 1 / K)
-        for k in np.unique(met[met > 0]):
-            shares = np.matvec(self._thetas[k - 1][:, None], u[:, met == k])
-            played[:, met == k] = 1.0 * (shares.argmax(axis=2)[..., None] == rows(K))
+        for k in np.unique(releases_used[releases_used > 0]):
+            shares = np.matvec(self._thetas[k - 1][:, None], u[:, releases_used == k])
+            played[:, releases_used == k] = 1.0 * (shares.argmax(axis=2)[..., None] == rows(K))
         p = self.statistic.chance(u @ theta.swapaxes(1, 2), self._trust)  # (R, N, K)
         n = self._ends[-1] - (self._ends[-2] if len(self._ends) > 1 else 0)
         weight = (n / _IMAGINED * played / np.maximum(p, 1 - p)).swapaxes(1, 2)  # (R, K, N)
@@ -266,8 +266,10 @@ class PrivatelyCentred(Around[ContextualSpec]):
             replace(spec, reward_low=-width, reward_high=width), streams.child("centred")
         )
         vars(self).update(masks=getattr(self.inner, "masks", ()))
-        own = self.inner.ledger
-        self.ledger = ledger_of(epsilon, *own.spends, self._sums.spend, notion=own.notion)
+        inner_ledger = self.inner.ledger
+        self.ledger = ledger_of(
+            epsilon, *inner_ledger.spends, self._sums.spend, notion=inner_ledger.notion
+        )
         self._round, self._end, self._users = 0, 0, 0.0
         self._counted, self._total, self._weights = 0.0, np.zeros(self.R), 0
         self._centre: Floats = np.full(self.R, self._middle)

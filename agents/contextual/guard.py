@@ -325,8 +325,8 @@ class Guard(Around[ContextualSpec]):
         inner_spec = replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
         self.inner = gaussian(self.agent, inner_spec).make(inner_spec, self.streams)
         plan = NetPlan(spec, coins, _mu(type(self.agent).__name__, self.inner.ledger))
-        own = self.streams.child("guard")
-        self.net, self.arms = SafetyNet(plan, own), spec.uniform(own)
+        streams = self.streams.child("guard")
+        self.net, self.arms = SafetyNet(plan, streams), spec.uniform(streams)
         (spend,) = self.inner.ledger.spends
         parts = spend.parts if isinstance(spend, Parallel) else (spend,)
         spends = (*parts, self.net.sums.spend)

@@ -72,7 +72,7 @@ class LDPGreedy(Devices):
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         spec = self.spec
-        row, block = self.own(context, action)
+        row, block = self.row_and_block(context, action)
         x = clip_norm(row, spec.context_norm) / spec.context_norm
         low, high = spec.reward_low, spec.reward_high
         y = (clip_range(feedback, low, high) - low) / (high - low)

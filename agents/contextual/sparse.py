@@ -316,9 +316,9 @@ class Lasso:
         self._waiting.clear()
         for g in range(self.theta.shape[1]):
             mine = np.ones(action.shape) if self._shared else 1.0 * (action == g)  # (R, n)
-            own = (X * mine[..., None]).swapaxes(1, 2)  # (R, d, n)
-            self._gram[:, g] += own @ X
-            self._moment[:, g] += np.matvec(own, y)
+            weighted = (X * mine[..., None]).swapaxes(1, 2)  # (R, d, n)
+            self._gram[:, g] += weighted @ X
+            self._moment[:, g] += np.matvec(weighted, y)
             self._count[:, g, 0] += mine.sum(axis=1)
 
 

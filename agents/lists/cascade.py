@@ -39,11 +39,11 @@ def kl_ucb(mean: Floats, looks: Floats, t: int) -> Floats:
     room = _room(looks, t)
     high = np.ones_like(mean)
     with np.errstate(divide="ignore", invalid="ignore"):
-        own = np.where(mean > 0, mean * np.log(mean), 0.0)
-        own += np.where(mean < 1, (1 - mean) * np.log1p(-mean), 0.0)
+        entropy = np.where(mean > 0, mean * np.log(mean), 0.0)
+        entropy += np.where(mean < 1, (1 - mean) * np.log1p(-mean), 0.0)
         for _ in range(_BISECTIONS):
             q = (low + high) / 2
-            inside = own - mean * np.log(q) - (1 - mean) * np.log1p(-q) <= room
+            inside = entropy - mean * np.log(q) - (1 - mean) * np.log1p(-q) <= room
             low, high = np.where(inside, q, low), np.where(inside, high, q)
     return low
 

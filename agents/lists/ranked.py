@@ -210,8 +210,8 @@ class RankedLinUCB(ClickRegression):
         others = mean.min(axis=1) + 1.001 * alpha * longest
         doubtful = np.take_along_axis(bound, place, axis=1).min(axis=1) <= others
         if doubtful.any():
-            own = columns[doubtful] if len(columns) > 1 else columns
-            bounds = means[doubtful] + alpha * widths(self.root[doubtful], u[doubtful], own)
+            row = columns[doubtful] if len(columns) > 1 else columns
+            bounds = means[doubtful] + alpha * widths(self.root[doubtful], u[doubtful], row)
             lists[doubtful] = best_lists(bounds, spec.clicks)
         return lists
 

@@ -189,8 +189,8 @@ def directions(dim: int, best_of: int, spread: float) -> Directions:
 
     def density(t: float) -> float:
         below = 0.5 + 0.5 * np.sign(t) * betainc(0.5, a, t * t)
-        own = np.exp((a - 1) * np.log1p(-t * t) - log_scale)
-        return float(best_of * below ** (best_of - 1) * own)
+        height = np.exp((a - 1) * np.log1p(-t * t) - log_scale)
+        return float(best_of * below ** (best_of - 1) * height)
 
     def mean(f: Callable[[float], float]) -> float:
         value, _ = quad(lambda t: f(t) * density(t), -1, 1, limit=200)
@@ -280,11 +280,12 @@ def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
     coins = np.random.default_rng(0)
     rows = coins.standard_normal((people, visits, dim))
     rows /= norms(rows)
-    told, own = rows[..., 0], np.matvec(rows, coins.standard_normal((people, dim)))
-    residual = tastes / sqrt(dim) * own + noise * coins.standard_normal((people, visits))
+    told, taste_part = rows[..., 0], np.matvec(rows, coins.standard_normal((people, dim)))
+    residual = tastes / sqrt(dim) * taste_part + noise * coins.standard_normal((people, visits))
     gram = rows.swapaxes(1, 2) @ rows
-    both = np.stack([told + residual, told - residual])  # what luck does by itself cancels
-    u = _shrunk(gram, np.vecmat(both, rows), noise=noise, tastes=tastes)
+    # what luck does by itself cancels
+    with_residuals = np.stack([told + residual, told - residual])
+    u = _shrunk(gram, np.vecmat(with_residuals, rows), noise=noise, tastes=tastes)
     return float((u / norms(u))[..., 0].mean())
 
 

@@ -331,9 +331,9 @@ class NoisySFW(Points):
 
     def bounds(self, order: float) -> tuple[float, float]:
         """The largest l_order norms of a gradient, L, and of a difference, beta eta D, clipped."""
-        loss, own = self.loss, bounds_of(self.loss)
+        loss, bounds = self.loss, bounds_of(self.loss)
         regression = isinstance(loss, Regression)
-        long, change = own.lipschitz, own.smoothness * own.diameter
+        long, change = bounds.lipschitz, bounds.smoothness * bounds.diameter
         if order == 2:
             longest = loss.longest if isinstance(loss, Regression) else 1.0
             change = min(change * longest, loss.smoothness * loss.domain.diameter)

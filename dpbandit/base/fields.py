@@ -195,8 +195,10 @@ def takes(what: str, function: Callable[..., Any], *names: str, **given: Any) ->
         shape.bind(*names, **given)
     except TypeError:
         asked = ", ".join([*names, *(f"{name}=..." for name in given)])
-        own = ", ".join(str(p.replace(annotation=p.empty)) for p in shape.parameters.values())
-        raise InputError(f"Expected {what} to take ({asked}), it takes ({own}).") from None
+        parameters = ", ".join(
+            str(p.replace(annotation=p.empty)) for p in shape.parameters.values()
+        )
+        raise InputError(f"Expected {what} to take ({asked}), it takes ({parameters}).") from None
 
 
 def has_methods(what: str, thing: Any, **methods: tuple[str, ...]) -> None:
@@ -333,11 +335,11 @@ def _values(hint: Any) -> str:
 def _texts(kind: type) -> dict[str, str]:
     """Docstrings of fields, which Python itself forgets."""
     parts = reversed(kind.__mro__)
-    return {name: text for part in parts for name, text in _own_texts(part).items()}
+    return {name: text for part in parts for name, text in _texts_of_part(part).items()}
 
 
 @cache
-def _own_texts(part: type) -> dict[str, str]:
+def _texts_of_part(part: type) -> dict[str, str]:
     """Those in the source of one class."""
     found: dict[str, str] = {}
     for field, below in pairwise(_classes(part.__module__).get(part.__qualname__, [])):

@@ -89,8 +89,8 @@ def _is_checked(error: BaseException) -> bool:
 def _place(frames: traceback.StackSummary) -> str:
     """The last line that is somebody's own, neither Python's nor of what is installed."""
     known = (str(_OURS), get_path("stdlib"), get_path("purelib"), get_path("platlib"))
-    own = [one for one in frames if not one.filename.startswith((*known, "<frozen"))]
-    last = [*frames[-1:], *own][-1:]
+    foreign_frames = [one for one in frames if not one.filename.startswith((*known, "<frozen"))]
+    last = [*frames[-1:], *foreign_frames][-1:]
     return "".join(f" ({Path(one.filename).name}, line {one.lineno})" for one in last)
 
 

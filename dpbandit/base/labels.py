@@ -46,18 +46,19 @@ def by_index(name: str, value: Any, index: Any, of: str) -> Any:
         InputError: other labels, labels that occur twice in another order, or numbers that
             nobody may have given.
     """
-    own = index_of(value)
-    if own is None or index is None or len(own) != len(index):  # lengths are looked at elsewhere
+    present = index_of(value)
+    # lengths are looked at elsewhere
+    if present is None or index is None or len(present) != len(index):
         return value
     index = sys.modules["pandas"].RangeIndex(index) if isinstance(index, range) else index
-    if own.equals(index):
+    if present.equals(index):
         return value
-    if not _is_count(own) and not _is_count(index) and own.is_unique and index.is_unique:
-        order = own.get_indexer(index)
+    if not _is_count(present) and not _is_count(index) and present.is_unique and index.is_unique:
+        order = present.get_indexer(index)
         if (order >= 0).all():
             return value.iloc[order]
-    row = next((i for i, pair in enumerate(zip(own, index, strict=True)) if _differ(*pair)), 0)
-    here, there = (shown(labels[row : row + 1].tolist()[0]) for labels in (own, index))
+    row = next((i for i, pair in enumerate(zip(present, index, strict=True)) if _differ(*pair)), 0)
+    here, there = (shown(labels[row : row + 1].tolist()[0]) for labels in (present, index))
     raise InputError(
         f"Expected {name} to have the index of {of}, got {here} beside {there} in row {row}: align "
         "it, or .to_numpy() takes rows as they stand."
@@ -73,13 +74,13 @@ def by_name(name: str, value: Any, names: Iterable[Any], of: str, *, axis: int =
         InputError: other names, or one that occurs twice.
     """
     index = index_of(value)
-    own = columns_of(value) if axis == 1 else None if index is None else list(index)
-    if own is None or len(own) != len(wanted := list(names)):
+    present = columns_of(value) if axis == 1 else None if index is None else list(index)
+    if present is None or len(present) != len(wanted := list(names)):
         return value
     for key in (_itself, str):
-        found = {key(label): place for place, label in enumerate(own)}
+        found = {key(label): place for place, label in enumerate(present)}
         order = [found.get(key(label), -1) for label in wanted]
-        if min(order, default=0) >= 0 and len({*order}) == len(own):
+        if min(order, default=0) >= 0 and len({*order}) == len(present):
             if order == sorted(order):
                 return value
             if index is None:
@@ -87,7 +88,7 @@ def by_name(name: str, value: Any, names: Iterable[Any], of: str, *, axis: int =
             return value.iloc[:, order] if axis == 1 else value.iloc[order]
     what = "columns" if axis == 1 else "index"
     raise InputError(
-        f"Expected the {what} of {name} to be {of} {shown(wanted)}, got {shown(own)}: rename them, "
+        f"Expected the {what} of {name} to be {of} {shown(wanted)}, got {shown(present)}: rename them, "
         "or .to_numpy() takes them in this order."
     )
 

@@ -120,8 +120,8 @@ class Streams:
     def _draws(self, name: str, shape: tuple[int, ...], law: str, *parameters: Any) -> "Draws":
         place = {seed: i for i, seed in enumerate(dict.fromkeys(self._seeds))}
         alike = len(place) < len(self._seeds)
-        own = np.array([place[seed] for seed in self._seeds]) if alike else None
-        return Draws(self._generators(name, place), shape, law, parameters, own)
+        distinct_of = np.array([place[seed] for seed in self._seeds]) if alike else None
+        return Draws(self._generators(name, place), shape, law, parameters, distinct_of)
 
     def _take(self, name: str) -> int:
         """Its place in the spawn key: names that share one would draw the same numbers."""
@@ -288,8 +288,8 @@ class Paced:
 
 
 class Draws(Source):
-    """One call site's numbers, straight from its generators; `own` (R,) is the place of each
-    replica's, where replicas of one seed share theirs."""
+    """One call site's numbers, straight from its generators; `distinct_of` (R,) is the place of
+    each replica's, where replicas of one seed share theirs."""
 
     def __init__(
         self,
@@ -297,11 +297,11 @@ class Draws(Source):
         shape: tuple[int, ...],
         law: str,
         parameters: tuple[Any, ...],
-        own: Ints | None = None,
+        distinct_of: Ints | None = None,
     ) -> None:
         self._laws = [(generator, law) for generator in generators]
-        self._own = own
-        self.replicas, self.shape = len(generators if own is None else own), shape
+        self._distinct_of = distinct_of
+        self.replicas, self.shape = len(generators if distinct_of is None else distinct_of), shape
         self._parameters = parameters
         self.ahead = max(1, _VALUES_AHEAD // max(1, prod(shape)))
 
@@ -316,12 +316,12 @@ class Draws(Source):
 
     def fill(self, block: Floats) -> None:
         """Write the next rounds' numbers into `block`, `(R, count, *shape)`, a row a replica."""
-        if self._own is None:
+        if self._distinct_of is None:
             self._fill(block)
             return
         distinct = np.empty((len(self._laws), *block.shape[1:]))
         self._fill(distinct)
-        block[...] = distinct[self._own]
+        block[...] = distinct[self._distinct_of]
 
     def _fill(self, block: Floats) -> None:
         for row, (generator, law) in zip(block, self._laws, strict=True):

@@ -340,10 +340,15 @@ class Player:
                 f"{self.config}."
             )
         prior: Prior = self._agent.learned()
-        own = getattr(self.config, "prior", None)
-        if own is None:
+        prior_of_config = getattr(self.config, "prior", None)
+        if prior_of_config is None:
             return prior
-        return replace(prior, mu=own.mu, source=own.source, disjoint=own.disjoint)
+        return replace(
+            prior,
+            mu=prior_of_config.mu,
+            source=prior_of_config.source,
+            disjoint=prior_of_config.disjoint,
+        )
 
     def act(self, observation: Any, action_mask: Any = None) -> int:
         """Choose the action for this user, of those that are there; keeps nothing of her."""

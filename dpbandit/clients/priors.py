@@ -115,8 +115,8 @@ def prior_from(
     parts = [_linear(G, m, in_gram, in_moment) for G, m in zip(gram, moment, strict=True)]
     D = x.shape[-1]
     covariance = np.zeros((len(parts) * D, len(parts) * D))
-    for k, (_, own) in enumerate(parts):
-        covariance[k * D : (k + 1) * D, k * D : (k + 1) * D] = half**2 * own
+    for k, (_, block) in enumerate(parts):
+        covariance[k * D : (k + 1) * D, k * D : (k + 1) * D] = half**2 * block
     return Prior(half * np.concatenate([mean for mean, _ in parts]), covariance, **told)
 
 

@@ -244,9 +244,9 @@ def given(context: typer.Context, names: Sequence[str]) -> bool:
 def say_overridden(context: typer.Context, agents: Iterable[str]) -> None:
     """Say where an agent's own epsilon or delta stands against the one on the command line."""
     for agent in agents:
-        own = [setting.partition("=")[0] for setting in agent.split(":")]
+        named = [setting.partition("=")[0] for setting in agent.split(":")]
         for name in ("epsilon", "delta"):
-            if name in own and given(context, [name]):
+            if name in named and given(context, [name]):
                 say(f"{agent} says {name} itself: --{name} is not for it.")
 
 

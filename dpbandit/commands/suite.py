@@ -200,8 +200,8 @@ def check_file(
 def say_scores(table: "pd.DataFrame", agents: Iterable[str]) -> None:
     """Print the mean score of each agent at each epsilon."""
     for name in agents:
-        own = table[(table["agent"] == name) & (table["problem"] != "")]
-        for epsilon, part in own.groupby("epsilon"):
+        rows_of_agent = table[(table["agent"] == name) & (table["problem"] != "")]
+        for epsilon, part in rows_of_agent.groupby("epsilon"):
             mean = 100 * part["score"].mean()
             many = f"{len(part)} of {len(problems())} problems"
             at = "without privacy" if epsilon == inf else f"at epsilon {epsilon:g}"

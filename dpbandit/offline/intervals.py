@@ -66,11 +66,11 @@ def betting(stakes: Stakes, alpha: float, how: Betting, w_max: float = 1.0) -> t
         w_max: the largest weight, for the last.
     """
     up, down = stakes
-    a, still = alpha / 2, np.zeros(1)
+    a, no_gap = alpha / 2, np.zeros(1)
     if how == "betting-cv":
         sides = [_varied(up, down, w_max), _varied(down, up, w_max)]
     else:
-        sides = [(up, still), (down, still)]
+        sides = [(up, no_gap), (down, no_gap)]
     low, high = (_lower(x, below, a, sequence=how == "sequence") for x, below in sides)
     return low, 1 - high
 
@@ -196,8 +196,8 @@ def _of_types(law: TypeLaw, shape: tuple[int, ...]) -> Floats:
     shaped("the types' policy", pi, (S, K))
     refuse_row(f"types that are whole numbers below {S}", np.isin(kind, np.arange(S)))
     refuse_row("laws of types that sum to 1", is_law(e.reshape(n * S, K)).reshape(n, S).all(1))
-    met = np.eye(S)[kind.astype(np.int64)]
-    share = np.cumsum(met, axis=0) - met + 1  # N_s + 1, of earlier rows
+    kinds = np.eye(S)[kind.astype(np.int64)]
+    share = np.cumsum(kinds, axis=0) - kinds + 1  # N_s + 1, of earlier rows
     return _finite((np.vecdot(share, _ratio(pi, e)) / share.sum(axis=1)) ** -0.5)
 
 

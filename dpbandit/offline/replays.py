@@ -211,9 +211,9 @@ def replay(
     if isinstance(config, Mapping):
         if not config:
             raise InputError("Expected at least one agent to replay, got none.")
-        own: dict[str, Any] = {"passes": passes, "horizon": horizon, "seed": seed}
-        own["discarded"] = discarded
-        return Replays({name: replay(one, logged, **own) for name, one in config.items()})
+        settings: dict[str, Any] = {"passes": passes, "horizon": horizon, "seed": seed}
+        settings["discarded"] = discarded
+        return Replays({name: replay(one, logged, **settings) for name, one in config.items()})
     whole("passes", passes, 1)
     whole("seed", seed, 0)
     one_of("discarded", discarded, COVERS)

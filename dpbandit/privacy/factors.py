@@ -488,8 +488,8 @@ class _Windows:
         for level in range(1, self.height + 1):
             x, e = self.x >> level - 1, self.e >> level - 1
             apart = x != e
-            met = apart & (x ^ 1 == e)
-            right = np.where(met, with_e, np.where(apart, inside[:, None], 0.0))
+            paired = apart & (x ^ 1 == e)
+            right = np.where(paired, with_e, np.where(apart, inside[:, None], 0.0))
             with_x = with_x + np.where(x & 1, before[:, None], right)
             with_e = with_e + np.where(e & 1, inside[:, None], 0.0)
             before, inside = (through(2 * one, level) for one in (before, inside))

@@ -351,9 +351,9 @@ class PersonSum(FadingSum):
     def _release(self, *datum: AnyArray) -> Floats | None:
         place = self._place_of(datum[0])
         self._latest = self._counts(place)
-        hers = place[self._latest]
-        self._times[hers] += 1
-        self._last[hers] = self._clock
+        at_person = place[self._latest]
+        self._times[at_person] += 1
+        self._last[at_person] = self._clock
         self._slot += 1
         told = self._as_counted(self._latest, *datum)
         if self.replaces:

@@ -253,8 +253,8 @@ class Notion:
             return replace(self, covers=frozenset())
         unit, reads, masks = self.unit, self.reads, problem.masks
         if isinstance(problem.unit, Visits) and isinstance(unit, Round):
-            hers = reads in ("nothing", "own data")
-            unit = problem.unit if hers else Round(returning=True)
+            about_person = reads in ("nothing", "own data")
+            unit = problem.unit if about_person else Round(returning=True)
         if reads == "nothing" and masks == "user":
             reads = "own data"
         covers = self.covers | problem.covers

@@ -27,13 +27,13 @@ from dpbandit.results.plots import (
     Front,
     despine,
     drawn,
+    figure_style,
     final,
     from_zero,
     frontier,
     line,
     line_count,
     log_ticks,
-    own_look,
     placed,
     regret_curves,
     save_figure,
@@ -256,7 +256,7 @@ def _cost(path: Path, runs: Sequence[AgentRun], title: str) -> None:
     switches = [run.switches[-1].mean() for run in ranked]
     rounds = [run.setup.horizon * len(run.replicas) for run in ranked]
     micros = [1e6 * run.seconds / n for run, n in zip(ranked, rounds, strict=True)]
-    with own_look():
+    with figure_style():
         slot = 0.16 + 0.2 * max(line_count([name]) for name in names)
         figure = Figure(figsize=(10.5, 1.4 + slot * len(names)), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True)

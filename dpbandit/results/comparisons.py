@@ -208,18 +208,18 @@ def epsilon_for(
         InputError: no private runs, of several agents, or on several problems.
     """
     positive("regret", regret)
-    own: dict[str, list[AgentRun]] = {}
+    runs_of_agent: dict[str, list[AgentRun]] = {}
     for run in runs:
         if 0 < run.certificate.epsilon < inf:
-            own.setdefault(without_epsilon(run.name), []).append(run)
-    if not own:
+            runs_of_agent.setdefault(without_epsilon(run.name), []).append(run)
+    if not runs_of_agent:
         raise InputError("Expected runs of which some are private, got none that is.")
-    if agent is None and len(own) == 1:
-        (agent,) = own
-    if not isinstance(agent, str) or agent not in own:
+    if agent is None and len(runs_of_agent) == 1:
+        (agent,) = runs_of_agent
+    if not isinstance(agent, str) or agent not in runs_of_agent:
         said = "agent" if agent is None else f"agent={shown(agent)}"
-        raise InputError(f"Expected {said} to be a private one of {', '.join(own)}.")
-    mine = sorted(own[agent], key=lambda run: run.certificate.epsilon)
+        raise InputError(f"Expected {said} to be a private one of {', '.join(runs_of_agent)}.")
+    mine = sorted(runs_of_agent[agent], key=lambda run: run.certificate.epsilon)
     if len({run.place for run in mine}) > 1:
         raise several(run.setup for run in mine)
     epsilons = np.array([run.certificate.epsilon for run in mine])

@@ -66,7 +66,7 @@ _TEXT = {".png": "Description", ".svg": "Description", ".pdf": "Subject"}
 
 
 @contextmanager
-def own_look() -> Iterator[None]:
+def figure_style() -> Iterator[None]:
     """Draw like all figures, whatever style the caller has chosen."""
     with rc_context():
         rcdefaults()
@@ -245,7 +245,7 @@ def panels(
     heights: Sequence[float] | None = None,
 ) -> "Iterator[list[Axes]]":
     """Axes, one for each title, saved to `path` (.png, .svg or .pdf) at the end."""
-    with own_look():
+    with figure_style():
         figure = Figure(figsize=size, layout="constrained")
         columns = len(titles) // rows
         grid: Any = figure.subplots(

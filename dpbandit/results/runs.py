@@ -169,11 +169,11 @@ def describe(config: AgentConfig) -> dict[str, Any]:
     A config around another one, its `agent`, is "Around(Other)", with the settings of both.
     """
     kind, inner = type(config), getattr(config, "agent", None)
-    own = with_floats(kind, asdict(config))
+    settings = with_floats(kind, asdict(config))
     if inner is None:
-        return {"agent": kind.__name__, **own}
+        return {"agent": kind.__name__, **settings}
     told = describe(inner)
-    return {**own, **told, "agent": f"{kind.__name__}({told['agent']})"}
+    return {**settings, **told, "agent": f"{kind.__name__}({told['agent']})"}
 
 
 def standard_error(values: Floats) -> float:

@@ -136,7 +136,8 @@ def ranked(kind: str, epsilon: float) -> list[str]:
     """Agents for a kind of problem, the least geometric mean of `times` on the suite's first.
 
     Those that competed on all problems of the kind come before others. Without privacy, private
-    agents at epsilon infinity come first only if they are better by more than `OF_ITS_OWN`.
+    agents at epsilon infinity come first only if they are better by more than
+    `WITHOUT_PRIVACY_FACTOR`.
     """
     times: dict[str, dict[str, float]] = {}
     for one in answers():
@@ -145,13 +146,13 @@ def ranked(kind: str, epsilon: float) -> list[str]:
 
     def place(agent: str) -> tuple[int, float]:
         logs = [log(some) for some in times[agent].values()]
-        private = log(OF_ITS_OWN) if agent.endswith(":epsilon=inf") else 0.0
+        private = log(WITHOUT_PRIVACY_FACTOR) if agent.endswith(":epsilon=inf") else 0.0
         return -len(logs), sum(logs) / len(logs) + private
 
     return sorted(times, key=place)
 
 
-OF_ITS_OWN = 1.05
+WITHOUT_PRIVACY_FACTOR = 1.05
 """Factor by which an agent that has no privacy of its own may lose more than one without noise"""
 _LEAST_TIMES = 1e-3
 """Smaller quotients, of next to no regret, count as this"""

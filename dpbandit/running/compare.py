@@ -126,8 +126,10 @@ def play_any(
     if isinstance(config, Hindsight):
         from dpbandit.agents import Uniform
 
-        met = play(problem, Uniform(), seeds, marks=marks if answer_from is None else answer_from)
-        config = config.with_answer(met.best_fixed)
+        uniform_log = play(
+            problem, Uniform(), seeds, marks=marks if answer_from is None else answer_from
+        )
+        config = config.with_answer(uniform_log.best_fixed)
     return play(problem, config, seeds, marks=marks, advance=advance)
 
 
@@ -351,7 +353,7 @@ def _logs_of(
     logs: LogsByAgent,
 ) -> list[Log]:
     """One agent on these users; an oracle is told what the others' `logs` say was best."""
-    marks, own = log_marks(given.arguments["horizon"]), list[Log]()
+    marks, played = log_marks(given.arguments["horizon"]), list[Log]()
     if isinstance(config, Hindsight):  # the same users, met by another agent
         met = next((log for log in logs.values() if not isinstance(log, InputError)), None)
         best = met or [_empty_log(given, seed, block, marks)]
@@ -362,8 +364,8 @@ def _logs_of(
         told = None if on_mark is None else partial(_tell, on_mark, name, first)
         problem, seeds = given.make(**given.arguments), [(seed, r) for r in range(first, last)]
         log = play(problem, config, seeds, marks=marks, advance=bar.advance, on_mark=told)
-        own.append(log)
-    return own
+        played.append(log)
+    return played
 
 
 def _empty_log(given: Given, seed: int, block: tuple[int, int], marks: Ints) -> Log:
@@ -419,9 +421,9 @@ def _logs_in_processes(
     many = sum(limit is not None and any(map(is_of_others, one.values())) for _, one in tasks)
     apart = each_apart(_silent_block_logs, calls[:many], jobs, limit or PATIENT)
     parallel = Parallel(n_jobs=jobs, return_as="generator", batch_size=1)
-    own = parallel(delayed(_silent_block_logs)(*call) for call in calls[many:])
+    in_pool = parallel(delayed(_silent_block_logs)(*call) for call in calls[many:])
     met = []
-    for part, (_, configs), logs in zip(parts, tasks, chain(apart, own), strict=True):
+    for part, (_, configs), logs in zip(parts, tasks, chain(apart, in_pool), strict=True):
         ended = isinstance(logs, AgentError)
         met.append({name: logs.of(name) for name in configs} if ended else logs)
         board.finish(part)

@@ -143,11 +143,11 @@ def arguments_of(make: ProblemMaker, given: Mapping[str, Any]) -> dict[str, Any]
 
     As settings of agents, 1 and 1.0 are the same, and NumPy's numbers are Python's.
     """
-    own = dict(make.keywords) if isinstance(make, partial) else {}
-    own.pop("problem", None)
+    defaults = dict(make.keywords) if isinstance(make, partial) else {}
+    defaults.pop("problem", None)
     every = {
         name: value.item() if is_number(value) else value
-        for name, value in {**own, **given}.items()
+        for name, value in {**defaults, **given}.items()
     }
     return with_floats(_inside(make), every)
 

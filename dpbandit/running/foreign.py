@@ -324,8 +324,8 @@ def limit_of(minutes: float | None) -> TimeLimit:
 def is_of_others(config: AgentConfig) -> bool:
     """Return whether the code of an agent, or of one inside it, is not dpbandit's own."""
     inner = getattr(config, "agent", None)
-    own = type(config).__module__.partition(".")[0] == "dpbandit"
-    return not own or (inner is not None and is_of_others(inner))
+    is_ours = type(config).__module__.partition(".")[0] == "dpbandit"
+    return not is_ours or (inner is not None and is_of_others(inner))
 
 
 def limit_for(config: AgentConfig, limit: TimeLimit | None) -> TimeLimit | None:

@@ -30,9 +30,9 @@ def _class_named(agent: str) -> Any:
     module, _, name = agent.partition(":")
     there = vars(imported(module, f"agent {agent!r}"))
     if name not in there:
-        own = {word: thing for word, thing in there.items() if not word.startswith("_")}
-        some = [w for w, thing in own.items() if _is_config(thing) or _may_play(thing, module)]
-        some = [w for w in some if getattr(own[w], "__module__", "") != Agent.__module__]  # bases
+        names = {word: thing for word, thing in there.items() if not word.startswith("_")}
+        some = [w for w, thing in names.items() if _is_config(thing) or _may_play(thing, module)]
+        some = [w for w in some if getattr(names[w], "__module__", "") != Agent.__module__]  # bases
         one_of(f"agent of {module}", name, some or ["(none)"])
     return there[name] if _is_config(there[name]) else stranger(agent)
 
@@ -132,21 +132,24 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
         one_of(f"setting of {known}", key, names or ["(none)"])
     defaults = {key: value for key, value in targets.items() if key in names}
     every = with_floats(kind, {**defaults, **settings})
-    own = {word: {key: every.pop(key) for key in _own(word) if key in every} for word in _of(words)}
+    by_wrapper = {
+        word: {key: every.pop(key) for key in _settings_of_wrapper(word) if key in every}
+        for word in _of(words)
+    }
     for name in missing_fields(kind, every):
         hint = f" What is called {', '.join(TOLD)} is told." if issubclass(kind, Stranger) else ""
         raise InputError(f"Expected {known}:{name}=VALUE: this setting has no default.{hint}")
     config: AgentConfig = kind(**every)
-    for word in reversed(own):
-        config = AROUND[word](config, **own[word])
+    for word in reversed(by_wrapper):
+        config = AROUND[word](config, **by_wrapper[word])
     return config
 
 
 def setting_names(agent: str) -> list[str]:
     """Names of the settings of the agent with this id."""
     words, bare = around(agent)
-    own = [field.name for field in fields(agent_kind(bare)) if field.init]
-    return own + [name for word in _of(words) for name in _own(word)]
+    by_wrapper = [field.name for field in fields(agent_kind(bare)) if field.init]
+    return by_wrapper + [name for word in _of(words) for name in _settings_of_wrapper(word)]
 
 
 AS_PRINTED = {"dp-ucb": "shariff-sheffet-ucb", "dp-hdb": "dp-hdb-choices"}
@@ -157,7 +160,7 @@ def _of(words: str) -> list[str]:
     return [word for word in AROUND if word in words]
 
 
-def _own(word: str) -> list[str]:
+def _settings_of_wrapper(word: str) -> list[str]:
     """What the config that a word puts around an agent takes itself."""
     return [field.name for field in fields(AROUND[word]) if field.name != "agent"]
 

@@ -378,10 +378,10 @@ class AssortmentSpec(ChoiceSpec):
         """
         if self.shared:
             return context[..., None, :]
-        own = np.zeros((*context.shape[:-1], self.n_products, self.n_products, self.dim))
+        block = np.zeros((*context.shape[:-1], self.n_products, self.n_products, self.dim))
         every = np.arange(self.n_products)
-        own[..., every, every, :] = context[..., None, :]
-        return own.reshape(*own.shape[:-2], 1, self.n_products * self.dim)
+        block[..., every, every, :] = context[..., None, :]
+        return block.reshape(*block.shape[:-2], 1, self.n_products * self.dim)
 
     @property
     def default_action(self) -> list[int]:

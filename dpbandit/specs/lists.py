@@ -98,8 +98,8 @@ class Catalogue:
     def vectors(self, lists: Ints, clock: int | None = None) -> Floats:
         """Of the items on lists (R, m), (R, m, q), as at `clock`: now or one refill ago."""
         items = self.items
-        own = rows(len(lists))[:, None] if len(items) == len(lists) else 0
-        found: Floats = items[own, lists]
+        replica = rows(len(lists))[:, None] if len(items) == len(lists) else 0
+        found: Floats = items[replica, lists]
         if self._last is not None and clock is not None and clock < self.clock:
             place, vector = self._last
             was = (lists == place[:, None])[..., None]

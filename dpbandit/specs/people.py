@@ -96,8 +96,8 @@ class ReturningSpec(Spec):
         """
         if isinstance(self.visit, ContextualSpec) and self.visit.shared:
             return self.visit
-        own = self.visit.n_arms is not None
-        seen = "arms with parameters of their own" if own else "lists"
+        parameters_per_arm = self.visit.n_arms is not None
+        seen = "arms with parameters of their own" if parameters_per_arm else "lists"
         raise InputError(
             "Expected every arm to have a row of features of its own (shared=True), got "
             f"{seen}: choose PerPerson(agent)."

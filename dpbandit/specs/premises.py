@@ -157,10 +157,10 @@ def _inside(
     asked = Fact.ASKED in facts
     cell, without = facts | {Fact.CELL}, no_cell if asked else {**lost, Fact.CELL: lost[Fact.ASKED]}
     told = cell if asked and is_blind(agent) else facts
-    own = {id(getattr(agent, word, None)) for word in takes_own_coins(agent)}
-    for held in _own(agent):
+    hears_coins = {id(getattr(agent, word, None)) for word in takes_own_coins(agent)}
+    for held in _held_by(agent):
         if isinstance(held, Mechanism):
-            yield Held(held, cell if id(held) in own else told, without)
+            yield Held(held, cell if id(held) in hears_coins else told, without)
         elif not any(held is one for one in around):  # it may know who stands around it
             handed = handed_on(agent, facts)
             undeclared = f"{name}, which declares no hands_on,"
@@ -171,7 +171,7 @@ def _inside(
     yield Held(agent, told, without)
 
 
-def _own(agent: Any) -> Iterator[Any]:
+def _held_by(agent: Any) -> Iterator[Any]:
     """Mechanisms and agents that an agent holds, by whatever way; they are not opened."""
     opened, waiting = {id(agent)}, [part for _, part in parts_of(agent)]
     while waiting:

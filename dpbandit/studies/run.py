@@ -506,10 +506,10 @@ def _played(
     limit: TimeLimit | None,
 ) -> Generator[AgentRun | AgentFailure, None, None]:
     """Return the result of `_play` for each task; a limit sends others' agents to own processes."""
-    own, apart = list[Any](), list[Any]()
+    in_pool, apart = list[Any](), list[Any]()
     for task in tasks:
-        (apart if limit is not None and is_of_others(task[0].config) else own).append(task)
-    yield from run(_play, own)
+        (apart if limit is not None and is_of_others(task[0].config) else in_pool).append(task)
+    yield from run(_play, in_pool)
     if limit is not None:
         for task, done in zip(apart, each_apart(_play, apart, jobs, limit), strict=True):
             yield failure_of(task[0], done) if isinstance(done, AgentError) else done

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from dpbandit.base import Floats, provenance, write_atomically
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.report.page import inlined, rendered
-from dpbandit.results.plots import COLOURS, despine, own_look, save_figure
+from dpbandit.results.plots import COLOURS, despine, figure_style, save_figure
 from dpbandit.results.runs import AgentRun
 from dpbandit.suite.catalogue import epsilons, problems, replicas, version
 from dpbandit.suite.playing import Submission, frozen
@@ -133,7 +133,7 @@ def draw_scores(path: Path, table: pd.DataFrame, failed: Failed = MappingProxyTy
     asked = dict.fromkeys([*(name for name in table["agent"] if name != OURS), *failed])
     ours = [OURS] if OURS in set(table["agent"]) else []
     names = [*[*asked][:_MOST], *ours]
-    with own_look():
+    with figure_style():
         figure = Figure(figsize=(8, 20), layout="constrained")
         figure.suptitle(_HEADING, x=0.02, ha="left", fontsize=_WORDS)
         top, bottom = figure.subplots(2, 1, height_ratios=[1, 0.9])
@@ -148,8 +148,8 @@ def heat_map(
     """Scores in a row for each problem and a column for each of some agents at an epsilon."""
     import seaborn  # not before: slow to import
 
-    own = table[table["problem"] != ""]
-    cells = own.pivot(index="problem", columns=["agent", "epsilon"], values="score")
+    rows_of_agents = table[table["problem"] != ""]
+    cells = rows_of_agents.pivot(index="problem", columns=["agent", "epsilon"], values="score")
     cells = cells.reindex(index=[*problems()], columns=pd.MultiIndex.from_tuples(columns))
     percent = (100 * cells.astype(float)).round() + 0.0  # no -0
     seaborn.heatmap(
@@ -202,9 +202,12 @@ def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
     """Means by capability, with 95 % intervals; a diamond is the best of ours."""
     means = table[table["problem"] == ""]
     rows = list(dict.fromkeys(p.capability for p in problems().values()))
-    own = [(name, e) for name in names if name != OURS for e in _of(means, name)]
-    height, colours = 0.84 / max(1, len(own)), _HEAT(np.linspace(0, 1, len(own) + 3)[1:-1])
-    for i, (name, epsilon) in enumerate(own):
+    rows_of_agents = [(name, e) for name in names if name != OURS for e in _of(means, name)]
+    height, colours = (
+        0.84 / max(1, len(rows_of_agents)),
+        _HEAT(np.linspace(0, 1, len(rows_of_agents) + 3)[1:-1]),
+    )
+    for i, (name, epsilon) in enumerate(rows_of_agents):
         at = means[(means["agent"] == name) & (means["epsilon"] == epsilon)]
         at = at.set_index("capability").reindex(rows)
         where = np.arange(len(rows)) - 0.42 + (i + 0.5) * height
@@ -227,7 +230,7 @@ def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
     axes.tick_params(axis="x", labelsize=_SMALL)
     axes.set_title("By capability, mean of its problems, in %", loc="left", fontsize=_WORDS)
     axes.grid(axis="x", alpha=0.35)
-    if own:
+    if rows_of_agents:
         axes.legend(fontsize=_SMALL, loc="upper center", bbox_to_anchor=(0.4, -0.04))
     despine(axes)
 
@@ -235,7 +238,7 @@ def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
 def _draw_curves(path: Path, submission: Submission, ends: dict[str, Ends]) -> None:
     """Regret by round on every problem that was played."""
     played = [one for one in problems() if any(r.setup.problem == one for r in submission.runs)]
-    with own_look():
+    with figure_style():
         rows = max(1, -(-len(played) // 3))
         figure = Figure(figsize=(12, 2.7 * rows + 0.6), layout="constrained")
         grid = figure.subplots(rows, 3, squeeze=False)
@@ -303,10 +306,13 @@ def _agent(
     name: str, submission: Submission, table: pd.DataFrame, best: pd.DataFrame
 ) -> dict[str, Any]:
     """What the page says of one agent."""
-    own = table[(table["agent"] == name) & (table["problem"] != "")]
+    rows_of_agents = table[(table["agent"] == name) & (table["problem"] != "")]
     runs = [run for run in submission.runs if run.name == name]
     ours = {(r.problem, r.epsilon): r for r in best.itertuples() if r.problem}
-    rows = [{**row, "ours": ours.get((row["problem"], row["epsilon"]))} for row in _records(own)]
+    rows = [
+        {**row, "ours": ours.get((row["problem"], row["epsilon"]))}
+        for row in _records(rows_of_agents)
+    ]
     raised = [
         {**one, "epsilon": _epsilon(one)} for one in submission.findings[name].get("raised", ())
     ]

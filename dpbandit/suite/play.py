@@ -136,7 +136,7 @@ def _of_cards(name: str, cards: Sequence[Submission]) -> list[dict[str, Any]]:
 def _row(run: AgentRun, certified: float) -> dict[str, Any]:
     final = run.regret[-1]
     return {
-        **_own_ages(run),
+        **_ages_of(run),
         "agent": run.name,
         "certified": certified,
         "says": run.certificate.ledger.brief,
@@ -147,7 +147,7 @@ def _row(run: AgentRun, certified: float) -> dict[str, Any]:
     }
 
 
-def _own_ages(run: AgentRun) -> dict[str, Any]:
+def _ages_of(run: AgentRun) -> dict[str, Any]:
     """Epsilon by age of the agent's certificate; nothing where a visit counts in full at once.
 
     What is shipped tells a ledger's sums without how their noise is made up: where the agent's

@@ -26,10 +26,10 @@ def source_of(config: AgentConfig) -> str:
     hash of its own, the `source` of a provenance.
     """
     inner = getattr(config, "agent", None)
-    own = sha256(Path(getsourcefile(type(config)) or "").read_bytes())
+    digest = sha256(Path(getsourcefile(type(config)) or "").read_bytes())
     for name, file in sorted(files_of(type(config)).items()):
-        own.update(name.encode() + file.read_bytes())
-    told = own.hexdigest()[:16]
+        digest.update(name.encode() + file.read_bytes())
+    told = digest.hexdigest()[:16]
     return told if inner is None else f"{told} {source_of(inner)}"
 
 
@@ -63,10 +63,10 @@ def program_of(*modules: str) -> str:
             if spec is not None and spec.origin is not None:
                 found[name] = Path(spec.origin)
                 waiting += _imported(name, found[name])
-    own = sha256()
+    digest = sha256()
     for name, file in sorted(found.items()):
-        own.update(name.encode() + file.read_bytes())
-    return own.hexdigest()[:16]
+        digest.update(name.encode() + file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 _FACES = {"dpbandit", "dpbandit.agents", "dpbandit.envs"}

@@ -156,13 +156,13 @@ def verify(
         for key in there & raised.keys()
     ]
     refused += [_missing(one) for key, one in asked.items() if key not in there | raised.keys()]
-    for name, own_asked in every.items():
-        findings[name]["raised"] = raised_by(name, own_asked.failed + failed)
+    for name, examined_by_agent in every.items():
+        findings[name]["raised"] = raised_by(name, examined_by_agent.failed + failed)
     own, different = {run.key: run for run in played}, 0
     for run in (run for run in runs if run.key in own):
         others = differing(run, own[run.key])
         different += len(others)
-        refused += _against_own(run, own[run.key], others)
+        refused += _differences_in_regret(run, own[run.key], others)
     if refused:
         return refusal(refused)
     done = Submission(size, played, findings)
@@ -210,7 +210,7 @@ def differing(run: AgentRun, own: AgentRun) -> Ints:
     return run.replicas[~same]
 
 
-def _against_own(run: AgentRun, own: AgentRun, others: Ints) -> Iterator[str]:
+def _differences_in_regret(run: AgentRun, own: AgentRun, others: Ints) -> Iterator[str]:
     """Numbers of the file that are not what is played here."""
     if _same_machine(run):
         for replica in others.tolist():
@@ -281,8 +281,8 @@ def _said_to_raise(file: Path) -> set[tuple[str, str, float]]:
 def _against_agent(run: AgentRun, one: Configuration) -> Iterator[str]:
     """A certificate that is not the agent's, or code that is not what was played."""
     where, proof = f"{run.name} on {run.setup.problem}", certificate_of(one)
-    met = run.certificate.ledger.on(one.problem().spec)
-    ours, theirs = ledger_as_dict(proof.ledger), ledger_as_dict(met)
+    ledger = run.certificate.ledger.on(one.problem().spec)
+    ours, theirs = ledger_as_dict(proof.ledger), ledger_as_dict(ledger)
     stated = ("epsilon", "delta", "pure", "rho", "mu", "claimed_epsilon", "claimed_delta")
     if ours != theirs or any(not _alike(run.certificate, proof, name) for name in stated):
         yield f"Expected the ledger and certificate of {where} to be its agent's."

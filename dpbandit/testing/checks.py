@@ -244,20 +244,20 @@ def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
     so_far: dict[int, Floats] = {}
     for i, (a, b) in enumerate(zip(one.queries, two.queries, strict=True)):
         mechanism, round = one.mechanisms[i], rounds[i]
-        hers = theirs[round]
+        differing = theirs[round]
         expect(
-            same(a[~hers], b[~hers]),
+            same(a[~differing], b[~differing]),
             f"Expected {_who(t)} to enter {_name(mechanism)} in no other round.",
         )
-        if hers.any():
+        if differing.any():
             gap = (a - b).reshape(len(a), -1)
             if getattr(mechanism, "replaces", False):
                 gap = so_far[id(mechanism)] = so_far.get(id(mechanism), 0.0) + gap
-            gap = gap[hers]
+            gap = gap[differing]
             move = moves.setdefault((id(mechanism), round), np.zeros(t.shape[-1]))
             with np.errstate(over="ignore"):  # what is not clipped may be as large as can be
                 size = np.linalg.norm(gap, ord=mechanism.order, axis=1)
-            move[hers] += size / mechanism.sensitivity
+            move[differing] += size / mechanism.sensitivity
     return np.max(list(moves.values()), axis=0)
 
 
@@ -321,7 +321,7 @@ def billboard_differences(one: Tape, two: Tape, t: Ints) -> list[str]:
         found.append("other users' actions")
     if one.memories != two.memories:
         found.append("what the agent remembers")
-    if not same_but_for_hers(one, two, people=1 if t.ndim == 2 else 0):
+    if not same_but_for_one_user(one, two, people=1 if t.ndim == 2 else 0):
         found.append("what is remembered of other people")
     for (mechanism, place, a), (_, _, b) in zip(one.controls, two.controls, strict=False):
         words = f"argument {place + 1} of {_name(mechanism)}, which its proof takes for public"
@@ -330,7 +330,7 @@ def billboard_differences(one: Tape, two: Tape, t: Ints) -> list[str]:
     return found
 
 
-def same_but_for_hers(one: Tape, two: Tape, *, people: int) -> bool:
+def same_but_for_one_user(one: Tape, two: Tape, *, people: int) -> bool:
     """Whether personal memories differ in the rows of so many people at most, in every replica:
     one where a person is replaced, none where people have one round."""
     for a, b in zip(one.personal, two.personal, strict=True):

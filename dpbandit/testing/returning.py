@@ -22,18 +22,18 @@ def with_other_people(spec: Any, world: World, other: World, t: Ints) -> tuple[W
     R = here.shape[1]
     someone = np.where((here != NOBODY) & (rows(len(here))[:, None] >= t), here, NOBODY)
     person = someone[(someone != NOBODY).argmax(axis=0), rows(R)]
-    hers, empty = (here == person) & (person != NOBODY), here == NOBODY
-    leaves, takes = (np.zeros_like(hers) for _ in range(2))
+    at_visits, empty = (here == person) & (person != NOBODY), here == NOBODY
+    leaves, takes = (np.zeros_like(at_visits) for _ in range(2))
     if spec.visits.pattern == "private":
-        leaves = hers & (hers.cumsum(axis=0) % 3 == 1)
+        leaves = at_visits & (at_visits.cumsum(axis=0) % 3 == 1)
         takes = empty & (empty.cumsum(axis=0) % 3 == 1) & (person != NOBODY)
-    stays = (hers & ~leaves) | takes
+    stays = (at_visits & ~leaves) | takes
     context, reward = world.context.copy(), world.reward.copy()
     context[stays], reward[stays] = other.context[stays], other.reward[stays]
     context[..., 0] = np.where(stays, person, context[..., 0])
     context[leaves] = 0.0
     context[leaves, 0] = NOBODY
-    return World(context, reward, world.full), hers | takes
+    return World(context, reward, world.full), at_visits | takes
 
 
 def without_person(world: World, t: Ints) -> World:

@@ -344,9 +344,9 @@ def run(
             clock.start(episode.learned, served.rounds)
             episode.learn()
             if remember:
-                kept, hers = memory(agent)
+                kept, personal_memory = memory(agent)
                 memories.append(kept)
-                personal.append(hers)
+                personal.append(personal_memory)
     users = episode.learned
     if calls is None:
         try:

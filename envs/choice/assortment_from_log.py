@@ -415,13 +415,13 @@ class AssortmentFromLog(ChoiceProblem):
         check_within(asked, outside, low, high)
         choice = _choices(log.table, self.bought, names)
         taken = choice < len(names)
-        hers = np.minimum(choice, len(names) - 1)
-        shown_to_her = offered[np.arange(len(choice)), hers]
+        chosen_row = np.minimum(choice, len(names) - 1)
+        shown_to_her = offered[np.arange(len(choice)), chosen_row]
         if (taken & ~shown_to_her).any():
             row = int(np.flatnonzero(taken & ~shown_to_her)[0])
             raise InputError(
                 f"Expected {self.bought!r} to be a product that was shown, row {row} bought "
-                f"{names[hers[row]]!r}, which has no price there."
+                f"{names[chosen_row[row]]!r}, which has no price there."
             )
         scaled = np.where(offered, (asked - low) / ((high - low) / 2) - 1, 0.0)
         return Visits(log.design, scaled, offered, choice)

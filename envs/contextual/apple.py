@@ -53,9 +53,9 @@ def survey() -> Survey:
     context = np.column_stack([np.ones(len(x)), x]) / np.sqrt(1 + len(_RANGES))
     regular, premiums = data["regprc"], np.array(frozen["premiums"])
     prices = regular[:, None] + premiums
-    own, *others = frozen["coefficients"]
+    slope, *others = frozen["coefficients"]
     score = sum(b * data[name] for b, name in zip(others, frozen["features"][1:], strict=True))
-    score = np.asarray(score)[:, None] + own * prices
+    score = np.asarray(score)[:, None] + slope * prices
     return Survey(
         context=context,
         premiums=tuple(frozen["premiums"]),

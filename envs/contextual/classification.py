@@ -109,15 +109,15 @@ class ClassificationBandit(ContextualProblem):
 
     def _data(self) -> tuple[Floats, Any, Any, Any]:
         """Features (n, d), labels (n,) and the public range."""
-        given = [name for name in _OWN if getattr(self, name) is not None]
+        given = [name for name in _REQUIRED if getattr(self, name) is not None]
         if not given:
             one_of("data", self.data, ("digits", *WORDS))
             if self.data != "digits":
                 return labelled(self.data)
             pixels, digits = images()
             return _pooled(pixels, self.pool), digits, 0.0, 1.0
-        if len(given) < len(_OWN):
-            missing = ", ".join(name for name in _OWN if name not in given)
+        if len(given) < len(_REQUIRED):
+            missing = ", ".join(name for name in _REQUIRED if name not in given)
             raise InputError(f"Expected {missing} beside {', '.join(given)}.")
         named, index = columns_of(self.features), index_of(self.features)
         listed = by_index("labels", self.labels, index, "features")
@@ -155,7 +155,7 @@ class ClassificationBandit(ContextualProblem):
         return Users(self._examples[row], right, right)
 
 
-_OWN = ("features", "labels", "low", "high")
+_REQUIRED = ("features", "labels", "low", "high")
 
 
 def _pooled(pixels: Floats, side: int) -> Floats:

@@ -58,13 +58,13 @@ def demand() -> Demand:
     frozen = json.loads((folder / "oj_demand.json").read_text())
     table = gzip.decompress((folder / "oj.csv.gz").read_bytes()).decode()
     data = list(csv.DictReader(table.splitlines()))
-    intercept, own, rival, loyalty = frozen["coefficients"]
+    intercept, slope_own, rival, loyalty = frozen["coefficients"]
     rival_price, loyal = (np.array([float(row[name]) for row in data]) for name in _FEATURES)
     context = np.stack([np.ones(len(data)), _scaled(rival_price), _scaled(loyal)], axis=1)
     return Demand(
         context=context / np.sqrt(3),
         utility=intercept + rival * rival_price + loyalty * loyal,
-        slope=-own,
+        slope=-slope_own,
         prices=np.array(frozen["prices"]),
         cost=frozen["unit_cost"],
     )

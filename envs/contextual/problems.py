@@ -88,9 +88,9 @@ class ContextualProblem(WithAvailability, ABC):
     @property
     def in_blocks(self) -> bool:
         """Whether users of several rounds can be served at once."""
-        own = type(self).step is ContextualProblem.step
-        own = own and type(self).context is ContextualProblem.context
-        return own and not (self.spec.delay or self.spec.returning)
+        is_plain = type(self).step is ContextualProblem.step
+        is_plain = is_plain and type(self).context is ContextualProblem.context
+        return is_plain and not (self.spec.delay or self.spec.returning)
 
     def contexts_ahead(self, most: int) -> Floats:
         """Those of the next rounds, at most so many, `(n, R, *context_shape)`."""
@@ -136,8 +136,8 @@ class ContextualProblem(WithAvailability, ABC):
                     f"Expected masks='public' or 'user' of the spec of {type(self).__name__}, "
                     "whose _users bring masks, got 'none'."
                 )
-            still = users.mean.strides[0] == 0  # one law for all these rounds
-            best = users.mean[: 1 if still else None].max(axis=2)
+            same_law = users.mean.strides[0] == 0  # one law for all these rounds
+            best = users.mean[: 1 if same_law else None].max(axis=2)
             self._best = np.broadcast_to(best, users.mean.shape[:2])
 
     def _among(self, users: Users) -> tuple[Floats, Floats]:

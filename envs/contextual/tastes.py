@@ -133,8 +133,8 @@ class Coefficients(NamedTuple):
     def logits(self, offers: Offers, z: Floats) -> tuple[Floats, Floats]:
         """Of rows at their people's nodes z (N, J, 2), and the steepness, both (n, J)."""
         u, v = np.moveaxis(z @ self.root.T, -1, 0)
-        ours, hers = (np.exp(np.minimum(part, _MOST)) for part in (offers.G @ self.b, v))
-        steep = np.minimum(ours[:, None] * offers.of_rows(hers), np.exp(_STEEPEST))
+        ours, taste_factor = (np.exp(np.minimum(part, _MOST)) for part in (offers.G @ self.b, v))
+        steep = np.minimum(ours[:, None] * offers.of_rows(taste_factor), np.exp(_STEEPEST))
         return (offers.F @ self.a)[:, None] + offers.of_rows(u) - steep * offers.q[:, None], steep
 
 
@@ -202,8 +202,8 @@ def likelihood(at: Coefficients, offers: Offers, nodes: Nodes) -> tuple[Floats, 
         fixed = np.hstack([known * row for known, row in zip(part[:2], rows, strict=True)])
         u, v = (part.by_person(change) * posterior for change in (level, slope))
         pairs = ((u, 0), (v, 0), (v, 1))
-        own = np.column_stack([(change * z[..., i]).sum(axis=1) for change, i in pairs])
-        scores[who] = np.hstack([part.by_person(fixed), own])
+        taste_scores = np.column_stack([(change * z[..., i]).sum(axis=1) for change, i in pairs])
+        scores[who] = np.hstack([part.by_person(fixed), taste_scores])
     return values, scores, posteriors
 
 
@@ -312,8 +312,8 @@ def fit_tastes(offers: Offers, start: Floats, penalty: Floats) -> Tastes:
     turn = np.zeros(free + 3)
     turn[-2:] = [along / slope, rest / slope] if slope else [1.0, 0.0]
     law = LEAST_SPREAD * np.eye(free)
-    own = [0, k]
-    law[np.ix_(own, own)] += fit.at.root @ fit.at.root.T
+    free_index = [0, k]
+    law[np.ix_(free_index, free_index)] += fit.at.root @ fit.at.root.T
     rng = np.random.default_rng(_SEED)
     order = np.lexsort((rng.random(len(offers.q)), offers.of_rows(np.arange(offers.people))))
     place = np.arange(len(order)) - offers.of_rows(offers.starts[:-1])

@@ -53,9 +53,11 @@ def by_person(rows: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
     shown = np.zeros((PEOPLE, TASKS, OFFERS, len(FROZEN["columns"])))
     chosen = np.zeros((PEOPLE, TASKS), np.int64)
     for i, person in enumerate(np.unique(rows[:, 0])):
-        hers = rows[rows[:, 0] == person]
-        shown[i, : len(hers)] = hers[:, 1:-1].reshape(len(hers), OFFERS, -1)
-        chosen[i, : len(hers)] = hers[:, -1]
+        rows_of_person = rows[rows[:, 0] == person]
+        shown[i, : len(rows_of_person)] = rows_of_person[:, 1:-1].reshape(
+            len(rows_of_person), OFFERS, -1
+        )
+        chosen[i, : len(rows_of_person)] = rows_of_person[:, -1]
     return shown, chosen
 
 

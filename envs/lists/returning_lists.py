@@ -72,8 +72,10 @@ class ReturningLists(ListRecommendation):
         self._says = np.concatenate(
             [shared, np.where(coins < 0.5, -1.0, 1.0)], axis=-1
         )  # (R, N, q)
-        own = streams.world.normals("tastes", N, q)() / sqrt(q)
-        self._own = self.tastes * own * np.minimum(1.0, _FAR / np.maximum(norms(own), 1e-300))
+        personal = streams.world.normals("tastes", N, q)() / sqrt(q)
+        self._personal = (
+            self.tastes * personal * np.minimum(1.0, _FAR / np.maximum(norms(personal), 1e-300))
+        )
         super().reset(streams)
 
     def context(self) -> Floats:
@@ -91,7 +93,7 @@ class ReturningLists(ListRecommendation):
         # As exact as that of `ListRecommendation`; under drift and churn that of now
         found, items = [], self._lists.catalogue.items
         for r, theta in enumerate(self._tastes()):
-            weighed = self._says[r] * (theta + self._own[r])
+            weighed = self._says[r] * (theta + self._personal[r])
             logits = sqrt(self.taste) * weighed @ items[r if len(items) > 1 else 0].T
             found.append(best_fixed_list(self._model, self._chance(logits)))
         return np.array(found)
@@ -106,6 +108,6 @@ class ReturningLists(ListRecommendation):
         return np.asarray((u * self._here[:, None])[None])
 
     def _attraction(self, u: Floats) -> Floats:
-        own = self._own[rows(len(u)), np.maximum(self._person, 0)]
-        logits = self._lists.catalogue.products(sqrt(self.taste) * u * (self._tastes() + own))
+        personal = self._personal[rows(len(u)), np.maximum(self._person, 0)]
+        logits = self._lists.catalogue.products(sqrt(self.taste) * u * (self._tastes() + personal))
         return self._chance(logits)

@@ -152,8 +152,8 @@ class ReturningPricing:
         self.context()
         here, R = self._person != NOBODY, len(self._person)
         action = self.spec.validate(action, R)
-        hers = self._theta[rows(R), np.maximum(self._person, 0)]
-        chances = self._visit.sales(hers[:, None], self._theirs)[:, 0]  # (R, K)
+        parameters = self._theta[rows(R), np.maximum(self._person, 0)]
+        chances = self._visit.sales(parameters[:, None], self._theirs)[:, 0]  # (R, K)
         mean = self._visit.margins * chances * here[:, None]
         self._totals += mean
         expected, oracle = pick(mean, action), mean.max(axis=1)

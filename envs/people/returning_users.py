@@ -94,9 +94,9 @@ class ReturningUsers:
         self._start(streams)
         self._uniforms = streams.uniforms("rewards")
         common = streams.world.normals("parameters", self.dim)()
-        own = streams.world.normals("tastes", N, self.dim)() / np.sqrt(self.dim)
-        own *= np.minimum(1.0, _FAR / norms(own))
-        self._theta = (common / norms(common))[:, None] + self.tastes * own  # (R, N, d)
+        personal = streams.world.normals("tastes", N, self.dim)() / np.sqrt(self.dim)
+        personal *= np.minimum(1.0, _FAR / norms(personal))
+        self._theta = (common / norms(common))[:, None] + self.tastes * personal  # (R, N, d)
         self._totals = np.zeros((R, self.n_actions))
         self._slot, self._ready = 0, False
         self._many = max(1, _VALUES_AHEAD // (R * self.n_actions * self.dim))

@@ -254,7 +254,7 @@ def test_she_is_herself_at_all_visits_and_regret_is_against_her_own_best_list():
                 assert [*step.datum[r], *(part[r] for part in step[:4])] == [0] * 6
                 continue
             assert (said.setdefault((r, i), u[r]) == u[r]).all()
-            theta = problem._theta[r] + problem._own[r, i]
+            theta = problem._theta[r] + problem._personal[r, i]
             chance = expit(logit(0.05) + 0.7 * sqrt(3) * items[r] @ (u[r] * theta))
             values = 1 - np.prod(1 - chance[lists], axis=1)
             assert step.oracle[r] == pytest.approx(values.max(), abs=1e-12)
@@ -369,13 +369,13 @@ def test_tastes_end_where_the_page_says():
     lists = ReturningLists(people=2000, taste=1, tastes=0.25, n_items=9)
     for problem in (users, lists):
         problem.reset(Streams([0]))
-    for own in (users._theta - np.sign(users._theta.mean()), lists._own):
+    for own in (users._theta - np.sign(users._theta.mean()), lists._personal):
         assert np.abs(own).max() == pytest.approx(0.5)
         assert 0.03 < (np.abs(own) > 0.4999).mean() < 0.06
         assert np.square(own / 0.25).mean() == pytest.approx(0.92, abs=0.1)
     lists = ReturningLists(people=2000, taste=9, tastes=0.25, n_items=9)
     lists.reset(Streams([0]))
-    assert np.square(lists._own / 0.25).sum(axis=2).mean() == pytest.approx(1, abs=0.06)
+    assert np.square(lists._personal / 0.25).sum(axis=2).mean() == pytest.approx(1, abs=0.06)
     users = ReturningUsers(people=2000, dim=9, tastes=0.25)
     users.reset(Streams([0]))
     assert users._theta.var(axis=1).sum() / 0.25**2 == pytest.approx(1, abs=0.06)
