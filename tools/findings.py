@@ -24,9 +24,9 @@ sys.path.insert(0, str(ROOT))
 from dpbandit.results.plots import (  # noqa: E402
     COLOURS,
     despine,
+    figure_style,
     level,
     log_ticks,
-    own_look,
     save_figure,
 )
 
@@ -173,7 +173,7 @@ def _plain(axis: "Axis") -> None:
 @contextmanager
 def small() -> "Iterator[None]":
     """The look of all figures, with letters for a small one."""
-    with own_look():
+    with figure_style():
         rcParams.update(_SMALL)
         yield
 

@@ -88,8 +88,8 @@ def by_name(name: str, value: Any, names: Iterable[Any], of: str, *, axis: int =
             return value.iloc[:, order] if axis == 1 else value.iloc[order]
     what = "columns" if axis == 1 else "index"
     raise InputError(
-        f"Expected the {what} of {name} to be {of} {shown(wanted)}, got {shown(present)}: rename them, "
-        "or .to_numpy() takes them in this order."
+        f"Expected the {what} of {name} to be {of} {shown(wanted)}, got {shown(present)}: rename "
+        "them, or .to_numpy() takes them in this order."
     )
 
 

@@ -57,7 +57,7 @@ NOTHING: Facts = frozenset()
 SUMMED: Facts = frozenset({Fact.CLOCK, Fact.ONCE})
 """The needs of sums of rounds on a public clock, each user in one"""
 
-RELEASING = ("__call__", "fed", "several", "query", "_release", "_release_several")
+RELEASING = ("__call__", "take_rounds", "several", "query", "_release", "_release_several")
 """Methods of a mechanism that its proof is about"""
 SUMMING = ("total", "gradient", "query", "after", "scores")
 """Methods of a statistic that its proof is about"""

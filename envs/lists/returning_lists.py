@@ -72,10 +72,8 @@ class ReturningLists(ListRecommendation):
         self._says = np.concatenate(
             [shared, np.where(coins < 0.5, -1.0, 1.0)], axis=-1
         )  # (R, N, q)
-        personal = streams.world.normals("tastes", N, q)() / sqrt(q)
-        self._personal = (
-            self.tastes * personal * np.minimum(1.0, _FAR / np.maximum(norms(personal), 1e-300))
-        )
+        raw = streams.world.normals("tastes", N, q)() / sqrt(q)
+        self._personal = self.tastes * raw * np.minimum(1.0, _FAR / np.maximum(norms(raw), 1e-300))
         super().reset(streams)
 
     def context(self) -> Floats:

@@ -182,7 +182,7 @@ def alone(tmp_path, monkeypatch):
     for name in ("horizon", "replicas"):
         monkeypatch.setitem(compare.__kwdefaults__, name, CAPS[name])
     monkeypatch.setattr("dpbandit.auditing.small_problems.audit_all", lambda configs, **how: {})
-    monkeypatch.setattr("dpbandit.suite.play._own_ages", lambda run: {})  # tests/suite has them
+    monkeypatch.setattr("dpbandit.suite.play._ages_of", lambda run: {})  # tests/suite has them
     for place in (printed, figures):
         monkeypatch.setattr(place, "BATCH_SCALES", printed.BATCH_SCALES[-1:])
         largest = {p: scales[-1:] for p, scales in printed.FRANK_WOLFE_SCALES.items()}
