@@ -320,8 +320,8 @@ class Guard(Around[ContextualSpec]):
         spec, coins = self.spec, PublicCoins(self.spec.horizon, self.rate)
         net, others = coins.draw(self.coins)
         self.for_net, self.explorers = frozenset(net), frozenset([*net, *others])
-        heard = sum(coin < spec.horizon - 2 * spec.delay for coin in net)
-        rounds = max(1, spec.horizon - heard)
+        rounds_seen = sum(coin < spec.horizon - 2 * spec.delay for coin in net)
+        rounds = max(1, spec.horizon - rounds_seen)
         inner_spec = replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
         self.inner = gaussian(self.agent, inner_spec).make(inner_spec, self.streams)
         plan = NetPlan(spec, coins, _mu(type(self.agent).__name__, self.inner.ledger))
@@ -331,11 +331,11 @@ class Guard(Around[ContextualSpec]):
         parts = spend.parts if isinstance(spend, Parallel) else (spend,)
         spends = (*parts, self.net.sums.spend)
         self.ledger = replace(self.inner.ledger, spends=(Parallel(spends, "agent or net"),))
-        self.heard = 0
+        self.rounds_seen = 0
 
     def act(self, context: Floats) -> Ints:
         arms: Ints = self.arms()
-        if self.heard in self.explorers:
+        if self.rounds_seen in self.explorers:
             return arms
         action = self.inner.act(context)
         # one constant is not looked at, so that a veto is a function of releases whatever comes
@@ -343,8 +343,8 @@ class Guard(Around[ContextualSpec]):
         return self.net.without_inferior(shown, action)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        coin = self.coin(self.heard)
-        self.heard += 1
+        coin = self.coin(self.rounds_seen)
+        self.rounds_seen += 1
         learn = self.net.learn if coin in self.for_net else self.inner.update
         learn(context, action, feedback)
 

@@ -346,8 +346,8 @@ class Composition:
             offset += part.count * (part.first + middle)
             transform = _transformed(places, piece, frequencies, size)
             logs += part.count * np.log(transform + 1e-300)
-            heard = logs.real > -_FAINT  # most of them are not, soon
-            frequencies, logs = frequencies[heard], logs[heard]
+            audible = logs.real > -_FAINT  # most of them are not, soon
+            frequencies, logs = frequencies[audible], logs[audible]
         spectrum = np.zeros(size // 2 + 1, dtype=complex)
         turns = frequencies * (offset % size) % size
         spectrum[frequencies] = np.exp(logs - 2j * pi / size * turns)

@@ -155,8 +155,8 @@ def _cluster(jobs: int, scheduler: str | None) -> Any:
         raise not_installed("distributed", "the dask backend", "dask") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is told once, by us
     if scheduler is None:
-        quiet: dict[str, Any] = {"dashboard_address": None, "scheduler_kwargs": HTTP}
-        return distributed.Client(n_workers=jobs, threads_per_worker=1, **quiet)
+        silent_options: dict[str, Any] = {"dashboard_address": None, "scheduler_kwargs": HTTP}
+        return distributed.Client(n_workers=jobs, threads_per_worker=1, **silent_options)
     try:
         with ThreadPoolExecutor(1) as knocking:
             knocking.submit(asyncio.run, _knock(distributed, scheduler)).result()

@@ -88,8 +88,8 @@ def gaussian_tree(factor=1.0, horizon=16):
         noise = Tree().of(lambda: stddev * rng.standard_normal((n, 1)), stddev=stddev)
         spend = GaussianSpend(GDP.mu, "tree")
         sums = PrefixSum(ClippedVectors(1), noise, spend, horizon=horizon)
-        hers, nothing = np.full((n, 1), 2.0 * world - 1), np.zeros((n, 1))
-        released = [sums(nothing if t else hers) for t in range(leaves)]
+        of_user, nothing = np.full((n, 1), 2.0 * world - 1), np.zeros((n, 1))
+        released = [sums(nothing if t else of_user) for t in range(leaves)]
         return columns(np.concatenate(released, axis=1))
 
     return sample
@@ -194,7 +194,7 @@ def counts(queries=20, threshold=0.5):
     return sample
 
 
-def segments(kind=SegmentAboveThreshold, *, before=12, hers=4, threshold=2.0, epsilon=1.0):
+def segments(kind=SegmentAboveThreshold, *, before=12, of_user=4, threshold=2.0, epsilon=1.0):
     """Sparse vector on segments; the user is first in the last one, with loss 0 or 1.
 
     What is seen: how often others' segments of one round fired, and how long hers lasted.
@@ -202,11 +202,11 @@ def segments(kind=SegmentAboveThreshold, *, before=12, hers=4, threshold=2.0, ep
 
     def sample(world, seeds):
         n = len(seeds)
-        mechanism = kind(Together(seeds), "svt", epsilon=epsilon, uses=before + hers)
+        mechanism = kind(Together(seeds), "svt", epsilon=epsilon, uses=before + of_user)
         nothing, every, level = np.zeros(n), np.ones(n, dtype=bool), np.full(n, threshold)
         early = sum(mechanism(nothing, level, every).astype(int) for _ in range(before))
         lasts, open_ = np.zeros(n), every
-        for i in range(hers):
+        for i in range(of_user):
             open_ = open_ & ~mechanism(np.full(n, float(world and i == 0)), level, every & (i == 0))
             lasts += open_
         return columns((early * 100 + lasts)[:, None], categorical=True)

@@ -358,10 +358,10 @@ def test_worlds_differ_in_one_person():
     moved = 0
     for pair in People(PEOPLE).handful(np.random.default_rng(0)):
         for world in (pair.first, pair.second):
-            hers = np.flatnonzero(world.context[:, 0] == pair.person)
-            assert set(hers) <= set(pair.rounds)
-            assert len(hers) <= PEOPLE.visits.cap
-            assert (np.diff(hers) >= PEOPLE.visits.separation).all()
+            at_visits = np.flatnonzero(world.context[:, 0] == pair.person)
+            assert set(at_visits) <= set(pair.rounds)
+            assert len(at_visits) <= PEOPLE.visits.cap
+            assert (np.diff(at_visits) >= PEOPLE.visits.separation).all()
         others = [t for t in range(PEOPLE.horizon) if t not in pair.rounds]
         np.testing.assert_array_equal(pair.first.context[others], pair.second.context[others])
         empty = [world.context[:, 0] == NOBODY for world in (pair.first, pair.second)]

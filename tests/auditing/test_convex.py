@@ -128,8 +128,8 @@ def one_prefix(calibration, prefix=8, window=4, horizon=16):
     def sample(world, seeds):
         n = len(seeds)
         mechanism = config.make(spec_of(horizon), Streams(seeds)).sums
-        hers, nothing = np.full((n, 1), 40.0 * world - 20.0), np.zeros((n, 1))
-        v = [mechanism(hers if t == user else nothing) for t in range(1, prefix + 1)]
+        of_user, nothing = np.full((n, 1), 40.0 * world - 20.0), np.zeros((n, 1))
+        v = [mechanism(of_user if t == user else nothing) for t in range(1, prefix + 1)]
         return columns(np.concatenate([v[4] - v[3], v[5] - v[3], v[7]], axis=1))
 
     return sample

@@ -131,9 +131,9 @@ def test_firing_laws(queries):
         scales = {"threshold_scale": rho, "query_scale": query, "noise": name}
         found = first_above(np.array(queries), 3.0, **scales)
         np.testing.assert_allclose(found, Law(law, rho, query).firing_times(queries), atol=1e-10)
-    still = first_above(np.array(queries), 3.0, threshold_scale=0.0, query_scale=4.0)
+    noiseless = first_above(np.array(queries), 3.0, threshold_scale=0.0, query_scale=4.0)
     expected = Law(laplace_law, 1.0, 4.0, "no threshold noise").firing_times(queries)
-    np.testing.assert_allclose(still, expected, atol=1e-12)
+    np.testing.assert_allclose(noiseless, expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", [NoThresholdNoise, AllForTheQueries])

@@ -97,7 +97,7 @@ def test_sparse_vectors():
         (counts(), None, 1.3),
         (svt(AllForTheQueries), svt_scores(AllForTheQueries), 1.6),
         (svt(AllForTheQueries, threshold=1.0), svt_scores(AllForTheQueries, threshold=1.0), 2.0),
-        (segments(OneThresholdNoise, threshold=1.0, hers=6), None, 1.8),
+        (segments(OneThresholdNoise, threshold=1.0, of_user=6), None, 1.8),
         (segments(SegmentsWithoutThresholdNoise, threshold=1.0, before=0), None, 5.0),
     ):
         flagged, found = flags(sample, PURE, 5, scores=scores)

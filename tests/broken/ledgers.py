@@ -68,14 +68,14 @@ class PromisesAlone(DPUCB):
 
 
 def keeping(
-    spends: Callable[..., tuple[Any, ...]], heard: Callable[..., list[Any]], two=0.5
+    spends: Callable[..., tuple[Any, ...]], user_calls: Callable[..., list[Any]], two=0.5
 ) -> Any:
     """Ledger of two mechanisms, of epsilon 0.5 and `two`: the ledger's spends, and who hears user t
     (from 1)."""
 
     def with_ledger(streams: Any) -> Any:
         pair = mechanism(streams.child("one")), mechanism(streams.child("two"), two)
-        return Ledger(spends(*(made.spend for made in pair))), lambda t: heard(t, *pair)
+        return Ledger(spends(*(made.spend for made in pair))), lambda t: user_calls(t, *pair)
 
     return with_ledger
 

@@ -80,25 +80,25 @@ def test_logits_of_purchases_move_with_them(name):
     is shown a clock is shown it with the season that is added, and stays as long as promised."""
     made = SHOPS[name]
     assert len(check_problem(made(horizon=30, **TIDES))) == 9
-    still, moved, clock = made(), made(**TIDES), made(clock=True, **TIDES)
-    for one in (still, moved, clock):
+    static, moved, clock = made(), made(**TIDES), made(clock=True, **TIDES)
+    for one in (static, moved, clock):
         one.reset(Streams([0, 1]))
     tide = Tides(**TIDES).start(Streams([0, 1])).take(9)  # (9, 2)
-    margin_of_shop = still._margins
+    margin_of_shop = static._margins
     for t in range(9):
-        x, _, shown = (one.context() for one in (still, moved, clock))
+        x, _, shown = (one.context() for one in (static, moved, clock))
         angle = 2 * np.pi * (t + 1) / 7
         turned = np.tile([np.sin(angle), np.cos(angle)], (2, 1))
         np.testing.assert_allclose(shown, np.hstack([x, turned]) / np.sqrt(2), atol=1e-12)
-        mean = still._table.mean[t]
+        mean = static._table.mean[t]
         expected = margin_of_shop * expit(np.log(mean / (margin_of_shop - mean)) + tide[t][:, None])
         arm = np.full(2, t)
         for one in (moved, clock):
             step = one.step(arm)
             np.testing.assert_allclose(step.expected, expected[:, t], rtol=1e-9)
             np.testing.assert_allclose(step.oracle, expected.max(axis=1), rtol=1e-9)
-        still.step(arm)
-    assert (still.spec.dim, clock.spec.dim - 2) == (moved.spec.dim, moved.spec.dim)
+        static.step(arm)
+    assert (static.spec.dim, clock.spec.dim - 2) == (moved.spec.dim, moved.spec.dim)
     refused("to be said with clock=True", made, clock=True)
 
 

@@ -47,7 +47,7 @@ def run(words: list[str], folder: Path, *, limit: float = 20.0) -> Outcome:
     faults: list[Fault] = []
     out, err = _Stream("strict"), _Stream("backslashreplace")
     code: Any = 0
-    with _streams(words, out, err), warnings.catch_warnings(record=True) as heard:
+    with _streams(words, out, err), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             with _alarm(limit):
@@ -61,7 +61,7 @@ def run(words: list[str], folder: Path, *, limit: float = 20.0) -> Outcome:
     said, complained = out.text(), err.text()
     if "Traceback (most recent call last)" in complained + said:
         faults.append(Fault("traceback", complained))
-    faults += [Fault("warning", str(one.message)) for one in heard]
+    faults += [Fault("warning", str(one.message)) for one in caught]
     if faults:
         return Outcome(code, faults)
     if code not in CODES:

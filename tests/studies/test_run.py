@@ -325,8 +325,8 @@ def test_many_configurations_interrupted_twice(tmp_path, stopping, backend):
             with suppress(OSError):  # taken indeed
                 taken.bind(("0.0.0.0", 8787))
                 taken.listen()
-            quiet = {"dashboard_address": None, "scheduler_kwargs": HTTP}
-            cluster = LocalCluster(n_workers=2, threads_per_worker=1, **quiet)
+            silent_options = {"dashboard_address": None, "scheduler_kwargs": HTTP}
+            cluster = LocalCluster(n_workers=2, threads_per_worker=1, **silent_options)
             how["scheduler"] = stack.enter_context(cluster).scheduler_address
         for _ in range(2):
             with pytest.raises(KeyboardInterrupt):

@@ -39,7 +39,7 @@ class Listener:
     """An inner agent that says what it is told to and keeps what it hears."""
 
     def __init__(self, scores):
-        self.ledger, self._scores, self.heard, self.asked = no_data(), scores, [], []
+        self.ledger, self._scores, self.calls, self.asked = no_data(), scores, [], []
 
     def make(self, spec, streams):
         self.spec = spec
@@ -50,7 +50,7 @@ class Listener:
         return np.tile(self._scores, (len(context), 1))
 
     def update(self, *datum):
-        self.heard.append(datum)
+        self.calls.append(datum)
 
 
 def pricing(scores, replicas=2, **fields):
@@ -111,7 +111,7 @@ def test_the_inner_agent_hears_of_sales_in_unit_range():
     x = np.full((7, 2), 0.1)
     with np.errstate(all="raise"):
         agent.update(x, np.ones(7, dtype=int), np.array(rewards))
-    ((rows, action, sold),) = inner.heard
+    ((rows, action, sold),) = inner.calls
     np.testing.assert_array_equal(rows, demand_rows(SPEC, x))
     np.testing.assert_array_equal(action, 1)
     np.testing.assert_array_equal(sold, [1, 0, 0.5, 1, 0, 0, 0])
@@ -129,7 +129,7 @@ def test_margins_of_premiums_follow_the_context():
     agent = Priced(inner, explore=0).make(PREMIUMS, Streams(range(4)))
     np.testing.assert_allclose(agent.scores(x), 2 * np.array(margins))
     agent.update(x, np.full(4, 1), np.array([7.4, 99.0, -1.0, np.nan]))
-    ((rows, _, share),) = inner.heard
+    ((rows, _, share),) = inner.calls
     np.testing.assert_allclose(share, [0.5, 1, 0, 0])
     np.testing.assert_array_equal(rows, demand_rows(replace(SPEC, prices=(1.0, 2.5, 1.5)), x))
     check_agent(Priced(DPUCB(refresh_every=3)), PREMIUMS)

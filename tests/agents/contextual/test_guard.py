@@ -27,8 +27,8 @@ NET, OTHER = (1, 4, 16), (0, 6, 9)
 def test_a_user_enters_one_mechanism_and_coins_say_which():
     for user in NET + OTHER:
         one, two, t = two_worlds(BUSY, DISJOINT, (user,), replicas=4)
-        (heard,) = one.mechanisms[one.marks[user] : one.marks[user + 1]]
-        assert (type(heard).__name__ == "PrefixSum") == (user in NET)
+        (called,) = one.mechanisms[one.marks[user] : one.marks[user + 1]]
+        assert (type(called).__name__ == "PrefixSum") == (user in NET)
         assert check_sensitivity(one, two, t) > 0.1
 
 
@@ -38,7 +38,7 @@ class TellsBoth(Guard):
     hands_on = Guard.hands_on
 
     def update(self, context, action, feedback):
-        if self.coin(self.heard) in self.for_net:
+        if self.coin(self.rounds_seen) in self.for_net:
             self.inner.update(context, action, feedback)
         super().update(context, action, feedback)
 

@@ -50,8 +50,8 @@ def test_regret_is_that_of_an_independent_program():
             seeds, marks = range(1000, 1008), np.array([T])
             how = {"horizon": T, "env_kwargs": world, "marks": marks}
             regret = play(environment, config, seeds, **how).regret[-1]
-            own = regret.std(ddof=1) / sqrt(8)
-            assert abs(regret.mean() - mean) < 4 * np.hypot(own, error)
+            spread = regret.std(ddof=1) / sqrt(8)
+            assert abs(regret.mean() - mean) < 4 * np.hypot(spread, error)
             assert environment != "OJPricing" or regret.mean() < 2416  # which uniform play loses
 
 

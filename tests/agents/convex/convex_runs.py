@@ -101,5 +101,5 @@ def mean_and_error(regret):
 
 def assert_agrees(regret, reference, error):
     """Within 4 combined standard errors of a reference (false alarm 6e-5)."""
-    mean, own = mean_and_error(regret)
-    assert abs(mean - reference) <= 4 * (own**2 + error**2) ** 0.5 + 0.005, (mean, own)
+    mean, spread = mean_and_error(regret)
+    assert abs(mean - reference) <= 4 * (spread**2 + error**2) ** 0.5 + 0.005, (mean, spread)

@@ -275,8 +275,12 @@ def test_regret_is_that_of_an_independent_program():
     for name, (config, world, mean, error) in REFERENCE.items():
         log = play(ReturningUsers(**world), config, range(1000, 1008), marks=np.array([10_000]))
         regret = log.regret[-1]
-        own = regret.std(ddof=1) / sqrt(8)
-        assert abs(regret.mean() - mean) < 4 * np.hypot(own, error), (name, regret.mean(), own)
+        spread = regret.std(ddof=1) / sqrt(8)
+        assert abs(regret.mean() - mean) < 4 * np.hypot(spread, error), (
+            name,
+            regret.mean(),
+            spread,
+        )
 
 
 TWO_VISITORS = np.array([2, -1])
@@ -312,14 +316,16 @@ def test_what_is_remembered_by_hand():
     visits(agent, [*actions, 0], [*sales, 0])
     assert agent.batch == 1
     assert np.abs(agent.theta[0] - before[0]).max() > 0.01
-    hers, nobody = (agent.remembered(who)[0, :8] for who in (TWO_VISITORS, -TWO_VISITORS[::-1]))
-    assert hers == pytest.approx(by_hand(agent, actions, sales), abs=1e-9)
+    of_visitor, nobody = (
+        agent.remembered(who)[0, :8] for who in (TWO_VISITORS, -TWO_VISITORS[::-1])
+    )
+    assert of_visitor == pytest.approx(by_hand(agent, actions, sales), abs=1e-9)
     assert nobody == pytest.approx(np.zeros(8), abs=1e-9)
     survey = PersonalPricing(population="survey", particles=8).make(SHOPPERS, Streams([0, 1]))
     context = visits(survey, actions, sales)
-    hers = by_hand(survey, actions, sales)
-    assert survey.remembered(TWO_VISITORS)[0, :8] == pytest.approx(hers)
-    weights = np.exp(hers) / np.exp(hers).sum()
+    of_visitor = by_hand(survey, actions, sales)
+    assert survey.remembered(TWO_VISITORS)[0, :8] == pytest.approx(of_visitor)
+    weights = np.exp(of_visitor) / np.exp(of_visitor).sum()
     offers = SHOPPERS.visit.offers(SHOPPERS.shown(context))
     earned = SHOPPERS.visit.margins * (weights @ survey.visit.sales(survey.theta, offers)[0])
     assert survey.act(context)[0] == earned.argmax()

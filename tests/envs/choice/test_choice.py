@@ -210,13 +210,13 @@ def test_the_fit_is_the_largest_likelihood():
     for k in range(5):
         out = (fold == k)[days]
         logits[out] = fit_choice(seen.of(~out), ridge).utilities(seen.of(out))
-    hers = logits[np.arange(200), seen.choice]
-    assert held.log_likelihood == pytest.approx(np.mean(hers - logsumexp(logits, axis=1)))
+    chosen_logit = logits[np.arange(200), seen.choice]
+    assert held.log_likelihood == pytest.approx(np.mean(chosen_logit - logsumexp(logits, axis=1)))
 
     def scores(scale):
         p = softmax(scale * logits, axis=1)
         u = np.where(np.isinf(logits), 0.0, logits)
-        return hers - (p * u).sum(axis=1)
+        return chosen_logit - (p * u).sum(axis=1)
 
     slope = (scores(held.scale + 1e-6) - scores(held.scale - 1e-6)).sum() / 2e-6
     by_day = np.bincount(days, scores(held.scale))

@@ -411,8 +411,10 @@ def test_people_who_are_alike_are_seldom_taken_to_differ(logs):
     chance = np.where(yes[:, None] > 0, chance, 1 - chance).reshape(80, 8, -1)
     out = held.reshape(80, 8, 1)
     weight = np.where(out, 1.0, chance).prod(axis=1) * np.exp(-(z**2).sum(axis=1) / 2)
-    hers = (weight * np.where(out, chance, 1.0).prod(axis=1)).sum(axis=1) / weight.sum(axis=1)
-    assert found.held_out == pytest.approx(np.log(hers).mean(), abs=0.01)
+    chosen_chance = (weight * np.where(out, chance, 1.0).prod(axis=1)).sum(axis=1) / weight.sum(
+        axis=1
+    )
+    assert found.held_out == pytest.approx(np.log(chosen_chance).mean(), abs=0.01)
 
 
 def test_a_visit_by_hand():
@@ -493,8 +495,8 @@ def test_it_is_one_environment_everywhere(tmp_path, monkeypatch):
 
 
 LOG = visits()
-HERS = 1 + LOG["who"] % 9 / 4
-HIS = 1 * (expit(4 - 2 * HERS) > np.random.default_rng(2).random(800))
+PRICES = 1 + LOG["who"] % 9 / 4
+HIS = 1 * (expit(4 - 2 * PRICES) > np.random.default_rng(2).random(800))
 
 
 @each(
@@ -504,7 +506,7 @@ HIS = 1 * (expit(4 - 2 * HERS) > np.random.default_rng(2).random(800))
         ({"frame": visits(150, 3)}, "at least 5 rows each, in the median, got 3"),
         ({"frame": LOG.assign(who=1)}, "at least 30 people in 'who', got 1"),
         ({"frame": LOG.assign(who=[None] * 3 + ["a"] * 797)}, "'who', got 3 of 800"),
-        ({"frame": LOG.assign(price=HERS, sold=HIS)}, "visits of a person, got R2 = 1.00000"),
+        ({"frame": LOG.assign(price=PRICES, sold=HIS)}, "visits of a person, got R2 = 1.00000"),
         ({"frame": LOG.assign(sold=1)}, "sold is always 1"),
         ({"frame": LOG.assign(sold=0)}, "sold is always 0"),
         ({"frame": LOG.assign(price=2.0)}, "more than one price in the log"),

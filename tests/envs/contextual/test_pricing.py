@@ -230,21 +230,21 @@ def test_utilities_are_those_of_the_formula(reference):
     """Margins of a round from those without a reference; r = memory r + (1 - memory) p by hand."""
     settings = {"reference": reference, "list_price": 1.5, "weight": 2.0, "memory": 0.6}
     assert len(check_problem(ReferencePricing(horizon=30, **settings))) == 9
-    still, moved = OJPricing(), ReferencePricing(**settings)
-    for one in (still, moved):
+    static, moved = OJPricing(), ReferencePricing(**settings)
+    for one in (static, moved):
         one.reset(Streams([0, 1]))
-    r, margins = np.full((2, 1), 1.5), still._margins
+    r, margins = np.full((2, 1), 1.5), static._margins
     for t in range(12):
-        np.testing.assert_array_equal(still.context(), moved.context())
-        mean = still._table.mean[t]
-        logit = np.log(mean / (margins - mean)) + 2.0 * (r - still.prices)
+        np.testing.assert_array_equal(static.context(), moved.context())
+        mean = static._table.mean[t]
+        logit = np.log(mean / (margins - mean)) + 2.0 * (r - static.prices)
         expected, arm = margins * expit(logit), np.array([t, 11 - t])
         step = moved.step(arm)
-        still.step(arm)
+        static.step(arm)
         np.testing.assert_allclose(step.expected, expected[[0, 1], arm], rtol=1e-9)
         np.testing.assert_allclose(step.oracle, expected.max(axis=1), rtol=1e-9)
         if reference == "paid":
-            r = 0.6 * r + 0.4 * still.prices[arm][:, None]
+            r = 0.6 * r + 0.4 * static.prices[arm][:, None]
 
 
 def test_what_was_paid_reaches_others_whatever_the_agent_does():

@@ -301,9 +301,9 @@ def test_moments_of_linear_answers(spoilt, noise):
     assert np.abs(y).max() <= 1.25
     assert abs(y.mean() - answers.kept * m) < 6 * y.std() / 200
     assert abs((y**2).mean() - answers.square(m**2)) < 6 * (y**2).std() / 200
-    still = law(LinearAnswers, noise=0.0)
-    assert still.square(0.25) == 0.25
-    assert (drawn(still, m, 9) == m).all()
+    noiseless = law(LinearAnswers, noise=0.0)
+    assert noiseless.square(0.25) == 0.25
+    assert (drawn(noiseless, m, 9) == m).all()
 
 
 @each("theta", [*WORDS, (0.5, -0.25, 0.0)])

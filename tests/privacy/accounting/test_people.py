@@ -149,7 +149,7 @@ def test_mistakes_get_one_sentence(asked, words):
 
 
 T = 9
-_HEARD = 4
+ROUNDS_PER_PERSON = 4
 """People, one after the other, that agents are told of."""
 PLACES = PositionBased((0.9, 0.5))
 ANY, CENTRED = ClippedVectors(1), SignedDirections(n_actions=1, dim=1)
@@ -229,12 +229,12 @@ def readers(visit):
 def beyond_nobody(config, visit, shown, said):
     """Of each mechanism what a null round adds, and what visitors add beyond it, whatever they are
     served, at any reference points."""
-    n = len(shown) // _HEARD
+    n = len(shown) // ROUNDS_PER_PERSON
     spec = ReturningSpec(visit=visit, people=visit.horizon, visits=Visits(1, 1), horizon=24)
     agent, found = PerPerson(config).make(spec, Streams(range(n))), {}
     uniform = visit.uniform(Streams(range(n)))
-    for person in range(_HEARD if 0 < agent.ledger.mu < inf else 0):
-        every = slice(person, n * _HEARD, _HEARD)
+    for person in range(ROUNDS_PER_PERSON if 0 < agent.ledger.mu < inf else 0):
+        every = slice(person, n * ROUNDS_PER_PERSON, ROUNDS_PER_PERSON)
         x, answer, action, added = shown[every], said[every], uniform(), []
         agent.act(spec.context(np.full(n, -1), np.zeros_like(x)))
         for one, who in ((deepcopy(agent), -1), (agent, person)):
@@ -242,9 +242,9 @@ def beyond_nobody(config, visit, shown, said):
             with witnessed(lambda *call, calls=calls: calls.append(call)):
                 one.update(spec.context(np.full(n, who), x), action, answer)
             added.append([(m, m.query(*datum).reshape(n, -1)) for m, datum, _ in calls])
-        for place, ((_, nobody), (mechanism, hers)) in enumerate(zip(*added, strict=True)):
+        for place, ((_, nobody), (mechanism, of_user)) in enumerate(zip(*added, strict=True)):
             call = place, id(mechanism)  # later persons may be told to another one
-            found.setdefault(call, []).append((mechanism, nobody, hers - nobody))
+            found.setdefault(call, []).append((mechanism, nobody, of_user - nobody))
     joined = [tuple(zip(*calls, strict=True)) for calls in found.values()]
     return [(named[0], np.concatenate(null), np.concatenate(v)) for named, null, v in joined]
 
@@ -292,16 +292,16 @@ def test_one_public_round_is_paid_as_ever_and_what_hears_some_rounds_only_is_see
     visits 3 slots apart would be neighbours in the calls of what hears some."""
     sums, _ = faded((2, 5, 8), 0.7)
     assert for_a_person(sums.spend, Visits(1, 1, "public")).mu == sums.spend.mu
-    silent, hers = GaussianSpend(0.1, "a sum"), for_a_person(sums.spend, Visits(3, 3))
+    silent, for_person = GaussianSpend(0.1, "a sum"), for_a_person(sums.spend, Visits(3, 3))
     assert for_a_person(silent, Visits(3, 9)) == Repeated(silent, 6)
-    ledger = Ledger((hers, Repeated(silent, 6)))
+    ledger = Ledger((for_person, Repeated(silent, 6)))
     back = ledger_from_dict(ledger_as_dict(ledger))
     assert back == ledger
     assert back.mu == ledger.mu < 6 * sqrt(sums.spend.mu**2 + 0.1**2)
     with logged_calls() as call_log:
         for _ in range(2):
             sums(np.ones((1, 1)))
-    ledger_check = LedgerCheck("Mine", Ledger((hers,)), call_log)
+    ledger_check = LedgerCheck("Mine", Ledger((for_person,)), call_log)
     ledger_check.check(users=2)
     with pytest.raises(InputError, match="hear every round once, got 2 calls for 5 users"):
         ledger_check.check(users=5)

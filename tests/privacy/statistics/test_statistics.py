@@ -12,7 +12,7 @@ from dpbandit.privacy import ArmSums, ClippedVectors, Moments, SecondMoments
 from dpbandit.privacy.calibrated import tail_bound
 from tests.each import each, refused
 
-QUIET = settings(derandomize=True, deadline=None, max_examples=25)
+DETERMINISTIC = settings(derandomize=True, deadline=None, max_examples=25)
 LAYOUTS = ["disjoint", "joint", "shared"]
 HOSTILE = [float("nan"), float("inf"), -float("inf"), 1e300, -1e300, 1e9, -1e9, 0.0, 1.0, 1e-300]
 CLIPS = [None, 0.01, 0.3, 0.7, 1.0]  # as a share of B C
@@ -89,7 +89,7 @@ def test_batch_is_the_sum_of_its_rounds(layout):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @given(st.data())
-@QUIET
+@DETERMINISTIC
 def test_whatever_is_sent_stays_inside(layout, data):
     """Property: with NaN, infinities and 10^300 among the numbers of one user, the Gram part has
     length <= 1 and the moment part <= w, without a warning; a NaN context counts as zero."""
@@ -141,7 +141,7 @@ def test_moments_alone_are_those_beside_the_gram_matrix(layout, clip):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @given(st.integers(0, 2**32), st.sampled_from(CLIPS), st.sampled_from(WEIGHTS), st.data())
-@QUIET
+@DETERMINISTIC
 def test_no_two_users_are_further_apart_than_the_sensitivity(layout, seed, clip, weight, data):
     """Property: 200 random pairs (short, unit, overlong and broken contexts, any rewards, same and
     different arms) differ by at most S, of moments beside their Gram matrix and alone."""
@@ -156,7 +156,7 @@ def test_no_two_users_are_further_apart_than_the_sensitivity(layout, seed, clip,
 
 
 @given(st.lists(st.sampled_from(HOSTILE), min_size=6, max_size=6), st.sampled_from([0.1, 1.0, 7.0]))
-@QUIET
+@DETERMINISTIC
 def test_clipped_vectors(sent, bound):
     """Property: each of two hostile vectors counts at most `bound`, a non-finite one zero, so they
     differ by at most S = 2 bound (attained by opposites)."""
