@@ -17,7 +17,7 @@ from dpbandit.agents.baselines import BestFixed as BestFixed, Uniform as Uniform
 from dpbandit.agents.catalogue import Kinds
 from dpbandit.agents.choice.mnl import MNLTS as MNLTS, MNLUCB as MNLUCB, MNLBandit as MNLBandit
 from dpbandit.agents.choice.private_mnl import FadeMNL as FadeMNL, MNLCounts as MNLCounts
-from dpbandit.agents.contextual.demand import LDPETC as LDPETC, Priced as Priced
+from dpbandit.agents.contextual.demand import Priced as Priced
 from dpbandit.agents.contextual.devices import (
     Broadcast as Broadcast,
     LocalLinUCB as LocalLinUCB,
@@ -55,7 +55,11 @@ from dpbandit.agents.contextual.inverse_gaps import (
     RegCB as RegCB,
     SquareCB as SquareCB,
 )
-from dpbandit.agents.contextual.ldp_greedy import LDPOLS as LDPOLS, LDPSGD as LDPSGD
+from dpbandit.agents.contextual.ldp_greedy import (
+    LDPETC as LDPETC,
+    LDPOLS as LDPOLS,
+    LDPSGD as LDPSGD,
+)
 from dpbandit.agents.contextual.linear import (
     DPUCB as DPUCB,
     DPMoments as DPMoments,

@@ -18,7 +18,6 @@ from dpbandit.envs.contextual.orange_juice import (
     OJContinuousPricing as OJContinuousPricing,
     OJPricing as OJPricing,
     ReferencePricing as ReferencePricing,
-    StockPricing as StockPricing,
 )
 from dpbandit.envs.contextual.pricing_from_log import PricingFromLog as PricingFromLog
 from dpbandit.envs.contextual.recommendation import (
@@ -28,6 +27,7 @@ from dpbandit.envs.contextual.recommendation import (
 from dpbandit.envs.contextual.recommendation_from_log import (
     RecommendationFromLog as RecommendationFromLog,
 )
+from dpbandit.envs.contextual.stock import StockPricing as StockPricing
 from dpbandit.envs.contextual.synthetic import SyntheticPricing as SyntheticPricing
 from dpbandit.envs.convex.online_losses import (
     ConvexBandit as ConvexBandit,

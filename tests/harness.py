@@ -34,6 +34,7 @@ from dpbandit.agents import (
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball, LpBall, Simplex
+from dpbandit.envs.contextual.stock import StockSpec
 from dpbandit.losses import Linear, LinearRegression, Quadratic, Ridge
 from dpbandit.losses.click_models import Cascade, PositionBased, UntoldPositions
 from dpbandit.privacy.notion import Visits
@@ -45,7 +46,6 @@ from dpbandit.specs.models import Prior
 from dpbandit.specs.people import ReturningSpec
 from dpbandit.specs.protocols import ContextualSpec, PriceListSpec, PriceSpec, Spec
 from dpbandit.specs.rivals import RivalsSpec
-from dpbandit.specs.stock import StockSpec
 
 DISJOINT = ContextualSpec(n_actions=3, dim=2, horizon=24, reward_low=-0.5, reward_high=1.0)
 SHARED = ContextualSpec(n_actions=3, dim=2, horizon=24, shared=True)

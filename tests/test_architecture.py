@@ -37,9 +37,9 @@ FLOORS = """
     privacy.prefix_sums privacy.batches privacy.choices privacy.vertices privacy.sparse_vector
     privacy.factors privacy.generalised privacy.peeling privacy.messages
     privacy.calibrated privacy.fading
-    privacy.aggregated
+    privacy.person_sums
     privacy.certificate
-    privacy.bits
+    privacy.bits privacy.gradual
     offline
     privacy
     envs agents

@@ -33,9 +33,8 @@ from dpbandit.privacy import (
     ledger_of,
     mu_of,
 )
-from dpbandit.privacy.aggregated import AggregatedSum
 from dpbandit.privacy.bits import BitSum, SignBits
-from dpbandit.privacy.fading import growing_batches, released_ends
+from dpbandit.privacy.fading import AggregatedSum, growing_batches, released_ends
 from dpbandit.privacy.messages import (
     MESSAGES as LOCAL,
     LocalStatistic,

@@ -19,8 +19,7 @@ from dpbandit.privacy import (
     ledger_of,
     mu_of,
 )
-from dpbandit.privacy.aggregated import AggregatedSum
-from dpbandit.privacy.fading import growing_batches
+from dpbandit.privacy.fading import AggregatedSum, growing_batches
 from dpbandit.privacy.spends import Spend
 from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Prior
 

@@ -341,7 +341,7 @@ class PFTAL(PrivateLeader):
            paper's introduction; its Section 2 prints k ln^2.5 T / (epsilon sqrt T).
         4. Laplace and Gaussian noise, anytime sums.
         5. Gradients are clipped, whatever is told.
-        6. Gradual sums, see `privacy.factors.Gradual`.
+        6. Gradual sums, see `privacy.gradual.Gradual`.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec

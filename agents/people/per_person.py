@@ -12,7 +12,7 @@ from dpbandit.base import Floats, InputError, Ints, Streams
 from dpbandit.privacy import Ledger, epsilon_of, mu_of
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.privacy.notion import Visits
-from dpbandit.privacy.people import for_a_person
+from dpbandit.privacy.person_sums import for_a_person
 from dpbandit.privacy.premises import ALL, Fact
 from dpbandit.privacy.spends import Repeated
 from dpbandit.specs import gaussian

@@ -24,9 +24,10 @@ from dpbandit.base import (
     pick,
 )
 from dpbandit.privacy import Ledger, SignedDirections, ledger_of, mu_of, no_privacy
-from dpbandit.privacy.fading import Counted, PersonSum, growing_batches
+from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.privacy.notion import OWN_DATA, Notion, Trust
+from dpbandit.privacy.person_sums import Counted, PersonSum
 from dpbandit.specs import link_of
 from dpbandit.specs.people import ReturningSpec
 

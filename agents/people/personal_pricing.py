@@ -17,9 +17,10 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.privacy import ClippedVectors, Ledger, ledger_of
-from dpbandit.privacy.fading import PersonSum, growing_batches
+from dpbandit.privacy.fading import growing_batches
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.privacy.notion import OWN_DATA, Notion
+from dpbandit.privacy.person_sums import PersonSum
 from dpbandit.specs.people import NOBODY, ReturningSpec
 from dpbandit.specs.rivals import TastesSpec
 

@@ -10,7 +10,6 @@ Exact audits: two laws on finitely many releases, held against a claim; nothing 
     law of a release in one world    what is released
     randomised_response              one of n answers
     choice                           the index of the largest of scores + noise
-    first_above                      the test at which a sparse vector fires first, or none
 
     exact_audit(p, q, claim)         epsilon, delta, the trade-off curve; is the claim refuted?
 
@@ -33,7 +32,6 @@ from dpbandit.base import (
     at_least,
     inside,
     one_of,
-    positive,
     privacy_target,
     whole,
 )
@@ -350,44 +348,6 @@ def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Fl
     others = at.cdf(x - u[:, None])  # (n, nodes)
     won = [np.delete(others, i, axis=0).prod(axis=0) * at.pdf(x - u[i]) for i in range(len(u))]
     return np.asarray(won) @ weights
-
-
-def first_above(
-    queries: Floats,
-    thresholds: Floats | float,
-    *,
-    threshold_scale: float,
-    query_scale: float,
-    noise: TestNoise = "laplace",
-) -> Floats:
-    """The law of the first firing of a sparse vector, (n,) -> (n + 1,): test 0, ..., or none.
-
-    Given the threshold noise r tests are independent: firing first at k has probability
-    int p(r) prod_{i < k} F(z_i) (1 - F(z_k)) dr, z_i = threshold_i + r - query_i.
-    `AboveThreshold` has scales 2 s / epsilon and 4 s / epsilon; a segment of
-    `SegmentAboveThreshold`, asked for prefix sums, s / epsilon twice. Threshold scale 0: no noise.
-
-    >>> first_above(np.zeros(2), 0.0, threshold_scale=0.0, query_scale=1.0).tolist()
-    [0.5, 0.25, 0.25]
-    """
-    one_of("noise", noise, ("laplace", "exponential"))
-    at_least("threshold_scale", threshold_scale, 0)
-    positive("query_scale", query_scale)
-    at, c = NOISES[noise], query_scale
-    r: Floats = np.zeros(1)
-    weights: Floats = np.ones(1)
-    if threshold_scale > 0:
-        reach = _REACH * threshold_scale
-        start = 0.0 if noise == "exponential" else -reach
-        kinks = np.append(queries - thresholds, 0.0)
-        r, weights = _nodes(start, reach, kinks, step=0.5 * min(threshold_scale, c))
-        weights = weights * at.pdf(r / threshold_scale) / threshold_scale
-    alive: Floats = np.ones_like(r)
-    law = []
-    for gap in thresholds - queries:
-        law.append(weights @ (alive * at.above((r + gap) / c)))
-        alive = alive * at.cdf((r + gap) / c)
-    return np.array([*law, weights @ alive])
 
 
 def _nodes(low: float, high: float, kinks: Floats, step: float = 0.5) -> tuple[Floats, Floats]:

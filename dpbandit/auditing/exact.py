@@ -9,22 +9,57 @@ The log-ratio of each release, given what was released before::
 
 Everything but the differing user's losses is known, and what her other losses had made of a total
 is the total plus their difference. Laws are those that are claimed, Gumbel's for noisy maxima.
+
+Exact scores for mechanisms whose laws are known: log-likelihood ratios of world B to world A::
+
+    release                                        score of v
+    Gaussian, means a and b, covariance Sigma      <v, Sigma^-1 (b - a)>             matched_filter
+    Laplace of scale c on every coordinate         |v - a|_1 / c - |v - b|_1 / c     LaplaceRatio
+    one of finitely many, laws p and q             log q(v) - log p(v)               outcomes
+    choices by Gumbel noise, given all scores      sum of log softmax_B - log softmax_A
+
+No score tells the worlds apart better (Neyman and Pearson 1933), and none has to be trained, so no
+runs are spent on it. The laws are those that are claimed. If the mechanism has others, the score is
+only less sharp: what is proven with it stays proven. So the ratio of a suspected fault is a score
+like any other, and several may be given.
+
+Audits of a suspected fault: what to look for is decided before the mechanism is run at all. A fault
+that can be named can be played: `rehearsal` samples the mechanism with that fault. It chooses
+score, threshold and direction, on as many runs as one likes, and every run of the mechanism itself
+is evaluated. A wrong suspicion costs power, never honesty.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
 
-from dpbandit.auditing.bounds import NOISES
+from dpbandit.auditing.audit import Sampler
+from dpbandit.auditing.bounds import _REACH, NOISES, Claim, Finding, TestNoise, _nodes, judge
 from dpbandit.auditing.users import twin
+from dpbandit.auditing.views import _DECIMALS, Columns, LogRatios, Score, Scorer
 from dpbandit.auditing.witness import LISTENERS, Ear
-from dpbandit.base import Floats, Ints
+from dpbandit.base import (
+    MOST_RUNS,
+    Floats,
+    InputError,
+    Ints,
+    Seed,
+    at_least,
+    inside,
+    one_of,
+    positive,
+    whole,
+)
 from dpbandit.privacy import Mechanism, OneShotTopK, SegmentAboveThreshold
 from dpbandit.privacy.choices import CumulativeLosses, EpochSelection
 from dpbandit.privacy.sparse_vector import RedrawBit
 
+_LARGE = 700.0
+"""Stands for a release that one world never makes."""
 _MOST_CANDIDATES = 256
 """Where experts stand for points there may be thousands, and draws are not weighed."""
 _LEAST = 1e-300
@@ -166,3 +201,163 @@ def listener(mechanism: Mechanism, runs: int) -> Ear | None:
 
 
 LISTENERS.append(listener)
+
+
+def matched_filter(difference: Floats, covariance: Floats) -> Score:
+    """For Gaussian columns whose means differ by `difference` (p,), with `covariance` (p, p).
+
+    Up to a constant and a factor the log-likelihood ratio, also if all noise is scaled.
+
+    >>> filtered = matched_filter(np.array([1.0, 0.0]), np.array([[1.0, 0.5], [0.5, 1.0]]))
+    >>> filtered.weights.round(4).tolist()
+    [1.3333, -0.6667]
+    """
+    p = len(difference)
+    if covariance.shape != (p, p):
+        raise InputError(f"Expected covariance of shape {covariance.shape} to be {(p, p)}.")
+    return Score(np.arange(p), np.linalg.solve(covariance, difference), {})
+
+
+@dataclass(frozen=True)
+class LaplaceRatio:
+    """For columns with means `first` and `second` (p,) and independent Laplace noise."""
+
+    first: Floats
+    second: Floats
+    scale: float
+
+    def __post_init__(self) -> None:
+        positive("scale", self.scale)
+
+    def __call__(self, columns: Columns) -> Floats:
+        """(n,): large where a run looks like world B."""
+        v = columns.values
+        nearer = np.abs(v - self.first) - np.abs(v - self.second)
+        return np.round(nearer / self.scale, _DECIMALS).sum(axis=1)
+
+
+def outcomes(*laws: tuple[Floats, Floats]) -> Score:
+    """For columns that hold outcomes 0, 1, ..., independent of each other: (p, q) of each column.
+
+    `exact` has the laws of some mechanisms. Never possible in A: 700, in B: -700.
+
+    >>> score = outcomes((np.array([0.5, 0.5]), np.array([0.75, 0.25])))
+    >>> seen = Columns(np.array([[0.0], [1.0]]), ("releases",), np.array([True]))
+    >>> score(seen).round(4).tolist()
+    [0.4055, -0.6931]
+    """
+    tables = {
+        j: LogRatios(np.arange(len(p), dtype=float), _ratio(p, q)) for j, (p, q) in enumerate(laws)
+    }
+    return Score(np.arange(len(laws)), np.ones(len(laws)), tables)
+
+
+def gumbel_ratio(chosen: Ints, first: Floats, second: Floats, scale: Floats | float) -> Floats:
+    """log P_B - log P_A of the choice argmax(scores + Gumbel noise), run by run.
+
+    For several choices, where what a run released decides about later scores, a sampler adds these
+    up and shows the sum as a column: the auditor knows everybody else's data, and releases.
+
+    Args:
+        chosen: the released index, (R,).
+        first: the exact scores in world A, (R, n), given what was released before.
+        second: in world B.
+        scale: of the noise.
+    """
+    one, two = (log_softmax(scores / scale, axis=-1) for scores in (first, second))
+    return np.take_along_axis(two - one, chosen[:, None], axis=-1)[:, 0].round(_DECIMALS)
+
+
+def _ratio(p: Floats, q: Floats) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where((p > 0) | (q > 0), np.log(q) - np.log(p), 0.0)
+    return ratio.clip(-_LARGE, _LARGE)
+
+
+def first_above(
+    queries: Floats,
+    thresholds: Floats | float,
+    *,
+    threshold_scale: float,
+    query_scale: float,
+    noise: TestNoise = "laplace",
+) -> Floats:
+    """The law of the first firing of a sparse vector, (n,) -> (n + 1,): test 0, ..., or none.
+
+    Given the threshold noise r tests are independent: firing first at k has probability
+    int p(r) prod_{i < k} F(z_i) (1 - F(z_k)) dr, z_i = threshold_i + r - query_i.
+    `AboveThreshold` has scales 2 s / epsilon and 4 s / epsilon; a segment of
+    `SegmentAboveThreshold`, asked for prefix sums, s / epsilon twice. Threshold scale 0: no noise.
+
+    >>> first_above(np.zeros(2), 0.0, threshold_scale=0.0, query_scale=1.0).tolist()
+    [0.5, 0.25, 0.25]
+    """
+    one_of("noise", noise, ("laplace", "exponential"))
+    at_least("threshold_scale", threshold_scale, 0)
+    positive("query_scale", query_scale)
+    at, c = NOISES[noise], query_scale
+    r: Floats = np.zeros(1)
+    weights: Floats = np.ones(1)
+    if threshold_scale > 0:
+        reach = _REACH * threshold_scale
+        start = 0.0 if noise == "exponential" else -reach
+        kinks = np.append(queries - thresholds, 0.0)
+        r, weights = _nodes(start, reach, kinks, step=0.5 * min(threshold_scale, c))
+        weights = weights * at.pdf(r / threshold_scale) / threshold_scale
+    alive: Floats = np.ones_like(r)
+    law = []
+    for gap in thresholds - queries:
+        law.append(weights @ (alive * at.above((r + gap) / c)))
+        alive = alive * at.cdf((r + gap) / c)
+    return np.array([*law, weights @ alive])
+
+
+_REHEARSED, _PLAYED = 5, 6
+"""Stages of seeds that no other audit uses."""
+
+
+def audit_rehearsed(
+    sample: Sampler,
+    rehearsal: Sampler,
+    claim: Claim,
+    *,
+    scores: Mapping[str, Scorer],
+    runs: int,
+    rehearsals: int = 200_000,
+    seed: int = 0,
+    failure: float = 0.05,
+    chunk: int = 500,
+) -> Finding:
+    """Hold `claim` against `sample`, with a threshold that `rehearsal` chooses.
+
+    Args:
+        sample: the mechanism in world 0 or 1, see `auditing.Sampler`.
+        rehearsal: the mechanism as it is suspected to be; its runs share no seed with `sample`.
+        claim: what is tested.
+        scores: known ones, such as the ratios of `ratios`.
+        runs: of `sample`, in each world, all evaluated, >= 400.
+        rehearsals: of `rehearsal`, in each world. About ten times `runs` will do.
+        seed: everything depends on it alone.
+        failure: probability that anything in the finding is wrong.
+        chunk: runs asked for at once.
+    """
+    whole("runs", runs, 400, MOST_RUNS)
+    whole("rehearsals", rehearsals, 400, MOST_RUNS)
+    inside("failure", failure, 0, 1, ends=False)
+    choosing = _scored(rehearsal, scores, seed, _REHEARSED, rehearsals, chunk)
+    played = _scored(sample, scores, seed, _PLAYED, runs, chunk)
+    return judge(choosing, played, claim, failure=failure)
+
+
+def _scored(
+    sample: Sampler, scores: Mapping[str, Scorer], seed: int, stage: int, runs: int, chunk: int
+) -> dict[str, tuple[Floats, Floats]]:
+    """name -> (values in world 0, in world 1)."""
+    parts: dict[str, tuple[list[Floats], list[Floats]]] = {name: ([], []) for name in scores}
+    for start in range(0, runs, chunk):
+        seeds: list[Seed] = [(seed, stage, run) for run in range(start, min(start + chunk, runs))]
+        for world in (0, 1):
+            columns = sample(world, seeds)
+            for name, score in scores.items():
+                parts[name][world].append(score(columns))
+    return {name: (np.concatenate(a), np.concatenate(b)) for name, (a, b) in parts.items()}

@@ -1,36 +1,20 @@
-"""Run an agent in your own loop over a Gymnasium bandit, and save its state to a file.
+"""Run an agent in your own loop over a Gymnasium bandit."""
 
-A state is a pickle, and a pickle is a program. So `save` leaves a ticket with the hash of what it
-wrote in a folder of this user, `load` opens only what has a ticket, and takes it away: nothing that
-anybody else wrote or changed is run, and no state goes on twice.
-"""
-
-import json
 import os
-import pickle
-import secrets
 from collections import deque
 from dataclasses import replace
-from hashlib import sha256
 from os import PathLike
-from pathlib import Path
 from typing import Any, NoReturn, Self, SupportsIndex
 
 import gymnasium as gym
 import numpy as np
 
 from dpbandit.base import (
-    PROGRAM,
     InputError,
     Streams,
-    check_readable,
     clip_range,
     one_number,
-    provenance,
-    shown_path,
-    text_of,
     whole,
-    write_atomically,
 )
 from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.privacy import Certificate
@@ -39,6 +23,7 @@ from dpbandit.privacy.mechanism import CallLog, LedgerCheck, logged_calls
 from dpbandit.privacy.premises import Fact
 from dpbandit.running.compare import claim_of
 from dpbandit.running.given import AnyAgent, agent_given
+from dpbandit.shelf import from_shelf
 from dpbandit.specs import (
     MOST_OUTSIDE,
     Hindsight,
@@ -52,83 +37,7 @@ from dpbandit.specs import (
 )
 from dpbandit.specs.premises import Premises
 
-_WHAT, _FORMAT = "dpbandit state", 3
 _OTHERS = "a loop that asks again, or tells another action than was chosen,"
-
-
-def _program() -> dict[str, str]:
-    return {name: provenance()[name] for name in PROGRAM}
-
-
-def _ticket(name: str) -> Path:
-    home = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(home).expanduser() / "dpbandit" / "saved" / name
-
-
-def _write(path: str | PathLike[str], kept: dict[str, Any]) -> str:
-    """Write a line of facts and the pickle of `kept`; the path as text."""
-    where, name = text_of("path", path), secrets.token_hex(16)
-    facts = {"what": _WHAT, "format": _FORMAT, "program": _program(), "ticket": name}
-    try:
-        text = json.dumps(facts).encode() + b"\n" + pickle.dumps(kept)
-    except Exception as error:  # whatever an agent of one's own raises
-        raise InputError(f"Expected an agent that can be pickled, got: {error}.") from error
-    ticket = _ticket(name)
-    try:
-        ticket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        ticket.write_text(sha256(text).hexdigest())
-    except OSError as error:
-        raise InputError(f"Cannot leave a ticket in {ticket.parent}: {error.strerror}.") from error
-
-    write_atomically(Path(where), lambda partial: partial.write_bytes(text), mode=0o600)
-    return where
-
-
-def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], Path]:
-    """The state that `_write` wrote, and its ticket, which is to be deleted."""
-    where = text_of("path", path)
-    check_readable(where)
-    text = Path(where).read_bytes()
-    head, _, pickled = text.partition(b"\n")
-    try:
-        facts = json.loads(head)
-        name = facts["ticket"]
-        if facts["what"] != _WHAT or not name.isalnum():
-            raise ValueError("it is something else")
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(f"Expected a state in {shown_path(where)}, got none: {error}.") from error
-    ticket = _ticket(name)
-    if not ticket.exists():
-        raise _used(where)
-    if ticket.read_text() != sha256(text).hexdigest():
-        raise InputError(
-            f"Expected a state in {shown_path(where)} as it was saved: it was changed."
-        )
-    if facts["format"] != _FORMAT:
-        told = f"which is {facts['format']} there and {_FORMAT} here"
-        raise InputError(f"Expected {shown_path(where)} to be of this format, {told}.")
-    if facts["program"] != _program():
-        raise InputError(f"Expected {shown_path(where)} to be of this program.")
-    try:
-        return pickle.loads(pickled), ticket
-    except Exception as error:  # whatever an agent of one's own raises
-        raise InputError(f"Expected a state in {shown_path(where)}, got: {error}.") from error
-
-
-def _equal(there: Any, here: Any) -> bool:
-    """True if settings are the same; 1 is 1.0, and arrays are compared as they are."""
-    try:
-        return pickle.dumps(there) == pickle.dumps(here) or bool(there == here)
-    except ValueError:  # arrays, another one
-        return False
-
-
-def _used(path: str | PathLike[str]) -> InputError:
-    return InputError(
-        f"Expected a state with a ticket in {_ticket('')}, {shown_path(text_of('path', path))} was "
-        "loaded before, or saved by somebody else: the same noise on other users' data is covered "
-        "by no certificate."
-    )
 
 
 class Player:
@@ -251,7 +160,7 @@ class Player:
         `$XDG_STATE_HOME/dpbandit/saved` (`~/.local/state` where that is not set).
         """
         self._check_goes_on()
-        self._saved = _write(path, {name: getattr(self, name) for name in _KEPT})
+        self._saved = from_shelf("clients", "save_player", "saved state")(self, path)
 
     @classmethod
     def load(
@@ -268,21 +177,7 @@ class Player:
                 environment, changed, loaded before, or without a ticket.
         """
         player = cls(config, env, **arguments)
-        kept, ticket = _read(path)
-        for name, what in _SAME.items():
-            there, here = kept[name], getattr(player, name)
-            if not _equal(there, here):
-                raise InputError(
-                    f"Expected {shown_path(text_of('path', path))} to be of this {what}, which is "
-                    f"{there} there and {here} here."
-                )
-        if kept["_agent"].ledger != player._agent.ledger:
-            raise InputError(f"Expected the promise of {player.config} in its state, got another.")
-        try:
-            ticket.unlink()  # which one process can
-        except FileNotFoundError:
-            raise _used(path) from None
-        vars(player).update(kept)
+        from_shelf("clients", "restore_player", "saved state")(player, path)
         return player
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
@@ -400,7 +295,3 @@ class Player:
             self._agent.update(self._bridge.clip(shown), np.array([arm]), told)
             self._call_log.count_users(1)
         self._ledger_check.check(users=self.spec.horizon - self._left)
-
-
-_SAME = {"config": "config", "spec": "environment, bounds and horizon"}
-_KEPT = (*_SAME, "_agent", "_call_log", "_ledger_check", "_left", "_asked", "_any_arm", "_bounds")

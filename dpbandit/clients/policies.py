@@ -36,7 +36,7 @@ from dpbandit.base import (
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy import no_privacy
 from dpbandit.privacy.clicks import features
-from dpbandit.running.foreign import OneByOne, _act, _update
+from dpbandit.running.strangers import OneByOne, _act, _update
 from dpbandit.specs import BanditSpec, ContextualSpec, fits
 from dpbandit.specs.lists import ListSpec
 

@@ -16,10 +16,59 @@ from dpbandit.domains.domain import (
     constant,
     finite,
     null_basis,
-    onto_capped_simplex,
-    separated,
     sum_zero_basis,
 )
+
+
+def onto_capped_simplex(q: Floats, total: int) -> Floats:
+    """The nearest point with 0 <= x <= 1 and sum x = total, 0 < total < N, (R, N) -> (R, N).
+
+    x = clip(q - lambda, 0, 1), whose sum falls in lambda and is linear between the 2 N numbers
+    q_i - 1 and q_i: binary search among these, then one interpolation. With q shifted so that its
+    total-th largest entry is 0 there is a lambda in [-1, 0] (the sum is >= total at -1 and
+    < total at 0), hence q may be cut off at +-1.
+
+    >>> onto_capped_simplex(np.array([[5.0, 0.9, 0.7, -3.0]]), 2).round(3)
+    array([[1. , 0.6, 0.4, 0. ]])
+    """
+    q = finite(q)
+    pivot = np.sort(q, axis=-1)[..., -total, None]
+    y = np.clip(q - pivot, -1.0, 1.0)
+    corners = np.sort(np.clip(np.concatenate([y - 1, y], axis=-1), -1.0, 0.0), axis=-1)
+
+    def cut(index: Ints) -> tuple[Floats, Floats]:
+        corner = np.take_along_axis(corners, index, axis=-1)
+        return corner, np.clip(y - corner, 0.0, 1.0).sum(axis=-1, keepdims=True)
+
+    low = np.zeros((*q.shape[:-1], 1), dtype=np.int64)
+    high = np.full_like(low, corners.shape[-1] - 1)
+    for _ in range(corners.shape[-1].bit_length()):
+        middle = (low + high) // 2
+        enough = cut(middle)[1] >= total
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+    (left, most), (right, least) = cut(low), cut(high)
+    share = (most - total) / np.where(most > least, most - least, 1.0)
+    return np.clip(y - (left + share * (right - left)), 0.0, 1.0)
+
+
+def separated(domain: Domain, q: Floats, tolerance: float, budget: int = 200) -> Bools:
+    """Whether q is farther than `tolerance` from C for sure, (R, N) -> (R,).
+
+    Frank-Wolfe towards q: as soon as no point of C comes within `tolerance` of q in the direction
+    from q to x, a hyperplane is between. False only says that none was found within the budget.
+    """
+    q = finite(q)
+    x = np.broadcast_to(domain.centre, q.shape)
+    apart = np.zeros(len(q), dtype=np.bool_)
+    for _ in range(budget):
+        slope = x - q
+        s = domain.lowest(slope)
+        length = np.sqrt(np.vecdot(slope, slope))
+        apart |= np.vecdot(slope, s - q) > tolerance * length
+        span = np.vecdot(x - s, x - s)
+        step = np.vecdot(slope, x - s) / np.where(span > 0, span, 1.0)
+        x = x + np.clip(step, 0.0, 1.0)[:, None] * (s - x)
+    return apart
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,9 @@ from dpbandit.domains.domain import (
     constant,
     finite,
     null_basis,
-    separated,
     sum_zero_basis,
 )
+from dpbandit.domains.matroids import separated
 
 
 @dataclass(frozen=True)

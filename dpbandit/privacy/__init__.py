@@ -12,7 +12,7 @@ from dpbandit.privacy.calibrated import (
 from dpbandit.privacy.certificate import Certificate as Certificate
 from dpbandit.privacy.choices import OneShotTopK as OneShotTopK
 from dpbandit.privacy.curves import delta_of as delta_of, epsilon_of as epsilon_of, mu_of as mu_of
-from dpbandit.privacy.factors import Gradual as Gradual, Window as Window
+from dpbandit.privacy.factors import Window as Window
 from dpbandit.privacy.fading import (
     FadingSum as FadingSum,
     certified_fading_sum as certified_fading_sum,

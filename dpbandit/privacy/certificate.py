@@ -7,32 +7,19 @@ from typing import Any, cast
 
 from dpbandit.base import InputError, as_declared, html_lines, inside, made, rounded, shown
 from dpbandit.privacy.calibrated import PrefixSlots
-from dpbandit.privacy.factors import Gradual, Honaker, Hybrid, Independent, KAry, Window
+from dpbandit.privacy.factors import Honaker, Hybrid, Independent, KAry, Window
 from dpbandit.privacy.fading import FadingSlots
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import Ledger, Sequential
 from dpbandit.privacy.notion import (
-    ALL,
-    IN_FULL,
-    LATER,
-    NO_DATA,
-    NO_PRIVACY,
-    OWN_DATA,
-    SHARING,
-    Covered,
-    Masking,
     Notion,
-    Reads,
-    Round,
-    Trust,
-    Visits,
 )
 from dpbandit.privacy.prefix_sums import BLT, Banded, Factorisation, Padded, SquareRoot, Tree
 from dpbandit.privacy.pure import BoundedRangeSpend, KNormSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import Expiring, GaussianSpend, Parallel, Repeated, Spend
 from dpbandit.privacy.subsampling import SampledGaussianSpend
 from dpbandit.privacy.wishart import WishartSpend
-from dpbandit.shelf import open_shelves
+from dpbandit.shelf import from_shelf, open_shelves
 
 HONESTY = (
     "Proofs are for real numbers; these samplers are seeded and not floating-point safe "
@@ -226,18 +213,9 @@ _CLAIM = ("epsilon", "delta")
 KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        GaussianSpend,
-        LaplaceSpend,
-        KNormSpend,
-        GeneralisedGaussianSpend,
-        PureSpend,
-        BoundedRangeSpend,
-        WishartSpend,
-        SampledGaussianSpend,
-        Parallel,
-        Expiring,
-        Repeated,
-        Sequential,
+        *(GaussianSpend, LaplaceSpend, KNormSpend, GeneralisedGaussianSpend, PureSpend),
+        *(BoundedRangeSpend, WishartSpend, SampledGaussianSpend),
+        *(Parallel, Expiring, Repeated, Sequential),
     )
 }
 """Name of a spend -> its class, as ledgers are read; shelves add theirs."""
@@ -245,22 +223,11 @@ KINDS: dict[str, Any] = {
 SLOTS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
-        *(PrefixSlots, FadingSlots),
-        *(
-            BLT,
-            Banded,
-            Gradual,
-            Honaker,
-            Hybrid,
-            Independent,
-            KAry,
-            Padded,
-            SquareRoot,
-            Tree,
-            Window,
-        ),
+        *(PrefixSlots, FadingSlots, BLT, Banded, Honaker, Hybrid, Independent, KAry, Padded),
+        *(SquareRoot, Tree, Window),
     )
 }
+"""Name of a release plan -> its class, as ledgers are read; shelves add theirs."""
 
 
 def ledger_as_dict(ledger: Ledger) -> dict[str, Any]:
@@ -275,49 +242,12 @@ def ledger_from_dict(values: dict[str, Any]) -> Ledger:
 
     Raises `ValueError` for what is no ledger, and for words that say no notion.
     """
-    former = "scope" in values
-    notion = _in_words(values) if former else Notion.from_dict(values["notion"])
+    if "scope" in values:
+        notion = from_shelf("privacy", "notion_in_words", "ledger in words")(values)
+    else:
+        notion = Notion.from_dict(values["notion"])
     spends = tuple(map(_spend_from_dict, values["spends"]))
     return made(Ledger, {"spends": spends, "notion": notion})
-
-
-def _in_words(values: dict[str, Any]) -> Notion:
-    """The notion of a ledger of format 1, whose `scope` is a sentence."""
-    said, _, masks = str(values["scope"]).partition("; which actions there are ")
-    covered, reads = _SCOPES.get(said, (frozenset(), "mechanisms"))
-    if values["slip"]:
-        raise ValueError(f"Expected slip={values['slip']!r} of a ledger of format 1 to be 0.")
-    if said not in _SCOPES or masks not in _MASKS:
-        raise ValueError(f"Expected the scope of a ledger of format 1, got {values['scope']!r}.")
-    visits, model, condition = values["visits"], values["trust"], values["condition"]
-    shares = visits and model in SHARING
-    return Notion(
-        unit=made(Visits, visits) if visits else Round(),
-        adjacency=values["adjacency"],
-        covers=covered,
-        reads=reads,
-        contexts="public" if values["public_contexts"] else "private",
-        masks=_MASKS[masks],
-        trust=Trust(model, values["honest"], of="slots" if shares else "devices"),
-        window=values["window"],
-        conditions=tuple(condition.split("; ")) if condition else (),
-    )
-
-
-_SCOPES: dict[str, tuple[frozenset[Covered], Reads]] = {
-    "joint DP under continual observation, {} one user's round": (LATER, "mechanisms"),
-    "DP of all actions under continual observation, {} one user's round": (ALL, "mechanisms"),
-    str(NO_DATA): (LATER, "nothing"),
-    str(OWN_DATA): (LATER, "own data"),
-    str(NO_PRIVACY): (frozenset(), "exact data"),
-    str(IN_FULL): (frozenset(), "releases in full"),
-    str(Notion(covers=frozenset())): (frozenset(), "mechanisms"),
-}
-_MASKS: dict[str, Masking] = {
-    "": "none",
-    "in a round is public": "public",
-    "for her is part of her round": "user",
-}
 
 
 def _spend_as_dict(spend: Spend) -> dict[str, Any]:

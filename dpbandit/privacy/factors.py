@@ -8,28 +8,25 @@
     Window(W)          any                        log2(W) + 1 nodes, for window DP
     Independent        any                        1
     Hybrid(norm)       any                        1, whatever the horizon
-    Gradual(rate)      any; K-norm if rate is 1   one a level, few of them in early releases
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from math import inf, sqrt
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Streams, one_of, positive, whole
+from dpbandit.base import Floats, InputError, Streams, one_of, whole
 from dpbandit.privacy.people import leaves_norm
 from dpbandit.privacy.prefix_sums import (
     BLT,
-    LAWS,
     Factorisation,
-    NoiseLaw,
     Padded,
     SquareRoot,
     Tree,
 )
+from dpbandit.shelf import open_shelves
 
 Node: TypeAlias = tuple[int, int]
 """(start, size), the leaves start + 1 .. start + size."""
@@ -381,163 +378,6 @@ class Window(Factorisation):
         return [*_suffix(start, W - r), *_prefix(start, r)]
 
 
-@dataclass(unsafe_hash=True)
-class Gradual(Factorisation):
-    """The noises of all dyadic intervals that contain t, one a level.
-
-    Andersson, Henzinger, Pagh, Steiner and Upadhyay, "Continual counting with gradual privacy
-    expiration", NeurIPS 2024 (arXiv 2406.03802), reconstructed: we have read its abstract and the
-    caption of its first figure, not its algorithms. With lambda = `rate`::
-
-        level 2:          [4        7]      N_5 = z[5] + z[4-5] + z[4-7],
-        level 1:    [2 3] [4 5] [6 7]       noises of level l have scale b_l = (1 + l)^(1 - lambda)
-        level 0: [1][2][3][4][5][6][7]      in units of the source's
-
-    An interval of level l starts at a multiple of 2^l, none at 0: level l is there from 2^l on, so
-    that t has bit_length(t) noises, whatever the horizon. A watcher who leaves d releases after x
-    cannot tell it from noises of intervals in [x, ..] that cover [x, x + d] and may end later::
-
-        x = 3, d = 2:   z[3] and z[4-7] move, or z[3] and z[4-5]
-
-    Starting from the interval that starts at x, each step goes on with the longest: number i starts
-    at x + 2^i - 1 or later and has level i or more. So for lambda <= 1 epsilon after d releases is
-    at most sum of 1 / b_i over 2^i <= d + 1, of order log^lambda d, and x = 1 attains it. For
-    lambda > 1 it is of that order as well, by at most two intervals a level, and the noise of late
-    releases is O(log^(3 - 2 lambda) t), bounded for lambda > 3/2: young data are protected well,
-    old data badly.
-
-    Guarantee:
-        Laplace noises: all releases up to d after a user's are epsilon-DP with `noises`, the most
-        over users of the least l_1 cost of a cover by intervals that start at x or later, which no
-        earlier release has in it: adaptive streams are fine. Gaussian: exact, `early_norm`
-        is the largest sqrt(a' Sigma^-1 a), a the 0/1 prefixes a user is in and Sigma the covariance
-        of N; adaptive by Denisov, McMahan, Rush, Smith and Thakurta (NeurIPS 2022).
-
-    Differs from the paper:
-        1. Gaussian noise, and exact costs in place of bounds.
-        2. No delay: the paper can hold every datum back for some rounds.
-    """
-
-    rate: float = 2.0
-    """lambda > 0; 2 in the paper's figures"""
-
-    def __post_init__(self) -> None:
-        positive("rate", self.rate)
-
-    @property
-    def word(self) -> str:  # type: ignore[override]  # a constant of the others
-        return "gradual" if self.rate == 2 else f"gradual-{self.rate:g}"
-
-    @property
-    def laws(self) -> tuple[NoiseLaw, ...]:  # type: ignore[override]
-        """K-norm noises must be alike."""
-        return LAWS if self.rate == 1 else ("gaussian", "laplace")
-
-    def scale_of(self, level: int) -> float:
-        """b_l."""
-        return float((1 + level) ** (1 - self.rate))
-
-    def nodes(self, leaves: int) -> int:
-        return int(leaves).bit_length()
-
-    def noises(self, leaves: int, releases: int | None = None) -> tuple[float, int]:
-        # Equal noises are counted; else it is the sum of the costs that she moves one noise by
-        seen = leaves if releases is None else min(leaves, releases)
-        return (1.0, self.nodes(seen)) if self.rate == 1 else (_covered(self, leaves, seen), 1)
-
-    def column_norm(self, leaves: int) -> float:
-        return _hidden(self, leaves, leaves)
-
-    def early_norm(self, leaves: int, releases: int) -> float:
-        return _hidden(self, leaves, min(leaves, releases))
-
-    def begin(self) -> None:
-        self._above: list[Floats] = []  # [level]: the noises of all levels >= it
-
-    def __call__(self) -> Floats:
-        t = self.step()
-        fresh = (t & -t).bit_length()  # levels 0 .. fresh - 1 begin an interval at t
-        del self._above[:fresh]
-        for level in reversed(range(fresh)):
-            z = self.scale_of(level) * self.source()
-            self._above.insert(0, z + self._above[0] if self._above else z)
-        variance = sum(self.scale_of(level) ** 2 for level in range(t.bit_length()))
-        self.stddev = sqrt(variance) * self.scale
-        return self._above[0]
-
-
-class _Windows:
-    """The leaves x..e = x + releases - 1 of every x, on the intervals of `Gradual`, as arrays.
-
-    `up` goes from the leaves to the root with the costs of an interval as a function of c, what
-    those above it have moved by: `of(target)` of a leaf, 0 before x and 1 in x..e; sums of two
-    siblings; `through` the interval's own noise.
-    """
-
-    def __init__(self, leaves: int, releases: int) -> None:
-        self.x = np.arange(1, leaves + 1)
-        self.e = np.minimum(self.x + releases - 1, leaves)
-        self.height = int(leaves).bit_length()
-
-    def least(
-        self, leaf: tuple[Floats, Floats], through: Callable[[Floats, int], Floats], *, fresh: bool
-    ) -> Floats:
-        """The costs at the root, (functions, leaves)."""
-        before, inside = leaf  # of whole intervals: all leaves before x, all in x..e
-        with_x = with_e = np.repeat(inside[:, None], len(self.x), axis=1)
-        for level in range(1, self.height + 1):
-            x, e = self.x >> level - 1, self.e >> level - 1
-            apart = x != e
-            paired = apart & (x ^ 1 == e)
-            right = np.where(paired, with_e, np.where(apart, inside[:, None], 0.0))
-            with_x = with_x + np.where(x & 1, before[:, None], right)
-            with_e = with_e + np.where(e & 1, inside[:, None], 0.0)
-            before, inside = (through(2 * one, level) for one in (before, inside))
-            mine = x >> 1 > 0
-            if fresh:
-                mine &= (self.x >> level << level) == self.x
-            with_x = np.where(mine, through(with_x, level), with_x)
-            with_e = through(with_e, level)
-        return with_x
-
-
-def _in_l1(w: float, cost: Floats) -> Floats:
-    """(cost at c = 0, at c = 1) below a noise that costs w to move by 1: all c are one of the two,
-    as costs of matrices of intervals are least at whole numbers, and clipped ones cost less."""
-    return np.minimum(cost, cost[::-1] + w)
-
-
-def _in_l2(variance: float, cost: Floats) -> Floats:
-    """(a, b, r), a c^2 - 2 b c + r, below a noise: the least over s of s^2 / v + cost(c + s)."""
-    a, b, r = cost
-    share = 1 / (1 + a * variance)
-    return np.array([a * share, b * share, r - b**2 * variance * share])
-
-
-@lru_cache(maxsize=256)
-def _covered(one: Gradual, leaves: int, releases: int) -> float:
-    """The l_1 cost of `releases` releases, the most over leaves."""
-    if min(leaves, releases) < 1:
-        return 0.0
-    leaf = np.array([0.0, 1.0]), np.array([1.0, 0.0])
-    up = _Windows(leaves, releases).least(
-        leaf, lambda cost, level: _in_l1(1 / one.scale_of(level), cost), fresh=True
-    )
-    return float(up[0].max())
-
-
-@lru_cache(maxsize=256)
-def _hidden(one: Gradual, leaves: int, releases: int) -> float:
-    """The Euclidean one."""
-    if min(leaves, releases) < 1:
-        return 0.0
-    leaf = np.array([1.0, 0.0, 0.0]), np.ones(3)
-    up = _Windows(leaves, releases).least(
-        leaf, lambda cost, level: _in_l2(one.scale_of(level) ** 2, cost), fresh=False
-    )
-    return sqrt(float(up[2].max()))
-
-
 def _prefix(start: int, length: int) -> list[Node]:
     """The dyadic nodes of the first `length` leaves after `start`, the largest first."""
     nodes, end = [], start + length
@@ -599,15 +439,13 @@ class Staggered:
 
 FACTORISATIONS: dict[str, Factorisation] = {
     one.word: one
-    for one in (
-        *(BLT(), SquareRoot(), Tree(), Padded(), Honaker(), KAry(), Independent()),
-        *(Gradual(), Gradual(1.0)),
-    )
+    for one in (*(BLT(), SquareRoot(), Tree(), Padded(), Honaker(), KAry(), Independent()),)
 }
-"""By the words of agents' settings."""
+"""By the words of agents' settings; shelves add theirs."""
 
 
 def factorisation(word: str) -> Factorisation:
     """The factorisation of that name; raises `InputError` where there is none."""
+    open_shelves("privacy.factors")
     one_of("prefix_sums", word, tuple(FACTORISATIONS))
     return FACTORISATIONS[word]

@@ -15,29 +15,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import ceil, expm1, inf, log, sqrt
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from dpbandit.base import (
     AnyArray,
-    Bools,
     Floats,
     InputError,
-    Ints,
     Streams,
     at_least,
     gaussian_target,
     inside,
-    one_of,
-    rows,
+    share,
     whole,
 )
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.mechanism import ADDED_UP, Mechanism, Statistic, moving
-from dpbandit.privacy.notion import Visits
-from dpbandit.privacy.people import fading_norm, once_a_batch_norm
-from dpbandit.privacy.premises import SUMMED, Fact
+from dpbandit.privacy.people import fading_norm
+from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.spends import GaussianSpend
 
 _BLOCK = 64
@@ -233,164 +228,47 @@ def least_fading_multiplier(releases: int, fade: float, *, epsilon: float, delta
     return column_norm(releases, fade) / mu_of(epsilon, delta)
 
 
-Counted: TypeAlias = Literal["latest", "first", "batch", "visits"]
-COUNTED: tuple[Counted, ...] = ("latest", "first", "batch", "visits")
+class AggregatedSum(FadingSum):
+    """The sum of each batch, of n devices of which a fraction h adds its noise and stays::
 
+        each device adds N(0, (S / mu)^2 / (h n) I) to its statistic, S the sensitivity
+        the server sees the sum of the batch, by cryptography, and nothing else of it
 
-class PersonSum(FadingSum):
-    """Sums over batches of a public clock, each released once, of what people contribute::
-
-        counted = "latest"   her latest visit: it takes the place of what she added before, and
-                             the sum goes on, so that a release is over all who have ever come
-        counted = "first"    a person's first visit ever, and no other
-        counted = "batch"    her first visit in each batch, in at most k batches
-        counted = "visits"   every visit, k of them, any two b slots apart
-
-    What does not count enters as the null contribution 0, in its slot, and so does an empty slot:
-    the clock never stops. Who counted is exact state of the mechanism and never handed out.
-
-    It can be run by secure aggregation: a device knows what it has sent itself, and one in every
-    slot, also where nobody came, sends 0 and its share N(0, (2 B S / mu)^2 / (h n) I) of the noise
-    of a batch of n slots, of which a fraction h has to be honest and stay. With "latest" the device
-    of each of the n = N people sends once a batch, at its end, what it has made last.
-
-    A call takes the person's number, then what the statistic takes.
-
-    Args:
-        statistic: of a visit, of sensitivity 2 B; what it is not told, a last NaN, adds 0.
-        people: N; a person is a number in [0, N), anything else is nobody.
-        visits: the cap k and the separation b.
-        ends, horizon, streams: as of `FadingSum`, with fade 0, and 1 for "latest".
-        epsilon, delta: of a person; inf adds no noise.
-        honest: h, in (0, 1], of the slots of a batch (with "latest", of people): what hides her
-            vector is h n shares of noise, and an empty slot in which nobody sends has none; a
-            server that adds the noise itself is honest.
+    Of those who are not honest no noise is expected for the promise; here they add theirs, which
+    makes the sum noisier than it had to be by 1 / sqrt(h). With h = 1 this IS a central release of
+    each batch, with fade 0.
 
     Guarantee:
-        (epsilon, delta)-DP for a person, exactly mu-GDP, under adaptively chosen data and return
-        times. Whether others count depends on their own slots alone, so neighbouring streams differ
-        in what one person contributes: vectors of norm at most B, which together move the releases
-        by at most S times what one of them does, S = 1 for "first", sqrt(min(k, releases)) for
-        "batch", sqrt(releases) for "latest", of which one is in each release however often she
-        comes, and for "visits" what k of them, b apart, do to batches at most (`fading_norm`; k,
-        which is group privacy, if b = 1 and batches are longer). Each moves by at most 2 B where
-        her slots stay (one vector against another) and where they move, since `|v - 0|^2 +
-        |0 - v'|^2 <= 2 B^2 <= (2 B)^2`. All releases together are (2 B S / stddev)-GDP by
-        composition of adaptively chosen Gaussian means (append a release that fills the sum of
-        squares up to (2 B S)^2). With h < 1 that is the noise of the honest, and 1 / sqrt(h) times
-        as much is there.
+        The honest devices of a batch carry N(0, (S / mu)^2 I), so every batch is mu-GDP, and so are
+        all together: a user is in one. It needs no trusted server, but one that adds up and no
+        more (a secure aggregation protocol, which is not simulated), and h.
     """
 
-    # "Whether others count depends on their own slots alone"
-    needs = frozenset({Fact.CLOCK, Fact.PEOPLE})
-
     trust = ADDED_UP
-    rounds_to_release = 1
 
     def __init__(
         self,
         statistic: Statistic,
         streams: Streams,
         *,
-        people: int,
-        visits: Visits,
-        counted: Counted,
         ends: Sequence[int],
         horizon: int,
         epsilon: float,
         delta: float,
         honest: float = 1.0,
     ) -> None:
-        one_of("counted", counted, COUNTED)
-        m = len(released_ends(ends, horizon))
-        shown, k, b = released_ends(ends, horizon), visits.cap, visits.separation
-        self.replaces = counted == "latest"
-        """whether what a person adds takes the place of what she added before"""
-        self.person_norm = {
-            "latest": lambda: column_norm(m, 1.0),
-            "first": lambda: float(min(m, 1)),
-            "batch": lambda: once_a_batch_norm(m, 0.0, k),
-            "visits": lambda: fading_norm(shown, 0.0, k, b),
-        }[counted]()
+        share("honest", honest)  # somebody has to add noise
         mu = inf if epsilon == inf else mu_of(epsilon, delta)
         super().__init__(
             statistic,
             streams,
             ends=ends,
             horizon=horizon,
-            fade=float(self.replaces),
-            noise_multiplier=self.person_norm / (mu * sqrt(honest)),
+            fade=0.0,
+            noise_multiplier=1 / (mu * sqrt(honest)),
         )
         self.honest = honest
-        spent = 0.0 if m == 0 else mu
-        words = {"batch": "a visit a batch", "visits": "all visits"}
-        note = f"sums over people, {words.get(counted, f'{counted} visits')}, {m} Gaussian releases"
-        note += f", {100 * honest:g} % of devices honest" if honest < 1 else ""
-        self.spend = GaussianSpend(spent, note)
-        often = {"first": 1, "batch": min(visits.cap, m), "visits": visits.cap}
-        self.most = often.get(counted, horizon)
-        # beside each replica's people stands nobody, who has had her share
-        self._place = (people + 1) * rows(len(streams))
-        times = np.zeros((len(streams), people + 1), np.int64)
-        times[:, people] = self.most
-        self._people, self._times = people, times.ravel()
-        self._gap = visits.separation if counted in ("first", "visits") else 1
-        self._last = np.full(times.size, -self._gap)
-        self._by_batch, self._slot = counted == "batch", 0
-        self._latest: Bools = np.zeros(len(streams), bool)
-        if self.replaces:
-            self._kept = np.zeros((times.size, *statistic.shape))
-            """what each has added last"""
-
-    def query(self, *datum: AnyArray) -> Floats:
-        # The statistic of a visit that counts, else 0, less what it replaces: `(R, *shape)`
-        place = self._place_of(datum[0])
-        new = super().query(*self._as_counted(self._counts(place), *datum))
-        return new - self._kept[place] if self.replaces else new
-
-    def _release(self, *datum: AnyArray) -> Floats | None:
-        place = self._place_of(datum[0])
-        self._latest = self._counts(place)
-        at_person = place[self._latest]
-        self._times[at_person] += 1
-        self._last[at_person] = self._clock
-        self._slot += 1
-        told = self._as_counted(self._latest, *datum)
-        if self.replaces:
-            return self._replace(place, super().query(*told))
-        return super()._release(*told)
-
-    def _replace(self, place: Ints, new: Floats) -> Floats | None:
-        self._moved = new - self._kept[place]
-        self._kept[place] = new
-        if self._used not in self._ends:
-            return None
-        self._exact = self._kept.reshape(len(new), -1, *new.shape[1:]).sum(axis=1)
-        return self._release_sum()
-
-    def control_places(self) -> tuple[int, ...]:
-        return tuple(1 + place for place in super().control_places())
-
-    def entered(self, *datum: AnyArray) -> Floats:
-        if self.replaces:
-            return self._moved
-        return super().query(*self._as_counted(self._latest, *datum))
-
-    @property
-    def _clock(self) -> int:
-        return self._released if self._by_batch else self._slot
-
-    def _place_of(self, person: Ints) -> Ints:
-        """Of her, or of nobody, among the people of all replicas, (R,)."""
-        here = (person >= 0) & (person < self._people)
-        return np.asarray(self._place + np.where(here, person, self._people))
-
-    def _counts(self, place: Ints) -> Bools:
-        """Whether this visit does, (R,)."""
-        fresh = self._clock - self._last[place] >= self._gap
-        return np.asarray(fresh & (self._times[place] < self.most))
-
-    def _as_counted(self, counts: Bools, _: Ints, *datum: AnyArray) -> tuple[AnyArray, ...]:
-        *rest, last = datum
-        told = np.expand_dims(counts, tuple(range(1, last.ndim)))
-        return *rest, np.where(told, last, np.nan)  # which says nothing
+        batches = len(self._ends)
+        note = f"aggregated sums, {batches} batches, {100 * honest:g} % of devices honest"
+        slots = FadingSlots(self._ends, 0.0, moving(statistic))
+        self.spend = GaussianSpend(mu if batches else 0.0, note, slots)

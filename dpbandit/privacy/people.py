@@ -15,10 +15,8 @@ sums                   S(k, b)
 =====================  =================================================================
 `toeplitz_norm`        exact: c_0 >= c_1 >= .. >= 0, worst are visits 1, 1 + b, 1 + 2b, ..
 `leaves_norm`          the same where several slots are one leaf: an upper bound
-`most_of`              exact, what is linear in the pattern (l_1, pure epsilon)
 `tree_norm`            binary tree: an upper bound, equal to brute force for m <= 16, b = 1
 `fading_norm`          fading sums: an upper bound by rows of G
-`once_a_batch_norm`    exact, fading sums in which a batch hears of her once
 =====================  =================================================================
 
 Kalinin and Lampert, "Banded square root matrix factorization for differentially private model
@@ -31,29 +29,9 @@ from math import ceil, sqrt
 import numpy as np
 
 from dpbandit.base import Floats, InputError, inside, whole
-from dpbandit.privacy.notion import Visits
-from dpbandit.privacy.spends import GaussianSpend, Repeated, Slots, Spend
 
 _MANY = 100
 """Visits up to which patterns are told from counts: more would take minutes"""
-
-
-def most_of(values: Floats, cap: int, separation: int) -> float:
-    """The largest sum of at most `cap` of `values` (T,), >= 0, any two `separation` apart. O(T k).
-
-    F_j[i], of the best j of values i, i + 1, ..., is max over i' >= i of x_i' + F_{j-1}[i' + b].
-
-    >>> most_of(np.array([3.0, 5.0, 3.0]), cap=2, separation=2)
-    6.0
-    """
-    _check(cap, separation)
-    x = np.asarray(values, dtype=np.float64)[::-1].copy()  # from the last slot on
-    best, then, b = np.zeros(len(x)), np.empty(len(x)), separation
-    for _ in range(min(cap, -(-len(x) // b))):
-        then[:] = x
-        then[b:] += best[: max(0, len(x) - b)]
-        np.maximum.accumulate(then, out=best)
-    return float(best[-1]) if len(x) else 0.0
 
 
 def toeplitz_norm(column: Floats, cap: int, separation: int) -> float:
@@ -131,7 +109,9 @@ def fading_norm(ends: Sequence[int], fade: float, cap: int, separation: int) -> 
 
 
 def _most_of_batches(values: Floats, ends: Sequence[int], cap: int, separation: int) -> Floats:
-    """`most_of` of rows (n, m) that say what a slot of each of m batches is worth, (n,).
+    """The largest sums of `cap` slots, any two `separation` apart, (n,).
+
+    Rows (n, m) say what a slot of each of m batches adds.
 
     Visits may be moved down to the first slot of their batch, or to b slots after the visit before,
     so that no more slots than a batch's first and 1, .., k - 1 times b behind it need be looked at.
@@ -157,55 +137,6 @@ def _most_of_batches(values: Floats, ends: Sequence[int], cap: int, separation: 
     return np.asarray(best[:, -1])
 
 
-def once_a_batch_norm(releases: int, fade: float, cap: int) -> float:
-    """Of a fading sum in which a person counts once a batch, in at most `cap` of them.
-
-    Over batches that is a Toeplitz sum of c_j = fade^j. No cap is needed: anybody's is `releases`.
-    """
-    whole("releases", releases, 0)
-    inside("fade", fade, 0, 1, ends=True)
-    return toeplitz_norm(fade ** np.arange(releases), cap, 1) if releases else 0.0
-
-
 def _check(cap: int, separation: int) -> None:
     whole("cap", cap, 1)
     whole("separation", separation, 1)
-
-
-_ROUNDING = 1e-9
-
-
-def for_a_person(spend: Spend, visits: Visits) -> Repeated:
-    """`spend` for a person with such visits, in which a round without her is a public null round.
-
-    Replacing her changes n = k rounds, or n = 2 k where she may come at other times, each by what
-    replacing one round does at most: those she leaves and those she takes, of which either are a
-    pattern of k rounds b apart. So a running sum moves no further than S(k, b) / S(1, 1) rounds
-    do where her slots stay, and else than S(2 k, 1) / S(1, 1), or than `moving` times as far: twice
-    by the triangle inequality; less where contributions v, beyond a null round's, are short, as
-    with columns c_t of products >= 0, V the largest `|v|` and m the least <v, v'>::
-
-        |sum of c_t v_t, t left, - sum of c_t v'_t, t taken|^2 <= S^2 (2 V^2 + 2 max(0, -m))
-
-    (squares are at most S^2 V^2 each, and what is in between adds up to S^2 as well). That holds
-    for data, reference points and return times that depend on releases: it holds of every pattern.
-    Of a mechanism that says nothing it is n, group privacy.
-
-    >>> from dpbandit.privacy.fading import FadingSlots
-    >>> spend = GaussianSpend(0.1, "sums", FadingSlots((100, 200, 300, 400), fade=0.0))
-    >>> for_a_person(spend, Visits(4, 100, pattern="public")).note
-    'sums, 4 rounds of a person, which count as 2'
-    """
-    times = visits.rounds
-    slots = spend.slots if isinstance(spend, GaussianSpend) else None
-    if slots is None or times == 1 or not spend.mu:
-        return Repeated(spend, times)
-    factor = _apart(slots, visits) / slots.person_norm(1, 1) * (1 + _ROUNDING)
-    return Repeated(spend, times, factor) if factor < times else Repeated(spend, times)
-
-
-def _apart(slots: Slots, visits: Visits) -> float:
-    S = slots.person_norm(visits.cap, visits.separation)
-    if visits.pattern == "public":
-        return S
-    return min(slots.moving * S, slots.person_norm(2 * visits.cap, 1))

@@ -11,14 +11,14 @@ from dpbandit.agent import Agent
 from dpbandit.agents import AGENTS
 from dpbandit.agents.catalogue import Kinds, wrappers
 from dpbandit.base import InputError, imported, missing_fields, one_of, parse_settings, with_floats
-from dpbandit.running.foreign import TOLD, Stranger, is_foreign, stranger
+from dpbandit.shelf import from_shelf, homes
 from dpbandit.specs import AgentConfig
 
 
 def agent_kind(agent: str) -> Any:
     """Find the config class of an id, or of MODULE:NAME, which imports MODULE.
 
-    NAME is a class of configs, or anything that `Stranger` makes an agent of.
+    NAME is a class of configs, or anything that `running.strangers` makes an agent of.
 
     Raises:
         InputError: MODULE cannot be imported, or has no such thing.
@@ -34,7 +34,9 @@ def _class_named(agent: str) -> Any:
         some = [w for w, thing in names.items() if _is_config(thing) or _may_play(thing, module)]
         some = [w for w in some if getattr(names[w], "__module__", "") != Agent.__module__]  # bases
         one_of(f"agent of {module}", name, some or ["(none)"])
-    return there[name] if _is_config(there[name]) else stranger(agent)
+    if _is_config(there[name]):
+        return there[name]
+    return from_shelf("running", "stranger", f"agent {agent}, which is no dpbandit.Agent")(agent)
 
 
 def _is_config(thing: Any) -> bool:
@@ -42,7 +44,8 @@ def _is_config(thing: Any) -> bool:
 
 
 def _may_play(thing: Any, module: str) -> bool:
-    return is_foreign(thing) and getattr(thing, "__module__", module) == module
+    here = "is_foreign" in homes("running") and getattr(thing, "__module__", module) == module
+    return here and from_shelf("running", "is_foreign", "agents of others")(thing)
 
 
 AROUND = Kinds(wrappers())
@@ -111,7 +114,7 @@ def _split(text: str) -> tuple[str, str, list[str]]:
 def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> AgentConfig:
     """Make the config of the agent with this id; "DPUCB" and "dp_ucb" mean dp-ucb.
 
-    MODULE:NAME is somebody's own, which is imported, see `dpbandit.running.foreign`.
+    MODULE:NAME is somebody's own, which is imported, see `dpbandit.running.strangers`.
     Behind "priced:" it prices through a model of demand, with the settings of `Priced` as well;
     behind "guarded:" it has a safety net, with those of `Guard`; behind "per-person:" it plays
     people who return; behind "mapped:" it plays on public features, see `Mapped`. With
@@ -137,7 +140,7 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
         for word in _of(words)
     }
     for name in missing_fields(kind, every):
-        hint = f" What is called {', '.join(TOLD)} is told." if issubclass(kind, Stranger) else ""
+        hint = getattr(kind, "hint", "")
         raise InputError(f"Expected {known}:{name}=VALUE: this setting has no default.{hint}")
     config: AgentConfig = kind(**every)
     for word in reversed(by_wrapper):

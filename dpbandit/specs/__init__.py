@@ -7,6 +7,5 @@ from dpbandit.specs.contract import *
 from dpbandit.specs.convex import *
 from dpbandit.specs.models import *
 from dpbandit.specs.protocols import *
-from dpbandit.specs.stock import *
 
 __getattr__, __dir__ = _face(__name__)

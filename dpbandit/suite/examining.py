@@ -25,8 +25,8 @@ from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import parts_of
 from dpbandit.privacy.spends import Parallel
 from dpbandit.running.compare import certify
-from dpbandit.running.foreign import Stranger
 from dpbandit.running.settings import parse_agent
+from dpbandit.running.strangers import Stranger
 from dpbandit.specs import Agent, AgentConfig, Spec, made_agent
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of

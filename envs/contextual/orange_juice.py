@@ -1,4 +1,4 @@
-"""Pricing orange juice by a model of 1,070 real purchases; and pricing a limited stock of it.
+"""Pricing orange juice by a model of 1,070 real purchases.
 
 Customers may compare the price with another one: that of a list, or what was paid lately.
 """
@@ -19,12 +19,9 @@ from dpbandit.base import AnyArray, Floats, Ints, Streams, inside, one_of, pick,
 from dpbandit.envs.contextual.problems import ResampledChoices, TidalChoices, Users, row_of
 from dpbandit.envs.nonstationarity import Delay, Tides
 from dpbandit.specs import (
-    Oversold,
     PriceListSpec,
     PriceSpec,
     Step,
-    StockSpec,
-    fluid_bound,
 )
 
 
@@ -313,108 +310,3 @@ class ReferencePricing(ResampledChoices):
     def _against(self, logits: Floats, reference: Floats) -> Floats:
         """P(sale) at every price, where utilities are `logits` without a reference."""
         return np.asarray(expit(logits + self.weight * (reference - self.prices)))
-
-
-@dataclass(kw_only=True, eq=False)
-class StockPricing(ResampledChoices):
-    """Sell a limited stock of orange juice: choose a price for each customer, or close.
-
-    Description:
-        The customers and the frozen demand of `dpbandit/OJPricing-v0`, and `stock` cartons for all
-        of them. Regret is measured against F / T a round, F the fluid bound of Gallego and van
-        Ryzin (Management Science, 1994), which no policy can exceed on average: 2,235, 2,980, 4,319
-        and 4,933 dollars for stocks of 1,500, 2,000, 3,000 and 4,000 and T = 10,000. It is not
-        attained, and a round may have a negative regret, as long as there is stock.
-
-        A truthful "sold out" is not private at any epsilon, whatever prices do: who looks after the
-        last unit learns that everybody before has bought. So with `oversold="refuse"` certificates
-        of all agents are "not covered".
-
-    Action space:
-        `Discrete(13)`: `env.unwrapped.prices[action]` dollars, 1.19 to 2.29; 12 is closed.
-
-    Observation space:
-        `Box`, shape (3,), as in `dpbandit/OJPricing-v0`. How much is left is not shown: an agent
-        knows what it sold.
-
-    Rewards:
-        Dollars: (price - unit cost 0.80) if the customer buys, else 0; in [0, 1.49]. Who is refused
-        buys nothing. Regret also has the cost of units that were ordered, of which agents are not
-        told.
-
-    Starting state:
-        The first customer, and a full shelf.
-
-    Episode end:
-        Truncation after `horizon` customers, sold out or not.
-
-    Arguments:
-        * `horizon`: rounds. `stock`: cartons.
-        * `oversold`: what becomes of a sale beyond the stock: "refuse" (it is lost), or "order" (it
-          is made, and the carton costs `order_cost` dollars more).
-    """
-
-    horizon: int = 10_000
-    stock: int = 3_000
-    oversold: Oversold = "refuse"
-    order_cost: float = 2.0
-
-    def __post_init__(self) -> None:
-        D = self._demand = demand()
-        self._margins = D.prices - D.cost
-        self._known = D.context
-        self._chances = D.probability(rows(len(D.utility))[:, None], D.prices)  # (1070, 12)
-        self.spec = StockSpec(
-            n_actions=len(D.prices),
-            dim=D.context.shape[1],
-            horizon=self.horizon,
-            prices=tuple(D.prices.tolist()),
-            unit_cost=D.cost,
-            reward_high=float(self._margins.max()),
-            link="other",
-            reward_unit="dollars",
-            stock=self.stock,
-            oversold=self.oversold,
-            order_cost=self.order_cost,
-        )
-        self.fluid = fluid_bound(
-            self._margins, self._chances, self.stock, self.horizon, self.spec.largest_bid
-        )
-
-    @property
-    def prices(self) -> Floats:
-        """The price of each action but the last in dollars, (12,)."""
-        return self._demand.prices
-
-    def reset(self, streams: Streams) -> None:
-        super().reset(streams)
-        self.sold, self._rounds = np.zeros(len(streams), np.int64), 0
-
-    def step(self, action: AnyArray) -> Step:
-        R, K = len(self.sold), len(self._margins)
-        action = self.spec.validate(action, R)
-        mean, paid = self._table.mean[self._next], self._table.reward[self._next]
-        self._next += 1
-        self._totals += mean
-        shut, price = action == K, self._offset + np.minimum(action, K - 1)
-        out = self.sold >= self.stock
-        refused = shut | out if self.oversold == "refuse" else shut
-        reward = np.where(refused, 0.0, paid.take(price))
-        expected = np.where(refused, 0.0, mean.take(price))
-        if self.oversold == "order":
-            buys = expected / self._margins[np.minimum(action, K - 1)]
-            expected = expected - np.where(out, self.order_cost * buys, 0.0)
-        self.sold = self.sold + (reward > 0)
-        self._rounds += 1
-        return Step(reward, expected, np.zeros(R), -expected)
-
-    def hindsight(self) -> Floats:
-        return np.full(len(self.sold), self.fluid / self.horizon * self._rounds)
-
-    def best_fixed(self) -> Ints:
-        wanted = self._totals / self._margins
-        earned = self._margins * np.minimum(wanted, self.stock)
-        if self.oversold == "order":
-            over = np.maximum(wanted - self.stock, 0)
-            earned = self._totals - self.order_cost * over
-        return np.asarray(earned.argmax(axis=1))

@@ -7,9 +7,16 @@ worlds apart best: those of the honest mechanism, and of the fault one may suspe
 import numpy as np
 
 from dpbandit.auditing.audit import audit_views
-from dpbandit.auditing.bounds import Claim, choice, first_above
-from dpbandit.auditing.small_problems import audit_rehearsed
-from dpbandit.auditing.views import Columns, LaplaceRatio, gumbel_ratio, matched_filter, outcomes
+from dpbandit.auditing.bounds import Claim, choice
+from dpbandit.auditing.exact import (
+    LaplaceRatio,
+    audit_rehearsed,
+    first_above,
+    gumbel_ratio,
+    matched_filter,
+    outcomes,
+)
+from dpbandit.auditing.views import Columns
 from dpbandit.base.random_streams import Source
 from dpbandit.privacy.choices import ExponentialMechanism, GivenScores, ReportNoisyMax
 from dpbandit.privacy.curves import mu_of

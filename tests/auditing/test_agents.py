@@ -43,9 +43,9 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.calibrated import exact_prefix_sum
 from dpbandit.privacy.curves import delta_of
-from dpbandit.privacy.fading import PersonSum
 from dpbandit.privacy.mechanism import Mechanism, witnessed
 from dpbandit.privacy.moments import ClippedVectors
+from dpbandit.privacy.person_sums import PersonSum
 from dpbandit.specs.convex import ConvexSpec, ExpertsSpec
 from dpbandit.specs.people import NOBODY
 from dpbandit.specs.protocols import ContextualSpec

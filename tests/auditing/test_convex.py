@@ -10,9 +10,10 @@ from dpbandit import audit, certify
 from dpbandit.agents import PFTAL, WDPCOCOP, LinearFTRL, PrivateBandit
 from dpbandit.auditing.audit import most_moving_pairs, users_of
 from dpbandit.auditing.bounds import Claim
+from dpbandit.auditing.exact import LaplaceRatio
 from dpbandit.auditing.small_problems import SMALL
 from dpbandit.auditing.users import LossOf
-from dpbandit.auditing.views import LaplaceRatio, columns_of, rounds
+from dpbandit.auditing.views import columns_of, rounds
 from dpbandit.auditing.witness import Witness
 from dpbandit.base.random_streams import Streams
 from dpbandit.domains import Ball

@@ -16,20 +16,21 @@ from dpbandit.auditing.bounds import (
     exact_audit,
     exact_delta,
     exact_epsilon,
-    first_above,
     randomised_response,
 )
-from dpbandit.auditing.exact import Bits, Draws, Segments
-from dpbandit.auditing.peelings import log_chosen
-from dpbandit.auditing.users import twin
-from dpbandit.auditing.views import (
-    Columns,
+from dpbandit.auditing.exact import (
+    Bits,
+    Draws,
     LaplaceRatio,
-    columns_of,
+    Segments,
+    first_above,
     gumbel_ratio,
     matched_filter,
     outcomes,
 )
+from dpbandit.auditing.peelings import log_chosen
+from dpbandit.auditing.users import twin
+from dpbandit.auditing.views import Columns, columns_of
 from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.choices import EpochSelection

@@ -8,8 +8,8 @@ import numpy as np
 
 from dpbandit.agents import DPUCB, MemoryAlone, PerPerson, PersonalFADE
 from dpbandit.agents.people import per_person, personal
-from dpbandit.privacy.fading import PersonSum
 from dpbandit.privacy.mechanism import PersonalMemory
+from dpbandit.privacy.person_sums import PersonSum
 
 
 class OneDrawer(PersonalMemory):

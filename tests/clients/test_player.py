@@ -253,7 +253,7 @@ def changed(path, old, new):
 
 def another(name, value):
     """Another format or program, from the time of writing to that of reading."""
-    return lambda _, patch: patch.setattr(f"dpbandit.clients.player.{name}", value)
+    return lambda _, patch: patch.setattr(f"dpbandit.clients.states.{name}", value)
 
 
 def test_another_config_or_environment_is_refused_and_uses_nothing_up(state):

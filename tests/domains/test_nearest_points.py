@@ -21,7 +21,7 @@ from dpbandit.domains import (
     pairwise_frank_wolfe,
     shrunk_projection,
 )
-from dpbandit.domains.domain import separated
+from dpbandit.domains.matroids import separated
 from dpbandit.domains.projections import PolytopeOracle, largest_costs, local_oracle
 from tests.domains.examples import DOMAINS, LADDER, POLYTOPES
 from tests.each import each, refused

@@ -32,8 +32,8 @@ from dpbandit.agents.people.personal import (
 from dpbandit.base import Streams
 from dpbandit.envs import ReturningUsers
 from dpbandit.privacy import SignedDirections, Visits
-from dpbandit.privacy.fading import PersonSum
 from dpbandit.privacy.mechanism import PersonalMemory
+from dpbandit.privacy.person_sums import PersonSum
 from dpbandit.specs import ContextualSpec, ReturningSpec
 from dpbandit.testing.checks import check_joint_dp
 from tests.broken.people import BROKEN

@@ -33,12 +33,12 @@ from dpbandit.envs import (
 )
 from dpbandit.envs.contextual.orange_juice import demand
 from dpbandit.envs.contextual.problems import row_of
+from dpbandit.envs.contextual.stock import fluid_bound
 from dpbandit.envs.convex.online_losses import ConvexPricing, OnlineConvex
 from dpbandit.envs.convex.problems import Corners
 from dpbandit.envs.data import fit_oj
 from dpbandit.losses import Quadratic
 from dpbandit.specs.convex import ConvexSpec
-from dpbandit.specs.stock import fluid_bound
 from dpbandit.testing import check_problem
 from tests.each import each, refused
 

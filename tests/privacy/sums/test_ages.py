@@ -10,8 +10,9 @@ from dpbandit.base.inputs import InputError
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.calibrated import Target, certified_sum
 from dpbandit.privacy.certificate import certificate, certificate_from_dict
-from dpbandit.privacy.factors import FACTORISATIONS, Gradual, Window
+from dpbandit.privacy.factors import FACTORISATIONS, Window
 from dpbandit.privacy.fading import certified_fading_sum
+from dpbandit.privacy.gradual import Gradual
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.moments import ClippedVectors
 from dpbandit.privacy.notion import Notion

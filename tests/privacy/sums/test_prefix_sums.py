@@ -35,6 +35,7 @@ from dpbandit.privacy.prefix_sums import (
     leaves,
     mu_after,
 )
+from dpbandit.shelf import open_shelves
 from dpbandit.specs.protocols import ContextualSpec
 from tests.each import each, refused
 from tests.privacy.sums.prefix_checks import WIDE
@@ -63,6 +64,7 @@ def test_releases_that_are_counted_empty_or_refused(kind):
 
 
 WINDOWS = (Window(8), Window(8, lazy=True))
+open_shelves("privacy.factors")
 PAIRS = [(made, law) for made in (*FACTORISATIONS.values(), *WINDOWS) for law in made.laws]
 
 
