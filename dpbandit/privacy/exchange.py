@@ -1,6 +1,7 @@
 """Ledgers for other programs: a JSON schema, events of dp-accounting, measurements of OpenDP.
 
 What these say is about noise; `Ledger.notion` says whom it protects, and has to go with them.
+Ledgers of format 1 say it in a sentence, which `notion_in_words` reads.
 """
 
 from dataclasses import MISSING, fields, is_dataclass
@@ -8,10 +9,25 @@ from math import inf
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from dpbandit.base import InputError
+from dpbandit.base import InputError, made
 from dpbandit.privacy.certificate import KINDS, SLOTS
 from dpbandit.privacy.ledger import Ledger, Sequential
-from dpbandit.privacy.notion import Notion, Round, Trust, Visits
+from dpbandit.privacy.notion import (
+    ALL,
+    IN_FULL,
+    LATER,
+    NO_DATA,
+    NO_PRIVACY,
+    OWN_DATA,
+    SHARING,
+    Covered,
+    Masking,
+    Notion,
+    Reads,
+    Round,
+    Trust,
+    Visits,
+)
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.spends import Parallel, Repeated, Spend
 from dpbandit.shelf import open_shelves
@@ -155,3 +171,42 @@ def _measurement(spend: Spend) -> Any:
         one = dp.m.make_laplace(*space, scale=1 / spend.epsilon)
         return dp.c.make_composition([one] * spend.count)
     raise InputError(f"Expected Gaussian or Laplace noise for OpenDP, got {spend.note!r}.")
+
+
+def notion_in_words(values: dict[str, Any]) -> Notion:
+    """The notion of a ledger of format 1, whose `scope` is a sentence."""
+    said, _, masks = str(values["scope"]).partition("; which actions there are ")
+    covered, reads = _SCOPES.get(said, (frozenset(), "mechanisms"))
+    if values["slip"]:
+        raise ValueError(f"Expected slip={values['slip']!r} of a ledger of format 1 to be 0.")
+    if said not in _SCOPES or masks not in _MASKS:
+        raise ValueError(f"Expected the scope of a ledger of format 1, got {values['scope']!r}.")
+    visits, model, condition = values["visits"], values["trust"], values["condition"]
+    shares = visits and model in SHARING
+    return Notion(
+        unit=made(Visits, visits) if visits else Round(),
+        adjacency=values["adjacency"],
+        covers=covered,
+        reads=reads,
+        contexts="public" if values["public_contexts"] else "private",
+        masks=_MASKS[masks],
+        trust=Trust(model, values["honest"], of="slots" if shares else "devices"),
+        window=values["window"],
+        conditions=tuple(condition.split("; ")) if condition else (),
+    )
+
+
+_SCOPES: dict[str, tuple[frozenset[Covered], Reads]] = {
+    "joint DP under continual observation, {} one user's round": (LATER, "mechanisms"),
+    "DP of all actions under continual observation, {} one user's round": (ALL, "mechanisms"),
+    str(NO_DATA): (LATER, "nothing"),
+    str(OWN_DATA): (LATER, "own data"),
+    str(NO_PRIVACY): (frozenset(), "exact data"),
+    str(IN_FULL): (frozenset(), "releases in full"),
+    str(Notion(covers=frozenset())): (frozenset(), "mechanisms"),
+}
+_MASKS: dict[str, Masking] = {
+    "": "none",
+    "in a round is public": "public",
+    "for her is part of her round": "user",
+}
