@@ -11,7 +11,7 @@ from dpbandit.agents.contextual.fading import (
     WarmStarted,
     check_layout,
     few_features,
-    middle_is_told,
+    link_fixes_middle,
 )
 from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
 from dpbandit.base import Floats, Ints, clip_norm, pick, rows
@@ -149,7 +149,7 @@ class FadeArms(OnDevices, WarmStarted):
     def _asks_level(self) -> bool:
         """Return whether to learn the level of rewards, which may not be their middle."""
         linked = self.spec.link != "other" or few_features(self.spec, self.releases.mu)
-        return linked and not middle_is_told(self.spec)
+        return linked and not link_fixes_middle(self.spec)
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); ties at random

@@ -11,7 +11,7 @@ from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentre
 from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
 from dpbandit.agents.contextual.fade_regression import FadeLogistic, FadeRegression, FadeTrying
 from dpbandit.agents.contextual.fade_slates import FadeSlates
-from dpbandit.agents.contextual.fading import Fading, few_features, middle_is_told
+from dpbandit.agents.contextual.fading import Fading, few_features, link_fixes_middle
 from dpbandit.agents.contextual.moments import FadeMoments
 from dpbandit.base import MOST_ROUNDS, InputError
 from dpbandit.specs import AgentConfig, ContextualSpec, PriceListSpec
@@ -165,7 +165,7 @@ def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:
         given["features"] = features
     if kind is FadeArms and settings.centring != "auto":
         # where the middle is right a centre costs less than a level; devices keep no centre
-        learned = not middle_is_told(spec) or settings.trust != "central"
+        learned = not link_fixes_middle(spec) or settings.trust != "central"
         given["level"], private = private and learned, private and not learned
     if model == "demand":
         given["first_batch"] = settings.plan().first(

@@ -334,7 +334,7 @@ def spec_after(spec: BanditSpecT, first: int) -> BanditSpecT:
     return replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
 
 
-def middle_is_told(spec: ContextualSpec) -> bool:
+def link_fixes_middle(spec: ContextualSpec) -> bool:
     """Whether the link says that rewards at x . theta = 0 lie in the middle of their range."""
     if spec.link not in LINKS:
         return False

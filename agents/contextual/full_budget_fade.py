@@ -6,7 +6,7 @@ from dpbandit.agent import Arms
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_prices import FadePrices
 from dpbandit.agents.contextual.fade_slates import FadeSlates
-from dpbandit.agents.contextual.fading import Fading, FadingReleases, middle_is_told
+from dpbandit.agents.contextual.fading import Fading, FadingReleases, link_fixes_middle
 from dpbandit.base import Streams, gaussian_target
 from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
 from dpbandit.privacy.notion import IN_FULL
@@ -52,7 +52,7 @@ class FullBudgetFADE(Arms):
             return PricesInFull(epsilon=epsilon, delta=delta)
         if spec.shared:
             return SlatesInFull(epsilon=epsilon, delta=delta)
-        return ArmsInFull(epsilon=epsilon, delta=delta, level=not middle_is_told(spec))
+        return ArmsInFull(epsilon=epsilon, delta=delta, level=not link_fixes_middle(spec))
 
 
 class _WholeBudget(FadingReleases):

@@ -72,8 +72,8 @@ class ReleasedScores:
                 tried = self._at(self._admissible(at.theta[some] + step[some]), some)
                 better = left[some] & (tried.value <= at.value[some])
                 for old, new in zip(at, tried, strict=True):
-                    kept = better.reshape(-1, *[1] * (new.ndim - 1))
-                    old[some] = np.where(kept, new, old[some])
+                    mask = better.reshape(-1, *[1] * (new.ndim - 1))
+                    old[some] = np.where(mask, new, old[some])
                 left[some] &= ~better
                 some, step = left.copy(), step / 3
                 if not left.any():

@@ -16,13 +16,13 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     gaussian_target,
     inside,
     norms,
     pick,
     reals,
     rows,
-    shown,
     vector,
     whole,
 )
@@ -406,20 +406,20 @@ class ListExperts(Lists):
         self.active = np.ones((R, P), dtype=bool)
         self.shows, self.counts = np.zeros((2, R, P))
         self.noise = 0.0  # its variance in a count
-        self.shown: Ints = np.zeros(R, np.int64)
+        self.displayed: Ints = np.zeros(R, np.int64)
 
     def choose(self, u: Floats) -> Ints:
         # Step 1
         which = (self.uniforms() * self.active.sum(axis=1)).astype(np.int64)
-        self.shown = (self.active.cumsum(axis=1) > which[:, None]).argmax(axis=1)
-        directions = tastes(u) * pick(self.directions, self.shown)
+        self.displayed = (self.active.cumsum(axis=1) > which[:, None]).argmax(axis=1)
+        directions = tastes(u) * pick(self.directions, self.displayed)
         scores = self.spec.catalogue.products(directions)
         return best_lists(scores, self.spec.clicks)
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
         # Step 2, and step 3 when a batch ends
-        self.shows[rows(len(u)), self.shown] += 1
-        release = self.sums(self.shown, clicks)
+        self.shows[rows(len(u)), self.displayed] += 1
+        release = self.sums(self.displayed, clicks)
         if release is None:
             return
         self.counts = self.counts + release
@@ -439,7 +439,7 @@ def _directions(rankers: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], 
         w = np.empty(0)
     if w.ndim != 2 or w.size == 0 or not np.isfinite(w).all():
         raise InputError(
-            f"Expected rankers={shown(rankers)} to be directions, lists of as many numbers as a "
+            f"Expected rankers={abbrev(rankers)} to be directions, lists of as many numbers as a "
             "context has."
         )
     return tuple(map(tuple, w.tolist()))

@@ -172,14 +172,14 @@ def _one(value: str) -> Any:
     return value
 
 
-def takes(what: str, function: Callable[..., Any], *names: str, **given: Any) -> None:
+def takes(what: str, function: Callable[..., Any], *names: str, **keywords: Any) -> None:
     """Raise `InputError` unless `function` takes arguments called something like `names`, in place.
 
     Args:
         what: whose it is, for the sentence.
         function: what will be called; one whose signature nobody knows is believed.
         names: of the arguments in place, as the sentence shows them.
-        given: arguments by name.
+        keywords: arguments by name.
 
     >>> takes("act of Mine", lambda context: 0, "context")
     >>> takes("act of Mine", lambda: 0, "context")
@@ -192,13 +192,15 @@ def takes(what: str, function: Callable[..., Any], *names: str, **given: Any) ->
     except (TypeError, ValueError):  # of a builtin
         return
     try:
-        shape.bind(*names, **given)
+        shape.bind(*names, **keywords)
     except TypeError:
-        asked = ", ".join([*names, *(f"{name}=..." for name in given)])
+        signature_text = ", ".join([*names, *(f"{name}=..." for name in keywords)])
         parameters = ", ".join(
             str(p.replace(annotation=p.empty)) for p in shape.parameters.values()
         )
-        raise InputError(f"Expected {what} to take ({asked}), it takes ({parameters}).") from None
+        raise InputError(
+            f"Expected {what} to take ({signature_text}), it takes ({parameters})."
+        ) from None
 
 
 def has_methods(what: str, thing: Any, **methods: tuple[str, ...]) -> None:
@@ -238,8 +240,8 @@ def imported(module: str, what: str) -> Any:
         return import_module(module)
     except Exception as error:  # whatever a module of somebody's does
         kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
-        said = " ".join(str(error).split())
-        raise InputError(f"Cannot import {module!r} of {what}: {kind}{said}.") from error
+        message = " ".join(str(error).split())
+        raise InputError(f"Cannot import {module!r} of {what}: {kind}{message}.") from error
 
 
 _KINDS: dict[Any, str] = {

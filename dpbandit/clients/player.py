@@ -27,7 +27,7 @@ from dpbandit.base import (
     clip_range,
     one_number,
     provenance,
-    shown_path,
+    short_path,
     text_of,
     whole,
     write_atomically,
@@ -38,7 +38,7 @@ from dpbandit.privacy.certificate import certificate
 from dpbandit.privacy.mechanism import CallLog, LedgerCheck, logged_calls
 from dpbandit.privacy.premises import Fact
 from dpbandit.running.compare import claim_of
-from dpbandit.running.given import AnyAgent, agent_given
+from dpbandit.running.resolve import AnyAgent, resolve_agent
 from dpbandit.specs import (
     MOST_OUTSIDE,
     Hindsight,
@@ -65,12 +65,12 @@ def _ticket(name: str) -> Path:
     return Path(home).expanduser() / "dpbandit" / "saved" / name
 
 
-def _write(path: str | PathLike[str], kept: dict[str, Any]) -> str:
-    """Write a line of facts and the pickle of `kept`; the path as text."""
+def _write(path: str | PathLike[str], state: dict[str, Any]) -> str:
+    """Write a line of facts and the pickle of `state`; the path as text."""
     where, name = text_of("path", path), secrets.token_hex(16)
     facts = {"what": _WHAT, "format": _FORMAT, "program": _program(), "ticket": name}
     try:
-        text = json.dumps(facts).encode() + b"\n" + pickle.dumps(kept)
+        text = json.dumps(facts).encode() + b"\n" + pickle.dumps(state)
     except Exception as error:  # whatever an agent of one's own raises
         raise InputError(f"Expected an agent that can be pickled, got: {error}.") from error
     ticket = _ticket(name)
@@ -96,23 +96,23 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], Path]:
         if facts["what"] != _WHAT or not name.isalnum():
             raise ValueError("it is something else")
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(f"Expected a state in {shown_path(where)}, got none: {error}.") from error
+        raise InputError(f"Expected a state in {short_path(where)}, got none: {error}.") from error
     ticket = _ticket(name)
     if not ticket.exists():
         raise _used(where)
     if ticket.read_text() != sha256(text).hexdigest():
         raise InputError(
-            f"Expected a state in {shown_path(where)} as it was saved: it was changed."
+            f"Expected a state in {short_path(where)} as it was saved: it was changed."
         )
     if facts["format"] != _FORMAT:
-        told = f"which is {facts['format']} there and {_FORMAT} here"
-        raise InputError(f"Expected {shown_path(where)} to be of this format, {told}.")
+        versions = f"which is {facts['format']} there and {_FORMAT} here"
+        raise InputError(f"Expected {short_path(where)} to be of this format, {versions}.")
     if facts["program"] != _program():
-        raise InputError(f"Expected {shown_path(where)} to be of this program.")
+        raise InputError(f"Expected {short_path(where)} to be of this program.")
     try:
         return pickle.loads(pickled), ticket
     except Exception as error:  # whatever an agent of one's own raises
-        raise InputError(f"Expected a state in {shown_path(where)}, got: {error}.") from error
+        raise InputError(f"Expected a state in {short_path(where)}, got: {error}.") from error
 
 
 def _equal(there: Any, here: Any) -> bool:
@@ -125,7 +125,7 @@ def _equal(there: Any, here: Any) -> bool:
 
 def _used(path: str | PathLike[str]) -> InputError:
     return InputError(
-        f"Expected a state with a ticket in {_ticket('')}, {shown_path(text_of('path', path))} was "
+        f"Expected a state with a ticket in {_ticket('')}, {short_path(text_of('path', path))} was "
         "loaded before, or saved by somebody else: the same noise on other users' data is covered "
         "by no certificate."
     )
@@ -214,7 +214,7 @@ class Player:
         seed: int = 0,
     ) -> None:
         whole("seed", seed, 0)
-        config = agent_given(config)
+        config = resolve_agent(config)
         if isinstance(config, Hindsight):
             raise InputError(
                 f"Expected an agent that learns, got {config}: there is no hindsight yet."
@@ -251,7 +251,7 @@ class Player:
         `$XDG_STATE_HOME/dpbandit/saved` (`~/.local/state` where that is not set).
         """
         self._check_goes_on()
-        self._saved = _write(path, {name: getattr(self, name) for name in _KEPT})
+        self._saved = _write(path, {name: getattr(self, name) for name in _STATE_NAMES})
 
     @classmethod
     def load(
@@ -268,21 +268,21 @@ class Player:
                 environment, changed, loaded before, or without a ticket.
         """
         player = cls(config, env, **arguments)
-        kept, ticket = _read(path)
+        state, ticket = _read(path)
         for name, what in _SAME.items():
-            there, here = kept[name], getattr(player, name)
+            there, here = state[name], getattr(player, name)
             if not _equal(there, here):
                 raise InputError(
-                    f"Expected {shown_path(text_of('path', path))} to be of this {what}, which is "
+                    f"Expected {short_path(text_of('path', path))} to be of this {what}, which is "
                     f"{there} there and {here} here."
                 )
-        if kept["_agent"].ledger != player._agent.ledger:
+        if state["_agent"].ledger != player._agent.ledger:
             raise InputError(f"Expected the promise of {player.config} in its state, got another.")
         try:
             ticket.unlink()  # which one process can
         except FileNotFoundError:
             raise _used(path) from None
-        vars(player).update(kept)
+        vars(player).update(state)
         return player
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
@@ -308,7 +308,7 @@ class Player:
     def _check_any_arm(self) -> None:
         """Raise `InputError` if what the agent is told has to be what it chose."""
         if not self._any_arm:
-            lost = {Fact.ASKED: _OTHERS}
+            lost = {Fact.AS_CHOSEN: _OTHERS}
             premises = Premises(type(self.config).__name__, self._agent, self.spec, lost=lost)
             if premises.promises:
                 premises.check()
@@ -371,7 +371,7 @@ class Player:
 
         It answers one `act`; who is asked again before her reward is still one user. With a `delay`
         as many may wait as that says, and the one who was asked last. An agent that counts on its
-        own actions (`Fact.ASKED`) refuses another one, and to be asked again.
+        own actions (`Fact.AS_CHOSEN`) refuses another one, and to be asked again.
         """
         self._check_goes_on()
         if self._left == 0:
@@ -383,24 +383,33 @@ class Player:
                 "Expected one update for each act, got one more: a user whose data count twice is "
                 "not covered by the certificate; call act first, with delay= if rewards are late."
             )
-        shown, arm = self._bridge.numbers(observation)[None], self._bridge.arm(action)
+        context, arm = self._bridge.numbers(observation)[None], self._bridge.arm(action)
         try:
-            given = np.array([one_number("reward", reward)])
-            self._bounds.see(shown, answered(given))
+            rewards = np.array([one_number("reward", reward)])
+            self._bounds.see(context, answered(rewards))
         except InputError as mistake:
             done = self.spec.horizon - self._left
             raise InputError(f"In round {done + 1}: {mistake}") from None
         if arm not in self._asked:
             self._check_any_arm()
-        told = clip_range(given, self.spec.reward_low, self.spec.reward_high)
+        clipped = clip_range(rewards, self.spec.reward_low, self.spec.reward_high)
         # before: who breaks off an update may have been heard, and is not to be told of again
         self._left -= 1
         self._asked.remove(arm if arm in self._asked else self._asked[0])
         with logged_calls(self._call_log):
-            self._agent.update(self._bridge.clip(shown), np.array([arm]), told)
+            self._agent.update(self._bridge.clip(context), np.array([arm]), clipped)
             self._call_log.count_users(1)
         self._ledger_check.check(users=self.spec.horizon - self._left)
 
 
 _SAME = {"config": "config", "spec": "environment, bounds and horizon"}
-_KEPT = (*_SAME, "_agent", "_call_log", "_ledger_check", "_left", "_asked", "_any_arm", "_bounds")
+_STATE_NAMES = (
+    *_SAME,
+    "_agent",
+    "_call_log",
+    "_ledger_check",
+    "_left",
+    "_asked",
+    "_any_arm",
+    "_bounds",
+)

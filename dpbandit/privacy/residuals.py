@@ -186,8 +186,8 @@ class SignedResiduals:
         often = self.spread_weight * (somebody * (2.0 * large - 1)).sum(axis=0)
         parts = [coded, often[:, None]]
         if law:
-            told = self.weight_of_level(share) * somebody * _bounded(residual, reach)
-            parts.append(added_up(told[..., None]))
+            weighted = self.weight_of_level(share) * somebody * _bounded(residual, reach)
+            parts.append(added_up(weighted[..., None]))
         return np.concatenate(parts, axis=1)
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats | None]:

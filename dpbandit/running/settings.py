@@ -11,7 +11,7 @@ from dpbandit.agent import Agent
 from dpbandit.agents import AGENTS
 from dpbandit.agents.catalogue import Kinds, wrappers
 from dpbandit.base import InputError, imported, missing_fields, one_of, parse_settings, with_floats
-from dpbandit.running.foreign import TOLD, Stranger, is_foreign, stranger
+from dpbandit.running.foreign import FACT_NAMES, Stranger, is_foreign, stranger
 from dpbandit.specs import AgentConfig
 
 
@@ -137,7 +137,8 @@ def agent_config(agent: str, settings: Mapping[str, Any], **targets: float) -> A
         for word in _of(words)
     }
     for name in missing_fields(kind, every):
-        hint = f" What is called {', '.join(TOLD)} is told." if issubclass(kind, Stranger) else ""
+        facts = f" What is called {', '.join(FACT_NAMES)} is told."
+        hint = facts if issubclass(kind, Stranger) else ""
         raise InputError(f"Expected {known}:{name}=VALUE: this setting has no default.{hint}")
     config: AgentConfig = kind(**every)
     for word in reversed(by_wrapper):

@@ -65,7 +65,7 @@ class World(NamedTuple):
         """What an agent is told that played `action` (R, ...) for the users of round t."""
         if self.full:
             return self.reward[t]
-        return spec.told(self.reward[t], action)
+        return spec.answer_to(self.reward[t], action)
 
     def of(self, first: int, last: int) -> "World":
         """Some of the replicas."""
@@ -201,7 +201,7 @@ class Recorded:
         self.actions += list(np.array(action))
         self._t = rounds.stop
         reward = self._world.reward[rounds]
-        answer = self.spec.told(reward.reshape(-1, *reward.shape[2:]), flat)
+        answer = self.spec.answer_to(reward.reshape(-1, *reward.shape[2:]), flat)
         return Step(answer.reshape(action.shape), *[np.zeros(action.shape)] * 3)
 
     def _check(self, action: Any, count: int, mask: Any) -> None:
@@ -344,8 +344,8 @@ def run(
             clock.start(episode.learned, served.rounds)
             episode.learn()
             if remember:
-                kept, personal_memory = memory(agent)
-                memories.append(kept)
+                remembered, personal_memory = memory(agent)
+                memories.append(remembered)
                 personal.append(personal_memory)
     users = episode.learned
     if calls is None:

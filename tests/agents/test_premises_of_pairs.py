@@ -18,7 +18,7 @@ from dpbandit import ENVIRONMENTS, InputError
 from dpbandit.agents import AGENTS
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.notion import Visits
-from dpbandit.running.given import spec_given
+from dpbandit.running.resolve import resolve_spec
 from dpbandit.running.settings import AROUND, agent_config, setting_names
 from dpbandit.specs.contract import made_agent
 from dpbandit.specs.premises import Premises
@@ -39,7 +39,7 @@ def problems():
     found = {}
     for env in ENVIRONMENTS:
         with suppress(InputError):  # it needs a file
-            spec = spec_given(env, horizon=T)
+            spec = resolve_spec(env, horizon=T)
             visits = [Visits(3, 2, pattern) for pattern in ("public", "private")]
             changes = [{"visits": one} for one in visits] if spec.returning else CHANGES
             kind = (type(spec), getattr(spec, "shared", None), type(getattr(spec, "visit", None)))

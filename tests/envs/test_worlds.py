@@ -538,7 +538,7 @@ def test_clients_and_logs_know_masks():
     agent = LinUCB().make(log.spec, Streams([0]))
     law = snapshot(agent, log.spec).probabilities(log.context, log.mask)
     assert not law[~log.mask].any()
-    assert replay(LinUCB(), log).kept.min() > 0
+    assert replay(LinUCB(), log).retained.min() > 0
     refused("to have been possible", evaluate, np.full((400, 4), 0.25), log)
     taught = record("GLMBandit", horizon=400, agent="linucb", explore=0.5, env_kwargs=kwargs)
     assert (taught.propensity >= 0.125).all()

@@ -14,7 +14,7 @@ from dpbandit.results import Results
 from dpbandit.running.settings import parse_agent
 from dpbandit.specs.protocols import ContextualSpec, fits
 from dpbandit.studies import Sweep, run_sweep
-from dpbandit.suite.play import told, write_page
+from dpbandit.suite.play import page_facts, write_page
 from dpbandit.suite.playing import read_submission
 from tests.suite.test_suite import _tiny
 
@@ -135,7 +135,7 @@ def test_who_raises_hangs_or_answers_nonsense_has_a_card(tiny, tmp_path, monkeyp
     own = read_submission(tmp_path / "a")
     monkeypatch.setattr("dpbandit.suite.play.frozen", lambda size: own.runs)
     monkeypatch.setattr("dpbandit.suite.play.finalists", lambda: ())
-    (first, *_) = told([], [own])["problems"]
+    (first, *_) = page_facts([], [own])["problems"]
     assert [(row["agent"], row["certified"]) for row in first["rows"]] == [(f"{HERE}:Mean", None)]
     assert "raised ZeroDivisionError in act, round 3" in first["raised"][0]
     assert write_page(tmp_path / "play.html", [tmp_path / "a"]).exists()

@@ -19,7 +19,7 @@ from dpbandit.agents.contextual.fade_regression import (
     FadeTrying,
 )
 from dpbandit.agents.contextual.fade_slates import FadeSlates
-from dpbandit.agents.contextual.fading import middle_is_told
+from dpbandit.agents.contextual.fading import link_fixes_middle
 from dpbandit.agents.contextual.moments import FadeMoments
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing, Recommendation
@@ -122,7 +122,7 @@ def test_the_level_is_learned_where_the_link_does_not_tell_it(fields, learned):
         return
     asked = FADE(centring="private").make(spec, Streams([0]))
     told = isinstance(asked, PrivatelyCentred)
-    assert told == middle_is_told(spec)
+    assert told == link_fixes_middle(spec)
     assert told or asked.statistic.level_weight == 0.2
     assert FADE(centring="public").make(spec, Streams([0])).statistic.level_weight == 0
     for centring in ("auto", "private"):  # another mechanism, which nobody has unasked

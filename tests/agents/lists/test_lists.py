@@ -248,7 +248,7 @@ def test_rounds_by_hand(width):
     agent, u, shown = config.make(spec, Streams([0])), np.array([[1.0, -1.0]]), []
     for _ in range(15):
         first = agent.act(u)[0, 0]
-        shown.append(agent.shown[0])
+        shown.append(agent.displayed[0])
         assert first == (0, 0, 2)[shown[-1]]
         agent.update(u, np.array([[first]]), np.array([[1.0 * (first == 0)]]))
     shows = np.bincount(shown, minlength=3)

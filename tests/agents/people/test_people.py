@@ -291,7 +291,7 @@ def visits(agent, actions, sales, person=TWO_VISITORS):
     """Feed her visits, with the same rivals each time; returns their context."""
     visit = SHOPPERS.visit
     offers = np.array([[[1.0, 2.0], [0.0, 1.0]]] * 2)
-    context = SHOPPERS.context(person, visit.shown(offers))
+    context = SHOPPERS.context(person, visit.context_of(offers))
     for k, sold in zip(actions, sales, strict=True):
         agent.update(context, np.array([k, k]), np.array([visit.margins[k] * sold] * 2))
     return context
@@ -326,7 +326,7 @@ def test_what_is_remembered_by_hand():
     of_visitor = by_hand(survey, actions, sales)
     assert survey.remembered(TWO_VISITORS)[0, :8] == pytest.approx(of_visitor)
     weights = np.exp(of_visitor) / np.exp(of_visitor).sum()
-    offers = SHOPPERS.visit.offers(SHOPPERS.shown(context))
+    offers = SHOPPERS.visit.offers(SHOPPERS.visit_context(context))
     earned = SHOPPERS.visit.margins * (weights @ survey.visit.sales(survey.theta, offers)[0])
     assert survey.act(context)[0] == earned.argmax()
 

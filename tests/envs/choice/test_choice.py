@@ -284,8 +284,8 @@ def test_a_fresh_fit_gives_the_frozen_numbers(monkeypatch):
     assert (counts.sum(), counts.min(), counts.max()) == (660, 66, 81)
     assert design["equal_cells_p"] == pytest.approx(0.95, abs=5e-3)
     assert design["covariates_balanced_p"] == pytest.approx(0.70, abs=5e-3)
-    assert np.bincount(s.asked).tolist() == counts.sum(axis=0).tolist()
-    wanted = s.wants[np.arange(660), s.asked]  # (660, 5)
+    assert np.bincount(s.offer).tolist() == counts.sum(axis=0).tolist()
+    wanted = s.wants[np.arange(660), s.offer]  # (660, 5)
     seen = (s.pounds[:, None] > np.arange(5)).astype(float)
     assert np.bincount(s.pounds.astype(int)).tolist() == APPLES["families_by_whole_pounds"]
     np.testing.assert_allclose(wanted.sum(axis=0), seen.sum(axis=0), rtol=0.03)
@@ -320,8 +320,8 @@ def test_pounds_are_whole_and_fewer_where_dearer():
     assert ApplePricing().spec.reward_high == pytest.approx(5 * 1.19)
     logged = ApplePricing().logged()
     assert logged.context.shape == (660, 7)
-    assert (logged.action == survey().asked).all()
-    asked = survey().prices[np.arange(660), survey().asked]
+    assert (logged.action == survey().offer).all()
+    asked = survey().prices[np.arange(660), survey().offer]
     np.testing.assert_allclose(logged.reward, (asked - 0.4) * survey().pounds)
 
 

@@ -26,7 +26,7 @@ from dpbandit.envs import (
     ReturningPricing,
     ReturningUsers,
 )
-from dpbandit.envs.lists.list_recommendation import Shown, best_fixed_list, best_value
+from dpbandit.envs.lists.list_recommendation import ListDiagnostics, best_fixed_list, best_value
 from dpbandit.envs.people.returning_pricing import frozen
 from dpbandit.losses.click_models import Browsing, Cascade, DependentClicks, PositionBased
 from dpbandit.privacy.clicks import features
@@ -190,7 +190,7 @@ def test_boards_new_items_coverage_and_distance():
     assert np.vecdot(theta, problem._tastes()) == pytest.approx(np.zeros(2), abs=1e-12)
     board = Catalogue.of(np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]]))
     board.start(Streams([0]), churn=True)
-    shown = Shown(board, 1)
+    shown = ListDiagnostics(board, 1)
     assert np.isnan(shown.intra_list_distance).all()
     shown.see(np.array([[0, 1, 2]]), ANYBODY)
     shown.see(np.array([[0, 1, 3]]), ~ANYBODY)
@@ -243,7 +243,7 @@ def test_she_is_herself_at_all_visits_and_regret_is_against_her_own_best_list():
     for t in range(24):
         context = problem.context()
         assert (context == problem.context()).all()  # asked twice
-        person, u = spec.person(context), spec.shown(context)
+        person, u = spec.person(context), spec.visit_context(context)
         items = spec.visit.catalogue.items.copy()
         shown = lists[[t % 20, (t + 7) % 20, 3]]
         step = problem.step(shown)
@@ -341,7 +341,7 @@ def test_who_comes_when():
     loyal, _, _ = played(arrivals="loyal", link="logistic", R=40)
     again = loyal[12:] == -1
     assert (loyal[:3] == -1).mean() < 0.1 < again.mean() < 0.5
-    assert (problem.spec.shown(np.full((2, 7), 3.0)) == 3).all()
+    assert (problem.spec.visit_context(np.full((2, 7), 3.0)) == 3).all()
 
 
 @each("link", ["identity", "logistic"])
@@ -353,7 +353,7 @@ def test_tastes_are_persistent_and_regret_is_against_her_own_best_arm(link):
     assert (np.linalg.norm(problem._theta - common[:, None], axis=2) > 0.1).any()
     for _ in range(24):
         context = problem.context()
-        i, x = problem.spec.person(context), problem.spec.shown(context)
+        i, x = problem.spec.person(context), problem.spec.visit_context(context)
         mean = np.einsum("rkd,rd->rk", x, problem._theta[np.arange(3), i])
         mean = 1 / (1 + np.exp(-4 * mean)) if link == "logistic" else mean
         step = problem.step(np.array([0, 1, 2]))
@@ -401,7 +401,7 @@ def test_a_round_is_a_logit_of_four_contracts():
     taken = np.array([1, 6])
     for t in range(24):
         context = problem.context()
-        offers = problem.spec.visit.offers(problem.spec.shown(context))
+        offers = problem.spec.visit.offers(problem.spec.visit_context(context))
         step = problem.step(taken)
         for r in range(2):
             theta = problem._theta[r, t % 3]
