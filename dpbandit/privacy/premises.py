@@ -27,7 +27,7 @@ class Fact(StrEnum):
     AS_CHOSEN = "that what was played is what the agent chose"
     """or what public coins and releases put in its place, but no veto or mask of the user"""
     CELL = "which action was played"
-    """a function of coins and releases: rounds are `AS_CHOSEN`, and whoever chose is `blind`"""
+    """a function of coins and releases, as rounds are `AS_CHOSEN` and whoever chose is `blind`"""
     CONTEXT = "what contexts are"
     """neighbours agree in contexts, or all contexts are one constant"""
     ONCE = "that a user has one round"

@@ -284,8 +284,8 @@ class Spec:
 
     @property
     def operator_sees_round(self) -> bool:
-        """True if the operator must see action and answer, as a seller does: no device can choose
-        and keep its user's answer to itself, so local trust is impossible."""
+        """True if the operator must see action and answer, as a seller does, so that no device can
+        choose and keep its user's answer to itself, and local trust is impossible."""
         return False
 
     @property
