@@ -12,7 +12,7 @@ from inspect import signature
 from itertools import pairwise
 from math import inf
 from textwrap import dedent
-from types import NoneType, UnionType
+from types import FunctionType, MethodType, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from dpbandit.base.inputs import InputError
@@ -30,7 +30,12 @@ _PLAIN: dict[Any, Callable[[Any], bool]] = {
 
 T = TypeVar("T")
 _hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
-_signature = cache(signature)
+
+
+@cache
+def _signature(function: Callable[..., Any], *, bound: bool) -> inspect.Signature:
+    """Signature of a class, or of a function as a method that is bound to an object."""
+    return signature(MethodType(function, object()) if bound else function)
 
 
 def made(kind: type[T], values: Any) -> T:
@@ -186,9 +191,13 @@ def takes(what: str, function: Callable[..., Any], *names: str, **keywords: Any)
     Traceback (most recent call last):
     dpbandit.base.inputs.InputError: Expected act of Mine to take (context), it takes ().
     """
-    known = isinstance(function, type)  # the same class is made again and again
+    inner = getattr(function, "__func__", None)  # agents of one class are made again and again
     try:
-        shape = _signature(function) if known else signature(function)
+        if isinstance(inner, FunctionType):
+            shape = _signature(inner, bound=True)
+        else:
+            known = isinstance(function, type)
+            shape = _signature(function, bound=False) if known else signature(function)
     except (TypeError, ValueError):  # of a builtin
         return
     try:

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from dpbandit.agents import DPMoments
 from dpbandit.base.inputs import InputError
 from dpbandit.commands.suite import app as suite_commands
 from dpbandit.privacy.certificate import certificate
@@ -26,13 +25,9 @@ from dpbandit.suite.sources import files_of, source_of
 from dpbandit.suite.verifying import accepted
 from tests.broken.audited import BROKEN
 
-MINE = "tests.suite.test_suite:Mine"
+MINE = "tests.suite.strangers:Mine"
 VERIFYING = "dpbandit.suite.verifying.examined"
 SMALL = {"small": 40, "full": 60}
-
-
-class Mine(DPMoments):
-    """An agent of somebody else."""
 
 
 def _tiny():
