@@ -167,6 +167,8 @@ def test_few_rows_leave_bets_alone_and_none_leave_everything_open():
     found = evaluate(policy, log, "ips")
     assert found["interval"].item() == "betting"
     assert "propensities or support wrong: mean weight" in found["note"].item()
+    log.adaptive = True  # then the mean weight need not be near 1
+    assert evaluate(policy, log, "ips", intervals="t")["interval"].item() == "t"
 
 
 def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():

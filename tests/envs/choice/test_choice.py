@@ -108,15 +108,16 @@ def test_prices_take_utility_from_the_middle_of_their_range():
                 assert step.oracle[0] == pytest.approx(earned.max(), abs=1e-12)
 
 
-def test_exchanges_find_the_best_set():
-    """Oracle: of 50 mixtures of 40 users, 7 products at 2 prices: exchanges end where enumeration
-    does; adding one product after the other does in 96 %."""
+@each(("N", "P"), [(7, 2), (3, 4)])
+def test_exchanges_find_the_best_set(N, P):
+    """Oracle: of 50 mixtures of 40 users, 7 products at 2 prices and 3 at 4: exchanges end where
+    enumeration does; additions, or with 4 prices exchanges for another product, do in 96 %."""
     rng, R = np.random.default_rng(0), 50
-    v, margins = np.exp(rng.normal(-1, 2, (40, R, 7, 2))), rng.uniform(0.1, 1, (7, 2))
-    sets = every_set(7, 3, 2)
+    v, margins = np.exp(rng.normal(-1, 2, (40, R, N, P))), rng.uniform(0.1, 1, (N, P))
+    sets = every_set(N, 3, P)
 
     def revenue(users):
-        chosen = (sets[:, :, None] == [1, 2])[None, None]
+        chosen = (sets[:, :, None] == np.arange(1, P + 1))[None, None]
         w = users[:, :, None] * chosen
         return ((w * margins).sum(axis=(3, 4)) / (1 + w.sum(axis=(3, 4)))).sum(axis=0)
 
@@ -206,12 +207,16 @@ def test_the_fit_is_the_largest_likelihood():
     best = minimize(loss, np.zeros(5), tol=1e-10).x
     np.testing.assert_allclose(mine, best, atol=1e-5)
     days, fold = np.arange(200) // 10, (np.random.default_rng(20_221).permutation(20) % 5)
-    held, logits = hold_out(seen, ridge, days), np.empty((200, 3))
-    for k in range(5):
-        out = (fold == k)[days]
-        logits[out] = fit_choice(seen.of(~out), ridge).utilities(seen.of(out))
-    chosen_logit = logits[np.arange(200), seen.choice]
-    assert held.log_likelihood == pytest.approx(np.mean(chosen_logit - logsumexp(logits, axis=1)))
+    held, said = hold_out(seen, ridge, days), []
+    flat = seen._replace(design=np.ones((200, 1)), price=0 * seen.price)
+    for rows in (flat, seen):
+        logits = np.empty((200, 3))
+        for k in range(5):
+            out = (fold == k)[days]
+            logits[out] = fit_choice(rows.of(~out), ridge).utilities(rows.of(out))
+        chosen_logit = logits[np.arange(200), seen.choice]
+        said.append(np.mean(chosen_logit - logsumexp(logits, axis=1)))
+    assert (held.constant, held.log_likelihood) == pytest.approx(tuple(said))
 
     def scores(scale):
         p = softmax(scale * logits, axis=1)

@@ -152,16 +152,18 @@ def played(problem, rounds, replicas=4):
 
 
 def test_reference_instances():
-    """Golden: c = 0.4 e_1 + 0.3 v, v on the sphere; L = 1 + 0.7, nothing is clipped. Statistical:
-    12,000 draws of corners with chances 0.5, 0.3 and 0.2; 5 errors of each."""
-    problem = OnlineConvex(instance="cocop-ball", horizon=300)
-    assert problem.spec.loss == Quadratic(Ball(5), reach=0.7)
-    assert problem.spec.loss.lipschitz == 1.7
-    data = played(problem, 300)
-    away = np.linalg.norm(data - 0.4 * np.eye(5)[0], axis=-1)
-    np.testing.assert_allclose(away, 0.3, rtol=0, atol=1e-12)
-    loose = problem.spec.loss.admissible(3 * data[0])
-    np.testing.assert_allclose(np.linalg.norm(loose, axis=1), 0.7)
+    """Golden: c = 0.4 e_1 + 0.3 v, v on the sphere; L = 1 + 0.7, nothing is clipped, and all of it
+    in radii. Statistical: 12,000 draws of corners with chances 0.5, 0.3 and 0.2; 5 errors of
+    each."""
+    for radius in (1.0, 2.0):
+        problem = OnlineConvex(instance="cocop-ball", horizon=300, radius=radius)
+        assert problem.spec.loss == Quadratic(Ball(5, radius), reach=0.7 * radius)
+        assert problem.spec.loss.lipschitz == 1.7 * radius
+        data = played(problem, 300)
+        away = np.linalg.norm(data / radius - 0.4 * np.eye(5)[0], axis=-1)
+        np.testing.assert_allclose(away, 0.3, rtol=0, atol=1e-12)
+        loose = problem.spec.loss.admissible(3 * data[0])
+        np.testing.assert_allclose(np.linalg.norm(loose, axis=1), 0.7 * radius)
     problem = OnlineConvex(instance="cocol-simplex", horizon=3000)
     assert problem.spec.loss == Quadratic(Simplex(10))
     data = played(problem, 3000)

@@ -26,6 +26,7 @@ from dpbandit.envs import (
     ReturningPricing,
     ReturningUsers,
 )
+from dpbandit.envs.comings import ARRIVALS
 from dpbandit.envs.lists.list_recommendation import Shown, best_fixed_list, best_value
 from dpbandit.envs.people.returning_pricing import frozen
 from dpbandit.losses.click_models import Browsing, Cascade, DependentClicks, PositionBased
@@ -321,14 +322,18 @@ def played(R=5, **arguments):
 
 
 def test_who_comes_when():
-    """Exactly k times each, in an order of its own for each replica, by turns, or by rates. Nobody
-    is displaced, an empty slot is nothing at all, and who was pleased comes more often."""
+    """Exactly k times each, in an order of its own for each replica, by turns, or by rates, as far
+    apart as is promised. Nobody is displaced, an empty slot is nothing at all, and who was pleased
+    comes more often."""
     who, _, _ = played()
     assert all((np.bincount(row, minlength=6) == 4).all() for row in who.T)
     assert len({tuple(row) for row in who.T}) == 5
-    turns, _, problem = played(arrivals="robin")
+    turns, _, _ = played(arrivals="robin")
     assert (turns == np.arange(24)[:, None] % 6).all()
-    assert problem.spec.visits.separation == 6
+    for arrivals in ARRIVALS:
+        who, _, problem = played(arrivals=arrivals, R=40)
+        gaps = [np.diff(np.flatnonzero(row == i)) for row in who.T for i in range(6)]
+        assert np.concatenate(gaps).min() == problem.spec.visits.separation
     often, _, _ = played(arrivals="poisson", horizon=600, R=1)
     counts = np.bincount(often[:, 0], minlength=6)
     assert counts.max() > max(4, 2 * counts.min())  # by rates, beyond the cap
