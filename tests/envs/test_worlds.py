@@ -181,6 +181,7 @@ def test_what_is_best_is_the_best_of_all(problem, actions):
     for t in range(60):
         context = problem.context()
         assert (context == context[0]).all()
+        assert not (spec.returning and context[0, 0] < 0 and context[:, 1:].any())  # nobody's
         step = problem.step(actions)
         total = total + step.expected
         if not (spec.in_hindsight or getattr(spec, "followed", False)):

@@ -26,7 +26,7 @@ from dpbandit.envs import (
     CameraOffer,
     CameraPricing,
 )
-from dpbandit.envs.choice.assortment_from_log import Visits, fit_choice, hold_out
+from dpbandit.envs.choice.assortment_from_log import Visits, fit_choice, hold_out, price_z
 from dpbandit.envs.choice.assortments import Enumerated, Exchanged, every_set
 from dpbandit.envs.choice.camera_assortment import PRODUCTS
 from dpbandit.envs.contextual.apple import ApplePricing, survey
@@ -194,19 +194,25 @@ def test_the_fit_is_the_largest_likelihood():
     play on it."""
     seen, ridge = visits(), 0.01
 
-    def loss(b):
-        total = ridge * (b[1] ** 2 + b[3] ** 2 + b[4] ** 2) / 2
-        for x, q, shown, y in zip(*seen, strict=True):
+    def losses(b):
+        found = np.full(200, ridge * (b[1] ** 2 + b[3] ** 2 + b[4] ** 2) / 2)
+        for i, (x, q, shown, y) in enumerate(zip(*seen, strict=True)):
             v = [x @ b[:2] + b[4] * q[0], x @ b[2:4] + b[4] * q[1], 0.0]
             weights = [np.exp(v[j]) for j in range(3) if j == 2 or shown[j]]
-            total += (np.log(sum(weights)) - v[y]) / len(seen.choice)
-        return total
+            found[i] += np.log(sum(weights)) - v[y]
+        return found
 
     found = fit_choice(seen, ridge)
     mine = np.append(found.tastes.ravel(), found.slope)
-    best = minimize(loss, np.zeros(5), tol=1e-10).x
+    best = minimize(lambda b: losses(b).mean(), np.zeros(5), tol=1e-10).x
     np.testing.assert_allclose(mine, best, atol=1e-5)
     days, fold = np.arange(200) // 10, (np.random.default_rng(20_221).permutation(20) % 5)
+    H = differences(lambda b: differences(losses, b, 1e-4).mean(axis=1), best, 1e-4)
+    scores = differences(losses, best) - (ridge * best * [0, 1, 0, 1, 1])[:, None]
+    sums = [np.linalg.inv(H)[4] @ scores[:, days == day].sum(axis=1) / 200 for day in range(20)]
+    assert price_z(seen, found, ridge, days) == pytest.approx(
+        best[4] / np.linalg.norm(sums), rel=1e-3
+    )
     held, said = hold_out(seen, ridge, days), []
     flat = seen._replace(design=np.ones((200, 1)), price=0 * seen.price)
     for rows in (flat, seen):

@@ -37,6 +37,7 @@ from dpbandit.envs.contextual.tastes import (
     fit_tastes,
     likelihood,
     maximise,
+    refuse_alike,
 )
 from dpbandit.envs.data import fit_camera
 from dpbandit.envs.people.returning_pricing import frozen
@@ -434,6 +435,9 @@ def test_people_who_are_alike_are_seldom_taken_to_differ(logs):
     offers = Offers.of(one, one, q, yes.astype(float), log["who"].to_numpy())
     root = np.linalg.cholesky(law - 1e-6 * np.eye(2))
     at = Coefficients(np.array([*found.law.mean, *root[np.tril_indices(2)]]), 1)
+    say = "about .* such people", refuse_alike, "who", replace(found, p_value=0.1, ratio=5.0)
+    enough = 5 * float(re.search(r"about ([\d,]+) such", refused(*say))[1]) / found.people
+    assert (chi2.sf(enough, 2) + chi2.sf(enough, 3)) / 2 == pytest.approx(FALSE_ALARM, rel=0.02)
     differ, scores, _ = likelihood(at, offers, around_modes(at, offers))
     turn = differences(lambda b: np.array([abs(b[2]), np.hypot(*b[3:])]), at.values)  # of L
     errors = np.sqrt(np.diag(turn.T @ np.linalg.inv(scores.T @ scores) @ turn))
@@ -461,8 +465,9 @@ def test_people_who_are_alike_are_seldom_taken_to_differ(logs):
 
 def test_a_visit_by_hand():
     """Who comes keeps her age and taste; chances, regret and contexts are those of her own logit;
-    a person's theta that moved, or features of others, would show."""
-    problem = quietly(visits(), **PERSONAL, people=7, visits=6, horizon=42, empty=0.2)
+    a person's theta that moved, or features of others, would show, as rows are in no order."""
+    log = visits().sample(frac=1, random_state=0)
+    problem = quietly(log, **PERSONAL, people=7, visits=6, horizon=42, empty=0.2)
     problem.reset(Streams(range(3)))
     ages, action = {}, np.array([0, 4, 8])
     for _ in range(42):
