@@ -197,6 +197,21 @@ def test_what_is_best_is_the_best_of_all(problem, actions):
         np.testing.assert_allclose(problem.hindsight(), total.max())
 
 
+@each(("problem", "actions"), every_action)
+def test_what_was_best_is_each_replicas_own(problem, actions):
+    """Three replicas together know what each of them knows alone, from parameters of its own."""
+
+    def best(seeds):
+        problem.reset(Streams(seeds))
+        for _ in range(20):
+            problem.context()
+            problem.step(np.repeat(actions[:1], len(seeds), axis=0))
+        lacks = np.broadcast_to(problem.hindsight(), len(seeds))
+        return np.column_stack([problem.best_fixed(), lacks])
+
+    np.testing.assert_array_equal(best([3, 4, 5]), np.concatenate([best([s]) for s in (3, 4, 5)]))
+
+
 # Worlds that stay
 
 PARAMETERS = {

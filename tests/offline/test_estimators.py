@@ -121,6 +121,9 @@ def test_lists_and_arms():
     found = evaluate(policy, log, names, q=q, q_is_honest=True)
     expected = [0.767291666667, 0.873750000000, 0.812847222222, 0.772427689594]
     assert found["estimate"].tolist() == pytest.approx(expected, **EXACT)
+    w = target / logging  # of each item, whose mean over positions is said
+    weights = w.prod(axis=1).mean(), w.mean(), w.cumprod(axis=1).mean()
+    assert found["mean_weight"].tolist()[:3] == pytest.approx(weights)
     notes = ["", "nothing but its own item", "nothing below it", "nothing below it"]
     assert all(part in said for part, said in zip(notes, found["note"], strict=True))
     chances = {"prefix": [[0.5, 0.25]], "marginal": [[0.5, 0.5]]}

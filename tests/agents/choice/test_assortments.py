@@ -118,12 +118,12 @@ def test_epochs_by_hand():
     """Two purchases of product 0, then nothing: vbar = 2 in one epoch, the bonus as printed. No
     noise makes them private, says who is asked for that."""
     spec = AssortmentSpec(**FACTS | {"n_products": 3}, margins=(1.0, 0.9, 0.1))
-    agent = MNLBandit(confidence=0.01).make(spec, Streams([0]))
-    x = np.zeros((1, 3, 1))
+    agent = MNLBandit(confidence=0.01).make(spec, Streams([0, 1]))
+    x = np.zeros((2, 3, 1))
     played = []
     for choice in (0, 0, 3, 3):
         played.append(int(np.flatnonzero(agent.act(x)[0])[0]))
-        agent.update(x, agent.act(x), np.array([float(choice)]))
+        agent.update(x, agent.act(x), np.array([float(choice), 3.0]))  # to the other nobody buys
     assert played == [0, 0, 0, 0]  # v = 2 and more: still the best
     L = log(sqrt(3) * 3 + 1)
     assert agent.epochs[0, 0] == 2

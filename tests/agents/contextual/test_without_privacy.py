@@ -131,20 +131,6 @@ def test_first_draw_is_from_the_scaled_prior(shared):
     assert kstest(draws * 1.07, "norm").pvalue < 1e-3
 
 
-def test_it_explores_what_greedy_gives_up():
-    """Property: two arms, one feature that is always 1, clicks 0.6 and 0.4: after 400 rounds every
-    one of 50 replicas has met the worse arm, and plays the better one most of the time."""
-    spec = replace(SPEC, horizon=400, link="logistic")
-    agent, rng = LogisticTS(scale=1.0).make(spec, Streams(range(50))), np.random.default_rng(0)
-    pulls, x = np.zeros((50, 2)), np.ones((50, 1))
-    for _ in range(400):
-        action = agent.act(x)
-        pulls[np.arange(50), action] += 1
-        agent.update(x, action, 1.0 * (rng.random(50) < np.array([0.6, 0.4])[action]))
-    assert (pulls[:, 1] >= 1).all()
-    assert (pulls[:, 0] > 250).mean() > 0.9
-
-
 @each(("K", "q"), [(2, 1), (3, 2), (5, 4)])
 def test_forced_samples_are_the_sets_of_the_paper(K, q):
     """Oracle: T_i = {(2^n - 1) K q + j : n >= 0, q (i - 1) < j <= q i}, written out."""
