@@ -26,7 +26,7 @@ from dpbandit.envs import (
     ReturningPricing,
     ReturningUsers,
 )
-from dpbandit.envs.comings import ARRIVALS
+from dpbandit.envs.arrivals import ARRIVALS
 from dpbandit.envs.lists.list_recommendation import Shown, best_fixed_list, best_value
 from dpbandit.envs.people.returning_pricing import frozen
 from dpbandit.losses.click_models import Browsing, Cascade, DependentClicks, PositionBased
