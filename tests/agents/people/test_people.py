@@ -129,7 +129,10 @@ def test_the_population_is_found_without_noise():
         pick = (rows @ model.mean[0]).argmax(axis=1) if batch else np.zeros(50_000, int)
         chosen = rows[np.arange(50_000), pick]
         r = chosen @ theta + s * rng.standard_normal(50_000)
+        before = np.trace(model._moved[0])
         model.learn((np.sign(r)[:, None] * chosen).sum(axis=0)[None])
+        kappa = directions(d, K if batch else 1, s).kappa  # tr xx' is 1, of whoever is chosen
+        assert np.trace(model._moved[0]) - before == pytest.approx(d * 50_000 * kappa)
     assert np.abs(model.mean[0] - theta).max() < 0.04
     expected = expected_counts((50, 150), counted="batch", people=10, horizon=200, robin=False)
     assert expected == pytest.approx([10 * (1 - 0.75**20), 10 * (1 - 0.5**20)])
