@@ -2,20 +2,20 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, Seed, Streams, whole
+from dpbandit.base import Floats, InputError, Ints, Seed, whole
 from dpbandit.envs.streams.streaming_regression import StreamProblem
 from dpbandit.results.runs import AgentRun
 from dpbandit.running.compare import as_run
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import Log, play
-from dpbandit.specs import Agent, AgentConfig, Hindsight, Spec
+from dpbandit.specs import AgentConfig, Hindsight
 from dpbandit.studies import Configuration
-from dpbandit.studies.configurations import certificate_of
+from dpbandit.studies.configurations import Watched, certificate_of
 
 TEST_USERS = 10_000
 
@@ -82,18 +82,6 @@ def release(
         seconds,
         log,
     )
-
-
-@dataclass(frozen=True)
-class Watched:
-    """A config whose running agents can be asked afterwards."""
-
-    config: AgentConfig
-    agents: list[Agent] = field(default_factory=list)
-
-    def make(self, spec: Spec, streams: Streams) -> Agent:
-        self.agents.append(self.config.make(spec, streams))
-        return self.agents[-1]
 
 
 class ReleaseConfiguration(Configuration):
