@@ -113,7 +113,6 @@ class ReleaseConfiguration(Configuration):
 
 
 _LOOKS = 16
-_SUBOPTIMALITY, _SECONDS = "suboptimality after {}", "seconds after {}"
 
 
 def looks(users: int) -> Ints:
@@ -144,8 +143,8 @@ class CurveConfiguration(ReleaseConfiguration):
         run = as_run(self.setup, self.name, self.config, proof, logs, first=first)
         measures: dict[str, Floats] = {}
         for place, t in enumerate(looks(n).tolist()):
-            measures[_SUBOPTIMALITY.format(t)] = np.array([one[place] for one in suboptimality])
-            measures[_SECONDS.format(t)] = np.array([one[place] for one in seconds])
+            measures[f"suboptimality after {t}"] = np.array([one[place] for one in suboptimality])
+            measures[f"seconds after {t}"] = np.array([one[place] for one in seconds])
         return replace(run, measures=measures)
 
     def _curve(self, seed: Seed) -> tuple[Log, Floats, list[float]]:
@@ -170,15 +169,6 @@ def _suboptimality(problem: StreamProblem, points: Sequence[Floats]) -> Floats:
     return np.array([float((problem.excess_risk(theta) / origin)[0]) for theta in points])
 
 
-def suboptimality(run: AgentRun) -> list[Floats]:
-    """At each of `looks`, (R,)."""
-    return _along(run, _SUBOPTIMALITY)
-
-
-def seconds(run: AgentRun) -> list[Floats]:
-    """At each of `looks`, (R,)."""
-    return _along(run, _SECONDS)
-
-
-def _along(run: AgentRun, name: str) -> list[Floats]:
-    return [run.measures[name.format(t)] for t in looks(run.setup.horizon).tolist()]
+def curve(run: AgentRun, measure: str) -> list[Floats]:
+    """Look up "suboptimality" or "seconds" at each of `looks`, (R,)."""
+    return [run.measures[f"{measure} after {t}"] for t in looks(run.setup.horizon).tolist()]

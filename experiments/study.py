@@ -233,22 +233,26 @@ class StudyFile(Strict):
         """Run what is missing of all questions; each run once, in the folder of its replicas."""
         known, asked = {**self.sizes, **sizes}, self.asked(sizes)
         by_replicas = grouped(asked, lambda question: self.questions[question].replicas)
-        found: dict[str, Mapping[str, RunLines]] = {}
+        found: dict[str, Mapping[str, RunLines]] = dict.fromkeys(asked, {})
         for replicas, some in by_replicas.items():
+            panels = (lines for question in some for lines in asked[question].values())
+            every = [one for lines in panels for line in lines.values() for one in line]
             folder = out if replicas == "replicas" else out / replicas
-            panels = {question: asked[question] for question in some}
             how = {"replicas": known[replicas], "progress": progress}
-            found |= answers(self.name, panels, folder, **how).runs
-        return Answers({question: self._labelled(question, found[question]) for question in asked})
+            runs = runs_of(self.name, every, folder, **how)
+            for question in some:
+                found[question] = self._found(question, asked[question], runs)
+        return Answers(found)
 
-    def _labelled(self, question: str, found: Mapping[str, RunLines]) -> Mapping[str, RunLines]:
-        if not (name := self.questions[question].labels):
-            return found
-        label: Callable[[str, Sequence[AgentRun]], str] = own_function(name)
-        return {
-            panel: {label(one, runs): runs for one, runs in lines.items()}
-            for panel, lines in found.items()
-        }
+    def _found(
+        self, question: str, asked: Panels, runs: Mapping[str, AgentRun]
+    ) -> Mapping[str, RunLines]:
+        found, name = dict[str, RunLines](), self.questions[question].labels
+        label: Any = own_function(name) if name else lambda one, some: one
+        for panel, lines in asked.items():
+            line = {one: [runs[each.key] for each in some] for one, some in lines.items()}
+            found[panel] = {label(one, some): some for one, some in line.items()}
+        return found
 
     def draw(self, found: Answers, sizes: Sizes, out: Path) -> Iterator[Path]:
         """Write all figures into a folder."""
@@ -431,29 +435,6 @@ def runs_of(
     every = {one.key: one for one in configurations}
     study = Study(name=name, configurations=tuple(every.values()), replicas=replicas)
     return {run.key: run for run in measured(study, out, progress=progress).runs}
-
-
-def answers(
-    name: str, questions: Mapping[str, Panels], out: Path, *, replicas: int, progress: bool = True
-) -> Answers:
-    """Run what is missing of all questions, in the folder `out`; what several ask for runs once."""
-    asked = [
-        one
-        for panels in questions.values()
-        for lines in panels.values()
-        for line in lines.values()
-        for one in line
-    ]
-    found = runs_of(name, asked, out, replicas=replicas, progress=progress)
-    return Answers(
-        {
-            question: {
-                panel: {label: [found[one.key] for one in line] for label, line in lines.items()}
-                for panel, lines in panels.items()
-            }
-            for question, panels in questions.items()
-        }
-    )
 
 
 def grouped(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:

@@ -4,7 +4,7 @@ Beside the study, which study.toml asks for, stand distances from what is printe
 independent program measured, and epsilon of the program as it ran.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import copysign, hypot, isinf, isnan, nan, sqrt
 from typing import Any, NamedTuple
 
@@ -204,16 +204,6 @@ _TITLES = {
 }
 
 
-class Column(NamedTuple):
-    """A number that is printed, and measured."""
-
-    heading: str
-    printed: Callable[[Row], str]
-    cell: Callable[[Entry], str]
-    caption: str
-    """with {} for our replicas"""
-
-
 def tables(found: Sequence[Entry]) -> Iterator[Table]:
     """Tabulate everything, of the rows and readings that were asked for."""
     extra = (*COMPETITORS, FLOOR)
@@ -221,45 +211,45 @@ def tables(found: Sequence[Entry]) -> Iterator[Table]:
         rows = rows_of(found, algorithm)
         present = dict.fromkeys(label for row in rows for label in beside(found, row))
         labels = [label for label in present if algorithm != "OFW" or label not in extra]
-        for column in (_SUBOPT, _RISK, _SECONDS) if labels else ():
-            caption = column.caption.format(len(found[0].run.replicas))
+        for heading, printed, cell, caption in _COLUMNS if labels else ():
+            caption = caption.format(len(found[0].run.replicas))
             if any(row.sparse for row in rows):
                 caption += ". †: printed on another theta*, 5-sparse, and not to be compared"
-            yield _table(found, rows, labels, f"{title}: {column.heading}", caption, column)
+            how = {"title": f"{title}: {heading}", "caption": caption, "printed": printed}
+            yield _table(found, rows, labels, cell, **how)
         if labels:
             title = f"{title}: certified epsilon at delta = 1/T"
-            yield _table(found, rows, labels, title, _CERTIFIED, _epsilon)
+            yield _table(found, rows, labels, _epsilon, title=title, caption=_CERTIFIED)
     rows = rows_of(found, "OFW")
     present = dict.fromkeys(label for row in rows for label in beside(found, row))
     everybody = ("DP-TOFW, localised", "DP-TOFW, certified", *extra)
     labels = [label for label in everybody if label in present]
     if len(labels) > 3:  # more than the rows of OFW have shown
         for first in range(0, len(labels), _ABREAST):
-            some, title = labels[first : first + _ABREAST], "Everybody at the same true (1, 1/T)"
-            yield _table(found, rows, some, title, _EVERYBODY, lambda e: f"{e.mean:.3g}{_star(e)}")
+            how = {"title": "Everybody at the same true (1, 1/T)", "caption": _EVERYBODY}
+            yield _table(found, rows, labels[first : first + _ABREAST], _mean, **how)
 
 
 def _table(
     found: Sequence[Entry],
     rows: Sequence[Row],
     labels: Sequence[str],
-    title: str,
-    caption: str,
-    what: Column | Callable[[Entry], str],
+    cell: Callable[[Entry], str],
+    *,
+    printed: Callable[[Row], str] | None = None,
+    **how: Any,
 ) -> Table:
-    headings, column = list(labels), what if isinstance(what, Column) else None
-    if column is not None:
+    headings, cells = list(labels), []
+    if printed is not None:
         headings = ["printed", *(_heading(found, rows, label) for label in labels)]
-    cells = []
     for row in rows:
         (p, d, T), entries = row.setting, beside(found, row)
         place = [str(row.number), f"{p:g}", f"{T:,}", str(d)]
-        if column is not None:
-            place.append(f"{column.printed(row)}{' †' if row.sparse else ''}")
-        cell: Any = what if column is None else column.cell
+        if printed is not None:
+            place.append(f"{printed(row)}{' †' if row.sparse else ''}")
         cells.append(place + [cell(entries[n]) if n in entries else "" for n in labels])
-    how: Mapping[str, Any] = {"caption": caption, "keys": 4, "left": {""}}
-    return tabulated(title, ["row", "p", "T", "d", *headings], cells, **how)
+    headings = ["row", "p", "T", "d", *headings]
+    return tabulated(headings=headings, rows=cells, keys=4, left={""}, **how)
 
 
 def _heading(found: Sequence[Entry], rows: Sequence[Row], label: str) -> str:
@@ -281,6 +271,10 @@ def _epsilon(entry: Entry) -> str:
     return f"{certified:.3g}" + (f" ({unclipped:.3g})" if unclipped != certified else "")
 
 
+def _mean(entry: Entry) -> str:
+    return f"{entry.mean:.3g}{_star(entry)}"
+
+
 def _star(entry: Entry) -> str:
     return " *" if entry.reached and entry.reading == "certified" else ""
 
@@ -298,25 +292,28 @@ _EVERYBODY = (
     "SubOpt, one configuration for all rows, each certified at (1, 1/T) but for least squares. "
     "*: at or below the printed OFW"
 )
-_SUBOPT = Column(
-    "SubOpt",
-    lambda row: f"{row.suboptimality:.3g} ± {row.se:.2g}",
-    _suboptimality,
-    "SubOpt, printed ± standard error of 10 runs, ours ± that of {}. In square brackets: ours "
-    "minus printed in combined standard errors; (c): the best of the step scales tried, chosen "
-    "after looking. *: certified, and at or below the printed value",
+_COLUMNS: Sequence[tuple[str, Callable[[Row], str], Callable[[Entry], str], str]] = (
+    (
+        "SubOpt",
+        lambda row: f"{row.suboptimality:.3g} ± {row.se:.2g}",
+        _suboptimality,
+        "SubOpt, printed ± standard error of 10 runs, ours ± that of {}. In square brackets: ours "
+        "minus printed in combined standard errors; (c): the best of the step scales tried, chosen "
+        "after looking. *: certified, and at or below the printed value",
+    ),
+    (
+        "Risk",
+        lambda row: f"{row.risk:.3g} ± {standard_error_of_runs(row.risk_sd):.2g}",
+        _risk,
+        "risk, printed on test users ± standard error of 10 runs, ours exact ± that of {}; 0.0025 "
+        "is the least",
+    ),
+    (
+        "Time",
+        lambda row: f"{row.seconds:,.3g} ± {standard_error_of_runs(row.seconds_sd):.2g}",
+        lambda entry: f"{entry.seconds:.2g}",
+        "seconds of one run, printed on another machine ± standard error of 10 runs; ours: "
+        "processor time, a replica's share of {}; users are drawn in it, too",
+    ),
 )
-_RISK = Column(
-    "Risk",
-    lambda row: f"{row.risk:.3g} ± {standard_error_of_runs(row.risk_sd):.2g}",
-    _risk,
-    "risk, printed on test users ± standard error of 10 runs, ours exact ± that of {}; 0.0025 is "
-    "the least",
-)
-_SECONDS = Column(
-    "Time",
-    lambda row: f"{row.seconds:,.3g} ± {standard_error_of_runs(row.seconds_sd):.2g}",
-    lambda entry: f"{entry.seconds:.2g}",
-    "seconds of one run, printed on another machine ± standard error of 10 runs; ours: processor "
-    "time, a replica's share of {}; users are drawn in it, too",
-)
+"""Heading, printed number, measured number, caption with {} for our replicas"""

@@ -18,13 +18,7 @@ import pandas as pd
 
 from dpbandit.base import Floats, whole, write_atomically
 from dpbandit.experiments.paper_tables import Asked, Reproduced, reproduced, selected
-from dpbandit.experiments.releases import (
-    CurveConfiguration,
-    ReleaseConfiguration,
-    looks,
-    seconds,
-    suboptimality,
-)
+from dpbandit.experiments.releases import CurveConfiguration, ReleaseConfiguration, curve, looks
 from dpbandit.experiments.sgd import (
     PROBLEMS,
     STUDY,
@@ -229,7 +223,7 @@ def _curve(
         values = [run.measures["suboptimality"] for run in runs]
         spent, where = [run.measures["seconds"] for run in runs], _stops(setting)
     else:
-        values, spent = suboptimality(runs[0]), seconds(runs[0])
+        values, spent = (curve(runs[0], name) for name in ("suboptimality", "seconds"))
         where = looks(setting.users).tolist()
     return Curve(algorithm, setting, reading, scale, where, values, spent, runs[-1])
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from math import sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dpbandit.agents import NoisySGD
 from dpbandit.agents.streams.frank_wolfe import Bounds
@@ -118,7 +118,7 @@ def chosen_rows(selection: str) -> tuple[Row, ...]:
     [4, 16]
     """
     algorithms = {row.algorithm: row.algorithm for row in rows()}
-    kinds = {"T": float, "d": float, "p": float, "algo": algorithms.__getitem__}
+    kinds: Mapping[str, Any] = {"T": float, "d": float, "p": float, "algo": algorithms.__getitem__}
     every = {str(row.number): row for row in rows()}
     some, wanted = selected("sgd/table-5-1", selection, every, kinds, alternatives=True)
     found = []

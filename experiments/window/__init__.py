@@ -195,7 +195,7 @@ def counting(domain: Domain) -> tuple[Domain, Counter[str]]:
 
 @dataclass(frozen=True)
 class _Timed:
-    """A config whose running agents add up their own seconds and what they ask the domain."""
+    """An agent's settings; the running agents add up their seconds and calls of the domain."""
 
     config: AgentConfig
     calls: Counter[str]

@@ -14,13 +14,7 @@ from dpbandit.experiments import CASES
 from dpbandit.experiments.estimation import EstimateConfiguration, errors, places
 from dpbandit.experiments.paper_tables import TABLES, Asked
 from dpbandit.experiments.rates import Point, draw, measure, shown, tables
-from dpbandit.experiments.releases import (
-    CurveConfiguration,
-    ReleaseConfiguration,
-    looks,
-    seconds,
-    suboptimality,
-)
+from dpbandit.experiments.releases import CurveConfiguration, ReleaseConfiguration, curve, looks
 from dpbandit.experiments.sgd import STUDY, Setting, setup_of_regression
 from dpbandit.experiments.sgd.printed import StoppedSGD
 from dpbandit.losses import LinearRegression
@@ -115,14 +109,14 @@ def test_a_curve_ends_at_the_release():
     alone here; the baseline is that of the origin. NoisySFW stands still for half of the users."""
     config = DPTOFW(delta=1e-3)
     run, released = (played(kind, config, 3) for kind in (CurveConfiguration, ReleaseConfiguration))
-    ratio = released.measures["excess"] / suboptimality(run)[-1]
+    ratio = released.measures["excess"] / curve(run, "suboptimality")[-1]
     np.testing.assert_allclose(ratio, ratio[0])
     np.testing.assert_array_equal(run.regret[-1], released.regret[-1])
-    times = np.array(seconds(run))
+    times = np.array(curve(run, "seconds"))
     assert times.shape == (len(looks(40)), 3)
     assert (np.diff(times, axis=0) > 0).all()
     run = played(CurveConfiguration, NoisySFW(delta=1e-3), 3)
-    values = dict(zip(looks(40).tolist(), suboptimality(run), strict=True))
+    values = dict(zip(looks(40).tolist(), curve(run, "suboptimality"), strict=True))
     assert all((value == 1).all() == (t < 20) for t, value in values.items())
 
 
