@@ -233,7 +233,7 @@ class StudyFile(Strict):
         """Run what is missing of all questions; each run once, in the folder of its replicas."""
         known, asked = {**self.sizes, **sizes}, self.asked(sizes)
         by_replicas = grouped(asked, lambda question: self.questions[question].replicas)
-        found: dict[str, Mapping[str, RunLines]] = dict.fromkeys(asked, {})
+        found: dict[str, Mapping[str, RunLines]] = {question: {} for question in asked}
         for replicas, some in by_replicas.items():
             panels = (lines for question in some for lines in asked[question].values())
             every = [one for lines in panels for line in lines.values() for one in line]

@@ -234,9 +234,9 @@ def shown(rates: Sequence[Rate], entries: Sequence[Entry]) -> Iterator[Table]:
         "Bound there: the printed formula with every constant 1, between the same places"
     )
     left = ("row", "along", "reading", "agent")
-    headings = (*left, "printed", "bound there", "measured", "at the last")
-    cells = [_cells(entry) for entry in entries]
-    yield tabulated("Exponents", headings, cells, left=left, keys=4, caption=caption)
+    exponents = (*left, "printed", "bound there", "measured", "at the last")
+    lines = map(_cells, entries)
+    yield tabulated("Exponents", exponents, lines, left=left, keys=4, caption=caption)
 
 
 def _cells(entry: Entry) -> tuple[str, ...]:

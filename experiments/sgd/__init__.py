@@ -215,8 +215,8 @@ def tables(found: Sequence[Entry]) -> Iterator[Table]:
             caption = caption.format(len(found[0].run.replicas))
             if any(row.sparse for row in rows):
                 caption += ". †: printed on another theta*, 5-sparse, and not to be compared"
-            how = {"title": f"{title}: {heading}", "caption": caption, "printed": printed}
-            yield _table(found, rows, labels, cell, **how)
+            name = f"{title}: {heading}"
+            yield _table(found, rows, labels, cell, printed=printed, title=name, caption=caption)
         if labels:
             title = f"{title}: certified epsilon at delta = 1/T"
             yield _table(found, rows, labels, _epsilon, title=title, caption=_CERTIFIED)
@@ -226,8 +226,8 @@ def tables(found: Sequence[Entry]) -> Iterator[Table]:
     labels = [label for label in everybody if label in present]
     if len(labels) > 3:  # more than the rows of OFW have shown
         for first in range(0, len(labels), _ABREAST):
-            how = {"title": "Everybody at the same true (1, 1/T)", "caption": _EVERYBODY}
-            yield _table(found, rows, labels[first : first + _ABREAST], _mean, **how)
+            some, title = labels[first : first + _ABREAST], "Everybody at the same true (1, 1/T)"
+            yield _table(found, rows, some, _mean, title=title, caption=_EVERYBODY)
 
 
 def _table(

@@ -105,7 +105,10 @@ def _draw_over(
                         yerr=[1.96 * row.se for row in same],
                         color=str(0.45 * shade),
                         label=f"{algorithm}, as printed in the paper",
-                        **{"marker": "x", "ms": 7, "lw": 1.2, "capsize": 3},
+                        marker="x",
+                        ms=7,
+                        lw=1.2,
+                        capsize=3,
                     )
             axes.set_xscale("log")
             axes.xaxis.set_minor_formatter("")
@@ -185,7 +188,7 @@ def _configurations(
     words, name = STUDY.words[f"{algorithm}, {reading}"], f"{algorithm}, {reading}, {scale:g}"
     if (algorithm, reading) == ("DP-TOFW", "certified"):
         words = STUDY.agents["scaled"][f"{algorithm}, {reading}"]  # in the table it has its own
-    known = {"c": scale, "delta": setting.delta, "steps": _PASSES * setting.users}
+    known: dict[str, Any] = {"c": scale, "delta": setting.delta, "steps": _PASSES * setting.users}
     known |= {"law": "printed" if setting.p < 2 else "corrected"}
     if algorithm != "NoisySGD":
         return [CurveConfiguration(setup, name, STUDY.config(words, known))]
