@@ -36,7 +36,7 @@ from dpbandit.results.runs import AgentRun, describe, log_marks, run_key
 from dpbandit.running.compare import as_run, certify, play_any, with_baselines
 from dpbandit.running.environments import arguments_of, environment_id, problem_label, problem_maker
 from dpbandit.running.settings import agent_config, agent_id, agent_kind, around, meant
-from dpbandit.specs import AgentConfig, Problem, made_agent
+from dpbandit.specs import Agent as RunningAgent, AgentConfig, Problem, Spec, made_agent
 
 Value = bool | int | float | str
 Values = dict[str, Value]
@@ -213,6 +213,18 @@ class Configuration:
         how: dict[str, Any] = {"marks": self.marks, "advance": advance}
         log = play_any(self.problem(), self.config, seeds, **how)
         return as_run(setup, self.name, self.config, proof, [log], first=first, marks=self.marks)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """An agent's settings that keep the running agents they make, so that these can be examined."""
+
+    config: AgentConfig
+    agents: list[RunningAgent] = field(default_factory=list)
+
+    def make(self, spec: Spec, streams: Streams) -> RunningAgent:
+        self.agents.append(self.config.make(spec, streams))
+        return self.agents[-1]
 
 
 class AgentFailure(NamedTuple):

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import inf, log, prod
 from typing import Any
 
@@ -27,9 +27,9 @@ from dpbandit.privacy.spends import Parallel
 from dpbandit.running.compare import certify
 from dpbandit.running.foreign import Stranger
 from dpbandit.running.settings import parse_agent
-from dpbandit.specs import Agent, AgentConfig, Spec, made_agent
+from dpbandit.specs import AgentConfig, Spec, made_agent
 from dpbandit.studies import Configuration
-from dpbandit.studies.configurations import certificate_of
+from dpbandit.studies.configurations import Watched, certificate_of
 from dpbandit.suite.catalogue import Assignment, Size, assignment_of
 from dpbandit.testing import check_agent
 from dpbandit.testing.checks import (
@@ -193,16 +193,8 @@ def replayed(one: Configuration) -> str:
     return f"replay: in {where} nothing but releases reaches anybody else"
 
 
-@dataclass(frozen=True)
-class _RecordingConfig:
-    """A config that keeps the agents that it makes: one look at what they remember takes long."""
-
-    config: AgentConfig
-    agents: list[Agent] = field(default_factory=list)
-
-    def make(self, spec: Any, streams: Streams) -> Agent:
-        self.agents.append(self.config.make(spec, streams))
-        return self.agents[-1]
+class _RecordingConfig(Watched):
+    """Settings whose last agent is examined once, at the end: what it remembers takes long."""
 
     def at_the_end(self, tape: Tape) -> Tape:
         """The tape of the latest agent, with what it remembers now."""

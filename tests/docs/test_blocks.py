@@ -32,7 +32,7 @@ import typer
 
 from dpbandit import cli, compare
 from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.experiments.sgd import __main__ as figures, printed
+from dpbandit.experiments.sgd import STUDY
 from tests.docs.markdown import ROOT, blocks, inline, pages, readmes
 from tests.each import by_rota
 
@@ -184,12 +184,8 @@ def alone(tmp_path, monkeypatch):
         monkeypatch.setitem(compare.__kwdefaults__, name, CAPS[name])
     monkeypatch.setattr("dpbandit.auditing.small_problems.audit_all", lambda configs, **how: {})
     monkeypatch.setattr("dpbandit.suite.play._ages_of", lambda run: {})  # tests/suite has them
-    for place in (printed, figures):
-        monkeypatch.setattr(place, "BATCH_SCALES", printed.BATCH_SCALES[-1:])
-        largest = {p: scales[-1:] for p, scales in printed.FRANK_WOLFE_SCALES.items()}
-        monkeypatch.setattr(place, "FRANK_WOLFE_SCALES", largest)
-    monkeypatch.setattr(figures, "_SGD_SCALES", (1.0,))
-    monkeypatch.setattr(printed, "_MORE_SCALES", (1.0,))
+    for scales in (name for name in STUDY.sizes if name.endswith("_scales")):
+        monkeypatch.setitem(STUDY.sizes, scales, [1.0])
     monkeypatch.setattr("dpbandit.commands.studies.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setenv("MPLBACKEND", "Agg")
