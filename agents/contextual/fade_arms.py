@@ -9,6 +9,7 @@ from scipy.special import ndtr
 from dpbandit.agents.contextual.fading import (
     OnDevices,
     WarmStarted,
+    check_coordinates,
     check_layout,
     few_features,
     middle_is_told,
@@ -105,6 +106,7 @@ class FadeArms(OnDevices, WarmStarted):
     def begin(self) -> None:
         spec, releases = self.spec, self.releases
         check_layout(self, shared=False)
+        check_coordinates(self)
         R, K, d = self.R, spec.n_actions, spec.dim
         level = self._asks_level() if self.level is None else self.level
         self.statistic = SignedResiduals(

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from dpbandit.agent import Around, Inner
-from dpbandit.agents.contextual.fading import Fading, check_layout, in_force, spec_after
+from dpbandit.agents.contextual.fading import (
+    Fading,
+    check_coordinates,
+    check_layout,
+    in_force,
+    spec_after,
+)
 from dpbandit.base import (
     MOST_ROUNDS,
     Bools,
@@ -94,6 +100,7 @@ class FadeCentred(Fading):
     def begin(self) -> None:
         spec, streams, mu = self.spec, self.streams, self.releases.mu
         check_layout(self, shared=False)
+        check_coordinates(self)
         R, K, d, D = self.R, spec.n_actions, spec.dim, 1 + spec.dim
         # rounds before any is summed for its scores
         self._before = max(1, min(ceil(max(200.0, _CENTRED * sqrt(d) / mu)), spec.horizon // 20))

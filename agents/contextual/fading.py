@@ -29,6 +29,8 @@ BanditSpecT = TypeVar("BanditSpecT", bound=BanditSpec)
 _LOOKS, _LOOK, _SHORTEST_LOOK = 3, 15, 10
 _MIN_ANYTIME_GROWTH = 0.01
 """Growth of batches without a horizon, at least, so that their ends can be written down"""
+MAX_COORDINATES = 1000
+"""Coordinates K d of models whose posterior has a matrix of their square"""
 _WIDER = 4.0 ** np.arange(25)
 """tau, by how much a covariance may have to be multiplied."""
 
@@ -325,6 +327,16 @@ def check_layout(agent: Fading, *, shared: bool) -> None:
         raise InputError(
             f"{type(agent).__name__} plays problems with {needed}, got {found}: choose another "
             "agent, such as fade."
+        )
+
+
+def check_coordinates(agent: Fading) -> None:
+    """Raise `InputError` where a posterior of all K d coordinates would be too large to hold."""
+    K, d = agent.spec.n_actions, agent.spec.dim
+    if K * d > MAX_COORDINATES:
+        raise InputError(
+            f"{type(agent).__name__} plays at most {MAX_COORDINATES:,} coordinates, got "
+            f"{K} arms x {d} features = {K * d:,}: choose fade, fade-moments or fewer features."
         )
 
 
