@@ -16,7 +16,7 @@ from dpbandit.agents.contextual.fading import (
 )
 from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
 from dpbandit.base import Floats, Ints, clip_norm, pick, rows
-from dpbandit.privacy.residuals import SignedResiduals, unit
+from dpbandit.privacy.residuals import Reference, SignedResiduals, unit
 from dpbandit.specs import LINKS, Prior, posterior
 
 _FLOOR = 0.8
@@ -169,9 +169,9 @@ class FadeArms(OnDevices, WarmStarted):
         return middle + self._law.level[:, None] + np.matvec(self._theta, unit(context))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        reference = pick(self._theta, action), pick(self._weights, action)
-        law = tuple(np.broadcast_to(number, action.shape) for number in self._law.reference)
-        release = self.sums.fed(action.shape, *reference, *law, context, action, feedback)
+        law = {name: np.broadcast_to(x, action.shape) for name, x in self._law.reference.items()}
+        reference = Reference(pick(self._theta, action), pick(self._weights, action), **law)
+        release = self.sums.fed(action.shape, *reference.given, context, action, feedback)
         if release is None:
             return
         signs, counts, levels = self.statistic.unpack(release)
@@ -324,11 +324,17 @@ class ResidualLaw:
         self._variance: Floats = np.full(replicas, 0.0 if told else half_range**2 / 3)
 
     @property
-    def reference(self) -> tuple[Floats, ...]:
-        """What residuals of the next batch are compared with, see `SignedResiduals`."""
+    def reference(self) -> dict[str, Floats]:
+        """Fields of the next batch's `Reference` that the law knows, (R,) each."""
         if self._told:
-            return (self.estimate,)
-        return self.estimate, self.level, self._soft * self.estimate, self._reach, self.share
+            return {"threshold": self.estimate}
+        return {
+            "threshold": self.estimate,
+            "level": self.level,
+            "width": self._soft * self.estimate,
+            "reach": self._reach,
+            "share": self.share,
+        }
 
     @property
     def score_variance(self) -> float:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy
@@ -93,13 +93,39 @@ def unit(x: AnyArray) -> Floats:
     return scaled / np.maximum(norms(scaled), 1.0)
 
 
+class Reference(NamedTuple):
+    """Released or public numbers with which `SignedResiduals` compares a round.
+
+    The last four are given where a level is learned, and then all of them.
+    """
+
+    theta: Any
+    """parameter of the arm played, (..., d)"""
+    weights: Any
+    """weight of each coordinate, (..., d)"""
+    threshold: Any
+    """size from which a residual is large, (...)"""
+    level: Any = None
+    """level of rewards, above the middle of their range, (...)"""
+    width: Any = None
+    """w, the largest residual that a score tells apart, (...)"""
+    reach: Any = None
+    """w_l, the same of what tells the level, (...)"""
+    share: Any = None
+    """h in [0, 1], the weight of directions, (...)"""
+
+    @property
+    def given(self) -> tuple[Floats, ...]:
+        """The fields that are there, in order."""
+        return tuple(number for number in self if number is not None)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SignedResiduals:
     """The sum of sign(residual) q_a (x) v over rounds, and how often residuals are large.
 
-    A round is (theta, weights, threshold, x, a, r); the first three are the reference point,
-    released or public: of the arm played a parameter and a weight for each coordinate, (R, d) each,
-    and a number, (R,). With `u = x / |x|` and residual e = clip(r) - middle - theta . u it adds::
+    A round is a `Reference` and (x, a, r). With `u = x / |x|` and residual
+    e = clip(r) - middle - theta . u it adds::
 
         sign(e) q_a (x) v,   v = weights u / |weights u|     K d numbers
         c if |e| > threshold, else -c                        one number, 0 if x is no number
@@ -107,8 +133,7 @@ class SignedResiduals:
     where the unit vectors q_a have products q_a . q_b = G_ab, `gram`: what all arms have in common
     is damped by `common`, since no comparison of arms depends on it.
 
-    With a `level_weight` c_l > 0 the reference point goes on with a level, two widths w and w_l and
-    a share h in [0, 1], (R,) each, before x. Then e is less by the level, and a round adds::
+    With a `level_weight` c_l > 0 the reference has a level, too, and e is less by it; a round adds::
 
         h clip(e / w, -1, 1) q_a (x) v                       in place of the first line
         sqrt(1 + c_l^2 - h^2) clip(e / w_l, -1, 1)           one number, 0 if x is no number
@@ -165,28 +190,27 @@ class SignedResiduals:
         return np.sqrt(1 + self.level_weight**2 - share**2)
 
     def total(self, *batch: AnyArray) -> Floats:
-        # (n, R, d), (n, R, d), (n, R), ..., (n, R, d), (n, R), (n, R) -> `(R, *shape)`
-        theta, weights, threshold, *law, context, action, reward = batch
-        u = unit(context)
+        # fields of a `Reference` (n, R, ...), x (n, R, d), a (n, R), r (n, R) -> `(R, *shape)`
+        at, (context, action, reward) = Reference(*batch[:-3]), batch[-3:]
+        u, learns_level = unit(context), at.level is not None
         middle = (self.reward_low + self.reward_high) / 2
         with np.errstate(over="ignore", invalid="ignore"):
-            v = unit(weights * u)
+            v = unit(at.weights * u)
             residual = clip_range(reward, self.reward_low, self.reward_high) - middle
-            residual = residual - np.vecdot(theta, u)
-            if law:
-                residual = residual - law[0]
-            large = np.abs(residual) > threshold  # (n, R)
+            residual = residual - np.vecdot(at.theta, u)
+            if learns_level:
+                residual = residual - at.level
+            large = np.abs(residual) > at.threshold  # (n, R)
         score = np.where(np.isfinite(residual), np.sign(residual), 0.0)
-        if law:
-            _, width, reach, share = law
-            share = np.clip(np.nan_to_num(share), 0, 1)
-            score = share * _bounded(residual, width)
+        if learns_level:
+            share = np.clip(np.nan_to_num(at.share), 0, 1)
+            score = share * _bounded(residual, at.width)
         coded = _coded(self.codes, action, score, v)
         somebody = np.isfinite(context).all(axis=-1)  # (n, R)
         often = self.spread_weight * (somebody * (2.0 * large - 1)).sum(axis=0)
         parts = [coded, often[:, None]]
-        if law:
-            told = self.weight_of_level(share) * somebody * _bounded(residual, reach)
+        if learns_level:
+            told = self.weight_of_level(share) * somebody * _bounded(residual, at.reach)
             parts.append(added_up(told[..., None]))
         return np.concatenate(parts, axis=1)
 
