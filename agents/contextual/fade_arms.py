@@ -11,6 +11,7 @@ from dpbandit.agents.contextual.fading import (
     WarmStarted,
     check_coordinates,
     check_layout,
+    coded_likelihood,
     few_features,
     middle_is_told,
 )
@@ -171,7 +172,7 @@ class FadeArms(OnDevices, WarmStarted):
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
         law = {name: np.broadcast_to(x, action.shape) for name, x in self._law.reference.items()}
         reference = Reference(pick(self._theta, action), pick(self._weights, action), **law)
-        release = self.sums.fed(action.shape, *reference.given, context, action, feedback)
+        release = self.sums.fed(action.shape, *reference.arrays, context, action, feedback)
         if release is None:
             return
         signs, counts, levels = self.statistic.unpack(release)
@@ -268,10 +269,7 @@ class FadeArms(OnDevices, WarmStarted):
         self._design = fade * self._design + fresh
         self._offset = fade * self._offset + np.matvec(fresh, self._theta)
         gram = self.statistic.gram / max(self.sums.stddev, _LEAST_NOISE) ** 2
-        seen = gram @ (signs + self._offset)
-        b = np.vecmat(seen, self._design)
-        pairs = self._design[:, :, None].swapaxes(-1, -2) @ self._design[:, None]  # (R, K, K, d, d)
-        precision = (gram[:, :, None, None] * pairs).transpose(0, 1, 3, 2, 4)
+        b, precision = coded_likelihood(self._design, self._offset, signs, gram)
         if self._memory is None:
             self._b += b
             self._precision += precision

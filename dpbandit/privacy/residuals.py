@@ -115,8 +115,8 @@ class Reference(NamedTuple):
     """h in [0, 1], the weight of directions, (...)"""
 
     @property
-    def given(self) -> tuple[Floats, ...]:
-        """The fields that are there, in order."""
+    def arrays(self) -> tuple[Floats, ...]:
+        """The fields that are set, in order, as a mechanism takes them."""
         return tuple(number for number in self if number is not None)
 
 
@@ -133,7 +133,7 @@ class SignedResiduals:
     where the unit vectors q_a have products q_a . q_b = G_ab, `gram`: what all arms have in common
     is damped by `common`, since no comparison of arms depends on it.
 
-    With a `level_weight` c_l > 0 the reference has a level, too, and e is less by it; a round adds::
+    With a `level_weight` c_l > 0 the reference has a level and e is less by it. A round adds::
 
         h clip(e / w, -1, 1) q_a (x) v                       in place of the first line
         sqrt(1 + c_l^2 - h^2) clip(e / w_l, -1, 1)           one number, 0 if x is no number
