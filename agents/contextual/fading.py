@@ -83,7 +83,7 @@ class FadingReleases:
         ends = self.ends(spec, first, looks)
         batches: dict[str, Any] = {"ends": ends, "horizon": spec.horizon}
         if self.trust == "aggregated":
-            target = {"epsilon": self.epsilon, "delta": self.delta}
+            target: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
             return AggregatedSum(statistic, streams, honest=self.honest, **batches, **target)
         multiplier = self.noise_multiplier(len(released_ends(ends, spec.horizon)))
         return FadingSum(statistic, streams, fade=self.fade, noise_multiplier=multiplier, **batches)

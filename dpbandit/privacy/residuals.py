@@ -121,7 +121,41 @@ class Reference(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SignedResiduals:
+class CodedByArm:
+    """Base class of sums of score q_a (x) v: rewards of arms, and the unit vectors q_a, their code.
+
+    What all arms have in common is damped by `common`, since no comparison of arms depends on it.
+    """
+
+    n_actions: int
+    dim: int
+    reward_low: float = 0.0
+    reward_high: float = 1.0
+    common: float = 0.5
+    """g, in (0, 1]"""
+    units: ClassVar[float] = 1.0
+    gram: Floats = field(init=False, repr=False, compare=False)
+    """G = (I - J + g^2 J) / its diagonal, the products of the q_a, J = 1/K everywhere; (K, K)"""
+    codes: Floats = field(init=False, repr=False, compare=False)
+    """the q_a, as rows, (K, K)"""
+
+    def __post_init__(self) -> None:
+        inside("common", self.common, 1e-3, 1, ends=True)
+        gram = np.eye(self.n_actions) - (1 - self.common**2) / self.n_actions
+        object.__setattr__(self, "gram", np.asarray(gram / gram[0, 0]))
+        object.__setattr__(self, "codes", np.linalg.cholesky(self.gram))
+
+    def decoded(self, coded: Floats) -> Floats:
+        """Sums of coded scores, (R, K d) -> those of each arm, (R, K, d).
+
+        White noise of variance s^2 becomes noise of covariance s^2 G^-1 between the arms.
+        """
+        by_code = coded.reshape(len(coded), self.n_actions, -1)
+        return np.asarray(np.linalg.inv(self.codes).T @ by_code)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignedResiduals(CodedByArm):
     """The sum of sign(residual) q_a (x) v over rounds, and how often residuals are large.
 
     A round is a `Reference` and (x, a, r). With `u = x / |x|` and residual
@@ -148,29 +182,15 @@ class SignedResiduals:
     # "at every reference point, finite or not"
     needs = NOTHING
 
-    n_actions: int
-    dim: int
-    reward_low: float = 0.0
-    reward_high: float = 1.0
-    common: float = 0.5
-    """g, in (0, 1]"""
     spread_weight: float = 0.15
     """c"""
     level_weight: float = 0.0
     """c_l, 0 where the level is the public middle"""
-    units: ClassVar[float] = 1.0
-    gram: Floats = field(init=False, repr=False, compare=False)
-    """G = (I - J + g^2 J) / its diagonal, J = 1/K everywhere; (K, K)"""
-    codes: Floats = field(init=False, repr=False, compare=False)
-    """the q_a, as rows, (K, K)"""
 
     def __post_init__(self) -> None:
         positive("spread_weight", self.spread_weight)
         at_least("level_weight", self.level_weight, 0)
-        inside("common", self.common, 1e-3, 1, ends=True)
-        gram = _damped(self.n_actions, self.common)
-        object.__setattr__(self, "gram", gram)
-        object.__setattr__(self, "codes", np.linalg.cholesky(gram))
+        super().__post_init__()
 
     @property
     def shape(self) -> tuple[int]:
@@ -218,18 +238,10 @@ class SignedResiduals:
         """Sums `(R, *shape)` -> those of scores of each arm (R, K, d), of +-1, of the level, (R,).
 
         The last as it was weighted, None where no level is learned.
-        White noise of variance s^2 becomes noise of covariance s^2 G^-1 between the arms.
         """
         n = self.n_actions * self.dim
-        coded = vectors[:, :n].reshape(-1, self.n_actions, self.dim)
         level = vectors[:, n + 1] if self.level_weight else None
-        return np.linalg.inv(self.codes).T @ coded, vectors[:, n] / self.spread_weight, level
-
-
-def _damped(n_actions: int, common: float) -> Floats:
-    """G = (I - J + common^2 J) / its diagonal, J = 1 / K everywhere; (K, K)."""
-    gram = np.eye(n_actions) - (1 - common**2) / n_actions
-    return np.asarray(gram / gram[0, 0])
+        return self.decoded(vectors[:, :n]), vectors[:, n] / self.spread_weight, level
 
 
 def _coded(codes: Floats, action: Ints, score: Floats, v: Floats) -> Floats:
@@ -242,7 +254,7 @@ def _coded(codes: Floats, action: Ints, score: Floats, v: Floats) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CentredResiduals:
+class CentredResiduals(CodedByArm):
     """The sum of (y - p) q_a (x) u over rounds, u a constant and the direction of x from a centre.
 
     A round is (theta, trust, centre, x, a, r); the first three are the reference point, released or
@@ -264,28 +276,14 @@ class CentredResiduals:
     # "at every reference point, finite or not"
     needs = NOTHING
 
-    n_actions: int
-    dim: int
-    reward_low: float = 0.0
-    reward_high: float = 1.0
-    common: float = 0.5
-    """g, in (0, 1]"""
     constant: float = 0.4
     """c_0, in (0, 1)"""
-    units: ClassVar[float] = 1.0
     sensitivity: ClassVar[float] = 2.0
     moved: ClassVar[float] = 2.0
-    gram: Floats = field(init=False, repr=False, compare=False)
-    """of the q_a, (K, K)"""
-    codes: Floats = field(init=False, repr=False, compare=False)
-    """the q_a, as rows, (K, K)"""
 
     def __post_init__(self) -> None:
-        inside("common", self.common, 1e-3, 1, ends=True)
+        super().__post_init__()
         inside("constant", self.constant, 0, 1, ends=False)
-        gram = _damped(self.n_actions, self.common)
-        object.__setattr__(self, "gram", gram)
-        object.__setattr__(self, "codes", np.linalg.cholesky(gram))
 
     @property
     def shape(self) -> tuple[int]:
@@ -318,12 +316,8 @@ class CentredResiduals:
         return _coded(self.codes, action, score, u)
 
     def unpack(self, vectors: Floats) -> Floats:
-        """Sums `(R, *shape)` -> those of each arm, (R, K, 1 + d).
-
-        White noise of variance s^2 becomes noise of covariance s^2 G^-1 between the arms.
-        """
-        coded = vectors.reshape(-1, self.n_actions, 1 + self.dim)
-        return np.asarray(np.linalg.inv(self.codes).T @ coded)
+        """Sums `(R, *shape)` -> those of each arm, (R, K, 1 + d)."""
+        return self.decoded(vectors)
 
 
 def _bounded(residual: Floats, width: Floats) -> Floats:
