@@ -159,6 +159,11 @@ def faded(ends: Ints, fade: float, stddev: float) -> Faded:
     return Faded(users, stddev**2 * np.eye(len(ends)), users @ (users / lengths).T)
 
 
+def in_ball(theta: Floats) -> Floats:
+    """Shorten parameters (R, D) to the longest that is allowed."""
+    return clip_norm(theta, BALL)
+
+
 def with_latest(history: Floats, latest: Floats) -> Floats:
     """(R, m, ...) and (R, ...) -> (R, m + 1, ...)."""
     return np.concatenate([history, latest[:, None]], axis=1)

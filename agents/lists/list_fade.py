@@ -217,17 +217,11 @@ class ListFADE(Lists):
         super().start()
         self.statistic = self.added()
         R, d = self.R, self.statistic.dim
-        releases = FadingReleases(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            first_batch=self.first_batch,
-            growth=self.growth,
-            fade=self.fade,
-        )
+        releases = FadingReleases.of(self)
         first = releases.first(self.spec, units=8 * sqrt(d))
         self.after = min(_AFTER, len(releases.ends(self.spec, first)) // 2)
         self.sums = releases.sums(self.statistic, self.spec, self.streams, first)
-        self.ledger = releases.ledger(self.sums)
+        self.ledger = releases.ledger(self.sums.spend)
         if self.places is not None:
             both = Parallel((self.places.spend, self.sums.spend))
             self.ledger = ledger_of(self.epsilon, both)
@@ -391,17 +385,11 @@ class ListExperts(Lists):
         self.directions = w / np.maximum(norms(w), 1e-300)
         """(R, P, q), of length 1 unless 0"""
         R, P = w.shape[:2]
-        releases = FadingReleases(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            first_batch=self.first_batch,
-            growth=self.growth,
-            fade=0.0,
-        )
+        releases = FadingReleases.of(self, fade=0.0)
         first = releases.first(self.spec, units=5 * P, least=40.0 * P)
         clicks = PolicyClicks(self.spec.clicks, P)
         self.sums = releases.sums(clicks, self.spec, self.streams, first)
-        self.ledger = releases.ledger(self.sums)
+        self.ledger = releases.ledger(self.sums.spend)
         self.uniforms = self.streams.uniforms("policies")
         self.active = np.ones((R, P), dtype=bool)
         self.shows, self.counts = np.zeros((2, R, P))

@@ -99,31 +99,25 @@ class Foreign:
             if not callable(getattr(self, name)):
                 raise InputError(f"Expected {name}={getattr(self, name)!r} to be a function.")
 
-    def make(self, spec: BanditSpec, streams: Streams) -> "ForeignAgent":
+    def make(self, spec: BanditSpec, streams: Streams) -> OneByOne:
         kind = ListSpec if spec.feedback_name == "clicks" else ContextualSpec
-        return ForeignAgent(self, fits(self, spec, kind, shared=True), streams)
-
-
-class ForeignAgent(OneByOne):
-    """See `Foreign`."""
-
-    def __init__(self, config: Foreign, spec: BanditSpec, streams: Streams) -> None:
+        spec = fits(self, spec, kind, shared=True)
         seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
-        takes("policy", config.policy, "spec", "seed")
-        policies = [config.policy(spec, seed) for seed in seeds]
+        takes("policy", self.policy, "spec", "seed")
+        policies = [self.policy(spec, seed) for seed in seeds]
         for policy in policies[:1]:
             if policy is None:
                 raise InputError("Expected policy to return a new policy, got None.")
-            if config.act is _act:
+            if self.act is _act:
                 act_arguments = ("context",) if spec.masks == "none" else ("context", "mask")
                 has_methods("what policy returns", policy, act=act_arguments)
-            if config.update is _update:
+            if self.update is _update:
                 update_arguments = ("context", "action", "reward")
                 has_methods("what policy returns", policy, update=update_arguments)
         learners = [p.inner if isinstance(p, Wrapped) else p for p in policies]
         if len({id(learner) for learner in learners}) < len(seeds):
             raise InputError("Expected a new object from every call of policy, got one twice.")
-        super().__init__(policies, spec, config.act, config.update)
+        return OneByOne(policies, spec, self.act, self.update)
 
 
 def mabwiser_policy(make: Callable[[list[int], int], Any]) -> Foreign:

@@ -73,6 +73,9 @@ def _measured(
 
 
 def _of_kind(spec: Spec, epsilon: float) -> str:
+    # All problems of the kind, not the nearest one alone: leaving out each of 21 problems in turn,
+    # the nearest by arms, features and rounds loses 2.1 times the best that competed without
+    # privacy and 1.6 times at epsilon 10, all of its kind 1.9 and 1.3 (at 1 both 1.2, at .1 1.1)
     kind = spec.measured_as
     for agent in ranked(kind.removeprefix(_CURVED), epsilon):
         if kind.startswith(_CURVED) and "parameters=halved" in agent:

@@ -59,7 +59,7 @@ def first_stddev(sums: Any) -> float:
         return (drawn * GeneralisedGaussian(S / spend.ratio, spend.r).variance(spend.dim)) ** 0.5
     if isinstance(spend, HEAVY):
         l1 = getattr(getattr(sums, "_statistic", None), "l1_sensitivity", S * k**0.5)
-        law = Laplace(l1 / S) if "laplace" in spend.note else KNorm(1.0)
+        law = Laplace(l1 / S) if isinstance(spend, LaplaceSpend) else KNorm(1.0)
         return S * (moved * nodes / spend.pure) * (drawn * law.variance(k)) ** 0.5
     if isinstance(spend, WishartSpend):
         rows = sums._statistic
