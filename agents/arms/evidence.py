@@ -9,6 +9,7 @@ from dpbandit.agent import Least0, Positive
 from dpbandit.agents.arms.play import Bools, Epsilon, OneArmBatches
 from dpbandit.base import Floats, Ints, at_least, flag, rows
 
+# factor of an arm's rounds
 Growth: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, GROWTH_TO_SETTLE)]
 Flag: TypeAlias = Annotated[bool, flag]
 
@@ -226,7 +227,7 @@ class RaceIMED(SummedBatches):
     slack: Least0 = 2.5
     """nats by which Chernoff's exponent is taken to be too small; 2 is more careful, and dearer"""
     lead_growth: Growth = 3.0
-    """factor by which a batch of the leader multiplies its rounds, and any batch at most; >= 1.25"""
+    """factor by which a batch of the leader multiplies its rounds; also the most of any arm"""
 
     def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
         n, each = self.n[here], rows(here.size)
