@@ -1,3 +1,4 @@
+from dpbandit.agents.arms.evidence import DPIMED as DPIMED, DPKLUCB as DPKLUCB, RaceIMED as RaceIMED
 from dpbandit.agents.arms.exact import (
     KLUCB as KLUCB,
     UCB1 as UCB1,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from dpbandit.base import described, first_line, html_table, shown
+from dpbandit.base import abbrev, described, first_line, html_table
 from dpbandit.lazy import catalogue
 
 RECONSTRUCTED = "reconstructed"
@@ -21,7 +21,7 @@ class Entry(NamedTuple):
     """that has it, as a module of `dpbandit.agents`"""
     plays: str
     """the kind of problem, in words"""
-    told: str
+    feedback: str
     """what it learns from after each action"""
     privacy: str
     page: str
@@ -83,7 +83,7 @@ def _as_html(config: Any) -> str:
     for one in described(type(config)):
         value = getattr(config, one.name)
         plain = {True: "true", False: "false", None: "none"}
-        written = plain[value] if value is None or isinstance(value, bool) else shown(value)
+        written = plain[value] if value is None or isinstance(value, bool) else abbrev(value)
         usual = written.strip("'\"") == one.default
         rows.append((one.name, written + ("" if usual else " *"), one.text))
     head = ("setting", "value, * not the default", "what it is")

@@ -47,7 +47,7 @@ class Episode(NamedTuple):
     """What an agent was shown and told, round by round."""
 
     contexts: list[Any]
-    told: list[Any]
+    feedback: list[Any]
 
 
 def usual_problem(agent: Any) -> tuple[AgentConfig, str, dict[str, Any]]:
@@ -79,8 +79,8 @@ def tape(made: Problem, config: AgentConfig) -> Episode:
         action = agent.act(context)
         step = made.step(action)
         episode.contexts.append(context.copy())
-        episode.told.append((step.reward if step.datum is None else step.datum).copy())
-        agent.update(context, action, episode.told[-1])
+        episode.feedback.append((step.reward if step.datum is None else step.datum).copy())
+        agent.update(context, action, episode.feedback[-1])
     return episode
 
 
@@ -165,7 +165,7 @@ def recorded_draws() -> Iterator[list[_Drawn]]:
 def _operands(spec: Any) -> tuple[Any, Any]:
     spec = getattr(spec, "visit", spec)
     context = np.ones((REPLICAS, *spec.context_shape))
-    if spec.told_as == "clicks":
+    if spec.feedback_name == "clicks":
         return context, np.ones((REPLICAS, spec.n_items, spec.dim))
     if hasattr(spec, "row_dim"):
         context = spec.rows(context).reshape(REPLICAS, -1, spec.row_dim)

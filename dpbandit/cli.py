@@ -13,8 +13,8 @@ from dpbandit.base import (
     AgentError,
     InputError,
     exit_with,
-    shown_path,
-    warnings_said,
+    short_path,
+    warnings_on_stderr,
 )
 from dpbandit.commands.usage import Once, UsageError, sentence
 from dpbandit.lazy import catalogue
@@ -153,7 +153,7 @@ def main() -> None:
 def _ended() -> int:
     """The exit code, after what went wrong is said."""
     try:
-        with warnings_said():
+        with warnings_on_stderr():
             return _run()
     except AgentError as error:
         return _refuse(str(error), 1)
@@ -169,7 +169,7 @@ def _ended() -> int:
             "A worker process was killed, perhaps for want of memory: choose fewer --jobs."
         )
     except OSError as error:
-        where = f"use {shown_path(error.filename)}" if error.filename else "go on"
+        where = f"use {short_path(error.filename)}" if error.filename else "go on"
         return _refuse(f"Cannot {where}: {error.strerror or error}.")
     except UnicodeError as error:
         return _refuse(f"Cannot write what is no text: {error}.")

@@ -80,7 +80,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, ndtr
 
-from dpbandit.base import Floats, InputError, Ints, at_least, positive, shown, whole
+from dpbandit.base import Floats, InputError, Ints, abbrev, at_least, positive, whole
 from dpbandit.envs.contextual.glm import GLMBandit
 
 _ALL = 500.0
@@ -141,7 +141,7 @@ class Shape(NamedTuple):
         """
         size = self.at(epsilon, horizon, dim, n_actions, delta)
         if not (regret > 0 and size > 0):
-            raise InputError(f"Expected regret={shown(regret)} to be a number > 0.")
+            raise InputError(f"Expected regret={abbrev(regret)} to be a number > 0.")
         return lambda e: regret / size * self.at(e, horizon, dim, n_actions, delta)
 
 
@@ -224,7 +224,7 @@ def _check(horizon: int, dim: int, signal: float, noise: float, mu: float) -> No
     positive("signal", signal)
     positive("noise", noise)
     if not mu >= 0:
-        raise InputError(f"Expected mu={shown(mu)} to be a number >= 0, or infinity.")
+        raise InputError(f"Expected mu={abbrev(mu)} to be a number >= 0, or infinity.")
 
 
 def _cumulated(
@@ -256,7 +256,7 @@ def least_regret_for(problem: GLMBandit, mu: float) -> float:
     Raises:
         InputError: a condition that the problem does not meet, by name.
     """
-    asked = {
+    requested = {
         "n_actions": 2,
         "shared": False,
         "contexts": "sphere",
@@ -267,10 +267,10 @@ def least_regret_for(problem: GLMBandit, mu: float) -> float:
         "drift": "none",
     }
     if not isinstance(problem, GLMBandit):
-        raise InputError(f"Expected problem={shown(problem)} to be a GLMBandit.")
-    for name, right in asked.items():
+        raise InputError(f"Expected problem={abbrev(problem)} to be a GLMBandit.")
+    for name, right in requested.items():
         if getattr(problem, name) != right:
-            wrong = shown(getattr(problem, name))
+            wrong = abbrev(getattr(problem, name))
             raise InputError(f"Expected {name}={wrong} to be {right!r}: there the bound is proved.")
     at_least("tail", problem.tail, 6)
     T, d, S, sigma = problem.horizon, problem.dim, problem.signal, problem.noise

@@ -26,11 +26,11 @@ from dpbandit.base import (
     Floats,
     InputError,
     Streams,
+    abbrev,
     by_index,
     inside,
     missing_fields,
     one_of,
-    shown,
     takes,
     whole,
 )
@@ -77,7 +77,7 @@ class Pictures:
         return self._text() if self._mode == "ansi" else self._picture()
 
     def _text(self) -> str:
-        played = " ".join(map(_said, self._last, self._clicks))
+        played = " ".join(map(_in_words, self._last, self._clicks))
         return (
             f"round {self._round} of {self._horizon}\n"
             f"total {self._what} {self._total[-1]:.6g}\n"
@@ -133,7 +133,7 @@ class Pictures:
         return first - 0.5, first + _LAST - 0.5, 0.5, coordinates + 0.5
 
 
-def _said(action: Any, clicks: Floats | None) -> str:
+def _in_words(action: Any, clicks: Floats | None) -> str:
     """An action in words; of a list, with a star behind what was clicked."""
     if clicks is None:
         return np.array2string(action, precision=2, separator=" ")
@@ -248,7 +248,9 @@ class _Adapter:
         action = spec.repaired(action, self._masked())
         step = self.problem.step(action)
         for r, picture in enumerate(self._pictures):
-            clicks = step.datum[r] if spec.told_as == "clicks" and step.datum is not None else None
+            clicks = (
+                step.datum[r] if spec.feedback_name == "clicks" and step.datum is not None else None
+            )
             picture.see(action[r], float(step.reward[r]), float(step.regret[r]), clicks)
         self._left -= 1
         info = dict(zip(_INFO, (step.expected, step.oracle, step.regret), strict=True))
@@ -257,8 +259,8 @@ class _Adapter:
             info = {"expected_reward": step.expected}
             if self._left == 0:
                 info["regret"] = self._regret + self.problem.hindsight()
-        if spec.told_as is not None and step.datum is not None:
-            info[spec.told_as] = step.datum
+        if spec.feedback_name is not None and step.datum is not None:
+            info[spec.feedback_name] = step.datum
         return self.problem.context().copy(), step.reward, info | self._allowed()
 
     def __getattr__(self, name: str) -> Any:
@@ -292,7 +294,7 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Floats, dict[str, Any]]:
         if options is not None and (options or not isinstance(options, dict)):
-            raise InputError(f"Expected options={shown(options)} to be None: reset has none.")
+            raise InputError(f"Expected options={abbrev(options)} to be None: reset has none.")
         if seed is not None:
             whole("seed", seed, 0)
             seed = int(seed)
@@ -360,7 +362,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
     ) -> tuple[Floats, dict[str, Any]]:
         if options is not None and (not isinstance(options, dict) or {*options} - {"reset_mask"}):
             raise InputError(
-                f"Expected options={shown(options)} to be None or a dictionary with nothing but "
+                f"Expected options={abbrev(options)} to be None or a dictionary with nothing but "
                 "'reset_mask'."
             )
         mask = np.ravel((options or {}).get("reset_mask", True)).tolist()
@@ -375,7 +377,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
                 seeds = [int(seed) + i for i in range(self.num_envs)]
             if not isinstance(seeds, list | tuple | np.ndarray) or len(seeds) != self.num_envs:
                 raise InputError(
-                    f"Expected seed={shown(seed)} to be one, or {self.num_envs} of them, one a "
+                    f"Expected seed={abbrev(seed)} to be one, or {self.num_envs} of them, one a "
                     "replica."
                 )
             for i, single in enumerate(seeds):

@@ -20,9 +20,9 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     inside,
     positive,
-    shown,
     vector,
     whole,
 )
@@ -94,7 +94,7 @@ class Availability:
         told = _WINDOW.fullmatch(word) if isinstance(word, str) else None
         if told is None:
             raise InputError(
-                f"Expected available={shown(word)} to be words such as '3:200-', '0:-500' or "
+                f"Expected available={abbrev(word)} to be words such as '3:200-', '0:-500' or "
                 "'4-6:200-500': an action or several, the first round, the last."
             )
         low, high, start, end = told.groups()

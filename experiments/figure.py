@@ -60,7 +60,7 @@ class LineGroup(Strict):
     """variable -> values, a line for each combination"""
     let: dict[str, Any] = {}
     run: str = ""
-    """name of a run; the label if left out"""
+    """name of a run whose words hold the variable of the axis; the label if left out"""
     then: str = ""
     """label of the agent that all of them are at the last place of the axis"""
     last: bool = False
@@ -105,7 +105,7 @@ class Panel(Strict):
     xlabel: str = ""
     ylabel: str = "regret"
     legend: str | int = ""
-    """title of a legend below the panel, or "beside", or its columns at the figure's foot"""
+    """title of a legend below each panel, or "beside" the last, or columns at the foot"""
 
 
 class Figure(Panel):
@@ -131,7 +131,7 @@ class Figure(Panel):
     size: tuple[float, float] = (7.6, 6.0)
     """inches"""
     rows: int = 1
-    axes: Literal["loglog", "base 2"] = "loglog"
+    axes: Literal["loglog", "log y", "base 2"] = "loglog"
     """base 2 below, and a linear vertical axis if that has an upper end, `most`"""
     ticks: int = 1
     """place of the horizontal axis that has a tick"""
@@ -265,9 +265,9 @@ def draw(
                 if panel == pane.name:
                     names[label] += f": {table.exponent_shown.format(s=s)}"
             _draw_pane(axes, table, lines, names)
-            if table.legend == "beside":
+            if table.legend == "beside" and pane is panes[-1]:
                 legend_beside(axes)
-            elif isinstance(table.legend, str):
+            elif isinstance(table.legend, str) and table.legend != "beside":
                 legend_below(axes, table.legend)
         if isinstance(figure.legend, int):
             legend_at_the_foot(grid[0], figure.legend)
@@ -319,6 +319,9 @@ def _scale(axes: "Axes", table: Figure, ticks: Sequence[float]) -> None:
         if table.few_ticks:
             log_ticks(axes.yaxis)
             axes.minorticks_off()
+        return
+    if table.axes == "log y":
+        axes.set_yscale("log")
         return
     axes.set_xscale("log", base=2)
     if table.most is None:

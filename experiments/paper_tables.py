@@ -2,22 +2,24 @@
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from pkgutil import resolve_name
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from dpbandit.base import InputError, check_writable, one_of
+from dpbandit.base import InputError, check_writable, one_of, plain, write_atomically, write_csv
 
 if TYPE_CHECKING:
     from dpbandit.base.tables import Table
 
 
 ALL = "all"
+T = TypeVar("T")
 
 
 class Reproduced(NamedTuple):
@@ -108,37 +110,57 @@ class PaperTable:
         return made._replace(files=()) if out is None else made
 
 
-def rows_and_sizes(
-    text: str, last: int, sizes: Mapping[str, Callable[[str], Any]], hint: str
-) -> tuple[set[int], dict[str, Any]]:
-    """Read rows of a table and sizes, "1-3,5,T=4096"; no row named, or "all", is all rows.
+def selected(
+    table: str,
+    text: str,
+    rows: Mapping[str, T],
+    kinds: Mapping[str, Callable[[str], Any]],
+    *,
+    alternatives: bool = False,
+) -> tuple[list[T], dict[str, list[Any]]]:
+    """Read the rows of a table, by name, and the values that a text chooses, "1-3,5,T=4096".
+
+    No row named, or "all", is all rows. A key has several values only if these are `alternatives`.
 
     Raises:
-        InputError: anything else.
+        InputError: anything else; the sentence says what paper_tables.toml says of `rows`.
 
-    >>> rows_and_sizes("4-5,T=1024", 7, {"T": int}, "the horizon (T=4096)")
-    ({4, 5}, {'T': 1024})
+    >>> selected("window/table-1", "4-5,T=1024", {"4": "four", "5": "five"}, {"T": int})
+    (['four', 'five'], {'T': [1024]})
     """
-    wrong = InputError(
-        f"Expected rows to be numbers from 1 to {last} (1-3,5) and {hint}, got {text!r}."
-    )
-    numbers, told = set[int](), dict[str, Any]()
+    wrong = InputError(f"Expected rows to be {TABLES[table].rows}, got {text!r}.")
+    names, values = set[str](), dict[str, list[Any]]()
     for term in (part.strip() for part in text.split(",")):
         key, equals, value = term.partition("=")
-        span = re.fullmatch(r"([0-9]{1,3})(?:-([0-9]{1,3}))?", term)
+        span = re.fullmatch(r"([0-9]{1,3})-([0-9]{1,3})", term)
+        some = {str(n) for n in range(int(span[1]), int(span[2]) + 1)} if span else {term}
         try:
-            if equals and key not in told:
-                told[key] = sizes[key](value)
-            elif span and (chosen := range(int(span[1]), int(span[2] or span[1]) + 1)):
-                numbers |= set(chosen)
-            elif term != "all":
+            if equals and (alternatives or key not in values):
+                values.setdefault(key, []).append(kinds[key](value))
+            elif some and some <= {*rows, ALL}:
+                names |= some - {ALL}
+            else:
                 raise wrong
         except (KeyError, ValueError):
             raise wrong from None
-    every = set(range(1, last + 1))
-    if not numbers <= every:
-        raise wrong
-    return numbers or every, told
+    return [row for name, row in rows.items() if name in names or not names], values
+
+
+def reproduced(
+    asked: Asked,
+    file: str,
+    records: Iterable[Mapping[str, Any]],
+    tables: Iterable["Table"],
+    drawings: Mapping[str, Callable[[Path], object]] = MappingProxyType({}),
+) -> Reproduced:
+    """Write records to FILE.csv, and drawings, by name, to NAME.png."""
+    from pandas import DataFrame  # slow to import
+
+    rows = [plain(record) for record in records]
+    written = [write_csv(asked.out / f"{file}.csv", DataFrame(rows))]
+    for name, drawing in drawings.items():
+        written.append(write_atomically(asked.out / f"{name}.png", drawing))
+    return Reproduced(list(tables), rows, written)
 
 
 def _tables() -> Mapping[str, PaperTable]:

@@ -2,20 +2,20 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, Seed, Streams, whole
+from dpbandit.base import Floats, InputError, Ints, Seed, whole
 from dpbandit.envs.streams.streaming_regression import StreamProblem
 from dpbandit.results.runs import AgentRun
 from dpbandit.running.compare import as_run
 from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import Log, play
-from dpbandit.specs import Agent, AgentConfig, Hindsight, Spec
+from dpbandit.specs import AgentConfig, Hindsight
 from dpbandit.studies import Configuration
-from dpbandit.studies.configurations import certificate_of
+from dpbandit.studies.configurations import Watched, certificate_of
 
 TEST_USERS = 10_000
 
@@ -84,18 +84,6 @@ def release(
     )
 
 
-@dataclass(frozen=True)
-class Watched:
-    """A config whose running agents can be asked afterwards."""
-
-    config: AgentConfig
-    agents: list[Agent] = field(default_factory=list)
-
-    def make(self, spec: Spec, streams: Streams) -> Agent:
-        self.agents.append(self.config.make(spec, streams))
-        return self.agents[-1]
-
-
 class ReleaseConfiguration(Configuration):
     """An agent on a stream, and the point it releases after `horizon` users."""
 
@@ -125,7 +113,6 @@ class ReleaseConfiguration(Configuration):
 
 
 _LOOKS = 16
-_SUBOPTIMALITY, _SECONDS = "suboptimality after {}", "seconds after {}"
 
 
 def looks(users: int) -> Ints:
@@ -156,8 +143,8 @@ class CurveConfiguration(ReleaseConfiguration):
         run = as_run(self.setup, self.name, self.config, proof, logs, first=first)
         measures: dict[str, Floats] = {}
         for place, t in enumerate(looks(n).tolist()):
-            measures[_SUBOPTIMALITY.format(t)] = np.array([one[place] for one in suboptimality])
-            measures[_SECONDS.format(t)] = np.array([one[place] for one in seconds])
+            measures[f"suboptimality after {t}"] = np.array([one[place] for one in suboptimality])
+            measures[f"seconds after {t}"] = np.array([one[place] for one in seconds])
         return replace(run, measures=measures)
 
     def _curve(self, seed: Seed) -> tuple[Log, Floats, list[float]]:
@@ -182,15 +169,6 @@ def _suboptimality(problem: StreamProblem, points: Sequence[Floats]) -> Floats:
     return np.array([float((problem.excess_risk(theta) / origin)[0]) for theta in points])
 
 
-def suboptimality(run: AgentRun) -> list[Floats]:
-    """At each of `looks`, (R,)."""
-    return _along(run, _SUBOPTIMALITY)
-
-
-def seconds(run: AgentRun) -> list[Floats]:
-    """At each of `looks`, (R,)."""
-    return _along(run, _SECONDS)
-
-
-def _along(run: AgentRun, name: str) -> list[Floats]:
-    return [run.measures[name.format(t)] for t in looks(run.setup.horizon).tolist()]
+def curve(run: AgentRun, measure: str) -> list[Floats]:
+    """Look up "suboptimality" or "seconds" at each of `looks`, (R,)."""
+    return [run.measures[f"{measure} after {t}"] for t in looks(run.setup.horizon).tolist()]

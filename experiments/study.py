@@ -19,7 +19,7 @@ import re
 import sys
 import tomllib
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from importlib.resources import files
@@ -59,9 +59,12 @@ from dpbandit.experiments.figure import (
     place_of,
     value_of,
 )
+from dpbandit.experiments.releases import ReleaseConfiguration
+from dpbandit.results.problems import Setup
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.running.settings import parse_agent
+from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, Study, run_sweep, setup_of
 from dpbandit.studies.configurations import LastRound
 
@@ -74,6 +77,9 @@ Lines: TypeAlias = Mapping[str, Sequence[Configuration]]
 """Label -> configurations along an axis; one alone is a baseline"""
 Panels: TypeAlias = Mapping[str, Lines]
 """Name of a panel -> its lines"""
+
+
+_KINDS = {"marks": Configuration, "last": LastRound, "release": ReleaseConfiguration}
 
 
 class Found(NamedTuple):
@@ -125,8 +131,8 @@ class StudyFile(Strict):
 
     name: str
     summary: str
-    log: Literal["marks", "last"] = "marks"
-    """rounds that runs log; the last alone where hindsight is slow"""
+    log: Literal["marks", "last", "release"] = "marks"
+    """rounds that runs log; the last alone where hindsight is slow, or where a release is judged"""
     targets: tuple[str, ...] = ()
     """sizes, such as epsilon, that agents are given wherever they have a setting of that name"""
     told_data: tuple[str, ...] = ()
@@ -147,7 +153,8 @@ class StudyFile(Strict):
         return {**table, "figure": list(named)}
 
     @cached_property
-    def _words(self) -> dict[str, str]:
+    def words(self) -> dict[str, str]:
+        """Agents in words, by label."""
         groups = reversed(self.agents.values())  # of several the first
         return {label: words for group in groups for label, words in group.items()}
 
@@ -186,7 +193,7 @@ class StudyFile(Strict):
                 for label, words in self._chosen(some, bound):
                     line = [self._run(pane, some, label, words, at) for at in places]
                     if some.then:
-                        last = (some.then, self._words[some.then], places[-1])
+                        last = (some.then, self.words[some.then], places[-1])
                         line[-1] = self._run(pane, LineGroup(agents=[]), *last)
                     if adapt := some.adapt and own_function(some.adapt):
                         line = [*filter(None, map(adapt, line, places))]
@@ -196,51 +203,56 @@ class StudyFile(Strict):
 
     def _chosen(self, some: LineGroup, known: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for name in (one.format(**known) for one in some.agents):
-            group = self.agents.get(name) or {name: self._words[name]}
+            group = self.agents[name] if name in self.agents else {name: self.words[name]}
             yield from ((label, words) for label, words in group.items() if label not in some.but)
 
     def _run(
         self, pane: Pane, some: LineGroup, label: str, words: str, known: Mapping[str, Any]
     ) -> Configuration:
-        problem = some.problem or pane.table.problem
+        told = words.partition(":")[0] in self.told_data
+        setup = self.setup(some.problem or pane.table.problem, known, told=told)
+        label, axes = label.format(**known), (*pane.table.over, *some.each)
+        varied = any(axis in self.targets or f"{{{axis}" in words for axis in axes)
+        name = some.run.format(label=label, **known) if some.run and varied else label
+        return _KINDS[self.log](setup, name, self.config(words, known))
+
+    def setup(self, problem: str, known: Mapping[str, Any], *, told: bool = False) -> Setup:
+        """Fill in the words of a problem; those of [data] if the agent is `told` data."""
         if problem not in self.problems:
             problem = problem.format(**known)
-        data = words.partition(":")[0] in self.told_data
-        place = self.data.get(problem, self.problems[problem]) if data else self.problems[problem]
-        environment, *arguments = re.split(r":(?=\w+=)", place.format(**known))
-        setup = setup_of(
-            environment,
-            parse_settings(arguments),
-            horizon=known["T"],
-            seed=known["seed"],
-            label=problem.format(**known),
-        )
-        label = label.format(**known)
+        place = self.data.get(problem, self.problems[problem]) if told else self.problems[problem]
+        how = {"horizon": known["T"], "seed": known["seed"], "label": problem.format(**known)}
+        return setup_in_words(place.format(**known), **how)
+
+    def config(self, words: str, known: Mapping[str, Any]) -> AgentConfig:
+        """Fill in the words of an agent."""
         targets = {name: known[name] for name in self.targets if name in known}
-        config = parse_agent(words.format(**known), **targets)
-        kind = LastRound if self.log == "last" else Configuration
-        return kind(setup, some.run.format(label=label, **known) or label, config)
+        return parse_agent(words.format(**known), **targets)
 
     def measure(self, sizes: Sizes, out: Path, *, progress: bool = True) -> Answers:
         """Run what is missing of all questions; each run once, in the folder of its replicas."""
         known, asked = {**self.sizes, **sizes}, self.asked(sizes)
         by_replicas = grouped(asked, lambda question: self.questions[question].replicas)
-        found: dict[str, Mapping[str, RunLines]] = {}
+        found: dict[str, Mapping[str, RunLines]] = {question: {} for question in asked}
         for replicas, some in by_replicas.items():
+            panels = (lines for question in some for lines in asked[question].values())
+            every = [one for lines in panels for line in lines.values() for one in line]
             folder = out if replicas == "replicas" else out / replicas
-            panels = {question: asked[question] for question in some}
             how = {"replicas": known[replicas], "progress": progress}
-            found |= answers(self.name, panels, folder, **how).runs
-        return Answers({question: self._labelled(question, found[question]) for question in asked})
+            runs = runs_of(self.name, every, folder, **how)
+            for question in some:
+                found[question] = self._found(question, asked[question], runs)
+        return Answers(found)
 
-    def _labelled(self, question: str, found: Mapping[str, RunLines]) -> Mapping[str, RunLines]:
-        if not (name := self.questions[question].labels):
-            return found
-        label: Callable[[str, Sequence[AgentRun]], str] = own_function(name)
-        return {
-            panel: {label(one, runs): runs for one, runs in lines.items()}
-            for panel, lines in found.items()
-        }
+    def _found(
+        self, question: str, asked: Panels, runs: Mapping[str, AgentRun]
+    ) -> Mapping[str, RunLines]:
+        found, name = dict[str, RunLines](), self.questions[question].labels
+        label: Any = own_function(name) if name else lambda one, some: one
+        for panel, lines in asked.items():
+            line = {one: [runs[each.key] for each in some] for one, some in lines.items()}
+            found[panel] = {label(one, some): some for one, some in line.items()}
+        return found
 
     def draw(self, found: Answers, sizes: Sizes, out: Path) -> Iterator[Path]:
         """Write all figures into a folder."""
@@ -292,6 +304,12 @@ class StudyFile(Strict):
         if any(figure.exponent for figure in self.figures):
             frames["slopes"] = self.slopes(found)
         return Found(frames, self.draw(found, sizes, out), self.tables(found, sizes))
+
+
+def setup_in_words(words: str, **how: Any) -> Setup:
+    """Make the problem ID:ARGUMENT=VALUE; `how` has horizon, seed and label."""
+    environment, *arguments = re.split(r":(?=\w+=)", words)
+    return setup_of(environment, parse_settings(arguments), **how)
 
 
 def read(folder: str) -> StudyFile:
@@ -419,35 +437,30 @@ def runs_of(
     return {run.key: run for run in measured(study, out, progress=progress).runs}
 
 
-def answers(
-    name: str, questions: Mapping[str, Panels], out: Path, *, replicas: int, progress: bool = True
-) -> Answers:
-    """Run what is missing of all questions, in the folder `out`; what several ask for runs once."""
-    asked = [
-        one
-        for panels in questions.values()
-        for lines in panels.values()
-        for line in lines.values()
-        for one in line
-    ]
-    found = runs_of(name, asked, out, replicas=replicas, progress=progress)
-    return Answers(
-        {
-            question: {
-                panel: {label: [found[one.key] for one in line] for label, line in lines.items()}
-                for panel, lines in panels.items()
-            }
-            for question, panels in questions.items()
-        }
-    )
-
-
 def grouped(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
     """Group things by key, in order."""
     found: dict[Any, list[Any]] = {}
     for one in things:
         found.setdefault(key(one), []).append(one)
     return found
+
+
+def tabulated(
+    title: str,
+    headings: Sequence[str],
+    rows: Iterable[Iterable[str]],
+    *,
+    left: Collection[str] = (),
+    **how: Any,
+) -> Table:
+    """Tabulate rows; columns are numbers but for the first, or for those on the `left`."""
+    table = Table(title=title, **how)
+    for heading in headings:
+        words = heading in (left or headings[:1])
+        table.add_column(heading, justify="left" if words else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def along(

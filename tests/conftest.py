@@ -119,6 +119,12 @@ def surely_asserts(test):
     return "asserting" not in code.co_names and always(node.body)
 
 
+def pytest_collection_modifyitems(items):
+    """Run `tests/suite` first: near the end workers take tests from each other, and modules are set
+    up a second and a third time; theirs take longest."""
+    items.sort(key=lambda item: item.path.parent != HERE / "suite")
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
     if surely_asserts(item.function):

@@ -4,6 +4,7 @@ import functools
 import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import date
 
 import pytest
 
@@ -23,6 +24,16 @@ def asserting(what: object, *, surely: bool = False) -> Iterator[None]:
     except BaseException as error:
         error.add_note(f"with {what}")
         raise
+
+
+def by_rota(cells, share):
+    """Cells that are alike and take long, as values to parametrize with: one in `share` is `slow`
+    today, and another tomorrow; the others wait with the mark `rota`."""
+    today, marks = date.today().toordinal(), (pytest.mark.slow, pytest.mark.rota)
+    return [
+        pytest.param(cell, id=str(cell), marks=marks[(place + today) % share > 0])
+        for place, cell in enumerate(cells)
+    ]
 
 
 def refused(sentence, call, /, *args, **settings):

@@ -91,10 +91,10 @@ def _imports(folder: str, some: Iterable[tuple[str, str]]) -> str:
         homes.setdefault(f"dpbandit.{folder}.{file}", set()).add(name)
     for home in sorted(homes):
         names = sorted(homes[home], key=lambda name: (not name.isupper(), name))
-        said = [name if name == "Kinds" else f"{name} as {name}" for name in names]
-        line = f"from {home} import " + ", ".join(said)
+        imports = [name if name == "Kinds" else f"{name} as {name}" for name in names]
+        line = f"from {home} import " + ", ".join(imports)
         if len(line) > WIDTH:
-            line = f"from {home} import (\n" + "".join(f"    {one},\n" for one in said) + ")"
+            line = f"from {home} import (\n" + "".join(f"    {one},\n" for one in imports) + ")"
         lines.append(f"{line}\n")
     return "".join(lines)
 
@@ -138,7 +138,7 @@ def _rows(some: Iterable[Entry]) -> str:
         line = one.line.replace("|", r"\|")
         file = Path(getsourcefile(agents.AGENTS[one.id]) or "").resolve().relative_to(ROOT)
         code = f"[{file.stem}](../{file.as_posix()})"
-        lines.append(f"| {name} | {points} | {line} | {one.told} | {one.privacy} | {code} |\n")
+        lines.append(f"| {name} | {points} | {line} | {one.feedback} | {one.privacy} | {code} |\n")
     return "".join(lines)
 
 

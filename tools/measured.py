@@ -184,12 +184,12 @@ def measure(store: Path, names: str = "") -> None:
     """Run the commands that a store begins with, each once, and write their rows into it."""
     everything = list(_COMMAND.finditer(store.read_text()))
     ours = [one for one in everything if not one["command"].startswith(OTHERS)]
-    asked = names.split(",") if names else [one["run"] for one in ours]
-    commands = [one for one in ours if one["run"] in asked]
+    requested = names.split(",") if names else [one["run"] for one in ours]
+    commands = [one for one in ours if one["run"] in requested]
     tables = []
     if len(commands) < len(everything):
         before = pd.read_csv(store, comment="#")
-        tables.append(before[~before["run"].isin(asked)])
+        tables.append(before[~before["run"].isin(requested)])
     with TemporaryDirectory() as out:
         folders = {one["command"]: Path(out, str(n)) for n, one in enumerate(commands)}
         for command, folder in folders.items():

@@ -24,7 +24,7 @@ print(*{library["architecture"] for library in threadpoolctl.threadpool_info()})
 
 def main(arguments: list[str]) -> int:
     """Run the tests once for each environment; 1 if any of them failed."""
-    failed = [given for given in environments() if not passes(given, arguments)]
+    failed = [variables for variables in environments() if not passes(variables, arguments)]
     print("failed under:", *failed or ["none"], sep="\n  ")
     return bool(failed)
 
@@ -38,29 +38,29 @@ def environments() -> list[dict[str, str]]:
         print("left out: NumPy's baseline, which is all that this machine has")
     own = architectures({})
     for kernel in KERNELS:
-        given = {"OPENBLAS_CORETYPE": kernel}
-        taken = architectures(given)
+        variables = {"OPENBLAS_CORETYPE": kernel}
+        taken = architectures(variables)
         if taken == own:
             print(f"left out: OpenBLAS for {kernel}, which takes what it takes by itself here")
         elif kernel not in taken:
             print(f"left out: OpenBLAS for {kernel}, which this machine cannot run")
         else:
-            found.append(given)
+            found.append(variables)
     return found
 
 
-def architectures(given: dict[str, str]) -> set[str]:
+def architectures(variables: dict[str, str]) -> set[str]:
     """Whose kernels OpenBLAS runs; none where they stop at an unknown instruction."""
     command = [sys.executable, "-c", PROBE]
-    ran = subprocess.run(command, env=os.environ | given, capture_output=True, text=True)
+    ran = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
     return set(ran.stdout.split()) if ran.returncode == 0 else set()
 
 
-def passes(given: dict[str, str], arguments: list[str]) -> bool:
+def passes(variables: dict[str, str], arguments: list[str]) -> bool:
     """Whether the tests do under these variables."""
-    print("==", given, flush=True)
+    print("==", variables, flush=True)
     command = [sys.executable, "-m", "pytest", "-q", *arguments]
-    return subprocess.run(command, env=os.environ | given).returncode == 0
+    return subprocess.run(command, env=os.environ | variables).returncode == 0
 
 
 if __name__ == "__main__":

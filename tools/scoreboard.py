@@ -236,10 +236,10 @@ def commands() -> str:
         agents = f"{chosen()[name, inf].agent},{row.agent}"
         if one.trust != "central":
             agents += f":trust={one.trust}"
-        told = "".join(f" --set {key}={_word(value)}" for key, value in one.arguments.items())
+        options = "".join(f" --set {key}={_word(value)}" for key, value in one.arguments.items())
         lines.append(
-            f"dpbandit compare {one.environment}{told} --agents {agents} --horizon {row.horizon} "
-            f"--replicas {row.replicas} --seed {suite().seed}  # {name}"
+            f"dpbandit compare {one.environment}{options} --agents {agents} --horizon "
+            f"{row.horizon} --replicas {row.replicas} --seed {suite().seed}  # {name}"
         )
     return "\n".join([*lines, "```"]) + "\n"
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpbandit.agent import Agent, Count, Least0, Positive
-from dpbandit.base import Bools, Floats, InputError, Ints, norms, rows, shown
+from dpbandit.base import Bools, Floats, InputError, Ints, abbrev, norms, rows
 from dpbandit.privacy import no_privacy
 from dpbandit.specs.choice import AssortmentSpec, best_levels, chances, weights
 
@@ -18,7 +18,7 @@ _MORE = 1.1
 """Data grow by a tenth between two fits."""
 _STEPS = 3
 """Newton steps of a fit, from the one before."""
-_KEPT = 512
+_WINDOW_ROUNDS = 512
 """Rounds that are looked at again in every fit; older ones are a quadratic function."""
 _AT_ONCE = 1 << 18
 """Numbers of rows looked at together. Part of the arithmetic: never derived from R."""
@@ -113,7 +113,8 @@ class LikelihoodFits(Assortments):
         self.ledger = no_privacy("exact choices")
         self.explore()
         R, S, D = self.R, self.spec.at_most, self.spec.row_dim
-        n = min(_KEPT, self.spec.horizon)  # rounds are the last axis, along which most is added up
+        # Rounds are the last axis, along which most is added up
+        n = min(_WINDOW_ROUNDS, self.spec.horizon)
         self.offers = Offer(
             np.zeros((R, S, D, n)), np.zeros((R, S, n), bool), np.zeros((R, n), int)
         )
@@ -126,10 +127,10 @@ class LikelihoodFits(Assortments):
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         k, full = self.seen, self.offers.bought.shape[1]
-        for kept, new in zip(
+        for stored, new in zip(
             self.offers, offer_of(self.spec, context, action, feedback), strict=True
         ):
-            kept[..., k] = new
+            stored[..., k] = new
         self.seen, self.round = k + 1, self.round + 1
         if self.round < self.next_release and self.seen < full:
             return
@@ -153,7 +154,7 @@ class LikelihoodFits(Assortments):
         many = max(1, _AT_ONCE // (self.spec.at_most * self.spec.row_dim))
         for first in range(0, self.seen, many):
             last = min(first + many, self.seen)
-            some = Offer._make(kept[..., first:last] for kept in self.offers)
+            some = Offer._make(stored[..., first:last] for stored in self.offers)
             gradient, information = derivatives_of(self.theta, some)
             score += gradient
             H += information
@@ -283,7 +284,7 @@ class MNLBandit(Assortments):
         super().__post_init__()
         if not (isinstance(epsilon, float) and epsilon == inf):
             raise InputError(
-                f"Expected epsilon={shown(epsilon)} of MNLBandit to be inf: {NOT_PRIVATE}. "
+                f"Expected epsilon={abbrev(epsilon)} of MNLBandit to be inf: {NOT_PRIVATE}. "
                 "Use MNLCounts."
             )
 

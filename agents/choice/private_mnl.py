@@ -40,16 +40,10 @@ class Released(Assortments):
 
     def release(self, statistic: Statistic, units: float, fade: float) -> None:
         """Build the fading sum."""
-        releases = FadingReleases(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            first_batch=self.first_batch,
-            growth=self.growth,
-            fade=fade,
-        )
+        releases = FadingReleases.of(self, fade=fade)
         first = releases.first(self.spec, units)
         self.sums = releases.sums(statistic, self.spec, self.streams, first)
-        self.ledger = releases.ledger(self.sums)
+        self.ledger = releases.ledger(self.sums.spend)
         self.explore()
 
 

@@ -165,7 +165,7 @@ class Priced(Around[Any]):
     """
 
     # "`inner.act` is never called"
-    hands_on = ALL - {Fact.ASKED}
+    hands_on = ALL - {Fact.AS_CHOSEN}
 
     agent: Inner = field(kw_only=False)
     """what learns P(sale | context, price)"""

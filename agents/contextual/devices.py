@@ -225,7 +225,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
         self.imagined = ImaginedPeople(spec.n_actions, spec.dim, shared=spec.shared, signs=bits)
         self.spread = 1 / self.blocks if bits else 1 / (self.blocks * spec.dim)
         self.batch, self.end, self.people = 0, 0, 0.0
-        self.told = np.zeros_like(self.theta)
+        self.released_sum = np.zeros_like(self.theta)
         self.seen = np.zeros((*self.theta.shape, spec.dim))
         self.recent: Floats | float = 0.0
 
@@ -289,12 +289,12 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
         noise = self.channel.noise(self.batch)
         weight = self.people / (noise + self.people * self.spread)
         self.batch += 1
-        self.told += weight * release.reshape(self.told.shape)
+        self.released_sum += weight * release.reshape(self.released_sum.shape)
         self.seen += weight * self.recent
         d = self.spec.dim
         size = np.trace(self.seen, axis1=2, axis2=3).mean(axis=1) / d  # (R,)
         ridge = _RIDGE * size[:, None, None, None] * np.eye(d)
-        self.theta = np.linalg.solve(self.seen + ridge, self.told[..., None])[..., 0]
+        self.theta = np.linalg.solve(self.seen + ridge, self.released_sum[..., None])[..., 0]
 
 
 class LocalLinUCB(SummedRegression, PrivateAgent[ContextualSpec]):

@@ -9,13 +9,15 @@ from scipy.special import ndtr
 from dpbandit.agents.contextual.fading import (
     OnDevices,
     WarmStarted,
+    check_coordinates,
     check_layout,
+    coded_likelihood,
     few_features,
-    middle_is_told,
+    link_fixes_middle,
 )
 from dpbandit.agents.contextual.moments import SelectedMoments, uniform_moments
 from dpbandit.base import Floats, Ints, clip_norm, pick, rows
-from dpbandit.privacy.residuals import SignedResiduals, unit
+from dpbandit.privacy.residuals import Reference, SignedResiduals, unit
 from dpbandit.specs import LINKS, Prior, posterior
 
 _FLOOR = 0.8
@@ -105,6 +107,7 @@ class FadeArms(OnDevices, WarmStarted):
     def begin(self) -> None:
         spec, releases = self.spec, self.releases
         check_layout(self, shared=False)
+        check_coordinates(self)
         R, K, d = self.R, spec.n_actions, spec.dim
         level = self._asks_level() if self.level is None else self.level
         self.statistic = SignedResiduals(
@@ -149,7 +152,7 @@ class FadeArms(OnDevices, WarmStarted):
     def _asks_level(self) -> bool:
         """Return whether to learn the level of rewards, which may not be their middle."""
         linked = self.spec.link != "other" or few_features(self.spec, self.releases.mu)
-        return linked and not middle_is_told(self.spec)
+        return linked and not link_fixes_middle(self.spec)
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); ties at random
@@ -167,9 +170,9 @@ class FadeArms(OnDevices, WarmStarted):
         return middle + self._law.level[:, None] + np.matvec(self._theta, unit(context))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        reference = pick(self._theta, action), pick(self._weights, action)
-        law = tuple(np.broadcast_to(number, action.shape) for number in self._law.reference)
-        release = self.sums.take_rounds(action.shape, *reference, *law, context, action, feedback)
+        law = {name: np.broadcast_to(x, action.shape) for name, x in self._law.reference.items()}
+        reference = Reference(pick(self._theta, action), pick(self._weights, action), **law)
+        release = self.sums.take_rounds(action.shape, *reference.arrays, context, action, feedback)
         if release is None:
             return
         signs, counts, levels = self.statistic.unpack(release)
@@ -266,10 +269,7 @@ class FadeArms(OnDevices, WarmStarted):
         self._design = fade * self._design + fresh
         self._offset = fade * self._offset + np.matvec(fresh, self._theta)
         gram = self.statistic.gram / max(self.sums.stddev, _LEAST_NOISE) ** 2
-        seen = gram @ (signs + self._offset)
-        b = np.vecmat(seen, self._design)
-        pairs = self._design[:, :, None].swapaxes(-1, -2) @ self._design[:, None]  # (R, K, K, d, d)
-        precision = (gram[:, :, None, None] * pairs).transpose(0, 1, 3, 2, 4)
+        b, precision = coded_likelihood(self._design, self._offset, signs, gram)
         if self._memory is None:
             self._b += b
             self._precision += precision
@@ -322,11 +322,17 @@ class ResidualLaw:
         self._variance: Floats = np.full(replicas, 0.0 if told else half_range**2 / 3)
 
     @property
-    def reference(self) -> tuple[Floats, ...]:
-        """What residuals of the next batch are compared with, see `SignedResiduals`."""
+    def reference(self) -> dict[str, Floats]:
+        """Fields of the next batch's `Reference` that the law knows, (R,) each."""
         if self._told:
-            return (self.estimate,)
-        return self.estimate, self.level, self._soft * self.estimate, self._reach, self.share
+            return {"threshold": self.estimate}
+        return {
+            "threshold": self.estimate,
+            "level": self.level,
+            "width": self._soft * self.estimate,
+            "reach": self._reach,
+            "share": self.share,
+        }
 
     @property
     def score_variance(self) -> float:

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 
 from dpbandit.agent import Around, Inner
-from dpbandit.agents.contextual.fading import Fading, check_layout, in_force, spec_after
+from dpbandit.agents.contextual.fading import (
+    Fading,
+    check_coordinates,
+    check_layout,
+    coded_likelihood,
+    in_force,
+    spec_after,
+    trust_after,
+)
 from dpbandit.base import (
     MOST_ROUNDS,
     Bools,
@@ -43,8 +51,6 @@ _MIN_FIRST_USERS = 40.0
 
 _IMAGINED = 400
 """Imagined users for each evaluation."""
-_HALF_TRUST = 100
-"""Rounds after which predictions are trusted by half."""
 _LEAST_NOISE = 1.0
 """Releases are taken to be at least as noisy as one user: she may be an exception."""
 _SLOPE, _LEVEL = 0.3, 1.0
@@ -94,6 +100,7 @@ class FadeCentred(Fading):
     def begin(self) -> None:
         spec, streams, mu = self.spec, self.streams, self.releases.mu
         check_layout(self, shared=False)
+        check_coordinates(self)
         R, K, d, D = self.R, spec.n_actions, spec.dim, 1 + spec.dim
         # rounds before any is summed for its scores
         self._before = max(1, min(ceil(max(200.0, _CENTRED * sqrt(d) / mu)), spec.horizon // 20))
@@ -109,7 +116,7 @@ class FadeCentred(Fading):
         next_one = max(1, ceil(self.growth * batch))
         self.sums = self.releases.sums(self.statistic, later, streams, next_one, (batch,))
         spend = Parallel((self.sums.spend, self._first.spend), "contexts or scores")
-        self.ledger = self.releases.ledger_with(spend)
+        self.ledger = self.releases.ledger(spend)
         self._uniforms = streams.uniforms("exploration")
         self._users = streams.normals("imagined users", _IMAGINED, d)
         self._ends = np.zeros(0, np.int64)
@@ -176,9 +183,9 @@ class FadeCentred(Fading):
         self._design = fade * self._design + design
         self._offset = fade * self._offset + (weight * p.swapaxes(1, 2)) @ u
         gram = self.statistic.gram / max(self.sums.stddev, _LEAST_NOISE) ** 2
-        self._b += np.vecmat(gram @ (scores + self._offset), self._design)
-        pairs = self._design[:, :, None].swapaxes(-1, -2) @ self._design[:, None]  # (R, K, K, D, D)
-        self._precision += (gram[:, :, None, None] * pairs).transpose(0, 1, 3, 2, 4)
+        b, precision = coded_likelihood(self._design, self._offset, scores, gram)
+        self._b += b
+        self._precision += precision
 
     def _fit(self) -> None:
         """The posterior mean, given a normal prior whose variance is fitted to it."""
@@ -193,8 +200,7 @@ class FadeCentred(Fading):
             self._variance = (theta**2 + spread)[..., 1:].mean(axis=(1, 2))
         self._theta = clip_norm(theta, _BALL)
         self._thetas.append(self._theta)
-        t = int(self._ends[-1])
-        self._trust = t / (t + _HALF_TRUST)
+        self._trust = trust_after(int(self._ends[-1]))
 
 
 _CENTRE_SHARE = 0.04

@@ -11,7 +11,12 @@ from dpbandit.agents.contextual.fade_centred import FadeCentred, PrivatelyCentre
 from dpbandit.agents.contextual.fade_prices import FadeCurve, FadePrices
 from dpbandit.agents.contextual.fade_regression import FadeLogistic, FadeRegression, FadeTrying
 from dpbandit.agents.contextual.fade_slates import FadeSlates
-from dpbandit.agents.contextual.fading import Fading, few_features, middle_is_told
+from dpbandit.agents.contextual.fading import (
+    MAX_COORDINATES,
+    Fading,
+    few_features,
+    link_fixes_middle,
+)
 from dpbandit.agents.contextual.moments import FadeMoments
 from dpbandit.base import MOST_ROUNDS, InputError
 from dpbandit.specs import AgentConfig, ContextualSpec, PriceListSpec
@@ -29,8 +34,6 @@ MODELS: dict[Model, tuple[type[Fading], ...]] = {
 """Model -> agents that play it, each for some problems"""
 _CENTRED = (FadeArms, FadeSlates, FadeMoments, FadeRegression, FadeTrying)
 
-_MAX_COORDINATES = 1000
-"""Coordinates K d of `FadeArms`, whose posterior has a matrix of their square"""
 _MAX_FEATURES = 50
 """Features d of `FadeSlates`, whose fits take time in proportion to their square"""
 _REGRESSION_MARGIN = 10
@@ -94,7 +97,7 @@ def facts_of(spec: ContextualSpec, mu: float) -> Fact:
         Fact.MASKED: spec.masks != "none",
         Fact.PRICED: spec.priced,
         Fact.SHARED: spec.shared,
-        Fact.WIDE: d > _MAX_FEATURES if spec.shared else K * d > _MAX_COORDINATES,
+        Fact.WIDE: d > _MAX_FEATURES if spec.shared else K * d > MAX_COORDINATES,
         Fact.FEW: few,
         Fact.LINKLESS: spec.link == "other",
         Fact.VERY_FEW: few_features(spec, mu, times=_REGRESSION_MARGIN),
@@ -165,7 +168,7 @@ def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:
         given["features"] = features
     if kind is FadeArms and settings.centring != "auto":
         # where the middle is right a centre costs less than a level; devices keep no centre
-        learned = not middle_is_told(spec) or settings.trust != "central"
+        learned = not link_fixes_middle(spec) or settings.trust != "central"
         given["level"], private = private and learned, private and not learned
     if model == "demand":
         given["first_batch"] = settings.plan().first(

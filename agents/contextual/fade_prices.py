@@ -16,18 +16,18 @@ from dpbandit.agents.contextual.fading import (
     spec_after,
 )
 from dpbandit.agents.contextual.released_scores import (
-    BALL,
     Faded,
     ReleasedScores,
     Scores,
     faded,
+    in_ball,
     with_latest,
 )
 from dpbandit.base import Floats, Ints, Streams, clip_norm, clip_range, picks, rows
 from dpbandit.privacy import Parallel
 from dpbandit.privacy.batches import CountedSums
 from dpbandit.privacy.residuals import SaleResiduals, score_lengths
-from dpbandit.specs import PriceListSpec, Prior, posterior
+from dpbandit.specs import PriceListSpec
 
 PRIOR = 4.0
 """Standard deviation of each coordinate of the parameter, a normal prior."""
@@ -85,8 +85,7 @@ class ScoredSales(Fading):
         self._precision: Floats = np.tile(np.diag(self._ridge), (R, 1, 1))
         if self.known.informed:
             self._precision = self._precision + self.known.precision
-            weighted = np.asarray(self.known.weighted_mean)[..., None]
-            self._theta = self._admissible(np.linalg.solve(self._precision, weighted)[..., 0])
+            self._theta = self._admissible(self.known.mode(self._precision))
             self._draw()
 
     def act(self, context: Floats) -> Ints:
@@ -201,16 +200,11 @@ def prior_stddev(dim: int, length: int, features: Features) -> Floats:
     return np.full(length, PRIOR)
 
 
-def in_ball(theta: Floats) -> Floats:
-    """No longer than is allowed: (R, D) -> (R, D)."""
-    return clip_norm(theta, BALL)
-
-
 def falling(theta: Floats, at: int = -1) -> Floats:
     """In the ball, and falling in the price, which is coordinate `at`: (R, D) -> (R, D)."""
     theta = np.array(theta)
     theta[:, at] = np.minimum(theta[:, at], -_LEAST_SLOPE)
-    return clip_norm(theta, BALL)
+    return in_ball(theta)
 
 
 _FLOOR = 1.0
@@ -241,7 +235,7 @@ class AimedScores:
 
     def batch_ends(self) -> None:
         """What was in force belongs to the batch that was just released."""
-        self._past = np.concatenate([self._past, self._W[:, None]], axis=1)
+        self._past = with_latest(self._past, self._W)
 
     def aim(self, phi: Floats) -> None:
         """For a batch that will show rows like these, (R, N, D)."""
@@ -332,10 +326,6 @@ class FadePrices(WarmStarted, ScoredSales):
         self.start_from(D, f"of {spec.dim} features of a customer and of the price{crossed}")
         self.fit_sales(min_width(self.releases.mu) if additive else _CROSSED_WIDTH)
 
-    def learned(self, replica: int = 0) -> Prior:
-        """What all releases say of demand, as the prior of another study."""
-        return posterior(self._theta[replica], self._precision[replica])
-
 
 def min_width(mu: float) -> float:
     """Return the width of draws, in posterior standard deviations, by the budget."""
@@ -409,7 +399,7 @@ class FadeCurve(ScoredSales):
         first = self.releases.first(later, 5 * sqrt(spec.dim + 1), least=7.5)
         self.sums = self.releases.sums(self.statistic, later, streams, first)
         spend = Parallel((self.sums.spend, self._counts.spend), "counted or summed")
-        self.ledger = self.releases.ledger_with(spend)
+        self.ledger = self.releases.ledger(spend)
         self.fit_sales(min_width(self.releases.mu))
         self._noise = 2 / self.epsilon**2  # the variance of a released count
         self._turns, self._coin = streams.uniforms("turns", K), streams.uniforms("bent")

@@ -1,10 +1,9 @@
 """Greedy play on regressions whose Gram matrices and moments are released by a fading sum."""
 
 from math import sqrt
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
 from dpbandit.agent import Arms, Least0, Positive, started
@@ -37,29 +36,6 @@ _UNCLIPPED = 1e4
 """Bound of working responses before their moments are clipped"""
 
 
-class Summing(Protocol):
-    """What releases sums of batches, as `FadingSum` does."""
-
-    @property
-    def fade(self) -> float:
-        """Weight of a batch in the next sum."""
-        ...
-
-    @property
-    def stddev(self) -> float:
-        """Of the noise of the latest sum."""
-        ...
-
-    @property
-    def rounds_to_release(self) -> int:
-        """Number of rounds until the batch ends."""
-        ...
-
-    def take_rounds(self, lead: tuple[int, ...], *data: npt.NDArray[Any]) -> Floats | None:
-        """Raw rounds, one or several -> the sum at the end of a batch, else None."""
-        ...
-
-
 class SummedRegression(Arms):
     """Base class: play the best predicted arm of a ridge regression on released sums.
 
@@ -90,14 +66,14 @@ class SummedRegression(Arms):
     def regress(
         self,
         statistic: SecondMoments,
-        sums: Summing,
+        sums: Any,
         *,
         shift: float,
         bonus: float,
         signs: bool = False,
     ) -> None:
-        """Set up what is learned from the releases of `sums`."""
-        self.sums, self.statistic = cast(FadingSum, sums), statistic
+        """Set up what is learned from the releases of `sums`, a `FadingSum` or what is like it."""
+        self.sums, self.statistic = sums, statistic
         self._shift, self._bonus, self._signs = shift, bonus, signs
         self._uniforms = self.streams.uniforms("exploration")
         self._end, self._users = 0, 0.0

@@ -4,20 +4,24 @@ from math import sqrt
 
 import numpy as np
 
-from dpbandit.agents.contextual.fading import OnDevices, WarmStarted, check_layout, in_force
+from dpbandit.agents.contextual.fading import (
+    OnDevices,
+    WarmStarted,
+    check_layout,
+    in_force,
+    trust_after,
+)
 from dpbandit.agents.contextual.released_scores import (
-    BALL,
     ReleasedScores,
     Scores,
     faded,
+    in_ball,
     with_latest,
 )
-from dpbandit.base import Floats, Ints, Streams, clip_norm, rows
+from dpbandit.base import Floats, Ints, Streams, rows
 from dpbandit.privacy.residuals import SlateResiduals, unit
-from dpbandit.specs import LINKS, Prior, posterior
+from dpbandit.specs import LINKS
 
-_HALF_TRUST = 100
-"""Rounds after which predictions are trusted by half."""
 _PRIOR, _INTERCEPT_PRIOR = 1.0, 5.0
 """Standard deviations of a coordinate and of the intercept, in units of the bound of contexts: an
 intercept that is kept near 0 leaves rare rewards to features that are nearly constant."""
@@ -79,8 +83,7 @@ class FadeSlates(OnDevices, WarmStarted):
         self._releases: Floats = np.zeros((R, 0, *self.statistic.shape))
         self._precision = np.tile(np.diag(self._ridge(0)), (R, 1, 1)) + self.known.precision
         if self.known.informed:
-            weighted = np.asarray(self.known.weighted_mean)[..., None]
-            self._theta = _in_ball(np.linalg.solve(self._precision, weighted)[..., 0])
+            self._theta = in_ball(self.known.mode(self._precision))
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or of several rounds (n, R); at random before the first release
@@ -117,7 +120,7 @@ class FadeSlates(OnDevices, WarmStarted):
         whiten = np.linalg.inv(np.linalg.cholesky(noise + _SPREAD / d * sampling))
         for r in range(len(self._theta)):  # one at a time: the scores of all are much to hold
             self._fit(slice(r, r + 1), whiten @ users, whiten @ released[r : r + 1])
-        self._trust = np.full(len(self._theta), self.round / (self.round + _HALF_TRUST))
+        self._trust = np.full(len(self._theta), trust_after(self.round))
 
     def _fit(self, one: slice, design: Floats, released: Floats) -> None:
         d = self.spec.dim
@@ -126,7 +129,7 @@ class FadeSlates(OnDevices, WarmStarted):
             design,
             released,
             ridge=self._ridge(one.start),
-            admissible=_in_ball,
+            admissible=in_ball,
             prior=self.known.one(one),
         )
         steps = _STEPS if len(self._ends) > 1 else _FIRST_STEPS
@@ -140,10 +143,6 @@ class FadeSlates(OnDevices, WarmStarted):
             _INTERCEPT_PRIOR**-2, np.repeat(1 / self._variance[replica], self.spec.dim)
         )
 
-    def learned(self, replica: int = 0) -> Prior:
-        """What all releases say of the parameter, as the prior of another study."""
-        return posterior(self._theta[replica], self._precision[replica])
-
     def _scores(self, one: slice) -> Scores:
         """What imagined users of all batches add, at their reference points."""
         met = in_force(self._ends, self.spec.delay, self._slates.count // 2)
@@ -155,10 +154,6 @@ class FadeSlates(OnDevices, WarmStarted):
         v = self.statistic.coded(theta, trust, row, mean)
         phi = np.concatenate([np.ones((*row.shape[:-1], 1)), row], axis=-1)
         return Scores(phi, p, 1 / np.maximum(p, 1 - p), v)
-
-
-def _in_ball(theta: Floats) -> Floats:
-    return clip_norm(theta, BALL)
 
 
 _COUNT = 128

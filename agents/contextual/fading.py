@@ -1,9 +1,9 @@
 """Base of agents that learn from fading sums of a bounded statistic: batches, ledger, priors."""
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import ceil, inf, sqrt
-from typing import Annotated, Any, Literal, TypeVar, final
+from typing import Annotated, Any, Literal, Self, TypeVar, final
 
 import numpy as np
 
@@ -15,19 +15,25 @@ from dpbandit.privacy import (
     Notion,
     Statistic,
     Trust,
-    certified_fading_sum,
     ledger_of,
     mu_of,
 )
-from dpbandit.privacy.fading import AggregatedSum, growing_batches
+from dpbandit.privacy.fading import (
+    AggregatedSum,
+    growing_batches,
+    least_fading_multiplier,
+    released_ends,
+)
 from dpbandit.privacy.spends import Spend
-from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Prior
+from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Prior, posterior
 
 BanditSpecT = TypeVar("BanditSpecT", bound=BanditSpec)
 
 _LOOKS, _LOOK, _SHORTEST_LOOK = 3, 15, 10
 _MIN_ANYTIME_GROWTH = 0.01
 """Growth of batches without a horizon, at least, so that their ends can be written down"""
+MAX_COORDINATES = 1000
+"""Coordinates K d of models whose posterior has a matrix of their square"""
 _WIDER = 4.0 ** np.arange(25)
 """tau, by how much a covariance may have to be multiplied."""
 
@@ -52,6 +58,12 @@ class FadingReleases:
     longest: int | None = None
     """rounds of a batch, at most"""
 
+    @classmethod
+    def of(cls, agent: Any, **own: Any) -> Self:
+        """Take settings from an agent that has some by these names, and others from `own`."""
+        names = (one.name for one in fields(cls))
+        return cls(**{name: getattr(agent, name) for name in names if hasattr(agent, name)} | own)
+
     @property
     def mu(self) -> float:
         """Of all releases together."""
@@ -72,11 +84,17 @@ class FadingReleases:
         looks: tuple[int, ...] = (),
     ) -> FadingSum:
         """The mechanism, with a first batch of that length."""
-        target: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
-        batches: dict[str, Any] = {"ends": self.ends(spec, first, looks), "horizon": spec.horizon}
+        ends = self.ends(spec, first, looks)
+        batches: dict[str, Any] = {"ends": ends, "horizon": spec.horizon}
         if self.trust == "aggregated":
+            target: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
             return AggregatedSum(statistic, streams, honest=self.honest, **batches, **target)
-        return certified_fading_sum(statistic, streams, fade=self.fade, **batches, **target)
+        multiplier = self.noise_multiplier(len(released_ends(ends, spec.horizon)))
+        return FadingSum(statistic, streams, fade=self.fade, noise_multiplier=multiplier, **batches)
+
+    def noise_multiplier(self, releases: int) -> float:
+        """Least noise of so many releases over the sensitivity, for a trusted server."""
+        return least_fading_multiplier(releases, self.fade, epsilon=self.epsilon, delta=self.delta)
 
     def ends(self, spec: BanditSpec, first: int, looks: tuple[int, ...] = ()) -> tuple[int, ...]:
         """The last round of each batch, `looks` before all others."""
@@ -96,12 +114,8 @@ class FadingReleases:
         length = max(1, min(ceil(max(_SHORTEST_LOOK, _LOOK / self.mu)), longest))
         return tuple(length * (k + 1) for k in range(_LOOKS))
 
-    def ledger(self, sums: FadingSum) -> Ledger:
-        """What the sums cost."""
-        return self.ledger_with(sums.spend)
-
-    def ledger_with(self, spend: Spend) -> Ledger:
-        """What a mechanism with the sums in it costs."""
+    def ledger(self, spend: Spend) -> Ledger:
+        """What the sums, or a mechanism with them in it, cost."""
         return ledger_of(self.epsilon, spend, notion=Notion(trust=Trust(self.trust, self.honest)))
 
 
@@ -121,9 +135,7 @@ class Fading(PrivateAgent[ContextualSpec], Arms):
         at every released reference point. A user of batch b appears in release k >= b with weight
         fade^(k - b), weights of norm at most 1 / sqrt(1 - fade^2), all that with fresh Gaussian
         noise (`FadingSum`); what an agent plays is a function of releases, public coins and the
-        user's own context. With trust="aggregated" that is true of all that the server sees, noisy
-        sums of batches (`AggregatedSum`): releases are broadcast, a user's own device plays,
-        compares her answer with the prediction and sends v with its share of the noise.
+        user's own context.
     """
 
     first_batch: Count | None = None
@@ -151,13 +163,7 @@ class Fading(PrivateAgent[ContextualSpec], Arms):
     def plan(self) -> FadingReleases:
         """Return what these settings say of releases."""
         epsilon, delta = self.target()
-        return FadingReleases(
-            epsilon=epsilon,
-            delta=delta,
-            first_batch=self.first_batch,
-            growth=self.growth,
-            fade=self.fade,
-        )
+        return FadingReleases.of(self, epsilon=epsilon, delta=delta)
 
     @final
     def start(self) -> None:
@@ -173,7 +179,7 @@ class Fading(PrivateAgent[ContextualSpec], Arms):
     def sum_up(self, statistic: Statistic, first: int, looks: tuple[int, ...] = ()) -> None:
         """Make `sums` and `ledger`, with a first batch of that length."""
         self.sums = self.releases.sums(statistic, self.spec, self.streams, first, looks)
-        self.ledger = self.releases.ledger(self.sums)
+        self.ledger = self.releases.ledger(self.sums.spend)
 
     @property
     def rounds_to_release(self) -> int:
@@ -203,9 +209,6 @@ class OnDevices(Fading):
                 "sums there."
             )
 
-    def plan(self) -> FadingReleases:
-        return replace(super().plan(), trust=self.trust, honest=self.honest)
-
 
 class NoPrior:
     """Nothing is known: adds nothing to a likelihood."""
@@ -221,6 +224,11 @@ class NoPrior:
     def weighted_mean(self) -> Floats | float:
         """The precision times the mean, (R, n), or 0."""
         return 0.0
+
+    def mode(self, precision: Floats) -> Floats:
+        """The most probable parameter before any release, (R, n), given its precision."""
+        weighted = np.asarray(self.weighted_mean)[..., None]
+        return np.asarray(np.linalg.solve(precision, weighted)[..., 0])
 
     def one(self, replicas: slice | Bools) -> "NoPrior":
         """That of some replicas."""
@@ -296,6 +304,7 @@ class WarmStarted(Fading):
     """of another study or an old log, a `dpbandit.Prior` or the path of one that was saved; what it
     cost is part of the target"""
     known = started(NoPrior)
+    _theta = _precision = started(np.ndarray)
 
     def check(self) -> None:
         super().check()
@@ -314,6 +323,10 @@ class WarmStarted(Fading):
             self.known = PublicPrior(self.prior, self.R, size, meaning=meaning)
             self.ledger = self.prior.ledger(self.ledger)
 
+    def learned(self, replica: int = 0) -> Prior:
+        """What all releases say of the parameter, as the prior of another study."""
+        return posterior(self._theta[replica], self._precision[replica])
+
 
 def check_layout(agent: Fading, *, shared: bool) -> None:
     """Raise `InputError` unless arms share one parameter, or have their own, as an agent needs."""
@@ -327,13 +340,40 @@ def check_layout(agent: Fading, *, shared: bool) -> None:
         )
 
 
+def check_coordinates(agent: Fading) -> None:
+    """Raise `InputError` where a posterior of all K d coordinates would be too large to hold."""
+    K, d = agent.spec.n_actions, agent.spec.dim
+    if K * d > MAX_COORDINATES:
+        raise InputError(
+            f"{type(agent).__name__} plays at most {MAX_COORDINATES:,} coordinates, got "
+            f"{K} arms x {d} features = {K * d:,}: choose fade, fade-moments or fewer features."
+        )
+
+
+def trust_after(rounds: int) -> float:
+    """Share of a prediction that is believed after so many rounds: by half after 100."""
+    return rounds / (rounds + 100)
+
+
+def coded_likelihood(
+    design: Floats, offset: Floats, scores: Floats, gram: Floats
+) -> tuple[Floats, Floats]:
+    """b (R, K, d) and L (R, K, d, K, d) of a release of scores: design truth - offset + noise.
+
+    The noise has covariance inverse to `gram` between the K arms; a design is (R, K, d, d).
+    """
+    b = np.vecmat(gram @ (scores + offset), design)
+    pairs = design[:, :, None].swapaxes(-1, -2) @ design[:, None]  # (R, K, K, d, d)
+    return b, (gram[:, :, None, None] * pairs).transpose(0, 1, 3, 2, 4)
+
+
 def spec_after(spec: BanditSpecT, first: int) -> BanditSpecT:
     """Return the problem of those who come after `first` users; of one round at least."""
     rounds = max(1, spec.horizon - first)
     return replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
 
 
-def middle_is_told(spec: ContextualSpec) -> bool:
+def link_fixes_middle(spec: ContextualSpec) -> bool:
     """Whether the link says that rewards at x . theta = 0 lie in the middle of their range."""
     if spec.link not in LINKS:
         return False

@@ -6,10 +6,11 @@ from dpbandit.agent import Arms
 from dpbandit.agents.contextual.fade_arms import FadeArms
 from dpbandit.agents.contextual.fade_prices import FadePrices
 from dpbandit.agents.contextual.fade_slates import FadeSlates
-from dpbandit.agents.contextual.fading import Fading, FadingReleases, middle_is_told
-from dpbandit.base import Streams, gaussian_target
-from dpbandit.privacy import FadingSum, GaussianSpend, Ledger, Statistic
+from dpbandit.agents.contextual.fading import Fading, FadingReleases, link_fixes_middle
+from dpbandit.base import gaussian_target
+from dpbandit.privacy import GaussianSpend, Ledger
 from dpbandit.privacy.notion import IN_FULL
+from dpbandit.privacy.spends import Spend
 from dpbandit.specs import BanditSpec, ContextualSpec
 
 _SHORTER = 0.3
@@ -52,31 +53,17 @@ class FullBudgetFADE(Arms):
             return PricesInFull(epsilon=epsilon, delta=delta)
         if spec.shared:
             return SlatesInFull(epsilon=epsilon, delta=delta)
-        return ArmsInFull(epsilon=epsilon, delta=delta, level=not middle_is_told(spec))
+        return ArmsInFull(epsilon=epsilon, delta=delta, level=not link_fixes_middle(spec))
 
 
 class _WholeBudget(FadingReleases):
     def first(self, spec: BanditSpec, units: float, least: float = 30.0) -> int:
         return max(1, round(_SHORTER * super().first(spec, units, least)))
 
-    def sums(
-        self,
-        statistic: Statistic,
-        spec: BanditSpec,
-        streams: Streams,
-        first: int,
-        looks: tuple[int, ...] = (),
-    ) -> FadingSum:
-        return FadingSum(
-            statistic,
-            streams,
-            ends=self.ends(spec, first, looks),
-            horizon=spec.horizon,
-            fade=self.fade,
-            noise_multiplier=1 / self.mu,
-        )
+    def noise_multiplier(self, releases: int) -> float:
+        return 1 / self.mu
 
-    def ledger(self, sums: FadingSum) -> Ledger:
+    def ledger(self, spend: Spend) -> Ledger:
         return Ledger((GaussianSpend(inf, "every release in full"),), IN_FULL)
 
 
@@ -84,8 +71,7 @@ class InFull(Fading):
     """Spends the whole target on each release."""
 
     def plan(self) -> FadingReleases:
-        epsilon, delta = self.epsilon, self.delta
-        return _WholeBudget(epsilon=epsilon, delta=delta, first_batch=None, growth=0.1, fade=1.0)
+        return _WholeBudget.of(self, fade=1.0)
 
 
 class SlatesInFull(InFull, FadeSlates):

@@ -300,8 +300,8 @@ class Guard(Around[ContextualSpec]):
 
     # a veto reads contexts, but for one constant it is made of releases; "public coins split the
     # users into two groups"
-    hands_on = ALL - {Fact.ASKED}
-    hands_on_if = MappingProxyType({Fact.ASKED: Fact.CONTEXT})
+    hands_on = ALL - {Fact.AS_CHOSEN}
+    hands_on_if = MappingProxyType({Fact.AS_CHOSEN: Fact.CONTEXT})
 
     plays = ContextualSpec
     agent: Inner = field(kw_only=False)
@@ -339,8 +339,8 @@ class Guard(Around[ContextualSpec]):
             return arms
         action = self.inner.act(context)
         # one constant is not looked at, so that a veto is a function of releases whatever comes
-        shown = np.ones_like(context) if self.spec.constant_context else context
-        return self.net.without_inferior(shown, action)
+        seen = np.ones_like(context) if self.spec.constant_context else context
+        return self.net.without_inferior(seen, action)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         coin = self.coin(self.rounds_seen)

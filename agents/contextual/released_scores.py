@@ -72,8 +72,8 @@ class ReleasedScores:
                 tried = self._at(self._admissible(at.theta[some] + step[some]), some)
                 better = left[some] & (tried.value <= at.value[some])
                 for old, new in zip(at, tried, strict=True):
-                    kept = better.reshape(-1, *[1] * (new.ndim - 1))
-                    old[some] = np.where(kept, new, old[some])
+                    mask = better.reshape(-1, *[1] * (new.ndim - 1))
+                    old[some] = np.where(mask, new, old[some])
                 left[some] &= ~better
                 some, step = left.copy(), step / 3
                 if not left.any():
@@ -157,6 +157,11 @@ def faded(ends: Ints, fade: float, stddev: float) -> Faded:
     age = batches[:, None] - batches
     users = np.where(age >= 0, fade ** np.maximum(age, 0), 0.0) * lengths
     return Faded(users, stddev**2 * np.eye(len(ends)), users @ (users / lengths).T)
+
+
+def in_ball(theta: Floats) -> Floats:
+    """Shorten parameters (R, D) to the longest that is allowed."""
+    return clip_norm(theta, BALL)
 
 
 def with_latest(history: Floats, latest: Floats) -> Floats:

@@ -238,8 +238,8 @@ class LassoBandit(Arms):
         if arm is not None:
             return np.full(self.R, arm)
         first = self.from_forced.means(context)
-        kept = first >= first.max(axis=1, keepdims=True) - self.margin * self.range / 2
-        return np.where(kept, self.scores(context), -inf).argmax(axis=1)
+        candidates = first >= first.max(axis=1, keepdims=True) - self.margin * self.range / 2
+        return np.where(candidates, self.scores(context), -inf).argmax(axis=1)
 
     def scores(self, context: Floats) -> Floats:
         return self.from_all.means(context)
@@ -302,7 +302,7 @@ class Lasso:
         x = pick(context, action) if self._shared else context
         self._waiting.append((x.copy(), action.copy(), reward.copy()))
 
-    def asked(self, penalty: float) -> tuple[Floats, ...]:
+    def lasso_problem(self, penalty: float) -> tuple[Floats, ...]:
         """What `lasso` is asked for all arms, from where they were."""
         if self._waiting:
             self._absorb()
@@ -324,8 +324,8 @@ class Lasso:
 
 def refit(*penalised: tuple[Lasso, float]) -> None:
     """Refit all arms of some lassos of one problem, each with its penalty, in the time of one."""
-    asked = [one.asked(penalty) for one, penalty in penalised]
-    theta = np.split(lasso(*map(np.concatenate, zip(*asked, strict=True))), len(asked))
+    problems = [one.lasso_problem(penalty) for one, penalty in penalised]
+    theta = np.split(lasso(*map(np.concatenate, zip(*problems, strict=True))), len(problems))
     for (one, _), fitted in zip(penalised, theta, strict=True):
         one.theta = fitted.reshape(one.theta.shape)
 

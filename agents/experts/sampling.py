@@ -175,16 +175,16 @@ class _Keeping(Sampler):
 
     def __init__(self, loss: Loss, replicas: int) -> None:
         super().__init__(loss, replicas)
-        self._kept, self._count = np.empty((replicas, 16, *loss.datum_shape)), 0
+        self._samples, self._count = np.empty((replicas, 16, *loss.datum_shape)), 0
 
     def add(self, data: Floats) -> None:
-        if self._count == self._kept.shape[1]:
-            self._kept = np.concatenate([self._kept, np.empty_like(self._kept)], axis=1)
-        self._kept[:, self._count] = data
+        if self._count == self._samples.shape[1]:
+            self._samples = np.concatenate([self._samples, np.empty_like(self._samples)], axis=1)
+        self._samples[:, self._count] = data
         self._count += 1
 
     def _data(self, r: int) -> Floats:
-        return self._kept[r, : self._count]
+        return self._samples[r, : self._count]
 
 
 class OnALine(_Keeping):

@@ -16,13 +16,13 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     gaussian_target,
     inside,
     norms,
     pick,
     reals,
     rows,
-    shown,
     vector,
     whole,
 )
@@ -217,17 +217,11 @@ class ListFADE(Lists):
         super().start()
         self.statistic = self.added()
         R, d = self.R, self.statistic.dim
-        releases = FadingReleases(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            first_batch=self.first_batch,
-            growth=self.growth,
-            fade=self.fade,
-        )
+        releases = FadingReleases.of(self)
         first = releases.first(self.spec, units=8 * sqrt(d))
         self.after = min(_AFTER, len(releases.ends(self.spec, first)) // 2)
         self.sums = releases.sums(self.statistic, self.spec, self.streams, first)
-        self.ledger = releases.ledger(self.sums)
+        self.ledger = releases.ledger(self.sums.spend)
         if self.places is not None:
             both = Parallel((self.places.spend, self.sums.spend))
             self.ledger = ledger_of(self.epsilon, both)
@@ -391,35 +385,29 @@ class ListExperts(Lists):
         self.directions = w / np.maximum(norms(w), 1e-300)
         """(R, P, q), of length 1 unless 0"""
         R, P = w.shape[:2]
-        releases = FadingReleases(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            first_batch=self.first_batch,
-            growth=self.growth,
-            fade=0.0,
-        )
+        releases = FadingReleases.of(self, fade=0.0)
         first = releases.first(self.spec, units=5 * P, least=40.0 * P)
         clicks = PolicyClicks(self.spec.clicks, P)
         self.sums = releases.sums(clicks, self.spec, self.streams, first)
-        self.ledger = releases.ledger(self.sums)
+        self.ledger = releases.ledger(self.sums.spend)
         self.uniforms = self.streams.uniforms("policies")
         self.active = np.ones((R, P), dtype=bool)
         self.shows, self.counts = np.zeros((2, R, P))
         self.noise = 0.0  # its variance in a count
-        self.shown: Ints = np.zeros(R, np.int64)
+        self.displayed: Ints = np.zeros(R, np.int64)
 
     def choose(self, u: Floats) -> Ints:
         # Step 1
         which = (self.uniforms() * self.active.sum(axis=1)).astype(np.int64)
-        self.shown = (self.active.cumsum(axis=1) > which[:, None]).argmax(axis=1)
-        directions = tastes(u) * pick(self.directions, self.shown)
+        self.displayed = (self.active.cumsum(axis=1) > which[:, None]).argmax(axis=1)
+        directions = tastes(u) * pick(self.directions, self.displayed)
         scores = self.spec.catalogue.products(directions)
         return best_lists(scores, self.spec.clicks)
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
         # Step 2, and step 3 when a batch ends
-        self.shows[rows(len(u)), self.shown] += 1
-        release = self.sums(self.shown, clicks)
+        self.shows[rows(len(u)), self.displayed] += 1
+        release = self.sums(self.displayed, clicks)
         if release is None:
             return
         self.counts = self.counts + release
@@ -439,7 +427,7 @@ def _directions(rankers: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], 
         w = np.empty(0)
     if w.ndim != 2 or w.size == 0 or not np.isfinite(w).all():
         raise InputError(
-            f"Expected rankers={shown(rankers)} to be directions, lists of as many numbers as a "
+            f"Expected rankers={abbrev(rankers)} to be directions, lists of as many numbers as a "
             "context has."
         )
     return tuple(map(tuple, w.tolist()))

@@ -95,22 +95,22 @@ class PerPerson(Around[ReturningSpec]):
         self.ledger = replace(ledger, spends=spends, notion=person) if known else ledger
 
     def act(self, context: Floats) -> npt.NDArray[Any]:
-        arms: npt.NDArray[Any] = self.inner.act(self.spec.shown(context))
+        arms: npt.NDArray[Any] = self.inner.act(self.spec.visit_context(context))
         return arms
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        told = self.turnstile.admits(self.spec.person(context))
+        admitted = self.turnstile.admits(self.spec.person(context))
         self.inner.update(
-            _where(told, self.spec.shown(context), nan),
-            _where(told, action, self.spec.default_action),
-            _where(told, feedback, nan),
+            _where(admitted, self.spec.visit_context(context), nan),
+            _where(admitted, action, self.spec.default_action),
+            _where(admitted, feedback, nan),
         )
 
 
-def _where(told: npt.NDArray[np.bool_], array: npt.NDArray[Any], null: Any) -> npt.NDArray[Any]:
+def _where(admitted: npt.NDArray[np.bool_], array: npt.NDArray[Any], null: Any) -> npt.NDArray[Any]:
     """`array` (R, ...) in the replicas that are told, else `null`."""
     axes = tuple(range(1, array.ndim))
-    return np.where(np.expand_dims(told, axes), array, null)
+    return np.where(np.expand_dims(admitted, axes), array, null)
 
 
 class Turnstile:

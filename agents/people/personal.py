@@ -73,8 +73,8 @@ class Personal(Agent[ReturningSpec]):
         r = clip_range(feedback, self.spec.reward_low, self.spec.reward_high)
         if self.memory:
             outer = x[:, :, None] * x[:, None, :]
-            told = (r - self.origin)[:, None] * x
-            self.memories.add(person, np.concatenate([outer, told[:, None]], axis=1))
+            score = (r - self.origin)[:, None] * x
+            self.memories.add(person, np.concatenate([outer, score[:, None]], axis=1))
         self.learn(person, x, r)
 
     def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
@@ -82,15 +82,15 @@ class Personal(Agent[ReturningSpec]):
 
     def rows(self, context: Floats) -> Floats:
         """What is shown to her, clipped, (R, K, d)."""
-        return clip_norm(self.spec.shown(context), self.spec.arms.context_norm)
+        return clip_norm(self.spec.visit_context(context), self.spec.arms.context_norm)
 
     def expected(self, person: Ints) -> Floats:
         """Her posterior mean, (R, d)."""
         if not self.memory:
             return self.mean
         sums, P, variance = self.memories.of(person), self.precision, self.noise**2
-        told = np.matvec(P, self.mean) + sums[:, -1] / variance
-        return np.linalg.solve(P + sums[:, :-1] / variance, told[..., None])[..., 0]
+        moment = np.matvec(P, self.mean) + sums[:, -1] / variance
+        return np.linalg.solve(P + sums[:, :-1] / variance, moment[..., None])[..., 0]
 
 
 class MemoryAlone(Personal):
@@ -237,7 +237,7 @@ class Population:
         self._batch = 0
         self._moved = np.zeros((replicas, dim, dim))
         """M"""
-        self._told, self._error = np.zeros((replicas, dim)), 0.0
+        self._released_sum, self._error = np.zeros((replicas, dim)), 0.0
         self.mean: Floats = np.zeros((replicas, dim))
         """m_0"""
         self.covariance: Floats = np.broadcast_to(np.eye(dim) / dim, (replicas, dim, dim)).copy()
@@ -255,13 +255,13 @@ class Population:
         variance = self._variance + n / d
         weight = n / variance if n else 0.0
         self._moved = self._moved + weight * n * law.kappa * second
-        self._told = self._told + weight * release
+        self._released_sum = self._released_sum + weight * release
         self._error += weight**2 * variance
         self._batch += 1
         if not self._error:
             return
         information = self._moved @ self._moved / self._error  # C^-1
-        hat = np.linalg.solve(self._moved, self._told[..., None])
+        hat = np.linalg.solve(self._moved, self._released_sum[..., None])
         self.covariance = np.linalg.inv(d * identity + information)
         self.mean = (self.covariance @ information @ hat)[..., 0]
 

@@ -153,7 +153,7 @@ class PersonalPricing(Agent[ReturningSpec]):
         self.held = self.visit.held(self.theta)
 
     def act(self, context: Floats) -> Ints:
-        x = clip_norm(self.spec.shown(context), self.visit.context_norm)
+        x = clip_norm(self.spec.visit_context(context), self.visit.context_norm)
         likely: Floats = np.zeros((self.R, self.particles))
         if self.memory:
             likely = self.remembered(self.spec.person(context))[:, :-2]
@@ -164,16 +164,16 @@ class PersonalPricing(Agent[ReturningSpec]):
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         person = self.spec.person(context)
-        x = clip_norm(self.spec.shown(context), self.visit.context_norm)
+        x = clip_norm(self.spec.visit_context(context), self.visit.context_norm)
         sold = clip_range(feedback, self.spec.reward_low, self.spec.reward_high) > 0
         visit = np.column_stack([x, np.where(sold, 1.0, -1.0) * (1 + action)])
-        before, kept = self.remembered(person), self.beliefs.of(person)
+        before, belief = self.remembered(person), self.beliefs.of(person)
         times = before[:, -2].astype(np.int64)
         new = times < self.spec.visits.cap
         after = before.copy()
         after[:, :-2] += self.log_chances(self.held, visit[:, None])[:, 0] * new[:, None]
         after[:, -2] += new
-        self.beliefs.add(person, after - kept)
+        self.beliefs.add(person, after - belief)
         if self.population != "learned":
             return
         self.history.add(np.where(new, person, NOBODY), visit, times)
@@ -184,14 +184,14 @@ class PersonalPricing(Agent[ReturningSpec]):
 
     def remembered(self, person: Ints) -> Floats:
         """Her beliefs (R, M + 2), computed anew from her history where the points have moved."""
-        kept = self.beliefs.of(person)
-        moved = (kept[:, -1] != self.batch) & (person >= 0)
-        kept[moved, -1] = self.batch
-        old = np.flatnonzero(moved & (kept[:, -2] > 0))
+        belief = self.beliefs.of(person)
+        moved = (belief[:, -1] != self.batch) & (person >= 0)
+        belief[moved, -1] = self.batch
+        old = np.flatnonzero(moved & (belief[:, -2] > 0))
         if len(old):
-            visits = self.history.of(person)[old, : int(kept[old, -2].max())]
-            kept[old, :-2] = self.log_chances(self.held[old], visits).sum(axis=1)
-        return kept
+            visits = self.history.of(person)[old, : int(belief[old, -2].max())]
+            belief[old, :-2] = self.log_chances(self.held[old], visits).sum(axis=1)
+        return belief
 
     def log_chances(self, held: Floats, visits: Floats) -> Floats:
         """log P(what she did) at visits (n, k, dim + 1), of what is held of theta: (n, k, M).
@@ -212,9 +212,9 @@ class PersonalPricing(Agent[ReturningSpec]):
             return
         noise = release.shape[1] * self.sums.stddev**2
         sure = 1 - noise / np.maximum((release**2).sum(axis=1), max(noise, 1e-300))
-        told = sure[:, None] * release / count
-        a, A = told[:, :D], np.zeros((self.R, D, D))
-        A[:, *self.upper] = told[:, D:] / self.weights
+        estimate = sure[:, None] * release / count
+        a, A = estimate[:, :D], np.zeros((self.R, D, D))
+        A[:, *self.upper] = estimate[:, D:] / self.weights
         A = np.eye(D) + A + np.triu(A, 1).transpose(0, 2, 1) - a[:, :, None] * a[:, None]
         e, U = np.linalg.eigh(A)
         stretch = (U * np.sqrt(e.clip(_LEAST, _MOST))[:, None]) @ U.transpose(0, 2, 1)

@@ -15,7 +15,7 @@ from dpbandit.agents.streams.frank_wolfe import (
     lowest,
     usual_clip,
 )
-from dpbandit.base import Floats, InputError, gaussian_target, inside, printed_target, shown
+from dpbandit.base import Floats, InputError, abbrev, gaussian_target, inside, printed_target
 from dpbandit.losses.predictions import LinearRegression, Regression
 from dpbandit.privacy import (
     BatchSum,
@@ -100,14 +100,14 @@ class LocalisedTOFW(Walk):
         gaussian_target(self.epsilon, self.delta)
         if not isinstance(self.shares, list | tuple):
             raise InputError(
-                f"Expected shares={shown(self.shares)} to be numbers in [0, 1] of sum 1, such as "
+                f"Expected shares={abbrev(self.shares)} to be numbers in [0, 1] of sum 1, such as "
                 "(0.4, 0.6): in Python, for a command line cannot say them."
             )
         object.__setattr__(self, "shares", tuple(self.shares))
         for share in self.shares:
             inside("shares", share, 0, 1, ends=True)
         if not self.shares or abs(sum(self.shares) - 1) > 1e-9:
-            shares = shown(self.shares)
+            shares = abbrev(self.shares)
             raise InputError(f"Expected shares={shares} to be numbers in [0, 1] of sum 1.")
 
     def begin(self) -> None:
@@ -358,7 +358,7 @@ class NoisySFW(Points):
         loss, T, dim = self.loss, self.spec.horizon, self.domain.affine_dim
         q = loss.order if isinstance(loss, Regression) else 2.0
         order, (r, kappa) = max(2.0, q), self.printed.norm(dim=dim, q=q)
-        L, beta, D = bounds_of(loss).told(self.lipschitz, self.smoothness)
+        L, beta, D = bounds_of(loss).overridden(self.lipschitz, self.smoothness)
         common = 4 * sqrt(2 * kappa * log(1 / self.delta)) / self.epsilon
         means = common * L / T, common * beta * D * self.eta / sqrt(T)
         made = []

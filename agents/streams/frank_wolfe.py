@@ -64,7 +64,7 @@ class Bounds(NamedTuple):
         """L + c beta D, the largest recursive gradient: points move c D / i in step i - 1."""
         return self.lipschitz + step * self.smoothness * self.diameter
 
-    def told(self, *others: float | None) -> "Bounds":
+    def overridden(self, *others: float | None) -> "Bounds":
         """These, with L, beta and D replaced where `others` have a number."""
         return self._replace(
             **{k: v for k, v in zip(self._fields, others, strict=False) if v is not None}
@@ -373,7 +373,7 @@ class DPTOFW(FrankWolfe):
         self.c = self.step or (1.0 if paper else STEP)
         statistic = self.statistic(
             clip,
-            bounds_of(loss).told(self.lipschitz, self.smoothness, self.diameter),
+            bounds_of(loss).overridden(self.lipschitz, self.smoothness, self.diameter),
             step=1.0 if paper else self.c,
             private=self.epsilon < inf,
             order=max(2.0, q),

@@ -65,7 +65,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy import Ledger
 from dpbandit.running.compare import certify, check_played
-from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, spec_given
+from dpbandit.running.resolve import AnyAgent, AnyProblem, resolve_agent, resolve_spec
 from dpbandit.shelf import from_shelf
 from dpbandit.specs import AgentConfig, Spec, made_agent
 
@@ -338,9 +338,9 @@ def audit(
     whole("jobs", jobs, 1, MOST_JOBS)
     inside("failure", failure, 0, 1, ends=False)
     one_of("view", view, VIEWS)
-    config = agent_given(config)
-    given, spec = spec, spec_given(spec, horizon=horizon, short=_SHORT, env_kwargs=env_kwargs)
-    spec = spec if spec is given else spec.with_few_people()
+    config = resolve_agent(config)
+    original, spec = spec, resolve_spec(spec, horizon=horizon, short=_SHORT, env_kwargs=env_kwargs)
+    spec = spec if spec is original else spec.with_few_people()
     start, name = time.perf_counter(), type(config).__name__
     if jobs > 1:
         check_picklable(f"agent {name}", config, f"jobs={jobs}", dumps=pickle.dumps)
@@ -353,7 +353,7 @@ def audit(
     claim = Claim.of(proof.ledger, proof.claimed_delta)
     candidates = pairs(config, spec, seed)
     pilot = _seeds(seed, "pilot", min(_PILOT, runs // 10))
-    with Progress(2 * (len(candidates) * len(pilot) + runs), shown=progress) as bar:
+    with Progress(2 * (len(candidates) * len(pilot) + runs), visible=progress) as bar:
         bar.working_on(f"{name}: choosing", rate=2)
         pair, ends = _best_pair(config, spec, candidates, view, pilot, seed, bar.advance)
         sample = partial(_sample, config, spec, pair, view, ends)

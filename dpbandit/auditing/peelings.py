@@ -61,11 +61,11 @@ class Peelings:
         chosen, released = self._mechanism.spend.parts
         shift = self._mechanism.term(peeled.beta, *map(twin, self._differing_datum))
         shift = shift - self._mechanism.term(peeled.beta, *self._differing_datum)
-        here, kept = peeled.v, peeled.kept != 0
+        here, selected = peeled.v, peeled.retained != 0
         there = here + peeled.move / self._mechanism.sensitivity * shift.reshape(here.shape)
         scale = 2 / _epsilon_of_last_pick(chosen) * peeled.move
-        picks = [log_chosen(abs(v) / scale, kept).sum(axis=-1) for v in (there, here)]
-        misses = [np.where(kept, peeled.kept - v, 0.0) for v in (here, there)]
+        picks = [log_chosen(abs(v) / scale, selected).sum(axis=-1) for v in (there, here)]
+        misses = [np.where(selected, peeled.retained - v, 0.0) for v in (here, there)]
         if isinstance(released, LaplaceSpend):
             sizes = [abs(miss) * released.epsilon / peeled.move for miss in misses]
         else:  # one peeling's share of mu

@@ -221,7 +221,7 @@ def bet_until_known(
         runs: the most pairs.
     """
     evidence = Evidence(claim, failure)
-    kept: list[tuple[Columns, Columns]] = []
+    selections: list[tuple[Columns, Columns]] = []
     known: dict[str, Scorer] = {}
     past: Scores = {}
     for block in blocks(runs):
@@ -237,8 +237,8 @@ def bet_until_known(
                 for name, (a, b) in past.items()
             }
         if block.start < _LEARNED:
-            kept.append(both)
-            worlds = [joined([two[world] for two in kept]) for world in (0, 1)]
+            selections.append(both)
+            worlds = [joined([two[world] for two in selections]) for world in (0, 1)]
             train, choose = zip(*map(halves, worlds), strict=True)
             known = dict(learned_scores(*train))
             past = _scored(known, choose)

@@ -128,8 +128,8 @@ class Users(Protocol):
 def full_information(users: Sequence[User], delay: int) -> World:
     """A stream with full information: a context is the datum told last, 0 before any is."""
     data = np.array([user.context for user in users])
-    context, told = np.zeros_like(data), max(0, len(data) - 1 - delay)
-    context[len(data) - told :] = data[:told]
+    context, observed = np.zeros_like(data), max(0, len(data) - 1 - delay)
+    context[len(data) - observed :] = data[:observed]
     return World(context, tuple(user.answer for user in users))
 
 
@@ -204,8 +204,8 @@ class ContextUsers:
         one, two = turns or (high, low)
         ends = self._spec.answers
         width = ends[-1] - ends[0]
-        far = Always(self._said(ends[-1] + _EXTREME * width))
-        deep = Always(self._said(ends[0] - _EXTREME * width))
+        far = Always(self._constant_answer(ends[-1] + _EXTREME * width))
+        deep = Always(self._constant_answer(ends[0] - _EXTREME * width))
         for note, first, second in (
             ("context from x to -x", (x, high), (-x, high)),
             ("context from e_1 to -e_1", (edge, high), (-edge, high)),
@@ -276,7 +276,7 @@ class ContextUsers:
             found["low and high by turns of the arms"] = ByArm(np.where(odd, high, low))
         return found
 
-    def _said(self, value: float) -> Floats:
+    def _constant_answer(self, value: float) -> Floats:
         """An answer of that size."""
         return np.full(self._spec.datum_shape or (), value)
 
@@ -286,8 +286,8 @@ class ContextUsers:
 
     def _ordinary_answer(self, rng: np.random.Generator) -> Answer:
         spec = self._spec
-        said = rng.uniform(spec.reward_low, spec.reward_high, spec.n_arms or ())
-        return Always(said) if spec.n_arms is None else ByArm(said)
+        answer = rng.uniform(spec.reward_low, spec.reward_high, spec.n_arms or ())
+        return Always(answer) if spec.n_arms is None else ByArm(answer)
 
 
 def _directions(dim: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

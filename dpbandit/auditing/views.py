@@ -319,7 +319,7 @@ def memory(agent: Any, replicas: int, person: int | None = None) -> dict[str, Fl
     """
     return {
         path: item.reshape(replicas, -1).astype(float)
-        for path, item in _kept(agent, person)
+        for path, item in _personal_or_shared(agent, person)
         if isinstance(item, np.ndarray)
         and item.ndim
         and len(item) == replicas
@@ -327,7 +327,7 @@ def memory(agent: Any, replicas: int, person: int | None = None) -> dict[str, Fl
     }
 
 
-def _kept(agent: Any, person: int | None) -> Iterator[tuple[str, Any]]:
+def _personal_or_shared(agent: Any, person: int | None) -> Iterator[tuple[str, Any]]:
     for path, item in _reached(agent):
         if isinstance(item, PersonalMemory):
             others = item.everybody()

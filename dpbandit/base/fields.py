@@ -12,7 +12,7 @@ from inspect import signature
 from itertools import pairwise
 from math import inf
 from textwrap import dedent
-from types import NoneType, UnionType
+from types import FunctionType, MethodType, NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from dpbandit.base.inputs import InputError
@@ -30,7 +30,12 @@ _PLAIN: dict[Any, Callable[[Any], bool]] = {
 
 T = TypeVar("T")
 _hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
-_signature = cache(signature)
+
+
+@cache
+def _signature(function: Callable[..., Any], *, bound: bool) -> inspect.Signature:
+    """Signature of a class, or of a function as a method that is bound to an object."""
+    return signature(MethodType(function, object()) if bound else function)
 
 
 def made(kind: type[T], values: Any) -> T:
@@ -172,33 +177,39 @@ def _one(value: str) -> Any:
     return value
 
 
-def takes(what: str, function: Callable[..., Any], *names: str, **given: Any) -> None:
+def takes(what: str, function: Callable[..., Any], *names: str, **keywords: Any) -> None:
     """Raise `InputError` unless `function` takes arguments called something like `names`, in place.
 
     Args:
         what: whose it is, for the sentence.
         function: what will be called; one whose signature nobody knows is believed.
         names: of the arguments in place, as the sentence shows them.
-        given: arguments by name.
+        keywords: arguments by name.
 
     >>> takes("act of Mine", lambda context: 0, "context")
     >>> takes("act of Mine", lambda: 0, "context")
     Traceback (most recent call last):
     dpbandit.base.inputs.InputError: Expected act of Mine to take (context), it takes ().
     """
-    known = isinstance(function, type)  # the same class is made again and again
+    inner = getattr(function, "__func__", None)  # agents of one class are made again and again
     try:
-        shape = _signature(function) if known else signature(function)
+        if isinstance(inner, FunctionType):
+            shape = _signature(inner, bound=True)
+        else:
+            known = isinstance(function, type)
+            shape = _signature(function, bound=False) if known else signature(function)
     except (TypeError, ValueError):  # of a builtin
         return
     try:
-        shape.bind(*names, **given)
+        shape.bind(*names, **keywords)
     except TypeError:
-        asked = ", ".join([*names, *(f"{name}=..." for name in given)])
+        signature_text = ", ".join([*names, *(f"{name}=..." for name in keywords)])
         parameters = ", ".join(
             str(p.replace(annotation=p.empty)) for p in shape.parameters.values()
         )
-        raise InputError(f"Expected {what} to take ({asked}), it takes ({parameters}).") from None
+        raise InputError(
+            f"Expected {what} to take ({signature_text}), it takes ({parameters})."
+        ) from None
 
 
 def has_methods(what: str, thing: Any, **methods: tuple[str, ...]) -> None:
@@ -238,8 +249,8 @@ def imported(module: str, what: str) -> Any:
         return import_module(module)
     except Exception as error:  # whatever a module of somebody's does
         kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
-        said = " ".join(str(error).split())
-        raise InputError(f"Cannot import {module!r} of {what}: {kind}{said}.") from error
+        message = " ".join(str(error).split())
+        raise InputError(f"Cannot import {module!r} of {what}: {kind}{message}.") from error
 
 
 _KINDS: dict[Any, str] = {

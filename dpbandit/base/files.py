@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from dpbandit.base.inputs import InputError, shown
+from dpbandit.base.inputs import InputError, abbrev
 from dpbandit.version import VERSION
 
 try:
@@ -98,7 +98,7 @@ def text_of(name: str, path: Any) -> str:
     """A path as text; `InputError` for what is none."""
     if isinstance(path, str | os.PathLike) and isinstance(text := os.fspath(path), str):
         return text
-    raise InputError(f"Expected {name}={shown(path)} to be a path, such as 'results'.")
+    raise InputError(f"Expected {name}={abbrev(path)} to be a path, such as 'results'.")
 
 
 def read_text(path: str | os.PathLike[str], *, errors: str = "strict", called: str = "{}") -> str:
@@ -139,7 +139,7 @@ def check_writable(*paths: Path | None) -> None:
         target = os.path.realpath(path)
         if target in taken:
             raise InputError(
-                f"Expected a file of its own for each option, got {shown_path(path)} twice."
+                f"Expected a file of its own for each option, got {short_path(path)} twice."
             )
         taken.add(target)
         remove_leftovers(Path(target).parent, unique_name(target))
@@ -329,7 +329,7 @@ def _target(path: Path) -> Path:
         return Path(os.path.realpath(path))
 
 
-def shown_path(path: str | os.PathLike[str]) -> str:
+def short_path(path: str | os.PathLike[str]) -> str:
     """A path for a sentence, the middle of a very long one left out."""
     text = os.fspath(path)
     return text if len(text) <= 200 else f"{text[:80]}...{text[-80:]}"
@@ -344,7 +344,7 @@ def in_one_sentence(
         yield
     except kinds as error:
         why = getattr(error, "strerror", None) or error
-        raise InputError(f"Cannot {what} {called.format(shown_path(path))}: {why}.") from error
+        raise InputError(f"Cannot {what} {called.format(short_path(path))}: {why}.") from error
 
 
 def _check_kind(path: str | os.PathLike[str]) -> None:

@@ -36,14 +36,14 @@ class AgentError(InputError):
         self.why, self.trace = why, trace
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """The sentence without the name of the agent."""
         when = "" if self.round is None else f", round {self.round:,}"
         why = f": {self.why}" if self.why else ""
         return f"{self.what} in {self.method}{when}{why}"
 
     def __str__(self) -> str:
-        return f"{self.agent} {self.told}."
+        return f"{self.agent} {self.message}."
 
     def of(self, name: str) -> "AgentError":
         """The same of an agent by another name, such as that in a comparison."""
@@ -65,10 +65,10 @@ def agent_error(
     if isinstance(error, OverTime):
         return AgentError(agent, f"took more than {error}", method, round, "it was stopped")
     inside = _theirs(error.__traceback__ and error.__traceback__.tb_next)
-    said = " ".join(str(error).split()).rstrip(".")
-    said = said if len(said) <= _LONG else f"{said[:_LONG]}..."
+    message = " ".join(str(error).split()).rstrip(".")
+    message = message if len(message) <= _LONG else f"{message[:_LONG]}..."
     trace = "".join(traceback.format_exception(type(error), error, inside))
-    why = f"{said}{_place(traceback.extract_tb(inside))}".strip()
+    why = f"{message}{_place(traceback.extract_tb(inside))}".strip()
     return AgentError(agent, f"raised {type(error).__name__}", method, round, why, trace)
 
 

@@ -50,19 +50,19 @@ def whole(name: str, value: Any, low: int, high: float = inf) -> None:
     """Raise `InputError` unless `value` is a whole number from `low` to `high`."""
     if not _is(Integral, name, value) or not low <= value <= high:
         upper = "" if high == inf else f" and <= {high}"
-        raise InputError(f"Expected {name}={shown(value)} to be a whole number >= {low}{upper}.")
+        raise InputError(f"Expected {name}={abbrev(value)} to be a whole number >= {low}{upper}.")
 
 
 def at_least(name: str, value: Any, low: float) -> None:
     """Raise `InputError` unless `value` is a finite number >= `low`."""
     if not _is(Real, name, value) or not low <= value < inf:
-        raise InputError(f"Expected {name}={shown(value)} to be a finite number >= {low}.")
+        raise InputError(f"Expected {name}={abbrev(value)} to be a finite number >= {low}.")
 
 
 def positive(name: str, value: Any) -> None:
     """Raise `InputError` unless `value` is a finite number > 0."""
     if not _is(Real, name, value) or not 0 < value < inf:
-        raise InputError(f"Expected {name}={shown(value)} to be a finite number > 0.")
+        raise InputError(f"Expected {name}={abbrev(value)} to be a finite number > 0.")
 
 
 def inside(name: str, value: Any, low: float, high: float, *, ends: bool) -> None:
@@ -70,7 +70,7 @@ def inside(name: str, value: Any, low: float, high: float, *, ends: bool) -> Non
     fits = _is(Real, name, value, float_info.max, 0.0 if ends else float_info.min)
     if not fits or not (low <= value <= high if ends else low < value < high):
         interval = f"[{low}, {high}]" if ends else f"({low}, {high})"
-        raise InputError(f"Expected {name}={shown(value)} to be a number in {interval}.")
+        raise InputError(f"Expected {name}={abbrev(value)} to be a number in {interval}.")
 
 
 def share(name: str, value: Any) -> None:
@@ -82,7 +82,7 @@ def share(name: str, value: Any) -> None:
 def flag(name: str, value: Any) -> None:
     """Raise `InputError` unless `value` is True or False."""
     if not isinstance(value, bool):
-        raise InputError(f"Expected {name}={shown(value)} to be true or false.")
+        raise InputError(f"Expected {name}={abbrev(value)} to be true or false.")
 
 
 def shaped(name: str, array: Any, shape: tuple[int, ...]) -> None:
@@ -122,7 +122,7 @@ def vector(name: str, value: Any, length: int | None) -> npt.NDArray[np.float64]
     fits = array.ndim == 1 and len(array) == (len(array) or 1 if length is None else length)
     if not fits or not np.isfinite(array).all():
         many = "" if length is None else f"{length} "
-        raise InputError(f"Expected {name}={shown(value)} to be {many}numbers.")
+        raise InputError(f"Expected {name}={abbrev(value)} to be {many}numbers.")
     return array
 
 
@@ -133,10 +133,10 @@ def privacy_target(epsilon: Any, delta: Any) -> None:
     """
     if not _is(Real, "epsilon", epsilon, least=_LEAST_EPSILON) or not epsilon > 0:
         raise InputError(
-            f"Expected epsilon={shown(epsilon)} to be a number > 0, or inf for no privacy."
+            f"Expected epsilon={abbrev(epsilon)} to be a number > 0, or inf for no privacy."
         )
     if not _is(Real, "delta", delta, least=_LEAST_DELTA) or not 0 <= delta < 1:
-        raise InputError(f"Expected delta={shown(delta)} to be a number in [0, 1).")
+        raise InputError(f"Expected delta={abbrev(delta)} to be a number in [0, 1).")
 
 
 def gaussian_target(epsilon: Any, delta: Any) -> None:
@@ -195,13 +195,15 @@ def one_of(
         near = near or [word for word in called if meant and meant in word][:1]
         hint = f" (did you mean {called[near[0]]}?)" if near else ""
         right = f"an id that `{see}` lists" if see else f"one of {', '.join(words)}"
-        raise InputError(f"Expected {name}={shown(value)}{hint} to be {right}.")
+        raise InputError(f"Expected {name}={abbrev(value)}{hint} to be {right}.")
 
 
 def named(name: str, value: Any) -> None:
     """Raise `InputError` unless `value` is a mapping whose keys are words."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise InputError(f"Expected {name}={shown(value)} to be a dictionary whose keys are names.")
+        raise InputError(
+            f"Expected {name}={abbrev(value)} to be a dictionary whose keys are names."
+        )
 
 
 def _is(
@@ -216,16 +218,20 @@ def _is(
     if isinstance(value, np.generic):
         value = value.item()  # a float32 holds no 1e50 to compare with, and |int8| no 128
     if most < abs(value) < inf:
-        raise InputError(f"Expected {name}={shown(value)} to be at most {most:g} in size.")
+        raise InputError(f"Expected {name}={abbrev(value)} to be at most {most:g} in size.")
     if 0 < abs(value) < least:
-        raise InputError(f"Expected {name}={shown(value)} to be 0 or at least {least:.2g} in size.")
+        raise InputError(
+            f"Expected {name}={abbrev(value)} to be 0 or at least {least:.2g} in size."
+        )
     if not isinstance(value, int | float):  # logarithms and formats know no fractions
-        raise InputError(f"Expected {name}={shown(value)} to be an int or a float: {float(value)}.")
+        raise InputError(
+            f"Expected {name}={abbrev(value)} to be an int or a float: {float(value)}."
+        )
     return True
 
 
-def shown(value: Any) -> str:
-    """`value` on one line, and not too long a one: an array's is neither."""
+def abbrev(value: Any) -> str:
+    """Abbreviate `repr(value)` to one line of at most 100 letters."""
     try:
         text = " ".join(repr(value).split())
     except Exception:  # whatever somebody's own class does
@@ -255,7 +261,7 @@ def one_number(name: str, value: Any) -> float:
     try:
         return float(reals(value).item())
     except ValueError:  # also of several
-        raise InputError(f"Expected {name}={shown(value)} to be one number.") from None
+        raise InputError(f"Expected {name}={abbrev(value)} to be one number.") from None
 
 
 def two_numbers(name: str, value: Any) -> tuple[float, float]:
@@ -264,6 +270,6 @@ def two_numbers(name: str, value: Any) -> tuple[float, float]:
         low, high = reals(value).tolist()
     except (TypeError, ValueError):
         raise InputError(
-            f"Expected {name}={shown(value)} to be two finite numbers (low, high), public bounds."
+            f"Expected {name}={abbrev(value)} to be two finite numbers (low, high), public bounds."
         ) from None
     return low, high

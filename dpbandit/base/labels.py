@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from dpbandit.base.inputs import InputError, shown
+from dpbandit.base.inputs import InputError, abbrev
 
 
 def index_of(value: Any) -> Any:
@@ -58,7 +58,7 @@ def by_index(name: str, value: Any, index: Any, of: str) -> Any:
         if (order >= 0).all():
             return value.iloc[order]
     row = next((i for i, pair in enumerate(zip(present, index, strict=True)) if _differ(*pair)), 0)
-    here, there = (shown(labels[row : row + 1].tolist()[0]) for labels in (present, index))
+    here, there = (abbrev(labels[row : row + 1].tolist()[0]) for labels in (present, index))
     raise InputError(
         f"Expected {name} to have the index of {of}, got {here} beside {there} in row {row}: align "
         "it, or .to_numpy() takes rows as they stand."
@@ -88,7 +88,7 @@ def by_name(name: str, value: Any, names: Iterable[Any], of: str, *, axis: int =
             return value.iloc[:, order] if axis == 1 else value.iloc[order]
     what = "columns" if axis == 1 else "index"
     raise InputError(
-        f"Expected the {what} of {name} to be {of} {shown(wanted)}, got {shown(present)}: rename "
+        f"Expected the {what} of {name} to be {of} {abbrev(wanted)}, got {abbrev(present)}: rename "
         "them, or .to_numpy() takes them in this order."
     )
 

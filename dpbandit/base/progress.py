@@ -20,8 +20,8 @@ PATIENCE = 2.0
 class Progress:
     """Counts replica-rounds of a comparison; appears on stderr after two seconds."""
 
-    def __init__(self, total: int, *, shown: bool = True) -> None:
-        self._shown, self._total, self._done = shown, total, 0
+    def __init__(self, total: int, *, visible: bool = True) -> None:
+        self._visible, self._total, self._done = visible, total, 0
         self._start, self._rate, self._name = time.perf_counter(), 1, ""
         self._bar: Any = None
 
@@ -43,7 +43,7 @@ class Progress:
 
     def say(self, line: str) -> None:
         """Print a line where there is no terminal for a bar."""
-        if self._shown:
+        if self._visible:
             say_without_terminal(line)
 
     def finish(self, name: str) -> None:
@@ -55,7 +55,7 @@ class Progress:
     def advance(self, rounds: int) -> None:
         """`rounds` more rounds are done."""
         self._done += rounds * self._rate
-        if self._bar is None and self._shown and time.perf_counter() - self._start > PATIENCE:
+        if self._bar is None and self._visible and time.perf_counter() - self._start > PATIENCE:
             self._bar = started_bar(self._total)
         if self._bar is not None:
             self._bar.update(self._bar.task_ids[0], completed=self._done, description=self._name)
@@ -121,7 +121,7 @@ class Board:
         parts: what they are called, and their replica-rounds.
         shown: whether to show it.
 
-    >>> with Board({"replicas 0 to 4": 50}, shown=False) as board:
+    >>> with Board({"replicas 0 to 4": 50}, visible=False) as board:
     ...     note = board.note("replicas 0 to 4")
     ...     note.working_on("fade", rate=5)
     ...     note.advance(3)
@@ -129,8 +129,8 @@ class Board:
     {'replicas 0 to 4': (15, 'fade')}
     """
 
-    def __init__(self, parts: Mapping[str, int], *, shown: bool = True) -> None:
-        self._parts, self._shown = parts, shown
+    def __init__(self, parts: Mapping[str, int], *, visible: bool = True) -> None:
+        self._parts, self._visible = parts, visible
         self._folder = TemporaryDirectory(prefix="dpbandit-")
         self._files = {part: Path(self._folder.name, str(k)) for k, part in enumerate(parts)}
         self._finished, self._over = set[str](), Event()
@@ -139,13 +139,13 @@ class Board:
         self._bar: Any = None
 
     def __enter__(self) -> "Board":
-        if self._shown:
+        if self._visible:
             self._thread.start()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._over.set()
-        if self._shown:
+        if self._visible:
             self._thread.join()
         if self._bar is not None:
             self._bar.stop()
@@ -159,7 +159,7 @@ class Board:
         """This part is done."""
         self._finished.add(part)
         seconds = time.perf_counter() - self._start
-        if self._shown and seconds > PATIENCE:
+        if self._visible and seconds > PATIENCE:
             say_without_terminal(f"{part}: done after {seconds:.0f} s")
 
     def counts(self) -> dict[str, tuple[int, str]]:
@@ -190,23 +190,23 @@ class Board:
 
 
 @contextmanager
-def warnings_said() -> Iterator[None]:
+def warnings_on_stderr() -> Iterator[None]:
     """Print each `UserWarning` on stderr, the first time that it is given; others stay as they are.
 
     >>> from contextlib import redirect_stderr
-    >>> with redirect_stderr(sys.stdout), warnings_said():
+    >>> with redirect_stderr(sys.stdout), warnings_on_stderr():
     ...     for age in (170, 180, 170):
     ...         warnings.warn(f"Somebody is {age}.", stacklevel=1)
     dpbandit: Somebody is 170.
     dpbandit: Somebody is 180.
     """
-    said, usual = set[str](), warnings.showwarning
+    printed, usual = set[str](), warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **how: Any) -> None:
         if not issubclass(category, UserWarning):
             usual(message, category, *where, **how)
-        elif str(message) not in said:
-            said.add(str(message))
+        elif str(message) not in printed:
+            printed.add(str(message))
             with suppress(OSError):  # nobody reads it any more
                 print(f"dpbandit: {message}", file=sys.stderr)
 
@@ -253,10 +253,10 @@ class SafeStream:
         if self.error is None:
             self._unwritten.clear()
 
-    def _try(self, what: Any, *given: Any) -> None:
+    def _try(self, what: Any, *arguments: Any) -> None:
         if self.error is None:
             try:
-                what(*given)
+                what(*arguments)
             except OSError as error:
                 self.error = error
                 self._discard()

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpbandit.base.arrays import Floats, Ints, rows
-from dpbandit.base.inputs import InputError, shown, whole
+from dpbandit.base.inputs import InputError, abbrev, whole
 
 _VALUES_AHEAD = 2048
 """Values drawn at once for a replica and a call site, at most. Changes speed, never values."""
@@ -48,7 +48,7 @@ class Streams:
 
     def __init__(self, seeds: Sequence[Seed]) -> None:
         if not hasattr(seeds, "__len__"):
-            raise InputError(f"Expected seeds={shown(seeds)} to be several, such as range(20).")
+            raise InputError(f"Expected seeds={abbrev(seeds)} to be several, such as range(20).")
         if len(seeds) < 1:
             raise InputError("Expected at least one seed, one for each replica.")
         for seed in seeds:
@@ -279,8 +279,8 @@ class Paced:
         if self._next.max() >= len(self._stock):
             used = int(self._next.min())
             fresh = self._source.take(min(self._source.ahead, 2 * len(self._stock) or FIRST))
-            kept = self._stock[used:].reshape(-1, *fresh.shape[1:])
-            self._stock, self._next = np.concatenate([kept, fresh]), self._next - used
+            remaining = self._stock[used:].reshape(-1, *fresh.shape[1:])
+            self._stock, self._next = np.concatenate([remaining, fresh]), self._next - used
         values: Floats = self._stock[self._next, rows(len(here))]
         values[~here] = 0.0
         self._next += here

@@ -12,6 +12,7 @@ from dpbandit.base import (
     Bools,
     Floats,
     InputError,
+    abbrev,
     by_name,
     clip_norm,
     columns_of,
@@ -19,7 +20,6 @@ from dpbandit.base import (
     one_of,
     positive,
     reals,
-    shown,
     two_numbers,
 )
 from dpbandit.specs import (
@@ -141,7 +141,7 @@ class Bridge:
             raise
         except (ValueError, TypeError, KeyError, IndexError, OverflowError):
             raise InputError(
-                f"Expected an observation in {self._space}, got {shown(observation)}."
+                f"Expected an observation in {self._space}, got {abbrev(observation)}."
             ) from None
         return flat
 
@@ -157,19 +157,19 @@ class Bridge:
         of = "those of the first observation,"
         return by_name("observation", observation, self._features, of, axis=observation.ndim - 1)
 
-    def mask(self, told: Any) -> Bools | None:
+    def mask(self, action_mask: Any) -> Bools | None:
         """Which arms are there, (K,), of an `action_mask`; None where all are."""
         if self.spec.masks == "none":
             return None
         K = self.spec.n_actions
         try:
-            mask = reals(self.by_action("action_mask", told))
+            mask = reals(self.by_action("action_mask", action_mask))
         except ValueError:
             mask = np.empty(0)
         if mask.shape != (K,) or not np.isin(mask, (0, 1)).all() or not mask.any():
             raise InputError(
                 f"Expected an action_mask of {K} ones and zeros, some of them ones, with "
-                f"masks={self.spec.masks!r}, got {shown(told)}."
+                f"masks={self.spec.masks!r}, got {abbrev(action_mask)}."
             )
         return mask == 1
 

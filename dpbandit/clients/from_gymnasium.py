@@ -15,9 +15,9 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     one_number,
     reals,
-    shown,
 )
 from dpbandit.clients.bridge import Bridge, Contexts
 from dpbandit.specs import (
@@ -110,13 +110,13 @@ class FromGymnasium:
             )
         if not (isinstance(self.env, str) or callable(self.env)):
             raise InputError(
-                f"Expected env={shown(self.env)} to be an id or a function that makes a new "
+                f"Expected env={abbrev(self.env)} to be an id or a function that makes a new "
                 "environment, such as lambda: gym.make(...): every replica has its own."
             )
-        for name, said in (("oracle", self.oracle), ("regret", self.regret)):
-            asks = name == "oracle" and callable(said)
-            if said is not None and not asks and not str(said).startswith(_INFO):
-                raise InputError(f"Expected {name}={said!r} to be 'info:' and a key of info.")
+        for name, setting in (("oracle", self.oracle), ("regret", self.regret)):
+            asks = name == "oracle" and callable(setting)
+            if setting is not None and not asks and not str(setting).startswith(_INFO):
+                raise InputError(f"Expected {name}={setting!r} to be 'info:' and a key of info.")
 
     @property
     def __name__(self) -> str:
@@ -170,7 +170,7 @@ class ForeignProblem:
         self.spec = bridge.spec
         self._make, self._bridge, self._oracle, self._regret = make, bridge, oracle, regret
         self._envs: list[gym.Env[Any, Any]] = []
-        self._shown: Floats | None = None
+        self._context: Floats | None = None
         self._bounds = bridge.bounds()
 
     @property
@@ -190,8 +190,8 @@ class ForeignProblem:
             raise InputError("Expected a new environment from every call of env, got one twice.")
         seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
         first = [env.reset(seed=s) for env, s in zip(self._envs, seeds, strict=True)]
-        self._seen, self._told = [list(part) for part in zip(*first, strict=True)]
-        self._over, self._shown = [False] * R, None
+        self._seen, self._infos = [list(part) for part in zip(*first, strict=True)]
+        self._over, self._context = [False] * R, None
         self._bounds = self._bridge.bounds(R)
         self._totals, self._counts = np.zeros((2, R, K))
 
@@ -201,17 +201,17 @@ class ForeignProblem:
     def mask(self) -> Bools:
         """Which arms are there for the current users, (R, K)."""
         self._waiting()
-        masks = [self._bridge.mask((info or {}).get("action_mask")) for info in self._told]
+        masks = [self._bridge.mask((info or {}).get("action_mask")) for info in self._infos]
         return np.array(masks)
 
     def step(self, action: AnyArray) -> Step:
         arms = self.spec.validate(action, len(self._envs))
         if self.spec.masks != "none":
             check_available(arms, self.mask())
-        shown, self._shown = self._waiting(), None
+        context, self._context = self._waiting(), None
         rounds = np.array([self._serve(r, arm) for r, arm in enumerate(arms.tolist())])
         step = Step(*rounds.T.copy())
-        self._bounds.see(shown, step)
+        self._bounds.see(context, step)
         return step
 
     def best_fixed(self) -> Ints:
@@ -226,20 +226,20 @@ class ForeignProblem:
 
     def _waiting(self) -> Floats:
         """What the current users show, (R, dim), wherever it lies."""
-        if self._shown is None:
+        if self._context is None:
             for r, env in enumerate(self._envs):
                 if self._over[r]:
-                    self._seen[r], self._told[r] = env.reset()
+                    self._seen[r], self._infos[r] = env.reset()
                     self._over[r] = False
-            self._shown = np.stack([self._bridge.numbers(seen) for seen in self._seen])
-        return self._shown
+            self._context = np.stack([self._bridge.numbers(seen) for seen in self._seen])
+        return self._context
 
     def _serve(self, r: int, arm: int) -> tuple[float, float, float, float]:
         """Reward, expected, oracle and regret of one user."""
-        env, there = self._envs[r], self._bridge.mask((self._told[r] or {}).get("action_mask"))
+        env, there = self._envs[r], self._bridge.mask((self._infos[r] or {}).get("action_mask"))
         oracle: Any = self._means(self._oracle(env)) if callable(self._oracle) else None  # of now
         self._seen[r], given, terminated, truncated, info = env.step(self._bridge.action(arm))
-        self._told[r] = info
+        self._infos[r] = info
         self._over[r], reward = bool(terminated or truncated), one_number("reward", given)
         if isinstance(self._oracle, str):
             oracle = _read(info, self._oracle)
@@ -263,7 +263,7 @@ class ForeignProblem:
         try:
             means = reals(self._bridge.by_action("oracle", oracle))  # a copy
         except ValueError:
-            raise InputError(f"Expected oracle to give numbers, got {shown(oracle)}.") from None
+            raise InputError(f"Expected oracle to give numbers, got {abbrev(oracle)}.") from None
         if means.shape not in ((), (self.spec.n_actions,)):
             raise InputError(
                 f"Expected oracle to give the best mean reward or all {self.spec.n_actions}, "
@@ -271,15 +271,15 @@ class ForeignProblem:
             )
         return means
 
-    def _check_oracle(self, name: str, told: Any, low: float, high: float) -> None:
+    def _check_oracle(self, name: str, value: Any, low: float, high: float) -> None:
         """Raise `InputError` for what cannot be, as long as nearly all rewards are in their
         range."""
         room = _ROUNDING * (high - low)
-        far = np.ravel((told < low - room) | (told > high + room))
+        far = np.ravel((value < low - room) | (value > high + room))
         if far.any() and self.spec.most_outside < 1:
             raise InputError(
                 f"Expected {name} in [{low:g}, {high:g}] as rewards are by reward_range, got "
-                f"{np.ravel(told)[far][0]:g}: say a wider range, or most_outside=1."
+                f"{np.ravel(value)[far][0]:g}: say a wider range, or most_outside=1."
             )
 
 

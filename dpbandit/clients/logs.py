@@ -20,12 +20,12 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     at_least,
     inside,
     named,
     random_allowed,
     rows,
-    shown,
     two_numbers,
     vector,
     whole,
@@ -34,7 +34,7 @@ from dpbandit.offline.columns import Bounds, answers, as_long, column, features,
 from dpbandit.offline.logs import Logged, LoggedLists, LoggedPrices, Observed, one_kind
 from dpbandit.offline.tables import index_of_rows, table_of
 from dpbandit.running.environments import ProblemMaker, problem_maker
-from dpbandit.running.given import AnyAgent, agent_given
+from dpbandit.running.resolve import AnyAgent, resolve_agent
 from dpbandit.specs import (
     MOST_OUTSIDE,
     BanditSpec,
@@ -73,7 +73,7 @@ def contexts_in(
     if isinstance(context, Mapping):
         if bound is not None:
             raise InputError(
-                f"Expected no context_bound={shown(bound)} beside ranges, which have a bound."
+                f"Expected no context_bound={abbrev(bound)} beside ranges, which have a bound."
             )
         found = features(table, context, called="context", rows=n, most_outside=most_outside)
         return Contexts(found.context, 1.0, found.any_outside)
@@ -90,10 +90,10 @@ def contexts_in(
 def stacked(table: Any, names: Sequence[str]) -> Floats:
     """Columns of numbers, side by side, (n, len(names))."""
     if isinstance(names, str) or not isinstance(names, Sequence | np.ndarray) or not len(names):
-        raise InputError(f"Expected a list of names of columns, got {shown(names)}.")
+        raise InputError(f"Expected a list of names of columns, got {abbrev(names)}.")
     columns = [numbers(table, name) for name in names]
     if len({len(column) for column in columns}) > 1:
-        raise InputError(f"Expected columns {shown(list(names))} to hold one entry for each row.")
+        raise InputError(f"Expected columns {abbrev(list(names))} to hold one entry for each row.")
     return np.stack(columns, axis=1)
 
 
@@ -161,22 +161,22 @@ def read_log(
     >>> logged.reward.tolist(), logged.spec.prices
     ([1.5, 0.0], (2.0, 3.0))
     """
-    told = _told(
+    read = _read_arms(
         table, action, reward, sold, context, arms, prices, unit_cost, reward_range, context_bound,
         most_outside,
     )  # fmt: skip
     if isinstance(propensity, str):
-        chance: Floats | float = numbers(told.table, propensity)
+        chance: Floats | float = numbers(read.table, propensity)
     else:
-        chance = 1 / told.arms["spec"].n_actions if propensity is None else propensity
+        chance = 1 / read.arms["spec"].n_actions if propensity is None else propensity
     logged = Logged(
-        **told.arms,
+        **read.arms,
         propensity=chance,
         lowest=lowest,
-        probabilities=None if probabilities is None else stacked(told.table, probabilities),
+        probabilities=None if probabilities is None else stacked(read.table, probabilities),
         adaptive=adaptive,
     )
-    return _counted(logged, told.clipped)
+    return _counted(logged, read.clipped)
 
 
 def read_observed(
@@ -204,14 +204,14 @@ def read_observed(
     >>> print(read_observed(table, **columns, reward_range=(0, 1)))
     2 rounds with 2 arms, 0 of 2 contexts (0 %) and 0 rewards (0 %) outside their bounds
     """
-    told = _told(
+    read = _read_arms(
         table, action, reward, sold, context, arms, prices, unit_cost, reward_range, context_bound,
         most_outside,
     )  # fmt: skip
-    return _counted(Observed(**told.arms), told.clipped)
+    return _counted(Observed(**read.arms), read.clipped)
 
 
-class _Told(NamedTuple):
+class _ObservedArms(NamedTuple):
     """What a table says of arms, whoever chose them."""
 
     table: Any
@@ -220,7 +220,7 @@ class _Told(NamedTuple):
     clipped: int
 
 
-def _told(
+def _read_arms(
     table: Any,
     action: str,
     reward: str | None,
@@ -232,20 +232,20 @@ def _told(
     reward_range: tuple[float, float] | None,
     context_bound: float | None,
     most_outside: float,
-) -> _Told:
+) -> _ObservedArms:
     table = table_of(table)
     priced = _priced(arms, prices, unit_cost)
     played = one_kind(f"column {action!r}", column(table, action))
     offered = list(prices) if prices is not None else sorted(set(played)) if arms is None else arms
     if isinstance(offered, str) or not isinstance(offered, Iterable):
-        raise InputError(f"Expected arms={shown(offered)} to list what was on offer.")
+        raise InputError(f"Expected arms={abbrev(offered)} to list what was on offer.")
     if not played:
         raise InputError("Expected at least one logged round.")
     offered = list(offered)
     if arms is None and prices is None and len(offered) < 2:
         raise InputError(f"Expected arms=, what was on offer: {offered[0]!r} is all that occurs.")
     called = "prices" if priced else "arms"
-    arm = places(played, offered, f"{called}={shown(offered)}")
+    arm = places(played, offered, f"{called}={abbrev(offered)}")
     if (arm < 0).any():
         unknown = played[int((arm < 0).argmax())]
         raise InputError(f"Expected only actions among {called}={offered}, got {unknown!r}.")
@@ -267,7 +267,7 @@ def _told(
     )
     arms_of = {"spec": spec, "context": seen.rows, "action": arm, "reward": rewards}
     arms_of |= {"arms": tuple(offered), "index": index_of_rows(table)}
-    return _Told(table, arms_of, seen.clipped)
+    return _ObservedArms(table, arms_of, seen.clipped)
 
 
 _AnyLog = TypeVar("_AnyLog", bound=Observed)
@@ -373,14 +373,14 @@ def read_lists(
     [1.0, 1.0]
     """
     table = table_of(table)
-    shown = stacked(table, items)
+    lists = stacked(table, items)
     return LoggedLists(
         n_items=n_items,
-        items=shown,  # type: ignore[arg-type]  # checked, and made whole numbers, there
+        items=lists,  # type: ignore[arg-type]  # checked, and made whole numbers, there
         clicks=stacked(table, clicks),
         prefix=stacked(table, prefix),
         marginal=None if marginal is None else stacked(table, marginal),
-        context=contexts_in(table, context, context_bound, len(shown), most_outside).rows,
+        context=contexts_in(table, context, context_bound, len(lists), most_outside).rows,
         adaptive=adaptive,
         index=index_of_rows(table),
     )
@@ -422,24 +422,24 @@ def read_prices(
     (3.0, [1.2, 0.0])
     """
     table = table_of(table)
-    asked = numbers(table, price)
+    price_column = numbers(table, price)
     low, high = two_numbers("price_range", price_range)
     least, most = two_numbers("reward_range", reward_range)
-    shown = contexts_in(table, context, context_bound, len(asked), most_outside)
+    contexts = contexts_in(table, context, context_bound, len(price_column), most_outside)
     spec = PriceSpec(
-        dim=shown.rows.shape[1],
-        horizon=max(1, len(asked)),
+        dim=contexts.rows.shape[1],
+        horizon=max(1, len(price_column)),
         low=low,
         high=high,
         reward_low=least,
         reward_high=most,
-        context_bound=shown.bound,
+        context_bound=contexts.bound,
         most_outside=most_outside,
     )
     return LoggedPrices(
         spec=spec,
-        context=shown.rows,
-        price=asked,
+        context=contexts.rows,
+        price=price_column,
         reward=numbers(table, reward),
         density=numbers(table, density),
         adaptive=adaptive,
@@ -484,7 +484,7 @@ def record(
     """
     named("env_kwargs", env_kwargs or {})
     problem = problem_maker(env)(**{**(env_kwargs or {}), "horizon": horizon})
-    config = Uniform() if agent is None else agent_given(agent)
+    config = Uniform() if agent is None else resolve_agent(agent)
     if isinstance(config, Hindsight):
         raise InputError(f"Expected an agent that learns, got {config}: there is no hindsight yet.")
     spec: Any = fits(
@@ -492,7 +492,7 @@ def record(
     )
     if spec.delay:
         raise InputError(f"Expected delay={spec.delay} to be 0: a log has every reward in its row.")
-    if spec.told_as not in (None, "clicks"):
+    if spec.feedback_name not in (None, "clicks"):
         raise InputError(f"Expected arms, prices or lists to log, got a {type(spec).__name__}.")
     inside("explore", explore, 0, 1, ends=True)
     if not explore:
@@ -521,19 +521,23 @@ def record(
         elif masked:
             law = there / np.count_nonzero(there)
         step = problem.step(action)
-        told = step.reward if step.datum is None else step.datum
-        player.update(context, action, told)
+        feedback = step.reward if step.datum is None else step.datum
+        player.update(context, action, feedback)
         found.append(
-            (context[0], np.array(action[0]), told[0].copy(), None if law is None else law[0])
+            (context[0], np.array(action[0]), feedback[0].copy(), None if law is None else law[0])
         )
     contexts, actions, answers, laws = (list(column) for column in zip(*found, strict=True))
-    kept: dict[str, Any] = {"context": np.stack(contexts), "adaptive": agent is not None}
-    if spec.told_as == "clicks":
-        return _lists(spec, np.array(actions), np.stack(answers), **kept)
+    recorded: dict[str, Any] = {"context": np.stack(contexts), "adaptive": agent is not None}
+    if spec.feedback_name == "clicks":
+        return _lists(spec, np.array(actions), np.stack(answers), **recorded)
     if spec.n_arms is None:
         density = np.full(horizon, 1 / (spec.high - spec.low))
         return LoggedPrices(
-            spec=spec, price=np.array(actions), reward=np.array(answers), density=density, **kept
+            spec=spec,
+            price=np.array(actions),
+            reward=np.array(answers),
+            density=density,
+            **recorded,
         )
     arms = np.array(actions)
     known: dict[str, Any] = {"propensity": 1 / spec.n_actions}
@@ -544,10 +548,10 @@ def record(
             "probabilities": table,
             "lowest": (1.0 if agent is None else explore) / spec.n_actions,
         }
-    return Logged(spec=spec, action=arms, reward=np.array(answers), **kept, **known)
+    return Logged(spec=spec, action=arms, reward=np.array(answers), **recorded, **known)
 
 
-def _lists(spec: ListSpec, items: Any, clicks: Any, **kept: Any) -> LoggedLists:
+def _lists(spec: ListSpec, items: Any, clicks: Any, **recorded: Any) -> LoggedLists:
     """Of uniform lists, N (N - 1) ... of which begin with the same k items."""
     N, m = spec.n_items, spec.length
     prefix = [1 / prod(range(N - k, N + 1)) for k in range(m)]
@@ -557,5 +561,5 @@ def _lists(spec: ListSpec, items: Any, clicks: Any, **kept: Any) -> LoggedLists:
         clicks=clicks,
         prefix=np.tile(prefix, (len(items), 1)),
         marginal=np.full(items.shape, 1 / N),
-        **kept,
+        **recorded,
     )

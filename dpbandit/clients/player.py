@@ -22,7 +22,7 @@ from dpbandit.privacy.certificate import certificate
 from dpbandit.privacy.mechanism import CallLog, LedgerCheck, logged_calls
 from dpbandit.privacy.premises import Fact
 from dpbandit.running.compare import claim_of
-from dpbandit.running.given import AnyAgent, agent_given
+from dpbandit.running.resolve import AnyAgent, resolve_agent
 from dpbandit.shelf import from_shelf
 from dpbandit.specs import (
     MOST_OUTSIDE,
@@ -123,7 +123,7 @@ class Player:
         seed: int = 0,
     ) -> None:
         whole("seed", seed, 0)
-        config = agent_given(config)
+        config = resolve_agent(config)
         if isinstance(config, Hindsight):
             raise InputError(
                 f"Expected an agent that learns, got {config}: there is no hindsight yet."
@@ -203,7 +203,7 @@ class Player:
     def _check_any_arm(self) -> None:
         """Raise `InputError` if what the agent is told has to be what it chose."""
         if not self._any_arm:
-            lost = {Fact.ASKED: _OTHERS}
+            lost = {Fact.AS_CHOSEN: _OTHERS}
             premises = Premises(type(self.config).__name__, self._agent, self.spec, lost=lost)
             if premises.promises:
                 premises.check()
@@ -266,7 +266,7 @@ class Player:
 
         It answers one `act`; who is asked again before her reward is still one user. With a `delay`
         as many may wait as that says, and the one who was asked last. An agent that counts on its
-        own actions (`Fact.ASKED`) refuses another one, and to be asked again.
+        own actions (`Fact.AS_CHOSEN`) refuses another one, and to be asked again.
         """
         self._check_goes_on()
         if self._left == 0:
@@ -278,20 +278,20 @@ class Player:
                 "Expected one update for each act, got one more: a user whose data count twice is "
                 "not covered by the certificate; call act first, with delay= if rewards are late."
             )
-        shown, arm = self._bridge.numbers(observation)[None], self._bridge.arm(action)
+        context, arm = self._bridge.numbers(observation)[None], self._bridge.arm(action)
         try:
-            given = np.array([one_number("reward", reward)])
-            self._bounds.see(shown, answered(given))
+            rewards = np.array([one_number("reward", reward)])
+            self._bounds.see(context, answered(rewards))
         except InputError as mistake:
             done = self.spec.horizon - self._left
             raise InputError(f"In round {done + 1}: {mistake}") from None
         if arm not in self._asked:
             self._check_any_arm()
-        told = clip_range(given, self.spec.reward_low, self.spec.reward_high)
+        clipped = clip_range(rewards, self.spec.reward_low, self.spec.reward_high)
         # before: who breaks off an update may have been heard, and is not to be told of again
         self._left -= 1
         self._asked.remove(arm if arm in self._asked else self._asked[0])
         with logged_calls(self._call_log):
-            self._agent.update(self._bridge.clip(shown), np.array([arm]), told)
+            self._agent.update(self._bridge.clip(context), np.array([arm]), clipped)
             self._call_log.count_users(1)
         self._ledger_check.check(users=self.spec.horizon - self._left)

@@ -27,10 +27,10 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     has_methods,
     of_kind,
     rows,
-    shown,
     takes,
 )
 from dpbandit.offline.logs import Logged
@@ -99,31 +99,25 @@ class Foreign:
             if not callable(getattr(self, name)):
                 raise InputError(f"Expected {name}={getattr(self, name)!r} to be a function.")
 
-    def make(self, spec: BanditSpec, streams: Streams) -> "ForeignAgent":
-        kind = ListSpec if spec.told_as == "clicks" else ContextualSpec
-        return ForeignAgent(self, fits(self, spec, kind, shared=True), streams)
-
-
-class ForeignAgent(OneByOne):
-    """See `Foreign`."""
-
-    def __init__(self, config: Foreign, spec: BanditSpec, streams: Streams) -> None:
+    def make(self, spec: BanditSpec, streams: Streams) -> OneByOne:
+        kind = ListSpec if spec.feedback_name == "clicks" else ContextualSpec
+        spec = fits(self, spec, kind, shared=True)
         seeds = (streams.uniforms("seed")() * 2**31).astype(np.int64).tolist()
-        takes("policy", config.policy, "spec", "seed")
-        policies = [config.policy(spec, seed) for seed in seeds]
+        takes("policy", self.policy, "spec", "seed")
+        policies = [self.policy(spec, seed) for seed in seeds]
         for policy in policies[:1]:
             if policy is None:
                 raise InputError("Expected policy to return a new policy, got None.")
-            if config.act is _act:
-                told = ("context",) if spec.masks == "none" else ("context", "mask")
-                has_methods("what policy returns", policy, act=told)
-            if config.update is _update:
-                asked = ("context", "action", "reward")
-                has_methods("what policy returns", policy, update=asked)
+            if self.act is _act:
+                act_arguments = ("context",) if spec.masks == "none" else ("context", "mask")
+                has_methods("what policy returns", policy, act=act_arguments)
+            if self.update is _update:
+                update_arguments = ("context", "action", "reward")
+                has_methods("what policy returns", policy, update=update_arguments)
         learners = [p.inner if isinstance(p, Wrapped) else p for p in policies]
         if len({id(learner) for learner in learners}) < len(seeds):
             raise InputError("Expected a new object from every call of policy, got one twice.")
-        super().__init__(policies, spec, config.act, config.update)
+        return OneByOne(policies, spec, self.act, self.update)
 
 
 def mabwiser_policy(make: Callable[[list[int], int], Any]) -> Foreign:
@@ -141,8 +135,8 @@ def mabwiser_policy(make: Callable[[list[int], int], Any]) -> Foreign:
     """
     if not callable(make):
         raise InputError(
-            f"Expected make={shown(make)} to be a function that returns a new bandit: lambda arms, "
-            "seed: MAB(arms, ...)."
+            f"Expected make={abbrev(make)} to be a function that returns a new bandit: lambda "
+            "arms, seed: MAB(arms, ...)."
         )
     takes("make", make, "arms", "seed")
     return Foreign(policy=partial(MabwiserPolicy, make))
@@ -154,7 +148,7 @@ class MabwiserPolicy(Wrapped):
     def __init__(
         self, make: Callable[[list[int], int], Any], spec: ContextualSpec, seed: int
     ) -> None:
-        self._n_actions, self._told = spec.n_actions, 0
+        self._n_actions, self._rounds = spec.n_actions, 0
         self.inner = make(list(range(spec.n_actions)), seed)
         if not hasattr(self.inner, "is_contextual"):
             raise InputError(f"Expected make to return a MAB, got {of_kind(self.inner)}.")
@@ -166,17 +160,17 @@ class MabwiserPolicy(Wrapped):
 
     def act(self, context: Floats) -> Any:
         """The arm it predicts; in the first K rounds the next one that was not played."""
-        if self._told < self._n_actions:
-            return self._told
-        return self.inner.predict(*self._shown(context))
+        if self._rounds < self._n_actions:
+            return self._rounds
+        return self.inner.predict(*self._features(context))
 
     def update(self, context: Floats, action: int, reward: float) -> None:
         """Learn one reward."""
-        learn = self.inner.partial_fit if self._told else self.inner.fit
-        learn([action], [reward], *self._shown(context))
-        self._told += 1
+        learn = self.inner.partial_fit if self._rounds else self.inner.fit
+        learn([action], [reward], *self._features(context))
+        self._rounds += 1
 
-    def _shown(self, context: Floats) -> tuple[Floats, ...]:
+    def _features(self, context: Floats) -> tuple[Floats, ...]:
         return (context[None],) if self.inner.is_contextual else ()
 
 
@@ -197,8 +191,8 @@ def river_policy(make: Callable[[int], Any]) -> Foreign:
     """
     if not callable(make):
         raise InputError(
-            f"Expected make={shown(make)} to be a function that returns a new policy: lambda seed: "
-            f"{type(make).__name__}(..., seed=seed)."
+            f"Expected make={abbrev(make)} to be a function that returns a new policy: lambda "
+            f"seed: {type(make).__name__}(..., seed=seed)."
         )
     takes("make", make, "seed")
     return Foreign(policy=partial(RiverPolicy, make))
@@ -228,8 +222,8 @@ class RiverPolicy(Wrapped):
 
     def update(self, context: Floats, action: int, reward: float) -> None:
         """Learn one reward."""
-        shown = (self._named(context),) if self._contextual else ()
-        self.inner.update(action, *shown, reward)
+        features = (self._named(context),) if self._contextual else ()
+        self.inner.update(action, *features, reward)
 
     def _named(self, context: Floats) -> dict[str, float]:
         return dict(zip(self._names, context.tolist(), strict=True))
@@ -261,10 +255,12 @@ def river_history(logged: Logged, *, arms: Sequence[Any] | None = None, seed: in
         raise InputError(f"Expected {logged.spec.n_actions} arms, got {len(names)}.")
     n = len(logged.action)
     uniforms = Streams([seed]).uniforms("thinning").take(n)[:, 0]
-    kept = uniforms * logged.propensity < logged.uniform_share
+    accepted = uniforms * logged.propensity < logged.uniform_share
     features = [f"x{j}" for j in range(logged.context[0].size)]
-    contexts = logged.context.reshape(n, -1)[kept].tolist()
-    rounds = zip(contexts, logged.action[kept].tolist(), logged.reward[kept].tolist(), strict=True)
+    contexts = logged.context.reshape(n, -1)[accepted].tolist()
+    rounds = zip(
+        contexts, logged.action[accepted].tolist(), logged.reward[accepted].tolist(), strict=True
+    )
     return [(names, dict(zip(features, x, strict=True)), names[a], r) for x, a, r in rounds]
 
 
@@ -294,7 +290,7 @@ class RiverRanking(Lists):
     def check(self) -> None:
         if not callable(self.model) or hasattr(self.model, "learn_one"):
             raise InputError(
-                f"Expected model={shown(self.model)} to be a function that returns a new model: "
+                f"Expected model={abbrev(self.model)} to be a function that returns a new model: "
                 f"lambda seed: {type(self.model).__name__}(...)."
             )
         takes("model", self.model, "seed")
@@ -316,15 +312,17 @@ class RiverRanking(Lists):
         R, N = len(u), self.spec.n_items
         everything = np.broadcast_to(rows(N), (R, N))
         phi = features(u, self.spec.catalogue.vectors(everything))
-        asked = zip(self.models, phi.tolist(), strict=True)
-        scores = [[self._predicted(model, row) for row in items] for model, items in asked]
+        pairs = zip(self.models, phi.tolist(), strict=True)
+        scores = [[self._predicted(model, row) for row in items] for model, items in pairs]
         best = best_lists(np.array(scores), self.spec.clicks)
         return np.where((self.coins() < self.explore)[:, None], self.random(), best)
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
         phi, looked = features(u, vectors), self.spec.clicks.looked_at(clicks)
-        for model, items, seen, said in zip(self.models, phi.tolist(), looked, clicks, strict=True):
-            for row, at, click in zip(items, seen, said, strict=True):
+        for model, items, seen, clicked in zip(
+            self.models, phi.tolist(), looked, clicks, strict=True
+        ):
+            for row, at, click in zip(items, seen, clicked, strict=True):
                 if at > 0:
                     model.learn_one(self._named(row), bool(click))
 

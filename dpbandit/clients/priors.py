@@ -103,21 +103,23 @@ def prior_from(
     source = f"a log of {n} rounds, " + (
         f"released at epsilon {epsilon:g}, delta {delta:g}" if protect else "which count as public"
     )
-    told: dict[str, Any] = {
+    provenance: dict[str, Any] = {
         "mu": sums.spend.mu if protect else 0.0,
         "source": source,
         "disjoint": disjoint,
     }
     if shared:
         has_constant = not log.spec.priced
-        return Prior(*_logistic(gram[0], moment[0], n, in_gram, in_moment, has_constant), **told)
+        return Prior(
+            *_logistic(gram[0], moment[0], n, in_gram, in_moment, has_constant), **provenance
+        )
     half = log.spec.half_range
     parts = [_linear(G, m, in_gram, in_moment) for G, m in zip(gram, moment, strict=True)]
     D = x.shape[-1]
     covariance = np.zeros((len(parts) * D, len(parts) * D))
     for k, (_, block) in enumerate(parts):
         covariance[k * D : (k + 1) * D, k * D : (k + 1) * D] = half**2 * block
-    return Prior(half * np.concatenate([mean for mean, _ in parts]), covariance, **told)
+    return Prior(half * np.concatenate([mean for mean, _ in parts]), covariance, **provenance)
 
 
 def _rounds(log: Logged) -> tuple[Floats, Ints, Floats]:

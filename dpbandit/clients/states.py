@@ -19,39 +19,48 @@ from dpbandit.base import (
     InputError,
     check_readable,
     provenance,
-    shown_path,
+    short_path,
     text_of,
     write_atomically,
 )
 from dpbandit.clients.player import Player
 
-_WHAT, _FORMAT = "dpbandit state", 3
+_WHAT, _FORMAT = "dpbandit state", 4
 _SAME = {"config": "config", "spec": "environment, bounds and horizon"}
-_KEPT = (*_SAME, "_agent", "_call_log", "_ledger_check", "_left", "_asked", "_any_arm", "_bounds")
+_STATE_NAMES = (
+    *_SAME,
+    "_agent",
+    "_call_log",
+    "_ledger_check",
+    "_left",
+    "_asked",
+    "_any_arm",
+    "_bounds",
+)
 
 
 def save_player(player: Player, path: str | PathLike[str]) -> str:
     """Write the state of a player, and its ticket; returns the path as text."""
-    return _write(path, {name: getattr(player, name) for name in _KEPT})
+    return _write(path, {name: getattr(player, name) for name in _STATE_NAMES})
 
 
 def restore_player(player: Player, path: str | PathLike[str]) -> None:
     """Let a new player go on from a saved state; see `Player.load`."""
-    kept, ticket = _read(path)
+    state, ticket = _read(path)
     for name, what in _SAME.items():
-        there, here = kept[name], getattr(player, name)
+        there, here = state[name], getattr(player, name)
         if not _equal(there, here):
             raise InputError(
-                f"Expected {shown_path(text_of('path', path))} to be of this {what}, which is "
+                f"Expected {short_path(text_of('path', path))} to be of this {what}, which is "
                 f"{there} there and {here} here."
             )
-    if kept["_agent"].ledger != player._agent.ledger:
+    if state["_agent"].ledger != player._agent.ledger:
         raise InputError(f"Expected the promise of {player.config} in its state, got another.")
     try:
         ticket.unlink()  # which one process can
     except FileNotFoundError:
         raise _used(path) from None
-    vars(player).update(kept)
+    vars(player).update(state)
 
 
 def _program() -> dict[str, str]:
@@ -63,12 +72,12 @@ def _ticket(name: str) -> Path:
     return Path(home).expanduser() / "dpbandit" / "saved" / name
 
 
-def _write(path: str | PathLike[str], kept: dict[str, Any]) -> str:
-    """Write a line of facts and the pickle of `kept`; the path as text."""
+def _write(path: str | PathLike[str], state: dict[str, Any]) -> str:
+    """Write a line of facts and the pickle of `state`; the path as text."""
     where, name = text_of("path", path), secrets.token_hex(16)
     facts = {"what": _WHAT, "format": _FORMAT, "program": _program(), "ticket": name}
     try:
-        text = json.dumps(facts).encode() + b"\n" + pickle.dumps(kept)
+        text = json.dumps(facts).encode() + b"\n" + pickle.dumps(state)
     except Exception as error:  # whatever an agent of one's own raises
         raise InputError(f"Expected an agent that can be pickled, got: {error}.") from error
     ticket = _ticket(name)
@@ -94,23 +103,23 @@ def _read(path: str | PathLike[str]) -> tuple[dict[str, Any], Path]:
         if facts["what"] != _WHAT or not name.isalnum():
             raise ValueError("it is something else")
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(f"Expected a state in {shown_path(where)}, got none: {error}.") from error
+        raise InputError(f"Expected a state in {short_path(where)}, got none: {error}.") from error
     ticket = _ticket(name)
     if not ticket.exists():
         raise _used(where)
     if ticket.read_text() != sha256(text).hexdigest():
         raise InputError(
-            f"Expected a state in {shown_path(where)} as it was saved: it was changed."
+            f"Expected a state in {short_path(where)} as it was saved: it was changed."
         )
     if facts["format"] != _FORMAT:
-        told = f"which is {facts['format']} there and {_FORMAT} here"
-        raise InputError(f"Expected {shown_path(where)} to be of this format, {told}.")
+        versions = f"which is {facts['format']} there and {_FORMAT} here"
+        raise InputError(f"Expected {short_path(where)} to be of this format, {versions}.")
     if facts["program"] != _program():
-        raise InputError(f"Expected {shown_path(where)} to be of this program.")
+        raise InputError(f"Expected {short_path(where)} to be of this program.")
     try:
         return pickle.loads(pickled), ticket
     except Exception as error:  # whatever an agent of one's own raises
-        raise InputError(f"Expected a state in {shown_path(where)}, got: {error}.") from error
+        raise InputError(f"Expected a state in {short_path(where)}, got: {error}.") from error
 
 
 def _equal(there: Any, here: Any) -> bool:
@@ -123,7 +132,7 @@ def _equal(there: Any, here: Any) -> bool:
 
 def _used(path: str | PathLike[str]) -> InputError:
     return InputError(
-        f"Expected a state with a ticket in {_ticket('')}, {shown_path(text_of('path', path))} was "
+        f"Expected a state with a ticket in {_ticket('')}, {short_path(text_of('path', path))} was "
         "loaded before, or saved by somebody else: the same noise on other users' data is covered "
         "by no certificate."
     )

@@ -47,11 +47,11 @@ from dpbandit.commands.options import (
     audit_table,
     complete_agents,
     complete_env,
-    given,
     print_results,
     say,
     say_overridden,
     screen,
+    specified,
 )
 
 if TYPE_CHECKING:
@@ -128,11 +128,11 @@ def agents(
 
     able = _able(env, private)
     table = Table("id", "score", "privacy", "what it does", box=None, pad_edge=False)
-    shown = [one for one in entries() if one.id in able]
-    for group in dict.fromkeys(one.plays for one in shown):
+    rows = [one for one in entries() if one.id in able]
+    for group in dict.fromkeys(one.plays for one in rows):
         table.add_row()
         table.add_row(Text(group, "bold"))
-        for one in by_score(one for one in shown if one.plays == group):
+        for one in by_score(one for one in rows if one.plays == group):
             start = one.id in starting()
             name = Text(f"{one.id} *" if start else one.id, "bold" if start else "")
             rebuilt = " (reconstructed)" if one.mark == RECONSTRUCTED else ""
@@ -160,9 +160,9 @@ def _able(env: str | None, private: bool) -> Container[str]:
     some = _private() if private else [*AGENTS]
     if env is None:
         return some
-    from dpbandit.running.given import spec_given
+    from dpbandit.running.resolve import resolve_spec
 
-    spec = spec_given(env)
+    spec = resolve_spec(env)
     return [name for name in some if _plays(AGENTS[name], spec)]
 
 
@@ -237,14 +237,14 @@ def certify(
     """
     from dpbandit.results.results import FORMATS, plot_certificate
     from dpbandit.running.compare import certify as make_certificate
-    from dpbandit.running.given import spec_given
+    from dpbandit.running.resolve import resolve_spec
     from dpbandit.running.settings import parse_agent
 
     privacy_target(epsilon, delta)
     if plot is not None:
         one_of("suffix of the plot", plot.suffix, FORMATS)
     check_writable(json, plot)
-    spec = spec_given(env, horizon=horizon, env_kwargs=parse_settings(settings))
+    spec = resolve_spec(env, horizon=horizon, env_kwargs=parse_settings(settings))
     proof = make_certificate(parse_agent(agent, epsilon=epsilon, delta=delta), spec)
     saved = Saved()
     if json is not None:
@@ -311,8 +311,8 @@ def compare(
     if not ids:
         from dpbandit.running.recommend import recommend
 
-        told: dict[str, Any] = {"horizon": horizon, "env_kwargs": parse_settings(settings)}
-        ids = [recommend(env, inf, **told), recommend(env, epsilon, **told)]
+        options: dict[str, Any] = {"horizon": horizon, "env_kwargs": parse_settings(settings)}
+        ids = [recommend(env, inf, **options), recommend(env, epsilon, **options)]
     configs = _different(ids, epsilon=epsilon, delta=delta)
     files = [] if out is None else [out / name for name in FILES]
     if out is not None:
@@ -438,11 +438,11 @@ def audit(
     from dpbandit.agents import AGENTS
     from dpbandit.auditing.audit import SUFFIXES, audit as run_audit, plot_audit
     from dpbandit.auditing.small_problems import audit_all, with_printed
-    from dpbandit.running.given import spec_given
+    from dpbandit.running.resolve import resolve_spec
     from dpbandit.running.settings import parse_agent
 
     privacy_target(epsilon, delta)
-    if everyone == (agent is not None) or (everyone and given(context, _OF_ONE)):
+    if everyone == (agent is not None) or (everyone and specified(context, _OF_ONE)):
         raise InputError(
             "Expected either one AGENT, with --env, --horizon, --set and --plot if wanted, or "
             "--all, which chooses a small problem for each."
@@ -469,7 +469,7 @@ def audit(
         reports = audit_all(with_printed(configs), **how)
         document: dict[str, Any] = {name: report.as_dict() for name, report in reports.items()}
     else:
-        spec = spec_given(env, horizon=horizon, env_kwargs=parse_settings(settings))
+        spec = resolve_spec(env, horizon=horizon, env_kwargs=parse_settings(settings))
         report = run_audit(parse_agent(agent, epsilon=epsilon, delta=delta), spec, **how)
         document = {"agent_id": agent, "environment": env, "horizon": horizon, **report.as_dict()}
         if plot is not None:

@@ -17,10 +17,10 @@ from dpbandit.base import (
 from dpbandit.commands.options import (
     Saved,
     features_of,
-    given,
     listed,
     range_of,
     say,
+    specified,
     words_of,
 )
 from dpbandit.envs import PricingFromLog, RecommendationFromLog
@@ -148,7 +148,7 @@ def fit(
     arguments: dict[str, Any]
     if product:
         others = ("price", "sold", "items", "item", "click", "interactions", "monotone")
-        if given(context, (*others, *_OF_PEOPLE)):
+        if specified(context, (*others, *_OF_PEOPLE)):
             raise InputError("Expected --product without options of sales, clicks or people.")
         kind = from_shelf("envs", "AssortmentFromLog", "--product")
         arguments = {
@@ -162,7 +162,7 @@ def fit(
             **{name: value for name, value in shared.items() if name != "interactions"},
         }
     elif items is not None:
-        if given(context, (*_OF_PRICES, *_OF_PEOPLE)):
+        if specified(context, (*_OF_PRICES, *_OF_PEOPLE)):
             refused = ", ".join(map(_option, (*_OF_PRICES, *_OF_PEOPLE)))
             raise InputError(f"Expected --items without {refused}.")
         arguments = {"item": item, "click": click, "items": listed(items), **shared}
@@ -183,13 +183,13 @@ def fit(
         raise InputError("Expected --plot without --product: there is no such plot of choices.")
     problem, saved = kind(**arguments), Saved()
     agents = ["fade-mnl"] if product else ["fade", "dp-ucb"]
-    rounds, said = 20_000, ""
+    rounds, option = 20_000, ""
     if person is not None:
         agents = ["personal-pricing"]
         rounds = min(rounds, problem.people * problem.visits)
-        said = f" --horizon {rounds}"
+        option = f" --horizon {rounds}"
     agents.insert(1, recommend(problem.spec, inf))
-    following = f"dpbandit compare {out} --agents {','.join(agents[:2])}{said}"
+    following = f"dpbandit compare {out} --agents {','.join(agents[:2])}{option}"
     saved.write(
         f"Written to {out}. Next: {following}", write_environment, out, kind.__name__, arguments
     )

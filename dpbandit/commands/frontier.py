@@ -19,8 +19,8 @@ from dpbandit.commands.options import (
     Seed,
     Settings,
     complete_env,
-    given,
     say,
+    specified,
 )
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def frontier(
     if stored is not None:
         results = _chosen(Results.load(stored), env, arguments)
         sizes = {"horizon": horizon, "seed": seed}
-        asked = {name: value for name, value in sizes.items() if given(context, [name])}
-        results = _alone(results.where(**asked))
-        results = _first(results, replicas) if given(context, ["replicas"]) else results
+        requested = {name: value for name, value in sizes.items() if specified(context, [name])}
+        results = _alone(results.where(**requested))
+        results = _first(results, replicas) if specified(context, ["replicas"]) else results
         known = agent or _private(results)
     else:
         known = agent or recommend(env, horizon=horizon, env_kwargs=arguments).rpartition(":")[0]
@@ -111,7 +111,7 @@ def _chosen(stored: "Results", env: str, settings: Mapping[str, Any]) -> "Result
     from dpbandit.results.problems import as_words, listed, short_id
     from dpbandit.running.environments import arguments_of, environment_id, problem_maker
 
-    asked = as_words(settings)
+    requested = as_words(settings)
     try:
         known = short_id(environment_id(env))
     except InputError:
@@ -119,27 +119,27 @@ def _chosen(stored: "Results", env: str, settings: Mapping[str, Any]) -> "Result
         if not some:
             raise
     else:
-        asked = as_words(arguments_of(problem_maker(env), settings))
+        requested = as_words(arguments_of(problem_maker(env), settings))
         some = [run for run in stored if short_id(run.setup.environment) == known]
     some = [
         run
         for run in some
         if all(
             key in run.setup.env_kwargs and _same(key, value, run.setup.env_kwargs[key])
-            for key, value in asked.items()
+            for key, value in requested.items()
         )
     ]
     if not some:
-        told = "".join(f" with {key}={value}" for key, value in settings.items())
+        suffix = "".join(f" with {key}={value}" for key, value in settings.items())
         there = listed(run.setup for run in stored)
-        raise InputError(f"Expected runs on {env}{told} in --from, found those on {there}.")
+        raise InputError(f"Expected runs on {env}{suffix} in --from, found those on {there}.")
     return replace(stored, runs=tuple(some))
 
 
-def _same(key: str, asked: Any, there: Any) -> bool:
-    if key in ("frame", "path") and isinstance(asked, str) and isinstance(there, str):
-        return Path(asked).name == Path(there).name
-    return bool(asked == there)
+def _same(key: str, requested: Any, there: Any) -> bool:
+    if key in ("frame", "path") and isinstance(requested, str) and isinstance(there, str):
+        return Path(requested).name == Path(there).name
+    return bool(requested == there)
 
 
 def _alone(results: "Results") -> "Results":
@@ -247,7 +247,7 @@ def sweep(
     except KeyboardInterrupt:
         print("dpbandit: what is written is kept, go on with --resume.", file=sys.stderr)
         raise
-    say(f"{done.configurations} configurations: {done.run} replicas run, {done.kept} kept.")
+    say(f"{done.configurations} configurations: {done.run} replicas run, {done.reused} kept.")
     _say_some("Corrupt, moved aside and run anew", done.found.corrupt)
     _say_some("Not of this sweep, left alone", done.found.foreign)
     for failure in done.failed:

@@ -202,7 +202,7 @@ def evaluate(
         return
     law = _columns_of(policy, frame, len(named)) if fixed is None else fixed
     law = np.broadcast_to(law, (len(log.action), len(named)))
-    told: dict[str, Any] = {
+    options: dict[str, Any] = {
         "intervals": intervals, "level": level, "support": support, "shrinkage": shrinkage,
         "w_max": w_max, "clip": clip,
     }  # fmt: skip
@@ -210,13 +210,13 @@ def evaluate(
         if len(columns := _columns(q)) != len(named):
             raise InputError(f"Expected --q={q} to name {len(named)} columns, one for each arm.")
         predicted = np.column_stack([numbers(frame, column) for column in columns])
-        told |= {"q": predicted, "q_is_honest": True}
+        options |= {"q": predicted, "q_is_honest": True}
     if sort is not None:
-        told |= _sorts(sort, [str(arm) for arm in named], log)
+        options |= _sorts(sort, [str(arm) for arm in named], log)
     if intervals is not None and intervals.startswith("weighted"):
-        told["law"] = _law_of_rows(log, feature)
-    told = {name: value for name, value in told.items() if value is not None}
-    answer, saved = evaluated(law, log, asked or None, **told), Saved()
+        options["law"] = _law_of_rows(log, feature)
+    options = {name: value for name, value in options.items() if value is not None}
+    answer, saved = evaluated(law, log, asked or None, **options), Saved()
     if out is not None:
         saved.write(f"Written to {out}.", _write_table, out, answer)
     shown = Table(title=str(log))
@@ -227,9 +227,9 @@ def evaluate(
         shown.add_row(*(v if isinstance(v := row[c], str) else rounded(v, 4) for c in kept))
     screen().print(shown)
     for row in answer.to_dict("records"):
-        for said in (row["refused"], row["note"]):
-            if said:
-                say(f"{row['estimator']}: {said}.")
+        for note in (row["refused"], row["note"]):
+            if note:
+                say(f"{row['estimator']}: {note}.")
     saved.tell()
 
 
@@ -263,25 +263,25 @@ def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> 
     saved = Saved()
     if out is not None:
         saved.write(f"Written to {out}.", _write_table, out, found.bounds)
-    shown = Table(
+    table = Table(
         title="Bounds by gamma, the strength of what is hidden; gain: on the log's own policy",
     )
     for column in found.bounds:
-        shown.add_column(str(column), justify="right")
+        table.add_column(str(column), justify="right")
     for row in found.bounds.itertuples(index=False):
-        shown.add_row(*(rounded(value, 4) for value in row))
+        table.add_row(*(rounded(value, 4) for value in row))
     say(f"{log}\n{found}")
-    screen().print(shown)
+    screen().print(table)
     saved.tell()
 
 
 def _sorts(texts: list[str], arms: list[str], log: Logged) -> dict[str, Any]:
     """What every arm is like, for mips, as `evaluate` takes it."""
-    said = dict(text.rpartition("=")[::2] for text in texts)
-    if sorted(said) != sorted(arms) or len(texts) > len(said):
+    sorts = dict(text.rpartition("=")[::2] for text in texts)
+    if sorted(sorts) != sorted(arms) or len(texts) > len(sorts):
         raise InputError(f"Expected --sort ARM=SORT once for each of {', '.join(arms)}.")
-    kinds = sorted(set(said.values()))
-    place = np.array([kinds.index(said[arm]) for arm in arms])
+    kinds = sorted(set(sorts.values()))
+    place = np.array([kinds.index(sorts[arm]) for arm in arms])
     return {"features": place[log.action], "feature_law": np.eye(len(kinds))[place]}
 
 

@@ -235,7 +235,7 @@ Settings = Annotated[
 ]
 
 
-def given(context: typer.Context, names: Sequence[str]) -> bool:
+def specified(context: typer.Context, names: Sequence[str]) -> bool:
     """Whether any of these options is on the command line."""
     sources = (context.get_parameter_source(name) for name in names)
     return any(source is not None and source.name == "COMMANDLINE" for source in sources)
@@ -246,7 +246,7 @@ def say_overridden(context: typer.Context, agents: Iterable[str]) -> None:
     for agent in agents:
         named = [setting.partition("=")[0] for setting in agent.split(":")]
         for name in ("epsilon", "delta"):
-            if name in named and given(context, [name]):
+            if name in named and specified(context, [name]):
                 say(f"{agent} says {name} itself: --{name} is not for it.")
 
 
@@ -261,10 +261,10 @@ class Saved:
         self._sentences: list[str] = []
         self._mistake: InputError | None = None
 
-    def write(self, sentence: str, write: Callable[..., Any], *given: Any, **how: Any) -> bool:
+    def write(self, sentence: str, write: Callable[..., Any], *arguments: Any, **how: Any) -> bool:
         """Call `write`, and note the sentence about it, if any; returns whether it succeeded."""
         try:
-            write(*given, **how)
+            write(*arguments, **how)
         except InputError as mistake:
             self._mistake = self._mistake or mistake
             return False

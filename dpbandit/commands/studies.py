@@ -30,10 +30,10 @@ from dpbandit.commands.options import (
     Seed,
     Settings,
     complete_agents,
-    given,
     print_cases,
     say,
     screen,
+    specified,
 )
 from dpbandit.commands.usage import Once
 from dpbandit.experiments import CASES, reproduce as run_case
@@ -109,12 +109,12 @@ def reproduce(
     if case is not None:
         one_of("case", case, [*CASES, *TABLES], see="dpbandit reproduce --list")
     if list_cases:
-        if more or given(context, [name for name in context.params if name != "list_cases"]):
+        if more or specified(context, [name for name in context.params if name != "list_cases"]):
             raise InputError("Expected --list alone: it shows every case.")
         print_cases()
         return
     if case is not None and case in TABLES:
-        if more or given(context, tuple(_OF_CASES)):
+        if more or specified(context, tuple(_OF_CASES)):
             raise InputError(
                 f"Expected {case} without {', '.join(_OF_CASES.values())}: it is a table, which "
                 f"takes {', '.join(_OF_TABLES.values())}, --replicas, --seed and --json."
@@ -122,7 +122,7 @@ def reproduce(
         sizes: dict[str, Any] = {"replicas": replicas, "seed": seed, "out": out, "theta": theta}
         _redo(TABLES[case], reading, rows, sizes, json)
         return
-    if given(context, tuple(_OF_TABLES)):
+    if specified(context, tuple(_OF_TABLES)):
         raise InputError(
             f"Expected {', '.join(_OF_TABLES.values())} only with a table: {', '.join(TABLES)}."
         )
@@ -132,9 +132,9 @@ def reproduce(
     words |= {"epsilon": epsilon, "delta": delta}
     named = {key: value for key, value in words.items() if value is not None}
     chosen = parse_settings([*(settings or []), *(more or [])])
-    said = {*named, *(["horizon"] if given(context, ["horizon"]) else [])}
+    named_options = {*named, *(["horizon"] if specified(context, ["horizon"]) else [])}
     for key in chosen:
-        if (name := "horizon" if key == "T" else key) in said:
+        if (name := "horizon" if key == "T" else key) in named_options:
             raise InputError(f"Expected {name} once, got it by --{name} and by --set {key}=...")
     told = named | chosen
     agent = meant(agent, told)
@@ -218,8 +218,8 @@ def start(
 
     Example: `dpbandit lab open 1 --out labs`
     """
-    target, said = write_or_keep(find(number), out, solutions=solutions, overwrite=overwrite)
-    print(said)
+    target, sentence = write_or_keep(find(number), out, solutions=solutions, overwrite=overwrite)
+    print(sentence)
     if jupyter and find_spec("jupyterlab") is None:
         print(f"JupyterLab is not installed. To have it: {installed_by('labs')}")
     elif jupyter:

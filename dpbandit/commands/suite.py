@@ -79,11 +79,11 @@ def run(
     Example: `dpbandit suite run mine:Agent --out card`
     """
     one_of("size", size, SIZES)
-    asked = cast(Size, size)
+    chosen_size = cast(Size, size)
     done = run_suite(
         listed(agents),
         out,
-        size=asked,
+        size=chosen_size,
         jobs=jobs,
         backend=backend,
         scheduler=scheduler,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from dpbandit.base import InputError, shown, whole
+from dpbandit.base import InputError, abbrev, whole
 from dpbandit.domains.domain import Domain
 from dpbandit.domains.flows import Flows
 from dpbandit.domains.matroids import Hypersimplex, IndependentSets, SpanningTrees, partition_base
@@ -28,18 +28,18 @@ def _spanning_trees(vertices: Any, edges: Any) -> Domain:
         whole("vertices", vertices, 3, _VERTICES)
         return SpanningTrees(vertices)
     if vertices is not None:
-        raise InputError(f"Expected edges={shown(edges)} without vertices={shown(vertices)}.")
+        raise InputError(f"Expected edges={abbrev(edges)} without vertices={abbrev(vertices)}.")
     pairs = _pairs(edges)
     number = {name: n for n, name in enumerate(dict.fromkeys(end for p in pairs for end in p))}
     if not 3 <= len(number) <= _VERTICES:
-        raise InputError(f"Expected edges={shown(edges)} to join 3 to {_VERTICES} vertices.")
+        raise InputError(f"Expected edges={abbrev(edges)} to join 3 to {_VERTICES} vertices.")
     return SpanningTrees(len(number), tuple((number[a], number[b]) for a, b in pairs))
 
 
 def _flows(layers: Any, width: Any, edges: Any) -> Domain:
     if edges is not None:
         if not (layers is None and width is None):
-            raise InputError(f"Expected edges={shown(edges)} without layers and width.")
+            raise InputError(f"Expected edges={abbrev(edges)} without layers and width.")
         return Flows(_pairs(edges), "s", "t")
     layers, width = 2 if layers is None else layers, 3 if width is None else width
     whole("width", width, 2, MOST_COORDINATES // 2)
@@ -53,7 +53,7 @@ def _pairs(edges: Any) -> tuple[tuple[str, str], ...]:
     """[a-b,b-c] as pairs of names."""
     found = [edge.split("-") if isinstance(edge, str) else [] for edge in _several("edges", edges)]
     if any(len(edge) != 2 or "" in edge for edge in found):
-        raise InputError(f"Expected edges={shown(edges)} to be pairs such as [a-b,b-c,a-c].")
+        raise InputError(f"Expected edges={abbrev(edges)} to be pairs such as [a-b,b-c,a-c].")
     return tuple((a, b) for a, b in found)
 
 
@@ -64,7 +64,7 @@ def _base_polytope(marginals: Any) -> Domain:
 def _several(name: str, values: Any) -> Sequence[Any]:
     if not isinstance(values, list) or len(values) > MOST_COORDINATES:
         raise InputError(
-            f"Expected {name}={shown(values)} to be a list, [..], of at most {MOST_COORDINATES}."
+            f"Expected {name}={abbrev(values)} to be a list, [..], of at most {MOST_COORDINATES}."
         )
     return values
 

@@ -34,7 +34,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, at_least, inside, norms, rows, shown, whole
+from dpbandit.base import Floats, InputError, Ints, abbrev, at_least, inside, norms, rows, whole
 from dpbandit.domains.balls import Ball, Box, L1Ball, LpBall, Simplex
 from dpbandit.domains.domain import Domain, finite
 
@@ -258,7 +258,7 @@ def local_oracle(domain: Domain, replicas: int, *, geometry: float | None = None
     geometry = domain.geometry if geometry is None else geometry
     if geometry is None:
         raise InputError(
-            f"No local linear oracle is known for {shown(domain)}: choose another agent or "
+            f"No local linear oracle is known for {abbrev(domain)}: choose another agent or "
             "environment, or, for a polytope, give its constant by geometry=."
         )
     return PolytopeOracle(domain, replicas, geometry)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpbandit.base import InputError, one_of, parse_settings, positive, shown, whole
+from dpbandit.base import InputError, abbrev, one_of, parse_settings, positive, whole
 from dpbandit.domains.balls import Ball, Box, L1Ball, Simplex, Spectrahedron
 from dpbandit.domains.domain import Domain
 from dpbandit.shelf import open_shelves
@@ -32,16 +32,16 @@ def domain_named(text: Any, **beside: Any) -> Domain:
     one_of("domain", word, WORDS)
     make, usual = WORDS[word]
     if any("," in size and "[" not in size for size in behind):
-        raise InputError(f"Expected domain={shown(text)} to be {word}:KEY=VALUE, with colons.")
+        raise InputError(f"Expected domain={abbrev(text)} to be {word}:KEY=VALUE, with colons.")
     sizes = parse_settings(behind)
     for name in sizes:
         one_of(f"size of {word}", name, usual)
     for name, value in beside.items():
         if name in sizes:
-            raise InputError(f"Expected {name} once, got {name}={value} and domain={shown(text)}.")
+            raise InputError(f"Expected {name} once, got {name}={value} and domain={abbrev(text)}.")
         if name not in usual:
             raise InputError(
-                f"Expected domain={shown(text)} without {name}={value}: its sizes are "
+                f"Expected domain={abbrev(text)} without {name}={value}: its sizes are "
                 f"{', '.join(usual)}."
             )
     return make(**{**usual, **sizes, **beside})

@@ -25,7 +25,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, shown, whole
+from dpbandit.base import Floats, InputError, Ints, abbrev, whole
 
 MOST_LENGTH = 100
 """Of a list."""
@@ -303,4 +303,4 @@ def _check_chances(name: str, chances: Sequence[float]) -> None:
     whole(f"the number of {name}", len(chances), 1, MOST_LENGTH)
     for chance in chances:
         if not (isinstance(chance, Real) and 0 < chance <= 1):
-            raise InputError(f"Expected {name} to be in (0, 1], got {shown(chance)}.")
+            raise InputError(f"Expected {name} to be in (0, 1], got {abbrev(chance)}.")

@@ -399,7 +399,7 @@ class DataSum:
     """
 
     def __init__(self, loss: SmoothedLoss, replicas: int, shape: tuple[int, ...]) -> None:
-        self._loss, self._count, self._asked = loss, 0, 0
+        self._loss, self._count, self._solved_at = loss, 0, 0
         self._data = np.empty((replicas, 16, *shape))
         self._x = np.broadcast_to(loss.domain.centre, (replicas, loss.domain.dim))
         self._mu = np.ones(replicas)
@@ -419,7 +419,7 @@ class DataSum:
     def best(self) -> tuple[Floats, Floats]:
         domain, data = self._loss.domain, self._data[:, : self._count]
         enough = SMOOTH_TOLERANCE * self._unit * self._count
-        fresh = (self._count - self._asked) / max(1, self._count)
+        fresh = (self._count - self._solved_at) / max(1, self._count)
         x, mu = self._x, np.clip(5 * self._mu, fresh, 1.0)
         for step in range(_SMOOTH_STEPS + 1):
             at = self._loss.smoothed(x, data, mu * self._length)
@@ -440,7 +440,7 @@ class DataSum:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        self._x, self._mu, self._asked = x, mu, self._count
+        self._x, self._mu, self._solved_at = x, mu, self._count
         return x.copy(), at.value
 
     def _newton(

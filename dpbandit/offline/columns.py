@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, reals, shown
+from dpbandit.base import Floats, InputError, Ints, abbrev, reals
 from dpbandit.offline.logs import is_wide, one_kind
 from dpbandit.offline.tables import is_number, meant
 from dpbandit.specs import scaled
@@ -61,14 +61,14 @@ def column_with_gaps(table: Any, name: Any) -> Any:
     except (LookupError, TypeError, AttributeError):  # a mapping whose keys lie
         entries = None
     if entries is None:
-        raise InputError(f"Expected a column {shown(name)}, the table has {shown(list(table))}.")
+        raise InputError(f"Expected a column {abbrev(name)}, the table has {abbrev(list(table))}.")
     if getattr(entries, "ndim", 1) != 1:
         raise InputError(f"Expected one column {name!r} of one entry a row, the table has several.")
     if hasattr(entries, "tolist"):
         return entries
     if not isinstance(entries, Collection) or isinstance(entries, str | bytes | Mapping | Set):
         raise InputError(
-            f"Expected column {name!r} to hold one entry for each row, got {shown(entries)}."
+            f"Expected column {name!r} to hold one entry for each row, got {abbrev(entries)}."
         )
     return list(entries)
 
@@ -101,8 +101,8 @@ def first_odd(listed: Any, allowed: Sequence[float] | None = None) -> Any:
     """The first entry that is no double, or none of those `allowed`; of words one that is no number
     if there is any."""
     entries = listed.tolist() if hasattr(listed, "tolist") else list(listed)
-    said = [entry for entry in entries if isinstance(entry, str) and not is_number(entry)]
-    for entry in [*said, *entries]:
+    words = [entry for entry in entries if isinstance(entry, str) and not is_number(entry)]
+    for entry in [*words, *entries]:
         try:
             value = reals([entry])
         except ValueError:
@@ -122,7 +122,7 @@ def numbers(table: Any, name: str) -> Floats:
     if values.ndim != 1:
         raise InputError(
             f"Expected column {name!r} to hold numbers, such as 2.5, got "
-            f"{shown(first_odd(listed))}."
+            f"{abbrev(first_odd(listed))}."
         )
     if not np.isfinite(values).all():
         raise InputError(f"Expected column {name!r} to hold finite numbers, got an infinite one.")
@@ -137,7 +137,7 @@ def answers(table: Any, name: str) -> Floats:
     except ValueError:
         values = np.full(1, np.nan)
     if values.ndim != 1 or not np.isin(values, (0, 1)).all():
-        odd = shown(first_odd(listed, (0, 1)))
+        odd = abbrev(first_odd(listed, (0, 1)))
         raise InputError(f"Expected column {name!r} to hold 0 and 1 only, got {odd}.")
     return values
 
@@ -155,9 +155,9 @@ def features(
     More than a share `most_outside` of rows outside their ranges is refused, less is said in a
     warning; with None both is left to the caller, who has the counts.
     """
-    told = dict(_bounded(bounds, called))
-    low, high = (np.array([ends[i] for ends in told.values() if is_range(ends)]) for i in (0, 1))
-    ranged = [name for name, ends in told.items() if is_range(ends)]
+    limits = dict(_bounded(bounds, called))
+    low, high = (np.array([ends[i] for ends in limits.values() if is_range(ends)]) for i in (0, 1))
+    ranged = [name for name, ends in limits.items() if is_range(ends)]
     listed = [as_long(numbers(table, name), rows, name) for name in ranged]
     values: Floats = np.stack(listed, axis=1) if ranged else np.zeros((rows, 0))
     beyond = np.zeros(values.shape, dtype=bool)
@@ -166,7 +166,7 @@ def features(
         values, beyond = scaled(values, low, high, words, most_outside=most_outside)
     found: list[Floats] = [np.zeros((rows, 0))]
     names: list[str] = []
-    for name, ends in told.items():
+    for name, ends in limits.items():
         if is_range(ends):
             found.append(values[:, [ranged.index(name)]])
             names.append(name)
@@ -192,7 +192,7 @@ def _bounded(bounds: Any, called: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
         if not isinstance(ends, list | tuple) or len(ends) < 2:
             raise InputError(
                 f"Expected bounds of feature {name!r}, such as (18, 90), or levels such as "
-                f"('A', 'B'), got {shown(ends)}: a range read off the log would be data that no "
+                f"('A', 'B'), got {abbrev(ends)}: a range read off the log would be data that no "
                 "certificate covers."
             )
         listed = list(ends)
@@ -206,7 +206,7 @@ def _ends(name: str, ends: list[Any]) -> list[float]:
         found = np.empty(0)
     if found.shape != (2,) or not is_wide(*found):
         raise InputError(
-            f"Expected the range of {name!r} to be (low, high), low < high, got {shown(ends)}."
+            f"Expected the range of {name!r} to be (low, high), low < high, got {abbrev(ends)}."
         )
     return [float(end) for end in found]
 
@@ -223,8 +223,9 @@ def _one_hot(table: Any, name: str, levels: Any, called: str, rows: int) -> Floa
     taken = places(entries, levels, f"the levels of {name!r}")
     if unknown := [entry for entry, k in zip(entries, taken, strict=True) if k < 0]:
         raise InputError(
-            f"Expected column {name!r} to hold only the levels {shown(levels)} of {called}, got "
-            f"{shown(unknown[0])} in {len(unknown)} rows: they are public, so say all there can be."
+            f"Expected column {name!r} to hold only the levels {abbrev(levels)} of {called}, got "
+            f"{abbrev(unknown[0])} in {len(unknown)} rows: they are public, so say all there can "
+            "be."
         )
     return np.eye(len(levels))[taken, 1:]
 

@@ -156,12 +156,12 @@ def ridge(features: Floats, group: Ints, groups: int, target: Floats, parts: Par
     for name, rows in zip(cells.tolist(), np.split(order, first[1:]), strict=True):
         x = features[rows]
         gram[name], correlation[name] = x.T @ x, x.T @ target[rows]
-    G = _told(gram.reshape(parts.number, groups, d, d), parts.earlier)
-    b = _told(correlation.reshape(parts.number, groups, d), parts.earlier)
+    G = _training_sums(gram.reshape(parts.number, groups, d, d), parts.earlier)
+    b = _training_sums(correlation.reshape(parts.number, groups, d), parts.earlier)
     return np.linalg.solve(G + np.eye(d), b[..., None])[..., 0]
 
 
-def _told(sums: Floats, earlier: bool) -> Floats:
+def _training_sums(sums: Floats, earlier: bool) -> Floats:
     """What each part's model learns from, of what the parts hold."""
     whole: Floats = np.cumsum(sums, axis=0) if earlier else sums.sum(axis=0)
     return np.asarray(whole - sums)

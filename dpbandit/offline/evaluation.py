@@ -11,6 +11,7 @@ import numpy as np
 from dpbandit.base import (
     Floats,
     InputError,
+    abbrev,
     by_index,
     by_name,
     columns_of,
@@ -19,7 +20,6 @@ from dpbandit.base import (
     one_of,
     positive,
     shaped,
-    shown,
     takes,
     whole,
 )
@@ -137,9 +137,9 @@ class Settings:
         asks = callable(self.q)
         if asks:
             takes("q", self.q, "contexts")
-        given = self.q(log.context) if asks else self.q
-        given = log.by_arm("q", given) if isinstance(log, Logged) else given
-        q = in_order_of(log, "q", given, counted=asks)
+        values = self.q(log.context) if asks else self.q
+        values = log.by_arm("q", values) if isinstance(log, Logged) else values
+        q = in_order_of(log, "q", values, counted=asks)
         shaped("q", q, shape)
         refuse_row(f"q up to {MOST:g} in size", (np.abs(q) <= MOST).reshape(len(q), -1).all(axis=1))
         return q
@@ -240,11 +240,11 @@ def _arm_model(log: Logged, settings: Settings) -> Callable[[], Floats]:
     """q, (n, K), when it is asked for: given, or ridge regressions that have not seen the row."""
     spec, n = log.spec, len(log.action)
 
-    def given() -> Floats:
+    def supplied() -> Floats:
         return settings.model_of(log, (n, spec.n_actions))
 
     if settings.q is not None:
-        return given
+        return supplied
     return lambda: fitted_rewards(log, settings.parts(n, log.adaptive))
 
 
@@ -261,9 +261,9 @@ def _embedding(log: Logged, settings: Settings) -> Embedding | None:
         return None
     if settings.features is None or settings.feature_law is None:
         raise InputError("Expected features= and feature_law=, P(feature | arm), together.")
-    given = log.by_arm("feature_law", settings.feature_law, axis=0)
-    names = range(len(columns_of(given) or ()))
-    law = numbers_in("feature_law", by_name("feature_law", given, names, "the features"))
+    table = log.by_arm("feature_law", settings.feature_law, axis=0)
+    names = range(len(columns_of(table) or ()))
+    law = numbers_in("feature_law", by_name("feature_law", table, names, "the features"))
     if law.ndim != 2 or len(law) != log.spec.n_actions:
         raise InputError(f"Expected feature_law of shape (n_actions, E), got {law.shape}.")
     if not is_law(law).all():
@@ -376,7 +376,7 @@ def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable
     """q at the rows' contexts, when it is asked for."""
     spec, n, q = log.spec, len(log.price), settings.q
 
-    def given() -> Callable[[Floats], Floats]:
+    def supplied() -> Callable[[Floats], Floats]:
         if not callable(q):
             raise InputError("Expected q to be a function of contexts (n, d) and prices (n,).")
         takes("q", q, "contexts", "prices")
@@ -395,7 +395,7 @@ def _price_model(log: LoggedPrices, settings: Settings) -> Callable[[], Callable
         model = PriceModel(log.context, log.price, log.reward - middle, ends, parts)
         return lambda price: np.clip(model(price) + middle, spec.reward_low, spec.reward_high)
 
-    return fitted if q is None else given
+    return fitted if q is None else supplied
 
 
 _ENOUGH, _MANY, _MATCHES = 30, 100, 10
@@ -604,7 +604,7 @@ def evaluate(
     elif isinstance(log, LoggedLists):
         case = case_of_lists(policy, log, settings)
     else:
-        raise InputError(f"Expected log={shown(log)} to be Logged, LoggedPrices or LoggedLists.")
+        raise InputError(f"Expected log={abbrev(log)} to be Logged, LoggedPrices or LoggedLists.")
     names = _names(estimators, case)
     if intervals.startswith("weighted"):
         if rows is None or names != ["dr"]:
@@ -621,7 +621,8 @@ def _names(estimators: str | Sequence[str] | None, case: Case) -> list[str]:
     names = [estimators] if isinstance(estimators, str) else estimators
     if not isinstance(names, Iterable) or not (names := list(names)):
         raise InputError(
-            f"Expected estimators={shown(estimators)} to name some of {', '.join(case.estimators)}."
+            f"Expected estimators={abbrev(estimators)} to name some of "
+            f"{', '.join(case.estimators)}."
         )
     for name in names:
         one_of("estimators", name, case.estimators)
@@ -632,8 +633,8 @@ def _answer(name: str, case: Case, settings: Settings) -> dict[str, Any]:
     terms = case.estimators[name]()
     found = interval_of(name, terms, case, settings)
     note = case.notes.get(name, "")
-    said = note(terms) if callable(note) else note
-    return _row(name, terms, terms.estimate, standard_error(terms), found, said)
+    sentence = note(terms) if callable(note) else note
+    return _row(name, terms, terms.estimate, standard_error(terms), found, sentence)
 
 
 def _law_of(log: Logged, law: Any) -> Any:
@@ -664,7 +665,7 @@ def _weighted_answer(case: Case, rows: ArmRows, log: Any, settings: Settings) ->
 
 
 def _row(
-    name: str, terms: Terms, estimate: float, se: float, found: Interval, said: str
+    name: str, terms: Terms, estimate: float, se: float, found: Interval, sentence: str
 ) -> dict[str, Any]:
     return {
         "estimator": name,
@@ -677,7 +678,7 @@ def _row(
         "max_weight": float(terms.weight.max()),
         "mean_weight": float(terms.weight.mean()),
         "refused": found.refused,
-        "note": "; ".join(filter(None, (*found.notes, said, _of_numbers(estimate, se, found)))),
+        "note": "; ".join(filter(None, (*found.notes, sentence, _of_numbers(estimate, se, found)))),
     }
 
 

@@ -33,7 +33,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from dpbandit.base import Floats, InputError, Ints, Streams, shaped, shown
+from dpbandit.base import Floats, InputError, Ints, Streams, abbrev, shaped
 from dpbandit.offline.estimators import Terms
 from dpbandit.offline.logs import is_law, numbers_in, refuse_row
 
@@ -97,10 +97,10 @@ def _lower(x: Floats, below: Floats, a: float, *, sequence: bool = False) -> flo
         wealth = np.cumsum(np.log1p(np.minimum(bet, _SHARE / (m + below)) * (x - m)))
         return bool(wealth.max() >= goal)
 
-    lost, kept = 0, _CANDIDATES + 1  # every wealth falls as m grows, so halving finds the last
-    while kept - lost > 1:
-        middle = (lost + kept) // 2
-        lost, kept = (middle, kept) if loses(middle) else (lost, middle)
+    lost, retained = 0, _CANDIDATES + 1  # every wealth falls as m grows, so halving finds the last
+    while retained - lost > 1:
+        middle = (lost + retained) // 2
+        lost, retained = (middle, retained) if loses(middle) else (lost, middle)
     return lost * _STEP
 
 
@@ -175,7 +175,7 @@ def stable(law: Law, context: Floats, policy: Floats) -> Floats:
         return _of_types(law, policy.shape)
     if not callable(law):
         raise InputError(
-            f"Expected law={shown(law)} to be a function of i and contexts, or a TypeLaw."
+            f"Expected law={abbrev(law)} to be a function of i and contexts, or a TypeLaw."
         )
     n, K = policy.shape
     h = np.full(n, K**-0.5)

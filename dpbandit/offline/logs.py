@@ -13,6 +13,7 @@ from dpbandit.base import (
     Floats,
     InputError,
     Ints,
+    abbrev,
     by_index,
     by_name,
     clip_norm,
@@ -21,7 +22,6 @@ from dpbandit.base import (
     inside,
     reals,
     shaped,
-    shown,
     whole,
 )
 from dpbandit.specs import (
@@ -111,7 +111,7 @@ def arrays_at(log: Any, rows: slice, names: Iterable[str]) -> dict[str, Any]:
         forward = False
     if not forward:
         raise InputError(
-            f"Expected rows of a log as a slice, such as log[:100], forward, got {shown(rows)}."
+            f"Expected rows of a log as a slice, such as log[:100], forward, got {abbrev(rows)}."
         )
     return {name: None if array is None else array[rows] for name, array in arrays.items()}
 
@@ -176,7 +176,7 @@ class Observed:
         spec, n = self.spec, action.size
         if self.arms is not None and len(self.arms) != spec.n_actions:
             raise InputError(
-                f"Expected arms={shown(self.arms)} to name n_actions={spec.n_actions} arms."
+                f"Expected arms={abbrev(self.arms)} to name n_actions={spec.n_actions} arms."
             )
         if n == 0:
             raise InputError("Expected at least one logged round.")
@@ -346,17 +346,17 @@ def one_kind(name: str, names: Any) -> list[Any]:
         if not _kind(entry) or _kind(entry) != _kind(found[0]) or entry != entry:
             raise InputError(
                 f"Expected {name} to be all text or all numbers, none missing, got "
-                f"{shown(entry)} in row {row}."
+                f"{abbrev(entry)} in row {row}."
             )
-        if isinstance(entry, float | np.floating) and abs(float(entry)) >= _TOLD_APART:
+        if isinstance(entry, float | np.floating) and abs(float(entry)) >= _MAX_EXACT_FLOAT:
             raise InputError(
-                f"Expected {name} to be whole numbers or below 2^53, got {shown(entry)} in row "
+                f"Expected {name} to be whole numbers or below 2^53, got {abbrev(entry)} in row "
                 f"{row}: larger floats are not told apart, so write them as text."
             )
     return found
 
 
-_TOLD_APART = 2.0**53
+_MAX_EXACT_FLOAT = 2.0**53
 
 
 def _kind(entry: Any) -> str:
@@ -421,11 +421,13 @@ class LoggedLists:
         if self.marginal is not None:
             self.marginal = self._chances("marginal", self.marginal)
             refuse_marginal(self.marginal, self.prefix, "a log")
-        given = np.ones((n, 1)) if self.context is None else rows_in(self, "contexts", self.context)
-        if given.ndim != 2 or len(given) != n:
-            raise InputError(f"Expected contexts of shape ({n}, d), got {given.shape}.")
-        refuse_row("finite contexts", np.isfinite(given).all(axis=1))
-        self.context = given
+        contexts = (
+            np.ones((n, 1)) if self.context is None else rows_in(self, "contexts", self.context)
+        )
+        if contexts.ndim != 2 or len(contexts) != n:
+            raise InputError(f"Expected contexts of shape ({n}, d), got {contexts.shape}.")
+        refuse_row("finite contexts", np.isfinite(contexts).all(axis=1))
+        self.context = contexts
         self.reward = self.clicks.sum(axis=1)
 
     def __getitem__(self, rows: slice) -> "LoggedLists":

@@ -11,10 +11,10 @@ from dpbandit.base import (
     InputError,
     Ints,
     Progress,
+    abbrev,
     by_name,
     columns_of,
     shaped,
-    shown,
     whole,
 )
 from dpbandit.offline.logs import (
@@ -53,10 +53,10 @@ class ListLaw(NamedTuple):
 
 def list_law(policy: Any, log: LoggedLists) -> ListLaw:
     """Ask a policy for its lists: a `ListLaw`, lists (n, m), or draws of them (draws, n, m)."""
-    given = asked(policy, "lists", np.asarray(log.context))
-    if isinstance(given, ListLaw):
-        return _checked(given, log)
-    lists = in_order_of(log, "policy", given, counted=given is not policy)
+    output = policy_output(policy, "lists", np.asarray(log.context))
+    if isinstance(output, ListLaw):
+        return _checked(output, log)
+    lists = in_order_of(log, "policy", output, counted=output is not policy)
     n, m = log.items.shape
     if lists.shape[-2:] != (n, m) or lists.ndim not in (2, 3) or not lists.size:
         raise InputError(
@@ -106,7 +106,7 @@ def _chances(name: str, values: Any, log: LoggedLists, shape: tuple[int, ...]) -
     return chance
 
 
-def asked(policy: Any, method: str, context: Floats, mask: Bools | None = None) -> Any:
+def policy_output(policy: Any, method: str, context: Floats, mask: Bools | None = None) -> Any:
     """Call the policy's method at the log's contexts, and masks if any; arrays are the answer.
 
     Raises:
@@ -115,10 +115,10 @@ def asked(policy: Any, method: str, context: Floats, mask: Bools | None = None) 
     if columns_of(policy) is not None:  # whatever these are called, it is a table
         return policy
     if isinstance(policy, Hindsight):
-        raise InputError(f"Expected a policy, got {shown(policy)}: hindsight needs all rewards.")
+        raise InputError(f"Expected a policy, got {abbrev(policy)}: hindsight needs all rewards.")
     if hasattr(policy, "make") and not is_running(policy):
         raise InputError(
-            f"Expected a frozen policy, got the learner {shown(policy)}: dpbandit.offline.replay "
+            f"Expected a frozen policy, got the learner {abbrev(policy)}: dpbandit.offline.replay "
             "is for those, or a snapshot of one that was trained on other rows."
         )
     if hasattr(policy, "act") and hasattr(policy, "update"):
@@ -130,7 +130,7 @@ def asked(policy: Any, method: str, context: Floats, mask: Bools | None = None) 
         return getattr(policy, method)(context, *([] if mask is None else [mask]))
     if not isinstance(policy, list | tuple | ListLaw) and not hasattr(policy, "__array__"):
         raise InputError(
-            f"Expected policy={shown(policy)} to have {method}(contexts), as snapshots do, or to "
+            f"Expected policy={abbrev(policy)} to have {method}(contexts), as snapshots do, or to "
             "be an array."
         )
     return policy
@@ -138,9 +138,9 @@ def asked(policy: Any, method: str, context: Floats, mask: Bools | None = None) 
 
 def arm_policy(policy: Any, log: Observed) -> Floats:
     """Probabilities (n, K) of arms."""
-    given = asked(policy, "probabilities", log.context, log.mask)
-    given, counted = log.by_arm("policy", given), given is not policy
-    law = in_order_of(log, "policy", given, counted=counted)
+    output = policy_output(policy, "probabilities", log.context, log.mask)
+    output, counted = log.by_arm("policy", output), output is not policy
+    law = in_order_of(log, "policy", output, counted=counted)
     shaped("the policy's probabilities", law, (len(log.action), log.spec.n_actions))
     refuse_row("probabilities that sum to 1", is_law(law), "a policy")
     return law
@@ -149,12 +149,12 @@ def arm_policy(policy: Any, log: Observed) -> Floats:
 def price_policy(policy: Any, log: LoggedPrices) -> Floats:
     """Prices (draws, n) in the range of the spec."""
     n, spec = len(log.price), log.spec
-    given = asked(policy, "prices", log.context)
-    if columns_of(given) is None:
-        prices = in_order_of(log, "policy", given, counted=given is not policy)
+    output = policy_output(policy, "prices", log.context)
+    if columns_of(output) is None:
+        prices = in_order_of(log, "policy", output, counted=output is not policy)
     else:  # a row for each draw, a column for each row of the log
-        names = range(n) if log.index is None or given is not policy else log.index
-        prices = numbers_in("policy", by_name("policy", given, names, "the rows of the log"))
+        names = range(n) if log.index is None or output is not policy else log.index
+        prices = numbers_in("policy", by_name("policy", output, names, "the rows of the log"))
     if prices.shape[-1:] != (n,) or prices.ndim > 2 or not prices.size:
         raise InputError(f"Expected prices of shape ({n},) or (draws, {n}), got {prices.shape}.")
     prices = np.atleast_2d(prices)
@@ -247,13 +247,13 @@ def snapshot(agent: Any, spec: Spec | None = None, *, draws: int = 1) -> Snapsho
     whole("draws", draws, 1, 1_000_000)
     if hasattr(agent, "make") and not is_running(agent):
         raise InputError(
-            f"Expected a running agent, got the config {shown(agent)}: make(spec, streams) makes "
+            f"Expected a running agent, got the config {abbrev(agent)}: make(spec, streams) makes "
             "one, and rows of a log, or users, teach it."
         )
     inner = getattr(agent, "_agent", agent) if hasattr(agent, "certificate") else agent
     spec = getattr(agent, "spec", None) if spec is None else spec
     if not callable(getattr(inner, "act", None)):
-        raise InputError(f"Expected a running agent, with act(context), got {shown(agent)}.")
+        raise InputError(f"Expected a running agent, with act(context), got {abbrev(agent)}.")
     spec = spec_of_kind(spec, Spec)
     frozen = deepcopy(cast(Agent, inner))
     try:
@@ -262,7 +262,7 @@ def snapshot(agent: Any, spec: Spec | None = None, *, draws: int = 1) -> Snapsho
         played = np.shape(acted(deepcopy(frozen), nobody, everything))
     except ValueError as error:
         raise InputError(
-            f"Expected spec={shown(spec)} to be what the agent was made for: {error}"
+            f"Expected spec={abbrev(spec)} to be what the agent was made for: {error}"
         ) from None
     if played[:1] != (1,):
         raise InputError(f"Expected an agent of one replica, got actions of shape {played}.")

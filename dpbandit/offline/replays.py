@@ -7,7 +7,7 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from dpbandit.base import Bools, Floats, InputError, Ints, Streams, one_of, shown, whole
+from dpbandit.base import Bools, Floats, InputError, Ints, Streams, abbrev, one_of, whole
 from dpbandit.offline.logs import Logged
 from dpbandit.privacy.certificate import Certificate, certificate
 from dpbandit.privacy.mechanism import LedgerCheck, logged_calls
@@ -40,7 +40,7 @@ class Replay:
     standard_error: float
     """of `mean` for a fresh log, as if the policy were fixed; users are the sample, not passes; NaN
     with one user"""
-    kept: Ints
+    retained: Ints
     """(passes,), rounds kept"""
     rewards: Floats
     """(passes,), mean reward of each; they differ by order and the agent's coins, not by users"""
@@ -68,8 +68,8 @@ class Replay:
         clipped = f"; in the log {self.outside}" if self.outside else ""
         return (
             f"{self.mean:.4g} {self.spec.reward_unit} a round (95 % interval {low:.4g} to "
-            f"{high:.4g}), {self.kept.mean():.0f} rounds kept in each of {len(self.kept)} passes"
-            f"{clipped}"
+            f"{high:.4g}), {self.retained.mean():.0f} rounds kept in each of {len(self.retained)} "
+            f"passes{clipped}"
         )
 
 
@@ -97,7 +97,7 @@ class Replays(dict[str, Replay]):
                     "mean": one.mean,
                     "low": low,
                     "high": high,
-                    "kept": float(one.kept.mean()),
+                    "kept": float(one.retained.mean()),
                     "difference": apart,
                     "difference_low": apart - error,
                     "difference_high": apart + error,
@@ -110,8 +110,8 @@ class Replays(dict[str, Replay]):
         return pd.DataFrame(found)
 
     def __repr__(self) -> str:
-        shown = self.table().drop(columns=["notion", "covers"])
-        return str(shown.to_string(index=False, float_format="{:.4g}".format))
+        table = self.table().drop(columns=["notion", "covers"])
+        return str(table.to_string(index=False, float_format="{:.4g}".format))
 
 
 @overload
@@ -221,7 +221,7 @@ def replay(
     if isinstance(config, Hindsight):
         raise InputError(f"Expected an agent to replay, got {config}: hindsight needs all rewards.")
     if not isinstance(logged, Logged):
-        raise InputError(f"Expected logged={shown(logged)} to be Logged, rows of arms.")
+        raise InputError(f"Expected logged={abbrev(logged)} to be Logged, rows of arms.")
     n = len(logged.action)
     if discarded == "blank":
         if horizon is not None:
@@ -252,7 +252,7 @@ def replay(
     return Replay(
         mean=mean,
         standard_error=_length(terms),
-        kept=np.array([len(row) for row in rows]),
+        retained=np.array([len(row) for row in rows]),
         rewards=np.array([logged.reward[row].mean() if len(row) else np.nan for row in rows]),
         spec=spec,
         covers=COVERS[discarded],
@@ -276,7 +276,7 @@ def _one_pass(
     order = streams.uniforms("order", n)()[0].argsort(kind="stable") if shuffled else np.arange(n)
     accepted = streams.uniforms("acceptance", n)()[0] * logged.propensity < logged.uniform_share
     nothing = np.zeros((1, *spec.context_shape))
-    kept: list[int] = []
+    retained: list[int] = []
     with logged_calls() as call_log:
         agent = made_agent(config, spec, streams.child("agent"))
         for row in order.tolist():
@@ -285,15 +285,15 @@ def _one_pass(
             if accepted[row] and _plays(agent, context, spec, there) == action[0]:
                 agent.update(context, action, logged.reward[row : row + 1])
                 call_log.count_users(1)
-                kept.append(row)
-                if len(kept) == spec.horizon:
+                retained.append(row)
+                if len(retained) == spec.horizon:
                     break
             elif discarded == "blank":
                 agent.update(nothing, action, np.zeros(1))
                 call_log.count_users(1)
-    told = len(kept) if discarded == "skip" else n
-    LedgerCheck(type(config).__name__, agent.ledger, call_log).check(users=told)
-    return np.array(kept, dtype=np.int64)
+    updates = len(retained) if discarded == "skip" else n
+    LedgerCheck(type(config).__name__, agent.ledger, call_log).check(users=updates)
+    return np.array(retained, dtype=np.int64)
 
 
 def _length(terms: Floats) -> float:

@@ -23,13 +23,13 @@ import numpy as np
 from dpbandit.base import (
     Floats,
     InputError,
+    abbrev,
     by_index,
     check_readable,
     index_of,
     reals,
     refuse_lazy,
-    shown,
-    shown_path,
+    short_path,
 )
 from dpbandit.base.files import read_text
 
@@ -60,7 +60,7 @@ def table_of(frame: Any) -> Any:
         return frame
     raise InputError(
         f"Expected a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet "
-        f"file, got {shown(frame)}."
+        f"file, got {abbrev(frame)}."
     )
 
 
@@ -98,7 +98,7 @@ def matrix_at(path: str | os.PathLike[str]) -> Floats:
     for name in table:
         if isinstance(name, str) and name.startswith("Unnamed: "):
             raise InputError(
-                f"Expected every column of {shown_path(path)} to be one of its numbers, got one "
+                f"Expected every column of {short_path(path)} to be one of its numbers, got one "
                 "without a name: write it without an index, index=False."
             )
         try:
@@ -106,7 +106,7 @@ def matrix_at(path: str | os.PathLike[str]) -> Floats:
         except ValueError:
             odd = next((cell for cell in table[name] if not is_number(cell)), table[name].iloc[0])
             raise InputError(
-                f"Expected {shown_path(path)} to be rows of numbers, got {shown(odd)} in column "
+                f"Expected {short_path(path)} to be rows of numbers, got {abbrev(odd)} in column "
                 f"{name!r}."
             ) from None
     return np.column_stack(found) if found else np.zeros((0, 0))
@@ -152,7 +152,7 @@ def _read(path: str | os.PathLike[str], *, named: bool = True) -> Any:
 
     end = next((end for end in _ENDINGS if os.fspath(path).lower().endswith(end)), None)
     if end is None:
-        raise InputError(f"Expected {shown_path(path)} to end in {', '.join(_ENDINGS)}.")
+        raise InputError(f"Expected {short_path(path)} to end in {', '.join(_ENDINGS)}.")
     check_readable(path)
     try:
         if end == ".parquet":
@@ -175,7 +175,7 @@ def _read(path: str | os.PathLike[str], *, named: bool = True) -> Any:
         raise
     except _UNREADABLE as error:
         why = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise InputError(f"Expected {shown_path(path)} to hold a table: {why}.") from None
+        raise InputError(f"Expected {short_path(path)} to hold a table: {why}.") from None
 
 
 def _parquet(path: str | os.PathLike[str]) -> Any:
@@ -203,7 +203,7 @@ def _looked_at(
     lines = csv.reader(io.StringIO(text, newline=""), strict=True)
     first = next((cells for cells in lines if not _is_blank(cells)), None)
     if first is None:
-        raise InputError(f"Expected {shown_path(path)} to hold a table: No columns in it.")
+        raise InputError(f"Expected {short_path(path)} to hold a table: No columns in it.")
     header = named or _has_names(path, first, "." in text)
     if header:
         _refuse_twice(path, first)
@@ -215,7 +215,7 @@ def _looked_at(
         if len(cells) != len(first) or blank:
             above, row = "the header" if header else "the first line", blank or lines.line_num
             raise InputError(
-                f"Expected {len(first)} cells in line {row} of {shown_path(path)}, as many as in "
+                f"Expected {len(first)} cells in line {row} of {short_path(path)}, as many as in "
                 f"{above}, got {0 if blank else len(cells)}."
             )
         if zeros:
@@ -232,8 +232,8 @@ def _has_names(path: str | os.PathLike[str], first: Sequence[str], fractions: bo
     counted = [*first] == [str(j) for j in range(len(first))] and (len(first) > 2 or fractions)
     if (any(words) and any(numbers)) or counted:
         raise InputError(
-            f"Expected line 1 of {shown_path(path)} to be names or numbers, got "
-            f"{shown(','.join(first))}, which may be either: write names above that are words."
+            f"Expected line 1 of {short_path(path)} to be names or numbers, got "
+            f"{abbrev(','.join(first))}, which may be either: write names above that are words."
         )
     return any(words)
 
@@ -246,14 +246,14 @@ def _refuse_twice(path: str | os.PathLike[str], names: Sequence[str]) -> None:
     """Columns without a name, such as an index, nobody can ask for, so there may be several."""
     if twice := [name for j, name in enumerate(names) if name.strip() and name in names[:j]]:
         raise InputError(
-            f"Expected every column of {shown_path(path)} to have a name of its own, got "
+            f"Expected every column of {short_path(path)} to have a name of its own, got "
             f"{twice[0]!r} twice."
         )
 
 
 def _without_nul(text: str, path: str | os.PathLike[str]) -> str:
     if "\0" in text:
-        raise InputError(f"Expected {shown_path(path)} to be UTF-8, got UTF-16: save it as UTF-8.")
+        raise InputError(f"Expected {short_path(path)} to be UTF-8, got UTF-16: save it as UTF-8.")
     return text
 
 
@@ -263,6 +263,6 @@ def _not_utf_8(path: str | os.PathLike[str], error: UnicodeDecodeError) -> Input
         kind = "UTF-16"
     line = before.count(b"\n") + 1
     return InputError(
-        f"Expected {shown_path(path)} to be UTF-8, got other bytes in line {line} ({kind}): save "
+        f"Expected {short_path(path)} to be UTF-8, got other bytes in line {line} ({kind}): save "
         "it as UTF-8."
     )

@@ -40,7 +40,7 @@ from scipy.optimize import minimize
 from scipy.spatial import cKDTree
 from scipy.special import log_softmax, softmax
 
-from dpbandit.base import Floats, InputError, Ints, Streams, inside, shown, vector, whole
+from dpbandit.base import Floats, InputError, Ints, Streams, abbrev, inside, vector, whole
 from dpbandit.offline.estimators import ARMS, ArmRows, Parts, Terms, folds_of
 from dpbandit.offline.evaluation import fitted_rewards, refuse_rewards, too_few
 from dpbandit.offline.intervals import student
@@ -98,7 +98,7 @@ class Assessment:
 
     def __str__(self) -> str:
         dr, least, ess, largest, balance = self.dr, *self.overlap.values()
-        said = [
+        lines = [
             f"The log's own policy: {_interval(self.own)} {self.unit} a round, "
             f"{100 * self.level:g} % interval.",
             f"Direct method: {self.dm:.4g}; the model's error is in no interval.",
@@ -110,7 +110,7 @@ class Assessment:
             *self.notes,
             self.conclusion,
         ]
-        return "\n".join(said)
+        return "\n".join(lines)
 
     @property
     def conclusion(self) -> str:
@@ -172,7 +172,7 @@ def assess(
     for gamma in strengths:
         inside("gammas", gamma, 1, _MOST, ends=True)
     if not isinstance(log, Observed):
-        raise InputError(f"Expected log={shown(log)} to be Observed, rows of arms.")
+        raise InputError(f"Expected log={abbrev(log)} to be Observed, rows of arms.")
     if len(log.spec.context_shape) != 1:
         raise InputError(
             "Expected one context a row, not one for each arm, to fit propensities to."

@@ -62,12 +62,12 @@ class PrefixSlots:
         return _prefix(self.factorisation, self.leaves, self.every, cap, separation)
 
     def early_norm(self, age: int) -> float:
-        return self._shown(1 + age // self.every)
+        return self._norm_of_first(1 + age // self.every)
 
     def past_norm(self, rounds: int) -> float:
-        return self._shown(rounds // self.every)
+        return self._norm_of_first(rounds // self.every)
 
-    def _shown(self, releases: int) -> float:
+    def _norm_of_first(self, releases: int) -> float:
         if not releases:
             return 0.0
         if self.order == 2:

@@ -5,7 +5,7 @@ from math import inf
 from numbers import Real
 from typing import Any, cast
 
-from dpbandit.base import InputError, as_declared, html_lines, inside, made, rounded, shown
+from dpbandit.base import InputError, abbrev, as_declared, html_lines, inside, made, rounded
 from dpbandit.privacy.calibrated import PrefixSlots
 from dpbandit.privacy.factors import Honaker, Hybrid, Independent, KAry, Window
 from dpbandit.privacy.fading import FadingSlots
@@ -128,10 +128,10 @@ class Certificate:
         first: dict[str, int] = {}
         for age, value in ages:
             first.setdefault(rounded(value), age)
-        told = [f"{value} after {age:,}" for value, age in first.items()]
-        told = told[:: max(1, len(told) // 4)]
+        texts = [f"{value} after {age:,}" for value, age in first.items()]
+        texts = texts[:: max(1, len(texts) // 4)]
         fixed = "rounds, each fixed beforehand"
-        return [f"by age      epsilon {', '.join(told)} {fixed}"] if told else []
+        return [f"by age      epsilon {', '.join(texts)} {fixed}"] if texts else []
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON; `ledger_from_dict` takes the ledger back."""
@@ -178,7 +178,7 @@ def certificate(
     inside("delta", claimed_delta, 0, 1, ends=True)
     if not (isinstance(claimed_epsilon, Real) and claimed_epsilon >= 0):
         raise InputError(
-            f"Expected epsilon={shown(claimed_epsilon)} of a claim to be a number >= 0, or inf."
+            f"Expected epsilon={abbrev(claimed_epsilon)} of a claim to be a number >= 0, or inf."
         )
     epsilon, delta = ledger.epsilon(claimed_delta), ledger.delta(claimed_epsilon)
     if delta <= claimed_delta:  # the claim itself is certified, whatever the root is rounded to
@@ -203,8 +203,8 @@ def certificate_from_dict(values: dict[str, Any]) -> Certificate:
     """
     claim = as_declared(tuple[float, float], [values[f"claimed_{x}"] for x in _CLAIM], "claim")
     inside("claimed_delta", claim[1], 0, 1, ends=True)
-    told = bool(values["accountants"])
-    return certificate(ledger_from_dict(values["ledger"]), claim=claim, accountants=told)
+    computed = bool(values["accountants"])
+    return certificate(ledger_from_dict(values["ledger"]), claim=claim, accountants=computed)
 
 
 _CLAIM = ("epsilon", "delta")
@@ -263,16 +263,16 @@ def _spend_as_dict(spend: Spend) -> dict[str, Any]:
 
 
 def _spend_from_dict(values: dict[str, Any]) -> Any:
-    given = dict(values)
+    fields_of_spend = dict(values)
     open_shelves("privacy.certificate")
-    kind = KINDS[given.pop("kind")]
+    kind = KINDS[fields_of_spend.pop("kind")]
     if kind in (Parallel, Sequential):
-        given["parts"] = tuple(map(_spend_from_dict, given["parts"]))
+        fields_of_spend["parts"] = tuple(map(_spend_from_dict, fields_of_spend["parts"]))
     if kind in (Expiring, Repeated):
-        given["part"] = _spend_from_dict(given["part"])
-    if given.get("slots") is not None:
-        given["slots"] = _of_kind(given["slots"])
-    return made(kind, given)
+        fields_of_spend["part"] = _spend_from_dict(fields_of_spend["part"])
+    if fields_of_spend.get("slots") is not None:
+        fields_of_spend["slots"] = _of_kind(fields_of_spend["slots"])
+    return made(kind, fields_of_spend)
 
 
 def _kind_and_fields(value: Any) -> dict[str, Any]:
@@ -286,7 +286,7 @@ def _kind_and_fields(value: Any) -> dict[str, Any]:
 
 def _of_kind(values: dict[str, Any]) -> Any:
     kind: Any = SLOTS[values["kind"]]
-    given = {name: _of_kind(v) if isinstance(v, dict) else v for name, v in values.items()}
+    arguments = {name: _of_kind(v) if isinstance(v, dict) else v for name, v in values.items()}
     if not is_dataclass(kind):
         return kind()
-    return made(cast(type[Any], kind), given)
+    return made(cast(type[Any], kind), arguments)

@@ -323,7 +323,7 @@ class NoisyTotal(Mechanism):
         cost = 1 / scale if scale else np.inf
         self.spend = PureSpend.alike(f"{name}: {draws} Laplace totals", cost, draws)
         self.sensitivity, self.uses = self._source.sensitivity, uses
-        self._draws, self._asked = draws, np.zeros(len(streams), dtype=np.int64)
+        self._draws, self._queries = draws, np.zeros(len(streams), dtype=np.int64)
         self._noise = Laplace(scale).sampler(streams, name, ())
         self._total: Floats = np.zeros((1, n))  # exact: never leaves here
 
@@ -334,8 +334,10 @@ class NoisyTotal(Mechanism):
 
     def _release(self, *datum: AnyArray) -> Any:
         _, x, at_release = datum
-        self._asked = self._asked + (at_release != 0)  # also where it is no bool: -1 is an answer
-        if self._asked.max() > self._draws:
+        self._queries = self._queries + (
+            at_release != 0
+        )  # also where it is no bool: -1 is an answer
+        if self._queries.max() > self._draws:
             raise BudgetExceededError(
                 f"{self.spend.note}: total {self._draws + 1} of a replica exceeds "
                 f"draws={self._draws}."

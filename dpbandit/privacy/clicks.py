@@ -56,9 +56,9 @@ def features(u: Floats, v: Floats, common: float = 1.0) -> Floats:
     return phi
 
 
-def possible_clicks(model: ClickModel, said: Floats) -> Floats:
+def possible_clicks(model: ClickModel, clicks: Floats) -> Floats:
     """Answers (..., m) as clicks in {0, 1} that the model allows; what is no number is none."""
-    return model.possible(1.0 * (np.where(np.isfinite(said), said, 0.0) > 0.5))
+    return model.possible(1.0 * (np.where(np.isfinite(clicks), clicks, 0.0) > 0.5))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,9 +192,9 @@ class ListClicks(ListStatistic):
 
     def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
         # u (n, R, q), vectors of the list (n, R, m, q), clicks (n, R, m) -> (R, p)
-        u, v, said = batch
+        u, v, clicks = batch
         phi = features(u, v)
-        moment_weight, gram_weight = self._weights(possible_clicks(self.model, said))
+        moment_weight, gram_weight = self._weights(possible_clicks(self.model, clicks))
         z = np.matvec(phi.swapaxes(-1, -2), moment_weight)
         z = z if self.counted == "mean" else clip_norm(z, 1.0)
         return self._summed(z, phi, gram_weight)
@@ -370,8 +370,8 @@ class PositionCounts:
 
     def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
         # Clicks (n, R, m) -> (R, m)
-        (said,) = batch
-        return added_up(clip_norm(possible_clicks(UntoldPositions(self.length), said), 1.0))
+        (clicks,) = batch
+        return added_up(clip_norm(possible_clicks(UntoldPositions(self.length), clicks), 1.0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -398,10 +398,10 @@ class WeightedClicks(ListStatistic):
 
     def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
         # (n, R, m), u (n, R, q), vectors (n, R, m, q), clicks (n, R, m) -> (R, p)
-        f, u, v, said = batch
+        f, u, v, clicks = batch
         f = np.where(np.isfinite(f), f, 0.0).clip(0, 1)
         phi = features(u, v)
-        z = np.matvec(phi.swapaxes(-1, -2), possible_clicks(self.model, said))
+        z = np.matvec(phi.swapaxes(-1, -2), possible_clicks(self.model, clicks))
         total = np.maximum(f.sum(axis=-1, keepdims=True), 1e-300)
         return self._summed(clip_norm(z, 1.0), phi, f / total)
 
@@ -445,7 +445,7 @@ class PolicyClicks:
 
     def total(self, *batch: Any) -> Floats:
         # Policies (n, R), clicks (n, R, m) -> (R, P)
-        shown, said = batch
-        earned = np.vecdot(possible_clicks(self.model, said), self.model.click_values)
-        ones = shown[..., None] == np.arange(self.n_policies)
+        displayed, clicks = batch
+        earned = np.vecdot(possible_clicks(self.model, clicks), self.model.click_values)
+        ones = displayed[..., None] == np.arange(self.n_policies)
         return added_up(np.minimum(earned, 1.0)[..., None] * ones)

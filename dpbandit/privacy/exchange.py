@@ -69,11 +69,11 @@ def _object(kind: type, name: str | None = None) -> dict[str, Any]:
     hints = get_type_hints(kind)
     known = [field for field in fields(kind) if field.init] if is_dataclass(kind) else []
     needed = [f.name for f in known if f.default is MISSING and f.default_factory is MISSING]
-    said = {field.name: _of(hints[field.name]) for field in known}
+    schema = {field.name: _of(hints[field.name]) for field in known}
     if name is None:
-        return {"type": "object", "properties": said, "required": needed}
-    said = {"kind": {"const": name}, **said}
-    return {"type": "object", "properties": said, "required": ["kind", *needed]}
+        return {"type": "object", "properties": schema, "required": needed}
+    schema = {"kind": {"const": name}, **schema}
+    return {"type": "object", "properties": schema, "required": ["kind", *needed]}
 
 
 def _of(hint: Any) -> dict[str, Any]:

@@ -83,12 +83,12 @@ class FilteredSum(Mechanism):
         self._exact: Floats | float = 0.0  # never leaves here
         self.used: Floats = np.zeros(len(streams))
         """sum of mu_t^2 that was granted, (R,)"""
-        self._asked: Floats = np.zeros(len(streams))
-        self._asked_at = -1
+        self._booked: Floats = np.zeros(len(streams))
+        self._booked_at = -1
 
     @property
     def public(self) -> tuple[Floats, Floats]:  # type: ignore[override]
-        return self.used, self._asked
+        return self.used, self._booked
 
     @property
     def left(self) -> Floats:
@@ -97,7 +97,7 @@ class FilteredSum(Mechanism):
 
     def ask(self, mu: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         """Book readings of this cost (R,) in the next call, and say which are granted."""
-        if self._asked_at == self._used:
+        if self._booked_at == self._used:
             raise InputError("Expected one ask(mu) a round: the next reading is booked already.")
         shaped("mu", mu, self.used.shape)
         mu = np.asarray(mu, np.float64)  # a cost in fewer digits may be rounded down
@@ -105,7 +105,7 @@ class FilteredSum(Mechanism):
         total = _added_up(self.used, cost)
         granted = (cost > 0) & (total <= self.mu**2 * (1 + _ROUNDING))
         self.used = np.where(granted, total, self.used)
-        self._asked, self._asked_at = np.where(granted, mu, 0.0), self._used
+        self._booked, self._booked_at = np.where(granted, mu, 0.0), self._used
         return granted
 
     def query(self, *datum: AnyArray) -> Floats:
@@ -117,10 +117,10 @@ class FilteredSum(Mechanism):
 
     def _release(self, *datum: AnyArray) -> Floats | None:
         self._exact = self._exact + self.query(*datum)
-        reads = (self._asked > 0) & (self._asked_at == self._used - 1)
+        reads = (self._booked > 0) & (self._booked_at == self._used - 1)
         if not reads.any():
             return None
         axes = (slice(None), *(None for _ in self._statistic.shape))
-        mu = np.where(reads, self._asked, np.nan)[axes]
+        mu = np.where(reads, self._booked, np.nan)[axes]
         noise = self.sensitivity * (1 + _ROUNDING) / mu * self._noise(reads)
         return np.asarray((self._exact + noise) * self._statistic.units)

@@ -11,7 +11,7 @@ from math import exp, inf, log, sqrt
 
 import numpy as np
 
-from dpbandit.base import InputError, html_table, privacy_target, rounded, shown, whole
+from dpbandit.base import InputError, abbrev, html_table, privacy_target, rounded, whole
 from dpbandit.privacy.curves import (
     delta_of,
     epsilon_of,
@@ -39,7 +39,7 @@ and delta of a ledger is for movements that are so much larger, on any processor
 _GROWN = 1 + ROUNDING
 LEAST = 5e-324
 """The smallest double above 0."""
-_SHOWN, _ROWS = 3, 20
+_MAX_PARTS, _ROWS = 3, 20
 """Mechanisms that a line names, and that a table has; an agent may have thousands"""
 _DENSE = 50.0
 """From this mu on (epsilon beyond 1,000) a grid of losses is not worth its memory; GDP is exact."""
@@ -60,7 +60,7 @@ class Ledger:
     def __post_init__(self) -> None:
         check_parts("spends", self.spends)
         if type(self.notion) is not Notion:  # a subclass may compare and read otherwise
-            raise InputError(f"Expected notion={shown(self.notion)} of a ledger to be a Notion.")
+            raise InputError(f"Expected notion={abbrev(self.notion)} of a ledger to be a Notion.")
         for spend in self.spends:
             if not (self.notion.window or inf) <= lasts(spend):
                 raise InputError(
@@ -73,8 +73,10 @@ class Ledger:
 
     @property
     def _names(self) -> str:
-        notes = [repr(spend.note) for spend in self.spends[:_SHOWN]]
-        more = [f"and {len(self.spends) - _SHOWN} more"] if len(self.spends) > _SHOWN else []
+        notes = [repr(spend.note) for spend in self.spends[:_MAX_PARTS]]
+        more = (
+            [f"and {len(self.spends) - _MAX_PARTS} more"] if len(self.spends) > _MAX_PARTS else []
+        )
         return ", ".join([*notes, *more]) or "nothing"
 
     def _repr_html_(self) -> str:
@@ -93,8 +95,8 @@ class Ledger:
     def on(self, problem: Facts) -> "Ledger":
         """The ledger of an agent that has met its problem, see `Notion.on`."""
         notion = self.notion.on(problem)
-        told = () if notion.covers or not self.notion.covers else (_TOLD,)
-        return replace(self, spends=(*self.spends, *told), notion=notion)
+        world = () if notion.covers or not self.notion.covers else (_WORLD_SPEND,)
+        return replace(self, spends=(*self.spends, *world), notion=notion)
 
     @property
     def mu(self) -> float | None:
@@ -147,7 +149,7 @@ class Ledger:
         >>> one.mu, one.notion.conditions
         (0.4, ('nobody is with both agents',))
         """
-        notion = self.notion.weaker(other.notion).given("nobody is with both agents")
+        notion = self.notion.weaker(other.notion).conditional_on("nobody is with both agents")
         parts = tuple(
             each.spends[0] if len(each.spends) == 1 else Sequential(each.spends, each._names)
             for each in (self, other)
@@ -292,7 +294,7 @@ def no_privacy(what: str) -> Ledger:
     return Ledger((GaussianSpend(inf, what),), NO_PRIVACY)
 
 
-_TOLD = GaussianSpend(inf, "the world's answers")
+_WORLD_SPEND = GaussianSpend(inf, "the world's answers")
 
 
 def ledger_of(

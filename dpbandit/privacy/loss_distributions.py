@@ -149,7 +149,7 @@ _CLOSE, _STEPS = 1e-7, 60
 """How near log delta comes in a search for epsilon, and when it ends."""
 _WIDTHS = 2.0 ** np.arange(1, -7, -1)
 """Tried for Chernoff's bound, in units of a normal law's; tails made by sampling ask for less."""
-_KEPT = 2 * WINDOW
+_CACHED_CELLS = 2 * WINDOW
 """Cells of the convolutions that are remembered."""
 
 
@@ -193,7 +193,7 @@ class Composition:
         with np.errstate(divide="ignore"):
             self._logs: Floats = np.log(np.concatenate([part.masses for part in self._parts]))
         self._rounded = 1 + np.abs(np.maximum(self._logs, -1e3))  # units of rounding of a mass
-        self._kept: dict[float, _Tilted] = {}
+        self._laws: dict[float, _Tilted] = {}
         self._known: dict[float, _Moments] = {}
 
     @cached_property
@@ -300,11 +300,11 @@ class Composition:
         return float(np.dot(self._counts, values))
 
     def _law(self, t: float) -> _Tilted:
-        if t not in self._kept:
-            while sum(len(law.masses) for law in self._kept.values()) > _KEPT:
-                del self._kept[next(iter(self._kept))]
-            self._kept[t] = self._convolved(t)
-        return self._kept[t]
+        if t not in self._laws:
+            while sum(len(law.masses) for law in self._laws.values()) > _CACHED_CELLS:
+                del self._laws[next(iter(self._laws))]
+            self._laws[t] = self._convolved(t)
+        return self._laws[t]
 
     def _window(self, t: float, log_mass: float, variance: float) -> tuple[int, int]:
         """The first cell and the number of cells that hold all of the tilted law but its tails."""

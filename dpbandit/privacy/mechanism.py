@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
-from dpbandit.base import AnyArray, Floats, InputError, Ints, rows, shown
+from dpbandit.base import AnyArray, Floats, InputError, Ints, abbrev, rows
 from dpbandit.privacy.ledger import Ledger, Sequential
 from dpbandit.privacy.notion import TrustModel
 from dpbandit.privacy.premises import Facts, Hearing
@@ -248,9 +248,9 @@ class CallLog:
     def overlap(self, mechanisms: Sequence[Mechanism], most: int = 1) -> str:
         """Name more than `most` of the mechanisms that heard one user, or one that heard her twice;
         or ''."""
-        asked = set(mechanisms)
+        queried = set(mechanisms)
         for users, calls in self.crowded:
-            mine = {one: made for one, made in calls.items() if one in asked}
+            mine = {one: made for one, made in calls.items() if one in queried}
             twice = [one for one, made in mine.items() if made > users]
             if twice or sum(mine.values()) > most * users:
                 names = " and ".join(sorted(repr(one.spend.note) for one in twice or mine))
@@ -344,7 +344,7 @@ def checked_ledger(owner: str, ledger: object) -> Ledger:
     """`ledger`; raises `InputError` unless it is one."""
     if type(ledger) is not Ledger:  # a subclass may find any epsilon
         raise InputError(
-            f"Expected the agent of {owner} to have a Ledger, got ledger={shown(ledger)}: let "
+            f"Expected the agent of {owner} to have a Ledger, got ledger={abbrev(ledger)}: let "
             "start set self.ledger = ledger_of(self.epsilon, mechanism.spend) or no_privacy(...)."
         )
     return ledger

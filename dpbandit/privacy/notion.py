@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
-from dpbandit.base import InputError, made, one_of, share, shown, whole
+from dpbandit.base import InputError, abbrev, made, one_of, share, whole
 
 Pattern: TypeAlias = Literal["private", "public"]
 
@@ -213,10 +213,10 @@ class Notion:
         one_of("contexts", self.contexts, get_args(Pattern))
         for name, kind in (("unit", Unit), ("trust", Trust), ("conditions", tuple)):
             if not isinstance(getattr(self, name), kind) or _overridden(getattr(self, name)):
-                raise InputError(f"Expected {name}={shown(getattr(self, name))} to be of {kind}.")
+                raise InputError(f"Expected {name}={abbrev(getattr(self, name))} to be of {kind}.")
         if not isinstance(self.covers, frozenset) or not self.covers <= {*get_args(Covered)}:
             raise InputError(
-                f"Expected covers={shown(self.covers)} to be a frozenset of {get_args(Covered)}."
+                f"Expected covers={abbrev(self.covers)} to be a frozenset of {get_args(Covered)}."
             )
         if self.window is not None:
             whole("window", self.window, 1)
@@ -242,7 +242,7 @@ class Notion:
         trust = replace(self.trust, of=of) if shares else self.trust
         return replace(self, unit=replace(visits, pattern="public"), trust=trust)
 
-    def given(self, condition: str) -> "Notion":
+    def conditional_on(self, condition: str) -> "Notion":
         """The same promise, which rests on one more fact."""
         return replace(self, conditions=(*dict.fromkeys((*self.conditions, condition)),))
 

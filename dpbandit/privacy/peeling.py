@@ -188,7 +188,7 @@ class _OneByOne:
         for j in range(self.picks):
             chosen[..., j] = (left + noise[:, j]).argmax(axis=-1)
             np.put_along_axis(left, chosen[..., j : j + 1], -inf, axis=-1)
-        return _kept(v, chosen, move * self.values())
+        return _noisy_entries(v, chosen, move * self.values())
 
 
 @dataclass
@@ -200,14 +200,14 @@ class _OneShot:
     def __call__(self, v: Floats, move: float, move_2: float) -> Floats:
         noisy = np.abs(v) + move * self.gumbel()
         chosen = np.argsort(-noisy, axis=-1, kind="stable")[..., : self.picks]
-        return _kept(v, chosen, move_2 * self.values())
+        return _noisy_entries(v, chosen, move_2 * self.values())
 
 
-def _kept(v: Floats, chosen: Ints, noise: Floats) -> Floats:
+def _noisy_entries(v: Floats, chosen: Ints, noise: Floats) -> Floats:
     """v + noise on the chosen coordinates (R, P, s), 0 elsewhere."""
-    kept = np.zeros_like(v)
-    np.put_along_axis(kept, chosen, np.take_along_axis(v, chosen, axis=-1) + noise, axis=-1)
-    return kept
+    sparse = np.zeros_like(v)
+    np.put_along_axis(sparse, chosen, np.take_along_axis(v, chosen, axis=-1) + noise, axis=-1)
+    return sparse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,7 +267,7 @@ class Peeled(NamedTuple):
     """(R, G, d)"""
     v: Floats
     """(R, P, D)"""
-    kept: Floats
+    retained: Floats
     """(R, P, D)"""
     move: float
     """how far one user moves a coordinate of v"""
@@ -397,10 +397,10 @@ class NoisyHardThresholding(Mechanism):
         beta: Floats = np.zeros((self._replicas, self._spec.blocks, self._spec.dim))
         for _ in range(self._iterations):
             v = beta + step * self._spec.gradient(self._x, self._block, self._r, beta)
-            kept = self._peel(v.reshape(self._shape), move, move_2)
+            peeled = self._peel(v.reshape(self._shape), move, move_2)
             if self.on_peeled is not None:
-                self.on_peeled(Peeled(beta, v.reshape(self._shape), kept, move, move_2))
-            beta = project_l1(kept.reshape(v.shape), self._radius)
+                self.on_peeled(Peeled(beta, v.reshape(self._shape), peeled, move, move_2))
+            beta = project_l1(peeled.reshape(v.shape), self._radius)
         return beta
 
 

@@ -95,14 +95,14 @@ class PersonSum(FadingSum):
     ) -> None:
         one_of("counted", counted, COUNTED)
         m = len(released_ends(ends, horizon))
-        shown, k, b = released_ends(ends, horizon), visits.cap, visits.separation
+        release_ends, k, b = released_ends(ends, horizon), visits.cap, visits.separation
         self.replaces = counted == "latest"
         """whether what a person adds takes the place of what she added before"""
         self.person_norm = {
             "latest": lambda: column_norm(m, 1.0),
             "first": lambda: float(min(m, 1)),
             "batch": lambda: once_a_batch_norm(m, 0.0, k),
-            "visits": lambda: fading_norm(shown, 0.0, k, b),
+            "visits": lambda: fading_norm(release_ends, 0.0, k, b),
         }[counted]()
         mu = inf if epsilon == inf else mu_of(epsilon, delta)
         super().__init__(
@@ -131,14 +131,14 @@ class PersonSum(FadingSum):
         self._by_batch, self._slot = counted == "batch", 0
         self._latest: Bools = np.zeros(len(streams), bool)
         if self.replaces:
-            self._kept = np.zeros((times.size, *statistic.shape))
+            self._contribution = np.zeros((times.size, *statistic.shape))
             """what each has added last"""
 
     def query(self, *datum: AnyArray) -> Floats:
         # The statistic of a visit that counts, else 0, less what it replaces: `(R, *shape)`
         place = self._place_of(datum[0])
         new = super().query(*self._as_counted(self._counts(place), *datum))
-        return new - self._kept[place] if self.replaces else new
+        return new - self._contribution[place] if self.replaces else new
 
     def _release(self, *datum: AnyArray) -> Floats | None:
         place = self._place_of(datum[0])
@@ -147,17 +147,17 @@ class PersonSum(FadingSum):
         self._times[at_person] += 1
         self._last[at_person] = self._clock
         self._slot += 1
-        told = self._as_counted(self._latest, *datum)
+        counted_datum = self._as_counted(self._latest, *datum)
         if self.replaces:
-            return self._replace(place, super().query(*told))
-        return super()._release(*told)
+            return self._replace(place, super().query(*counted_datum))
+        return super()._release(*counted_datum)
 
     def _replace(self, place: Ints, new: Floats) -> Floats | None:
-        self._moved = new - self._kept[place]
-        self._kept[place] = new
+        self._moved = new - self._contribution[place]
+        self._contribution[place] = new
         if self._used not in self._ends:
             return None
-        self._exact = self._kept.reshape(len(new), -1, *new.shape[1:]).sum(axis=1)
+        self._exact = self._contribution.reshape(len(new), -1, *new.shape[1:]).sum(axis=1)
         return self._release_sum()
 
     def control_places(self) -> tuple[int, ...]:
@@ -184,8 +184,8 @@ class PersonSum(FadingSum):
 
     def _as_counted(self, counts: Bools, _: Ints, *datum: AnyArray) -> tuple[AnyArray, ...]:
         *rest, last = datum
-        told = np.expand_dims(counts, tuple(range(1, last.ndim)))
-        return *rest, np.where(told, last, np.nan)  # which says nothing
+        mask = np.expand_dims(counts, tuple(range(1, last.ndim)))
+        return *rest, np.where(mask, last, np.nan)  # which says nothing
 
 
 def once_a_batch_norm(releases: int, fade: float, cap: int) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any
 
-from dpbandit.base import InputError, shown
+from dpbandit.base import InputError, abbrev
 
 
 class Fact(StrEnum):
@@ -24,10 +24,10 @@ class Fact(StrEnum):
     """one call for each tick of a public clock, or for those that public coins choose"""
     PRESENCE = "whether anybody came"
     """no round stands for nobody, or who comes when is public"""
-    ASKED = "that what was played is what the agent chose"
+    AS_CHOSEN = "that what was played is what the agent chose"
     """or what public coins and releases put in its place, but no veto or mask of the user"""
     CELL = "which action was played"
-    """a function of coins and releases, as the rounds are `ASKED` and whoever chose is `blind`"""
+    """a function of coins and releases, as rounds are `AS_CHOSEN` and whoever chose is `blind`"""
     CONTEXT = "what contexts are"
     """neighbours agree in contexts, or all contexts are one constant"""
     ONCE = "that a user has one round"
@@ -121,7 +121,7 @@ def facts_of(
         return None
     if not isinstance(found, frozenset) or not all(isinstance(fact, Fact) for fact in found):
         raise InputError(
-            f"Expected {name}={shown(found)} of {type(thing).__name__} to be a frozenset of Fact, "
+            f"Expected {name}={abbrev(found)} of {type(thing).__name__} to be a frozenset of Fact, "
             "such as SUMMED, of dpbandit.privacy.premises."
         )
     return frozenset(found)
@@ -139,16 +139,16 @@ def needs_of_mechanism(mechanism: Any) -> Facts | None:
 
 def handed_on(agent: Any, facts: Facts) -> Facts | None:
     """Facts, of those that an agent is given, which it hands on; None if its class does not say."""
-    kept = facts_of(agent, "hands_on", HANDING)
-    if kept is None:
+    facts_kept_on = facts_of(agent, "hands_on", HANDING)
+    if facts_kept_on is None:
         return None
     for fact, condition in dict(declared(type(agent), "hands_on_if", HANDING) or {}).items():
-        kept |= {fact} if condition in facts else set()
+        facts_kept_on |= {fact} if condition in facts else set()
     paid = facts_of(agent, "pays_for", HANDING) or NOTHING
-    return (facts & kept - {Fact.CELL}) | paid
+    return (facts & facts_kept_on - {Fact.CELL}) | paid
 
 
-def kept_outside(agent: Any) -> Facts:
+def stored_outside(agent: Any) -> Facts:
     """Facts that an agent's memory outside its mechanisms needs, by all classes that say so.
 
     By default there is none but releases; the billboard test holds an agent to that.

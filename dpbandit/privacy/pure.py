@@ -80,13 +80,13 @@ class PureSpend(Composed):
         pure = fsum(epsilon * count for epsilon, count in self.groups)
         rho = self._rho_per_square * fsum(e * e * count for e, count in self.groups)
         up = self._rounded()
-        for name, told, most, least in (
+        for name, value, most, least in (
             ("pure", self.pure, pure, pure / up),
             ("rho", self.rho, rho, rho / up**2),
         ):
-            if not least * (1 - _CLOSE) <= told <= most * (1 + _CLOSE):
+            if not least * (1 - _CLOSE) <= value <= most * (1 + _CLOSE):
                 raise InputError(
-                    f"Expected {name}={told} of {self.note!r} to be that of its groups, {most}."
+                    f"Expected {name}={value} of {self.note!r} to be that of its groups, {most}."
                 )
 
     def _rounded(self) -> float:
@@ -243,7 +243,7 @@ class _Releases(Composed):
             return (connected(self._curve, reach=ratio, step=step, count=self.count),)
         return (split(*_atoms(dim, ratio), step=step, count=self.count),)
 
-    def shown(self, share: float) -> Self:
+    def for_share(self, share: float) -> Self:
         """Of so many of the releases, which are alike."""
         spend: Self = replace(cast(Any, self), count=round(share * self.count))  # of a dataclass
         return spend
@@ -280,9 +280,9 @@ class LaplaceSpend(_Releases):
     def _law(self) -> tuple[int, float]:
         return 1, self.epsilon
 
-    def shown(self, share: float) -> Self:
+    def for_share(self, share: float) -> Self:
         if self.count != 1:
-            return super().shown(share)
+            return super().for_share(share)
         moved = min(1.0, share * (1 + ROUNDED))
         return replace(self, epsilon=moved * self.epsilon if moved else 0.0)
 

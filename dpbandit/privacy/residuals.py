@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy
@@ -93,13 +93,73 @@ def unit(x: AnyArray) -> Floats:
     return scaled / np.maximum(norms(scaled), 1.0)
 
 
+class Reference(NamedTuple):
+    """Released or public numbers with which `SignedResiduals` compares a round.
+
+    The last four are given where a level is learned, and then all of them.
+    """
+
+    theta: Any
+    """parameter of the arm played, (..., d)"""
+    weights: Any
+    """weight of each coordinate, (..., d)"""
+    threshold: Any
+    """size from which a residual is large, (...)"""
+    level: Any = None
+    """level of rewards, above the middle of their range, (...)"""
+    width: Any = None
+    """w, the largest residual that a score tells apart, (...)"""
+    reach: Any = None
+    """w_l, the same of what tells the level, (...)"""
+    share: Any = None
+    """h in [0, 1], the weight of directions, (...)"""
+
+    @property
+    def arrays(self) -> tuple[Floats, ...]:
+        """The fields that are set, in order, as a mechanism takes them."""
+        return tuple(number for number in self if number is not None)
+
+
 @dataclass(frozen=True, kw_only=True)
-class SignedResiduals:
+class CodedByArm:
+    """Base class of sums of score q_a (x) v: rewards of arms, and the unit vectors q_a, their code.
+
+    What all arms have in common is damped by `common`, since no comparison of arms depends on it.
+    """
+
+    n_actions: int
+    dim: int
+    reward_low: float = 0.0
+    reward_high: float = 1.0
+    common: float = 0.5
+    """g, in (0, 1]"""
+    units: ClassVar[float] = 1.0
+    gram: Floats = field(init=False, repr=False, compare=False)
+    """G = (I - J + g^2 J) / its diagonal, the products of the q_a, J = 1/K everywhere; (K, K)"""
+    codes: Floats = field(init=False, repr=False, compare=False)
+    """the q_a, as rows, (K, K)"""
+
+    def __post_init__(self) -> None:
+        inside("common", self.common, 1e-3, 1, ends=True)
+        gram = np.eye(self.n_actions) - (1 - self.common**2) / self.n_actions
+        object.__setattr__(self, "gram", np.asarray(gram / gram[0, 0]))
+        object.__setattr__(self, "codes", np.linalg.cholesky(self.gram))
+
+    def decoded(self, coded: Floats) -> Floats:
+        """Sums of coded scores, (R, K d) -> those of each arm, (R, K, d).
+
+        White noise of variance s^2 becomes noise of covariance s^2 G^-1 between the arms.
+        """
+        by_code = coded.reshape(len(coded), self.n_actions, -1)
+        return np.asarray(np.linalg.inv(self.codes).T @ by_code)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignedResiduals(CodedByArm):
     """The sum of sign(residual) q_a (x) v over rounds, and how often residuals are large.
 
-    A round is (theta, weights, threshold, x, a, r); the first three are the reference point,
-    released or public: of the arm played a parameter and a weight for each coordinate, (R, d) each,
-    and a number, (R,). With `u = x / |x|` and residual e = clip(r) - middle - theta . u it adds::
+    A round is a `Reference` and (x, a, r). With `u = x / |x|` and residual
+    e = clip(r) - middle - theta . u it adds::
 
         sign(e) q_a (x) v,   v = weights u / |weights u|     K d numbers
         c if |e| > threshold, else -c                        one number, 0 if x is no number
@@ -107,8 +167,7 @@ class SignedResiduals:
     where the unit vectors q_a have products q_a . q_b = G_ab, `gram`: what all arms have in common
     is damped by `common`, since no comparison of arms depends on it.
 
-    With a `level_weight` c_l > 0 the reference point goes on with a level, two widths w and w_l and
-    a share h in [0, 1], (R,) each, before x. Then e is less by the level, and a round adds::
+    With a `level_weight` c_l > 0 the reference has a level and e is less by it. A round adds::
 
         h clip(e / w, -1, 1) q_a (x) v                       in place of the first line
         sqrt(1 + c_l^2 - h^2) clip(e / w_l, -1, 1)           one number, 0 if x is no number
@@ -123,29 +182,15 @@ class SignedResiduals:
     # "at every reference point, finite or not"
     needs = NOTHING
 
-    n_actions: int
-    dim: int
-    reward_low: float = 0.0
-    reward_high: float = 1.0
-    common: float = 0.5
-    """g, in (0, 1]"""
     spread_weight: float = 0.15
     """c"""
     level_weight: float = 0.0
     """c_l, 0 where the level is the public middle"""
-    units: ClassVar[float] = 1.0
-    gram: Floats = field(init=False, repr=False, compare=False)
-    """G = (I - J + g^2 J) / its diagonal, J = 1/K everywhere; (K, K)"""
-    codes: Floats = field(init=False, repr=False, compare=False)
-    """the q_a, as rows, (K, K)"""
 
     def __post_init__(self) -> None:
         positive("spread_weight", self.spread_weight)
         at_least("level_weight", self.level_weight, 0)
-        inside("common", self.common, 1e-3, 1, ends=True)
-        gram = _damped(self.n_actions, self.common)
-        object.__setattr__(self, "gram", gram)
-        object.__setattr__(self, "codes", np.linalg.cholesky(gram))
+        super().__post_init__()
 
     @property
     def shape(self) -> tuple[int]:
@@ -165,47 +210,38 @@ class SignedResiduals:
         return np.sqrt(1 + self.level_weight**2 - share**2)
 
     def total(self, *batch: AnyArray) -> Floats:
-        # (n, R, d), (n, R, d), (n, R), ..., (n, R, d), (n, R), (n, R) -> `(R, *shape)`
-        theta, weights, threshold, *law, context, action, reward = batch
-        u = unit(context)
+        # fields of a `Reference` (n, R, ...), x (n, R, d), a (n, R), r (n, R) -> `(R, *shape)`
+        at, (context, action, reward) = Reference(*batch[:-3]), batch[-3:]
+        u, learns_level = unit(context), at.level is not None
         middle = (self.reward_low + self.reward_high) / 2
         with np.errstate(over="ignore", invalid="ignore"):
-            v = unit(weights * u)
+            v = unit(at.weights * u)
             residual = clip_range(reward, self.reward_low, self.reward_high) - middle
-            residual = residual - np.vecdot(theta, u)
-            if law:
-                residual = residual - law[0]
-            large = np.abs(residual) > threshold  # (n, R)
+            residual = residual - np.vecdot(at.theta, u)
+            if learns_level:
+                residual = residual - at.level
+            large = np.abs(residual) > at.threshold  # (n, R)
         score = np.where(np.isfinite(residual), np.sign(residual), 0.0)
-        if law:
-            _, width, reach, share = law
-            share = np.clip(np.nan_to_num(share), 0, 1)
-            score = share * _bounded(residual, width)
+        if learns_level:
+            share = np.clip(np.nan_to_num(at.share), 0, 1)
+            score = share * _bounded(residual, at.width)
         coded = _coded(self.codes, action, score, v)
         somebody = np.isfinite(context).all(axis=-1)  # (n, R)
         often = self.spread_weight * (somebody * (2.0 * large - 1)).sum(axis=0)
         parts = [coded, often[:, None]]
-        if law:
-            told = self.weight_of_level(share) * somebody * _bounded(residual, reach)
-            parts.append(added_up(told[..., None]))
+        if learns_level:
+            weighted = self.weight_of_level(share) * somebody * _bounded(residual, at.reach)
+            parts.append(added_up(weighted[..., None]))
         return np.concatenate(parts, axis=1)
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats | None]:
         """Sums `(R, *shape)` -> those of scores of each arm (R, K, d), of +-1, of the level, (R,).
 
         The last as it was weighted, None where no level is learned.
-        White noise of variance s^2 becomes noise of covariance s^2 G^-1 between the arms.
         """
         n = self.n_actions * self.dim
-        coded = vectors[:, :n].reshape(-1, self.n_actions, self.dim)
         level = vectors[:, n + 1] if self.level_weight else None
-        return np.linalg.inv(self.codes).T @ coded, vectors[:, n] / self.spread_weight, level
-
-
-def _damped(n_actions: int, common: float) -> Floats:
-    """G = (I - J + common^2 J) / its diagonal, J = 1 / K everywhere; (K, K)."""
-    gram = np.eye(n_actions) - (1 - common**2) / n_actions
-    return np.asarray(gram / gram[0, 0])
+        return self.decoded(vectors[:, :n]), vectors[:, n] / self.spread_weight, level
 
 
 def _coded(codes: Floats, action: Ints, score: Floats, v: Floats) -> Floats:
@@ -218,7 +254,7 @@ def _coded(codes: Floats, action: Ints, score: Floats, v: Floats) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CentredResiduals:
+class CentredResiduals(CodedByArm):
     """The sum of (y - p) q_a (x) u over rounds, u a constant and the direction of x from a centre.
 
     A round is (theta, trust, centre, x, a, r); the first three are the reference point, released or
@@ -240,28 +276,14 @@ class CentredResiduals:
     # "at every reference point, finite or not"
     needs = NOTHING
 
-    n_actions: int
-    dim: int
-    reward_low: float = 0.0
-    reward_high: float = 1.0
-    common: float = 0.5
-    """g, in (0, 1]"""
     constant: float = 0.4
     """c_0, in (0, 1)"""
-    units: ClassVar[float] = 1.0
     sensitivity: ClassVar[float] = 2.0
     move_sensitivity: ClassVar[float] = 2.0
-    gram: Floats = field(init=False, repr=False, compare=False)
-    """of the q_a, (K, K)"""
-    codes: Floats = field(init=False, repr=False, compare=False)
-    """the q_a, as rows, (K, K)"""
 
     def __post_init__(self) -> None:
-        inside("common", self.common, 1e-3, 1, ends=True)
+        super().__post_init__()
         inside("constant", self.constant, 0, 1, ends=False)
-        gram = _damped(self.n_actions, self.common)
-        object.__setattr__(self, "gram", gram)
-        object.__setattr__(self, "codes", np.linalg.cholesky(gram))
 
     @property
     def shape(self) -> tuple[int]:
@@ -294,12 +316,8 @@ class CentredResiduals:
         return _coded(self.codes, action, score, u)
 
     def unpack(self, vectors: Floats) -> Floats:
-        """Sums `(R, *shape)` -> those of each arm, (R, K, 1 + d).
-
-        White noise of variance s^2 becomes noise of covariance s^2 G^-1 between the arms.
-        """
-        coded = vectors.reshape(-1, self.n_actions, 1 + self.dim)
-        return np.asarray(np.linalg.inv(self.codes).T @ coded)
+        """Sums `(R, *shape)` -> those of each arm, (R, K, 1 + d)."""
+        return self.decoded(vectors)
 
 
 def _bounded(residual: Floats, width: Floats) -> Floats:

@@ -7,7 +7,7 @@ from math import inf
 from numbers import Real
 from typing import ClassVar, Protocol, cast
 
-from dpbandit.base import InputError, inside, shown, whole
+from dpbandit.base import InputError, abbrev, inside, whole
 from dpbandit.privacy.curves import FAR, delta_of, deltas_of, epsilon_of, error_of, rho_of_mu
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected, constant
 from dpbandit.privacy.premises import Hearing
@@ -86,7 +86,7 @@ def check_loss(name: str, value: float) -> None:
     """Raise `InputError` unless `value` is a number >= 0, infinite where no noise is added."""
     if not (isinstance(value, Real) and value >= 0):
         raise InputError(
-            f"Expected {name}={shown(value)} of a spend to be a number >= 0, or inf without noise."
+            f"Expected {name}={abbrev(value)} of a spend to be a number >= 0, or inf without noise."
         )
 
 
@@ -96,7 +96,7 @@ def check_parts(name: str, parts: object) -> None:
     fits = isinstance(parts, tuple) and all(hasattr(part, "pure") for part in parts)
     if not fits:
         raise InputError(
-            f"Expected {name}={shown(parts)} to be a tuple of spends, such as (mechanism.spend,)."
+            f"Expected {name}={abbrev(parts)} to be a tuple of spends, such as (mechanism.spend,)."
         )
 
 
@@ -355,13 +355,13 @@ def _seen(spend: Spend, norm: Callable[[Slots], float], inside: Callable[[Spend]
     if slots is None or spend.pure == 0 or spend.mu == inf:
         return spend
     if not isinstance(spend, GaussianSpend):
-        return cast(_Shown, spend).shown(norm(slots) / slots.early_norm(_EVER))
+        return cast(_Divisible, spend).for_share(norm(slots) / slots.early_norm(_EVER))
     share = norm(slots) / slots.person_norm(1, 1)
     return replace(spend, mu=min(1.0, share * (1 + ROUNDED)) * spend.mu if share else 0.0)
 
 
-class _Shown(Spend, Protocol):
-    def shown(self, share: float) -> Spend:
+class _Divisible(Spend, Protocol):
+    def for_share(self, share: float) -> Spend:
         """The cost of that share of its noises, in the norm in which they add up."""
         ...
 

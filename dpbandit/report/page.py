@@ -122,7 +122,7 @@ def problems(results: Results, order: Sequence[str] = ()) -> list[ProblemRuns]:
     ]
 
 
-def shown_pictures(problem: ProblemRuns, *, brief: bool) -> list[Picture]:
+def report_figures(problem: ProblemRuns, *, brief: bool) -> list[Picture]:
     """All figures of one problem; if `brief`, regret by epsilon alone, or by round."""
     every = list(pictures(problem))
     fronts = [picture for picture in every if picture.name.startswith("frontier")]
@@ -411,13 +411,13 @@ def _write(
     every = problems(results, order)
     brief = len(every) > MOST_IN_FULL
     for problem in every:
-        shown = []
-        for picture in shown_pictures(problem, brief=brief):
+        rows_shown = []
+        for picture in report_figures(problem, brief=brief):
             saved = [picture.save(target, ending) for ending in _ENDINGS[: 1 if brief else None]]
             written += saved
-            shown.append({"caption": picture.caption, "source": inlined(saved[0])})
+            rows_shown.append({"caption": picture.caption, "source": inlined(saved[0])})
         heads.append(headline(problem))
-        sections.append(_section(problem, shown, heads[-1]))
+        sections.append(_section(problem, rows_shown, heads[-1]))
     import pandas as pd
 
     tables = write_table(pd.concat(heads), target, "headline")
@@ -442,14 +442,14 @@ def _write(
     there = write_atomically(target / "index.html", lambda p: p.write_text(page, "utf-8"))
     several = len(sections) > 1
     answer = [
-        f"{section['name']}: {said}" if several else said
+        f"{section['name']}: {sentence}" if several else sentence
         for section in sections
-        for said in section["answer"]
+        for sentence in section["answer"]
     ]
     return Report(there, written, tables, answer)
 
 
-def rendered(page: str, runs: Sequence[AgentRun], **told: Any) -> str:
+def rendered(page: str, runs: Sequence[AgentRun], **context: Any) -> str:
     """A page from its template, in the style of all reports; `runs` say who is reconstructed."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.filters["number"] = _number
@@ -458,7 +458,7 @@ def rendered(page: str, runs: Sequence[AgentRun], **told: Any) -> str:
         f"{name} (reconstructed)" if name in rebuilt else name
     )
     style = files("dpbandit.report").joinpath("style.css").read_text(encoding="utf-8")
-    return environment.from_string(page).render(style=style, **told)
+    return environment.from_string(page).render(style=style, **context)
 
 
 def inlined(figure: Path) -> str:
@@ -470,8 +470,8 @@ def inlined(figure: Path) -> str:
 def _unfinished(plan: Planned, results: Results, audits: Sequence[Any]) -> str:
     """How much of a sweep is there; nothing where that is all."""
     there = sum(len(run.replicas) for run in results.runs)
-    told = (plan.missing(len(results.runs), there), _missing(audits, plan))
-    return "; ".join(filter(None, told))
+    missing_runs = (plan.missing(len(results.runs), there), _missing(audits, plan))
+    return "; ".join(filter(None, missing_runs))
 
 
 def _missing(audits: Sequence[Any], plan: Planned | None) -> str:
@@ -496,14 +496,14 @@ def _facts(results: Results) -> dict[str, str]:
 
 
 def _section(
-    problem: ProblemRuns, shown: Sequence[Mapping[str, str]], head: "pd.DataFrame"
+    problem: ProblemRuns, figures: Sequence[Mapping[str, str]], head: "pd.DataFrame"
 ) -> dict[str, Any]:
     rows = _rows(problem.results.summary())
     clips = any(row["clipped"] for row in rows)
     unit = problem.longest.runs[0].setup.reward_unit
     return {
         "name": problem.name,
-        "figures": shown,
+        "figures": figures,
         "rows": rows,
         "clips": clips,
         "head": _rows(head),
@@ -551,9 +551,9 @@ def _audits(folder: Path, plan: Planned | None) -> list[AuditFile]:
 def _configs(runs: Sequence[AgentRun]) -> list[dict[str, str]]:
     texts = {}
     for run in runs:
-        asked = {"agent": run.name, "config": run.config}
+        configured = {"agent": run.name, "config": run.config}
         settings = ", ".join(f"{k}={v}" for k, v in run.config.items() if k != "agent")
-        texts[run_key(asked)] = {
+        texts[run_key(configured)] = {
             "agent": run.name,
             "config": f"{run.config['agent']}({settings})",
         }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy
 
-from dpbandit.base import Floats, InputError, one_of, positive, shown
+from dpbandit.base import Floats, InputError, abbrev, one_of, positive
 from dpbandit.results.problems import labels, several
 from dpbandit.results.runs import AgentRun, without_epsilon
 
@@ -217,8 +217,10 @@ def epsilon_for(
     if agent is None and len(runs_of_agent) == 1:
         (agent,) = runs_of_agent
     if not isinstance(agent, str) or agent not in runs_of_agent:
-        said = "agent" if agent is None else f"agent={shown(agent)}"
-        raise InputError(f"Expected {said} to be a private one of {', '.join(runs_of_agent)}.")
+        agent_text = "agent" if agent is None else f"agent={abbrev(agent)}"
+        raise InputError(
+            f"Expected {agent_text} to be a private one of {', '.join(runs_of_agent)}."
+        )
     mine = sorted(runs_of_agent[agent], key=lambda run: run.certificate.epsilon)
     if len({run.place for run in mine}) > 1:
         raise several(run.setup for run in mine)

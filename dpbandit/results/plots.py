@@ -86,25 +86,25 @@ def save_figure(figure: Figure, path: Path) -> None:
 def few_colours(path: Path) -> None:
     """Store a PNG with a palette of 48 colours: a quarter of the bytes, to the eye the same."""
     with Image.open(path) as image:
-        said = PngInfo()
+        metadata = PngInfo()
         for name, text in image.info.items():
             if isinstance(text, str):
-                said.add_itxt(str(name), text)
+                metadata.add_itxt(str(name), text)
         palette = image.convert("RGB").quantize(48, Image.Quantize.MEDIANCUT)
-    palette.save(path, optimize=True, pnginfo=said)
+    palette.save(path, optimize=True, pnginfo=metadata)
 
 
 def words(figure: Figure) -> str:
     """What a figure says to who cannot see it: its titles, and where each line of a legend ends."""
-    said = []
+    phrases = []
     for axes in figure.axes:
-        said.append(axes.get_title(loc="left") or axes.get_title())
+        phrases.append(axes.get_title(loc="left") or axes.get_title())
         with_bars = [(one.get_label(), one[0]) for one in axes.containers if one[0] in axes.lines]
         for name, line in [*((one.get_label(), one) for one in axes.get_lines()), *with_bars]:
             label, points = str(name), np.asarray(line.get_xydata())
             if len(points) and not label.startswith("_"):
-                said.append(f"{label}: {points[-1, 1]:.6g} at {points[-1, 0]:.6g}")
-    text = "\n".join(" ".join(text.split()) for text in said if text)
+                phrases.append(f"{label}: {points[-1, 1]:.6g} at {points[-1, 0]:.6g}")
+    text = "\n".join(" ".join(text.split()) for text in phrases if text)
     return "".join(letter for letter in text if letter == "\n" or letter.isprintable())
 
 
@@ -410,8 +410,8 @@ def delta_curve(
         colors = COLOURS[:3]
         for beside in others:
             _epsilon_by_age(beside, ages, certified, claim, colors)
-        shown = deltas > 0
-        axes.plot(epsilons[shown], deltas[shown], color=colors[0], lw=2, label=curve)
+        drawn = deltas > 0
+        axes.plot(epsilons[drawn], deltas[drawn], color=colors[0], lw=2, label=curve)
         axes.plot(
             *claim, "s", color=colors[1], ms=9, label=f"claimed: epsilon {rounded(claim[0], 6)}"
         )
@@ -564,11 +564,11 @@ def frontier(
         band: 95 % intervals of the mean.
         overlays: bounds, or shapes of them.
     """
-    shown = [front._replace(runs=sorted(front.runs, key=_epsilon)) for front in fronts]
-    every = [run for front in shown for run in front.runs]
+    sorted_fronts = [front._replace(runs=sorted(front.runs, key=_epsilon)) for front in fronts]
+    every = [run for front in sorted_fronts for run in front.runs]
     beyond = 2.5 * max((_epsilon(run) for run in every if placed(run)), default=1.0)
-    none = [(one.label, value(run)) for one in shown for run in one.runs if _nothing(run)]
-    for front in shown:
+    none = [(one.label, value(run)) for one in sorted_fronts for run in one.runs if _nothing(run)]
+    for front in sorted_fronts:
         label = front.label
         within = [run for run in front.runs if placed(run)]
         without = [run for run in front.runs if not (placed(run) or _nothing(run))]

@@ -40,7 +40,7 @@ class Setup:
     @property
     def arguments(self) -> dict[str, Any]:
         """Arguments of the environment without `horizon`."""
-        return _told(self.env_kwargs)
+        return _without_horizon(self.env_kwargs)
 
     def facts(self) -> dict[str, Any]:
         """Return all of it, arrays and tables by their hash, for files and hashes."""
@@ -99,12 +99,12 @@ def label_of(name: str, env_kwargs: Mapping[str, Any]) -> str:
     >>> label_of("GLMBandit", {"dim": np.int64(5), "horizon": 10, "prior": np.eye(3)})
     'GLMBandit dim=5'
     """
-    return " ".join([name, *_said(env_kwargs)])
+    return " ".join([name, *_argument_words(env_kwargs)])
 
 
-def _said(env_kwargs: Mapping[str, Any]) -> list[str]:
-    told = as_words(_told(env_kwargs))
-    return [f"{key}={value}" for key, value in told.items() if not _is_table(value)]
+def _argument_words(env_kwargs: Mapping[str, Any]) -> list[str]:
+    words = as_words(_without_horizon(env_kwargs))
+    return [f"{key}={value}" for key, value in words.items() if not _is_table(value)]
 
 
 def labels(setups: Iterable[Setup]) -> dict[str, str]:
@@ -134,30 +134,31 @@ def labels(setups: Iterable[Setup]) -> dict[str, str]:
 def _stem(setup: Setup) -> str:
     """The environment; or a label that somebody chose, which says more than the arguments."""
     name, left = short_id(setup.environment), f"{setup.problem} "
-    for said in _said(setup.env_kwargs):
-        left = left.replace(f" {said} ", " ", 1)
+    for word in _argument_words(setup.env_kwargs):
+        left = left.replace(f" {word} ", " ", 1)
     return name if left == f"{name} " else setup.problem
 
 
 def _apart(stem: str, some: Mapping[str, Setup]) -> dict[str, str]:
     """Labels of problems with a stem in common: the stem, and which arguments differ."""
-    told = {
+    by_problem = {
         key: {"environment": short_id(setup.environment), **as_words(setup.arguments)}
         for key, setup in some.items()
     }
-    names = dict.fromkeys(name for arguments in told.values() for name in arguments)
+    names = dict.fromkeys(name for arguments in by_problem.values() for name in arguments)
     varied = [
         name
         for name in names
-        if len({_text(arguments.get(name), name in arguments) for arguments in told.values()}) > 1
+        if len({_text(arguments.get(name), name in arguments) for arguments in by_problem.values()})
+        > 1
     ]
     return {
         key: " ".join([stem, *(f"{k}={_brief(own[k])}" for k in varied if k in own)])
-        for key, own in told.items()
+        for key, own in by_problem.items()
     }
 
 
-def _told(env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _without_horizon(env_kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in env_kwargs.items() if key != "horizon"}
 
 
@@ -200,9 +201,9 @@ def listed(setups: Iterable[Setup]) -> str:
     names = labels(every)
     there = sorted({(names[identity(one)], one.horizon, one.seed) for one in every})
     several_seeds = len({seed for *_, seed in there}) > 1
-    said = [
+    labelled = [
         f"{name} for {horizon:,} rounds" + (f" from seed {seed}" if several_seeds else "")
         for name, horizon, seed in there[:_MOST]
     ]
     more = f"; and {len(there) - _MOST} more" if len(there) > _MOST else ""
-    return "; ".join(said) + more
+    return "; ".join(labelled) + more

@@ -17,12 +17,12 @@ import numpy as np
 from dpbandit.base import (
     InputError,
     Ints,
+    abbrev,
     html_table,
     is_there,
     one_of,
     plain,
     rounded,
-    shown,
     text_of,
     write_atomically,
     write_csv,
@@ -239,7 +239,7 @@ class Results:
         for name, value in choice.items():
             one_of("choice", name, ["problem", *_CHOICES])
             if not isinstance(value, str | Number | np.generic):
-                raise InputError(f"Expected {name}={shown(value)} to be one word or one number.")
+                raise InputError(f"Expected {name}={abbrev(value)} to be one word or one number.")
         problem = self._called(choice["problem"]) if "problem" in choice else None
         wanted = {name: value for name, value in choice.items() if name != "problem"}
         runs = [
@@ -504,13 +504,14 @@ def _drawn(
 def _as_planned(runs: list[AgentRun], plan: Planned) -> list[AgentRun]:
     """What the sweep asks for; a warning tells how much else there is."""
     wanted = frozenset(plan.configurations)
-    asked = [run for run in runs if run.key in wanted]
-    if len(asked) < len(runs):
+    planned_runs = [run for run in runs if run.key in wanted]
+    if len(planned_runs) < len(runs):
         warnings.warn(
-            f"Left out: {len(runs) - len(asked)} runs that the sweep does not ask for (any more).",
+            f"Left out: {len(runs) - len(planned_runs)} runs that the sweep does not ask for (any "
+            "more).",
             stacklevel=3,
         )
-    return [run.only(run.replicas < plan.replicas) for run in asked]
+    return [run.only(run.replicas < plan.replicas) for run in planned_runs]
 
 
 def _place(run: AgentRun) -> tuple[Any, ...]:

@@ -19,9 +19,9 @@ from dpbandit.base import (
     Floats,
     InputError,
     Ints,
+    abbrev,
     plain,
     rounded,
-    shown,
     whole,
     with_floats,
 )
@@ -66,9 +66,9 @@ def checked_marks(marks: Any) -> Ints:
     """`marks` as an array; `InputError` unless they are rounds, each after the one before."""
     found = np.asarray(marks)
     if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found):
-        raise InputError(f"Expected marks={shown(marks)} to be rounds, such as [100, 200].")
+        raise InputError(f"Expected marks={abbrev(marks)} to be rounds, such as [100, 200].")
     if found[0] < 1 or (np.diff(found) <= 0).any():
-        raise InputError(f"Expected marks={shown(marks)} to increase from 1 or more.")
+        raise InputError(f"Expected marks={abbrev(marks)} to increase from 1 or more.")
     return found.astype(np.int64)
 
 
@@ -117,14 +117,14 @@ class AgentRun:
 
     def only(self, which: AnyArray) -> "AgentRun":
         """Some of the replicas, by a mask or by places."""
-        kept: dict[str, Any] = {what: getattr(self, what)[..., which] for what in BY_REPLICA}
+        selected: dict[str, Any] = {what: getattr(self, what)[..., which] for what in BY_REPLICA}
         measures = {name: values[which] for name, values in self.measures.items()}
-        return replace(self, **kept, measures=measures)
+        return replace(self, **selected, measures=measures)
 
 
-def run_key(asked: Mapping[str, Any]) -> str:
+def run_key(facts: Mapping[str, Any]) -> str:
     """The hash of plain values; the order of their keys does not matter."""
-    text = json.dumps(plain(asked), sort_keys=True, default=repr)
+    text = json.dumps(plain(facts), sort_keys=True, default=repr)
     return sha256(text.encode()).hexdigest()[:16]
 
 
@@ -172,8 +172,8 @@ def describe(config: AgentConfig) -> dict[str, Any]:
     settings = with_floats(kind, asdict(config))
     if inner is None:
         return {"agent": kind.__name__, **settings}
-    told = describe(inner)
-    return {**settings, **told, "agent": f"{kind.__name__}({told['agent']})"}
+    description = describe(inner)
+    return {**settings, **description, "agent": f"{kind.__name__}({description['agent']})"}
 
 
 def standard_error(values: Floats) -> float:

@@ -86,8 +86,8 @@ def write_runs(path: Path, runs: Sequence[AgentRun]) -> Path:
     table = pa.table(columns)
     facts = json.dumps([_facts(run) for run in runs], default=_plainly)
     zips = _SMALL <= len(facts.encode()) <= PACKED * _SMALL  # more is not unpacked
-    told = {"zipped": _zipped(facts)} if zips else {"runs": facts}
-    document = {"format": _FORMAT, **told, "hash": _hash(table, facts)}
+    metadata = {"zipped": _zipped(facts)} if zips else {"runs": facts}
+    document = {"format": _FORMAT, **metadata, "hash": _hash(table, facts)}
     table = table.replace_schema_metadata({_KEY: json.dumps(document)})
     return write_atomically(path, lambda partial: parquet.write_table(table, partial))
 
@@ -212,20 +212,20 @@ def _columns(runs: Sequence[AgentRun], called: Sequence[str]) -> dict[str, Any]:
     def stacked(tables: list[Any], kind: type = np.int64) -> Any:
         return np.concatenate([np.empty(0, kind), *(table.ravel() for table in tables)])
 
-    every = [{**_said(run), "problem": name} for run, name in zip(runs, called, strict=True)]
-    said = {name: repeated([told[name] for told in every]) for name in _WORDS}
+    every = [{**_row_values(run), "problem": name} for run, name in zip(runs, called, strict=True)]
+    words = {name: repeated([values_of_run[name] for values_of_run in every]) for name in _WORDS}
     return {
-        **{name: column for name, column in said.items() if name != "config"},
+        **{name: column for name, column in words.items() if name != "config"},
         "replica": stacked([np.tile(run.replicas, len(run.marks)) for run in runs]),
         "round": stacked([np.repeat(run.marks, len(run.replicas)) for run in runs]),
         "regret": stacked([run.regret for run in runs], np.float64),
         "reward": stacked([run.reward for run in runs], np.float64),
         "switches": stacked([run.switches for run in runs]),
-        "config": said["config"],
+        "config": words["config"],
     }
 
 
-def _said(run: AgentRun) -> dict[str, Any]:
+def _row_values(run: AgentRun) -> dict[str, Any]:
     """What the columns `_WORDS` say of it in every row."""
     return {
         "problem": run.setup.problem,
@@ -243,10 +243,10 @@ def _names(table: "pa.Table", runs: Sequence[AgentRun]) -> bool:
     """Whether each run's rows say what was run."""
     sizes = [run.regret.size for run in runs]
     starts = np.cumsum([0, *sizes[:-1]])
-    said = [_said(run) for run in runs]
+    expected = [_row_values(run) for run in runs]
     for name in _WORDS:
         column = table[name].combine_chunks()
-        if isinstance(said[0][name], str):
+        if isinstance(expected[0][name], str):
             words = column.dictionary_encode()
             names, column = words.dictionary.to_pylist(), words.indices
             at_start = [names[code] for code in column.to_numpy()[starts]]
@@ -254,7 +254,7 @@ def _names(table: "pa.Table", runs: Sequence[AgentRun]) -> bool:
             at_start = column.to_numpy()[starts].tolist()
         values = column.to_numpy()
         alike = (values == np.repeat(values[starts], sizes)).all()
-        if not alike or at_start != [told[name] for told in said]:
+        if not alike or at_start != [values_of_run[name] for values_of_run in expected]:
             return False
     return True
 
@@ -266,10 +266,10 @@ def _zipped(text: str) -> str:
 def _unzipped(text: str) -> str:
     """At most what a pack may say, whatever a file claims to be."""
     unpacking = decompressobj()
-    said = unpacking.decompress(b64decode(text, validate=True), PACKED * _SMALL)
+    text_bytes = unpacking.decompress(b64decode(text, validate=True), PACKED * _SMALL)
     if unpacking.unconsumed_tail:
         raise ValueError("too much is said of runs")
-    return said.decode()
+    return text_bytes.decode()
 
 
 def _read_facts(each: Any) -> "_Facts":
@@ -476,12 +476,12 @@ class Planned(NamedTuple):
 
         `begun` configurations have replicas, `there` together.
         """
-        wanted, told = len(self.configurations), []
+        wanted, lines = len(self.configurations), []
         if there < wanted * self.replicas:
-            told.append(f"{there:,} of {wanted * self.replicas:,} replicas are there")
+            lines.append(f"{there:,} of {wanted * self.replicas:,} replicas are there")
         if begun < wanted:
-            told.append(f"{wanted - begun:,} of {wanted:,} configurations have none")
-        return "; ".join(told)
+            lines.append(f"{wanted - begun:,} of {wanted:,} configurations have none")
+        return "; ".join(lines)
 
 
 @dataclass(frozen=True)

@@ -114,13 +114,13 @@ def same_problem(
         environment, arguments, horizon: of the problem.
         brief: leaves out arguments that are the environment's defaults, whoever says them.
     """
-    asked = arguments_text(brief(arguments))
+    arguments_wanted = arguments_text(brief(arguments))
     same = [
         one
         for one in chosen().values()
         if one.kind != TRUST
         and one.environment == environment
-        and arguments_text(brief(json.loads(one.arguments))) == asked
+        and arguments_text(brief(json.loads(one.arguments))) == arguments_wanted
     ]
     nearby = min(same, key=lambda one: abs(log(one.horizon / horizon)), default=None)
     return None if nearby is None else nearby.problem
@@ -128,8 +128,8 @@ def same_problem(
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:
     """Arguments of an environment without its horizon, as the table has them."""
-    kept = {name: value for name, value in arguments.items() if name != "horizon"}
-    return json.dumps(kept, sort_keys=True, default=repr)
+    compared = {name: value for name, value in arguments.items() if name != "horizon"}
+    return json.dumps(compared, sort_keys=True, default=repr)
 
 
 def ranked(kind: str, epsilon: float) -> list[str]:

@@ -28,7 +28,7 @@ from dpbandit.base import (
     check_picklable,
     provenance,
     time_limit,
-    warnings_said,
+    warnings_on_stderr,
     whole,
 )
 from dpbandit.base.arrays import one_thread
@@ -39,17 +39,17 @@ from dpbandit.results.problems import Setup, as_words
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, describe, log_marks
 from dpbandit.running.foreign import PATIENT, each_apart, is_of_others, limit_for
-from dpbandit.running.given import (
+from dpbandit.running.loop import Log, Mark, check_callback, play
+from dpbandit.running.resolve import (
     AnyAgent,
     AnyAgents,
     AnyProblem,
-    Given,
-    agent_given,
-    agents_given,
-    problem_given,
-    spec_given,
+    ResolvedProblem,
+    resolve_agent,
+    resolve_agents,
+    resolve_problem,
+    resolve_spec,
 )
-from dpbandit.running.loop import Log, Mark, check_callback, play
 from dpbandit.specs import (
     AgentConfig,
     Hindsight,
@@ -161,8 +161,8 @@ def certify(
     >>> round(certify("fade", "OJPricing", accountants=False).epsilon, 3)
     1.0
     """
-    config = agent_given(config)
-    spec = spec_given(spec, horizon=horizon, env_kwargs=env_kwargs)
+    config = resolve_agent(config)
+    spec = resolve_spec(spec, horizon=horizon, env_kwargs=env_kwargs)
     with logged_calls():  # apart from a run that goes on
         agent = made_agent(config, spec, Streams([0]))
     ledger = checked_ledger(type(config).__name__, getattr(agent, "ledger", None))
@@ -230,13 +230,13 @@ def compare(
     check_callback(on_mark)
     if on_mark is not None and jobs > 1:
         raise InputError(f"Expected jobs={jobs} to be 1: on_mark is called in this process.")
-    given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
-    spec = given.make(**given.arguments).spec
-    asked, failed = agents_given(agents), dict[str, InputError]()
-    for name in asked:
+    resolved = resolve_problem(env, horizon=horizon, env_kwargs=env_kwargs)
+    spec = resolved.make(**resolved.arguments).spec
+    requested, failed = resolve_agents(agents), dict[str, InputError]()
+    for name in requested:
         check_length("the name of an agent", name)
-    configs = with_baselines(asked, spec)
-    sent: dict[str, Any] = {f"environment {given.label!r}": given}
+    configs = with_baselines(requested, spec)
+    sent: dict[str, Any] = {f"environment {resolved.label!r}": resolved}
     sent |= {f"agent {name!r}": config for name, config in configs.items()}
     others = {name: config for name, config in configs.items() if is_of_others(config)}
     apart = limit is not None and on_mark is None and bool(others or limit != PATIENT)
@@ -248,16 +248,16 @@ def compare(
             certificates[name] = certify(config, spec, accountants=False)
         except AgentError as error:
             failed[name] = error.of(name)
-    configs = _left(configs, asked, failed)
+    configs = _left(configs, requested, failed)
     groups, size = _groups(configs), replicas_at_once(spec)
     if jobs > 1:
         size = min(size, ceil(replicas / ceil(2 * jobs / len(groups))))
     blocks = consecutive(range(replicas), size)
     logs_by_block: list[LogsByAgent] = [{} for _ in blocks]
     if jobs == 1 and not apart:
-        with Progress(len(configs) * spec.horizon * replicas, shown=progress) as bar:
+        with Progress(len(configs) * spec.horizon * replicas, visible=progress) as bar:
             logs_by_block = [
-                _block_logs(given, configs, seed, block, bar, on_mark) for block in blocks
+                _block_logs(resolved, configs, seed, block, bar, on_mark) for block in blocks
             ]
     else:
         tasks = [(block, group) for group in groups for block in blocks]
@@ -265,25 +265,25 @@ def compare(
             f"part {k} of {len(tasks)}": len(group) * spec.horizon * (block[1] - block[0])
             for k, (block, group) in enumerate(tasks, start=1)
         }
-        with Board(parts, shown=progress) as board:
-            found = _logs_in_processes(given, seed, tasks, board, [*parts], jobs, limit)
+        with Board(parts, visible=progress) as board:
+            found = _logs_in_processes(resolved, seed, tasks, board, [*parts], jobs, limit)
         for k, logs in enumerate(found):
             logs_by_block[k % len(blocks)] |= logs
     for name in configs:
         for why in (parts[name] for parts in logs_by_block):
             if isinstance(why, InputError):
                 failed.setdefault(name, why)
-    configs = _left(configs, asked, failed)
-    sentences = {name: told_of(name, mistake) for name, mistake in failed.items()}
+    configs = _left(configs, requested, failed)
+    sentences = {name: failure_message(name, mistake) for name, mistake in failed.items()}
     for sentence in sentences.values():
         warnings.warn(sentence, stacklevel=2)
     setup = Setup(
-        environment=given.name,
-        env_kwargs=as_words(given.told),
+        environment=resolved.name,
+        env_kwargs=as_words(resolved.recorded),
         horizon=spec.horizon,
         seed=seed,
         reward_unit=spec.reward_unit,
-        problem=given.label,
+        problem=resolved.label,
     )
     runs = []
     for name, config in configs.items():
@@ -300,26 +300,26 @@ def _played(found: list[Log] | InputError) -> list[Log]:
     return [] if isinstance(found, InputError) else found
 
 
-def told_of(name: str, why: InputError) -> str:
+def failure_message(name: str, why: InputError) -> str:
     """Why an agent failed, in a sentence that names it as a comparison does."""
     return str(why) if isinstance(why, AgentError) else f"{name} failed. {why}"
 
 
 def _left(
     configs: Mapping[str, AgentConfig],
-    asked: Mapping[str, AgentConfig],
+    requested: Mapping[str, AgentConfig],
     failed: Mapping[str, InputError],
 ) -> dict[str, AgentConfig]:
     """Agents that go on; raises the first mistake where none does of those that were asked for, or
     where play that learns nothing fails, too, so that it is no agent's."""
     left = {name: config for name, config in configs.items() if name not in failed}
-    if failed and (not asked.keys() & left.keys() or failed.keys() - asked.keys()):
+    if failed and (not requested.keys() & left.keys() or failed.keys() - requested.keys()):
         raise next(iter(failed.values()))
     return left
 
 
 def _block_logs(
-    given: Given,
+    resolved: ResolvedProblem,
     configs: Mapping[str, AgentConfig],
     seed: int,
     block: tuple[int, int],
@@ -333,7 +333,7 @@ def _block_logs(
     logs: LogsByAgent = {}
     for name in sorted(configs, key=lambda name: isinstance(configs[name], Hindsight)):
         try:
-            logs[name] = _logs_of(given, configs[name], name, seed, block, bar, on_mark, logs)
+            logs[name] = _logs_of(resolved, configs[name], name, seed, block, bar, on_mark, logs)
         except AgentError as error:
             logs[name] = error.of(name)
         except InputError as error:
@@ -343,7 +343,7 @@ def _block_logs(
 
 
 def _logs_of(
-    given: Given,
+    resolved: ResolvedProblem,
     config: AgentConfig,
     name: str,
     seed: int,
@@ -353,26 +353,29 @@ def _logs_of(
     logs: LogsByAgent,
 ) -> list[Log]:
     """One agent on these users; an oracle is told what the others' `logs` say was best."""
-    marks, played = log_marks(given.arguments["horizon"]), list[Log]()
+    marks, played = log_marks(resolved.arguments["horizon"]), list[Log]()
     if isinstance(config, Hindsight):  # the same users, met by another agent
         met = next((log for log in logs.values() if not isinstance(log, InputError)), None)
-        best = met or [_empty_log(given, seed, block, marks)]
+        best = met or [_empty_log(resolved, seed, block, marks)]
         config = config.with_answer(np.concatenate([log.best_fixed for log in best]))
-    size = replicas_at_once(given.make(**given.arguments).spec, config)
+    size = replicas_at_once(resolved.make(**resolved.arguments).spec, config)
     for first, last in consecutive(range(*block), size):
         bar.working_on(name, rate=last - first)
-        told = None if on_mark is None else partial(_tell, on_mark, name, first)
-        problem, seeds = given.make(**given.arguments), [(seed, r) for r in range(first, last)]
-        log = play(problem, config, seeds, marks=marks, advance=bar.advance, on_mark=told)
+        mark_callback = None if on_mark is None else partial(_tell, on_mark, name, first)
+        problem, seeds = (
+            resolved.make(**resolved.arguments),
+            [(seed, r) for r in range(first, last)],
+        )
+        log = play(problem, config, seeds, marks=marks, advance=bar.advance, on_mark=mark_callback)
         played.append(log)
     return played
 
 
-def _empty_log(given: Given, seed: int, block: tuple[int, int], marks: Ints) -> Log:
+def _empty_log(resolved: ResolvedProblem, seed: int, block: tuple[int, int], marks: Ints) -> Log:
     from dpbandit.agents import Uniform  # not before: 60 files
 
     seeds = [(seed, r) for r in range(*block)]
-    return play(given.make(**given.arguments), Uniform(), seeds, marks=marks)
+    return play(resolved.make(**resolved.arguments), Uniform(), seeds, marks=marks)
 
 
 def _tell(on_mark: Callable[[Mark], None], name: str, first: int, mark: Mark) -> None:
@@ -399,7 +402,7 @@ def _groups(configs: Mapping[str, AgentConfig]) -> list[dict[str, AgentConfig]]:
 
 
 def _logs_in_processes(
-    given: Given,
+    resolved: ResolvedProblem,
     seed: int,
     tasks: Sequence[tuple[tuple[int, int], Mapping[str, AgentConfig]]],
     board: Board,
@@ -415,7 +418,7 @@ def _logs_in_processes(
     from joblib import Parallel, delayed  # not before: slow to import
 
     calls = [
-        (given, configs, seed, block, board.note(part), limit)
+        (resolved, configs, seed, block, board.note(part), limit)
         for part, (block, configs) in zip(parts, tasks, strict=True)
     ]
     many = sum(limit is not None and any(map(is_of_others, one.values())) for _, one in tasks)
@@ -431,7 +434,7 @@ def _logs_in_processes(
 
 
 def _silent_block_logs(
-    given: Given,
+    resolved: ResolvedProblem,
     configs: Mapping[str, AgentConfig],
     seed: int,
     block: tuple[int, int],
@@ -439,11 +442,11 @@ def _silent_block_logs(
     limit: TimeLimit | None,
 ) -> LogsByAgent:
     """One block in a process, of one thread, which is the fastest."""
-    with one_thread(), warnings_said():
+    with one_thread(), warnings_on_stderr():
         limits = {limit_for(config, limit) for config in configs.values()}
         try:
             with time_limit(limits.pop() if len(limits) == 1 else None):
-                return _block_logs(given, configs, seed, block, note)
+                return _block_logs(resolved, configs, seed, block, note)
         except OverTime as over:
             (name, *_) = configs
             return {name: AgentError(name, f"took more than {over}", "its run", None, "stopped")}

@@ -14,8 +14,8 @@ from dpbandit.results.problems import Setup
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, describe, without_epsilon
 from dpbandit.results.wording import Losing, losing
-from dpbandit.running.given import agent_given, spec_given
 from dpbandit.running.recommend import recommend
+from dpbandit.running.resolve import resolve_agent, resolve_spec
 from dpbandit.specs import Spec
 
 _AT_THE_CLAIM = 0.9
@@ -53,9 +53,9 @@ def cost_of_privacy(results: Results) -> tuple[str, ...]:
     public, fixed = _best_public(runs), _fixed(runs)
     kept = [cost for cost in costs if cost.saved_high < 0]
     others = [cost for cost in costs if not cost.saved_high < 0]
-    said = [words.kept(kept, public, fixed)] if kept and fixed else []
-    said += words.costs(others, public, None if kept else fixed)
-    return (*said, *_missing(runs, costs, public, spec))
+    sentences = [words.fixed_is_best(kept, public, fixed)] if kept and fixed else []
+    sentences += words.costs(others, public, None if kept else fixed)
+    return (*sentences, *_missing(runs, costs, public, spec))
 
 
 class _Cost(NamedTuple):
@@ -154,17 +154,21 @@ class _Words(NamedTuple):
     who: str
     action: str
 
-    def kept(self, costs: Sequence[_Cost], public: AgentRun | None, fixed: AgentRun) -> str:
+    def fixed_is_best(
+        self, costs: Sequence[_Cost], public: AgentRun | None, fixed: AgentRun
+    ) -> str:
         """The sentence where the best fixed action loses less than private agents."""
         losers = " and ".join(
             f"{without_epsilon(cost.run.name)} {self._number(cost.run)} at {cost.at}"
             for cost in costs
         )
-        said = f"With {self.horizon:,} {self.who} one fixed {self.action} {self._loses(fixed)}, "
-        said += f"{losers}: keep the fixed {self.action}, if you know it."
+        sentence = (
+            f"With {self.horizon:,} {self.who} one fixed {self.action} {self._loses(fixed)}, "
+        )
+        sentence += f"{losers}: keep the fixed {self.action}, if you know it."
         if public is not None:
-            said += f" Without privacy {public.name} {self.unit.loses} {self._number(public)}."
-        return said
+            sentence += f" Without privacy {public.name} {self.unit.loses} {self._number(public)}."
+        return sentence
 
     def costs(
         self, costs: Sequence[_Cost], public: AgentRun | None, fixed: AgentRun | None
@@ -173,25 +177,25 @@ class _Words(NamedTuple):
         known = False
         for cost in costs:
             if public is None:
-                said = f"At {cost.at} {self._of(cost)}."
+                sentence = f"At {cost.at} {self._of(cost)}."
             elif isnan(cost.times[0]):
-                said = f"At {cost.at} {self._of(cost)}, {public.name} without privacy "
-                said += self._number(public)
-                said += "; more replicas would tell its cost." if _mean(public) > 0 else "."
+                sentence = f"At {cost.at} {self._of(cost)}, {public.name} without privacy "
+                sentence += self._number(public)
+                sentence += "; more replicas would tell its cost." if _mean(public) > 0 else "."
             elif cost.times[1] > 1:
                 more = self._per_thousand(_mean(cost.run) - _mean(public))
                 regret = "that regret" if known else f"the regret of {_best(public)}"
-                said = f"At {cost.at} privacy costs {_shown(cost.times)} times {regret}: "
-                said += f"{self._of(cost)}, {more} more."
+                sentence = f"At {cost.at} privacy costs {_ratio(cost.times)} times {regret}: "
+                sentence += f"{self._of(cost)}, {more} more."
                 known = True
             else:
-                said = f"At {cost.at} {self._of(cost)}, {_shown(cost.times)} times as much as "
-                said += f"{_best(public)}" + _verdict(cost.times)
+                sentence = f"At {cost.at} {self._of(cost)}, {_ratio(cost.times)} times as much as "
+                sentence += f"{_best(public)}" + _verdict(cost.times)
             if fixed is not None and cost is costs[0]:
                 alike = ", about as much" if cost.saved_low <= 0 <= cost.saved_high else ""
-                said += f" One fixed {self.action} would {self.unit.lose} {self._number(fixed)}"
-                said += f"{alike}."
-            yield said
+                sentence += f" One fixed {self.action} would {self.unit.lose} {self._number(fixed)}"
+                sentence += f"{alike}."
+            yield sentence
 
     def _of(self, cost: _Cost) -> str:
         return f"{without_epsilon(cost.run.name)} {self._loses(cost.run)}"
@@ -221,10 +225,10 @@ def _verdict(times: tuple[float, float, float]) -> str:
     )
 
 
-def _shown(times: tuple[float, float, float]) -> str:
+def _ratio(times: tuple[float, float, float]) -> str:
     """A ratio with its interval, to the digits that the interval leaves.
 
-    >>> _shown((2.41, 2.03, 2.81)), _shown((1.656, 1.63, 1.69)), _shown((12.3, 9.3, 15.3))
+    >>> _ratio((2.41, 2.03, 2.81)), _ratio((1.656, 1.63, 1.69)), _ratio((12.3, 9.3, 15.3))
     ('2.4 (2.0 to 2.8)', '1.66 (1.63 to 1.69)', '12 (9 to 15)')
     """
     value, low, high = times
@@ -245,7 +249,7 @@ def _missing(
         if spec is None
         else recommend(setup.environment, inf, horizon=setup.horizon, env_kwargs=setup.arguments)
     )
-    config = plain(describe(agent_given(known)))
+    config = plain(describe(resolve_agent(known)))
     there = known == "uniform" or any(
         known == run.name or plain(run.config) == config for run in runs
     )  # by either: a comparison's delta is in the configs of agents that have one
@@ -263,7 +267,9 @@ def _spec_of(setup: Setup) -> Spec | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever ran it has read them
-            return spec_given(setup.environment, horizon=setup.horizon, env_kwargs=setup.arguments)
+            return resolve_spec(
+                setup.environment, horizon=setup.horizon, env_kwargs=setup.arguments
+            )
     except Exception:  # words alone depend on it, and no finished comparison is lost to them
         return None
 

@@ -15,11 +15,11 @@ from gymnasium.envs.registration import load_env_creator
 
 from dpbandit.base import (
     InputError,
+    abbrev,
     imported,
     one_of,
     read_text,
-    shown,
-    shown_path,
+    short_path,
     with_floats,
     write_atomically,
 )
@@ -53,26 +53,26 @@ def read_environment(path: str) -> EnvironmentFile:
         InputError: no such file, no TOML, another key.
     """
     try:
-        told = tomllib.loads(read_text(path))
+        parsed = tomllib.loads(read_text(path))
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(f"Expected {shown_path(path)} to be TOML: {error}.") from None
-    if unknown := [key for key in told if key not in _KEYS]:
+        raise InputError(f"Expected {short_path(path)} to be TOML: {error}.") from None
+    if unknown := [key for key in parsed if key not in _KEYS]:
         raise InputError(
-            f"Expected {shown_path(path)} to hold id and [arguments] of an environment, got "
+            f"Expected {short_path(path)} to hold id and [arguments] of an environment, got "
             f"{unknown[0]!r}"
-            + (": a sweep is run by `dpbandit sweep`." if "agents" in told else ".")
+            + (": a sweep is run by `dpbandit sweep`." if "agents" in parsed else ".")
         )
-    name, arguments = told.get("id"), told.get("arguments", {})
+    name, arguments = parsed.get("id"), parsed.get("arguments", {})
     if not isinstance(name, str) or is_file(name) or not isinstance(arguments, Mapping):
         raise InputError(
-            f"Expected {shown_path(path)} to hold id, of an environment, and a table [arguments], "
-            f"got {shown(told)}."
+            f"Expected {short_path(path)} to hold id, of an environment, and a table [arguments], "
+            f"got {abbrev(parsed)}."
         )
     if "horizon" in arguments:
         raise InputError(
-            f"Expected the horizon by --horizon (horizon=), not in {shown_path(path)}."
+            f"Expected the horizon by --horizon (horizon=), not in {short_path(path)}."
         )
     found = dict(arguments)
     for key in ("frame", "path"):
@@ -83,12 +83,12 @@ def read_environment(path: str) -> EnvironmentFile:
 
 def write_environment(path: Path, name: str, arguments: Mapping[str, Any]) -> Path:
     """Write an environment file; leaves out None and makes the path `frame` relative to it."""
-    told = {key: value for key, value in arguments.items() if value is not None}
-    if isinstance(told.get("frame"), str | os.PathLike):
-        told["frame"] = os.path.relpath(told["frame"], path.parent)
+    values = {key: value for key, value in arguments.items() if value is not None}
+    if isinstance(values.get("frame"), str | os.PathLike):
+        values["frame"] = os.path.relpath(values["frame"], path.parent)
     lines = [f"id = {_toml(name)}", "", "[arguments]"]
-    lines += [f"{_key(k)} = {_toml(v)}" for k, v in told.items() if not isinstance(v, Mapping)]
-    for key, table in told.items():
+    lines += [f"{_key(k)} = {_toml(v)}" for k, v in values.items() if not isinstance(v, Mapping)]
+    for key, table in values.items():
         if isinstance(table, Mapping):
             lines += ["", f"[arguments.{_key(key)}]"]
             lines += [f"{_key(k)} = {_toml(v)}" for k, v in table.items()]
@@ -122,15 +122,15 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
         if not callable(env):
             table = hasattr(env, "columns")
             raise InputError(
-                f"Expected env={shown(env)} to be an id (see `dpbandit envs`) or a class."
+                f"Expected env={abbrev(env)} to be an id (see `dpbandit envs`) or a class."
                 + (" Of a table of prices PricingFromLog makes one." if table else "")
             )
         if isinstance(env, partial) and not env.args:  # its arguments are some of the problem's
             return partial(problem_maker(env.func), **env.keywords)
         return partial(make_problem, problem=env)
     if is_file(env):
-        told = read_environment(env)
-        return partial(problem_maker(told.id), **told.arguments)
+        parsed = read_environment(env)
+        return partial(problem_maker(parsed.id), **parsed.arguments)
     known = environment_id(env)
     name = known.rpartition(":")[2]
     if name not in gym.registry:  # MODULE:CLASS
@@ -138,7 +138,7 @@ def problem_maker(env: str | ProblemMaker) -> ProblemMaker:
     return partial(make_problem, **gym.registry[name].kwargs)
 
 
-def arguments_of(make: ProblemMaker, given: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_of(make: ProblemMaker, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Merge arguments with those that a problem maker already has.
 
     As settings of agents, 1 and 1.0 are the same, and NumPy's numbers are Python's.
@@ -147,7 +147,7 @@ def arguments_of(make: ProblemMaker, given: Mapping[str, Any]) -> dict[str, Any]
     defaults.pop("problem", None)
     every = {
         name: value.item() if is_number(value) else value
-        for name, value in {**defaults, **given}.items()
+        for name, value in {**defaults, **arguments}.items()
     }
     return with_floats(_inside(make), every)
 
@@ -235,9 +235,9 @@ def problem_label(environment: str, env_kwargs: Mapping[str, Any]) -> str:
     'GLMBandit dim=5'
     """
     own = read_environment(environment).arguments if is_file(environment) else {}
-    told = {
+    varied = {
         key: value
         for key, value in as_words(env_kwargs).items()
         if not (key in own and own[key] == value)
     }
-    return label_of(environment_label(environment), told)
+    return label_of(environment_label(environment), varied)

@@ -25,8 +25,8 @@ from dpbandit.base import (
     Ints,
     OverTime,
     Streams,
+    abbrev,
     agent_error,
-    shown,
 )
 from dpbandit.base.random_streams import drawn_in
 from dpbandit.privacy.mechanism import count_users
@@ -49,8 +49,8 @@ def check_action(spec: Spec, agent: Agent, action: Any, replicas: int) -> None:
     try:
         spec.validate(action, replicas)
     except InputError as mistake:
-        told = str(mistake).removesuffix(".")
-        raise InputError(f"{told}, from act of {type(agent).__name__}.") from mistake
+        message = str(mistake).removesuffix(".")
+        raise InputError(f"{message}, from act of {type(agent).__name__}.") from mistake
 
 
 def check_step(spec: Spec, step: Any, replicas: int) -> None:
@@ -93,7 +93,7 @@ def check_hindsight(spec: Spec, lacks: Any, replicas: int) -> None:
         finite_array("hindsight", lacks, (replicas,))
     if not spec.in_hindsight and np.any(lacks):
         raise InputError(
-            f"Expected hindsight={shown(lacks)} to be 0: a {type(spec).__name__} measures regret "
+            f"Expected hindsight={abbrev(lacks)} to be 0: a {type(spec).__name__} measures regret "
             "round by round."
         )
 
@@ -102,13 +102,13 @@ def check_best_fixed(action: Any, replicas: int) -> None:
     """Raise `InputError` unless the best fixed action is an array with one for each replica."""
     if not isinstance(action, np.ndarray) or action.shape[:1] != (replicas,):
         raise InputError(
-            f"Expected best_fixed to be an array of {replicas} actions, got {shown(action)}."
+            f"Expected best_fixed to be an array of {replicas} actions, got {abbrev(action)}."
         )
 
 
-def check_untouched(context: Floats, shown: Floats) -> None:
-    """Raise `InputError` if the agent has written into the context that it was `shown`."""
-    if not np.array_equal(context, shown):
+def check_untouched(context: Floats, copy: Floats) -> None:
+    """Raise `InputError` if the agent has written into the context that it was `copy`."""
+    if not np.array_equal(context, copy):
         raise InputError(
             "Expected act and step to leave the array of contexts alone, it was overwritten: hand "
             "out a new one every round."
@@ -243,7 +243,7 @@ class Episode:
         checked = first < self._checked or (self._checked > 0 and np.shape(context) != shape)
         if checked:
             check_context(spec, context, self._R, first + 1)
-            shown = context.copy()
+            copy = context.copy()
         mask = problem.mask() if self._masked else None
         if checked and mask is not None:
             check_mask(spec, mask, self._R)
@@ -264,7 +264,7 @@ class Episode:
             if self._checked:
                 self._check_outcome(step, checked)
             if checked:
-                check_untouched(context, shown)
+                check_untouched(context, copy)
         except InputError as mistake:
             raise InputError(f"In round {first + 1}: {mistake}") from mistake
         self.served += 1
@@ -281,10 +281,10 @@ class Episode:
     def _tell(self, method: str, round: int, error: BaseException) -> NoReturn:
         """Raise what the agent's method raised, as one sentence where it is none."""
         called = getattr(self.agent, "called", type(self.agent).__name__)
-        told = agent_error(called, method, round, error)
-        if told is None:
+        failure = agent_error(called, method, round, error)
+        if failure is None:
             raise error
-        raise told from error
+        raise failure from error
 
     def _check_outcome(self, step: Step, checked: bool) -> None:
         shape = (self._R,)
@@ -327,8 +327,8 @@ class Episode:
             raise BlockError(
                 f"Expected act of {type(self.agent).__name__} to choose every round of a block by "
                 f"its own context, as it does alone; in round {self.served + row + 1} it played "
-                f"{shown(action[row].tolist())} in a block of {len(context)} rounds, and alone "
-                f"{shown(np.asarray(alone).tolist())}. Let rounds_to_release be 1 if it cannot."
+                f"{abbrev(action[row].tolist())} in a block of {len(context)} rounds, and alone "
+                f"{abbrev(np.asarray(alone).tolist())}. Let rounds_to_release be 1 if it cannot."
             )
         return action
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpbandit.base import AnyArray, Floats, InputError, Ints, Seed, Streams, shown
+from dpbandit.base import AnyArray, Floats, InputError, Ints, Seed, Streams, abbrev
 from dpbandit.privacy import Ledger
 from dpbandit.privacy.mechanism import LedgerCheck, logged_calls
 from dpbandit.results.runs import checked_marks, log_marks
@@ -19,8 +19,8 @@ from dpbandit.running.episode import (
     check_hindsight,
     count_switches,
 )
-from dpbandit.running.given import AnyAgent, AnyProblem, agent_given, problem_at_hand
 from dpbandit.running.multinomial_play import SHORT, multinomial_play
+from dpbandit.running.resolve import AnyAgent, AnyProblem, problem_at_hand, resolve_agent
 from dpbandit.specs import (
     AgentConfig,
     Bounds,
@@ -103,7 +103,7 @@ def play(
     >>> play("GLMBandit", "fade:epsilon=2", range(3), horizon=40).regret.shape
     (40, 3)
     """
-    config, problem = agent_given(agent), problem_at_hand(env, horizon, env_kwargs)
+    config, problem = resolve_agent(agent), problem_at_hand(env, horizon, env_kwargs)
     if isinstance(config, Hindsight):
         raise InputError(f"{config} needs an answer to play: {type(config).__name__}.with_answer.")
     check_callback(on_mark)
@@ -183,4 +183,4 @@ def _warn_late(config: AgentConfig, spec: Spec) -> None:
 def check_callback(on_mark: Any) -> None:
     """Raise `InputError` unless the callback is a function, or None."""
     if on_mark is not None and not callable(on_mark):
-        raise InputError(f"Expected on_mark={shown(on_mark)} to be a function of a Mark.")
+        raise InputError(f"Expected on_mark={abbrev(on_mark)} to be a function of a Mark.")

@@ -9,7 +9,7 @@ from typing import Any
 from dpbandit.base import InputError, Streams, positive
 from dpbandit.running.answers import chosen, nearest, ranked, same_problem
 from dpbandit.running.environments import environment_label, without_defaults
-from dpbandit.running.given import AnyProblem, problem_given, spec_given
+from dpbandit.running.resolve import AnyProblem, resolve_problem, resolve_spec
 from dpbandit.running.settings import agent_kind, parse_agent
 from dpbandit.specs import Spec, made_agent
 
@@ -46,7 +46,7 @@ def recommend(
     """
     if epsilon != inf:
         positive("epsilon", epsilon)
-    spec = spec_given(env, horizon=horizon, env_kwargs=env_kwargs)
+    spec = resolve_spec(env, horizon=horizon, env_kwargs=env_kwargs)
     if spec.carries and epsilon < inf:
         return "uniform"
     agent = _measured(env, horizon, env_kwargs, epsilon) or _of_kind(spec, epsilon)
@@ -62,17 +62,20 @@ def _measured(
     """The answer for a problem of the suite; None for another one."""
     if isinstance(env, Spec):
         return None
-    given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
+    resolved = resolve_problem(env, horizon=horizon, env_kwargs=env_kwargs)
     problem = same_problem(
-        environment_label(given.name),
-        given.arguments,
-        given.arguments["horizon"],
-        partial(without_defaults, given.make),
+        environment_label(resolved.name),
+        resolved.arguments,
+        resolved.arguments["horizon"],
+        partial(without_defaults, resolved.make),
     )
     return None if problem is None else chosen()[problem, nearest(epsilon)].agent
 
 
 def _of_kind(spec: Spec, epsilon: float) -> str:
+    # All problems of the kind, not the nearest one alone: leaving out each of 21 problems in turn,
+    # the nearest by arms, features and rounds loses 2.1 times the best that competed without
+    # privacy and 1.6 times at epsilon 10, all of its kind 1.9 and 1.3 (at 1 both 1.2, at .1 1.1)
     kind = spec.measured_as
     for agent in ranked(kind.removeprefix(_CURVED), epsilon):
         if kind.startswith(_CURVED) and "parameters=halved" in agent:

@@ -15,17 +15,17 @@ from dpbandit.base import (
     Floats,
     InputError,
     Streams,
+    abbrev,
     has_methods,
     imported,
     of_kind,
     reals,
-    shown,
 )
 from dpbandit.privacy import no_privacy
 from dpbandit.specs import Agent, Masks, Spec
 
 _OF_SPEC = ("n_actions", "dim", "horizon", "reward_low", "reward_high", "context_shape", "prices")
-TOLD = ("spec", "seed", "replicas", *_OF_SPEC)
+FACT_NAMES = ("spec", "seed", "replicas", *_OF_SPEC)
 """Arguments by these names are told what is public of a problem; all others are settings"""
 _PLAIN = (bool, int, float, str, type(None))
 
@@ -58,7 +58,7 @@ class Stranger:
             round, an answer that is no action.
     """
 
-    hint: ClassVar[str] = f" What is called {', '.join(TOLD)} is told."
+    hint: ClassVar[str] = f" What is called {', '.join(FACT_NAMES)} is told."
     """for whoever leaves a setting without a value"""
     code: ClassVar[str] = ""
     """the words that name it"""
@@ -73,9 +73,11 @@ class Stranger:
         if not hasattr(first, "act") and hasattr(first, "make"):  # of a config
             made: Agent = first.make(spec, streams)
             return made
-        told = ("context",) if spec.masks == "none" else ("context", "mask")
-        asked = ("context", "action", "reward")
-        has_methods(f"what {self.code} is or returns", first, act=told, update=asked)
+        act_arguments = ("context",) if spec.masks == "none" else ("context", "mask")
+        update_arguments = ("context", "action", "reward")
+        has_methods(
+            f"what {self.code} is or returns", first, act=act_arguments, update=update_arguments
+        )
         if getattr(first, "vectorised", False) or "replicas" in _parameters(self.thing):
             return Together(first, spec)
         others = [self._one(spec, seed, len(seeds)) for seed in seeds[1:]]
@@ -85,16 +87,16 @@ class Stranger:
         if not _is_maker(self.thing):
             return self.thing if hasattr(self.thing, "make") else deepcopy(self.thing)
         facts = {"spec": spec, "seed": seed, "replicas": replicas}
-        given: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
+        arguments: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         for name, parameter in _parameters(self.thing).items():
-            if name in facts or (name in TOLD and hasattr(spec, name)):
-                given[name] = facts[name] if name in facts else getattr(spec, name)
-            elif name in TOLD and parameter.default is Parameter.empty:
+            if name in facts or (name in FACT_NAMES and hasattr(spec, name)):
+                arguments[name] = facts[name] if name in facts else getattr(spec, name)
+            elif name in FACT_NAMES and parameter.default is Parameter.empty:
                 raise InputError(
                     f"{self.code} takes {name}, which a {type(spec).__name__} lacks: choose "
                     "another agent or environment."
                 )
-        return self.thing(**given)
+        return self.thing(**arguments)
 
 
 def _again(code: str, settings: Mapping[str, Any]) -> Stranger:
@@ -113,11 +115,11 @@ def stranger(code: str) -> type[Stranger]:
     if not is_foreign(thing):
         raise InputError(
             f"Expected {name} of {module} to have methods act(context) and update(context, action, "
-            f"reward), or to be a subclass of dpbandit.Agent, got {shown(thing)}."
+            f"reward), or to be a subclass of dpbandit.Agent, got {abbrev(thing)}."
         )
     settings: list[Any] = []
     for key, parameter in _parameters(thing).items() if _is_maker(thing) else ():
-        if key in TOLD:
+        if key in FACT_NAMES:
             continue
         default = parameter.default
         if default is Parameter.empty:
@@ -151,14 +153,14 @@ def _parameters(thing: Any) -> Mapping[str, Parameter]:
         return {}
     named = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
     try:
-        told = signature(thing).parameters
+        parameters = signature(thing).parameters
     except (TypeError, ValueError):  # of a builtin
         return {}
-    return {name: one for name, one in told.items() if one.kind in named}
+    return {name: one for name, one in parameters.items() if one.kind in named}
 
 
-def _act(policy: Any, context: Floats, **told: Any) -> Any:
-    return policy.act(context, **told)
+def _act(policy: Any, context: Floats, **mask: Any) -> Any:
+    return policy.act(context, **mask)
 
 
 def _update(policy: Any, context: Floats, action: Any, reward: Any) -> Any:
@@ -194,22 +196,22 @@ class OneByOne:
             self.masks = ("public", "user")
 
     def act(self, context: Floats) -> AnyArray:
-        return self._asked(context, [{}] * len(context))
+        return self._answers(context, [{}] * len(context))
 
     def act_among(self, context: Floats, mask: Bools) -> AnyArray:
         """The same of what is there."""
-        return self._asked(context, [{"mask": there.copy()} for there in mask])
+        return self._answers(context, [{"mask": there.copy()} for there in mask])
 
-    def _asked(self, context: Floats, told: list[dict[str, Any]]) -> AnyArray:
+    def _answers(self, context: Floats, masks: list[dict[str, Any]]) -> AnyArray:
         self._round += 1
-        asked = zip(self._policies, context, told, strict=True)
-        answers = [self._read(self._act(policy, x.copy(), **mask)) for policy, x, mask in asked]
+        users = zip(self._policies, context, masks, strict=True)
+        answers = [self._read(self._act(policy, x.copy(), **mask)) for policy, x, mask in users]
         return _allowed(answers, self._spec, self._round, self.called)
 
     def update(self, context: Floats, action: AnyArray, reward: Floats) -> None:
         """Tell every replica's object its own user."""
-        told = zip(self._policies, context, _each(action), _each(reward), strict=True)
-        for policy, x, a, r in told:
+        rounds = zip(self._policies, context, _each(action), _each(reward), strict=True)
+        for policy, x, a, r in rounds:
             self._update(policy, x.copy(), a, r)
 
     def _read(self, answer: Any) -> Any:
@@ -224,7 +226,7 @@ class OneByOne:
             return int(answer)
         except (TypeError, ValueError, OverflowError):
             raise InputError(
-                f"In round {self._round}: Expected an arm, a whole number, got {shown(answer)}, "
+                f"In round {self._round}: Expected an arm, a whole number, got {abbrev(answer)}, "
                 f"from act of {self.called}."
             ) from None
 
@@ -236,7 +238,7 @@ class OneByOne:
         except ValueError:
             raise InputError(
                 f"In round {self._round}: Expected a list of {self._length} item numbers, got "
-                f"{shown(answer)}, from act of {self.called}."
+                f"{abbrev(answer)}, from act of {self.called}."
             ) from None
         return items.astype(np.int64)
 
@@ -269,7 +271,7 @@ class Together:
         if answer is None or np.ndim(answer) == 0:
             raise InputError(
                 f"In round {self._round}: Expected an action for each replica, got "
-                f"{shown(answer)}, from act of {self.called}."
+                f"{abbrev(answer)}, from act of {self.called}."
             )
         return _allowed(answer, self._spec, self._round, self.called)
 

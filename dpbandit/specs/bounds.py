@@ -134,7 +134,7 @@ class Bounds:
         self._tallies = [tally(bound.kind, bound.where, bound.advice) for bound in self._bounds]
         largest = replicas * max(prod(bound.shape) for bound in self._bounds)
         self._room = 1 if at_door else min(_ROUNDS, max(1, _VALUES // largest))
-        self._kept = [np.empty((self._room, replicas, *bound.shape)) for bound in self._bounds]
+        self._buffers = [np.empty((self._room, replicas, *bound.shape)) for bound in self._bounds]
         self._delay, self._held, self._next_check, self._seen = (
             0 if at_door else spec.delay,
             0,
@@ -149,23 +149,23 @@ class Bounds:
         if self._room == 1:
             self._judge([array[None] for array in arrays])
             return
-        for kept, array in zip(self._kept, arrays, strict=True):
-            kept[self._held] = array
+        for buffer, array in zip(self._buffers, arrays, strict=True):
+            buffer[self._held] = array
         self._held += 1
         if self._held == self._next_check:
-            self._judge_kept()
+            self._judge_buffered()
             self._next_check = min(2 * self._next_check, self._room)
 
     def see_several(self, context: Floats, step: Step) -> list[Bools]:
         """Several more rounds, all arrays (n, R, ...); which lie beyond each bound, (n, R)."""
         if self._held:
-            self._judge_kept()
+            self._judge_buffered()
         return self._judge([bound.array(context, step) for bound in self._bounds])
 
     def share(self) -> Floats:
         """Of the rounds of each replica so far those with anything beyond, (R,)."""
         if self._held:
-            self._judge_kept()
+            self._judge_buffered()
         return self._either / max(1, self._seen)
 
     @property
@@ -174,9 +174,9 @@ class Bounds:
         rewards, contexts = (int(tally.counts.sum()) for tally in self._tallies)
         return Outside(contexts, rewards, self._seen * len(self._either))
 
-    def _judge_kept(self) -> None:
+    def _judge_buffered(self) -> None:
         n, self._held = self._held, 0
-        self._judge([kept[:n] for kept in self._kept])
+        self._judge([buffer[:n] for buffer in self._buffers])
 
     def _judge(self, arrays: list[Floats]) -> list[Bools]:
         """The next n rounds of every bound, `(n, R, *shape)`; which of them lie beyond, (n, R)."""
@@ -187,7 +187,7 @@ class Bounds:
             with np.errstate(over="ignore", invalid="ignore"):
                 sizes = bound.size(rounds)
             beyond = ~((sizes >= bound.low) & (sizes <= bound.high))  # true where there is a NaN
-            beyond[: late if bound.told else 0] = False
+            beyond[: late if bound.delayed else 0] = False
             tally.add(beyond, sizes)
             either |= beyond
             judged.append(beyond)

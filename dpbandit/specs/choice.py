@@ -34,11 +34,11 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     flag,
     reals,
     rows,
     shaped,
-    shown,
     whole,
 )
 from dpbandit.specs.protocols import BanditSpec
@@ -285,7 +285,7 @@ class ChoiceSpec(BanditSpec):
         super().__post_init__()
 
     @property
-    def told_as(self) -> str:
+    def feedback_name(self) -> str:
         return "choice"
 
     @property
@@ -325,7 +325,7 @@ class ChoiceSpec(BanditSpec):
     def operator_sees_round(self) -> bool:
         return True
 
-    def told(self, potential: Any, action: Any) -> Any:
+    def answer_to(self, potential: Any, action: Any) -> Any:
         offered = (np.asarray(action) > 0) * np.arange(1, self.n_products + 1)
         return potential[np.arange(len(action)), offered.sum(axis=1) % potential.shape[1]]
 
@@ -345,7 +345,7 @@ class AssortmentSpec(ChoiceSpec):
                 f"n_products={self.n_products}."
             )
         if not (min(self.margins) > 0 and max(self.margins) < np.inf):
-            raise InputError(f"Expected finite margins={shown(self.margins)} > 0.")
+            raise InputError(f"Expected finite margins={abbrev(self.margins)} > 0.")
         super().__post_init__()
 
     @property
@@ -518,13 +518,13 @@ def _check_prices(
 ) -> None:
     fine: Bools = np.diff(prices) > 0
     if len(prices) < 2 or not fine.all() or not 0 < prices[0] < prices[-1] < np.inf:
-        raise InputError(f"Expected prices={shown(prices)} to be positive and increasing.")
+        raise InputError(f"Expected prices={abbrev(prices)} to be positive and increasing.")
     if len(unit_costs) != n_products:
         raise InputError(
             f"Expected {len(unit_costs)} unit costs to be as many as n_products={n_products}."
         )
     if not (min(unit_costs) >= 0 and max(unit_costs) < prices[0]):
         raise InputError(
-            f"Expected unit_costs={shown(unit_costs)} from 0 to below the lowest price, "
+            f"Expected unit_costs={abbrev(unit_costs)} from 0 to below the lowest price, "
             f"{prices[0]:g}."
         )

@@ -20,11 +20,11 @@ from dpbandit.base import (
     OverTime,
     Source,
     Streams,
+    abbrev,
     agent_error,
     has_methods,
     of_kind,
     reached,
-    shown,
     takes,
 )
 from dpbandit.privacy.ledger import Ledger
@@ -125,7 +125,7 @@ def check_config(config: object) -> None:
             right = f"{config.__name__}()"
         elif running:
             right = "LinUCB(alpha=0.5), not the agent that its make returned"
-        raise InputError(f"Expected agent {shown(config)} to be a config, such as {right}.")
+        raise InputError(f"Expected agent {abbrev(config)} to be a config, such as {right}.")
     if not is_dataclass(config):
         raise InputError(
             f"Expected {name}, which has make, to be a subclass of dpbandit.Agent: write "
@@ -177,10 +177,10 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
     try:
         agent: Agent | None = config.make(spec, streams)
     except (*RAISED, OverTime) as error:
-        told = agent_error(owner, "make", None, error)
-        if told is None:
+        failure = agent_error(owner, "make", None, error)
+        if failure is None:
             raise
-        raise told from error
+        raise failure from error
     WATCH.calls += 1
     if agent is None:
         raise InputError(
@@ -233,16 +233,16 @@ def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
             "the seller names the price and watches the sale."
         )
     for _, held in reached(agent, Mechanism, Source, Streams):
-        kept: tuple[TrustModel, ...] = get_args(TrustModel)
+        promised: tuple[TrustModel, ...] = get_args(TrustModel)
         if isinstance(held, Mechanism):
-            kept, spent, what = held.trust, held.spend.pure, repr(held.spend.note)
+            promised, spent, what = held.trust, held.spend.pure, repr(held.spend.note)
         elif isinstance(inner := getattr(held, "ledger", None), Ledger):
-            kept = kept[: kept.index(inner.notion.trust.model) + 1]
+            promised = promised[: promised.index(inner.notion.trust.model) + 1]
             spent, what = inner.pure, f"the ledger of {type(held).__name__}"
-        if trust not in kept and spent > 0:
+        if trust not in promised and spent > 0:
             raise InputError(
                 f"Expected the ledger of {owner} to promise what {what} can keep, "
-                f"trust={' or '.join(kept)}, got trust={trust!r}."
+                f"trust={' or '.join(promised)}, got trust={trust!r}."
             )
 
 
@@ -257,14 +257,16 @@ def _check_notion(owner: str, agent: Agent) -> None:
             continue
         if not (inner.notion.covers and outer.notion.covers):
             continue  # one of both promises nothing, and data pass through mechanisms
-        promised, kept = outer.notion, inner.notion
-        if promised.visits and not kept.visits:  # whoever promises more of either pays for it
-            kept = kept.of_person(promised.visits)
-        kept = replace(kept, covers=kept.covers | promised.covers)
-        for name in kept.lacks(promised):
+        promised, inner_notion = outer.notion, inner.notion
+        if (
+            promised.visits and not inner_notion.visits
+        ):  # whoever promises more of either pays for it
+            inner_notion = inner_notion.of_person(promised.visits)
+        inner_notion = replace(inner_notion, covers=inner_notion.covers | promised.covers)
+        for name in inner_notion.lacks(promised):
             raise InputError(
                 f"Expected the ledger of {owner} to promise what that of {type(held).__name__} "
-                f"can keep, {name}={getattr(kept, name)!r}, got "
+                f"can keep, {name}={getattr(inner_notion, name)!r}, got "
                 f"{name}={getattr(promised, name)!r}."
             )
 

@@ -17,11 +17,11 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     norms,
     reals,
     rows,
     shaped,
-    shown,
     whole,
 )
 from dpbandit.losses.click_models import ClickModel
@@ -43,7 +43,7 @@ class Catalogue:
         whole("n_items", n_items, 1)
         whole("taste", taste, 1)
         self.n_items, self.taste, self.seed = n_items, taste, seed
-        self._given: Floats | None = None
+        self._vectors: Floats | None = None
         self._columns: Floats | None = None
         self._refilled = np.zeros((1, n_items), np.int64)
         self.clock = 0
@@ -59,7 +59,7 @@ class Catalogue:
                 f"{vectors.shape} with norms up to {np.max(np.linalg.norm(vectors, axis=-1)):g}."
             )
         made = cls(*vectors.shape, seed=0)
-        made._given = vectors[None].copy()
+        made._vectors = vectors[None].copy()
         return made
 
     def __eq__(self, other: object) -> bool:
@@ -69,7 +69,7 @@ class Catalogue:
         return hash(self._facts())
 
     def __repr__(self) -> str:
-        if self._given is not None:
+        if self._vectors is not None:
             return f"Catalogue.of({self._print()}: {self.n_items} x {self.taste})"
         return f"Catalogue({self.n_items}, {self.taste}, seed={self.seed})"
 
@@ -78,13 +78,13 @@ class Catalogue:
 
     def _print(self) -> str:
         """Of the vectors that were given."""
-        return "" if self._given is None else sha256(self._given.tobytes()).hexdigest()[:12]
+        return "" if self._vectors is None else sha256(self._vectors.tobytes()).hexdigest()[:12]
 
     @property
     def items(self) -> Floats:
         """The vectors, (R, N, q), or (1, N, q) where all replicas share them."""
-        if self._columns is None and self._given is not None:
-            self._columns = columns(self._given)
+        if self._columns is None and self._vectors is not None:
+            self._columns = columns(self._vectors)
         if self._columns is None:
             seed = 0 if self.seed is None else self.seed
             self._columns = columns(drawn(Streams([seed]), self.n_items, self.taste))
@@ -168,9 +168,9 @@ class ListSpec(BanditSpec):
 
     def __post_init__(self) -> None:
         for name, kind in (("catalogue", Catalogue), ("clicks", ClickModel)):
-            given = getattr(self, name)
-            if not isinstance(given, kind):
-                raise InputError(f"Expected {name} to be a {kind.__name__}, got {shown(given)}.")
+            value = getattr(self, name)
+            if not isinstance(value, kind):
+                raise InputError(f"Expected {name} to be a {kind.__name__}, got {abbrev(value)}.")
         whole("n_items", self.n_items, 2, MOST_ITEMS)
         whole("length", self.length, 1, self.n_items - 1)
         whole("delay", self.delay, 0, 0)
@@ -200,8 +200,8 @@ class ListSpec(BanditSpec):
         lists = action.copy()
         gone = ~np.take_along_axis(mask, lists, axis=1)
         for r in np.flatnonzero(gone.any(axis=1)):
-            kept = set(lists[r, ~gone[r]].tolist())
-            others = [item for item in random[r].tolist() if item not in kept]
+            present = set(lists[r, ~gone[r]].tolist())
+            others = [item for item in random[r].tolist() if item not in present]
             lists[r, gone[r]] = others[: np.count_nonzero(gone[r])]
         return lists
 
@@ -215,7 +215,7 @@ class ListSpec(BanditSpec):
         return (self.length,)
 
     @property
-    def told_as(self) -> str:
+    def feedback_name(self) -> str:
         return "clicks"
 
     @property
@@ -260,10 +260,10 @@ class ListSpec(BanditSpec):
             seen: dict[float, None] = dict.fromkeys(lists[r].tolist())
             there = range(self.n_items) if mask is None else np.flatnonzero(mask[r]).tolist()
             spare = (i for i in there if i not in seen)
-            kept = set()
+            chosen = set()
             for k, item in enumerate(lists[r].tolist()):
-                fixed[r, k] = next(spare) if item in kept else item
-                kept.add(item)
+                fixed[r, k] = next(spare) if item in chosen else item
+                chosen.add(item)
         return fixed
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
@@ -274,7 +274,7 @@ class ListSpec(BanditSpec):
         # An item number for each position; samples that name one twice are repaired
         return gym.spaces.MultiDiscrete(np.full(self.length, self.n_items))
 
-    def told(self, potential: Floats, action: Any) -> Floats:
+    def answer_to(self, potential: Floats, action: Any) -> Floats:
         classes = np.asarray(action) % potential.shape[1]
         return np.take_along_axis(potential, classes, axis=1)
 
@@ -305,7 +305,7 @@ def _numbers(spec: ListSpec, action: Any, replicas: int) -> Floats:
         numbers = reals(action)
     except ValueError:
         raise InputError(
-            f"Expected a list to be {spec.length} item numbers, got {shown(action)}."
+            f"Expected a list to be {spec.length} item numbers, got {abbrev(action)}."
         ) from None
     shaped("lists", numbers, (replicas, spec.length))
     return numbers

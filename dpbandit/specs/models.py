@@ -19,6 +19,7 @@ import scipy
 from dpbandit.base import (
     Floats,
     InputError,
+    abbrev,
     by_index,
     by_name,
     flag,
@@ -28,8 +29,7 @@ from dpbandit.base import (
     parse_json,
     read_text,
     reals,
-    shown,
-    shown_path,
+    short_path,
     write_json,
 )
 from dpbandit.privacy.curves import delta_of, epsilon_of, mu_of
@@ -180,21 +180,21 @@ class Prior:
         mean, covariance = _finite(self.mean), _finite(given)
         if mean is None or not mean.size or np.abs(mean).max() > _MOST:
             raise InputError(
-                f"Expected mean={shown(self.mean)} of a prior to be numbers of at most {_MOST:g} "
+                f"Expected mean={abbrev(self.mean)} of a prior to be numbers of at most {_MOST:g} "
                 "in size."
             )
         if covariance is None or not _is_covariance(covariance, mean.size):
             n = mean.size
             raise InputError(
-                f"Expected covariance={shown(self.covariance)} of a prior to be a variance, {n} of "
-                f"them or a symmetric positive definite {n} x {n} matrix, with eigenvalues from "
+                f"Expected covariance={abbrev(self.covariance)} of a prior to be a variance, {n} "
+                f"of them or a symmetric positive definite {n} x {n} matrix, with eigenvalues from "
                 f"{1 / _MOST:g} to {_MOST:g}."
             )
         inside("mu", self.mu, 0, _MOST, ends=True)
         flag("disjoint", self.disjoint)
         if not isinstance(self.source, str) or (self.mu and not self.source):
             raise InputError(
-                f"Expected source={shown(self.source)} of a prior to say in words what was "
+                f"Expected source={abbrev(self.source)} of a prior to say in words what was "
                 f"released at mu={self.mu:g}."
             )
         object.__setattr__(self, "mean", tuple(mean.ravel().tolist()))
@@ -222,11 +222,11 @@ class Prior:
         cost = GaussianSpend(self.mu, f"prior of {self.source}")
         notion = own.notion
         if self.mu and notion.trust.model != "central":
-            notion = notion.given("a curator who may see it holds the prior's log")
+            notion = notion.conditional_on("a curator who may see it holds the prior's log")
         if not (self.disjoint and self.mu and len(own.spends) == 1):
             return Ledger((*own.spends, cost), notion)
         note = f"users, or people of the prior of {self.source}"
-        apart = notion.given("nobody of the prior's log is among the users")
+        apart = notion.conditional_on("nobody of the prior's log is among the users")
         return Ledger((Parallel((*own.spends, cost), note),), apart)
 
     def left_of(self, epsilon: float, delta: float) -> tuple[float, float]:
@@ -267,22 +267,22 @@ class Prior:
             return cls.of(parse_json(text))
         except ValueError as error:
             why = str(error) if isinstance(error, InputError) else "It is no JSON."
-            raise InputError(f"Cannot take a prior from {shown_path(path)}: {why}") from error
+            raise InputError(f"Cannot take a prior from {short_path(path)}: {why}") from error
 
     @classmethod
-    def of(cls, given: Any) -> "Prior":
+    def of(cls, source: Any) -> "Prior":
         """A prior, or a mapping with its two fields, or the path of a file that has them."""
-        if isinstance(given, Prior):
-            return given
-        if isinstance(given, str | os.PathLike):
-            return cls.load(given)
+        if isinstance(source, Prior):
+            return source
+        if isinstance(source, str | os.PathLike):
+            return cls.load(source)
         known = {"mean", "covariance", "mu", "source", "disjoint"}
-        if not isinstance(given, Mapping) or not {"mean", "covariance"} <= set(given) <= known:
+        if not isinstance(source, Mapping) or not {"mean", "covariance"} <= set(source) <= known:
             raise InputError(
-                f"Expected prior={shown(given)} to be a Prior, or the path of a JSON file with its "
-                "mean and covariance."
+                f"Expected prior={abbrev(source)} to be a Prior, or the path of a JSON file with "
+                "its mean and covariance."
             )
-        return cls(**given)
+        return cls(**source)
 
 
 def posterior(mean: Floats, precision: Floats) -> Prior:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import gymnasium as gym
 import numpy as np
 
-from dpbandit.base import Floats, InputError, Ints, one_of, shown, whole
+from dpbandit.base import Floats, InputError, Ints, abbrev, one_of, whole
 from dpbandit.privacy.notion import Visits
 from dpbandit.specs.protocols import BanditSpec, Bound, ContextualSpec, Spec
 
@@ -28,8 +28,8 @@ class ReturningSpec(Spec):
 
     Context (R, 1 + features): who she is, a dense public number in [0, N) that was given out
     beforehand and never by first arrival, or -1 in an empty slot; behind it what a visit of hers
-    shows, as `visit` says, flattened, zeros in an empty slot. `person` and `shown` take it apart.
-    An empty slot's action is played to nobody, its reward is 0.
+    shows, as `visit` says, flattened, zeros in an empty slot. `person` and `visit_context` take it
+    apart. An empty slot's action is played to nobody, its reward is 0.
     """
 
     kind: ClassVar[str] = "people who return"
@@ -48,21 +48,21 @@ class ReturningSpec(Spec):
     operator_sees_round = _of_the_visit("operator_sees_round")
     default_action = _of_the_visit("default_action")
     datum_shape = _of_the_visit("datum_shape")
-    told_as = _of_the_visit("told_as")
+    feedback_name = _of_the_visit("feedback_name")
     answers = _of_the_visit("answers")
     action_space = _of_the_visit("action_space")
     validate = _of_the_visit("validate")
     uniform = _of_the_visit("uniform")
     repaired = _of_the_visit("repaired")
-    told = _of_the_visit("told")
+    answer_to = _of_the_visit("answer_to")
 
     def __post_init__(self) -> None:
         if not getattr(self.visit, "visited_as", ""):
             raise InputError(
-                f"Expected visit to be a ContextualSpec or ListSpec, got {shown(self.visit)}."
+                f"Expected visit to be a ContextualSpec or ListSpec, got {abbrev(self.visit)}."
             )
         if not isinstance(self.visits, Visits):
-            raise InputError(f"Expected visits to be Visits, got {shown(self.visits)}.")
+            raise InputError(f"Expected visits to be Visits, got {abbrev(self.visits)}.")
         whole("people", self.people, 1, MOST_PEOPLE)
         whole("delay", self.delay, 0, 0)
         one_of("masks of a visit", self.visit.masks, ("none",))
@@ -105,17 +105,17 @@ class ReturningSpec(Spec):
 
     def person(self, context: Floats) -> Ints:
         """Who comes, (R,): in [0, N), or -1 for nobody, and for what is nobody's number."""
-        said = np.asarray(context)[:, 0]
-        known = (said >= 0) & (said < self.people) & (said == np.floor(said))
-        return np.where(known, said, NOBODY).astype(np.int64)
+        number = np.asarray(context)[:, 0]
+        known = (number >= 0) & (number < self.people) & (number == np.floor(number))
+        return np.where(known, number, NOBODY).astype(np.int64)
 
-    def shown(self, context: Floats) -> Floats:
-        """What the visit shows, `(R, *visit.context_shape)`."""
+    def visit_context(self, context: Floats) -> Floats:
+        """Context of the visit without the person, `(R, *visit.context_shape)`."""
         return np.asarray(context)[:, 1:].reshape(-1, *self.visit.context_shape)
 
-    def context(self, person: Ints, shown: Floats) -> Floats:
-        """Both together, the inverse of `person` and `shown`."""
-        return np.column_stack([person, shown.reshape(len(person), -1)])
+    def context(self, person: Ints, visit_context: Floats) -> Floats:
+        """Both together, the inverse of `person` and `visit_context`."""
+        return np.column_stack([person, visit_context.reshape(len(person), -1)])
 
     def observation_space(self) -> gym.Space[Any]:
         high = np.full(self.context_shape, self.visit.context_bound)
@@ -125,7 +125,7 @@ class ReturningSpec(Spec):
 
     def bounds(self) -> list[Bound]:
         rewards, contexts = self.visit.bounds()
-        return [rewards, replace(contexts, array=lambda context, step: self.shown(context))]
+        return [rewards, replace(contexts, array=lambda context, step: self.visit_context(context))]
 
     def with_few_people(self) -> Self:
         return replace(self, people=min(self.people, self.horizon + 1))

@@ -18,9 +18,9 @@ from dpbandit.privacy.premises import (
     Facts,
     handed_on,
     is_blind,
-    kept_outside,
     needs_of_mechanism,
     needs_of_statistic,
+    stored_outside,
     takes_own_coins,
 )
 
@@ -29,13 +29,13 @@ _PAGE = "see 'Say what your proof needs' in docs/howto/agent.md"
 
 def provided(spec: Any) -> Facts:
     """Facts that a problem provides about the rounds that it hands to an agent."""
-    facts = {Fact.CLOCK, Fact.PRESENCE, Fact.ONCE, Fact.ASKED, Fact.WORLD}
+    facts = {Fact.CLOCK, Fact.PRESENCE, Fact.ONCE, Fact.AS_CHOSEN, Fact.WORLD}
     if spec.returning:
         facts = facts - {Fact.ONCE} | {Fact.PEOPLE}
         if spec.visits.pattern == "private":
             facts.discard(Fact.PRESENCE)
     if spec.masks == "user":  # another action may stand in for the one that was chosen
-        facts.discard(Fact.ASKED)
+        facts.discard(Fact.AS_CHOSEN)
     if spec.carries:
         facts.discard(Fact.WORLD)
     if getattr(spec, "loss", None) is not None:
@@ -116,18 +116,18 @@ class Premises:
 
     def _judge(self, held: Held) -> None:
         if not isinstance(held.thing, Mechanism):
-            memory, name = kept_outside(held.thing), type(held.thing).__name__
+            memory, name = stored_outside(held.thing), type(held.thing).__name__
             if held.thing.ledger.notion.contexts == "public":  # it keeps them exactly
                 memory |= {Fact.CONTEXT, Fact.PRESENCE}
             self._refuse(memory, held, f"the memory of {name}")
             return
         what = repr(held.thing.spend.note)
-        needs = self._said(needs_of_mechanism(held.thing), held.thing)
+        needs = self._declared(needs_of_mechanism(held.thing), held.thing)
         for statistic in _statistics(held.thing):
-            needs |= self._said(needs_of_statistic(statistic), statistic)
+            needs |= self._declared(needs_of_statistic(statistic), statistic)
         self._refuse(needs, held, what)
 
-    def _said(self, needs: Facts | None, thing: Any) -> Facts:
+    def _declared(self, needs: Facts | None, thing: Any) -> Facts:
         if needs is None:
             raise InputError(
                 f"Expected {type(thing).__name__} of {self._owner} to declare what its proof takes "
@@ -154,13 +154,16 @@ def _inside(
     """Walk over what an agent holds, with the facts of its rounds, and over agents inside it."""
     name = type(agent).__name__
     no_cell = {**lost, Fact.CELL: f"{name}, which is not `blind`,"}
-    asked = Fact.ASKED in facts
-    cell, without = facts | {Fact.CELL}, no_cell if asked else {**lost, Fact.CELL: lost[Fact.ASKED]}
-    told = cell if asked and is_blind(agent) else facts
+    as_chosen = Fact.AS_CHOSEN in facts
+    cell, without = (
+        facts | {Fact.CELL},
+        no_cell if as_chosen else {**lost, Fact.CELL: lost[Fact.AS_CHOSEN]},
+    )
+    handed_facts = cell if as_chosen and is_blind(agent) else facts
     hears_coins = {id(getattr(agent, word, None)) for word in takes_own_coins(agent)}
     for held in _held_by(agent):
         if isinstance(held, Mechanism):
-            yield Held(held, cell if id(held) in hears_coins else told, without)
+            yield Held(held, cell if id(held) in hears_coins else handed_facts, without)
         elif not any(held is one for one in around):  # it may know who stands around it
             handed = handed_on(agent, facts)
             undeclared = f"{name}, which declares no hands_on,"
@@ -168,7 +171,7 @@ def _inside(
             handed = NOTHING if handed is None else handed
             gone = {**lost, **dict.fromkeys(facts - handed, taken)}
             yield from _inside(held, handed, gone, (*around, agent))
-    yield Held(agent, told, without)
+    yield Held(agent, handed_facts, without)
 
 
 def _held_by(agent: Any) -> Iterator[Any]:

@@ -19,6 +19,7 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     clip_norm,
     inside,
     norms,
@@ -28,7 +29,6 @@ from dpbandit.base import (
     reals,
     rows,
     shaped,
-    shown,
     whole,
 )
 from dpbandit.domains import Domain
@@ -46,16 +46,16 @@ def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floa
 
 def arms_in_range(action: Any, replicas: int, n_actions: int) -> Ints:
     """`action` as whole numbers (R,) in [0, K); raises `InputError` where it is anything else."""
-    given = action
+    original = action
     if not (isinstance(action, np.ndarray) and action.dtype == np.int64):
-        numbers = given = _numbers(action, replicas)
+        numbers = original = _numbers(action, replicas)
         fine = np.isfinite(numbers) & (numbers == np.floor(numbers))
         if not fine.all():
             raise InputError(f"Expected whole numbers as actions, got {numbers[~fine][0]}.")
         action = numbers.clip(-1, n_actions).astype(np.int64)
     shaped("actions", action, (replicas,))
     if action.view(np.uint64).max() >= n_actions:  # negative numbers are huge
-        wrong = given[(given < 0) | (given >= n_actions)][0]
+        wrong = original[(original < 0) | (original >= n_actions)][0]
         raise InputError(f"Expected actions in [0, {n_actions}), got {wrong:g}.")
     return action
 
@@ -102,7 +102,7 @@ def _numbers(action: Any, replicas: int) -> Floats:
     try:
         numbers = reals(action)
     except ValueError:
-        raise InputError(f"Expected numbers as actions, got {shown(action)}.") from None
+        raise InputError(f"Expected numbers as actions, got {abbrev(action)}.") from None
     shaped("actions", numbers, (replicas,))
     return numbers
 
@@ -150,8 +150,8 @@ class Bound:
     where: str
     """where what is counted lies, such as "outside [0, 1]" """
     advice: str
-    told: bool = True
-    """after the delay; contexts are shown at once"""
+    delayed: bool = True
+    """seen `spec.delay` rounds later, as rewards are; contexts are seen at once"""
 
 
 def _contexts(context: Floats, step: Step) -> Floats:
@@ -263,14 +263,14 @@ class Spec:
         return None
 
     @property
-    def told_as(self) -> str | None:
-        """The name under which `info` shows what is told in place of a reward, if it does."""
+    def feedback_name(self) -> str | None:
+        """Key of `info` for feedback other than a reward; None without such feedback."""
         return None
 
     @property
     def full_information(self) -> bool:
         """Whether a user's whole datum is told, and shown as the next context."""
-        return self.datum_shape is not None and self.told_as is None
+        return self.datum_shape is not None and self.feedback_name is None
 
     @property
     def unit(self) -> Unit:
@@ -284,8 +284,8 @@ class Spec:
 
     @property
     def operator_sees_round(self) -> bool:
-        """True if the operator must see action and answer, as a seller does: no device can choose
-        and keep its user's answer to itself, so local trust is impossible."""
+        """True if the operator must see action and answer, as a seller does, so that no device can
+        choose and keep its user's answer to itself, and local trust is impossible."""
         return False
 
     @property
@@ -337,8 +337,8 @@ class Spec:
         """The nearest action (R, ...), of samples of `action_space` that are none."""
         return action
 
-    def told(self, potential: Floats, action: AnyArray) -> Floats:
-        """Of what users would say, (R, ...), what they do to `action` (R, ...)."""
+    def answer_to(self, potential: Floats, action: AnyArray) -> Floats:
+        """Select the answers to `action` (R, ...) from potential answers (R, K, ...)."""
         return potential[:, 0]
 
 
@@ -401,7 +401,7 @@ class BanditSpec(Spec):
         )
         advice = "scale features by public ranges, or say a larger public bound"
         words = "contexts", where, advice
-        contexts = Bound(_contexts, self.context_shape, size, 0.0, most, *words, told=False)
+        contexts = Bound(_contexts, self.context_shape, size, 0.0, most, *words, delayed=False)
         return [*super().bounds(), contexts]
 
 
@@ -474,14 +474,14 @@ class ContextualSpec(Numbered, BanditSpec):
     def matrix_entries(self) -> int:
         return (1 if self.shared else self.n_actions) * self.dim**2
 
-    def told(self, potential: Floats, action: AnyArray) -> Floats:
+    def answer_to(self, potential: Floats, action: AnyArray) -> Floats:
         return potential[rows(len(action)), action]
 
     def with_features(self, dim: int) -> "ContextualSpec":
         """The same with contexts of other features, no longer than 1, and no more public facts."""
-        kept = {one.name: getattr(self, one.name) for one in fields(ContextualSpec)}
-        kept |= {"dim": dim, "context_bound": 1.0, "context_order": 2}
-        return ContextualSpec(**kept)
+        values = {one.name: getattr(self, one.name) for one in fields(ContextualSpec)}
+        values |= {"dim": dim, "context_bound": 1.0, "context_order": 2}
+        return ContextualSpec(**values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -492,7 +492,7 @@ class ArmsSpec(ContextualSpec):
 
     def bounds(self) -> list[Bound]:
         words = "contexts", "other than 1 in some coordinate", "choose ContextualSpec"
-        constant = Bound(_contexts, self.context_shape, _off, 0.0, ROUNDING, *words, told=False)
+        constant = Bound(_contexts, self.context_shape, _off, 0.0, ROUNDING, *words, delayed=False)
         return [*super().bounds()[:-1], constant]
 
 
@@ -652,7 +652,7 @@ def check_mask(spec: Spec, mask: Any, replicas: int) -> None:
     """Raise `InputError` unless a mask is of truth values (R, K), with as many as there must be."""
     size, least = spec.mask_size
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
-        raise InputError(f"Expected masks to be arrays of truth values, got {shown(mask)}.")
+        raise InputError(f"Expected masks to be arrays of truth values, got {abbrev(mask)}.")
     shaped("masks", mask, (replicas, size))
     if np.count_nonzero(mask, axis=1).min() < least:
         raise InputError(
@@ -676,7 +676,7 @@ def spec_of_kind(spec: Any, kind: type[SpecT]) -> SpecT:
     """`spec`; raises `InputError` unless it is the public facts of a problem of that kind."""
     if not isinstance(spec, kind):
         raise InputError(
-            f"Expected spec={shown(spec)} to be a {kind.__name__}, as a problem has in .spec."
+            f"Expected spec={abbrev(spec)} to be a {kind.__name__}, as a problem has in .spec."
         )
     return spec
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 import numpy as np
 from scipy.special import expit
 
-from dpbandit.base import MOST_DIM, Floats, InputError, positive, shown, vector, whole
+from dpbandit.base import MOST_DIM, Floats, InputError, abbrev, positive, vector, whole
 from dpbandit.specs.models import Prior
 from dpbandit.specs.protocols import PriceListSpec
 
@@ -32,11 +32,11 @@ class TastesSpec(PriceListSpec):
         """Raise `InputError` unless both are priors that cost nobody anything."""
         for name in ("survey", "guess"):
             if not isinstance(prior := getattr(self, name), Prior):
-                raise InputError(f"Expected {name}={shown(prior)} to be a Prior.")
+                raise InputError(f"Expected {name}={abbrev(prior)} to be a Prior.")
         if self.survey.mu or self.guess.mu:
             raise InputError(
                 "Expected survey and guess to be public, got one that cost the people of "
-                f"{shown(self.survey.source or self.guess.source)}: no ledger would say so."
+                f"{abbrev(self.survey.source or self.guess.source)}: no ledger would say so."
             )
 
     def with_features(self, dim: int) -> Self:
@@ -137,20 +137,20 @@ class RivalsSpec(TastesSpec):
         offer = vector("offer", self.offer, D - 1)
         for name in ("survey", "guess"):
             if len(getattr(self, name).mean) != D:
-                raise InputError(f"Expected {name} to fit largest={shown(self.largest)}.")
+                raise InputError(f"Expected {name} to fit largest={abbrev(self.largest)}.")
         object.__setattr__(self, "largest", tuple(largest.tolist()))
         object.__setattr__(self, "offer", tuple(offer.tolist()))
         object.__setattr__(self, "dim", 1 + self.rivals * D)
         super().__post_init__()
 
-    def shown(self, offers: Floats) -> Floats:
+    def context_of(self, offers: Floats) -> Floats:
         """Contexts `(..., dim)` of rivals' offers `(..., J, D)`."""
         scaled = (offers / self.largest).reshape(*offers.shape[:-2], -1)
         one = np.ones((*scaled.shape[:-1], 1))
         return np.concatenate([one, scaled], axis=-1) / np.sqrt(self.dim)
 
     def offers(self, context: Floats) -> Floats:
-        """Rivals' offers `(..., J, D)` of contexts `(..., dim)`, the inverse of `shown`."""
+        """Rivals' offers `(..., J, D)` of contexts `(..., dim)`, the inverse of `context_of`."""
         rows = context[..., 1:] * np.sqrt(self.dim)
         return rows.reshape(*rows.shape[:-1], self.rivals, -1) * self.largest
 

@@ -23,10 +23,10 @@ from dpbandit.base import (
     Ints,
     Progress,
     Streams,
+    abbrev,
     check_length,
     read_text,
-    shown,
-    shown_path,
+    short_path,
     whole,
     with_floats,
 )
@@ -36,7 +36,7 @@ from dpbandit.results.runs import AgentRun, describe, log_marks, run_key
 from dpbandit.running.compare import as_run, certify, play_any, with_baselines
 from dpbandit.running.environments import arguments_of, environment_id, problem_label, problem_maker
 from dpbandit.running.settings import agent_config, agent_id, agent_kind, around, meant
-from dpbandit.specs import AgentConfig, Problem, made_agent
+from dpbandit.specs import Agent as RunningAgent, AgentConfig, Problem, Spec, made_agent
 
 Value = bool | int | float | str
 Values = dict[str, Value]
@@ -114,13 +114,13 @@ class Sweep(_Strict):
             values = tomllib.loads(read_text(path))
         except RecursionError:
             raise InputError(
-                f"Expected {shown_path(path)} to be nested 5 levels at most."
+                f"Expected {short_path(path)} to be nested 5 levels at most."
             ) from None
         except InputError:
             raise
         except ValueError as error:  # no TOML, no text, or a number of 5,000 digits
-            raise InputError(f"Expected {shown_path(path)} to be TOML: {error}.") from None
-        return cls.of(values, source=shown_path(path))
+            raise InputError(f"Expected {short_path(path)} to be TOML: {error}.") from None
+        return cls.of(values, source=short_path(path))
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, source: str = "the sweep") -> "Sweep":
@@ -149,7 +149,7 @@ def _sentence(error: Any, source: str) -> str:
         return f"Unknown key {where} in {source}{hint}: expected one of {', '.join(known)}."
     if error["type"] == "missing":
         return f"Expected {where} in {source}: it is missing."
-    value = shown(error["input"])
+    value = abbrev(error["input"])
     if error["loc"][-1] in ("bool", "int", "float", "str"):  # of a union
         where = where.rpartition(".")[0]
         return f"Expected {where}={value} in {source} to be a number, text, true or false."
@@ -186,8 +186,8 @@ class Configuration:
     @cached_property
     def key(self) -> str:
         """The key of its runs."""
-        asked = {**self.setup.facts(), "agent": self.name, "config": describe(self.config)}
-        return run_key(asked)
+        facts = {**self.setup.facts(), "agent": self.name, "config": describe(self.config)}
+        return run_key(facts)
 
     def __hash__(self) -> int:
         return hash(self.key)  # the arguments of its environment are a dictionary
@@ -215,6 +215,18 @@ class Configuration:
         return as_run(setup, self.name, self.config, proof, [log], first=first, marks=self.marks)
 
 
+@dataclass(frozen=True)
+class Watched:
+    """An agent's settings that keep the running agents they make, so that these can be examined."""
+
+    config: AgentConfig
+    agents: list[RunningAgent] = field(default_factory=list)
+
+    def make(self, spec: Spec, streams: Streams) -> RunningAgent:
+        self.agents.append(self.config.make(spec, streams))
+        return self.agents[-1]
+
+
 class AgentFailure(NamedTuple):
     """A configuration whose agent failed: it raised something, or took too long."""
 
@@ -224,24 +236,24 @@ class AgentFailure(NamedTuple):
     problem: str
     epsilon: float
     """claimed; infinity without a claim"""
-    told: str
+    message: str
     """what it did in which method and round, without its name"""
     trace: str = ""
     """where, in Python's words; empty where a sentence says all"""
 
     def __str__(self) -> str:
         at = "" if self.epsilon == inf else f" at epsilon {self.epsilon:g}"
-        return f"{self.agent} on {self.problem}{at} {self.told}."
+        return f"{self.agent} on {self.problem}{at} {self.message}."
 
 
 def failure_of(one: Configuration, error: InputError) -> AgentFailure:
     """What is told of a configuration whose agent raised this."""
     if isinstance(error, AgentError):
-        told, trace = error.told, error.trace
+        message, trace = error.message, error.trace
     else:
-        told, trace = f"failed: {str(error).removesuffix('.')}", ""
+        message, trace = f"failed: {str(error).removesuffix('.')}", ""
     claim = getattr(one.config, "epsilon", inf)
-    return AgentFailure(one.key, one.name, one.setup.problem, claim, told, trace)
+    return AgentFailure(one.key, one.name, one.setup.problem, claim, message, trace)
 
 
 class LastRound(Configuration):
@@ -280,14 +292,14 @@ def setup_of(
     """
     known = environment_id(environment)
     make = problem_maker(environment)
-    given = arguments_of(make, {**arguments, "horizon": horizon})
+    resolved = arguments_of(make, {**arguments, "horizon": horizon})
     return Setup(
         environment=known,
-        env_kwargs=given,
+        env_kwargs=resolved,
         horizon=horizon,
         seed=seed,
-        reward_unit=make(**given).spec.reward_unit,
-        problem=label or problem_label(environment, given),
+        reward_unit=make(**resolved).spec.reward_unit,
+        problem=label or problem_label(environment, resolved),
     )
 
 
@@ -304,7 +316,7 @@ class Study:
     """title of the report"""
     audit: Audit | None = None
     """also audit every private agent"""
-    asked: Mapping[str, Any] = field(default_factory=dict)
+    request: Mapping[str, Any] = field(default_factory=dict)
     """the sweep file's own words, to be kept beside the results"""
 
     def __post_init__(self) -> None:
@@ -359,20 +371,20 @@ def plan(sweep: Sweep, *, progress: bool = False) -> Study:
     ]
     found: dict[str, Configuration] = {}
     unfit: dict[tuple[str, str], InputError] = {}
-    with Progress(len(problems) * len(agents), shown=progress) as bar:
+    with Progress(len(problems) * len(agents), visible=progress) as bar:
         bar.working_on("planning", rate=1)
         for entry, arguments in problems:
             for configuration in _on(sweep, entry, arguments, agents, unfit, bar):
                 found[configuration.key] = configuration
     _tell_unfit(unfit, {one.name for one in found.values()})
     _check_names(found.values())
-    asked = sweep.model_dump(mode="json")
+    request = sweep.model_dump(mode="json")
     return Study(
         configurations=tuple(found.values()),
         replicas=sweep.replicas,
         name=sweep.name,
         audit=sweep.audit,
-        asked=asked,
+        request=request,
     )
 
 
@@ -382,8 +394,10 @@ def _tell_unfit(unfit: Mapping[tuple[str, str], InputError], fitting: Collection
         if name not in fitting:
             raise InputError(f"{name} on {problem}: {mistake}") from mistake
     if unfit:
-        told = "; ".join(f"{name} on {problem} ({why})" for (name, problem), why in unfit.items())
-        warnings.warn(f"Left out where they do not fit: {told}.", stacklevel=3)
+        reasons = "; ".join(
+            f"{name} on {problem} ({why})" for (name, problem), why in unfit.items()
+        )
+        warnings.warn(f"Left out where they do not fit: {reasons}.", stacklevel=3)
 
 
 def _refuse_too_many(sweep: Sweep) -> None:
@@ -393,7 +407,7 @@ def _refuse_too_many(sweep: Sweep) -> None:
     if many > MOST_CONFIGURATIONS:
         raise InputError(
             f"Expected at most {MOST_CONFIGURATIONS:,} combinations of environments, agents, "
-            f"epsilons, deltas and horizons, got {shown(many)}."
+            f"epsilons, deltas and horizons, got {abbrev(many)}."
         )
 
 
@@ -423,9 +437,9 @@ def _on(
             unfit.setdefault((name, setup.problem), mistake)
         else:
             yield Configuration(setup, name, config)
-    given = {f"{name} {number}": config for number, (name, config) in enumerate(agents)}
-    for name, config in with_baselines(given, spec).items():
-        if name not in given:
+    numbered = {f"{name} {number}": config for number, (name, config) in enumerate(agents)}
+    for name, config in with_baselines(numbered, spec).items():
+        if name not in numbered:
             yield Configuration(setup, name, config)
 
 
@@ -435,19 +449,19 @@ def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
     for written in _combinations(entry.settings, entry.grid, "settings"):
         known = agent_id(entry.id)
         settings = with_floats(agent_kind(around(meant(known, written))[1]), written)
-        told = [key for key in settings if key not in TARGETS]
-        told = [key for key in told if key in entry.grid] if entry.label else told
+        varied = [key for key in settings if key not in TARGETS]
+        varied = [key for key in varied if key in entry.grid] if entry.label else varied
         first = entry.label or _BASELINES.get(known, known)
-        name = " ".join([first, *(f"{key}={settings[key]}" for key in told)])
+        name = " ".join([first, *(f"{key}={settings[key]}" for key in varied)])
         for epsilon, delta in product(sweep.epsilons, sweep.deltas):
             try:
                 config = agent_config(known, settings, epsilon=epsilon, delta=delta)
             except InputError as mistake:
                 raise InputError(f"{name}: {mistake}") from mistake
-            asked = {"name": name, **describe(config)}
-            if asked.get("epsilon") == inf:
-                asked["delta"] = None  # without noise there is none
-            found.setdefault(run_key(asked), (name, config))
+            described = {"name": name, **describe(config)}
+            if described.get("epsilon") == inf:
+                described["delta"] = None  # without noise there is none
+            found.setdefault(run_key(described), (name, config))
     return found.values()
 
 

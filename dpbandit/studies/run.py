@@ -227,7 +227,7 @@ def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
         InputError: a block of this sweep was made by another program, whose numbers may differ.
     """
     found, files = Found(), block_files(folder)
-    with Progress(len(files), shown=progress) as bar:
+    with Progress(len(files), visible=progress) as bar:
         bar.working_on("verifying", rate=1)
         for file in files:
             _look_at(file, keys, found)
@@ -305,10 +305,10 @@ def audits_of(study: Study) -> dict[str, Task]:
     wanted: dict[str, Task] = {}
     for one in _private(study.configurations):
         arguments = {**one.setup.env_kwargs, "horizon": how.horizon}
-        told = {"horizon": how.horizon, "env_kwargs": as_words(arguments)}
-        asked = {**one.setup.facts(), **told}
-        asked |= {"agent": one.name, "config": describe(one.config), "audit": how.runs}
-        key = run_key({**asked, "source": provenance()["source"]})
+        world = {"horizon": how.horizon, "env_kwargs": as_words(arguments)}
+        facts = {**one.setup.facts(), **world}
+        facts |= {"agent": one.name, "config": describe(one.config), "audit": how.runs}
+        key = run_key({**facts, "source": provenance()["source"]})
         wanted[key] = (key, one, how)
     return wanted
 
@@ -382,7 +382,7 @@ class Swept(NamedTuple):
     configurations: int
     run: int
     """replicas that were run now"""
-    kept: int
+    reused: int
     """replicas that were there"""
     found: Found
     failed: tuple[AgentFailure, ...]
@@ -465,7 +465,7 @@ def run_sweep(
     rounds = sum(one.setup.horizon * (last - first) for one, first, last, _ in tasks)
     rounds += sum(2 * how.runs * how.horizon for _, _, how in audits)
     written = blocks = 0
-    with Progress(rounds, shown=progress) as bar, workers(backend, jobs, scheduler) as run:
+    with Progress(rounds, visible=progress) as bar, workers(backend, jobs, scheduler) as run:
         with closing(_played(run, tasks, jobs, limit if backend == "loky" else None)) as played:
             for done in played:
                 if isinstance(done, AgentFailure):
@@ -519,7 +519,7 @@ def play_all(one: Configuration, replicas: int, *, progress: bool = True) -> Age
     """Play all replicas of a configuration in this process, without writing files."""
     whole("replicas", replicas, 1, MOST_REPLICAS)
     size, parts = replicas_at_once(one.problem().spec, one.config), []
-    with Progress(one.setup.horizon * replicas, shown=progress) as bar:
+    with Progress(one.setup.horizon * replicas, visible=progress) as bar:
         for first, last in consecutive(range(replicas), size):
             bar.working_on(one.name, rate=last - first)
             parts.append(one.play(first, last, bar.advance))
@@ -530,7 +530,7 @@ def _document(study: Study, keys: Sequence[str], audits: Sequence[str]) -> dict[
     """What is told of a study in its folder."""
     return {
         "format": FORMAT,
-        **study.asked,
+        **study.request,
         "name": study.name,
         "replicas": study.replicas,
         "configurations": keys,

@@ -83,14 +83,14 @@ def write_card(
     with TemporaryDirectory() as aside:
         curves = Path(aside, "curves.png")
         _draw_curves(curves, submission, ends)
-        shown = inlined(curves)
+        figure = inlined(curves)
     page = rendered(
         files("dpbandit.suite").joinpath("card.html").read_text(encoding="utf-8"),
         submission.runs,
         title=", ".join(submission.findings),
         facts=_facts(submission, verified=verified),
         picture=inlined(picture),
-        curves=shown,
+        curves=figure,
         agents=[_agent(name, submission, table, best) for name in submission.findings],
         honesty=HONESTY,
     )
@@ -130,9 +130,9 @@ def best_of(table: pd.DataFrame, ends: Mapping[str, Ends]) -> pd.DataFrame:
 
 def draw_scores(path: Path, table: pd.DataFrame, failed: Failed = MappingProxyType({})) -> None:
     """Heat map of problems by agents and epsilons, and bars by capability below."""
-    asked = dict.fromkeys([*(name for name in table["agent"] if name != OURS), *failed])
+    submitted = dict.fromkeys([*(name for name in table["agent"] if name != OURS), *failed])
     ours = [OURS] if OURS in set(table["agent"]) else []
-    names = [*[*asked][:_MOST], *ours]
+    names = [*[*submitted][:_MOST], *ours]
     with figure_style():
         figure = Figure(figsize=(8, 20), layout="constrained")
         figure.suptitle(_HEADING, x=0.02, ha="left", fontsize=_WORDS)

@@ -91,13 +91,13 @@ class Suite(NamedTuple):
 def suite() -> Suite:
     """The list that this package ships."""
     text = files("dpbandit.suite").joinpath("problems.toml").read_text(encoding="utf-8")
-    told = tomllib.loads(text)
+    parsed = tomllib.loads(text)
     every = tuple(
         SuiteProblem(**{**one, "variants": tuple(one.get("variants", ()))})
-        for one in told.pop("problems")
+        for one in parsed.pop("problems")
     )
-    told |= {name: tuple(told[name]) for name in ("epsilons", "variants")}
-    return Suite(**told, problems=every)
+    parsed |= {name: tuple(parsed[name]) for name in ("epsilons", "variants")}
+    return Suite(**parsed, problems=every)
 
 
 @cache
@@ -139,7 +139,7 @@ def replicas(size: Size) -> int:
     return suite().replicas[size]
 
 
-class Asked(NamedTuple):
+class Assignment(NamedTuple):
     """What an agent is to play, and the problems that it does not fit, with the reasons."""
 
     configurations: tuple[Configuration, ...]
@@ -148,7 +148,7 @@ class Asked(NamedTuple):
     """problems on which it raised something when it was made"""
 
 
-def asked_of(agent: str, size: Size, limit: TimeLimit | None = None) -> Asked:
+def assignment_of(agent: str, size: Size, limit: TimeLimit | None = None) -> Assignment:
     """Configurations of an agent on all problems that it fits, for every epsilon.
 
     Args:
@@ -188,7 +188,7 @@ def asked_of(agent: str, size: Size, limit: TimeLimit | None = None) -> Asked:
     if not (found or failed):
         why = next(iter(unfit.values()))
         raise InputError(f"Expected agent={agent!r} to fit a problem of the suite: {why}")
-    return Asked(tuple(found.values()), unfit, tuple(failed.values()))
+    return Assignment(tuple(found.values()), unfit, tuple(failed.values()))
 
 
 def references(size: Size) -> tuple[Configuration, ...]:
@@ -202,18 +202,18 @@ def references(size: Size) -> tuple[Configuration, ...]:
 
 def study_of(agents: Iterable[str], size: Size, *, with_references: bool) -> Study:
     """What is played for some agents, as a study that can be resumed."""
-    asked = [asked_of(agent, size) for agent in agents]
-    return study_for(asked, size, with_references=with_references)
+    assignments = [assignment_of(agent, size) for agent in agents]
+    return study_for(assignments, size, with_references=with_references)
 
 
-def study_for(asked: Iterable[Asked], size: Size, *, with_references: bool) -> Study:
+def study_for(assignments: Iterable[Assignment], size: Size, *, with_references: bool) -> Study:
     """The same of agents of whom it is known already what they are to play."""
     several = [*(references(size) if with_references else ())]
-    several += [one for each in asked for one in each.configurations]
+    several += [one for each in assignments for one in each.configurations]
     once = {one.key: one for one in several}
     return Study(
         configurations=tuple(once.values()),
         replicas=replicas(size),
         name=f"suite {version()}, {size}",
-        asked={"suite": version(), "size": size},
+        request={"suite": version(), "size": size},
     )

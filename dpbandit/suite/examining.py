@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import inf, log, prod
 from typing import Any
 
@@ -27,10 +27,10 @@ from dpbandit.privacy.spends import Parallel
 from dpbandit.running.compare import certify
 from dpbandit.running.settings import parse_agent
 from dpbandit.running.strangers import Stranger
-from dpbandit.specs import Agent, AgentConfig, Spec, made_agent
+from dpbandit.specs import AgentConfig, Spec, made_agent
 from dpbandit.studies import Configuration
-from dpbandit.studies.configurations import certificate_of
-from dpbandit.suite.catalogue import Asked, Size, asked_of
+from dpbandit.studies.configurations import Watched, certificate_of
+from dpbandit.suite.catalogue import Assignment, Size, assignment_of
 from dpbandit.testing import check_agent
 from dpbandit.testing.checks import (
     check_billboard,
@@ -62,7 +62,7 @@ def examined(
     agent: str,
     size: Size,
     *,
-    asked: Asked | None = None,
+    assignment: Assignment | None = None,
     limit: TimeLimit | None = None,
     progress: bool = False,
 ) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def examined(
     Args:
         agent: an id with settings, or MODULE:NAME.
         size: of the suite.
-        asked: what it is to play, if that is known already.
+        assignment: what it is to play, if that is known already.
         limit: of its time, in all tests and in an audit; whatever it raises there is what `failed`.
         progress: show a bar after two seconds.
 
@@ -82,21 +82,21 @@ def examined(
     Raises:
         InputError: no such agent, or one that fits no problem.
     """
-    asked = asked_of(agent, size, limit) if asked is None else asked
+    assignment = assignment_of(agent, size, limit) if assignment is None else assignment
     config = parse_agent(agent, epsilon=1.0, delta=1e-5)
-    found: dict[str, Any] = {"unfit": asked.unfit, "failed": "", "tests": [], "audit": None}
-    if isinstance(config, Stranger) or not asked.configurations:
+    found: dict[str, Any] = {"unfit": assignment.unfit, "failed": "", "tests": [], "audit": None}
+    if isinstance(config, Stranger) or not assignment.configurations:
         return found  # it promises nothing, or was never made
     try:
-        with time_limit(limit), Progress(len(asked.configurations), shown=progress) as bar:
+        with time_limit(limit), Progress(len(assignment.configurations), visible=progress) as bar:
             bar.working_on(f"tests of {agent}", rate=1)
-            for line in lines_of_tests(config, asked):
+            for line in lines_of_tests(config, assignment):
                 found["tests"].append(line)
                 bar.advance(1)
     except AssertionError as broken:
         found["failed"] = " ".join(str(broken).split())
     except AgentError as error:
-        found["failed"] = f"It {error.told}."
+        found["failed"] = f"It {error.message}."
     except OverTime as over:
         found["failed"] = f"It took more than {over}."
     try:
@@ -107,17 +107,17 @@ def examined(
     return found
 
 
-def lines_of_tests(config: AgentConfig, asked: Asked) -> Iterator[str]:
+def lines_of_tests(config: AgentConfig, assignment: Assignment) -> Iterator[str]:
     """Lines of `check_agent` on a small problem, and of a replay on each kind of problem played.
 
     Raises `AssertionError` for what is broken, and where a mechanism of the ledger releases nothing
     however long it is played: then nothing is known of it.
     """
-    problem = asked.configurations[0].problem().spec
+    problem = assignment.configurations[0].problem().spec
     spec = next((small for small in SMALL if _fits(config, small)), problem)
     enough = long_enough(config, spec)
     yield from check_agent(config, enough, rounds=enough.horizon)
-    for one in _to_replay(asked.configurations):
+    for one in _to_replay(assignment.configurations):
         yield replayed(one)
 
 
@@ -152,7 +152,9 @@ def long_enough(config: AgentConfig, spec: Spec) -> Spec:
 def unreleased(ledger: Ledger, tape: Tape) -> list[str]:
     """Notes of entries of the ledger of which no mechanism has released anything."""
     calls = zip(tape.mechanisms, tape.releases, strict=True)
-    released = {id(mechanism): mechanism for mechanism, told in calls if told is not None}.values()
+    released = {
+        id(mechanism): mechanism for mechanism, release in calls if release is not None
+    }.values()
     paid = Counter(part for mechanism in released for part in parts_of(mechanism.spend))
     entries = Counter(part for spend in ledger.spends for part in parts_of(spend))
     return [
@@ -168,7 +170,7 @@ def replayed(one: Configuration) -> str:
     Raises `AssertionError` where somebody else's action differs, or what is remembered in the end,
     where an input of a mechanism moves by more than its sensitivity, or where one releases nothing.
     """
-    spec, kept = one.problem().spec, _Kept(one.config)
+    spec, recorder = one.problem().spec, _RecordingConfig(one.config)
     ledger = made_agent(one.config, spec, Streams([0])).ledger
     world, other = _users(spec, seed=1), _users(spec, seed=2)
     R = world.context.shape[1]
@@ -178,8 +180,8 @@ def replayed(one: Configuration) -> str:
             changed, t = with_other_people(spec, world, other, t)
         else:
             changed = world.swapped(t, other, answers_only=ledger.notion.contexts == "public")
-        first = kept.at_the_end(run(kept, spec, world, remember=False))
-        second = kept.at_the_end(run(kept, spec, changed, replay=first, remember=False))
+        first = recorder.at_the_end(run(recorder, spec, world, remember=False))
+        second = recorder.at_the_end(run(recorder, spec, changed, replay=first, remember=False))
     check_sensitivity(first, second, t)
     check_billboard(first, second, t)
     idle, where = unreleased(ledger, first), f"{spec.horizon:,} rounds of {one.setup.problem}"
@@ -191,16 +193,8 @@ def replayed(one: Configuration) -> str:
     return f"replay: in {where} nothing but releases reaches anybody else"
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """A config that keeps the agents that it makes: one look at what they remember takes long."""
-
-    config: AgentConfig
-    agents: list[Agent] = field(default_factory=list)
-
-    def make(self, spec: Any, streams: Streams) -> Agent:
-        self.agents.append(self.config.make(spec, streams))
-        return self.agents[-1]
+class _RecordingConfig(Watched):
+    """Settings whose last agent is examined once, at the end: what it remembers takes long."""
 
     def at_the_end(self, tape: Tape) -> Tape:
         """The tape of the latest agent, with what it remembers now."""
@@ -268,8 +262,8 @@ def audited(config: AgentConfig, size: Size, *, progress: bool = False) -> dict[
     most = _AUDIT_RUNS[size]
     reports = audit_all({"": config}, runs=most, until_known=True, progress=progress)
     for report in reports.values():
-        told = report.as_dict()
-        return {"most": most, **{name: told[name] for name in (*_AUDITED, "verdict")}}
+        findings = report.as_dict()
+        return {"most": most, **{name: findings[name] for name in (*_AUDITED, "verdict")}}
     return None
 
 

@@ -106,19 +106,19 @@ class Blocks:
     ) -> tuple[dict[str, Outcome], dict[str, str]]:
         """Replicas 0 to `replicas` - 1 of each cell by key, and why others cannot be played."""
         once = {one.key: one for one in cells}
-        kept = self._kept(once)
+        reusable = self._reusable(once)
         reasons = {key: self._why(one) for key, one in once.items()}
         unfit = {key: read_text(file) for key, file in reasons.items() if file.is_file()}
         tasks = []
         for key, one in once.items():
-            done = {r for block in kept[key] for r in block.replicas.tolist()}
+            done = {r for block in reusable[key] for r in block.replicas.tolist()}
             missing = [r for r in range(replicas) if r not in done]
             if key not in unfit:
                 size = replicas_at_once(one.problem().spec)
                 tasks += [(one, *some) for some in consecutive(missing, size)]
         rounds = sum(one.setup.horizon * (last - first) for one, first, last in tasks)
         with (
-            Progress(rounds, shown=self._progress) as bar,
+            Progress(rounds, visible=self._progress) as bar,
             workers(*self._how) as run,
             closing(run(_played, tasks)) as played,
         ):
@@ -129,12 +129,12 @@ class Blocks:
                     write_atomically(reasons[key], lambda p, t=done: p.write_text(t, "utf-8"))
                     continue
                 done.write(self._folder / key)
-                kept[key].append(done)
+                reusable[key].append(done)
                 bar.working_on(where, rate=len(done.replicas))
                 bar.advance(once[key].setup.horizon)
                 bar.say(where)
         found = {
-            key: joined(some).first(replicas) for key, some in kept.items() if key not in unfit
+            key: joined(some).first(replicas) for key, some in reusable.items() if key not in unfit
         }
         return found, unfit
 
@@ -148,10 +148,10 @@ class Blocks:
                 found[agent] = parse_json(read_text(file))
             else:
                 missing.append(agent)
-        with Progress(len(missing), shown=self._progress) as bar, workers(*self._how) as run:
-            for agent, told in run(_examined, [(agent,) for agent in missing]):
-                write_json(self._findings(agent), told)
-                found[agent] = told
+        with Progress(len(missing), visible=self._progress) as bar, workers(*self._how) as run:
+            for agent, findings in run(_examined, [(agent,) for agent in missing]):
+                write_json(self._findings(agent), findings)
+                found[agent] = findings
                 bar.working_on(f"examine: {agent}", rate=1)
                 bar.advance(1)
                 bar.say(f"examine: {agent}")
@@ -166,7 +166,7 @@ class Blocks:
         """The file that says why this program cannot play a cell; another one is asked again."""
         return self._folder / "unfit" / f"{one.key}-{program_hash(one)}.txt"
 
-    def _kept(self, cells: Mapping[str, Cell]) -> dict[str, list[Outcome]]:
+    def _reusable(self, cells: Mapping[str, Cell]) -> dict[str, list[Outcome]]:
         """Blocks of cells by key that this program would play again as they are."""
         blocks = {key: self._there(key) for key in cells}
         changed = [
@@ -236,10 +236,10 @@ def freeze_suite(names: Sequence[str], blocks: Blocks) -> Frozen:
         reported += report(problems()[name], choices, blocks)
     private = [choice.chosen for place, choice in choices.items() if place.epsilon < inf]
     found = blocks.examine(list(dict.fromkeys(private)))
-    for agent, told in found.items():
-        audit = told["audit"]
-        if told["failed"] or (audit is not None and audit["flagged"]):
-            why = told["failed"] or audit["verdict"]
+    for agent, findings in found.items():
+        audit = findings["audit"]
+        if findings["failed"] or (audit is not None and audit["flagged"]):
+            why = findings["failed"] or audit["verdict"]
             raise InputError(f"Expected {agent}, which was chosen, to be private: {why}")
     return Frozen(choices, tuple(reported), found)
 

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from dpbandit.auditing.bounds import clopper_pearson
-from dpbandit.base import InputError, Streams, shown_path, write_atomically
+from dpbandit.base import InputError, Streams, short_path, write_atomically
 from dpbandit.privacy.calibrated import Target, certified_sum
 from dpbandit.privacy.certificate import HONESTY
 from dpbandit.privacy.curves import epsilon_of, mu_of
@@ -58,14 +58,14 @@ def write_page(path: str | os.PathLike[str], cards: Iterable[str | os.PathLike[s
     for card in cards:
         own.append(read_submission(card))
         if own[-1].size != "small":
-            raise InputError(f"Expected card={shown_path(card)} to be small, got {own[-1].size}.")
+            raise InputError(f"Expected card={short_path(card)} to be small, got {own[-1].size}.")
     template = files("dpbandit.suite").joinpath("play.html").read_text(encoding="utf-8")
-    data = json.dumps(told(runs, own), separators=(",", ":")).replace("<", "\\u003c")
+    data = json.dumps(page_facts(runs, own), separators=(",", ":")).replace("<", "\\u003c")
     page = rendered(template, runs, data=data, rounds=ROUNDS, version=version(), honesty=HONESTY)
     return write_atomically(Path(path), lambda p: p.write_text(page, "utf-8"))
 
 
-def told(runs: Sequence[AgentRun], own: Sequence[Submission] = ()) -> dict[str, Any]:
+def page_facts(runs: Sequence[AgentRun], own: Sequence[Submission] = ()) -> dict[str, Any]:
     """All that the page knows, as plain values; of what was played twice the first run counts."""
     ends = ends_of(frozen("small"))
     fpr = [0, *np.geomspace(1e-3, 0.1, 12), *np.linspace(0.15, 1, 18)]
@@ -105,11 +105,11 @@ def _problem(
         "bestName": ends.name,
         "rows": [row for row in rows if 0 < row["target"] < inf] + _of_cards(name, cards),
         "raised": [
-            f"{agent} {said['told']}"
+            f"{agent} {failure['told']}"
             for card in cards
             for agent, found in card.findings.items()
-            for said in found.get("raised", ())
-            if said["problem"] == name
+            for failure in found.get("raised", ())
+            if failure["problem"] == name
         ],
     }
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from dpbandit.base import (
     InputError,
+    abbrev,
     is_there,
     parse_json,
     read_text,
-    shown,
     write_json,
 )
 from dpbandit.results import Results
@@ -27,7 +27,7 @@ from dpbandit.results.store import read_runs, write_runs
 from dpbandit.running.foreign import limit_of
 from dpbandit.running.settings import parse_agent
 from dpbandit.studies import AgentFailure, Study, run_sweep
-from dpbandit.suite.catalogue import Size, asked_of, study_for, suite, version
+from dpbandit.suite.catalogue import Size, assignment_of, study_for, suite, version
 from dpbandit.suite.examining import examined
 from dpbandit.suite.sources import source_of
 
@@ -122,27 +122,27 @@ def run_suite(
     if with_references is None:
         with_references = not frozen(size)
     limit = limit_of(minutes)
-    asked = {agent: asked_of(agent, size, limit) for agent in agents}
-    study = study_for(asked.values(), size, with_references=with_references)
+    assignments = {agent: assignment_of(agent, size, limit) for agent in agents}
+    study = study_for(assignments.values(), size, with_references=with_references)
     _refuse_foreign(folder)
     _keep_sources(folder / _SOURCES, agents)
     how: dict[str, Any] = {"backend": backend, "scheduler": scheduler, "progress": progress}
     played = play_study(study, folder / "runs", jobs=jobs, limit=limit, **how)
     findings = {
-        agent: examined(agent, size, asked=own, limit=limit, progress=progress)
+        agent: examined(agent, size, assignment=own, limit=limit, progress=progress)
         | {"raised": raised_by(agent, own.failed + played.failed)}
-        for agent, own in asked.items()
+        for agent, own in assignments.items()
     }
     return write_submission(Submission(size, played.runs, findings), folder)
 
 
 def raised_by(agent: str, failures: Iterable[AgentFailure]) -> list[dict[str, Any]]:
-    """What an agent raised: `problem`, `epsilon` (None without a claim), `told` and its `trace`."""
+    """List what an agent raised: `problem`, `epsilon` (None without a claim), `told`, `trace`."""
     return [
         {
             "problem": one.problem,
             "epsilon": None if one.epsilon == inf else one.epsilon,
-            "told": one.told,
+            "told": one.message,
             "trace": one.trace,
         }
         for one in failures
@@ -176,8 +176,8 @@ def write_submission(done: Submission, folder: Path) -> Submission:
     """Write `suite.parquet` and `suite.json`, and return what is in them."""
     if done.runs:
         write_runs(folder / RUNS, done.runs)
-    told = {"version": version(), "size": done.size, "agents": done.findings}
-    write_json(folder / FINDINGS, told)
+    document = {"version": version(), "size": done.size, "agents": done.findings}
+    write_json(folder / FINDINGS, document)
     return done
 
 
@@ -216,12 +216,12 @@ def stamped(run: AgentRun) -> dict[str, str]:
     return {**run.provenance, "suite": str(version()), "agent": source}
 
 
-def check_version(told: object, where: Path) -> None:
+def check_version(stated: object, where: Path) -> None:
     """Raise `InputError` unless a result is of this version of the suite."""
-    if str(told) != str(version()):
+    if str(stated) != str(version()):
         raise InputError(
-            f"Expected {where} to be of version {version()} of the suite, got {shown(told)}: run "
-            "its agents again. Scores on problems that both versions have are the same."
+            f"Expected {where} to be of version {version()} of the suite, got {abbrev(stated)}: "
+            "run its agents again. Scores on problems that both versions have are the same."
         )
 
 

@@ -62,7 +62,7 @@ def _differing(run: AgentRun | Outcome, here: Log) -> Bools:
     return other
 
 
-def far_off(told: Floats, here: Floats) -> bool:
+def far_off(stated: Floats, here: Floats) -> bool:
     """True if two means of the same replicas differ by more than `MOST_ERRORS` combined errors.
 
     >>> far_off(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.1]))
@@ -70,6 +70,6 @@ def far_off(told: Floats, here: Floats) -> bool:
     >>> far_off(np.array([1.0, 2.0, 3.0]), np.array([6.0, 7.0, 8.0]))
     True
     """
-    errors = hypot(standard_error(told), standard_error(here))
+    errors = hypot(standard_error(stated), standard_error(here))
     rounding = ROUNDING * max(1.0, abs(float(here.mean())))
-    return abs(float(told.mean() - here.mean())) > max(MOST_ERRORS * errors, rounding)
+    return abs(float(stated.mean() - here.mean())) > max(MOST_ERRORS * errors, rounding)

@@ -29,8 +29,8 @@ def source_of(config: AgentConfig) -> str:
     digest = sha256(Path(getsourcefile(type(config)) or "").read_bytes())
     for name, file in sorted(files_of(type(config)).items()):
         digest.update(name.encode() + file.read_bytes())
-    told = digest.hexdigest()[:16]
-    return told if inner is None else f"{told} {source_of(inner)}"
+    source = digest.hexdigest()[:16]
+    return source if inner is None else f"{source} {source_of(inner)}"
 
 
 def files_of(kind: type) -> dict[str, Path]:
@@ -99,8 +99,8 @@ def _file(module: str) -> Path | None:
     if top == "dpbandit" or top in sys.stdlib_module_names:
         return None
     loaded = sys.modules.get(module)
-    told = _looked_for(module) if loaded is None else getattr(loaded, "__file__", None)
-    file = Path(told or "").resolve()
+    path = _looked_for(module) if loaded is None else getattr(loaded, "__file__", None)
+    file = Path(path or "").resolve()
     outside = not _INSTALLED & {*file.parts} and Path(get_path("stdlib")) not in file.parents
     return file if file.suffix == ".py" and file.is_file() and outside else None
 

@@ -51,8 +51,8 @@ def write_frozen(done: Frozen, folder: Path) -> list[Path]:
         if one.name in choice.finalists
     ]
     others = [run for run in (*frozen("small"), *finalists()) if run.setup.problem not in names]
-    kept = [one for one in _shipped() if one.problem not in names or one.role == HORIZON]
-    rows = [*kept, *answers_of(done)]
+    unchanged = [one for one in _shipped() if one.problem not in names or one.role == HORIZON]
+    rows = [*unchanged, *answers_of(done)]
     found = {**findings(), **done.findings}
     runs = write_runs(folder / frozen_file("small").name, [*others, *done.reported, *compared])
     table = write_table(rows, folder, CHOICE)
@@ -62,8 +62,8 @@ def write_frozen(done: Frozen, folder: Path) -> list[Path]:
 def write_grown(rows: Sequence[Answer], folder: Path) -> list[Path]:
     """Write the shipped table with these rows of other horizons; returns the file."""
     names = {one.problem for one in rows}
-    kept = [one for one in _shipped() if one.role != HORIZON or one.problem not in names]
-    return [write_table([*kept, *rows], folder, USERS)]
+    unchanged = [one for one in _shipped() if one.role != HORIZON or one.problem not in names]
+    return [write_table([*unchanged, *rows], folder, USERS)]
 
 
 def write_table(rows: Iterable[Answer], folder: Path, measured: str) -> Path:
@@ -117,9 +117,9 @@ def _rows_of(name: str, runs: Sequence[AgentRun], done: Frozen) -> Iterator[Answ
     best, zeros = runs[: len(places)], runs[len(places) :]
     last = {run.name: run.regret[-1] for run in zeros}
     ends = (best[0].regret[-1], last["uniform"], last["best-fixed"])
-    told = [(run, CHOSEN, place.epsilon) for run, place in zip(best, places, strict=True)]
-    told += [(run, ZERO, run.certificate.claimed_epsilon) for run in zeros]
-    for run, role, epsilon in told:
+    columns = [(run, CHOSEN, place.epsilon) for run, place in zip(best, places, strict=True)]
+    columns += [(run, ZERO, run.certificate.claimed_epsilon) for run in zeros]
+    for run, role, epsilon in columns:
         yield answer_row(run.setup, role, epsilon, run.name, run.regret[-1], *ends)
     free = done.choices[Group(name, inf)]
     base = free.screened[free.chosen].regret[-1]

@@ -20,7 +20,7 @@ from dpbandit.base import (
     is_there,
     parse_json,
     provenance,
-    shown_path,
+    short_path,
 )
 from dpbandit.privacy.certificate import ledger_as_dict
 from dpbandit.results.runs import AgentRun
@@ -30,7 +30,7 @@ from dpbandit.running.settings import module_of
 from dpbandit.studies import Configuration, Study
 from dpbandit.studies.configurations import certificate_of
 from dpbandit.suite.card import write_card
-from dpbandit.suite.catalogue import SIZES, Size, asked_of, references, replicas
+from dpbandit.suite.catalogue import SIZES, Size, assignment_of, references, replicas
 from dpbandit.suite.examining import examined
 from dpbandit.suite.playing import (
     FINDINGS,
@@ -119,17 +119,19 @@ def verify(
     theirs = [run for run in runs if run.key not in ends] or runs
     names = tuple(dict.fromkeys(run.name for run in theirs))
     _check_trust(names, trust)
-    every = {name: asked_of(name, size, limit) for name in names}
-    asked = {one.key: one for own in every.values() for one in own.configurations} | ends
+    every = {name: assignment_of(name, size, limit) for name in names}
+    planned = {one.key: one for own in every.values() for one in own.configurations} | ends
 
     def refusal(sentences: Sequence[str]) -> Verdict:
         return Verdict(names, size, None, 0, 0, tuple(dict.fromkeys(sentences)))
 
-    told = _said_to_raise(file)
-    wanted = {key: one for key, one in asked.items() if key in there or _place(one) not in told}
-    refused = [*_against_plan(runs, asked, wanted, replicas(size))]
-    known = [run for run in runs if run.key in asked]
-    refused += [line for run in known for line in _against_agent(run, asked[run.key])]
+    reported = _reported_failures(file)
+    wanted = {
+        key: one for key, one in planned.items() if key in there or _place(one) not in reported
+    }
+    refused = [*_against_plan(runs, planned, wanted, replicas(size))]
+    known = [run for run in runs if run.key in planned]
+    refused += [line for run in known for line in _against_agent(run, planned[run.key])]
     if refused:
         return refusal(refused)
     tell(
@@ -138,7 +140,7 @@ def verify(
         "audits come before."
     )
     findings = {
-        name: examined(name, size, asked=own, limit=limit, progress=progress)
+        name: examined(name, size, assignment=own, limit=limit, progress=progress)
         for name, own in every.items()
     }
     refused += [line for name, found in findings.items() for line in _broken(name, found)]
@@ -146,7 +148,7 @@ def verify(
         refused += _against_findings(file.with_name(FINDINGS), findings)
     if refused:
         return refusal(refused)
-    study = Study(configurations=tuple(asked.values()), replicas=replicas(size))
+    study = Study(configurations=tuple(planned.values()), replicas=replicas(size))
     with TemporaryDirectory() as folder:  # a new one: what lies in another may be anybody's
         how: dict[str, Any] = {"jobs": jobs, "progress": progress, "limit": limit}
         played, failed = play_study(study, Path(folder), **how)
@@ -155,9 +157,9 @@ def verify(
         f"Expected a run of the file to be played here, too: {raised[key]}"
         for key in there & raised.keys()
     ]
-    refused += [_missing(one) for key, one in asked.items() if key not in there | raised.keys()]
-    for name, examined_by_agent in every.items():
-        findings[name]["raised"] = raised_by(name, examined_by_agent.failed + failed)
+    refused += [_missing(one) for key, one in planned.items() if key not in there | raised.keys()]
+    for name, assignment in every.items():
+        findings[name]["raised"] = raised_by(name, assignment.failed + failed)
     own, different = {run.key: run for run in played}, 0
     for run in (run for run in runs if run.key in own):
         others = differing(run, own[run.key])
@@ -175,7 +177,7 @@ def verify(
 def _check_new(folder: Path) -> None:
     """Raise `InputError` unless there is no such folder yet, or it is empty."""
     if folder.is_dir() and any(folder.iterdir()):
-        raise InputError(f"Expected out={shown_path(folder)} to be a new folder, or an empty one.")
+        raise InputError(f"Expected out={short_path(folder)} to be a new folder, or an empty one.")
     check_writable(folder / RUNS)
 
 
@@ -188,10 +190,13 @@ def _check_trust(agents: Sequence[str], trust: bool) -> None:
             f"Expected --trust (trust=True) to verify results of {', '.join(found)}: verifying "
             f"them imports {modules} and runs that code. Read it first."
         )
-    told = [agent for agent in agents if any(s.startswith("prior=") for s in agent.split(":"))]
-    if told and not trust:
+    with_prior = [
+        agent for agent in agents if any(s.startswith("prior=") for s in agent.split(":"))
+    ]
+    if with_prior and not trust:
         raise InputError(
-            f"Expected --trust (trust=True) to verify results of {', '.join(told)}: a prior counts "
+            f"Expected --trust (trust=True) to verify results of {', '.join(with_prior)}: a prior "
+            "counts "
             "as public, and may be made of the suite's own users. See what it is made of first."
         )
 
@@ -235,7 +240,7 @@ def _size(runs: Sequence[AgentRun]) -> Size:
 
 def _against_plan(
     runs: Sequence[AgentRun],
-    asked: Mapping[str, Configuration],
+    planned: Mapping[str, Configuration],
     wanted: Mapping[str, Configuration],
     many: int,
 ) -> Iterator[str]:
@@ -248,7 +253,7 @@ def _against_plan(
         where = f"{run.name} on {run.setup.problem}"
         if times[run.key] > 1:
             yield f"Expected {where} once, got it {times[run.key]} times."
-        if run.key not in asked:
+        if run.key not in planned:
             yield f"Not asked: {where} with seed {run.setup.seed} and {dict(run.config)}."
         if run.replicas.tolist() != list(range(many)):
             yield f"Expected replicas 0 to {many - 1} of {where}, got {run.replicas.tolist()}."
@@ -263,7 +268,7 @@ def _place(one: Configuration) -> tuple[str, str, float]:
     return one.name, one.setup.problem, getattr(one.config, "epsilon", inf)
 
 
-def _said_to_raise(file: Path) -> set[tuple[str, str, float]]:
+def _reported_failures(file: Path) -> set[tuple[str, str, float]]:
     """Agent, problem and epsilon of runs that a file may lack: whether they are is seen here."""
     if file.name != RUNS or not is_there(file.with_name(FINDINGS)):
         return set()

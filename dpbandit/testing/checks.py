@@ -237,8 +237,8 @@ def largest_move(one: Tape, two: Tape, t: Ints) -> Floats:
     in both worlds.
     """
     expect(one.marks == two.marks, f"Expected {_who(t)} not to decide how many calls are made.")
-    told = [_places(tape) for tape in (one, two)]
-    expect(told[0] == told[1], f"Expected {_who(t)} not to decide which mechanism is told.")
+    places = [_places(tape) for tape in (one, two)]
+    expect(places[0] == places[1], f"Expected {_who(t)} not to decide which mechanism is told.")
     theirs, rounds = rounds_of(one, t), rounds_of_calls(one)
     moves: dict[tuple[int, int] | None, Floats] = {None: np.zeros(t.shape[-1])}
     so_far: dict[int, Floats] = {}
@@ -279,8 +279,8 @@ def check_visits(spec: Any, one: Tape, two: Tape, nobody: Tape, t: Ints) -> None
         rounds = rounds_of_calls(tape)
         queries = zip(tape.queries, nobody.queries, tape.mechanisms, strict=True)
         for i, (query, null, mechanism) in enumerate(queries):
-            told = (query != null).reshape(len(query), -1).any(axis=1) & theirs[rounds[i]]
-            entered[id(mechanism)] = entered.get(id(mechanism), 0) + told
+            entering = (query != null).reshape(len(query), -1).any(axis=1) & theirs[rounds[i]]
+            entered[id(mechanism)] = entered.get(id(mechanism), 0) + entering
         for mechanism in tape.mechanisms:
             most = getattr(mechanism, "most", spec.visits.cap)
             found = entered[id(mechanism)].max()
@@ -419,9 +419,9 @@ def check_agent(
 def check_certificate(config: Any, proof: Certificate) -> str:
     """The noise buys what is claimed, unless it is a paper's that is not believed to."""
     printed = getattr(config, "calibration", "certified") in PRINTED
-    shown = f"epsilon {proof.epsilon:.4g} at delta {proof.claimed_delta:.4g}"
-    expect(printed or proof.holds, f"Expected the claim to hold, the noise buys {shown}.")
-    return f"certificate: {shown}"
+    proved = f"epsilon {proof.epsilon:.4g} at delta {proof.claimed_delta:.4g}"
+    expect(printed or proof.holds, f"Expected the claim to hold, the noise buys {proved}.")
+    return f"certificate: {proved}"
 
 
 def _private(
@@ -571,7 +571,7 @@ def _episode(
     Actions are uniformly random, or always `action` (R, ...). The problem is copied first, and half
     way once more, by the name of a copy.
     """
-    mine, shown, spec = copy.deepcopy(problem), [], problem.spec
+    mine, contexts, spec = copy.deepcopy(problem), [], problem.spec
     draw: Any = spec.uniform(Streams([(action_seed, seed) for seed in seeds]))
     mine.reset(Streams([(episode, seed) for seed in seeds]))
     for t in range(rounds):
@@ -587,8 +587,8 @@ def _episode(
         seen["action"] = draw(**masks) if action is None else action
         step = mine.step(seen["action"])
         check_step(spec, step, len(seeds))
-        shown.append(seen | {n: np.array(x) for n, x in step._asdict().items() if x is not None})
-    return {name: np.array([one[name] for one in shown]) for name in shown[0]}, mine
+        contexts.append(seen | {n: np.array(x) for n, x in step._asdict().items() if x is not None})
+    return {name: np.array([one[name] for one in contexts]) for name in contexts[0]}, mine
 
 
 def _compare_with_best(problem: Problem, six: dict[str, Any], best: Any) -> int:
@@ -626,10 +626,10 @@ def _check_bounds(episode: dict[str, Any], spec: Spec) -> None:
         step: Any = {name: one.get(name) for name in Step._fields}
         rounds.append((one["context"], Step(**step)))
     for bound in spec.bounds():
-        told = rounds[spec.delay :] if bound.told else rounds
-        if not told:  # all comes later than was played
+        observed = rounds[spec.delay :] if bound.delayed else rounds
+        if not observed:  # all comes later than was played
             continue
-        sizes = bound.size(np.array([bound.array(context, step) for context, step in told]))
+        sizes = bound.size(np.array([bound.array(context, step) for context, step in observed]))
         share, most = ((sizes < bound.low) | (sizes > bound.high)).mean(), spec.most_outside
         expect(
             share <= most + 5 * (most / sizes.size) ** 0.5,

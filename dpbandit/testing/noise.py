@@ -59,7 +59,7 @@ def first_stddev(sums: Any) -> float:
         return (drawn * GeneralisedGaussian(S / spend.ratio, spend.r).variance(spend.dim)) ** 0.5
     if isinstance(spend, HEAVY):
         l1 = getattr(getattr(sums, "_statistic", None), "l1_sensitivity", S * k**0.5)
-        law = Laplace(l1 / S) if "laplace" in spend.note else KNorm(1.0)
+        law = Laplace(l1 / S) if isinstance(spend, LaplaceSpend) else KNorm(1.0)
         return S * (moved * nodes / spend.pure) * (drawn * law.variance(k)) ** 0.5
     if isinstance(spend, WishartSpend):
         rows = sums._statistic
@@ -230,12 +230,12 @@ def drawn_by(config: AgentConfig, spec: Spec) -> list[Drawn]:
 def releases_of_sums(tape: Tape) -> dict[int, tuple[Any, list[int], list[Floats]]]:
     """Of each sum: itself, the numbers of the calls that released, and their noises."""
     found: dict[int, tuple[Any, list[int], list[Floats]]] = {}
-    shown = iter(noises(tape))
+    noise_tape = iter(noises(tape))
     for i, (sums, release) in enumerate(zip(tape.mechanisms, tape.releases, strict=True)):
         if release is not None and sums.releases_sum:
             _, calls, added = found.setdefault(id(sums), (sums, [], []))
             calls.append(i)
-            added.append(next(shown))
+            added.append(next(noise_tape))
     return found
 
 

@@ -15,12 +15,12 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     flag,
     inside,
     one_of,
     reals,
     rows,
-    shown,
     two_numbers,
     whole,
 )
@@ -136,7 +136,7 @@ class Arms(ContextualProblem):
         low, high = range_of(self.reward_range)
         if self.table is None and (low, high) != (0, 1):
             raise InputError(
-                f"Expected reward_range={shown(self.reward_range)} with a table= alone: all other "
+                f"Expected reward_range={abbrev(self.reward_range)} with a table= alone: all other "
                 "rewards are in [0, 1]."
             )
         changes = [word for word in (self.drift, self.adversary) if word is not None]
@@ -266,7 +266,7 @@ def means_of(means: Any) -> Floats:
     fits = found.ndim == 1 and 2 <= len(found) <= MOST_ACTIONS
     if not fits or not ((found >= 0) & (found <= 1)).all():
         raise InputError(
-            f"Expected means={shown(means)} to be numbers in [0, 1] of at least 2 arms, such "
+            f"Expected means={abbrev(means)} to be numbers in [0, 1] of at least 2 arms, such "
             f"as [0.6, 0.4], or one of {', '.join(MEANS)}."
         )
     return found
@@ -276,7 +276,7 @@ def range_of(ends: Any) -> tuple[float, float]:
     """Public bounds on rewards."""
     low, high = two_numbers("reward_range", ends)
     if not is_wide(low, high):
-        raise InputError(f"Expected reward_range={shown(ends)} to be (low, high), low < high.")
+        raise InputError(f"Expected reward_range={abbrev(ends)} to be (low, high), low < high.")
     return low, high
 
 

@@ -15,8 +15,8 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     at_least,
-    shown,
     vector,
 )
 from dpbandit.envs.choice.assortments import ChoiceProblem, Contest, Crowd, ListedSales
@@ -374,12 +374,12 @@ class AssortmentFromLog(ChoiceProblem):
         if not isinstance(self.products, Mapping) or len(self.products) < 1:
             raise InputError(
                 "Expected products=, each with the column of its price, such as "
-                f"{{'cola': 'price_cola'}}, got {shown(self.products)}."
+                f"{{'cola': 'price_cola'}}, got {abbrev(self.products)}."
             )
         names = tuple(map(_word, self.products))
         if len(set(names)) < len(names) or _NONE in names:
             raise InputError(
-                f"Expected products={shown(self.products)} to have names of their own, none of "
+                f"Expected products={abbrev(self.products)} to have names of their own, none of "
                 f"them {_NONE!r}."
             )
         return names
@@ -396,7 +396,7 @@ class AssortmentFromLog(ChoiceProblem):
         costs = {_word(name): cost for name, cost in self.unit_cost.items()}
         if set(costs) != set(names):
             raise InputError(
-                f"Expected unit_cost={shown(self.unit_cost)} to have a cost for each of {names}."
+                f"Expected unit_cost={abbrev(self.unit_cost)} to have a cost for each of {names}."
             )
         return tuple(unit_cost_of(costs[name]) for name in names)
 
@@ -451,7 +451,7 @@ def _fitted(
     check_fit(fit, z, names)
     held = hold_out(visits, ridge, log.groups)
     lone = _lone_levels(visits, log.levels, names, ridge)
-    said = [*log.cautions(), *lone, *filter(None, [held.caution])]
+    warned = [*log.cautions(), *lone, *filter(None, [held.caution])]
     return _Fitted(
         fit,
         ChoiceDiagnostics(
@@ -465,7 +465,7 @@ def _fitted(
             constant=held.constant,
             calibration=held.scale,
             calibration_error=held.error,
-            cautions=tuple(said),
+            cautions=tuple(warned),
         ),
     )
 
@@ -518,7 +518,7 @@ def _prices(table: Any, name: Any, n: int) -> Floats:
     if values.ndim != 1:
         raise InputError(
             f"Expected column {name!r} to hold prices, and nothing where the product was not "
-            f"shown, got {shown(first_odd(listed))}."
+            f"shown, got {abbrev(first_odd(listed))}."
         )
     if len(values) != n:
         raise InputError(f"Expected column {name!r} to hold one entry for each of {n} rows.")
@@ -532,7 +532,8 @@ def _choices(table: Any, name: str, names: tuple[str, ...]) -> Ints:
     for entry in table[name]:
         if entry not in places:
             raise InputError(
-                f"Expected {name!r} to be one of {shown(list(names))}, or none, got {shown(entry)}."
+                f"Expected {name!r} to be one of {abbrev(list(names))}, or none, got "
+                f"{abbrev(entry)}."
             )
     return np.array([places[entry] for entry in table[name]], np.int64)
 

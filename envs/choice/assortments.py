@@ -26,13 +26,13 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     at_least,
     inside,
     norms,
     one_of,
     positive,
     rows,
-    shown,
     vector,
     whole,
 )
@@ -105,7 +105,7 @@ class Exchanged:
         self, weights: Callable[[Any], Floats], margins: Floats, at_most: int, replicas: int
     ) -> None:
         self._weights, self._margins, self._most = weights, margins, at_most
-        self._kept: list[Floats] = []
+        self._sampled: list[Floats] = []
         self._replicas, self._users = replicas, 0
 
     def add(self, taste: AnyArray) -> None:
@@ -113,15 +113,15 @@ class Exchanged:
         taste = taste[: _USERS - self._users]
         if len(taste):
             self._users += len(taste)
-            self._kept.append(self._weights(taste))
+            self._sampled.append(self._weights(taste))
 
     def best(self) -> Ints:
         # A set for them that no exchange makes better, (R, N); before there are any, the first
-        if not self._kept:
+        if not self._sampled:
             first = np.zeros((self._replicas, len(self._margins)), np.int64)
             first[:, 0] = 1
             return first
-        users = np.concatenate(self._kept)
+        users = np.concatenate(self._sampled)
         return np.array([self._climb(users[:, r]) for r in range(users.shape[1])])
 
     def _climb(self, v: Floats) -> Ints:
@@ -234,8 +234,10 @@ class ChoiceProblem(ABC):
             0.0,
         )
         oracle = np.maximum(self._crowd.oracle[i], expected)  # but for rounding it is
-        reward, told = (late(x) for late, x in zip(self._late, (reward, 1.0 * choice), strict=True))
-        return Step(reward, expected, oracle, oracle - expected, told)
+        reward, feedback = (
+            late(x) for late, x in zip(self._late, (reward, 1.0 * choice), strict=True)
+        )
+        return Step(reward, expected, oracle, oracle - expected, feedback)
 
     def best_fixed(self) -> AnyArray:
         self._count()
@@ -458,7 +460,7 @@ class AssortmentBandit(ChoiceProblem):
             return
         given: Any = self.prices
         if not isinstance(given, list | tuple | np.ndarray):
-            raise InputError(f"Expected prices={shown(given)} to be a list of numbers.")
+            raise InputError(f"Expected prices={abbrev(given)} to be a list of numbers.")
         prices = vector("prices", given, len(given))
         costs = self._each("unit_costs", self.unit_costs, 0.0, float(prices.min(initial=0)) / 2)
         listed = PricedAssortmentSpec(prices=tuple(prices.tolist()), unit_costs=costs, **facts)

@@ -38,7 +38,7 @@ class Survey(NamedTuple):
     """(660, 3), dollars a pound; a family's regular price plus each premium"""
     wants: Floats
     """(660, 3, 5), P(more than j pounds) at each premium, j = 0, ..., 4"""
-    asked: Ints
+    offer: Ints
     """(660,), the premium each family was asked about"""
     pounds: Floats
     """(660,), what it answered, whole pounds, at most 5"""
@@ -61,7 +61,7 @@ def survey() -> Survey:
         premiums=tuple(frozen["premiums"]),
         prices=prices,
         wants=expit(score[..., None] - np.array(frozen["thresholds"])),
-        asked=np.abs((data["ecoprc"] - regular)[:, None] - premiums).argmin(axis=1),
+        offer=np.abs((data["ecoprc"] - regular)[:, None] - premiums).argmin(axis=1),
         pounds=_whole_pounds(data["ecolbs"], most=len(frozen["thresholds"])),
     )
 
@@ -153,7 +153,7 @@ class ApplePricing(Resampled):
         Each premium had probability 1/3 whatever the family and the regular price: the design, as
         far as the counts show it (225, 214 and 221 families).
         """
-        asked, every = self._survey.asked, rows(len(self._margins))
+        asked, every = self._survey.offer, rows(len(self._margins))
         return Logged(
             spec=self.spec,
             context=self._survey.context,

@@ -13,6 +13,7 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     by_index,
     by_name,
     columns_of,
@@ -20,7 +21,6 @@ from dpbandit.base import (
     not_installed,
     one_of,
     reals,
-    shown,
     whole,
 )
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
@@ -184,7 +184,7 @@ def _numbers(name: str, values: Any) -> Floats:
     try:
         return reals(values)
     except ValueError:
-        raise InputError(f"Expected {name} to be numbers, got {shown(values)}.") from None
+        raise InputError(f"Expected {name} to be numbers, got {abbrev(values)}.") from None
 
 
 class Labelled(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from scipy.special import expit, fdtrc
 
-from dpbandit.base import Bools, Floats, InputError, Ints, at_least, inside, shown, vector
+from dpbandit.base import Bools, Floats, InputError, Ints, abbrev, at_least, inside, vector
 from dpbandit.offline.columns import (
     Bounds,
     Features,
@@ -35,7 +35,7 @@ _A_COEFFICIENT = 5
 _FEW_CLUSTERS, _LEAST_CLUSTERS = 30, 5
 _MUCH_OUTSIDE = 0.05
 _MOST_PRICE, _LONGEST_UNIT = 1e50, 60
-_MOST_KEPT = 8
+_CACHED_FITS = 8
 """Fits in memory"""
 NO_RIDGE = 1e-6
 """The penalty where none is said, which keeps digits; whoever says a larger one is heard"""
@@ -78,15 +78,15 @@ class Log(NamedTuple):
     def cautions(self) -> list[str]:
         """What may be wrong with it, in sentences."""
         n = len(self.features.rows)
-        said = [
+        warned = [
             f"{count} of {n} rows ({100 * count / n:.2g} %) lie outside the bounds of feature "
             f"{name!r} and are clipped: are these its public bounds?"
             for name, count in self.features.outside.items()
             if count > _MUCH_OUTSIDE * n
         ]
         if self.groups is not None and (count := int(self.groups.max()) + 1) < _FEW_CLUSTERS:
-            said.append(f"{count} clusters are few: errors by cluster may be too small.")
-        return said
+            warned.append(f"{count} clusters are few: errors by cluster may be too small.")
+        return warned
 
 
 def read(
@@ -122,7 +122,7 @@ def read(
     lengths = [len(column(table, name)) for name in modelled]
     n = lengths[0]
     if set(lengths) != {n}:
-        raise InputError(f"Expected columns {shown(modelled)} of one length, got {lengths}.")
+        raise InputError(f"Expected columns {abbrev(modelled)} of one length, got {lengths}.")
     found = features(table, bounds, called="features", rows=n)
     for name in modelled:
         if name in bounds:
@@ -171,13 +171,13 @@ def check_slope(slope: float, z: float) -> None:
         )
 
 
-def check_within(asked: Floats, outside: Bools, low: float, high: float) -> None:
+def check_within(price: Floats, outside: Bools, low: float, high: float) -> None:
     """Raise `InputError` where prices of a log, (n,) or (n, K), lie outside their public range."""
     if outside.any():
         rows = int(outside.reshape(len(outside), -1).any(axis=1).sum())
         raise InputError(
             f"Expected every price in price_range=({low:g}, {high:g}), got "
-            f"{asked[outside][0]:g}, and {rows} rows outside."
+            f"{price[outside][0]:g}, and {rows} rows outside."
         )
 
 
@@ -212,14 +212,14 @@ def price_range_of(ends: Any) -> tuple[float, float]:
     for end in (low, high):
         inside("an end of price_range", end, -_MOST_PRICE, _MOST_PRICE, ends=True)
     if not (high - low) > 1e-9 * max(abs(low), abs(high)):
-        raise InputError(f"Expected price_range={shown(ends)} to be (low, high).")
+        raise InputError(f"Expected price_range={abbrev(ends)} to be (low, high).")
     return low, high
 
 
 def unit_of(unit: Any) -> str:
     """What prices are in."""
     if not isinstance(unit, str) or not unit.strip() or len(unit) > _LONGEST_UNIT:
-        raise InputError(f"Expected unit={shown(unit)} to be what prices are in, such as 'euros'.")
+        raise InputError(f"Expected unit={abbrev(unit)} to be what prices are in, such as 'euros'.")
     return unit
 
 
@@ -247,7 +247,7 @@ class _Diagnosed(Protocol):
 
 
 Fit = TypeVar("Fit", bound=_Diagnosed)
-_kept: dict[str, Any] = {}
+_cached_fits: dict[str, Any] = {}
 
 
 def fitted_once(make: Callable[[], Fit], *of: Any) -> Fit:
@@ -260,14 +260,14 @@ def fitted_once(make: Callable[[], Fit], *of: Any) -> Fit:
         digest.update(part.tobytes() if isinstance(part, np.ndarray) else repr(part).encode())
         digest.update(b"|")
     key = digest.hexdigest()
-    if key not in _kept:
+    if key not in _cached_fits:
         fit = make()
         for caution in fit.diagnostics.cautions:
             warnings.warn(caution, stacklevel=5)
-        while len(_kept) >= _MOST_KEPT:
-            _kept.pop(next(iter(_kept)))
-        _kept[key] = fit
-    found: Fit = _kept[key]
+        while len(_cached_fits) >= _CACHED_FITS:
+            _cached_fits.pop(next(iter(_cached_fits)))
+        _cached_fits[key] = fit
+    found: Fit = _cached_fits[key]
     return found
 
 

@@ -93,10 +93,10 @@ def fit_people(
     people = PeopleOfLog(shown, offers.starts, visit, found)
     chances = _many(people)
     margins = visit.margins * chances
-    said = [*found.cautions]
+    warned = [*found.cautions]
     p_value = float(fdtrc(N - 1, n - N, share / (N - 1) / ((1 - share) / (n - N))))
     if p_value < CHOSEN:
-        said.append(
+        warned.append(
             f"Prices were not randomised: they differ between people (R2 = {share:.3f}, p = "
             f"{p_value:.1g}), and may have followed their tastes."
         )
@@ -106,7 +106,7 @@ def fit_people(
             found,
             curve=tuple((float(p), float(s), float(m)) for p, s, m in means),
             oracle=float(margins.max(axis=1).mean()),
-            cautions=tuple(said),
+            cautions=tuple(warned),
             tastes=tastes,
         )
     )

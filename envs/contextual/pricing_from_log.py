@@ -17,9 +17,9 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     flag,
     one_of,
-    shown,
     vector,
 )
 from dpbandit.envs.contextual.logs import (
@@ -192,7 +192,7 @@ def fit_demand(
     margins = (prices.grid - prices.cost) * chances  # (n, K)
     held = hold_out(x, yes, penalty, log.groups)
     means = zip(prices.grid, chances.mean(axis=0), margins.mean(axis=0), strict=True)
-    said = [*log.cautions(), *apart, *_cautions(prices, share, p_value, rising, held)]
+    warned = [*log.cautions(), *apart, *_cautions(prices, share, p_value, rising, held)]
     diagnostics = PricingDiagnostics(
         rows=n,
         sales=int(yes.sum()),
@@ -209,7 +209,7 @@ def fit_demand(
         outside={name: count / n for name, count in log.features.outside.items()},
         curve=tuple((float(p), float(s), float(m)) for p, s, m in means),
         oracle=float(margins.max(axis=1).mean()),
-        cautions=tuple(said),
+        cautions=tuple(warned),
     )
     return FrozenDemand(log.features.context, chances, diagnostics)
 
@@ -221,14 +221,14 @@ def _slope_z(
 
 
 def _refuse_prices(prices: Prices) -> None:
-    asked = prices.logged
-    if np.ptp(asked) == 0:
+    logged_prices = prices.logged
+    if np.ptp(logged_prices) == 0:
         raise InputError(
-            f"Expected more than one price in the log, all are {asked[0]:g}: it says nothing about "
-            "any other."
+            f"Expected more than one price in the log, all are {logged_prices[0]:g}: it says "
+            "nothing about any other."
         )
-    beyond = (asked < prices.low) | (asked > prices.high)
-    check_within(asked, beyond, prices.low, prices.high)
+    beyond = (logged_prices < prices.low) | (logged_prices > prices.high)
+    check_within(logged_prices, beyond, prices.low, prices.high)
 
 
 def _refuse_slopes(mean: float, z: float, rising: float, clip: bool) -> None:
@@ -243,23 +243,23 @@ def _refuse_slopes(mean: float, z: float, rising: float, clip: bool) -> None:
 def _cautions(
     prices: Prices, share: float, p_value: float, rising: float, held: HeldOut
 ) -> list[str]:
-    asked, said = prices.logged, []
-    far = prices.grid[(prices.grid < asked.min()) | (prices.grid > asked.max())]
+    logged_prices, warned = prices.logged, []
+    far = prices.grid[(prices.grid < logged_prices.min()) | (prices.grid > logged_prices.max())]
     if len(far):
-        said.append(
+        warned.append(
             f"Demand at {len(far)} of {len(prices.grid)} prices extrapolates: {far[0]:.4g} lies "
-            f"outside the logged {asked.min():.4g} to {asked.max():.4g}."
+            f"outside the logged {logged_prices.min():.4g} to {logged_prices.max():.4g}."
         )
     if p_value < CHOSEN:
-        said.append(
+        warned.append(
             f"Prices were not randomised: they follow features (R2 = {share:.3f}, p = "
             f"{p_value:.1g}), and perhaps what was not recorded."
         )
     if rising > 0:
-        said.append(f"Demand rises with the price in {100 * rising:.2g} % of rows.")
+        warned.append(f"Demand rises with the price in {100 * rising:.2g} % of rows.")
     if not held.calibrated:
-        said.append(held.caution)
-    return said
+        warned.append(held.caution)
+    return warned
 
 
 _PRICES = 9
@@ -389,7 +389,7 @@ class PricingFromLog(TidalChoices):
         else:
             grid = vector("prices", self.prices, None)
         if not 2 <= len(grid) <= MOST_ACTIONS or len(set(grid.tolist())) < len(grid):
-            raise InputError(f"Expected prices={shown(self.prices)} to be two or more, each once.")
+            raise InputError(f"Expected prices={abbrev(self.prices)} to be two or more, each once.")
         if not grid.min() > cost:
             raise InputError(
                 f"Expected every price above unit_cost={cost:g}, got {grid.min():.4g}: "
@@ -404,17 +404,17 @@ class PricingFromLog(TidalChoices):
         for name in of_people if self.person is None else alone:
             if getattr(self, name) != getattr(kind, name):
                 raise InputError(
-                    f"Expected person= with {name}={shown(getattr(self, name))}, a column that "
+                    f"Expected person= with {name}={abbrev(getattr(self, name))}, a column that "
                     "says who came."
                     if self.person is None
-                    else f"Expected no {name}= with person=, got {shown(getattr(self, name))}."
+                    else f"Expected no {name}= with person=, got {abbrev(getattr(self, name))}."
                 )
         if self.person is not None:
             one_of("arrivals", self.arrivals, ("exactly", "robin", "poisson"))
             known = self.features if isinstance(self.features, Mapping) else ()
             if self.person in (self.price, self.sold, *known):
                 raise InputError(
-                    f"Expected person={shown(self.person)} to be a column of its own, not the "
+                    f"Expected person={abbrev(self.person)} to be a column of its own, not the "
                     "price, the sale or a feature."
                 )
 

@@ -117,9 +117,9 @@ class ContextualProblem(WithAvailability, ABC):
         self._totals = np.add.accumulate(np.concatenate([self._totals[None], fixed]))[-1]
         chosen = action[..., None]
         expected = np.take_along_axis(mean, chosen, axis=2)[..., 0]
-        told = np.take_along_axis(reward, chosen, axis=2)[..., 0]
+        feedback = np.take_along_axis(reward, chosen, axis=2)[..., 0]
         oracle = self._best[i : self._next]
-        return Step(told, expected, oracle, oracle - expected)
+        return Step(feedback, expected, oracle, oracle - expected)
 
     def _draw(self) -> None:
         if self._next == self._drawn:

@@ -22,11 +22,11 @@ from dpbandit.base import (
     InputError,
     Ints,
     Streams,
+    abbrev,
     inside,
     norms,
     positive,
     rows,
-    shown,
     text_of,
     whole,
 )
@@ -355,7 +355,7 @@ class Rated:
                 "(ratings.csv, u.data or ratings.dat): none is shipped."
             )
         if not isinstance(self.path, str | Path):
-            raise InputError(f"Expected path={shown(self.path)} to be the name of a file.")
+            raise InputError(f"Expected path={abbrev(self.path)} to be the name of a file.")
         file = Path(self.path)
         stamp = file.stat().st_mtime_ns if os.path.isfile(file) else 0  # else too long, perhaps
         ((called, count),) = n_items.items()

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import chdtrc, expit
 
-from dpbandit.base import MOST_ACTIONS, Floats, InputError, Ints, flag, shown
+from dpbandit.base import MOST_ACTIONS, Floats, InputError, Ints, abbrev, flag
 from dpbandit.envs.contextual.logs import (
     CHOSEN,
     FUNCTION,
@@ -42,7 +42,7 @@ WHY_ITEMS = (
 )
 
 
-class Shown(NamedTuple):
+class Impressions(NamedTuple):
     """What was on offer, and what was shown."""
 
     items: tuple[str | float, ...]
@@ -56,7 +56,7 @@ class ClickDiagnostics:
 
     rows: int
     clicks: int
-    shown: tuple[int, ...]
+    impressions: tuple[int, ...]
     """rows of each item"""
     chi_squared: float
     """Wald's, of "which item it was made no difference", by a sandwich (by clusters if there are
@@ -81,7 +81,7 @@ class ClickDiagnostics:
         uniform = sum(self.rates.values()) / len(self.rates)
         best = max(self.rates, key=lambda item: self.rates[item])
         outside = ", ".join(f"{name} {100 * s:.2g} %" for name, s in self.outside.items() if s)
-        counts = zip(self.rates.items(), self.shown, strict=True)
+        counts = zip(self.rates.items(), self.impressions, strict=True)
         return "\n".join(
             [
                 WHO_IS_PROTECTED,
@@ -111,26 +111,28 @@ class FrozenClicks(NamedTuple):
     diagnostics: ClickDiagnostics
 
 
-def fit_clicks(log: Log, yes: Floats, shown: Shown, penalty: Floats, *, click: str) -> FrozenClicks:
+def fit_clicks(
+    log: Log, yes: Floats, impressions: Impressions, penalty: Floats, *, click: str
+) -> FrozenClicks:
     """The logit of `yes`, fitted: 1, the features, and the difference of each item to the first.
 
     Raises:
         InputError: the log cannot tell items apart.
     """
-    F, K = log.design, len(shown.items)
+    F, K = log.design, len(impressions.items)
     n, k = F.shape
-    counts = np.bincount(shown.item, minlength=K)
+    counts = np.bincount(impressions.item, minlength=K)
     if not counts.all():
         raise InputError(
-            f"Expected every item of items= in the log, {shown.items[int(counts.argmin())]!r} was "
-            "never shown."
+            "Expected every item of items= in the log, "
+            f"{impressions.items[int(counts.argmin())]!r} was never shown."
         )
     G = F if len(penalty) == K * k else np.ones((n, 1))  # what differs between items
-    which = np.eye(K)[shown.item]  # (n, K)
+    which = np.eye(K)[impressions.item]  # (n, K)
     x = np.column_stack([F, *(G * which[:, [j]] for j in range(1, K))])
     known = ("1", *log.features.names)[: G.shape[1]]
-    names = ("1", *log.features.names, *_names(shown.items[1:], known))
-    lone = {f"item is {item}": shown.item == j for j, item in enumerate(shown.items)}
+    names = ("1", *log.features.names, *_names(impressions.items[1:], known))
+    lone = {f"item is {item}": impressions.item == j for j, item in enumerate(impressions.items)}
     lone |= log.levels
     apart = separation(x, yes, names, name=click, lone=lone, penalty=penalty)
     followed = [explained(which[:, j], log.features.rows) for j in range(K)]
@@ -153,18 +155,18 @@ def fit_clicks(log: Log, yes: Floats, shown: Shown, penalty: Floats, *, click: s
     differences = np.column_stack([np.zeros(n), G @ b[k:].reshape(K - 1, -1).T])  # (n, K)
     chances = expit((F @ b[:k])[:, None] + differences)
     held = hold_out(x, yes, penalty, log.groups)
-    said = [*log.cautions(), *apart]
+    warned = [*log.cautions(), *apart]
     if p_shown < CHOSEN:
-        said.append(
+        warned.append(
             f"Items were not randomised: they follow features (R2 = {share:.3f}, p = "
             f"{p_shown:.1g}), and perhaps what was not recorded."
         )
     if not held.calibrated:
-        said.append(held.caution)
+        warned.append(held.caution)
     diagnostics = ClickDiagnostics(
         rows=n,
         clicks=int(yes.sum()),
-        shown=tuple(counts.tolist()),
+        impressions=tuple(counts.tolist()),
         chi_squared=chi_squared,
         freedom=freedom,
         p_value=p_value,
@@ -172,9 +174,9 @@ def fit_clicks(log: Log, yes: Floats, shown: Shown, penalty: Floats, *, click: s
         r_squared_p=p_shown,
         held_out=held,
         outside={name: count / n for name, count in log.features.outside.items()},
-        rates=dict(zip(shown.items, chances.mean(axis=0).tolist(), strict=True)),
+        rates=dict(zip(impressions.items, chances.mean(axis=0).tolist(), strict=True)),
         oracle=float(chances.max(axis=1).mean()),
-        cautions=tuple(said),
+        cautions=tuple(warned),
     )
     return FrozenClicks(log.features.context, chances, diagnostics)
 
@@ -264,7 +266,7 @@ class RecommendationFromLog(ResampledChoices):
             )
         items = tuple(one_kind("items", self.items))
         if not 2 <= len(items) <= MOST_ACTIONS or len(set(items)) < len(items):
-            raise InputError(f"Expected items={shown(self.items)} to be two or more, each once.")
+            raise InputError(f"Expected items={abbrev(self.items)} to be two or more, each once.")
         return items
 
     def _fit(self, items: tuple[Any, ...]) -> FrozenClicks:
@@ -273,10 +275,10 @@ class RecommendationFromLog(ResampledChoices):
         taken = places(listed, items, "items")
         if unknown := [name for name, k in zip(listed, taken, strict=True) if k < 0]:
             raise InputError(
-                f"Expected column {self.item!r} to hold only items={shown(items)}, got "
+                f"Expected column {self.item!r} to hold only items={abbrev(items)}, got "
                 f"{unknown[0]!r} in {len(unknown)} rows: they are public, so say all there can be."
             )
-        offered = Shown(items, taken)
+        offered = Impressions(items, taken)
         K, k = len(items), log.design.shape[1]
         penalty = ridge_of(self.ridge, K * k if self.interactions else k + K - 1)
         yes = enough_answers(log.table, self.click, len(penalty))

@@ -104,10 +104,10 @@ class StockSpec(PriceListSpec):
     def action_space(self) -> gym.Space[Any]:
         return gym.spaces.Discrete(self.n_actions + 1)
 
-    def told(self, potential: Floats, action: AnyArray) -> Floats:
+    def answer_to(self, potential: Floats, action: AnyArray) -> Floats:
         # What users (R, K) say of their price; nothing where it is closed
-        said = super().told(potential, np.minimum(action, self.n_actions - 1))
-        return np.where(action == self.closed, 0.0, said)
+        answers = super().answer_to(potential, np.minimum(action, self.n_actions - 1))
+        return np.where(action == self.closed, 0.0, answers)
 
 
 @dataclass(kw_only=True, eq=False)

@@ -192,8 +192,8 @@ def likelihood(at: Coefficients, offers: Offers, nodes: Nodes) -> tuple[Floats, 
     for who, part in offers.blocks(J):
         z = nodes.z[who]
         logits, steep = at.logits(part, z)
-        told, level = sales(logits, part.yes)
-        joint = nodes.log_weight[who] + part.by_person(told)
+        log_chance, level = sales(logits, part.yes)
+        joint = nodes.log_weight[who] + part.by_person(log_chance)
         values[who] = logsumexp(joint, axis=1)
         posteriors[who] = posterior = np.exp(joint - values[who, None])
         slope = level * -steep * part.q[:, None]

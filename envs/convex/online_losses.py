@@ -340,8 +340,8 @@ class ConvexBandit(ConvexProblem):
             return self.domain
         usual = {field.name: field.default for field in fields(ConvexBandit)}
         sizes = {name: getattr(self, name) for name in ("dim", "radius", "rank")}
-        said = {name: size for name, size in sizes.items() if size != usual[name]}
-        return domain_named(self.domain, **said)
+        changed = {name: size for name, size in sizes.items() if size != usual[name]}
+        return domain_named(self.domain, **changed)
 
     def _made_adversary(self) -> Callable[[Loss, Streams, int], Adversary]:
         scenario = Scenario(

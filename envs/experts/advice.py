@@ -128,15 +128,15 @@ class ExpertsProblem(ABC):
         expert = self.spec.validate(action, self._shape[0])
         losses = self._adversary(expert)
         self._totals = self._totals + losses
-        told = losses = np.broadcast_to(losses, self._shape)
+        feedback = losses = np.broadcast_to(losses, self._shape)
         suffered = pick(losses, expert)
         reward = -suffered
         if self.spec.delay:
             reward = self._late_reward(reward)
             self._late_losses.append(losses)
-            told = self._late_losses.popleft()
-        self._context = told
-        return Step(reward, -suffered, self._oracle, suffered, told)
+            feedback = self._late_losses.popleft()
+        self._context = feedback
+        return Step(reward, -suffered, self._oracle, suffered, feedback)
 
     def best_fixed(self) -> Ints:
         # The expert (R,) with the least total loss over the rounds so far; ties: the lowest
@@ -258,7 +258,7 @@ class Tail:
         return 1.0 * (late[:, None, None] & ~self._good)
 
 
-class Given:
+class FixedRows:
     """The rows of an array (T, d), for all replicas."""
 
     def __init__(self, array: Floats) -> None:
@@ -459,9 +459,9 @@ class Experts(ExpertsProblem):
     def _table(self, streams: TableStreams) -> Table:
         d, T = self.spec.n_actions, self.horizon
         if self._losses is not None:
-            return Given(self._losses)
+            return FixedRows(self._losses)
         if self.kind == "counterexample":
-            return Given(np.broadcast_to([0.0, 1.0], (T, 2)))
+            return FixedRows(np.broadcast_to([0.0, 1.0], (T, 2)))
         if self.kind == "policies":
             return Policies(streams, d, whims=self.best_loss)
         if self.kind == "halving":

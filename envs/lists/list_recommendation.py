@@ -2,8 +2,8 @@
 
 What problems of lists share: users drawn ahead, who look at a list and click.
 
-Lists are best for one user by partial sorting, for all by sorting or greedily. `Shown` keeps how
-much of a catalogue was shown in an episode, and how unlike the items of a list are.
+Lists are best for one user by partial sorting, for all by sorting or greedily. `ListDiagnostics`
+counts how much of a catalogue was shown in an episode, and how unlike the items of a list are.
 """
 
 from abc import ABC, abstractmethod
@@ -86,7 +86,7 @@ def user_types(taste: int, common: int) -> Floats:
     return np.concatenate([np.ones((len(signs), common)), signs], axis=1)
 
 
-class Shown:
+class ListDiagnostics:
     """Diagnostics of lists, for R replicas: nobody learns from them."""
 
     def __init__(self, catalogue: Catalogue, replicas: int) -> None:
@@ -160,7 +160,7 @@ class ListProblem(WithAvailability, ABC):
         self._here = np.ones(R, np.bool_)
         self._there = None if self._availability is None else self._availability.start(streams)
         self._mask: Bools | None = None
-        self._shown = Shown(self._lists.catalogue, R)
+        self._diagnostics = ListDiagnostics(self._lists.catalogue, R)
 
     def context(self) -> Floats:
         """The current users' tastes u, (R, q)."""
@@ -193,20 +193,20 @@ class ListProblem(WithAvailability, ABC):
         if self._there is not None:
             check_available(lists, self.mask())
             attraction, self._mask = attraction * self.mask(), None
-        self._shown.see(lists, here)
-        shown = attraction[rows(R)[:, None], lists]
-        expected = model.expected(shown) * here
+        self._diagnostics.see(lists, here)
+        displayed = attraction[rows(R)[:, None], lists]
+        expected = model.expected(displayed) * here
         oracle = np.maximum(
             best_value(model, attraction) * here, expected
         )  # but for rounding it is
-        clicks, reward = model.clicked(shown, self._uniforms())
+        clicks, reward = model.clicked(displayed, self._uniforms())
         self._round += 1
         return Step(reward * here, expected, oracle, oracle - expected, clicks * here[:, None])
 
     @property
     def coverage(self) -> Floats:
         """The share (R,) of the items there were in this episode that somebody was shown."""
-        return self._shown.coverage
+        return self._diagnostics.coverage
 
     @property
     def intra_list_distance(self) -> Floats:
@@ -215,7 +215,7 @@ class ListProblem(WithAvailability, ABC):
         (1 - v_i . v_j) / 2: 1/2 of lists at random where vectors are uniform on a sphere; NaN of
         lists of one item, or before the first.
         """
-        return self._shown.intra_list_distance
+        return self._diagnostics.intra_list_distance
 
     def hindsight(self) -> float:
         """0: every user has a best list of her own."""
@@ -322,12 +322,12 @@ class ListRecommendation(ListProblem):
         self._model = click_model(self.clicks, self.length, self.n_items, self.decay)
         self.spec = self._lists = ListSpec(
             catalogue=Catalogue(self.n_items, self.taste, seed=seed),
-            clicks=self._told(),
+            clicks=self._click_model(),
             horizon=self.horizon,
             reward_unit=self._model.reward_unit,
         )
 
-    def _told(self) -> ClickModel:
+    def _click_model(self) -> ClickModel:
         """The click model as agents know it."""
         one_of("weights", self.weights, ("told", "hidden"))
         if self.weights == "told":

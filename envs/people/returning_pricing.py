@@ -144,7 +144,7 @@ class ReturningPricing:
             self._person, self._ready = self._visitors.next(), True
             place = np.searchsorted(self._often, self._designs(), side="right")
             self._theirs = self._offers[np.minimum(place, len(self._offers) - 1)]
-            seen = self._visit.shown(self._theirs) * (self._person != NOBODY)[:, None]
+            seen = self._visit.context_of(self._theirs) * (self._person != NOBODY)[:, None]
             self._context = self.spec.context(self._person, seen)
         return self._context
 

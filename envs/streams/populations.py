@@ -38,8 +38,8 @@ class HalfNormals:
     room: float
     level: float = 0.5
 
-    def given(self, uniforms: Floats) -> Floats:
-        """Noise of given uniform numbers: its quantile function."""
+    def quantile(self, uniforms: Floats) -> Floats:
+        """Map uniform numbers to noise by its quantile function."""
         if self.scale == 0:
             return np.zeros_like(uniforms)
         low = uniforms < self.level
@@ -142,8 +142,8 @@ class Answers(ABC):
     def bound(self) -> float:
         """The largest `|y|`."""
 
-    def given(self, m: Floats, noise: Floats, uniforms: Floats) -> Floats:
-        """The answers of users with scores m; `noise` and `uniforms` uniform, all of one shape."""
+    def responses(self, m: Floats, noise: Floats, uniforms: Floats) -> Floats:
+        """Answers of users with scores m; `noise` and `uniforms` uniform, all of one shape."""
         y = self._honest(m, noise)
         if not self.contamination:
             return y
@@ -158,7 +158,7 @@ class Answers(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearAnswers(Answers):
-    """m + e: the mean of y given x is `kept` times m, outliers included."""
+    """m + e: the mean of y given x is `attenuation` times m, outliers included."""
 
     loss: Regression
     noise: HalfNormals
@@ -168,7 +168,7 @@ class LinearAnswers(Answers):
         return self.loss.bound
 
     @property
-    def kept(self) -> float:
+    def attenuation(self) -> float:
         """1 without outliers; flips count twice."""
         return 1 - self.contamination * (2 if self.outliers == "flip" else 1)
 
@@ -178,7 +178,7 @@ class LinearAnswers(Answers):
         return (1 - coins) * (m_square + self.noise.square) + coins * self.bound**2
 
     def _honest(self, m: Floats, noise: Floats) -> Floats:
-        return m + self.noise.given(noise)
+        return m + self.noise.quantile(noise)
 
 
 class Scored(Answers):
@@ -260,7 +260,7 @@ class QuantileAnswers(Scored):
         return honest + flips * self.noise.density(-u - m)
 
     def _honest(self, m: Floats, noise: Floats) -> Floats:
-        return m + self.noise.given(noise)
+        return m + self.noise.quantile(noise)
 
 
 class Population(ABC):
@@ -287,7 +287,7 @@ class Isotropic(Population):
     def __init__(self, answers: LinearAnswers, truth: Floats) -> None:
         domain = answers.loss.domain
         self._s = second_moment(domain.dim, answers.loss.order)
-        self.minimiser = answers.kept * truth
+        self.minimiser = answers.attenuation * truth
         square = answers.square(self._s * np.vecdot(truth, truth))
         self._least = square - self._s * np.vecdot(self.minimiser, self.minimiser)
 

@@ -134,7 +134,7 @@ class Regressed:
             self._noise.take(count),
             self._outlier_uniforms.take(count),
         )
-        y = self._answers.given(m, noise, uniforms)
+        y = self._answers.responses(m, noise, uniforms)
         return np.concatenate([x, y[..., None]], axis=-1)
 
 

@@ -4,33 +4,32 @@ Han, Liang, Liang, Wang, Yao and Zhang (2022, see `DPHDB`), Theorem 4.2: `|theta
 C / t` for every arm that is somewhere the best. The problem is that of their Section 5.4
 (`contextual/p1`: 50 features, 5 of them matter, two arms), with rewards, or with clicks, whose
 probability is the link at an l_1 length of theta* of 5.
+
+Parameters are looked at within a run, round by round, so that this is no figure of a study.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from dpbandit.agents import DPHDB, FADE, DPHDBChoices, OnlineFrankWolfe, Uniform
 from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
-from dpbandit.base import Floats, InputError, plain, whole, write_atomically, write_csv
-from dpbandit.base.tables import Table
+from dpbandit.base import Floats, InputError, whole
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.experiments import CASES
-from dpbandit.experiments.paper_tables import Asked, Reproduced
-from dpbandit.experiments.releases import Watched
-from dpbandit.experiments.study import runs_of
+from dpbandit.experiments.paper_tables import Asked, Reproduced, reproduced, selected
+from dpbandit.experiments.study import grouped, runs_of, tabulated
 from dpbandit.results.plots import legend_beside, line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.running.compare import as_run
 from dpbandit.running.loop import play
 from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, setup_of
-from dpbandit.studies.configurations import certificate_of
+from dpbandit.studies.configurations import Watched, certificate_of
 
 _ERROR = "error after {}"
 _HALVINGS = 6
@@ -96,13 +95,6 @@ _LONGEST, _LEAST = 2**15, 640
 _PRINTED_EXPONENT = -1.0
 
 
-class Selection(NamedTuple):
-    """Rows and sizes that a command measures."""
-
-    links: tuple[str, ...] = LINKS
-    T: int = _LONGEST
-
-
 class Entry(NamedTuple):
     """An agent on a problem."""
 
@@ -112,16 +104,16 @@ class Entry(NamedTuple):
 
     @property
     def estimates(self) -> bool:
-        """Its parameters were looked at."""
+        """True where parameters were looked at."""
         return bool(self.run.measures)
 
     @property
     def exponent(self) -> Slope:
-        """Of its error in t, over the last eighth of the rounds, in log."""
+        """Exponent of the error in t, over the last three doublings."""
         return slope(places(self.run.setup.horizon), errors(self.run))
 
     def record(self) -> dict[str, object]:
-        """A row of the file."""
+        """List the facts of a row of the file."""
         regret, facts = self.run.regret[-1], dict[str, object]()
         if self.estimates:
             last = errors(self.run)[-1]
@@ -143,28 +135,6 @@ class Entry(NamedTuple):
             "certified_epsilon": self.run.certificate.epsilon,
             "replicas": len(regret),
         }
-
-
-def selected(text: str) -> Selection:
-    """Links and the horizon, "logistic,T=4096"; no link named, or "all", is all of them.
-
-    >>> selected("probit,T=4096")
-    Selection(links=('probit',), T=4096)
-    """
-    found = Selection()
-    links: list[str] = []
-    for term in (part.strip() for part in text.split(",")):
-        if longest := re.fullmatch(r"T=([0-9]{1,9})", term):
-            found = found._replace(T=int(longest[1]))
-        elif term in LINKS:
-            links.append(term)
-        elif term != "all":
-            raise InputError(
-                f"Expected rows to be links, {', '.join(LINKS)}, and the horizon (T=4096), "
-                f"got {text!r}."
-            )
-    whole("T", found.T, _LEAST)
-    return found._replace(links=tuple(links) or LINKS)
 
 
 def _agents(link: str, delta: float) -> dict[str, dict[str, AgentConfig]]:
@@ -193,17 +163,15 @@ def _agents(link: str, delta: float) -> dict[str, dict[str, AgentConfig]]:
     }
 
 
-def measure(selection: Selection, asked: Asked) -> list[Entry]:
-    """All agents of these readings on these links; resumes what it finds."""
+def measure(links: Sequence[str], T: int, asked: Asked) -> list[Entry]:
+    """Run all agents of the readings on these links; resumes what it finds."""
     whole("replicas", asked.replicas, 2)  # there are standard errors
     lines: list[tuple[str, str, Configuration]] = []
-    for link in selection.links:
-        arguments = {**CASES["contextual/p1"].env_kwargs}
-        arguments |= {"link": link, "signal": _SIGNALS[link]}
-        setup = setup_of(
-            "GLMBandit", arguments, horizon=selection.T, seed=asked.seed, label=f"{link} link"
-        )
-        for reading, agents in _agents(link, 1 / selection.T).items():
+    for link in links:
+        arguments = {**CASES["contextual/p1"].env_kwargs, "link": link, "signal": _SIGNALS[link]}
+        label = f"{link} link"
+        setup = setup_of("GLMBandit", arguments, horizon=T, seed=asked.seed, label=label)
+        for reading, agents in _agents(link, 1 / T).items():
             for label, config in agents.items() if reading in asked.readings else ():
                 estimates = not isinstance(config, FADE | Uniform)
                 kind = EstimateConfiguration if estimates else Configuration
@@ -214,34 +182,31 @@ def measure(selection: Selection, asked: Asked) -> list[Entry]:
 
 
 def reproduce(asked: Asked) -> Reproduced:
-    """The links chosen under these readings, with a figure if it is to be drawn."""
-    entries = measure(selected(asked.rows), asked)
-    records = [plain(entry.record()) for entry in entries]
-    written = [write_csv(asked.out / "theorem-4-2.csv", pd.DataFrame(records))]
-    if asked.drawn:
-        path = asked.out / "theorem-4-2.png"
-        written.append(write_atomically(path, lambda partial: _draw(partial, entries)))
-    return Reproduced(list(_shown(entries)), records, written)
-
-
-def _shown(entries: Sequence[Entry]) -> Iterator[Table]:
-    """A table for each link."""
+    """Measure the links chosen, "logistic,T=4096", with a figure if it is to be drawn."""
+    every = {link: link for link in LINKS}
+    links, sizes = selected(asked.name, asked.rows, every, {"T": int})
+    (T,) = sizes.get("T", [_LONGEST])
+    whole("T", T, _LEAST)
+    entries = measure(links, T, asked)
+    by_link = grouped(entries, lambda entry: entry.link)
     caption = (
         "error: |theta - theta*|_1^2 / |theta*|_1^2, mean of the arms; t to the: measured over the "
-        f"last three doublings, printed -1; {len(entries[0].run.replicas)} replicas. Epsilon: "
-        "certified at delta = 1/T"
+        f"last three doublings, printed -1; {asked.replicas} replicas. Epsilon: certified at "
+        "delta = 1/T"
     )
-    for link in dict.fromkeys(entry.link for entry in entries):
-        title = (
-            f"Errors of parameters and regret, {link} link, T = {entries[0].run.setup.horizon:,}"
+    headings, title = ("agent", "error", "t to the", "regret", "epsilon"), "Errors of parameters"
+    tables = [
+        tabulated(
+            f"{title} and regret, {link} link, T = {T:,}",
+            headings,
+            map(_row, some),
+            caption=caption,
         )
-        table = Table(title=title, caption=caption)
-        table.add_column("agent", no_wrap=True)
-        for heading in ("error", "t to the", "regret", "epsilon"):
-            table.add_column(heading, justify="right", no_wrap=True)
-        for entry in (entry for entry in entries if entry.link == link):
-            table.add_row(*_row(entry))
-        yield table
+        for link, some in by_link.items()
+    ]
+    records = [entry.record() for entry in entries]
+    drawings = {"theorem-4-2": partial(_draw, by_link)} if asked.drawn else {}
+    return reproduced(asked, "theorem-4-2", records, tables, drawings)
 
 
 def _row(entry: Entry) -> Iterator[str]:
@@ -256,20 +221,18 @@ def _row(entry: Entry) -> Iterator[str]:
     yield f"{facts['certified_epsilon']:.3g}"
 
 
-def _draw(path: Path, entries: Sequence[Entry]) -> None:
-    links: Mapping[str, list[Entry]] = {
-        link: [e for e in entries if e.link == link and e.estimates]
-        for link in dict.fromkeys(e.link for e in entries)
-    }
+def _draw(by_link: Mapping[str, Sequence[Entry]], path: Path) -> None:
+    links = {link: [e for e in some if e.estimates] for link, some in by_link.items()}
+    replicas = len(next(iter(by_link.values()))[0].run.replicas)
     heading = (
         "Theorem 4.2: the error of DP-HDB's parameters, and the slope 1 / t it promises (grey)\n"
-        f"50 features, two arms, mean of {len(entries[0].run.replicas)} replicas, 95 % intervals"
+        f"50 features, two arms, mean of {replicas} replicas, 95 % intervals"
     )
     titles = [f"{link} link" for link in links]
     with panels(path, titles, heading=heading, size=(19, 5.6)) as row:
         for axes, some in zip(row, links.values(), strict=True):
+            where = places(some[0].run.setup.horizon)
             for look, entry in enumerate(some):
-                where = places(entry.run.setup.horizon)
                 line(axes, where, errors(entry.run), entry.run.name, look)
             last = errors(some[-1].run)[-1].mean()
             slant = last * where[-1] / np.array(where, dtype=float)

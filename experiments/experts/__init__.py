@@ -1,6 +1,6 @@
 """What privacy costs when one of many experts never errs. See README.md."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import exp, expm1, floor, inf, log, sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from dpbandit.base import privacy_target, whole
-from dpbandit.base.tables import Table
 from dpbandit.results.plots import COLOURS, panels
 from dpbandit.results.runs import AgentRun
 
 if TYPE_CHECKING:
     from dpbandit.experiments.figure import Figure, Pane, RunLines
-    from dpbandit.experiments.study import Answers
 
 
 def news(n: int, epsilon: float) -> int:
@@ -149,26 +147,3 @@ def draw_tails(
             axes.invert_yaxis()
             axes.set_xlim(left=0)
             axes.set_xlabel("regret (loss)")
-
-
-def tables(found: "Answers") -> Iterator[Table]:
-    """Tabulate switches, and the lower bound beside what was measured."""
-    switches = Table(title="switches on halving")
-    switches.add_column("agent", no_wrap=True)
-    for heading in ("mean", "most"):
-        switches.add_column(heading, justify="right")
-    for panel, lines in found.runs["switches"].items():
-        for label, (run,) in lines.items():
-            many = run.switches[-1]
-            switches.add_row(f"{panel}: {label}", f"{many.mean():.2f}", f"{many.max():.0f}")
-    yield switches
-    table = Table(title="the lower bound's instance: nobody private is below")
-    table.add_column("agent", no_wrap=True)
-    for heading in ("at epsilon", "mean regret", "upper limit", "lower bound", ""):
-        table.add_column(heading, justify="right")
-    for panel, judged in verdicts(found.runs["tails"]).items():
-        for label, one in judged.items():
-            numbers = (f"{number:.2f}" for number in (one.mean, one.upper, one.least))
-            caught = "not as private as that" if one.refuted else ""
-            table.add_row(f"{panel}: {label}", f"{one.judged_at:.3g}", *numbers, caught)
-    yield table

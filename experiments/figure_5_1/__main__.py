@@ -1,9 +1,14 @@
-"""Figure 5.1 of Han et al. as printed, as specified and as certified. See README.md."""
+"""Figure 5.1 of Han et al. as printed, as specified and as certified. See README.md.
 
-from collections.abc import Iterable, Iterator, Mapping
+A program of its own: agents are set up as `contextual/figure-5-1` of cases.toml has them, lines run
+over rounds, two are read off a picture, and insets show what the axes press flat.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from math import inf, isinf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -114,12 +119,14 @@ _TITLES = {
 
 
 class Curve(NamedTuple):
-    """What is drawn of a run, or of a printed curve."""
+    """A line that is drawn of a run, or of a printed curve."""
 
     label: str
     marks: Ints
     values: Floats
     """(marks, R)"""
+    color: Any = "black"
+    dashes: Any = "solid"
     band: Band = student_band
 
     @property
@@ -128,16 +135,8 @@ class Curve(NamedTuple):
         return float(self.values[-1].mean())
 
 
-Styled: TypeAlias = tuple[Curve, Any, Any]
-"""A curve, its colour and its dashes."""
-
-
-def draw(path: Path, runs: Mapping[str, AgentRun]) -> Path:
+def draw(runs: Mapping[str, AgentRun], path: Path) -> None:
     """Draw all panels to `path` (.png, .svg or .pdf)."""
-    return write_atomically(path, lambda partial: _draw(partial, runs))
-
-
-def _draw(path: Path, runs: Mapping[str, AgentRun]) -> None:
     some = next(iter(runs.values()))
     heading = (
         "Figure 5.1, private bandits in high dimension, examined again\n"
@@ -154,59 +153,60 @@ def _draw(path: Path, runs: Mapping[str, AgentRun]) -> None:
 
 
 def _panel(axes: "Axes", letter: str, runs: Mapping[str, AgentRun]) -> None:
-    curves = sorted((_curve(name, run) for name, run in runs.items()), key=lambda one: -one.end)
-    lines = list(_styled(curves))
+    lines = list(_styled(sorted(_curves(runs), key=lambda one: -one.end)))
+    worst = lines[0]
     if letter == "a":
-        lines += _published(curves[0].marks)
-    _lines(axes, lines)
+        lines += _published(worst.marks)
+    _draw_lines(axes, lines)
     axes.set_ylim(bottom=0)
     if letter == "a":
-        lower = [line for line in lines if line[0].end < curves[0].end / 2]
+        lower = [line for line in lines if line.end < worst.end / 2]
         _inset(axes, "the lower ones", lower).set_ylim(bottom=0)
     if letter == "b":
-        title = "less uniform play, which meets the same users"
-        _inset(axes, title, _differences(lines, runs["uniform"].regret))
+        title, uniform = "less uniform play, which meets the same users", runs["uniform"].regret
+        _inset(axes, title, [line._replace(values=line.values - uniform) for line in lines])
     if letter == "c":
         axes.set_yscale("log")
         axes.set_yticks([3, 10, 30, 100, 300, 1000])
         axes.minorticks_off()
-        axes.set_ylim(2, 1.5 * curves[0].end)
+        axes.set_ylim(2, 1.5 * worst.end)
     axes.yaxis.set_major_formatter("{x:,.6g}")
     axes.set_ylabel("cumulative regret (reward)" + (", log scale" if letter == "c" else ""))
     legend_beside(axes, _HEADINGS[letter])
 
 
-def _styled(curves: list[Curve]) -> Iterator[Styled]:
-    """Baselines in black, the others in colours and dashes of their own."""
+def _curves(runs: Mapping[str, AgentRun]) -> Iterator[Curve]:
+    for name, run in runs.items():
+        label, epsilon = LINES[name].label, run.certificate.epsilon
+        if epsilon > 0:
+            label += " (not private)" if isinf(epsilon) else rf" ($\epsilon$ = {epsilon:.2g})"
+        yield Curve(f"{label}: {run.regret[-1].mean():.3g}", run.marks, run.regret)
+
+
+def _styled(curves: Sequence[Curve]) -> Iterator[Curve]:
+    """Draw baselines in black, the others in colours and dashes of their own."""
     colors, public = iter(_COLORS), iter((DASHES[3], DASHES[1]))
     for place, curve in enumerate(curves):
         if curve.label.startswith("uniform"):
-            yield curve, "black", DASHES[2] if "ell_1" in curve.label else "solid"
+            yield curve._replace(dashes=DASHES[2] if "ell_1" in curve.label else "solid")
         elif "not private" in curve.label:
-            yield curve, "black", next(public)
+            yield curve._replace(dashes=next(public))
         else:
-            yield curve, next(colors), DASHES[place % 3]
+            yield curve._replace(color=next(colors), dashes=DASHES[place % 3])
 
 
-def _published(marks: Ints) -> Iterator[Styled]:
-    """Straight lines between what may have been read."""
+def _published(marks: Ints) -> Iterator[Curve]:
+    """List straight lines, in a band of what may have been read."""
     for (name, regret, reading), color in zip(PUBLISHED, _COLORS, strict=False):
         label = f"{name}, published (read off): {regret:.0f} ± {reading:.0f}"
-        ends = np.array([regret - reading, regret + reading])
-        values = marks[:, None] / ROUNDS * ends
-        yield Curve(label, marks, values, lambda v: (v[:, 0], v[:, 1])), color, DASHES[1]
+        values = marks[:, None] / ROUNDS * np.array([regret - reading, regret + reading])
+        yield Curve(label, marks, values, color, DASHES[1], lambda v: (v[:, 0], v[:, 1]))
 
 
-def _differences(lines: Iterable[Styled], uniform: Floats) -> Iterator[Styled]:
-    """The lines minus that of uniform play, replica by replica."""
-    for curve, color, dashes in lines:
-        yield curve._replace(values=curve.values - uniform), color, dashes
-
-
-def _inset(axes: "Axes", title: str, lines: Iterable[Styled]) -> "Axes":
-    """What the axis of the whole panel presses flat."""
+def _inset(axes: "Axes", title: str, lines: Iterable[Curve]) -> "Axes":
+    """Draw apart what the axis of the whole panel presses flat."""
     inset = axes.inset_axes((0.08, 0.54, 0.38, 0.38))
-    _lines(inset, lines)
+    _draw_lines(inset, lines)
     inset.margins(x=0)
     inset.set_xticks([])
     inset.tick_params(labelsize="small")
@@ -214,16 +214,9 @@ def _inset(axes: "Axes", title: str, lines: Iterable[Styled]) -> "Axes":
     return inset
 
 
-def _lines(axes: "Axes", lines: Iterable[Styled]) -> None:
-    for (label, marks, values, band), color, dashes in lines:
+def _draw_lines(axes: "Axes", lines: Iterable[Curve]) -> None:
+    for label, marks, values, color, dashes, band in lines:
         rounds(axes, marks, values, label, color=color, dashes=dashes, band=band)
-
-
-def _curve(name: str, run: AgentRun) -> Curve:
-    label, epsilon = LINES[name].label, run.certificate.epsilon
-    if epsilon > 0:
-        label += " (not private)" if isinf(epsilon) else rf" ($\epsilon$ = {epsilon:.2g})"
-    return Curve(f"{label}: {run.regret[-1].mean():.3g}", run.marks, run.regret)
 
 
 QUICK = {"horizon": 500, "replicas": 3}
@@ -239,7 +232,8 @@ def run(sizes: Mapping[str, int], out: Path) -> Found:
         f"certified epsilon {run.certificate.epsilon:.3g}"
         for name, run in lines.items()
     ]
-    return Found({"summary": results.summary()}, [draw(out / "figure_5_1.png", lines)], said)
+    drawn = write_atomically(out / "figure_5_1.png", partial(draw, lines))
+    return Found({"summary": results.summary()}, [drawn], said)
 
 
 main = command("figure_5_1", run, {}, QUICK)

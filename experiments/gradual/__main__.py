@@ -7,7 +7,7 @@ import pandas as pd
 
 from dpbandit.base.tables import Table
 from dpbandit.experiments.gradual import table
-from dpbandit.experiments.study import Found, Sizes, command, read, start
+from dpbandit.experiments.study import Found, Sizes, command, read, start, tabulated
 
 STUDY = read("gradual")
 
@@ -17,13 +17,15 @@ def shown(found: pd.DataFrame) -> Iterator[Table]:
     epsilons = sorted(set(found["epsilon"]))
     middle = epsilons[len(epsilons) // 2]
     for problem, rows in found.query("epsilon == @middle").groupby("problem", sort=False):
-        drawn = Table(title=f"{problem}, epsilon {middle:g}", keys=2)
-        for column in ("sum", "watched", "regret", "epsilon ever"):
-            drawn.add_column(column, justify="left" if column in ("sum", "watched") else "right")
+        cells = []
         for row in rows.to_dict("records"):
             regret = f"{row['mean']:,.4g} ± {row['se']:,.2g}"
-            drawn.add_row(row["agent"], row["watched"], regret, f"{row['ever']:.3g}")
-        yield drawn
+            cells.append((row["agent"], row["watched"], regret, f"{row['ever']:.3g}"))
+        title, headings = (
+            f"{problem}, epsilon {middle:g}",
+            ("sum", "watched", "regret", "epsilon ever"),
+        )
+        yield tabulated(title, headings, cells, left=headings[:2], keys=2)
 
 
 def run(sizes: Sizes, out: Path) -> Found:

@@ -9,7 +9,7 @@ import pandas as pd
 from dpbandit.base.tables import Table
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments.figure import RunLines
-from dpbandit.experiments.study import Found, Sizes, read
+from dpbandit.experiments.study import Found, Sizes, read, tabulated
 from dpbandit.limits import PUBLISHED, least_regret_for
 from dpbandit.privacy import mu_of
 from dpbandit.results.plots import Overlay, final, style
@@ -18,6 +18,7 @@ from dpbandit.results.runs import standard_error
 STUDY = read("limits")
 PRIVATE, YARDSTICK = "FADE", "not private: full budget a release"
 """Lines along epsilon, the second along that of one release"""
+_RATIOS = ("FADE / full budget", "FADE / bound")
 _VACUOUS = 10.0
 """Times that the best agent loses more than a bound says, from which on the bound says nothing"""
 _DOTTED = (0, (1, 1.5))
@@ -48,20 +49,18 @@ def table(lines: RunLines) -> pd.DataFrame:
 
 def shown(title: str, found: pd.DataFrame) -> Table:
     """Write `table` for a console."""
-    drawn = Table(title=title)
-    ratios = ("FADE / full budget", "FADE / bound")
-    for column in ("epsilon", "FADE", "full budget", "nobody is below", *ratios):
-        drawn.add_column(column, justify="right")
-    for row in found.to_dict("records"):
-        drawn.add_row(
+    headings = ("epsilon", "FADE", "full budget", "nobody is below", *_RATIOS)
+    rows = [
+        (
             f"{row['epsilon']:.3g}",
             f"{row['FADE']:.0f} ± {row['FADE se']:.0f}",
             f"{row['full budget']:.0f} ± {row['full budget se']:.0f}",
             f"{row['bound']:.1f}",
-            f"{row['FADE / full budget']:.2f}",
-            f"{row['FADE / bound']:.1f}",
+            *(f"{row[ratio]:.{2 - place}f}" for place, ratio in enumerate(_RATIOS)),
         )
-    return drawn
+        for row in found.to_dict("records")
+    ]
+    return tabulated(title, headings, rows, left={""})
 
 
 def bound_of(lines: RunLines) -> Callable[[float], float]:

@@ -1,11 +1,15 @@
-"""What privacy costs in money: regret against epsilon, pricing and recommending. See README.md."""
+"""What privacy costs in money: regret against epsilon, pricing and recommending. See README.md.
+
+Beside the runs of study.toml: agents lose to the best one without privacy, which is known only once
+all have been run, and dollars are shares of what the best prices bring.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from math import inf
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,16 +17,12 @@ import pandas as pd
 from dpbandit.base import Floats, Ints, Streams, write_atomically
 from dpbandit.base.tables import Table
 from dpbandit.experiments.figure import RunLines, draw_frontier
-from dpbandit.experiments.study import Found, command, grouped, read, start
+from dpbandit.experiments.study import Found, command, grouped, read, start, tabulated
 from dpbandit.results.plots import final, legend_at_the_foot, legend_beside, panels
 from dpbandit.results.problems import Setup
 from dpbandit.results.results import Results
 from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.running.environments import problem_maker
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 STUDY = read("pricing")
 _BASELINES = ("Uniform", "BestFixed")
@@ -83,65 +83,46 @@ def table(results: Results) -> pd.DataFrame:
 def draw_regret(results: Results, out: Path) -> Iterator[Path]:
     """Write regret-PROBLEM.png and lost-PROBLEM.png into `out`."""
     one, best = results.runs[0], best_public(results)
-    problem, unit, T = one.setup.problem, one.setup.reward_unit, one.setup.horizon
-    sample = f"{T:,} users, mean of {len(one.replicas)} replicas, 95 % intervals"
-    name = called(best, results)
-    draw = partial(_draw, results=results)
-    for what, value, title, ylabel in (
-        ("regret", final, f"what privacy costs; {name} is the best without", f"regret ({unit})"),
-        (
-            "lost",
-            partial(lost, best=best),
-            f"lost to {name}, the best without privacy",
-            f"{unit} lost per 1,000 users",
-        ),
-    ):
-        drawn = partial(draw, value=value, title=f"{problem}: {title}\n{sample}", ylabel=ylabel)
-        yield write_atomically(out / f"{what}-{problem}.png", drawn)
+    problem, unit, name = one.setup.problem, one.setup.reward_unit, called(best, results)
+    sample = f"{one.setup.horizon:,} users, mean of {len(one.replicas)} replicas, 95 % intervals"
+    by_name = grouped(results.runs, attrgetter("name"))
+    lines = {name: runs for name, runs in by_name.items() if len(runs) > 1 or name in _BASELINES}
+    lines.setdefault(name, [best])
+    title = f"what privacy costs; {name} is the best without"
+    shown: dict[str, Any] = {"regret": (final, title, f"regret ({unit})")}
+    title = f"lost to {name}, the best without privacy"
+    shown["lost"] = (partial(lost, best=best), title, f"{unit} lost per 1,000 users")
+    for what, (value, title, ylabel) in shown.items():
+        how = {"title": f"{problem}: {title}\n{sample}", "value": value, "ylabel": ylabel}
+        yield write_atomically(out / f"{what}-{problem}.png", partial(_draw, lines, **how))
 
 
 def _draw(
-    path: Path, results: Results, value: Callable[[AgentRun], Floats], title: str, ylabel: str
+    lines: RunLines, path: Path, *, value: Callable[[AgentRun], Floats], title: str, ylabel: str
 ) -> None:
-    by_name = grouped(results.runs, attrgetter("name"))
-    best = best_public(results)
-    lines = {name: runs for name, runs in by_name.items() if len(runs) > 1 or name in _BASELINES}
-    lines.setdefault(called(best, results), [best])
     with panels(path, [title], size=(11, 5.6)) as (axes,):
         draw_frontier(axes, lines, value)
         axes.set_ylabel(ylabel)
         legend_beside(axes)
 
 
-class Market(NamedTuple):
-    """A problem in which money is earned."""
-
-    title: str
-    dollars: int
-    """of one unit of reward"""
-
-
 MARKETS = {
-    "OJPricing": Market("Orange juice", 1),
-    "Shop": Market("A shop of one's own", 1),
-    "ApplePricing": Market("Apples", 1),
-    "CameraPricing": Market("Cameras", 100),
+    "OJPricing": ("Orange juice", 1),
+    "Shop": ("A shop of one's own", 1),
+    "ApplePricing": ("Apples", 1),
+    "CameraPricing": ("Cameras", 100),
 }
-"""By the problem's name in money.toml."""
-_PRIVATE = {
-    "certified": "fade",
-    "a slope for each": "fade, interactions",
+"""Problem in which money is earned -> title, and dollars of one unit of reward"""
+_ROLES = {
+    "certified": ("fade", "FADE"),
+    "a slope for each": ("fade, interactions", "FADE, interactions"),
+    "without privacy": ("", "the best without privacy"),
+    "best fixed": ("BestFixed", "the best fixed price"),
+    "random": ("Uniform", "random prices"),
 }
-_LEVELS = {"best fixed": "BestFixed", "random": "Uniform"}
-_WORDS = {
-    "certified": "FADE",
-    "a slope for each": "FADE, interactions",
-    "without privacy": "the best without privacy",
-    "best fixed": "the best fixed price",
-    "random": "random prices",
-}
+"""Role -> name of a run, and the legend's words"""
 _USERS = 1000
-"""To whom dollars are lost"""
+"""Customers in whose number dollars are given"""
 
 
 def at_best(setup: Setup, replicas: int) -> float:
@@ -157,23 +138,21 @@ def at_best(setup: Setup, replicas: int) -> float:
 
 
 def roles(results: Results) -> dict[str, list[AgentRun]]:
-    """Whom the headline shows of one problem, and as what."""
-    lines = grouped(results.runs, attrgetter("name"))
-    private = {role: lines[name] for role, name in _PRIVATE.items() if name in lines}
-    levels = {role: lines[name] for role, name in _LEVELS.items()}
-    return {**private, "without privacy": [best_public(results)], **levels}
+    """Group the runs of one problem that the headline shows by role."""
+    lines = {**grouped(results.runs, attrgetter("name")), "": [best_public(results)]}
+    return {role: lines[name] for role, (name, _) in _ROLES.items() if name in lines}
 
 
 def dollars(run: AgentRun) -> Floats:
     """What 1,000 users bring less than at best, (R,)."""
-    lost = MARKETS[run.setup.problem].dollars * final(run)
+    lost = MARKETS[run.setup.problem][1] * final(run)
     return _USERS * lost / run.setup.horizon
 
 
 def money(results: Results) -> pd.DataFrame:
     """Dollars lost on one problem per 1,000 users, and as a share of what they bring at best."""
     one = results.runs[0]
-    best = _USERS * MARKETS[one.setup.problem].dollars * at_best(one.setup, len(one.replicas))
+    best = _USERS * MARKETS[one.setup.problem][1] * at_best(one.setup, len(one.replicas))
     rows = []
     for role, runs in roles(results).items():
         for run in runs:
@@ -196,7 +175,7 @@ def money(results: Results) -> pd.DataFrame:
 
 def draw_money(path: Path, found: Mapping[str, Results], best: Mapping[str, float]) -> None:
     """A panel for each problem: dollars on the left, shares of `best` on the right; a legend."""
-    titles = [f"{MARKETS[problem].title}\n\\${best[problem]:,.0f} at best" for problem in found]
+    titles = [f"{MARKETS[problem][0]}\n\\${best[problem]:,.0f} at best" for problem in found]
     with panels(
         path,
         titles,
@@ -205,20 +184,16 @@ def draw_money(path: Path, found: Mapping[str, Results], best: Mapping[str, floa
         rows=2,
     ) as every:
         for axes, (problem, results) in zip(every, found.items(), strict=True):
-            draw_frontier(axes, {_WORDS[r]: runs for r, runs in roles(results).items()}, dollars)
+            lines = {_ROLES[role][1]: runs for role, runs in roles(results).items()}
+            draw_frontier(axes, lines, dollars)
             axes.set_ylim(bottom=0)
             axes.yaxis.set_major_formatter("\\${x:,.0f}")
             axes.tick_params(labelbottom=True)
-            _shares(axes, best[problem])
+            percent = best[problem] / 100
+            scales: Any = partial(np.multiply, 1 / percent), partial(np.multiply, percent)
+            right = axes.secondary_yaxis("right", functions=scales)
+            right.yaxis.set_major_formatter("{x:g} %")
         legend_at_the_foot(every[0])
-
-
-def _shares(axes: "Axes", best: float) -> None:
-    """A second vertical axis."""
-    percent = best / 100
-    scales: Any = (lambda lost: lost / percent, lambda share: share * percent)
-    right = axes.secondary_yaxis("right", functions=scales)
-    right.yaxis.set_major_formatter("{x:g} %")
 
 
 def run(sizes: Mapping[str, Any], out: Path) -> Found:
@@ -226,24 +201,20 @@ def run(sizes: Mapping[str, Any], out: Path) -> Found:
 
     Resumes where it stopped.
     """
-    tables, drawn, figures = list[pd.DataFrame](), list[Table](), list[Path]()
     found = {
         question: {problem: _results(lines) for problem, lines in panels.items()}
         for question, panels in STUDY.measure(sizes, out).runs.items()
     }
-    for problem, results in found["regret"].items():
-        tables.append(table(results))
-        best = called(best_public(results), results)
-        title = f"{problem}: lost to {best}, the best agent without privacy"
-        drawn.append(shown(tables[-1], title))
-        figures += draw_regret(results, out)
+    summaries = {problem: table(results) for problem, results in found["regret"].items()}
+    figures = [path for results in found["regret"].values() for path in draw_regret(results, out)]
     markets = {problem: found["money"][problem] for problem in MARKETS}
     lost = {problem: money(results) for problem, results in markets.items()}
     ideal = {problem: one["dollars_at_best"].iloc[0] for problem, one in lost.items()}
     draw = partial(draw_money, found=markets, best=ideal)
     figures.append(write_atomically(out / "money.png", draw))
-    frames = {"summary": pd.concat(tables), "money": pd.concat(lost.values())}
-    return Found(frames, figures, drawn)
+    frames = {"summary": pd.concat(summaries.values()), "money": pd.concat(lost.values())}
+    tables = [shown(summaries[name], results) for name, results in found["regret"].items()]
+    return Found(frames, figures, tables)
 
 
 def _results(lines: RunLines) -> Results:
@@ -251,23 +222,23 @@ def _results(lines: RunLines) -> Results:
     return Results(tuple(sorted(runs, key=attrgetter("name"))))
 
 
-def shown(found: pd.DataFrame, title: str) -> Table:
-    """`table` for a console."""
-    drawn = Table(title=title)
-    drawn.add_column("agent", no_wrap=True)
+def shown(found: pd.DataFrame, results: Results) -> Table:
+    """Write `table` for a console."""
+    best = called(best_public(results), results)
+    title = f"{results.runs[0].setup.problem}: lost to {best}, the best agent without privacy"
     (unit,) = set(found["unit"])
-    for column in ("epsilon", "regret", f"{unit} lost per 1,000", "beats uniform from round"):
-        drawn.add_column(column, justify="right")
-    for row in found.to_dict("records"):
-        start = row["beats_uniform_from"]
-        drawn.add_row(
+    lost, since = f"{unit} lost per 1,000", "beats uniform from round"
+    rows = [
+        (
             row["agent"],
             f"{row['certified_epsilon']:.3g}",
             f"{row['mean']:.0f} ± {row['se']:.0f}",
             f"{row['lost_per_1000']:.1f} ± {row['lost_per_1000_se']:.1f}",
-            "-" if pd.isna(start) else f"{start:,.0f}",
+            "-" if pd.isna(row["beats_uniform_from"]) else f"{row['beats_uniform_from']:,.0f}",
         )
-    return drawn
+        for row in found.to_dict("records")
+    ]
+    return tabulated(title, ("agent", "epsilon", "regret", lost, since), rows)
 
 
 main = command("pricing", run, {}, STUDY.quick)

@@ -1,5 +1,8 @@
 """Printed rates beside measured exponents: one study for every table of rates. See README.md.
 
+The rows are in tables.toml; fits of exponents along three axes, of agents of several readings, and
+of the bound's own formula are no figure of a study.
+
 A row of a table of rates: what is printed, on what problem it is measured, and with which agent.
 
 An exponent is that of the excess risk, or of the regret, as T, the dimension d or epsilon grows and
@@ -10,34 +13,26 @@ is fitted alike.
 """
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
 from importlib.resources import files
 from math import inf, log
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import pandas as pd
-from pydantic import BaseModel, ConfigDict
 
-from dpbandit.base import (
-    Floats,
-    plain,
-    whole,
-    write_atomically,
-    write_csv,
-)
+from dpbandit.base import Floats, whole
 from dpbandit.base.tables import Table
-from dpbandit.experiments.figure import computed
-from dpbandit.experiments.paper_tables import Asked, Reproduced, rows_and_sizes
+from dpbandit.experiments.figure import Strict, computed
+from dpbandit.experiments.paper_tables import Asked, Reproduced, reproduced, selected
 from dpbandit.experiments.releases import ReleaseConfiguration
-from dpbandit.experiments.study import runs_of
+from dpbandit.experiments.study import grouped, runs_of, setup_in_words, tabulated
 from dpbandit.results.plots import line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
 from dpbandit.running.settings import parse_agent
 from dpbandit.specs import AgentConfig
-from dpbandit.studies import Configuration, setup_of
+from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import LastRound
 
 Axis: TypeAlias = Literal["T", "d", "epsilon"]
@@ -54,10 +49,9 @@ class Point(NamedTuple):
     epsilon: float = 1.0
 
 
-class Rate(BaseModel):
+class Rate(Strict):
     """A row of tables.toml."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     number: int
     setting: str
     """which losses, in the table's words"""
@@ -69,11 +63,8 @@ class Rate(BaseModel):
     """the bound with every constant 1, a formula in T, d, epsilon and kappa"""
     exponents: dict[Axis, float]
     """of the bound, up to logarithms"""
-    environment: str = ""
-    """the problem; "" where no agent here is the row's"""
-    size: str = "dim"
-    """the argument that d is"""
-    arguments: dict[str, Any] = {}
+    problem: str = ""
+    """in words, with {d}; "" where no agent here is the row's"""
     agent: str = ""
     printed: str = ""
     """the agent as in its paper, where that has other noise or parameters"""
@@ -107,7 +98,7 @@ class Rate(BaseModel):
     @property
     def excess(self) -> bool:
         """It is about the point that is released after T users, not about regret."""
-        return self.environment == "StreamingRegression" and self.exponents["T"] < 0
+        return self.problem.startswith("StreamingRegression") and self.exponents["T"] < 0
 
     def points(self, axis: Axis, T: int) -> list[Point]:
         """Along an axis; T is the longest horizon, and a quarter of it is where it stands still."""
@@ -119,51 +110,31 @@ class Rate(BaseModel):
 
     def configuration(self, reading: str, at: Point, *, seed: int) -> Configuration:
         """The run of a point."""
-        config, arguments = self.config(reading, at), {**self.arguments, self.size: at.d}
         label = f"row {self.number}, d = {at.d}"
-        setup = setup_of(self.environment, arguments, horizon=at.T, seed=seed, label=label)
+        setup = setup_in_words(self.problem.format(d=at.d), horizon=at.T, seed=seed, label=label)
         kind = ReleaseConfiguration if self.excess else LastRound
-        return kind(setup, reading, config)
+        return kind(setup, reading, self.config(reading, at))
 
     def measured(self, run: AgentRun) -> Floats:
         """Excess risk or regret, (R,)."""
         return run.measures["excess"] if self.excess else run.regret[-1]
 
 
-class TableOfRates(NamedTuple):
-    """A table of a paper."""
-
-    rows: tuple[Rate, ...]
-    longest: int
-    """the longest horizon unless another is asked for"""
-
-
 @cache
-def tables() -> dict[str, TableOfRates]:
-    """All tables, by name."""
+def tables() -> dict[str, tuple[tuple[Rate, ...], int]]:
+    """Read all tables, by name: rows, and the longest horizon unless another is asked for."""
     text = (files("dpbandit.experiments.rates") / "tables.toml").read_text()
-    found = {}
-    for name, table in tomllib.loads(text).items():
-        rows = (Rate(number=number, **row) for number, row in enumerate(table["rows"], start=1))
-        found[name] = TableOfRates(tuple(rows), table["longest"])
-    return found
+    return {
+        name: (
+            tuple(Rate(number=n, **row) for n, row in enumerate(table["rows"], 1)),
+            table["longest"],
+        )
+        for name, table in tomllib.loads(text).items()
+    }
 
 
 _LEAST = 64
 """The shortest of the longest horizons: a sixteenth of it is played, too."""
-_PLACES: Mapping[Axis, Callable[[Point], float]] = {
-    "T": lambda at: at.T,
-    "d": lambda at: at.d,
-    "epsilon": lambda at: at.epsilon,
-}
-
-
-class Selection(NamedTuple):
-    """Rows and sizes that a command measures."""
-
-    rates: tuple[Rate, ...]
-    T: int
-    """the longest horizon"""
 
 
 class Entry(NamedTuple):
@@ -177,13 +148,18 @@ class Entry(NamedTuple):
 
     @property
     def places(self) -> list[float]:
-        """Where on the axis the runs stand."""
-        return [_PLACES[self.axis](at) for at in self.points]
+        """Places of the runs on the axis."""
+        return [getattr(at, self.axis) for at in self.points]
+
+    @property
+    def values(self) -> list[Floats]:
+        """Excess risk or regret at each place, (R,)."""
+        return [self.rate.measured(run) for run in self.runs]
 
     @property
     def slope(self) -> Slope:
         """The measured exponent."""
-        return slope(self.places, [self.rate.measured(run) for run in self.runs])
+        return slope(self.places, self.values)
 
     @property
     def of_the_bound(self) -> float:
@@ -192,8 +168,8 @@ class Entry(NamedTuple):
         return slope(self.places, list(values)).value
 
     def record(self) -> dict[str, object]:
-        """A row of the file."""
-        last = self.rate.measured(self.runs[-1])
+        """List the facts of a row of the file."""
+        last = self.values[-1]
         return {
             "row": self.rate.number,
             "setting": self.rate.setting,
@@ -216,102 +192,71 @@ class Entry(NamedTuple):
         }
 
 
-def selected(rates: tuple[Rate, ...], text: str, T: int) -> Selection:
-    """Rows and the longest horizon, "1-3,5,T=4096"; no row named, or "all", is all rows.
-
-    Raises:
-        InputError: anything else.
-    """
-    hint = "the longest horizon (T=4096)"
-    numbers, sizes = rows_and_sizes(text, len(rates), {"T": int}, hint)
-    T = sizes.get("T", T)
-    whole("T", T, _LEAST)
-    return Selection(tuple(rate for rate in rates if rate.number in numbers), T)
-
-
-def measure(
-    name: str,
-    selection: Selection,
-    readings: Sequence[str],
-    out: Path,
-    *,
-    replicas: int,
-    seed: int,
-    progress: bool = True,
-) -> list[Entry]:
-    """The chosen rows along their axes under these readings; resumes what it finds in `out`."""
-    whole("replicas", replicas, 2)  # there are standard errors
-    asked = [
-        (rate, axis, reading, rate.points(axis, selection.T))
-        for rate in selection.rates
+def measure(asked: Asked, rates: Sequence[Rate], T: int, *, progress: bool = True) -> list[Entry]:
+    """Run rows along their axes up to horizon T under the readings; resumes where it stopped."""
+    whole("replicas", asked.replicas, 2)  # there are standard errors
+    every = [
+        (rate, axis, reading, rate.points(axis, T))
+        for rate in rates
         for axis in rate.exponents
         for reading in rate.readings
-        if reading in readings
+        if reading in asked.readings
         if axis != "epsilon" or reading != "public"
     ]
     configurations = [
-        [rate.configuration(reading, at, seed=seed) for at in points]
-        for rate, axis, reading, points in asked
+        [rate.configuration(reading, at, seed=asked.seed) for at in points]
+        for rate, axis, reading, points in every
     ]
-    every = [one for line in configurations for one in line]
     if not every:
         return []
-    found = runs_of(name, every, out, replicas=replicas, progress=progress)
+    played = (one for line in configurations for one in line)
+    found = runs_of(asked.name, played, asked.out, replicas=asked.replicas, progress=progress)
     return [
         Entry(*row, [found[one.key] for one in line])
-        for row, line in zip(asked, configurations, strict=True)
+        for row, line in zip(every, configurations, strict=True)
     ]
 
 
-def shown(selection: Selection, entries: Sequence[Entry]) -> Iterator[Table]:
-    """The rows as printed, and the exponents measured for each."""
-    printed = Table(title="As printed, logarithms in part left out")
-    for heading in ("row", "losses", "source", "order of the bound"):
-        printed.add_column(heading)
-    for rate in selection.rates:
-        source = rate.source if rate.environment else f"{rate.source} (no agent here)"
-        printed.add_row(str(rate.number), rate.setting, source, rate.bound)
-    yield printed
+def shown(rates: Sequence[Rate], entries: Sequence[Entry]) -> Iterator[Table]:
+    """Tabulate the rows as printed, and the exponents measured for each."""
+    headings = ("row", "losses", "source", "order of the bound")
+    cells = []
+    for rate in rates:
+        source = rate.source if rate.problem else f"{rate.source} (no agent here)"
+        cells.append((str(rate.number), rate.setting, source, rate.bound))
+    title = "As printed, logarithms in part left out"
+    yield tabulated(title, headings, cells, left=headings)
     if not entries:
         return
-    replicas = entries[0].record()["replicas"]
-    table = Table(
-        title="Exponents",
-        keys=4,
-        caption=f"epsilon 1 and delta 1e-06 where they stand still, {replicas} replicas; ± is "
-        "the jackknife's standard error, which knows nothing of what is not yet asymptotic. Bound "
-        "there: the printed formula with every constant 1, between the same places",
+    caption = (
+        f"epsilon 1 and delta 1e-06 where they stand still, {len(entries[0].values[-1])} replicas; "
+        "± is the jackknife's standard error, which knows nothing of what is not yet asymptotic. "
+        "Bound there: the printed formula with every constant 1, between the same places"
     )
-    for heading in ("row", "along", "reading", "agent"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("printed", "bound there", "measured", "at the last"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for entry in entries:
-        facts, exponent = entry.record(), entry.slope
-        table.add_row(
-            str(facts["row"]),
-            f"{entry.axis} {facts['from']:,g} to {facts['to']:,g}",
-            entry.reading,
-            str(facts["agent"]),
-            f"{facts['printed_exponent']:.3g}",
-            f"{entry.of_the_bound:.2f}",
-            "not positive"
-            if np.isnan(exponent.value)
-            else f"{exponent.value:.2f} ± {exponent.se:.2f}",
-            f"{facts['mean_at_the_last']:,.3g} ± {facts['mean_at_the_last_se']:.2g}",
-        )
-    yield table
+    left = ("row", "along", "reading", "agent")
+    exponents = (*left, "printed", "bound there", "measured", "at the last")
+    lines = map(_cells, entries)
+    yield tabulated("Exponents", exponents, lines, left=left, keys=4, caption=caption)
 
 
-def draw(path: Path, entries: Sequence[Entry]) -> Path:
-    """Excess risk or regret against T, a panel for each row that has an agent."""
-    return write_atomically(path, lambda partial: _draw(partial, entries))
+def _cells(entry: Entry) -> tuple[str, ...]:
+    facts, (value, se, *_) = entry.record(), entry.slope
+    return (
+        str(facts["row"]),
+        f"{entry.axis} {facts['from']:,g} to {facts['to']:,g}",
+        entry.reading,
+        str(facts["agent"]),
+        f"{facts['printed_exponent']:.3g}",
+        f"{entry.of_the_bound:.2f}",
+        "not positive" if np.isnan(value) else f"{value:.2f} ± {se:.2f}",
+        f"{facts['mean_at_the_last']:,.3g} ± {facts['mean_at_the_last_se']:.2g}",
+    )
 
 
-def _draw(path: Path, entries: Sequence[Entry]) -> None:
-    along = [entry for entry in entries if entry.axis == "T"]
-    numbers = dict.fromkeys(entry.rate.number for entry in along)
-    rows = [[entry for entry in along if entry.rate.number == number] for number in numbers]
+def draw(entries: Sequence[Entry], path: Path) -> None:
+    """Draw excess risk or regret against T, a panel for each row that has an agent."""
+    along = (entry for entry in entries if entry.axis == "T")
+    rows = list(grouped(along, lambda entry: entry.rate.number).values())
     titles = [f"{r.number}. {r.setting}\n{r.source}" for r in (some[0].rate for some in rows)]
     columns = min(3, len(rows))
     empty = -len(rows) % columns
@@ -326,9 +271,12 @@ def _draw(path: Path, entries: Sequence[Entry]) -> None:
             rate = some[0].rate
             for entry in some:
                 look = READINGS.index(entry.reading)
-                values = [rate.measured(run) for run in entry.runs]
-                line(axes, entry.places, values, entry.reading, look)
-            _guide(axes, some[0])
+                line(axes, entry.places, entry.values, entry.reading, look)
+            # The printed exponent is a line that ends where the first reading does
+            places, exponent = np.array(some[0].places), rate.exponents["T"]
+            if (last := some[0].values[-1].mean()) > 0:
+                slant, label = last * (places / places[-1]) ** exponent, rf"$T^{{{exponent:.3g}}}$"
+                axes.plot(places, slant, color="0.55", lw=1.4, label=label)
             axes.set_xscale("log", base=2)
             axes.set_yscale("log")
             axes.set_xlabel("users T" if rate.excess else "rounds T")
@@ -339,26 +287,17 @@ def _draw(path: Path, entries: Sequence[Entry]) -> None:
             axes.set_axis_off()
 
 
-def _guide(axes: Any, entry: Entry) -> None:
-    """A line of the printed exponent that ends where the first reading does."""
-    places, exponent = np.array(entry.places), entry.rate.exponents["T"]
-    last = entry.rate.measured(entry.runs[-1]).mean()
-    if last > 0:
-        label = rf"$T^{{{exponent:.3g}}}$"
-        axes.plot(
-            places, last * (places / places[-1]) ** exponent, color="0.55", lw=1.4, label=label
-        )
-
-
 def reproduce(asked: Asked) -> Reproduced:
-    """The rows chosen under these readings; with a figure if it is to be drawn."""
-    name, table = asked.name, tables()[asked.name]
-    selection = selected(table.rows, asked.rows, table.longest)
-    entries = measure(
-        name, selection, asked.readings, asked.out, replicas=asked.replicas, seed=asked.seed
-    )
-    records = [plain(entry.record()) for entry in entries]
-    written = [write_csv(asked.out / "rates.csv", pd.DataFrame(records))]
-    if asked.drawn:
-        written.append(draw(asked.out / "rates.png", entries))
-    return Reproduced(list(shown(selection, entries)), records, written)
+    """Measure the rows chosen under these readings; with a figure if it is to be drawn.
+
+    Rows and the longest horizon are chosen as in "1-3,5,T=4096".
+    """
+    rates, T = tables()[asked.name]
+    every = {str(rate.number): rate for rate in rates}
+    some, sizes = selected(asked.name, asked.rows, every, {"T": int})
+    (T,) = sizes.get("T", [T])
+    whole("T", T, _LEAST)
+    entries = measure(asked, some, T)
+    records = [entry.record() for entry in entries]
+    drawings = {"rates": partial(draw, entries)} if asked.drawn else {}
+    return reproduced(asked, "rates", records, shown(some, entries), drawings)

@@ -30,17 +30,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pydantic import BaseModel, ConfigDict
 
-from dpbandit.agents import FTAL, WDPCOCOL, WDPCOCOP, Centre, OnlineConditionalGradient, Uniform
-from dpbandit.base import Floats, Streams, inside, plain, positive, whole, write_csv
+from dpbandit.agents import FTAL, WDPCOCOL, Centre, OnlineConditionalGradient, Uniform
+from dpbandit.base import Floats, Streams, inside, positive, whole
 from dpbandit.base.tables import Table
 from dpbandit.domains import Domain, Simplex
-from dpbandit.experiments.figure import computed
-from dpbandit.experiments.paper_tables import Asked, Reproduced, rows_and_sizes
-from dpbandit.experiments.study import Sizes, mean, runs_of
+from dpbandit.experiments.figure import Figure, Pane, RunLines, Strict, computed, framed
+from dpbandit.experiments.paper_tables import Asked, Reproduced, reproduced, selected
+from dpbandit.experiments.study import grouped, mean, runs_of, tabulated
 from dpbandit.losses import Ridge
 from dpbandit.privacy import ALL
+from dpbandit.results.plots import legend_below, line, loglog
 from dpbandit.results.runs import AgentRun, protected, standard_error
 from dpbandit.running.compare import as_run
 from dpbandit.running.environments import problem_maker
@@ -51,7 +51,6 @@ from dpbandit.specs import Agent, AgentConfig, Spec
 from dpbandit.studies import Configuration, setup_of
 from dpbandit.studies.configurations import LastRound, certificate_of
 
-_WINDOW = 16
 COUNTED = ("projections", "minimisations")
 
 
@@ -96,61 +95,74 @@ def with_promise(label: str, runs: Sequence[AgentRun]) -> str:
     return f"{label.partition(', W = ')[0]} ({promise})"
 
 
-class Timing(NamedTuple):
-    """What an agent costs on a domain."""
-
-    kind: str
-    size: int
-    """N"""
-    run: AgentRun
-
-    def row(self) -> dict[str, object]:
-        """A row of costs.csv."""
-        measures = self.run.measures
-        return {
-            "domain": self.kind,
-            "N": self.size,
-            "agent": self.run.name,
-            "protected": protected(self.run),
-            "seconds_per_round": float(np.median(measures["seconds"])),
-            "projections_per_round": float(measures["projections"].mean()),
-            "linear_minimisations_per_round": float(measures["minimisations"].mean()),
-            "regret": float(self.run.regret[-1].mean()),
-        }
-
-
-def timings(sizes: Sizes, out: Path, *, progress: bool = True) -> list[Timing]:
-    """Time all agents on all domains; resumes what it finds in `out`."""
-    asked = [
-        (kind, domain(kind, size), agent, config)
-        for kind, several in (("simplex", sizes["corners"]), ("flows", sizes["layers"]))
-        for size in several
-        for agent, config in agents(kind, sizes, size).items()
-    ]
-    timed = [
-        timed_on("quadratic", where, agent, config, sizes["timed_rounds"])
-        for _, where, agent, config in asked
-    ]
-    found = runs_of("Rounds", timed, out, replicas=sizes["timed_runs"], progress=progress)
-    return [
-        Timing(kind, where.dim, found[one.key])
-        for (kind, where, *_), one in zip(asked, timed, strict=True)
-    ]
-
-
-def agents(kind: str, sizes: Sizes, size: int) -> dict[str, AgentConfig]:
-    """Projections and linear oracles, with and without privacy.
+def timed(one: Configuration, known: Mapping[str, Any]) -> TimedConfiguration:
+    """Time an agent of the figure of costs on the domain of its panel and place.
 
     Flows are x >= 0 and equations, and paths are 0/1: psi = xi = 1 and mu = D, see `local_oracles`.
     """
-    geometry = None if kind == "simplex" else domain(kind, size).diameter
-    normal: Any = {"epsilon": sizes["epsilon"], "noise": "gaussian", "delta": sizes["delta"]}
-    return {
-        "COCOP": WDPCOCOP(**normal, window=_WINDOW),
-        "COCOL": WDPCOCOL(**normal, window=_WINDOW, geometry=geometry),
-        "FTAL": FTAL(),
-        "conditional gradient": OnlineConditionalGradient(),
-    }
+    where, config = domain(known["kind"], known["size"]), one.config
+    if isinstance(config, WDPCOCOL) and known["kind"] == "flows":
+        config = replace(config, geometry=where.diameter)
+    return timed_on("quadratic", where, one.name, config, known["T"], known["seed"])
+
+
+def timings(
+    panes: Sequence[Pane], found: Mapping[str, RunLines]
+) -> Iterator[tuple[str, str, int, AgentRun]]:
+    """List kind of domain, label, N and run of all that was timed, by domain."""
+    for pane in panes:
+        kind = pane.known["kind"]
+        for place, size in enumerate(pane.known["corners" if kind == "simplex" else "layers"]):
+            for label, runs in found[pane.name].items():
+                yield kind, label, domain(kind, size).dim, runs[place]
+
+
+def costs(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> pd.DataFrame:
+    """List what agents cost on all domains, the rows of costs.csv."""
+    rows = []
+    for kind, _, size, run in timings(panes, found):
+        measures = run.measures
+        row = {
+            "domain": kind,
+            "N": size,
+            "agent": run.name,
+            "protected": protected(run),
+            "seconds_per_round": float(np.median(measures["seconds"])),
+            "projections_per_round": float(measures["projections"].mean()),
+            "linear_minimisations_per_round": float(measures["minimisations"].mean()),
+            "regret": float(run.regret[-1].mean()),
+        }
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def costs_table(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> Table:
+    """Tabulate what a round costs."""
+    rows = []
+    for kind, label, size, run in timings(panes, found):
+        counts = [f"{run.measures[name].mean():.2f}" for name in COUNTED]
+        milliseconds = f"{1000 * np.median(run.measures['seconds']):.3f}"
+        rows.append([label, kind, f"{size:,}", *counts, milliseconds, mean(run.regret[-1])])
+    left = ("agent", "domain", "N")
+    headings = (*left, "projections", "linear minimisations", "milliseconds", "regret")
+    return tabulated("What a round costs", headings, rows, left=left, keys=3)
+
+
+def draw_costs(
+    path: Path, figure: Figure, panes: Sequence[Pane], found: Mapping[str, RunLines]
+) -> None:
+    """Draw the milliseconds of a round against N, a panel for each kind of domain."""
+    titles = [pane.title for pane in panes]
+    with framed(path, titles, figure.heading, figure.size, found) as row:
+        for axes, pane in zip(row, panes, strict=True):
+            by_agent = grouped(timings([pane], found), lambda one: one[1])
+            for look, (label, some) in enumerate(by_agent.items()):
+                sizes = [size for *_, size, _ in some]
+                values = [1000 * run.measures["seconds"] for *_, run in some]
+                line(axes, sizes, values, label if "(" in label else f"{label} (no privacy)", look)
+            loglog(axes, sizes)
+            axes.set(xlabel="coordinates N of a point", ylabel="milliseconds a round, one replica")
+            legend_below(axes, "agent (its privacy)")
 
 
 def domain(kind: str, size: int) -> Domain:
@@ -183,7 +195,7 @@ def counting(domain: Domain) -> tuple[Domain, Counter[str]]:
 
 @dataclass(frozen=True)
 class _Timed:
-    """A config whose running agents add up their own seconds and what they ask the domain."""
+    """An agent's settings; the running agents add up their seconds and calls of the domain."""
 
     config: AgentConfig
     calls: Counter[str]
@@ -235,10 +247,9 @@ class Size(NamedTuple):
     delta: float = 1e-6
 
 
-class Row(BaseModel):
+class Row(Strict):
     """A row as printed, of table_1.toml."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     number: int
     algorithm: str
     guarantee: str
@@ -273,31 +284,6 @@ ROWS = tuple(
 )
 PUBLIC: tuple[AgentConfig, ...] = (FTAL(), OnlineConditionalGradient(), Centre(), Uniform())
 """Agents without privacy, whose rows stand under the table"""
-
-
-class Selection(NamedTuple):
-    """Rows and sizes that a command measures."""
-
-    rows: tuple[Row, ...] = ROWS
-    size: Size = Size()
-
-
-def selected(text: str) -> Selection:
-    """Rows and sizes, "1-3,5" or "4-7,T=1024,W=16,epsilon=1"; no row named, or "all", is all rows.
-
-    >>> found = selected("4-5,T=1024,W=16")
-    >>> [row.number for row in found.rows], found.size.W, found.size.epsilon
-    ([4, 5], 16, 10.0)
-    """
-    kinds = {"T": int, "W": int, "epsilon": float, "delta": float}
-    hint = "sizes T, W, epsilon and delta (T=1024,W=16)"
-    numbers, sizes = rows_and_sizes(text, len(ROWS), kinds, hint)
-    size = Size(**sizes)
-    whole("T", size.T, 2)
-    whole("W", size.W, 1)
-    positive("epsilon", size.epsilon)
-    inside("delta", size.delta, 0, 1, ends=False)
-    return Selection(tuple(row for row in ROWS if row.number in numbers), size)
 
 
 class Entry(NamedTuple):
@@ -344,92 +330,86 @@ class Entry(NamedTuple):
 
 
 def measure(
-    selection: Selection,
-    readings: tuple[str, ...],
+    rows: Sequence[Row],
+    size: Size,
+    readings: Sequence[str],
     out: Path,
     *,
     replicas: int,
     seed: int,
     progress: bool = True,
 ) -> list[Entry]:
-    """The chosen rows under these readings; resumes what it finds in `out`."""
+    """Run rows at a size under these readings; resumes what it finds in `out`."""
     whole("replicas", replicas, 2)  # there are standard errors
-    size = selection.size
-    asked = [
-        (row, reading, config)
-        for reading in readings
-        for row, config in _line_up(selection, reading)
-        if config is not None
-    ]
+    asked: list[tuple[Row | None, str, AgentConfig]] = []
+    for reading in readings:
+        if reading == "public":
+            asked += [(None, reading, config) for config in PUBLIC]
+            continue
+        printed = reading == "printed"
+        known = ((row, row.config(size, printed)) for row in rows)
+        asked += [(row, reading, config) for row, config in known if config is not None]
     problem = {"loss": "ridge", "domain": "simplex", "dim": DIM}
-    played, timed = list[Configuration](), list[Configuration]()
+    played, clocked = list[Configuration](), list[Configuration]()
     for row, reading, config in asked:
         name, rounds = type(config).__name__, min(size.T, _TIMED_ROUNDS)
         label = f"ridge, row {row.number}, {reading}" if row else "ridge"
         setup = setup_of("OnlineConvex", problem, horizon=size.T, seed=seed, label=label)
         played.append(Configuration(setup, name, config))
-        timed.append(timed_on("ridge", Simplex(DIM), f"{label}: {name}", config, rounds, seed))
+        clocked.append(timed_on("ridge", Simplex(DIM), f"{label}: {name}", config, rounds, seed))
     name, where = "Table I", out / "costs"
     regrets = runs_of(name, played, out / "regrets", replicas=replicas, progress=progress)
-    costs = runs_of(name, timed, where, replicas=_TIMED_RUNS, progress=progress)
+    seconds = runs_of(name, clocked, where, replicas=_TIMED_RUNS, progress=progress)
     return [
-        Entry(row, reading, size, config, regrets[one.key], costs[other.key])
-        for (row, reading, config), one, other in zip(asked, played, timed, strict=True)
+        Entry(row, reading, size, config, regrets[one.key], seconds[other.key])
+        for (row, reading, config), one, other in zip(asked, played, clocked, strict=True)
     ]
 
 
-def _line_up(selection: Selection, reading: str) -> list[tuple[Row | None, AgentConfig | None]]:
-    if reading == "public":
-        return [(None, config) for config in PUBLIC]
-    return [(row, row.config(selection.size, reading == "printed")) for row in selection.rows]
-
-
 def shown(entries: Sequence[Entry]) -> Iterator[Table]:
-    """The rows as printed, and what was measured for each."""
-    size = entries[0].size
-    rows = {entry.row.number: entry.row for entry in entries if entry.row}
+    """Tabulate the rows as printed, and what was measured for each."""
+    size, rows = entries[0].size, {entry.row.number: entry.row for entry in entries if entry.row}
     if rows:
-        printed = Table(title="Table I as printed, and its bounds with every constant 1", keys=2)
-        for heading in ("row", "algorithm", "privacy", "operation a round", "regret, order of"):
-            printed.add_column(heading)
-        printed.add_column("value", justify="right")
-        for _, row in sorted(rows.items()):
-            words = (row.algorithm, row.guarantee, row.operation, row.bound)
-            printed.add_row(str(row.number), *words, f"{row.value_at(size):,.0f}")
-        yield printed
-    table = Table(
-        title=f"Ridge regression on the simplex of R^{DIM}, T = {size.T:,}, W = {size.W:,}, "
-        f"epsilon {size.epsilon:g}, delta {size.delta:g}",
-        keys=3,
-        caption="operations a round: projections + linear minimisations, local: and one call of a "
-        "local linear oracle. Certified: epsilon at delta, and what it is of",
-    )
-    for heading in ("row", "reading", "agent"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("regret", "operations", "ms"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("certified")
+        left = ("row", "algorithm", "privacy", "operation a round", "regret, order of")
+        cells = [
+            (str(n), r.algorithm, r.guarantee, r.operation, r.bound, f"{r.value_at(size):,.0f}")
+            for n, r in sorted(rows.items())
+        ]
+        title = "Table I as printed, and its bounds with every constant 1"
+        yield tabulated(title, (*left, "value"), cells, left=left, keys=2)
+    lines = []
     for entry in entries:
         measures, promise = entry.timed.measures, protected(entry.run)
         operations = " + ".join(f"{measures[name].mean():.0f}" for name in COUNTED)
         local = " + local" if entry.run.name == "WDPCOCOL" else ""
-        table.add_row(
-            str(entry.row.number) if entry.row else "",
-            entry.reading,
-            entry.words,
-            mean(entry.run.regret[-1]),
-            operations + local,
-            f"{1000 * np.median(measures['seconds']):.2f}",
-            f"{entry.run.certificate.epsilon:.3g} ({promise})" if promise else "",
-        )
-    yield table
+        certified = f"{entry.run.certificate.epsilon:.3g} ({promise})" if promise else ""
+        row = str(entry.row.number) if entry.row else ""
+        facts = (mean(entry.run.regret[-1]), operations + local)
+        milliseconds = f"{1000 * np.median(measures['seconds']):.2f}"
+        lines.append((row, entry.reading, entry.words, *facts, milliseconds, certified))
+    title = (
+        f"Ridge regression on the simplex of R^{DIM}, T = {size.T:,}, W = {size.W:,}, "
+        f"epsilon {size.epsilon:g}, delta {size.delta:g}"
+    )
+    caption = (
+        "operations a round: projections + linear minimisations, local: and one call of a local "
+        "linear oracle. Certified: epsilon at delta, and what it is of"
+    )
+    headings = ("row", "reading", "agent", "regret", "operations", "ms", "certified")
+    words = {*headings[:3], "certified"}
+    yield tabulated(title, headings, lines, left=words, keys=3, caption=caption)
 
 
 def reproduce(asked: Asked) -> Reproduced:
-    """The rows chosen, at the sizes chosen, under these readings; there is no figure."""
-    out, selection = asked.out, selected(asked.rows)
-    entries = measure(selection, asked.readings, out, replicas=asked.replicas, seed=asked.seed)
-    records = [plain(entry.record()) for entry in entries]
-    path = out / "table-1.csv"
-    write_csv(path, pd.DataFrame(records))
-    return Reproduced(list(shown(entries)), records, [path])
+    """Measure the rows and sizes chosen, "4-7,T=1024,W=16,epsilon=1"; there is no figure."""
+    kinds = {"T": int, "W": int, "epsilon": float, "delta": float}
+    every = {str(row.number): row for row in ROWS}
+    rows, told = selected(asked.name, asked.rows, every, kinds)
+    size = Size(**{name: value for name, (value,) in told.items()})
+    whole("T", size.T, 2)
+    whole("W", size.W, 1)
+    positive("epsilon", size.epsilon)
+    inside("delta", size.delta, 0, 1, ends=False)
+    how: Any = {"replicas": asked.replicas, "seed": asked.seed}
+    entries = measure(rows, size, asked.readings, asked.out, **how)
+    return reproduced(asked, "table-1", [one.record() for one in entries], shown(entries))

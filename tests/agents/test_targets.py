@@ -13,7 +13,7 @@ import pytest
 
 from dpbandit import InputError, certify
 from dpbandit.agents import PFTAL, NoisySGD
-from tests.each import refused
+from tests.each import by_rota, refused
 from tests.harness import DATA, KINDS, every_kind
 from tests.pairs import private
 
@@ -68,16 +68,14 @@ def test_extreme_targets_are_met_soon_or_refused(kind):
         assert all(proof.holds for proof in beyond if proof is not None)
 
 
-@pytest.mark.slow
-@every_kind
+@pytest.mark.parametrize("kind", by_rota(KINDS, 3))
 def test_all_extreme_targets_at_a_long_horizon(kind):
     for config, spec in private(kind)[:1]:
         proofs = [certified(config, replace(spec, horizon=10_000), *target) for target in EXTREMES]
         assert all(printed(config) or proof.holds for proof in proofs if proof is not None)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(2))
+@pytest.mark.parametrize("part", by_rota(range(2), 2))
 def test_extreme_targets_of_all_variants(part):
     """Every other corner each, of each agent all; printed calibrations may exceed their claim."""
     variants = {repr(pair[0]): pair for kind in KINDS for pair in reversed(private(kind))}

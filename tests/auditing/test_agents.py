@@ -59,7 +59,7 @@ from tests.broken.audited import (
     SumsRewards,
 )
 from tests.broken.people import BROKEN as LEAKS, With
-from tests.each import each
+from tests.each import by_rota, each
 from tests.harness import PEOPLE, everybody
 
 DISJOINT, SHARED, *_ = SMALL
@@ -93,8 +93,7 @@ def private_variants():
     return [pairs[i % len(pairs)] for i, pairs in enumerate(fitting.values())]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("half", range(2))
+@pytest.mark.parametrize("half", by_rota(range(2), 2))
 def test_no_private_agent_is_flagged(half):
     """Certified or printed, against its certificate; together wrong with probability 0.05."""
     pairs = private_variants()

@@ -31,7 +31,7 @@ def test_a_bar_for_all_and_one_for_each_that_is_under_way(monkeypatch):
         board.finish("one")
         wanted = {"all": (46, 100), "two:": (6, 60)}
         assert rows(board, wanted) == wanted
-    with progress.Board({"one": 40}, shown=False) as board:
+    with progress.Board({"one": 40}, visible=False) as board:
         board._files["one"].write_text("")
         assert board.counts() == {}
 

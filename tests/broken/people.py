@@ -48,7 +48,7 @@ class AddsUp(PersonSum):
 
     def _release(self, *datum: Any) -> Any:
         release = super()._release(*datum)
-        self._kept[:] = 0.0
+        self._contribution[:] = 0.0
         return release
 
 

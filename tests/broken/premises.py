@@ -257,7 +257,7 @@ HIDING = (Slot, PrivateSlot, in_a_list, lambda held: [held].append)
 class Vetoes(Overrides):
     """Says that what is played is not what the agent inside chose."""
 
-    hands_on = ALL - {Fact.ASKED}
+    hands_on = ALL - {Fact.AS_CHOSEN}
 
     def act(self, context: Any) -> Any:
         return super().act(context)
@@ -266,8 +266,8 @@ class Vetoes(Overrides):
 class GivesBack(Vetoes):
     """Says it by halves: vetoes are no harm where contexts are public."""
 
-    hands_on = ALL - {Fact.ASKED}
-    hands_on_if = MappingProxyType({Fact.ASKED: Fact.CONTEXT})
+    hands_on = ALL - {Fact.AS_CHOSEN}
+    hands_on_if = MappingProxyType({Fact.AS_CHOSEN: Fact.CONTEXT})
 
 
 @dataclass(frozen=True, kw_only=True)

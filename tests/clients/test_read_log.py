@@ -87,7 +87,7 @@ def test_a_file_is_its_table_and_agents_learn_demand_on_it(tmp_path, ending):
     assert np.array_equal(logged.context, same.context)
     assert np.array_equal(logged.reward, same.reward)
     config = FADE(epsilon=1.0, model="demand")
-    assert replay(config, logged, passes=1).kept[0] > 50
+    assert replay(config, logged, passes=1).retained[0] > 50
     assert certify(config, logged.spec, accountants=False).holds
 
 

@@ -32,8 +32,9 @@ import typer
 
 from dpbandit import cli, compare
 from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.experiments.sgd import __main__ as figures, printed
+from dpbandit.experiments.sgd import STUDY
 from tests.docs.markdown import ROOT, blocks, inline, pages, readmes
+from tests.each import by_rota
 
 CAPS = {"horizon": 100, "replicas": 2, "runs": 400, "jobs": 1}
 ADDED = {"compare": ("horizon", "replicas"), "reproduce": ("horizon", "replicas")}
@@ -183,12 +184,8 @@ def alone(tmp_path, monkeypatch):
         monkeypatch.setitem(compare.__kwdefaults__, name, CAPS[name])
     monkeypatch.setattr("dpbandit.auditing.small_problems.audit_all", lambda configs, **how: {})
     monkeypatch.setattr("dpbandit.suite.play._ages_of", lambda run: {})  # tests/suite has them
-    for place in (printed, figures):
-        monkeypatch.setattr(place, "BATCH_SCALES", printed.BATCH_SCALES[-1:])
-        largest = {p: scales[-1:] for p, scales in printed.FRANK_WOLFE_SCALES.items()}
-        monkeypatch.setattr(place, "FRANK_WOLFE_SCALES", largest)
-    monkeypatch.setattr(figures, "_SGD_SCALES", (1.0,))
-    monkeypatch.setattr(printed, "_MORE_SCALES", (1.0,))
+    for scales in (name for name in STUDY.sizes if name.endswith("_scales")):
+        monkeypatch.setitem(STUDY.sizes, scales, [1.0])
     monkeypatch.setattr("dpbandit.commands.studies.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "argv", [])
     monkeypatch.setenv("MPLBACKEND", "Agg")
@@ -231,11 +228,12 @@ def run_page(text, folder, left_out=()):
 
 def lively():
     """The pages that have something to run; where that is Python alone, without a check of ours, it
-    must not raise."""
+    must not raise. Those of algorithms, which are alike, come in turns."""
+    algorithms = [name for name in pages() if name.startswith("docs/algorithms/")]
+    due = {param.values[0]: list(param.marks) for param in by_rota(algorithms, 4)}
     for name in [*pages(), *readmes()]:
         languages = {block.language for block in runnable((ROOT / name).read_text())}
-        slow = name in SLOW or name.startswith("docs/algorithms/")
-        marks = [pytest.mark.slow] if slow else []
+        marks = due.get(name, [pytest.mark.slow] if name in SLOW else [])
         checks = re.search(r"\bcheck_(agent|problem)\(", (ROOT / name).read_text())
         if languages <= {"python", "toml"} and not checks:
             marks.append(pytest.mark.smoke)

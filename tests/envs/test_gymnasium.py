@@ -125,7 +125,7 @@ def test_types_spaces_and_ranges(name):
         if spec.in_hindsight:
             assert set(info) == {"expected_reward", *(["regret"] if truncated else [])}
         else:
-            told = {spec.told_as} if spec.told_as else set()
+            told = {spec.feedback_name} if spec.feedback_name else set()
             assert set(info) == {"expected_reward", "oracle_reward", "regret"} | told
             assert info["regret"] == info["oracle_reward"] - info["expected_reward"]
             assert info["regret"] >= 0 or isinstance(spec, StreamSpec)  # there, on average

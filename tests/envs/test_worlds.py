@@ -181,6 +181,7 @@ def test_what_is_best_is_the_best_of_all(problem, actions):
     for t in range(60):
         context = problem.context()
         assert (context == context[0]).all()
+        assert not (spec.returning and context[0, 0] < 0 and context[:, 1:].any())  # nobody's
         step = problem.step(actions)
         total = total + step.expected
         if not (spec.in_hindsight or getattr(spec, "followed", False)):
@@ -194,6 +195,21 @@ def test_what_is_best_is_the_best_of_all(problem, actions):
             assert (fixed == fixed[0]).all()
     if spec.in_hindsight:
         np.testing.assert_allclose(problem.hindsight(), total.max())
+
+
+@each(("problem", "actions"), every_action)
+def test_what_was_best_is_each_replicas_own(problem, actions):
+    """Three replicas together know what each of them knows alone, from parameters of its own."""
+
+    def best(seeds):
+        problem.reset(Streams(seeds))
+        for _ in range(20):
+            problem.context()
+            problem.step(np.repeat(actions[:1], len(seeds), axis=0))
+        lacks = np.broadcast_to(problem.hindsight(), len(seeds))
+        return np.column_stack([problem.best_fixed(), lacks])
+
+    np.testing.assert_array_equal(best([3, 4, 5]), np.concatenate([best([s]) for s in (3, 4, 5)]))
 
 
 # Worlds that stay
@@ -538,7 +554,7 @@ def test_clients_and_logs_know_masks():
     agent = LinUCB().make(log.spec, Streams([0]))
     law = snapshot(agent, log.spec).probabilities(log.context, log.mask)
     assert not law[~log.mask].any()
-    assert replay(LinUCB(), log).kept.min() > 0
+    assert replay(LinUCB(), log).retained.min() > 0
     refused("to have been possible", evaluate, np.full((400, 4), 0.25), log)
     taught = record("GLMBandit", horizon=400, agent="linucb", explore=0.5, env_kwargs=kwargs)
     assert (taught.propensity >= 0.125).all()

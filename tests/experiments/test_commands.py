@@ -10,14 +10,13 @@ import pytest
 from dpbandit import Results
 from dpbandit.agents import LinUCB
 from dpbandit.base import Streams
-from dpbandit.experiments import arms, limits, sgd
+from dpbandit.experiments import arms, limits
 from dpbandit.experiments.figure import Figure, Pane, computed, draw, place_of, value_of
 from dpbandit.experiments.figure_5_1 import __main__ as figure_5_1
 from dpbandit.experiments.gradual import __main__ as gradual
 from dpbandit.experiments.pricing import __main__ as pricing
 from dpbandit.experiments.pricing.__main__ import (
     MARKETS,
-    Market,
     best_public,
     called,
     draw_regret,
@@ -187,10 +186,8 @@ def test_limits(played, tmp_path):
 @each(
     ("sizes", "few", "sentence"),
     [
-        (sgd.Sizes, {"replicas": 1}, "replicas=1 to be a whole number >= 2"),
         (figure_5_1.study, {"replicas": 1}, "replicas=1 to be a whole number >= 2"),
         (figure_5_1.study, {"horizon": 99}, "horizon=99 "),
-        (sgd.Sizes, {"rows": ()}, "at least one row"),
     ],
 )
 def test_plans_leave_room(sizes, few, sentence):
@@ -238,9 +235,9 @@ def test_lost_money_is_paired_with_the_best_public_agent(monkeypatch):
     assert (row["mean"], row["se"], row["certified_epsilon"]) == pytest.approx((22.5, 7.5, 0.25))
     assert row["beats_uniform_from"] == 500
     assert pd.isna(found.loc[("Uniform", 0.0), "beats_uniform_from"])
-    monkeypatch.setitem(MARKETS, "made up", Market("made up", 1))
+    monkeypatch.setitem(MARKETS, "made up", ("made up", 1))
     monkeypatch.setattr(pricing, "at_best", lambda setup, replicas: 0.45)
-    monkeypatch.setattr(pricing, "_PRIVATE", {"certified": "dp"})
+    monkeypatch.setitem(pricing._ROLES, "certified", ("dp", "dp"))
     found = money(RESULTS).set_index(["role", "certified_epsilon"]).loc[("certified", 0.25)]
     assert tuple(found[["dollars_lost", "dollars_lost_se"]]) == pytest.approx((45, 15))
     assert found["share_lost"] == pytest.approx(0.1)

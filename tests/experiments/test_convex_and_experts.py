@@ -15,7 +15,7 @@ from dpbandit.experiments.experts import (
     verdict,
     verdicts,
 )
-from dpbandit.experiments.study import answers, measured, read
+from dpbandit.experiments.study import measured, read, runs_of
 from dpbandit.results.runs import slope
 from dpbandit.running.environments import problem_maker
 from dpbandit.studies import Study, setup_of
@@ -182,9 +182,9 @@ def test_the_audit_catches_broken_agents_and_no_private_agent(tmp_path):
     margin of 13 for Hoeffding's limit of 150 replicas."""
     (lines,) = EXPERTS.asked({**SMALL, "tails": [[256, 0.1]]})["tails"].values()
     asked = ("Hedge, eta 1", "leader", "sparse vector", "noisy sums, delta", "uniform play")
-    some = {"tails": {"one": {label: lines[label] for label in asked}}}
-    runs = answers("tails", some, tmp_path, replicas=150, progress=False).runs["tails"]["one"]
-    judged = {label: verdict(line[0], 60) for label, line in runs.items()}
+    some = {label: lines[label][0] for label in asked}
+    runs = runs_of("tails", some.values(), tmp_path, replicas=150, progress=False)
+    judged = {label: verdict(runs[one.key], 60) for label, one in some.items()}
     assert [label for label, v in judged.items() if v.refuted] == ["Hedge, eta 1", "leader"]
     assert judged["Hedge, eta 1"].mean == pytest.approx(6.04, abs=0.5)
     assert judged["sparse vector"].least == pytest.approx(45.99, abs=0.01)

@@ -11,18 +11,19 @@ from dpbandit.agents import DPTOFW, NoisySFW, NoisySGD, OnlineFrankWolfe, Unifor
 from dpbandit.base import Streams
 from dpbandit.domains import LpBall
 from dpbandit.experiments import CASES
-from dpbandit.experiments.estimation import EstimateConfiguration, errors, places, selected as links
-from dpbandit.experiments.paper_tables import TABLES
-from dpbandit.experiments.rates import Point, draw, measure, selected, shown, tables
-from dpbandit.experiments.releases import CurveConfiguration, Watched, looks, seconds, suboptimality
-from dpbandit.experiments.sgd import Setting, __main__ as figures, on, printed
+from dpbandit.experiments.estimation import EstimateConfiguration, errors, places
+from dpbandit.experiments.paper_tables import TABLES, Asked
+from dpbandit.experiments.rates import Point, draw, measure, shown, tables
+from dpbandit.experiments.releases import CurveConfiguration, ReleaseConfiguration, curve, looks
+from dpbandit.experiments.sgd import STUDY, Setting, setup_of_regression
 from dpbandit.experiments.sgd.printed import StoppedSGD
 from dpbandit.losses import LinearRegression
 from dpbandit.specs import StreamSpec
 from dpbandit.studies import Configuration, play_all, setup_of
+from dpbandit.studies.configurations import Watched
 from tests.each import refused
 
-TABLES_OF_RATES = {name: table.rows for name, table in tables().items()}
+TABLES_OF_RATES = {name: rows for name, (rows, _) in tables().items()}
 CONVEX_1, CONVEX_RUN = TABLES_OF_RATES["convex/table-1"], TABLES["convex/table-1"].run
 FAR = {
     "T": (Point(2**400, 8), Point(2**500, 8)),
@@ -39,7 +40,7 @@ def test_a_printed_exponent_is_that_of_its_bound():
         assert [rate.number for rate in rates] == [*range(1, len(rates) + 1)]
         assert f"from 1 to {len(rates)} " in TABLES[name].rows
         for rate in rates:
-            assert bool(rate.environment) == bool(rate.agent)
+            assert bool(rate.problem) == bool(rate.agent)
             assert rate.exponents
             for axis, exponent in rate.exponents.items():
                 near, far = FAR[axis]
@@ -52,12 +53,14 @@ def test_a_printed_exponent_is_that_of_its_bound():
 def test_the_study_fits_and_draws(tmp_path):
     """Two rows at a small size; the bound of row 3 has the exponent (T/16 to T, T = 128) that
     logarithms of T lend it."""
-    selection = selected(CONVEX_1, "3,5,T=128", 10**6)
+    rates = [CONVEX_1[2], CONVEX_1[4]]
     assert json.dumps(
         CONVEX_RUN("public", "1,T=64", replicas=2, seed=0, out=tmp_path / "one").records
     )
-    readings, how = ("certified", "public"), {"replicas": 3, "seed": 1, "progress": False}
-    entries = measure("rates", selection, readings, tmp_path, **how)
+    readings = ("certified", "public")
+    how = {"name": "rates", "rows": "", "kept": True, "drawn": True, "replicas": 3, "seed": 1}
+    asked = Asked(readings=readings, out=tmp_path, **how)
+    entries = measure(asked, rates, 128, progress=False)
     assert [(e.rate.number, e.axis, e.reading) for e in entries] == [
         *((3, axis, reading) for axis in ("T", "d") for reading in readings),
         (3, "epsilon", "certified"),
@@ -70,11 +73,13 @@ def test_the_study_fits_and_draws(tmp_path):
     by_hand = np.polyfit(x, 2.5 * np.log(x), 1)[0]
     assert entries[0].of_the_bound == pytest.approx(by_hand)
     assert entries[0].places == [8, 16, 32, 64, 128]
-    assert draw(tmp_path / "rates.png", entries).read_bytes()[:4] == b"\x89PNG"
-    printed, exponents = shown(selection, entries)
+    draw(entries, tmp_path / "rates.png")
+    assert (tmp_path / "rates.png").read_bytes()[:4] == b"\x89PNG"
+    printed, exponents = shown(rates, entries)
     assert (printed.row_count, exponents.row_count) == (2, 7)
     for text in ["", "0", "7", "1-", "3-1", "²", "T=²", "one", "T=63", "1-999"]:
-        refused(r"Expected (rows to be numbers from 1 to 6|T=63)", selected, CONVEX_1, text, 1000)
+        wrong = r"Expected (rows to be numbers from 1 to 6|T=63)"
+        refused(wrong, CONVEX_RUN, "public", text, replicas=2, seed=0, out=None)
 
 
 @pytest.mark.parametrize("name", TABLES_OF_RATES)
@@ -93,25 +98,25 @@ def test_every_row_is_played(name):
 SMALL = Setting(1.5, 5, 40)
 
 
-def curve(config):
-    """Three replicas on a small problem."""
-    one = on(SMALL, "a", config, seed=2)
-    run = play_all(CurveConfiguration(one.setup, one.name, config), 3, progress=False)
-    return run, play_all(one, 3, progress=False)
+def played(kind, config, replicas, seed=2):
+    """Replicas on a small problem."""
+    one = kind(setup_of_regression(SMALL, seed=seed), "a", config)
+    return play_all(one, replicas, progress=False)
 
 
 def test_a_curve_ends_at_the_release():
     """Oracle: the point that `release` judges after all users, replicas played together there and
     alone here; the baseline is that of the origin. NoisySFW stands still for half of the users."""
-    run, released = curve(DPTOFW(delta=1e-3))
-    ratio = released.measures["excess"] / suboptimality(run)[-1]
+    config = DPTOFW(delta=1e-3)
+    run, released = (played(kind, config, 3) for kind in (CurveConfiguration, ReleaseConfiguration))
+    ratio = released.measures["excess"] / curve(run, "suboptimality")[-1]
     np.testing.assert_allclose(ratio, ratio[0])
     np.testing.assert_array_equal(run.regret[-1], released.regret[-1])
-    times = np.array(seconds(run))
+    times = np.array(curve(run, "seconds"))
     assert times.shape == (len(looks(40)), 3)
     assert (np.diff(times, axis=0) > 0).all()
-    run, _ = curve(NoisySFW(delta=1e-3))
-    values = dict(zip(looks(40).tolist(), suboptimality(run), strict=True))
+    run = played(CurveConfiguration, NoisySFW(delta=1e-3), 3)
+    values = dict(zip(looks(40).tolist(), curve(run, "suboptimality"), strict=True))
     assert all((value == 1).all() == (t < 20) for t, value in values.items())
 
 
@@ -119,7 +124,7 @@ def test_a_stopped_noisy_sgd_is_on_the_way():
     """Stopped at the last step it is NoisySGD, exactly; before, noise and step are the same."""
     how = {"delta": 1e-3, "steps": 80, "refit": "once"}
     whole, last = (
-        play_all(on(SMALL, "a", config, seed=0), 2, progress=False).measures["excess"]
+        played(ReleaseConfiguration, config, 2, seed=0).measures["excess"]
         for config in (NoisySGD(**how), StoppedSGD(**how, made=80))
     )
     np.testing.assert_array_equal(whole, last)
@@ -134,16 +139,14 @@ def test_a_stopped_noisy_sgd_is_on_the_way():
 @pytest.mark.parametrize(("name", "curves"), [("sgd/figure-5-2", 11), ("sgd/figure-5-3", 4)])
 def test_the_figures_are_drawn(name, curves, tmp_path, monkeypatch):
     """At 20 users, of two scales; Figure 5.3 has the best of each agent at both of its sizes."""
-    for place in (printed, figures):
-        few = {p: scales[-2:] for p, scales in printed.FRANK_WOLFE_SCALES.items()}
-        monkeypatch.setattr(place, "FRANK_WOLFE_SCALES", few)
-        monkeypatch.setattr(place, "BATCH_SCALES", printed.BATCH_SCALES[-2:])
+    for scales in ("small_p_scales", "large_p_scales", "batch_scales"):
+        monkeypatch.setitem(STUDY.sizes, scales, STUDY.sizes[scales][-2:])
     made = TABLES[name].run("certified", "T=20", replicas=2, seed=0, out=tmp_path)
     assert made.tables[0].row_count == curves
     assert {path.suffix for path in made.files} == {".csv", ".png"}
     assert json.dumps(made.records)
     assert all(0.99 < r["certified_epsilon"] <= 1 for r in made.records if r["after"] >= 20)
-    with pytest.raises(InputError, match="rows to be all, or T=200"):
+    with pytest.raises(InputError, match="rows to be all, or fewer users: T=200"):
         TABLES[name].run("certified", "none", replicas=2, seed=0, out=tmp_path)
 
 
@@ -170,9 +173,10 @@ def test_errors_of_estimates_by_hand(tmp_path):
     np.testing.assert_allclose(errors(looked)[-1], share.mean(axis=1))
     assert len(errors(looked)) == len(places(640)) == 7
     refused("estimates by Frank-Wolfe", one(EstimateConfiguration, Uniform()).play, 0, 1)
-    for text in ("none", "cauchy", "T=", "T=639"):
-        refused(r"Expected (rows to be links|T=639)", links, text)
     table = TABLES["contextual/theorem-4-2"]
+    for text in ("none", "cauchy", "T=", "T=639"):
+        wrong = r"Expected (rows to be links|T=639)"
+        refused(wrong, table.run, "public", text, replicas=2, seed=0, out=None)
     made = table.run("public", "T=1280", replicas=3, seed=0, out=tmp_path)
     assert [record["link"] for record in made.records] == ["identity", "logistic", "probit"]
     assert all(record["exponent"] < -0.3 for record in made.records)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import hypot, inf, isnan, sqrt
 from types import SimpleNamespace
 
@@ -12,24 +12,18 @@ import pytest
 
 from dpbandit import Results, certify
 from dpbandit.agents import DPTOFW, BestFixed, Centre, LeastSquares, LocalisedTOFW
-from dpbandit.experiments.releases import release, stream_problem
+from dpbandit.experiments.releases import ReleaseConfiguration, release, stream_problem
 from dpbandit.experiments.sgd import (
     COMPETITORS,
-    LOCALISED,
-    READINGS,
+    STUDY,
     Entry,
-    Line,
     Setting,
-    Sizes,
     __main__ as command,
-    chosen_rows,
     entries,
-    lines,
-    measure,
-    on,
-    printed,
     rows,
+    setup_of_regression,
 )
+from dpbandit.experiments.sgd.printed import chosen_rows
 from dpbandit.privacy.prefix_sums import leaves
 from dpbandit.specs import second_moment
 from dpbandit.studies import play_all
@@ -77,41 +71,46 @@ def test_rows_are_chosen_by_number_or_by_value():
     ):
         assert [row.number for row in chosen_rows(selection)] == list(numbers)
     numbers = ["", "0", "48", "3-1", "1-", "-1", "one", "1-3,x"]
-    for wrong in [*numbers, "q=2", "p=", "p=two", "algo=SGD", "1,T=2000"]:
+    for wrong in [*numbers, "q=2", "p=", "p=two", "algo=SGD"]:
         refused("Expected rows to be numbers from 1 to 47", chosen_rows, wrong)
-    refused("chooses none", chosen_rows, "p=7")
-    refused("reading='clever' to be one of printed", Sizes, readings=("clever",))
+    for nothing in ("p=7", "1,T=2000"):
+        refused("chooses none", chosen_rows, nothing)
+    assert [row.number for row in chosen_rows("1-20,T=2000,p=inf")] == [15, 16, 19, 20]
 
 
 def test_readings_are_what_they_say():
     """Golden: the grids of the authors' program, and certificates at delta = 1/T: misprints at
     p = 1.5 none, at p = infinity 6.78 with the stated S = 16; the stated law too much noise; what
     is called certified 1, to rounding of PLDs."""
-    everything = {row.number: lines(row, READINGS) for row in chosen_rows("1,2,4")}
-    grids = {
-        n: [tuple(x.configs) for x in made if len(x.configs) > 1] for n, made in everything.items()
-    }
-    assert grids[1] == [(0.01, 0.02, 0.04, 0.06, 0.08, 0.1)] * 2
-    assert grids[2] == [(0.4, 0.6, 1.0)] * 3
-    assert grids[4] == [(0.6, 0.7, 0.8, 1.0)] * 3
+    everything = STUDY.asked({"rows": chosen_rows("1,2,4"), "scales_at": []})["rows"]
+    for number, scale, grid in (
+        ("1", "scale", [0.01, 0.02, 0.04, 0.06, 0.08, 0.1]),
+        ("2", "step", [0.4, 0.6, 1.0]),
+        ("4", "step", [0.6, 0.7, 0.8, 1.0]),
+    ):
+        grids = [[one.config for one in x] for x in everything[number].values() if len(x) > 1]
+        found = [[getattr(config, scale) for config in configs] for configs in grids]
+        assert found == [grid] * (2 if number == "1" else 3)
     for number, misprinted in ((2, inf), (4, 6.779)):
         row = rows()[number - 1]
         arguments = {"p": row.setting.p, "dim": 5}
         spec = stream_problem(STREAM[0], arguments, DPTOFW(), users=1000).spec
-        for line in everything[number]:
-            config = next(iter(line.configs.values()))
-            assert getattr(config, "delta", 1e-3) == row.setting.delta
-            if line.label in ("local-md", "noisy-sgd"):  # seconds of accounting, tested elsewhere
-                continue
-            epsilon = certify(config, spec, accountants=False).epsilon
-            if line.reading == "certified":
-                assert len(line.configs) == 1
-                assert 0.99 < epsilon <= 1
-            elif line.reading == "stated":
-                assert epsilon < 0.5
-            else:
-                known = misprinted if line.reading == "printed" else inf
-                assert epsilon == pytest.approx(known, abs=1e-3)
+        for reading in STUDY.sizes["readings"]:
+            for label in STUDY.agents[f"OFW, {reading}"]:
+                line = everything[str(number)][label]
+                config = line[0].config
+                assert getattr(config, "delta", 1e-3) == row.setting.delta
+                if label in ("local-md", "noisy-sgd"):  # seconds of accounting, tested elsewhere
+                    continue
+                epsilon = certify(config, spec, accountants=False).epsilon
+                if reading == "certified":
+                    assert len(line) == 1
+                    assert 0.99 < epsilon <= 1
+                elif reading == "stated":
+                    assert epsilon < 0.5
+                else:
+                    known = misprinted if reading == "printed" else inf
+                    assert epsilon == pytest.approx(known, abs=1e-3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +141,8 @@ def test_a_release_is_made_by_n_users(refit, horizon):
 
 
 def test_replicas_do_not_depend_on_who_runs_beside_them():
-    one = on(SMALL._replace(users=40), "a", DPTOFW(delta=1e-3), seed=1)
+    setup = setup_of_regression(SMALL._replace(users=40), seed=1)
+    one = ReleaseConfiguration(setup, "a", DPTOFW(delta=1e-3))
     whole, last = one.play(0, 3), one.play(2, 3)
     for what in ("suboptimality", "risk"):
         np.testing.assert_array_equal(whole.measures[what][2:], last.measures[what])
@@ -196,21 +196,25 @@ def test_one_certified_configuration_is_as_good_as_printed(row):
 )
 def test_readings_agree_with_an_independent_program(selection, reading, tmp_path):
     """Golden, 40 replicas against 200 (NoisySFW: 20): within 4 combined standard errors."""
-    how = {"rows": chosen_rows(selection), "readings": (reading,), "scales_at": ()}
-    sizes = Sizes(**how, replicas=40, seed=7)
-    found = entries(sizes, measure(sizes, tmp_path, progress=False))[0]
+    sizes = {"rows": chosen_rows(selection), "readings": [reading], "scales_at": [], "seed": 7}
+    found = entries(sizes, STUDY.measure(sizes, tmp_path, progress=False))[0]
     assert abs(found.z_reference) <= 4, (found.mean, found.se, found.reference)
 
 
-TINY = Sizes(rows=chosen_rows("1-3"), scales_at=(SMALL,), replicas=2)
+TINY = {
+    "rows": chosen_rows("1-3"), "scales_at": [SMALL], "replicas": 2, "batch_scales": [0.1],
+    "small_p_scales": [0.4, 1.0], "step_scales": [0.4, 1.0],
+}  # fmt: skip
 
 
 def entry(values, *, number=2, reading="printed", epsilon=6.8):
     """A line beside row 2, printed .0172 with a standard deviation of .00987, reference .0098."""
     run = SimpleNamespace(
-        measures={"suboptimality": np.array(values)}, certificate=SimpleNamespace(epsilon=epsilon)
+        measures={"suboptimality": np.array(values)},
+        certificate=SimpleNamespace(epsilon=epsilon),
+        config={},
     )
-    return Entry(rows()[number - 1], Line("DP-TOFW", reading, {1.0: DPTOFW()}), {1.0: run})
+    return Entry(rows()[number - 1], "DP-TOFW", reading, [run])
 
 
 def test_distances_by_hand():
@@ -237,9 +241,6 @@ def test_distances_by_hand():
 def test_the_study_writes_everything_from_the_best_scale_of_steps(tmp_path, monkeypatch):
     """Oracle: the least mean of the scales tried, from the files; noisy-sfw and noisy-sgd stand in
     two tables and are run once, nothing is played twice, and another seed is played."""
-    monkeypatch.setattr(printed, "BATCH_SCALES", (0.1,))
-    monkeypatch.setattr(printed, "FRANK_WOLFE_SCALES", {1.5: (0.4, 1.0)})
-    monkeypatch.setattr(printed, "_MORE_SCALES", (0.4, 1.0))
     monkeypatch.setenv("COLUMNS", "300")
     said = quick(command, TINY, tmp_path, 2)
     assert figures_of(tmp_path) == {"sensitivity", "time", "growth"}
@@ -252,7 +253,7 @@ def test_the_study_writes_everything_from_the_best_scale_of_steps(tmp_path, monk
         *("chosen after looking", "certified epsilon at delta = 1/T"),
         *("Everybody at the same true (1, 1/T)", "least squares", " *"),
         *("NoisySFW: Risk", "0.0885 ± 0.0029", "NoisySFW: Time", "0.0189 ± 0.00068"),
-        *("ours minus printed in combined standard errors", LOCALISED, *COMPETITORS),
+        *("ours minus printed in combined standard errors", "DP-TOFW, localised", *COMPETITORS),
     ):
         assert words in said, words
     assert "\\" not in said
@@ -269,9 +270,9 @@ def test_the_study_writes_everything_from_the_best_scale_of_steps(tmp_path, monk
     assert own == shared
     assert {name for name in runs if "noisy-s" in name} == {"noisy-sfw", "noisy-sgd"}
     monkeypatch.setattr("dpbandit.experiments.releases.play", None)  # would not be callable
-    measure(TINY, tmp_path, progress=False)
+    STUDY.measure(TINY, tmp_path, progress=False)
     with pytest.raises(TypeError, match="NoneType"):
-        measure(replace(TINY, rows=chosen_rows("3"), seed=5), tmp_path, progress=False)
+        STUDY.measure({**TINY, "rows": chosen_rows("3"), "seed": 5}, tmp_path, progress=False)
 
 
 TABLE = ["reproduce", "sgd/table-5-1"]
@@ -279,7 +280,7 @@ TABLE = ["reproduce", "sgd/table-5-1"]
 
 def test_the_command_measures_the_rows_chosen(run, tmp_path, monkeypatch):
     """With --out cells and summary are kept and nothing is drawn; --json says the same."""
-    monkeypatch.setattr("dpbandit.experiments.sgd.printed.FRANK_WOLFE_SCALES", {1.5: (0.4,)})
+    monkeypatch.setitem(STUDY.sizes, "small_p_scales", [0.4])
     words = [*TABLE, "--rows", "2", "--reading", "public", "--replicas", "2"]
     code, printed, errors = run(*words, "--out", tmp_path / "out", "--json", tmp_path / "x.json")
     assert code == 0
@@ -326,7 +327,8 @@ def test_the_case_measures_suboptimality_at_delta_one_over_users(run, tmp_path):
     assert "sco/linear dp-tofw: suboptimality" in printed
     record = json.loads((tmp_path / "x.json").read_text())
     assert (record["measure"], record["config"]["delta"]) == ("suboptimality", 1 / 50)
-    own = play_all(on(Setting(1.5, 5, 50), "a", DPTOFW(delta=1 / 50), seed=0), 3, progress=False)
+    setup = setup_of_regression(Setting(1.5, 5, 50), seed=0)
+    own = play_all(ReleaseConfiguration(setup, "a", DPTOFW(delta=1 / 50)), 3, progress=False)
     assert record["mean"] == own.measures["suboptimality"].mean()
     assert run(*words, "--delta", "0.25", "--replicas", "2", "--json", tmp_path / "y.json")[0] == 0
     assert json.loads((tmp_path / "y.json").read_text())["config"]["delta"] == 0.25

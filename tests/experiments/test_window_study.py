@@ -18,7 +18,6 @@ from dpbandit.experiments.window import (
     Size,
     __main__ as command,
     domain,
-    selected,
     timed_on,
 )
 from dpbandit.losses import Ridge
@@ -54,7 +53,7 @@ def test_the_study_never_shows_window_dp_as_ordinary_dp(tmp_path, monkeypatch):
     printed = quick(command, TINY, tmp_path)
     assert figures_of(tmp_path) == {"windows", "horizons", "retention", "costs"}
     table, first = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("summary", "table-1"))
-    assert set(table["question"]) == set(command.STUDY.asked(TINY))
+    assert {*table["question"], "costs"} == set(command.STUDY.asked(TINY))
     assert len(pd.read_csv(tmp_path / "costs.csv")) == 2 * 4
     assert len(first) == 5 + 7 + 4
 
@@ -82,7 +81,8 @@ def test_the_study_never_shows_window_dp_as_ordinary_dp(tmp_path, monkeypatch):
         monkeypatch.setattr(f"dpbandit.{place}", None)  # would not be callable
     command.run(TINY, tmp_path)
     found = command.STUDY.measure(TINY, tmp_path, progress=False)
-    for lines in (lines for panels in found.runs.values() for lines in panels.values()):
+    regrets = (panels for question, panels in found.runs.items() if question != "costs")
+    for lines in (lines for panels in regrets for lines in panels.values()):
         words = " ".join(lines)
         assert "FTAL, no privacy" in words
         assert "PFTAL, Gaussian (DP)" in words
@@ -135,14 +135,15 @@ def test_rows_are_as_printed_and_chosen():
     ]
     assert [row.value_at(size) for row in ROWS] == pytest.approx(expected)
     assert [row.number for row in ROWS] == [1, 2, 3, 4, 5, 6, 7]
-    assert selected("all") == selected("1-7")
-    found = selected("2, 4-5,T=100,W=10,epsilon=0.5,delta=1e-5")
-    assert [row.number for row in found.rows] == [2, 4, 5]
-    assert found.size == Size(100, 10, 0.5, 1e-5)
+    run, how = TABLES["window/table-1"].run, {"replicas": 2, "seed": 0, "out": None}
+    found = run("certified", "2, 4-5,T=20,W=10,epsilon=0.5,delta=1e-5", **how).records
+    assert [record["row"] for record in found] == [2, 4, 5]
+    sizes = [(r["T"], r["W"], r["epsilon"], r["delta"]) for r in found]
+    assert sizes == [(20, 10, 0.5, 1e-5)] * 3
     for wrong in ("8", "0-2", "x", "T=x", "d=3", "T=5,T=6", "W=2.5", "1-", ""):
-        refused("Expected rows to be numbers from 1 to 7", selected, wrong)
+        refused("Expected rows to be numbers from 1 to 7", run, "public", wrong, **how)
     for wrong in ("T=1", "W=0", "epsilon=-1", "delta=1"):
-        refused(f"Expected {wrong}", selected, wrong)
+        refused(f"Expected {wrong}", run, "public", wrong, **how)
 
 
 def test_the_command_reproduces_table_1(run, tmp_path):

@@ -104,7 +104,7 @@ def test_prices(kernel, expected):
 
 def test_lists_and_arms():
     """Golden: four values of lists, ten of arms, also with the rows in another order and q moved
-    along. By hand: a list that agrees in its first item only, of two draws once."""
+    along. By hand: a list that agrees in its first item only, of two draws once, or in its last."""
     logging = 0.2 + 0.1 * ((I + J) % 5)
     target = 0.1 + 0.15 * ((2 * I + J) % 5)
     log = LoggedLists(
@@ -121,11 +121,16 @@ def test_lists_and_arms():
     found = evaluate(policy, log, names, q=q, q_is_honest=True)
     expected = [0.767291666667, 0.873750000000, 0.812847222222, 0.772427689594]
     assert found["estimate"].tolist() == pytest.approx(expected, **EXACT)
+    w = target / logging  # of each item, whose mean over positions is said
+    weights = w.prod(axis=1).mean(), w.mean(), w.cumprod(axis=1).mean()
+    assert found["mean_weight"].tolist()[:3] == pytest.approx(weights)
     notes = ["", "nothing but its own item", "nothing below it", "nothing below it"]
     assert all(part in said for part, said in zip(notes, found["note"], strict=True))
-    log = LoggedLists(n_items=3, items=[[2, 0]], clicks=[[1, 1]], prefix=[[0.5, 0.25]])
-    for policy, expected in (([[2, 1]], 2.0), ([[[2, 1]], [[2, 0]]], 4.0), ([[1, 0]], 0.0)):
-        assert evaluate(policy, log, "interaction-ips")["estimate"].item() == expected
+    chances = {"prefix": [[0.5, 0.25]], "marginal": [[0.5, 0.5]]}
+    log = LoggedLists(n_items=3, items=[[2, 0]], clicks=[[1, 1]], **chances)
+    for policy, *expected in (([[2, 1]], 2, 2), ([[[2, 1]], [[2, 0]]], 4, 3), ([[1, 0]], 0, 2)):
+        found = evaluate(policy, log, ["interaction-ips", "independent-ips"])
+        assert found["estimate"].tolist() == expected
     model = {"q": np.tile([0.1, 0.2, 0.4], (1, 2, 1)), "q_is_honest": True}
     fixed = evaluate([[2, 1]], log, "cascade-dr", **model)["estimate"].item()
     assert fixed == pytest.approx(0.4 + 2 * (1 - 0.4) + 2 * 0.2)  # w is 2, then 0

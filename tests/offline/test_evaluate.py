@@ -119,10 +119,11 @@ def test_intervals_fit_what_is_known_of_weights():
     log, policy, truth = arms(3000, lowest_arm=0.0)
     says = r"rows, the first of them row 0, .* 4[3-7].* % of the policy"
     refused(says, evaluate, policy, log)
-    found = evaluate(policy, log, ["ips"], support="drop", intervals="t")
-    lost = f"t: {100 * policy[:, 2].mean():.3g} % of the policy's choices could not be logged"
-    assert found["interval"].item() == "betting"
-    assert found["refused"].item().startswith(lost)
+    for name in ("betting-cv", "empirical-bernstein", "bootstrap", "t"):
+        found = evaluate(policy, log, ["ips"], support="drop", intervals=name, w_max=5.0)
+        lost = f"{name}: {100 * policy[:, 2].mean():.3g} % of the policy's choices could not"
+        assert found["interval"].item() == "betting"
+        assert found["refused"].item().startswith(lost)
     assert found["low"].item() < found["estimate"].item() < truth < found["high"].item()
     for rounds, name in ((200, "betting"), (250, "t")):  # 89 and 113 effective rows, of 100
         rows, known, _ = arms(rounds)
@@ -167,6 +168,8 @@ def test_few_rows_leave_bets_alone_and_none_leave_everything_open():
     found = evaluate(policy, log, "ips")
     assert found["interval"].item() == "betting"
     assert "propensities or support wrong: mean weight" in found["note"].item()
+    log.adaptive = True  # then the mean weight need not be near 1
+    assert evaluate(policy, log, "ips", intervals="t")["interval"].item() == "t"
 
 
 def test_prices_bet_on_nothing_and_say_what_half_the_bandwidth_says():

@@ -113,7 +113,7 @@ def test_unequal_propensities_are_evened_out():
     found = replay(FIXED, logged, passes=1)
     assert abs(found.mean - VALUE) < LIMIT * found.standard_error
     agrees = logged.action == (logged.context[:, 0] > 0)
-    naive = logged.reward[agrees][: found.kept[0]]
+    naive = logged.reward[agrees][: found.retained[0]]
     assert abs(naive.mean() - VALUE) > LIMIT * naive.std() / sqrt(len(naive))
 
 
@@ -136,7 +136,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     p, m = agreed.mean(), len(agreed)
     for passes in (1, 3):
         found = replay(FIXED, logged, passes=passes, horizon=150)
-        assert (found.kept.tolist(), found.mean) == ([m] * passes, pytest.approx(p))
+        assert (found.retained.tolist(), found.mean) == ([m] * passes, pytest.approx(p))
         assert found.standard_error == pytest.approx(sqrt(p * (1 - p) / m))
 
 
@@ -163,9 +163,9 @@ def test_passes_and_what_the_agent_is_made_for():
     few, many = (replay(LinUCB(), logged, passes=p) for p in (2, 5))
     np.testing.assert_array_equal(few.rewards, many.rewards[:2])
     assert len(set(many.rewards)) == 5
-    np.testing.assert_array_equal(few.kept, many.kept[:2])
+    np.testing.assert_array_equal(few.retained, many.retained[:2])
     assert (replay(LinUCB(), logged, passes=2, seed=1).rewards != few.rewards).any()
-    assert replay(LinUCB(), logged, passes=1, horizon=7).kept.tolist() == [7]
+    assert replay(LinUCB(), logged, passes=1, horizon=7).retained.tolist() == [7]
     assert str(few).startswith(f"{few.mean:.4g} reward a round (95 % interval ")
     late = log_of(**{**GOOD_LOG, "spec": ContextualSpec(n_actions=2, dim=1, horizon=9, delay=3)})
     assert replay(Uniform(), late, passes=1).spec.delay == 0

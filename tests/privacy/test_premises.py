@@ -209,7 +209,7 @@ def test_no_problem_provides_everything_and_each_fact_is_lost_somewhere():
     followed = provided(PriceListSpec(n_actions=2, dim=1, horizon=9, prices=(1, 2), followed=True))
     assert ALL - plain == {Fact.CELL, Fact.CONTEXT, Fact.PEOPLE, Fact.LOSS}
     assert provided(arms) - plain == {Fact.CONTEXT}
-    assert plain - masked == {Fact.ASKED}
+    assert plain - masked == {Fact.AS_CHOSEN}
     assert plain - followed == {Fact.WORLD}
     assert plain - provided(people) == {Fact.ONCE, Fact.PRESENCE}
     assert provided(people) - plain == {Fact.PEOPLE}

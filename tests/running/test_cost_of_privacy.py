@@ -9,7 +9,7 @@ import numpy as np
 from dpbandit import Results, recommend
 from dpbandit.results.runs import describe
 from dpbandit.running.cost_of_privacy import cost_of_privacy
-from dpbandit.running.given import agent_given
+from dpbandit.running.resolve import resolve_agent
 from tests.each import each
 from tests.experiments.runs import made_up
 
@@ -23,7 +23,7 @@ def run(name, mean, *, T=20_000, env="OJPricing", unit="dollars", spread=ALIKE, 
     made = made_up(name, *(mean * np.array(spread)), horizon=T, **how)
     kind = {"Uniform": "uniform", "BestFixed": "best-fixed"}.get(name, name)
     setup = replace(made.setup, environment=env, env_kwargs={"horizon": T}, reward_unit=unit)
-    return replace(made, setup=setup, config=describe(agent_given(kind)))
+    return replace(made, setup=setup, config=describe(resolve_agent(kind)))
 
 
 def said(*runs):

@@ -10,7 +10,7 @@ from dpbandit.agents import FADE, UCB1, Guard
 from dpbandit.base import Streams, described
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.privacy import no_privacy
-from dpbandit.running.given import agents_given, problem_given
+from dpbandit.running.resolve import resolve_agents, resolve_problem
 from dpbandit.specs import ContextualSpec
 from dpbandit.studies import Sweep, plan
 from tests.each import each, refused
@@ -111,13 +111,13 @@ HALVES = np.full((5, 2, 2), 0.5)
 def test_an_agent_of_one_s_own_by_its_class(run):
     """With settings, behind words, in comparisons, certificates, commands and sweeps; annotations
     may be known to type checkers alone."""
-    assert agents_given(f"{OWN}:Mine,{OWN}:Mine:arm=1") == {
+    assert resolve_agents(f"{OWN}:Mine,{OWN}:Mine:arm=1") == {
         f"{OWN}:Mine": Mine(),
         f"{OWN}:Mine:arm=1": Mine(arm=1),
     }
-    assert problem_given(f"{OWN}:Shop").make(horizon=7).spec == Shop(horizon=7).spec
+    assert resolve_problem(f"{OWN}:Shop").make(horizon=7).spec == Shop(horizon=7).spec
     assert certify(f"{OWN}:Mine", f"{OWN}:Shop", accountants=False).epsilon == np.inf
-    (config,) = agents_given(f"{OWN}:ForTypeCheckers:arm=1").values()
+    (config,) = resolve_agents(f"{OWN}:ForTypeCheckers:arm=1").values()
     assert compare(Shop, config, horizon=4, replicas=1, progress=False).runs[0].config["arm"] == 1
     assert [one.name for one in described(type(config))] == ["arm", "law"]
 

@@ -58,7 +58,7 @@ def whole(tmp_path_factory):
     """The tiny sweep, uninterrupted."""
     out = tmp_path_factory.mktemp("whole")
     done = run_sweep(Sweep.of(TINY), out, **HOW)
-    assert (done.configurations, done.run, done.kept) == (30, 150, 0)
+    assert (done.configurations, done.run, done.reused) == (30, 150, 0)
     return out
 
 
@@ -120,13 +120,13 @@ def test_block_sizes_and_interruptions_change_nothing(whole, tmp_path, stopping)
         with pytest.raises(KeyboardInterrupt):
             run_sweep(Sweep.of(TINY), tmp_path / "a", block=2, **HOW)
     done = run_sweep(Sweep.of(TINY), tmp_path / "a", block=3, **HOW)
-    assert (done.run, done.kept) == (105, 45)
+    assert (done.run, done.reused) == (105, 45)
     assert same(whole, tmp_path / "a")
     again = run_sweep(Sweep.of(TINY), tmp_path / "a", **HOW)
-    assert (again.run, again.kept) == (0, 150)
+    assert (again.run, again.reused) == (0, 150)
     run_sweep(many(4, replicas=2), tmp_path / "b", **HOW)
     done = run_sweep(many(4, replicas=5), tmp_path / "b", **HOW)
-    assert (done.run, done.kept) == (12, 8)
+    assert (done.run, done.reused) == (12, 8)
     run_sweep(many(4, replicas=5), tmp_path / "c", **HOW)
     assert same(tmp_path / "b", tmp_path / "c")
 
@@ -155,7 +155,7 @@ def test_corrupt_and_foreign_files_are_told_and_kept(whole, tmp_path):
     assert all(path.exists() for path in corrupt)
     assert [path.name for path in done.found.foreign] == ["mine.parquet", "notes.parquet"]
     assert (blocks / "notes.parquet").read_bytes() == b"no parquet"
-    assert (done.run, done.kept) == (10, 140)
+    assert (done.run, done.reused) == (10, 140)
     with pytest.warns(UserWarning, match="mine|notes"):
         assert same(whole, folder)
 
@@ -180,7 +180,7 @@ def test_small_blocks_are_packed_and_none_is_lost(whole, tmp_path, monkeypatch, 
         run_sweep(Sweep.of(TINY), tmp_path, **how)
     assert kept[0].exists()
     done = run_sweep(Sweep.of(TINY), tmp_path, **how)
-    assert 7 * 2 <= done.kept <= 7 * 3
+    assert 7 * 2 <= done.reused <= 7 * 3
     packs = sorted((tmp_path / "blocks").glob("pack-*.parquet"))
     assert len(packs) >= 8
     assert len([*(tmp_path / "blocks").iterdir()]) <= len(packs) + 2
@@ -332,7 +332,7 @@ def test_many_configurations_interrupted_twice(tmp_path, stopping, backend):
             with pytest.raises(KeyboardInterrupt):
                 run_sweep(many(40), tmp_path / "parts", **how)
         done = run_sweep(many(40), tmp_path / "parts", **how)
-    assert (done.run, done.kept) == (300, 500)
+    assert (done.run, done.reused) == (300, 500)
     assert same(tmp_path / "whole", tmp_path / "parts")
 
 
@@ -364,6 +364,6 @@ def test_killed_at_random_moments(tmp_path):
         assert all(read_runs(file) for file in files - kept)  # the others by the sweep, in the end
         kept = files
     done = run_sweep(Sweep.read(sweep), out, **HOW)
-    assert done.kept == len(kept)
+    assert done.reused == len(kept)
     run_sweep(Sweep.read(sweep), tmp_path / "whole", **HOW)
     assert same(tmp_path / "whole", out)

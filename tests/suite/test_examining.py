@@ -13,7 +13,7 @@ from dpbandit.privacy.batches import LocalValues
 from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.running.settings import parse_agent
 from dpbandit.suite import run_suite, verify
-from dpbandit.suite.catalogue import Suite, SuiteProblem, asked_of
+from dpbandit.suite.catalogue import Suite, SuiteProblem, assignment_of
 from dpbandit.suite.examining import _AUDIT_RUNS, examined, long_enough
 from dpbandit.suite.playing import FINDINGS
 from dpbandit.testing import check_agent
@@ -143,7 +143,7 @@ def tiny(monkeypatch):
 
 
 def _said_in_24_rounds(kind):
-    spec = asked_of(f"{HERE}:{kind}", "small").configurations[0].problem().spec
+    spec = assignment_of(f"{HERE}:{kind}", "small").configurations[0].problem().spec
     return check_agent(parse_agent(f"{HERE}:{kind}"), spec)
 
 
@@ -167,7 +167,7 @@ def test_what_begins_late_is_found(kind, sentence):
 def test_an_honest_agent_is_examined_until_it_plays_from_releases():
     """allocation-ts releases first in the second half of 24 rounds, so it needs 96; a whole
     episode of 400 is replayed."""
-    spec = asked_of("allocation-ts", "small").configurations[0].problem().spec
+    spec = assignment_of("allocation-ts", "small").configurations[0].problem().spec
     assert long_enough(parse_agent("allocation-ts"), spec).horizon == 96
     found = examined("dp-ucb", "small")
     assert not found["failed"]

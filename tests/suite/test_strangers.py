@@ -1,6 +1,5 @@
 """Agents of others that raise, hang, return nonsense or are no class of ours have their card."""
 
-import os
 import time
 
 import numpy as np
@@ -14,81 +13,12 @@ from dpbandit.results import Results
 from dpbandit.running.settings import parse_agent
 from dpbandit.specs.protocols import ContextualSpec, fits
 from dpbandit.studies import Sweep, run_sweep
-from dpbandit.suite.play import told, write_page
+from dpbandit.suite.play import page_facts, write_page
 from dpbandit.suite.playing import read_submission
+from tests.suite.strangers import Mean
 from tests.suite.test_suite import _tiny
 
-HERE = "tests.suite.test_strangers"
-
-
-class Mean:
-    """The arm with the best mean; any class with `act` and `update`."""
-
-    def __init__(self, n_actions, first=1.0):
-        self.total, self.count = np.full(n_actions, first), np.ones(n_actions)
-
-    def act(self, context):
-        return (self.total / self.count).argmax()
-
-    def update(self, context, action, reward):
-        self.total[action] += reward
-        self.count[action] += 1
-
-
-class Means(Mean):
-    """The same for all replicas at once."""
-
-    def __init__(self, n_actions, replicas):
-        self.total, self.count = np.ones((2, replicas, n_actions))
-
-    def act(self, context):
-        return (self.total / self.count).argmax(axis=1)
-
-    def update(self, context, action, reward):
-        super().update(context, (np.arange(len(action)), action), reward)
-
-
-def of_function(spec):
-    """A function that hands out an object."""
-    return Mean(spec.n_actions)
-
-
-mean_of_five = Mean(5)
-
-
-class Crashes(Mean):
-    """Divides by zero in its third round."""
-
-    def act(self, context):
-        self.rounds = getattr(self, "rounds", 0) + 1
-        return 1 // (self.rounds < 3)
-
-
-class Hangs(Mean):
-    """Sleeps for a minute, a moment at a time, as only the main thread wakes a sleeper at once."""
-
-    def act(self, context):
-        for _ in range(600):
-            time.sleep(0.1)
-
-
-class Nonsense(Mean):
-    """Answers with a word."""
-
-    def act(self, context):
-        return "buy"
-
-
-class Ends(Mean):
-    """Ends its process in its third round."""
-
-    def act(self, context):
-        self.rounds = getattr(self, "rounds", 0) + 1
-        return 0 if self.rounds < 3 else os._exit(3)
-
-
-class LongNamedNonsenseOfASummerSchool(Nonsense):
-    """Named by 32 letters."""
+HERE = "tests.suite.strangers"
 
 
 @pytest.fixture
@@ -122,7 +52,7 @@ def test_who_raises_hangs_or_answers_nonsense_has_a_card(tiny, tmp_path, monkeyp
         if one["problem"] == "tiny experts":
             continue
         assert one["told"].startswith("raised ZeroDivisionError in act, round 3: ")
-        assert "(test_strangers.py, line " in one["told"]
+        assert "(strangers.py, line " in one["told"]
         assert "return 1 // (self.rounds < 3)" in one["trace"]
         assert "/dpbandit/running/" not in one["trace"]
     for one in raised["LongNamedNonsenseOfASummerSchool"]:
@@ -135,7 +65,7 @@ def test_who_raises_hangs_or_answers_nonsense_has_a_card(tiny, tmp_path, monkeyp
     own = read_submission(tmp_path / "a")
     monkeypatch.setattr("dpbandit.suite.play.frozen", lambda size: own.runs)
     monkeypatch.setattr("dpbandit.suite.play.finalists", lambda: ())
-    (first, *_) = told([], [own])["problems"]
+    (first, *_) = page_facts([], [own])["problems"]
     assert [(row["agent"], row["certified"]) for row in first["rows"]] == [(f"{HERE}:Mean", None)]
     assert "raised ZeroDivisionError in act, round 3" in first["raised"][0]
     assert write_page(tmp_path / "play.html", [tmp_path / "a"]).exists()
@@ -165,7 +95,7 @@ def test_any_object_is_an_agent():
         with pytest.raises(InputError, match=sentence):
             parse_agent(f"{HERE}:Mean:{wrong}")
     with pytest.raises(InputError, match=r"methods act\(context\) and update"):
-        parse_agent(f"{HERE}:HERE")
+        parse_agent(f"{HERE}:no_agent")
 
 
 def test_others_results_outlive_an_exception(tmp_path):

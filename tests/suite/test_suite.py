@@ -10,14 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from dpbandit.agents import DPMoments
 from dpbandit.base.inputs import InputError
 from dpbandit.commands.suite import app as suite_commands
 from dpbandit.privacy.certificate import certificate
 from dpbandit.results.store import write_runs
 from dpbandit.running.settings import parse_agent
 from dpbandit.suite import problems, run_suite, scores, verify, write_card
-from dpbandit.suite.catalogue import Suite, SuiteProblem, asked_of
+from dpbandit.suite.catalogue import Suite, SuiteProblem, assignment_of
 from dpbandit.suite.examining import _AUDIT_RUNS, audited
 from dpbandit.suite.playing import FINDINGS, RUNS, read_submission
 from dpbandit.suite.replaying import far_off
@@ -26,13 +25,9 @@ from dpbandit.suite.sources import files_of, source_of
 from dpbandit.suite.verifying import accepted
 from tests.broken.audited import BROKEN
 
-MINE = "tests.suite.test_suite:Mine"
+MINE = "tests.suite.strangers:Mine"
 VERIFYING = "dpbandit.suite.verifying.examined"
 SMALL = {"small": 40, "full": 60}
-
-
-class Mine(DPMoments):
-    """An agent of somebody else."""
 
 
 def _tiny():
@@ -220,7 +215,7 @@ def test_other_runs_and_findings_are_refused(played, tmp_path, examined_once, mo
     praised = [replace(run, name="fade 150 %") for run in runs]
     with pytest.raises(InputError, match="agent='fade 150 %' to be spelt 'fade'"):
         _refused(tmp_path, praised)
-    one = next(c for c in asked_of(MINE, "small").configurations if c.key == runs[0].key)
+    one = next(c for c in assignment_of(MINE, "small").configurations if c.key == runs[0].key)
     many = replace(one.play(0, 12), provenance=runs[0].provenance)
     best = many.only(np.sort(many.regret[-1].argsort()[:6]))
     assert "Expected replicas 0 to 5" in _refused(tmp_path, [best, *runs[1:]])

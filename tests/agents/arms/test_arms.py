@@ -6,10 +6,12 @@ from math import inf, log
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 
 from dpbandit import audit, certify, compare, play
 from dpbandit.agents import (
+    DPIMED,
+    DPKLUCB,
     DPSE,
     KLUCB,
     AdaPKLUCB,
@@ -17,10 +19,12 @@ from dpbandit.agents import (
     AllocationTS,
     KLUCBSums,
     PrivateTsallis,
+    RaceIMED,
     Thompson,
     TreeUCB,
     TsallisINF,
 )
+from dpbandit.agents.arms.evidence import evidence, private_divergence
 from dpbandit.agents.arms.play import kl_upper, tsallis_chances
 from dpbandit.auditing.audit import users_of
 from dpbandit.auditing.views import columns_of, public_ends
@@ -36,7 +40,7 @@ from tests.each import each, refused
 
 SPEC = ContextualSpec(n_actions=2, dim=1, horizon=24)
 ONE = np.ones((1, 1))
-OURS = {"ats": AllocationTS(), "kl": KLUCBSums()}
+OURS = {"ats": AllocationTS(), "kl": KLUCBSums(), "race": RaceIMED()}
 
 
 def regret(env, agents, T, R=40, **kwargs):
@@ -64,6 +68,68 @@ def test_upper_bounds_solve_their_equation():
         assert float(kl_upper(np.array(m), np.array(c))) == pytest.approx(wanted, abs=1e-10)
     ends = kl_upper(np.array([1.0, 0.3, 2.0, -1.0]), np.array([1.0, 0.0, 1.0, 0.0]))
     assert ends.tolist() == [1, 0.3, 1, 0]
+
+
+def test_evidence_is_the_exponent_of_a_tail_bound():
+    """Oracle: evidence is a bounded maximum by scipy, and bounds the tail of 400,000 noisy sums of
+    coins (false alarm 1e-6); a private divergence is the least over a grid of z. A sign, a factor
+    of the noise or one noise for all releases would show."""
+    n, e, y, epsilon = 60.0, 3.0, 0.7, 0.5
+    for x in (-0.2, 0.2, 0.6, 0.8):
+
+        def exponent(v, x=x):
+            gain = -v * n * x - n * log(1 - y + y * np.exp(-v))
+            return -(gain + e * np.log(1 - (v / epsilon) ** 2))
+
+        wanted = -minimize_scalar(exponent, bounds=(0, epsilon), options={"xatol": 1e-10}).fun
+        found = float(evidence(*map(np.array, (x, y, n, e)), epsilon))
+        assert found == pytest.approx(max(wanted, 0), abs=1e-6) if x < y else found == 0
+    without = evidence(np.array(0.2), np.array(y), np.array(n), np.array(e), inf)
+    kl = 0.2 * log(0.2 / y) + 0.8 * log(0.8 / (1 - y))
+    assert float(without) == pytest.approx(n * kl)
+    rng = np.random.default_rng(3)
+    sums = rng.binomial(60, y, 400_000) + rng.laplace(scale=2, size=(3, 400_000)).sum(axis=0)
+    for x in (0.45, 0.55):
+        share, bound = (sums <= n * x).mean(), np.exp(-evidence(*map(np.array, (x, y, n, e)), 0.5))
+        assert 0 < share <= bound + 5 * (bound / 400_000) ** 0.5
+    z = np.linspace(0.2, y, 20_001)
+    grid = epsilon * (z - 0.2) + z * np.log(z / y) + (1 - z) * np.log((1 - z) / (1 - y))
+    found = private_divergence(np.array(0.2), np.array(y), epsilon)
+    assert float(found) == pytest.approx(grid.min(), abs=1e-7)
+
+
+def test_races_by_hand():
+    """Golden: after first batches of both arms, means .25 and .5, the rules are written out for
+    `race-imed`, which plays its leader while the other has more than half of its rounds, and for
+    the two of NeurIPS 2025."""
+    two = np.array([0])
+    spec = replace(SPEC, horizon=10**6)
+
+    def begun(config, n):
+        agent = config.make(spec, Streams([0]))
+        assert agent.length.tolist() == [max(1, np.ceil(agent.first / config.epsilon))]
+        agent.n, agent.e = np.array([n]), np.array([[1.0, 2.0]])
+        agent.t = int(agent.n.sum())
+        return agent.contest(np.array([[0.25, 0.5]]), two)
+
+    arm, growth = begun(RaceIMED(), [60.0, 100.0])
+    assert (arm.item(), growth.item()) == (1, 3)
+    E = evidence(*map(np.array, (0.25, 0.5, 40.0, 1.0)), 1.0)
+    assert E + log(40) < log(10**6) - 2.5
+    arm, growth = begun(RaceIMED(), [40.0, 100.0])
+    assert (arm.item(), growth.item()) == (0, pytest.approx(min((log(25_000) - 2.5) / E, 3)))
+    arm, growth = begun(RaceIMED(anytime=True), [40.0, 100.0])
+    assert (arm.item(), growth.item()) == (0 if E + log(40) < log(100) else 1, 3)
+    d = float(private_divergence(np.array(0.25), np.array(0.5), 1.0))
+    for n in ([40.0, 100.0], [8.0, 100.0]):
+        arm, growth = begun(DPIMED(), n)
+        assert (arm.item(), growth.item()) == (int(n[0] * d + log(n[0]) > log(n[1])), 2)
+    upper = [
+        brentq(lambda y, m=m, n=n: n * private_divergence(m, y, 1.0) - log(108), m, 1 - 1e-9)
+        for m, n in ((0.25, 8.0), (0.5, 100.0))
+    ]
+    arm, growth = begun(DPKLUCB(), [8.0, 100.0])
+    assert (arm.item(), growth.item()) == (int(np.argmax(upper)), 1.5)
 
 
 def test_tsallis_chances_are_the_minimum():
@@ -152,7 +218,9 @@ def test_regret_of_an_independent_program():
     """Reference (10 to 100 runs of the prototype, `two`, T = 20,000, epsilon 1), within 4 combined
     standard errors of 20 runs; UCB1 and uniform play are far off (asserted power)."""
     reference = {"ats": (30, 2.9), "kl": (48, 2.9), "adap": (287, 33.4), "thompson": (11, 1.2)}
+    reference |= {"race": (18.4, 0.5), "dp-imed": (21, 0.4), "dp-klucb": (27, 0.5)}
     agents = {**OURS, "adap": AdaPKLUCB(), "thompson": Thompson()}
+    agents |= {"dp-imed": DPIMED(), "dp-klucb": DPKLUCB()}
     found = regret("Arms", agents, 20_000, R=20)
     for name, (mean, se) in reference.items():
         combined = (found["se"][name] ** 2 + se**2) ** 0.5
@@ -200,7 +268,7 @@ def test_blocks_have_the_law_of_rounds():
     def played(agent, seeds, blocks):
         return play(Arms(means="steps", horizon=1200, blocks=blocks), agent, seeds, marks=marks)
 
-    for agent in (AllocationTS(draws=100), KLUCBSums(), AdaPKLUCB()):
+    for agent in (AllocationTS(draws=100), KLUCBSums(), AdaPKLUCB(), RaceIMED()):
         one = played(agent, [(0, r) for r in range(40)], True)
         two = played(agent, [(1, r) for r in range(40)], False)
         for name in ("regret", "reward", "switches"):

@@ -61,18 +61,20 @@ def test_products_at_prices_are_items_with_rows_of_their_own():
 def test_fits_maximise_the_likelihood(monkeypatch):
     """Oracle: at the fit the gradient of likelihood and ridge is 0, and the truth is near. Where
     512 of the 600 users were folded it is that of all to a fifth of a standard error, chi-square of
-    5: a fold at another point, or one that counts users twice, is farther away."""
+    5: a fold at another point, or one that counts users twice, is farther away. Bonuses are alpha
+    standard deviations by H, and so are draws, whose squares are added up over unit vectors."""
     problem, streams = AssortmentBandit(n_products=4, at_most=3, horizon=600), Streams([1, 2])
     monkeypatch.setattr("dpbandit.agents.choice.mnl._KEPT", 601)
     whole = MNLUCB(first_batch=600).make(problem.spec, Streams([5, 6]))
     monkeypatch.undo()
     folded = MNLUCB(first_batch=600).make(problem.spec, Streams([5, 6]))
+    drawing = MNLTS(first_batch=600).make(problem.spec, Streams([5, 6]))
     problem.reset(streams)
     draw = problem.spec.uniform(Streams([3, 4]))
     for _ in range(599):
         context, action = problem.context(), draw()
         choice = problem.step(action).datum
-        for fit in (whole, folded):
+        for fit in (whole, folded, drawing):
             fit.update(context, action, choice)
     truth = np.append(sqrt(2) * problem._theta, np.full((2, 1), -sqrt(2)), axis=1)
     for fit in (whole, folded):
@@ -84,10 +86,17 @@ def test_fits_maximise_the_likelihood(monkeypatch):
         assert (np.einsum("ri,rij,rj->r", gap, H, gap) < 40).all()  # chi-square of 5: 1e-7
     gap = whole.theta - folded.theta
     assert (np.einsum("ri,rij,rj->r", gap, H, gap) < 0.2**2).all()
-    whole.update(context, action, choice)
-    _, H = whole.derivatives()
-    found = whole.root.swapaxes(1, 2) @ whole.root @ H
-    np.testing.assert_allclose(found, [np.eye(5)] * 2, atol=0.02)
+    for fit in (whole, drawing):
+        fit.update(context, action, choice)
+        x, (_, H) = problem.spec.rows(context)[:, :, 0], fit.derivatives()
+        mean = np.einsum("rnd,rd->rn", x, fit.theta)
+        wide = 0.5 * np.sqrt(np.einsum("rnd,rde,rne->rn", x, np.linalg.inv(H), x))
+        moved = []
+        for unit in np.eye(5):
+            fit.normals = lambda unit=unit: np.tile(unit, (2, 1))
+            moved.append(fit.utility(context)[..., 0] - mean)
+        found = np.linalg.norm(moved, axis=0) if fit is drawing else moved[0]
+        np.testing.assert_allclose(found, wide, rtol=0.02)
 
 
 @each("config", [MNLUCB(), MNLTS()])
@@ -109,12 +118,12 @@ def test_epochs_by_hand():
     """Two purchases of product 0, then nothing: vbar = 2 in one epoch, the bonus as printed. No
     noise makes them private, says who is asked for that."""
     spec = AssortmentSpec(**FACTS | {"n_products": 3}, margins=(1.0, 0.9, 0.1))
-    agent = MNLBandit(confidence=0.01).make(spec, Streams([0]))
-    x = np.zeros((1, 3, 1))
+    agent = MNLBandit(confidence=0.01).make(spec, Streams([0, 1]))
+    x = np.zeros((2, 3, 1))
     played = []
     for choice in (0, 0, 3, 3):
         played.append(int(np.flatnonzero(agent.act(x)[0])[0]))
-        agent.update(x, agent.act(x), np.array([float(choice)]))
+        agent.update(x, agent.act(x), np.array([float(choice), 3.0]))  # to the other nobody buys
     assert played == [0, 0, 0, 0]  # v = 2 and more: still the best
     L = log(sqrt(3) * 3 + 1)
     assert agent.epochs[0, 0] == 2

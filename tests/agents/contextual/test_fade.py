@@ -19,7 +19,8 @@ from dpbandit.agents.contextual.fade_regression import (
     FadeTrying,
 )
 from dpbandit.agents.contextual.fade_slates import FadeSlates
-from dpbandit.agents.contextual.fading import middle_is_told
+from dpbandit.agents.contextual.fading import link_fixes_middle
+from dpbandit.agents.contextual.mapped import Mapped
 from dpbandit.agents.contextual.moments import FadeMoments
 from dpbandit.base.random_streams import Streams
 from dpbandit.envs import OJPricing, Recommendation
@@ -122,7 +123,7 @@ def test_the_level_is_learned_where_the_link_does_not_tell_it(fields, learned):
         return
     asked = FADE(centring="private").make(spec, Streams([0]))
     told = isinstance(asked, PrivatelyCentred)
-    assert told == middle_is_told(spec)
+    assert told == link_fixes_middle(spec)
     assert told or asked.statistic.level_weight == 0.2
     assert FADE(centring="public").make(spec, Streams([0])).statistic.level_weight == 0
     for centring in ("auto", "private"):  # another mechanism, which nobody has unasked
@@ -231,6 +232,8 @@ def test_devices_carry_the_noise_of_a_server():
         (FADE(model="arms"), SHARED, "a parameter for each arm"),
         (FADE(model="prices"), DISJOINT, "got a ContextualSpec: use model"),
         (FADE(model="demand"), DISJOINT, "got a ContextualSpec: use model"),
+        (FadeArms(), contextual(dim=501), "1,000 coordinates, got 2 arms x 501 features = 1,002: "),
+        (Mapped(FadeArms()), replace(DISJOINT, n_actions=4), "4 arms x 300 features"),
         (LOGISTIC, DISJOINT, "only with one shared"),
         (LOGISTIC, replace(SHARED, reward_high=2.0), "rewards in"),
         (FADE(), PriceSpec(dim=2, horizon=9, low=1.0, high=2.0), "plays finitely many arms"),

@@ -113,7 +113,7 @@ def test_spread_and_level_of_rewards_are_found_from_far_away(level):
     law = ResidualLaw(3, 1.0, told=False, soft=0.5)
     assert not law.share.any()
     for _ in range(30):
-        threshold, at, _, reach, share = law.reference
+        threshold, at, _, reach, share = law.reference.values()
         m = level - at
         large = 1 - 2 * (norm.cdf((threshold - m) / sds) - norm.cdf((-threshold - m) / sds))
         slope = law.update(large, 0.02, 1000, _clipped(m, sds, reach), 0.01)
@@ -121,7 +121,7 @@ def test_spread_and_level_of_rewards_are_found_from_far_away(level):
     assert law.share.all()
     assert (np.abs(law.level - level) < 0.2 * sds).all()
     h = 1e-6  # the slope is a derivative
-    up, down = (_clipped(level - law.level + e, sds, law.reference[2]) for e in (h, -h))
+    up, down = (_clipped(level - law.level + e, sds, law.reference["width"]) for e in (h, -h))
     slope = law.update(large, 0.02, 1000, _clipped(level - at, sds, reach), 0.01)
     np.testing.assert_allclose(slope, (up - down) / (2 * h), rtol=0.15)
 

@@ -129,7 +129,10 @@ def test_the_population_is_found_without_noise():
         pick = (rows @ model.mean[0]).argmax(axis=1) if batch else np.zeros(50_000, int)
         chosen = rows[np.arange(50_000), pick]
         r = chosen @ theta + s * rng.standard_normal(50_000)
+        before = np.trace(model._moved[0])
         model.learn((np.sign(r)[:, None] * chosen).sum(axis=0)[None])
+        kappa = directions(d, K if batch else 1, s).kappa  # tr xx' is 1, of whoever is chosen
+        assert np.trace(model._moved[0]) - before == pytest.approx(d * 50_000 * kappa)
     assert np.abs(model.mean[0] - theta).max() < 0.04
     expected = expected_counts((50, 150), counted="batch", people=10, horizon=200, robin=False)
     assert expected == pytest.approx([10 * (1 - 0.75**20), 10 * (1 - 0.5**20)])
@@ -291,7 +294,7 @@ def visits(agent, actions, sales, person=TWO_VISITORS):
     """Feed her visits, with the same rivals each time; returns their context."""
     visit = SHOPPERS.visit
     offers = np.array([[[1.0, 2.0], [0.0, 1.0]]] * 2)
-    context = SHOPPERS.context(person, visit.shown(offers))
+    context = SHOPPERS.context(person, visit.context_of(offers))
     for k, sold in zip(actions, sales, strict=True):
         agent.update(context, np.array([k, k]), np.array([visit.margins[k] * sold] * 2))
     return context
@@ -326,7 +329,7 @@ def test_what_is_remembered_by_hand():
     of_visitor = by_hand(survey, actions, sales)
     assert survey.remembered(TWO_VISITORS)[0, :8] == pytest.approx(of_visitor)
     weights = np.exp(of_visitor) / np.exp(of_visitor).sum()
-    offers = SHOPPERS.visit.offers(SHOPPERS.shown(context))
+    offers = SHOPPERS.visit.offers(SHOPPERS.visit_context(context))
     earned = SHOPPERS.visit.margins * (weights @ survey.visit.sales(survey.theta, offers)[0])
     assert survey.act(context)[0] == earned.argmax()
 

@@ -152,16 +152,18 @@ def played(problem, rounds, replicas=4):
 
 
 def test_reference_instances():
-    """Golden: c = 0.4 e_1 + 0.3 v, v on the sphere; L = 1 + 0.7, nothing is clipped. Statistical:
-    12,000 draws of corners with chances 0.5, 0.3 and 0.2; 5 errors of each."""
-    problem = OnlineConvex(instance="cocop-ball", horizon=300)
-    assert problem.spec.loss == Quadratic(Ball(5), reach=0.7)
-    assert problem.spec.loss.lipschitz == 1.7
-    data = played(problem, 300)
-    away = np.linalg.norm(data - 0.4 * np.eye(5)[0], axis=-1)
-    np.testing.assert_allclose(away, 0.3, rtol=0, atol=1e-12)
-    loose = problem.spec.loss.admissible(3 * data[0])
-    np.testing.assert_allclose(np.linalg.norm(loose, axis=1), 0.7)
+    """Golden: c = 0.4 e_1 + 0.3 v, v on the sphere; L = 1 + 0.7, nothing is clipped, and all of it
+    in radii. Statistical: 12,000 draws of corners with chances 0.5, 0.3 and 0.2; 5 errors of
+    each."""
+    for radius in (1.0, 2.0):
+        problem = OnlineConvex(instance="cocop-ball", horizon=300, radius=radius)
+        assert problem.spec.loss == Quadratic(Ball(5, radius), reach=0.7 * radius)
+        assert problem.spec.loss.lipschitz == 1.7 * radius
+        data = played(problem, 300)
+        away = np.linalg.norm(data / radius - 0.4 * np.eye(5)[0], axis=-1)
+        np.testing.assert_allclose(away, 0.3, rtol=0, atol=1e-12)
+        loose = problem.spec.loss.admissible(3 * data[0])
+        np.testing.assert_allclose(np.linalg.norm(loose, axis=1), 0.7 * radius)
     problem = OnlineConvex(instance="cocol-simplex", horizon=3000)
     assert problem.spec.loss == Quadratic(Simplex(10))
     data = played(problem, 3000)
@@ -269,23 +271,26 @@ def test_what_was_paid_reaches_others_whatever_the_agent_does():
 
 
 def test_stock_has_a_bound_and_covers_nobody():
-    """Oracle: the best mixture of prices for each customer; golden, of an independent program: four
-    stocks. What one buys changes what later ones are answered, but where units are ordered."""
+    """Oracle: the best mixture of prices for each customer, where units beyond the stock are dear
+    or cheap; golden, of an independent program: four stocks. What one buys changes what later ones
+    are answered, but where units are ordered."""
     for stock, bound in ((1500, 2235.0), (2000, 2980.0), (3000, 4318.82), (4000, 4932.69)):
         assert StockPricing(stock=stock).fluid == pytest.approx(bound, abs=0.01)
     rng = np.random.default_rng(0)
     for _ in range(6):
         margins, sales = np.sort(rng.random(3)), rng.random((4, 3))
         stock, horizon = int(rng.integers(1, 30)), 40
-        people = np.repeat(np.eye(4), 3, axis=1)
-        found = linprog(
-            -(margins * sales).ravel() * horizon / 4,
-            A_ub=np.vstack([sales.ravel() * horizon / 4, people]),
-            b_ub=[stock, 1, 1, 1, 1],
-        )
-        bound = fluid_bound(margins, sales, stock, horizon, float(margins.max()))
-        assert bound == pytest.approx(-found.fun, abs=1e-9)
+        people = np.repeat(np.eye(5)[:4], [3, 3, 3, 3, 1], axis=1)
+        for dear in (2.0, 0.1):
+            found = linprog(
+                np.append(-(margins * sales).ravel() * horizon / 4, dear),
+                A_ub=np.vstack([np.append(sales.ravel() * horizon / 4, -1), people]),
+                b_ub=[stock, 1, 1, 1, 1],
+            )
+            bound = fluid_bound(margins, sales, stock, horizon, min(dear, margins.max()))
+            assert bound == pytest.approx(-found.fun, abs=1e-9)
     ordered = {"oversold": "order"}
+    assert StockPricing(**ordered, order_cost=0.1).spec.largest_bid == 0.1
     for config in (FADE(), Uniform()):
         told = certify(config, "StockPricing", accountants=False)
         assert (told.epsilon, told.ledger.brief) == (inf, "not covered")

@@ -232,7 +232,7 @@ def test_second_moments_and_noise_by_hand():
         assert second_moment(2, order) == pytest.approx(plane * 2 / np.pi, abs=1e-10)
     assert second_moment(2, 1.0) == pytest.approx(1 / np.pi)
     assert second_moment(2, np.inf) == pytest.approx(2 / np.pi)
-    e = HalfNormals(0.2, 0.3).given(np.random.default_rng(3).random(20_000))
+    e = HalfNormals(0.2, 0.3).quantile(np.random.default_rng(3).random(20_000))
     assert kstest(e, truncnorm(-1.5, 1.5, scale=0.2).cdf, method="asymp").pvalue > 1e-6
     assert kstest(e, truncnorm(-1.2, 1.2, scale=0.25).cdf, method="asymp").pvalue < 1e-6
     t = np.linspace(-0.4, 0.4, 9)
@@ -257,7 +257,7 @@ def law(word, noise=0.2, room=0.3, **spoilt):
 
 def drawn(answers, m, count=40_000, seed=2):
     noise, uniforms = np.random.default_rng(seed).random((2, count))
-    return answers.given(np.full(count, m), noise, uniforms)
+    return answers.responses(np.full(count, m), noise, uniforms)
 
 
 SPOILT = (
@@ -299,7 +299,7 @@ def test_moments_of_linear_answers(spoilt, noise):
     answers, m = law(LinearAnswers, noise=noise, **spoilt), 0.6
     y = drawn(answers, m)
     assert np.abs(y).max() <= 1.25
-    assert abs(y.mean() - answers.kept * m) < 6 * y.std() / 200
+    assert abs(y.mean() - answers.attenuation * m) < 6 * y.std() / 200
     assert abs((y**2).mean() - answers.square(m**2)) < 6 * (y**2).std() / 200
     noiseless = law(LinearAnswers, noise=0.0)
     assert noiseless.square(0.25) == 0.25

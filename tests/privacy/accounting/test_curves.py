@@ -381,18 +381,19 @@ def test_actual_densities_meet_the_curve(nodes, h):
     errors, false alarm below 1e-5); with p = 2 and the padding it is the exact law, within 4 % of
     discretisation; one with k + 1 degrees of freedom is not (asserted)."""
     degrees, W = nodes
-    for length, epsilon in product((1.0, 0.6), (0.1, 0.2, 0.3, 0.6, 0.8, 1.5)):
+    for length in (1.0, 0.6):
         row = length * np.array([0.6, 0.0, 0.8])
-        losses = (
+        losses = [
             sum(densities_apart(w, sign * np.outer(row, row), degrees) for w in W[:h])
             for sign in (1, -1)
-        )
-        worst, error = max(measured(loss, epsilon) for loss in losses)
-        assert worst <= one_row(degrees, 3, h, epsilon) + 5 * error
-        if length == 1 and epsilon in (0.2, 0.6):
-            bound = one_row(degrees, 2, h, epsilon)
-            assert worst - 5 * error <= bound <= 1.04 * worst + 5 * error
-            assert one_row(degrees + 1, 2, h, epsilon) < worst - 5 * error
+        ]
+        for epsilon in (0.1, 0.2, 0.3, 0.6, 0.8, 1.5):
+            worst, error = max(measured(loss, epsilon) for loss in losses)
+            assert worst <= one_row(degrees, 3, h, epsilon) + 5 * error
+            if length == 1 and epsilon in (0.2, 0.6):
+                bound = one_row(degrees, 2, h, epsilon)
+                assert worst - 5 * error <= bound <= 1.04 * worst + 5 * error
+                assert one_row(degrees + 1, 2, h, epsilon) < worst - 5 * error
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 6.0])

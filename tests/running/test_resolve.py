@@ -24,7 +24,7 @@ from dpbandit.agents import (
     ShariffSheffetUCB,
 )
 from dpbandit.envs import GLMBandit
-from dpbandit.running.given import agents_given, problem_given, spec_given
+from dpbandit.running.resolve import resolve_agents, resolve_problem, resolve_spec
 from dpbandit.running.settings import parse_agent
 from dpbandit.studies import Sweep, plan
 from tests.each import each, refused
@@ -52,18 +52,18 @@ def test_every_form_of_a_problem_is_the_same_problem():
         for marks, rounds in ((None, slice(None)), ([10, 30], [9, 29])):
             log = play(env, "linucb", [(0, 0), (0, 1)], marks=marks, **how)
             np.testing.assert_array_equal(log.regret, right[rounds])
-        assert spec_given(env, **how) == SPEC
+        assert resolve_spec(env, **how) == SPEC
 
 
 def test_agents_by_ids_configs_lists_and_names():
     two = FADE(epsilon=2.0)
-    assert agents_given("linucb,fade:epsilon=2") == {"linucb": LinUCB(), "fade:epsilon=2": two}
-    assert agents_given(two) == {"FADE": two}
+    assert resolve_agents("linucb,fade:epsilon=2") == {"linucb": LinUCB(), "fade:epsilon=2": two}
+    assert resolve_agents(two) == {"FADE": two}
     several = {"FADE": FADE(), "FADE(epsilon=2.0)": two, "LinUCB": LinUCB()}
-    assert agents_given([FADE(), two, LinUCB()]) == several
-    assert agents_given({"mine": "fade:epsilon=2"}) == {"mine": two}
+    assert resolve_agents([FADE(), two, LinUCB()]) == several
+    assert resolve_agents({"mine": "fade:epsilon=2"}) == {"mine": two}
     proof = dpbandit.certify("dp-ucb:epsilon=2", "OJPricing", horizon=50, accountants=False)
-    spec = spec_given("OJPricing", horizon=50)
+    spec = resolve_spec("OJPricing", horizon=50)
     assert proof == dpbandit.certify(DPUCB(epsilon=2.0), spec, accountants=False)
     report = audit("dp-ucb", "GLMBandit", horizon=3, runs=400, progress=False)
     assert "horizon=3" in report.problem
@@ -110,11 +110,14 @@ class NoDataclass:
 @each(
     ("call", "sentence"),
     [
-        (lambda: agents_given([FADE(), FADE()]), "Expected every agent once: FADE is there twice"),
-        (lambda: problem_given(Unnamed()), "to be an id"),
-        (lambda: problem_given(NoDataclass()), "to be an id, a class, or a problem"),
+        (
+            lambda: resolve_agents([FADE(), FADE()]),
+            "Expected every agent once: FADE is there twice",
+        ),
+        (lambda: resolve_problem(Unnamed()), "to be an id"),
+        (lambda: resolve_problem(NoDataclass()), "to be an id, a class, or a problem"),
         (lambda: compare("GLMBandit", "fade", env_kwargs=3), "=3 to be a dict"),
-        (lambda: spec_given(SPEC, horizon=3), "with an environment, got a spec"),
+        (lambda: resolve_spec(SPEC, horizon=3), "with an environment, got a spec"),
         (lambda: play("GLMBandit", "fade", []), "at least one seed"),
         (lambda: play("GLMBandit", "fade", marks=9), "marks=9 to be rounds, such as"),
         (lambda: play("GLMBandit", "fade", marks=[0.5]), "to be rounds"),

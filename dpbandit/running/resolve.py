@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import gymnasium as gym
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker
 
-from dpbandit.base import InputError, named, shown
+from dpbandit.base import InputError, abbrev, named
 from dpbandit.results.problems import is_number
 from dpbandit.running.environments import (
     ProblemMaker,
@@ -34,7 +34,7 @@ _HORIZON = 10_000
 """Of what does not say its own"""
 
 
-class Given(NamedTuple):
+class ResolvedProblem(NamedTuple):
     """A problem together with how to make it again."""
 
     name: str
@@ -44,14 +44,14 @@ class Given(NamedTuple):
     """`horizon` among them"""
     label: str
     """for titles"""
-    told: Mapping[str, Any]
-    """what results say of the arguments; of a function, those of the problem that it makes, too"""
+    recorded: Mapping[str, Any]
+    """arguments that results record; of a function, those of the problem that it makes, too"""
 
 
-def problem_given(
+def resolve_problem(
     env: AnyProblem, *, horizon: int | None = None, env_kwargs: Mapping[str, Any] | None = None
-) -> Given:
-    """Convert an id, class, problem or Gymnasium environment to a `Given`.
+) -> ResolvedProblem:
+    """Convert an id, class, problem or Gymnasium environment to a `ResolvedProblem`.
 
     Args:
         env: see `AnyProblem`; a problem, or an environment around one, is made anew with the
@@ -82,22 +82,22 @@ def problem_given(
         make, name, own = problem_maker(kind), _id_of(kind), _arguments(problem)
     chosen = {} if horizon is None else {"horizon": horizon}
     arguments = arguments_of(make, {**own, **further, **chosen})
-    told = arguments
+    recorded = arguments
     if not isinstance(env, str | type) and problem is env and not hasattr(env, "step"):
         made = make(**arguments)  # two functions of one name may make different problems
-        told = {**(_arguments(made) if is_dataclass(made) else {}), **arguments}
+        recorded = {**(_arguments(made) if is_dataclass(made) else {}), **arguments}
     known = environment_id(name) if is_file(name) else name
-    return Given(known, make, arguments, problem_label(name, told), told)
+    return ResolvedProblem(known, make, arguments, problem_label(name, recorded), recorded)
 
 
 def problem_at_hand(
     env: AnyProblem, horizon: int | None = None, env_kwargs: Mapping[str, Any] | None = None
 ) -> Problem:
-    """Return a problem as it is, or make one, see `problem_given`."""
+    """Return a problem as it is, or make one, see `resolve_problem`."""
     ready: Any = env
     if isinstance(env, str | type | gym.Env | gym.vector.VectorEnv) or not hasattr(env, "step"):
-        given = problem_given(env, horizon=horizon, env_kwargs=env_kwargs)
-        return given.make(**given.arguments)
+        resolved = resolve_problem(env, horizon=horizon, env_kwargs=env_kwargs)
+        return resolved.make(**resolved.arguments)
     if horizon is not None or env_kwargs:
         raise InputError("Expected horizon and env_kwargs with an environment, got a problem.")
     return checked_problem(type(env).__name__, ready)
@@ -114,7 +114,7 @@ def _unwrapped(env: Any) -> Any:
     return env
 
 
-def spec_given(
+def resolve_spec(
     spec: Spec | AnyProblem,
     *,
     horizon: int | None = None,
@@ -130,12 +130,12 @@ def spec_given(
             raise InputError("Expected horizon and env_kwargs with an environment, got a spec.")
         return spec
     rounds = short if horizon is None else horizon
-    given = problem_given(spec, horizon=rounds, env_kwargs=env_kwargs)
-    found: Spec = given.make(**given.arguments).spec
+    resolved = resolve_problem(spec, horizon=rounds, env_kwargs=env_kwargs)
+    found: Spec = resolved.make(**resolved.arguments).spec
     return found
 
 
-def agent_given(agent: AnyAgent) -> AgentConfig:
+def resolve_agent(agent: AnyAgent) -> AgentConfig:
     """Return a config as it is, or make it from an id with settings."""
     if isinstance(agent, str):
         from dpbandit.running.settings import parse_agent  # not before: 60 files
@@ -145,7 +145,7 @@ def agent_given(agent: AnyAgent) -> AgentConfig:
     return agent
 
 
-def agents_given(agents: AnyAgents) -> dict[str, AgentConfig]:
+def resolve_agents(agents: AnyAgents) -> dict[str, AgentConfig]:
     """Convert agents to name -> config; ids name themselves, configs are named by class.
 
     Configs of one class are told apart by the settings that are not the defaults.
@@ -156,17 +156,17 @@ def agents_given(agents: AnyAgents) -> dict[str, AgentConfig]:
     if isinstance(agents, Mapping):
         for name in agents:
             if not isinstance(name, str):
-                raise InputError(f"Expected agents to have words for names, got {shown(name)}.")
-        return {name: agent_given(agent) for name, agent in agents.items()}
+                raise InputError(f"Expected agents to have words for names, got {abbrev(name)}.")
+        return {name: resolve_agent(agent) for name, agent in agents.items()}
     if isinstance(agents, str):
-        from dpbandit.running.settings import listed  # not before, as in `agent_given`
+        from dpbandit.running.settings import listed  # not before, as in `resolve_agent`
 
         several: list[AnyAgent] = [*listed(agents)]
     elif isinstance(agents, Iterable):
         several = list(agents)
     else:
         several = [agents]
-    configs = [agent_given(agent) for agent in several]
+    configs = [resolve_agent(agent) for agent in several]
     kinds = [type(config) for config in configs]
     found: dict[str, AgentConfig] = {}
     for agent, config in zip(several, configs, strict=True):
@@ -182,12 +182,12 @@ def agents_given(agents: AnyAgents) -> dict[str, AgentConfig]:
 
 def _briefly(config: Any) -> str:
     """`FADE(epsilon=2.0)`: its class and what is not a default."""
-    said = [
+    settings = [
         f"{f.name}={getattr(config, f.name)!r}"
         for f in fields(config)
         if f.default is MISSING or getattr(config, f.name) != f.default
     ]
-    return type(config).__name__ + (f"({', '.join(said)})" if said else "")
+    return type(config).__name__ + (f"({', '.join(settings)})" if settings else "")
 
 
 def _limit_of(env: Any) -> int | None:
@@ -213,17 +213,19 @@ def _id_of(kind: type) -> str:
 def _arguments(problem: Any) -> dict[str, Any]:
     if not is_dataclass(problem):
         raise InputError(
-            f"Expected env={shown(problem)} to be an id, a class, or a problem that is a "
+            f"Expected env={abbrev(problem)} to be an id, a class, or a problem that is a "
             "dataclass: it is made anew for every agent."
         )
-    given = {f.name: getattr(problem, f.name) for f in fields(problem) if f.init}
-    given = {name: value.item() if is_number(value) else value for name, value in given.items()}
+    arguments = {f.name: getattr(problem, f.name) for f in fields(problem) if f.init}
+    arguments = {
+        name: value.item() if is_number(value) else value for name, value in arguments.items()
+    }
     plain = {f.name: f.default for f in fields(problem) if isinstance(f.default, _PLAIN)}
-    told = ("world_seed", "available", "absent")  # to `make_problem`
-    world = {name: value for name, value in vars(problem).items() if name in told}
+    world_names = ("world_seed", "available", "absent")  # to `make_problem`
+    world = {name: value for name, value in vars(problem).items() if name in world_names}
     return world | {
         name: value
-        for name, value in given.items()
+        for name, value in arguments.items()
         if name == "horizon"
         or not (isinstance(value, _PLAIN) and value == plain.get(name, problem))
     }

@@ -1,0 +1,250 @@
+"""Private bandits that play the arm with the least evidence against it."""
+
+from math import ceil, inf, log
+from typing import Annotated, TypeAlias
+
+import numpy as np
+
+from dpbandit.agent import Least0, Positive
+from dpbandit.agents.arms.play import Bools, Epsilon, OneArmBatches
+from dpbandit.base import Floats, Ints, at_least, flag, rows
+
+# factor of an arm's rounds
+Growth: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, GROWTH_TO_SETTLE)]
+Flag: TypeAlias = Annotated[bool, flag]
+
+MEAN_MARGIN = 1e-12
+"""Distance of means from 0 and 1 in divergences, which are infinite there."""
+MAX_EXPONENT = 40.0
+"""Largest l of Chernoff's bound that is searched; beyond, y exp(-l) is 0 beside 1 - y."""
+BISECTIONS = 20
+"""Halvings of an interval; an exponent is a maximum, so that its error is the square of theirs."""
+LEADER_SHARE = 0.5
+"""Arms with more than this share of the leader's rounds wait until the leader has been played."""
+GROWTH_TO_SETTLE = 1.25
+"""Least growth of an arm's rounds in a planned batch, so that releases stay few."""
+
+
+def bernoulli_kl(x: Floats, y: Floats) -> Floats:
+    """Return the divergence kl(x, y) of coins with means x and y, kept off 0 and 1.
+
+    >>> round(float(bernoulli_kl(np.array(0.5), np.array(0.25))), 6)
+    0.143841
+    """
+    x, y = (np.clip(mean, MEAN_MARGIN, 1 - MEAN_MARGIN) for mean in (x, y))
+    kl: Floats = x * np.log(x / y) + (1 - x) * np.log((1 - x) / (1 - y))
+    return kl
+
+
+def private_divergence(x: Floats, y: Floats, epsilon: float) -> Floats:
+    """Return d(x, y) = min over z of epsilon |z - x| + kl(z, y), for means x <= y in [0, 1].
+
+    Azize et al., NeurIPS 2025: the rate at which epsilon-DP answers tell mean x from mean y. The
+    least z has logit(z) = logit(y) - epsilon, unless that lies below x.
+
+    >>> x, y = np.array(0.25), np.array(0.75)
+    >>> round(float(private_divergence(x, y, inf) - bernoulli_kl(x, y)), 9)
+    0.0
+    """
+    y = np.clip(y, MEAN_MARGIN, 1 - MEAN_MARGIN)
+    odds = y / (1 - y) * np.exp(-epsilon)
+    z = np.maximum(x, odds / (1 + odds))
+    cost = epsilon * (z - x) if epsilon < inf else 0.0
+    return np.asarray(cost + bernoulli_kl(z, y))
+
+
+def evidence(x: Floats, y: Floats, n: Floats, e: Floats, epsilon: float) -> Floats:
+    """Return Chernoff's exponent E of noisy mean x after n rounds and e releases, if y is the mean.
+
+    A sum of n rewards in [0, 1] with mean at least y, and e Laplace(1 / epsilon) noises, is at most
+    n x with probability at most exp(-E)::
+
+        E = sup over 0 <= v < epsilon of
+              -v n x - n log(1 - y + y exp(-v)) + e log(1 - (v / epsilon)^2)
+
+    Zero where x >= y; without noise, epsilon = inf, it is n kl(x, y).
+    """
+    x = np.minimum(x, y)
+    low, high = np.zeros(x.shape), np.full(x.shape, min(epsilon * (1 - 1e-9), MAX_EXPONENT))
+    for _ in range(BISECTIONS):  # the derivative falls in v, and every v gives a valid bound
+        v = (low + high) / 2
+        tilted = y * np.exp(-v)
+        noise_slope = 2 * v / ((epsilon - v) * (epsilon + v)) if epsilon < inf else 0.0
+        rises = n * (tilted / (1 - y + tilted) - x) > e * noise_slope
+        low, high = np.where(rises, v, low), np.where(rises, high, v)
+    v = (low + high) / 2
+    gain = n * (-v * x - np.log1p(y * np.expm1(-v))) + e * np.log1p(-((v / epsilon) ** 2))
+    return np.maximum(gain, 0.0)
+
+
+class SummedBatches(OneArmBatches):
+    """Keep n rounds, noisy sums s and e releases of every arm, (R, K), over all of its batches.
+
+    Every arm has a first batch of ceil(first / epsilon) rounds; then `contest` says whose batch is
+    next and how much it makes the arm's rounds grow.
+    """
+
+    epsilon: Epsilon = 1.0
+    """target, > 0; inf adds no noise"""
+    first: Positive = 16.0
+    """rounds of the first batch of an arm, times epsilon"""
+
+    def reset(self) -> None:
+        super().reset()
+        self.n, self.s = np.zeros((self.R, self.K)), np.zeros((self.R, self.K))
+        self.e = np.zeros((self.R, self.K))
+        self.length = np.full(self.R, float(self.first_length))
+
+    @property
+    def first_length(self) -> int:
+        """Rounds of an arm's first batch."""
+        return max(1, ceil(self.first / self.epsilon))
+
+    def take(self, release: Floats, count: Floats, due: Bools) -> None:
+        self.s, self.n, self.e = self.s + release, self.n + count, self.e + due
+        ended = np.flatnonzero(due.any(axis=1))
+        fresh = self.n[ended] == 0
+        first = fresh.any(axis=1)
+        self.arm[ended[first]] = fresh[first].argmax(axis=1)
+        self.length[ended[first]] = self.first_length
+        later = ended[~first]
+        if later.size:
+            arm, growth = self.contest(self.s[later] / self.n[later], later)
+            n = self.n[later, arm]
+            self.arm[later], self.length[later] = arm, np.maximum(np.ceil(growth * n) - n, 1)
+
+    def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
+        """Return the next arm of replicas `here`, and the factor by which its rounds grow, (n,).
+
+        `mean` (n, K) are the noisy means of all arms, each of which was released.
+        """
+        raise NotImplementedError
+
+
+class DPKLUCB(SummedBatches):
+    """kl-UCB with the divergence that epsilon-DP leaves, on sums of batches of geometric size.
+
+    Azize, Wu, Honda, Orabona, Ito and Basu, "Optimal regret of bandits under differential privacy",
+    NeurIPS 2025 (arXiv 2505.05613), from the formulae of a summary of the paper; nothing else of it
+    was read::
+
+        every arm for ceil(first / epsilon) rounds, then after every batch, t rounds so far
+          1. U_a = the largest y with n_a d(m_a, y) <= log t,  m_a = clip(s_a / n_a, 0, 1)
+          2. play a = argmax U_a until n_a is growth times what it was
+          3. s_a += their sum + Laplace(1 / epsilon)
+        d(x, y) = min over z in [x, y] of epsilon |z - x| + kl(z, y)
+
+    Guarantee:
+        epsilon-DP of all actions, for replacing one user's whole row of rewards: every user is in
+        one batch, whose arm and length are functions of earlier releases (`CountedSums`).
+
+    Differs from the paper:
+        1. Written from a summary: constants and proofs of the paper were not seen.
+        2. The first batch, `first`, is ours; the best on selection seeds.
+    """
+
+    first: Positive = 8.0
+    """rounds of the first batch of an arm, times epsilon"""
+    growth: Growth = 1.5
+    """factor by which a batch multiplies the rounds of its arm, >= 1.25"""
+
+    def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
+        level = log(max(self.t, 2)) / self.n[here]
+        mean = np.clip(mean, 0.0, 1.0)
+        low, high = mean, np.ones_like(mean)
+        for _ in range(BISECTIONS):
+            y = (low + high) / 2
+            close = private_divergence(mean, y, self.epsilon) <= level
+            low, high = np.where(close, y, low), np.where(close, high, y)
+        return low.argmax(axis=1), np.full(here.size, self.growth)
+
+
+class DPIMED(SummedBatches):
+    """Indexed minimum empirical divergence, with the divergence that epsilon-DP leaves.
+
+    Azize, Wu, Honda, Orabona, Ito and Basu, NeurIPS 2025 (arXiv 2505.05613), from the formulae of a
+    summary of the paper; nothing else of it was read::
+
+        every arm for ceil(first / epsilon) rounds, then after every batch
+          1. m_a = clip(s_a / n_a, 0, 1);  play a = argmin n_a d(m_a, max m) + log n_a
+             until n_a is growth times what it was
+          2. s_a += their sum + Laplace(1 / epsilon)
+        with d of `dp-klucb`
+
+    Guarantee:
+        That of `dp-klucb`.
+
+    **Regret** has a heavy tail: once in 100 to 2,000 runs noise holds the best arm back for good,
+    because d counts the noises of all of an arm's releases as one.
+
+    Differs from the paper:
+        Items 1 and 2 of `dp-klucb`.
+    """
+
+    growth: Growth = 2.0
+    """factor by which a batch multiplies the rounds of its arm, >= 1.25"""
+
+    def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
+        mean = np.clip(mean, 0.0, 1.0)
+        d = private_divergence(mean, mean.max(axis=1, keepdims=True), self.epsilon)
+        index = self.n[here] * d + np.log(self.n[here])
+        return index.argmin(axis=1), np.full(here.size, self.growth)
+
+
+class RaceIMED(SummedBatches):
+    """Play the arm with the least evidence against it, at a level for the whole horizon.
+
+    Ours, after DP-IMED (`dp-imed`), whose mean it keeps without most of its tail::
+
+        every arm for ceil(first / epsilon) rounds, then after every batch
+          1. b = argmax s_a / n_a,  y = clip(s_b / n_b, 0, 1)
+             E_a = evidence(s_a / n_a, y, n_a, e_a),  E_b = 0
+          2. I_a = E_a + log n_a;  I_b = log T - slack;  a = argmin I;  a = b if 2 n_a > n_b
+          3. G = lead_growth if a = b, else (log(T / n_a) - slack) / E_a, from 1.25 to 3
+             play a until n_a is G times what it was
+          4. s_a += their sum + Laplace(1 / epsilon);  e_a += 1
+        anytime: I_b = log n_b, no second condition in 2, G aims at log(2 n_b / n_a), slack 0
+
+    1. Evidence has the law of all e_a noises of an arm; `dp-imed` counts them as one.
+    2. An arm is given up at level 1 / T from the start, not at 1 / n_b.
+    3. Batches are as long as the evidence needs that is missing, so releases are few.
+
+    Guarantee:
+        epsilon-DP of all actions, for replacing one user's whole row of rewards: every user is in
+        one batch, whose arm and length are functions of T, of counts and of earlier releases
+        (`CountedSums`).
+
+    **Regret**: what is proved and what is not is on the page; total failures are 5 to 20 times
+    rarer than those of `dp-imed`, and possible.
+
+    >>> from dpbandit import certify
+    >>> round(certify(RaceIMED(epsilon=0.5), "Arms", horizon=1000).epsilon, 9)
+    0.5
+    """
+
+    anytime: Flag = False
+    """whether the horizon is not used"""
+    slack: Least0 = 2.5
+    """nats by which Chernoff's exponent is taken to be too small; 2 is more careful, and dearer"""
+    lead_growth: Growth = 3.0
+    """factor by which a batch of the leader multiplies its rounds; also the most of any arm"""
+
+    def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
+        n, each = self.n[here], rows(here.size)
+        leader = mean.argmax(axis=1)
+        y = np.clip(mean[each, leader], 0.0, 1.0)[:, None]
+        E = evidence(mean, y, n, self.e[here], self.epsilon)
+        index = E + np.log(n)
+        if self.anytime:
+            index[each, leader] = np.log(n[each, leader])
+        else:
+            index[each, leader] = log(self.spec.horizon) - self.slack
+        arm = index.argmin(axis=1)
+        if self.anytime:
+            missing = np.log(2 * n[each, leader] / n[each, arm])
+        else:
+            arm = np.where(LEADER_SHARE * n[each, leader] < n[each, arm], leader, arm)
+            missing = np.log(self.spec.horizon / n[each, arm]) - self.slack
+        growth = missing / np.maximum(E[each, arm], 1e-9)
+        growth = np.clip(growth, GROWTH_TO_SETTLE, self.lead_growth)
+        return arm, np.where(arm == leader, self.lead_growth, growth)
