@@ -221,11 +221,8 @@ class FadeArms(OnDevices, WarmStarted):
         return variance.reshape(self._b.shape)
 
     def learned(self, replica: int = 0) -> Prior:
-        """What all releases say of the parameters, as the prior of another study.
-
-        Their likelihood and the prior of this study, without the fitted one, times a normal law
-        with half the range of rewards for standard deviation of each coordinate.
-        """
+        # The likelihood and the prior of this study, without the fitted one, times a normal law
+        # with half the range of rewards for standard deviation of each coordinate
         b, precision = self._likelihood()
         P = precision + self.known.precision + np.eye(b.shape[1]) / self.spec.half_range**2
         mean = np.linalg.solve(P[replica], (b + self.known.weighted_mean)[replica])

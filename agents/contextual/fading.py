@@ -324,7 +324,7 @@ class WarmStarted(Fading):
             self.ledger = self.prior.ledger(self.ledger)
 
     def learned(self, replica: int = 0) -> Prior:
-        """What all releases say of the parameter, as the prior of another study."""
+        """Return the posterior of a replica's parameters as a prior for another study."""
         return posterior(self._theta[replica], self._precision[replica])
 
 

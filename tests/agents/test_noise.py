@@ -91,9 +91,9 @@ def test_wrong_prices_and_wrong_sums_are_caught(monkeypatch):
     """The checks have power: broken that pays for one release of many, and broken that never
     fades."""
     pair = FADE(), SHARED
-    monkeypatch.setattr("dpbandit.privacy.fading.FadingSum", PaysForOneRelease)
+    monkeypatch.setattr("dpbandit.agents.contextual.fading.FadingSum", PaysForOneRelease)
     with pytest.raises(AssertionError, match="as large as its spend says"):
         check_size(certify(*pair, accountants=False).ledger, drawn_by(*pair))
-    monkeypatch.setattr("dpbandit.privacy.fading.FadingSum", KeepsTheWhole)
+    monkeypatch.setattr("dpbandit.agents.contextual.fading.FadingSum", KeepsTheWhole)
     with pytest.raises(AssertionError, match="noise that knows no data"):
         check_noise_knows_no_data(*pair)

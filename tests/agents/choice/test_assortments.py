@@ -64,7 +64,7 @@ def test_fits_maximise_the_likelihood(monkeypatch):
     5: a fold at another point, or one that counts users twice, is farther away. Bonuses are alpha
     standard deviations by H, and so are draws, whose squares are added up over unit vectors."""
     problem, streams = AssortmentBandit(n_products=4, at_most=3, horizon=600), Streams([1, 2])
-    monkeypatch.setattr("dpbandit.agents.choice.mnl._KEPT", 601)
+    monkeypatch.setattr("dpbandit.agents.choice.mnl._WINDOW_ROUNDS", 601)
     whole = MNLUCB(first_batch=600).make(problem.spec, Streams([5, 6]))
     monkeypatch.undo()
     folded = MNLUCB(first_batch=600).make(problem.spec, Streams([5, 6]))
