@@ -29,7 +29,7 @@ from dpbandit.base import (
     pick,
     random_allowed,
 )
-from dpbandit.privacy.premises import ALL, Fact
+from dpbandit.privacy.premises import ALL_FACTS, Fact
 from dpbandit.specs import AgentConfig, ContextualSpec, PremiumSpec, PriceListSpec, ScoringAgent
 
 Features: TypeAlias = Literal["additive", "interactions", "curve"]
@@ -165,7 +165,7 @@ class Priced(Around[Any]):
     """
 
     # "`inner.act` is never called"
-    hands_on = ALL - {Fact.AS_CHOSEN}
+    hands_on = ALL_FACTS - {Fact.AS_CHOSEN}
 
     agent: Inner = field(kw_only=False)
     """what learns P(sale | context, price)"""

@@ -40,7 +40,7 @@ from dpbandit.privacy import (
     mu_of,
 )
 from dpbandit.privacy.fading import column_norm, growing_batches, released_ends
-from dpbandit.privacy.premises import ALL
+from dpbandit.privacy.premises import ALL_FACTS
 from dpbandit.privacy.residuals import CentredResiduals, unit
 from dpbandit.specs import ContextualSpec, ScoringAgent, acted
 
@@ -228,7 +228,7 @@ class PrivatelyCentred(Around[ContextualSpec]):
     """
 
     # rewards less a centre "that is a function of releases"; rounds are passed on as they are
-    hands_on = ALL
+    hands_on = ALL_FACTS
 
     plays = ContextualSpec
     agent: Inner = field(kw_only=False)

@@ -15,7 +15,7 @@ from dpbandit.agents.contextual.ridge import Ridge
 from dpbandit.base import Floats, InputError, Ints, Streams, clip_norm, norms, positive
 from dpbandit.privacy import BLT, Ledger, Parallel, SecondMoments
 from dpbandit.privacy.calibrated import noisy_prefix_sum
-from dpbandit.privacy.premises import ALL, Fact
+from dpbandit.privacy.premises import ALL_FACTS, Fact
 from dpbandit.specs import ContextualSpec, gaussian
 
 _CHUNK = 1 << 20
@@ -300,7 +300,7 @@ class Guard(Around[ContextualSpec]):
 
     # a veto reads contexts, but for one constant it is made of releases; "public coins split the
     # users into two groups"
-    hands_on = ALL - {Fact.AS_CHOSEN}
+    hands_on = ALL_FACTS - {Fact.AS_CHOSEN}
     hands_on_if = MappingProxyType({Fact.AS_CHOSEN: Fact.CONTEXT})
 
     plays = ContextualSpec

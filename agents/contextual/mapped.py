@@ -10,7 +10,7 @@ import numpy as np
 
 from dpbandit.agent import Around, Count, Count0, Inner, Positive
 from dpbandit.base import Bools, Floats, InputError, Ints, clip_norm
-from dpbandit.privacy.premises import ALL
+from dpbandit.privacy.premises import ALL_FACTS
 from dpbandit.specs import ContextualSpec, ScoringAgent, Spec, fits, gaussian
 
 Basis: TypeAlias = Literal["fourier", "products"]
@@ -86,7 +86,7 @@ class Mapped(Around[ContextualSpec]):
     """
 
     # z(x) is told in place of x, and that alone: actions and rounds are handed on as they are
-    hands_on = ALL
+    hands_on = ALL_FACTS
 
     plays = ContextualSpec
     agent: Inner = field(kw_only=False)

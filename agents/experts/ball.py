@@ -30,7 +30,7 @@ from dpbandit.privacy import (
     no_privacy,
 )
 from dpbandit.privacy.choices import distinct
-from dpbandit.privacy.premises import ALL, SUMMED, Fact
+from dpbandit.privacy.premises import ALL_FACTS, SUMMED, Fact
 from dpbandit.specs import ConvexSpec, ExpertsSpec
 
 _QUICK = (2.0, 4.0)
@@ -165,7 +165,7 @@ class NetExperts(PointsAsExperts):
     """
 
     # rounds are passed on as they are, with the losses of all points
-    hands_on = ALL
+    hands_on = ALL_FACTS
 
     best_loss: Least0 = 0.0
     """L*, a public bound on the best point's total loss, in units of the range of losses"""

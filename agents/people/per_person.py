@@ -13,7 +13,7 @@ from dpbandit.privacy import Ledger, epsilon_of, mu_of
 from dpbandit.privacy.mechanism import PersonalMemory
 from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.person_sums import for_a_person
-from dpbandit.privacy.premises import ALL, Fact
+from dpbandit.privacy.premises import ALL_FACTS, Fact
 from dpbandit.privacy.spends import Repeated
 from dpbandit.specs import gaussian
 from dpbandit.specs.people import ReturningSpec
@@ -57,7 +57,7 @@ class PerPerson(Around[ReturningSpec]):
     """
 
     # "its clock never stops": null rounds follow whether anybody came, and who
-    hands_on = ALL
+    hands_on = ALL_FACTS
     # "a budget that covers all rounds of a person"
     pays_for = frozenset({Fact.ONCE})
 

@@ -50,8 +50,8 @@ from dpbandit.privacy.prefix_sums import (
     Tree as Tree,
 )
 from dpbandit.privacy.premises import (
-    ALL as ALL,
-    NOTHING as NOTHING,
+    ALL_FACTS as ALL_FACTS,
+    NO_FACTS as NO_FACTS,
     SUMMED as SUMMED,
     Fact as Fact,
 )

@@ -36,10 +36,10 @@ from dpbandit.base import (
 )
 from dpbandit.base.random_streams import Paced
 from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism
+from dpbandit.privacy.mechanism import LOCAL_TRUST, Mechanism
 from dpbandit.privacy.moments import ArmRewards
 from dpbandit.privacy.noise import Gaussian, Laplace, Sampler
-from dpbandit.privacy.premises import NOTHING, SUMMED, Fact
+from dpbandit.privacy.premises import NO_FACTS, SUMMED, Fact
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.spends import GaussianSpend, Spend
 
@@ -164,7 +164,7 @@ class CountedSums(Mechanism):
         privacy_target(epsilon, delta)
         self._shares = ArmRewards(cells, low, high)
         self.sensitivity, self.uses = self._shares.sensitivity, uses
-        epsilon *= 1 - 1e-12  # with rounding, see `ledger.ROUNDING`, it is still within the target
+        epsilon *= 1 - 1e-12  # leaves room for `ledger.MOVEMENT_ROUNDING` within the target
         self.spend: Spend = LaplaceSpend(epsilon, note="Laplace sums released by counts")
         law: Laplace | Gaussian = Laplace(1 / epsilon)
         if (mu := gaussian_mu(epsilon, delta)) > 0:  # which leaves room for it
@@ -201,7 +201,7 @@ class OnePointEstimates:
     """
 
     # "u is the agent's own public draw, and no user has a hand in it"
-    needs = NOTHING
+    needs = NO_FACTS
     controls = (1,)
 
     dim: int
@@ -262,7 +262,7 @@ class LocalValues(Mechanism):
     needs = frozenset({Fact.ONCE})
 
     releases_sum = True
-    trust = EVERYWHERE
+    trust = LOCAL_TRUST
 
     def __init__(
         self,

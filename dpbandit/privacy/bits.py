@@ -23,11 +23,11 @@ from dpbandit.base import (
     share,
     whole,
 )
-from dpbandit.privacy.certificate import KINDS
+from dpbandit.privacy.certificate import SPEND_KINDS
 from dpbandit.privacy.fading import released_ends
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, constant, split
-from dpbandit.privacy.mechanism import MIXED, Mechanism
-from dpbandit.privacy.premises import NOTHING, SUMMED
+from dpbandit.privacy.mechanism import SHUFFLED_TRUST, Mechanism
+from dpbandit.privacy.premises import NO_FACTS, SUMMED
 from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend, largest_epsilon
 
 
@@ -42,7 +42,7 @@ class SignBits:
     """
 
     # "d signs against their opposites"
-    needs = NOTHING
+    needs = NO_FACTS
 
     n_actions: int
     """blocks"""
@@ -102,7 +102,7 @@ class BitSum(Mechanism):
     # "her bits are in one batch"
     needs = SUMMED
 
-    trust = MIXED
+    trust = SHUFFLED_TRUST
     fade = 0.0
 
     def __init__(
@@ -401,4 +401,4 @@ def least_flip(*, others: int, bits: int, arms: bool, epsilon: float, delta: flo
     return high
 
 
-KINDS[BitSpend.__name__] = BitSpend
+SPEND_KINDS[BitSpend.__name__] = BitSpend

@@ -210,7 +210,7 @@ def certificate_from_dict(values: dict[str, Any]) -> Certificate:
 _CLAIM = ("epsilon", "delta")
 
 
-KINDS: dict[str, Any] = {
+SPEND_KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(GaussianSpend, LaplaceSpend, KNormSpend, GeneralisedGaussianSpend, PureSpend),
@@ -265,7 +265,7 @@ def _spend_as_dict(spend: Spend) -> dict[str, Any]:
 def _spend_from_dict(values: dict[str, Any]) -> Any:
     fields_of_spend = dict(values)
     open_shelves("privacy.certificate")
-    kind = KINDS[fields_of_spend.pop("kind")]
+    kind = SPEND_KINDS[fields_of_spend.pop("kind")]
     if kind in (Parallel, Sequential):
         fields_of_spend["parts"] = tuple(map(_spend_from_dict, fields_of_spend["parts"]))
     if kind in (Expiring, Repeated):

@@ -34,7 +34,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy.mechanism import BudgetExceededError, Mechanism
 from dpbandit.privacy.noise import Gumbel, Laplace, Law
-from dpbandit.privacy.premises import NOTHING, SUMMED
+from dpbandit.privacy.premises import NO_FACTS, SUMMED
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 
 
@@ -47,7 +47,7 @@ class GivenScores:
     """
 
     # "one user moves each by at most `sensitivity`"
-    needs = NOTHING
+    needs = NO_FACTS
 
     n: int
     sensitivity: float = 1.0
@@ -74,7 +74,7 @@ class CumulativeLosses:
     """
 
     # "S the sum of all loss vectors (R, n) so far, clipped to [low, high]"
-    needs = NOTHING
+    needs = NO_FACTS
 
     n: int
     low: float = 0.0

@@ -33,7 +33,7 @@ from dpbandit.losses.click_models import (
     PositionBased,
     UntoldPositions,
 )
-from dpbandit.privacy.premises import NOTHING, Fact
+from dpbandit.privacy.premises import NO_FACTS, Fact
 
 Counted = Literal["clicks", "squares", "mean"]
 
@@ -155,7 +155,7 @@ class ListClicks(ListStatistic):
     """
 
     # "both are no longer than 1"
-    needs = NOTHING
+    needs = NO_FACTS
 
     counted: Counted = "clicks"
 
@@ -239,7 +239,7 @@ class ListResiduals(ListStatistic):
     """
 
     # "At every reference point, finite or not"
-    needs = NOTHING
+    needs = NO_FACTS
 
     @property
     def sensitivity(self) -> float:
@@ -351,7 +351,7 @@ class PositionCounts:
     """
 
     # "both vectors are no longer than 1 and no entry is negative"
-    needs = NOTHING
+    needs = NO_FACTS
 
     length: int
     """m"""
@@ -390,7 +390,7 @@ class WeightedClicks(ListStatistic):
     """
 
     # "At every f, finite or not"
-    needs = NOTHING
+    needs = NO_FACTS
 
     @property
     def sensitivity(self) -> float:
@@ -428,7 +428,7 @@ class PolicyClicks:
     """
 
     # "Who is shown is a coin, the same for both of two users"
-    needs = NOTHING
+    needs = NO_FACTS
     controls = (0,)
 
     model: ClickModel

@@ -43,8 +43,8 @@ _SAFE = 1 - 1e-9
 """Roots are rounded towards more privacy, by more than solver and cancellation err together."""
 _SMALL = 3e-4
 """Below this mu the bound above is nearer than what cancellation leaves of the difference."""
-FAR = 38.5
-"""No double is as small as Phi(-FAR)."""
+UNDERFLOW_QUANTILE = 38.5
+"""No double is as small as Phi(-UNDERFLOW_QUANTILE)."""
 
 
 def delta_of(mu: float, epsilon: float) -> float:
@@ -123,7 +123,7 @@ def deltas_of(mu: float, epsilons: Floats) -> Floats:
 
 def error_of(mu: float) -> float:
     """What rounding and cancellation do to `deltas_of`, relatively, at most."""
-    return 1e-15 * FAR * (FAR + mu + 1 / mu)
+    return 1e-15 * UNDERFLOW_QUANTILE * (UNDERFLOW_QUANTILE + mu + 1 / mu)
 
 
 def _mills(a: Floats) -> Floats:

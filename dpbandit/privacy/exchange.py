@@ -10,12 +10,12 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from dpbandit.base import InputError, made
-from dpbandit.privacy.certificate import KINDS, SLOTS
+from dpbandit.privacy.certificate import SLOTS, SPEND_KINDS
 from dpbandit.privacy.ledger import Ledger, Sequential
 from dpbandit.privacy.notion import (
-    ALL,
+    ALL_ACTIONS,
     IN_FULL,
-    LATER,
+    LATER_ACTIONS,
     NO_DATA,
     NO_PRIVACY,
     OWN_DATA,
@@ -47,8 +47,8 @@ def ledger_schema() -> dict[str, Any]:
     Infinity is the word "inf" in strict JSON. Every kind of spend is an object with its `kind`.
     """
     open_shelves("privacy.certificate")
-    kinds = {name: _object(kind, name) for name, kind in (KINDS | SLOTS).items()}
-    spends = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in KINDS]}
+    kinds = {name: _object(kind, name) for name, kind in (SPEND_KINDS | SLOTS).items()}
+    spends = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in SPEND_KINDS]}
     slots = {"anyOf": [{"$ref": f"#/$defs/{name}"} for name in SLOTS]}
     notion = _object(Notion)
     notions = {
@@ -197,10 +197,13 @@ def notion_in_words(values: dict[str, Any]) -> Notion:
 
 
 _SCOPES: dict[str, tuple[frozenset[Covered], Reads]] = {
-    "joint DP under continual observation, {} one user's round": (LATER, "mechanisms"),
-    "DP of all actions under continual observation, {} one user's round": (ALL, "mechanisms"),
-    str(NO_DATA): (LATER, "nothing"),
-    str(OWN_DATA): (LATER, "own data"),
+    "joint DP under continual observation, {} one user's round": (LATER_ACTIONS, "mechanisms"),
+    "DP of all actions under continual observation, {} one user's round": (
+        ALL_ACTIONS,
+        "mechanisms",
+    ),
+    str(NO_DATA): (LATER_ACTIONS, "nothing"),
+    str(OWN_DATA): (LATER_ACTIONS, "own data"),
     str(NO_PRIVACY): (frozenset(), "exact data"),
     str(IN_FULL): (frozenset(), "releases in full"),
     str(Notion(covers=frozenset())): (frozenset(), "mechanisms"),

@@ -30,7 +30,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.mechanism import ADDED_UP, Mechanism, Statistic, moving
+from dpbandit.privacy.mechanism import AGGREGATED_TRUST, Mechanism, Statistic, moving
 from dpbandit.privacy.people import fading_norm
 from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.spends import GaussianSpend
@@ -244,7 +244,7 @@ class AggregatedSum(FadingSum):
         more (a secure aggregation protocol, which is not simulated), and h.
     """
 
-    trust = ADDED_UP
+    trust = AGGREGATED_TRUST
 
     def __init__(
         self,

@@ -11,7 +11,7 @@ import numpy as np
 from dpbandit.base import AnyArray, Floats, InputError, clip_norm, clip_range, pick, positive, rows
 from dpbandit.losses.loss import Loss
 from dpbandit.losses.predictions import Regression
-from dpbandit.privacy.premises import NOTHING, Fact
+from dpbandit.privacy.premises import NO_FACTS, Fact
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class RecursiveGradients:
     """
 
     # "whatever is fed; non-finite features become 0"
-    needs = NOTHING
+    needs = NO_FACTS
     controls = (0, 1, 2)
 
     n_actions: int

@@ -32,11 +32,11 @@ from dpbandit.privacy.spends import (
     within,
 )
 
-ROUNDING = 1e-13
+MOVEMENT_ROUNDING = 1e-13
 """What a mechanism adds may move by so much more than its sensitivity, relatively, because sums and
 norms are rounded, those of 1,700 numbers by less, in whatever order they are added. Every epsilon
 and delta of a ledger is for movements that are so much larger, on any processor."""
-_GROWN = 1 + ROUNDING
+_GROWN = 1 + MOVEMENT_ROUNDING
 LEAST = 5e-324
 """The smallest double above 0."""
 _MAX_PARTS, _ROWS = 3, 20
@@ -441,7 +441,7 @@ def _simply_enough(spend: Callable[[float], Spend], epsilon: float, delta: float
 
     def enough(noise: float) -> bool:
         made = spend(noise)
-        pure = made.pure <= epsilon * (1 - 1e-12)  # with rounding, see `ROUNDING`
+        pure = made.pure <= epsilon * (1 - 1e-12)  # with rounding, see `MOVEMENT_ROUNDING`
         return pure or (delta > 0 and zcdp_delta_of(made.rho, epsilon) <= delta)
 
     low, high = 1 / _LARGEST, _LARGEST

@@ -20,10 +20,10 @@ from dpbandit.privacy.notion import TrustModel
 from dpbandit.privacy.premises import Facts, Hearing
 from dpbandit.privacy.spends import Parallel, Repeated, Spend
 
-AT_SERVER: tuple[TrustModel, ...] = ("central",)
-ADDED_UP: tuple[TrustModel, ...] = ("central", "aggregated")
-MIXED: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled")
-EVERYWHERE: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled", "local")
+CENTRAL_TRUST: tuple[TrustModel, ...] = ("central",)
+AGGREGATED_TRUST: tuple[TrustModel, ...] = ("central", "aggregated")
+SHUFFLED_TRUST: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled")
+LOCAL_TRUST: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled", "local")
 """Where noise can be added, from the server alone to every device"""
 
 Witness: TypeAlias = Callable[["Mechanism", tuple[AnyArray, ...], Any], None]
@@ -97,11 +97,11 @@ class Mechanism(ABC):
     """cost of all `uses` calls together, for one user"""
     sensitivity: float
     """how far replacing one user's round moves `query`, in the norm l_order; rounded, it may move
-    further by `ledger.ROUNDING`, relatively, which every ledger adds"""
+    further by `ledger.MOVEMENT_ROUNDING`, relatively, which every ledger adds"""
     order: float = 2
     uses: int
     """calls that `spend` covers"""
-    trust: tuple[TrustModel, ...] = AT_SERVER
+    trust: tuple[TrustModel, ...] = CENTRAL_TRUST
     """models of trust in which it can be run; a ledger of another one may not name it"""
     public: tuple[Any, ...] = ()
     """what it remembers of how it was asked, which may not depend on data but by releases"""

@@ -27,7 +27,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.privacy.curves import mu_of
-from dpbandit.privacy.mechanism import EVERYWHERE, Mechanism, Statistic
+from dpbandit.privacy.mechanism import LOCAL_TRUST, Mechanism, Statistic
 from dpbandit.privacy.noise import Gaussian, KNorm, Laplace, Law, Sampler
 from dpbandit.privacy.premises import Fact
 from dpbandit.privacy.pure import KNormSpend, LaplaceSpend, PureSpend
@@ -53,7 +53,7 @@ class LocalStatistic(Mechanism):
     needs = frozenset({Fact.ONCE})
 
     releases_sum = True
-    trust = EVERYWHERE
+    trust = LOCAL_TRUST
     fade = 0.0
     """nothing is kept for the next message"""
 
@@ -227,7 +227,7 @@ class LocalVectors(Mechanism):
     # "A user sends one, so all together cost what one does"
     needs = frozenset({Fact.ONCE})
 
-    trust = EVERYWHERE
+    trust = LOCAL_TRUST
 
     def __init__(
         self,
@@ -364,7 +364,7 @@ class LocalDirections(Mechanism):
     # "A user sends once, so all together cost epsilon"
     needs = frozenset({Fact.ONCE})
 
-    trust = EVERYWHERE
+    trust = LOCAL_TRUST
 
     def __init__(
         self, streams: Streams, *, dim: int, epsilon: float, uses: int, blocks: int | None = None

@@ -28,7 +28,7 @@ from dpbandit.base import (
     rows,
     whole,
 )
-from dpbandit.privacy.premises import NOTHING, Fact
+from dpbandit.privacy.premises import NO_FACTS, Fact
 
 _FIT = 2**17
 """Numbers that stay in the cache."""
@@ -120,7 +120,7 @@ class ClippedVectors:
     """The sum of vectors clipped to Euclidean norm `bound`; replacing one moves it 2 bound."""
 
     # "vectors clipped to Euclidean norm `bound`"
-    needs = NOTHING
+    needs = NO_FACTS
 
     dim: int
     bound: float = 1.0
@@ -151,7 +151,7 @@ class ClippedEntries:
     """
 
     # "whose every entry is clipped to [low, high]"
-    needs = NOTHING
+    needs = NO_FACTS
 
     dim: int
     low: float = 0.0
@@ -261,7 +261,7 @@ class Moments(LinearRounds):
     """
 
     # "a user of another arm moves two blocks by c_u each"
-    needs = NOTHING
+    needs = NO_FACTS
 
     units: ClassVar[float] = 1.0
 
@@ -304,7 +304,7 @@ class SecondMoments(LinearRounds):
     """
 
     # "two different blocks give 2 + 2 w^2, which is less"
-    needs = NOTHING
+    needs = NO_FACTS
 
     moment_weight: float = 1.0
     precise_trace: bool = False
@@ -438,7 +438,7 @@ class Grams:
     """
 
     # "rows x clipped to Euclidean norm `bound` = C"
-    needs = NOTHING
+    needs = NO_FACTS
 
     dim: int
     bound: float = 1.0
@@ -537,7 +537,7 @@ class ArmSums:
     """
 
     # "Another in her place adds (1, s) to another row"
-    needs = NOTHING
+    needs = NO_FACTS
 
     n_actions: int
     """K, arms or cells of any kind"""

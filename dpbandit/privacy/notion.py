@@ -134,8 +134,8 @@ Covered: TypeAlias = Literal["later actions", "own action"]
 Reads: TypeAlias = Literal["nothing", "own data", "mechanisms", "releases in full", "exact data"]
 Adjacency: TypeAlias = Literal["replace", "zero out"]
 Masking: TypeAlias = Literal["none", "public", "user"]
-LATER: frozenset[Covered] = frozenset({"later actions"})
-ALL: frozenset[Covered] = LATER | {"own action"}
+LATER_ACTIONS: frozenset[Covered] = frozenset({"later actions"})
+ALL_ACTIONS: frozenset[Covered] = LATER_ACTIONS | {"own action"}
 
 _READ: dict[Reads, str] = {
     "nothing": "plays without looking at any user's data",
@@ -194,7 +194,7 @@ class Notion:
     unit: Unit = Round()
     adjacency: Adjacency = "replace"
     """whether any other user takes the differing one's place, or she is zeroed out"""
-    covers: frozenset[Covered] = LATER
+    covers: frozenset[Covered] = LATER_ACTIONS
     """what the promise is about; a user's own action only where it is named, nothing if empty"""
     reads: Reads = "mechanisms"
     """what of users' data reaches other users' actions, from the least on"""

@@ -44,7 +44,7 @@ from dpbandit.base import (
 from dpbandit.privacy.ledger import Sequential, least_noise
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.noise import Gaussian, Gumbel, Laplace, Sampler
-from dpbandit.privacy.premises import NOTHING, SUMMED
+from dpbandit.privacy.premises import NO_FACTS, SUMMED
 from dpbandit.privacy.pure import BoundedRangeSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import GaussianSpend
 
@@ -220,7 +220,7 @@ class SparseRows:
     """
 
     # "A context is clipped to Euclidean norm `norm_bound`"
-    needs = NOTHING
+    needs = NO_FACTS
 
     blocks: int
     """parameters, K for disjoint arms, 1 for arms that share one"""

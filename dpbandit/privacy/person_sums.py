@@ -19,7 +19,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.fading import FadingSum, column_norm, released_ends
-from dpbandit.privacy.mechanism import ADDED_UP, Statistic
+from dpbandit.privacy.mechanism import AGGREGATED_TRUST, Statistic
 from dpbandit.privacy.notion import Visits
 from dpbandit.privacy.people import fading_norm, toeplitz_norm
 from dpbandit.privacy.premises import Fact
@@ -76,7 +76,7 @@ class PersonSum(FadingSum):
     # "Whether others count depends on their own slots alone"
     needs = frozenset({Fact.CLOCK, Fact.PEOPLE})
 
-    trust = ADDED_UP
+    trust = AGGREGATED_TRUST
     rounds_to_release = 1
 
     def __init__(

@@ -51,9 +51,9 @@ class Hearing(StrEnum):
 
 Facts = frozenset[Fact]
 
-ALL: Facts = frozenset(Fact)
+ALL_FACTS: Facts = frozenset(Fact)
 """The facts that are needed where nothing is declared; no problem provides them"""
-NOTHING: Facts = frozenset()
+NO_FACTS: Facts = frozenset()
 SUMMED: Facts = frozenset({Fact.CLOCK, Fact.ONCE})
 """The needs of sums of rounds on a public clock, each user in one"""
 
@@ -144,7 +144,7 @@ def handed_on(agent: Any, facts: Facts) -> Facts | None:
         return None
     for fact, condition in dict(declared(type(agent), "hands_on_if", HANDING) or {}).items():
         facts_kept_on |= {fact} if condition in facts else set()
-    paid = facts_of(agent, "pays_for", HANDING) or NOTHING
+    paid = facts_of(agent, "pays_for", HANDING) or NO_FACTS
     return (facts & facts_kept_on - {Fact.CELL}) | paid
 
 
@@ -153,9 +153,9 @@ def stored_outside(agent: Any) -> Facts:
 
     By default there is none but releases; the billboard test holds an agent to that.
     """
-    found = NOTHING
+    found = NO_FACTS
     for kind in type(agent).__mro__:
-        found |= frozenset(vars(kind).get("remembers", NOTHING))
+        found |= frozenset(vars(kind).get("remembers", NO_FACTS))
     return found
 
 

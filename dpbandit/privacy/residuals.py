@@ -23,7 +23,7 @@ from dpbandit.base import (
     rows,
     whole,
 )
-from dpbandit.privacy.premises import NOTHING
+from dpbandit.privacy.premises import NO_FACTS
 
 Layout = Literal["difference", "blocks"]
 
@@ -44,7 +44,7 @@ class SignedDirections:
     """
 
     # "one unit vector against its opposite (two different blocks: sqrt(2))"
-    needs = NOTHING
+    needs = NO_FACTS
 
     n_actions: int
     dim: int
@@ -180,7 +180,7 @@ class SignedResiduals(CodedByArm):
     """
 
     # "at every reference point, finite or not"
-    needs = NOTHING
+    needs = NO_FACTS
 
     spread_weight: float = 0.15
     """c"""
@@ -274,7 +274,7 @@ class CentredResiduals(CodedByArm):
     """
 
     # "at every reference point, finite or not"
-    needs = NOTHING
+    needs = NO_FACTS
 
     constant: float = 0.4
     """c_0, in (0, 1)"""
@@ -352,7 +352,7 @@ class SaleResiduals:
     """
 
     # "at every reference point, finite or not"
-    needs = NOTHING
+    needs = NO_FACTS
 
     dim: int
     """D, the length of a row"""
@@ -447,7 +447,7 @@ class SlateResiduals:
     """
 
     # "at every reference point, finite or not"
-    needs = NOTHING
+    needs = NO_FACTS
 
     dim: int
     """d, the length of a row"""

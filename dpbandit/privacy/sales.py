@@ -16,7 +16,7 @@ from dpbandit.base import (
     rows,
     whole,
 )
-from dpbandit.privacy.premises import NOTHING
+from dpbandit.privacy.premises import NO_FACTS
 from dpbandit.specs.choice import chances, weights
 
 
@@ -38,7 +38,7 @@ class Purchases:
     """
 
     # "whatever is fed, hers is a vector of non-negative numbers"
-    needs = NOTHING
+    needs = NO_FACTS
 
     n_items: int
     """products; one at several prices is as many"""
@@ -99,7 +99,7 @@ class ChoiceScores:
     """
 
     # "at every reference point replacing one user moves the sum by at most `sensitivity`"
-    needs = NOTHING
+    needs = NO_FACTS
 
     dim: int
     """D, the length of a row"""

@@ -7,7 +7,7 @@ from math import exp, expm1, inf, log, log1p, sqrt
 import numpy as np
 
 from dpbandit.base import Floats, gaussian_target, inside, whole
-from dpbandit.privacy.curves import FAR, deltas_of, error_of, mu_of
+from dpbandit.privacy.curves import UNDERFLOW_QUANTILE, deltas_of, error_of, mu_of
 from dpbandit.privacy.ledger import Ledger, most
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected
 from dpbandit.privacy.spends import GaussianSpend, check_loss, composed
@@ -115,7 +115,8 @@ class SampledGaussianSpend:
         # `count` times that of one release, from the dots of the curve
         if not self._counted:
             return self._unsampled.losses(step)
-        far = self.ratio * (self.ratio / 2 + FAR)  # the largest loss of N(mu, 1), sampled:
+        # the largest loss of N(mu, 1) against N(0, 1), then that of its mixture
+        far = self.ratio * (self.ratio / 2 + UNDERFLOW_QUANTILE)
         reach = far + log(self.rate + (1 - self.rate) * exp(-far))
         error = 2 * error_of(self.ratio)
         return (connected(self.curve, reach=reach, step=step, count=self.count, rounding=error),)

@@ -11,7 +11,7 @@ from dpbandit.base import MOST_ACTIONS, Bools, Floats, Streams, one_of, reals, w
 from dpbandit.domains import Domain, nearest
 from dpbandit.losses.decisions import Linear
 from dpbandit.losses.loss import Loss
-from dpbandit.privacy.notion import ALL, Covered
+from dpbandit.privacy.notion import ALL_ACTIONS, Covered
 from dpbandit.specs.protocols import (
     ROUNDING,
     Bound,
@@ -41,7 +41,7 @@ class ConvexSpec(Spec):
     retention: int | None = None
     """rounds for which a user is to be protected; if None, for ever"""
     in_hindsight: ClassVar[bool] = True
-    covers: ClassVar[frozenset[Covered]] = ALL
+    covers: ClassVar[frozenset[Covered]] = ALL_ACTIONS
     """a user's own point is chosen before her datum is seen"""
     kind: ClassVar[str] = "a convex problem"
     nouns: ClassVar[tuple[str, str]] = ("rounds", "point")
@@ -154,7 +154,7 @@ class ExpertsSpec(Numbered, Spec):
     reward_high: float = field(init=False, default=0.0)
     reward_unit: str = "loss"
     in_hindsight: ClassVar[bool] = True
-    covers: ClassVar[frozenset[Covered]] = ALL
+    covers: ClassVar[frozenset[Covered]] = ALL_ACTIONS
     """an expert is followed before the losses of the round are seen"""
     kind: ClassVar[str] = "advice of experts"
     nouns: ClassVar[tuple[str, str]] = ("rounds", "expert")

@@ -12,7 +12,7 @@ from dpbandit.base import PLAIN, InputError, Source, Streams, parts_of
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.premises import (
-    NOTHING,
+    NO_FACTS,
     SUMMING,
     Fact,
     Facts,
@@ -168,7 +168,7 @@ def _inside(
             handed = handed_on(agent, facts)
             undeclared = f"{name}, which declares no hands_on,"
             taken = undeclared if handed is None else name
-            handed = NOTHING if handed is None else handed
+            handed = NO_FACTS if handed is None else handed
             gone = {**lost, **dict.fromkeys(facts - handed, taken)}
             yield from _inside(held, handed, gone, (*around, agent))
     yield Held(agent, handed_facts, without)

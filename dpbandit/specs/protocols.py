@@ -32,7 +32,7 @@ from dpbandit.base import (
     whole,
 )
 from dpbandit.domains import Domain
-from dpbandit.privacy.notion import LATER, Covered, Round, Unit
+from dpbandit.privacy.notion import LATER_ACTIONS, Covered, Round, Unit
 
 
 def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floats:
@@ -203,7 +203,7 @@ class Spec:
     """whether a reward is units sold times a margin that is a public function of the context"""
     returning: ClassVar[bool] = False
     """whether a person may come several times, as `visits` says"""
-    covers: ClassVar[frozenset[Covered]] = LATER
+    covers: ClassVar[frozenset[Covered]] = LATER_ACTIONS
     """what privacy covers of actions; a user's own action may fit her own context"""
     in_hindsight: ClassVar[bool] = False
     """regret is measured against the best fixed action, not round by round"""

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpbandit.base import Floats, InputError, Ints, Streams, whole
 from dpbandit.privacy import BudgetExceededError, Certificate
-from dpbandit.privacy.ledger import ROUNDING
+from dpbandit.privacy.ledger import MOVEMENT_ROUNDING
 from dpbandit.privacy.mechanism import Mechanism, overheard
 from dpbandit.privacy.premises import is_blind
 from dpbandit.running.compare import certify
@@ -295,7 +295,7 @@ def check_sensitivity(one: Tape, two: Tape, t: Ints) -> float:
     largest = float(largest_move(one, two, t).max())
     names = sorted({_name(m) for m in one.mechanisms})
     expect(
-        largest <= 1 + ROUNDING,
+        largest <= 1 + MOVEMENT_ROUNDING,
         f"Expected replacing {_who(t)} to move the inputs of {', '.join(names)} by no more than "
         f"their sensitivity, got {largest:.4g} times as far: clip all that users say, and feed "
         "each of them to a mechanism once.",

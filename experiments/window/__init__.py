@@ -39,7 +39,7 @@ from dpbandit.experiments.figure import Figure, Pane, RunLines, Strict, computed
 from dpbandit.experiments.paper_tables import Asked, Reproduced, reproduced, selected
 from dpbandit.experiments.study import grouped, mean, runs_of, tabulated
 from dpbandit.losses import Ridge
-from dpbandit.privacy import ALL
+from dpbandit.privacy import ALL_FACTS
 from dpbandit.results.plots import legend_below, line, loglog
 from dpbandit.results.runs import AgentRun, protected, standard_error
 from dpbandit.running.compare import as_run
@@ -211,7 +211,7 @@ class _TimedAgent:
     """Passes everything on, and looks at the clock."""
 
     # rounds are passed on as they are
-    hands_on = ALL
+    hands_on = ALL_FACTS
 
     def __init__(self, agent: Agent, calls: Counter[str]) -> None:
         self.ledger, self._agent, self._calls = agent.ledger, agent, calls

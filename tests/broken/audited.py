@@ -13,7 +13,7 @@ from dpbandit.privacy.ledger import Ledger, no_data
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.moments import Moments
 from dpbandit.privacy.prefix_sums import Tree
-from dpbandit.privacy.premises import NOTHING
+from dpbandit.privacy.premises import NO_FACTS
 from dpbandit.privacy.sparse_vector import AboveThreshold, SegmentAboveThreshold
 from tests.broken import leaks
 
@@ -266,7 +266,7 @@ class SumsRewards(Sums):
 class Rewards:
     """The reward itself, of [-bound, bound] if it is clipped."""
 
-    needs = NOTHING
+    needs = NO_FACTS
 
     bound: float
     clip: float
@@ -286,7 +286,7 @@ class Rewards:
 class Corner:
     """1 for a context of full length along the last axis, 0 for all others."""
 
-    needs = NOTHING
+    needs = NO_FACTS
 
     bound: float
     shape = (1,)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpbandit.agents import AllocationTS
 from dpbandit.agents.contextual.fade_prices import FadeCurve
-from dpbandit.privacy import ALL, SUMMED, ClippedVectors, Fact, FadingSum, Ledger
+from dpbandit.privacy import ALL_FACTS, SUMMED, ClippedVectors, Fact, FadingSum, Ledger
 from dpbandit.privacy.batches import CountedSums
 from dpbandit.privacy.spends import Parallel
 from tests.broken.ledgers import Wrapping
@@ -67,7 +67,7 @@ class Property(FadingSum):
 class Everything(FadingSum):
     """Takes all for public, which nobody provides."""
 
-    needs = ALL
+    needs = ALL_FACTS
 
 
 class Cheap(FadingSum):
@@ -208,7 +208,7 @@ class Passing:
 class Declared(Passing):
     """Passes all on, and says so."""
 
-    hands_on = ALL
+    hands_on = ALL_FACTS
 
 
 class Overrides(Declared):
@@ -257,7 +257,7 @@ HIDING = (Slot, PrivateSlot, in_a_list, lambda held: [held].append)
 class Vetoes(Overrides):
     """Says that what is played is not what the agent inside chose."""
 
-    hands_on = ALL - {Fact.AS_CHOSEN}
+    hands_on = ALL_FACTS - {Fact.AS_CHOSEN}
 
     def act(self, context: Any) -> Any:
         return super().act(context)
@@ -266,7 +266,7 @@ class Vetoes(Overrides):
 class GivesBack(Vetoes):
     """Says it by halves: vetoes are no harm where contexts are public."""
 
-    hands_on = ALL - {Fact.AS_CHOSEN}
+    hands_on = ALL_FACTS - {Fact.AS_CHOSEN}
     hands_on_if = MappingProxyType({Fact.AS_CHOSEN: Fact.CONTEXT})
 
 

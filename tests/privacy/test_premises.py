@@ -21,7 +21,7 @@ from dpbandit.envs import Arms, ReturningUsers, TwoArms
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import CallLog, logged_calls, overheard
 from dpbandit.privacy.notion import Visits
-from dpbandit.privacy.premises import ALL, Fact, Hearing
+from dpbandit.privacy.premises import ALL_FACTS, Fact, Hearing
 from dpbandit.privacy.spends import Parallel, Repeated
 from dpbandit.specs import Bounds
 from dpbandit.specs.contract import made_agent
@@ -207,7 +207,7 @@ def test_no_problem_provides_everything_and_each_fact_is_lost_somewhere():
     arms, people = Arms(horizon=90).spec, returning("private")
     plain, masked = provided(SPEC), provided(replace(SPEC, masks="user"))
     followed = provided(PriceListSpec(n_actions=2, dim=1, horizon=9, prices=(1, 2), followed=True))
-    assert ALL - plain == {Fact.CELL, Fact.CONTEXT, Fact.PEOPLE, Fact.LOSS}
+    assert ALL_FACTS - plain == {Fact.CELL, Fact.CONTEXT, Fact.PEOPLE, Fact.LOSS}
     assert provided(arms) - plain == {Fact.CONTEXT}
     assert plain - masked == {Fact.AS_CHOSEN}
     assert plain - followed == {Fact.WORLD}

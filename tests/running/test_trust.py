@@ -22,7 +22,7 @@ from dpbandit.agents import (
     PersonalFADE,
     Priced,
 )
-from dpbandit.privacy import ALL
+from dpbandit.privacy import ALL_FACTS
 from dpbandit.privacy.notion import JOINT_DP, Trust
 from tests.each import each, refused
 from tests.harness import PEOPLE, PRICES, SHARED, STOCK
@@ -81,7 +81,7 @@ class Holds:
 
 
 class Held:
-    hands_on = ALL
+    hands_on = ALL_FACTS
 
     def __init__(self, agent, place, change):
         notion = replace(agent.ledger.notion, **change)

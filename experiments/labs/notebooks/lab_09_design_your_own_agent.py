@@ -50,7 +50,7 @@ from dpbandit.experiments.labs import check
 from dpbandit.privacy.fading import certified_fading_sum
 from dpbandit.privacy.ledger import Ledger, no_privacy
 from dpbandit.privacy.mechanism import Mechanism
-from dpbandit.privacy.premises import NOTHING
+from dpbandit.privacy.premises import NO_FACTS
 from dpbandit.specs import ContextualSpec
 
 sns.set_theme(style="ticks", palette="colorblind")
@@ -94,7 +94,7 @@ class ArmRewards:
     """The sum of clipped rewards of every arm, measured from the middle of their range."""
 
     # whatever is fed, two arms differ in two entries: nothing but the clip is taken for granted
-    needs = NOTHING
+    needs = NO_FACTS
     n_actions: int
     low: float
     high: float
@@ -397,7 +397,7 @@ assert not report.flagged
 class NoClip(ArmRewards):
     """Trusts the world: rewards are not clipped."""
 
-    needs = NOTHING
+    needs = NO_FACTS
 
     def total(self, context, action, reward) -> np.ndarray:
         """As above, without the clip."""

@@ -16,7 +16,7 @@ from dpbandit.privacy.bits import BitSpend
 from dpbandit.privacy.calibrated import least_multiplier
 from dpbandit.privacy.certificate import (
     HONESTY,
-    KINDS,
+    SPEND_KINDS,
     certificate,
     ledger_as_dict,
     ledger_from_dict,
@@ -25,7 +25,7 @@ from dpbandit.privacy.exchange import as_event, as_measurements, ledger_schema
 from dpbandit.privacy.fading import FadingSlots
 from dpbandit.privacy.generalised import GeneralisedGaussianSpend
 from dpbandit.privacy.ledger import (
-    ROUNDING,
+    MOVEMENT_ROUNDING,
     Ledger,
     Sequential,
     no_data,
@@ -64,8 +64,8 @@ def test_gaussian_spends_compose_in_quadrature():
     assert many.epsilon(1e-5) == pytest.approx(theirs.get_epsilon(1e-5), rel=1e-3)
     assert ledger_of(0.3, inf).epsilon(0.5) == inf
     assert ledger_of().mu == ledger_of(0.0, 0.0).mu == ledger_of().epsilon(0.0) == 0.0
-    assert both.epsilon(1e-5) == curves.epsilon_of(both.mu * (1 + ROUNDING), 1e-5)
-    assert both.delta(1.0) == curves.delta_of(both.mu * (1 + ROUNDING), 1.0)
+    assert both.epsilon(1e-5) == curves.epsilon_of(both.mu * (1 + MOVEMENT_ROUNDING), 1e-5)
+    assert both.delta(1.0) == curves.delta_of(both.mu * (1 + MOVEMENT_ROUNDING), 1.0)
     assert both.delta(both.epsilon(1e-5)) == pytest.approx(1e-5, rel=1e-9)
     assert GaussianSpend(0.5, "one").delta(1.0) == curves.delta_of(0.5, 1.0)
 
@@ -75,7 +75,7 @@ def test_spends_that_are_not_gaussian_stand_alone():
     wishart = WishartSpend(500, 3, 3, "wishart")
     alone = Ledger((wishart,))
     assert alone.mu is None
-    assert alone.delta(1.0) == wishart.delta(1.0 / (1 + ROUNDING))
+    assert alone.delta(1.0) == wishart.delta(1.0 / (1 + MOVEMENT_ROUNDING))
     epsilon = alone.epsilon(1e-5)
     assert wishart.delta(epsilon) <= 1e-5 < wishart.delta(epsilon * 0.999)
     assert alone.epsilon(0.0) == inf
@@ -310,7 +310,7 @@ SPENDS = {
 
 def test_the_schema_has_every_kind_and_refuses_others():
     """Oracle: jsonschema; every kind of ledger comes back from JSON as it was, hash and all."""
-    assert set(SPENDS) == set(KINDS)
+    assert set(SPENDS) == set(SPEND_KINDS)
     jsonschema.Draft202012Validator.check_schema(ledger_schema())
     check = jsonschema.Draft202012Validator(ledger_schema())
     for spend in SPENDS.values():

@@ -14,10 +14,10 @@ from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.exchange import as_event, as_measurements
 from dpbandit.privacy.ledger import Ledger, no_data, no_privacy
 from dpbandit.privacy.notion import (
-    ALL,
+    ALL_ACTIONS,
     IN_FULL,
     JOINT_DP,
-    LATER,
+    LATER_ACTIONS,
     NO_DATA,
     NO_PRIVACY,
     OWN_DATA,
@@ -59,7 +59,7 @@ WORDS = {
         "one round of a person",
     ),
     "DP of all actions under continual observation, replace one user's round": (
-        Notion(covers=ALL),
+        Notion(covers=ALL_ACTIONS),
         "",
     ),
     "none: exact data reaches later actions": (NO_PRIVACY, ""),
@@ -92,7 +92,7 @@ def test_json_takes_a_notion_there_and_back_and_hides_nothing(notion):
 WEAKER = {
     "window": (None, 9, 8),
     "adjacency": ("replace", "zero out"),
-    "covers": (ALL, LATER, frozenset()),
+    "covers": (ALL_ACTIONS, LATER_ACTIONS, frozenset()),
     "reads": ("nothing", "own data", "mechanisms", "releases in full", "exact data"),
     "contexts": ("private", "public"),
     "unit": (Visits(20), Visits(20, pattern="public"), Visits(7, 3, "public")),
@@ -173,13 +173,18 @@ class Wordy:
 
 def test_a_world_that_carries_is_never_covered():
     """Before, a scope with another space was certified at 1. Words are no part of a notion now."""
-    for notion in (JOINT_DP, Notion(covers=ALL), Notion(window=4), Notion(conditions=(" ",))):
+    for notion in (
+        JOINT_DP,
+        Notion(covers=ALL_ACTIONS),
+        Notion(window=4),
+        Notion(conditions=(" ",)),
+    ):
         proof = certify(Wordy(notion), STOCK, accountants=False)
         assert proof.epsilon == inf
         assert not proof.notion.covers
         assert "not covered" in proof.notion.brief
     with pytest.raises(InputError, match="covers"):  # nobody's word is taken that it hides refusals
-        Notion(covers=LATER | {"refusals"})
+        Notion(covers=LATER_ACTIONS | {"refusals"})
     with pytest.raises(InputError, match="notion='joint DP ' of a ledger"):
         Ledger((), "joint DP ")
     nothing = Ledger((PureSpend.of("an answer", [0.1]),), NO_PRIVACY)
@@ -207,7 +212,7 @@ def test_whatever_is_narrower_than_the_strongest_says_so():
         assert narrow.brief
     assert not Notion().on(STOCK).implies(strongest(STOCK))
     assert Notion().on(PRICES) == strongest(PRICES)
-    masked = SimpleNamespace(covers=LATER, unit=Round(), masks="user", carries=False)
+    masked = SimpleNamespace(covers=LATER_ACTIONS, unit=Round(), masks="user", carries=False)
     assert NO_DATA.on(masked).reads == "own data"
 
 

@@ -19,7 +19,7 @@ from dpbandit.privacy import (
     mu_of,
 )
 from dpbandit.privacy.batches import CountedSums, LocalSums, OnePointEstimates, RestartingTrees
-from dpbandit.privacy.ledger import ROUNDING
+from dpbandit.privacy.ledger import MOVEMENT_ROUNDING
 from dpbandit.privacy.prefix_sums import Exact
 from dpbandit.privacy.pure import LaplaceSpend
 from tests.each import each, refused
@@ -252,7 +252,7 @@ def test_sensitivity_is_attained_and_never_passed():
         ]
         assert np.max(moves) == pytest.approx(36, rel=1e-12)
         longest = np.linalg.norm(statistic.total(extreme[None], u), axis=1).max()
-        assert longest <= statistic.bound * (1 + ROUNDING)
+        assert longest <= statistic.bound * (1 + MOVEMENT_ROUNDING)
 
 
 X = np.array([0.3, -0.2, 0.1, 0.0, 0.4])
