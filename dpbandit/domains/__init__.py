@@ -9,11 +9,11 @@ from dpbandit.domains.projections import (
     pairwise_frank_wolfe,
     shrunk_projection,
 )
-from dpbandit.domains.words import WORDS, domain_named
+from dpbandit.domains.words import DOMAINS, domain_named
 from dpbandit.shelf import face as _face, homes as _homes
 
 __all__ = [
-    "WORDS",
+    "DOMAINS",
     "Ball",
     "Box",
     "Domain",

@@ -21,7 +21,7 @@ from dpbandit.domains.domain import (
 
 @dataclass(frozen=True)
 class Centred(Domain):
-    """A set in R^dim that has -x for every x: its centre is the origin, D = 2 R."""
+    """A set in R^dim that contains -x with every x: its centre is the origin, D = 2 R."""
 
     dim: int
 
@@ -237,24 +237,25 @@ class L1Ball(Centred):
         return self.radius * size * np.where(signs() < 0.5, -1.0, 1.0)
 
 
-_FLAT = 1e20
-"""From this p on dim^(1/p) is 1 to the last bit: the ball is a box."""
-_TINY = float(np.finfo(np.float64).tiny)
+_MIN_BOX_P = 1e20
+"""From this p on, dim^(1/p) is 1 to the last bit, so the ball is treated as a box."""
+_MIN_POSITIVE = float(np.finfo(np.float64).tiny)
 _EPS = float(np.finfo(np.float64).eps)
-_CLOSE = 2e-15
-"""How far log `|x|_p` may be from 0."""
-_ROOM = 1e-6
-"""What is added to a bracket whose ends are rounded: the answer may be an end."""
-_STEPS = 100
-"""At most so many steps of Newton; about 10 do, some dozens where p - 1 is at rounding."""
+_NORM_GOAL = 2e-15
+"""Tolerance of Newton's iteration: largest |log |x|_p| of a solution."""
+_BRACKET_MARGIN = 1e-6
+"""Margin added to a bracket with rounded ends, because the solution may be an end."""
+_NEWTON_STEPS = 100
+"""Most Newton steps; about 10 are usual, some dozens if p - 1 is of the size of rounding errors."""
 
 
 @dataclass(frozen=True)
 class LpBall(Centred):
-    """`{x: |x|_p <= radius}` in R^dim; D = 2 R. `Ball`, `L1Ball` and `Box` at p = 2, 1, infinity.
+    """The ball `{x: |x|_p <= radius}` in R^dim; D = 2 R. See `L1Ball`, `Ball`, `Box` for p = 1, 2,
+    inf.
 
-    R = radius max(1, dim^(1/2 - 1/p)), r = radius min(1, dim^(1/2 - 1/p)): a unit vector and a
-    vector of equal entries are the longest and the shortest of the sphere, or the other way round.
+    R = radius max(1, dim^(1/2 - 1/p)), r = radius min(1, dim^(1/2 - 1/p)): a unit vector is the
+    longest and a vector of equal entries the shortest of the sphere if p < 2, the reverse if p > 2.
 
     >>> import numpy as np
     >>> LpBall(2, 3.0).lowest(np.array([[1e300, -4e300]])).round(3)
@@ -273,12 +274,12 @@ class LpBall(Centred):
 
     @cached_property
     def _twin(self) -> Domain | None:
-        """The same set where it has closed forms."""
+        """This set as an `L1Ball`, `Ball` or `Box`, which have closed forms; None for other p."""
         if self.p == 1:
             return L1Ball(self.dim, self.radius)
         if self.p == 2:
             return Ball(self.dim, self.radius)
-        return Box(self.dim, self.radius) if self.p >= _FLAT else None
+        return Box(self.dim, self.radius) if self.p >= _MIN_BOX_P else None
 
     @property
     def outer_radius(self) -> float:
@@ -298,10 +299,10 @@ class LpBall(Centred):
         # `x_i = -radius sign(v_i) |v_i|^(q-1) / |v|_q^(q-1)`; `<v, x> = -radius |v|_q`.
         #
         # 1/p + 1/q = 1. The powers are taken of `|v_i| / max |v|`, so no finite v is too large or
-        # too small. Where v = 0 it is -radius times the first unit vector; at p = 1, 2 and infinity
-        # what the twin answers.
-        if self._twin is not None and self.p >= _FLAT:
-            return self._twin.lowest(v)  # which asks for signs only
+        # too small. v = 0 gives -radius times the first unit vector; p = 1, 2 and infinity use the
+        # twin's closed form.
+        if self._twin is not None and self.p >= _MIN_BOX_P:
+            return self._twin.lowest(v)  # uses signs only
         v = np.ascontiguousarray(v, dtype=np.float64)
         if not np.isfinite(v).all():
             v = np.nan_to_num(v)
@@ -355,43 +356,43 @@ class LpBall(Centred):
         return self.radius * u * (size / total) ** (1 / self.p)
 
     def _norms(self, x: Floats) -> Floats:
-        """`|x|_p`, (..., N) -> (..., 1), of rows of any finite size."""
+        """Return `|x|_p` without overflow, (..., N) -> (..., 1)."""
         most = np.abs(x).max(axis=-1, keepdims=True)
         share = np.abs(x) / np.where(most > 0, most, 1.0)
         total = (share**self.p).sum(axis=-1, keepdims=True)
         return np.asarray(most * total ** (1 / self.p))
 
     def _onto_sphere(self, q: Floats, lengths: Floats) -> Floats:
-        """The nearest points to rows with `|q|_p` = `lengths` > radius.
+        """Return the points of the sphere nearest to rows with `|q|_p` = `lengths` > radius.
 
         In units of the radius and with the signs of q, `x_i + mu x_i^(p-1) = |q_i|` and
-        `|x|_p = 1`. With y = log x and k = `log(mu / max |q|)`: find the k with
-        `log |x(k)|_p = 0`, which falls.
+        `|x|_p = 1`. With y = log x and k = `log(mu / max
+        |q|)`, Newton's method finds the root k of `log |x(k)|_p`, which falls in k.
 
-        Where to look: q - x = mu x^(p-1) has mu as its dual norm, it is no longer than
-        `q - q / |q|_p`, and `|q - x|_p >= |q|_p - 1` =: e. Norms of R^dim differ by powers of dim:
-        mu is between e and dim^(1 - 2/p) e.
+        Bracket of mu: the dual norm of q - x = mu x^(p-1) is mu, q - x is no longer than
+        `q - q / |q|_p`, and `|q - x|_p >= |q|_p - 1` =: e. Norms of R^dim differ by powers of dim,
+        hence mu is between e and dim^(1 - 2/p) e.
         """
         p = self.p
         most = np.abs(q).max(axis=-1, keepdims=True)
-        logs = np.log(np.maximum(np.abs(q) / most, _TINY))
-        scale = -np.log(np.maximum(self.radius / most, _TINY))
+        logs = np.log(np.maximum(np.abs(q) / most, _MIN_POSITIVE))
+        scale = -np.log(np.maximum(self.radius / most, _MIN_POSITIVE))
         near = np.log((lengths - self.radius) / lengths) + np.log(lengths / most)
         far = near + (1 - 2 / p) * log(self.dim)
-        low, high = np.minimum(near, far) - _ROOM, np.maximum(near, far) + _ROOM
+        low, high = np.minimum(near, far) - _BRACKET_MARGIN, np.maximum(near, far) + _BRACKET_MARGIN
         k, start = high, np.full_like(q, inf)
         y, last = start, np.full_like(k, inf)
         going = np.ones_like(k, dtype=np.bool_)
-        for _ in range(_STEPS):
+        for _ in range(_NEWTON_STEPS):
             solved, rates = self._entries(k, start, logs, scale)
-            y = np.where(going, solved, y)  # who is done does not see how long others take
+            y = np.where(going, solved, y)  # solved replicas stay
             top = solved.max(axis=-1, keepdims=True)
             weights = np.exp(p * (solved - top))
             total = weights.sum(axis=-1, keepdims=True)
             excess = top + np.log(total) / p
             slope = np.minimum((weights * rates).sum(axis=-1, keepdims=True) / total, -1e-200)
             step, size = -excess / slope, np.abs(excess)
-            going &= (size > _CLOSE) & (np.abs(step) > 4 * _EPS * np.maximum(1.0, np.abs(k)))
+            going &= (size > _NORM_GOAL) & (np.abs(step) > 4 * _EPS * np.maximum(1.0, np.abs(k)))
             if not going.any():
                 break
             low, high = np.where(excess > 0, k, low), np.where(excess > 0, high, k)
@@ -404,15 +405,15 @@ class LpBall(Centred):
     def _entries(
         self, k: Floats, start: Floats, logs: Floats, scale: Floats
     ) -> tuple[Floats, Floats]:
-        """The y with log(exp(y - scale) + exp(k + (p - 1) y)) = logs, and dy / dk.
+        """Solve log(exp(y - scale) + exp(k + (p - 1) y)) = logs for y; return y and dy / dk.
 
-        The left side is convex and rises in y, so Newton from above comes down and cannot miss;
-        y is concave in k, so that a tangent of it (`start`) is above, and so is either term alone.
+        The left side is convex and rises in y, so Newton from above descends to the root. y is
+        concave in k, so its tangent `start` is an upper bound, as is the root of either term alone.
         """
         slow = self.p - 1
         y = np.minimum(np.minimum(start, logs + scale), (logs - k) / slow)
         last, going = np.full_like(y, inf), np.ones_like(y, dtype=np.bool_)
-        for _ in range(_STEPS):
+        for _ in range(_NEWTON_STEPS):
             plain, curved = y - scale, k + slow * y
             excess = np.logaddexp(plain, curved) - logs
             share = scipy.special.expit(curved - plain)
@@ -426,11 +427,11 @@ class LpBall(Centred):
 
 @dataclass(frozen=True)
 class Spectrahedron(Domain):
-    """{X >= 0, tr X = 1}, real symmetric d x d, d = order: density matrices, shared subspaces.
+    """The real symmetric d x d matrices X >= 0 with tr X = 1, d = order: density matrices.
 
-    A point is svec(X), d (d + 1) / 2 numbers: the upper triangle row by row, off the diagonal
-    times sqrt(2), so that inner products and distances are those of matrices.
-    D = sqrt(2), R = sqrt((d - 1) / d), r = 1 / sqrt(d (d - 1)), as for the simplex of eigenvalues.
+    A point is svec(X), d (d + 1) / 2 numbers: the upper triangle row by row, off the diagonal times
+    sqrt(2), so that inner products and distances are those of matrices. D = sqrt(2), R = sqrt((d -
+    1) / d), r = 1 / sqrt(d (d - 1)), as for the simplex of eigenvalues.
 
     >>> domain = Spectrahedron(2)
     >>> domain.matrix(domain.lowest(np.array([[3.0, 0.0, 1.0]]))).round(3)
@@ -469,14 +470,14 @@ class Spectrahedron(Domain):
         return 1 / sqrt(self.order * (self.order - 1))
 
     def matrix(self, x: Floats) -> Floats:
-        """svec undone, (..., N) -> (..., d, d)."""
+        """Return the matrices of points svec(X), (..., N) -> (..., d, d)."""
         i, j = np.triu_indices(self.order)
         matrix = np.zeros((*x.shape[:-1], self.order, self.order))
         matrix[..., i, j] = matrix[..., j, i] = x / np.where(i == j, 1.0, sqrt(2))
         return matrix
 
     def vector(self, matrix: Floats) -> Floats:
-        """svec, (..., d, d) -> (..., N)."""
+        """Return svec of symmetric matrices, (..., d, d) -> (..., N)."""
         i, j = np.triu_indices(self.order)
         # rows in one piece: picked entries lie apart where there are many, and sums round otherwise
         return np.ascontiguousarray(matrix[..., i, j] * np.where(i == j, 1.0, sqrt(2)))

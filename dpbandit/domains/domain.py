@@ -1,10 +1,10 @@
-"""What a convex decision set can do, and what several of them are made with.
+"""The interface of a convex decision set, uniform sampling, and projections on a simplex.
 
 A domain C is a compact convex subset of R^N. Its affine hull is centre + V with V a subspace of
-dimension k; whatever is random or private about a point lives in V, in coordinates of an
-orthonormal basis, so a set that is flat in R^N (a simplex, flows) costs k dimensions and not N.
+dimension k. Noise and exploration live in V, in coordinates of an orthonormal basis, so a set that
+is flat in R^N (a simplex, flows) costs k dimensions and not N.
 
-Uniform points by a walk, where no direct construction is known.
+Uniform points come from a random walk where no direct construction is known.
 
 Smith, "Efficient Monte Carlo procedures for generating points uniformly distributed over bounded
 regions", Operations Research 1984: go in a uniform direction of V to a uniform point of the chord.
@@ -23,26 +23,26 @@ import numpy.typing as npt
 from dpbandit.base import Bools, Floats, InputError, Streams, norms
 
 Points: TypeAlias = Callable[[], Floats]
-"""A fresh point of the domain for each replica, (R, N) a call; copies (deep, or pickled) go on
-alike."""
+"""Sampler: each call returns a fresh point of the domain for each replica, (R, N). Copies
+(deep, or pickled) continue with the same draws."""
 
-_HUGE = 1e100
-"""Entries are clipped to this: squares, sums and differences of such numbers stay finite."""
+_MAX_ENTRY = 1e100
+"""Bound on entries: squares, sums and differences of such numbers stay finite."""
 
 
 def finite(v: Floats, nan: float = 0.0) -> Floats:
-    """`v` as rows of finite floats: NaN becomes `nan`, what is huger than 1e100 becomes that.
+    """Return `v` as rows of finite floats: NaN becomes `nan`, entries are clipped to +-1e100.
 
-    To be read, not written on: it is `v` itself where nothing has to change.
+    The result may be `v` itself, so callers must not write to it.
     """
     v = np.ascontiguousarray(v, dtype=np.float64)
-    if (np.abs(v) <= _HUGE).all():  # as they mostly are; false for NaN
+    if (np.abs(v) <= _MAX_ENTRY).all():  # the usual case; False if there is a NaN
         return v
-    return np.clip(np.where(np.isnan(v), nan, v), -_HUGE, _HUGE)
+    return np.clip(np.where(np.isnan(v), nan, v), -_MAX_ENTRY, _MAX_ENTRY)
 
 
 def constant(values: npt.ArrayLike) -> Floats:
-    """A read-only array: public facts are computed once and shared."""
+    """Return a read-only array, so that public values are computed once and shared."""
     array: Floats = np.array(values, dtype=np.float64)
     array.flags.writeable = False
     return array
@@ -51,76 +51,76 @@ def constant(values: npt.ArrayLike) -> Floats:
 class Domain(ABC):
     """A compact convex set in R^N; subclasses are frozen dataclasses, so they hash and print.
 
-    Everything takes and returns one row a replica, and no row depends on another.
+    Methods take and return one row per replica, and no row depends on another.
     """
 
     has_projection: bool = True
-    """whether `project` is there, exact; else see `dpbandit.domains.projections`"""
+    """True if `project` is exact; else use `dpbandit.domains.projections`"""
     dim: int
     """N, the length of a point"""
 
     @property
     @abstractmethod
     def centre(self) -> Floats:
-        """c0, (N,), a public point of the relative interior."""
+        """Public point c0 of the relative interior, (N,)."""
 
     @property
     @abstractmethod
     def diameter(self) -> float:
-        """D, the largest distance between two points."""
+        """Largest distance D between two points."""
 
     @property
     @abstractmethod
     def outer_radius(self) -> float:
-        """R, the largest distance from the centre; R <= D <= 2 R."""
+        """Largest distance R from the centre to a point; R <= D <= 2 R."""
 
     @property
     @abstractmethod
     def inner_radius(self) -> float:
-        """r, the radius of a ball of V around the centre that the domain contains."""
+        """Radius r of a ball of V around the centre that the domain contains."""
 
     @property
     def geometry(self) -> float | None:
-        """mu, the constant of a polytope's local linear oracle; None where it is not known here."""
+        """Constant mu of a polytope's local linear oracle (`projections`); None if unknown."""
         return None
 
     @cached_property
     def basis(self) -> Floats | None:
-        """Q, (N, k), orthonormal columns that span V; None where V is R^N."""
+        """Orthonormal columns Q that span V, (N, k); None if V is R^N."""
         return None
 
     @property
     def affine_dim(self) -> int:
-        """k, the dimension of V."""
+        """Dimension k of V."""
         return self.dim if self.basis is None else self.basis.shape[1]
 
     def coordinates(self, v: Floats) -> Floats:
-        """Q' v: what V sees of a vector, (..., N) -> (..., k)."""
+        """Return Q' v, the coordinates of v's projection on V, (..., N) -> (..., k)."""
         return v if self.basis is None else np.vecmat(np.ascontiguousarray(v), self.basis)
 
     def embedded(self, u: Floats) -> Floats:
-        """Q u: the vector with these coordinates, (..., k) -> (..., N)."""
+        """Return Q u, the vector of V with coordinates u, (..., k) -> (..., N)."""
         return u if self.basis is None else np.matvec(self.basis, np.ascontiguousarray(u))
 
     @abstractmethod
     def lowest(self, v: Floats) -> Floats:
-        """The linear oracle: a point of C with the least <v, x>, (R, N) -> (R, N)."""
+        """Return a point of C with the least <v, x> (the linear oracle), (R, N) -> (R, N)."""
 
     def project(self, q: Floats) -> Floats:
-        """The nearest point of C, (R, N) -> (R, N)."""
+        """Return the nearest point of C, (R, N) -> (R, N)."""
         raise InputError(f"{type(self).__name__} has no exact projection: use Frank-Wolfe.")
 
     @abstractmethod
     def contains(self, x: Floats, tolerance: float = 1e-9) -> Bools:
-        """Whether each point obeys all of C's inequalities up to `tolerance`, (R, N) -> (R,)."""
+        """Return True for points within `tolerance` of all inequalities of C, (R, N) -> (R,)."""
 
     @abstractmethod
     def sampler(self, streams: Streams, name: str) -> Points:
-        """Points uniformly distributed on C, from the stream `name`."""
+        """Return a sampler of uniform points of C that draws from the stream `name`."""
 
 
 def sum_zero_basis(dim: int) -> Floats:
-    """Helmert's basis of {v: sum v = 0}, (N, N - 1).
+    """Return Helmert's basis of {v: sum v = 0}, (N, N - 1).
 
     Column j is 1 on the first j entries, -j on the next, over its length sqrt(j (j + 1)).
 
@@ -136,18 +136,18 @@ def sum_zero_basis(dim: int) -> Floats:
 
 
 def null_basis(equations: Floats) -> Floats:
-    """A basis of {v: equations v = 0}, (M, N) -> (N, N - rank)."""
+    """Return an orthonormal basis of {v: equations v = 0}, (M, N) -> (N, N - rank)."""
     _, singular, right = np.linalg.svd(equations)
     rank = int((singular > 1e-10 * max(singular[0], 1.0)).sum())
     return constant(right[rank:].T)
 
 
 def onto_simplex(q: Floats, total: float = 1.0) -> Floats:
-    """The nearest point with x >= 0 and sum x = total, (R, N) -> (R, N).
+    """Return the nearest point with x >= 0 and sum x = total, (R, N) -> (R, N).
 
-    Held, Wolfe & Crowder (1974): x = max(q - lambda, 0), lambda from the sorted entries. Entries
-    `total` below the largest are 0 in x whatever they are, so they may be raised: this keeps the
-    sums exact where q is huge.
+    Held, Wolfe & Crowder (1974): x = max(q - lambda, 0), lambda from the sorted entries. Entries of
+    q more than `total` below the largest are 0 in x; they are raised to that limit first, which
+    keeps the sums exact if q is huge.
 
     >>> onto_simplex(np.array([[0.8, 0.6, -9.0]])).round(3)
     array([[0.6, 0.4, 0. ]])
@@ -161,15 +161,15 @@ def onto_simplex(q: Floats, total: float = 1.0) -> Floats:
 
 
 Chord: TypeAlias = Callable[[Floats, Floats], tuple[Floats, Floats]]
-"""A point x of C and a unit vector u of V, (R, N) each -> the range (R,), (R,) of t for which
-x + t u stays in C."""
+"""Chord of C: from a point x of C and a unit vector u of V, (R, N) each, to the ends (R,), (R,) of
+the interval of t for which x + t u stays in C."""
 
-_FLAT = 1e-12
-"""Slopes below this are rounding: the inequality does not cut the line."""
+_MIN_SLOPE = 1e-12
+"""Slopes below this are rounding errors: the inequality does not cut the line."""
 
 
 class Walk:
-    """One step of hit-and-run a call, from the centre; stationary law uniform on C."""
+    """Hit-and-run sampler on C that starts at the centre; its stationary law is uniform."""
 
     def __init__(self, domain: Domain, chord: Chord, streams: Streams, name: str) -> None:
         self._domain, self._chord = domain, chord
@@ -179,7 +179,7 @@ class Walk:
         self._place = np.zeros((len(streams), k))  # in V, so that it cannot drift off the hull
 
     def __call__(self) -> Floats:
-        """The next point of each replica, (R, N)."""
+        """Make one step of the walk and return the new point of each replica, (R, N)."""
         domain, g = self._domain, self._directions()
         unit = g / norms(g)
         x = domain.centre + domain.embedded(self._place)
@@ -189,9 +189,9 @@ class Walk:
 
 
 def between(room: Floats, slopes: Floats) -> tuple[Floats, Floats]:
-    """The chord under inequalities: t slopes <= room for each of M, (R, M) each -> (R,), (R,)."""
+    """Return the chord's ends under M inequalities t slopes <= room, (R, M) each -> (R,), (R,)."""
     room = np.maximum(room, 0.0)
-    times = room / np.where(np.abs(slopes) > _FLAT, slopes, 1.0)
-    low = np.where(slopes < -_FLAT, times, -np.inf).max(axis=-1)
-    high = np.where(slopes > _FLAT, times, np.inf).min(axis=-1)
+    times = room / np.where(np.abs(slopes) > _MIN_SLOPE, slopes, 1.0)
+    low = np.where(slopes < -_MIN_SLOPE, times, -np.inf).max(axis=-1)
+    high = np.where(slopes > _MIN_SLOPE, times, np.inf).min(axis=-1)
     return low, high

@@ -16,7 +16,7 @@ Arcs: TypeAlias = Sequence[tuple[int, int]]
 
 
 def numbered(edges: Sequence[tuple[Hashable, Hashable]]) -> dict[Hashable, int]:
-    """A number for every node such that all edges go upwards; `InputError` if there is a cycle."""
+    """Number the nodes so that all edges go upwards; raise `InputError` if there is a cycle."""
     waiting = dict.fromkeys(node for edge in edges for node in edge)
     number: dict[Hashable, int] = {}
     while waiting:
@@ -33,7 +33,7 @@ def numbered(edges: Sequence[tuple[Hashable, Hashable]]) -> dict[Hashable, int]:
 
 
 def path_counts(arcs: Arcs, source: int, sink: int, nodes: int) -> tuple[list[int], int]:
-    """How many paths from source to sink use each edge, and how many there are."""
+    """Return the number of paths from source to sink over each edge, and in all."""
     to, onward = [0] * nodes, [0] * nodes
     to[source] = onward[sink] = 1
     for tail, head in sorted(arcs):
@@ -44,7 +44,7 @@ def path_counts(arcs: Arcs, source: int, sink: int, nodes: int) -> tuple[list[in
 
 
 def leaving(arcs: Arcs, used: Sequence[bool], nodes: int) -> list[Ints]:
-    """The used edges out of every node."""
+    """Return the used edges out of every node."""
     out: list[list[int]] = [[] for _ in range(nodes)]
     for e, (tail, _) in enumerate(arcs):
         if used[e]:
@@ -53,7 +53,7 @@ def leaving(arcs: Arcs, used: Sequence[bool], nodes: int) -> list[Ints]:
 
 
 def even_split(heads: Ints, out: Sequence[Ints], source: int) -> Floats:
-    """The unit flow that every node splits evenly over its used edges, (m,)."""
+    """Return the unit flow that every node splits evenly over its used edges, (m,)."""
     at, flow = np.zeros(len(out)), np.zeros(len(heads))
     at[source] = 1.0
     for node, edges in enumerate(out):
@@ -64,10 +64,11 @@ def even_split(heads: Ints, out: Sequence[Ints], source: int) -> Floats:
 
 
 def farthest_paths(heads: Ints, out: Sequence[Ints], source: int) -> int:
-    """The most edges that are on one of two paths and not on both.
+    """Return the largest number of edges that are on exactly one of two paths.
 
-    Two walkers; the one at the lower node moves, so they are at a common node at the same time
-    and then choose together: an edge both take counts 0. best[u, v] is what is still to come.
+    Dynamic programme over two walkers at nodes u and v: the one at the lower node moves, so they
+    reach a common node together and then choose together; an edge that both take counts 0. best[u,
+    v] is the largest count on the rest of their ways.
     """
     nodes = len(out)
     best = np.zeros((nodes, nodes), dtype=np.int64)
@@ -84,7 +85,7 @@ def farthest_paths(heads: Ints, out: Sequence[Ints], source: int) -> int:
 def shortest_paths(
     weights: Floats, heads: Ints, out: Sequence[Ints], source: int, sink: int
 ) -> Floats:
-    """The lightest path of each row, the first of equals, as 0 and 1: (R, m) -> (R, m).
+    """Return the lightest path of each row, the first of equals, as 0 and 1: (R, m) -> (R, m).
 
     Bellman's recursion from the sink downwards, then one walk up: weights may be negative.
     """
@@ -103,20 +104,21 @@ def shortest_paths(
     return path
 
 
-_NONE = 1e-9
-"""Squared lengths below this are rounding: the coordinate is constant on C."""
+_MIN_SQUARE = 1e-9
+"""Squared lengths below this are rounding errors: the coordinate is constant on C."""
 
 
 @dataclass(frozen=True)
 class Flows(Domain):
-    """{x >= 0, one unit goes from source to sink} on a directed graph without cycles.
+    """Flows of one unit from source to sink, x >= 0, on a directed graph without cycles.
 
-    A coordinate for every edge, parallel edges allowed; an edge that no path uses is always 0, an
-    edge that all paths use always 1. k = m - n + 1 over the edges and nodes on paths.
+    There is one coordinate per edge (parallel edges allowed): always 0 on an edge that no path
+    uses, always 1 on an edge that all paths use. k = m - n + 1 over the edges and nodes on paths.
 
-    The centre is, of the mean of all paths and the flow that splits evenly at every node, the one
-    with the larger r = min_e c_e / sqrt(P_ee), P the projector on V (the first can give an edge
-    next to nothing beside a rich network, the second at the end of a long road). D and R are exact.
+    Two candidates for the centre are the mean of all paths and the flow that splits evenly at every
+    node; the one with the larger r = min_e c_e / sqrt(P_ee) is taken, P the projector on V. (The
+    mean gives an edge almost nothing beside a rich network, the even split at the end of a long
+    road.) D and R are exact.
 
     >>> Flows((("s", "a"), ("a", "t"), ("s", "t")), "s", "t").lowest(np.array([[1.0, 1.0, 3.0]]))
     array([[1., 1., 0.]])
@@ -157,18 +159,18 @@ class Flows(Domain):
 
     @cached_property
     def _used(self) -> list[bool]:
-        """Which edges are on a path from source to sink."""
+        """Mask of the edges that are on a path from source to sink, (m,)."""
         return [count > 0 for count in self._counts[0]]
 
     @cached_property
     def _network(self) -> tuple[Ints, list[Ints]]:
-        """The heads of the edges, and the used edges out of every node."""
+        """Heads of the edges, and the used edges out of every node."""
         heads = np.array([head for _, head in self._arcs])
         return heads, leaving(self._arcs, self._used, len(self._number))
 
     @cached_property
     def _balances(self) -> tuple[Floats, Floats]:
-        """A x = b: what leaves a node minus what enters, and x = 0 off the paths."""
+        """Matrix A and vector b of A x = b: net outflow of every node, x = 0 off the paths."""
         nodes, m = len(self._number), self.dim
         balance = np.zeros((nodes, m))
         for e, (tail, head) in enumerate(self._arcs):
@@ -184,13 +186,13 @@ class Flows(Domain):
 
     @cached_property
     def _centres(self) -> tuple[Floats, float]:
-        """The centre, and the radius of a ball around it within."""
+        """Centre, and the radius of a ball around it that C contains."""
         assert self.basis is not None
         squares = np.vecdot(self.basis, self.basis)
         counts, total = self._counts
         mean = np.array([count / total for count in counts])
         even = even_split(*self._network, self._ends[0])
-        moving = squares > _NONE
+        moving = squares > _MIN_SQUARE
         radii = [float((c[moving] / np.sqrt(squares[moving])).min()) for c in (mean, even)]
         return constant(mean if radii[0] >= radii[1] else even), max(radii)
 

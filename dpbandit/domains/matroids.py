@@ -21,7 +21,7 @@ from dpbandit.domains.domain import (
 
 
 def onto_capped_simplex(q: Floats, total: int) -> Floats:
-    """The nearest point with 0 <= x <= 1 and sum x = total, 0 < total < N, (R, N) -> (R, N).
+    """Return the nearest point with 0 <= x <= 1 and sum x = total, 0 < total < N, (R, N) -> (R, N).
 
     x = clip(q - lambda, 0, 1), whose sum falls in lambda and is linear between the 2 N numbers
     q_i - 1 and q_i: binary search among these, then one interpolation. With q shifted so that its
@@ -52,10 +52,10 @@ def onto_capped_simplex(q: Floats, total: int) -> Floats:
 
 
 def separated(domain: Domain, q: Floats, tolerance: float, budget: int = 200) -> Bools:
-    """Whether q is farther than `tolerance` from C for sure, (R, N) -> (R,).
+    """Return True for rows of q that are certainly farther than `tolerance` from C, (R, N) -> (R,).
 
     Frank-Wolfe towards q: as soon as no point of C comes within `tolerance` of q in the direction
-    from q to x, a hyperplane is between. False only says that none was found within the budget.
+    from q to x, a hyperplane separates them. False means that none was found within `budget` steps.
     """
     q = finite(q)
     x = np.broadcast_to(domain.centre, q.shape)
@@ -73,9 +73,9 @@ def separated(domain: Domain, q: Floats, tolerance: float, budget: int = 200) ->
 
 @dataclass(frozen=True)
 class Product(Domain):
-    """C_1 x ... x C_m, a point being the parts' points in a row.
+    """Product C_1 x ... x C_m: a point is the concatenation of one point of each part.
 
-    D^2 and R^2 are the sums of the parts' squares, r is the least of theirs.
+    D^2 and R^2 are the sums of the parts' squares, r is the least radius of a part.
 
     >>> from dpbandit.domains.balls import Ball
     >>> from dpbandit.domains.balls import Box
@@ -284,7 +284,7 @@ class IndependentSets(Domain):
 
 
 def _least(v: Floats, count: int) -> Floats:
-    """1 at the `count` least entries of each row, the first of equals; else 0."""
+    """Return 1 at the `count` least entries of each row, the first of equals, and 0 elsewhere."""
     order = v.argsort(axis=-1, kind="stable")
     chosen = np.zeros(v.shape)
     np.put_along_axis(chosen, order[..., :count], 1.0, axis=-1)
@@ -292,10 +292,10 @@ def _least(v: Floats, count: int) -> Floats:
 
 
 def partition_base(blocks: tuple[tuple[int, int], ...]) -> Product:
-    """Mixtures of choices of exactly q of the N items of every block, `blocks` = ((q, N), ...).
+    """Return the mixtures of choices of exactly q of the N items of every block, `blocks` =
+    ((q, N), ...).
 
-    A product of hypersimplices. A block without a choice (q = 0 or q = N) has no dimension: leave
-    it out.
+    The result is a product of hypersimplices. Omit blocks without a choice (q = 0 or q = N).
 
     >>> partition_base(((1, 3), (2, 4))).affine_dim
     5
@@ -313,12 +313,12 @@ Edges: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def complete(vertices: int) -> Edges:
-    """All pairs a < b, in the order of reading."""
+    """Return all pairs a < b in lexicographic order."""
     return tuple((a, b) for a in range(vertices) for b in range(a + 1, vertices))
 
 
 def check_connected(edges: Edges, vertices: int) -> None:
-    """`InputError` unless the edges are simple and connect the vertices 0..n-1."""
+    """Raise `InputError` unless the edges are simple and connect the vertices 0..n-1."""
     if not isinstance(edges, tuple):
         raise InputError(f"Expected edges={edges!r} to be a tuple of pairs of vertices.")
     seen = set()
@@ -337,7 +337,7 @@ def check_connected(edges: Edges, vertices: int) -> None:
 
 
 def kruskal(weights: Floats, edges: Ints, vertices: int) -> Floats:
-    """A spanning tree of least weight for each row, the first of equals, as 0 and 1.
+    """Return a spanning tree of least weight for each row, the first of equals, as 0 and 1.
 
     Kruskal (1956), all rows in step: take the next lightest edge if it joins two components.
     Weights (R, m), edges (m, 2) -> (R, m); a spanning forest if the graph is not connected.
@@ -354,17 +354,18 @@ def kruskal(weights: Floats, edges: Ints, vertices: int) -> Floats:
 
 
 def mean_tree(edges: Ints, vertices: int) -> Floats:
-    """The mean of all spanning trees, (m,): Kirchhoff, the resistance between an edge's ends."""
+    """Return the mean of all spanning trees, (m,): the resistances of edges (Kirchhoff)."""
     incidence = _incidence(edges, vertices)
     inverse = np.linalg.pinv(incidence @ incidence.T, hermitian=True)
     return np.einsum("ve,vw,we->e", incidence, inverse, incidence)
 
 
 def blocks(edges: Ints, vertices: int) -> Ints:
-    """A number for each edge, (m,), equal for two edges if and only if a cycle holds both.
+    """Return a number for each edge, (m,), equal for two edges exactly if a cycle contains both.
 
-    A bridge is alone. The blocks are the components of the edges' cycle space: one tree, its
-    fundamental cycles (column f of the solution of B_tree y = B_f), and joining what they share.
+    A bridge is alone. The blocks are the components of the edges' cycle space: take one tree, its
+    fundamental cycles (column f of the solution of B_tree y = B_f), and join cycles that share
+    edges.
     """
     incidence = _incidence(edges, vertices)
     tree = kruskal(np.zeros((1, len(edges))), edges, vertices)[0] > 0
@@ -379,7 +380,7 @@ def blocks(edges: Ints, vertices: int) -> Ints:
 
 
 def inner_edges(edges: Ints, vertices: int) -> tuple[Bools, Ints]:
-    """For every vertex subset with an edge inside: which edges those are (M, m), its size (M,)."""
+    """Return for vertex subsets with edges inside the masks of edges (M, m) and the sizes (M,)."""
     codes = np.arange(2**vertices)[:, None]
     members = (codes >> np.arange(vertices)) & 1 > 0  # (2^n, n)
     inner = members[:, edges[:, 0]] & members[:, edges[:, 1]]
@@ -388,30 +389,33 @@ def inner_edges(edges: Ints, vertices: int) -> tuple[Bools, Ints]:
 
 
 def _incidence(edges: Ints, vertices: int) -> Floats:
-    """+1 and -1 at the ends of every edge, (n, m)."""
+    """Return the incidence matrix: +1 and -1 at the ends of every edge, (n, m)."""
     incidence = np.zeros((vertices, len(edges)))
     incidence[edges[:, 0], np.arange(len(edges))] = 1.0
     incidence[edges[:, 1], np.arange(len(edges))] = -1.0
     return incidence
 
 
-_ENUMERATED = 12
-"""Vertices up to which all vertex subsets are listed: 4,096 inequalities."""
+MAX_LISTED = 12
+"""Most vertices for which all vertex subsets are listed (4,096 inequalities)."""
 
 
 @dataclass(frozen=True)
 class SpanningTrees(Domain):
-    """Mixtures of the spanning trees of a connected graph; a coordinate for every edge.
+    """Mixtures of the spanning trees of a connected graph, with one coordinate per edge.
 
-    `{x >= 0, x(edges inside S) <= |S| - 1 for all vertex sets S, sum x = n - 1}` (Edmonds, 1971),
-    n = `vertices`. Without `edges` the graph is complete, its edges (0, 1), (0, 2), ...
+    `{x >= 0, x(edges inside S) <= |S| - 1 for all vertex sets S, sum x = n -
+    1}` (Edmonds, 1971), n = `vertices`. Without `edges` the graph is complete, its edges (0, 1),
+    (0, 2), ...
 
-    The polytope is a product over the blocks of the graph (edges on common cycles), so V is what
-    sums to 0 on every block, and a bridge is always 1. The centre is the mean of all trees.
+    The polytope is a product over the blocks of the graph (edges on common cycles), so V consists
+    of the vectors whose sum is 0 on every block, and a bridge is always 1. The centre is the mean
+    tree.
 
     `inner_radius` is computed: by formula on a complete graph, over all vertex sets up to 12
-    vertices. Beyond, on other graphs, it must be given, and is believed. `diameter` is exact on a
-    complete graph; on others it is a bound, the sum over the blocks of 2 min(rank, edges - rank).
+    vertices. On larger incomplete graphs the caller must give it, and it is not checked. `diameter`
+    is exact on a complete graph, else a bound, the sum over the blocks of 2
+    min(rank, edges - rank).
 
     >>> SpanningTrees(3).lowest(np.array([[5.0, -4.0, 0.0]]))
     array([[0., 1., 1.]])
@@ -420,7 +424,7 @@ class SpanningTrees(Domain):
     vertices: int
     edges: Edges | None = None
     inner_radius: float = 0.0
-    """r; if 0, it is computed"""
+    """Radius r of a ball around the centre; computed if 0"""
     dim: int = field(init=False, repr=False)
     has_projection = False
 
@@ -439,7 +443,7 @@ class SpanningTrees(Domain):
             object.__setattr__(self, "inner_radius", self.inner_radius or r)
         elif self.inner_radius == 0:
             raise InputError(
-                f"Expected inner_radius=0.0 > 0: with vertices={self.vertices} > {_ENUMERATED} "
+                f"Expected inner_radius=0.0 > 0: with vertices={self.vertices} > {MAX_LISTED} "
                 "it is computed for a complete graph alone."
             )
 
@@ -453,7 +457,7 @@ class SpanningTrees(Domain):
 
     @property
     def _small(self) -> bool:
-        return self.vertices <= _ENUMERATED
+        return self.vertices <= MAX_LISTED
 
     @cached_property
     def _blocks(self) -> Ints:
@@ -462,7 +466,7 @@ class SpanningTrees(Domain):
 
     @cached_property
     def _members(self) -> Floats:
-        """Which edges are in which block, (blocks, m)."""
+        """Incidence of blocks and edges, 0 or 1, (blocks, m)."""
         return (np.unique(self._blocks)[:, None] == self._blocks).astype(float)
 
     @property
@@ -471,13 +475,13 @@ class SpanningTrees(Domain):
 
     @cached_property
     def _ranks(self) -> Floats:
-        """The edges that a tree has in each block."""
+        """Number of edges that a spanning tree has in each block."""
         tree = kruskal(np.zeros((1, self.dim)), self._pairs, self.vertices)[0]
         return np.matvec(self._members, tree)
 
     @cached_property
     def _inequalities(self) -> tuple[Floats, Floats]:
-        """`x(edges inside S) <= |S| - 1`: rows (M, m) and bounds (M,)."""
+        """Rows (M, m) and bounds (M,) of the inequalities `x(edges inside S) <= |S| - 1`."""
         inner, sizes = inner_edges(self._pairs, self.vertices)
         return inner.astype(float), sizes - 1.0
 
@@ -507,7 +511,7 @@ class SpanningTrees(Domain):
         return float(np.linalg.norm(farthest - self.centre))
 
     def _radius(self) -> float:
-        """The least distance in V to x_e = 0 and to `x(inside S) = |S| - 1`."""
+        """Return the least distance in V of the centre to x_e = 0 and `x(inside S) = |S| - 1`."""
         if self._complete:
             s, n, m = np.arange(2, self.vertices), self.vertices, self.dim
             q = s * (s - 1) / 2
@@ -516,7 +520,7 @@ class SpanningTrees(Domain):
         rows, bounds = self._inequalities
         rows = np.concatenate([rows, -np.eye(self.dim)])
         room = np.append(bounds, np.zeros(self.dim)) - rows @ self.centre
-        inside = rows @ self._members.T  # what of each block the inequality weighs
+        inside = rows @ self._members.T  # sum of the inequality's weights in each block
         squares = (rows**2).sum(axis=-1) - (inside**2 / self._block_sizes).sum(axis=-1)
         moving = squares > 1e-9  # else the inequality holds with equality on all of C
         return float((room[moving] / np.sqrt(squares[moving])).min())
@@ -543,9 +547,9 @@ class SpanningTrees(Domain):
     def sampler(self, streams: Streams, name: str) -> Points:
         # Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform.
         #
-        # Up to 12 vertices: beyond, nothing here tells for sure where a chord ends
+        # Up to 12 vertices: with more, the inequalities are not listed
         if not self._small:
-            raise InputError(f"Expected vertices={self.vertices} <= {_ENUMERATED} for a sampler.")
+            raise InputError(f"Expected vertices={self.vertices} <= {MAX_LISTED} for a sampler.")
         return Walk(self, self._chord, streams, name)
 
     def _chord(self, x: Floats, u: Floats) -> tuple[Floats, Floats]:

@@ -1,11 +1,11 @@
-"""The nearest point of a domain by Frank-Wolfe steps, and the lowest point near another one.
+"""Projections by Frank-Wolfe steps, and local linear oracles.
 
-The nearest point of a domain, or of a shrunken copy of it: exact, or by Frank-Wolfe steps.
+Projection: the nearest point of a domain or of a shrunken copy of it, exact or by Frank-Wolfe.
 
 The shrunken copy is C' = c0 + (1 - shrink) (C - c0), with c0 the centre of C. A ball of V of radius
-shrink r around any point of C' lies in C: room for exploration.
+shrink r around any point of C' lies in C, which leaves room for exploration.
 
-Local linear oracles: the lowest point near x, for steps that stay near without a projection.
+Local linear oracle: the point with the least <g, p> near x, for steps that need no projection.
 
 Garber and Hazan, "A linearly convergent variant of the conditional gradient algorithm under strong
 convexity, with applications to online and stochastic optimization", SIAM J. Optimization 2016. For
@@ -16,16 +16,16 @@ x in C, a radius r and a vector g an oracle answers p in C with::
     domain          p                                                   rho
     ball            the lowest point within r of x, in closed form      1
     box             x - r sign(g), clipped                              sqrt N
-    simplex         mass sqrt(N) r / 2 goes from the dearest            sqrt(N / 2)
+    simplex         mass sqrt(N) r / 2 goes from the costliest           sqrt(N / 2)
                     coordinates to the cheapest
     l_1 ball        the same, on its corners and 0: mass sqrt(N) r / b  2 sqrt N
     hypersimplex    as any polytope, with mu = D                        sqrt(N) D
-    any polytope    mass sqrt(N) mu r / D from the dearest vertices     sqrt(N) mu
+    any polytope    mass sqrt(N) mu r / D from the costliest vertices    sqrt(N) mu
                     that make up x to the cheapest of all
 
 mu = psi D / xi: psi the largest spectral norm of N independent rows among the inequalities, xi the
 least slack that a vertex leaves in one of them; 1 and 1 where 0 <= x <= 1 are the only inequalities
-and vertices are 0/1. Every answer is a function of (x, r, g), or of those so far.
+and vertices are 0/1. Every answer is a function of (x, r, g) of this round and the rounds before.
 """
 
 from abc import ABC, abstractmethod
@@ -40,14 +40,14 @@ from dpbandit.domains.domain import Domain, finite
 
 
 class Nearest(NamedTuple):
-    """Points, and how good they are."""
+    """Projections of R points, each with a bound on its error."""
 
     point: Floats
-    """x in C', (R, N)"""
+    """Projection x in C', (R, N)"""
     gap: Floats
-    """`|x - x*|^2 <= 2 gap`, (R,); 0 where x is exact"""
+    """Bound on the error: `|x - x*|^2 <= 2 gap`, (R,); 0 if x is exact"""
     calls: Ints
-    """calls of the linear oracle, (R,)"""
+    """Number of linear oracle calls, (R,)"""
 
 
 def nearest(
@@ -59,10 +59,10 @@ def nearest(
     tolerance: float | None = None,
     budget: int = 10_000,
 ) -> Nearest:
-    """The point of C' nearest to q: exact where the domain can, else by `pairwise_frank_wolfe`.
+    """Return the point of C' nearest to q: exact if the domain can, else by `pairwise_frank_wolfe`.
 
-    `tolerance` bounds the gap, 1e-6 D^2 unless said otherwise: approximate, `|x - x*| <= 0.0015 D`,
-    unless the budget runs out before. `start` (R, N), a point of C', says where to look first.
+    `tolerance` bounds the gap; the default 1e-6 D^2 means `|x - x*| <= 0.0015 D`. With a small
+    `budget` (oracle calls) the gap may stay larger. The search begins at `start` (R, N) in C'.
 
     >>> from dpbandit.domains.balls import Ball
     >>> nearest(Ball(2), np.array([[3.0, 4.0]]), np.zeros((1, 2)), shrink=0.5).point
@@ -76,7 +76,7 @@ def nearest(
 
 
 def shrunk_projection(domain: Domain, q: Floats, shrink: float) -> Floats:
-    """c0 + (1 - shrink) (Proj_C(c0 + (q - c0) / (1 - shrink)) - c0), (R, N) -> (R, N)."""
+    """Return c0 + (1 - shrink) (Proj_C(c0 + (q - c0) / (1 - shrink)) - c0), (R, N) -> (R, N)."""
     inside("shrink", shrink, 0, 0.999, ends=True)
     if shrink == 0:
         return domain.project(q)
@@ -93,7 +93,7 @@ def frank_wolfe(
     tolerance: float,
     budget: int,
 ) -> Nearest:
-    """`min 1/2 |x - q|^2` over C' by Frank and Wolfe (1956), with line search.
+    """Minimise `1/2 |x - q|^2` over C' by Frank and Wolfe (1956), with line search.
 
     From x = `start` in C', at most `budget` times, each replica for itself::
 
@@ -134,16 +134,17 @@ def pairwise_frank_wolfe(
     tolerance: float,
     budget: int,
 ) -> Nearest:
-    """`frank_wolfe` with pairwise steps: a small gap on a polytope costs tens of calls.
+    """Minimise like `frank_wolfe`, by pairwise steps: a small gap on a polytope costs tens of
+    calls.
 
-    Lacoste-Julien & Jaggi, "On the global linear convergence of Frank-Wolfe optimization
-    variants", NeurIPS 2015. x is kept as a mixture of atoms of C'; weight moves, with line search,
-    from the atom with the largest <x - q, atom> to the corner s of step 1, all of it if need be.
-    Plain steps need about D^2 / gap calls when x* is on a face, as projections mostly are.
+    Lacoste-Julien & Jaggi, "On the global linear convergence of Frank-Wolfe optimization variants",
+    NeurIPS 2015. x is a mixture of atoms of C'; weight moves, with line search, from the atom with
+    the largest <x - q, atom> to the corner s of step 1, at most all of it. Plain steps need about
+    D^2 / gap calls if x* is on a face, as projections mostly are.
 
-    The first atom is the corner where `frank_wolfe` would go from `start`: from inside a face the
-    pairwise steps are slow, so `start` is not an atom itself. A table of 2 N + 2 atoms is enough
-    on a polytope as a rule; when it is full, s is mixed into the lightest atom.
+    The first atom is the corner where `frank_wolfe` would go from `start`, not `start` itself: from
+    inside a face the pairwise steps are slow. A table of 2 N + 2 atoms is usually enough on a
+    polytope; when it is full, s is mixed into the lightest atom.
     """
     _check(shrink, tolerance, budget)
     if budget == 0:
@@ -172,7 +173,8 @@ def pairwise_frank_wolfe(
 
 
 def _move_weight(atoms: Floats, weights: Floats, s: Floats, slope: Floats) -> Floats:
-    """One pairwise step, in place; returns the change of x. Atoms (R, A, N), weights (R, A)."""
+    """Make one pairwise step in place, atoms (R, A, N), weights (R, A); return x's change,
+    (R, N)."""
     r = rows(len(s))
     away = np.where(weights > 0, np.matvec(atoms, slope), -np.inf).argmax(axis=-1)
     towards, held = s - atoms[r, away], weights[r, away]
@@ -191,7 +193,7 @@ def _move_weight(atoms: Floats, weights: Floats, s: Floats, slope: Floats) -> Fl
 
 
 def _lowest(domain: Domain, v: Floats, shrink: float) -> Floats:
-    """The linear oracle of C'."""
+    """Return the point of C' with the least <v, x>, (R, N) -> (R, N)."""
     return domain.centre + (1 - shrink) * (domain.lowest(v) - domain.centre)
 
 
@@ -202,43 +204,43 @@ def _check(shrink: float, tolerance: float, budget: int) -> None:
 
 
 class Proposal(NamedTuple):
-    """Answer of a local oracle; of a polytope also the weights that move if it is accepted."""
+    """Answer of a local oracle; for a polytope also the weights that move if it is accepted."""
 
     point: Floats
-    """p, (R, N)"""
+    """Proposed point p, (R, N)"""
     removed: Floats | None = None
-    """weight that leaves each vertex, (R, A)"""
+    """Weight that leaves each vertex, (R, A)"""
     vertex: Floats | None = None
-    """the vertex that it goes to, (R, N)"""
+    """Vertex that gains the removed weight, (R, N)"""
     mass: Floats | None = None
-    """all of that weight, (R,)"""
+    """Sum of the removed weights, (R,)"""
 
 
 class LocalOracle(ABC):
-    """The oracle of one domain, for R replicas that start at `start` and move towards answers.
+    """Local linear oracle of one domain, for R replicas that begin at `start`.
 
-    Of a step towards a proposal it is told by `accept`, which most need not remember.
+    `accept` tells the oracle how far x moved; only `PolytopeOracle` needs to know.
     """
 
     rho: float
     start: Floats
-    """(N,), where x begins"""
+    """First point x of all replicas, (N,)"""
 
     @abstractmethod
     def __call__(self, x: Floats, radius: Floats, g: Floats) -> Floats:
-        """p, (R, N), for x and g (R, N) and radii (R,) >= 0."""
+        """Return points p, (R, N), for points x and gradients g (R, N) and radii (R,) >= 0."""
 
     def propose(self, x: Floats, radius: Floats, g: Floats) -> Proposal:
-        """The same, with what `accept` needs to know."""
+        """Return the points p together with the weights that `accept` needs."""
         return Proposal(self(x, radius, g))
 
     def accept(self, proposal: Proposal, share: Floats) -> None:
-        """Move x by `share` (R,) in [0, 1] of the way to the proposal for it."""
+        """Record that x moved by `share` (R,) in [0, 1] of the way to the proposed point."""
         return
 
 
 def local_oracle(domain: Domain, replicas: int, *, geometry: float | None = None) -> LocalOracle:
-    """The oracle of `domain`; `geometry` is mu, for polytopes whose constants are not known here.
+    """Return the oracle of `domain`; `geometry` is mu, for polytopes with unknown constants.
 
     >>> oracle = local_oracle(Simplex(3), 1)
     >>> x, g = np.array([[0.2, 0.5, 0.3]]), np.array([[0.0, 1.0, 2.0]])
@@ -265,7 +267,7 @@ def local_oracle(domain: Domain, replicas: int, *, geometry: float | None = None
 
 
 class BallOracle(LocalOracle):
-    """Down by r, or the lowest point of the ball, or where both spheres meet."""
+    """Local oracle of a ball: x - r g/|g|, the ball's lowest point, or a point on both spheres."""
 
     rho = 1.0
 
@@ -288,7 +290,7 @@ class BallOracle(LocalOracle):
 
 
 class BoxOracle(LocalOracle):
-    """Coordinates do not know of each other."""
+    """Local oracle of a box: each coordinate moves by r against its gradient and is clipped."""
 
     def __init__(self, domain: Box) -> None:
         self._width, self.rho, self.start = domain.half_width, sqrt(domain.dim), domain.centre
@@ -298,7 +300,7 @@ class BoxOracle(LocalOracle):
 
 
 class SimplexOracle(LocalOracle):
-    """A point is its weights on the corners."""
+    """Local oracle of a simplex: mass moves from the costliest coordinates to the cheapest."""
 
     def __init__(self, domain: Simplex) -> None:
         self._reach, self.rho = sqrt(domain.dim) / 2, sqrt(domain.dim / 2)
@@ -312,7 +314,8 @@ class SimplexOracle(LocalOracle):
 
 
 class L1Oracle(LocalOracle):
-    """`|x_i| / b` is the weight of a corner, what is left that of 0."""
+    """Local oracle of an l_1 ball of radius b: x as weights `|x_i| / b` of corners and a rest on
+    0."""
 
     def __init__(self, domain: L1Ball) -> None:
         self._radius, self._reach = domain.radius, sqrt(domain.dim) / domain.radius
@@ -331,7 +334,8 @@ class L1Oracle(LocalOracle):
 
 
 class PolytopeOracle(LocalOracle):
-    """x is kept as a mixture of vertices: at most one new one a round, fewer where they return."""
+    """Local oracle of a polytope, with x stored as a mixture of vertices; a call adds at most
+    one."""
 
     def __init__(self, domain: Domain, replicas: int, geometry: float) -> None:
         self._domain, N = domain, domain.dim
@@ -348,7 +352,7 @@ class PolytopeOracle(LocalOracle):
         cost = np.vecdot(self._atoms, g[:, None])
         removed = largest_costs(self._weights, cost, self._reach * radius)
         vertex = self._domain.lowest(g)
-        # one after the other: how long the list is, by other replicas' needs, must not round
+        # summed one after the other, so that rounding does not depend on the length of the list
         mass = np.cumsum(removed, axis=-1)[:, -1]
         away = (removed[..., None] * self._atoms).sum(axis=1)
         return Proposal(x + (mass[:, None] * vertex - away), removed, vertex, mass)
@@ -362,7 +366,7 @@ class PolytopeOracle(LocalOracle):
         self._weights[everyone, slot] += share * mass
 
     def _slots(self, vertex: Floats) -> Ints:
-        """Where the vertex stands, else the first free place; the list grows if need be."""
+        """Return the index of the vertex, or of the first free place; extend a full list."""
         free = self._weights <= 0
         same = (self._atoms == vertex[:, None]).all(axis=-1) & ~free
         known = same.any(axis=-1)
@@ -374,7 +378,7 @@ class PolytopeOracle(LocalOracle):
 
 
 def largest_costs(weights: Floats, cost: Floats, mass: Floats) -> Floats:
-    """`mass` (R,), or all there is, taken from the weights (R, A) of the largest costs first."""
+    """Take `mass` (R,), at most all weight, from the weights (R, A) of the largest costs first."""
     order = np.argsort(-cost, axis=-1, kind="stable")
     held = np.take_along_axis(weights, order, axis=-1)
     before = np.cumsum(held, axis=-1) - held

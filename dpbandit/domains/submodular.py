@@ -1,8 +1,7 @@
 """Base polytopes of submodular functions, and of concave functions of the cardinality.
 
-Set functions on N items, and what listing all 2^N sets tells about them.
-
-A set is a number whose bits are its items; a table holds F at 0..2^N - 1.
+Functions of this module list the values of a set function F on all 2^N subsets of N items: a set is
+a number whose bits are its items, and a table holds F at 0..2^N - 1.
 """
 
 from collections.abc import Callable
@@ -30,7 +29,8 @@ from dpbandit.domains.matroids import separated
 
 @dataclass(frozen=True)
 class ConcaveBase(Domain):
-    """`{x: sum_S x <= g(|S|) for all S, sum x = g(N)}`, g concave: mixtures of rankings.
+    """The polytope `{x: sum_S x <= g(|S|) for all S, sum x = g(N)}`, g concave: mixtures of
+    rankings.
 
     `marginals` are g(i) - g(i - 1), falling: the corners are their orders (a permutahedron), for
     example (N, ..., 2, 1) for ranks. D = sqrt(2 (m.m - m.reversed m)), `R = |m - mean m|`.
@@ -125,10 +125,10 @@ class ConcaveBase(Domain):
         return -self._reach(x, -u), self._reach(x, u)
 
     def _reach(self, x: Floats, u: Floats) -> Floats:
-        """The largest t with x + t u in C, (R,).
+        """Return the largest t with x + t u in C, (R,).
 
-        From above (the discrete Newton method): of the sets of the largest entries at x + t u one
-        is violated most if any is; cut t back to where all of these sets hold, until none is.
+        Discrete Newton method from above: if any inequality is violated at x + t u, the one of some
+        set of the largest entries is violated most; reduce t until all of these hold, and repeat.
         """
         bounds, t = np.cumsum(self.marginals), np.full(len(x), self.diameter)
         while True:
@@ -146,7 +146,7 @@ SetFunction: TypeAlias = Callable[[frozenset[int]], float]
 
 @lru_cache(maxsize=2**16)
 def value(function: SetFunction, mask: int) -> float:
-    """F at one set, remembered.
+    """Return F at one set, cached.
 
     >>> value(len, 0b1011)
     3.0
@@ -159,28 +159,28 @@ def value(function: SetFunction, mask: int) -> float:
 
 
 def values(function: SetFunction, masks: Ints) -> Floats:
-    """F at many sets, any shape."""
+    """Return F at each set of `masks`, of the same shape."""
     flat = [value(function, mask) for mask in masks.ravel().tolist()]
     return np.array(flat).reshape(masks.shape)
 
 
 def members(dim: int) -> Floats:
-    """Which items are in which set, (2^N, N)."""
+    """Return the items (columns) of all sets (rows) as 0 and 1, (2^N, N)."""
     return (np.arange(2**dim)[:, None] >> np.arange(dim) & 1).astype(float)
 
 
 def check_submodular(table: Floats, dim: int, tolerance: float) -> None:
-    """F(S + i) + F(S + j) >= F(S + i + j) + F(S) for all sets and pairs, or `InputError`."""
+    """Raise `InputError` unless F(S + i) + F(S + j) >= F(S + i + j) + F(S) for all S, i, j."""
     masks = np.arange(2**dim)
     for i in range(dim):
         for j in range(i):
-            both = table[masks | 1 << i | 1 << j] + table
-            if (table[masks | 1 << i] + table[masks | 1 << j] - both).min() < -tolerance:
+            joint = table[masks | 1 << i | 1 << j] + table
+            if (table[masks | 1 << i] + table[masks | 1 << j] - joint).min() < -tolerance:
                 raise InputError(f"Expected the function to be submodular: see items {j}, {i}.")
 
 
 def shapley(table: Floats, dim: int) -> Floats:
-    """The mean gain of each item over all orders of arrival, (N,).
+    """Return the mean gain of each item over all orders of arrival, (N,).
 
     The sum over sets S without i of `|S|! (N - |S| - 1)! / N! (F(S + i) - F(S))`.
     """
@@ -191,7 +191,7 @@ def shapley(table: Floats, dim: int) -> Floats:
 
 
 def farthest_order(table: Floats, centre: Floats) -> float:
-    """The largest `|gains - centre|` over all orders of arrival.
+    """Return the largest `|gains - centre|` over all orders of arrival.
 
     best[S + i] = max over the last item i of best[S] + (F(S + i) - F(S) - c_i)^2.
     """
@@ -207,21 +207,21 @@ def farthest_order(table: Floats, centre: Floats) -> float:
     return sqrt(best[-1])
 
 
-LISTED = 12
-"""Items up to which all 2^N subsets are listed."""
-_TINY = 1e-9
+MAX_LISTED_ITEMS = 12
+"""Most items for which all 2^N subsets are listed."""
+_RELATIVE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class SubmodularBase(Domain):
-    """{x: x(S) <= F(S) for all S, x(all) = F(all)}, F submodular with F({}) = 0.
+    """The base polytope {x: x(S) <= F(S) for all S, x(all) = F(all)}, F submodular with F({}) = 0.
 
     `function` F takes a frozenset of items 0..N-1; F(A | B) + F(A & B) <= F(A) + F(B).
 
     Up to 12 items all subsets are listed: F is checked, the centre is the Shapley value (the mean
-    corner over all orders), V, R and r are exact, and D <= 2 R. Beyond, `given_centre` and
-    `inner_radius` must be given and are believed (that ball makes V all that sums to 0), and R and
-    D are bounds from F(all) - F(all but i) <= x_i <= F({i}).
+    corner over all orders), V, R and r are exact, and D <= 2 R. With more, the caller must give
+    `given_centre` and `inner_radius`, which are not checked (V is then all vectors of sum 0), and R
+    and D are bounds from F(all) - F(all but i) <= x_i <= F({i}).
 
     >>> domain = SubmodularBase(lambda items: float(min(len(items), 2)), 3)
     >>> domain.lowest(np.array([[5.0, -4.0, 0.0]]))
@@ -231,7 +231,7 @@ class SubmodularBase(Domain):
     function: SetFunction
     dim: int
     inner_radius: float = 0.0
-    """r around the centre; if 0, it is found by listing"""
+    """Radius r of a ball around the centre; if 0, it is computed from the listed subsets"""
     given_centre: tuple[float, ...] | None = None
     has_projection = False
 
@@ -246,22 +246,22 @@ class SubmodularBase(Domain):
             self._check()
         elif self.given_centre is None or self.inner_radius == 0:
             raise InputError(
-                f"Expected given_centre and inner_radius with dim={self.dim} > {LISTED}."
+                f"Expected given_centre and inner_radius with dim={self.dim} > {MAX_LISTED_ITEMS}."
             )
 
     def _check(self) -> None:
-        """F is submodular, and the centre and its radius are right or found."""
-        check_submodular(self._table, self.dim, _TINY * self._scale)
+        """Check F, the centre and `inner_radius` by all subsets; compute an `inner_radius` of 0."""
+        check_submodular(self._table, self.dim, _RELATIVE_TOLERANCE * self._scale)
         if self.affine_dim == 0:
             raise InputError("Expected the function not to be additive: its base is one point.")
         lengths = np.linalg.norm(self.coordinates(self._members), axis=-1)
-        facing = lengths > _TINY
+        facing = lengths > _RELATIVE_TOLERANCE
         away = self._members[~facing] @ self.centre - self._table[~facing]
         room = (self._table - self._members @ self.centre)[facing] / lengths[facing]
         r = float(room.min())
-        if r < _TINY or np.abs(away).max() > _TINY * self._scale:
+        if r < _RELATIVE_TOLERANCE or np.abs(away).max() > _RELATIVE_TOLERANCE * self._scale:
             raise InputError(f"Expected given_centre={self.given_centre} inside the base polytope.")
-        if self.inner_radius > r * (1 + _TINY):
+        if self.inner_radius > r * (1 + _RELATIVE_TOLERANCE):
             raise InputError(
                 f"Expected inner_radius={self.inner_radius} <= {r}, the nearest facet."
             )
@@ -270,7 +270,7 @@ class SubmodularBase(Domain):
 
     @property
     def _listed(self) -> bool:
-        return self.dim <= LISTED
+        return self.dim <= MAX_LISTED_ITEMS
 
     @cached_property
     def _table(self) -> Floats:
@@ -294,15 +294,15 @@ class SubmodularBase(Domain):
 
     @cached_property
     def basis(self) -> Floats | None:
-        # Of what sums to 0 on every S where x(S) = F(S) for all x; all, unless F has parts
+        # V: vectors of sum 0 on every S with x(S) = F(S) on all of C; unless F has parts, S = all
         if not self._listed:
             return sum_zero_basis(self.dim)
         slack = self._table - self._members @ self._shapley
-        return null_basis(self._members[slack <= _TINY * self._scale])
+        return null_basis(self._members[slack <= _RELATIVE_TOLERANCE * self._scale])
 
     @cached_property
     def _ranges(self) -> tuple[Floats, Floats]:
-        """The least and the largest value of each coordinate."""
+        """Least and largest value of each coordinate."""
         everything, single = (1 << self.dim) - 1, 1 << np.arange(self.dim)
         rest = values(self.function, everything - single)
         return value(self.function, everything) - rest, values(self.function, single)
@@ -345,9 +345,9 @@ class SubmodularBase(Domain):
     def sampler(self, streams: Streams, name: str) -> Points:
         # Hit-and-run from the centre, a step a call: a Markov chain, stationary law uniform.
         #
-        # Up to 12 items: beyond, nothing here tells for sure where a chord ends
+        # Up to 12 items: with more, the inequalities are not listed
         if not self._listed:
-            raise InputError(f"Expected dim={self.dim} <= {LISTED} for a sampler.")
+            raise InputError(f"Expected dim={self.dim} <= {MAX_LISTED_ITEMS} for a sampler.")
         return Walk(self, self._chord, streams, name)
 
     def _chord(self, x: Floats, u: Floats) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""Domains by word, with their sizes: `partition-matroid:groups=5:take=2`."""
+"""Domains on the command line, with their sizes: `partition-matroid:groups=5:take=2`."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,19 +8,19 @@ from dpbandit.domains.balls import Ball, Box, L1Ball, Simplex, Spectrahedron
 from dpbandit.domains.domain import Domain
 from dpbandit.shelf import open_shelves
 
-MOST_COORDINATES = 500
-"""Coordinates of a domain made of groups, edges or a matrix; its basis takes seconds beyond."""
+MAX_COORDINATES = 500
+"""Most coordinates of a domain of groups, edges or a matrix: with more, its basis takes seconds."""
 
 
 def domain_named(text: Any, **beside: Any) -> Domain:
-    """The domain that a word stands for, of the sizes that stand behind it.
+    """Return the domain that `text` describes.
 
     Args:
-        text: a word of `WORDS`, then `:SIZE=VALUE` for each size that is not the usual one.
-        beside: sizes that are said elsewhere than in the text.
+        text: a key of `DOMAINS`, then `:SIZE=VALUE` for each size that is not the default.
+        beside: further sizes, by keyword.
 
     Raises:
-        InputError: a word or size that there is none, a size said twice, one that makes no sense.
+        InputError: an unknown domain or size, a size given twice, or a value out of range.
 
     >>> domain_named("uniform-matroid:dim=6:rank=3")
     Hypersimplex(dim=6, rank=3)
@@ -29,22 +29,22 @@ def domain_named(text: Any, **beside: Any) -> Domain:
     """
     open_shelves("domains.words")
     word, *behind = text.split(":") if isinstance(text, str) else [text]
-    one_of("domain", word, WORDS)
-    make, usual = WORDS[word]
+    one_of("domain", word, DOMAINS)
+    make, defaults = DOMAINS[word]
     if any("," in size and "[" not in size for size in behind):
         raise InputError(f"Expected domain={abbrev(text)} to be {word}:KEY=VALUE, with colons.")
     sizes = parse_settings(behind)
     for name in sizes:
-        one_of(f"size of {word}", name, usual)
+        one_of(f"size of {word}", name, defaults)
     for name, value in beside.items():
         if name in sizes:
             raise InputError(f"Expected {name} once, got {name}={value} and domain={abbrev(text)}.")
-        if name not in usual:
+        if name not in defaults:
             raise InputError(
                 f"Expected domain={abbrev(text)} without {name}={value}: its sizes are "
-                f"{', '.join(usual)}."
+                f"{', '.join(defaults)}."
             )
-    return make(**{**usual, **sizes, **beside})
+    return make(**{**defaults, **sizes, **beside})
 
 
 def _box(dim: Any, radius: Any) -> Domain:
@@ -53,16 +53,16 @@ def _box(dim: Any, radius: Any) -> Domain:
 
 
 def _spectrahedron(order: Any) -> Domain:
-    whole("order", order, 2, int(MOST_COORDINATES**0.5))
+    whole("order", order, 2, int(MAX_COORDINATES**0.5))
     return Spectrahedron(order)
 
 
-_ROUND = {"dim": 5, "radius": 1.0}
-WORDS: dict[str, tuple[Callable[..., Domain], Mapping[str, Any]]] = {
-    "ball": (Ball, _ROUND),
-    "box": (_box, _ROUND),
-    "l1-ball": (L1Ball, _ROUND),
+_BALL_SIZES = {"dim": 5, "radius": 1.0}
+DOMAINS: dict[str, tuple[Callable[..., Domain], Mapping[str, Any]]] = {
+    "ball": (Ball, _BALL_SIZES),
+    "box": (_box, _BALL_SIZES),
+    "l1-ball": (L1Ball, _BALL_SIZES),
     "simplex": (Simplex, {"dim": 5}),
     "spectrahedron": (_spectrahedron, {"order": 3}),
 }
-"""word -> what makes the domain, and its sizes with the usual ones; shelves add theirs."""
+"""Domain name -> its constructor and default sizes; dpbandit.domains.polytopes adds entries."""

@@ -1,4 +1,4 @@
-"""How users look at a list and click: what is seen of them, what they earn, what list is best.
+"""Click models: observed clicks on a list, rewards, and the list of largest expected reward.
 
 Positions are counted from 0 in the code; a_k is the attraction of the item at position k, the
 probability that somebody who looks at it clicks::
@@ -12,9 +12,9 @@ probability that somebody who looks at it clicks::
                position that was clicked
 
 Position: the best list has the largest a at the largest chi (rearrangement inequality). Cascade:
-symmetric in the a, increasing in each. Dependent: for v >= v', a >= a' is (1 - v a)(1 - v' a') <=
-(1 - v a')(1 - v' a), so that the largest a belongs at the largest v. For browsing no oracle is
-known; where gamma decreases in both its arguments, no list was found that beats the sorted one.
+symmetric in the a, increasing in each. Dependent: (1 - v a)(1 - v' a') <= (1 - v a')(1 - v' a) for
+v >= v' and a >= a', hence the largest a takes the largest v. For browsing no oracle is known; where
+gamma decreases in both arguments, no list was found that beats the sorted one.
 """
 
 from abc import ABC, abstractmethod
@@ -27,80 +27,83 @@ import numpy as np
 
 from dpbandit.base import Floats, InputError, Ints, abbrev, whole
 
-MOST_LENGTH = 100
-"""Of a list."""
+MAX_LENGTH = 100
+"""Most positions of a list."""
 
 
 class ClickModel(ABC):
-    """What users do with a list of m items, public knowledge."""
+    """A model of users' clicks on a list of m items; its parameters are public."""
 
     length: int
-    """m"""
+    """Number m of positions"""
     reward_unit: ClassVar[str] = "clicks"
     exact: ClassVar[bool] = True
-    """the sorted list is proved to be the best"""
+    """True if the list of items sorted by attraction is proved to be optimal"""
 
     @property
     def most(self) -> float:
-        """The largest reward of a list."""
+        """Largest reward of a list."""
         return 1.0
 
     @property
     def weights(self) -> Floats:
-        """(m,), the largest where the best item belongs."""
+        """Weight of each position, (m,); the best item belongs at the largest."""
         return np.ones(self.length)
 
     @property
     def click_values(self) -> Floats:
-        """(m,), what a click at each position is expected to earn."""
+        """Expected reward of a click at each position, (m,)."""
         return np.ones(self.length)
 
     @property
     def order(self) -> Ints:
-        """(m,), positions by falling weight, the first of equal ones before the others."""
+        """Positions by falling weight, (m,); the first of equal ones comes first."""
         return np.argsort(-self.weights, kind="stable")
 
     @property
     def square_total(self) -> float:
-        """A public bound on the sum of f^2 over a list, f as in `looked_at`."""
+        """Public bound on the sum of f^2 over a list, f as in `looked_at`."""
         return float(self.length)
 
     @property
     def look_total(self) -> float:
-        """A public bound on the sum of f over a list."""
+        """Public bound on the sum of f over a list, f as in `looked_at`."""
         return float(self.length)
 
     @abstractmethod
     def expected(self, attraction: Floats) -> Floats:
-        """The expected reward of lists with such attractions in order, (..., m) -> (...)."""
+        """Return expected rewards of lists with attractions by position, (..., m) -> (...)."""
 
     @abstractmethod
     def clicked(self, attraction: Floats, uniforms: Floats) -> tuple[Floats, Floats]:
-        """Clicks (R, m) and rewards (R,) of lists (R, m); `uniforms` (R, 2, m) on [0, 1).
+        """Draw clicks (R, m) and rewards (R,) for attractions (R, m), from uniforms (R, 2, m).
 
-        The first of each pair decides a click, the second whether who clicked leaves.
+        uniforms[:, 0] decide clicks, uniforms[:, 1] whether a user leaves after her click.
         """
 
     @abstractmethod
     def looked_at(self, clicks: Floats) -> Floats:
-        """f (..., m), what is known to have been looked at: 0 if it is not, else the weight with
-        which attraction becomes a click; a public function of clicks (..., m) in {0, 1}."""
+        """Return f (..., m), with which attraction becomes a click, given clicks (..., m).
+
+        f is 0 at positions that the user is not known to have looked at; it depends on clicks
+        alone.
+        """
 
     def possible(self, clicks: Floats) -> Floats:
-        """Clicks (..., m) in {0, 1} without those that cannot be, which are dropped."""
+        """Return the clicks (..., m) in {0, 1} without those that the model excludes."""
         return clicks
 
 
 @dataclass(frozen=True)
 class PositionBased(ClickModel):
-    """A user looks at position k with probability chi_k, whatever she clicked.
+    """A model in which a user looks at position k with probability chi_k, whatever she clicked.
 
     The reward is the number of clicks. Richardson, Dominowska and Ragno, WWW 2007. chi_k = k^-eta
     is how Joachims, Swaminathan and Schnabel, WSDM 2017, simulate: an assumption, not a fit.
     """
 
     chances: tuple[float, ...]
-    """chi, each in (0, 1]"""
+    """Probabilities chi of a look at each position, each in (0, 1]"""
     length: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,12 +141,12 @@ class PositionBased(ClickModel):
 
 @dataclass(frozen=True)
 class UntoldPositions(ClickModel):
-    """`PositionBased` to those who are not told chi: they know the length and nothing more."""
+    """A `PositionBased` model whose chi is unknown to the agent: it knows the length alone."""
 
     length: int
 
     def __post_init__(self) -> None:
-        whole("length", self.length, 1, MOST_LENGTH)
+        whole("length", self.length, 1, MAX_LENGTH)
 
     @property
     def most(self) -> float:
@@ -152,7 +155,7 @@ class UntoldPositions(ClickModel):
     @property
     def weights(self) -> Floats:
         raise InputError(
-            "Expected an agent that learns how often users look at a position, as nobody is told: "
+            "Expected an agent that learns how often users look at each position: "
             "list-fade:positions=learned."
         )
 
@@ -168,16 +171,16 @@ class UntoldPositions(ClickModel):
 
 @dataclass(frozen=True)
 class Cascade(ClickModel):
-    """A user looks from the top down and leaves with the first click.
+    """A model in which a user looks from the top down and leaves with her first click.
 
-    The reward is whether she clicked. Craswell, Zoeter, Taylor and Ramsey, WSDM 2008.
+    The reward is 1 for a click, else 0. Craswell, Zoeter, Taylor and Ramsey, WSDM 2008.
     """
 
     length: int
     reward_unit: ClassVar[str] = "lists with a click"
 
     def __post_init__(self) -> None:
-        whole("length", self.length, 1, MOST_LENGTH)
+        whole("length", self.length, 1, MAX_LENGTH)
 
     def expected(self, attraction: Floats) -> Floats:
         return np.asarray(1 - (1 - attraction).prod(axis=-1))
@@ -195,13 +198,13 @@ class Cascade(ClickModel):
 
 @dataclass(frozen=True)
 class DependentClicks(ClickModel):
-    """A cascade that goes on: who clicked at k leaves, satisfied, with probability v_k.
+    """A cascade in which a user who clicks at k leaves, satisfied, with probability v_k.
 
-    The reward is whether she was satisfied, which is not seen. Guo, Liu and Wang, WSDM 2009.
+    The reward is 1 for a satisfied user and is not observed. Guo, Liu and Wang, WSDM 2009.
     """
 
     stops: tuple[float, ...]
-    """v, each in (0, 1]"""
+    """Probabilities v of leaving after a click at each position, each in (0, 1]"""
     length: int = field(init=False)
     reward_unit: ClassVar[str] = "satisfied users"
 
@@ -227,14 +230,15 @@ class DependentClicks(ClickModel):
         return would * _none_before(leaves), leaves.max(axis=1)
 
     def looked_at(self, clicks: Floats) -> Floats:
-        # 1 down to the last click, all the way if there is none: what comes next is not known
+        # 1 down to the last click, 1 everywhere without a click: looks further down are unknown
         later = np.flip(np.maximum.accumulate(np.flip(clicks, -1), axis=-1), -1)
         return np.where(clicks.any(axis=-1, keepdims=True), later, 1.0)
 
 
 @dataclass(frozen=True)
 class Browsing(ClickModel):
-    """A user looks at position k with probability gamma(k, distance to the click before).
+    """A model in which a user looks at position k with probability gamma(k, distance to last
+    click).
 
     The distance is k + 1 if there was none. The reward is the number of clicks. Dupret and
     Piwowarski, SIGIR 2008.
@@ -243,11 +247,11 @@ class Browsing(ClickModel):
     length: int
     by_position: float = 0.9
     by_distance: float = 0.8
-    """gamma(k, d) = by_position^k by_distance^(d - 1), k from 0 and d from 1"""
+    """Factor of gamma(k, d) = by_position^k by_distance^(d - 1), k from 0 and d from 1"""
     exact: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        whole("length", self.length, 1, MOST_LENGTH)
+        whole("length", self.length, 1, MAX_LENGTH)
         _check_chances("by_position and by_distance", (self.by_position, self.by_distance))
 
     @property
@@ -294,13 +298,13 @@ class Browsing(ClickModel):
 
 
 def _none_before(clicks: Floats) -> Floats:
-    """1 where nothing was clicked above, the first click included, else 0."""
+    """Return 1 down to the first click of each list, that position included, and 0 below."""
     above = np.maximum.accumulate(clicks, axis=-1)
     return 1.0 - np.concatenate([np.zeros((*clicks.shape[:-1], 1)), above[..., :-1]], axis=-1)
 
 
 def _check_chances(name: str, chances: Sequence[float]) -> None:
-    whole(f"the number of {name}", len(chances), 1, MOST_LENGTH)
+    whole(f"the number of {name}", len(chances), 1, MAX_LENGTH)
     for chance in chances:
         if not (isinstance(chance, Real) and 0 < chance <= 1):
             raise InputError(f"Expected {name} to be in (0, 1], got {abbrev(chance)}.")

@@ -1,4 +1,4 @@
-"""Losses of the decision itself: linear, quadratic, a cone on a bowl, minus a profit."""
+"""Losses of the decision itself: linear, quadratic, a kink plus a quadratic, negative profit."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -31,7 +31,7 @@ from dpbandit.losses.loss import (
 
 @dataclass(frozen=True)
 class Linear(Loss):
-    """f(x; a) = <a, x - centre> with `|a|_2 <= 1`: L = 1, values in [-R, R].
+    """Linear loss f(x; a) = <a, x - centre> with `|a|_2 <= 1`: L = 1, values in [-R, R].
 
     The best fixed point is one call of the linear oracle.
     """
@@ -69,7 +69,7 @@ class Linear(Loss):
 
 @dataclass(frozen=True)
 class Experts(Loss):
-    """f(x; c) = <c, x>, x a mixture of N experts and c in [0, 1]^N their costs.
+    """Expected cost f(x; c) = <c, x> of a mixture x of N experts with costs c in [0, 1]^N.
 
     On the simplex, centred, `|P_V c| <= sqrt(N) / 2 = L` (attained by half ones, half zeros where N
     is even); values lie in [0, 1].
@@ -113,7 +113,7 @@ class Experts(Loss):
 
 
 class _SupportFunction:
-    """min_x <A, x - origin> by the linear oracle."""
+    """Comparator of linear losses: min_x <A, x - origin>, A the sum of the data."""
 
     def __init__(self, domain: Domain, replicas: int, origin: Floats) -> None:
         self._domain, self._origin = domain, origin
@@ -129,12 +129,13 @@ class _SupportFunction:
 
 @dataclass(frozen=True)
 class Quadratic(Loss):
-    """f(x; c) = `1/2 |x - c|^2` with c in the domain: H = 1, L = D, values in [0, D^2 / 2].
+    """Squared distance f(x; c) = `1/2 |x - c|^2`, c in the domain: H = 1, L = D, range [0, D^2 /
+    2].
 
-    Where the domain has no projection c is only known to be in the ball of V of radius R around
-    the centre, and 2 R takes the place of D. Where c is known to be within `reach` < R of the
-    centre L is R + reach, if that is less. The best fixed point is the projection of the mean of
-    the c (without a projection: Frank-Wolfe, certified to 1e-6 a round).
+    If the domain has no projection, c is only clipped to the ball of V of radius R around the
+    centre, and 2 R replaces D. If c is within `reach` < R of the centre, L is at most R + reach.
+    The best fixed point is the projection of the mean of the c (without a projection: Frank-Wolfe,
+    certified to 1e-6 a round).
     """
 
     domain: Domain
@@ -192,7 +193,7 @@ class Quadratic(Loss):
 
 @dataclass(frozen=True)
 class TiltedQuadratic(Loss):
-    """f(x; a) = `1/2 |x - centre|^2 + <a, x - centre>` with `|a|_2 <= tilt`: H = 1, L = R + tilt.
+    """Loss f(x; a) = `1/2 |x - centre|^2 + <a, x - centre>`, `|a|_2 <= tilt`: H = 1, L = R + tilt.
 
     Values lie in [s^2 / 2 - tilt s, R^2 / 2 + tilt R], s = min(tilt, R). The best fixed point is
     the projection of centre - mean a (without a projection: Frank-Wolfe, to 1e-6 a round).
@@ -246,12 +247,12 @@ class TiltedQuadratic(Loss):
 
 @dataclass(frozen=True)
 class OffsetQuadratic(Loss):
-    """f(x; s) = `slope y_1 + H/2 |y|^2 - offset s`, y = x - centre, with a number s in [-1, 1].
+    """Loss f(x; s) = `slope y_1 + H/2 |y|^2 - offset s`, y = x - centre, a number s in [-1, 1].
 
-    The offset moves no minimiser, so regret does not see it, but one-point bandit methods do: with
-    s = the sign of the direction explored this very round they climb (Smith and Thakurta's claim
-    for strongly adaptive adversaries fails on it, with one dimension and offset = 3 beta slope for
-    exploration of size beta). L = slope + H R.
+    The offset changes no minimiser and no regret, but it misleads one-point bandit methods: if s is
+    the sign of this round's exploration direction, they ascend. (Smith and Thakurta's claim for
+    strongly adaptive adversaries fails on it, with one dimension and offset = 3 beta slope for
+    exploration of size beta.) L = slope + H R.
     """
 
     domain: Domain
@@ -276,7 +277,7 @@ class OffsetQuadratic(Loss):
 
     @property
     def value_range(self) -> tuple[float, float]:
-        # That of slope s + H/2 s^2 on [-R, R], and the offset
+        # Range of slope s + H/2 s^2 on [-R, R], and the offset
         R, H = self.domain.outer_radius, self.curvature
         s = min(R, self.slope / H)
         high = self.slope * R + H * R**2 / 2
@@ -308,7 +309,7 @@ class OffsetQuadratic(Loss):
 
 
 def in_ball(domain: Domain, z: Floats, radius: float) -> Floats:
-    """z moved into the ball of V around the centre; the centre where it is no vector of numbers."""
+    """Clip z to the ball of V around the centre; non-finite rows become the centre."""
     if radius == 0:
         return np.tile(domain.centre, (*np.shape(z)[:-1], 1))
     away = np.asarray(z, dtype=np.float64) - domain.centre
@@ -319,7 +320,7 @@ def in_ball(domain: Domain, z: Floats, radius: float) -> Floats:
 
 @dataclass(frozen=True)
 class Kink(Loss):
-    """f(x; a) = `slope |x - a|_2 + H/2 |x - a|_2^2`, a in V's ball of radius `spread` around c0.
+    """Loss f(x; a) = `slope |x - a|_2 + H/2 |x - a|_2^2`, a in V within `spread` of the centre.
 
     L = slope + H (R + spread), values in [0, slope (R + spread) + H/2 (R + spread)^2]. At x = a
     every vector of norm <= slope is a subgradient; `gradient` returns slope e_1, the first unit
@@ -378,7 +379,7 @@ class Kink(Loss):
 
     def comparator(self, replicas: int) -> Comparator:
         if self.spread == 0:
-            return _StillKink(self.domain, replicas)
+            return _FixedKink(self.domain, replicas)
         return DataSum(self, replicas, self.datum_shape)
 
     def smoothed(self, x: Floats, data: Floats, mu: Floats) -> Smoothed:
@@ -403,8 +404,8 @@ class Kink(Loss):
         )
 
 
-class _StillKink:
-    """The kink is the centre, and f is 0 there."""
+class _FixedKink:
+    """Comparator of `Kink` with spread 0: the minimiser is the centre, where f is 0."""
 
     def __init__(self, domain: Domain, replicas: int) -> None:
         self._x, self._zeros = np.tile(domain.centre, (replicas, 1)), np.zeros(replicas)
@@ -416,39 +417,39 @@ class _StillKink:
         return self._x.copy(), self._zeros.copy()
 
 
-_MOST_GOODS = 12
-"""The constants are looked up at all 2^N corners."""
+_MAX_GOODS = 12
+"""Most products, because constants are evaluated at all 2^N corners."""
 
 
 @dataclass(frozen=True)
 class Revenue(Loss):
-    """f(x; a) = -<p - unit_costs, a - B p> dollars, p = list_prices + x; a is a user's demand.
+    """Negative profit f(x; a) = -<p - unit_costs, a - B p> dollars, p = list_prices + x, demand a.
 
     Units sold at prices p are q = a - B p, with B public, symmetric and positive definite, so that
-    profit is concave in x, the dollars above or below the list: H = 2 lambda_min(B), smoothness
-    2 lambda_max(B). Every a_i lies within demand_i (1 +- spread). L and the range of values are
-    exact: `|2 B p - a - B c|` and the loss are largest at corners; the least loss is that of a
-    quadratic program at the largest demand. The best fixed point is a quadratic program in the
-    mean demand (`QuadraticSum`).
+    profit is concave in x, the differences from list prices in dollars: H = 2 lambda_min(B),
+    smoothness 2 lambda_max(B). Every a_i lies within demand_i (1 +- spread). L and the range of
+    values are exact: `|2 B p - a - B c|` and the loss are largest at corners; the least loss solves
+    a quadratic program at the largest demand. The best fixed point solves a quadratic program in
+    the mean demand (`QuadraticSum`).
     """
 
     domain: Box
     list_prices: tuple[float, ...]
-    """dollars, the middle of each range"""
+    """List prices in dollars, the middle of each range"""
     effects: tuple[tuple[float, ...], ...]
-    """B, units lost per dollar; off the diagonal < 0 for substitutes"""
+    """Price effects B, units lost per dollar; off the diagonal < 0 for substitutes"""
     demand: tuple[float, ...]
-    """units, the middle of a"""
+    """Mean demand in units, the middle of a"""
     spread: float
-    """how far users differ from it, relatively, in [0, 1)"""
+    """Largest relative deviation of a user's demand, in [0, 1)"""
     unit_costs: tuple[float, ...]
-    """dollars, below all prices"""
+    """Unit costs in dollars, below all prices"""
 
     def __post_init__(self) -> None:
         N, B = self.domain.dim, np.array(self.effects, dtype=np.float64)
         inside("spread", self.spread, 0, 1, ends=True)
-        if N > _MOST_GOODS:
-            raise InputError(f"Expected at most {_MOST_GOODS} goods, got {N}.")
+        if N > _MAX_GOODS:
+            raise InputError(f"Expected at most {_MAX_GOODS} goods, got {N}.")
         if B.shape != (N, N) or not (B == B.T).all() or not np.linalg.eigvalsh(B)[0] > 0:
             raise InputError(
                 f"Expected effects={self.effects} to be a symmetric positive definite "
@@ -479,7 +480,7 @@ class Revenue(Loss):
 
     @cached_property
     def _corners(self) -> Floats:
-        """Prices, (2^N, N)."""
+        """Corners of the price box, (2^N, N)."""
         half = self.domain.half_width
         return np.array(self.list_prices) + list(product((-half, half), repeat=self.domain.dim))
 

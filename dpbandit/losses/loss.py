@@ -1,15 +1,15 @@
-"""What a family of convex losses can do, and best fixed points in hindsight.
+"""The interface of convex losses, and best fixed points in hindsight.
 
-Convex quadratics over a domain, to a certified gap, R replicas at a time::
+Quadratic losses are minimised over a domain to a certified gap, R replicas at a time::
 
     q(x) = 1/2 <y, G y> - <c, y>,  y = x - centre,      gap(x) = max_{s in C} <grad q(x), x - s>
 
-and q(x) - min_C q <= gap(x), whatever found x: one call of the linear oracle is the certificate.
-Each replica stops by itself at its own gap, so none depends on its company.
+and q(x) - min_C q <= gap(x) for every x: one call of the linear oracle certifies a solution. Each
+replica stops at its own gap, so no result depends on the other replicas.
 
-Best fixed points of losses that need all the data again: absolute, hinge, logistic, norms.
+Absolute, hinge, logistic and norm losses need all data again for every minimisation (`DataSum`).
 
-This finds the simulator's comparator, it is no agent: it keeps what every user brought.
+The comparator belongs to the simulator and is no agent: it stores the data of all users.
 """
 
 import warnings
@@ -28,94 +28,94 @@ class Comparator(Protocol):
     """The best fixed point for all data so far, R replicas at a time."""
 
     def add(self, datum: Floats) -> None:
-        """One more round's data, `(R, *datum_shape)`."""
+        """Add the data of one round, `(R, *datum_shape)`."""
         ...
 
     def best(self) -> tuple[Floats, Floats]:
-        """A minimiser over the domain of the sum of all losses so far, (R, N), and the sum (R,)."""
+        """Return the minimiser over the domain of all losses so far, (R, N), and their sum (R,)."""
         ...
 
 
 class Loss(ABC):
-    """f(x; z), convex in x on `domain`; subclasses are frozen dataclasses.
+    """A convex loss f(x; z) of x in `domain`; subclasses are frozen dataclasses.
 
-    The datum z is one user's and private; the family, its domain and the constants are public and
+    The datum z is one user's private data; the loss, its domain and its constants are public and
     hold for every z that `admissible` returns.
     """
 
     domain: Domain
     curvature: float = 0.0
-    """H, with `f - H/2 |x|^2` convex on V; 0 if f is not strongly convex"""
+    """Constant H for which `f - H/2 |x|^2` is convex on V; 0 if f is not strongly convex"""
     smoothness: float = inf
-    """a Lipschitz constant of the gradient on V"""
+    """Lipschitz constant of the gradient on V"""
 
     @property
     @abstractmethod
     def datum_shape(self) -> tuple[int, ...]:
-        """The shape of one replica's datum."""
+        """Shape of one replica's datum."""
 
     @property
     @abstractmethod
     def lipschitz(self) -> float:
-        """L; the Euclidean norm of P_V gradient is at most this on the domain."""
+        """Bound L on the Euclidean norm of the gradient's projection on V, over the domain."""
 
     @property
     @abstractmethod
     def value_range(self) -> tuple[float, float]:
-        """(lo, hi); values on the domain lie in between."""
+        """Bounds (lo, hi) of the loss on the domain."""
 
     @property
     @abstractmethod
     def datum_bound(self) -> float:
-        """The largest absolute entry of an admissible datum, for observation spaces."""
+        """Largest absolute entry of an admissible datum, for observation spaces."""
 
     @abstractmethod
     def admissible(self, z: Floats) -> Floats:
-        """The datum moved into the public set; non-finite data become a public constant."""
+        """Clip the datum to its public bounds; non-finite data become a public constant."""
 
     def admitted(self, feedback: Floats, replicas: int) -> Floats:
-        """What an agent was told, `(R, *datum_shape)`, as `admissible` data.
+        """Return an agent's feedback, `(R, *datum_shape)`, as `admissible` data.
 
-        Raises `InputError` for any other shape, because broadcast over the gradient's entries one
-        number would count as often as there are entries, beyond all sensitivities.
+        Raises `InputError` for any other shape: numpy would broadcast a smaller one over the
+        gradient's entries, beyond all sensitivities.
         """
         shaped("data", np.asarray(feedback), (replicas, *self.datum_shape))
         return self.admissible(feedback)
 
     @abstractmethod
     def value(self, x: Floats, z: Floats) -> Floats:
-        """f(x; z): (R, N) and `(R, *datum_shape)` -> (R,)."""
+        """Return f(x; z): (R, N) and `(R, *datum_shape)` -> (R,)."""
 
     @abstractmethod
     def gradient(self, x: Floats, z: Floats) -> Floats:
-        """A subgradient at x, (R, N); not projected on V."""
+        """Return a subgradient at x, (R, N), not projected on V."""
 
     @abstractmethod
     def comparator(self, replicas: int) -> Comparator:
-        """An empty account of the best fixed point."""
+        """Return a new `Comparator` without data."""
 
 
-_STEPS = 20_000
-_CORNERS = 500
-"""The most corrective steps of one minimisation."""
-_SINGULAR = 1e-12
-"""Eigenvalues below this part of the largest count as 0."""
+_MAX_STEPS = 20_000
+_MAX_CORNERS = 500
+"""Most corrective steps of one minimisation."""
+_MIN_SHARE = 1e-12
+"""Eigenvalues below this share of the largest count as 0."""
 
 
 def minimise_quadratic(
-    domain: Domain, G: Floats, c: Floats, start: Floats, tolerance: Floats, steps: int = _STEPS
+    domain: Domain, G: Floats, c: Floats, start: Floats, tolerance: Floats, steps: int = _MAX_STEPS
 ) -> tuple[Floats, Floats]:
-    """A point of C with gap at most `tolerance` (R,), and its gap; less exact after `steps`.
+    """Return a point of C with gap at most `tolerance` (R,), and its gap; larger after `steps`.
 
-    1. Take the free minimiser where it lies in C (moved there, where C has a projection) and is
-       better than `start` (R, N), a point of C.
+    1. Begin at the unconstrained minimiser (projected on C, or if it lies in C) or at `start`
+       (R, N) in C, whichever is better.
     2. With a projection: Nesterov's accelerated gradient with restarts (O'Donoghue and Candes,
        2015). Without: pairwise Frank-Wolfe (Lacoste-Julien and Jaggi, 2015), which converges
        linearly on polytopes and slower on other sets; then, where G is so ill-conditioned that
-       the gap is not met, Wolfe's corrective steps (1976), which cost more and do not mind.
+       the gap is not met, Wolfe's corrective steps (1976), slower but robust to conditioning.
     """
     values, vectors = np.linalg.eigh(_on_subspace(domain, G))
-    large = values > _SINGULAR * values[:, -1:]
+    large = values > _MIN_SHARE * values[:, -1:]
     inverse = np.where(large, 1 / np.where(large, values, 1.0), 0.0)
     free = np.matvec(vectors, inverse * np.vecmat(domain.coordinates(c), vectors))
     free = domain.centre + domain.embedded(free)
@@ -138,7 +138,7 @@ def minimise_quadratic(
 
 
 def frank_wolfe_gap(domain: Domain, x: Floats, gradient: Floats) -> Floats:
-    """max_{s in C} <gradient, x - s>, (R,)."""
+    """Return max_{s in C} <gradient, x - s>, (R,)."""
     return np.vecdot(gradient, x - domain.lowest(gradient))
 
 
@@ -170,7 +170,7 @@ def _accelerated(
 def _pairwise(
     domain: Domain, G: Floats, c: Floats, x: Floats, tolerance: Floats, steps: int
 ) -> tuple[Floats, Floats]:
-    """x is a mixture of atoms of C; a step moves weight from the worst atom to the best."""
+    """Minimise with x as a mixture of atoms of C: weight moves from the worst atom to the best."""
     R, N = x.shape
     slots = 3 * N + 5
     atoms, weights = np.zeros((R, slots, N)), np.zeros((R, slots))
@@ -204,14 +204,14 @@ def _pairwise(
 def _corrective(
     domain: Domain, G: Floats, c: Floats, x: Floats, tolerance: float
 ) -> tuple[Floats, Floats]:
-    """One replica. x is the best mixture of a few atoms; the best corner joins them in each step.
+    """Minimise for one replica: add the best corner to the atoms, find the best mixture, repeat.
 
-    Wolfe, "Finding the nearest point in a polytope" (1976), for any quadratic: where the best
-    weights are not all positive, walk there until one is 0, and leave that atom out.
+    Wolfe, "Finding the nearest point in a polytope" (1976), for any quadratic: if the best weights
+    are not all positive, move towards them until a weight is 0, and drop that atom.
     """
     atoms, best, least = x, x, np.array([np.inf])
     weights: Floats = np.ones(1)
-    for _ in range(_CORNERS):
+    for _ in range(_MAX_CORNERS):
         gradient = _gradient(domain, G, c, x)
         corner = domain.lowest(gradient)
         gap = np.vecdot(gradient, x - corner)
@@ -233,16 +233,17 @@ def _corrective(
 
 
 def _best_weights(atoms: Floats, G: Floats, gradient: Floats, weights: Floats) -> Floats:
-    """Weights, of sum 1 and any sign, of the least quadratic; `gradient` at the present ones."""
+    """Return the weights of sum 1 and any sign that minimise the quadratic over the atoms."""
     away = atoms[1:] - atoms[0]
     form = np.matmul(np.matmul(away, G), away.T)
-    form += _SINGULAR * np.trace(form) * np.eye(len(form))
+    form += _MIN_SHARE * np.trace(form) * np.eye(len(form))
     change = -np.linalg.lstsq(form, np.matvec(away, gradient))[0]
     return weights + np.append(-change.sum(), change)
 
 
 def _make_room(atoms: Floats, weights: Floats) -> None:
-    """Merge the two lightest atoms of a replica whose slots are all in use: a mixture is in C."""
+    """Merge the two lightest atoms of each replica whose slots are all in use (their mean is in
+    C)."""
     full = np.flatnonzero(weights.min(axis=1) > 0)
     if len(full):
         one, two = weights[full].argsort(axis=1)[:, :2].T
@@ -262,29 +263,29 @@ def _quadratic(domain: Domain, G: Floats, c: Floats, x: Floats) -> Floats:
 
 
 def _on_subspace(domain: Domain, G: Floats) -> Floats:
-    """Q' G Q, the quadratic form on V."""
+    """Return Q' G Q, the quadratic form on V."""
     if domain.basis is None:
         return G
     return np.matmul(np.matmul(domain.basis.T, G), domain.basis)
 
 
 Sums: TypeAlias = Callable[[Floats], tuple[Floats | float, Floats, Floats]]
-"""n rounds' data `(R, n, *datum_shape)` -> G (R, N, N), or a number for that of I, c (R, N)
-and s (R,), the sums of those of f = 1/2 <y, G y> - <c, y> + s, y = x - centre."""
+"""Coefficient sums over n rounds' data `(R, n, *datum_shape)`: G (R, N, N), or a number g for G = g
+I, c (R, N) and s (R,), of f = 1/2 <y, G y> - <c, y> + s, y = x - centre."""
 
 TOLERANCE = 1e-6
-"""The certified gap a round, where there is no closed form."""
-_BLOCK = 256
-"""Rounds summed at once: blocks begin at multiples, so that no sum depends on who asked when."""
+"""Certified gap per round where there is no closed form."""
+_BLOCK_SIZE = 256
+"""Rounds summed at once; blocks begin at multiples, so sums do not depend on calls of `best`."""
 
 
 class QuadraticSum:
-    """The least 1/2 <y, G y> - <c, y> + s over the domain.
+    """Comparator of quadratic losses: the minimum of 1/2 <y, G y> - <c, y> + s over the domain.
 
-    Where G is a multiple of I and the domain has a projection, x = Proj(centre + c / G): exact.
-    Else it is found numerically, from the last answer on, to a certified gap of 1e-6 a round. A
-    call of `best` costs the same however many rounds there were, about 1 ms, or 10 ms without a
-    projection; `gap` (R,) is what it certified.
+    If G is a multiple of I and the domain has a projection, x = Proj(centre + c / G) is exact. Else
+    x is found numerically, from the last answer on, to a certified gap of 1e-6 a round. The time of
+    a call of `best` does not depend on the number of rounds: about 1 ms, or 10 ms without a
+    projection. `gap` (R,) is the certified gap of the last call.
     """
 
     def __init__(
@@ -292,7 +293,7 @@ class QuadraticSum:
     ) -> None:
         N = domain.dim
         self._domain, self._sums, self._isotropic = domain, sums, isotropic
-        self._block = np.empty((replicas, _BLOCK, *shape))
+        self._block = np.empty((replicas, _BLOCK_SIZE, *shape))
         self._G: Floats | float = 0.0 if isotropic else np.zeros((replicas, N, N))
         self._c: Floats = np.zeros((replicas, N))
         self._s: Floats = np.zeros(replicas)
@@ -301,15 +302,15 @@ class QuadraticSum:
         self.gap: Floats = np.zeros(replicas)
 
     def add(self, datum: Floats) -> None:
-        self._block[:, self._count % _BLOCK] = datum
+        self._block[:, self._count % _BLOCK_SIZE] = datum
         self._count += 1
-        if self._count % _BLOCK == 0:
+        if self._count % _BLOCK_SIZE == 0:
             self._G, self._c, self._s = self._with(self._block)
 
     def best(self) -> tuple[Floats, Floats]:
         domain, G, c, s = self._domain, self._G, self._c, self._s
-        if self._count % _BLOCK:
-            G, c, s = self._with(self._block[:, : self._count % _BLOCK])
+        if self._count % _BLOCK_SIZE:
+            G, c, s = self._with(self._block[:, : self._count % _BLOCK_SIZE])
         if not self._isotropic:
             form: Floats = np.asarray(G)
         else:
@@ -329,73 +330,73 @@ class QuadraticSum:
 
 
 def row_sums(data: Floats) -> Floats:
-    """Over the rounds, replica by replica: (R, n, N) -> (R, N)."""
+    """Return the sum over rounds, one replica at a time: (R, n, N) -> (R, N)."""
     return np.vecmat(np.ones(data.shape[1]), data)
 
 
 SMOOTH_TOLERANCE = 2e-7
-"""The certified gap a round, over what a round's loss can differ by."""
-_SMOOTH_STEPS = 200
-_HALVINGS = 30
+"""Certified gap per round, relative to the largest change of one round's loss."""
+_NEWTON_STEPS = 200
+_MAX_HALVINGS = 30
 
 
 class Smoothed(NamedTuple):
-    """Sums over the data of a smooth stand-in f_mu >= f, at x."""
+    """Sums over the data of f and of a smooth upper bound f_mu >= f, at x."""
 
     value: Floats
-    """f itself, (R,)"""
+    """Sum of f, (R,)"""
     smooth: Floats
-    """f_mu, (R,)"""
+    """Sum of f_mu, (R,)"""
     slack: Floats
-    """f at x less an affine function there that lies below f everywhere, with slope `gradient`"""
+    """Gap at x between f and an affine lower bound of f whose slope is `gradient`, (R,)"""
     gradient: Floats
-    """of f_mu, (R, N)"""
+    """Gradient of f_mu, (R, N)"""
     hessian: Floats
-    """of f_mu, (R, N, N)"""
+    """Hessian of f_mu, (R, N, N)"""
 
 
 class SmoothedLoss(Protocol):
-    """What `DataSum` asks of a loss."""
+    """The attributes and the method of a loss that `DataSum` uses."""
 
     @property
     def domain(self) -> Domain:
-        """The decisions whose losses are summed."""
+        """Decisions x."""
         ...
 
     @property
     def lipschitz(self) -> float:
-        """L."""
+        """Lipschitz constant L of the loss."""
         ...
 
     @property
     def value_range(self) -> tuple[float, float]:
-        """(lo, hi)."""
+        """Bounds (lo, hi) of the loss."""
         ...
 
     def smoothed(self, x: Floats, data: Floats, mu: Floats) -> Smoothed:
-        """Sums over data `(R, t, *datum_shape)` at x (R, N), smoothed by mu (R,)."""
+        """Return sums over data `(R, t, *datum_shape)` at x (R, N), smoothed by mu (R,)."""
         ...
 
 
 class DataSum:
-    """Smoothing, Newton steps over the domain, and a dual certificate::
+    """Comparator of losses with kinks: smoothing, Newton steps over the domain, a certificate::
 
         kinks |r| are smoothed to sqrt(r^2 + mu^2), whose slope s in (-1, 1) is dual feasible:
         f(y) >= sum s (r(y))  for all y, an affine function; its least value over the domain takes
         one call of the linear oracle, and certifies x.
 
-    Losses are measured in units of min(hi - lo, L D), what the loss of a round can change by, and
-    mu in units of that over L. Steps 1-2 until the certified gap is at most 2e-7 units a round,
-    from where the last call ended, with mu at least the share of data that are new::
+    Losses are measured in units of min(hi - lo, L D), the largest change of a round's loss, and mu
+    in that unit over L. Steps 1-2 repeat until the certified gap is at most 2e-7 units a round,
+    from the last solution on, with mu at least the share of new data::
 
-      1. if less than half of the gap (of 2e-7 a round at least) is x's distance from the least
-         f_mu, and the rest due to smoothing, mu <- mu / 5;
+      1. if at most half of the gap (or of 2e-7 a round) is x's distance from the minimum of f_mu,
+         the rest due to smoothing, mu <- mu / 5;
       2. else a Newton step: f_mu's quadratic model over the domain, and a line search.
 
     A call reads all data some 10 times: with R = 8, N = 5 and 10,000 rounds it takes 0.05 s
     (absolute: 0.15 s, and up to 0.6 s for fewer than 100 rounds, whose best point is a corner of
     many kinks); memory is 8 R T (N + 1) bytes, twice that while it grows. `gap` (R,), in units of
-    the loss, is what was certified last; a warning tells of a larger one.
+    the loss, is the last certified gap; a gap above the goal raises a warning.
     """
 
     def __init__(self, loss: SmoothedLoss, replicas: int, shape: tuple[int, ...]) -> None:
@@ -421,12 +422,12 @@ class DataSum:
         enough = SMOOTH_TOLERANCE * self._unit * self._count
         fresh = (self._count - self._solved_at) / max(1, self._count)
         x, mu = self._x, np.clip(5 * self._mu, fresh, 1.0)
-        for step in range(_SMOOTH_STEPS + 1):
+        for step in range(_NEWTON_STEPS + 1):
             at = self._loss.smoothed(x, data, mu * self._length)
             distance = frank_wolfe_gap(domain, x, at.gradient)
             self.gap = at.slack + distance
             live = self.gap > enough
-            if step == _SMOOTH_STEPS or not live.any():
+            if step == _NEWTON_STEPS or not live.any():
                 break
             there = distance <= np.maximum(enough, at.slack) / 2
             mu = np.where(live & there, mu / 5, mu)
@@ -435,7 +436,7 @@ class DataSum:
                 x = self._newton(x, data, mu, at, moving)
         if live.any():
             warnings.warn(
-                "The best fixed point found may not be the best: its total loss, and with it "
+                "The best fixed point was found only approximately: its total loss, and with it "
                 f"regret, may be off by up to {self.gap.max():.2g} ({enough:.2g} was aimed for).",
                 RuntimeWarning,
                 stacklevel=2,
@@ -461,7 +462,7 @@ class DataSum:
         direction = np.where(moving[:, None], target - x, 0.0)
         slope = np.vecdot(at.gradient, direction)
         size = np.ones(len(x))
-        for _ in range(_HALVINGS):
+        for _ in range(_MAX_HALVINGS):
             ahead = x + size[:, None] * direction
             value = self._loss.smoothed(ahead, data, mu * self._length).smooth
             worse = moving & (value > at.smooth + 1e-4 * size * slope + 1e-12 * np.abs(at.smooth))

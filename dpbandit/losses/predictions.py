@@ -26,21 +26,22 @@ from dpbandit.losses.loss import Comparator, DataSum, Loss, QuadraticSum, Smooth
 
 
 class Prediction(Loss):
-    """f(x; (a, b)) = phi(u, b), u = <a, x - centre>: features `|a| <= 1`, answer `|b|` <= `bound`.
+    """Loss phi(u, b) of a prediction u = <a, x - centre>: features `|a| <= 1`, labels
+    `|b| <= bound`.
 
-    The datum is (N + 1,): a, then b. The norm of a is Euclidean, so that u lies in [-R, R], but
-    for the `regressions`. The best fixed point is found numerically over all data, to a certified
-    gap (`DataSum`).
+    The datum is (N + 1,): a, then b. The norm of a is Euclidean, so that u lies in [-R, R], except
+    in subclasses of `Regression`. The best fixed point is found numerically over all data, to a
+    certified gap (`DataSum`).
     """
 
     domain: Domain
     bound: float = 1.0
     order: float = 2
-    """of the norm of features"""
+    """Order q of the norm of features"""
 
     @property
     def reach(self) -> float:
-        """The largest `|u|`."""
+        """Largest `|u|`."""
         return self.domain.outer_radius
 
     @property
@@ -52,13 +53,12 @@ class Prediction(Loss):
         return max(1.0, self.bound)
 
     def admissible(self, z: Floats) -> Floats:
-        # Features clipped to norm 1, 0 where they are no vector of numbers; answers to +-bound.
-        #
-        # To be read, not written on: it is `z` itself where nothing has to change
+        # Features clipped to norm 1 (0 if not finite), labels to +-bound. The result may be `z`
+        # itself, so callers must not write to it
         z = np.asarray(z, dtype=np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             lengths, sizes = norms(z[..., :-1], self.order), np.abs(z[..., -1])
-        if lengths.max() <= 1 and sizes.max() <= self.bound:  # as they mostly are; false for NaN
+        if lengths.max() <= 1 and sizes.max() <= self.bound:  # the usual case; False for NaN
             return z
         a = clip_norm(z[..., :-1], 1.0, self.order)
         b = clip_range(z[..., -1:], -self.bound, self.bound)
@@ -91,16 +91,16 @@ class Prediction(Loss):
 
     @abstractmethod
     def _slope(self, u: Floats, b: Floats) -> Floats:
-        """A subgradient in u."""
+        """Return a subgradient of phi in u."""
 
     def _smooth(self, u: Floats, b: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """At u: smooth stand-in, phi less an affine lower bound, slope and second derivative."""
+        """Return the smooth upper bound, phi less its affine lower bound, slope, curvature."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Absolute(Prediction):
-    """`|u - b|`, b in [-bound, bound]: L = 1, values in [0, R + bound]; slope 0 at the kink."""
+    """Absolute error `|u - b|`, b in [-bound, bound]: L = 1, range [0, R + bound]; slope 0 at 0."""
 
     domain: Domain
     bound: float = 1.0
@@ -128,7 +128,7 @@ class Absolute(Prediction):
 
 @dataclass(frozen=True)
 class Hinge(Prediction):
-    """max(0, 1 - b u), b in [-1, 1] (labels +-1): L = 1, values in [max(0, 1 - R), 1 + R].
+    """Hinge loss max(0, 1 - b u), b in [-1, 1] (labels +-1): L = 1, range [max(0, 1 - R), 1 + R].
 
     The slope at the kink is 0.
     """
@@ -158,7 +158,7 @@ class Hinge(Prediction):
 
 @dataclass(frozen=True)
 class Logistic(Prediction):
-    """log(1 + exp(-b u)), b in [-1, 1] (labels +-1): L = 1 / (1 + e^-R), smoothness 1/4.
+    """Logistic loss log(1 + exp(-b u)), b in [-1, 1] (labels +-1): L = 1 / (1 + e^-R), beta = 1/4.
 
     Values lie in [log(1 + e^-R), log(1 + e^R)].
     """
@@ -188,7 +188,7 @@ class Logistic(Prediction):
 
 @dataclass(frozen=True)
 class Squared(Prediction):
-    """1/2 (u - b)^2, b in [-bound, bound]: L = R + bound, smoothness 1, values in [0, L^2 / 2].
+    """Squared error (u - b)^2 / 2, `|b| <= bound`: L = R + bound, smoothness 1, range [0, L^2 / 2].
 
     The best fixed point needs the sums of a a', b a and b^2 alone (`QuadraticSum`).
     """
@@ -223,7 +223,7 @@ class Squared(Prediction):
 
 
 def hyperbola(r: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """`sqrt(r^2 + mu^2) >= |r|`, `|r| - slope r`, slope in (-1, 1), and the second derivative."""
+    """Return `sqrt(r^2 + mu^2) >= |r|`, `|r| - slope r`, the slope in (-1, 1) and the curvature."""
     root = np.sqrt(r**2 + mu**2)
     slack = np.abs(r) * mu**2 / (root * (root + np.abs(r)))  # uncancelled
     return root, slack, r / root, mu**2 / root**3
@@ -231,17 +231,18 @@ def hyperbola(r: Floats, mu: Floats) -> tuple[Floats, Floats, Floats, Floats]:
 
 @dataclass(frozen=True)
 class Ramp(Prediction):
-    """max(0, u - b) / (2 R), u = <a, x - centre>, b in [-R, R]: L = 1 / (2 R), values in [0, 1].
+    """Ramp loss max(0, u - b) / (2 R), u = <a, x - centre>, `|b| <= R`: L = 1 / (2 R), range [0,
+    1].
 
-    Users whose b are at least <a, x* - centre> lose nothing at x*: the realizable regime. The
-    slope at the kink is 0.
+    Users with b >= <a, x* - centre> lose nothing at x*: the realizable regime. The slope at the
+    kink is 0.
     """
 
     domain: Domain
 
     @property
     def bound(self) -> float:  # type: ignore[override]
-        """R."""
+        """Largest `|b|`, R."""
         return self.domain.outer_radius
 
     @property
@@ -270,7 +271,8 @@ class Ramp(Prediction):
 
 @dataclass(frozen=True)
 class Ridge(Squared):
-    """`1/2 (u - b)^2 + H/2 |y|^2`, u = <a, y>, y = x - centre: `|a|_2 <= 1`, b in [-bound, bound].
+    """Ridge loss `1/2 (u - b)^2 + H/2 |y|^2`, u = <a, y>, y = x - centre, `|a|_2 <= 1`,
+    `|b| <= bound`.
 
     H = `curvature`, smoothness 1 + H, L = R + bound + H R; values lie in [0, ((R + bound)^2 +
     H R^2) / 2].
@@ -311,7 +313,8 @@ class Ridge(Squared):
 
 
 class Regression(Prediction):
-    """phi(u, y), u = <a, theta>, theta in an `LpBall`, `|a|_q <= 1`, `|y|` <= `bound`; z = (a, y).
+    """Loss phi(u, y), u = <a, theta>, theta in an `LpBall`, `|a|_q <= 1`, `|y| <= bound`; z = (a,
+    y).
 
     u lies in [-radius, radius].
     """
@@ -334,15 +337,15 @@ class Regression(Prediction):
 
     @property
     def dual_lipschitz(self) -> float:
-        """L; the l_q norm of a gradient on the domain is at most this."""
+        """Bound L on the l_q norm of a gradient on the domain."""
         raise NotImplementedError
 
     dual_smoothness: float = inf
-    """beta, l_p to l_q, a Lipschitz constant of the gradient"""
+    """Lipschitz constant beta of the gradient, l_p to l_q"""
 
     @cached_property
     def longest(self) -> float:
-        """The largest `|a|_2`, N^max(0, 1/p - 1/2)."""
+        """Largest `|a|_2`, N^max(0, 1/p - 1/2)."""
         return float(self.domain.dim ** max(0.0, 1 / self.domain.p - 1 / 2))
 
     @property
@@ -354,13 +357,13 @@ class Regression(Prediction):
         return self.dual_smoothness * self.longest**2
 
     def slope(self, u: Floats, y: Floats) -> Floats:
-        """phi'(u, y): the gradient is that times a."""
+        """Return phi'(u, y), the factor of a in the gradient."""
         return self._slope(u, y)
 
 
 @dataclass(frozen=True)
 class LinearRegression(Regression, Squared):  # type: ignore[override]
-    """(u - y)^2: L = 2 (radius + bound), beta = 2, values in [0, (radius + bound)^2].
+    """Squared error (u - y)^2: L = 2 (radius + bound), beta = 2, values in [0, (radius + bound)^2].
 
     >>> loss = LinearRegression(LpBall(20, 1.5, 2.0), bound=1.25)
     >>> loss.dual_lipschitz, loss.dual_smoothness, round(loss.order, 9)
@@ -392,7 +395,7 @@ class LinearRegression(Regression, Squared):  # type: ignore[override]
 
 @dataclass(frozen=True)
 class LogisticRegression(Regression, Logistic):  # type: ignore[override]
-    """log(1 + exp(-y u)), y = +-1 (clipped to [-1, 1]): L = 1 / (1 + e^-radius), beta = 1/4.
+    """Logistic loss log(1 + exp(-y u)), y clipped to [-1, 1]: L = 1 / (1 + e^-radius), beta = 1/4.
 
     Values lie in [log(1 + e^-radius), log(1 + e^radius)].
     """
@@ -407,7 +410,7 @@ class LogisticRegression(Regression, Logistic):  # type: ignore[override]
 
 @dataclass(frozen=True)
 class QuantileRegression(Regression):
-    """level (y - u) above the prediction, (1 - level) (u - y) below it: the pinball loss.
+    """Pinball loss: level (y - u) if y is above the prediction u, else (1 - level) (u - y).
 
     L = max(level, 1 - level), values in [0, L (radius + bound)]; no smoothness. The slope at the
     kink is 0. Koenker and Bassett, "Regression quantiles", Econometrica 1978.
@@ -415,7 +418,7 @@ class QuantileRegression(Regression):
 
     domain: LpBall
     level: float = 0.5
-    """of the quantile, in (0, 1)"""
+    """Level of the quantile, in (0, 1)"""
     bound: float = 1.0
 
     def __post_init__(self) -> None:

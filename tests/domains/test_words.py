@@ -9,7 +9,7 @@ import pytest
 
 from dpbandit.base import InputError, Streams, parse_setting
 from dpbandit.domains import (
-    WORDS,
+    DOMAINS,
     Ball,
     Box,
     ConcaveBase,
@@ -51,7 +51,7 @@ def test_every_word_is_the_domain_it_says():
     """In Python, on the command line and in a sweep. It would catch a size that goes elsewhere, a
     text that another parser takes apart, and a word that nobody tried."""
     assert all(domain_named(text) == domain for text, domain in SAID.items())
-    assert {text.partition(":")[0] for text in SAID} == set(WORDS)  # with those of shelves
+    assert {text.partition(":")[0] for text in SAID} == set(DOMAINS)  # with those of shelves
     for text, domain in SAID.items():
         assert parse_setting(f"domain={text}") == ("domain", text)
         assert ConvexBandit(domain=text).spec.loss.domain == domain
@@ -65,7 +65,7 @@ def test_every_word_is_the_domain_it_says():
     assert played == set(SAID)
 
 
-@each("word", WORDS)
+@each("word", DOMAINS)
 def test_the_usual_sizes_make_an_episode(word):
     """Of plain words, told values and data: points drawn are points of the domain."""
     env = gym.make("dpbandit/ConvexBandit-v0", domain=word, horizon=5)

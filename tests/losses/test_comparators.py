@@ -220,7 +220,7 @@ def test_smoothed_losses_have_their_slopes_and_certificates(loss):
 
 
 def test_a_missed_certificate_is_told_with_a_number(monkeypatch):
-    monkeypatch.setattr("dpbandit.losses.loss._SMOOTH_STEPS", 0)
+    monkeypatch.setattr("dpbandit.losses.loss._NEWTON_STEPS", 0)
     loss = Absolute(Ball(2))
     comparator = compared(loss, stream(loss, 9, 1))
     with pytest.warns(RuntimeWarning, match=r"off by up to \d") as told:

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from dpbandit.agent import with_feedback
 from dpbandit.agents import CONVEX
 from dpbandit.base import InputError, Streams, parse_setting
-from dpbandit.domains import WORDS, Ball, ConcaveBase, Simplex, SubmodularBase
+from dpbandit.domains import DOMAINS, Ball, ConcaveBase, Simplex, SubmodularBase
 from dpbandit.envs import ConvexBandit, ConvexPricing, OnlineConvex
 from dpbandit.envs.convex.online_losses import LOSSES, Scenario
 from dpbandit.losses import Kink, Linear, Quadratic, Squared
@@ -248,7 +248,7 @@ def test_agents_stay_inside_tiny_domains(name, domain):
     assert played or choosy or not domain.has_projection
 
 
-@each("domain", WORDS)
+@each("domain", DOMAINS)
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 def test_every_loss_meets_every_domain(loss, domain):
     simplices = ("simplex", "hypersimplex", "uniform-matroid")  # of rank 1 both are one
