@@ -1,12 +1,12 @@
 """Empirical audits: a lower bound on epsilon, with a stated probability of being wrong.
 
-Steps, and where each is::
+The steps of an audit, each with the module that takes it::
 
     1. two neighbouring streams, many seeded runs of each             `search`
     2. what an adversary sees of a run                                `views`
-    3. a score learned on training runs                               `scores`
+    3. a score learned on training runs                               `views`
     4. a threshold chosen on further runs, evaluated once on the rest `bounds`
-       or bets on one run after the other, until it is known          `sequential`
+       or bets on one run after the other, until a claim is refuted   `sequential`
 
 Steps 2 to 4 follow white-box audits of differentially private learning (Nasr et al., USENIX
 Security 2023) with the trade-off curve of f-DP (Dong, Roth and Su, JRSS B 2022). A proof bounds
@@ -69,29 +69,30 @@ from dpbandit.running.resolve import AnyAgent, AnyProblem, resolve_agent, resolv
 from dpbandit.shelf import from_shelf
 from dpbandit.specs import AgentConfig, Spec, made_agent
 
-_RUNS = 16
+_SEARCH_RUNS = 16
+"""Runs of each candidate user, in the search for the pair that moves a mechanism most."""
 
 
 def pairs(config: AgentConfig, spec: Spec, seed: int) -> list[Pair]:
-    """The handful of the kind of problem, and for each mechanism the pair that moves it most."""
+    """Return candidate pairs of streams: extreme ones, and the most moving of each mechanism."""
     users = users_of(spec)
-    handful = list(users.handful(np.random.default_rng((seed, 7))))
-    return handful + list(most_moving_pairs(config, spec, users, seed))
+    extreme = list(users.extreme_pairs(np.random.default_rng((seed, 7))))
+    return extreme + list(most_moving_pairs(config, spec, users, seed))
 
 
 def most_moving_pairs(config: AgentConfig, spec: Spec, users: Users, seed: int) -> list[Pair]:
-    """For each mechanism the two candidates in round 1 between which its query differs most::
+    """Find for each mechanism the two users of round 1 between whom its query differs most::
 
         1. every candidate c is the first user of a few runs r; the agent plays and learns
         2. q_cr is what she adds to the mechanism, given the action that she was served
         3. the pair maximises |mean_r (q_cr - q_c'r)|; where her action is released, mean_r |...|
 
-    This looks at what enters a mechanism and at no release, so that it costs an audit nothing.
+    The search reads inputs of mechanisms and no release, so it uses up none of an audit's runs.
     """
     found = users.candidates(np.random.default_rng((seed, 8)))
     one, *_ = found
     worlds = [users.neighbours(0, one, other, "").second for other in found]
-    seeds: list[Seed] = [(seed, 0, run) for run in range(_RUNS)]
+    seeds: list[Seed] = [(seed, 0, run) for run in range(_SEARCH_RUNS)]
     witness = Witness()
     with closing(rounds(config, spec, worlds, (0,), seeds, witness)) as play:
         for event, *_ in play:
@@ -101,8 +102,8 @@ def most_moving_pairs(config: AgentConfig, spec: Spec, users: Users, seed: int) 
     for place, known in enumerate(witness.sums):
         if known.contribution is None:
             continue
-        contribution = known.contribution.reshape(len(found), _RUNS, -1)
-        moves = _moves(contribution, released=all_see_actions(spec))
+        contribution = known.contribution.reshape(len(found), _SEARCH_RUNS, -1)
+        moves = _distances(contribution, action_released=all_see_actions(spec))
         i, j = np.unravel_index(int(moves.argmax()), moves.shape)
         if moves[i, j] > 0:
             note = f"round 1, what moves mechanism {place + 1} most: "
@@ -111,15 +112,15 @@ def most_moving_pairs(config: AgentConfig, spec: Spec, users: Users, seed: int) 
     return pairs
 
 
-def _moves(queries: Floats, *, released: bool) -> Floats:
-    """(C, R, n) -> (C, C), how far apart candidates are."""
-    if not released:
+def _distances(queries: Floats, *, action_released: bool) -> Floats:
+    """Return the L2 distances between queries (C, R, n) of C candidates, a matrix (C, C)."""
+    if not action_released:  # an adversary knows her query only on average over her actions
         queries = queries.mean(axis=1, keepdims=True)
     return np.array([np.linalg.norm(queries - one, axis=2).mean(axis=1) for one in queries])
 
 
-_SLACK = 1e-6
-"""By which a certificate, rounded up, may exceed its claim."""
+_CLAIM_TOLERANCE = 1e-6
+"""Share by which a certificate, which is rounded up, may exceed the claim."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -140,7 +141,7 @@ class AuditReport:
     claimed_epsilon: float
     certified_epsilon: float
     restricted: str
-    """what restricts the certificate, see `Ledger.brief`"""
+    """restrictions of the certificate in words, see `Ledger.brief`"""
     delta: float
     certified_mu: float | None
     eps_lower: float
@@ -150,9 +151,9 @@ class AuditReport:
     tpr: float
     above_curve: bool
     flagged: bool
-    """the certificate is refuted"""
+    """True if the certificate is refuted"""
     breaks_claim: bool
-    """the claim is, whatever is certified"""
+    """True if the claim is refuted, whatever is certified"""
     failure: float
     pair: str
     score: str
@@ -161,16 +162,16 @@ class AuditReport:
     seed: int
     seconds: float
     claim: Claim
-    """the certificate that was tested, with its curve"""
+    """the certificate that was tested, with its trade-off curve"""
     until_known: bool = False
-    """it stopped when the certificate was refuted, or at the largest number of runs"""
+    """True if the audit could stop early, as soon as the certificate was refuted"""
 
     @property
     def verdict(self) -> str:
         """Verdict in a few words, the worst finding first.
 
-        Over-noised: the certificate is below half of the claim. That the certificate exceeds the
-        claim is known from accounting; that the claim is broken, from runs.
+        Over-noised: the certificate is below half of the claim. "Certificate exceeds claim" comes
+        from accounting; "claim broken", from runs.
         """
         if self.claimed_epsilon == inf:
             return "nothing is claimed"
@@ -179,29 +180,29 @@ class AuditReport:
             found.append("FLAGGED: certificate refuted")
         if self.breaks_claim:
             found.append("CLAIM BROKEN by measurement")
-        elif self.certified_epsilon > self.claimed_epsilon * (1 + _SLACK):
+        elif self.certified_epsilon > self.claimed_epsilon * (1 + _CLAIM_TOLERANCE):
             found.append("certificate exceeds claim")
         elif self.certified_epsilon < self.claimed_epsilon / 2:
             found.append("over-noised")
         return ", ".join(found or ["not refuted"])
 
     def proven(self, fpr: Floats) -> Floats:
-        """The least TPR that the curve of the agent may have at `fpr`, elementwise.
+        """Return the proven lower bound of the agent's trade-off curve: TPR at `fpr`, elementwise.
 
-        With a claim of GDP that is the curve of `mu_lower`. Any other curve is concave, symmetric
-        since neighbours are, and not below the point: so not below the lines from (0, 0) by the
-        point and its mirror image to (1, 1).
+        With a claim of GDP the bound is the curve of `mu_lower`. Without, it is the polygon from
+        (0, 0) through (`fpr`, `tpr`) of the report and its mirror image to (1, 1).
         """
         if self.mu_lower is not None:
             return Claim(self.eps_lower, self.delta, self.mu_lower).highest(fpr)
         if self.tpr <= self.fpr:
             return fpr
+        # true curves are concave, and symmetric because neighbours are
         point, mirrored = (self.fpr, self.tpr), (1 - self.tpr, 1 - self.fpr)
         x, y = np.array(sorted([(0.0, 0.0), point, mirrored, (1.0, 1.0)])).T
         return np.asarray(np.interp(fpr, x, y))
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Return the fields and the verdict as plain values, ready for JSON."""
         return asdict(self) | {"verdict": self.verdict}
 
     def __repr__(self) -> str:
@@ -235,11 +236,11 @@ class AuditReport:
 
 
 SUFFIXES = (".png", ".svg", ".pdf")
-"""Of a picture."""
+"""File suffixes of the pictures that `plot_audit` writes."""
 
 
 def plot_audit(report: AuditReport, path: Path, *, title: str) -> Path:
-    """The certificate's trade-off curve, the measured point and what it rules out."""
+    """Plot the certificate's trade-off curve, the measured point and the curves it rules out."""
     one_of("suffix of the plot", path.suffix, SUFFIXES)
     if report.until_known:
         raise InputError(
@@ -266,17 +267,17 @@ def plot_audit(report: AuditReport, path: Path, *, title: str) -> Path:
 
 
 Sampler: TypeAlias = Callable[[int, Sequence[Seed]], Columns]
-"""(world, 0 or 1; one seed a run) -> what is seen of these runs."""
+"""Function that plays runs: (world 0 or 1, one seed a run) -> the adversary's view of the runs."""
 TwinSampler: TypeAlias = Callable[[Sequence[Seed]], tuple[Columns, Columns]]
-"""The same for both worlds at once."""
+"""Function that plays runs of both worlds: one seed a run -> the views of world 0 and world 1."""
 
-_CHUNK = 500
-"""Runs that are played together: of most runs only the scores, a few numbers, are kept."""
-_SHORT = 40
-"""Rounds of an environment that is no spec"""
-_PILOT = 160
-"""Runs of each world, at most and a tenth of all, that choose the pair, on seeds of their own."""
-_MOST_TRAINING = 5000
+_CHUNK_RUNS = 500
+"""Runs that are played together; a chunk's views are dropped once they are scored."""
+_DEFAULT_HORIZON = 40
+"""Rounds of an environment that is no spec, if `horizon` is not given."""
+_MAX_PILOT_RUNS = 160
+"""Runs of each world that choose the pair, on seeds of their own; at most a tenth of `runs`."""
+_MAX_TRAINING_RUNS = 5000
 _STAGES = {"pilot": 1, "training": 2, "selection": 3, "evaluation": 4, "bets": 7}
 
 
@@ -339,20 +340,23 @@ def audit(
     inside("failure", failure, 0, 1, ends=False)
     one_of("view", view, VIEWS)
     config = resolve_agent(config)
-    original, spec = spec, resolve_spec(spec, horizon=horizon, short=_SHORT, env_kwargs=env_kwargs)
+    original, spec = (
+        spec,
+        resolve_spec(spec, horizon=horizon, short=_DEFAULT_HORIZON, env_kwargs=env_kwargs),
+    )
     spec = spec if spec is original else spec.with_few_people()
     start, name = time.perf_counter(), type(config).__name__
     if jobs > 1:
         check_picklable(f"agent {name}", config, f"jobs={jobs}", dumps=pickle.dumps)
         check_guarded(f"audit with jobs={jobs}")
     proof = certify(config, spec, accountants=False)
-    replicas = 2 * min(runs, _CHUNK)
-    company = made_agent(config, spec, Streams(range(replicas)))
-    check_played(name, proof, company.ledger.on(spec), replicas)
-    _check_for_ever(proof.ledger)
+    replicas = 2 * min(runs, _CHUNK_RUNS)
+    probe = made_agent(config, spec, Streams(range(replicas)))
+    check_played(name, proof, probe.ledger.on(spec), replicas)
+    _check_promise(proof.ledger)
     claim = Claim.of(proof.ledger, proof.claimed_delta)
     candidates = pairs(config, spec, seed)
-    pilot = _seeds(seed, "pilot", min(_PILOT, runs // 10))
+    pilot = _seeds(seed, "pilot", min(_MAX_PILOT_RUNS, runs // 10))
     with Progress(2 * (len(candidates) * len(pilot) + runs), visible=progress) as bar:
         bar.working_on(f"{name}: choosing", rate=2)
         pair, ends = _best_pair(config, spec, candidates, view, pilot, seed, bar.advance)
@@ -362,7 +366,7 @@ def audit(
         if until_known:
             finding, runs = _bet(sample, claim, runs=runs, failure=failure, **how)
         else:
-            finding = _audit_twins(sample, claim, runs=runs, failure=failure, **how)
+            finding = _judge_runs(sample, claim, runs=runs, failure=failure, **how)
     return AuditReport(
         agent=name,
         config=repr(config),
@@ -393,8 +397,8 @@ def audit(
     )
 
 
-def _check_for_ever(ledger: Ledger) -> None:
-    """Raise `InputError` for a promise that ends, or that leaves contexts out."""
+def _check_promise(ledger: Ledger) -> None:
+    """Raise `InputError` for a promise that expires, or that does not cover contexts."""
     window = ledger.notion.window
     if window is not None:
         raise InputError(
@@ -417,7 +421,7 @@ def audit_views(
     seed: int = 0,
     failure: float = 0.05,
     jobs: int = 1,
-    chunk: int = _CHUNK,
+    chunk: int = _CHUNK_RUNS,
     advance: Callable[[int], None] = lambda runs: None,
     scores: Mapping[str, Scorer] | None = None,
 ) -> Finding:
@@ -426,17 +430,17 @@ def audit_views(
     Args:
         sample: see `Sampler`; with `jobs` > 1 it has to be picklable.
         claim: what is tested.
-        runs: of each world, >= 400.
+        runs: number of runs of each world, >= 400.
         seed: see `audit`.
         failure: see `audit`.
-        jobs: processes.
-        chunk: runs asked for at once.
-        advance: called with the runs that are done.
-        scores: known ones (`ratios`) in place of learned ones. Then no runs train: a quarter
-            chooses, three quarters are evaluated.
+        jobs: number of processes.
+        chunk: number of runs in one call of `sample`.
+        advance: called after each chunk with its number of runs.
+        scores: known scores, such as those of `exact`, in place of learned ones. Then no runs
+            train: a quarter chooses, three quarters are evaluated.
     """
-    return _audit_twins(
-        partial(_both, sample),
+    return _judge_runs(
+        partial(_sample_worlds, sample),
         claim,
         runs=runs,
         seed=seed,
@@ -448,7 +452,7 @@ def audit_views(
     )
 
 
-def _audit_twins(
+def _judge_runs(
     sample: TwinSampler,
     claim: Claim,
     *,
@@ -457,12 +461,12 @@ def _audit_twins(
     failure: float,
     jobs: int = 1,
     advance: Callable[[int], None],
-    chunk: int = _CHUNK,
+    chunk: int = _CHUNK_RUNS,
     scores: Mapping[str, Scorer] | None = None,
 ) -> Finding:
-    """Judge a claim on two parts of the runs, scored by what was learned on a third."""
+    """Judge a claim: learn scores, choose a threshold, evaluate it, on three parts of the runs."""
     whole("runs", runs, 400, MOST_RUNS)
-    training = 0 if scores else min(runs // 4, _MOST_TRAINING)
+    training = 0 if scores else min(runs // 4, _MAX_TRAINING_RUNS)
     first = runs // 4 if scores else runs // 2
     seeds = {
         "training": _seeds(seed, "training", training),
@@ -481,10 +485,10 @@ def _audit_twins(
 
         if not scores:
             trained = over("training", sample)
-            scores = learned_scores(*(joined([both[w] for both in trained]) for w in (0, 1)))
+            scores = learned_scores(*map(joined, zip(*trained, strict=True)))
             del trained
         score = partial(_scored, sample, scores)
-        selection, evaluation = (_together(over(p, score)) for p in ("selection", "evaluation"))
+        selection, evaluation = (_concatenated(over(p, score)) for p in ("selection", "evaluation"))
     return judge(selection, evaluation, claim, failure=failure)
 
 
@@ -498,16 +502,17 @@ def _bet(
     jobs: int,
     advance: Callable[[int], None],
 ) -> tuple[Finding, int]:
-    """Bet on one block of runs after the other; the same whatever `jobs` is."""
+    """Bet on blocks of runs until the claim is refuted; return the finding and the runs used."""
     seeds = _seeds(seed, "bets", runs)
     with _processes(jobs) as walk:
 
         def play(block: range) -> tuple[Columns, Columns]:
-            ends = [*block[::_CHUNK], block.stop]
+            ends = [*block[::_CHUNK_RUNS], block.stop]
             pieces = [seeds[i:j] for i, j in itertools.pairwise(ends)]
             done = list(walk(sample, pieces))
             advance(len(block))
-            return joined([both[0] for both in done]), joined([both[1] for both in done])
+            one, two = map(joined, zip(*done, strict=True))
+            return one, two
 
         stop = from_shelf("auditing", "bet_until_known", "until_known=True")
         return stop(play, claim, runs=runs, failure=failure)
@@ -515,7 +520,7 @@ def _bet(
 
 @contextmanager
 def _processes(jobs: int) -> Iterator[Any]:
-    """What maps a function over a sequence, in that many processes."""
+    """Yield a function like `map` that spreads its work over `jobs` processes."""
     pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) if jobs > 1 else None
     with pool or nullcontext():
         yield map if pool is None else pool.map
@@ -530,7 +535,10 @@ def _best_pair(
     seed: int,
     advance: Callable[[int], None],
 ) -> tuple[Pair, Ends]:
-    """The pair whose worlds the scores of a pilot tell apart best, on the pilot's other half."""
+    """Return the pair whose worlds learned scores separate best, and its public contributions.
+
+    Scores are learned on one half of the pilot's runs and compared on the other.
+    """
     found = []
     for pair in candidates:
         ends = public_ends(config, spec, pair, seed) if view == "released" else []
@@ -554,7 +562,7 @@ def _sample(
     return columns_of(config, spec, pair, seeds, view, ends)
 
 
-def _both(sample: Sampler, seeds: Sequence[Seed]) -> tuple[Columns, Columns]:
+def _sample_worlds(sample: Sampler, seeds: Sequence[Seed]) -> tuple[Columns, Columns]:
     one, two = sample(0, seeds), sample(1, seeds)
     if one.family != two.family:
         raise InputError(
@@ -571,7 +579,7 @@ def _scored(
     return {name: (score(one), score(two)) for name, score in scores.items()}
 
 
-def _together(
+def _concatenated(
     parts: Sequence[dict[str, tuple[Floats, Floats]]],
 ) -> dict[str, tuple[Floats, Floats]]:
     return {

@@ -1,11 +1,11 @@
-"""What scores, or laws on finitely many releases, prove about epsilon, with a stated failure rate.
+"""Bounds of epsilon, proven from scores of runs or from exact laws on finitely many releases.
 
 The game: a run of world A or of world B is scored, and called B where the score is high. With FPR
 the rate of calling A's runs B, and TPR that of calling B's runs B, privacy bounds TPR by a curve of
 FPR. Rates are known up to Clopper-Pearson bounds only, so every statement here has an upper bound
 of FPR and a lower bound of TPR, and may fail with the probability `failure`.
 
-Exact audits: two laws on finitely many releases, held against a claim; nothing is sampled::
+Exact audits compare two laws on finitely many releases with a claim; nothing is sampled::
 
     law of a release in one world    what is released
     randomised_response              one of n answers
@@ -13,8 +13,8 @@ Exact audits: two laws on finitely many releases, held against a claim; nothing 
 
     exact_audit(p, q, claim)         epsilon, delta, the trade-off curve; is the claim refuted?
 
-Two laws are one pair of neighbours: that no pair refutes a claim is no proof, unless it is known to
-be the worst one.
+Two laws are one pair of neighbours. An audit that does not refute a claim proves the claim only if
+its pair is known to be the worst one.
 """
 
 from collections.abc import Callable
@@ -38,21 +38,22 @@ from dpbandit.base import (
 from dpbandit.privacy import Ledger, curves
 
 _THRESHOLDS = expit(np.linspace(-8, 8, 129))
-"""Quantiles of the pooled scores that are tried."""
-_CAUTION = 20
-"""Choosing looks at bounds that fail this much more rarely, against the luck of the best of many.
-It decides about power alone: between 4 and 250 bounds of epsilon differ by a tenth at most."""
-_LARGE = 700.0
-"""An epsilon from which on nothing is claimed: e^epsilon is no number."""
-_CURVE = 24
-"""Points of delta(epsilon) that stand for the curve of a claim that is not Gaussian."""
+"""Quantiles of the pooled scores that are tried as thresholds."""
+_CHOICE_CAUTION = 20
+"""Divisor of `failure` while thresholds are chosen, because the best of many rates is lucky.
+
+Only power depends on it: between 4 and 250, bounds of epsilon differ by at most a tenth."""
+_MAX_EPSILON = 700.0
+"""Epsilon from which on nothing is claimed, because e^epsilon overflows."""
+_CURVE_POINTS = 24
+"""Number of points of delta(epsilon) that represent the curve of a claim that is not Gaussian."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What is put to the test: (epsilon, delta), GDP where there is one, and the curve.
+    """A privacy claim to be tested: (epsilon, delta), mu of GDP or None, and the trade-off curve.
 
-    `curve` holds points (epsilon, delta(epsilon)), each a claim of its own.
+    `curve` holds points (epsilon, delta(epsilon)), each of them a claim.
     """
 
     epsilon: float
@@ -66,25 +67,25 @@ class Claim:
 
     @classmethod
     def of(cls, ledger: Ledger, delta: float) -> "Claim":
-        """Everything that a ledger claims at `delta`."""
+        """Return the claim of a ledger at `delta`, with its curve or its mu."""
         epsilon = ledger.epsilon(delta)
         if ledger.mu is not None or epsilon == inf:
             return cls(epsilon, delta, ledger.mu)
-        points = np.linspace(0, min(2.5 * epsilon, ledger.pure), _CURVE).tolist()
+        points = np.linspace(0, min(2.5 * epsilon, ledger.pure), _CURVE_POINTS).tolist()
         return cls(epsilon, delta, None, tuple((e, ledger.delta(e)) for e in points))
 
     @property
     def pairs(self) -> tuple[tuple[float, float], ...]:
-        """All pairs (epsilon, delta) claimed point by point."""
+        """All claimed pairs (epsilon, delta), the points of the curve first."""
         return (*self.curve, (self.epsilon, self.delta))
 
     def highest(self, fpr: Floats) -> Floats:
-        """The largest TPR that the whole claim allows at `fpr`, elementwise."""
+        """Return the largest TPR that the claim and its curve allow at `fpr`, elementwise."""
         if self.mu is not None and self.mu < inf:
             return np.exp(log_ndtr(ndtri(fpr) + self.mu))
         allowed = np.ones_like(fpr)
         for epsilon, delta in self.pairs:
-            if epsilon < _LARGE:
+            if epsilon < _MAX_EPSILON:
                 allowed = np.minimum(allowed, delta + exp(epsilon) * fpr)
                 allowed = np.minimum(allowed, 1 - exp(-epsilon) * (1 - delta - fpr))
         return allowed
@@ -92,10 +93,11 @@ class Claim:
 
 @dataclass(frozen=True)
 class Finding:
-    """What the runs prove, all of it together with probability 1 - `failure`.
+    """Result of an audit; all its statements hold together with probability 1 - `failure`.
 
-    `eps_lower` and `mu_lower`, the GDP parameter (None without a GDP claim), are the best that any
-    evaluated threshold proves. (`fpr`, `tpr`) is the point furthest above the claim, or nearest.
+    `eps_lower` and `mu_lower`, the GDP parameter (None without a GDP claim), are the largest bounds
+    that an evaluated threshold proves. (`fpr`, `tpr`) is the point furthest above the claim's
+    curve, or, if none is above, nearest to the curve.
     """
 
     eps_lower: float
@@ -110,7 +112,7 @@ class Finding:
 
 
 def clopper_pearson(hits: Floats | Ints, runs: int, failure: float) -> tuple[Floats, Floats]:
-    """Lower and upper bound of a probability, EACH wrong with probability at most `failure`.
+    """Return lower and upper bounds of a probability, EACH wrong with probability <= `failure`.
 
     Clopper and Pearson, Biometrika 1934.
 
@@ -134,21 +136,21 @@ def judge(
 ) -> Finding:
     """Choose score, threshold and direction on one half of the runs, evaluate once on the other.
 
-    Two criteria, epsilon at delta and the whole trade-off curve (GDP where that is claimed), each
-    choose for themselves. `failure` is divided equally among what they choose, which is known
-    before the other half is looked at: by two, or by one where both choose the same, as they do
-    for a pure claim. FPR and TPR get half each.
+    Two criteria, epsilon at delta and the whole trade-off curve (mu where GDP is claimed), choose
+    one test each. `failure` is divided equally among the chosen tests before the other half is
+    looked at: by two, or by one if the criteria choose the same test, as they do for a pure claim.
+    FPR and TPR of a test get half each.
 
     Args:
         selection: name of a score -> its values for runs of worlds A and B.
         evaluation: the same scores of other runs.
-        claim: what is tested.
+        claim: the claim to be tested.
         failure: probability that anything in the result is wrong.
     """
     choices = [
         (name, *choice)
         for name, (a, b) in selection.items()
-        for choice in _choices(a, b, failure / (_CAUTION * len(selection)))
+        for choice in _choices(a, b, failure / (_CHOICE_CAUTION * len(selection)))
     ]
     fpr, tpr = np.array([choice[3:] for choice in choices]).T
     best = {int(np.argmax(rate(claim, fpr, tpr))) for rate in (_epsilons, _excess)}
@@ -178,7 +180,7 @@ def judge(
 
 
 def _choices(a: Floats, b: Floats, failure: float) -> list[tuple[float, bool, float, float]]:
-    """(threshold, direction, upper FPR, lower TPR) of every threshold and both directions."""
+    """Return (threshold, direction, upper FPR, lower TPR) of all thresholds, either direction."""
     cuts = np.unique(np.quantile(np.concatenate([a, b]), _THRESHOLDS, method="nearest"))
     found = []
     for forward in (True, False):
@@ -190,7 +192,7 @@ def _choices(a: Floats, b: Floats, failure: float) -> list[tuple[float, bool, fl
 def _rates(
     a: Floats, b: Floats, cuts: Floats, forward: bool, failure: float
 ) -> tuple[Floats, Floats]:
-    """Lower TPR and upper FPR of calling B what is >= cut; backward, of calling A what is below."""
+    """Return lower TPR and upper FPR of calling scores >= cut B; backward, scores < cut A."""
     below_a, below_b = (np.searchsorted(np.sort(s), cuts) for s in (a, b))
     hits, false = (len(b) - below_b, len(a) - below_a) if forward else (below_a, below_b)
     n_hits, n_false = (len(b), len(a)) if forward else (len(a), len(b))
@@ -200,13 +202,13 @@ def _rates(
 
 
 def _epsilons(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
-    """log((TPR - delta) / FPR), -infinity where that proves nothing."""
+    """Return the proven epsilon, log((TPR - delta) / FPR), or -infinity where TPR <= delta."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(tpr > claim.delta, np.log(np.maximum(tpr - claim.delta, 0) / fpr), -inf)
 
 
 def _excess(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
-    """By how much a point exceeds the claim: in mu, or in the worst epsilon of the curve."""
+    """Return the excess of points over the claim: in mu, or in the worst epsilon of the curve."""
     if claim.mu is not None:
         return np.asarray(ndtri(tpr) - ndtri(fpr))
     each = [
@@ -218,33 +220,34 @@ def _excess(claim: Claim, fpr: Floats, tpr: Floats) -> Floats:
 
 
 def epsilon_of_mu(mu_lower: float | None, delta: float) -> float | None:
-    """What a lower bound of mu says about epsilon at delta; None where it says nothing."""
+    """Convert a lower bound of mu to one of epsilon at delta; None without mu or at delta 0."""
     return None if mu_lower is None or delta == 0 else curves.epsilon_of(mu_lower, delta)
 
 
 ChoiceNoise: TypeAlias = Literal["gumbel", "laplace", "gaussian"]
 TestNoise: TypeAlias = Literal["laplace", "exponential"]
 
-_ROUNDING = 1e-12
-_REACH = 40.0
-"""Scales beyond which a noise is never looked for: its probability there is below 1e-17."""
-_LOST = 800.0
-"""Scales behind the best at which a candidate's probability is no number any more."""
+_CURVE_TOLERANCE = 1e-12
+"""Rounding by which an exact attack may lie above the claim's curve without refuting the claim."""
+_NOISE_REACH = 40.0
+"""Scales after which integrals over a noise are cut off; beyond, its probability is < 1e-17."""
+_MAX_SCORE_GAP = 800.0
+"""Largest distance, in scales, of a score to the best one; beyond, its probability underflows."""
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(10)
 
 
 @dataclass(frozen=True)
 class ExactFinding:
-    """What is true of two laws, to rounding."""
+    """Privacy of two exact laws on the same releases, up to rounding."""
 
     epsilon: float
-    """the least one at the claim's delta; infinity where there is none"""
+    """least epsilon at the claim's delta; infinity if there is none"""
     delta: float
-    """the least one at the claim's epsilon"""
+    """least delta at the claim's epsilon"""
     curve: tuple[tuple[float, float], ...]
-    """(FPR, TPR) of the best attacks that take A for B, corner by corner from (0, 0) to (1, 1)"""
+    """(FPR, TPR) of the best attacks that call releases B, corners from (0, 0) to (1, 1)"""
     flagged: bool
-    """the claim is refuted; an attack lies above its curve, in one direction or the other"""
+    """True if the claim is refuted: an attack, in either direction, lies above its curve"""
 
 
 def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
@@ -256,8 +259,8 @@ def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
 
     Args:
         p: probability of every release in world A, (n,).
-        q: in world B.
-        claim: what is tested.
+        q: probability of every release in world B, (n,).
+        claim: the claim to be tested.
 
     Raises `InputError` unless p and q are laws on the same releases.
 
@@ -271,7 +274,7 @@ def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
     with np.errstate(divide="ignore"):
         order = np.argsort(np.log(p) - np.log(np.where(q > 0, q, 1e-320)), kind="stable")
     fpr, tpr = (np.minimum(np.append(0.0, law[order].cumsum()), 1.0) for law in (p, q))
-    above = [t > claim.highest(f) + _ROUNDING for f, t in ((fpr, tpr), (1 - tpr, 1 - fpr))]
+    above = [t > claim.highest(f) + _CURVE_TOLERANCE for f, t in ((fpr, tpr), (1 - tpr, 1 - fpr))]
     return ExactFinding(
         epsilon=exact_epsilon(p, q, claim.delta),
         delta=exact_delta(p, q, claim.epsilon),
@@ -281,17 +284,17 @@ def exact_audit(p: Floats, q: Floats, claim: Claim) -> ExactFinding:
 
 
 def exact_delta(p: Floats, q: Floats, epsilon: float) -> float:
-    """The delta of two laws on the same finite set of releases, in the worse direction.
+    """Return the least delta at `epsilon` of two laws on finitely many releases, either direction.
 
     >>> exact_delta(np.array([0.75, 0.25]), np.array([0.25, 0.75]), 0.0)
     0.5
     """
-    factor = exp(min(epsilon, _LARGE))
+    factor = exp(min(epsilon, _MAX_EPSILON))
     return max(float(np.maximum(x - factor * y, 0).sum()) for x, y in ((p, q), (q, p)))
 
 
 def exact_epsilon(p: Floats, q: Floats, delta: float = 0.0) -> float:
-    """The least epsilon with `exact_delta` <= delta, to 1e-9; infinity where none is."""
+    """Return the least epsilon with `exact_delta` <= delta, to 1e-9; infinity if there is none."""
     either = (p > 0) | (q > 0)
     with np.errstate(divide="ignore"):
         ratios = np.abs(np.log(p[either]) - np.log(q[either]))
@@ -310,10 +313,10 @@ def exact_epsilon(p: Floats, q: Floats, delta: float = 0.0) -> float:
 
 
 def randomised_response(truth: int, n: int, *, epsilon: float) -> Floats:
-    """The truth with probability e^epsilon / (e^epsilon + n - 1), else another of n answers.
+    """Return the law (n,) of an answer that is the truth with p = e^epsilon / (e^epsilon + n - 1).
 
-    Warner, JASA 1965, for n = 2. epsilon-DP for replacing the truth: the ratio of any two of its
-    probabilities is 1 or e^epsilon.
+    All other answers are equally likely. Warner, JASA 1965, for n = 2. epsilon-DP for replacing the
+    truth: the ratio of any two probabilities is at most e^epsilon.
 
     >>> randomised_response(0, 3, epsilon=np.log(2)).tolist()
     [0.5, 0.25, 0.25]
@@ -321,17 +324,17 @@ def randomised_response(truth: int, n: int, *, epsilon: float) -> Floats:
     whole("n", n, 2)
     whole("truth", truth, 0, n - 1)
     at_least("epsilon", epsilon, 0)
-    inside("epsilon", epsilon, 0, _LARGE, ends=True)
+    inside("epsilon", epsilon, 0, _MAX_EPSILON, ends=True)
     return softmax(epsilon * (np.arange(n) == truth))
 
 
 def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Floats:
-    """The law of argmax(scores + noise of the given scale), (n,) -> (n,).
+    """Return the law (n,) of argmax(scores + noise), for scores (n,) and noise of scale `scale`.
 
-    Gumbel: softmax(scores / scale), the exponential mechanism. Others: candidate i wins with
-    probability int f(x - u_i) prod_{j != i} F(x - u_j) dx, by Gauss-Legendre on pieces that end at
-    every kink. `ExponentialMechanism` and `ReportNoisyMax` have scale 2 s / epsilon. Scale 0: the
-    first of the best.
+    Gumbel noise: softmax(scores / scale), the exponential mechanism. Other noise: candidate i wins
+    with probability int f(x - u_i) prod_{j != i} F(x - u_j) dx, by Gauss-Legendre on pieces that
+    end at every kink. `ExponentialMechanism` and `ReportNoisyMax` have scale 2 s / epsilon. Scale
+    0: the first of the best.
 
     >>> choice(np.array([1.0, 0.0]), 1.0).round(4).tolist()
     [0.7311, 0.2689]
@@ -340,18 +343,18 @@ def choice(scores: Floats, scale: float, *, noise: ChoiceNoise = "gumbel") -> Fl
     at_least("scale", scale, 0)
     if scale == 0:
         return (np.arange(len(scores)) == np.argmax(scores)).astype(float)
-    u = np.maximum((scores - scores.max()) / scale, -_LOST)
+    u = np.maximum((scores - scores.max()) / scale, -_MAX_SCORE_GAP)
     if noise == "gumbel":
         return softmax(u)
     at = NOISES[noise]
-    x, weights = _nodes(u.min() - _REACH, _REACH, u)
+    x, weights = _nodes(u.min() - _NOISE_REACH, _NOISE_REACH, u)
     others = at.cdf(x - u[:, None])  # (n, nodes)
     won = [np.delete(others, i, axis=0).prod(axis=0) * at.pdf(x - u[i]) for i in range(len(u))]
     return np.asarray(won) @ weights
 
 
 def _nodes(low: float, high: float, kinks: Floats, step: float = 0.5) -> tuple[Floats, Floats]:
-    """Points and weights of an integral from low to high."""
+    """Return points and weights of a Gauss-Legendre rule from low to high, split at `kinks`."""
     inner = kinks[(kinks > low) & (kinks < high)]
     ends = np.unique(np.concatenate([np.arange(low, high, step), inner, [high]]))
     half = np.diff(ends)[:, None] / 2
@@ -362,7 +365,7 @@ _Function: TypeAlias = Callable[[Floats], Floats]
 
 
 class _Noise(NamedTuple):
-    """Density, P(noise <= x) and P(noise > x) at scale 1."""
+    """A noise of scale 1: density, distribution function P(noise <= x) and tail P(noise > x)."""
 
     pdf: _Function
     cdf: _Function

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpbandit.auditing.small_problems import SMALL
+from dpbandit.auditing.small_problems import SMALL_PROBLEMS
 from dpbandit.auditing.users import (
     Always,
     Answer,
@@ -20,24 +20,24 @@ from dpbandit.specs.choice import AssortmentSpec, ChoiceSpec
 
 @dataclass(frozen=True, eq=False)
 class BuysFirst:
-    """Buys what she likes most of what is offered, and always something."""
+    """An answer to assortments: the purchase of the first offered product in a fixed order."""
 
     order: Ints
-    """(N,), products, what is liked most first"""
+    """products (N,), the most liked first"""
 
     def __call__(self, action: AnyArray) -> Floats:
-        """Assortments (R, N) -> (R,)."""
+        """Return the products (R,) bought from assortments (R, N)."""
         offered = np.asarray(action)[:, self.order] > 0
         return self.order[offered.argmax(axis=1)].astype(float)
 
 
 class Buyers(ContextUsers):
-    """A user is a context and what she would buy of every set, nothing among it."""
+    """Users of assortment problems, each a context and her purchase, or none, from every set."""
 
     _spec: ChoiceSpec
 
-    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
-        yield from super().handful(rng)
+    def extreme_pairs(self, rng: np.random.Generator) -> Iterator[Pair]:
+        yield from super().extreme_pairs(rng)
         buys, nothing, *_ = self._answers.values()
         context = np.zeros(self._spec.context_shape)
         t = random_round(self._spec.horizon, rng)
@@ -63,4 +63,6 @@ class Buyers(ContextUsers):
 
 
 users_by_spec.register(ChoiceSpec, Buyers)
-SMALL.append(AssortmentSpec(n_products=2, at_most=2, dim=2, horizon=24, margins=(0.5, 1.0)))
+SMALL_PROBLEMS.append(
+    AssortmentSpec(n_products=2, at_most=2, dim=2, horizon=24, margins=(0.5, 1.0))
+)

@@ -1,16 +1,16 @@
-"""Exact log-ratios of mechanisms that draw by losses, for audits.
+"""Exact likelihood-ratio scores for audits of mechanisms whose laws are known.
 
-The log-ratio of each release, given what was released before::
+Mechanisms that draw by losses have a log-ratio of each release, given all earlier releases::
 
     mechanism                        a release                    its law, given all losses
     OneShotTopK and its kind         candidates, best first       softmax, without replacement
     SegmentAboveThreshold            whether the segment ends     an integral over threshold noise
     RedrawBit                        whether to draw anew         (1 - p) e^(-h loss) to keep
 
-Everything but the differing user's losses is known, and what her other losses had made of a total
-is the total plus their difference. Laws are those that are claimed, Gumbel's for noisy maxima.
+An adversary knows all losses but the differing user's. A total of the other world is the total of
+this world plus the difference of her losses. Laws are the claimed ones, Gumbel's for noisy maxima.
 
-Exact scores for mechanisms whose laws are known: log-likelihood ratios of world B to world A::
+Scores of other releases are log-likelihood ratios of world B to world A::
 
     release                                        score of v
     Gaussian, means a and b, covariance Sigma      <v, Sigma^-1 (b - a)>             matched_filter
@@ -18,15 +18,13 @@ Exact scores for mechanisms whose laws are known: log-likelihood ratios of world
     one of finitely many, laws p and q             log q(v) - log p(v)               outcomes
     choices by Gumbel noise, given all scores      sum of log softmax_B - log softmax_A
 
-No score tells the worlds apart better (Neyman and Pearson 1933), and none has to be trained, so no
-runs are spent on it. The laws are those that are claimed. If the mechanism has others, the score is
-only less sharp: what is proven with it stays proven. So the ratio of a suspected fault is a score
-like any other, and several may be given.
+No score tells the worlds apart better (Neyman and Pearson 1933), and no runs are spent on training.
+The laws are the claimed ones. If the mechanism has others, the score is only less sharp, and its
+findings remain proven. So the ratio of a suspected fault is a score like any other.
 
-Audits of a suspected fault: what to look for is decided before the mechanism is run at all. A fault
-that can be named can be played: `rehearsal` samples the mechanism with that fault. It chooses
-score, threshold and direction, on as many runs as one likes, and every run of the mechanism itself
-is evaluated. A wrong suspicion costs power, never honesty.
+Audits of a suspected fault fix score, threshold and direction before the mechanism is run at all:
+`rehearsal` samples a mechanism that has the fault, on as many runs as one likes, and every run of
+the audited mechanism is evaluated. A wrong suspicion costs power, never honesty.
 """
 
 from collections.abc import Mapping
@@ -38,10 +36,10 @@ import numpy as np
 from scipy.special import log_softmax
 
 from dpbandit.auditing.audit import Sampler
-from dpbandit.auditing.bounds import _REACH, NOISES, Claim, Finding, TestNoise, _nodes, judge
+from dpbandit.auditing.bounds import _NOISE_REACH, NOISES, Claim, Finding, TestNoise, _nodes, judge
 from dpbandit.auditing.users import twin
-from dpbandit.auditing.views import _DECIMALS, Columns, LogRatios, Score, Scorer
-from dpbandit.auditing.witness import LISTENERS, Ear
+from dpbandit.auditing.views import _SCORE_DECIMALS, Columns, LogRatios, Score, Scorer
+from dpbandit.auditing.witness import LISTENERS, Listener
 from dpbandit.base import (
     MOST_RUNS,
     Floats,
@@ -58,20 +56,22 @@ from dpbandit.privacy import Mechanism, OneShotTopK, SegmentAboveThreshold
 from dpbandit.privacy.choices import CumulativeLosses, EpochSelection
 from dpbandit.privacy.sparse_vector import RedrawBit
 
-_LARGE = 700.0
-"""Stands for a release that one world never makes."""
-_MOST_CANDIDATES = 256
-"""Where experts stand for points there may be thousands, and draws are not weighed."""
-_LEAST = 1e-300
-_ENDS = np.concatenate([np.arange(-8.0, 8.5, 0.5), [16.0, 40.0]])
-_ENDS = np.unique(np.concatenate([-_ENDS, _ENDS]))
+_MAX_LOG_RATIO = 700.0
+"""Log-ratio of a release that is impossible in one of the worlds."""
+_MAX_CANDIDATES = 256
+"""Candidates above which draws get no exact score; covers of sets have thousands of experts."""
+_MIN_PROBABILITY = 1e-300
+_PIECE_ENDS = np.concatenate([np.arange(-8.0, 8.5, 0.5), [16.0, 40.0]])
+_PIECE_ENDS = np.unique(
+    np.concatenate([-_PIECE_ENDS, _PIECE_ENDS])
+)  # pieces of Gauss-Legendre, in scales of noise
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
-_NODES = (_ENDS[:-1, None] + np.diff(_ENDS)[:, None] / 2 * (1 + _NODES)).ravel()
-_WEIGHTS = (np.diff(_ENDS)[:, None] / 2 * _WEIGHTS).ravel()
+_NODES = (_PIECE_ENDS[:-1, None] + np.diff(_PIECE_ENDS)[:, None] / 2 * (1 + _NODES)).ravel()
+_WEIGHTS = (np.diff(_PIECE_ENDS)[:, None] / 2 * _WEIGHTS).ravel()
 
 
 class Draws:
-    """Listens to a mechanism that draws candidates by their total losses."""
+    """Listener to a mechanism that draws candidates by their total losses."""
 
     def __init__(self, mechanism: OneShotTopK, runs: int) -> None:
         self._mechanism, self._differed = mechanism, False
@@ -101,7 +101,7 @@ class Draws:
 
 
 class Segments:
-    """Listens to a sparse vector on segments: how long the differing user's segment lasts.
+    """Listener to a sparse vector on segments; scores the length of the differing user's segment.
 
     Given the threshold noise r, tests are independent: a segment that fires at its k-th test has
     probability int p(r) prod_{i < k} F(z_i) (1 - F(z_k)) dr, z_i = threshold + r - sum.
@@ -143,17 +143,17 @@ class Segments:
         return found[:, None] if self._differed else None
 
     def _lasted(self) -> Floats:
-        """Of a segment that has not fired."""
+        """Return the log-ratios (2 R,) of segments in which no test has fired so far."""
         return self._ratio(self._there, self._here)
 
     def _ratio(self, there: Floats, here: Floats) -> Floats:
-        """log of both integrals over r, (2 R, nodes) -> (2 R,)."""
-        integrals = np.maximum([there @ self._weights, here @ self._weights], _LEAST)
+        """Return the log-ratios (2 R,) of two integrals over r, given at its nodes (2 R, nodes)."""
+        integrals = np.maximum([there @ self._weights, here @ self._weights], _MIN_PROBABILITY)
         return np.subtract(*np.log(integrals))
 
 
 class Bits:
-    """Listens to bits that say whether to draw anew: the differing user decides one of them."""
+    """Listener to a `RedrawBit`; scores the bit that depends on the differing user's loss."""
 
     def __init__(self, mechanism: RedrawBit) -> None:
         self._mechanism = mechanism
@@ -173,7 +173,9 @@ class Bits:
 
 
 def log_order(scores: Floats, chosen: Ints) -> Floats:
-    """log P that Gumbel noise of scale 1 puts the `chosen` (R, k) first, in this order; -1: none.
+    """Return log P that Gumbel noise of scale 1 ranks `chosen` (R, k) first, in this order.
+
+    Entries of -1 are no choice. The result has shape (R,).
 
     >>> log_order(np.log([[1.0, 2.0, 3.0]]), np.array([[2, 0]])).round(6) == np.log(1 / 6).round(6)
     array([ True])
@@ -187,15 +189,15 @@ def log_order(scores: Floats, chosen: Ints) -> Floats:
     return found
 
 
-def listener(mechanism: Mechanism, runs: int) -> Ear | None:
-    """An ear for a mechanism that draws by losses, with noise."""
+def listener(mechanism: Mechanism, runs: int) -> Listener | None:
+    """Make the listener for a noisy mechanism that draws by losses; None for other mechanisms."""
     if isinstance(mechanism, RedrawBit) and mechanism.rate < inf:
         return Bits(mechanism)
     if isinstance(mechanism, SegmentAboveThreshold) and min(mechanism.scales) > 0:
         return Segments(mechanism, runs)
     if isinstance(mechanism, OneShotTopK) and (mechanism.scale > 0).all():
         source = mechanism.source
-        if isinstance(source, CumulativeLosses) and source.n <= _MOST_CANDIDATES:
+        if isinstance(source, CumulativeLosses) and source.n <= _MAX_CANDIDATES:
             return Draws(mechanism, runs)
     return None
 
@@ -204,9 +206,10 @@ LISTENERS.append(listener)
 
 
 def matched_filter(difference: Floats, covariance: Floats) -> Score:
-    """For Gaussian columns whose means differ by `difference` (p,), with `covariance` (p, p).
+    """Return the score for Gaussian columns with means `difference` (p,) apart, and `covariance`.
 
-    Up to a constant and a factor the log-likelihood ratio, also if all noise is scaled.
+    The score is the log-likelihood ratio up to a constant and a factor, also if the covariance
+    (p, p) is known up to a factor only.
 
     >>> filtered = matched_filter(np.array([1.0, 0.0]), np.array([[1.0, 0.5], [0.5, 1.0]]))
     >>> filtered.weights.round(4).tolist()
@@ -220,7 +223,7 @@ def matched_filter(difference: Floats, covariance: Floats) -> Score:
 
 @dataclass(frozen=True)
 class LaplaceRatio:
-    """For columns with means `first` and `second` (p,) and independent Laplace noise."""
+    """Score for columns with means `first` and `second` (p,) and independent Laplace noise."""
 
     first: Floats
     second: Floats
@@ -230,16 +233,17 @@ class LaplaceRatio:
         positive("scale", self.scale)
 
     def __call__(self, columns: Columns) -> Floats:
-        """(n,): large where a run looks like world B."""
+        """Return the scores (n,) of n runs, large where a run looks like world B."""
         v = columns.values
         nearer = np.abs(v - self.first) - np.abs(v - self.second)
-        return np.round(nearer / self.scale, _DECIMALS).sum(axis=1)
+        return np.round(nearer / self.scale, _SCORE_DECIMALS).sum(axis=1)
 
 
 def outcomes(*laws: tuple[Floats, Floats]) -> Score:
-    """For columns that hold outcomes 0, 1, ..., independent of each other: (p, q) of each column.
+    """Return the score for independent columns of outcomes 0, 1, ..., given (p, q) of each column.
 
-    `exact` has the laws of some mechanisms. Never possible in A: 700, in B: -700.
+    p and q are the laws in worlds A and B; some are in `bounds`. An outcome that is impossible in A
+    scores 700, one that is impossible in B scores -700.
 
     >>> score = outcomes((np.array([0.5, 0.5]), np.array([0.75, 0.25])))
     >>> seen = Columns(np.array([[0.0], [1.0]]), ("releases",), np.array([True]))
@@ -253,25 +257,25 @@ def outcomes(*laws: tuple[Floats, Floats]) -> Score:
 
 
 def gumbel_ratio(chosen: Ints, first: Floats, second: Floats, scale: Floats | float) -> Floats:
-    """log P_B - log P_A of the choice argmax(scores + Gumbel noise), run by run.
+    """Return log P_B - log P_A (R,) of the choices argmax(scores + Gumbel noise) of R runs.
 
-    For several choices, where what a run released decides about later scores, a sampler adds these
-    up and shows the sum as a column: the auditor knows everybody else's data, and releases.
+    If later scores depend on earlier choices, a sampler adds up the ratios of all choices and shows
+    the sum as a column: the auditor knows the releases and the data of all other users.
 
     Args:
-        chosen: the released index, (R,).
-        first: the exact scores in world A, (R, n), given what was released before.
-        second: in world B.
-        scale: of the noise.
+        chosen: released indices, (R,).
+        first: exact scores in world A, (R, n), given all earlier releases.
+        second: exact scores in world B, (R, n).
+        scale: scale of the noise.
     """
     one, two = (log_softmax(scores / scale, axis=-1) for scores in (first, second))
-    return np.take_along_axis(two - one, chosen[:, None], axis=-1)[:, 0].round(_DECIMALS)
+    return np.take_along_axis(two - one, chosen[:, None], axis=-1)[:, 0].round(_SCORE_DECIMALS)
 
 
 def _ratio(p: Floats, q: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where((p > 0) | (q > 0), np.log(q) - np.log(p), 0.0)
-    return ratio.clip(-_LARGE, _LARGE)
+    return ratio.clip(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)
 
 
 def first_above(
@@ -282,7 +286,7 @@ def first_above(
     query_scale: float,
     noise: TestNoise = "laplace",
 ) -> Floats:
-    """The law of the first firing of a sparse vector, (n,) -> (n + 1,): test 0, ..., or none.
+    """Return the law (n + 1,) of the first test of a sparse vector that fires, or none, the last.
 
     Given the threshold noise r tests are independent: firing first at k has probability
     int p(r) prod_{i < k} F(z_i) (1 - F(z_k)) dr, z_i = threshold_i + r - query_i.
@@ -299,7 +303,7 @@ def first_above(
     r: Floats = np.zeros(1)
     weights: Floats = np.ones(1)
     if threshold_scale > 0:
-        reach = _REACH * threshold_scale
+        reach = _NOISE_REACH * threshold_scale
         start = 0.0 if noise == "exponential" else -reach
         kinks = np.append(queries - thresholds, 0.0)
         r, weights = _nodes(start, reach, kinks, step=0.5 * min(threshold_scale, c))
@@ -312,8 +316,8 @@ def first_above(
     return np.array([*law, weights @ alive])
 
 
-_REHEARSED, _PLAYED = 5, 6
-"""Stages of seeds that no other audit uses."""
+_REHEARSAL_STAGE, _PLAY_STAGE = 5, 6
+"""Stages in the seeds of rehearsals and of the mechanism's runs; no other audit uses them."""
 
 
 def audit_rehearsed(
@@ -328,31 +332,31 @@ def audit_rehearsed(
     failure: float = 0.05,
     chunk: int = 500,
 ) -> Finding:
-    """Hold `claim` against `sample`, with a threshold that `rehearsal` chooses.
+    """Test `claim` on runs of `sample`, with the score and threshold that suit `rehearsal` best.
 
     Args:
         sample: the mechanism in world 0 or 1, see `auditing.Sampler`.
         rehearsal: the mechanism as it is suspected to be; its runs share no seed with `sample`.
-        claim: what is tested.
-        scores: known ones, such as the ratios of `ratios`.
-        runs: of `sample`, in each world, all evaluated, >= 400.
-        rehearsals: of `rehearsal`, in each world. About ten times `runs` will do.
-        seed: everything depends on it alone.
+        claim: the claim to be tested.
+        scores: known scores, such as the ratios of this module.
+        runs: number of runs of `sample` in each world, all evaluated, >= 400.
+        rehearsals: number of runs of `rehearsal` in each world; ten times `runs` is enough.
+        seed: random seed; the finding depends on it alone.
         failure: probability that anything in the finding is wrong.
-        chunk: runs asked for at once.
+        chunk: number of runs in one call of a sampler.
     """
     whole("runs", runs, 400, MOST_RUNS)
     whole("rehearsals", rehearsals, 400, MOST_RUNS)
     inside("failure", failure, 0, 1, ends=False)
-    choosing = _scored(rehearsal, scores, seed, _REHEARSED, rehearsals, chunk)
-    played = _scored(sample, scores, seed, _PLAYED, runs, chunk)
+    choosing = _scored(rehearsal, scores, seed, _REHEARSAL_STAGE, rehearsals, chunk)
+    played = _scored(sample, scores, seed, _PLAY_STAGE, runs, chunk)
     return judge(choosing, played, claim, failure=failure)
 
 
 def _scored(
     sample: Sampler, scores: Mapping[str, Scorer], seed: int, stage: int, runs: int, chunk: int
 ) -> dict[str, tuple[Floats, Floats]]:
-    """name -> (values in world 0, in world 1)."""
+    """Return for each score its values in `runs` runs of world 0 and of world 1."""
     parts: dict[str, tuple[list[Floats], list[Floats]]] = {name: ([], []) for name in scores}
     for start in range(0, runs, chunk):
         seeds: list[Seed] = [(seed, stage, run) for run in range(start, min(start + chunk, runs))]

@@ -1,16 +1,16 @@
 """Exact log-ratios of private hard thresholding, for audits: its picks, and their values.
 
-Its proof counts every iterate as released, so that an auditor may look at them all, though an agent
-is handed the last one only. Given the iterate before and everybody else's data, v of either world
-is known, and so are the log-ratios of what came of it::
+The privacy proof counts every iterate as released, so an auditor may look at all of them, though an
+agent receives the last one only. Given the previous iterate and the data of all other users, v of
+either world is known, and so are the log-ratios of the picks and of their values::
 
     picks    the set S of the s largest |v_i| + Gumbel noise of scale c: coordinate i arrives after
              an exponential time of rate w_i = e^(|v_i| / c), and S first, with probability
              int e^-t prod_{i in S} (1 - e^(-t w_i / W)) dt,  W the sum of w outside S
     values   Gaussian or Laplace noise on v_i, i in S
 
-The laws are those that the mechanism's spend pays for; for Laplace picks, whose law has no such
-form, a Gumbel law of the same epsilon is a score as good as any that is no ratio.
+The laws are those that the mechanism's spend pays for. The law of Laplace picks has no such form;
+their score is the ratio of a Gumbel law of the same epsilon.
 """
 
 from math import inf
@@ -20,21 +20,21 @@ import numpy as np
 from scipy.special import logsumexp
 
 from dpbandit.auditing.users import twin
-from dpbandit.auditing.witness import LISTENERS, Ear
+from dpbandit.auditing.witness import LISTENERS, Listener
 from dpbandit.base import Floats
 from dpbandit.privacy import Mechanism, PureSpend
 from dpbandit.privacy.peeling import NoisyHardThresholding, Peeled
 from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.spends import Spend
 
-_STEP = 0.25
-_TIMES = np.exp(np.arange(-20.0, 4.0, _STEP))
-"""The trapezoid rule for log t: exact to 1e-8, as what is integrated is analytic and falls fast."""
-_TIME_WEIGHTS = _STEP * _TIMES * np.exp(-_TIMES)
+_LOG_TIME_STEP = 0.25
+_TIMES = np.exp(np.arange(-20.0, 4.0, _LOG_TIME_STEP))
+"""Nodes of the trapezoid rule in log t, exact to 1e-8 for an analytic integrand that falls fast."""
+_TIME_WEIGHTS = _LOG_TIME_STEP * _TIMES * np.exp(-_TIMES)
 
 
 class Peelings:
-    """Listens to the peelings of a mechanism, and weighs those of the differing user's episode."""
+    """Listener to private hard thresholding; scores peelings of the differing user's episode."""
 
     def __init__(self, mechanism: NoisyHardThresholding) -> None:
         self._mechanism, mechanism.on_peeled = mechanism, self._record
@@ -50,14 +50,14 @@ class Peelings:
             self._differing_datum = datum
         if release is not None:
             if self._differing_datum is not None and self._found is None:
-                self._found = np.sum([self._weighed(peeled) for peeled in self._now], axis=0)
+                self._found = np.sum([self._log_ratios(peeled) for peeled in self._now], axis=0)
             self._now = []
 
     def ratios(self) -> Floats | None:
         return self._found
 
-    def _weighed(self, peeled: Peeled) -> Floats:
-        """Of one peeling, (2 R, 2)."""
+    def _log_ratios(self, peeled: Peeled) -> Floats:
+        """Return the log-ratios (2 R, 2) of one peeling: its picks, and their values."""
         chosen, released = self._mechanism.spend.parts
         shift = self._mechanism.term(peeled.beta, *map(twin, self._differing_datum))
         shift = shift - self._mechanism.term(peeled.beta, *self._differing_datum)
@@ -75,14 +75,13 @@ class Peelings:
 
 
 def _epsilon_of_last_pick(spend: Spend) -> float:
-    """epsilon of one pick."""
     return spend.groups[-1][0] if isinstance(spend, PureSpend) and spend.groups else 0.0
 
 
 def log_chosen(scores: Floats, chosen: Any) -> Floats:
-    """log P that Gumbel noise of scale 1 puts the `chosen` (..., D) first, in whatever order.
+    """Return log P that Gumbel noise of scale 1 ranks the `chosen` (..., D) first, in any order.
 
-    As many in every row.
+    All rows have the same number of chosen entries.
 
     >>> scores, chosen = np.log([1.0, 2.0, 3.0]), np.array([True, False, False])
     >>> np.exp(log_chosen(scores, chosen)).round(6).item()
@@ -97,8 +96,8 @@ def log_chosen(scores: Floats, chosen: Any) -> Floats:
     return np.where(np.isneginf(rest[..., 0]), 0.0, found)
 
 
-def listener(mechanism: Mechanism, runs: int) -> Ear | None:
-    """An ear for private hard thresholding, with noise."""
+def listener(mechanism: Mechanism, runs: int) -> Listener | None:
+    """Make the listener for noisy private hard thresholding; None for other mechanisms."""
     if not isinstance(mechanism, NoisyHardThresholding):
         return None
     return Peelings(mechanism) if 0 < mechanism.spend.parts[0].pure < inf else None

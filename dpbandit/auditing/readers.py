@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpbandit.auditing.small_problems import SMALL
+from dpbandit.auditing.small_problems import SMALL_PROBLEMS
 from dpbandit.auditing.users import Always, Answer, ContextUsers, users_by_spec
 from dpbandit.base import Floats
 from dpbandit.losses.click_models import Cascade
@@ -10,7 +10,7 @@ from dpbandit.specs.lists import Catalogue, ListSpec
 
 
 class Readers(ContextUsers):
-    """A user is her tastes and the positions that she would click, whatever is there."""
+    """Users of list problems, each her tastes and the positions she clicks, whatever the items."""
 
     _spec: ListSpec
 
@@ -31,4 +31,4 @@ class Readers(ContextUsers):
 
 
 users_by_spec.register(ListSpec, Readers)
-SMALL.append(ListSpec(catalogue=Catalogue(5, 2), clicks=Cascade(2), horizon=24))
+SMALL_PROBLEMS.append(ListSpec(catalogue=Catalogue(5, 2), clicks=Cascade(2), horizon=24))

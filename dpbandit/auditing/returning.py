@@ -8,16 +8,16 @@ from dpbandit.auditing.users import Always, Answer, Pair, User, World, users_by_
 from dpbandit.base import Floats, InputError
 from dpbandit.specs.people import NOBODY, ReturningSpec
 
-_EMPTY = 3
-"""Every so many slots are empty, where she might come as well."""
+_EMPTY_SLOT_PERIOD = 3
+"""Period of the slots that are left empty: every third, unless the differing person comes."""
 
 
 class People:
-    """The last person is one or another of the `ContextUsers` of a visit, each time she comes.
+    """Users of problems whose people return; the differing person is the last one.
 
-    She comes as often as she may, as soon as she may, or spread over all slots; where her pattern
-    is private also in other slots in the second world, those of the first being empty there. All
-    others are background.
+    The differing person comes as often as she may, in the earliest slots or spread over all slots,
+    each time as the same user of `visit`'s kind. Where her pattern of visits is private, she may
+    come in other slots in the second world. All other people are background.
     """
 
     def __init__(self, spec: ReturningSpec) -> None:
@@ -27,9 +27,9 @@ class People:
         self._silence = Always(np.zeros(spec.datum_shape or ()))
         self._her = spec.people - 1
 
-    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
+    def extreme_pairs(self, rng: np.random.Generator) -> Iterator[Pair]:
         soon, spread = self._soon(), self._spread()
-        for pair in self._visit.handful(rng):
+        for pair in self._visit.extreme_pairs(rng):
             t, background = pair.round, (pair.round + 1) % self._spec.horizon
             note = pair.note.partition(", ")[2] or pair.note
             users = [
@@ -51,7 +51,7 @@ class People:
         return self._pair(note, (soon, soon), [one, two], background)
 
     def _soon(self) -> tuple[int, ...]:
-        """The earliest slots."""
+        """Return the earliest slots in which a person may come as often as she may."""
         k, b, T = self._spec.visits.cap, self._spec.visits.separation, self._spec.horizon
         return tuple(range(0, T, b))[:k]
 
@@ -79,14 +79,14 @@ class People:
         return Pair(note, rounds[0], first, second, more=later, person=self._her)
 
     def _world(self, mine: Sequence[int], her_rounds: set[int], user: User, others: User) -> World:
-        """She comes in `mine`, nobody in the rest of `her_rounds`, others elsewhere, or nobody."""
+        """Make a stream: `user` in slots `mine`, nobody in other `her_rounds`, else `others`."""
         rounds: list[tuple[int, Floats, Answer]] = []
         nobody = NOBODY, np.zeros_like(user.context), self._silence
         for t in range(self._spec.horizon):
             other = t % (self._spec.people - 1)
             if t in mine:
                 rounds.append((self._her, user.context, user.answer))
-            elif t in her_rounds or t % _EMPTY == _EMPTY - 1:
+            elif t in her_rounds or t % _EMPTY_SLOT_PERIOD == _EMPTY_SLOT_PERIOD - 1:
                 rounds.append(nobody)
             else:
                 rounds.append((other, others.context, others.answer))

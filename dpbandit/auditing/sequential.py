@@ -1,18 +1,19 @@
-"""Audits that stop when they know: a bet against a certificate, won only if it is false.
+"""Audits that stop early: bets against a certificate, which win much only if it is false.
 
 Runs come in pairs, one of each world. With a test phi in {0, 1} that is chosen before a pair is
-seen, a promise (epsilon, delta) says that::
+seen, a promise (epsilon, delta) says that the gain::
 
     g = phi(b) - e^epsilon phi(a) - delta
 
-has a mean of at most 0, and so has the same with a and b exchanged. Who stakes a part lambda of her
-wealth on it, 0 <= lambda <= 1 / (e^epsilon + delta), has W_n = prod (1 + lambda g), a
-supermartingale if the promise is kept, whatever she chooses from earlier pairs. So the probability
-that W ever reaches 1 / failure is at most `failure` (Ville 1939; Shafer, JRSS A 2021; Waudby-Smith
-and Ramdas, JRSS B 2024): it may be looked at after every pair and stopped at any time.
+has a mean of at most 0, also with a and b exchanged. Stakes of a share lambda of the wealth, with
+0 <= lambda <= 1 / (e^epsilon + delta), lead to the wealth W_n = prod (1 + lambda g), a
+supermartingale if the promise is kept, however lambda and phi depend on earlier pairs. So the
+probability that W ever reaches 1 / failure is at most `failure` (Ville 1939; Shafer, JRSS A 2021;
+Waudby-Smith and Ramdas, JRSS B 2024), and an audit may look after every pair and stop at any time.
 
-A curve delta(epsilon), that of GDP too, is many promises at once: every bet takes the one that it
-hopes most of. Wealth is divided equally between scores, anew for each block of pairs.
+A curve delta(epsilon), also the curve of GDP, is many promises at once: every bet is against the
+one that would have won most in the past. Wealth is divided equally between scores, anew for each
+block of pairs.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,26 +28,28 @@ from dpbandit.base import Bools, Floats, rounded
 from dpbandit.privacy.curves import delta_of
 
 Points: TypeAlias = tuple[tuple[float, float], ...]
-"""Promises (epsilon, delta) that all hold if a claim does."""
+"""Promises (epsilon, delta) that all hold if a claim holds."""
 Scores: TypeAlias = dict[str, tuple[Floats, Floats]]
 """Name of a score -> its values for runs of worlds A and B, (n,) each."""
 
-FIRST = 50
-"""Pairs that are only learned from, and the least in a block"""
-GROWTH = 0.25
-"""A block has this part of all pairs before it"""
-_CUTS = np.linspace(0.02, 0.98, 33)
+MIN_BLOCK_PAIRS = 50
+"""Pairs of the first block, which is only learned from; least number of pairs in a block."""
+BLOCK_GROWTH = 0.25
+"""Pairs of a block, as a share of all pairs before the block."""
+_CUT_QUANTILES = np.linspace(0.02, 0.98, 33)
 _STAKES: Floats = np.array([0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5])
-"""lambda, in units of the largest there may be"""
-_CAREFUL = 0.7
-"""Of the stake that would have won most so far: what was chosen for having won wins less"""
-_LEVELS = np.linspace(0.05, 2.0, 40)
-"""Of epsilon and of mu, in units of those claimed: what can be proven"""
-_LARGE = 30.0
+"""Candidate stakes lambda, in units of the largest admissible stake 1 / (e^epsilon + delta)."""
+_STAKE_DISCOUNT = 0.7
+"""Factor on the stake that would have won most in the past, because the best of many was lucky."""
+_TESTED_LEVELS = np.linspace(0.05, 2.0, 40)
+"""Lower bounds of epsilon and of mu that are tested, in units of the claimed epsilon and mu."""
+_MAX_EPSILON = 30.0
+_MAX_LEARNING_PAIRS = 10_000
+"""Pairs after which scores are not learned anew: more runs hardly improve them."""
 
 
 class Bet(NamedTuple):
-    """On the next block: that runs of B, or backward of A, score at least, or below, `cut`."""
+    """Bet on the next block: runs of B score at least `cut`; backward, runs of A score below."""
 
     score: str
     cut: float
@@ -56,7 +59,7 @@ class Bet(NamedTuple):
     stake: float
 
     def gains(self, scores: Scores) -> Floats:
-        """1 + lambda g of each pair, (n,)."""
+        """Return the factor 1 + lambda g of the wealth for each pair of runs, (n,)."""
         a, b = (values >= self.cut for values in scores[self.score])
         hits, false = (b, a) if self.forward else (~a, ~b)
         factor: Floats = 1 + self.stake * (hits - exp(self.epsilon) * false - self.delta)
@@ -64,24 +67,24 @@ class Bet(NamedTuple):
 
 
 class Wealth:
-    """What has been won against one promise, or against several that hold together.
+    """Wealth, from 1, of bets against promises (epsilon, delta) that all hold or not.
 
     Args:
         points: the promises.
-        failure: the probability that `refuted` is wrong, at most, whenever one looks.
+        failure: largest probability that `refuted` is ever wrong.
     """
 
     def __init__(self, points: Points, failure: float) -> None:
-        self.points = tuple((e, d) for e, d in points if e < _LARGE and d < 1)
-        self.log, self.most, self._enough = 0.0, 0.0, -np.log(failure)
+        self.points = tuple((e, d) for e, d in points if e < _MAX_EPSILON and d < 1)
+        self.log, self.max_log, self._refuting_log = 0.0, 0.0, -np.log(failure)
 
     @property
     def refuted(self) -> bool:
-        """Whether that much has been won."""
-        return bool(self.most >= self._enough)
+        """True if the wealth has ever reached 1 / `failure`."""
+        return bool(self.max_log >= self._refuting_log)
 
     def play(self, past: Scores, block: Scores) -> int:
-        """Bet on a block what the past suggests; how many of its pairs were needed."""
+        """Bet on a block as the past suggests; return the pairs until a refutation, or all."""
         bets = [self._best(name, *past[name]) for name in past] if self.points else []
         gains = [np.cumsum(np.log(bet.gains(block))) for bet in bets if bet is not None]
         n = len(next(iter(block.values()))[0])
@@ -89,13 +92,13 @@ class Wealth:
             return n
         idle = [np.zeros(n)] * (len(bets) - len(gains))
         path = self.log + np.logaddexp.reduce([*gains, *idle], axis=0) - np.log(len(bets))
-        self.log, self.most = float(path[-1]), max(self.most, float(path.max()))
-        reached = np.flatnonzero(path >= self._enough)
+        self.log, self.max_log = float(path[-1]), max(self.max_log, float(path.max()))
+        reached = np.flatnonzero(path >= self._refuting_log)
         return int(reached[0]) + 1 if len(reached) else n
 
     def _best(self, name: str, a: Floats, b: Floats) -> Bet | None:
-        """The bet that would have grown most in the past; None if none would have."""
-        cuts = np.unique(np.quantile(np.concatenate([a, b]), _CUTS, method="nearest"))
+        """Return the bet on a score that would have won most in the past; None if none would."""
+        cuts = np.unique(np.quantile(np.concatenate([a, b]), _CUT_QUANTILES, method="nearest"))
         above_a, above_b = (values[:, None] >= cuts for values in (a, b))
         outcomes = _outcomes(above_a, above_b)
         epsilons, deltas = (np.array(one)[:, None, None] for one in zip(*self.points, strict=True))
@@ -109,55 +112,55 @@ class Wealth:
             growth: Floats = shares @ np.log1p(np.concatenate(gains, axis=1))  # (P, C, L)
             p, c, stake = np.unravel_index(int(growth.argmax()), growth.shape)
             if growth[p, c, stake] > found[0]:
-                lam = _CAREFUL * float(stakes[p, 0, stake])
+                lam = _STAKE_DISCOUNT * float(stakes[p, 0, stake])
                 bet = Bet(name, float(cuts[c]), forward, *self.points[int(p)], lam)
                 found = float(growth[p, c, stake]), bet
         return found[1]
 
 
 def _outcomes(a: Bools, b: Bools) -> dict[tuple[bool, bool], Floats]:
-    """(above in A, in B) -> the share of such pairs at each cut, as if each were met half more."""
-    n, both = len(a), (a & b).sum(axis=0)
-    one, other = a.sum(axis=0), b.sum(axis=0)
+    """Return for (above in A, above in B) the share of pairs at each cut, 0.5 added to counts."""
+    n, above_ab = len(a), (a & b).sum(axis=0)
+    above_a, above_b = a.sum(axis=0), b.sum(axis=0)
     counts = {
-        (True, True): both,
-        (True, False): one - both,
-        (False, True): other - both,
-        (False, False): n - one - other + both,
+        (True, True): above_ab,
+        (True, False): above_a - above_ab,
+        (False, True): above_b - above_ab,
+        (False, False): n - above_a - above_b + above_ab,
     }
     return {outcome: (count + 0.5) / (n + 2) for outcome, count in counts.items()}
 
 
 def gaussian_points(mu: float) -> Points:
-    """Points of the curve of mu-GDP, with the epsilons up to 3 mu; none where it allows all."""
+    """Return eight points of the curve of mu-GDP, with epsilon from 0 to 3 mu; none if mu = inf."""
     if mu == inf:
         return ()
     return tuple((e, delta_of(mu, e)) for e in np.linspace(0, 3 * mu, 8).tolist())
 
 
 class Evidence:
-    """All that is bet on: the claim, and less epsilon or mu at a time, for lower bounds.
+    """Wealth of all bets: against the claim, and for lower bounds against levels of epsilon and mu.
 
-    A bound is the largest level up to which every one is refuted: if it is wrong, so is the one
-    level just at or above the truth, which happens with the probability given to it.
+    A lower bound is the largest level up to which every level is refuted. If the bound is wrong,
+    the least level at or above the truth was refuted, which has probability at most its `failure`.
 
     Args:
-        claim: what is tested.
-        failure: probability that anything said, at any time, is wrong: half of it for the claim.
+        claim: the claim to be tested.
+        failure: probability that any finding, at any time, is wrong: half of it for the claim.
     """
 
     def __init__(self, claim: Claim, failure: float) -> None:
         points = claim.pairs if claim.mu is None else gaussian_points(claim.mu)
         self._claim, self.claim = claim, Wealth((*points, *claim.pairs), failure / 2)
         bounded = 0 < claim.epsilon < inf
-        epsilons = (_LEVELS * (claim.epsilon if bounded else 1.0)).tolist()
-        mus = [] if claim.mu is None or not bounded else (_LEVELS * claim.mu).tolist()
+        epsilons = (_TESTED_LEVELS * (claim.epsilon if bounded else 1.0)).tolist()
+        mus = [] if claim.mu is None or not bounded else (_TESTED_LEVELS * claim.mu).tolist()
         share = failure / (4 if mus else 2)
         self._epsilons = {e: Wealth(((e, claim.delta),), share) for e in epsilons}
         self._mus = {mu: Wealth(gaussian_points(mu), share) for mu in mus}
 
     def play(self, past: Scores, block: Scores) -> int:
-        """How many pairs of the block the claim's refutation needed, or all."""
+        """Play all bets on a block; return its pairs until the claim is refuted, or all."""
         for levels in (self._epsilons, self._mus):
             for wealth in levels.values():
                 if not wealth.refuted:
@@ -165,7 +168,7 @@ class Evidence:
         return self.claim.play(past, block)
 
     def finding(self, failure: float) -> Finding:
-        """What is known now."""
+        """Return the finding of all blocks played, wrong with probability at most `failure`."""
         eps_lower, mu_lower = _refuted(self._epsilons), _refuted(self._mus)
         return Finding(
             eps_lower=eps_lower,
@@ -176,7 +179,7 @@ class Evidence:
             flagged=self.claim.refuted or eps_lower > self._claim.epsilon,
             failure=failure,
             score="a bet on every pair of runs",
-            direction=f"wealth {rounded(exp(min(self.claim.most, 700)))}",
+            direction=f"wealth {rounded(exp(min(self.claim.max_log, 700)))}",
         )
 
 
@@ -190,14 +193,14 @@ def _refuted(levels: Mapping[float, Wealth]) -> float:
 
 
 def blocks(runs: int) -> list[range]:
-    """The pairs of each block; those of the first are only learned from.
+    """Split `runs` pairs into growing blocks; the first is only learned from.
 
     >>> blocks(200)
     [range(0, 50), range(50, 100), range(100, 150), range(150, 200)]
     """
     found, start = [], 0
     while start < runs:
-        end = min(runs, start + max(FIRST, int(GROWTH * start)))
+        end = min(runs, start + max(MIN_BLOCK_PAIRS, int(BLOCK_GROWTH * start)))
         found.append(range(start, end))
         start = end
     return found
@@ -210,24 +213,25 @@ def bet_until_known(
     runs: int,
     failure: float,
 ) -> tuple[Finding, int]:
-    """Play blocks of pairs until the claim is refuted, or `runs` pairs are; and how many were used.
+    """Play blocks of pairs until the claim is refuted; return the finding and the pairs used.
 
-    Scores are learned on the first half of what has been played, bets chosen on the other half, up
-    to `_LEARNED` pairs; from then on the scores stay.
+    Scores are learned on the first half of all pairs played, and bets chosen on the other half;
+    from `_MAX_LEARNING_PAIRS` pairs on, the scores stay.
 
     Args:
-        sample: plays these runs, of both worlds.
-        claim, failure: as of `Evidence`.
-        runs: the most pairs.
+        sample: function that plays the pairs of a range, and returns the views of both worlds.
+        claim: the claim to be tested.
+        runs: largest number of pairs.
+        failure: probability that the finding is wrong.
     """
     evidence = Evidence(claim, failure)
     selections: list[tuple[Columns, Columns]] = []
     known: dict[str, Scorer] = {}
     past: Scores = {}
     for block in blocks(runs):
-        both = sample(block)
+        views = sample(block)
         if past:
-            fresh = _scored(known, both)
+            fresh = _scored(known, views)
             used = block.start + evidence.play(past, fresh)
             finding = evidence.finding(failure)
             if finding.flagged:
@@ -236,8 +240,8 @@ def bet_until_known(
                 name: (np.append(a, fresh[name][0]), np.append(b, fresh[name][1]))
                 for name, (a, b) in past.items()
             }
-        if block.start < _LEARNED:
-            selections.append(both)
+        if block.start < _MAX_LEARNING_PAIRS:
+            selections.append(views)
             worlds = [joined([two[world] for two in selections]) for world in (0, 1)]
             train, choose = zip(*map(halves, worlds), strict=True)
             known = dict(learned_scores(*train))
@@ -245,8 +249,5 @@ def bet_until_known(
     return evidence.finding(failure), runs
 
 
-_LEARNED = 10_000
-
-
-def _scored(scores: Mapping[str, Scorer], both: tuple[Columns, ...]) -> Scores:
-    return {name: (score(both[0]), score(both[1])) for name, score in scores.items()}
+def _scored(scores: Mapping[str, Scorer], views: tuple[Columns, ...]) -> Scores:
+    return {name: (score(views[0]), score(views[1])) for name, score in scores.items()}

@@ -15,10 +15,10 @@ from dpbandit.running.compare import certify
 from dpbandit.shelf import open_shelves
 from dpbandit.specs import AgentConfig, ContextualSpec, ConvexSpec, ExpertsSpec, PriceListSpec, Spec
 
-PRINTED = ":calibration=paper"
-"""What follows the name of an agent with printed constants."""
+PRINTED_SUFFIX = ":calibration=paper"
+"""Suffix of the name of an agent that has the constants printed in its paper."""
 
-SMALL: list[Spec] = [
+SMALL_PROBLEMS: list[Spec] = [
     *(
         ContextualSpec(
             n_actions=2, dim=2, horizon=24, reward_low=-1.0, reward_high=1.0, shared=shared
@@ -32,8 +32,10 @@ SMALL: list[Spec] = [
     ExpertsSpec(n_actions=2, horizon=60),
     PriceListSpec(n_actions=2, dim=2, horizon=24, prices=(1.0, 2.0), reward_high=2.0),
 ]
-"""Problems where all agents are audited, small, fast, and at the bounds of every clip; shelves add
-theirs. Sparse vectors need more rounds: their tests fire after some 30 losses."""
+"""Problems where all agents are audited, quick to play; shelves add further ones.
+
+Data reach the bounds of every clip. Sparse vectors need more rounds: their tests fire after some
+30 losses."""
 
 
 def audit_all(
@@ -47,15 +49,15 @@ def audit_all(
     until_known: bool = False,
     progress: bool = True,
 ) -> dict[str, AuditReport]:
-    """Audit every private agent of `configs`, on the first small problem of `SMALL` that it fits.
+    """Audit every private agent of `configs`, on the first of `SMALL_PROBLEMS` that it fits.
 
     `failure` is for all reports together: each gets an equal share. Left out are agents without
-    privacy or that never look at data, which have nothing to refute; agents that fit none of
-    `SMALL` (streams on l_p balls, ridge regression); and window-DP and
-    promises without contexts, which audits refuse.
+    privacy or that never look at data, which have nothing to refute; agents that fit none of the
+    problems (streams on l_p balls, ridge regression); and window-DP and promises without contexts,
+    which audits refuse.
     """
     inside("failure", failure, 0, 1, ends=False)
-    found = {name: spec for name, config in configs.items() if (spec := _small(config))}
+    found = {name: spec for name, config in configs.items() if (spec := _fitting_problem(config))}
     return {
         name: audit(
             configs[name],
@@ -73,7 +75,7 @@ def audit_all(
 
 
 def with_printed(configs: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
-    """The same, and each once more as its paper prints it, where it has such a calibration.
+    """Return `configs`, and each config once more with its paper's constants, if there are any.
 
     >>> from dpbandit.agents import DPHDBChoices, LinUCB
     >>> list(with_printed({"linucb": LinUCB(), "dp-hdb-choices": DPHDBChoices()}))
@@ -85,13 +87,13 @@ def with_printed(configs: Mapping[str, AgentConfig]) -> dict[str, AgentConfig]:
         if getattr(config, "calibration", "paper") != "paper":
             with suppress(InputError):  # other settings, or this epsilon, were never printed
                 printed: Any = replace(config, calibration="paper")
-                found[name + PRINTED] = printed
+                found[name + PRINTED_SUFFIX] = printed
     return found
 
 
-def _small(config: AgentConfig) -> Spec | None:
+def _fitting_problem(config: AgentConfig) -> Spec | None:
     open_shelves("auditing")
-    for spec in SMALL:
+    for spec in SMALL_PROBLEMS:
         with suppress(InputError):
             proof = certify(config, spec, accountants=False)
             limited = proof.notion.window is not None or proof.notion.contexts == "public"

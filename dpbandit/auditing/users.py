@@ -1,8 +1,7 @@
 """Neighbouring streams, and users that push mechanisms to their bounds.
 
-Neighbouring streams: the same public users, but for the one of a single round.
-
-Which users are tried depends on the kind of problem: `contexts`, `data`.
+Two streams are neighbours if they have the same public users in all rounds but one. The users that
+an audit tries depend on the kind of problem: contexts and rewards, losses of experts, or data.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,43 +21,43 @@ from dpbandit.specs import BanditSpec, ConvexSpec, ExpertsSpec, Spec
 Number = TypeVar("Number", bound=np.generic)
 
 Answer: TypeAlias = Callable[[AnyArray], Floats]
-"""Answers of one user, the same in R runs, actions (R, ...) -> feedback (R, ...)"""
+"""Answer of a user to any action, alike in all runs: actions (R, ...) -> feedback (R, ...)."""
 
 
 @dataclass(frozen=True, eq=False)
 class ByArm:
-    """A reward for each arm."""
+    """An answer that depends on the arm alone."""
 
     rewards: Floats
-    """(K,)"""
+    """reward of each arm, shape (K,)"""
 
     def __call__(self, action: AnyArray) -> Floats:
-        """(R,) arms -> (R,) rewards."""
+        """Return the rewards (R,) of arms (R,)."""
         return self.rewards[action]
 
 
 @dataclass(frozen=True, eq=False)
 class Always:
-    """One answer to everything: a reward, or with full information a datum."""
+    """A constant answer, the same to every action."""
 
     feedback: Floats
-    """() or `(*datum_shape)`"""
+    """a reward (), or with full information a datum of shape `datum_shape`"""
 
     def __call__(self, action: AnyArray) -> Floats:
-        """(R, ...) -> `(R, *feedback.shape)`."""
+        """Return the answer for each of R actions, `(R, *feedback.shape)`."""
         return np.broadcast_to(self.feedback, (len(action), *self.feedback.shape)).copy()
 
 
 @dataclass(frozen=True, eq=False)
 class LossOf:
-    """Minus the loss of one's datum, at the point that is played."""
+    """An answer in a convex problem: minus the loss of the user's datum at the point played."""
 
     loss: Loss
     datum: Floats
-    """`(*datum_shape)`"""
+    """datum of the user, of shape `datum_shape`"""
 
     def __call__(self, action: AnyArray) -> Floats:
-        """(R, N) points -> (R,) rewards."""
+        """Return the rewards (R,) of points (R, N)."""
         return -self.loss.value(
             action, np.broadcast_to(self.datum, (len(action), *self.datum.shape))
         )
@@ -66,15 +65,15 @@ class LossOf:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A stream of T users, all that they would answer included."""
+    """A stream of T users: their contexts, and their answers to any action."""
 
     context: Floats
-    """`(T, *context_shape)`"""
+    """contexts of all rounds, `(T, *context_shape)`"""
     answers: tuple[Answer, ...]
-    """T of them"""
+    """answers of all rounds, T functions"""
 
     def with_user(self, t: int, context: Floats, answer: Answer) -> "World":
-        """The same stream with another user in round t."""
+        """Return a copy of the stream with another user in round t."""
         contexts, answers = self.context.copy(), list(self.answers)
         contexts[t], answers[t] = context, answer
         return World(contexts, tuple(answers))
@@ -86,47 +85,47 @@ class Pair:
 
     note: str
     round: int
-    """t, from 0, where they differ, first"""
+    """first round, from 0, in which the streams differ"""
     first: World
     second: World
     more: tuple[int, ...] = field(default=(), kw_only=True)
-    """further rounds, in order, of a person who returns"""
+    """further rounds, in order, of a differing person who returns"""
     person: int | None = field(default=None, kw_only=True)
-    """her number"""
+    """number of the differing person, None where people do not return"""
 
     @property
     def rounds(self) -> tuple[int, ...]:
-        """All in which they differ."""
+        """All rounds in which the streams differ."""
         return (self.round, *self.more)
 
 
 class User(NamedTuple):
-    """A user that may be the differing one."""
+    """A candidate for the differing user: her context and her answers."""
 
     note: str
     context: Floats
-    """`(*context_shape)`; with full information her datum, which the next round shows as context"""
+    """context, of `context_shape`; with full information her datum, the next round's context"""
     answer: Answer
 
 
 class Users(Protocol):
-    """Those of a kind of problem."""
+    """A source of users and neighbouring streams for one kind of problem."""
 
-    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
-        """Pairs that push most mechanisms to their bounds."""
+    def extreme_pairs(self, rng: np.random.Generator) -> Iterator[Pair]:
+        """Yield pairs of streams that push most mechanisms to their bounds."""
         ...
 
     def candidates(self, rng: np.random.Generator) -> list[User]:
-        """Public users, among whom a search looks for the two that differ most."""
+        """Return users among whom a search looks for the two that move a mechanism most."""
         ...
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
-        """Either user in round t, among background users."""
+        """Return two streams of background users, with `one` or `two` in round t."""
         ...
 
 
 def full_information(users: Sequence[User], delay: int) -> World:
-    """A stream with full information: a context is the datum told last, 0 before any is."""
+    """Make a stream with full information: contexts are the last datum revealed, 0 at first."""
     data = np.array([user.context for user in users])
     context, observed = np.zeros_like(data), max(0, len(data) - 1 - delay)
     context[len(data) - observed :] = data[:observed]
@@ -134,55 +133,58 @@ def full_information(users: Sequence[User], delay: int) -> World:
 
 
 def twin(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """What the other of two worlds has where this one has `values`, (2 R, ...).
+    """Swap the halves of `values` (2 R, ...), so that each run gets the value of its twin.
 
-    A run and its twin share their noise: until the differing user is learned from they are alike.
+    A run and its twin, in the other world, share their noise: they are alike until the differing
+    user's round is learned from.
     """
     return np.roll(values, len(values) // 2, axis=0)
 
 
 def contexts_of(worlds: Sequence[World], t: int, runs: int) -> Floats:
-    """What agents are shown in round t, world after world: `(worlds x runs, *context_shape)`."""
+    """Return the contexts of round t, world after world: `(worlds x runs, *context_shape)`."""
     return np.repeat(np.stack([world.context[t] for world in worlds]), runs, axis=0)
 
 
 def answers_of(worlds: Sequence[World], t: int, action: AnyArray) -> Floats:
-    """What they are told for their actions (worlds x runs, ...) of round t."""
+    """Return the users' answers to the actions (worlds x runs, ...) of round t."""
     parts = np.split(action, len(worlds))
     return np.concatenate(
         [world.answers[t](part) for world, part in zip(worlds, parts, strict=True)]
     )
 
 
-_AXES = 8
-_RANDOM = 4
+_MAX_AXES = 8
+_RANDOM_DIRECTIONS = 4
 
 
-def ways(dim: int, rng: np.random.Generator) -> list[tuple[str, Floats]]:
-    """Directions (dim,): axes (eight at most) and the diagonal, either way, and random ones."""
-    axes = np.unique(np.linspace(0, dim - 1, min(dim, _AXES)).round().astype(int))
+def search_directions(dim: int, rng: np.random.Generator) -> list[tuple[str, Floats]]:
+    """Return named directions (dim,): plus and minus axes and diagonal, and four random ones."""
+    axes = np.unique(np.linspace(0, dim - 1, min(dim, _MAX_AXES)).round().astype(int))
     found = [(f"e_{i + 1}", np.eye(dim)[i]) for i in axes] + [("diagonal", np.ones(dim))]
     found += [(f"-{note}", -v) for note, v in found]
-    return found + [(f"random {i + 1}", rng.standard_normal(dim)) for i in range(_RANDOM)]
+    return found + [
+        (f"random {i + 1}", rng.standard_normal(dim)) for i in range(_RANDOM_DIRECTIONS)
+    ]
 
 
 def random_round(horizon: int, rng: np.random.Generator) -> int:
-    """t, from 0: neither the first nor the last where there are others."""
+    """Draw a round, from 0, that is neither the first nor the last if the horizon is above 2."""
     return int(rng.integers(1, horizon - 1)) if horizon > 2 else 0
 
 
 BACKGROUND_SCALE = 1e-6
 """Length of a background user's context, in units of the public bound."""
-_EXTREME = 10.0
-"""How far beyond the public bounds a user is who does not keep them."""
+_OUT_OF_BOUNDS_FACTOR = 10.0
+"""Size, in units of the public bound, of the data of a user who breaks the bound."""
 
 
 class ContextUsers:
-    """A user is a context and what she would answer to every arm.
+    """Users of bandits, each a context and a reward for every arm.
 
-    Everybody but the differing user is background, with a context along hers, too short to move a
-    sum of contexts, and actions that show what was learned in that direction; or an ordinary user;
-    or one who teaches which arm is best along her context.
+    All users but the differing one are background users, whose contexts lie along hers, too short
+    to move a sum of contexts, so that their actions show what was learned in that direction; or
+    ordinary users; or users whose rewards teach which arm is best along her context.
     """
 
     def __init__(self, spec: BanditSpec) -> None:
@@ -190,29 +192,33 @@ class ContextUsers:
         self._rows = len(spec.context_shape) == 2
         self._answers = self._extremes()
 
-    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
+    def extreme_pairs(self, rng: np.random.Generator) -> Iterator[Pair]:
         # Her context goes from x to -x, her reward from the highest to the lowest, or both turn.
         #
         # She is in round 1, which touches every level of a tree, or in a random round. All
         # coordinates of x are alike or one stands alone; her answer may depend on the arm, so that
         # a random arm does not hide her; she keeps the public bounds, or is far beyond them (an
         # honest agent clips).
-        T, (a, b) = self._spec.horizon, _directions(self._spec.dim, rng)
+        T, (a, b) = self._spec.horizon, _diagonal_and_turned(self._spec.dim, rng)
         x, y, edge = (self._at_the_bound(v) for v in (a, b, np.eye(self._spec.dim)[0]))
         later, background = random_round(T, rng), self._background(x)
         high, low, *turns = self._answers.values()
         one, two = turns or (high, low)
         ends = self._spec.answers
         width = ends[-1] - ends[0]
-        far = Always(self._constant_answer(ends[-1] + _EXTREME * width))
-        deep = Always(self._constant_answer(ends[0] - _EXTREME * width))
+        far = Always(self._constant_answer(ends[-1] + _OUT_OF_BOUNDS_FACTOR * width))
+        deep = Always(self._constant_answer(ends[0] - _OUT_OF_BOUNDS_FACTOR * width))
         for note, first, second in (
             ("context from x to -x", (x, high), (-x, high)),
             ("context from e_1 to -e_1", (edge, high), (-edge, high)),
             ("reward from high to low", (x, high), (x, low)),
             ("context turned by 60 degrees, reward from high to low", (x, high), (y, low)),
             ("rewards by turns of the arms, the other way round", (x, one), (x, two)),
-            ("context from x to -x beyond the bounds", (_EXTREME * x, far), (-_EXTREME * x, far)),
+            (
+                "context from x to -x beyond the bounds",
+                (_OUT_OF_BOUNDS_FACTOR * x, far),
+                (-_OUT_OF_BOUNDS_FACTOR * x, far),
+            ),
             ("reward from above the bounds to below", (x, far), (x, deep)),
         ):
             worlds = background.with_user(0, *first), background.with_user(0, *second)
@@ -229,10 +235,12 @@ class ContextUsers:
             yield Pair(f"round {t + 1}, context from x to -x{among}", t, *worlds)
 
     def candidates(self, rng: np.random.Generator) -> list[User]:
-        # Contexts at the bound in many `ways`, rewards high, low and by turns of the arms.
+        # Contexts at the bound in many directions, rewards high, low and by turns of the arms.
         #
         # Where arms have rows of their own, these also point one way and the other by turns
-        contexts = [(note, self._at_the_bound(v)) for note, v in ways(self._spec.dim, rng)]
+        contexts = [
+            (note, self._at_the_bound(v)) for note, v in search_directions(self._spec.dim, rng)
+        ]
         if self._rows:
             contexts += [(f"{note} by turns of the rows", _by_turns(x)) for note, x in contexts]
         return [
@@ -247,13 +255,13 @@ class ContextUsers:
         return Pair(note, t, *worlds)
 
     def _at_the_bound(self, direction: Floats) -> Floats:
-        """The longest public context in that direction, `(*context_shape)`; all rows are alike."""
+        """Return the longest public context along `direction`, of `context_shape`, rows alike."""
         size = float(np.linalg.norm(direction, ord=self._spec.context_order))
         x = self._spec.context_bound * direction / size
         return np.broadcast_to(x, self._spec.context_shape).copy()
 
     def _background(self, x: Floats) -> World:
-        # rows apart: actions show a sign
+        # rows of opposite signs, so that the action shows the sign of what was learned
         context = BACKGROUND_SCALE * (_by_turns(x) if self._rows else x)
         T = self._spec.horizon
         return World(np.broadcast_to(context, (T, *x.shape)), (Always(self._silence()),) * T)
@@ -266,7 +274,7 @@ class ContextUsers:
         return World(context * spec.context_bound / size, answers)
 
     def _extremes(self) -> dict[str, Answer]:
-        """What she may answer, highest and lowest first; where there are arms, by turns, too."""
+        """Return named answers: the highest, the lowest, and with arms two that alternate."""
         spec = self._spec
         low, high = spec.reward_low, spec.reward_high
         found: dict[str, Answer] = {"high": Always(np.array(high)), "low": Always(np.array(low))}
@@ -277,11 +285,11 @@ class ContextUsers:
         return found
 
     def _constant_answer(self, value: float) -> Floats:
-        """An answer of that size."""
+        """Return an answer all of whose entries are `value`."""
         return np.full(self._spec.datum_shape or (), value)
 
     def _silence(self) -> Floats:
-        """What teaches least."""
+        """Return the answer that teaches least: 0, or the admissible reward nearest to 0."""
         return np.array(min(max(0.0, self._spec.reward_low), self._spec.reward_high))
 
     def _ordinary_answer(self, rng: np.random.Generator) -> Answer:
@@ -290,8 +298,8 @@ class ContextUsers:
         return Always(answer) if spec.n_arms is None else ByArm(answer)
 
 
-def _directions(dim: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """The diagonal (dim,), and another direction at 60 degrees to it."""
+def _diagonal_and_turned(dim: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return the unit diagonal (dim,), and a random unit vector at 60 degrees to the diagonal."""
     x = np.full(dim, dim**-0.5)
     if dim == 1:
         return x, -x
@@ -301,28 +309,28 @@ def _directions(dim: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
 
 
 def _by_turns(rows: Floats) -> Floats:
-    """Every other row of (K, d) turned around."""
+    """Return `rows` (K, d) with the sign of every other row reversed."""
     turned = rows.copy()
     turned[1::2] *= -1
     return turned
 
 
-_FAR_LOSS = 10.0
-"""How far beyond [0, 1] losses are that do not keep to it."""
+_OUT_OF_BOUNDS_LOSS = 10.0
+"""Absolute value of losses that break the public range [0, 1]."""
 
 
 class AdviceUsers:
-    """A user is a loss of every expert, (d,), and all of them are told.
+    """Users of expert problems, each a vector (d,) of the losses of all experts.
 
-    Everybody else brings no losses at all; or everybody loses, so that totals grow and tests fire
-    while no expert is better than another; or all but expert 1 do; or losses are coins.
+    The losses of all other users are 0; or 1, so that totals grow and tests of sparse vectors fire
+    while no expert is better than another; or 1 but for expert 1; or random bits.
     """
 
     def __init__(self, spec: ExpertsSpec) -> None:
         self._spec = spec
         self._first = np.eye(spec.n_actions)[0]
 
-    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
+    def extreme_pairs(self, rng: np.random.Generator) -> Iterator[Pair]:
         # The loss of expert 1 alone turns into that of all others, or everybody's into nobody's.
         #
         # She is in round 1 or in a random round, with losses in [0, 1] or far beyond
@@ -331,7 +339,7 @@ class AdviceUsers:
         coins = rng.integers(0, 2, (T, len(first))).astype(float)
         later = random_round(T, rng)
         turned, ceased = "loss of expert 1 turned to all others", "loss of all to loss of none"
-        far = _FAR_LOSS * (first - others)
+        far = _OUT_OF_BOUNDS_LOSS * (first - others)
         for t, rest, note, one, two in (
             (0, none, turned, first, others),
             (later, none, turned, first, others),
@@ -346,10 +354,10 @@ class AdviceUsers:
             yield Pair(f"round {t + 1}, {note}", t, *worlds)
 
     def candidates(self, rng: np.random.Generator) -> list[User]:
-        # Losses of 0 and 1 in many `ways`: of one expert, of all but one, of all, none, some
+        # Losses of 0 and 1 in many directions: of one expert, of all but one, of all, none, some
         return [
             self._user(note, 1.0 * np.where(v == 0, v.sum() < 0, v > 0))
-            for note, v in ways(self._spec.n_actions, rng)
+            for note, v in search_directions(self._spec.n_actions, rng)
         ]
 
     def neighbours(self, t: int, one: User, two: User, note: str) -> Pair:
@@ -366,21 +374,21 @@ class AdviceUsers:
         return full_information(users, self._spec.delay)
 
 
-_FAR = 1e3
-"""A step that leaves the public set in every direction, in units of its largest entry."""
+_OUTWARD_STEP = 1e3
+"""Length of a step that leaves the public set of data, in units of the bound of a datum."""
 
 
 class DataUsers:
-    """A user is a datum; where only values are seen, she may have a constant loss as well.
+    """Users of convex problems, each a datum, or with feedback of values a constant loss.
 
-    Everybody else has the public datum next to 0.
+    All other users have the public datum nearest to 0.
     """
 
     def __init__(self, spec: ConvexSpec) -> None:
         self._spec, self._data = spec, spec.feedback == "datum"
         self._background = self._user("quiet", self._public(np.zeros(prod(spec.loss.datum_shape))))
 
-    def handful(self, rng: np.random.Generator) -> Iterator[Pair]:
+    def extreme_pairs(self, rng: np.random.Generator) -> Iterator[Pair]:
         # Her datum goes from one end of the public set to the other, or far beyond both.
         #
         # She is in round 1 or in a random round. Where only values are seen they go from the lowest
@@ -399,12 +407,12 @@ class DataUsers:
         low, high = self._values(1.0)
         yield self.neighbours(0, low, high, "round 1, value from low to high")
         yield self.neighbours(later, low, high, f"round {later + 1}, value from low to high")
-        yield self.neighbours(0, *self._values(_FAR), "round 1, value beyond the bounds")
+        yield self.neighbours(0, *self._values(_OUTWARD_STEP), "round 1, value beyond the bounds")
 
     def candidates(self, rng: np.random.Generator) -> list[User]:
         found = [
             self._user(note, self._public(self._far(v)))
-            for note, v in ways(prod(self._spec.loss.datum_shape), rng)
+            for note, v in search_directions(prod(self._spec.loss.datum_shape), rng)
         ]
         return found + ([] if self._data else [*self._values(1.0)])
 
@@ -424,14 +432,14 @@ class DataUsers:
         return self._user("at one end", one), self._user("at the other end", two)
 
     def _values(self, size: float) -> tuple[User, User]:
-        """Users with constant losses, `size` times as far apart as the ends of the range."""
+        """Return two users with constant losses, apart by `size` times the range of values."""
         low, high = self._spec.loss.value_range
         middle, step = (low + high) / 2, size * (high - low) / 2
         one, two = (Always(np.array(-value)) for value in (middle - step, middle + step))
         return User("value low", np.zeros(1), one), User("value high", np.zeros(1), two)
 
     def _far(self, direction: Floats) -> Floats:
-        return _FAR * self._spec.loss.datum_bound * direction
+        return _OUTWARD_STEP * self._spec.loss.datum_bound * direction
 
     def _public(self, z: Floats) -> Floats:
         shape = self._spec.loss.datum_shape
@@ -444,14 +452,14 @@ class DataUsers:
 
 
 def users_of(spec: Spec) -> Users:
-    """The users of a kind of problem."""
+    """Return the source of users for the kind of problem, with those of all shelves."""
     open_shelves("auditing")
     return users_by_spec(spec)
 
 
 @singledispatch
 def users_by_spec(spec: Spec) -> Users:
-    """Makes the users of a spec by its class, for which shelves register theirs."""
+    """Make the source of users for the class of a spec; shelves register further classes."""
     raise InputError(
         f"Expected a bandit, a convex problem or experts to audit, got a {type(spec).__name__}."
     )

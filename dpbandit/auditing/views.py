@@ -1,32 +1,32 @@
-"""What an adversary sees of runs on two neighbouring streams, and how it scores them.
+"""An adversary's views of runs on two neighbouring streams, and the scores learned from them.
 
-Scores learned from training runs: which way a run leans, world A or world B::
+Scores learned from training runs are large where a run looks like world B rather than world A::
 
     1. categories (vertices, arms, yes or no): their log-ratio of frequencies, column by column
     2. columns that tell the worlds apart least are left out
-    3. the rest is weighted by w = Sigma^-1 (mean_B - mean_A)               (Fisher 1936)
+    3. other columns are weighted by w = Sigma^-1 (mean_B - mean_A)         (Fisher 1936)
 
 Where releases are sums with Gaussian noise, step 3 is the matched filter; both worlds of a training
 run share their noise, so the difference of means is hardly noisy at all. Any function of a run may
-be a score: what is learned badly costs power, never honesty, because scores are judged on
+be a score: a badly learned score costs power, never honesty, because scores are judged on
 runs that they were not learned from.
 
-Ratios are rounded, because equal ones have to be equal numbers. Last digits tell worlds apart that
-laws do not: audited by `|v| - |v - 1|` as it stands, correct Laplace noise of epsilon 1 shows 4.8,
-which is true of floating-point numbers (Mironov, CCS 2012) and of no law. Views::
+Ratios are rounded, because equal ratios have to be equal numbers. Last digits of floating-point
+numbers tell worlds apart though the laws of the noise do not (Mironov, CCS 2012): audited by an
+unrounded `|v| - |v - 1|`, correct Laplace noise of epsilon 1 shows 4.8. Views::
 
     released   (white box) every release of every mechanism, and what the differing user's round
                changed in the memory of the agent, which is a function of releases if the agent
                is honest; in a convex problem also the actions
     actions    (black box) everybody else's actions
 
-The adversary knows all other users. From a noisy sum it subtracts what they added, which follows
-from their data and actions, and weighs what is left against what the differing user adds in the
-first world and what in the second, her two ends.
+The adversary knows all other users. From a noisy sum it subtracts their contributions, which follow
+from their data and actions, and compares the rest with the differing user's contribution in the
+first world and in the second, called her two ends.
 
-Joint DP does not release her own action to others, so it is in neither view and the ends are
-public numbers, averages over runs. In a convex problem all actions are released, hers with
-them, and the ends are those of the run, which her action determines.
+Joint DP does not release her own action to others, so her action is in neither view, and the ends
+are public numbers, averages over runs. In a convex problem all actions are released, hers too,
+and her action determines the ends of each run.
 
 A random choice counts as a category.
 """
@@ -46,52 +46,52 @@ from dpbandit.privacy.mechanism import LedgerCheck, PersonalMemory, logged_calls
 from dpbandit.running.episode import Episode
 from dpbandit.specs import AgentConfig, Spec, Step, made_agent
 
-_MOST = 64
-"""Columns that are weighted together."""
-_RIDGE = 1e-6
-_TINY = 1e-12
+_MAX_WEIGHTED_COLUMNS = 64
+"""Largest number of columns in one score; a tenth of the training runs if that is less."""
+_COVARIANCE_RIDGE = 1e-6
+_RELATIVE_ROUNDING = 1e-12
 
 
 class Columns(NamedTuple):
-    """What an adversary sees of n runs, as numbers."""
+    """An adversary's view of n runs, as p columns of numbers."""
 
     values: Floats
-    """(n, p)"""
+    """numbers of all runs, (n, p)"""
     family: tuple[str, ...]
-    """of each column; columns of one family are weighted together, and all of them once more"""
+    """family of each column; each family has a score of its own, and all columns another one"""
     categorical: Bools
-    """(p,)"""
+    """mask (p,) of columns that hold categories"""
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
-    """All their runs."""
+    """Concatenate the runs of several views with the same columns."""
     return parts[0]._replace(values=np.concatenate([part.values for part in parts]))
 
 
 def halves(columns: Columns) -> tuple[Columns, Columns]:
-    """Of the first half of the runs, and of the others."""
+    """Split the runs of a view into a first and a second half."""
     one, two = np.array_split(columns.values, 2)
     return columns._replace(values=one), columns._replace(values=two)
 
 
 Scorer: TypeAlias = Callable[[Columns], Floats]
-"""What tells runs apart, (n,), large where a run looks like world B. To be picklable."""
+"""Function from a view to scores (n,), large where a run looks like world B; must be picklable."""
 
 
 class LogRatios(NamedTuple):
-    """log P_B(value) - log P_A(value) of one column, 0 for values that were never met."""
+    """Table of log P_B(value) - log P_A(value) for one column, 0 for values not in the table."""
 
     values: Floats
     ratios: Floats
 
     def __call__(self, column: Floats) -> Floats:
-        """(n,) -> (n,)."""
+        """Return the log-ratios (n,) of the values (n,) of a column."""
         place = np.searchsorted(self.values, column).clip(0, len(self.values) - 1)
         return np.where(self.values[place] == column, self.ratios[place], 0.0)
 
 
 def log_ratios(a: Floats, b: Floats) -> LogRatios:
-    """Learned from a column's values in two worlds, half a run added to every count."""
+    """Estimate log-ratios from a column's values in worlds A and B, adding 0.5 to every count."""
     values, place = np.unique(np.concatenate([a, b]), return_inverse=True)
     counts = [np.bincount(side, minlength=len(values)) + 0.5 for side in np.split(place, [len(a)])]
     return LogRatios(values, np.log(counts[1] / counts[0]))
@@ -99,19 +99,19 @@ def log_ratios(a: Floats, b: Floats) -> LogRatios:
 
 @dataclass(frozen=True)
 class Score:
-    """One weighted sum of columns."""
+    """Weighted sum of some columns of a view, categories replaced by their log-ratios."""
 
     chosen: Ints
     weights: Floats
     tables: dict[int, LogRatios]
 
     def __call__(self, columns: Columns) -> Floats:
-        """(n,): large where a run looks like world B."""
+        """Return the scores (n,) of n runs, large where a run looks like world B."""
         return _numbers(columns, self.chosen, self.tables) @ self.weights
 
 
 def learned_scores(a: Columns, b: Columns) -> dict[str, Score]:
-    """A score for each family of columns, and "all" where there are several."""
+    """Learn a score for each family of columns from runs of A and B; "all" is for all together."""
     families = list(dict.fromkeys(a.family))
     wanted = {name: [name] for name in families}
     if len(families) > 1:
@@ -120,11 +120,11 @@ def learned_scores(a: Columns, b: Columns) -> dict[str, Score]:
 
 
 def separation(score: Score, a: Columns, b: Columns) -> float:
-    """How many standard deviations the worlds' mean scores are apart."""
+    """Return the distance of the worlds' mean scores, in standard deviations."""
     one, two = score(a), score(b)
     spread = np.sqrt((one.var() + two.var()) / 2)
     gap = abs(float(two.mean() - one.mean()))
-    return gap / float(max(spread, _TINY * max(gap, 1.0)))
+    return gap / float(max(spread, _RELATIVE_ROUNDING * max(gap, 1.0)))
 
 
 def _learned(a: Columns, b: Columns, families: Sequence[str]) -> Score:
@@ -133,13 +133,13 @@ def _learned(a: Columns, b: Columns, families: Sequence[str]) -> Score:
     one, two = (_numbers(columns, mine, tables) for columns in (a, b))
     gap = two.mean(axis=0) - one.mean(axis=0)
     spread = np.sqrt((one.var(axis=0) + two.var(axis=0)) / 2)
-    rounding = _TINY * np.maximum(1.0, np.abs(one).max(axis=0))
+    rounding = _RELATIVE_ROUNDING * np.maximum(1.0, np.abs(one).max(axis=0))
     size = np.maximum(spread, np.maximum(1e-6 * np.abs(gap), rounding))
-    most = min(_MOST, max(4, len(one) // 10))
+    most = min(_MAX_WEIGHTED_COLUMNS, max(4, len(one) // 10))
     best = np.sort(np.argsort(-np.abs(gap) / size, kind="stable")[:most])
     one, two = one[:, best] / size[best], two[:, best] / size[best]
     centred = np.concatenate([one - one.mean(axis=0), two - two.mean(axis=0)])
-    covariance = centred.T @ centred / len(centred) + _RIDGE * np.eye(len(best))
+    covariance = centred.T @ centred / len(centred) + _COVARIANCE_RIDGE * np.eye(len(best))
     weights = np.linalg.solve(covariance, two.mean(axis=0) - one.mean(axis=0))
     return Score(mine[best], weights / size[best], tables)
 
@@ -152,9 +152,9 @@ def _numbers(columns: Columns, chosen: Any, tables: dict[int, LogRatios]) -> Flo
     return values
 
 
-_DECIMALS = 9
-"""Of numbers that are weighed: lower bits may show what was added, whatever the noise (Mironov, CCS
-2012), which is known and not what is looked for."""
+_SCORE_DECIMALS = 9
+"""Decimals of scored numbers: lower bits may show the addends of a sum whatever the noise is
+(Mironov, CCS 2012), a known flaw of floating-point numbers that audits do not look for."""
 
 
 View: TypeAlias = Literal["released", "actions"]
@@ -162,29 +162,30 @@ VIEWS: tuple[View, ...] = ("released", "actions")
 
 
 class SumEnds(NamedTuple):
-    """What the differing user adds in either world, on average, (2, n) each."""
+    """Mean contributions of the differing user to a sum, in the two worlds, (2, n) each."""
 
     without_others: list[Floats]
-    """to each release of a sum"""
+    """contributions to each release of the sum"""
     nodes: list[Floats]
-    """to each node of a tree that she is in"""
+    """contributions to each node of a tree that contains her round"""
 
 
 Ends: TypeAlias = list[SumEnds | None]
-"""For each mechanism, in the order of first use, if it releases a sum."""
+"""Ends for each mechanism, in the order of first use; None for one that releases no sum."""
 
 _END_RUNS = 64
+"""Runs of each world over which the public ends are averaged, on seeds of their own."""
 
 
 def all_see_actions(spec: Spec) -> bool:
-    """Whether all actions are released, the differing user's own with them."""
+    """Tell whether all actions are released, the differing user's own included."""
     return "own action" in spec.covers
 
 
 def public_ends(config: AgentConfig, spec: Spec, pair: Pair, seed: int) -> Ends:
-    """What the differing user adds to each sum, averaged over a few runs of their own.
+    """Estimate the differing user's mean contribution to each sum from separate runs.
 
-    None are needed where actions are released: there the ends are those of the run.
+    Empty where actions are released: there her action determines her contribution.
     """
     if all_see_actions(spec):
         return []
@@ -213,7 +214,7 @@ def columns_of(
     view: View,
     ends: Ends,
 ) -> tuple[Columns, Columns]:
-    """One run of either world for each seed, as `view` shows it."""
+    """Play one run of either world for each seed; return the views of world A and of world B."""
     witness, parts, before, action_of_her = Witness(), list[Part](), dict[str, Floats](), None
     worlds, runs = (pair.first, pair.second), 2 * len(seeds)
     public = all_see_actions(spec)
@@ -229,8 +230,8 @@ def columns_of(
             parts += _changes(before, memory(agent, runs, pair.person))
     if view == "released":
         parts += witness.others
-        parts += [Part("ratios", False, r.round(_DECIMALS)) for r in witness.ratios()]
-        parts += _weighed(witness, None if public else ends)
+        parts += [Part("ratios", False, r.round(_SCORE_DECIMALS)) for r in witness.ratios()]
+        parts += _sum_scores(witness, None if public else ends)
     if action_of_her is not None and spec.domain is None:
         parts = [_beside(action_of_her, spec.context_shape[0], part) for part in parts]
     parts = parts or [Part("nothing", False, np.zeros((runs, 1)))]
@@ -242,12 +243,12 @@ def columns_of(
     return one, two
 
 
-def _weighed(witness: Witness, ends: Ends | None) -> list[Part]:
-    """What is left of each release of a sum, weighed against its two public ends or the run's.
+def _sum_scores(witness: Witness, ends: Ends | None) -> list[Part]:
+    """Score each release v of a sum without other users by its log-ratio between two ends.
 
-    As log-ratios have it, up to a factor: <v - middle, two - one> for Gaussian noise (family
-    "sums"), and on the nodes of a tree `|v - one| - |v - two|`, the norm being l_1 for Laplace and
-    l_2 for K-norm noise.
+    Ends are public, or of each run if `ends` is None. Up to a factor the log-ratio is
+    <v - middle, two - one> for Gaussian noise (family "sums"), and on the nodes of a tree
+    `|v - one| - |v - two|`, with the l_1 norm for Laplace and the l_2 norm for K-norm noise.
     """
     found = []
     for place, known in enumerate(witness.sums):
@@ -266,27 +267,26 @@ def _weighed(witness: Witness, ends: Ends | None) -> list[Part]:
         ):
             one, two = _ends_in_worlds(contribution, end)
             ratio = np.vecdot(v - (one + two) / 2, two - one)
-            found.append(_weight("sums", ratio / known.sensitivity**2))
+            found.append(_ratio_column("sums", ratio / known.sensitivity**2))
         for order in (1, 2):
             ends_of = ends_of_sum.nodes if ends_of_sum else [None] * len(nodes)
             for (v, contribution), end in zip(nodes, ends_of, strict=True):
                 one, two = _ends_in_worlds(contribution, end)
                 ratio = _norm(v - one, order) - _norm(v - two, order)
-                found.append(_weight(f"nodes l_{order}", ratio / known.sensitivity))
+                found.append(_ratio_column(f"nodes l_{order}", ratio / known.sensitivity))
     return found
 
 
 def _ends_in_worlds(contribution: Floats, end: Floats | None) -> tuple[Floats, Floats]:
-    """What she adds in the first world and in the second, public or of the run and its twin."""
+    """Return the differing user's contributions in worlds A and B: public, or of run and twin."""
     if end is not None:
         return end[:1], end[1:]
     one, two = np.split(contribution, 2)
     return np.tile(one, (2, 1)), np.tile(two, (2, 1))
 
 
-def _weight(family: str, ratio: Floats) -> Part:
-    """One number a run."""
-    return Part(family, False, ratio.round(_DECIMALS)[:, None])
+def _ratio_column(family: str, ratio: Floats) -> Part:
+    return Part(family, False, ratio.round(_SCORE_DECIMALS)[:, None])
 
 
 def _norm(v: Floats, order: int) -> Floats:
@@ -294,28 +294,30 @@ def _norm(v: Floats, order: int) -> Floats:
 
 
 def _of_action(spec: Spec, action: Any, action_of_her: Any) -> list[Part]:
-    """A choice, a number, or a point; of a point also the part along the differing user's own."""
-    seen = np.asarray(action, dtype=float).reshape(len(action), -1).round(_DECIMALS)
+    """Return an action as columns; for a point also its inner product with the differing user's."""
+    seen = np.asarray(action, dtype=float).reshape(len(action), -1).round(_SCORE_DECIMALS)
     found = [Part("actions", spec.action_space().dtype != np.float64, seen)]
     if action_of_her is not None and spec.domain is not None:
         centre = spec.domain.centre
-        found.append(_weight("turned", np.vecdot(seen - centre, action_of_her - centre)))
+        found.append(_ratio_column("turned", np.vecdot(seen - centre, action_of_her - centre)))
     return found
 
 
 def _beside(action_of_her: Any, experts: int, part: Part) -> Part:
-    """A choice together with the expert that she followed, whose loss decides what it shows."""
+    """Combine a categorical column with the expert of the differing user into one category.
+
+    The loss of the expert that she followed decides about what a choice shows.
+    """
     if not part.categorical:
         return part
-    return part._replace(
-        values=part.values + (experts + 1) * action_of_her[:, None]
-    )  # -1 is nobody
+    # a choice of -1 is no expert, so that there are `experts` + 1 choices
+    return part._replace(values=part.values + (experts + 1) * action_of_her[:, None])
 
 
 def memory(agent: Any, replicas: int, person: int | None = None) -> dict[str, Floats]:
-    """All arrays (R, ...) that an agent holds outside mechanisms and random streams.
+    """Return all arrays (R, ...) that an agent holds outside mechanisms and random streams.
 
-    Without what it keeps of that person for herself.
+    Memories of single people are included, but for that of `person`.
     """
     return {
         path: item.reshape(replicas, -1).astype(float)
@@ -337,7 +339,7 @@ def _personal_or_shared(agent: Any, person: int | None) -> Iterator[tuple[str, A
 
 
 def _reached(agent: Any) -> Iterator[tuple[str, Any]]:
-    """All arrays, mechanisms and memories of people; not what is inside of these."""
+    """Yield all arrays, mechanisms and memories of people of an agent, each with its path."""
     found = (np.ndarray, Mechanism, PersonalMemory)
     for path, item in reached(agent, *found, Source, Streams, Ledger):
         if isinstance(item, found):
@@ -345,12 +347,12 @@ def _reached(agent: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _changes(before: dict[str, Floats], after: dict[str, Floats]) -> list[Part]:
-    """By how much her round changed every number remembered, and whether it did at all."""
+    """Return the changes of all remembered numbers as columns, and masks of those that changed."""
     found = []
     for path in sorted(after):
         old = before.get(path)
         change = after[path] - (old if old is not None and old.shape == after[path].shape else 0.0)
-        found.append(Part("memory", False, np.nan_to_num(change).round(_DECIMALS)))
+        found.append(Part("memory", False, np.nan_to_num(change).round(_SCORE_DECIMALS)))
         found.append(Part("memory", False, (change != 0).astype(float)))
     return found
 
@@ -365,9 +367,9 @@ def rounds(
 ) -> Generator[tuple[str, int, Any, Any]]:
     """Play all worlds side by side, each with one replica for each seed, noise in common.
 
-    Events (name, user, agent, action): "before" the differing user acts, "act" of any user,
-    "after" the differing one was learned from, each time. Users of a block act at once and are
-    learned from one by one.
+    Yields events (name, user, agent, action): "before" a differing user acts, "act" when any user
+    has acted, "after" a differing user's round is learned from. Users of a block act at once and
+    are learned from one by one.
     """
     with witnessed(witness), logged_calls() as call_log, np.errstate(all="ignore"):
         agent = made_agent(config, spec, Streams([*seeds] * len(worlds)))
@@ -396,7 +398,7 @@ def rounds(
 
 
 class SideBySide:
-    """The users of several worlds as a problem, each world with one replica for each run."""
+    """Problem made of the users of several worlds, each world with one replica for each run."""
 
     def __init__(self, spec: Spec, worlds: Sequence[World], runs: int) -> None:
         self.spec = spec
@@ -404,37 +406,37 @@ class SideBySide:
         self._actions: deque[Any] = deque()
         self.replicas = runs * len(worlds)
         self._nothing = np.zeros(self.replicas)
-        self._everything: Bools | None = None  # is there, a schedule like any other
+        self._all_available: Bools | None = None  # mask of a schedule in which all is available
         if spec.masks != "none":
-            self._everything = np.ones((self.replicas, spec.mask_size[0]), np.bool_)
+            self._all_available = np.ones((self.replicas, spec.mask_size[0]), np.bool_)
 
     @property
     def in_blocks(self) -> bool:
-        """True if users of several rounds can be served at once, as those of problems can."""
+        """True if users of several rounds can be served at once."""
         spec = self.spec
         return spec.n_arms is not None and not (
             spec.full_information or spec.returning or spec.delay
         )
 
     def context(self) -> Floats:
-        """Contexts of the round, `(R, *context_shape)`."""
+        """Return the contexts of the current round, `(R, *context_shape)`."""
         return contexts_of(self._worlds, self._t, self._runs)
 
     def contexts_ahead(self, most: int) -> Floats:
-        """Contexts of the next rounds, `(n, R, *context_shape)`."""
+        """Return the contexts of the next n <= `most` rounds, `(n, R, *context_shape)`."""
         rounds = range(self._t, min(self._t + most, self.spec.horizon))
         return np.array([contexts_of(self._worlds, t, self._runs) for t in rounds])
 
     def mask(self) -> Bools | None:
-        """Masks, (R, K), where actions come and go."""
-        return self._everything
+        """Return the mask of available actions, all True, (R, K); None if the spec has no masks."""
+        return self._all_available
 
     def masks_ahead(self, most: int) -> Any:
-        """Masks of the next rounds, (n, R, K)."""
-        return np.array([self._everything] * most)
+        """Return the masks of the next n = `most` rounds, (n, R, K)."""
+        return np.array([self._all_available] * most)
 
     def step(self, action: Any) -> Step:
-        """Answer the action, or what was played `delay` rounds before."""
+        """Take the actions (R, ...) of a round; return the answers to those `delay` rounds ago."""
         self._actions.append(action)
         self._t += 1
         if len(self._actions) <= self.spec.delay:
@@ -444,6 +446,6 @@ class SideBySide:
         return Step(answer, self._nothing, self._nothing, self._nothing)
 
     def steps(self, action: Any) -> Step:
-        """Answer the actions (n, R) of n rounds."""
+        """Take the actions (n, R) of n rounds; return their answers."""
         answers = np.array([self.step(one).reward for one in action])
         return Step(answers, answers, answers, answers)

@@ -1,4 +1,4 @@
-"""Listen to mechanisms: their releases, and what is left of sums without other users."""
+"""Listeners to mechanisms in audits: all releases, and sums without other users' contributions."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
@@ -11,64 +11,68 @@ from dpbandit.privacy.batches import CountedSums, RestartingTrees
 from dpbandit.privacy.prefix_sums import Padded
 from dpbandit.shelf import open_shelves
 
-_SUMS = (PrefixSum, FadingSum, RestartingTrees)
+_SUM_MECHANISMS = (PrefixSum, FadingSum, RestartingTrees)
 
 
 class Part(NamedTuple):
-    """Columns of one kind, of all runs of both worlds."""
+    """Columns of one family, for all runs of both worlds."""
 
     family: str
     categorical: bool
     values: Floats
-    """(2 R, p)"""
+    """numbers of all runs, world A first, (2 R, p)"""
 
 
 class WithoutOthers(NamedTuple):
-    """One release of a sum, without what others added to it."""
+    """Noisy release of a sum, less the contributions of all users but the differing one."""
 
     values: Floats
-    """(2 R, n)"""
+    """release less other users' contributions, (2 R, n)"""
     contribution: Floats
-    """the differing user's part of it, by now, (2 R, n)"""
+    """the differing user's contribution to the release, (2 R, n)"""
 
 
-class Ear(Protocol):
-    """Listens to a mechanism whose law is known."""
+class Listener(Protocol):
+    """Listener to the calls of one mechanism whose law is known."""
 
     def observe(self, datum: Any, release: Any, *, differs: bool) -> None:
-        """One call of the mechanism; `differs`: it is fed the differing user's round."""
+        """Observe one call of the mechanism; `differs` if the round is the differing user's."""
         ...
 
     def ratios(self) -> Floats | None:
-        """log P_other - log P_own of what was released, (2 R, p), if she moved any of it."""
+        """Return log P_other - log P_own of all releases (2 R, p); None before the differing round.
+
+        P_own is the law in a run's own world, P_other in the other world.
+        """
         ...
 
 
-LISTENERS: list[Callable[[Mechanism, int], Ear | None]] = []
-"""Make an ear for a mechanism of a run, or None; shelves add theirs. What no ear listens to is
-scored by its releases as they are."""
+LISTENERS: list[Callable[[Mechanism, int], Listener | None]] = []
+"""Functions (mechanism, runs) -> its listener, or None; shelves add further ones.
+
+A mechanism without a listener is scored by its releases as they are."""
 
 
 class Sum:
-    """What is known of a mechanism, and seen of it if it releases a sum."""
+    """Record of a mechanism's calls; if it releases sums, also of each user's contribution."""
 
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism = mechanism  # kept alive, so that its id stays its own
-        self.released = isinstance(mechanism, _SUMS)
+        self.released = isinstance(mechanism, _SUM_MECHANISMS)
         noise = getattr(mechanism, "_noise", None)
         self._padded = noise if isinstance(noise, Padded) else None
         self.is_tree = isinstance(noise, Tree)
         self.is_tree |= isinstance(mechanism, RestartingTrees)
         self.sensitivity = mechanism.sensitivity
         self.contribution: Floats | None = None
-        """what the differing user added, (2 R, n)"""
+        """all that the differing user added, (2 R, n)"""
         self.without_others: list[WithoutOthers] = []
         self._unpadded: list[WithoutOthers] = []
         self._others: Floats | float = 0.0
         self._part: Floats = np.zeros((1, 1))
 
     def add(self, datum: Any, *, differs: bool) -> None:
-        """One user's round."""
+        """Add one user's round to the contribution of the differing user or of all others."""
         query = self._mechanism.entered(*datum)
         flat = query.reshape(len(query), -1)
         if isinstance(self._mechanism, RestartingTrees):
@@ -80,7 +84,7 @@ class Sum:
             self._others = self._others + flat
 
     def release(self, release: Floats) -> None:
-        """Take the released sum, noise included."""
+        """Record a released sum, noise included."""
         units = getattr(getattr(self._mechanism, "_statistic", None), "units", 1.0)
         self.without_others.append(self._without_others(release / units))
         if self._padded is not None:
@@ -95,7 +99,7 @@ class Sum:
         self._others, self._part = self._others * factor, self._part * factor
 
     def nodes(self) -> Iterator[WithoutOthers]:
-        """The nodes of a tree that she is in: release t less release t - lowbit(t)."""
+        """Yield the tree nodes that contain the differing round: release t less t - lowbit(t)."""
         releases = self._unpadded or self.without_others
         for t, item in enumerate(releases, start=1):
             below = t & (t - 1)
@@ -106,29 +110,29 @@ class Sum:
 
 
 class Witness:
-    """Listens to the calls of mechanisms, while one user at a time is learned from."""
+    """Recorder of all calls of mechanisms, while one user at a time is learned from."""
 
     def __init__(self) -> None:
         self.differs = False
-        """whether the differing user's round is being learned from"""
+        """True while the differing user's round is learned from"""
         self.sums: list[Sum] = []
-        """mechanisms in the order of first use"""
+        """records of all mechanisms, in the order of first use"""
         self.others: list[Part] = []
         """releases that are no sums"""
         self._places = dict[int, int]()
-        self._ears = dict[int, Ear]()
+        self._listeners = dict[int, Listener]()
 
     def attach(self, mechanism: Mechanism, runs: int) -> None:
-        """Listen closely, where that is known how; before the first call."""
+        """Give a mechanism the first listener of `LISTENERS` that fits, before its first call."""
         open_shelves("auditing")
-        found = (ear for listener in LISTENERS if (ear := listener(mechanism, runs)) is not None)
-        if (ear := next(found, None)) is not None:
-            self._ears[id(mechanism)] = ear
+        made = (make(mechanism, runs) for make in LISTENERS)
+        if (listener := next(filter(None, made), None)) is not None:
+            self._listeners[id(mechanism)] = listener
 
     def ratios(self) -> Iterator[Floats]:
-        """log P_B - log P_A of what mechanisms of known law released, (2 R, p) each."""
-        for ear in self._ears.values():
-            if (found := ear.ratios()) is not None:
+        """Yield log P_B - log P_A (2 R, p) of the releases of each mechanism with a listener."""
+        for listener in self._listeners.values():
+            if (found := listener.ratios()) is not None:
                 one, two = np.split(found, 2)
                 yield np.concatenate([one, -two])
 
@@ -140,10 +144,10 @@ class Witness:
         known = self.sums[place]
         if known.released or self.differs:
             known.add(datum, differs=self.differs)
-        if ear := self._ears.get(id(mechanism)):
-            ear.observe(datum, release, differs=self.differs)
+        if listener := self._listeners.get(id(mechanism)):
+            listener.observe(datum, release, differs=self.differs)
         if release is None and isinstance(mechanism, CountedSums):
-            release = np.zeros(datum[2].shape)  # a run sees that, whatever counts of others say
+            release = np.zeros(datum[2].shape)  # a run sees that nothing is released
         if release is None:
             return
         if known.released:

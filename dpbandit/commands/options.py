@@ -165,7 +165,7 @@ def print_cases() -> None:
 
 def audit_table(reports: dict[str, Any]) -> Table:
     """A line for each audit, the printed calibrations below the certified ones."""
-    from dpbandit.auditing.small_problems import PRINTED  # not before: slow to import
+    from dpbandit.auditing.small_problems import PRINTED_SUFFIX  # not before: slow to import
 
     table = Table("agent", title="audits", box=None, pad_edge=False, letters=_NAME)
     for column in ("claimed", "certified", "epsilon >=", "by GDP", "seconds"):
@@ -174,7 +174,7 @@ def audit_table(reports: dict[str, Any]) -> Table:
     for name, report in reports.items():
         by_gdp = "-" if report.eps_lower_gdp is None else f"{report.eps_lower_gdp:.3f}"
         table.add_row(
-            "  as printed" if name.endswith(PRINTED) else name,
+            "  as printed" if name.endswith(PRINTED_SUFFIX) else name,
             rounded(report.claimed_epsilon, 6),
             rounded(report.certified_epsilon, 4)
             + (f" {report.restricted}" if report.restricted else ""),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpbandit.auditing import audit_all
-from dpbandit.auditing.small_problems import SMALL
+from dpbandit.auditing.small_problems import SMALL_PROBLEMS
 from dpbandit.base import (
     AgentError,
     InputError,
@@ -114,7 +114,7 @@ def lines_of_tests(config: AgentConfig, assignment: Assignment) -> Iterator[str]
     however long it is played: then nothing is known of it.
     """
     problem = assignment.configurations[0].problem().spec
-    spec = next((small for small in SMALL if _fits(config, small)), problem)
+    spec = next((small for small in SMALL_PROBLEMS if _fits(config, small)), problem)
     enough = long_enough(config, spec)
     yield from check_agent(config, enough, rounds=enough.horizon)
     for one in _to_replay(assignment.configurations):

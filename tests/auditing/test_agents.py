@@ -36,7 +36,7 @@ from dpbandit.agents.people import personal
 from dpbandit.auditing.audit import most_moving_pairs, pairs, plot_audit, users_of
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.returning import People
-from dpbandit.auditing.small_problems import SMALL, audit_all, with_printed
+from dpbandit.auditing.small_problems import SMALL_PROBLEMS, audit_all, with_printed
 from dpbandit.auditing.views import columns_of, memory, public_ends
 from dpbandit.base.files import plain
 from dpbandit.base.inputs import InputError
@@ -62,8 +62,8 @@ from tests.broken.people import BROKEN as LEAKS, With
 from tests.each import by_rota, each
 from tests.harness import PEOPLE, everybody
 
-DISJOINT, SHARED, *_ = SMALL
-(EXPERTS,) = [spec for spec in SMALL if isinstance(spec, ExpertsSpec)]
+DISJOINT, SHARED, *_ = SMALL_PROBLEMS
+(EXPERTS,) = [spec for spec in SMALL_PROBLEMS if isinstance(spec, ExpertsSpec)]
 QUICK = {"runs": 1000, "progress": False}
 SLOW = pytest.mark.slow
 
@@ -225,9 +225,9 @@ def test_certificates_apart_from_the_claim_are_shown():
 
 def test_the_search_finds_what_moves_a_mechanism_most():
     """Golden, by hand: only contexts along the last of three axes are counted, so e_3 against
-    anything else moves the count by its sensitivity 1, and no pair of the handful moves it."""
+    anything else moves the count by its sensitivity 1, and no pair of `extreme_pairs` moves it."""
     spec, config = replace(DISJOINT, dim=3), CountsACorner()
-    for pair in users_of(spec).handful(np.random.default_rng((0, 7))):
+    for pair in users_of(spec).extreme_pairs(np.random.default_rng((0, 7))):
         (ends,) = public_ends(config, spec, pair, 0)
         for one, two in ends.without_others:
             np.testing.assert_array_equal(one, two)
@@ -241,7 +241,7 @@ def test_the_search_finds_what_moves_a_mechanism_most():
     assert not audit(CountsACorner(factor=1.0), spec, **QUICK).flagged
 
 
-VALUES, DATA = (spec for spec in SMALL if isinstance(spec, ConvexSpec))
+VALUES, DATA = (spec for spec in SMALL_PROBLEMS if isinstance(spec, ConvexSpec))
 ADVICE = replace(EXPERTS, horizon=9)
 
 
@@ -298,7 +298,7 @@ def test_moments_reach_their_sensitivity_and_are_seen_without_what_others_added(
         assert np.linalg.norm(np.diff(ends.without_others[-1], axis=0)) == pytest.approx(2)
     assert not audit(DPUCB(), late, **QUICK).flagged
     config = DPMoments(epsilon=inf, refresh_every=1)
-    for pair in users_of(DISJOINT).handful(np.random.default_rng((0, 7))):
+    for pair in users_of(DISJOINT).extreme_pairs(np.random.default_rng((0, 7))):
         if pair.note.startswith("round 1, context from x to -x"):
             ends = public_ends(config, DISJOINT, pair, 0)
             both = columns_of(config, DISJOINT, pair, [(0, 1)], "released", ends)
@@ -355,7 +355,7 @@ def test_worlds_differ_in_one_person():
     """Everybody else says and does the same, in the same slots; she keeps to her pattern, and the
     slots of a private one are empty in the other world."""
     moved = 0
-    for pair in People(PEOPLE).handful(np.random.default_rng(0)):
+    for pair in People(PEOPLE).extreme_pairs(np.random.default_rng(0)):
         for world in (pair.first, pair.second):
             at_visits = np.flatnonzero(world.context[:, 0] == pair.person)
             assert set(at_visits) <= set(pair.rounds)

@@ -20,7 +20,7 @@ from dpbandit.auditing.sequential import (
     blocks,
     gaussian_points,
 )
-from dpbandit.auditing.small_problems import SMALL
+from dpbandit.auditing.small_problems import SMALL_PROBLEMS
 from dpbandit.auditing.users import Always, Pair
 from dpbandit.auditing.views import Columns, columns_of, public_ends, rounds
 from dpbandit.auditing.witness import Witness
@@ -203,7 +203,7 @@ def test_learned_scores_seldom_refute_the_honest(monkeypatch):
     """Statistical: of 30 audits of exactly what is promised 7 at most say anything wrong, of the
     claim or of a bound just above the truth; false alarm 1e-4. Scores or bets that have seen their
     block say it in every second."""
-    monkeypatch.setattr(sequential, "_LEVELS", np.array([1.0, 1.01]))
+    monkeypatch.setattr(sequential, "_TESTED_LEVELS", np.array([1.0, 1.01]))
     wrong = 0
     for seed in range(30):
         honest = released(MU, np.random.default_rng(seed))
@@ -229,7 +229,7 @@ def test_a_bet_is_fair_where_the_promise_is_just_kept_and_is_on_what_was_seen(fo
     assert Wealth(((3.0, 0.0),), 0.05)._best("s", *seen).forward == forward
 
 
-DISJOINT, *_ = SMALL
+DISJOINT, *_ = SMALL_PROBLEMS
 QUICK = {"runs": 1000, "progress": False}
 
 

@@ -11,7 +11,7 @@ from dpbandit.agents import PFTAL, WDPCOCOP, LinearFTRL, PrivateBandit
 from dpbandit.auditing.audit import most_moving_pairs, users_of
 from dpbandit.auditing.bounds import Claim
 from dpbandit.auditing.exact import LaplaceRatio
-from dpbandit.auditing.small_problems import SMALL
+from dpbandit.auditing.small_problems import SMALL_PROBLEMS
 from dpbandit.auditing.users import LossOf
 from dpbandit.auditing.views import columns_of, rounds
 from dpbandit.auditing.witness import Witness
@@ -22,7 +22,7 @@ from dpbandit.specs.convex import ConvexSpec
 from tests.auditing.mechanisms import audited, columns
 from tests.broken.convex import BROKEN
 
-VALUES, DATA = (spec for spec in SMALL if isinstance(spec, ConvexSpec))
+VALUES, DATA = (spec for spec in SMALL_PROBLEMS if isinstance(spec, ConvexSpec))
 SHORT = ConvexSpec(loss=Linear(Ball(1)), horizon=8, feedback="datum")
 SEEDS = [(0, r) for r in range(6)]
 

@@ -297,7 +297,9 @@ HATS = {"sparsity": 1, "epsilon": 4.0, "delta": 1e-4}
 def test_ratios_of_whole_transcripts_are_ratios(config, spec, among, right):
     """Statistical: E_A[e^L] = 1 of the sum over mechanisms and rounds; 5 standard errors (false
     alarm 6e-7). With half the noise the mean is off (asserted)."""
-    pair = next(p for p in users_of(spec).handful(np.random.default_rng(0)) if among in p.note)
+    pair = next(
+        p for p in users_of(spec).extreme_pairs(np.random.default_rng(0)) if among in p.note
+    )
     seeds = [(1, 2, run) for run in range(2000)]
     one, _ = columns_of(config, spec, pair, seeds, "released", [None] * 4)
     weight = np.exp(one.values[:, np.array(one.family) == "ratios"].sum(axis=1))

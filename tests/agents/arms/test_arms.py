@@ -308,7 +308,7 @@ def test_audits_with_power(config):
 def test_what_an_auditor_sees_of_a_run_does_not_depend_on_its_company():
     """Where counts decide when sums are released, runs release at different times: a column that
     moved with the releases of others would make scores of runs depend on each other."""
-    pair = next(iter(users_of(SPEC).handful(np.random.default_rng(7))))
+    pair = next(iter(users_of(SPEC).extreme_pairs(np.random.default_rng(7))))
     seeds = [(5, run) for run in range(6)]
     for config in (KLUCBSums(first=1.0), AdaPKLUCB()):
         ends = public_ends(config, SPEC, pair, 0)
