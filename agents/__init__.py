@@ -1,7 +1,7 @@
-"""Agents: a class for each algorithm, whose `make` returns the running agent.
+"""Agents: a config class for each algorithm, whose `make` returns the running agent.
 
-`catalogue.csv` names each one, its id on the command line, its class and its file, which is
-imported when somebody asks for the class. Its family is its folder.
+`catalogue.csv` lists the id on the command line, class and file of every agent. A file is imported
+when its class is first used; the folder of the file is the agent's family.
 """
 
 from dpbandit.agents.catalogue import (
@@ -21,14 +21,14 @@ _ON_PRICES = ("ldp-etc", "fade-prices", "fade-curve")
 
 
 def _family(folder: str, but: tuple[str, ...] = (), also: tuple[str, ...] = ()) -> _Kinds:
-    """Agents of a folder, and the baselines that play everywhere."""
+    """Return the agents of a folder, without `but`, with `also` and the two baselines."""
     of = ("uniform", "best-fixed", *also)
     some = [one for one in _entries() if one.file.startswith(f"{folder}.") or one.id in of]
     return _Kinds(one for one in some if one.id not in but)
 
 
 AGENTS = _Kinds(_entries())
-"""Of every agent its id on the command line -> its class."""
+"""All agents: id on the command line -> class."""
 CONTEXTUAL = _family("contextual", but=_ON_PRICES)
 """Agents that choose arms or prices, by command-line id."""
 PRICING = _Kinds(one for one in _entries() if one.id in _ON_PRICES)
@@ -46,4 +46,4 @@ LISTS = _family("lists")
 PEOPLE = _family("people")
 """Agents for people who return, by command-line id."""
 ARMS = _family("arms")
-"""Agents that play arms and look at no contexts, by command-line id."""
+"""Agents that play arms and ignore contexts, by command-line id."""

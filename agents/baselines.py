@@ -15,18 +15,18 @@ class Constant(Agent[Spec]):
     """Base class of agents that learn nothing: the policy is the same in all rounds."""
 
     rounds_to_release = int(np.iinfo(np.int64).max)
-    """the policy never changes"""
+    """largest integer, as the policy never changes"""
     chances = cast(Floats, None)
-    """of arms, (R, K), where actions are arms"""
+    """probability of every arm, (R, K), where actions are arms"""
     masks = ("public", "user")
 
     def lead(self, context: Floats) -> tuple[int, ...]:
-        """(R,), or (n, R) of several rounds in which arms are played."""
+        """Return the leading shape of `context`: (R,), or (n, R) for n rounds of arms."""
         axes = len(self.spec.context_shape)
         return context.shape[: 1 if self.spec.n_arms is None else context.ndim - axes]
 
     def count_block(self, counts: Floats, rounds: int) -> None:
-        """Nothing: no sums are due."""
+        """Ignore a block of plays: no sums are released."""
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
         pass
@@ -35,8 +35,8 @@ class Constant(Agent[Spec]):
 class Uniform(Constant):
     """Play uniformly random actions.
 
-    Arms, experts, prices, or uniform points of a convex domain. Where actions come and go, one of
-    those that are there.
+    Actions are arms, experts, prices, or points of a convex domain. If some are unavailable, the
+    draw is uniform over the available ones.
 
     Guarantee:
         Epsilon 0: no user's data is looked at.
@@ -62,10 +62,10 @@ class Uniform(Constant):
 
 
 class OneAction(Constant):
-    """Base class of agents that play the same action, or a random one where it is not there."""
+    """Base class of agents that play one fixed action, or a random one while it is unavailable."""
 
     def one_action(self) -> AnyArray:
-        """An action for each replica."""
+        """Return the fixed action of every replica, (R, ...)."""
         raise NotImplementedError
 
     def start(self) -> None:
@@ -85,7 +85,7 @@ class OneAction(Constant):
 
 
 class Fixed(OneAction):
-    """Play what was best in hindsight."""
+    """Play `answer`, the best fixed action in hindsight."""
 
     answer: tuple[Any, ...]
 
@@ -96,9 +96,9 @@ class Fixed(OneAction):
 class BestFixed(Hindsight, OneAction):
     """Play the best single action in hindsight from the first round on; an oracle.
 
-    An oracle: it is told which one action has the largest expected total over the users it is
-    about to meet. Learning agents that do not beat it have learned nothing from contexts. Where it
-    is not there a random action is played, or on a list put in the place of a missing item.
+    The oracle knows which action has the largest expected total reward over the users of the run.
+    A learning agent that does not beat it has learned nothing from contexts. While that action is
+    unavailable a random one is played; in a list, random items replace the missing ones.
 
     Guarantee:
         None.
@@ -106,7 +106,7 @@ class BestFixed(Hindsight, OneAction):
 
     def with_answer(self, action: AnyArray) -> AgentConfig:
         points = action.tolist() if action.ndim == 1 else map(tuple, action.tolist())
-        return Fixed(answer=tuple(points))  # which can be hashed
+        return Fixed(answer=tuple(points))  # tuples can be hashed
 
     def one_action(self) -> AnyArray:
         # Without an answer, which `compare` supplies: the first arm, lowest price or centre

@@ -12,27 +12,27 @@ RECONSTRUCTED = "reconstructed"
 
 
 class Entry(NamedTuple):
-    """An agent in a line."""
+    """Row of `agents/catalogue.csv`: an agent, or a wrapper of agents."""
 
     id: str
     config: str
-    """its class"""
+    """name of the class"""
     file: str
-    """that has it, as a module of `dpbandit.agents`"""
+    """module below `dpbandit.agents` that defines the class"""
     plays: str
-    """the kind of problem, in words"""
+    """kind of problem, in words"""
     feedback: str
-    """what it learns from after each action"""
+    """feedback after each action, in words"""
     privacy: str
     page: str
-    """of docs/algorithms"""
+    """page in docs/algorithms, without a suffix"""
     mark: str
     line: str
-    """the first line of its class"""
+    """first line of the class's docstring"""
 
 
 class Kinds(Mapping[str, Any]):
-    """Ids -> classes of agents, each imported when it is asked for."""
+    """Mapping from agent ids to classes, each imported on first access."""
 
     def __init__(self, some: Iterable[Entry]) -> None:
         self._names = {one.id: one.config for one in some}
@@ -55,17 +55,17 @@ def _rows() -> list[Entry]:
 
 
 def entries() -> tuple[Entry, ...]:
-    """Every agent, in the order of the catalogue."""
+    """Return all agents in the order of the catalogue, without wrappers."""
     return tuple(one for one in _rows() if not one.id.endswith(":"))
 
 
 def wrappers() -> tuple[Entry, ...]:
-    """What can be put around an agent, the outermost first; the word before its id is theirs."""
+    """Return the wrappers of agents, outermost first; a wrapper's id ends with a colon."""
     return tuple(one for one in _rows() if one.id.endswith(":"))
 
 
 def is_reconstructed(config: Any) -> bool:
-    """Whether a described config, or one that it wraps, is marked so."""
+    """Return True if a described config, or one that it wraps, is of a reconstructed agent."""
     if not isinstance(config, Mapping):
         return False
     rebuilt = {one.config for one in entries() if one.mark == RECONSTRUCTED}
@@ -73,12 +73,12 @@ def is_reconstructed(config: Any) -> bool:
 
 
 def tabulate(kind: Any) -> None:
-    """Let the configs of a class be tables in a notebook; in text they stay what makes them."""
+    """Display configs of class `kind` as tables in notebooks; their text form does not change."""
     kind._repr_html_ = _as_html
 
 
 def _as_html(config: Any) -> str:
-    """A row for each setting, a * where it is not the default."""
+    """Return an HTML table of a config's settings; * marks values that are not the default."""
     rows = []
     for one in described(type(config)):
         value = getattr(config, one.name)

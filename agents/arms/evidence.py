@@ -78,10 +78,10 @@ def evidence(x: Floats, y: Floats, n: Floats, e: Floats, epsilon: float) -> Floa
 
 
 class SummedBatches(OneArmBatches):
-    """Keep n rounds, noisy sums s and e releases of every arm, (R, K), over all of its batches.
+    """Base class of agents that add up n rounds, noisy sums s and e releases of every arm, (R, K).
 
-    Every arm has a first batch of ceil(first / epsilon) rounds; then `contest` says whose batch is
-    next and how much it makes the arm's rounds grow.
+    Every arm has a first batch of ceil(first / epsilon) rounds; then `contest` chooses the arm of
+    the next batch, and the factor by which the batch multiplies the arm's rounds.
     """
 
     epsilon: Epsilon = 1.0
@@ -97,12 +97,12 @@ class SummedBatches(OneArmBatches):
 
     @property
     def first_length(self) -> int:
-        """Rounds of an arm's first batch."""
+        """Rounds of an arm's first batch, at least 1."""
         return max(1, ceil(self.first / self.epsilon))
 
-    def take(self, release: Floats, count: Floats, due: Bools) -> None:
-        self.s, self.n, self.e = self.s + release, self.n + count, self.e + due
-        ended = np.flatnonzero(due.any(axis=1))
+    def take(self, release: Floats, count: Floats, at_release: Bools) -> None:
+        self.s, self.n, self.e = self.s + release, self.n + count, self.e + at_release
+        ended = np.flatnonzero(at_release.any(axis=1))
         fresh = self.n[ended] == 0
         first = fresh.any(axis=1)
         self.arm[ended[first]] = fresh[first].argmax(axis=1)
@@ -114,9 +114,9 @@ class SummedBatches(OneArmBatches):
             self.arm[later], self.length[later] = arm, np.maximum(np.ceil(growth * n) - n, 1)
 
     def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
-        """Return the next arm of replicas `here`, and the factor by which its rounds grow, (n,).
+        """Return the next arm of the n replicas `here` and the growth of its rounds, (n,) each.
 
-        `mean` (n, K) are the noisy means of all arms, each of which was released.
+        `mean` (n, K) has the noisy mean of every arm; each arm was released at least once.
         """
         raise NotImplementedError
 
@@ -172,10 +172,10 @@ class DPIMED(SummedBatches):
         with d of `dp-klucb`
 
     Guarantee:
-        That of `dp-klucb`.
+        epsilon-DP of all actions, as for `dp-klucb`.
 
-    **Regret** has a heavy tail: once in 100 to 2,000 runs noise holds the best arm back for good,
-    because d counts the noises of all of an arm's releases as one.
+    **Regret** has a heavy tail: once in 100 to 2,000 runs noise rules out the best arm for good,
+    because d counts the noises of all releases of an arm as one.
 
     Differs from the paper:
         Items 1 and 2 of `dp-klucb`.
@@ -194,7 +194,7 @@ class DPIMED(SummedBatches):
 class RaceIMED(SummedBatches):
     """Play the arm with the least evidence against it, at a level for the whole horizon.
 
-    Ours, after DP-IMED (`dp-imed`), whose mean it keeps without most of its tail::
+    This project's own, after DP-IMED (`dp-imed`), for the same mean regret and a lighter tail::
 
         every arm for ceil(first / epsilon) rounds, then after every batch
           1. b = argmax s_a / n_a,  y = clip(s_b / n_b, 0, 1)
@@ -207,15 +207,15 @@ class RaceIMED(SummedBatches):
 
     1. Evidence has the law of all e_a noises of an arm; `dp-imed` counts them as one.
     2. An arm is given up at level 1 / T from the start, not at 1 / n_b.
-    3. Batches are as long as the evidence needs that is missing, so releases are few.
+    3. A batch is as long as the missing evidence requires, so releases are few.
 
     Guarantee:
         epsilon-DP of all actions, for replacing one user's whole row of rewards: every user is in
         one batch, whose arm and length are functions of T, of counts and of earlier releases
         (`CountedSums`).
 
-    **Regret**: what is proved and what is not is on the page; total failures are 5 to 20 times
-    rarer than those of `dp-imed`, and possible.
+    **Regret**: the page says what is proved. Total failures are 5 to 20 times rarer than with
+    `dp-imed`, but possible.
 
     >>> from dpbandit import certify
     >>> round(certify(RaceIMED(epsilon=0.5), "Arms", horizon=1000).epsilon, 9)
@@ -223,11 +223,11 @@ class RaceIMED(SummedBatches):
     """
 
     anytime: Flag = False
-    """whether the horizon is not used"""
+    """True to play without the horizon"""
     slack: Least0 = 2.5
-    """nats by which Chernoff's exponent is taken to be too small; 2 is more careful, and dearer"""
+    """nats by which Chernoff's exponent is assumed too small; 2 drops arms later, at more regret"""
     lead_growth: Growth = 3.0
-    """factor by which a batch of the leader multiplies its rounds; also the most of any arm"""
+    """factor by which a batch of the leader multiplies its rounds, and limit for other arms"""
 
     def contest(self, mean: Floats, here: Ints) -> tuple[Ints, Floats]:
         n, each = self.n[here], rows(here.size)

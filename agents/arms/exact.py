@@ -8,8 +8,8 @@ import numpy as np
 from dpbandit.agents.arms.play import ExactArms, kl_upper, tsallis_chances
 from dpbandit.base import Floats, Ints, drawn, rows
 
-_MANY = 15
-"""Fewer arms are drawn one by one: the same numbers, and in less time than an array of them."""
+ARRAY_DRAW_ARMS = 15
+"""Least number of arms whose posteriors are drawn as one array; for fewer, scalars are faster."""
 
 
 class UCB1(ExactArms):
@@ -64,17 +64,17 @@ class Thompson(ExactArms):
 
     def choose(self) -> Ints:
         a, b = self.s + 1, self.n - self.s + 1
-        if self.K >= _MANY:
+        if self.K >= ARRAY_DRAW_ARMS:
             return np.array([g.beta(a[r], b[r]).argmax() for r, g in enumerate(self.coins)])
         each = zip(self.coins, a.tolist(), b.tolist(), strict=True)
-        return np.array([list(map(g.beta, *both)) for g, *both in each]).argmax(axis=1)
+        return np.array([list(map(g.beta, *shapes)) for g, *shapes in each]).argmax(axis=1)
 
     def counted_reward(self, reward: Floats) -> Floats:
         return 1.0 * (self.uniforms() < super().counted_reward(reward))
 
 
 class TsallisINF(ExactArms):
-    """Regularise losses by the Tsallis entropy; for stochastic and adversarial losses.
+    """Follow the leader regularised by Tsallis entropy, for stochastic and adversarial losses.
 
     Zimmert and Seldin, "Tsallis-INF: an optimal algorithm for stochastic and adversarial bandits",
     JMLR 2021, Algorithm 1 with power 1/2, rates 2 / sqrt(t) and importance weighting.
@@ -87,25 +87,25 @@ class TsallisINF(ExactArms):
         super().start()
         self.uniforms = self.streams.uniforms("arms")
         self.w: Floats = np.full((self.R, self.K), 1 / self.K)
-        self.played = deque([self.w], maxlen=1 + self.spec.delay)  # first that of the next answer
+        self.played = deque([self.w], maxlen=1 + self.spec.delay)  # [0]: of the next feedback
 
     def choose(self) -> Ints:
         self.played.append(self.w)
         return drawn(self.w, self.uniforms())
 
     def learn(self, arm: Ints, reward: Floats) -> None:
-        # Weigh the loss by the chance that its arm had; `s` holds these
+        # Divide the loss by its arm's probability; `s` sums these estimates
         here = rows(self.R), arm
         self.s[here] += (1 - self.counted_reward(reward)) / self.played[0][here]
         self.w = self.weigh(self.t + 1)
 
     def weigh(self, t: int) -> Floats:
-        """The chances of round t."""
+        """Return the probability of every arm in round t, (R, K)."""
         return tsallis_chances(self.s, np.full((self.R, 1), 2 / t**0.5))
 
 
 class Exp3(TsallisINF):
-    """Play arms with probability proportional to exp(-rate x estimated loss), for adversaries.
+    """Play arms with probability proportional to exp(-rate x estimated adversarial loss).
 
     Auer, Cesa-Bianchi, Freund and Schapire, "The nonstochastic multiarmed bandit problem", SIAM
     Journal on Computing 2002, in the form without mixing, with losses and the rates

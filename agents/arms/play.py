@@ -1,7 +1,7 @@
 """Base classes of agents without contexts: play, upper confidence bounds, released batches.
 
-They play arms of contextual problems, whose contexts they ignore, and linear losses on a simplex,
-of which they play the vertices.
+The agents play arms of contextual problems and ignore contexts; on a simplex with linear losses
+they play vertices.
 """
 
 from math import ceil, inf, log
@@ -26,16 +26,16 @@ Bools: TypeAlias = npt.NDArray[np.bool_]
 
 
 class ArmAgent(Agent[Spec]):
-    """Plays one of K arms; rewards are shares of their range, (r - low) / (high - low)."""
+    """Base class of agents that play one of K arms, with rewards scaled from [low, high]."""
 
     # arms are chosen without a look at the context
     blind = True
 
     vertices = False
-    """whether an arm is played as a vertex of a simplex"""
+    """True if an arm is played as a vertex of a simplex"""
 
     def begin(self) -> None:
-        """Count the arms; raises `InputError` where the problem has none."""
+        """Set K, the number of arms; raise `InputError` if the problem has none."""
         spec: Any = self.spec
         if spec.n_arms is not None:
             self.K = spec.n_arms
@@ -61,15 +61,15 @@ class ArmAgent(Agent[Spec]):
         self.learn(action.argmax(axis=1) if self.vertices else action, feedback)
 
     def choose(self) -> Ints:
-        """Arms (R,)."""
+        """Return the arm of every replica in the next round, (R,)."""
         raise NotImplementedError
 
     def choose_among(self, mask: Bools) -> Ints:
-        """Arms (R,) of those that a public mask (R, K) allows."""
+        """Return arms (R,) among the available ones, a public mask (R, K)."""
         raise NotImplementedError
 
     def learn(self, arm: Ints, reward: Floats) -> None:
-        """Take in one round, both (R,), of which `t` counts this one."""
+        """Learn from arm and reward of one round, both (R,); `t` counts that round already."""
         raise NotImplementedError
 
 
@@ -82,7 +82,7 @@ def _has_vertices(spec: Any) -> bool:
 
 
 class ExactArms(ArmAgent):
-    """Keeps exact counts n (R, K) and sums s (R, K) of shares: no privacy."""
+    """Base class of agents without privacy: exact counts n and sums s of scaled rewards, (R, K)."""
 
     def start(self) -> None:
         self.begin()
@@ -94,18 +94,19 @@ class ExactArms(ArmAgent):
         self.s[rows(self.R), arm] += self.counted_reward(reward)
 
     def counted_reward(self, reward: Floats) -> Floats:
-        """Rewards, clipped, as shares of their range."""
+        """Return rewards clipped to their range and scaled to [0, 1]."""
         return (clip_range(reward, self.low, self.high) - self.low) / (self.high - self.low)
 
     def first_turns(self, index: Floats) -> Ints:
-        """The arm of the largest index; one that was never played comes first."""
+        """Return the arm of the largest index (R, K); arms never played come first."""
         return np.where(self.n == 0, inf, index).argmax(axis=1)
 
 
 class ReleasedArms(ArmAgent):
-    """Plays by what `CountedSums` released; `at_release` says when, and `take` learns from it.
+    """Base class of agents that learn from noisy batch sums of every arm (`CountedSums`).
 
-    Rounds in which no replica's policy changes may come in blocks, see `rounds_to_release`.
+    `at_release` decides which sums are released, `take` learns from them. Rounds in which no
+    replica's policy changes may come in blocks, see `rounds_to_release`.
     """
 
     # "pending", exact counts of plays: an arm, and that somebody played it, must be known anyway
@@ -141,21 +142,21 @@ class ReleasedArms(ArmAgent):
         self.feed(reward, arm)
 
     def feed(self, reward: Floats, arm: Ints) -> None:
-        """Hand a round over, and learn from what is released."""
+        """Add a round's rewards (R,) to the sums of its arms (R,), and learn from a release."""
         at_release = self.at_release()
         self.learn_release(self.sums(reward, arm, at_release), at_release)
 
     def count_block(self, counts: Floats, rounds: int) -> Bools:
-        """Count `counts` plays (R, K) in that many rounds; returns whose sums are released now.
+        """Count the plays (R, K) of a block of rounds; return the mask (R, K) of sums to release.
 
-        What they brought goes to `sums`, see `dpbandit.running.multinomial_play`.
+        The block's rewards go to `sums`, see `dpbandit.running.multinomial_play`.
         """
         self.t += rounds
         self.pending += counts
         return self.at_release()
 
     def learn_release(self, release: Floats | None, at_release: Bools) -> None:
-        """Take sums (R, K) that were released where they were `at_release`."""
+        """Learn from released sums (R, K), if any, of the arms in the mask `at_release` (R, K)."""
         if release is not None:
             pending = self.pending.copy()
             self.pending[at_release] = 0.0
@@ -163,25 +164,25 @@ class ReleasedArms(ArmAgent):
 
     @property
     def rounds_to_release(self) -> Ints:
-        """Number of rounds (R,) in which arms are drawn from `chances`; where 0, `act` is asked."""
+        """Rounds (R,) until a release, with arms drawn from `chances`; 0 to call `act` instead."""
         return np.zeros(self.R, dtype=np.int64)
 
     @property
     def chances(self) -> Floats:
-        """The probability (R, K) of every arm in those rounds."""
+        """Probability (R, K) of every arm until the next release."""
         raise NotImplementedError
 
     def at_release(self) -> Bools:
-        """Whose pending sums are released now, (R, K); looks at counts and releases alone."""
+        """Return the mask (R, K) of sums to release now, from counts and releases alone."""
         raise NotImplementedError
 
     def take(self, release: Floats, count: Floats, at_release: Bools) -> None:
-        """Learn from what was released (R, K), sums of so many rounds."""
+        """Learn from noisy sums of `count` rounds each, where `at_release`; all (R, K)."""
         raise NotImplementedError
 
 
 class OneArmBatches(ReleasedArms):
-    """Plays an arm until its pending sum has `length` rounds, releases it, and chooses anew."""
+    """Base class of agents that play an arm for `length` rounds, release its sum, choose anew."""
 
     def reset(self) -> None:
         self.arm: Ints = np.zeros(self.R, dtype=np.int64)
@@ -208,7 +209,7 @@ class OneArmBatches(ReleasedArms):
 
 
 def kl_upper(mean: Floats, level: Floats) -> Floats:
-    """The largest q in [mean, 1] whose divergence kl(mean, q) is at most `level`.
+    """Return the largest q in [mean, 1] whose divergence kl(mean, q) is at most `level`.
 
     Newton's method from above, where kl(mean, .) is convex, so that every step is a bound.
 
@@ -222,25 +223,25 @@ def kl_upper(mean: Floats, level: Floats) -> Floats:
         # kl >= 2 (q - m)^2, and kl >= entropy - (1 - m) log(1 - q)
         by_tail = 1 - np.exp(np.maximum((entropy - c) / rest, -700.0))
         q = np.minimum(m + np.sqrt(c / 2), np.where(m < 1, by_tail, 1.0))
-        for _ in range(_NEWTON):
+        for _ in range(NEWTON_STEPS):
             kl = entropy - m * np.log(q) - rest * np.log1p(-q)
             step = (kl - c) * q * (1 - q) / (q - m)
             before, q = q, np.fmax(q - np.fmax(step, 0.0), m)  # where it is no number, q stays
-            if (q == before).all():  # and would be for ever
+            if (q == before).all():  # later steps would not move q either
                 break
     return np.where((m < 1) & (c > 0), q, m)
 
 
-_NEWTON = 12
+NEWTON_STEPS = 12
 
 
 def tsallis_chances(losses: Floats, rate: Floats) -> Floats:
-    """The point w of the simplex with the least <w, losses> - (4 / rate) sum sqrt(w_a), (R, K).
+    """Return the w (R, K) on the simplex with the least <w, losses> - (4 / rate) sum sqrt(w_a).
 
-    Rates are (R, 1).
+    Losses are (R, K), rates (R, 1).
 
-    Zimmert and Seldin, "Tsallis-INF", JMLR 2021, section 3: w_a = 4 / (rate (losses_a - z))^2. A
-    Newton step for z from below never passes it; so many are taken whatever the numbers are.
+    Zimmert and Seldin, "Tsallis-INF", JMLR 2021, section 3: w_a = 4 / (rate (losses_a - z))^2.
+    Newton steps from below never pass z; their number depends on K alone.
 
     >>> tsallis_chances(np.zeros((1, 2)), np.array([[0.3]]))
     array([[0.5, 0.5]])

@@ -44,8 +44,8 @@ class DPSE(ReleasedArms):
 
     Differs from the paper:
         1. Constants are reconstructed, see above.
-        2. An epoch's sums are released when it ends, and rounds beyond R, which there are where
-           answers come late, are averaged, too.
+        2. Sums are released at the end of an epoch; rounds beyond R, which delayed rewards cause,
+           are averaged, too.
     """
 
     epsilon: Epsilon = 1.0
@@ -58,12 +58,12 @@ class DPSE(ReleasedArms):
         self.need: Floats = self.rounds()
 
     def logs(self) -> tuple[Floats, Floats]:
-        """ln(8 A) and ln(4 A), (R,)."""
+        """Return ln(8 A) and ln(4 A) of the current epoch, each (R,)."""
         arms = self.active.sum(axis=1) * self.epoch**2 * float(self.spec.horizon)
         return np.log(8 * arms), np.log(4 * arms)
 
     def rounds(self) -> Floats:
-        """R, (R,); without end for an arm that is left alone."""
+        """Return R, the rounds of every arm in this epoch, (R,); infinite once one arm is left."""
         D, (one, two) = 0.5**self.epoch, self.logs()
         R = np.ceil(np.maximum(32 * one / D**2, 8 * two / (self.epsilon * D))) + 1
         return np.where(self.active.sum(axis=1) > 1, R, inf)
@@ -110,10 +110,10 @@ class AdaPKLUCB(OneArmBatches):
 
     Guarantee:
         epsilon-DP of all actions, for replacing one user's whole row of rewards: she is in the sum
-        of one episode, whose end is said by counts (`CountedSums`).
+        of one episode, whose end depends on counts (`CountedSums`).
 
-    **Regret** is of the optimal order, O(sum_a log T / D_a + K log T / epsilon); half of an arm's
-    rounds are in no mean that is used.
+    **Regret** is of the optimal order, O(sum_a log T / D_a + K log T / epsilon), although the mean
+    in use leaves out half of an arm's rounds.
 
     Differs from the paper:
         1. Means are kept within [0, 1] before the divergence is solved.
@@ -122,7 +122,7 @@ class AdaPKLUCB(OneArmBatches):
     epsilon: Epsilon = 1.0
     """target, > 0; inf adds no noise"""
     alpha: Positive = 3.1
-    """confidence; the proof asks for more than 3"""
+    """factor of the confidence width; the proof needs more than 3"""
 
     def reset(self) -> None:
         super().reset()
@@ -139,7 +139,7 @@ class AdaPKLUCB(OneArmBatches):
         self.length[here] = np.maximum(doubled, 1)[here]
 
     def index(self, m: Floats, N: Floats) -> Floats:
-        """I, (n, K), for arms of N rounds; any number where N is 0."""
+        """Return the index I (n, K) of arms with noisy means m of N rounds; arbitrary if N is 0."""
         lg, N = self.alpha * log(max(self.t, 2)), np.maximum(N, 1)
         return kl_upper(m + lg / (self.epsilon * N), lg / N)
 
@@ -147,13 +147,13 @@ class AdaPKLUCB(OneArmBatches):
 class AdaPUCB(AdaPKLUCB):
     """UCB in doubling episodes; each arm's index uses its last episode alone.
 
-    Azize and Basu, NeurIPS 2022, Algorithm 1 with the index of AdaP-UCB: all as in `adap-klucb`,
-    but::
+    Azize and Basu, NeurIPS 2022, Algorithm 1 with the index of AdaP-UCB, in the episodes of
+    `adap-klucb`::
 
         I_a = m_a + sqrt(alpha ln(t) / (2 N_a)) + alpha ln(t) / (epsilon N_a)
 
     Guarantee:
-        That of `adap-klucb`.
+        epsilon-DP of all actions, as for `adap-klucb`.
     """
 
     def index(self, m: Floats, N: Floats) -> Floats:
@@ -171,20 +171,20 @@ class TreeUCB(ArmAgent):
         every arm for one round, then in round t + 1
           1. play argmax_a  s_a / n_a + sqrt(2 ln(t) / n_a) + w / n_a
           2. s <- noisy sums (K,) of the rewards of each arm in t + 1 rounds
-        with h = bit_length(T - 1), the nodes of a user, b = h / epsilon, the noise of each:
+        with h = bit_length(T - 1) nodes for a user and noise of scale b = h / epsilon in each:
           w = 8 b ln t
 
     Guarantee:
         epsilon-DP of all actions, for replacing one user's whole row of rewards: her reward of the
         arm that was played is in at most h nodes, in one coordinate.
 
-    **Regret** has a price of privacy of order K log^2(T) / epsilon: before an arm can be told from
-    another the noise of a tree, which never ends, has to be outweighed.
+    **Regret** has a price of privacy of order K log^2(T) / epsilon: rewards of an arm have to
+    outweigh the noise of a tree over all rounds before its gap shows.
 
     Differs from the paper:
-        1. One tree over all rounds, in place of one for each arm over its own: as many nodes for a
-           user, noise that depends on t in place of n_a.
-        2. w is the tail that is proved on the page of `kl-ucb-sums`, for the e <= log2(t) + 1
+        1. One tree over all rounds, not one for each arm over its own rounds: a user is in as many
+           nodes, and noise depends on t, not on n_a.
+        2. w is the tail bound proved on the page of `kl-ucb-sums`, for the e <= log2(t) + 1
            noises of a sum, fewer than 4 ln t where t >= 2.
     """
 
@@ -234,8 +234,8 @@ class PrivateTsallis(OneArmBatches):
         batch, and batches end by count (`CountedSums`).
 
     **Regret** of the paper's conversion is O(sqrt(K T / epsilon)) in the mean for every oblivious
-    adversary, epsilon <= 1. There is no proof for this one: that of Tsallis-INF is for losses in
-    [0, 1], and noise takes them out.
+    adversary, epsilon <= 1. This variant has no proof: the one of Tsallis-INF needs losses in
+    [0, 1], which noisy losses leave.
 
     Differs from the paper:
         1. Reconstructed, see above: neither rates nor constants are the paper's.
@@ -257,7 +257,7 @@ class PrivateTsallis(OneArmBatches):
 
     @property
     def rounds_to_release(self) -> Ints:
-        # 0: batches are too short to be played as one
+        # Batches are too short to be played as blocks
         return np.zeros(self.R, dtype=np.int64)
 
     def take(self, release: Floats, count: Floats, at_release: Bools) -> None:

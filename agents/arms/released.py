@@ -17,14 +17,14 @@ from dpbandit.agents.arms.play import (
 from dpbandit.base import Draws, Floats, Ints, at_height, best_allowed, rows, whole
 from dpbandit.privacy.batches import gaussian_mu
 
-_MOST_DRAWS = 1_000_000
+_MAX_DRAWS = 1_000_000
 
 
 class AllocationTS(ReleasedArms):
     """Thompson sampling in batches; every round of a batch draws its arm anew.
 
-    Ours. An arm's releases are added up: nothing is forgotten, a release costs one noise, and with
-    batches of geometric size there are O(log T) of them::
+    This project's own. An arm's releases are added up, each costs one noise, and with batches of
+    geometric size there are O(log T) of them::
 
         n_a rounds released, s_a their noisy sum, e_a releases, all 0
         L = ceil(first K / epsilon), in these rounds arms by turns, each turn in a random order
@@ -39,22 +39,21 @@ class AllocationTS(ReleasedArms):
 
     Guarantee:
         epsilon-DP of all actions, or (epsilon, delta) with delta > 0, for replacing one user's
-        whole row of rewards: batches end by the clock, and which sums are released is said by
-        counts, so `CountedSums` covers all. Joint DP is the same: an arm is drawn before its user
-        is seen.
+        whole row of rewards: batches end at public rounds, and counts of plays decide which sums
+        are released, so `CountedSums` covers all. The same holds as joint DP: an arm is drawn
+        before its user is seen.
 
     **Regret** on users of one law is near that of Thompson sampling without privacy plus a price of
-    order K log T / epsilon; the tables are in the study. It has no proof here. Where the best
-    arm changes, it stays with the former one for a share of all rounds, a linear loss: nothing is
-    forgotten. ONE arm a batch in place of step 4 has a
-    linear tail.
+    order K log T / epsilon; the tables are in the study. It has no proof here. If the best arm
+    changes, the former one is played for a share of all rounds, a linear regret, because no release
+    is forgotten. A variant of step 4 with a single arm for each batch has a linear tail.
 
-    **Arms that come and go** by a public schedule: where some are not there, step 3 is one draw for
-    the round, and the best of those that are there is played. Masks of the users' own are refused:
-    counts of plays would tell of them.
+    **Arms that come and go** by a public schedule: in rounds without some arms, step 3 is one draw
+    for the round, and the best available arm is played. Masks that users bring are refused: counts
+    of plays would reveal them.
 
-    **Delay**: a batch ends when the answers of its rounds have arrived, and pending counts are of
-    answers.
+    **Delay**: a batch ends when the rewards of its rounds have arrived; pending counts are of
+    rewards that arrived.
 
     >>> from dpbandit import compare
     >>> results = compare("Arms", {"private": AllocationTS()}, horizon=2000, replicas=5)
@@ -65,14 +64,14 @@ class AllocationTS(ReleasedArms):
     epsilon: Epsilon = 1.0
     """target, > 0; inf is Thompson sampling in batches"""
     delta: Delta = 0.0
-    """target, in [0, 1); noise is Gaussian where delta lets it be less than Laplace's"""
+    """target, in [0, 1); noise is Gaussian if delta makes that smaller than Laplace noise"""
     growth: Positive = 0.15
-    """the next batch, as a share of all rounds so far; likewise a release of an arm"""
+    """length of the next batch over all rounds so far, and of an arm's sum over the arm's rounds"""
     first: Positive = 8.0
-    """rounds of an arm in the first batch, and of any batch at least, times epsilon"""
+    """rounds of an arm in the first batch, and least rounds of any batch, times epsilon"""
     masks = ("public", "user")
-    draws: Annotated[int, lambda name, value: whole(name, value, 1, _MOST_DRAWS)] = 4000
-    """number of draws of every arm for a policy"""
+    draws: Annotated[int, lambda name, value: whole(name, value, 1, _MAX_DRAWS)] = 4000
+    """posterior draws of every arm from which a batch's policy is made"""
     order = started(Draws)
     uniforms = started(Draws)
 
@@ -97,7 +96,7 @@ class AllocationTS(ReleasedArms):
         return self.turn_of[:, place].copy()
 
     def choose_among(self, mask: Bools) -> Ints:
-        # The next in turn that is there; later the best of those in a draw of its own
+        # First batch: the next available arm in turn; later: the best available arm of a new draw
         if self.t < self.turns:
             place = self.turn % self.K
             if place == 0:
@@ -136,7 +135,7 @@ class AllocationTS(ReleasedArms):
         self.heights = self.p.cumsum(axis=1)
 
     def scores_of(self, r: int, draws: int | None = None) -> Floats:
-        """d, drawn for one replica, (draws, K)."""
+        """Draw d of step 2 for replica r, (draws, K)."""
         g, nn, e = self.coins[r], self.n[r] + 2, self.e[r]
         variance, shape = 0.25 / nn, (draws or self.draws, self.K)
         if self.mu > 0:
@@ -151,7 +150,7 @@ class AllocationTS(ReleasedArms):
 class KLUCBSums(OneArmBatches):
     """kl-UCB on running totals of noisy batch sums.
 
-    Ours; the index is that of Garivier and Cappe, "The KL-UCB algorithm", COLT 2011::
+    This project's own; the index is from Garivier and Cappe, "The KL-UCB algorithm", COLT 2011::
 
         every arm in turn, then  a = argmax U_a  after every batch, t rounds so far
           1. play a for max(ceil(first / epsilon), n_a / 2) rounds
@@ -167,8 +166,8 @@ class KLUCBSums(OneArmBatches):
         its count, and its length and arm are functions of earlier releases (`CountedSums`).
 
     **Regret** with the proved widths is O(sum_a log T / D_a + K log T / epsilon), D_a the gaps, the
-    order of the lower bound for pure DP; see the page. With the default ones the noise is covered
-    less often than with probability 1 - 1 / t^2, and in practice regret is half as large.
+    order of the lower bound for pure DP; see the page. The default widths cover the noise with a
+    probability below 1 - 1 / t^2; in practice regret is half as large.
 
     >>> from dpbandit import certify
     >>> round(certify(KLUCBSums(epsilon=0.5), "Arms", horizon=1000).epsilon, 9)
@@ -178,9 +177,9 @@ class KLUCBSums(OneArmBatches):
     epsilon: Epsilon = 1.0
     """target, > 0; inf adds no noise"""
     widths: Literal["practice", "proved"] = "practice"
-    """which widths are added for the noise"""
+    """confidence widths w_a for the noise, as proved or smaller"""
     first: Positive = 20.0
-    """rounds of the first batch of an arm, and of any at least, times epsilon"""
+    """rounds of an arm's first batch, and least rounds of any batch, times epsilon"""
 
     def reset(self) -> None:
         super().reset()
@@ -198,7 +197,7 @@ class KLUCBSums(OneArmBatches):
         self.length[here] = np.maximum(self.least, np.ceil(n / 2))[here]
 
     def index(self, here: Ints) -> Floats:
-        """U of some replicas, infinite for arms without a release, (n, K)."""
+        """Return U of the n replicas `here`, (n, K); infinite for arms without a release."""
         n, e, lg = np.maximum(self.n[here], 1), self.e[here], log(max(self.t, 2))
         width = np.sqrt(e * lg) + lg / 2
         if self.widths == "proved":

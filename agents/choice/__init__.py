@@ -1,1 +1,1 @@
-"""Agents that offer sets of products, and their helpers."""
+"""Agents that offer assortments, sets of products, and their helpers."""

@@ -1,6 +1,6 @@
 """Agents for sets of products without privacy: MNL-UCB, MNL-TS and MNL-Bandit.
 
-What an offer is stands first, for private agents, too (private_mnl.py).
+`Offer` and its helpers come first; private agents (private_mnl.py) use them, too.
 """
 
 from dataclasses import InitVar
@@ -14,14 +14,14 @@ from dpbandit.base import Bools, Floats, InputError, Ints, abbrev, norms, rows
 from dpbandit.privacy import no_privacy
 from dpbandit.specs.choice import AssortmentSpec, best_levels, chances, weights
 
-_MORE = 1.1
-"""Data grow by a tenth between two fits."""
-_STEPS = 3
-"""Newton steps of a fit, from the one before."""
+_FIT_GROWTH = 1.1
+"""Growth of the number of rounds from one fit to the next, so that fits are O(log T)."""
+_NEWTON_STEPS = 3
+"""Newton steps of a fit, starting from the previous estimate."""
 _WINDOW_ROUNDS = 512
-"""Rounds that are looked at again in every fit; older ones are a quadratic function."""
-_AT_ONCE = 1 << 18
-"""Numbers of rows looked at together. Part of the arithmetic: never derived from R."""
+"""Largest number of rounds kept exactly; earlier rounds are a quadratic approximation."""
+_FIT_CHUNK = 1 << 18
+"""Entries of offered rows added up at once; fixed, as the order of sums must not depend on R."""
 NOT_PRIVATE = (
     "an epoch ends when somebody buys nothing, so the next user's set shows whether the last one "
     "bought, whatever noise is added to counts: delta >= 1 - p at every epsilon, p the chance that "
@@ -30,20 +30,20 @@ NOT_PRIVATE = (
 
 
 class Offer(NamedTuple):
-    """Of users (..., R): the rows of what they were offered, and which they bought."""
+    """Offers to users (..., R) of at most S products, and the purchases."""
 
     rows: Floats
-    """(..., S, D), 0 in places where nothing is"""
+    """features of the offered products, (..., S, D); 0 in empty places"""
     there: Bools
-    """(..., S), where something is"""
+    """mask of the places with a product, (..., S)"""
     bought: Ints
-    """(...,), the place of what was bought, S for nothing, or for what was not offered"""
+    """place of the purchased product, (...,); S if no offered product was bought"""
 
 
 def offer_of(spec: AssortmentSpec, context: Floats, action: Ints, choice: Floats) -> Offer:
-    """Contexts `(..., *context_shape)`, sets (..., N) and choices (...) as offers."""
+    """Return the offers of contexts `(..., *context_shape)`, sets (..., N) and choices (...)."""
     S = spec.at_most
-    product = np.argsort(action == 0, axis=-1, kind="stable")[..., :S]  # those offered first
+    product = np.argsort(action == 0, axis=-1, kind="stable")[..., :S]  # offered ones first
     level = np.take_along_axis(action, product, axis=-1)
     there = level > 0
     flat = spec.rows(context).reshape(-1, spec.row_dim)  # of all products at all prices
@@ -54,13 +54,13 @@ def offer_of(spec: AssortmentSpec, context: Floats, action: Ints, choice: Floats
 
 
 def items_of(spec: AssortmentSpec, action: Ints) -> Bools:
-    """Sets (..., N) as masks of products at prices, (..., N P)."""
+    """Return masks of items, products at prices, (..., N P), for sets (..., N)."""
     chosen = action[..., None] == np.arange(1, spec.levels + 1)
     return chosen.reshape(*action.shape[:-1], -1)
 
 
 def item_bought(spec: AssortmentSpec, action: Ints, choice: Floats) -> Ints:
-    """Which product at which price was bought, (...), in [0, N P); N P for nothing."""
+    """Return the item bought, a product at a price in [0, N P), or N P for none, (...)."""
     known = (choice >= 0) & (choice < spec.n_products) & (choice == np.floor(choice))
     product = np.where(known, choice, 0).astype(np.int64)
     level = np.take_along_axis(action, product[..., None], axis=-1)[..., 0]
@@ -69,7 +69,7 @@ def item_bought(spec: AssortmentSpec, action: Ints, choice: Floats) -> Ints:
 
 
 class Assortments(Agent[AssortmentSpec]):
-    """Offer the best set for weights v of products at prices; random sets until there are some."""
+    """Base class of agents that offer random sets while `exploring`, then the best for v."""
 
     plays = AssortmentSpec
     exploring = True
@@ -80,32 +80,32 @@ class Assortments(Agent[AssortmentSpec]):
         return self.best(weights(self.utility(context)))
 
     def explore(self) -> None:
-        """Begin with random sets."""
+        """Prepare the random sets of the exploration."""
         self.random = self.spec.uniform(self.streams)
 
     def utility(self, context: Floats) -> Floats:
-        """Of each product at each price, (R, N, P)."""
+        """Return the utility of every product at every price, (R, N, P)."""
         raise NotImplementedError
 
     def best(self, v: Floats) -> Ints:
-        """The set of the largest expected margin, exactly."""
+        """Return the sets (R, N) of the largest expected margin for weights v, by exact search."""
         table = self.spec.margin_table
         return best_levels(v.reshape(-1, *table.shape), table, self.spec.at_most)[0]
 
 
 class LikelihoodFits(Assortments):
-    """Refit the likelihood of all choices as users come, in memory that does not grow with them.
+    """Base class of agents that refit the likelihood of all choices, in memory that does not grow.
 
-    The last rounds, up to 512, are kept and enter every Newton step as they are. When so many are
-    there, they are fitted, and replaced by their second-order expansion at the fit::
+    Up to 512 recent rounds are stored and enter every Newton step exactly. When 512 are stored,
+    their log-likelihood is replaced by its second-order expansion at the current fit::
 
         m += score + H theta,  G += H          log-likelihood = m . theta - theta' G theta / 2
     """
 
     alpha: Least0 = 0.5
-    """how far it explores, in standard deviations of the estimate; 0 is greedy"""
+    """width of exploration, in standard deviations of the estimate; 0 is greedy"""
     first_batch: Count = 30
-    """rounds of random sets"""
+    """rounds of random sets at the start"""
     regularization: Positive = 1.0
     """ridge, > 0"""
 
@@ -113,7 +113,7 @@ class LikelihoodFits(Assortments):
         self.ledger = no_privacy("exact choices")
         self.explore()
         R, S, D = self.R, self.spec.at_most, self.spec.row_dim
-        # Rounds are the last axis, along which most is added up
+        # Rounds are the last axis, as sums run over rounds
         n = min(_WINDOW_ROUNDS, self.spec.horizon)
         self.offers = Offer(
             np.zeros((R, S, D, n)), np.zeros((R, S, n), bool), np.zeros((R, n), int)
@@ -123,7 +123,7 @@ class LikelihoodFits(Assortments):
         self.m: Floats = np.zeros((self.R, D))
         self.theta: Floats = np.zeros((self.R, D))
         self.root = np.tile(np.eye(D) / np.sqrt(self.regularization), (self.R, 1, 1))
-        """L^-1 of H = L L', so that |x|_{H^-1} = |L^-1 x|"""
+        """inverse of the Cholesky factor L of H = L L', so that |x|_{H^-1} = |L^-1 x|"""
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         k, full = self.seen, self.offers.bought.shape[1]
@@ -134,24 +134,24 @@ class LikelihoodFits(Assortments):
         self.seen, self.round = k + 1, self.round + 1
         if self.round < self.next_release and self.seen < full:
             return
-        for _ in range(_STEPS):
+        for _ in range(_NEWTON_STEPS):
             self.newton()
         score, H = self.derivatives()
         self.root = np.linalg.inv(np.linalg.cholesky(H))
         if self.seen == full:
             self.m, self.G, self.seen = score + np.matvec(H, self.theta), H, 0
         if self.round >= self.next_release:
-            self.next_release, self.exploring = ceil(_MORE * self.next_release), False
+            self.next_release, self.exploring = ceil(_FIT_GROWTH * self.next_release), False
 
     def newton(self) -> None:
-        """One step."""
+        """Move theta by one Newton step."""
         score, H = self.derivatives()
         self.theta = self.theta + np.linalg.solve(H, score[..., None])[..., 0]
 
     def derivatives(self) -> tuple[Floats, Floats]:
-        """The gradient of the likelihood and minus its Hessian, with the ridge."""
+        """Return the gradient (R, D) of the log-likelihood and minus its Hessian, with ridge."""
         score, H = self.m - np.matvec(self.G, self.theta), self.G.copy()
-        many = max(1, _AT_ONCE // (self.spec.at_most * self.spec.row_dim))
+        many = max(1, _FIT_CHUNK // (self.spec.at_most * self.spec.row_dim))
         for first in range(0, self.seen, many):
             last = min(first + many, self.seen)
             some = Offer._make(stored[..., first:last] for stored in self.offers)
@@ -162,7 +162,7 @@ class LikelihoodFits(Assortments):
 
 
 def derivatives_of(theta: Floats, offers: Offer) -> tuple[Floats, Floats]:
-    """Of n users of each replica, summed: (R, D) and (R, D, D)."""
+    """Return score (R, D) and information (R, D, D) of theta, summed over n users a replica."""
     x, there, bought = offers  # (R, S, D, n), (R, S, n), (R, n)
     p = chances(weights(np.vecmat(theta[:, None], x)), there, axis=1)
     bought_row = bought[:, None] == rows(x.shape[1])[:, None]
@@ -276,9 +276,9 @@ class MNLBandit(Assortments):
     """
 
     confidence: Positive = 48.0
-    """C, as printed; 1 learns much faster"""
+    """C, by default as printed; 1 learns much faster"""
     epsilon: InitVar[float] = inf
-    """no setting; any other is refused, for epochs are not private"""
+    """always inf; other values are refused, because epochs are not private"""
 
     def __post_init__(self, epsilon: float) -> None:
         super().__post_init__()
@@ -289,7 +289,7 @@ class MNLBandit(Assortments):
             )
 
     def start(self) -> None:
-        # Start with all v = 1
+        # Optimistic start: all v = 1
         self.ledger = no_privacy(NOT_PRIVATE)
         items = self.spec.n_products * self.spec.levels
         self.purchases, self.epochs = np.zeros((2, self.R, items))

@@ -13,18 +13,18 @@ from dpbandit.privacy import Statistic
 from dpbandit.privacy.sales import ChoiceScores, Purchases
 
 _LEAST_EIGENVALUE = 0.3
-"""In units of the noise's spectral norm: what is smaller is taken for noise."""
-_FORGETTING = 0.8
-"""A release: what was linearised at parameters of long ago counts less."""
+"""Smallest eigenvalue of G that is inverted, in units of the noise's spectral norm."""
+_RELEASE_FADE = 0.8
+"""Factor of earlier releases at each new one, as they were linearised at older parameters."""
 _FIRST_SCORES, _FIRST_PRICED, _FIRST_COUNTS = 5.0, 8.0, 10.0
-"""Rounds of the first batch, over 2 sqrt(D) / mu and 2 sqrt(N) / mu; more of scores where prices
-are chosen, too: all is lost there to a slope in the price that is taken for flat."""
-_LEAST, _MOST = 1e-6, 50.0
-"""Of a weight v."""
+"""Rounds of the first batch in units of 2 sqrt(D) / mu, or 2 sqrt(N) / mu for counts. Scores with
+prices need more: an estimate that misses the slope in the price leads to useless prices."""
+_MIN_WEIGHT, _MAX_WEIGHT = 1e-6, 50.0
+"""Range of an optimistic weight v."""
 
 
 class Released(Assortments):
-    """Random sets in a first batch; then sets from the releases at the ends of batches."""
+    """Base class of private agents: random sets in the first batch, then sets from releases."""
 
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
@@ -33,13 +33,13 @@ class Released(Assortments):
     first_batch: Count | None = None
     """rounds of random sets; if None, as many as the noise needs, at most a tenth of T"""
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.1
-    """by how much each batch is longer than the one before"""
+    """relative growth of batches"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
 
     def release(self, statistic: Statistic, units: float, fade: float) -> None:
-        """Build the fading sum."""
+        """Set up the fading sum of `statistic`, its ledger, and the exploration."""
         releases = FadingReleases.of(self, fade=fade)
         first = releases.first(self.spec, units)
         self.sums = releases.sums(statistic, self.spec, self.streams, first)
@@ -72,8 +72,8 @@ class FadeMNL(Released):
         is in release k >= b with weight fade^(k - b), and all that has fresh Gaussian noise
         (`FadingSum`). Batch ends, weights, steps and the ball see public numbers and releases only.
 
-    **Limits.** The logit has to be right: of people whose tastes differ the best set may be another
-    one than the fit's. Where products have no rows in common (`shared=False`) there are N d
+    **Limits.** The logit has to be right: if tastes differ between people, the best set may differ
+    from the best set of the fit. If products share no features (`shared=False`) there are N d
     parameters, and D (D + 1) / 2 noisy numbers in every release.
 
     >>> from dpbandit import certify
@@ -91,7 +91,7 @@ class FadeMNL(Released):
     shift: Positive = 1.0
     """ridge, in units of the noise's spectral norm"""
     radius: Positive = 8.0
-    """of the ball that theta is kept in, for rows of norm 1"""
+    """radius of the ball to which theta is clipped, for rows of norm 1"""
 
     def start(self) -> None:
         D = self.spec.row_dim
@@ -126,9 +126,9 @@ class FadeMNL(Released):
         s, D = self.sums.stddev, self.statistic.dim
         weight = self.users / (s**2 + self.users / D)
         q, H = self.statistic.unpack(release)
-        self.G = _FORGETTING * self.G + weight * H
-        self.m = _FORGETTING * self.m + weight * q
-        self.variance = _FORGETTING**2 * self.variance + (weight * s) ** 2
+        self.G = _RELEASE_FADE * self.G + weight * H
+        self.m = _RELEASE_FADE * self.m + weight * q
+        self.variance = _RELEASE_FADE**2 * self.variance + (weight * s) ** 2
         Gamma = 2 * sqrt(D) * sqrt(self.variance / 2)  # the norm of the noise in G
         ridge = self.shift * Gamma + weight
         eigenvalues, U = np.linalg.eigh(self.G)
@@ -140,13 +140,13 @@ class FadeMNL(Released):
 class MNLCounts(Released):
     """Offer the best set for optimistic weights v, from noisy counts released after each batch.
 
-    What takes the place of the epochs of `MNLBandit`, which are not private. A design of this
-    project, for problems whose users have no contexts (which it does not look at)::
+    A design of this project, with public batches in place of the epochs of `MNLBandit`, which are
+    not private. It ignores contexts::
 
         1. public batches, each 1.3 times as long as the one before, the first of random sets
-        2. at the end of one release, with noise, b_j, purchases of j, and z_j, how often nothing
-           was bought while j was offered; add them to the earlier ones
-        3. v_j = b_j / z_j and `bonus` standard errors, of chance and of noise
+        2. at the end of one release, with noise, b_j, purchases of j, and z_j, users who were
+           offered j and bought nothing; add both to the earlier releases
+        3. v_j = b_j / z_j + `bonus` standard errors, of sampling and of noise
         4. offer the best set for v, exactly
 
     v_j is right whatever else was offered: P(j) / P(nothing) = v_j in every set that has j.
@@ -163,7 +163,7 @@ class MNLCounts(Released):
     """
 
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.3
-    """by how much each batch is longer than the one before"""
+    """relative growth of batches"""
     bonus: Least0 = 1.0
     """optimism, in standard errors of v"""
 
@@ -176,7 +176,7 @@ class MNLCounts(Released):
         self.sets = np.zeros((self.R, self.spec.n_products), np.int64)
 
     def act(self, context: Floats) -> Ints:
-        # The set of this batch, (R, N); random ones before the first release
+        # The set of this batch, (R, N); random sets before the first release
         return self.random() if self.exploring else self.sets.copy()
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -188,8 +188,8 @@ class MNLCounts(Released):
         b, z = self.statistic.unpack(release)
         self.b, self.z = self.b + b, self.z + z
         self.variance += self.sums.stddev**2
-        S, noise = self.spec.at_most, self.variance  # of b; S times as much of z
+        S, noise = self.spec.at_most, self.variance  # variance of noise in b; z has S times that
         b, z = np.maximum(self.b, 0), np.maximum(self.z, 1 + 2 * sqrt(noise))
         v = b / z
         error = np.sqrt(b + noise + v**2 * (z + noise * S)) / z
-        self.sets = self.best(np.clip(v + self.bonus * error, _LEAST, _MOST))
+        self.sets = self.best(np.clip(v + self.bonus * error, _MIN_WEIGHT, _MAX_WEIGHT))

@@ -23,25 +23,25 @@ from dpbandit.privacy.prefix_sums import Factorisation
 
 Bound: TypeAlias = Literal["kl", "ucb1", "posterior"]
 Order: TypeAlias = Literal["index", "least-examined"]
-_BISECTIONS = 20
-_SPREAD, _HOPE = 0.1, 0.5
-"""Standard deviation of attractions, and standard deviations of optimism, of `posterior`."""
+_KL_BISECTIONS = 20
+_PRIOR_SD, _OPTIMISM = 0.1, 0.5
+"""Prior standard deviation of attractions, and optimism in posterior deviations (`posterior`)."""
 
 
 def ucb1(mean: Floats, looks: Floats, t: int) -> Floats:
-    """mean + sqrt(1.5 ln t / looks)."""
+    """Return the UCB1 index, mean + sqrt(1.5 ln t / looks)."""
     return mean + np.sqrt(1.5 * log(max(t, 2)) / looks)
 
 
 def kl_ucb(mean: Floats, looks: Floats, t: int) -> Floats:
-    """The largest q with looks x kl(mean, q) <= ln t + 3 ln ln t, by bisection."""
+    """Return the largest q with looks x kl(mean, q) <= ln t + 3 ln ln t, by bisection."""
     low = mean = mean.clip(0, 1)
     room = _room(looks, t)
     high = np.ones_like(mean)
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = np.where(mean > 0, mean * np.log(mean), 0.0)
         entropy += np.where(mean < 1, (1 - mean) * np.log1p(-mean), 0.0)
-        for _ in range(_BISECTIONS):
+        for _ in range(_KL_BISECTIONS):
             q = (low + high) / 2
             inside = entropy - mean * np.log(q) - (1 - mean) * np.log1p(-q) <= room
             low, high = np.where(inside, q, low), np.where(inside, high, q)
@@ -49,15 +49,15 @@ def kl_ucb(mean: Floats, looks: Floats, t: int) -> Floats:
 
 
 def kl_ucb_between(mean: Floats, looks: Floats, t: int) -> tuple[Floats, Floats]:
-    """A lower and an upper bound on `kl_ucb`, without its bisection.
+    """Return a lower and an upper bound on `kl_ucb` in closed form.
 
-    By (q - p)^2 / (q (1 - q)) >= kl(p, q) >= (q - p)^2 max(2, 1 / (2 q)) for q >= p; bisection ends
-    up to 2^-20 too low.
+    They follow from (q - p)^2 / (q (1 - q)) >= kl(p, q) >= (q - p)^2 max(2, 1 / (2 q)), q >= p. The
+    lower one is lowered by the error of bisection, 2^-20.
     """
     p, room = mean.clip(0, 1), _room(looks, t)
     low = (p + room / 2 + np.sqrt(room * (p * (1 - p) + room / 4))) / (1 + room)
     high = np.minimum(p + np.sqrt(room / 2), p + room + np.sqrt(room * (2 * p + room)))
-    return low - 2.0 / 2**_BISECTIONS, high + 1e-9
+    return low - 2.0 / 2**_KL_BISECTIONS, high + 1e-9
 
 
 def _room(looks: Floats, t: int) -> Floats:
@@ -65,30 +65,32 @@ def _room(looks: Floats, t: int) -> Floats:
 
 
 def posterior(looks: Floats, clicks: Floats, noise: float) -> Floats:
-    """A mean and half a standard deviation of each attraction, given counts with `noise` (its sd).
+    """Return posterior mean + half a standard deviation of every attraction, (R, N).
 
-    A priori attractions are normal around the clicks per look of all items, with sd 0.1.
+    The prior is normal around the clicks per look of all items, with standard deviation 0.1;
+    `noise` is the standard deviation of the noise in a count.
     """
     n = np.maximum(looks, 1.0)
     share = clicks.sum(axis=1, keepdims=True) / np.maximum(looks.sum(axis=1, keepdims=True), 1.0)
     share = share.clip(0.01, 0.99)
     error = (share * (1 - share) * n + noise**2) / n**2
-    trust = _SPREAD**2 / (_SPREAD**2 + error)
-    return share + trust * (clicks / n - share) + _HOPE * _SPREAD * np.sqrt(1 - trust)
+    trust = _PRIOR_SD**2 / (_PRIOR_SD**2 + error)
+    return share + trust * (clicks / n - share) + _OPTIMISM * _PRIOR_SD * np.sqrt(1 - trust)
 
 
 class ItemCounts(Lists):
-    """Show the m items with the largest bounds; with "kl" and "ucb1" those hardly looked at first.
+    """Base class of agents that list the m items with the largest bounds on their click rates.
 
-    In a cascade the order is free for the reward, and decides what is looked at: with
-    `"least-examined"` what was looked at least is shown first.
+    Bounds "kl" and "ucb1" put items with hardly any looks first. In a cascade the order does not
+    change the reward but decides which items are looked at: `"least-examined"` shows the items
+    with the fewest looks first.
     """
 
     bound, order = "kl", "index"
 
     @property
     def noise_sd(self) -> float:
-        """Noise of a count; items with fewer looks than one more count as new."""
+        """Standard deviation of noise in a count; items with fewer than 1 + sd looks are new."""
         return 0.0
 
     def start(self) -> None:
@@ -96,7 +98,7 @@ class ItemCounts(Lists):
         if not isinstance(self.spec.clicks, Cascade):
             raise InputError(
                 f"Expected a cascade to count looks in, got {type(self.spec.clicks).__name__}: "
-                "what was looked at beside other clicks is another count."
+                "choose another agent for lists."
             )
         N = self.spec.n_items
         self.round = 0
@@ -106,7 +108,7 @@ class ItemCounts(Lists):
         self.first = 2.0 + self.uniforms
         self.lists: Ints = np.empty((0, 0), np.int64)
         self.counted: Floats | None = None
-        """of which looks `lists` are the best"""
+        """looks from which `lists` were made; the same object while no count has changed"""
         self.refilled: Ints = self.spec.catalogue.refilled.copy()
 
     def choose(self, u: Floats) -> Ints:
@@ -126,7 +128,7 @@ class ItemCounts(Lists):
         return lists.copy()
 
     def index(self) -> Floats:
-        """What items are sorted by, (R, N); it breaks ties at random."""
+        """Return the score by which items are ranked, (R, N), with random tie-breaks."""
         if self.bound == "posterior":
             return posterior(self.looks, self.clicks, self.noise_sd) + 1e-6 * self.uniforms
         t, width = self.round, int(self.looks.max()) + 1
@@ -145,12 +147,12 @@ class ItemCounts(Lists):
         low, high = kl_ucb_between(mean, looks, t)
         low = np.where(new, self.first, low)
         least = np.partition(low, -self.spec.length, axis=1)[:, -self.spec.length, None]
-        listed = (high >= least) & ~new  # perhaps; of others it is enough that they are less
+        listed = (high >= least) & ~new  # candidates; other items need no exact bound
         low[listed] = kl_ucb(mean[listed], looks[listed], t)
         return low
 
     def forget(self, new: Ints) -> None:
-        """Places of the catalogue with new items (R, N), a public event, start anew."""
+        """Reset the counts of catalogue places with new items, a public mask (R, N)."""
         self.looks = np.where(new, 0.0, self.looks)
         self.clicks = np.where(new, 0.0, self.clicks)
 
@@ -166,8 +168,8 @@ class CascadeUCB(ItemCounts):
 
     Differs from the paper:
         1. Items that were never looked at come first, in random order.
-        2. `order="least-examined"` shows what was looked at least first; rewards do not depend on
-           the order, what is learned does. The default is the paper's order.
+        2. `order="least-examined"` shows the items with the fewest looks first; the order changes
+           what is learned but not the reward. The default is the paper's order.
     """
 
     bound: Bound = "kl"
@@ -191,12 +193,12 @@ class PrivateCascade(ItemCounts):
     ICASSP 2022 (arXiv 2105.11126), whose algorithms' text could not be had: reconstructed.
 
     1. Show the m items with the largest bounds on clicks / looks, by default `posterior`. With "kl"
-       and "ucb1" items with fewer than 1 + sd noisy looks count as never looked at, sd the noise of
-       a count.
+       and "ucb1" items with fewer than 1 + sd noisy looks count as new, sd the standard deviation
+       of the noise in a count.
     2. A user's looks and clicks enter running sums of all items at once (`ListCounts`).
 
     **Limits.** Every item has counts, and noise, of its own: with 200 items, T = 5,000 and epsilon
-    1 it loses 1,729 where uniform lists lose 1,908. `ListFADE` learns from features of items.
+    1 it loses 1,729 and uniform lists lose 1,908. `ListFADE` learns from features of items.
 
     Guarantee:
         (epsilon, delta)-joint DP: the list is a function of releases, so a user moves only the
@@ -213,14 +215,14 @@ class PrivateCascade(ItemCounts):
     blind = True
 
     epsilon: float = 1.0
-    """> 0; inf adds no noise"""
+    """target, > 0; inf adds no noise"""
     delta: float = 1e-5
-    """0 with Laplace noise"""
+    """target, in [0, 1); 0 only with Laplace noise"""
     noise: Literal["gaussian", "laplace"] = "gaussian"
-    """noise of the counters"""
+    """distribution of the noise in the counters"""
     bound: Bound = "posterior"
     """upper bound of an item's attraction; "posterior" takes the noise of counts into account, "kl"
-    and "ucb1" try every item often, which takes many rounds for each"""
+    and "ucb1" spend many rounds on every item"""
     order: Order = "least-examined"
     """order in which a list is shown"""
     refresh_every: Count | None = None
@@ -246,7 +248,7 @@ class PrivateCascade(ItemCounts):
             process: Factorisation = Tree() if self.noise == "laplace" else BLT()
             self.sums = certified_sum(process, statistic, self.streams, target, law=self.noise)
         self.ledger = ledger_of(self.epsilon, self.sums.spend)
-        self.before = np.zeros((self.R, *statistic.shape))  # of items that are gone
+        self.before = np.zeros((self.R, *statistic.shape))  # counts of replaced items
         self.gone = np.zeros((self.R, self.spec.n_items), np.bool_)
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:

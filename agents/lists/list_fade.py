@@ -40,28 +40,28 @@ from dpbandit.privacy.clicks import (
 from dpbandit.specs.lists import ListSpec
 
 _LEAST_EIGENVALUE = 1e-3
-_AFTER = 9
-"""Releases before positions are counted, on lists that are clicked more often by then."""
-_LEAST_LOOKS = 0.05
-"""No position is taken for less looked at than this, beside the best."""
-_MOST_POLICIES = 1000
+_POSITION_WARMUP_RELEASES = 9
+"""Releases learned before positions are counted: better lists get more clicks to count."""
+_MIN_POSITION_WEIGHT = 0.05
+"""Least weight of a position, relative to the best position."""
+_MAX_POLICIES = 1000
 
 Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)]
 
 
 class PositionWeights:
-    """Counts clicks for some rounds of lists in random order, and then knows weights.
+    """Private estimate of position weights, from clicks on lists in random order.
 
     In random order every position has an item of the same mean attraction a, whatever is on the
-    list, so that n users click n chi_k a times at k. Counts C are released once, with noise; the
-    weights are C over its largest entry, at least 0.05. Their scale is unknown, and not needed: it
-    is one of theta.
+    list, so that n users click n chi_k a times at position k. Counts C are released once, with
+    noise; the weights are C over its largest entry, at least 0.05. Their unknown scale is absorbed
+    by theta.
 
     Args:
         spec: the public facts.
         streams: the random streams of the replicas.
-        epsilon, delta: what the release costs those who were counted.
-        rounds: to count; None, max(500, 80 sqrt(m) / mu), at most T / 10.
+        epsilon, delta: privacy target of the release for the counted users.
+        rounds: number of counted lists; if None, max(500, 80 sqrt(m) / mu), at most T / 10.
     """
 
     def __init__(
@@ -89,28 +89,28 @@ class PositionWeights:
         self.spend = self.counts.spend
         self.uniforms = streams.uniforms("orders of lists", m)
         self.values: Floats = np.ones((len(streams), m))
-        """f, (R, m), 1 where most look"""
+        """position weights f, (R, m), 1 at the position with the most looks"""
 
     @property
     def look_total(self) -> Floats:
-        """The sum of f, (R, 1)."""
+        """Sum of the position weights, (R, 1)."""
         return self.values.sum(axis=1, keepdims=True)
 
     def count(self, clicks: Floats) -> None:
-        """One more shuffled list, clicks (R, m)."""
+        """Count the clicks (R, m) on one shuffled list; set the weights at the release."""
         release = self.counts(clicks)
         if release is None:
             return
         most = np.maximum(release.max(axis=1, keepdims=True), 1e-300)
-        self.values, self.known = (release / most).clip(_LEAST_LOOKS, 1), True
+        self.values, self.known = (release / most).clip(_MIN_POSITION_WEIGHT, 1), True
 
     def shuffled(self, lists: Ints) -> Ints:
-        """Lists (R, m) in uniformly random order."""
+        """Return lists (R, m) in uniformly random order."""
         order = np.argsort(self.uniforms(), axis=1)
         return np.take_along_axis(lists, order, axis=1)
 
     def placed(self, lists: Ints) -> Ints:
-        """Lists (R, m), best first, with the best where most look."""
+        """Return lists (R, m), given best first, with the best at the positions with most looks."""
         found = np.empty_like(lists)
         order = np.argsort(-self.values, axis=1, kind="stable")
         np.put_along_axis(found, order, lists, axis=1)
@@ -122,54 +122,55 @@ class ListFADE(Lists):
 
     1. Batch 1, of max(30, 16 sqrt(d) / mu) rounds and at most T / 10: uniformly random lists. The
        next ones are longer by `growth` each.
-    2. A user's clicks become a moment z of length at most 1 and a Gram matrix G. In z is what she
-       clicked beyond p_k = phi_k . theta, what the release before predicted (`ListResiduals`), or
-       what she clicked (`ListClicks`).
+    2. A user's clicks become a moment z of length at most 1 and a Gram matrix G. z has her clicks
+       minus p_k = phi_k . theta, the prediction of the last release (`ListResiduals`), or her
+       clicks (`ListClicks`).
     3. At the end of a batch the sums, faded, are released with noise (`FadingSum`).
     4. Releases k, of N_k users (faded ones count less), are added up with the public weights w_k =
        N_k / (s_z^2 + N_k / d), s_z the noise of z, and forgotten by `forgetting` at each. With F
        the sum of position weights, squared unless clicks are counted as they are, F G = Q
-       diag(lambda) Q' belongs to z; s is `shift` times the spectral norm of the noise in F G, V
-       what noise and luck add to a coordinate of z, and theta_0 the mean of the predictions that z
-       was counted against. Of residuals::
+       diag(lambda) Q' is the Gram matrix of z; s is `shift` times the spectral norm of the noise in
+       F G, V the variance of noise and sampling in a coordinate of z, and theta_0 the mean of the
+       parameters behind the predictions in z. From residuals::
 
            theta = theta_0 + Q diag(l / (l^2 + V / step^2)) Q' z,      l = max(lambda, s),
 
-       and of clicks, theta = Q diag(1 / max(lambda + s, s / 2)) Q' z.
-    5. Show the m items with the largest phi . theta, the largest where most look.
+       and from clicks, theta = Q diag(1 / max(lambda + s, s / 2)) Q' z.
+    5. Show the m items with the largest phi . theta, the largest at the position with most looks.
 
-    With `positions="learned"` the weights of positions are not told, or not believed. All count as
-    equal until, after nine releases or half of all, some users are shown the best m items in random
-    order and their clicks counted by position (`PositionWeights`); what that releases is used from
+    With `positions="learned"` the weights of positions are unknown. They count as equal until,
+    after nine releases or half of all, some users are shown the best m items in random order and
+    their clicks are counted by position (`PositionWeights`); the released weights are used from
     then on.
 
     Why clicks are counted and not lists: with five positions the mean over the list has the signal
-    of one position for the same sensitivity, the clicked items that of up to five. Why residuals:
-    the noise of G meets theta - theta_0, which becomes small, and not theta. Where few look far
-    down a list that noise is small already, and clicks are less sensitive.
+    of one position for the same sensitivity, clicked items have the signal of up to five. Why
+    residuals: the noise of G is multiplied by theta - theta_0, which becomes small, and not by
+    theta. If users rarely look far down a list, that noise is small already, and clicks are less
+    sensitive.
 
     Guarantee:
         (epsilon, delta)-joint DP: lists are functions of releases, public facts and the current
         user's tastes; a user enters one mechanism, mu-GDP exactly. Predictions are functions of
-        earlier releases. Position weights are public, or released: who is counted for them enters
-        nothing else.
+        earlier releases. Position weights are public, or released: a user who is counted for them
+        enters no other mechanism.
 
     Differs from the paper:
         It is this project's own. Limits: greedy after the first batch, without a worst-case bound.
     """
 
     epsilon: float = 1.0
-    """> 0; inf adds no noise"""
+    """target, > 0; inf adds no noise"""
     delta: float = 1e-5
-    """in (0, 1)"""
+    """target, in (0, 1)"""
     counted: Literal["auto", "residuals", "clicks", "squares", "mean"] = "auto"
-    """what a user adds, clicks beyond predictions, her clicked items, these with the weights of
-    positions that least squares gives them, or the mean over her list;
-    "auto" is residuals where a click ends the looking (cascade, dependent), else clicks"""
+    """statistic of a user: clicks minus predictions, clicked items, clicked items with the position
+    weights of least squares, or the mean over the list; "auto" is residuals if a click ends the
+    looking (cascade, dependent), else clicks"""
     gram_weight: Positive = 0.5
     """g, weight of the Gram matrix beside the moment; with "mean" at most sqrt(1/2)"""
     shift: Positive = 1.0
-    """least eigenvalue, or what is added to all, in spectral norms of their noise"""
+    """least eigenvalue (residuals), or ridge (clicks), in spectral norms of the Gram noise"""
     step: Positive = 0.25
     """expected distance of theta from the predictions, in clicks; for residuals"""
     fade: Chance = 0.85
@@ -177,17 +178,18 @@ class ListFADE(Lists):
     growth: Growth = 0.1
     """relative growth of batches"""
     first_batch: Count | None = None
-    """rounds of uniform play; if None, step 1"""
+    """rounds of uniform play; if None, max(30, 16 sqrt(d) / mu), at most T / 10"""
     forgetting: Chance = 0.7
-    """what is left, at a release, of all before it; 0 plays on the latest alone, 1 never tries anew
-    what noise has ruled out, and some runs stay there"""
+    """weight of earlier releases at each new one; 0 uses the latest release alone, 1 never retries
+    items that noise has ruled out, so that some runs stay stuck"""
     diversity: Least0 = 0.0
-    """what an item loses for one that is like it on the list, in clicks; 0 is relevance alone"""
+    """penalty of an item, in clicks, for a listed item equal to it; 0 is relevance alone"""
     positions: Literal["told", "learned"] = "told"
-    """whether the weights of a position-based model are told, or learned"""
+    """"told" if the weights of a position-based model are public, "learned" to estimate them"""
     masks = ("public", "user")
     counting: Count | None = None
-    """rounds of shuffled lists to learn them; if None, max(500, 80 sqrt(m) / mu), at most T / 10"""
+    """rounds of shuffled lists to learn position weights; if None, max(500, 80 sqrt(m) / mu), at
+    most T / 10"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -198,8 +200,8 @@ class ListFADE(Lists):
             )
         if not learned and self.counting is not None:
             raise InputError(
-                f"Expected counting={self.counting} with positions='learned' only: nothing is "
-                "counted for weights that are told."
+                f"Expected counting={self.counting} with positions='learned' only: weights that "
+                "are public need no counts."
             )
 
     def start(self) -> None:
@@ -212,19 +214,19 @@ class ListFADE(Lists):
                 delta=self.delta,
                 rounds=self.counting,
             )
-            click_model = PositionBased((1.0,) * self.spec.length)  # all that is told
+            click_model = PositionBased((1.0,) * self.spec.length)  # weights are unknown so far
             self.spec = replace(self.spec, clicks=click_model)
         super().start()
         self.statistic = self.added()
         R, d = self.R, self.statistic.dim
         releases = FadingReleases.of(self)
         first = releases.first(self.spec, units=8 * sqrt(d))
-        self.after = min(_AFTER, len(releases.ends(self.spec, first)) // 2)
+        self.after = min(_POSITION_WARMUP_RELEASES, len(releases.ends(self.spec, first)) // 2)
         self.sums = releases.sums(self.statistic, self.spec, self.streams, first)
         self.ledger = releases.ledger(self.sums.spend)
         if self.places is not None:
-            both = Parallel((self.places.spend, self.sums.spend))
-            self.ledger = ledger_of(self.epsilon, both)
+            disjoint = Parallel((self.places.spend, self.sums.spend))  # a user is in one of them
+            self.ledger = ledger_of(self.epsilon, disjoint)
         self.random: Callable[..., Ints] = self.spec.uniform(self.streams)
         self.round, self.end, self.users, self.done = 0, 0, 0.0, 0
         self.moment, self.gram = np.zeros((R, d)), np.zeros((R, d, d))
@@ -233,7 +235,7 @@ class ListFADE(Lists):
         self.faded, self.points, self.total = np.zeros((R, d)), np.zeros((R, d)), 0.0
 
     def added(self) -> ListStatistic:
-        """What one user adds to the sum."""
+        """Return the statistic that a user adds to the fading sum."""
         model, taste, weight = self.spec.clicks, self.spec.dim, self.gram_weight
         if self.positions == "learned":
             return WeightedClicks(model=model, taste=taste, gram_weight=weight)
@@ -247,7 +249,7 @@ class ListFADE(Lists):
 
     @property
     def shuffling(self) -> bool:
-        """Whether this user's clicks are counted by position, and nothing else."""
+        """True if this user's clicks are counted by position, and enter no other sum."""
         return self.places is not None and not self.places.known and self.done >= self.after
 
     def choose(self, u: Floats) -> Ints:
@@ -260,11 +262,11 @@ class ListFADE(Lists):
         return self.best(np.where(mask, self.predicted(u), -np.inf)) if self.end else random
 
     def predicted(self, u: Floats) -> Floats:
-        """phi . theta of all items, (R, N)."""
+        """Return phi . theta of all items, (R, N), for users u (R, q)."""
         return products(self.spec, u, self.statistic.plain(self.theta))
 
     def best(self, scores: Floats) -> Ints:
-        """The list (R, m) of the largest scores (R, N), put in order."""
+        """Return the lists (R, m) of the largest scores (R, N), in display order."""
         lists = diverse_lists(scores, self.spec, self.diversity)
         if self.places is None:
             return lists
@@ -285,13 +287,13 @@ class ListFADE(Lists):
             self.done += 1
 
     def gram_total(self) -> Floats:
-        """F, (1, 1), or (R, 1) where it is learned."""
+        """Return F, the sum of position weights, (1, 1), or (R, 1) if weights are learned."""
         if self.places is None:
             return np.full((1, 1), self.statistic.gram_total)
         return self.places.look_total
 
     def add(self, F: Floats, z: Floats, G: Floats) -> None:
-        """Step 4's sums: of z, F G, the predictions met and the variances of noise and sampling."""
+        """Add a release z (R, d), G (R, d, d) to the weighted sums of step 4 and variances."""
         count, self.end = self.round - self.end, self.round
         fade, left, noise = self.sums.fade, self.forgetting, self.sums.stddev**2
         self.users = fade * self.users + count
@@ -306,7 +308,7 @@ class ListFADE(Lists):
         self.sampling_variance = left**2 * self.sampling_variance + weight**2 * sampling_variance
 
     def fit(self, F: Floats) -> Floats:
-        """Step 4's theta."""
+        """Return theta of step 4, (R, d)."""
         noise = sqrt(self.noise) / self.gram_weight * F
         s = self.shift * sqrt(2 * self.statistic.dim) * noise
         eigenvalues, Q = np.linalg.eigh(self.gram)
@@ -323,45 +325,44 @@ class ListExperts(Lists):
     """Follow a ranking policy drawn uniformly from those that may still be the best.
 
     Policy j is a public direction w_j: it shows a user with tastes u the m items with the largest
-    v_i . (u * w_j), the largest where most look::
+    v_i . (u * w_j), the largest at the position with most looks::
 
         all policies are active, C = 0; for batches twice as long each:
           1. each user meets an active policy, drawn uniformly
-          2. its count grows by what her clicks earn, at most 1; all counts of the batch are
-             released with noise and added to C
-          3. of shows n_j, C_j / n_j is estimated with variance s_j^2, of noise and of luck;
-             dropped is j if C_j / n_j + width s_j < C_i / n_i - width s_i for some i
+          2. the policy's count grows by the reward of her clicks, at most 1; all counts of the
+             batch are released with noise and added to C
+          3. C_j / n_j estimates policy j's mean reward over n_j shows, with variance s_j^2, of
+             noise and of sampling; drop j if C_j / n_j + width s_j < C_i / n_i - width s_i for an i
 
-    Shows are counted exactly: they depend on coins and releases and on nobody's data.
+    Shows are counted exactly: they depend on coins and releases, not on data.
 
     Guarantee:
         (epsilon, delta)-joint DP: a user enters one batch and moves one of its counts by at most
-        1, whatever the number of policies and the length of lists (`PolicyClicks`); who is active
-        is a function of releases, who is drawn of that and of coins, and lists are functions of
-        the policy drawn and the tastes of whom they are shown. epsilon = inf is the same on exact
-        counts.
+        1, whatever the number of policies and the length of lists (`PolicyClicks`). The active
+        policies are functions of releases, the drawn policy of these and of coins, and a list of
+        the drawn policy and the current user's tastes. epsilon = inf uses exact counts.
 
     Differs from the paper:
         It is this project's own. Limits: never better than the best of its policies, and no bound
-        under drift, for who was dropped does not come back.
+        under drift, because dropped policies do not come back.
     """
 
     epsilon: float = 1.0
-    """> 0; inf adds no noise"""
+    """target, > 0; inf adds no noise"""
     delta: float = 1e-5
-    """in (0, 1)"""
-    n_policies: Annotated[int, lambda name, value: whole(name, value, 1, _MOST_POLICIES)] | None = (
+    """target, in (0, 1)"""
+    n_policies: Annotated[int, lambda name, value: whole(name, value, 1, _MAX_POLICIES)] | None = (
         None
     )
-    """P, directions that are drawn uniformly, as public coins; if None, 16"""
+    """P, number of public directions drawn uniformly at random; if None, 16"""
     rankers: Sequence[Sequence[float]] | None = None
     """directions w_j, each as long as a context; if None, random ones"""
     width: Least0 = 1.0
-    """half the length of an interval, in standard errors"""
+    """half the length of a confidence interval, in standard errors"""
     growth: Growth = 1.0
     """relative growth of batches"""
     first_batch: Count | None = None
-    """rounds; if None, max(40 P, 10 P / mu), at most T / 10"""
+    """rounds of the first batch; if None, max(40 P, 10 P / mu), at most T / 10"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -383,7 +384,7 @@ class ListExperts(Lists):
             w = np.array([vector("ranker", one, self.spec.dim) for one in self.rankers])
             w = np.broadcast_to(w, (self.R, *w.shape))
         self.directions = w / np.maximum(norms(w), 1e-300)
-        """(R, P, q), of length 1 unless 0"""
+        """directions w, (R, P, q), of norm 1 unless 0"""
         R, P = w.shape[:2]
         releases = FadingReleases.of(self, fade=0.0)
         first = releases.first(self.spec, units=5 * P, least=40.0 * P)
@@ -393,7 +394,7 @@ class ListExperts(Lists):
         self.uniforms = self.streams.uniforms("policies")
         self.active = np.ones((R, P), dtype=bool)
         self.shows, self.counts = np.zeros((2, R, P))
-        self.noise = 0.0  # its variance in a count
+        self.noise = 0.0  # variance of the noise in a count
         self.displayed: Ints = np.zeros(R, np.int64)
 
     def choose(self, u: Floats) -> Ints:
@@ -412,7 +413,7 @@ class ListExperts(Lists):
             return
         self.counts = self.counts + release
         self.noise += self.sums.stddev**2
-        n = np.maximum(self.shows, 1e-9)  # who was never shown may be anything
+        n = np.maximum(self.shows, 1e-9)  # without shows the interval is wide
         share = ((self.counts + 1) / (n + 2)).clip(0, 1)
         s = self.width * np.sqrt(self.noise + 1 / 4 + n * share * (1 - share)) / n
         rate = self.counts / n

@@ -1,6 +1,7 @@
 """Agents for lists without privacy: LinUCB, Thompson sampling and epsilon-greedy.
 
-What an agent of lists is stands first, and how scores become a list, for all of them.
+`Lists`, the base class of all agents for lists, and the functions that turn scores into lists come
+first.
 """
 
 from math import sqrt
@@ -14,19 +15,19 @@ from dpbandit.privacy import no_privacy
 from dpbandit.privacy.clicks import features, possible_clicks, tastes
 from dpbandit.specs.lists import ListSpec
 
-_TOGETHER = 5000
-"""Items whose widths are computed at a time, to stay in the processor's cache."""
-_LIKELY = 128
-"""Items with the largest means, of which it is tried first whether others matter."""
-_ROUNDING = 1e-10
-"""Of what squares add up to, at least, is a ridge."""
+_WIDTHS_CHUNK = 5000
+"""Items whose widths are computed at once, few enough for the processor's cache."""
+_CANDIDATES = 128
+"""Number of items with the largest means that are ranked first; others rarely reach a list."""
+_RIDGE_SHARE = 1e-10
+"""Least ridge over the largest possible sum of squares, so that rounding keeps V invertible."""
 
 
 class Lists(Agent[ListSpec]):
-    """Show lists and learn from clicks on them.
+    """Base class of agents that show lists and learn from clicks.
 
-    Vectors of the items shown are those of the catalogue when they were shown, although a place may
-    have got a new item by the time that the clicks are known.
+    Items of the catalogue may be replaced before the clicks on a list arrive: an agent learns from
+    the feature vectors that the items had when the list was shown.
     """
 
     plays = ListSpec
@@ -48,20 +49,20 @@ class Lists(Agent[ListSpec]):
         self.learn(context, action, vectors, feedback)
 
     def choose(self, u: Floats) -> Ints:
-        """Lists (R, m) for users (R, q)."""
+        """Return lists (R, m) for users with features u (R, q)."""
         raise NotImplementedError
 
     def choose_among(self, u: Floats, mask: Bools) -> Ints:
-        """Lists of items that are there."""
+        """Return lists (R, m) of available items, mask (R, N), for users with features u (R, q)."""
         raise NotImplementedError
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
-        """Take in users, their lists (R, m), vectors of these (R, m, q) and clicks (R, m)."""
+        """Learn from users u, lists (R, m), their items' vectors (R, m, q) and clicks (R, m)."""
         raise NotImplementedError
 
 
 def products(spec: ListSpec, u: Floats, theta: Floats) -> Floats:
-    """phi . theta of every item, (R, N), for users u (R, q) and parameters theta (R, 1 + q)."""
+    """Return phi . theta of every item, (R, N), for users u (R, q) and theta (R, 1 + q)."""
     theta = theta / sqrt(2)
     scores = spec.catalogue.products(tastes(u) * theta[:, 1:])
     scores += theta[:, :1]
@@ -69,9 +70,9 @@ def products(spec: ListSpec, u: Floats, theta: Floats) -> Floats:
 
 
 def best_lists(scores: Floats, model: ClickModel) -> Ints:
-    """The m largest scores (R, N) of each replica in the order in which they are shown, (R, m).
+    """Return the m items of the largest scores (R, N) in display order, (R, m).
 
-    Of equal scores the lowest items; what is looked at most gets the best of the list.
+    Ties go to the lowest item; the best item gets the position with the most looks.
     """
     left, r = scores.copy(), rows(len(scores))
     lists = np.empty((len(scores), model.length), np.int64)
@@ -82,9 +83,9 @@ def best_lists(scores: Floats, model: ClickModel) -> Ints:
 
 
 def diverse_lists(scores: Floats, spec: ListSpec, weight: float) -> Ints:
-    """Item by item the largest score - `weight` times its largest v_i . v_j with one before it.
+    """Return lists (R, m) chosen greedily by score - `weight` max_j v_i . v_j, j listed before i.
 
-    With weight 0 that is `best_lists`.
+    Weight 0 is `best_lists`.
     """
     if weight == 0:
         return best_lists(scores, spec.clicks)
@@ -101,7 +102,7 @@ def diverse_lists(scores: Floats, spec: ListSpec, weight: float) -> Ints:
 
 
 def placed(lists: Ints, model: ClickModel) -> Ints:
-    """Lists (R, m), best first, with the best where most look."""
+    """Return lists (R, m), given best first, with the best items at positions with most looks."""
     if (np.diff(model.weights) <= 0).all():
         return lists
     found = np.empty_like(lists)
@@ -110,12 +111,12 @@ def placed(lists: Ints, model: ClickModel) -> Ints:
 
 
 class ClickRegression(Lists):
-    """Least squares of clicks on f phi, f what an item's position is known to have been worth::
+    """Base class of agents that regress clicks on f phi, f the known weight of an item's position::
 
         V = ridge I + sum f^2 phi phi',      b = sum f click phi,      theta = V^-1 b.
 
-    For a position-based model that is unbiased, and of less variance than dividing clicks by f. The
-    ridge is at least 1e-10 of all that V can add up to, so that rounding never makes it singular.
+    For a position-based model theta is unbiased, with less variance than clicks divided by f. The
+    ridge is at least 1e-10 of the largest possible sum, so that rounding never makes V singular.
     """
 
     regularization = 1.0
@@ -123,7 +124,7 @@ class ClickRegression(Lists):
     def start(self) -> None:
         super().start()
         self.ledger = no_privacy("an exact regression of clicks")
-        least = _ROUNDING * self.spec.horizon * self.spec.length
+        least = _RIDGE_SHARE * self.spec.horizon * self.spec.length
         ridge = max(self.regularization, least) * np.eye(self.spec.features)
         self.gram = np.tile(ridge, (self.R, 1, 1))
         self.moment = np.zeros((self.R, self.spec.features))
@@ -136,7 +137,7 @@ class ClickRegression(Lists):
         self.moment += np.vecmat(clicks, seen)
 
     def fitted(self, moment: Floats) -> Floats:
-        """V^-1 b of moments b (R, d)."""
+        """Return V^-1 b for moments b (R, d)."""
         return np.linalg.solve(self.gram, moment[..., None])[..., 0]
 
 
@@ -145,7 +146,7 @@ class RankedLinUCB(ClickRegression):
 
     Zong, Ni, Sung, Ke, Wen and Kveton, "Cascading bandits for large-scale recommendation problems",
     UAI 2016, CascadeLinUCB, where users follow a cascade; for the other click models the same
-    regression on what is known to have been looked at::
+    regression on positions that are known to have been looked at::
 
         1. theta, V = the regression of clicks on f phi
         2. list the m largest bounds, the largest where most look
@@ -162,9 +163,9 @@ class RankedLinUCB(ClickRegression):
     alpha: Least0 = 0.2
     """width of the bounds, in clicks; 0 is greedy"""
     regularization: Positive = 1.0
-    """ridge of the regression; less than rounding of its sums is raised to that"""
+    """ridge of the regression, raised to the rounding error of its sums if smaller"""
     diversity: Least0 = 0.0
-    """what an item loses for one that is like it on the list, in clicks; 0 is relevance alone"""
+    """penalty of an item, in clicks, for a listed item equal to it; 0 is relevance alone"""
     masks = ("public", "user")
 
     def start(self) -> None:
@@ -176,7 +177,7 @@ class RankedLinUCB(ClickRegression):
         return self.listed(u, products(self.spec, u, self.theta))
 
     def choose_among(self, u: Floats, mask: Bools) -> Ints:
-        # Step 2 without the items that are not there
+        # Step 2 without unavailable items
         return self.listed(u, np.where(mask, products(self.spec, u, self.theta), -np.inf))
 
     def learn(self, u: Floats, lists: Ints, vectors: Floats, clicks: Floats) -> None:
@@ -185,23 +186,23 @@ class RankedLinUCB(ClickRegression):
         self.fit()
 
     def fit(self) -> None:
-        """B with B' B = V^-1, (R, d, d), whose first column is 0 below its first row; theta."""
+        """Compute theta and the root B of V^-1 = B' B, (R, d, d), with B[1:, 0] = 0."""
         backwards = self.gram[:, ::-1, ::-1]
         self.root: Floats = np.linalg.inv(np.linalg.cholesky(backwards))[:, ::-1, ::-1]
         self.theta: Floats = np.vecmat(np.matvec(self.root, self.moment), self.root)
 
     def listed(self, u: Floats, means: Floats) -> Ints:
-        """Lists of the largest bounds, by means (R, N).
+        """Return the lists of the largest bounds, for means (R, N).
 
-        No width is more than the norm of B. So of items whose means are not among the largest it is
-        mostly known without their widths that their bounds are less than those of a list.
+        A width is at most the norm of B. So most items with small means are ruled out without
+        computing their widths.
         """
         spec, N, alpha = self.spec, means.shape[1], self.alpha
         columns = spec.catalogue.items.swapaxes(1, 2)  # (R, q, N) or (1, q, N), as in memory
-        if self.diversity or N <= 2 * _LIKELY:
+        if self.diversity or N <= 2 * _CANDIDATES:
             bounds = means + alpha * widths(self.root, u, columns)
             return diverse_lists(bounds, spec, self.diversity)
-        likely = np.sort(np.argpartition(means, N - _LIKELY, axis=1)[:, -_LIKELY:], axis=1)
+        likely = np.sort(np.argpartition(means, N - _CANDIDATES, axis=1)[:, -_CANDIDATES:], axis=1)
         mean = np.take_along_axis(means, likely, axis=1)
         bound = mean + alpha * widths(self.root, u, spec.catalogue.vectors(likely).swapaxes(1, 2))
         place = best_lists(bound, spec.clicks)
@@ -217,14 +218,14 @@ class RankedLinUCB(ClickRegression):
 
 
 def widths(root: Floats, u: Floats, columns: Floats) -> Floats:
-    """`|B phi|`, (R, n), of B (R, d, d), phi = (1, u v) / sqrt(2), v from (R, q, n) or (1, q, n).
+    """Return `|B phi|`, (R, n), for B (R, d, d), phi = (1, u v) / sqrt(2), v (R or 1, q, n).
 
-    In the first column of B only the first entry counts.
+    Only the first entry of B's first column is used; the others are 0.
     """
     root = root / sqrt(2)
     root[:, :, 1:] *= tastes(u)[:, None]
     square = np.empty((len(u), columns.shape[2]))
-    many = max(1, _TOGETHER // square.shape[1])
+    many = max(1, _WIDTHS_CHUNK // square.shape[1])
     scratch = np.empty((many, root.shape[1], square.shape[1]))
     for first in range(0, len(u), many):
         some = slice(first, first + many)
@@ -239,17 +240,17 @@ class RankedLinTS(ClickRegression):
     """Draw theta from N(V^-1 b, alpha^2 V^-1) and show the m items with the largest phi . theta.
 
     Zong, Ni, Sung, Ke, Wen and Kveton, "Cascading bandits for large-scale recommendation problems",
-    UAI 2016, CascadeLinTS, where users follow a cascade; for the other click models as
-    `RankedLinUCB` is.
+    UAI 2016, CascadeLinTS, where users follow a cascade; for the other click models it uses the
+    regression of `RankedLinUCB`.
 
     Guarantee:
         None: exact data reaches later lists.
     """
 
     alpha: Least0 = 0.2
-    """standard deviations of the posterior, in clicks"""
+    """width of the posterior, in clicks; 0 is greedy"""
     regularization: Positive = 1.0
-    """ridge of the regression; less than rounding of its sums is raised to that"""
+    """ridge of the regression, raised to the rounding error of its sums if smaller"""
 
     def start(self) -> None:
         super().start()
@@ -274,7 +275,7 @@ class RankedEpsilonGreedy(ClickRegression):
     exploration: Chance = 0.05
     """probability of a random list, in [0, 1]"""
     regularization: Positive = 1.0
-    """ridge of the regression; less than rounding of its sums is raised to that"""
+    """ridge of the regression, raised to the rounding error of its sums if smaller"""
 
     def start(self) -> None:
         super().start()

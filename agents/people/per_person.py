@@ -18,33 +18,34 @@ from dpbandit.privacy.spends import Repeated
 from dpbandit.specs import gaussian
 from dpbandit.specs.people import ReturningSpec
 
-_STEPS = 12
-"""Agents made, at most, to find the epsilon of a round; without batches that follow it, two are"""
-_CLOSE = 1e-8
+_SEARCH_STEPS = 12
+"""Largest number of agents made to find the epsilon of a round; two, unless batches depend on it"""
+_COST_TOLERANCE = 1e-8
 
 
 class PerPerson(Around[ReturningSpec]):
     """Wraps an agent for single rounds, with a budget that covers all rounds of a person.
 
-    A visit is told to `agent` if the person has been told fewer than n = min(k, `told`) times
-    before, and not within the last b slots; else, and in an empty slot, a public null round is told
-    in its place: the first arm (or items), with a context and an answer that are no numbers, to
-    which statistics add nothing. So its clock never stops, and who has been told how often is kept
-    under her own number and reaches nobody.
+    `agent` learns from a visit if it learned from fewer than n = min(k, `told`) visits of the
+    person before, and from none within the last b slots. Otherwise, and in empty slots, it gets a
+    public null round: the first arm (or items), with NaN as context and feedback, to which
+    statistics add nothing. So its clock never stops, and the number of a person's rounds is stored
+    under her own number and reaches no other person.
 
     Guarantee:
-        (epsilon, delta)-joint DP for a PERSON, as `agent` claims it. Replacing her changes at most
-        n = min(k, `told`) rounds of what `agent` is told, or 2 n where she may also come at other
-        times (those she leaves and those she takes), and so many changes move Gaussian noise as
-        many times mu far, whatever `agent` is: group privacy. Of fading and of prefix sums that
-        hear every round they cost less, the more so the larger b: S(n, b) / S(1), and up to twice
-        that where she may move, by how long a round's contribution is (`for_a_person`). It is given
-        the epsilon of which all that is the claim's mu. An agent whose noise is not Gaussian is
-        refused; one that stands around another, or opens mechanisms as it goes, pays for groups.
-        Told of every visit this is the dearest way, and the honest baseline for `PersonalFADE`,
-        which pays for a person once; with `told` = 1 so does this. Without a trusted server who
-        sends is seen, so that slots must not move, and a device has to send in empty slots, too:
-        `honest` is a share of slots. Where slots may move, what keeps contexts exactly is refused.
+        (epsilon, delta)-joint DP for a PERSON, as `agent` claims it for a round. Replacing her
+        changes at most n = min(k, `told`) rounds of `agent`, or 2 n if her visits may move to other
+        slots (n rounds that she leaves, n that she takes). By group privacy n changed rounds cost
+        n times the mu of one round under Gaussian noise, whatever `agent` is. Fading and prefix
+        sums over every round cost less, the more so the larger b: S(n, b) / S(1), up to twice that
+        if visits may move, depending on how long a round contributes (`for_a_person`). `agent` gets
+        the epsilon for which the total cost is the mu of the claim. An agent with noise that is not
+        Gaussian is refused; a wrapper, or an agent that opens mechanisms as it goes, pays for
+        groups. With every visit learned this is the most expensive way, and the honest baseline for
+        `PersonalFADE`, which pays for a person once, as this does with `told` = 1. Without a
+        trusted server the senders are visible, so that visits must not move, and devices also send
+        in empty slots: `honest` is a share of slots. If visits may move, an agent that stores exact
+        contexts is refused.
 
     Raises:
         InputError: no agent, or noise that is not Gaussian.
@@ -56,16 +57,16 @@ class PerPerson(Around[ReturningSpec]):
     (1.0, 'person, 20 rounds')
     """
 
-    # "its clock never stops": null rounds follow whether anybody came, and who
+    # "its clock never stops": null rounds depend on who came, and if anybody did
     hands_on = ALL_FACTS
     # "a budget that covers all rounds of a person"
     pays_for = frozenset({Fact.ONCE})
 
     plays = ReturningSpec
     agent: Inner = field(kw_only=False)
-    """what plays, and is told"""
+    """agent for single rounds that chooses the arms"""
     told: Count | None = None
-    """rounds of a person that `agent` is told at most; None is as many as she may come"""
+    """largest number of a person's rounds that `agent` learns from; None for all visits"""
 
     def check(self) -> None:
         if isinstance(self.agent, PerPerson):
@@ -87,7 +88,7 @@ class PerPerson(Around[ReturningSpec]):
         if ledger.mu is None:
             raise InputError(
                 f"Expected {type(inner).__name__} to add Gaussian noise alone, to be per person: "
-                "of other noise nobody knows what several rounds cost."
+                "the cost of several rounds is not known for other noise."
             )
         spends = _for_a_person(inner, ledger, visits)
         known = ledger.mu < inf
@@ -101,42 +102,44 @@ class PerPerson(Around[ReturningSpec]):
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
         admitted = self.turnstile.admits(self.spec.person(context))
         self.inner.update(
-            _where(admitted, self.spec.visit_context(context), nan),
-            _where(admitted, action, self.spec.default_action),
-            _where(admitted, feedback, nan),
+            _where_admitted(admitted, self.spec.visit_context(context), nan),
+            _where_admitted(admitted, action, self.spec.default_action),
+            _where_admitted(admitted, feedback, nan),
         )
 
 
-def _where(admitted: npt.NDArray[np.bool_], array: npt.NDArray[Any], null: Any) -> npt.NDArray[Any]:
-    """`array` (R, ...) in the replicas that are told, else `null`."""
+def _where_admitted(
+    admitted: npt.NDArray[np.bool_], array: npt.NDArray[Any], null: Any
+) -> npt.NDArray[Any]:
+    """Return `array` (R, ...) in replicas with an admitted visit, else `null`."""
     axes = tuple(range(1, array.ndim))
     return np.where(np.expand_dims(admitted, axes), array, null)
 
 
 class Turnstile:
-    """Lets a person through k times, and not again within b slots."""
+    """Limit of k admitted visits for a person, at least b slots apart."""
 
     def __init__(self, replicas: int, people: int, visits: Visits) -> None:
         self._visits, self._slot = visits, 0
-        self._kept = PersonalMemory(replicas, people=people, shape=(2,))
-        """how often each has been let through, and after how many slots the last time"""
+        self._admitted = PersonalMemory(replicas, people=people, shape=(2,))
+        """number of admitted visits of every person, and the slot of the last one"""
 
     def admits(self, person: Ints) -> npt.NDArray[np.bool_]:
-        """Who is let through in the next slot, (R,)."""
+        """Return the mask (R,) of persons who are admitted in the next slot, and count it."""
         self._slot += 1
-        times, last = self._kept.of(person).T
+        times, last = self._admitted.of(person).T
         fresh = (times == 0) | (self._slot - last >= self._visits.separation)
         through: npt.NDArray[np.bool_] = (person >= 0) & (times < self._visits.cap) & fresh
         step = np.column_stack([through, (self._slot - last) * through])
-        self._kept.add(person, step.astype(float))
+        self._admitted.add(person, step.astype(float))
         return through
 
 
 def one_round(config: Any, spec: ReturningSpec) -> Any:
-    """`config` with the epsilon of which all rounds of a person together cost what it claims.
+    """Return `config` with the epsilon for which all rounds of a person cost the claimed epsilon.
 
-    What they add up to may depend on that epsilon, by lengths of batches: it is sought in a few
-    steps from group privacy on, which is always enough.
+    The total cost may depend on that epsilon through the lengths of batches: the search starts at
+    group privacy, which is always enough, and takes a few steps.
     """
     inner = _innermost(config)
     epsilon, delta = (getattr(inner, name, None) for name in ("epsilon", "delta"))
@@ -145,9 +148,9 @@ def one_round(config: Any, spec: ReturningSpec) -> Any:
     mu = mu_of(epsilon, delta)
     factor = enough = float(spec.visits.rounds)
     little = 0.0
-    for _ in range(_STEPS):
+    for _ in range(_SEARCH_STEPS):
         share = epsilon_of(mu / factor, delta)
-        if share < 1e-50:  # which no agent takes
+        if share < 1e-50:  # no agent accepts less
             raise InputError(
                 f"Expected epsilon={epsilon!r} at delta={delta!r} to leave each of "
                 f"{spec.visits.rounds} rounds of a person an epsilon above 0: choose a larger "
@@ -159,17 +162,16 @@ def one_round(config: Any, spec: ReturningSpec) -> Any:
             break
         cost = replace(ledger, spends=_for_a_person(tried, ledger, spec.visits)).mu / mu
         little, enough = (little, factor) if cost <= 1 else (factor, enough)
-        if 1 - _CLOSE <= cost <= 1:
+        if 1 - _COST_TOLERANCE <= cost <= 1:
             break
-        factor *= cost * (1 + _CLOSE / 10)
-        if not little < factor < enough:  # another batch more or less changes what is added up
+        factor *= cost * (1 + _COST_TOLERANCE / 10)
+        if not little < factor < enough:  # the cost jumps where the number of batches changes
             factor = sqrt(little * enough) if little else enough / 2
     return _with_epsilon(config, epsilon_of(mu / enough, delta))
 
 
 def _for_a_person(config: Any, ledger: Ledger, visits: Visits) -> tuple[Repeated, ...]:
-    """What all of a ledger costs a person; in groups where another agent may be told some rounds
-    only, between which there are fewer of its own."""
+    """Return a ledger's spends for a person; a wrapper, which may skip rounds, pays for groups."""
     if _innermost(config) is not config:
         return tuple(Repeated(part, visits.rounds) for part in ledger.spends)
     return tuple(for_a_person(part, visits) for part in ledger.spends)
@@ -181,7 +183,7 @@ def _innermost(config: Any) -> Any:
 
 
 def _with_epsilon(config: Any, epsilon: float) -> Any:
-    """`config`, or what it stands around, with that epsilon."""
+    """Return `config` with `epsilon` set in its innermost agent."""
     if _innermost(config) is config:
         return replace(config, epsilon=epsilon)
     return replace(config, agent=_with_epsilon(config.agent, epsilon))

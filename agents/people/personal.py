@@ -1,6 +1,7 @@
 """Agents for people who return: a person's own memory and a model of the population.
 
-`Personal` plays and remembers; `Population` is a posterior of what people have in common.
+`Personal` plays arms and remembers visits; `Population` is a posterior of the parameter that people
+have in common.
 """
 
 from collections.abc import Callable
@@ -35,12 +36,12 @@ Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 
 
 
 class Personal(Agent[ReturningSpec]):
-    """The arm with the best posterior mean for whoever has come; ties uniformly at random.
+    """Base class of agents that play the arm with the best posterior mean for the current person.
 
-    Her parameter is theta_i ~ N(m_0, W + tastes^2 I/d), rewards are origin + x . theta_i + noise
-    N(0, 1), where origin = zeta(0) of the public link zeta, 0, or 1/2 for clicks. m_0 and W are
-    the population's, replaced whenever that learns, and her exact sums of xx' and (r - origin) x
-    over all her visits lie in her memory.
+    Person i has theta_i ~ N(m_0, W + tastes^2 I/d) and rewards origin + x . theta_i + noise
+    N(0, 1), where origin = zeta(0) of the public link zeta, 0, or 1/2 for clicks. N(m_0, W) is the
+    law of the population's parameter, updated at releases; the exact sums of xx' and
+    (r - origin) x over all visits of a person lie in her memory. Ties are broken at random.
     """
 
     plays = ReturningSpec
@@ -48,17 +49,17 @@ class Personal(Agent[ReturningSpec]):
     memories = started(PersonalMemory)
 
     def start_learner(self) -> None:
-        """Start without data, with N(0, I/d) for the population."""
+        """Set up memories without data and the population's prior N(0, I/d)."""
         visit, R = self.spec.arms, self.R
         d = visit.dim
-        self.origin = float(link_of(visit.link).mean(np.zeros(())))  # what a row of zeros earns
+        self.origin = float(link_of(visit.link).mean(np.zeros(())))  # mean reward of a row of zeros
         self.uniforms = self.streams.uniforms("ties", visit.n_actions)
         if self.memory:
             self.memories = PersonalMemory(R, people=self.spec.people, shape=(d + 1, d))
         self.set_population(np.zeros((R, d)), np.broadcast_to(np.eye(d) / d, (R, d, d)))
 
     def set_population(self, mean: Floats, covariance: Floats) -> None:
-        """The population's parameter is N(mean, covariance), (R, d) and (R, d, d)."""
+        """Set the law N(mean (R, d), covariance (R, d, d)) of the population's parameter."""
         d = self.spec.arms.dim
         self.mean: Floats = mean
         self.precision: Floats = np.linalg.inv(covariance + self.tastes**2 * np.eye(d) / d)
@@ -78,14 +79,14 @@ class Personal(Agent[ReturningSpec]):
         self.learn(person, x, r)
 
     def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
-        """Tell the population who came, (R,), what she was served, (R, d), and her reward."""
+        """Update the population with persons (R,), features of their arms (R, d) and rewards."""
 
     def rows(self, context: Floats) -> Floats:
-        """What is shown to her, clipped, (R, K, d)."""
+        """Return the features of all arms, clipped to the public norm, (R, K, d)."""
         return clip_norm(self.spec.visit_context(context), self.spec.arms.context_norm)
 
     def expected(self, person: Ints) -> Floats:
-        """Her posterior mean, (R, d)."""
+        """Return the posterior mean of the persons' parameters, (R, d)."""
         if not self.memory:
             return self.mean
         sums, P, variance = self.memories.of(person), self.precision, self.noise**2
@@ -96,13 +97,13 @@ class Personal(Agent[ReturningSpec]):
 class MemoryAlone(Personal):
     """Serve each person from her own visits and a public prior alone: epsilon 0.
 
-    The baseline between random play and anything that is released: Bayes' rule for rewards
+    The baseline between random play and agents with releases: Bayes' rule for rewards
     x . theta + noise N(0, 1), theta ~ N(0, (1 + tastes^2) I/d), on her own visits; clicks are
     measured from 1/2.
 
     Guarantee:
-        0-joint DP for a person, however often she comes: no mechanism, hence nothing of hers
-        reaches anybody else (`PersonalMemory`).
+        0-joint DP for a person, however often she comes: there is no mechanism, hence no data of
+        hers reaches other persons (`PersonalMemory`).
 
     >>> from dpbandit import certify
     >>> certify(MemoryAlone(), "ReturningUsers", accountants=False).epsilon
@@ -110,7 +111,7 @@ class MemoryAlone(Personal):
     """
 
     tastes: Least0 = 0.5
-    """standard deviation of tastes between people, by the prior"""
+    """standard deviation of tastes between people, assumed by the prior"""
     noise: Positive = 0.5
     """assumed standard deviation of rewards, > 0"""
 
@@ -125,10 +126,10 @@ class MixedEffects(Personal):
     At the ends of batches that grow by a tenth, over all visits so far::
 
         A = (sum of xx' + d noise^2 I)^-1,    m_0 = A (sum of r x),
-        theta_0 ~ N(m_0, A (noise^2 + tastes^2 / d)),   her prior: that + tastes^2 I/d
+        theta_0 ~ N(m_0, A (noise^2 + tastes^2 / d)),   theta_i ~ theta_0 + N(0, tastes^2 I/d)
 
-    r is measured from what a row of zeros earns, 0, or 1/2 where rewards are clicks. With `pooled`
-    everybody is served by m_0, one parameter for all.
+    r is measured from the mean reward of a row of zeros, 0, or 1/2 for clicks. With `pooled` all
+    persons are served by m_0.
 
     Guarantee:
         None: exact data of all people reach everybody's actions.
@@ -137,11 +138,11 @@ class MixedEffects(Personal):
     pooled: bool = False
     """play the population's parameter for everybody"""
     tastes: Least0 = 0.5
-    """standard deviation of tastes around the population's, by the prior"""
+    """standard deviation of tastes around the population's, assumed by the prior"""
     noise: Positive = 0.5
     """assumed standard deviation of rewards, > 0"""
     first_batch: Count = 100
-    """slots of uniform play"""
+    """slots of uniform play at the start"""
     growth: Growth = 0.1
     """each batch is 1 + growth times as long as the one before"""
 
@@ -156,7 +157,7 @@ class MixedEffects(Personal):
         self.round = 0
 
     def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
-        # Add her visit; look at the sums when a batch ends
+        # Add the visit to the sums; refit the population when a batch ends
         x = row * (person >= 0)[:, None]
         self.gram += x[:, :, None] * x[:, None, :]
         self.moment += (reward - self.origin)[:, None] * x
@@ -167,16 +168,16 @@ class MixedEffects(Personal):
 
 
 class Directions(NamedTuple):
-    """What is known of rows uniform on the sphere in R^d, and of the longest of K along p."""
+    """Moments of t = <x, p>: x the best along p of K rows uniform on the sphere in R^d."""
 
     along: float
-    """E <x, p>^2"""
+    """second moment of t, E[t^2]"""
     kappa: float
-    """E[t (2 Phi(t / s) - 1)] / E[t^2], t = <x, p>"""
+    """signal of a reward's sign, E[t (2 Phi(t / s) - 1)] / E[t^2]"""
 
 
 def directions(dim: int, best_of: int, spread: float) -> Directions:
-    """By quadrature; `spread` is s, the standard deviation of a reward about t.
+    """Compute the moments by quadrature; `spread` is s, the standard deviation of rewards about t.
 
     >>> round(directions(10, 1, 0.5).along, 10)
     0.1
@@ -198,12 +199,12 @@ def directions(dim: int, best_of: int, spread: float) -> Directions:
         return float(value)
 
     along = mean(lambda t: t * t)
-    told = mean(lambda t: t * (2 * float(ndtr(t / spread)) - 1))
-    return Directions(along, told / along)
+    signed = mean(lambda t: t * (2 * float(ndtr(t / spread)) - 1))
+    return Directions(along, signed / along)
 
 
 class Population:
-    """A posterior of theta_0, whose prior is N(0, I/d), from noisy sums of `sign(r) x`::
+    """Posterior of theta_0, with prior N(0, I/d), from noisy sums of signed directions sign(r) x::
 
         release b = sum of n_b signed directions + N(0, sigma^2 I)
         its mean  ~ n_b kappa_b E_b[xx'] theta_0
@@ -211,11 +212,11 @@ class Population:
         hat = M^-1 sum_b w_b release_b,    C = M^-2 sum_b w_b^2 (sigma^2 + n_b / d)
         W = (d I + C^-1)^-1,               m_0 = W C^-1 hat
 
-    E_b[xx'] is I/d in batch 1, which is played at random, then that of the best of K along p, the
-    direction of the m_0 that was played. Directions of memories are taken to have kappa_b E_b[xx']
-    = `gains[b]` I, as those of rows at random, see `gain_of`. n_b is expected, never counted. Rows
-    are taken to be uniform on the sphere and `|theta_0|` = 1; where they are not this is less good,
-    and as private.
+    E_b[xx'] is I/d in batch 1, which is played at random, then the moment of the best of K rows
+    along p, the direction of the m_0 in use. For directions of memories kappa_b E_b[xx'] =
+    `gains[b]` I, the value for random rows, see `gain_of`. n_b is the expected number, never a
+    count. The model assumes rows uniform on the sphere and `|theta_0|` = 1; otherwise estimates are
+    worse, but as private.
     """
 
     def __init__(
@@ -236,15 +237,15 @@ class Population:
             self._laws = [Directions(1 / dim, gain * dim) for gain in gains]
         self._batch = 0
         self._moved = np.zeros((replicas, dim, dim))
-        """M"""
+        """matrix M, (R, d, d)"""
         self._released_sum, self._error = np.zeros((replicas, dim)), 0.0
         self.mean: Floats = np.zeros((replicas, dim))
-        """m_0"""
+        """mean m_0, (R, d)"""
         self.covariance: Floats = np.broadcast_to(np.eye(dim) / dim, (replicas, dim, dim)).copy()
-        """W"""
+        """covariance W, (R, d, d)"""
 
     def learn(self, release: Floats) -> None:
-        """The release (R, d) of the next batch."""
+        """Update the posterior with the release (R, d) of the next batch."""
         n, d, identity = self._counts[self._batch], self._d, np.eye(self._d)
         law = self._laws[self._batch]
         p = self.mean / np.maximum(norms(self.mean), np.finfo(float).tiny)
@@ -268,9 +269,10 @@ class Population:
 
 @cache
 def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
-    """E <u, theta_0> of the direction u of what a person's memory of so many visits makes of her,
-    `|theta_0|` = 1, rows random on the sphere: the mean of 4,000 people of public coins, of
-    fewer where dimensions or visits are many, whose u vary less.
+    """Return E <u, theta_0>, u the direction of a person's ridge estimate from `visits` visits.
+
+    It is simulated with a fixed seed, for `|theta_0|` = 1 and rows random on the sphere: 4,000
+    people, fewer for many dimensions or visits, in which u varies less.
 
     >>> gain_of(1, 10, noise=0.5, tastes=0.5) < gain_of(3, 10, noise=0.5, tastes=0.5) < 0.4
     True
@@ -281,17 +283,18 @@ def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
     coins = np.random.default_rng(0)
     rows = coins.standard_normal((people, visits, dim))
     rows /= norms(rows)
-    told, taste_part = rows[..., 0], np.matvec(rows, coins.standard_normal((people, dim)))
+    signal, taste_part = rows[..., 0], np.matvec(rows, coins.standard_normal((people, dim)))
     residual = tastes / sqrt(dim) * taste_part + noise * coins.standard_normal((people, visits))
     gram = rows.swapaxes(1, 2) @ rows
-    # what luck does by itself cancels
-    with_residuals = np.stack([told + residual, told - residual])
+    # Antithetic residuals, +- the same numbers: their linear effect cancels in the mean
+    with_residuals = np.stack([signal + residual, signal - residual])
     u = _shrunk(gram, np.vecmat(with_residuals, rows), noise=noise, tastes=tastes)
     return float((u / norms(u))[..., 0].mean())
 
 
 def _shrunk(gram: Floats, moment: Floats, *, noise: float, tastes: float) -> Floats:
-    """Her theta's mean (..., d) for the prior N(0, (1 + tastes^2) I/d), from sums of xx', r x."""
+    """Return the posterior mean (..., d) for the prior N(0, (1 + tastes^2) I/d), from sums of
+    xx' (..., d, d) and r x (..., d)."""
     d = moment.shape[-1]
     ridge = noise**2 * d / (1 + tastes**2) * np.eye(d)
     return np.asarray(np.linalg.solve(gram + ridge, moment[..., None])[..., 0])
@@ -300,10 +303,10 @@ def _shrunk(gram: Floats, moment: Floats, *, noise: float, tastes: float) -> Flo
 def expected_counts(
     ends: tuple[int, ...], *, counted: str, people: int, horizon: int, robin: bool
 ) -> list[float]:
-    """How many visits are expected to count in each batch, if slots are taken at random.
+    """Return the expected number of counted visits in every batch.
 
-    A person has T / N slots, each in a batch of n slots with probability n / T; with `robin` all
-    take turns.
+    A person has T / N slots, each in a batch of n slots with probability n / T; with `robin` people
+    come in turns.
 
     >>> expected_counts((10, 30), counted="visits", people=5, horizon=100, robin=False)
     [10.0, 20.0]
@@ -325,10 +328,10 @@ def expected_counts(
     return found
 
 
-_OFTEN = 10
-"""Visits from which on memories say more than first visits"""
-_DOUBLINGS = 9
-"""Of visits, up to which a memory is taken to say more: after 512 it says almost all"""
+_MIN_VISITS_FOR_LATEST = 10
+"""Least number of visits of a person for which memories estimate better than first visits."""
+_MEMORY_DOUBLINGS = 9
+"""Doublings of visits, to 512, up to which `gain_of` is computed; later visits add hardly any."""
 
 
 def expected_memories(
@@ -341,7 +344,7 @@ def expected_memories(
     noise: float,
     tastes: float,
 ) -> tuple[list[float], list[float]]:
-    """How many people are expected to have come by each end, and the mean `gain_of` theirs.
+    """Return the expected number of people who came by each end, and their mean `gain_of`.
 
     >>> world = {"people": 10, "horizon": 100, "robin": True, "noise": 0.5, "tastes": 0.5}
     >>> counts, gains = expected_memories((5, 20), dim=10, **world)
@@ -349,12 +352,15 @@ def expected_memories(
     ([5.0, 10.0], True)
     """
     most = ceil(horizon / people)
-    visits, some = np.arange(1, most + 1), 2 ** np.arange(min(most.bit_length(), _DOUBLINGS) + 1)
+    visits, some = (
+        np.arange(1, most + 1),
+        2 ** np.arange(min(most.bit_length(), _MEMORY_DOUBLINGS) + 1),
+    )
     known = [gain_of(int(v), dim, noise=noise, tastes=tastes) for v in some]
     more = np.diff(np.interp(np.log(visits), np.log(some), known), prepend=0.0)
     counts, gains = [], []
     for end in ends:
-        came = np.clip(end / people - visits + 1, 0, 1)  # P(at least so often)
+        came = np.clip(end / people - visits + 1, 0, 1)  # P(at least `visits` visits)
         if not robin:
             came = betainc(visits, most - visits + 1, end / (people * most))
         counts.append(people * float(came[0]))
@@ -367,39 +373,39 @@ class PersonalFADE(Personal):
 
     A design of this project. Batches of a public clock, of n, 2 n, 4 n, ... slots::
 
-        in a slot    who has come plays argmax_a X_a . (her posterior mean), ties at random
-                     with counted="latest" the direction of what her memory makes of her, theta of
-                     a ridge regression over its norm, takes the place in a sum of the one before
-                     with counted="first" ("batch") sign(r) X_a / |X_a| of her first visit (of the
-                     batch) enters it, r measured from the middle of its range
-                     all her visits enter her own memory: sums of xx' and r x, exact, r measured
-                     from what a row of zeros earns (clicks from 1/2)
+        in a slot    the person plays argmax_a X_a . (her posterior mean), ties at random
+                     counted="latest": the direction of the ridge estimate from her memory replaces
+                     her earlier direction in a sum
+                     counted="first" ("batch"): sign(r) X_a / |X_a| of her first visit (of the
+                     batch) enters a sum, r measured from the middle of its range
+                     all her visits enter her own memory: exact sums of xx' and r x, r measured
+                     from the mean reward of a row of zeros (clicks from 1/2)
         at its end   the sum is released with N(0, (2 S / mu)^2 I), once
                      theta_0 ~ N(m_0, W) from all releases; her prior is N(m_0, W + tastes^2 I/d)
 
-    No Gram matrix is released: its noise says more than it does where there are few people. Why the
-    latest: a direction costs the same whatever it was made of, and one of several visits says more.
-    That all who have come are in every release costs each sqrt(releases), and releases tell alike
-    early, of few visits of few people, and late, of many of all.
+    No Gram matrix is released: with few people its noise exceeds its signal. Why the latest: a
+    direction costs the same whatever its data, and a direction of several visits has more signal.
+    Every person is in all releases after her first visit, which costs sqrt(releases); early
+    releases have few visits of few people, late ones many visits of all.
 
     Guarantee:
-        (epsilon, delta)-joint DP for a PERSON under continual observation, in everything that she
-        shows, says and does at all her visits, and in when she comes; exactly mu-GDP. The releases
-        are mu-GDP for a person (`PersonSum`: of hers there is one vector in a release, in S^2 of
-        them: in all with counted="latest", in one with "first", in min(v, releases) with "batch"
-        and v visits). It has norm 1 at most, whatever of hers it is made of. All else that she
-        leaves behind lies in her own memory, which reaches no action but hers (`PersonalMemory`).
-        Weights and counts use public slots, never how many came. The last batch is never released.
-        With trust="aggregated" the same is said of all that the server sees: her device chooses,
-        remembers her, and sends one vector a slot (a batch, with "latest") into sums that hide it
-        (`PersonSum`); so do the devices of those who stay away, else the noise is too small and
-        their number is told: a slot in which nobody sends counts as one whose device is not
-        honest. Who sends is seen, so this promise is for slots that do not move.
+        (epsilon, delta)-joint DP for a PERSON under continual observation, in the contexts, actions
+        and rewards of all her visits, and in their times; exactly mu-GDP. The releases are mu-GDP
+        for a person (`PersonSum`): a release has one vector of hers, of norm at most 1 whatever her
+        data, and S^2 releases have one: all with counted="latest", one with "first", min(v,
+        releases) with "batch" and v visits. Her other data lie in her own memory, which reaches no
+        action but hers (`PersonalMemory`). Weights and counts use public slots, never the number of
+        visits. The last batch is never released. With trust="aggregated" the guarantee is for all
+        that the server sees: her device chooses, remembers her, and sends one vector a slot (a
+        batch, with "latest") into sums that hide it (`PersonSum`). Devices of absent people send,
+        too, else the noise is too small and reveals their number: a slot without a sender counts as
+        one whose device is not honest. Senders are visible, so this guarantee is for slots that do
+        not move.
 
-    **Limits.** Directions of few visits lean to the rows that were played. Rows of features should
-    be roughly uniform on a sphere, rewards informative in sign about the middle of their range;
-    `tastes` and `noise` are what is publicly believed of people. She is in m_0 and in her memory,
-    hence counted twice, with a weight of 1/N.
+    **Limits.** Directions of few visits lean towards the rows that were played. Rows of features
+    should be roughly uniform on a sphere, and rewards informative in sign about the middle of their
+    range; `tastes` and `noise` are public assumptions. A person is in m_0 and in her memory, hence
+    counted twice, with a weight of 1/N.
 
     >>> from dpbandit import certify
     >>> proof = certify(PersonalFADE(epsilon=1.0), "ReturningUsers", accountants=False)
@@ -412,15 +418,15 @@ class PersonalFADE(Personal):
     delta: float = 1e-5
     """target, in (0, 1)"""
     counted: Counted | None = None
-    """which visits of a person are released; "visits" is group privacy on all of them; if None, her
-    "latest" where she has a memory and 10 visits or more, else her "first" """
+    """visits of a person that are released; "visits" is group privacy on all of them; if None,
+    "latest" for people with a memory and at least 10 visits, else "first" """
     trust: Literal["central", "aggregated"] = "central"
-    """what the server sees; with "aggregated" only sums of batches"""
+    """data that the server sees: everything, or with "aggregated" only sums of batches"""
     honest: float = 1.0
     """the fraction of slots, empty ones included, in which a device adds its noise and stays, in
     (0, 1], with "latest" the fraction of people whose device does; "aggregated" """
     memory: bool = True
-    """whether each person has a memory; False plays the population's estimate for everybody"""
+    """True if each person has a memory; False plays the population's estimate for everybody"""
     first_batch: Count | None = None
     """slots of uniform play; if None, 8 sqrt(d) / mu, from 100 to a tenth of the horizon"""
     growth: Growth = 1.0
@@ -444,7 +450,7 @@ class PersonalFADE(Personal):
         first = max(1, min(self.first_batch or usual, T // 10))
         ends = growing_batches(T, first=first, growth=self.growth)
         middle = (spec.reward_low + spec.reward_high) / 2
-        often = min(spec.visits.cap, T // spec.people) >= _OFTEN
+        often = min(spec.visits.cap, T // spec.people) >= _MIN_VISITS_FOR_LATEST
         counted = self.counted or ("latest" if self.memory and often else "first")
         self.sums = PersonSum(
             SignedDirections(n_actions=1, dim=d, centre=middle),
@@ -490,15 +496,15 @@ class PersonalFADE(Personal):
         self.ledger = ledger_of(self.epsilon, self.sums.spend, notion=notion)
 
     def learn(self, person: Ints, row: Floats, reward: Floats) -> None:
-        # Add her visit, or what her memory makes of her; believe what is released
+        # Add her visit, or the estimate from her memory; update the population at a release
         if self.sums.replaces:
-            row, reward = self.made_of(person), np.full(self.R, self.spec.reward_high)
+            row, reward = self.estimate_of(person), np.full(self.R, self.spec.reward_high)
         release = self.sums(person, row, np.zeros(self.R, np.int64), reward)
         if release is not None:
             self.population.learn(release[:, 0])
             self.set_population(self.population.mean, self.population.covariance)
 
-    def made_of(self, person: Ints) -> Floats:
-        """What her memory makes of her, (R, d)."""
-        kept = self.memories.of(person)
-        return _shrunk(kept[:, :-1], kept[:, -1], noise=self.noise, tastes=self.tastes)
+    def estimate_of(self, person: Ints) -> Floats:
+        """Return the ridge estimates of the persons' parameters from their memories, (R, d)."""
+        sums = self.memories.of(person)
+        return _shrunk(sums[:, :-1], sums[:, -1], noise=self.noise, tastes=self.tastes)

@@ -24,37 +24,36 @@ from dpbandit.privacy.person_sums import PersonSum
 from dpbandit.specs.people import NOBODY, ReturningSpec
 from dpbandit.specs.rivals import TastesSpec
 
-_MOST_PARTICLES = 1 << 14
-_LEAST, _MOST = 0.1, 4.0
-"""How many times the population's covariance may become smaller or larger in one step"""
+_MAX_PARTICLES = 1 << 14
+_MIN_STRETCH, _MAX_STRETCH = 0.1, 4.0
+"""Range of the factor by which one step may scale the population's covariance."""
 
 
 class PersonalPricing(Agent[ReturningSpec]):
     """Price by a posterior of each customer's own tastes; the population is a prior for all.
 
-    A design of this project. theta_i ~ N(m, C) is what customer i has in place of coefficients
-    (`TastesSpec`), C = L L'. With fixed points z_1, .., z_M that are spread as N(0, I) is::
+    A design of this project. Customer i has coefficients theta_i ~ N(m, C) (`TastesSpec`), C =
+    L L'. With fixed points z_1, .., z_M spread like N(0, I)::
 
-        in a slot    w_j ~ product over her visits of P(what she did | theta_i = m + L z_j)
-                     she is asked argmax_k margin_k sum_j w_j P(sale at price k | m + L z_j)
+        in a slot    w_j ~ product over her visits of P(her purchase or none | theta_i = m + L z_j)
+                     her price is argmax_k margin_k sum_j w_j P(sale at price k | m + L z_j)
                      her first visit of the batch enters the sum of her score, clipped to norm 1,
                      sum_j w_j (z_j, (z_j z_j' - I) / 2)
-        at its end   the sum is released with noise, once; over the number of people expected in it
+        at its end   the sum is released with noise, once; divided by the expected number of people
                      it is (a, (A - I) / 2), shrunk to 0 by the rule of James and Stein; a step of
                      expectation maximisation is m <- m + L a,   C <- L (A - a a') L'
 
-    `population` says where the prior comes from: "survey" is the problem's public survey, "guess"
-    what could be believed without one, and "learned" begins with the guess and takes those steps;
-    with "learned" and epsilon inf it is the counterpart without privacy.
+    `population` names the source of the prior: "survey" is the problem's public survey, "guess" a
+    prior without a survey, and "learned" starts at the guess and takes those steps; "learned" at
+    epsilon inf is the counterpart without privacy.
 
     Guarantee:
-        "learned" is (epsilon, delta)-joint DP for a PERSON under continual observation, in all that
-        she shows, says and does at all her visits, and in when she comes; exactly mu-GDP. Scores
-        are fed to `PersonSum`, in each batch once a person, whatever they are made of. All else
-        that she leaves behind is in her own memory, which reaches no price but hers
-        (`PersonalMemory`). The last batch is never released. "survey" and "guess" have no
-        mechanism and are 0-joint DP: nothing of hers reaches anybody else. Visits beyond the cap
-        are not remembered.
+        "learned" is (epsilon, delta)-joint DP for a PERSON under continual observation, in the
+        contexts, prices and purchases of all her visits, and in their times; exactly mu-GDP. Scores
+        enter `PersonSum`, one for a person in a batch, whatever her data. Her other data are in her
+        own memory, which reaches no price but hers (`PersonalMemory`). The last batch is never
+        released. "survey" and "guess" have no mechanism and are 0-joint DP: no data of hers reach
+        other persons. Visits beyond the cap are not remembered.
 
     >>> from dpbandit import certify
     >>> proof = certify(PersonalPricing(epsilon=1.0), "ReturningPricing", accountants=False)
@@ -68,15 +67,15 @@ class PersonalPricing(Agent[ReturningSpec]):
 
     plays = ReturningSpec
     epsilon: float = 1.0
-    """target, for a person, > 0, of a population that is learned; inf plays without noise"""
+    """target, for a person, > 0, with population="learned"; inf plays without noise"""
     delta: float = 1e-5
     """target, in (0, 1)"""
     population: Literal["learned", "survey", "guess"] = "learned"
-    """where the prior of a person comes from"""
+    """source of the prior of a person"""
     memory: bool = True
-    """whether her own visits steer her prices; False asks everybody what the population is asked"""
+    """True if her own visits change her prices; False gives everybody the population's price"""
     particles: Count = 256
-    """M, points of the posterior, at most 16,384"""
+    """M, number of points of a posterior, at most 16,384"""
     first_batch: Count | None = None
     """slots of the first batch; if None, as many as people, up to a tenth of the horizon"""
     growth: Growth = 0.5
@@ -86,10 +85,10 @@ class PersonalPricing(Agent[ReturningSpec]):
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
-        whole("particles", self.particles, 2, _MOST_PARTICLES)
+        whole("particles", self.particles, 2, _MAX_PARTICLES)
 
     def start(self) -> None:
-        from scipy.stats import qmc  # takes as long to import as all else together
+        from scipy.stats import qmc  # here: slow to import
 
         spec, R = self.spec, self.R
         if not isinstance(spec.visit, TastesSpec):
@@ -110,19 +109,19 @@ class PersonalPricing(Agent[ReturningSpec]):
         self.batch = 0
         self.spread()
         self.beliefs = PersonalMemory(R, people=spec.people, shape=(M + 2,))
-        """log likelihoods of the points, how often she has come, and the batch that they are of"""
+        """each person's log likelihoods of the M points, number of visits and batch of the points"""
         if self.population == "learned":
             self.release_scores()
         else:
             self.ledger = Ledger((), OWN_DATA.of_person(spec.visits))
 
     def release_scores(self) -> None:
-        """Make the sums of scores, and the ledger that pays for them."""
+        """Set up the released sums of scores and their ledger."""
         spec, T = self.spec, self.spec.horizon
         self.history = PersonalMemory(
             self.R, people=spec.people, shape=(spec.visits.cap, self.visit.dim + 1)
         )
-        """of each of her visits the context, and 1 + the price's place, negative without a sale"""
+        """context of every visit of a person, and 1 + the price's index, negative without a sale"""
         first = max(1, min(self.first_batch or spec.people, T // 10))
         ends = growing_batches(T, first=first, growth=self.growth)
         self.sums = PersonSum(
@@ -148,7 +147,7 @@ class PersonalPricing(Agent[ReturningSpec]):
         )
 
     def spread(self) -> None:
-        """Move the points to where the population is, (R, M, D)."""
+        """Compute the points theta = m + L z of the current population, (R, M, D)."""
         self.theta: Floats = self.mean[:, None] + self.points @ self.root.transpose(0, 2, 1)
         self.held = self.visit.held(self.theta)
 
@@ -183,7 +182,7 @@ class PersonalPricing(Agent[ReturningSpec]):
             self.learn(release)
 
     def remembered(self, person: Ints) -> Floats:
-        """Her beliefs (R, M + 2), computed anew from her history where the points have moved."""
+        """Return the persons' beliefs (R, M + 2), recomputed from history if points have moved."""
         belief = self.beliefs.of(person)
         moved = (belief[:, -1] != self.batch) & (person >= 0)
         belief[moved, -1] = self.batch
@@ -194,9 +193,9 @@ class PersonalPricing(Agent[ReturningSpec]):
         return belief
 
     def log_chances(self, held: Floats, visits: Floats) -> Floats:
-        """log P(what she did) at visits (n, k, dim + 1), of what is held of theta: (n, k, M).
+        """Return the log likelihood of each point at visits (n, k, dim + 1), (n, k, M).
 
-        0 where there was no visit.
+        `held` are the statistics of the points from `visit.held`. Empty visits give 0.
         """
         did = visits[..., -1:]  # (n, k, 1)
         price = np.array(self.visit.prices)[np.maximum(np.abs(did), 1).astype(np.int64) - 1]
@@ -217,7 +216,7 @@ class PersonalPricing(Agent[ReturningSpec]):
         A[:, *self.upper] = estimate[:, D:] / self.weights
         A = np.eye(D) + A + np.triu(A, 1).transpose(0, 2, 1) - a[:, :, None] * a[:, None]
         e, U = np.linalg.eigh(A)
-        stretch = (U * np.sqrt(e.clip(_LEAST, _MOST))[:, None]) @ U.transpose(0, 2, 1)
+        stretch = (U * np.sqrt(e.clip(_MIN_STRETCH, _MAX_STRETCH))[:, None]) @ U.transpose(0, 2, 1)
         self.mean = self.mean + np.matvec(self.root, a)
         self.root = self.root @ stretch
         self.spread()

@@ -153,7 +153,7 @@ def test_directions_of_memories_point_to_the_population():
         r = x @ theta + s * rng.standard_normal(R)
         told = np.concatenate([x[:, :, None] * x[:, None], (r[:, None] * x)[:, None]], axis=1)
         agent.memories.add(she, told)
-    u = agent.made_of(she)
+    u = agent.estimate_of(she)
     u /= np.linalg.norm(u, axis=1, keepdims=True)
     model = Population(1, d, 1, counts=[float(R)], stddev=0.0, spread=s, gains=[1.0])
     model.learn(u.sum(axis=0)[None])
