@@ -1,7 +1,7 @@
 """Gradient descent with and without privacy, and leaders of squared losses.
 
-Zinkevich's descent, and the two algorithms of Jain, Kothari and Thakurta (2012) that came before
-sums on trees.
+Zinkevich's descent, and the two algorithms of Jain, Kothari and Thakurta (2012), which precede tree
+sums of gradients.
 """
 
 from math import inf, sqrt
@@ -49,7 +49,7 @@ VERIFIED = (
     Logistic,
     Ridge,
 )
-"""Families whose curvature and smoothness hold for every admissible datum, by a test."""
+"""Loss families whose curvature and smoothness are tested for every admissible datum."""
 CONDITION = "every loss is as curved and as smooth as its family says, gradients are not clipped"
 
 
@@ -74,7 +74,7 @@ class OGD(Points):
         None: exact data reaches later actions.
 
     Differs from the paper:
-        Gradients are clipped to the public L: it and private agents are told the same.
+        Gradients are clipped to the public L, as for private agents.
 
     >>> from dpbandit.domains import Ball
     >>> from dpbandit.losses import Linear
@@ -87,7 +87,7 @@ class OGD(Points):
     """
 
     curvature: Positive | None = None
-    """H; if None, the loss's own, where 0 means the first row of the table"""
+    """H; if None, the curvature of the loss; 0 takes the step sizes for convex losses"""
 
     def begin(self) -> None:
         self.ledger, self.rounds = no_privacy("exact gradients"), 0
@@ -104,19 +104,19 @@ class OGD(Points):
 
 
 class NoisyDescent(Mechanism):
-    """w_{t+1} = Proj(w_t - (gradient f_t(w_t) + H (w_t - c0)) / (mu (t + t0))), released noisily.
+    """Noisy points of w_{t+1} = Proj(w_t - (gradient f_t(w_t) + H (w_t - c0)) / (mu (t + t0))).
 
-    A release is Proj(w_{t+1} + s_t N(0, I)), s_t = noise_multiplier 2 L / (mu (t + t0)), with mu
-    the curvature of the losses plus the regulariser's H, and t0 = smoothness / mu, H counted in.
+    A release is Proj(w_{t+1} + s_t N(0, I)), s_t = noise_multiplier 2 L / (mu (t + t0)), with mu =
+    curvature of the losses + H, H of the regulariser, and t0 = (smoothness + H) / mu.
 
     Guarantee:
         If all losses are mu-strongly convex and mu t0-smooth with the regulariser, then replacing
-        one moves w_{t+1} by at most 2 L / (mu (t + t0)) from its round on: that much at once, and
-        every later step, 1 / (mu (t + t0)) <= 1 / smoothness, shrinks a distance by the factor (t +
-        t0 - 1) / (t + t0). So all m releases are mu-GDP with sqrt(m) / noise_multiplier, also if
-        later losses are chosen by what was released. One loss without curvature breaks the chain,
-        and so would clipping; data are made admissible, where L holds, and `VERIFIED` families
-        taken only.
+        one moves w_{t+1} by at most 2 L / (mu (t + t0)) from its round on: by that much at once,
+        and every later step, 1 / (mu (t + t0)) <= 1 / smoothness, shrinks a distance by the factor
+        (t + t0 - 1) / (t + t0). So all m releases are mu-GDP with sqrt(m) / noise_multiplier, also
+        if later losses depend on earlier releases. A single loss without curvature breaks the
+        proof, and so would clipping: data are moved into the admissible set, on which L holds, and
+        only `VERIFIED` families are accepted.
     """
 
     # "If all losses are mu-strongly convex and mu t0-smooth with the regulariser"
@@ -153,7 +153,7 @@ class NoisyDescent(Mechanism):
         return self._loss.domain.coordinates(self._loss.gradient(centre, z))
 
     def _release(self, *datum: AnyArray) -> Floats | None:
-        if self._used == self.uses:  # reaches no point
+        if self._used == self.uses:  # the last datum reaches no point
             return None
         loss, domain, w = self._loss, self._loss.domain, self._w
         gradient = domain.coordinates(loss.gradient(w, loss.admissible(datum[0])))
@@ -176,8 +176,8 @@ class POCP(Points):
           2. w_{t+1} = nearest point of C to  w_t - (gradient f_t(w_t) + H (w_t - c0)) / (mu (t +
              t0))                                              through one mechanism
 
-    mu is the losses' own curvature and H = 0, or, where they have none, mu = H as in `PFTAL`; t0 =
-    smoothness / mu, the regulariser counted in.
+    mu is the curvature of the losses and H = 0, or, for losses without curvature, mu = H as in
+    `PFTAL`; t0 = (smoothness + H) / mu.
 
     Guarantee:
         CONDITIONAL (epsilon, delta)-DP of all points for replacing one round's datum: exact with s
@@ -185,8 +185,8 @@ class POCP(Points):
         contract and a datum's effect fades, see `NoisyDescent`. No clip can enforce that: losses
         whose curvature is not verified are refused, and the ledger says "conditional".
 
-    **Regret** for mu-strongly convex losses: that of descent, of order (L^2 / mu) ln T, and at most
-    L sum of E|noise|, together of order L^2 sqrt(k T) ln T / (mu mu_GDP).
+    **Regret** for mu-strongly convex losses: the regret of descent, of order (L^2 / mu) ln T, plus
+    at most L sum of E|noise|, together of order L^2 sqrt(k T) ln T / (mu mu_GDP).
 
     Differs from the paper:
         1. Exact Gaussian DP in place of advanced composition; the step sizes are moved by t0,
@@ -204,8 +204,7 @@ class POCP(Points):
     delta: float = 1e-6
     """target, in (0, 1)"""
     curvature: Positive | None = None
-    """H of the regulariser for losses that have no curvature; if None, see
-    `leaders.curvature_of`"""
+    """H of the regulariser for losses without curvature; if None, see `leaders.curvature_of`"""
     descent = started(NoisyDescent)
 
     def check(self) -> None:
@@ -227,7 +226,7 @@ class POCP(Points):
         self.ledger = ledger_of(self.epsilon, self.descent.spend, notion=notion, without=free)
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        # Feed the datum `feedback`, `(R, *datum_shape)`; remember the latest release alone
+        # `feedback` is the datum, `(R, *datum_shape)`; only the latest release is stored
         release = self.descent(feedback)
         if release is not None:
             self.point = release
@@ -245,7 +244,7 @@ class PQFTL(Points):
           2. V += a a', u += b a, both clipped, in coordinates of C      through one tree sum
           3. x_{t+1} = nearest point of C to  c0 + (t H I + V+)^-1 u,    V+ = V, eigenvalues >= 0
 
-    `Squared` losses have no ridge of their own: H is then as in `PFTAL`.
+    `Squared` losses have no ridge: H is then as in `PFTAL`.
 
     Guarantee:
         (epsilon, delta)-DP of all points for replacing one round's datum, whatever it is: (a a', b
@@ -268,7 +267,7 @@ class PQFTL(Points):
     delta: float = 1e-6
     """target, in (0, 1)"""
     curvature: Positive | None = None
-    """H for losses without a ridge of their own; if None, see `leaders.curvature_of`"""
+    """H for losses without a ridge; if None, see `leaders.curvature_of`"""
     sums = started(PrefixSum)
 
     def check(self) -> None:

@@ -1,17 +1,17 @@
 """Follow the approximate leader: minimise simple surrogates of all losses so far.
 
-Behind round s stands the surrogate `<g_s, w> + (H/2) |w - a_s|^2` with an anchor a_s. Whatever the
-slopes g_s are, t surrogates together are least on C at::
+The surrogate of round s is `<g_s, w> + (H/2) |w - a_s|^2` with an anchor a_s. Whatever the slopes
+g_s are, the sum of t surrogates is least on C at::
 
     w = the nearest point of C to  mean(a_1..a_t) - v_t / (H t),      v_t = g_1 + ... + g_t,
 
-so the sum v_t, released with noise or not, is all that is needed of the data::
+so the sum v_t, exact or noisy, is the only statistic of the data::
 
     losses               anchor a_s                     the surrogate
     H-strongly convex    w_s, where g_s was taken       touches the loss from below
     convex               c0, the centre of C            is its tangent + (H/2) |w - c0|^2
 
-The first part is what leaders share, the agents come after it.
+`Leader` and the base classes come first, then the agents.
 """
 
 import sys
@@ -55,18 +55,18 @@ Law: TypeAlias = Annotated[NoiseLaw, lambda name, value: law_named(value)]
 
 
 class Leader:
-    """The leader's point. Remembers that and the anchors' mean, both public.
+    """Minimiser of all surrogates so far; it stores its point and the mean anchor, both public.
 
     Args:
         domain: C, in whose coordinates sums are given.
         replicas: R.
         curvature: H, of every surrogate.
-        anchored: whether anchors are where slopes are taken, else the centre.
-        start: of one more surrogate, `(start / 2) |w - c0|^2`, before round 1; for centred ones.
+        anchored: True to anchor surrogates where slopes are taken, False at the centre.
+        start: weight of a surrogate `(start / 2) |w - c0|^2` before round 1; for centred ones.
         shrink: C is replaced by c0 + (1 - shrink) (C - c0).
 
-    A domain without an exact projection is projected on by Frank-Wolfe, up to a gap of 1e-6 D^2,
-    that is up to a distance of D / 700, or to 10,000 steps: approximate leaders.
+    For a domain without an exact projection Frank-Wolfe finds the point up to a gap of 1e-6 D^2, a
+    distance of D / 700, or up to 10,000 steps: an approximate leader.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class Leader:
         self._mean = self.point = np.tile(domain.centre, (replicas, 1))
 
     def follow(self, taken: Floats, total: Floats) -> None:
-        """One more surrogate.
+        """Add the surrogate of a round, and move `point` to the minimiser.
 
         Args:
-            taken: where its slope was taken, (R, N).
+            taken: point at which the slope was taken, (R, N).
             total: v_t of all rounds so far in coordinates of V, (R, k).
         """
         self._rounds += 1
@@ -100,7 +100,7 @@ class Leader:
 
 
 class Entropic(Leader):
-    """The leader with the negative entropy as its regulariser, on a simplex."""
+    """Leader on a simplex, regularised by negative entropy."""
 
     def __init__(self, domain: Domain, replicas: int, rate: float) -> None:
         super().__init__(domain, replicas, curvature=0.0, anchored=False, start=1 / rate)
@@ -113,28 +113,28 @@ class Entropic(Leader):
 
 
 def slope(loss: Loss, point: Floats, datum: Floats) -> Floats:
-    """P_V gradient in coordinates of V, (R, k), of whatever is told: the clip comes after it."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    """Return the projected gradient P_V gradient in coordinates of V, (R, k), not yet clipped."""
+    with np.errstate(over="ignore", invalid="ignore"):  # data may be anything before the clip
         return loss.domain.coordinates(loss.gradient(point, datum))
 
 
 def gradients(loss: Loss) -> ClippedVectors:
-    """What is summed: P_V gradient in coordinates of V, clipped to the public L; moves 2 L."""
+    """Return the statistic of gradients in coordinates of V, clipped to L: sensitivity 2 L."""
     return ClippedVectors(loss.domain.affine_dim, loss.lipschitz)
 
 
 def leader_of(loss: Loss, replicas: int, *, curvature: float) -> Leader:
-    """Anchored at the points played for a strongly convex loss, else at the centre."""
+    """Return a leader anchored at the played points if the loss is curved, else at the centre."""
     anchored = loss.curvature > 0
     return Leader(loss.domain, replicas, curvature=curvature, anchored=anchored)
 
 
 def curvature_of(loss: Loss, horizon: int, *, epsilon: float = inf) -> float:
-    """H: the loss's own, or for a general convex loss that of the regulariser::
+    """Return H: the curvature of the loss, or for losses without curvature of a regulariser::
 
         max( (L/R) sqrt(ln T / T),  (L/D) sqrt(k ln^2.5 T / (epsilon T)) ),
 
-    whose first part balances regret without privacy, the second the noise of a private sum.
+    the first balances regret without privacy, the second the noise of a private sum.
     """
     if loss.curvature > 0:
         return loss.curvature
@@ -145,7 +145,7 @@ def curvature_of(loss: Loss, horizon: int, *, epsilon: float = inf) -> float:
 
 
 class Gradients(Points):
-    """Learns from the gradients that were told, which reach it through `sums` alone."""
+    """Base class of agents that learn from sums of gradients, exact or noisy."""
 
     sums = started(PrefixSum)
 
@@ -155,15 +155,15 @@ class Gradients(Points):
         self.prepare()
 
     def gradient_sums(self, statistic: ClippedVectors) -> PrefixSum:
-        """The mechanism that gradients go through."""
+        """Return the mechanism that sums the gradients."""
         return exact_prefix_sum(statistic, horizon=self.spec.horizon, refresh_every=1)
 
     def promise(self) -> Ledger:
-        """What that mechanism costs."""
+        """Return the ledger of the gradient sums."""
         return no_privacy("exact gradient sums")
 
     def prepare(self) -> None:
-        """Get ready to `follow`."""
+        """Set up the state that `follow` moves."""
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
         total = self.sums(slope(self.loss, action, feedback))
@@ -171,12 +171,12 @@ class Gradients(Points):
             self.follow(action, total)
 
     def follow(self, taken: Floats, total: Floats) -> None:
-        """Move the point: the last gradient is of `taken` (R, N), all sum to `total` (R, k)."""
+        """Move the point, given the sum `total` (R, k) of gradients, the last at `taken` (R, N)."""
         raise NotImplementedError
 
 
 class GradientLeader(Gradients):
-    """Plays the leader of the sums."""
+    """Base class of agents that play the `Leader` of the gradient sums."""
 
     leader = started(Leader)
 
@@ -184,7 +184,7 @@ class GradientLeader(Gradients):
         self.leader = self.first_leader()
 
     def first_leader(self) -> Leader:
-        """The leader before round 1."""
+        """Return the leader before round 1."""
         raise NotImplementedError
 
     def follow(self, taken: Floats, total: Floats) -> None:
@@ -193,17 +193,17 @@ class GradientLeader(Gradients):
 
 
 class PrivateGradients(Gradients):
-    """Sums of gradients are released with noise."""
+    """Base class of agents with noisy gradient sums."""
 
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float | None = None
     """target, in [0, 1); if None, 1e-6 with Gaussian noise, 0 with the others. Above 0 trees have
-    the least noise whose loss distribution meets it"""
+    the least noise whose privacy loss distribution meets it"""
     noise: Law = "k-norm"
     """one of "k-norm" (also called "gamma"), "laplace" and "gaussian" noise"""
     process = cast(Factorisation, Tree())
-    """how noises make up that of a sum"""
+    """factorisation of the prefix sums, by default a binary tree"""
 
     def check(self) -> None:
         object.__setattr__(self, "noise", law_named(self.noise))
@@ -218,22 +218,22 @@ class PrivateGradients(Gradients):
 
 
 class PrivateLeader(GradientLeader, PrivateGradients):
-    """The leader of noisy sums."""
+    """Base class of agents that play the leader of noisy gradient sums."""
 
     def spread(self, loss: Loss, horizon: int) -> float:
-        """sqrt E|noise|^2 of the last sum that matters."""
+        """Return sqrt E|noise|^2 of the last sum that reaches a point, T - 1 gradients."""
         noise = Noise(law=self.noise, epsilon=self.epsilon, delta=self.delta or 0.0)
         return noise.spread(gradients(loss), horizon - 1)
 
     def regularised(self, strength: float) -> Leader:
-        """The leader of linear losses and `strength / 2 |w - c0|^2`."""
+        """Return the leader of linear losses with regulariser `strength / 2 |w - c0|^2`."""
         return Leader(self.domain, self.R, curvature=0.0, anchored=False, start=strength)
 
 
 class Centre(Agent[ConvexSpec]):
     """Play the centre of the domain in every round.
 
-    Where losses are curved it beats uniformly random points by far: Jensen's inequality.
+    For curved losses it beats uniformly random points by far, by Jensen's inequality.
 
     Guarantee:
         Epsilon 0: no user's data is looked at.
@@ -291,7 +291,7 @@ class FTAL(GradientLeader):
     """
 
     curvature: Positive | None = None
-    """H; if None, the loss's own, or that of the regulariser, see `curvature_of`"""
+    """H; if None, by `curvature_of`, from the loss or a regulariser"""
 
     def first_leader(self) -> Leader:
         # Step 2
@@ -315,13 +315,13 @@ class PFTAL(PrivateLeader):
     public and cancels in step 4, where c0 takes the place of the mean.
 
     Guarantee:
-        (epsilon, delta)-DP of all points w_1, w_2, .. for replacing one round's datum, whatever the
-        adversary chooses its losses by: given the points, one z_t moves by at most 2 L, and lies in
-        at most h = bit_length(T-1) nodes of the tree (z_T reaches no point). K-norm scale 2 L h /
-        epsilon and Laplace scale sqrt(k) times that are pure, and with delta > 0 the least scales
-        by their loss distribution; a Gaussian stddev of 2 L sqrt(h) / mu is exact. `anytime` noise
-        keeps the promise at every horizon; steps 1 to 4 then know T through the regulariser's H
-        alone.
+        (epsilon, delta)-DP of all points w_1, w_2, .. for replacing one round's datum, even if an
+        adversary chooses later losses by them: given the points, one z_t moves by at most 2 L, and
+        lies in at most h = bit_length(T-1) nodes of the tree (z_T reaches no point). K-norm noise
+        of scale 2 L h / epsilon and Laplace noise of sqrt(k) times that are pure; with delta > 0
+        scales are the least by their privacy loss distribution; a Gaussian stddev of 2 L sqrt(h) /
+        mu is exact. `anytime` noise keeps the guarantee at every horizon; steps 1 to 4 then depend
+        on T through the regulariser's H alone.
 
     **Regret** for H-strongly convex losses, on every run, with B_t the noise in v_t, d_1 = 0, d_t =
     `min(D, |B_{t-1}| / (H (t-1)))` and e_t = min(d_t, L / H): at most::
@@ -336,11 +336,11 @@ class PFTAL(PrivateLeader):
 
         1. The printed K-norm scale is L log2(T) / epsilon: replacing a datum moves a gradient by 2
            L, so that it buys 2 epsilon and more, as the certificate shows.
-        2. The root of the tree and right children are never needed and never drawn.
+        2. The root of the tree and right children are not needed, and not drawn.
         3. The regularised H is proportional to sqrt(k ln^2.5 T / (epsilon T)) / D, as in the
            paper's introduction; its Section 2 prints k ln^2.5 T / (epsilon sqrt T).
         4. Laplace and Gaussian noise, anytime sums.
-        5. Gradients are clipped, whatever is told.
+        5. Gradients are clipped, whatever the data.
         6. Gradual sums, see `privacy.gradual.Gradual`.
 
     >>> from dpbandit import certify
@@ -358,12 +358,12 @@ class PFTAL(PrivateLeader):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     anytime: bool = False
-    """a hybrid tree in place of the tree; the same privacy at every horizon, some more noise. What
-    is not Gaussian meets epsilon at delta = 0 always"""
+    """True for a hybrid tree: the same privacy at every horizon, some more noise; noise that is not
+    Gaussian then meets epsilon at delta = 0"""
     prefix_sums: Literal["tree", "gradual"] = "tree"
     """mechanism that releases running sums; "gradual" has laplace or gaussian noise"""
     curvature: Positive | None = None
-    """H; if None, the loss's own, or that of the regulariser, see `curvature_of`"""
+    """H; if None, by `curvature_of`, from the loss or a regulariser"""
 
     def check(self) -> None:
         super().check()
@@ -392,7 +392,7 @@ class PFTAL(PrivateLeader):
         if self.calibration == "certified":
             return super().gradient_sums(statistic)
         T = self.spec.horizon
-        return noisy_prefix_sum(  # c = L log2(T) / epsilon, over 2 L
+        return noisy_prefix_sum(  # printed scale L log2(T) / epsilon over the sensitivity 2 L
             Tree(),
             statistic,
             self.streams,
@@ -403,27 +403,27 @@ class PFTAL(PrivateLeader):
         )
 
     def _hybrid(self, statistic: ClippedVectors) -> PrefixSum:
-        """Noise for one release of a datum; the hybrid tree grows it with its levels."""
-        k, moved = statistic.dim, statistic.sensitivity
+        """Return prefix sums for any horizon; the hybrid tree's noise grows with its levels."""
+        k, sensitivity = statistic.dim, statistic.sensitivity
         law: Gaussian | Laplace | KNorm
         norm: Literal[1, 2] = 1
         epsilon = self.epsilon * (1 - 1e-12)  # for the rounding of sums
         spend: Spend = PureSpend.of(f"hybrid tree sum, {self.noise} releases", [epsilon])
         if self.noise == "gaussian":
             mu = mu_of(self.epsilon, self.delta or 0.0)
-            law, norm = Gaussian(moved / mu), 2
+            law, norm = Gaussian(sensitivity / mu), 2
             spend = GaussianSpend(mu, "hybrid tree sum, Gaussian releases")
         elif self.noise == "laplace":
-            law = Laplace(moved * sqrt(k) / epsilon)
+            law = Laplace(sensitivity * sqrt(k) / epsilon)
         else:
-            law = KNorm(moved / epsilon)
+            law = KNorm(sensitivity / epsilon)
         node = law.sampler(self.streams, "hybrid noise", statistic.shape)
         noise = Hybrid(norm).of(node, stddev=sqrt(law.variance(k)))
         return PrefixSum(statistic, noise, spend, horizon=sys.maxsize)
 
 
 class LinearFTRL(PrivateLeader):
-    """Follow the regularised leader on sums of linear losses that all get the same noise.
+    """Follow the regularised leader on sums of linear losses with noise of the same law in each.
 
     Agarwal and Singh, "The price of differential privacy for online learning", ICML 2017, with
     the Euclidean regulariser::
@@ -437,13 +437,13 @@ class LinearFTRL(PrivateLeader):
         (epsilon, delta)-DP of all points for replacing one round's datum: as `PFTAL`, padding being
         post-processing.
 
-    **Regret** against an adversary that fixes linear losses in advance: every v_t carries the same
-    law of noise B, so it is that of the leader of perturbed losses, at most::
+    **Regret** against an adversary that fixes linear losses in advance: the noise B of every v_t
+    has the same law, so the regret is the one of the leader of perturbed losses, at most::
 
         R L sqrt T + D E|B|     in expectation:
 
-    noise is paid for once and not in every round. Neither adaptive adversaries nor curved losses
-    are covered; the latter are refused.
+    noise is paid for once and not in every round. Adaptive adversaries are not covered, and curved
+    losses are refused.
 
     Differs from the paper:
         Regulariser and eta are Euclidean, and noise is calibrated to replacing a datum, 2 L.
@@ -488,12 +488,12 @@ class DPFTRL(PrivateLeader):
         "certified"   max(4 beta, (8 beta T V / R^2)^(1/3))
         "paper"       32 beta + ((beta / epsilon^2) (L/R)^2 T k ln T ln(1/delta))^(1/3)
         "general"     sqrt(T (L^2 + 2 L sqrt V)) / R
-        a number      that
+        a number      the number
 
     Guarantee:
-        (epsilon, delta)-DP of all points for replacing one round's datum, whatever losses are
-        chosen by: given the points, one g_t moves by at most 2 L and lies in at most h nodes; g_T
-        reaches no point. Gaussian noise is exact, K-norm and Laplace noise as in `PFTAL`.
+        (epsilon, delta)-DP of all points for replacing one round's datum, even if losses depend on
+        earlier points: given the points, one g_t moves by at most 2 L and lies in at most h nodes;
+        g_T reaches no point. Gaussian noise is exact, K-norm and Laplace noise as in `PFTAL`.
 
     **Regret** in expectation, x* best in hindsight with total loss L*::
 
@@ -504,7 +504,7 @@ class DPFTRL(PrivateLeader):
     c0 + V, so that `|gradient|^2 <= 2 beta l`, and for data fixed in advance.
 
     Differs from the paper:
-        1. Non-negativity on the domain, which it asks for, is not enough: l_t(x) = 1 - <x, e_1> on
+        1. Non-negativity on the domain, as printed, is not enough: l_t(x) = 1 - <x, e_1> on
            the unit ball is smooth for every beta > 0 and 0 at e_1, but at beta = 1/T, T = 10^4,
            epsilon = 1, delta = 10^-6 the regret is 210 in 10 dimensions and 500 in 50, not
            O(lambda) = O(11), O(19). So losses with a smoothness of 0 or negative values are refused
@@ -539,7 +539,7 @@ class DPFTRL(PrivateLeader):
         return self.regularised(self.strength(self.spec))
 
     def strength(self, spec: ConvexSpec) -> float:
-        """lambda."""
+        """Return lambda, the weight of the regulariser, for a problem."""
         if not isinstance(self.tuning, str | None):
             return self.tuning
         loss, T, R = spec.loss, spec.horizon, spec.loss.domain.outer_radius
@@ -566,7 +566,7 @@ class NoisyOCO(PrivateLeader):
     """Dual averaging: apply a mirror map to noisy sums of gradients.
 
     Ene, Nguyen and Vladu, "Projection-free bandit optimization with privacy guarantees", AAAI
-    2021, Algorithm 2, with gradients of the datum told and a tree as its noisy map::
+    2021, Algorithm 2, with gradients of observed data and a tree as its noisy map::
 
         s_0 = 0; for t = 1..T:
           1. play x_t = argmin over C of  eta <s_{t-1}, x> + w(x)
@@ -581,16 +581,17 @@ class NoisyOCO(PrivateLeader):
 
     Guarantee:
         epsilon-DP (k-norm, laplace) or (epsilon, delta)-DP (gaussian, or any with delta > 0) of all
-        points for replacing one round's datum, whatever losses are chosen by: given the points, one
-        g_t moves by at most 2 L and lies in at most bit_length(T-1) nodes; g_T reaches no point.
+        points for replacing one round's datum, even if losses depend on earlier points: given the
+        points, one g_t moves by at most 2 L and lies in at most bit_length(T-1) nodes; g_T reaches
+        no point.
 
     **Regret** is at most D_w^2 / eta + eta T (kappa^2 / 2 + kappa E|noise|), the noise of a prefix
-    in the dual norm; parameters="tuned" makes that least.
+    in the dual norm; parameters="tuned" minimises this bound.
 
     Differs from the paper:
-        1. eta has D_w where it prints D_w^(1/2), and s_t adds to s_{t-1}, not to itself.
+        1. eta has D_w for the printed D_w^(1/2), and s_t adds to s_{t-1}, not to itself.
         2. Noise is calibrated to replacing a datum and to the exact count of nodes.
-        3. It lives in the affine hull of the domain; the softmax sees no other part of it anyway.
+        3. Noise lies in the affine hull of the domain; the softmax ignores any other part.
 
     >>> from dpbandit import certify
     >>> proof = certify(NoisyOCO(epsilon=1.0), "OnlineConvex", env_kwargs={"loss": "linear"})
@@ -601,11 +602,11 @@ class NoisyOCO(PrivateLeader):
     map: Literal["euclidean", "entropic"] = "euclidean"
     """the mirror map"""
     parameters: Literal["paper", "tuned"] = "paper"
-    """how eta is chosen, as in the paper or with the noise in mind (public numbers only)"""
+    """"paper" for the paper's eta, "tuned" for the least regret bound with noise"""
     gradient_bound: Positive | None = None
     """kappa, which affects utility only; if None, the losses' Lipschitz constant L"""
     eta: Positive | None = None
-    """length of a step; if None, by `parameters`"""
+    """step size; if None, by `parameters`"""
 
     def fit(self) -> None:
         if self.map == "entropic" and not isinstance(self.domain, Simplex):
@@ -619,7 +620,7 @@ class NoisyOCO(PrivateLeader):
         return self.regularised(1 / rate)
 
     def rate(self, loss: Loss, horizon: int) -> float:
-        """eta."""
+        """Return the step size eta."""
         if self.eta is not None:
             return self.eta
         kappa, domain = self.gradient_bound or loss.lipschitz, loss.domain

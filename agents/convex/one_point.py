@@ -1,9 +1,9 @@
-"""Bandit convex optimisation from one value a round: exploration on a sphere, and its noise::
+"""Bandit convex optimisation from one value a round: exploration on a sphere, and noise::
 
     x = w + zeta Q u         u uniform on the unit sphere of V, in k coordinates; Q spans V
     w in C' = c0 + (1 - xi) (C - c0),   xi = zeta / r:    then x is in C, whatever u
 
-because C' + zeta Ball = (1-xi)(C - c0) + xi r Ball + c0. No loss is ever asked outside C.
+because C' + zeta Ball = (1-xi)(C - c0) + xi r Ball + c0. No point outside C is played.
 """
 
 from collections.abc import Callable
@@ -51,16 +51,16 @@ NOISES = ("laplace", "k-norm", "gaussian", "local")
 Offset: TypeAlias = Annotated[
     float, lambda name, value: inside(name, value, -1e30, 1e30, ends=True)
 ]
-"""Taken off values, public."""
-LARGEST = 0.999
-"""xi stays below, so that the shrunken domain is not a point"""
+"""Type of a public number that is subtracted from values."""
+MAX_SHRINK = 0.999
+"""Strict upper bound of xi, so that the shrunken domain is not a point."""
 
 
 def with_values(config: object, spec: Spec) -> ConvexSpec:
-    """`spec`, if it is a convex problem with bandit feedback and a ball to explore in."""
+    """Return `spec`; raise `InputError` unless it has values as feedback, no delay, and r > 0."""
     spec, name = with_feedback(config, spec, "value"), type(config).__name__
     if spec.delay:
-        raise InputError(f"Expected delay={spec.delay} to be 0: {name} is told values at once.")
+        raise InputError(f"Expected delay={spec.delay} to be 0: {name} needs values at once.")
     if not spec.loss.domain.inner_radius > 0:
         raise InputError(
             f"{name} explores on a sphere around the centre of its domain, and "
@@ -70,10 +70,10 @@ def with_values(config: object, spec: Spec) -> ConvexSpec:
 
 
 def estimates_of(loss: Loss, zeta: float, offset: float | None) -> OnePointEstimates:
-    """The statistic: values on a sphere of radius zeta, less a public offset.
+    """Return the statistic: one-point estimates from values minus a public offset, radius zeta.
 
-    Without an offset: 0 where values may be 0, else the middle of their range. Losses are often
-    least near 0, where values without an offset are shortest; far from 0 they are all long.
+    If `offset` is None it is 0 if 0 is in the range of values, else the middle of the range. Values
+    near the best points are often near 0, where estimates without an offset are shortest.
     """
     low, high = range_of(loss)
     if offset is None:
@@ -83,7 +83,7 @@ def estimates_of(loss: Loss, zeta: float, offset: float | None) -> OnePointEstim
 
 
 def range_of(loss: Loss) -> tuple[float, float]:
-    """(lo, hi) of a loss's values; `InputError` if they are all the same: what would they teach?"""
+    """Return the range (low, high) of a loss's values; raise `InputError` if they are constant."""
     low, high = loss.value_range
     if low == high:
         raise InputError(
@@ -94,7 +94,7 @@ def range_of(loss: Loss) -> tuple[float, float]:
 
 
 def least(bound: Callable[[float], float], highest: float) -> float:
-    """Where a function on (0, highest] is least."""
+    """Return the minimiser of a function on (0, highest]."""
     from scipy.optimize import minimize_scalar  # not before: slow to import
 
     found = minimize_scalar(
@@ -105,35 +105,35 @@ def least(bound: Callable[[float], float], highest: float) -> float:
 
 @dataclass(frozen=True)
 class Exploration:
-    """The sphere of radius zeta < 0.999 r, and the shrunken domain C' that leaves room for it."""
+    """Sphere of radius zeta < 0.999 r, and the shrunken domain C' that leaves room for it."""
 
     domain: Domain
     zeta: float
 
     def __post_init__(self) -> None:
-        inside("zeta", self.zeta, 0, LARGEST * self.domain.inner_radius, ends=False)
+        inside("zeta", self.zeta, 0, MAX_SHRINK * self.domain.inner_radius, ends=False)
 
     @property
     def xi(self) -> float:
-        """zeta / r, by how much the domain shrinks."""
+        """Share zeta / r by which the domain shrinks."""
         return self.zeta / self.domain.inner_radius
 
     @property
     def diameter(self) -> float:
-        """Of C', (1 - xi) D."""
+        """Diameter (1 - xi) D of the shrunken domain C'."""
         return (1 - self.xi) * self.domain.diameter
 
     def nearest(self, q: Floats, start: Floats) -> Floats:
-        """The point of C' nearest to q (R, N); without a projection found from `start`."""
+        """Return the point of C' nearest to q (R, N); an iterative search begins at `start`."""
         return nearest(self.domain, q, start, shrink=self.xi).point
 
     def directions(self, streams: Streams) -> "Directions":
-        """Fresh directions each round, from the stream "exploration"."""
+        """Return random directions, a new one each round, from the stream "exploration"."""
         return Directions(self, streams)
 
 
 class Directions:
-    """The current round's direction, drawn and normalised in blocks; `advance` ends the round.
+    """Unit direction of the current round, drawn in blocks; `advance` ends the round.
 
     The size of a block changes speed, never values.
     """
@@ -145,7 +145,7 @@ class Directions:
         self._draw()
 
     def advance(self) -> None:
-        """On to the next round's direction."""
+        """Move to the direction of the next round."""
         self._place += 1
         if self._place == len(self._block):
             self._draw()
@@ -157,7 +157,7 @@ class Directions:
 
     @property
     def step(self) -> Floats:
-        """zeta Q u, (R, N)."""
+        """Exploring step zeta Q u, (R, N)."""
         return self._steps[self._place]
 
     def _draw(self) -> None:
@@ -168,38 +168,37 @@ class Directions:
 
 
 class Sums(Protocol):
-    """The mechanism: values (R,) and their directions (R, k) go in, noisy prefix sums (R, k)
-    out."""
+    """Mechanism from values (R,) and directions (R, k) to noisy prefix sums (R, k)."""
 
     @property
     def spend(self) -> Spend:
-        """What all releases together cost one user."""
+        """Privacy cost of all releases together for a user."""
         ...
 
     def __call__(self, y: Floats, u: Floats, /) -> Floats | None:
-        """The sum so far at the end of a batch, else None."""
+        """Add a round; return the noisy sum so far at the end of a batch, else None."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Noise:
-    """How one-point estimates become private: the law of a tree's nodes, or of each value::
+    """Noise of one-point estimates, on the nodes of a tree or on each value::
 
         laplace, k-norm    tree in Fenwick form, pure epsilon
-        gaussian           the same, exact (epsilon, delta)
+        gaussian           tree in Fenwick form, exact (epsilon, delta)
         local              Laplace noise on each value, pure epsilon, no tree
         none               exact sums
 
-    With `printed`, nodes have that scale (of Laplace noise, of K-norm noise, or a standard
-    deviation) whatever it costs; the ledger says what. At delta > 0 trees are calibrated by their
-    loss distribution; local noise meets epsilon at delta = 0 always.
+    `printed` is a scale of the nodes' noise (a standard deviation if Gaussian), used at any privacy
+    cost, which the ledger states. At delta > 0 trees are calibrated by their privacy loss
+    distribution; local noise meets epsilon at delta = 0 always.
     """
 
     law: NoiseId
     epsilon: float = inf
     delta: float = 0.0
     printed: float | None = None
-    """if None, the least noise whose certificate meets the target"""
+    """scale of a node's noise; if None, the least whose certificate meets the target"""
 
     def __post_init__(self) -> None:
         one_of("noise", self.law, (*NOISES, "none"))
@@ -207,15 +206,15 @@ class Noise:
             gaussian_target(self.epsilon, self.delta)
         privacy_target(self.epsilon, self.delta)
         if self.printed is not None and self.law in ("local", "none"):
-            raise InputError(f"Expected noise={self.law!r} to be one that is printed in the paper.")
+            raise InputError(f"Expected noise={self.law!r} to be a law printed in the paper.")
 
     @property
     def private(self) -> bool:
-        """Whether noise is added."""
+        """True if noise is added."""
         return self.law != "none" and self.epsilon < inf
 
     def multiplier(self, vectors: Statistic, leaves: int) -> float:
-        """Scale of one noise over the sensitivity in its norm, for a tree of so many leaves."""
+        """Return a node's noise scale over the sensitivity, for a tree of so many leaves."""
         k = prod(vectors.shape)
         if not self.private:
             return 0.0
@@ -237,8 +236,7 @@ class Noise:
     def sums(
         self, estimates: OnePointEstimates, streams: Streams, *, leaves: int, batch: int = 1
     ) -> Sums:
-        """The mechanism for exactly `leaves` batches: feed it no more than leaves x batch
-        rounds."""
+        """Return the mechanism for `leaves` batches; it accepts leaves x batch rounds."""
         horizon, multiplier = leaves * batch + 1, self.multiplier(estimates, leaves)
         if self.law == "local":
             values = LocalValues(
@@ -263,12 +261,12 @@ class Noise:
         )
 
     def ledger(self, spend: Spend) -> Ledger:
-        """The ledger of an agent whose sums cost `spend`."""
+        """Return the ledger of an agent whose sums cost `spend`."""
         epsilon = self.epsilon if self.private else inf
         return ledger_of(epsilon, spend, without="values without noise")
 
     def spread(self, vectors: Statistic, leaves: int) -> float:
-        """A bound on E `|noise of a prefix|`: sqrt(h k) x a node's deviation; 0 for local noise."""
+        """Return a bound on E `|noise of a prefix|`, sqrt(h k) x a node's stddev; 0 if local."""
         if not self.private or self.law == "local":
             return 0.0
         k, scale = prod(vectors.shape), self.multiplier(vectors, leaves) * vectors.sensitivity
@@ -280,7 +278,7 @@ class Noise:
         return sqrt(leaves.bit_length() * k * law.variance(k))
 
     def length(self, estimates: OnePointEstimates) -> float:
-        """G: a bound on the root mean square of one estimate, k M / zeta, with its local noise."""
+        """Return G, a bound on the root mean square of an estimate, k M / zeta + local noise."""
         W, scale = estimates.high - estimates.low, 0.0
         if self.private and self.law == "local":
             scale = self.multiplier(estimates, 1) * W
@@ -321,7 +319,7 @@ class FKM(Points):
     zeta: Positive | None = None
     """radius of exploration, below the domain's inner radius r"""
     nu: Positive | None = None
-    """length of a step per unit of the value"""
+    """step size per unit of the value"""
     feedback = "value"
 
     def fit(self) -> None:
@@ -345,7 +343,7 @@ class FKM(Points):
         self.directions.advance()
 
     def radius(self, loss: Loss, horizon: int) -> float:
-        """zeta."""
+        """Return the radius zeta of exploration."""
         domain, C = loss.domain, largest(*range_of(loss), 0.0)
         R, r, k = domain.outer_radius, domain.inner_radius, domain.affine_dim
         paper = sqrt(R * k * C * r / (3 * (loss.lipschitz * r + C))) / horizon**0.25

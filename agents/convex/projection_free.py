@@ -1,12 +1,12 @@
-"""One-point estimates in batches, one step a batch: the public numbers of a run::
+"""Projection-free bandit descent: one-point estimates in batches, one step for each batch::
 
     rounds    1 .. b | b+1 .. 2b |   ...   | .. T          K = ceil(T / b) batches
     plays     y_1 + zeta Q u     | y_R + zeta Q u          y_1 = y_2 = c0
     learns    shat_1             | shat_R = shat_{R-1} + sum of b estimates, released
     meanwhile                      y_{R+1} = nearest point of C' to c0 - eta Q shat_{R-1}
 
-A step is made while a batch is played, so it is one batch stale: the last two batches never
-influence anything, and m = max(K - 2, 0) sums are released. Without staleness m = K - 1.
+A step is computed while a batch is played, so it is one batch stale: the last two batches reach no
+action, and m = max(K - 2, 0) sums are released. Without staleness m = K - 1.
 """
 
 from dataclasses import dataclass
@@ -36,47 +36,47 @@ from dpbandit.privacy.batches import OnePointEstimates
 from dpbandit.privacy.spends import Spend, different
 from dpbandit.specs import ConvexSpec, Spec
 
-_WIDEST = 0.5
-"""xi_max: the domain is shrunk by half at most"""
+_MAX_TUNED_SHRINK = 0.5
+"""Largest xi of default parameters: the domain is shrunk by half at most."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchPlan:
-    """Every public number of a run over `horizon` rounds."""
+    """Public parameters of a run over `horizon` rounds."""
 
     loss: Loss
     horizon: int
-    """T"""
+    """T, number of rounds"""
     noise: Noise
     batch: int
-    """b"""
+    """b, rounds of a batch"""
     zeta: float
     eta: float
     offset: float | None = None
     stale: bool = True
     exact: bool = True
-    """whether projections are; else by Frank-Wolfe, at most b oracle calls each"""
+    """True for exact projections; False for Frank-Wolfe, at most b oracle calls each"""
     tolerance: float = 1.0
     descend: bool = True
 
     @property
     def batches(self) -> int:
-        """K."""
+        """Number K of batches."""
         return ceil(self.horizon / self.batch)
 
     @property
     def leaves(self) -> int:
-        """m, the batches that can influence an action."""
+        """Number m of batches whose sums can reach an action."""
         return max(self.batches - (2 if self.stale else 1), 0)
 
     @property
     def exploration(self) -> Exploration:
-        """The sphere and the shrunken domain."""
+        """Sphere of exploration and the shrunken domain."""
         return Exploration(self.loss.domain, self.zeta)
 
     @property
     def estimates(self) -> OnePointEstimates:
-        """The statistic that is summed."""
+        """Statistic of one-point estimates that is summed."""
         return estimates_of(self.loss, self.zeta, self.offset)
 
     @property
@@ -88,23 +88,23 @@ class BatchPlan:
 
     @property
     def distance(self) -> float:
-        """e_cg, how far a step may end from the nearest point, 2 (1-xi) D / sqrt(b + 2) or 0."""
+        """Largest error e_cg of a projection, 2 (1-xi) D / sqrt(b + 2), or 0 if exact."""
         return 0.0 if self.exact else 2 * self.exploration.diameter / sqrt(self.batch + 2)
 
     @property
     def gap(self) -> float:
-        """Where Frank-Wolfe stops, `tolerance` x e_cg^2 / 2, since distance^2 <= 2 gap."""
+        """Gap at which Frank-Wolfe stops, `tolerance` x e_cg^2 / 2, as distance^2 <= 2 gap."""
         return self.tolerance * self.distance**2 / 2
 
     def regret_bound(self, *, adaptive: bool = False) -> float:
-        """A bound on the expected regret against oblivious or adaptive losses, any b, zeta, eta.
+        """Return a bound on the expected regret against oblivious or adaptive losses, the sum of
 
         T zeta L (2 + R/r)                       exploring, smoothing, shrinking
         R^2/(2 eta) + (eta/2) T (G^2 + b L^2)    follow the regularised leader
         T L (eta (kappa + noise) + e_cg)         stale, noisy and inexact steps
 
-        with kappa = sqrt(b G^2 + b^2 L^2), or sqrt(b) G + b L and R sqrt(T) G on top against
-        losses that adapt to past actions.
+        with kappa = sqrt(b G^2 + b^2 L^2); against losses that adapt to past actions kappa is
+        sqrt(b) G + b L, and R sqrt(T) G is added. It holds for any b, zeta and eta.
         """
         T, b, L, eta = self.horizon, self.batch, self.loss.lipschitz, self.eta
         if L == 0:
@@ -125,17 +125,17 @@ class BatchPlan:
 
     @property
     def tuned_eta(self) -> float:
-        """The step that makes the bound least at this zeta, R / sqrt(2 A)."""
+        """Step size R / sqrt(2 A) with the least regret bound at this zeta."""
         return self.loss.domain.outer_radius / sqrt(2 * self._growth)
 
     @property
     def tuned_bound(self) -> float:
-        """The bound at `tuned_eta`, exact projections, T zeta L (2 + R/r) + R sqrt(2 A)."""
+        """Regret bound at `tuned_eta` with exact projections, T zeta L (2 + R/r) + R sqrt(2 A)."""
         return self._exploring + self.loss.domain.outer_radius * sqrt(2 * self._growth)
 
     @property
     def _growth(self) -> float:
-        """A: what the bound adds for each unit of eta."""
+        """Coefficient A of eta in the regret bound."""
         T, b, L = self.horizon, self.batch, self.loss.lipschitz
         G = self.noise.length(self.estimates)
         lag = sqrt(b) * G + b * L if self.stale else 0.0
@@ -144,51 +144,52 @@ class BatchPlan:
 
 
 class ProjectionFree(Agent[ConvexSpec]):
-    """Base class of batched descent; a subclass says what noise there is.
+    """Base class of batched descent; a subclass chooses the noise (`noise_over`).
 
-    With `anytime` epochs of T0, 2 T0, 4 T0, ... rounds begin from scratch, with streams of their
-    own. They cost what the dearest of those costs that begin within the horizon: a user is in one
-    of them, and the others depend on her through releases alone (parallel composition).
+    With `anytime` epochs of T0, 2 T0, 4 T0, ... rounds begin from scratch, each on its own random
+    streams. All epochs together cost as much as the most expensive one that begins within the
+    horizon: a user is in one epoch, and the others depend on her through releases alone (parallel
+    composition).
     """
 
     plays = ConvexSpec
     parameters: Literal["paper", "tuned", "halved"] = "paper"
-    """zeta and eta as in the paper, where the regret bound is least (public numbers only), or half
-    the paper's zeta and twice its eta"""
+    """zeta and eta as in the paper, with the least regret bound, or half the paper's zeta and twice
+    its eta"""
     projection: Literal["auto", "exact", "frank-wolfe"] = "auto"
     """auto is exact where the domain has a projection, else Frank-Wolfe"""
     tolerance: Annotated[float, lambda name, x: inside(name, x, 1e-12, 1, ends=True)] = 1.0
     """Frank-Wolfe stops at this share of the gap that the regret bound needs, or after b calls of
     the linear oracle; in (0, 1]"""
     stale: bool = True
-    """whether the step is computed while the next batch is played; False waits for it"""
+    """True if a step is computed while the next batch is played; False waits for the step"""
     sign: Literal["corrected", "printed"] = "corrected"
     """"printed" is y_{R+1} from c0 + eta shat, which ASCENDS; only to show the erratum"""
     batch: Count | None = None
-    """b; if None, ceil(sqrt(T))"""
+    """b, rounds of a batch; if None, ceil(sqrt(T))"""
     zeta: Positive | None = None
     """radius of exploration, below the domain's inner radius r"""
     eta: Positive | None = None
-    """length of a step per unit of the estimates' sum"""
+    """step size per unit of the estimates' sum"""
     offset: Offset | None = None
     """public number subtracted from values; if None, 0 if it is in their range, else its middle"""
     anytime: bool = False
     """play without the horizon; start again after T0, 2 T0, 4 T0, ... rounds"""
     first_epoch: Count = 16
-    """T0"""
+    """T0, rounds of the first epoch of `anytime` play"""
     run, directions = started(BatchPlan), started(Directions)
     sums = cast(Sums, None)
 
     def noise_over(self, loss: Loss, horizon: int) -> Noise:
-        """How estimates become private over so many rounds."""
+        """Return the noise of estimates over `horizon` rounds."""
         return Noise(law="none")
 
     def plan(self, spec: Spec, horizon: int | None = None) -> BatchPlan:
-        """The public numbers of a run over `horizon` rounds; None: the problem's."""
+        """Return the public parameters of a run over `horizon` rounds, by default the problem's."""
         spec = with_values(self, spec)
         T, loss, domain = horizon or spec.horizon, spec.loss, spec.loss.domain
         if self.projection == "exact" and not domain.has_projection:
-            raise InputError(f"Expected projection='exact' only where there is one: not {domain}.")
+            raise InputError(f"Expected projection='auto': {domain} has no exact projection.")
         k, L, D, r = domain.affine_dim, loss.lipschitz, domain.diameter, domain.inner_radius
         draft = partial(
             BatchPlan,
@@ -203,10 +204,12 @@ class ProjectionFree(Agent[ConvexSpec]):
             descend=self.sign == "corrected",
         )
         if self.parameters == "tuned" and L > 0:
-            zeta = self.zeta or least(lambda z: draft(zeta=z, eta=0).tuned_bound, _WIDEST * r)
+            zeta = self.zeta or least(
+                lambda z: draft(zeta=z, eta=0).tuned_bound, _MAX_TUNED_SHRINK * r
+            )
             return draft(zeta=zeta, eta=self.eta or draft(zeta=zeta, eta=0).tuned_eta)
         paper_eta = D / (T**0.75 * sqrt(k) * L) if L else 0.0  # constant losses: stay
-        zeta = self.zeta or min(D * sqrt(k) / T**0.25, _WIDEST * r)
+        zeta = self.zeta or min(D * sqrt(k) / T**0.25, _MAX_TUNED_SHRINK * r)
         if self.parameters == "halved":
             zeta, paper_eta = self.zeta or zeta / 2, 2 * paper_eta
         return draft(zeta=zeta, eta=self.eta or paper_eta)
@@ -215,7 +218,7 @@ class ProjectionFree(Agent[ConvexSpec]):
         spec = with_values(self, self.spec)
         self.epoch, self.length, self.covered = 0, inf, None
         self.oracle_calls: Ints = np.zeros(self.R, np.int64)
-        """calls of the linear oracle so far, (R,); 0 with exact projections"""
+        """number of calls of the linear oracle so far, (R,); 0 with exact projections"""
         if not self.anytime:
             self.begin_run(self.plan(spec), self.streams)
             self.ledger = self.run.noise.ledger(self.sums.spend)
@@ -227,7 +230,7 @@ class ProjectionFree(Agent[ConvexSpec]):
         self.ledger = self.run.noise.ledger(self.covered)
 
     def begin_run(self, plan: BatchPlan, streams: Streams) -> None:
-        """Play a plan from its first round on, at the centre."""
+        """Start a plan at its first round, at the centre, with new sums and directions."""
         self.run, self.round = plan, 0
         self.sums = plan.noise.sums(plan.estimates, streams, leaves=plan.leaves, batch=plan.batch)
         self.directions = plan.exploration.directions(streams)
@@ -235,7 +238,7 @@ class ProjectionFree(Agent[ConvexSpec]):
         self.latest: Floats | None = None  # shat_{R-1}
 
     def begin_epoch(self) -> None:
-        """Play the plan of the next epoch, on streams of its own."""
+        """Start the plan of the next epoch, on its own random streams."""
         self.length = self.first_epoch << self.epoch
         self.begin_run(self.plan(self.spec, self.length), self.streams.child(f"epoch {self.epoch}"))
         self.epoch += 1
@@ -272,11 +275,11 @@ class ProjectionFree(Agent[ConvexSpec]):
         self.y, self.oracle_calls = found.point, self.oracle_calls + found.calls
 
     def check_covered(self, covered: Parallel) -> None:
-        """Raise `InputError` before the first user of an epoch that costs more than promised."""
+        """Raise `InputError` if the epoch that begins costs more than the ledger promised."""
         spend = self.sums.spend
         if not self.run.noise.private or spend in covered.parts:
             return
-        costs = [(spend.pure, covered.pure)]  # tells large epsilons apart, infinity: none
+        costs = [(spend.pure, covered.pure)]  # pure epsilon: deltas hardly differ if it is large
         costs += [(spend.delta(e), covered.delta(e)) for e in (0.0, 0.1, 1.0, 10.0)]
         if any(cost > promise * (1 + 1e-6) for cost, promise in costs):
             raise InputError(
@@ -289,15 +292,14 @@ class GarberKretzu(ProjectionFree):
     """Exact sums of one-point gradients, with one Frank-Wolfe projection per batch.
 
     After Garber and Kretzu, "Improved regret bounds for projection-free bandit convex
-    optimization", AISTATS 2020, in the form that PrivateBandit makes private: its three steps
-    without noise. Expected regret O(T^(3/4) sqrt(k) L D) with at most T calls of the linear oracle.
+    optimization", AISTATS 2020: the three steps of `PrivateBandit` without noise. Expected regret
+    O(T^(3/4) sqrt(k) L D) with at most T calls of the linear oracle.
 
     Guarantee:
         None: exact data reaches later actions.
 
     Differs from the paper:
-        zeta, eta and the batches are those of PrivateBandit, so that the two differ in the noise
-        alone.
+        zeta, eta and batches are as in PrivateBandit, so that both differ in the noise alone.
 
     >>> from dpbandit.specs.convex import ConvexSpec
     >>> from dpbandit.domains import Ball
@@ -328,11 +330,11 @@ class PrivateBandit(ProjectionFree):
 
     Guarantee:
         epsilon-DP (laplace, k-norm, local) or (epsilon, delta)-DP (gaussian) for the whole sequence
-        of points when one round's loss is replaced, the losses of later rounds being chosen from
-        points alone. Given the directions, her value enters one estimate, which moves by at most W
-        k / zeta (W the range of values), in one leaf and so in at most bit_length(m) nodes; `local`
-        adds the noise to the value itself. With delta > 0 trees of laplace and k-norm noise are
-        calibrated to (epsilon, delta) by their loss distribution. The last two batches are never
+        of points when one round's loss is replaced, if later losses depend on points alone. Given
+        the directions, a user's value enters one estimate, which moves by at most W k / zeta (W the
+        range of values), in one leaf and so in at most bit_length(m) nodes; `local` adds the noise
+        to the value itself. With delta > 0 trees of laplace and k-norm noise are calibrated to
+        (epsilon, delta) by their privacy loss distribution. The last two batches are never
         released. The rest, projections and stopping included, is post-processing.
 
     **Expected regret** (certified; oblivious losses, y as above) is O(T^(3/4) sqrt(k) L D) plus
@@ -340,16 +342,16 @@ class PrivateBandit(ProjectionFree):
     No one-point method survives losses that are chosen after the point is seen.
 
     Differs from the paper:
-        1. Its last step ascends: the sign of shat is corrected (`sign`).
+        1. The printed last step ascends: the sign of shat is corrected (`sign`).
         2. "certified" noise has the exact count of nodes and the sensitivity of one value; "paper"
-           is literal (Lemmas 7 and 10), and the certificate beside the claim is the accountant's:
+           is literal (Lemmas 7 and 10), and the accountant certifies its epsilon beside the claim:
            where the cap r/2 binds, the printed noise may be too small.
-        3. The domain is shrunk, so that no point outside it is played and no loss asked there;
-           without shrinking such points are needed, hence there is no such variant.
+        3. The domain is shrunk, so that no point outside is played; a variant without shrinking
+           would need values outside the domain, so there is none.
         4. T need not be a square.
         5. Precision D / sqrt(b) is a distance: Frank-Wolfe stops at a gap of 2 D'^2 / (b + 2).
         6. k-norm, local noise, tuned and halved parameters are additions. A smaller zeta shrinks
-           the domain less: where losses are linear most of the regret is the shell that is left
+           the domain less: for linear losses most of the regret comes from the shell that is left
            out, T zeta L R / r.
         7. `anytime` restarts cost no factor log T: epochs see disjoint users.
 
@@ -369,8 +371,7 @@ class PrivateBandit(ProjectionFree):
     """target, > 0; inf plays without privacy"""
     delta: float | None = None
     """target, in [0, 1); if None, 1e-6 with Gaussian noise, 0 with the others. Above 0 trees have
-    the least noise whose loss distribution meets it; local noise meets epsilon at delta = 0
-    always"""
+    the least noise whose privacy loss distribution meets it; local noise meets epsilon at 0"""
     noise: Literal["gaussian", "laplace", "k-norm", "local"] = "gaussian"
     """distribution of the noise"""
     calibration: Literal["certified", "paper"] = "certified"
@@ -394,7 +395,7 @@ class PrivateBandit(ProjectionFree):
 
 
 def printed_laplace(T: int, n: int, L: float, epsilon: float, delta: float = 0.0) -> float:
-    """Lemma 7: the scale of Laplace noise, T^(1/2) n L ln T / epsilon; base e is our reading.
+    """Return the Laplace scale of Lemma 7, T^(1/2) n L ln T / epsilon, with ln for its log.
 
     >>> round(printed_laplace(10_000, 5, 1.0, 1.0), 1)
     4605.2
@@ -403,7 +404,7 @@ def printed_laplace(T: int, n: int, L: float, epsilon: float, delta: float = 0.0
 
 
 def printed_gaussian(T: int, n: int, L: float, epsilon: float, delta: float) -> float:
-    """Lemma 10: the standard deviation of Gaussian noise.
+    """Return the standard deviation of Gaussian noise of Lemma 10.
 
     >>> f"{printed_gaussian(10_000, 5, 1.0, 1.0, 1e-6):.4g}"
     '2.135e+05'

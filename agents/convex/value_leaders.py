@@ -1,4 +1,4 @@
-"""Follow-the-leader agents that are told only values, by one-point gradient estimates.
+"""Follow-the-leader agents with values as feedback, by one-point gradient estimates.
 
 With u_t uniform on the unit sphere of V, the span of Q::
 
@@ -17,7 +17,7 @@ import numpy as np
 from dpbandit.agent import Points, Positive, started
 from dpbandit.agents.convex.leaders import Leader
 from dpbandit.agents.convex.one_point import (
-    LARGEST,
+    MAX_SHRINK,
     Directions,
     Exploration,
     Noise,
@@ -35,26 +35,26 @@ from dpbandit.specs import Spec
 
 @dataclass(frozen=True, kw_only=True)
 class ValuePlan:
-    """Every public number of a run."""
+    """Public parameters of a run."""
 
     beta: float
-    """the exploring step"""
+    """radius of exploration"""
     curvature: float
-    """H, of every surrogate"""
+    """curvature H of every surrogate"""
     leaves: int
-    """m = T - 1, values that can influence a point"""
+    """number m = T - 1 of values that can reach a point"""
     estimates: OnePointEstimates
     loss: Loss
     noise: Noise
 
     @property
     def regret_bound(self) -> float:
-        """On the expected regret against losses that do not look at the points, about::
+        """Bound on the expected regret against losses that do not depend on the points, about::
 
             T beta L (2 + R/r) + sum of L d_t + (G + H d_t)^2 / (2 H t)      [+ H T R^2 / 2]
 
-        with G the length of an estimate, d_t = min(D, noise / (H t)) how far noise moves the
-        leader, and the last term for the regulariser, where there is one. The sum is an integral.
+        with G the norm of an estimate, d_t = min(D, noise / (H t)) the leader's shift by noise, and
+        the last term for a regulariser. An integral approximates the sum.
         """
         domain, L, H, T = self.loss.domain, self.loss.lipschitz, self.curvature, self.leaves + 1
         R, ratio = domain.outer_radius, domain.outer_radius / domain.inner_radius
@@ -67,26 +67,26 @@ class ValuePlan:
 
 
 class ValueLeader(Points):
-    """What leaders that are told values share. Steps never exceed r / 2; T the horizon::
+    """Base class of leaders with values as feedback. Exploration has radius r / 2 at most::
 
-        beta         the exploring step is
+        beta         radius of exploration, T the horizon
         oblivious    k T^(-1/3), as printed, or r / 2
         adaptive     k T^(-1/4), as printed, or r / 2
-        tuned        where `ValuePlan.regret_bound` is least, noise included; r / 2, the least
-                     noise, where it says no more than T L D, which holds for any play
-        noiseless    where that bound is least without noise, or r / 2
+        tuned        the minimiser of `ValuePlan.regret_bound` with noise; r / 2, which has the
+                     least noise, if that bound exceeds T L D, which holds for any play
+        noiseless    the minimiser of that bound without noise, or r / 2
 
     Losses without curvature are regularised with H = (k M / (beta R)) sqrt(ln T / T), M the largest
-    `|value|`, or its root mean square with local noise. Without noise both are
-    (k^2 M^2 ln T / (H L T q))^(1/3) with q = 2 + R/r, and sqrt(k M R sqrt(ln T / T) / (L q)) where
-    there is no curvature. k has no unit of length, so what is printed depends on the unit in which
-    C is measured.
+    `|value|`, or its root mean square with local noise. "noiseless" is
+    (k^2 M^2 ln T / (H L T q))^(1/3) with q = 2 + R/r, and sqrt(k M R sqrt(ln T / T) / (L q)) for
+    losses without curvature. k has no unit of length, so the printed radii depend on the unit in
+    which C is measured.
     """
 
     beta: Literal["oblivious", "adaptive", "tuned", "noiseless"] | Positive = "tuned"
-    """how far off the leader's point values are asked for, or a number, > 0 and < 0.999 r"""
+    """rule for the radius of exploration, or a number, > 0 and < 0.999 r"""
     curvature: Positive | None = None
-    """H; if None, the loss's own, or the regulariser's above"""
+    """H; if None, from the loss, or the regulariser above"""
     offset: Offset | None = None
     """public number subtracted from values; if None, 0 if it is in their range, else its middle"""
     feedback = "value"
@@ -95,11 +95,11 @@ class ValueLeader(Points):
     sums = cast(Sums, None)
 
     def noise_of_sums(self) -> Noise:
-        """What is added to them."""
+        """Return the noise of the sums of estimates."""
         return Noise(law="none")
 
     def printed_noise(self, plan: ValuePlan) -> Noise:
-        """The same, or in a scale that is printed."""
+        """Return the plan's noise, with the scale printed in the paper if `calibration` asks."""
         return plan.noise
 
     def fit(self) -> None:
@@ -110,7 +110,7 @@ class ValueLeader(Points):
         return super().flat() or low == high
 
     def plan(self, spec: Spec, noise: Noise | None = None) -> ValuePlan:
-        """The public numbers of a run on `spec`, or of one with other noise."""
+        """Return the public parameters of a run on `spec`, with `noise` if given."""
         spec = with_values(self, spec)
         return self.planned(spec.loss, spec.horizon, noise or self.noise_of_sums())
 
@@ -140,7 +140,7 @@ class ValueLeader(Points):
         self.directions.advance()
 
     def planned(self, loss: Loss, horizon: int, noise: Noise) -> ValuePlan:
-        """The public numbers of so many rounds with that noise."""
+        """Return the public parameters of a run over `horizon` rounds with `noise`."""
         T, r = horizon, loss.domain.inner_radius
 
         def plan(beta: float, noise: Noise = noise) -> ValuePlan:
@@ -157,15 +157,15 @@ class ValueLeader(Points):
             )
 
         if not isinstance(self.beta, str):
-            inside("beta", self.beta, 0, LARGEST * r, ends=False)
+            inside("beta", self.beta, 0, MAX_SHRINK * r, ends=False)
             return plan(self.beta)
         if self.beta == "noiseless":
             free = Noise(law="none")
             return plan(least(lambda beta: plan(beta, free).regret_bound, r / 2))
         if self.beta == "tuned":
             best = plan(least(lambda beta: plan(beta).regret_bound, r / 2))
-            said = best.regret_bound < T * loss.lipschitz * loss.domain.diameter
-            return best if said else plan(r / 2)
+            informative = best.regret_bound < T * loss.lipschitz * loss.domain.diameter
+            return best if informative else plan(r / 2)
         printed = loss.domain.affine_dim * T ** (-1 / 3 if self.beta == "oblivious" else -1 / 4)
         return plan(min(printed, r / 2))
 
@@ -182,8 +182,7 @@ class BanditFTAL(ValueLeader):
           2. v_t += (k / beta) (clip(y_t) - offset) u_t
           3. w_{t+1} = nearest point of C' to  mean(w_1..w_t) - v_t / (H t)
 
-    Losses without curvature are regularised: c0 in place of the mean. The lengths beta and H are
-    those of `ValueLeader`.
+    Losses without curvature are regularised: c0 in place of the mean. `ValueLeader` has beta and H.
 
     Guarantee:
         None: exact values reach later actions.
@@ -217,16 +216,15 @@ class BanditPFTAL(ValueLeader):
           3. v_t = q_1 + ... + q_t + noise                      through one tree sum
           4. w_{t+1} = nearest point of C' to  mean(w_1..w_t) - v_t / (H t)
 
-    Losses without curvature are regularised: c0 in place of the mean. The lengths beta and H are
-    those of `ValueLeader`.
+    Losses without curvature are regularised: c0 in place of the mean. `ValueLeader` has beta and H.
 
     Guarantee:
         epsilon-DP (k-norm, laplace, local) or (epsilon, delta)-DP (gaussian) of all points for
-        replacing one round's loss, later losses being chosen from earlier points alone. Given the
+        replacing one round's loss, if later losses depend on earlier points alone. Given the
         directions, which depend on no data, y_t moves one estimate by at most W k / beta in L2, W
-        the range of values, and it lies in at most h = bit_length(T-1) nodes of the tree: K-norm
-        scale W k h / (beta epsilon), Laplace sqrt(k) times that, Gaussian W k sqrt(h) / (beta mu).
-        Local noise is Laplace(W / epsilon) on the value itself.
+        the range of values, and the estimate lies in at most h = bit_length(T-1) nodes of the tree:
+        K-norm scale W k h / (beta epsilon), Laplace scale sqrt(k) times that, Gaussian stddev W k
+        sqrt(h) / (beta mu). Local noise is Laplace(W / epsilon) on the value itself.
 
     **Expected regret** for losses fixed in advance, with G = k M / beta and d_t =
     `min(D, |B_{t-1}| / (H (t-1)))`, B_t the noise in v_t: at most::
@@ -234,8 +232,8 @@ class BanditPFTAL(ValueLeader):
         T beta L (2 + R/r) + sum of E[ L d_t + (G + H d_t)^2 / (2 H t) ],
 
     which is O~(k T^(2/3)) + O~(k T^(1/3) / epsilon) with the printed beta: privacy costs a lower
-    order. Losses that look at earlier points add R sqrt(T) G. Those that see x_t before they
-    answer are beyond every one-point method: they know u_t.
+    order. Losses that depend on earlier points add R sqrt(T) G. No one-point method survives
+    losses that depend on x_t: their adversary knows u_t.
 
     Differs from the paper:
         calibration="paper" keeps 1.
@@ -257,8 +255,8 @@ class BanditPFTAL(ValueLeader):
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
     delta: float | None = None
-    """target of Gaussian noise, in (0, 1); if None, 1e-6 with it, and 0 with the others, which meet
-    epsilon at delta = 0"""
+    """target of Gaussian noise, in (0, 1); if None, 1e-6 with Gaussian noise, and 0 with the other
+    laws, which meet epsilon at delta = 0"""
     noise: Literal["k-norm", "laplace", "gaussian", "local"] = "k-norm"
     """distribution of the noise"""
     calibration: Literal["certified", "paper"] = "certified"

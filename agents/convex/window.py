@@ -1,6 +1,6 @@
 """Agents with window privacy, which protects recent users only, and one without privacy.
 
-`Expiring` is what the two algorithms of Lou and Cheung share: sums on a window tree.
+`Expiring` is the base class of the two algorithms of Lou and Cheung: sums on a window tree.
 """
 
 from dataclasses import dataclass
@@ -29,10 +29,10 @@ from dpbandit.specs import ConvexSpec
 
 
 def window_on(spec: ConvexSpec, window: int | None) -> int:
-    """`window`, or the problem's retention period where it is None.
+    """Return `window`, or the problem's retention period if it is None.
 
     Raises:
-        InputError: neither is given, or the window ends before users may be revealed.
+        InputError: there is neither, or the window is shorter than the retention period.
     """
     found = spec.retention if window is None else window
     if found is None:
@@ -49,14 +49,14 @@ def window_on(spec: ConvexSpec, window: int | None) -> int:
 
 
 def least_along(towards: Floats, gradient: Floats, kappa: float) -> Floats:
-    """The s in [0, 1], (R,), where `s <gradient, towards> + s^2 kappa/2 |towards|^2` is least."""
+    """Return s in [0, 1], (R,), minimising `s <gradient, towards> + s^2 kappa/2 |towards|^2`."""
     square = kappa * np.vecdot(towards, towards)
     best = -np.vecdot(gradient, towards) / np.where(square > 0, square, 1.0)
     return np.clip(best, 0.0, 1.0)
 
 
 class OnlineConditionalGradient(Gradients):
-    """One Frank-Wolfe step per round: the counterpart of WDP-COCOL without privacy.
+    """Take a Frank-Wolfe step each round: the counterpart of WDP-COCOL without privacy.
 
     Hazan and Kale, "Projection-free online learning", ICML 2012, online Frank-Wolfe; with the line
     search of Wan and Zhang, "Projection-free online learning over strongly convex sets", AAAI
@@ -73,8 +73,8 @@ class OnlineConditionalGradient(Gradients):
     Guarantee:
         None: exact data reaches later actions.
 
-    **Regret**: of order L D T^(3/4), and T^(2/3) for H-strongly convex losses, for every adversary;
-    what is lost to FTAL, which has ln T, is the price of one vertex a round.
+    **Regret**: of order L D T^(3/4), and T^(2/3) for H-strongly convex losses, for every adversary.
+    FTAL has ln T: the difference is the price of a single vertex in each round.
 
     >>> from dpbandit.specs.convex import ConvexSpec
     >>> from dpbandit.domains import Simplex
@@ -88,7 +88,7 @@ class OnlineConditionalGradient(Gradients):
     """
 
     curvature: Positive | None = None
-    """H of strongly convex losses, in place of the loss's own"""
+    """H of strongly convex losses; if None, the curvature of the loss"""
 
     def prepare(self) -> None:
         # Start without a quadratic part: `(kappa_t / 2) |x - anchor_t|^2`, kappa_t = H t around
@@ -114,33 +114,33 @@ class OnlineConditionalGradient(Gradients):
 
 
 class Expiring(PrivateGradients):
-    """Noisy sums of gradients clipped to L, each user protected for `window` rounds.
+    """Base class of agents with noisy gradient sums that protect a user for `window` rounds.
 
-    See `privacy.factors.Window`, W there being `window` = W rounded up to 2^w; a
-    gradient is in at most w + 1 nodes, replacing a datum moves it by 2 L::
+    `privacy.factors.Window` is the process, with W = `window` rounded up to 2^w. A gradient,
+    clipped to L, is in at most w + 1 nodes, and moves by 2 L if a datum is replaced::
 
         calibration  noise        scale of a node
         certified    k-norm       2 L (w + 1) / epsilon, less with delta > 0
-                     laplace      sqrt(k) times that
+                     laplace      sqrt(k) times the scale of k-norm
                      gaussian     stddev 2 L sqrt(w + 1) / mu, exact
         paper        k-norm       (L + H D) (w + 1) / epsilon
                      gaussian     stddev sqrt 8 (L + H D) (w + 1) ln(2 / delta) / epsilon
 
-    A window of T - 1 rounds or more never ends: the tree, and the ledger, are then the ordinary
-    ones. Printed scales are certified as what they are: where H D < L the K-norm one falls short,
-    for L + H D, the Lipschitz constant of a surrogate, is not how far a gradient moves. `mode` None
-    follows the calibration: "lazy" trees for "certified", the paper's "exact" ones for "paper".
+    A window of T - 1 rounds or more never ends: tree and ledger are then the ordinary ones. Printed
+    scales are certified at their true cost: if H D < L the K-norm scale is too small, because a
+    gradient moves by 2 L, not by L + H D, the Lipschitz constant of a surrogate. `mode` None
+    follows the calibration: "lazy" trees for "certified", the paper's "exact" trees for "paper".
     """
 
     window: Count | None = 256
     """rounds for which a user is protected, >= 1; if None, the problem's `retention`"""
     mode: Literal["exact", "lazy"] | None = None
-    """"lazy" trees or, as in the paper, "exact" ones; if None, as the calibration"""
+    """"lazy" trees or, as in the paper, "exact" trees; if None, by calibration"""
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     curvature: Positive | None = None
-    """H; if None, the loss's own, or that of the regulariser, see `leaders.curvature_of`"""
+    """H; if None, by `leaders.curvature_of`, from the loss or a regulariser"""
 
     def check(self) -> None:
         super().check()
@@ -184,7 +184,7 @@ class Expiring(PrivateGradients):
         return ledger_of(self.epsilon, self.sums.spend, notion=notion)
 
     def printed_scale(self) -> float:
-        """Of a node's noise, in the paper."""
+        """Return the scale of a node's noise as printed in the paper."""
         steep = self.loss.lipschitz + self.H * self.domain.diameter
         scale = steep * Window(self.W).nodes()
         if self.noise == "gaussian":
@@ -211,27 +211,27 @@ class WDPCOCOP(GradientLeader, Expiring):
         WINDOW DP, not ordinary DP: for every T', the points released up to T' are (epsilon,
         delta)-DP for replacing the datum of one of the last `window` rounds. Later points may
         reveal an older datum completely. Given the points one g_t moves by at most 2 L, is in at
-        most log2(W) + 1 noisy nodes, W = `window` rounded up to a power of two, and in no clean sum
-        before round t + W. A window of T - 1 or more makes this `PFTAL`, bit for bit, and its DP
-        for ever.
+        most log2(W) + 1 noisy nodes, W = `window` rounded up to a power of two, and in no exact sum
+        before round t + W. A window of T - 1 or more makes this `PFTAL`, bit for bit, with ordinary
+        DP.
 
     **Regret** for H-strongly convex losses, on every run: as in `PFTAL` with n_t for B_t, at most::
 
         sum of  L min(D, |n_{t-1}| / (H (t-1))) + (L + min(H D, |n_{t-1}| / (t-1)))^2 / (2 H t),
 
-    n_0 = 0: of order ln T where that has ln^2.5 T. For independent quadratics noise costs only
+    n_0 = 0: of order ln T, where `PFTAL` has ln^2.5 T. For independent quadratics noise costs only
     sum of E|n_t|^2 / (2 H t^2), bounded in T.
 
     Differs from the paper:
-        calibration="paper" is it in 1 and 4, rule="printed" in 2.
+        calibration="paper" undoes 1 and 4, rule="printed" undoes 2.
 
-        1. The printed scales have L + H D for 2 L, how far a gradient moves: with K-norm noise
-           ("Gamma") that buys 2 L / (L + H D) epsilon, more than epsilon where H D < L; the
-           Gaussian one is 8 to 25 times too large.
+        1. The printed scales have L + H D for the sensitivity 2 L of a gradient: K-norm noise
+           ("Gamma") then costs 2 L / (L + H D) epsilon, more than epsilon if H D < L; the printed
+           Gaussian noise is 8 to 25 times too large.
         2. Line 3 prints the nearest point to sum(x_1..x_t) - v_t / H, without the 1/t.
-        3. The window is read per prefix; at the horizon alone it would protect the last users there
-           only.
-        4. mode="lazy" adds less noise than "exact", which is the paper's.
+        3. The window holds at every prefix; at the horizon alone it would protect only the last
+           users.
+        4. mode="lazy" adds less noise than the paper's "exact".
         5. Gradients are clipped.
 
     >>> from dpbandit import certify
@@ -245,7 +245,7 @@ class WDPCOCOP(GradientLeader, Expiring):
     """
 
     rule: Literal["corrected", "printed"] = "corrected"
-    """line 3 as corrected here, or as printed"""
+    """rule of step 4: "corrected", or "printed" for line 3 of the paper"""
 
     def first_leader(self) -> Leader:
         # Step 4
@@ -255,7 +255,7 @@ class WDPCOCOP(GradientLeader, Expiring):
 
 
 class PrintedLeader(Leader):
-    """Line 3 of the paper to the letter: no mean, a sum."""
+    """Leader by line 3 of the paper as printed, with a sum of points in place of their mean."""
 
     def __init__(self, domain: Domain, replicas: int, curvature: float) -> None:
         super().__init__(domain, replicas, curvature=curvature, anchored=True)
@@ -270,25 +270,25 @@ class PrintedLeader(Leader):
 
 @dataclass(frozen=True)
 class Printed:
-    """The paper's constants."""
+    """Steps with the constants of the paper."""
 
     alpha: float
     weight: float
-    """C0"""
+    """weight C0 of x_1 among the anchors"""
     length: float
-    """r_t = length / kappa_t"""
+    """factor of the radius, r_t = length / kappa_t"""
 
     def radius(self, moved: Floats, kappa: float, gap: Floats) -> Floats:
-        """r_t, (R,)."""
+        """Return the oracle's radius r_t, (R,), for kappa_t."""
         return np.full(len(gap), self.length / kappa)
 
 
 class Certified:
-    """The radius that contains the leader, from public numbers, for a weight C0 of x_1 of one.
+    """Steps with a certified radius that contains the leader, for a weight C0 = 1 of x_1.
 
     H_t >= h_t = J_t(x_t) - min J_t holds on every run: a step by alpha = 1 / (2 rho^2) towards an
-    answer within rho r_t leaves (1 - 1/(4 rho^2)) H_t, and J_t - J_{t-1} is `(H/2) |x - x_t|^2` and
-    a linear function of slope `moved`, so h_t <= that + moved sqrt(2 h_t / kappa_t).
+    answer within rho r_t leaves (1 - 1/(4 rho^2)) H_t, and J_t - J_{t-1} is `(H/2) |x - x_t|^2`
+    plus a linear function of slope `moved`, which adds at most moved sqrt(2 h_t / kappa_t).
     """
 
     weight = 1.0
@@ -297,10 +297,10 @@ class Certified:
         self.alpha, self._diameter = 1 / (2 * rho**2), diameter
         self._left = 1 - 1 / (4 * rho**2)
         self.bound = np.zeros(replicas)
-        """H_t, (R,)"""
+        """bound H_t on h_t, (R,)"""
 
     def radius(self, moved: Floats, kappa: float, gap: Floats) -> Floats:
-        """r_t (R,), for the length `moved` of J's new slope, (R,), and the gap at x_t, (R,)."""
+        """Return r_t, given the norm `moved` of J's new slope and the gap at x_t, all (R,)."""
         b = moved * sqrt(2 / kappa)
         bound = ((b + np.sqrt(b**2 + 4 * self._left * self.bound)) / 2) ** 2
         self.bound = np.minimum(bound, np.maximum(gap, 0.0))
@@ -324,19 +324,20 @@ class WDPCOCOL(Expiring):
           3. p = the local oracle at x_t, radius r_t, for the gradient of J_t at x_t
           4. x_{t+1} = x_t + alpha (p - x_t)
 
-    Anchors a_t are where gradients were taken, for losses without curvature the centre, with H as
-    in `PFTAL`. What is left to gain, h_t = J_t(x_t) - min J_t, is at most H_t, known to all::
+    Anchors a_t are the points of the gradients, or for losses without curvature the centre, with H
+    as in `PFTAL`. The suboptimality h_t = J_t(x_t) - min J_t is at most the public H_t::
 
         b_t = |v_t - v_{t-1} + H (x_t - a_t)| sqrt(2 / kappa_t),    v_0 = 0,  C0 = 1
-        H_t = ((b_t + sqrt(b_t^2 + 4 (1 - 1/(4 rho^2)) H_{t-1})) / 2)^2,  or the gap of Frank and
-              Wolfe, max <gradient J_t(x_t), x_t - y>, where that is less
+        H_t = ((b_t + sqrt(b_t^2 + 4 (1 - 1/(4 rho^2)) H_{t-1})) / 2)^2,  or the Frank-Wolfe gap,
+              max <gradient J_t(x_t), x_t - y>, if smaller
         r_t = min(D, sqrt(2 H_t / kappa_t)),    alpha = 1 / (2 rho^2), rho the oracle's
 
     Guarantee:
-        WINDOW DP, not ordinary DP: that of `WDPCOCOP`; all but v_t is public.
+        WINDOW DP, not ordinary DP, as for `WDPCOCOP`; data enter v_t alone.
 
-    **Regret** for H-strongly convex losses: that of `WDPCOCOP`, and L sum of sqrt(2 H_t / kappa_t)
-    for not being the leader, of order rho^2 L ln T / H times a gradient's length, and C0 H D^2 / 2.
+    **Regret** for H-strongly convex losses: the bound of `WDPCOCOP`, plus C0 H D^2 / 2, plus
+    L sum of sqrt(2 H_t / kappa_t), the points' distance to the leaders, of order rho^2 L ln T / H
+    times a gradient's norm.
 
     Differs from the paper:
         1. Line 7 prints sum(x) + C0 x_1 - v_t for the gradient: its sign is wrong and H (t + C0)
@@ -344,12 +345,12 @@ class WDPCOCOL(Expiring):
         2. Radius and alpha are certified, see above, by our proof. parameters="paper" has rho = c
            sqrt N, alpha = 1 / (5 rho^2), C0 = (25 rho^2)^2 and, with C1 = 26 rho^2 (L + H D) (1 +
            C_W), r_t^2 = (2 C1 / (H (t + C0)))^2 + (2 (L + H D) / (H (t + C0)))^2, where the second
-           square is missing in print: C0 = 62,500 on a simplex of 10, which hardly moves for as
-           many rounds; calibration="paper" brings it.
+           square is missing in print: C0 = 62,500 on a simplex of 10, where points hardly move for
+           as many rounds; calibration="paper" implies it.
         3. Noise as in `WDPCOCOP`.
-        4. There is no local oracle for spectrahedra, which the paper names.
-        5. step="line-search" goes to the least J_t between x_t and p: the proof allows it, but it
-           follows the noise.
+        4. There is no local oracle for the paper's spectrahedra.
+        5. step="line-search" minimises J_t between x_t and p: the proof allows it, but the points
+           follow the noise.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import ConvexSpec
@@ -361,13 +362,13 @@ class WDPCOCOL(Expiring):
     """
 
     parameters: Literal["certified", "paper"] | None = None
-    """parameters of the steps; if None, those of the calibration"""
+    """parameters of the steps; if None, by calibration"""
     step: Literal["fixed", "line-search"] = "fixed"
-    """length of a step, as proved or by line search"""
+    """step size, fixed at alpha or by line search"""
     geometry: Positive | None = None
-    """mu of a polytope, see `local_oracles`; as c in the printed rho, 1 if None"""
+    """constant mu of a polytope, see `local_oracles`; also c of the printed rho, 1 if None"""
     failure: Inside01 = 0.05
-    """beta in the printed C_W"""
+    """failure probability beta in the printed C_W"""
     oracle = cast(LocalOracle, None)
     steps = cast(Steps, None)
 
@@ -378,7 +379,7 @@ class WDPCOCOL(Expiring):
 
     @property
     def by_paper(self) -> bool:
-        """Whether steps are those of the paper."""
+        """True if steps have the paper's parameters."""
         return (self.parameters or self.calibration) == "paper"
 
     def begin(self) -> None:
@@ -386,9 +387,7 @@ class WDPCOCOL(Expiring):
         super().begin()
 
     def prepare(self) -> None:
-        # Start where the oracle does.
-        #
-        # What is remembered, sums that were released, points and bounds made of them, is public
+        # Start at the oracle's first vertex; all state is made of released sums, hence public
         self.steps = Certified(self.domain.diameter, self.oracle.rho, self.R)
         if self.by_paper:
             self.steps = self.printed_steps()
@@ -418,7 +417,7 @@ class WDPCOCOL(Expiring):
         self.point = x + share[:, None] * towards
 
     def printed_steps(self) -> Printed:
-        """Alpha, C0 and r_t of the paper."""
+        """Return the paper's alpha, C0 and factor of r_t."""
         N, rho = self.domain.dim, (self.geometry or 1.0) * sqrt(self.domain.dim)
         alpha = 1 / (5 * rho**2)
         growth = N * log(N / self.failure)

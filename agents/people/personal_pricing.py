@@ -109,7 +109,7 @@ class PersonalPricing(Agent[ReturningSpec]):
         self.batch = 0
         self.spread()
         self.beliefs = PersonalMemory(R, people=spec.people, shape=(M + 2,))
-        """each person's log likelihoods of the M points, number of visits and batch of the points"""
+        """a person's log likelihoods of the M points, number of visits, and batch of the points"""
         if self.population == "learned":
             self.release_scores()
         else:
