@@ -15,7 +15,7 @@ from dpbandit.running.environments import problem_maker
 from dpbandit.running.loop import Log, play
 from dpbandit.specs import AgentConfig, Hindsight
 from dpbandit.studies import Configuration
-from dpbandit.studies.configurations import Watched, certificate_of
+from dpbandit.studies.configurations import AgentRecorder, certificate_of
 
 TEST_USERS = 10_000
 
@@ -71,7 +71,7 @@ def release(
         raise InputError(
             f"Expected an agent that learns, got one that asks for the answer: {config}."
         )
-    seen, start = Watched(config), time.process_time()
+    seen, start = AgentRecorder(config), time.process_time()
     log = play(problem, seen, seeds, marks=np.array([users]), advance=advance)
     seconds = time.process_time() - start
     theta = seen.agents[-1].act(problem.context())
@@ -150,7 +150,7 @@ class CurveConfiguration(ReleaseConfiguration):
     def _curve(self, seed: Seed) -> tuple[Log, Floats, list[float]]:
         """The log, SubOpt at each of `looks`, and the processor time until then without judging."""
         problem, marks = self.problem(), looks(self.setup.horizon)
-        seen, points, times = Watched(self.config), list[Floats](), list[float]()
+        seen, points, times = AgentRecorder(self.config), list[Floats](), list[float]()
         start = time.process_time()
 
         def look(rounds: int) -> None:

@@ -282,7 +282,7 @@ def described(kind: Any) -> tuple[Described, ...]:
 
     >>> from dpbandit.specs.protocols import PriceSpec
     >>> described(PriceSpec)[0]
-    Described(name='horizon', default='', values='a whole number', text='rounds T')
+    Described(name='horizon', default='', values='a whole number', text='number T of rounds')
     """
     hints, texts = hints_of(kind), _texts(kind)
     return tuple(

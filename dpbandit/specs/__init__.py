@@ -1,4 +1,4 @@
-"""Contracts between environments, agents and the loop, and the public facts of problems."""
+"""Public facts of problems, and the protocols of problems, agents and configs."""
 
 from dpbandit.privacy.notion import Visits as Visits
 from dpbandit.shelf import face as _face

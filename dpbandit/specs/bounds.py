@@ -1,9 +1,9 @@
-"""Data from outside, held against public bounds: what lies beyond is counted, said, and refused.
+"""Count data beyond their public bounds, warn of the first, and refuse too many.
 
-A bound is public or worth nothing, so none is ever read off the data. One that does not fit is no
-breach of privacy, since agents clip, but clipped data teach little: ages from 20 to 60 under a
-bound of 1 are all alike. The count is a diagnostic of the simulator: made of raw data, not
-private, outside every certificate.
+A bound must be public, so none is computed from the data. Data beyond a bound are no breach of
+privacy, since agents clip, but clipped data teach little: ages from 20 to 60 under a bound of 1
+are all alike. The counts are a diagnostic of the simulator: made of raw data, not private, outside
+every certificate.
 """
 
 import warnings
@@ -16,23 +16,23 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from dpbandit.base import Bools, Floats, InputError, Ints, inside
-from dpbandit.specs.protocols import ROUNDING, Spec, Step
+from dpbandit.specs.protocols import BOUND_TOLERANCE, Spec, Step
 
 CLIPPED = (
     "clipped: the share of rounds whose context, datum or reward lay beyond the bounds that agents "
     "clip to; counted on raw data, so not private, and outside every certificate."
 )
-"""What is said below a table."""
-_ROUNDS, _VALUES = 64, 1 << 15
-"""Kept until they are looked at together, at most. Changes speed, never counts."""
+"""Note below tables that have a column `clipped`."""
+_BUFFER_ROUNDS, _BUFFER_ENTRIES = 64, 1 << 15
+"""Limits of rounds, and of entries of an array, checked together. Change speed, never counts."""
 
 
 @runtime_checkable
 class Clips(Protocol):
-    """A problem that clips data from outside before it shows them, and counts where it did."""
+    """Problem that clips data before agents observe them, and counts rounds in which it did."""
 
     def clipped(self) -> Floats:
-        """The share of the rounds since `reset`, (R,), in which anything lay beyond a bound."""
+        """Return the share of rounds since `reset` with anything beyond a bound, (R,)."""
         ...
 
 
@@ -63,10 +63,10 @@ class Outside:
 
 
 class Tally:
-    """Counts one kind of data in R streams of `users`, each of which may have a share beyond.
+    """Counter of one kind of data beyond a bound, in R streams of `users` each.
 
-    Raises `InputError` once more than `most_outside` of a stream's `users`, those that are still
-    to come among them, lie beyond; where it `warns`, says the first that do.
+    Raises `InputError` as soon as data of more than a share `most_outside` of the `users` of a
+    stream, future ones included, lie beyond. With `warns`, warns of the first.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class Tally:
         self._users, self._most, self._warns = users, most_outside, warns
         self._seen = self._first = 0
         self.counts: Ints = np.zeros(1, np.int64)
-        """(R,)"""
+        """Number of data beyond the bound in each stream, (R,)."""
 
     def add(self, beyond: Bools, sizes: Floats) -> None:
-        """`beyond` (n, R): which of the next n users' data, of such `sizes` (n, R), do not fit."""
+        """Count the next n users' data, of `sizes` (n, R), that lie `beyond` (n, R) the bound."""
         before, self._seen = self._seen, self._seen + len(beyond)
         if not beyond.any():
             return
@@ -116,16 +116,16 @@ class Tally:
 
 
 class Bounds:
-    """Counts each replica's rounds with a context, a datum or a reward beyond the spec's bounds.
+    """Counter of each replica's rounds with a context, datum or reward beyond the spec's bounds.
 
-    More of one kind than the spec's `most_outside` is refused, as a `Tally` does.
+    Raises `InputError` if a share above the spec's `most_outside` of one kind lies beyond.
 
     Args:
-        spec: whose bounds they are.
-        replicas: R.
-        rounds: that are to come, of each replica.
-        at_door: each round is judged as it comes, with a warning of the first beyond; rewards are
-            not late there. Else small arrays are copied, and judged several at a time.
+        spec: public facts that state the bounds.
+        replicas: number R of replicas.
+        rounds: rounds of each replica to come.
+        at_door: check each round as it comes, warn of the first beyond, and take rewards as not
+            delayed. Else rounds are copied into buffers and checked several at a time.
     """
 
     def __init__(self, spec: Spec, replicas: int, rounds: int, *, at_door: bool = False) -> None:
@@ -133,7 +133,7 @@ class Bounds:
         tally = partial(Tally, users=rounds, most_outside=spec.most_outside, warns=at_door)
         self._tallies = [tally(bound.kind, bound.where, bound.advice) for bound in self._bounds]
         largest = replicas * max(prod(bound.shape) for bound in self._bounds)
-        self._room = 1 if at_door else min(_ROUNDS, max(1, _VALUES // largest))
+        self._room = 1 if at_door else min(_BUFFER_ROUNDS, max(1, _BUFFER_ENTRIES // largest))
         self._buffers = [np.empty((self._room, replicas, *bound.shape)) for bound in self._bounds]
         self._delay, self._held, self._next_check, self._seen = (
             0 if at_door else spec.delay,
@@ -144,7 +144,7 @@ class Bounds:
         self._either = np.zeros(replicas, np.int64)
 
     def see(self, context: Floats, step: Step) -> None:
-        """One more round; a problem may use its arrays again."""
+        """Check one round, now or with later ones; arrays may be overwritten afterwards."""
         arrays = [bound.array(context, step) for bound in self._bounds]
         if self._room == 1:
             self._judge([array[None] for array in arrays])
@@ -157,20 +157,20 @@ class Bounds:
             self._next_check = min(2 * self._next_check, self._room)
 
     def see_several(self, context: Floats, step: Step) -> list[Bools]:
-        """Several more rounds, all arrays (n, R, ...); which lie beyond each bound, (n, R)."""
+        """Check n rounds of arrays (n, R, ...); return which lie beyond each bound, (n, R)."""
         if self._held:
             self._judge_buffered()
         return self._judge([bound.array(context, step) for bound in self._bounds])
 
     def share(self) -> Floats:
-        """Of the rounds of each replica so far those with anything beyond, (R,)."""
+        """Return the share of each replica's rounds so far with anything beyond a bound, (R,)."""
         if self._held:
             self._judge_buffered()
         return self._either / max(1, self._seen)
 
     @property
     def outside(self) -> Outside:
-        """The counts so far, of contexts and rewards, over all replicas together."""
+        """Counts of contexts and rewards beyond their bounds, summed over replicas."""
         rewards, contexts = (int(tally.counts.sum()) for tally in self._tallies)
         return Outside(contexts, rewards, self._seen * len(self._either))
 
@@ -179,7 +179,7 @@ class Bounds:
         self._judge([buffer[:n] for buffer in self._buffers])
 
     def _judge(self, arrays: list[Floats]) -> list[Bools]:
-        """The next n rounds of every bound, `(n, R, *shape)`; which of them lie beyond, (n, R)."""
+        """Check n rounds of arrays `(n, R, *shape)`; return which lie beyond each bound, (n, R)."""
         n, late, judged = len(arrays[0]), max(0, self._delay - self._seen), []
         either = np.zeros((n, len(self._either)), np.bool_)
         self._seen += n
@@ -196,19 +196,19 @@ class Bounds:
 
 
 def answered(reward: Floats) -> Step:
-    """A round, or several, of which the reward alone is known."""
+    """Return a `Step` with this reward, of one or several rounds, and zeros for its means."""
     return Step(reward, *[np.zeros_like(reward)] * 3)
 
 
 def scaled(
     x: Floats, low: Floats, high: Floats, names: Sequence[str], *, most_outside: float | None
 ) -> tuple[Floats, Bools]:
-    """Columns (n, d) from public ranges, (d,) each, to [-1, 1], clipped; where they had to be.
+    """Scale columns (n, d) from public ranges (d,) to [-1, 1]; return them, and which were clipped.
 
-    Raises `InputError` where more than a share `most_outside` of rows had to be, and warns of
-    fewer; with None neither.
+    Raises `InputError` if more than a share `most_outside` of rows is clipped, and warns if fewer
+    are; does neither if that is None.
     """
-    room = ROUNDING * (high - low)
+    room = BOUND_TOLERANCE * (high - low)
     out = np.logical_or(x < low - room, x > high + room)
     onto = 2 * ((x.clip(low, high) - low) / (high - low)) - 1
     if most_outside is None:

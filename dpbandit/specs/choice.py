@@ -1,14 +1,12 @@
-"""The public facts of problems in which a set of products is offered, and one is bought or none.
+"""Specs, random sets, Gymnasium spaces and best sets of problems with assortments of products.
 
-Uniformly random sets of at most S of N products, and the Gymnasium spaces of such sets.
+A customer is offered at most S of N products and buys one, or none. An action has an entry for
+each product, 0 where it is not offered.
 
-Everywhere an action has an entry for each product, 0 where it is not offered.
-
-The best assortment under a multinomial logit, exactly: at fixed prices, of a list, or any.
-
-Of A the expected margin is R(A) = sum_A v_j r_j / (1 + sum_A v_j), which is at least z if and only
-if sum_A v_j (r_j - z) >= z. So with g(z) the sum of the S largest positive v_j (r_j - z) the best
-margin R* is the root of g(z) = z, and Dinkelbach's steps reach it::
+The best assortment under a multinomial logit is computed exactly, at fixed prices, at prices of a
+list, or at any prices. The expected margin of a set A is R(A) = sum_A v_j r_j / (1 + sum_A v_j),
+which is at least z if and only if sum_A v_j (r_j - z) >= z. So with g(z) the sum of the S largest
+positive v_j (r_j - z) the best margin R* is the root of g(z) = z, and Dinkelbach's steps reach it::
 
     z_0 = 0,   A_k attains g(z_k),   z_{k+1} = R(A_k),   until z no longer increases
 
@@ -43,17 +41,17 @@ from dpbandit.base import (
 )
 from dpbandit.specs.protocols import BanditSpec
 
-FARTHEST = 30.0
-"""Utilities are clipped to +-30, so that their exponentials are far from overflow."""
+MAX_UTILITY = 30.0
+"""Utilities are clipped to +- this size, so that their exponentials are far from overflow."""
 
 
 def weights(utility: Floats) -> Floats:
-    """exp(utility), of utilities of any shape; what is no number becomes the least there is."""
-    return np.asarray(np.exp(np.minimum(np.fmax(utility, -FARTHEST), FARTHEST)))
+    """Return exp(utility), clipped to +-`MAX_UTILITY`, of any shape; NaN is clipped from below."""
+    return np.asarray(np.exp(np.minimum(np.fmax(utility, -MAX_UTILITY), MAX_UTILITY)))
 
 
 def chances(weight: Floats, offered: Bools, axis: int = -1) -> Floats:
-    """P(each is bought), w_j / (1 + sum of the offered w along `axis`), 0 where not offered.
+    """Return P(j is bought) = w_j / (1 + sum of the offered w along `axis`), 0 if not offered.
 
     >>> chances(np.array([1.0, 2.0, 9.0]), np.array([True, True, False]))
     array([0.25, 0.5 , 0.  ])
@@ -64,7 +62,7 @@ def chances(weight: Floats, offered: Bools, axis: int = -1) -> Floats:
 
 @cache
 def size_law(n_products: int, at_most: int, levels: int) -> Floats:
-    """P(a random set has at most 1, 2, ..., S products), where each has so many prices.
+    """Return P(a uniformly random set has at most k products), k = 1, ..., S, with `levels` prices.
 
     >>> size_law(3, 2, 1)
     array([0.5, 1. ])
@@ -80,7 +78,7 @@ def size_law(n_products: int, at_most: int, levels: int) -> Floats:
 
 
 def random_members(uniforms: Floats, at_most: int, levels: int = 1) -> Any:
-    """Uniforms (..., 1 + N) -> which products are in a uniformly random set, (..., N)."""
+    """Turn uniforms (..., 1 + N) into the mask of a uniformly random set, (..., N)."""
     law = size_law(uniforms.shape[-1] - 1, at_most, levels)
     size = 1 + (uniforms[..., :1] >= law).sum(axis=-1, keepdims=True)
     rank = uniforms[..., 1:].argsort(axis=-1).argsort(axis=-1)
@@ -104,7 +102,7 @@ def _prices(uniforms: Floats, at_most: int, low: float, high: float) -> Floats:
 
 
 class _AtMost(gym.Space[Any]):
-    """Of the sets that the space without this limit has: those of 1 to `at_most` products."""
+    """Mixin of a Gymnasium space that admits only sets of 1 to `at_most` products."""
 
     at_most: int
     settings: tuple[Any, ...]
@@ -124,7 +122,7 @@ class _AtMost(gym.Space[Any]):
 
 
 class Subsets(_AtMost, gym.spaces.MultiBinary):
-    """Which products are offered, at most S of N: a `MultiBinary` of such masks, (N,)."""
+    """Space of masks (N,) with at most S of N products offered, a `MultiBinary`."""
 
     def __init__(self, n_products: int, at_most: int, *, batch: tuple[int, ...] = ()) -> None:
         self.settings, self.at_most = (n_products, at_most), at_most
@@ -135,7 +133,7 @@ class Subsets(_AtMost, gym.spaces.MultiBinary):
 
 
 class PricedSubsets(_AtMost, gym.spaces.MultiDiscrete):
-    """0 or the number of a price, 1 to P, for each product: a `MultiDiscrete`, (N,)."""
+    """Space of price numbers (N,), 1 to P, or 0 where not offered, a `MultiDiscrete`."""
 
     def __init__(
         self, n_products: int, at_most: int, levels: int, *, batch: tuple[int, ...] = ()
@@ -148,7 +146,7 @@ class PricedSubsets(_AtMost, gym.spaces.MultiDiscrete):
 
 
 class FreelyPricedSubsets(_AtMost, gym.spaces.Box):
-    """0 or a price in [low, high] for each product: a `Box`, (N,)."""
+    """Space of prices (N,) in [low, high], or 0 where not offered, a `Box`."""
 
     def __init__(
         self,
@@ -172,21 +170,21 @@ class FreelyPricedSubsets(_AtMost, gym.spaces.Box):
 
 @batch_space.register(_AtMost)
 def _batch(space: Any, n: int = 1) -> Any:
-    """Gymnasium's space of n such actions at once, (n, N)."""
+    """Return the space of n assortments at once, (n, N), as Gymnasium's vector environments ask."""
     return type(space)(*space.settings, batch=(n,))
 
 
-_ONE = np.ones(())
-"""Number of the price of a product that has no other."""
+_SINGLE_LEVEL = np.ones(())
+"""Number of the price, 1, where each product has a single one."""
 
 
 def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Floats]:
-    """The best set, as levels (..., N) with 0 for what is not offered, and its margin R*, (...).
+    """Return the best set, price numbers (..., N) with 0 if not offered, and its margin R*, (...).
 
     Args:
         weight: v of each product at each of its prices, (..., N, P).
-        margins: r, broadcasting against it.
-        at_most: S.
+        margins: r of each product at each price, broadcast against `weight`.
+        at_most: largest number S of products in a set.
 
     >>> best_levels(np.array([[1.0], [1.0], [9.0]]), np.array([[1.0], [0.8], [0.1]]), 2)
     (array([1, 1, 0]), array(0.6))
@@ -198,7 +196,7 @@ def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Fl
     def choose(z: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         gain = weight * (margins - z[..., None, None])
         if fixed:
-            return gain[..., 0], _ONE, weight[..., 0], every[..., 0]
+            return gain[..., 0], _SINGLE_LEVEL, weight[..., 0], every[..., 0]
         level = gain.argmax(axis=-1)[..., None]
         v = np.take_along_axis(weight, level, axis=-1)[..., 0]
         r = np.take_along_axis(every, level, axis=-1)[..., 0]
@@ -211,14 +209,14 @@ def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Fl
 def best_prices(
     appeal: Floats, slope: Floats, costs: Floats, low: float, high: float, at_most: int
 ) -> tuple[Floats, Floats]:
-    """The best set and its prices, (..., N) with 0 for what is not offered, and R*, (...).
+    """Return prices of the best set, (..., N) with 0 if not offered, and its margin R*, (...).
 
     Args:
         appeal: a, utilities at price 0, (..., N).
-        slope: b > 0, what a unit of money costs of utility; broadcasts against it, as the next.
-        costs: c, of a unit.
+        slope: b > 0, utility lost per unit of price; broadcast against `appeal`.
+        costs: c, unit costs; broadcast against `appeal`.
         low, high: the range of prices, 0 < low <= high.
-        at_most: S.
+        at_most: largest number S of products in a set.
     """
 
     def choose(z: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -235,7 +233,10 @@ def _dinkelbach(
     shape: tuple[int, ...],
     at_most: int,
 ) -> tuple[Floats, Floats]:
-    """`choose(z)`: of each product the largest v (r - z), at which price, and there v and r."""
+    """Iterate Dinkelbach's steps; return prices of the best set, (..., N), and its margin, (...).
+
+    `choose(z)` returns for each product the largest v (r - z), its price, and v and r there.
+    """
     z, best = np.zeros(shape[:-1]), np.zeros(shape)
     every = rows(z.size)[:, None]
     while True:
@@ -259,21 +260,21 @@ MOST_PRODUCTS = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceSpec(BanditSpec):
-    """Offer at most S of N products to every user; she buys one of them, or none.
+    """Assortments: offer at most S of N products to every user, who buys one of them or none.
 
-    A round's datum is the user's context and what she would buy of every set. An agent is told her
-    choice y in {0, ..., N - 1}, or N for none, in place of the reward, which is the margin of what
-    she bought. An action has an entry for each product, 0 where it is not offered.
+    A round's datum is the user's context and what she would buy of every set. An agent observes her
+    choice y in {0, ..., N - 1}, or N for none, in place of the reward, the margin of the product
+    that she bought. An action has an entry for each product, 0 where it is not offered.
     """
 
     kind: ClassVar[str] = "assortments of products"
     nouns: ClassVar[tuple[str, str]] = ("customers", "set")
     n_products: int
-    """N"""
+    """number N of products"""
     at_most: int
-    """S, the most that are offered at a time"""
+    """largest number S of products in a set"""
     shared: bool = True
-    """products have rows of their own, (N, d), and share a parameter; else one context, (d,)"""
+    """True if products have rows of features, (N, d), and share a parameter; else one row, (d,)"""
     reward_low: float = field(init=False, default=0.0)
     reward_high: float = field(init=False, default=1.0)
 
@@ -290,7 +291,7 @@ class ChoiceSpec(BanditSpec):
 
     @property
     def largest_margin(self) -> float:
-        """What a sale earns at most."""
+        """Largest margin of a sale, the upper end of rewards."""
         raise NotImplementedError
 
     @property
@@ -332,10 +333,10 @@ class ChoiceSpec(BanditSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class AssortmentSpec(ChoiceSpec):
-    """Products at fixed prices: an action is a mask (R, N), 1 for what is offered."""
+    """Assortments at fixed prices: an action is a mask (R, N), 1 for products that are offered."""
 
     margins: tuple[float, ...]
-    """r_j > 0, what a sale of each product earns"""
+    """margin r_j > 0 of a sale of each product"""
 
     def __post_init__(self) -> None:
         whole("n_products", self.n_products, 1, MOST_PRODUCTS)
@@ -358,23 +359,23 @@ class AssortmentSpec(ChoiceSpec):
 
     @property
     def levels(self) -> int:
-        """P, prices for each product."""
+        """Number P of prices of each product."""
         return 1
 
     @property
     def margin_table(self) -> Floats:
-        """What a sale earns of each product at each of its prices, (N, P)."""
+        """Margin of a sale of each product at each of its prices, (N, P)."""
         return np.array(self.margins, np.float64)[:, None]
 
     @property
     def row_dim(self) -> int:
-        """D, the length of a product's row of features."""
+        """Length D of a product's row of features."""
         return self.dim if self.shared else self.n_products * self.dim
 
     def rows(self, context: Floats) -> Floats:
-        """Features of each product at each price, (..., N, P, D), no longer than `context_norm`.
+        """Return features of each product at each price, (..., N, P, D), of norm <= `context_norm`.
 
-        Where products have no rows in common, these are the contexts in the product's own place.
+        Without `shared`, product j's row has N blocks: the context is block j, the others are 0.
         """
         if self.shared:
             return context[..., None, :]
@@ -397,7 +398,7 @@ class AssortmentSpec(ChoiceSpec):
                 f"Expected an entry of an assortment to be one of 0 to {self.levels}, 0 for what "
                 f"is not offered, got {offered[~fine][0]:g}."
             )
-        return _few(self, offered).astype(np.int64)
+        return _check_sizes(self, offered).astype(np.int64)
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
         return partial(_fresh, self._uniforms(streams), _levels, self.at_most, self.levels)
@@ -408,18 +409,18 @@ class AssortmentSpec(ChoiceSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class PricedAssortmentSpec(AssortmentSpec):
-    """Products at prices of a list: an action has the number of a price, 1 to P, or 0, (R, N).
+    """Assortments at prices of a list: actions are price numbers (R, N), 1 to P, 0 if not offered.
 
     The price enters the rows as one more feature beside the product's: (x, q) / sqrt(2), where q is
     the price on a scale from -C to C, the bound of a context.
     """
 
     margins: tuple[float, ...] = field(init=False)
-    """at the highest price"""
+    """margin of each product at the highest price"""
     prices: tuple[float, ...]
-    """the same for all products, increasing"""
+    """list of P prices, increasing, one for all products"""
     unit_costs: tuple[float, ...]
-    """of each product; below every price"""
+    """unit cost of each product, below every price"""
 
     def __post_init__(self) -> None:
         _check_prices(self.prices, self.unit_costs, self.n_products)
@@ -453,13 +454,13 @@ class PricedAssortmentSpec(AssortmentSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class FreelyPricedSpec(ChoiceSpec):
-    """Products at any prices from `low` to `high`: an action has a price, or 0, (R, N)."""
+    """Assortments at any prices: actions (R, N) in [low, high], 0 where not offered."""
 
     kind: ClassVar[str] = "assortments of products at prices that are real numbers"
     low: float
     high: float
     unit_costs: tuple[float, ...]
-    """of each product; below every price"""
+    """unit cost of each product, below every price"""
 
     def __post_init__(self) -> None:
         _check_prices((self.low, self.high), self.unit_costs, self.n_products)
@@ -481,7 +482,7 @@ class FreelyPricedSpec(ChoiceSpec):
                 f"Expected prices in [{self.low}, {self.high}], or 0 for what is not offered, got "
                 f"{price[~fine][0]}."
             )
-        return _few(self, price)
+        return _check_sizes(self, price)
 
     def uniform(self, streams: Streams) -> Callable[[], Floats]:
         return partial(_fresh, self._uniforms(streams), _prices, self.at_most, self.low, self.high)
@@ -491,7 +492,7 @@ class FreelyPricedSpec(ChoiceSpec):
 
 
 def _entries(spec: ChoiceSpec, action: Any, replicas: int) -> Floats:
-    """`action` as floats (R, N)."""
+    """Return `action` as floats (R, N); raise `InputError` if it has no such shape."""
     try:
         entries = reals(action)
     except ValueError:
@@ -502,7 +503,7 @@ def _entries(spec: ChoiceSpec, action: Any, replicas: int) -> Floats:
     return entries
 
 
-def _few(spec: ChoiceSpec, entries: Floats) -> Floats:
+def _check_sizes(spec: ChoiceSpec, entries: Floats) -> Floats:
     sizes = np.count_nonzero(entries, axis=1)
     wrong = (sizes < 1) | (sizes > spec.at_most)
     if wrong.any():

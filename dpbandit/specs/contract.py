@@ -1,4 +1,4 @@
-"""The contract with the code of others: protocols of problems, agents and their configs.
+"""Protocols that problems, agents and configs follow, and checks of those that others wrote.
 
 One round::
 
@@ -39,7 +39,7 @@ class Problem(Protocol):
 
     @property
     def spec(self) -> Any:
-        """The public facts, a `Spec`."""
+        """Public facts, a `Spec`."""
         ...
 
     def reset(self, streams: Streams) -> None:
@@ -47,10 +47,10 @@ class Problem(Protocol):
         ...
 
     def context(self) -> Floats:
-        """Contexts of the current users, `(R, *context_shape)`.
+        """Return contexts of the current users, `(R, *context_shape)`.
 
-        Where `spec.masks` is not "none" there is `mask()`, too: which actions there are for them,
-        truth values (R, K).
+        Where `spec.masks` is not "none", a method `mask()` returns which actions are available to
+        these users, truth values (R, K).
         """
         ...
 
@@ -59,13 +59,13 @@ class Problem(Protocol):
         ...
 
     def best_fixed(self) -> AnyArray:
-        """The one action (R, ...) with the largest expected total over the rounds so far."""
+        """Return the fixed action (R, ...) with the largest expected total reward so far."""
         ...
 
     def hindsight(self) -> Floats | float:
-        """What the sum of `Step.regret` so far lacks, (R,).
+        """Return the number to add to the sum of `Step.regret` so far to get regret, (R,).
 
-        That is the total reward of the best fixed action where regret is measured against it, and
+        It is the total reward of the best fixed action where regret is measured against that, and
         0 where every context has a best action of its own.
         """
         ...
@@ -80,7 +80,7 @@ class Agent(Protocol):
         ...
 
     def act(self, context: Floats) -> AnyArray:
-        """Actions (R,). Reads the context and remembers nothing of it."""
+        """Return actions (R,) for the current contexts, of which the agent stores nothing."""
         ...
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
@@ -92,7 +92,7 @@ class ScoringAgent(Agent, Protocol):
     """An agent that plays the arm with the largest score."""
 
     def scores(self, context: Floats) -> Floats:
-        """What it thinks of each arm, in units of the reward: (R, K). Remembers nothing."""
+        """Return scores of all arms, (R, K), in units of the reward; store nothing."""
         ...
 
 
@@ -105,17 +105,17 @@ class AgentConfig(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def make(self, spec: Any, streams: Streams) -> Agent:
-        """An agent for `spec`; raises `InputError` where it does not fit."""
+        """Return an agent for `spec`; raise `InputError` if the config cannot play it."""
         ...
 
 
 def is_running(agent: object) -> bool:
-    """Whether it was made for a problem and promises something."""
+    """Return True if `agent` has `act` and a ledger, as agents made by a config have."""
     return hasattr(agent, "act") and hasattr(agent, "ledger")
 
 
 def check_config(config: object) -> None:
-    """Raise `InputError` unless `config` is one: neither its class, nor its name, nor an agent."""
+    """Raise `InputError` unless `config` is a config, not a class, a name or a running agent."""
     name, makes = type(config).__name__, callable(getattr(config, "make", None))
     # An object of somebody's own that returns itself from make, without streams, may be made again
     running = is_running(config) and (hasattr(config, "streams") or not makes)
@@ -134,24 +134,24 @@ def check_config(config: object) -> None:
 
 
 class Hindsight:
-    """Mark of a config that may ask what was best in hindsight: an oracle, not an agent."""
+    """Base class of oracles: configs that play the best fixed action in hindsight."""
 
     def with_answer(self, action: AnyArray) -> AgentConfig:
-        """The config that plays `action` (R,) all along."""
+        """Return a config that plays `action` (R,) in every round."""
         raise NotImplementedError
 
 
 def gaussian(config: AgentConfig, spec: Any) -> AgentConfig:
-    """The agent with Gaussian noise alone on `spec`, where it says what that is, else itself."""
+    """Return the config's variant with Gaussian noise alone if it defines one, else the config."""
     found: AgentConfig = getattr(config, "gaussian", lambda spec: config)(spec)
     return found
 
 
 def matrix_entries(config: Any, spec: Any) -> int:
-    """Numbers in the matrices that the agent of `config` may keep for one replica on `spec`.
+    """Return how many numbers the matrices of the config's agent may have, for one replica.
 
-    They are `spec.matrix_entries`, unless the config, or one that it wraps, has a method
-    `matrix_entries(spec)` that says otherwise.
+    The number is `spec.matrix_entries`, unless the config, or one that it wraps, has a method
+    `matrix_entries(spec)`.
     """
     if hasattr(config, "matrix_entries"):
         return int(config.matrix_entries(spec))
@@ -160,15 +160,15 @@ def matrix_entries(config: Any, spec: Any) -> int:
 
 
 def acted(agent: Any, context: Floats, mask: Bools | None) -> AnyArray:
-    """Actions of the agent; where actions come and go, among those of the `mask`."""
+    """Return the agent's actions; where actions come and go, among those that `mask` allows."""
     action: AnyArray = agent.act(context) if mask is None else agent.act_among(context, mask)
     return action
 
 
 def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
-    """`config.make(spec, streams)`; raises `InputError` unless that has the methods of an agent.
+    """Return `config.make(spec, streams)`; raise `InputError` unless it is an agent that may play.
 
-    What `make` raises besides becomes an `AgentError`, which tells it in a sentence.
+    Other errors of `make` become an `AgentError` that reports them in a sentence.
     """
     owner = type(config).__name__
     takes(f"make of {owner}", config.make, "spec", "streams")
@@ -205,11 +205,12 @@ def made_agent(config: AgentConfig, spec: Spec, streams: Streams) -> Agent:
 
 
 def _check_masks(owner: str, agent: Agent, spec: Spec) -> None:
-    """Raise `InputError` where actions come and go, and the agent may play what is not there."""
+    """Raise `InputError` if actions come and go and the agent does not respect masks."""
     if spec.masks == "none":
         return
     ways = [{"act", "act_among"} & vars(kind).keys() for kind in type(agent).__mro__]
-    chosen = next(filter(None, ways), set())  # where `act` alone is new, `act_among` is of another
+    # A class that overrides `act` alone inherits an `act_among` that belongs to another `act`
+    chosen = next(filter(None, ways), set())
     if "act_among" in chosen and spec.masks in getattr(agent, "masks", ()):
         return
     raise InputError(
@@ -219,9 +220,9 @@ def _check_masks(owner: str, agent: Agent, spec: Spec) -> None:
 
 
 def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
-    """Raise `InputError` where more trust is promised than the agent, or what it holds, can keep.
+    """Raise `InputError` if the ledger promises a trust model that a part of the agent breaks.
 
-    So it is for whatever stands around an agent, with the agent's ledger or with one of its own.
+    Parts are mechanisms, and agents inside the agent, with their ledgers.
     """
     ledger = getattr(agent, "ledger", None)
     trust = ledger.notion.trust.model if isinstance(ledger, Ledger) else "central"
@@ -247,7 +248,7 @@ def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
 
 
 def _check_notion(owner: str, agent: Agent) -> None:
-    """Raise `InputError` where the ledger drops what the ledger of something held rests on."""
+    """Raise `InputError` if the ledger omits a condition in the ledger of an agent inside."""
     outer = getattr(agent, "ledger", None)
     if not isinstance(outer, Ledger):
         return
@@ -272,7 +273,7 @@ def _check_notion(owner: str, agent: Agent) -> None:
 
 
 def checked_problem(name: str, problem: Any) -> Problem:
-    """`problem`; raises `InputError` unless it has the spec and the methods of one."""
+    """Return `problem`; raise `InputError` unless it has a `Spec` and the methods of a problem."""
     spec = getattr(problem, "spec", None)
     if not isinstance(spec, Spec):
         raise InputError(
@@ -293,6 +294,6 @@ def checked_problem(name: str, problem: Any) -> Problem:
 
 
 def begin(problem: Problem, streams: Streams) -> None:
-    """Start an episode: in the world of the `world_seed` that `make_problem` was told, if any."""
+    """Start an episode, in the world of the problem's `world_seed` if `make_problem` set one."""
     world_seed = getattr(problem, "world_seed", None)
     problem.reset(streams.child("environment").in_world(world_seed))

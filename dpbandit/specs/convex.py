@@ -1,4 +1,4 @@
-"""The public facts of online convex problems, of streams of users, and of expert advice."""
+"""Specs of online convex problems, of streams of users' data, and of expert advice."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from dpbandit.losses.decisions import Linear
 from dpbandit.losses.loss import Loss
 from dpbandit.privacy.notion import ALL_ACTIONS, Covered
 from dpbandit.specs.protocols import (
-    ROUNDING,
+    BOUND_TOLERANCE,
     Bound,
     Numbered,
     Spec,
@@ -26,11 +26,11 @@ Feedback: TypeAlias = Literal["value", "datum"]
 
 @dataclass(frozen=True, kw_only=True)
 class ConvexSpec(Spec):
-    """A point x of a domain each round, and a convex loss f(x; z) of a user's datum z.
+    """Convex problem: a point x of a domain each round, with loss f(x; z) of a user's datum z.
 
-    The action is a point (R, N); the reward is -f(x; z). With feedback "value" an agent is told
+    The action is a point (R, N); the reward is -f(x; z). With feedback "value" an agent observes
     the reward alone (a bandit; the context is a constant 0 of shape (R, 1)); with feedback "datum"
-    it is told z, the family being public, and the context is the datum of the round before.
+    it observes z, as f is public, and the context is the datum of the round before.
     """
 
     loss: Loss
@@ -39,10 +39,10 @@ class ConvexSpec(Spec):
     reward_high: float = field(init=False)
     reward_unit: str = "loss"
     retention: int | None = None
-    """rounds for which a user is to be protected; if None, for ever"""
+    """rounds for which a user is to be protected; None for ever"""
     in_hindsight: ClassVar[bool] = True
     covers: ClassVar[frozenset[Covered]] = ALL_ACTIONS
-    """a user's own point is chosen before her datum is seen"""
+    """all points, as a user's own point is chosen before her datum is observed"""
     kind: ClassVar[str] = "a convex problem"
     nouns: ClassVar[tuple[str, str]] = ("rounds", "point")
 
@@ -98,14 +98,14 @@ class ConvexSpec(Spec):
         if self.datum_shape is None:
             return super().bounds()
 
-        def moved(data: Floats) -> Floats:
+        def distances(data: Floats) -> Floats:
             flat = data.reshape(-1, *loss.datum_shape)
             away = np.abs(loss.admissible(flat) - flat)
             return away.reshape(*data.shape[:2], -1).max(axis=-1)
 
         words = "data", f"off what is admissible for {loss}", "scale or clip them"
-        most = ROUNDING * loss.datum_bound
-        return [*super().bounds(), Bound(datum_of, loss.datum_shape, moved, 0.0, most, *words)]
+        most = BOUND_TOLERANCE * loss.datum_bound
+        return [*super().bounds(), Bound(datum_of, loss.datum_shape, distances, 0.0, most, *words)]
 
     def repaired(self, action: Any, mask: Bools | None = None) -> Any:
         # Points of the box moved into the domain; the problem refuses what is none
@@ -123,11 +123,11 @@ class ConvexSpec(Spec):
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSpec(ConvexSpec):
-    """A convex problem whose data are independent and of one law P: stochastic optimisation.
+    """Stochastic convex optimisation: data are independent draws from one law P.
 
-    Played and told like every convex problem with feedback "datum". The comparator is the best
-    point theta* for the law, not for the users who happened to come: a round's regret is f(theta_t;
-    z_t) - f(theta*; z_t), whose mean is the excess risk F(theta_t) - F(theta*).
+    The feedback is the datum. The comparator is the best point theta* for the law, not for the
+    users who happened to come: a round's regret is f(theta_t; z_t) - f(theta*; z_t), whose mean is
+    the excess risk F(theta_t) - F(theta*).
     """
 
     feedback: Feedback = "datum"
@@ -141,21 +141,21 @@ class StreamSpec(ConvexSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertsSpec(Numbered, Spec):
-    """Public facts of prediction with expert advice; every expert's loss in [0, 1] is told.
+    """Prediction with expert advice: losses of all experts, in [0, 1], are observed.
 
     The action is an expert (R,), the reward minus her loss. A round's datum is its whole loss
-    vector (R, d), which the agent is told in place of the reward; the context is the loss vector
+    vector (R, d), which the agent observes in place of the reward; the context is the loss vector
     of the round before, 0 before round 1. Regret is measured against the best expert in hindsight.
     """
 
     n_actions: int
-    """d, the number of experts"""
+    """number d of experts"""
     reward_low: float = field(init=False, default=-1.0)
     reward_high: float = field(init=False, default=0.0)
     reward_unit: str = "loss"
     in_hindsight: ClassVar[bool] = True
     covers: ClassVar[frozenset[Covered]] = ALL_ACTIONS
-    """an expert is followed before the losses of the round are seen"""
+    """all actions, as an expert is chosen before the losses of the round are observed"""
     kind: ClassVar[str] = "advice of experts"
     nouns: ClassVar[tuple[str, str]] = ("rounds", "expert")
 
@@ -187,6 +187,6 @@ class ExpertsSpec(Numbered, Spec):
             low, high = losses.min(axis=-1), losses.max(axis=-1)
             return np.where(high - 1 > -low, high, low)
 
-        low, high = -ROUNDING, 1 + ROUNDING
+        low, high = -BOUND_TOLERANCE, 1 + BOUND_TOLERANCE
         words = "losses", "outside [0, 1]", "scale or clip them"
         return [*super().bounds(), Bound(datum_of, self.datum_shape, farthest, low, high, *words)]

@@ -1,4 +1,4 @@
-"""The public facts of problems in which lists of items are shown."""
+"""Spec of problems with ordered lists of items, and the public catalogue of the items."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,14 +29,15 @@ from dpbandit.specs.protocols import BanditSpec
 
 
 class Catalogue:
-    """N items with vectors of length 1 in R^q, the same for all replicas or one for each.
+    """Public vectors of N items, of length 1 in R^q, shared by all replicas or drawn for each.
 
-    It is public: no user is in it, and whoever is on the board is known to all. Two are equal if
-    they are of one size and one seed, whatever is on them; made `of` vectors, if these are equal.
+    No user's data are in a catalogue, and its current items are known to all. Two catalogues are
+    equal if their sizes and seeds are, whatever items they hold now; if made by `of`, if their
+    first vectors are.
 
     Args:
-        n_items, taste: N and q.
-        seed: of a catalogue that all replicas share; None where a problem draws one for each.
+        n_items, taste: numbers N of items and q of coordinates.
+        seed: seed of vectors that all replicas share; None if a problem draws some for each.
     """
 
     def __init__(self, n_items: int, taste: int, *, seed: int | None = 0) -> None:
@@ -47,12 +48,12 @@ class Catalogue:
         self._columns: Floats | None = None
         self._refilled = np.zeros((1, n_items), np.int64)
         self.clock = 0
-        """refills so far"""
+        """number of refills so far"""
         self._last: tuple[Ints, Floats] | None = None
 
     @classmethod
     def of(cls, vectors: Floats) -> "Catalogue":
-        """Of items whose vectors (N, q) are known, none longer than 1, for all replicas."""
+        """Return a catalogue of these vectors (N, q), none longer than 1, for all replicas."""
         if vectors.ndim != 2 or not (norms(vectors) <= 1 + 1e-9).all():
             raise InputError(
                 "Expected vectors of items (N, q), none longer than 1, got an array of shape "
@@ -70,19 +71,19 @@ class Catalogue:
 
     def __repr__(self) -> str:
         if self._vectors is not None:
-            return f"Catalogue.of({self._print()}: {self.n_items} x {self.taste})"
+            return f"Catalogue.of({self._digest()}: {self.n_items} x {self.taste})"
         return f"Catalogue({self.n_items}, {self.taste}, seed={self.seed})"
 
     def _facts(self) -> tuple[int, int, int | None, str]:
-        return self.n_items, self.taste, self.seed, self._print()
+        return self.n_items, self.taste, self.seed, self._digest()
 
-    def _print(self) -> str:
-        """Of the vectors that were given."""
+    def _digest(self) -> str:
+        """Return a digest of the vectors passed to `of`; empty without."""
         return "" if self._vectors is None else sha256(self._vectors.tobytes()).hexdigest()[:12]
 
     @property
     def items(self) -> Floats:
-        """The vectors, (R, N, q), or (1, N, q) where all replicas share them."""
+        """Vectors of all items, (R, N, q), or (1, N, q) where all replicas share them."""
         if self._columns is None and self._vectors is not None:
             self._columns = columns(self._vectors)
         if self._columns is None:
@@ -92,11 +93,14 @@ class Catalogue:
 
     @property
     def refilled(self) -> Ints:
-        """How often each place has got a new item, (R, N) or (1, N)."""
+        """Number of times each place has got a new item, (R, N) or (1, N)."""
         return self._refilled
 
     def vectors(self, lists: Ints, clock: int | None = None) -> Floats:
-        """Of the items on lists (R, m), (R, m, q), as at `clock`: now or one refill ago."""
+        """Return vectors (R, m, q) of the items on lists (R, m), as of now or of one refill ago.
+
+        `clock` is the number of refills when the lists were made.
+        """
         items = self.items
         replica = rows(len(lists))[:, None] if len(items) == len(lists) else 0
         found: Floats = items[replica, lists]
@@ -107,11 +111,11 @@ class Catalogue:
         return found
 
     def products(self, directions: Floats) -> Floats:
-        """v_i . w_r of every item and every replica's direction w, (R, q) -> (R, N)."""
+        """Return v_i . w_r of every item i and each replica's direction w_r, (R, q) -> (R, N)."""
         return np.matvec(self.items, directions)  # replica by replica, shared or not
 
     def start(self, streams: Streams, churn: bool) -> None:
-        """Empty the board, and fill it anew for an episode."""
+        """Reset all items for an episode; with `churn`, give each replica a copy to refill."""
         self._columns = None
         if self.seed is None:
             self._columns = columns(drawn(streams, self.n_items, self.taste))
@@ -121,7 +125,7 @@ class Catalogue:
         self.clock, self._last = 0, None
 
     def refill(self, place: Ints, vector: Floats) -> None:
-        """Another item, of vector (R, q), takes a place (R,) in each replica."""
+        """Replace the item at one place (R,) of each replica by an item of this vector (R, q)."""
         r = rows(len(place))
         self._last = place, self.items[r, place]
         self.items[r, place] = vector
@@ -130,13 +134,13 @@ class Catalogue:
 
 
 def drawn(streams: Streams, n_items: int, taste: int) -> Floats:
-    """Vectors uniform on the unit sphere, (R, N, q)."""
+    """Draw vectors of items, uniform on the unit sphere, (R, N, q)."""
     z = streams.world.normals("catalogue", n_items, taste)()
     return z / norms(z)
 
 
 def columns(vectors: Floats) -> Floats:
-    """(R, N, q) -> (R, q, N), so that scores of all items are sums of q rows in memory."""
+    """Transpose (R, N, q) -> (R, q, N), so that scores of items are sums of q rows in memory."""
     return np.ascontiguousarray(vectors.swapaxes(1, 2))
 
 
@@ -145,12 +149,12 @@ MOST_ITEMS = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class ListSpec(BanditSpec):
-    """Show every user an ordered list of m different items out of N; she clicks some of them.
+    """Ordered lists: every user is shown m different items out of N and clicks some of them.
 
     Context u (R, q), entries in [-1, 1]; the catalogue, vectors v_i in R^q no longer than 1, and
     the click model are public. The features of item i for her are phi = (1, u * v_i) / sqrt(2), no
-    longer than 1. Action (R, m), item numbers in order. An agent is told the clicks (R, m), 0 or 1,
-    in place of the reward; whether an item was looked at, it knows from the click model.
+    longer than 1. Action (R, m), item numbers in order. An agent observes the clicks (R, m), 0 or
+    1, in place of the reward; the click model says how likely an item was examined.
     """
 
     kind: ClassVar[str] = "ordered lists of items"
@@ -160,7 +164,7 @@ class ListSpec(BanditSpec):
     catalogue: Catalogue
     clicks: ClickModel
     dim: int = field(init=False)
-    """q, entries of a context"""
+    """number q of entries of a context"""
     context_bound: float = field(init=False, default=1.0)
     context_order: float = field(init=False, default=np.inf)
     reward_low: float = field(init=False, default=0.0)
@@ -184,12 +188,12 @@ class ListSpec(BanditSpec):
 
     @property
     def n_items(self) -> int:
-        """N."""
+        """Number N of items."""
         return self.catalogue.n_items
 
     @property
     def length(self) -> int:
-        """m."""
+        """Number m of positions of a list."""
         return self.clicks.length
 
     @property
@@ -207,7 +211,7 @@ class ListSpec(BanditSpec):
 
     @property
     def features(self) -> int:
-        """d = 1 + q, of an item for a user."""
+        """Number d = 1 + q of features of an item for a user."""
         return 1 + self.dim
 
     @property
@@ -280,7 +284,7 @@ class ListSpec(BanditSpec):
 
 
 def _fresh_lists(uniforms: Draws, n_items: int, length: int, *, mask: Bools | None = None) -> Ints:
-    """Uniform ordered samples without repetition, (R, m): m uniforms each, whatever N."""
+    """Draw uniform ordered lists without repetition, (R, m), from m uniforms each, whatever N."""
     if mask is not None:
         there = np.count_nonzero(mask, axis=1)[:, None]
         lists = _without_repetition(uniforms(), there)

@@ -41,7 +41,7 @@ LinkName: TypeAlias = Literal["identity", "logistic", "probit"]
 
 @dataclass(frozen=True)
 class Link:
-    """zeta and its slope.
+    """Link function zeta of a generalised linear model, and its slope.
 
     >>> LINKS["logistic"].mean(np.zeros(2)), LINKS["logistic"].largest_slope
     (array([0.5, 0.5]), 0.25)
@@ -51,12 +51,12 @@ class Link:
     mean: Callable[[Floats], Floats]
     """zeta, increasing"""
     slope: Callable[[Floats], Floats]
-    """zeta', even and falling away from 0"""
+    """zeta', even, largest at 0"""
     largest_slope: float
     """zeta'(0)"""
 
     def lipschitz(self, z: float, reward_low: float, reward_high: float) -> float:
-        """The largest `|zeta(x . theta) - r|` for `|x . theta| <= z` and rewards in the range.
+        """Return the largest `|zeta(x . theta) - r|` for `|x . theta| <= z` and r in the range.
 
         Han, Liang, Liang, Wang, Yao and Zhang's constant L is this times the bound of a context.
         """
@@ -96,7 +96,7 @@ LINKS = {
 
 
 def link_of(name: str, *, otherwise: str = "identity") -> Link:
-    """The link that a specification names; `otherwise` where it names none of these."""
+    """Return the link of a spec by name; for "other" and "poisson", the link named `otherwise`."""
     if name in ("other", "poisson"):
         name = otherwise
     one_of("link", name, LINKS)
@@ -105,9 +105,9 @@ def link_of(name: str, *, otherwise: str = "identity") -> Link:
 
 @cache
 def second_moment(dim: int, order: float) -> float:
-    """s = E x_1^2, to about 1e-12.
+    """Return s = E x_1^2 to about 1e-12, for x = g / |g|_q, g standard normal in N = `dim` numbers.
 
-    Of `|g|_q^-2 = 2 / Gamma(1 + 2/q) int_0^inf t exp(-(t |g|_q)^q) dt` the integrand factorises::
+    In `|g|_q^-2 = 2 / Gamma(1 + 2/q) int_0^inf t exp(-(t |g|_q)^q) dt` the integrand factorises::
 
         s = 2 / Gamma(1 + 2/q) int_0^inf t A(t) M(t)^(N-1) dt,
         M(t) = E exp(-(t |g_1|)^q),   A(t) = E g_1^2 exp(-(t |g_1|)^q),
@@ -130,17 +130,17 @@ def second_moment(dim: int, order: float) -> float:
 
 
 def _gauss(corners: Floats, count: int) -> tuple[Floats, Floats]:
-    """Gauss-Legendre nodes and weights between neighbouring corners, (..., k) -> (..., n)."""
+    """Return Gauss-Legendre nodes and weights between adjacent corners, (..., k) -> (..., n)."""
     node, weight = np.polynomial.legendre.leggauss(count)
     low, half = corners[..., :-1, None], np.diff(corners)[..., None] / 2
     shape = (*corners.shape[:-1], -1)
     return (low + half * (1 + node)).reshape(shape), (half * weight).reshape(shape)
 
 
-_SYMMETRIC = 1e-6
-"""Of the largest entry: by so much may a matrix that was written out differ from its transpose."""
-_MOST = 1e9
-"""Size of a mean, and eigenvalue of a covariance or of its inverse."""
+_SYMMETRY_TOLERANCE = 1e-6
+"""Difference between a covariance and its transpose, over its largest entry: rounding in files."""
+_MAX_SIZE = 1e9
+"""Largest |mean| and mu of a prior, and largest eigenvalue of its covariance or precision."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,12 +155,12 @@ class Prior:
     Args:
         mean: n numbers, or as many in any shape: arms (K, d) are read arm by arm.
         covariance: one variance for all, n variances, or a positive definite (n, n) matrix.
-        mu: what its release cost the people it was made of, mu-GDP; 0 is nothing.
-        source: what it was made of, for certificates; "" is public numbers.
-        disjoint: whether none of these people is among the users to come.
+        mu: privacy cost, in mu-GDP, of its release to the people in its data; 0 is none.
+        source: the data that it was made of, in words, for certificates; "" is public numbers.
+        disjoint: True if none of these people is among the users to come.
 
     Raises:
-        InputError: anything else.
+        InputError: for other values.
 
     >>> Prior([0.5, -1.0], 0.25)
     Prior(of 2 numbers)
@@ -174,23 +174,23 @@ class Prior:
 
     def __post_init__(self) -> None:
         names = index_of(self.mean)
-        given = by_index("covariance", self.covariance, names, "mean")
+        ordered = by_index("covariance", self.covariance, names, "mean")
         if names is not None:
-            given = by_name("covariance", given, names, "those of mean,")
-        mean, covariance = _finite(self.mean), _finite(given)
-        if mean is None or not mean.size or np.abs(mean).max() > _MOST:
+            ordered = by_name("covariance", ordered, names, "those of mean,")
+        mean, covariance = _finite(self.mean), _finite(ordered)
+        if mean is None or not mean.size or np.abs(mean).max() > _MAX_SIZE:
             raise InputError(
-                f"Expected mean={abbrev(self.mean)} of a prior to be numbers of at most {_MOST:g} "
-                "in size."
+                f"Expected mean={abbrev(self.mean)} of a prior to be numbers of at most "
+                f"{_MAX_SIZE:g} in size."
             )
         if covariance is None or not _is_covariance(covariance, mean.size):
             n = mean.size
             raise InputError(
                 f"Expected covariance={abbrev(self.covariance)} of a prior to be a variance, {n} "
                 f"of them or a symmetric positive definite {n} x {n} matrix, with eigenvalues from "
-                f"{1 / _MOST:g} to {_MOST:g}."
+                f"{1 / _MAX_SIZE:g} to {_MAX_SIZE:g}."
             )
-        inside("mu", self.mu, 0, _MOST, ends=True)
+        inside("mu", self.mu, 0, _MAX_SIZE, ends=True)
         flag("disjoint", self.disjoint)
         if not isinstance(self.source, str) or (self.mu and not self.source):
             raise InputError(
@@ -206,33 +206,33 @@ class Prior:
 
     @property
     def matrix(self) -> Floats:
-        """The covariance as an (n, n) matrix."""
+        """Covariance as an (n, n) matrix."""
         n, covariance = len(self.mean), np.array(self.covariance)
         if covariance.ndim == 2:
             return (covariance + covariance.T) / 2
         return np.diag(np.broadcast_to(covariance, n))
 
-    def ledger(self, own: Ledger) -> Ledger:
-        """`own`, of an agent that starts with it, with what the prior cost.
+    def ledger(self, ledger: Ledger) -> Ledger:
+        """Return the ledger of an agent that starts with this prior, with the prior's cost added.
 
-        Whoever is in both pays for both, unless nobody is (`disjoint`).
+        A person in the prior's data and among the users pays for both, unless these are `disjoint`.
         """
-        if not self.source or own.mu == inf:
-            return own
+        if not self.source or ledger.mu == inf:
+            return ledger
         cost = GaussianSpend(self.mu, f"prior of {self.source}")
-        notion = own.notion
+        notion = ledger.notion
         if self.mu and notion.trust.model != "central":
             notion = notion.conditional_on("a curator who may see it holds the prior's log")
-        if not (self.disjoint and self.mu and len(own.spends) == 1):
-            return Ledger((*own.spends, cost), notion)
+        if not (self.disjoint and self.mu and len(ledger.spends) == 1):
+            return Ledger((*ledger.spends, cost), notion)
         note = f"users, or people of the prior of {self.source}"
         apart = notion.conditional_on("nobody of the prior's log is among the users")
-        return Ledger((Parallel((*own.spends, cost), note),), apart)
+        return Ledger((Parallel((*ledger.spends, cost), note),), apart)
 
     def left_of(self, epsilon: float, delta: float) -> tuple[float, float]:
-        """What it leaves of a target for the agent's own users.
+        """Return the part of a target (epsilon, delta) that the prior's cost leaves for the agent.
 
-        Raises `InputError` where its release cost as much as the target, or more.
+        Raises `InputError` if the prior's release cost as much as the target, or more.
         """
         if not self.mu or epsilon == inf:
             return epsilon, delta
@@ -256,12 +256,12 @@ class Prior:
         return epsilon, left
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as JSON, for `load`."""
+        """Write the prior as JSON, for `load`."""
         write_json(Path(path), asdict(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Prior":
-        """Read {"mean": [...], "covariance": ...}, and what else there is, from a JSON file."""
+        """Read a prior from a JSON file, {"mean": [...], "covariance": ...} and optional fields."""
         text = read_text(path, errors="replace")
         try:
             return cls.of(parse_json(text))
@@ -271,7 +271,7 @@ class Prior:
 
     @classmethod
     def of(cls, source: Any) -> "Prior":
-        """A prior, or a mapping with its two fields, or the path of a file that has them."""
+        """Return `source` as a prior: a `Prior`, a mapping of its fields, or a file's path."""
         if isinstance(source, Prior):
             return source
         if isinstance(source, str | os.PathLike):
@@ -286,7 +286,7 @@ class Prior:
 
 
 def posterior(mean: Floats, precision: Floats) -> Prior:
-    """N(mean, precision^-1), of n numbers."""
+    """Return the prior N(mean, precision^-1) of n numbers."""
     covariance = np.linalg.inv(precision)
     return Prior(mean, (covariance + covariance.T) / 2)
 
@@ -302,13 +302,13 @@ def _finite(value: Any) -> Floats | None:
 def _is_covariance(array: Floats, n: int) -> bool:
     if array.shape in ((), (n,)):
         eigenvalues = array.ravel()
-    elif (
-        array.shape == (n, n) and np.abs(array - array.T).max() <= _SYMMETRIC * np.abs(array).max()
+    elif array.shape == (n, n) and (
+        np.abs(array - array.T).max() <= _SYMMETRY_TOLERANCE * np.abs(array).max()
     ):
         eigenvalues = np.linalg.eigvalsh((array + array.T) / 2)
     else:
         return False
-    return bool(eigenvalues.min() >= 1 / _MOST and eigenvalues.max() <= _MOST)
+    return bool(eigenvalues.min() >= 1 / _MAX_SIZE and eigenvalues.max() <= _MAX_SIZE)
 
 
 def _tuples(value: Any) -> Any:

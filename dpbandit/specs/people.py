@@ -1,4 +1,4 @@
-"""The public facts of problems in which people come back."""
+"""Spec of problems in which people come back."""
 
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -13,48 +13,48 @@ from dpbandit.privacy.notion import Visits
 from dpbandit.specs.protocols import BanditSpec, Bound, ContextualSpec, Spec
 
 NOBODY = -1
-"""The person of an empty slot."""
+"""Person number of an empty slot."""
 MOST_PEOPLE = 1_000_000
 
 
-def _of_the_visit(name: str) -> Any:
-    """What a visit says, as a property."""
+def _visit_property(name: str) -> Any:
+    """Return a property that reads this attribute of the spec's `visit`."""
     return property(attrgetter(f"visit.{name}"), doc=getattr(Spec, name).__doc__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReturningSpec(Spec):
-    """Arms, or lists of items, for one of N people in every slot of a public clock, or for nobody.
+    """Arms or lists for people who return: one of N people, or nobody, in each slot of a clock.
 
-    Context (R, 1 + features): who she is, a dense public number in [0, N) that was given out
-    beforehand and never by first arrival, or -1 in an empty slot; behind it what a visit of hers
-    shows, as `visit` says, flattened, zeros in an empty slot. `person` and `visit_context` take it
-    apart. An empty slot's action is played to nobody, its reward is 0.
+    Context (R, 1 + features): first the person's number in [0, N), public and assigned beforehand,
+    never by first arrival, or -1 in an empty slot; then the context of her visit, as `visit` says,
+    flattened, zeros in an empty slot. `person` and `visit_context` take it apart. An empty slot's
+    action is played to nobody, its reward is 0.
     """
 
     kind: ClassVar[str] = "people who return"
     returning: ClassVar[bool] = True
     visit: BanditSpec
-    """what one visit is"""
+    """public facts of one visit, arms or lists"""
     people: int
-    """N"""
+    """number N of people"""
     visits: Visits
-    """how often one person may come; what is protected"""
+    """limit of one person's visits, and the unit of privacy"""
     reward_low: float = field(init=False)
     reward_high: float = field(init=False)
 
-    matrix_entries = _of_the_visit("matrix_entries")
-    carries = _of_the_visit("carries")
-    operator_sees_round = _of_the_visit("operator_sees_round")
-    default_action = _of_the_visit("default_action")
-    datum_shape = _of_the_visit("datum_shape")
-    feedback_name = _of_the_visit("feedback_name")
-    answers = _of_the_visit("answers")
-    action_space = _of_the_visit("action_space")
-    validate = _of_the_visit("validate")
-    uniform = _of_the_visit("uniform")
-    repaired = _of_the_visit("repaired")
-    answer_to = _of_the_visit("answer_to")
+    matrix_entries = _visit_property("matrix_entries")
+    carries = _visit_property("carries")
+    operator_sees_round = _visit_property("operator_sees_round")
+    default_action = _visit_property("default_action")
+    datum_shape = _visit_property("datum_shape")
+    feedback_name = _visit_property("feedback_name")
+    answers = _visit_property("answers")
+    action_space = _visit_property("action_space")
+    validate = _visit_property("validate")
+    uniform = _visit_property("uniform")
+    repaired = _visit_property("repaired")
+    answer_to = _visit_property("answer_to")
 
     def __post_init__(self) -> None:
         if not getattr(self.visit, "visited_as", ""):
@@ -90,7 +90,7 @@ class ReturningSpec(Spec):
 
     @property
     def arms(self) -> ContextualSpec:
-        """What one visit is to agents that keep a person's parameter in mind.
+        """Spec of one visit, for agents that learn a parameter for each person.
 
         Raises `InputError` unless every arm has a row of features of its own.
         """
@@ -104,17 +104,17 @@ class ReturningSpec(Spec):
         )
 
     def person(self, context: Floats) -> Ints:
-        """Who comes, (R,): in [0, N), or -1 for nobody, and for what is nobody's number."""
+        """Return person numbers (R,) in [0, N), or -1 for nobody and for invalid numbers."""
         number = np.asarray(context)[:, 0]
         known = (number >= 0) & (number < self.people) & (number == np.floor(number))
         return np.where(known, number, NOBODY).astype(np.int64)
 
     def visit_context(self, context: Floats) -> Floats:
-        """Context of the visit without the person, `(R, *visit.context_shape)`."""
+        """Return contexts of visits without the person, `(R, *visit.context_shape)`."""
         return np.asarray(context)[:, 1:].reshape(-1, *self.visit.context_shape)
 
     def context(self, person: Ints, visit_context: Floats) -> Floats:
-        """Both together, the inverse of `person` and `visit_context`."""
+        """Join persons (R,) and contexts of visits to contexts (R, 1 + features)."""
         return np.column_stack([person, visit_context.reshape(len(person), -1)])
 
     def observation_space(self) -> gym.Space[Any]:

@@ -1,4 +1,4 @@
-"""Hold what proofs need against what a problem, and agents around another one, provide.
+"""Check that the facts which privacy proofs need are provided by problems and outer agents.
 
 See `dpbandit.privacy.premises` for the facts, and for who declares what.
 """
@@ -28,7 +28,7 @@ _PAGE = "see 'Say what your proof needs' in docs/howto/agent.md"
 
 
 def provided(spec: Any) -> Facts:
-    """Facts that a problem provides about the rounds that it hands to an agent."""
+    """Return the facts that a problem provides about the rounds that it hands to an agent."""
     facts = {Fact.CLOCK, Fact.PRESENCE, Fact.ONCE, Fact.AS_CHOSEN, Fact.WORLD}
     if spec.returning:
         facts = facts - {Fact.ONCE} | {Fact.PEOPLE}
@@ -47,24 +47,24 @@ def provided(spec: Any) -> Facts:
 
 @dataclass(frozen=True)
 class Held:
-    """A mechanism, or an agent's own memory, where it stands."""
+    """A mechanism, or an agent's own memory, with the facts about the rounds that reach it."""
 
     thing: Any
     """the mechanism or the agent"""
     facts: Facts
-    """what is public of the rounds that it is told"""
+    """public facts about the rounds that reach it"""
     lost: Mapping[Fact, str]
-    """who does not provide another fact, in words"""
+    """other facts, each with the words for who does not provide it"""
 
 
 class Premises:
-    """Compares the facts that an agent's mechanisms need with those that they are given.
+    """Check of the facts that an agent's mechanisms need against the facts provided to them.
 
     Args:
-        owner: class of the config, for sentences.
+        owner: class name of the config, for messages.
         agent: the running agent.
-        spec: the problem that it was made for.
-        lost: facts that are not provided whatever the problem says, and by whom, in words.
+        spec: public facts of the problem that the agent was made for.
+        lost: facts to take as not provided whatever `spec` says, each with the words for by whom.
     """
 
     def __init__(
@@ -72,25 +72,25 @@ class Premises:
     ) -> None:
         self._owner, self._agent, self._spec, self._lost = owner, agent, spec, dict(lost or {})
         self.known: set[Mechanism] = set()
-        """mechanisms that were found and may be called"""
+        """mechanisms whose needs were checked, and which may be called"""
 
     @property
     def promises(self) -> bool:
-        """True if the agent promises anything."""
+        """True if the agent's ledger promises a finite privacy loss."""
         ledger = getattr(self._agent, "ledger", None)
         return isinstance(ledger, Ledger) and not any(spend.mu == inf for spend in ledger.spends)
 
     def check(self) -> None:
-        """Raise `InputError` where a proof needs a fact that nobody provides."""
+        """Raise `InputError` if a proof needs a fact that nobody provides."""
         for held in self._all():
             self._judge(held)
             if isinstance(held.thing, Mechanism):
                 self.known.add(held.thing)
 
     def __call__(self, mechanism: Mechanism) -> None:
-        """Raise `InputError` for a mechanism that was made after the start, at its first call.
+        """Check a mechanism made after the start, at its first call; raise `InputError` as `check`.
 
-        Of one that is found nowhere in the agent it needs to be public wherever it may stand.
+        If it is found nowhere in the agent, its needs must be provided at every place in the agent.
         """
         if mechanism in self.known:
             return
@@ -151,7 +151,7 @@ class Premises:
 def _inside(
     agent: Any, facts: Facts, lost: Mapping[Fact, str], around: tuple[Any, ...]
 ) -> Iterator[Held]:
-    """Walk over what an agent holds, with the facts of its rounds, and over agents inside it."""
+    """Yield mechanisms and memories of an agent and of agents inside it, with their facts."""
     name = type(agent).__name__
     no_cell = {**lost, Fact.CELL: f"{name}, which is not `blind`,"}
     as_chosen = Fact.AS_CHOSEN in facts
@@ -175,7 +175,7 @@ def _inside(
 
 
 def _held_by(agent: Any) -> Iterator[Any]:
-    """Mechanisms and agents that an agent holds, by whatever way; they are not opened."""
+    """Yield mechanisms and agents reachable from an agent's attributes, without opening them."""
     opened, waiting = {id(agent)}, [part for _, part in parts_of(agent)]
     while waiting:
         item = waiting.pop()
@@ -193,7 +193,7 @@ def _plays(thing: Any) -> bool:
 
 
 def _statistics(mechanism: Mechanism) -> Iterator[Any]:
-    """Statistics that a mechanism holds; mechanisms inside are its own affair."""
+    """Yield the statistics that a mechanism holds, without those of mechanisms inside it."""
     opened, waiting = {id(mechanism)}, [part for _, part in parts_of(mechanism)]
     while waiting:
         item = waiting.pop()

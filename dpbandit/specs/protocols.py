@@ -1,4 +1,4 @@
-"""The public facts of a problem, and of contextual bandits: arms, and prices."""
+"""Public facts of a problem, and of contextual bandits with arms or prices."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -36,7 +36,7 @@ from dpbandit.privacy.notion import LATER_ACTIONS, Covered, Round, Unit
 
 
 def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floats:
-    """`action` as floats (R,); raises `InputError` where it is anything else or out of range."""
+    """Return `action` as floats (R,); raise `InputError` if it is anything else or out of range."""
     price = _numbers(action, replicas)
     fine = (price >= low) & (price <= high)
     if not fine.all():
@@ -45,7 +45,7 @@ def prices_in_range(action: Any, replicas: int, low: float, high: float) -> Floa
 
 
 def arms_in_range(action: Any, replicas: int, n_actions: int) -> Ints:
-    """`action` as whole numbers (R,) in [0, K); raises `InputError` where it is anything else."""
+    """Return `action` as whole numbers (R,) in [0, K); raise `InputError` for anything else."""
     original = action
     if not (isinstance(action, np.ndarray) and action.dtype == np.int64):
         numbers = original = _numbers(action, replicas)
@@ -61,7 +61,7 @@ def arms_in_range(action: Any, replicas: int, n_actions: int) -> Ints:
 
 
 def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> AnyArray:
-    """`values`, if it is an array of finite numbers of that shape; else `InputError`."""
+    """Return `values`; raise `InputError` unless it is an array of finite numbers of this shape."""
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "fiub":
         kind = f"one of {values.dtype}" if isinstance(values, np.ndarray) else type(values).__name__
         raise InputError(f"Expected {name} to be an array of numbers, got {kind}.")
@@ -74,15 +74,15 @@ def finite_array(name: str, values: Any, shape: tuple[int, ...]) -> AnyArray:
 
 
 def uniform_arms(streams: Streams, n_actions: int) -> Callable[..., Ints]:
-    """Draws arms (R,) in [0, K), fresh ones at every call; of several rounds if told (n, R).
+    """Return a function that draws uniform arms (R,) in [0, K) at each call, or (n, R) on demand.
 
-    With `mask=` (..., K) they are drawn from those allowed.
+    With `mask=` (..., K) it draws arms that the mask allows.
     """
     return partial(_arms, streams.uniforms("exploration"), n_actions)  # which copies and pickles
 
 
 def uniform_prices(streams: Streams, low: float, high: float) -> Callable[[], Floats]:
-    """Draws prices (R,) in [low, high), fresh ones at every call."""
+    """Return a function that draws uniform prices (R,) in [low, high) at each call."""
     return partial(_prices, streams.uniforms("exploration"), low, high)
 
 
@@ -108,50 +108,51 @@ def _numbers(action: Any, replicas: int) -> Floats:
 
 
 MOST_OUTSIDE = 0.01
-"""The share of what users show and give that may lie outside its bounds if nothing else is said."""
+"""Default share of contexts, and of rewards, that may lie outside their bounds."""
 
 
 Masks: TypeAlias = Literal["none", "public", "user"]
-"""Whose data it is which actions there are in a round, if not all of them are."""
+"""Owner of a round's mask of available actions: nobody, as all are available; the public; the user.
+"""
 
 
-ROUNDING = 1e-6
-"""Relative excess over a bound that is ignored, because contexts of norm 1 may come as float32."""
+BOUND_TOLERANCE = 1e-6
+"""Relative excess over a bound that is ignored, as contexts of norm 1 may come as float32."""
 
 
 class Step(NamedTuple):
     """Outcome of one round, each (R,)."""
 
     reward: Floats
-    """what the agent is told, that of `spec.delay` rounds ago"""
+    """observed reward, of the round `spec.delay` rounds ago"""
     expected: Floats
     """mean reward of the action just taken"""
     oracle: Floats
-    """mean reward of the best action for this context; 0 where there is only hindsight"""
+    """mean reward of the best action for this context; 0 where regret is in hindsight"""
     regret: Floats
     """oracle - expected"""
     datum: Floats | None = None
-    """with full information, what the agent is told in place of the reward, `(R, *datum_shape)`"""
+    """feedback in place of the reward, `(R, *datum_shape)`; None where that is the feedback"""
 
 
 @dataclass(frozen=True)
 class Bound:
-    """What one kind of array is held against, `(R, *shape)` in a round."""
+    """Public bound of the sizes of one kind of array, `(R, *shape)` in a round."""
 
     array: Callable[[Floats, Step], Any]
-    """out of a round's context and step"""
+    """function that picks the array from a round's context and step"""
     shape: tuple[int, ...]
     size: Callable[[Floats], Floats]
-    """`(n, R, *shape)` -> (n, R), by which it is judged"""
+    """map `(n, R, *shape)` -> (n, R) to sizes, which should be in [low, high]"""
     low: float
     high: float
     kind: str
-    """name of what is held against it, such as rewards"""
+    """name of the bounded data for messages, such as rewards"""
     where: str
-    """where what is counted lies, such as "outside [0, 1]" """
+    """place of data beyond the bound for messages, such as "outside [0, 1]" """
     advice: str
     delayed: bool = True
-    """seen `spec.delay` rounds later, as rewards are; contexts are seen at once"""
+    """True if observed `spec.delay` rounds later, as rewards are; contexts are observed at once"""
 
 
 def _contexts(context: Floats, step: Step) -> Floats:
@@ -163,13 +164,13 @@ def _rewards(context: Floats, step: Step) -> Floats:
 
 
 def _longest(order: float, contexts: Floats) -> Floats:
-    """The norms (n, R) of the longest rows of contexts (n, R, ..., d)."""
+    """Return the norms (n, R) of the longest rows of contexts (n, R, ..., d)."""
     lengths = norms(contexts, order)
     return lengths.reshape(*lengths.shape[:2], -1).max(axis=-1)
 
 
 def datum_of(context: Floats, step: Step) -> Any:
-    """What was told of a round in place of its reward."""
+    """Return a round's feedback in place of the reward."""
     return step.datum
 
 
@@ -178,35 +179,35 @@ class Spec:
     """Public facts of a problem; a user's round is all that is private."""
 
     horizon: int
-    """rounds T"""
+    """number T of rounds"""
     reward_low: float = 0.0
     reward_high: float = 1.0
     delay: int = 0
-    """rounds until a reward is seen; the last `delay` rewards never are"""
+    """rounds until a reward is observed; the last `delay` rewards never are"""
     most_outside: float = MOST_OUTSIDE
     """share of contexts, and of rewards, that may lie outside their bounds, to which agents clip"""
     reward_unit: str = "reward"
-    """what a reward of 1 is, for axes"""
+    """unit of rewards, for axes of plots"""
     masks: Masks = "none"
-    """whether some actions are not there in some rounds, by a "public" schedule or for a "user",
-    whose mask is then part of her round"""
+    """owner of masks of available actions: "none", a "public" schedule, or the "user", whose mask
+    is then part of her round"""
     kind: ClassVar[str] = "any problem"
     may_be_masked: ClassVar[bool] = False
-    """whether actions can be numbered and be missing in a round"""
+    """True if actions are numbered and may be unavailable in a round"""
     visited_as: ClassVar[str] = ""
-    """the kind of problem where its rounds are visits of people who return, if they may be"""
+    """`measured_as` where rounds are visits of people who return; "" if they cannot be"""
     nouns: ClassVar[tuple[str, str]] = ("rounds", "action")
-    """who comes, and what is chosen for them"""
+    """words for rounds, or for the users who come, and for an action"""
     priced: ClassVar[bool] = False
-    """whether actions are places on a list of prices whose margins are known"""
+    """True if actions are places on a list of prices whose margins are known"""
     sells: ClassVar[bool] = False
-    """whether a reward is units sold times a margin that is a public function of the context"""
+    """True if a reward is units sold times a margin that is a public function of the context"""
     returning: ClassVar[bool] = False
-    """whether a person may come several times, as `visits` says"""
+    """True if a person may come several times, as `visits` says"""
     covers: ClassVar[frozenset[Covered]] = LATER_ACTIONS
-    """what privacy covers of actions; a user's own action may fit her own context"""
+    """actions that privacy covers; a user's own action may fit her own context"""
     in_hindsight: ClassVar[bool] = False
-    """regret is measured against the best fixed action, not round by round"""
+    """True if regret is measured against the best fixed action, not round by round"""
 
     def __post_init__(self) -> None:
         for name, low in (("horizon", 1), ("delay", 0)):
@@ -224,42 +225,42 @@ class Spec:
 
     @property
     def measured_as(self) -> str:
-        """The kind of problem in the table of measured answers."""
+        """Kind of problem in the table of measured answers."""
         return "other"
 
     @property
     def context_shape(self) -> tuple[int, ...]:
-        """The shape of one replica's context."""
+        """Shape of one replica's context."""
         raise NotImplementedError
 
     @property
     def n_arms(self) -> int | None:
-        """K, of finitely many arms of which only the one that is chosen answers; else None."""
+        """Number K of arms of which only the chosen one answers; None for other actions."""
         return None
 
     @property
     def mask_size(self) -> tuple[int, int]:
-        """How many entries a mask has, and how many actions there are at least in any round."""
+        """Number of entries of a mask, and smallest number of available actions in a round."""
         raise NotImplementedError
 
     @property
     def domain(self) -> Domain | None:
-        """The convex set whose points are actions; None where they are none."""
+        """Convex set whose points are actions; None where actions are not points."""
         return None
 
     @property
     def matrix_entries(self) -> int:
-        """Numbers in the matrices that a learner may keep for one replica."""
+        """Number of entries of the matrices that a learner may store for one replica."""
         return self.context_shape[-1] ** 2
 
     @property
     def reward_bound(self) -> float:
-        """The largest `|reward|`."""
+        """Largest `|reward|`."""
         return max(abs(self.reward_low), abs(self.reward_high))
 
     @property
     def datum_shape(self) -> tuple[int, ...] | None:
-        """Of what one replica is told in place of the reward; None is the reward alone."""
+        """Shape of one replica's feedback in place of the reward; None where the reward is it."""
         return None
 
     @property
@@ -269,7 +270,7 @@ class Spec:
 
     @property
     def full_information(self) -> bool:
-        """Whether a user's whole datum is told, and shown as the next context."""
+        """True if a user's whole datum is observed, and is the next context."""
         return self.datum_shape is not None and self.feedback_name is None
 
     @property
@@ -278,63 +279,63 @@ class Spec:
 
     @property
     def carries(self) -> bool:
-        # Whether what one user does changes what the world answers later ones, so that privacy of
-        # actions alone protects nobody
+        """True if a user's round changes the world that later users meet: then privacy of actions
+        protects nobody."""
         return False
 
     @property
     def operator_sees_round(self) -> bool:
-        """True if the operator must see action and answer, as a seller does, so that no device can
-        choose and keep its user's answer to itself, and local trust is impossible."""
+        """True if the operator must see action and answer, as a seller does: local trust is then
+        impossible, as no device can choose and hide its user's answer."""
         return False
 
     @property
     def default_action(self) -> Any:
-        """What somebody plays who does nothing."""
+        """Action in place of a choice."""
         raise NotImplementedError
 
     @property
     def answers(self) -> tuple[float, ...]:
-        """The most extreme of what a user may say to an action."""
+        """Extreme answers that a user may give to an action."""
         return (self.reward_low, self.reward_high)
 
     def validate(self, action: Any, replicas: int) -> AnyArray:
-        """`action` as an array (R, ...); `InputError` in one sentence where it is not allowed."""
+        """Return `action` as an array (R, ...); raise `InputError` if it is not allowed."""
         raise NotImplementedError
 
     def uniform(self, streams: Streams) -> Callable[[], AnyArray]:
-        """Draws uniformly random actions (R, ...), fresh ones at every call.
+        """Return a function that draws uniformly random actions (R, ...) at each call.
 
-        Where actions come and go, of those that a `mask=` allows.
+        Where actions come and go, it takes a `mask=` and draws from the allowed ones.
         """
         raise NotImplementedError
 
     def stand_in(self, action: AnyArray, mask: Bools, random: AnyArray) -> AnyArray:
-        """`action` (R, ...), with what a mask (R, K) forbids replaced by what is in `random`."""
+        """Replace parts of `action` (R, ...) that a mask (R, K) forbids by those of `random`."""
         raise NotImplementedError
 
     def action_space(self) -> gym.Space[Any]:
-        """Of one replica, for Gymnasium."""
+        """Return one replica's space of actions, for Gymnasium."""
         raise NotImplementedError
 
     def observation_space(self) -> gym.Space[Any]:
-        """What one replica is shown: every coordinate within its bound, float64."""
+        """Return one replica's space of contexts: coordinates within their bounds, float64."""
         raise NotImplementedError
 
     def bounds(self) -> list[Bound]:
-        """What rewards, and contexts or else data, are held against."""
+        """Return the public bounds of rewards, and of contexts or data."""
         low, high = self.reward_low, self.reward_high
-        slack = ROUNDING * (high - low)
+        slack = BOUND_TOLERANCE * (high - low)
         where = f"outside reward_low={low:.4g} to reward_high={high:.4g}"
         words = "rewards", where, "say a wider public range, by reward_range="
         return [Bound(_rewards, (), np.positive, low - slack, high + slack, *words)]
 
     def with_few_people(self) -> Self:
-        """The same, with as many people who return as can come, and one more."""
+        """Return the spec with no more people than can come, and one; itself if none return."""
         return self
 
     def repaired(self, action: Any, mask: Bools | None = None) -> Any:
-        """The nearest action (R, ...), of samples of `action_space` that are none."""
+        """Return the allowed action (R, ...) nearest to a sample of `action_space`."""
         return action
 
     def answer_to(self, potential: Floats, action: AnyArray) -> Floats:
@@ -346,16 +347,16 @@ class Spec:
 class BanditSpec(Spec):
     """Public facts of a contextual bandit.
 
-    A round's datum is the user's context and what she would answer to every action. Contexts
+    A round's datum is the user's context and her potential answer to every action. Contexts
     have l_order norm at most `context_bound`, rewards lie in [reward_low, reward_high].
     """
 
     kind: ClassVar[str] = "a contextual bandit"
     dim: int
-    """features of a context"""
+    """number d of features of a context"""
     context_bound: float = 1.0
     context_order: float = 2
-    """1, 2 or inf"""
+    """order of the norm that `context_bound` bounds: 1, 2 or inf"""
 
     def __post_init__(self) -> None:
         whole("dim", self.dim, 1, MOST_DIM)
@@ -375,18 +376,18 @@ class BanditSpec(Spec):
 
     @property
     def context_norm(self) -> float:
-        """A bound on the Euclidean norm of a context (of each arm's row, where arms have rows)."""
+        """Bound on the Euclidean norm of a context (of each arm's row, where arms have rows)."""
         growth = self.dim**0.5 if self.context_order == np.inf else 1.0
         return self.context_bound * growth
 
     @property
     def half_range(self) -> float:
-        """Half the range of rewards; they are sub-Gaussian with it (Hoeffding's lemma)."""
+        """Half the range of rewards, their sub-Gaussian scale by Hoeffding's lemma."""
         return (self.reward_high - self.reward_low) / 2
 
     @property
     def parameter_norm(self) -> float:
-        """The largest Euclidean norm of a theta whose x . theta is a reward for every context x."""
+        """Largest Euclidean norm of a theta whose x . theta is a reward for every context x."""
         growth = self.dim**0.5 if self.context_order == 1 else 1.0
         return growth * self.reward_bound / self.context_bound
 
@@ -395,7 +396,10 @@ class BanditSpec(Spec):
         return gym.spaces.Box(-bound, bound, self.context_shape, np.float64)
 
     def bounds(self) -> list[Bound]:
-        most, size = self.context_bound * (1 + ROUNDING), partial(_longest, self.context_order)
+        most, size = (
+            self.context_bound * (1 + BOUND_TOLERANCE),
+            partial(_longest, self.context_order),
+        )
         where = (
             f"beyond context_bound={self.context_bound:.4g} in the l_{self.context_order:g} norm"
         )
@@ -406,25 +410,25 @@ class BanditSpec(Spec):
 
 
 class Numbered:
-    """Actions that are numbers in [0, `n_actions`): arms, experts."""
+    """Mixin of specs whose actions are numbers in [0, `n_actions`): arms, experts."""
 
     n_actions: int
 
     @property
     def default_action(self) -> int:
-        """Action where nothing else is known, the first one."""
+        """Action in place of a choice, 0."""
         return 0
 
     def validate(self, action: Any, replicas: int) -> Ints:
-        """Actions (R,), whole numbers in [0, K)."""
+        """Return `action` as whole numbers (R,) in [0, K); raise `InputError` if it is not."""
         return arms_in_range(action, replicas, self.n_actions)
 
     def uniform(self, streams: Streams) -> Callable[[], Ints]:
-        """Draws actions (R,)."""
+        """Return a function that draws uniformly random actions (R,) at each call."""
         return uniform_arms(streams, self.n_actions)
 
     def action_space(self) -> gym.Space[Any]:
-        """The numbers."""
+        """Return the space of action numbers."""
         return gym.spaces.Discrete(self.n_actions)
 
 
@@ -438,11 +442,11 @@ class ContextualSpec(Numbered, BanditSpec):
     may_be_masked: ClassVar[bool] = True
     n_actions: int
     constant_context: ClassVar[bool] = False
-    """whether every context is 1 in all coordinates, so that there is nothing to see of a user"""
+    """True if every context is 1 in all coordinates, and so says nothing of its user"""
     shared: bool = False
-    """one parameter for all arms, each with its own row of features"""
+    """True if all arms share one parameter, each with its own row of features"""
     link: str = "identity"
-    """the mean reward is link(x . theta), of identity, logistic, probit, poisson or other"""
+    """link in the mean reward link(x . theta): identity, logistic, probit, poisson or other"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -478,7 +482,7 @@ class ContextualSpec(Numbered, BanditSpec):
         return potential[rows(len(action)), action]
 
     def with_features(self, dim: int) -> "ContextualSpec":
-        """The same with contexts of other features, no longer than 1, and no more public facts."""
+        """Return arms with contexts of `dim` new features, no longer than 1, and no extra facts."""
         values = {one.name: getattr(self, one.name) for one in fields(ContextualSpec)}
         values |= {"dim": dim, "context_bound": 1.0, "context_order": 2}
         return ContextualSpec(**values)
@@ -486,18 +490,26 @@ class ContextualSpec(Numbered, BanditSpec):
 
 @dataclass(frozen=True, kw_only=True)
 class ArmsSpec(ContextualSpec):
-    """Arms of users of whom nothing is seen: every context is 1."""
+    """Arms for users without features: every context is 1."""
 
     constant_context: ClassVar[bool] = True
 
     def bounds(self) -> list[Bound]:
         words = "contexts", "other than 1 in some coordinate", "choose ContextualSpec"
-        constant = Bound(_contexts, self.context_shape, _off, 0.0, ROUNDING, *words, delayed=False)
+        constant = Bound(
+            _contexts,
+            self.context_shape,
+            _distance_from_one,
+            0.0,
+            BOUND_TOLERANCE,
+            *words,
+            delayed=False,
+        )
         return [*super().bounds()[:-1], constant]
 
 
-def _off(contexts: Floats) -> Floats:
-    """The largest distance of contexts `(n, R, *shape)` from 1, (n, R)."""
+def _distance_from_one(contexts: Floats) -> Floats:
+    """Return the largest distance of contexts `(n, R, *shape)` from 1, (n, R)."""
     off = np.abs(contexts - 1)
     return np.asarray(off.reshape(*off.shape[:2], -1).max(axis=-1))
 
@@ -514,11 +526,11 @@ class PriceListSpec(ContextualSpec):
     priced: ClassVar[bool] = True
     sells: ClassVar[bool] = True
     prices: tuple[float, ...]
-    """dollars, one for each arm"""
+    """price of each arm in dollars"""
     unit_cost: float = 0.0
-    """dollars; below every price"""
+    """cost of a unit in dollars, below every price"""
     followed: bool = False
-    """whether later customers' answers depend on the prices that earlier ones were asked"""
+    """True if customers' answers depend on the prices of earlier customers"""
 
     @property
     def measured_as(self) -> str:
@@ -554,16 +566,16 @@ class PriceListSpec(ContextualSpec):
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """What makes one arm differ from another, its price."""
+        """Price of each arm in dollars, by which the arms differ."""
         return self.prices
 
     @property
     def most_units(self) -> int:
-        """Number of units that a customer buys at most."""
+        """Largest number of units that a customer buys."""
         return 1
 
     def margins_at(self, context: Floats) -> Floats:
-        """Dollars earned by a unit sold, contexts (..., d) -> (..., K); here one for everybody."""
+        """Return dollars earned by a unit sold, contexts (..., d) -> (..., K), here all equal."""
         return np.tile(self.margins, (*context.shape[:-1], 1))
 
 
@@ -577,13 +589,13 @@ class PremiumSpec(ContextualSpec):
 
     sells: ClassVar[bool] = True
     premiums: tuple[float, ...]
-    """dollars, one for each arm"""
+    """premium of each arm in dollars"""
     base_margin: tuple[float, ...]
-    """coefficients of the margin without a premium, one for each feature"""
+    """coefficient of each feature in the margin without a premium"""
     least_margin: float
     """smallest margin of a unit in dollars, above 0"""
     most_units: int = 1
-    """number of units that a customer buys at most"""
+    """largest number of units that a customer buys"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -602,13 +614,13 @@ class PremiumSpec(ContextualSpec):
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """What makes one arm differ from another, its premium."""
+        """Premium of each arm in dollars, by which the arms differ."""
         return self.premiums
 
     def margins_at(self, context: Floats) -> Floats:
-        """Dollars earned by a unit sold, contexts (..., d) -> (..., K), at least `least_margin`.
+        """Return dollars earned by a unit sold, contexts (..., d) -> (..., K), >= `least_margin`.
 
-        Contexts are clipped to their public bound first; no number stands for zeros.
+        Contexts are clipped to their public bound first; those with NaN count as zeros.
         """
         base = np.vecdot(clip_norm(context, self.context_norm), np.array(self.base_margin))
         return np.maximum(base[..., None] + np.array(self.premiums), self.least_margin)
@@ -649,7 +661,7 @@ SpecT = TypeVar("SpecT", bound=Spec)
 
 
 def check_mask(spec: Spec, mask: Any, replicas: int) -> None:
-    """Raise `InputError` unless a mask is of truth values (R, K), with as many as there must be."""
+    """Raise `InputError` unless a mask is of truth values (R, K) and allows enough actions."""
     size, least = spec.mask_size
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
         raise InputError(f"Expected masks to be arrays of truth values, got {abbrev(mask)}.")
@@ -662,7 +674,7 @@ def check_mask(spec: Spec, mask: Any, replicas: int) -> None:
 
 
 def check_available(action: AnyArray, mask: Bools) -> None:
-    """Raise `InputError` unless masks (..., K) allow arms (...), or all items of lists (..., m)."""
+    """Raise `InputError` unless masks (..., K) allow these arms (...), or lists' items (..., m)."""
     places = action.reshape(*mask.shape[:-1], -1)
     there = np.take_along_axis(mask, places, axis=-1)
     if not there.all():
@@ -673,7 +685,7 @@ def check_available(action: AnyArray, mask: Bools) -> None:
 
 
 def spec_of_kind(spec: Any, kind: type[SpecT]) -> SpecT:
-    """`spec`; raises `InputError` unless it is the public facts of a problem of that kind."""
+    """Return `spec`; raise `InputError` unless it is an instance of `kind`."""
     if not isinstance(spec, kind):
         raise InputError(
             f"Expected spec={abbrev(spec)} to be a {kind.__name__}, as a problem has in .spec."
@@ -682,10 +694,10 @@ def spec_of_kind(spec: Any, kind: type[SpecT]) -> SpecT:
 
 
 def fits(config: object, spec: Spec, kind: type[SpecT], *, shared: bool = False) -> SpecT:
-    """`spec`, if it is of the kind the agent plays; else `InputError` says what would be.
+    """Return `spec`; raise `InputError` unless it is of the kind that the config's agent plays.
 
-    Arms whose contexts are rows of features, (K, d), are of another kind than those of which a
-    user has one context, (d,): only who says `shared` plays them, too.
+    Arms with a row of features each, contexts (K, d), are another kind than arms with one context
+    of the user, (d,): with `shared` an agent plays both.
     """
     if isinstance(spec, kind):
         if not shared and getattr(spec, "shared", False):

@@ -1,4 +1,4 @@
-"""The public facts of prices that customers answer by tastes of their own."""
+"""Specs of prices to which each customer responds by coefficients of her own."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar, Self
@@ -10,8 +10,8 @@ from dpbandit.base import MOST_DIM, Floats, InputError, abbrev, positive, vector
 from dpbandit.specs.models import Prior
 from dpbandit.specs.protocols import PriceListSpec
 
-_STEEPEST = 10.0
-"""The logarithm of what a unit of the price takes away, at most; more overflows"""
+_MAX_LOG_SLOPE = 10.0
+"""Largest log of the utility lost per unit of price; a larger one overflows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,16 +20,16 @@ class TastesSpec(PriceListSpec):
 
     visited_as: ClassVar[str] = "prices for people"
     survey: Prior
-    """what a public survey says of theta in the population"""
+    """prior of theta in the population, from a public survey"""
     guess: Prior
-    """what may be believed of theta without it"""
+    """prior of theta in the population without the survey"""
 
     def __post_init__(self) -> None:
         self._check_priors()
         super().__post_init__()
 
     def _check_priors(self) -> None:
-        """Raise `InputError` unless both are priors that cost nobody anything."""
+        """Raise `InputError` unless `survey` and `guess` are priors without a privacy cost."""
         for name in ("survey", "guess"):
             if not isinstance(prior := getattr(self, name), Prior):
                 raise InputError(f"Expected {name}={abbrev(prior)} to be a Prior.")
@@ -46,29 +46,29 @@ class TastesSpec(PriceListSpec):
         )
 
     def seen(self, context: Floats) -> Floats:
-        """What `leads` is asked of, from contexts `(..., dim)`."""
+        """Return the features that `leads` takes, from contexts `(..., dim)`."""
         raise NotImplementedError
 
     def held(self, theta: Floats) -> Floats:
-        """What `leads` is asked of, from theta `(..., M, D)`."""
+        """Return the parameters that `leads` takes, from theta `(..., M, D)`."""
         return theta
 
     def leads(self, held: Floats, seen: Floats) -> tuple[Floats, Floats]:
-        """The logit of a sale at price 0, and its slope in the price.
+        """Return the logit of a sale at price 0, and its slope in the price, both `(..., M)`.
 
-        Of what is `held` of theta at what was `seen`, both `(..., M)`.
+        The arguments are results of the methods `held` and `seen`.
         """
         raise NotImplementedError
 
     def sales(self, theta: Floats, seen: Floats) -> Floats:
-        """P(sale) at each price, `(..., M, K)`."""
+        """Return P(sale) at each price, `(..., M, K)`, for theta `(..., M, D)`."""
         ahead, slope = self.leads(self.held(theta), seen)
         return np.asarray(expit(ahead[..., None] + slope[..., None] * np.array(self.prices)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class OwnLogitSpec(TastesSpec):
-    """Prices for customers of whom features x are known, with F = (1, x) and G = F or (1,).
+    """Prices for customers with known features x; F = (1, x), and G = F or (1,).
 
     A customer has theta = (a, b), and with the logistic function s and prices q that are -1 and 1
     at the ends of a public range::
@@ -98,12 +98,12 @@ class OwnLogitSpec(TastesSpec):
         # See `TastesSpec`; `seen` is F `(..., dim)`
         (low, high), b = self.price_range, theta[..., self.dim :]
         G = seen[..., : b.shape[-1]]
-        slope = -np.exp(np.minimum(_along(b, G), _STEEPEST)) * 2 / (high - low)
-        return _along(theta[..., : self.dim], seen) - slope * (low + high) / 2, slope
+        slope = -np.exp(np.minimum(_scalar_products(b, G), _MAX_LOG_SLOPE)) * 2 / (high - low)
+        return _scalar_products(theta[..., : self.dim], seen) - slope * (low + high) / 2, slope
 
 
-def _along(theta: Floats, seen: Floats) -> Floats:
-    """Scalar products `(..., M)` of theta `(..., M, k)` and what was seen `(..., k)`."""
+def _scalar_products(theta: Floats, seen: Floats) -> Floats:
+    """Return scalar products `(..., M)` of theta `(..., M, k)` and features `(..., k)`."""
     return np.asarray((theta @ seen[..., None])[..., 0])
 
 
@@ -121,11 +121,11 @@ class RivalsSpec(TastesSpec):
 
     kind: ClassVar[str] = "prices beside those of rivals"
     rivals: int
-    """J"""
+    """number J of rivals"""
     offer: tuple[float, ...]
-    """attributes of ours, D - 1"""
+    """the D - 1 attributes of our offer"""
     largest: tuple[float, ...]
-    """of each attribute and of rivals' prices, D, > 0"""
+    """largest size of each attribute and of rivals' prices, D numbers > 0"""
     dim: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -144,27 +144,26 @@ class RivalsSpec(TastesSpec):
         super().__post_init__()
 
     def context_of(self, offers: Floats) -> Floats:
-        """Contexts `(..., dim)` of rivals' offers `(..., J, D)`."""
+        """Return contexts `(..., dim)` of rivals' offers `(..., J, D)`."""
         scaled = (offers / self.largest).reshape(*offers.shape[:-2], -1)
         one = np.ones((*scaled.shape[:-1], 1))
         return np.concatenate([one, scaled], axis=-1) / np.sqrt(self.dim)
 
     def offers(self, context: Floats) -> Floats:
-        """Rivals' offers `(..., J, D)` of contexts `(..., dim)`, the inverse of `context_of`."""
+        """Return rivals' offers `(..., J, D)` of contexts `(..., dim)`, inverting `context_of`."""
         rows = context[..., 1:] * np.sqrt(self.dim)
         return rows.reshape(*rows.shape[:-1], self.rivals, -1) * self.largest
 
     seen = offers
 
     def held(self, theta: Floats) -> Floats:
-        # What a unit of each attribute is worth, and of the price: `(..., M, D)`
-        slope = -np.exp(np.minimum(theta[..., -1:], _STEEPEST))
+        # Utility of a unit of each attribute, and of the price: `(..., M, D)`
+        slope = -np.exp(np.minimum(theta[..., -1:], _MAX_LOG_SLOPE))
         return np.concatenate([theta[..., :-1], slope], axis=-1)
 
     def leads(self, parameters: Floats, offers: Floats) -> tuple[Floats, Floats]:
-        # How far ours is ahead of the rivals at price 0, in utility, and what a cent changes.
-        #
-        # Of what attributes are worth `(..., M, D)` and offers `(..., J, D)`, both `(..., M)`
+        # Utility of our offer at price 0 less the rivals' log-sum-exp, and utility per unit of
+        # price, both `(..., M)`, from parameters `(..., M, D)` and offers `(..., J, D)`
         theirs = offers @ parameters.swapaxes(-1, -2)  # (..., J, M): sums over few run along many
         most = theirs.max(axis=-2)
         rivals = most + np.log(np.exp(theirs - most[..., None, :]).sum(axis=-2))

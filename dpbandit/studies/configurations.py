@@ -1,4 +1,4 @@
-"""Read a sweep's TOML file, and list the configurations that it asks for."""
+"""Read a sweep's TOML file, and list its configurations."""
 
 import os
 import tomllib
@@ -42,7 +42,7 @@ Value = bool | int | float | str
 Values = dict[str, Value]
 Choices = dict[str, Annotated[list[Value], Field(min_length=1)]]
 Epsilon = Annotated[float, Field(gt=0)]
-"""infinity without noise"""
+"""Privacy target epsilon > 0; infinity means no noise."""
 Delta = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1, le=MOST_REPLICAS)]
 Rounds = Annotated[int, Field(ge=1, le=MOST_ROUNDS)]
@@ -74,7 +74,7 @@ class Agent(_Strict):
 
 
 class Audit(_Strict):
-    """Whether and how to audit every private agent beside the runs."""
+    """Settings of the audits of private agents."""
 
     runs: Annotated[int, Field(ge=400, le=MOST_RUNS)] = Field(
         4000, description="runs of each of two worlds"
@@ -157,7 +157,7 @@ def _sentence(error: Any, source: str) -> str:
 
 
 def _right(error: Any, value: str) -> str:
-    """What would be right, from Pydantic's name of the mistake and its limits."""
+    """Return words for a right value, from Pydantic's type of the error and its limits."""
     kind, limits = error["type"], error.get("ctx", {})
     bounds = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt"}
     bounds |= {"less_than_equal": "le", "too_short": "min_length", "too_long": "max_length"}
@@ -172,12 +172,12 @@ def _right(error: Any, value: str) -> str:
 
 
 TARGETS = ("delta", "epsilon")
-"""What a privacy target is made of; settings of agents."""
+"""Settings of agents that make up a privacy target."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """One agent on one problem, with all that its run depends on."""
+    """An agent on a problem, with everything that its runs depend on."""
 
     setup: Setup
     name: str
@@ -185,7 +185,7 @@ class Configuration:
 
     @cached_property
     def key(self) -> str:
-        """The key of its runs."""
+        """Hash that identifies the configuration and its runs."""
         facts = {**self.setup.facts(), "agent": self.name, "config": describe(self.config)}
         return run_key(facts)
 
@@ -194,7 +194,7 @@ class Configuration:
 
     @property
     def marks(self) -> Ints:
-        """Rounds to be logged, (marks,), all of `log_marks` or the last one alone."""
+        """Rounds to be logged, (marks,): all of `log_marks`, or only the last."""
         return log_marks(self.setup.horizon)
 
     def problem(self) -> Problem:
@@ -206,7 +206,7 @@ class Configuration:
     ) -> AgentRun:
         """Play replicas `first` to `last` - 1; the result depends on nothing else.
 
-        `advance` is called with the rounds done since it was called last.
+        `advance` is called with the number of rounds played since its last call.
         """
         setup, proof = self.setup, certificate_of(self)
         seeds = [(setup.seed, r) for r in range(first, last)]
@@ -216,8 +216,8 @@ class Configuration:
 
 
 @dataclass(frozen=True)
-class Watched:
-    """An agent's settings that keep the running agents they make, so that these can be examined."""
+class AgentRecorder:
+    """A config that records the running agents that it makes, so that these can be examined."""
 
     config: AgentConfig
     agents: list[RunningAgent] = field(default_factory=list)
@@ -231,15 +231,15 @@ class AgentFailure(NamedTuple):
     """A configuration whose agent failed: it raised something, or took too long."""
 
     key: str
-    """of the configuration"""
+    """key of the configuration"""
     agent: str
     problem: str
     epsilon: float
-    """claimed; infinity without a claim"""
+    """claimed epsilon; infinity without a claim"""
     message: str
-    """what it did in which method and round, without its name"""
+    """words for the error, the method and the round, without the agent's name"""
     trace: str = ""
-    """where, in Python's words; empty where a sentence says all"""
+    """Python's traceback; empty where `message` says all"""
 
     def __str__(self) -> str:
         at = "" if self.epsilon == inf else f" at epsilon {self.epsilon:g}"
@@ -247,7 +247,7 @@ class AgentFailure(NamedTuple):
 
 
 def failure_of(one: Configuration, error: InputError) -> AgentFailure:
-    """What is told of a configuration whose agent raised this."""
+    """Return the report on a configuration whose agent raised `error`."""
     if isinstance(error, AgentError):
         message, trace = error.message, error.trace
     else:
@@ -266,7 +266,7 @@ class LastRound(Configuration):
 
 @lru_cache(maxsize=64)
 def certificate_of(one: Configuration) -> Certificate:
-    """Once for all blocks of a configuration: some take longer to certify than to play."""
+    """Return a configuration's certificate, cached: some take longer to certify than to play."""
     return certify(one.config, one.problem().spec, accountants=False)
 
 
@@ -278,14 +278,14 @@ def setup_of(
     seed: int = 0,
     label: str | None = None,
 ) -> Setup:
-    """The problem of a configuration.
+    """Return the problem of a configuration.
 
     Args:
         environment: id; "dpbandit/" and "-v0" may be left out.
-        arguments: of the environment, but for the horizon.
-        horizon: rounds T >= 1.
-        seed: of the users.
-        label: what to call it; id and arguments if left out.
+        arguments: arguments of the environment other than the horizon.
+        horizon: number T >= 1 of rounds.
+        seed: seed of the users' randomness.
+        label: name of the problem; id and arguments if left out.
 
     Raises:
         InputError: an unknown id or argument, or a wrong value.
@@ -305,9 +305,9 @@ def setup_of(
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """What a sweep runs: configurations from a sweep file (see `plan`), or from Python.
+    """Configurations for a sweep to run, from a sweep file (see `plan`) or from Python.
 
-    Raises `InputError` where two configurations would be one line in every plot.
+    Raises `InputError` if two configurations have the same labels, so that plots would mix them.
     """
 
     configurations: tuple[Configuration, ...]
@@ -315,9 +315,9 @@ class Study:
     name: str = "sweep"
     """title of the report"""
     audit: Audit | None = None
-    """also audit every private agent"""
+    """settings of audits of every private agent; None for no audits"""
     request: Mapping[str, Any] = field(default_factory=dict)
-    """the sweep file's own words, to be kept beside the results"""
+    """contents of the sweep file, to be stored beside the results"""
 
     def __post_init__(self) -> None:
         whole("replicas", self.replicas, 1, MOST_REPLICAS)
@@ -342,7 +342,7 @@ def _refuse_twins(configurations: Iterable[Configuration]) -> None:
 
 
 MOST_CONFIGURATIONS = 100_000
-"""Of a sweep; each is made once before the first round."""
+"""Limit of a sweep, as each configuration is made once before the first round."""
 
 
 Agents = Sequence[tuple[str, AgentConfig]]
@@ -352,7 +352,7 @@ def plan(sweep: Sweep, *, progress: bool = False) -> Study:
     """List all configurations of a sweep, each once, with baselines.
 
     Every agent is made once, so that one that does not fit is found before the first round. With
-    `leave_out_unfit` it is left out there, and a warning says which ones are and why.
+    `leave_out_unfit`, unfit agents are left out, and a warning lists them with the reasons.
 
     Args:
         sweep: see `Sweep.read`.
@@ -374,9 +374,9 @@ def plan(sweep: Sweep, *, progress: bool = False) -> Study:
     with Progress(len(problems) * len(agents), visible=progress) as bar:
         bar.working_on("planning", rate=1)
         for entry, arguments in problems:
-            for configuration in _on(sweep, entry, arguments, agents, unfit, bar):
+            for configuration in _configurations_on(sweep, entry, arguments, agents, unfit, bar):
                 found[configuration.key] = configuration
-    _tell_unfit(unfit, {one.name for one in found.values()})
+    _report_unfit(unfit, {one.name for one in found.values()})
     _check_names(found.values())
     request = sweep.model_dump(mode="json")
     return Study(
@@ -388,8 +388,8 @@ def plan(sweep: Sweep, *, progress: bool = False) -> Study:
     )
 
 
-def _tell_unfit(unfit: Mapping[tuple[str, str], InputError], fitting: Collection[str]) -> None:
-    """Warn of what is left out; raise the mistake of an agent that fits nowhere."""
+def _report_unfit(unfit: Mapping[tuple[str, str], InputError], fitting: Collection[str]) -> None:
+    """Warn of agents that are left out; raise `InputError` for an agent that fits no problem."""
     for (name, problem), mistake in unfit.items():
         if name not in fitting:
             raise InputError(f"{name} on {problem}: {mistake}") from mistake
@@ -411,7 +411,7 @@ def _refuse_too_many(sweep: Sweep) -> None:
         )
 
 
-def _on(
+def _configurations_on(
     sweep: Sweep,
     entry: Environment,
     arguments: dict[str, Any],
@@ -429,7 +429,7 @@ def _on(
         bar.advance(1)
         try:
             made_agent(config, spec, Streams([0]))  # does it fit?
-        except AgentError:  # whose turn is told of when it comes; the others' runs go on
+        except AgentError:  # reported as a failure when it is played; other agents go on
             yield Configuration(setup, name, config)
         except InputError as mistake:
             if not sweep.leave_out_unfit:
@@ -444,7 +444,7 @@ def _on(
 
 
 def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
-    """The configs of an entry, each once, under a name that does not tell the privacy target."""
+    """Return the configs of an entry, each once, with names that leave out the privacy target."""
     found = dict[str, tuple[str, AgentConfig]]()
     for written in _combinations(entry.settings, entry.grid, "settings"):
         known = agent_id(entry.id)
@@ -466,7 +466,7 @@ def _agents(sweep: Sweep, entry: Agent) -> Iterable[tuple[str, AgentConfig]]:
 
 
 _BASELINES = {"uniform": "Uniform", "best-fixed": "BestFixed", "centre": "Centre"}
-"""Called the same whether listed or added."""
+"""Names of baselines by id, the same whether the sweep lists them or `plan` adds them."""
 
 
 def _combinations(
@@ -482,7 +482,7 @@ def _combinations(
 
 
 def _check_names(configurations: Iterable[Configuration]) -> None:
-    """Two agents of one name would be one line in every plot and one row of the differences."""
+    """Raise `InputError` if agents with unlike settings share a name, as plots would mix them."""
     called: dict[str, Mapping[str, Any]] = {
         name: describe(AGENTS[known]()) for known, name in _BASELINES.items()
     }

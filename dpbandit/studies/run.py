@@ -75,34 +75,34 @@ from dpbandit.studies.configurations import (
 
 BACKENDS = ("loky", "dask", "threading")
 HTTP = {"dashboard_address": "127.0.0.1:0"}
-"""Any free port of this machine, for else Dask asks for 8787 and warns where that is taken."""
+"""Options that let Dask take any free port; by default it warns where port 8787 is taken."""
 
 
 @contextmanager
 def workers(
     backend: str, jobs: int, scheduler: str | None
 ) -> Iterator[Callable[[Any, Sequence[tuple[Any, ...]]], Generator[Any, None, None]]]:
-    """What runs a function on many arguments and yields what is done, in any order.
+    """Yield a function that runs tasks on workers and yields results as they come, in any order.
 
-    Raises `InputError` where a cluster cannot be reached, and where workers or cluster are lost.
+    Raises `InputError` if a cluster cannot be reached, or if workers or cluster are lost.
     """
     tied_to_parent = (
         {"initializer": end_with, "initargs": (os.getpid(),)} if backend == "loky" else {}
     )
     cluster = [_cluster(jobs, scheduler)] if backend == "dask" else []
     for one in cluster:
-        tell_of_one_thread(one)
+        warn_of_one_thread(one)
 
     def run(function: Any, tasks: Sequence[tuple[Any, ...]]) -> Generator[Any, None, None]:
         at_once = max(1, min(jobs, len(tasks)))
         parallel = Parallel(n_jobs=at_once, return_as="generator_unordered", batch_size=1)
-        with _loss_in_one_sentence():
+        with _reporting_lost_workers():
             results = parallel(delayed(_work)(function, *task) for task in tasks)
             try:
                 for one in results:  # noqa: UP028  `yield from` would close it with a warning
                     yield one
             finally:
-                with catch_warnings(action="ignore"):  # that what is under way is given up
+                with catch_warnings(action="ignore"):  # joblib's, of tasks that are cancelled
                     results.close()
 
     try:
@@ -113,8 +113,8 @@ def workers(
             one.close()
 
 
-def tell_of_one_thread(cluster: Any) -> None:
-    """Warn where joblib sees no reason to send a task away."""
+def warn_of_one_thread(cluster: Any) -> None:
+    """Warn if the cluster has one thread, as joblib then plays all tasks in this process."""
     if sum(cluster.ncores().values()) == 1:
         warn(
             "The Dask cluster has one thread: blocks are played in this process, not on it; give "
@@ -129,8 +129,8 @@ def _work(function: Callable[..., Any], *task: Any) -> Any:
 
 
 @contextmanager
-def _loss_in_one_sentence() -> Iterator[None]:
-    """One sentence in place of what joblib and Dask raise when somebody is killed."""
+def _reporting_lost_workers() -> Iterator[None]:
+    """Turn errors of joblib and Dask about killed workers into an `InputError` of one sentence."""
     try:
         yield
     except Exception as error:
@@ -148,26 +148,26 @@ def _loss_in_one_sentence() -> Iterator[None]:
 
 
 def _cluster(jobs: int, scheduler: str | None) -> Any:
-    """A client of the scheduler, or of a new cluster on this machine."""
+    """Return a client of the scheduler, or of a new cluster on this machine."""
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
         raise not_installed("distributed", "the dask backend", "dask") from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is lost is told once, by us
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # we report losses, once
     if scheduler is None:
         silent_options: dict[str, Any] = {"dashboard_address": None, "scheduler_kwargs": HTTP}
         return distributed.Client(n_workers=jobs, threads_per_worker=1, **silent_options)
     try:
         with ThreadPoolExecutor(1) as knocking:
-            knocking.submit(asyncio.run, _knock(distributed, scheduler)).result()
+            knocking.submit(asyncio.run, _try_connecting(distributed, scheduler)).result()
         return distributed.Client(scheduler, timeout="20s")
     except Exception as error:  # of as many kinds as there are transports
         why = " ".join(str(error).split()) or type(error).__name__
         raise InputError(f"Cannot reach the Dask scheduler at {scheduler!r}: {why}.") from None
 
 
-async def _knock(distributed: Any, scheduler: str) -> None:
-    """Raise unless somebody answers: a client that fails to start may never end."""
+async def _try_connecting(distributed: Any, scheduler: str) -> None:
+    """Raise unless the scheduler answers, as a client that fails to start may never end."""
     safe = distributed.Security().get_connection_args("client")
     comm = await distributed.comm.connect(scheduler, timeout=20, **safe)
     comm.abort()
@@ -178,19 +178,19 @@ class Found:
     """Files of a sweep that its folder already holds."""
 
     replicas: dict[str, set[int]] = field(default_factory=dict)
-    """key of a configuration -> numbers of the replicas that are done"""
+    """numbers of finished replicas, by key of the configuration"""
     corrupt: list[Path] = field(default_factory=list)
-    """moved aside, under a name that ends in .corrupt"""
+    """damaged files, renamed to end in .corrupt"""
     foreign: list[Path] = field(default_factory=list)
-    """not of this sweep; neither read nor changed"""
+    """files of other sweeps, left as they are"""
     files: list[Path] = field(default_factory=list)
-    """of this sweep and whole; there before, or written now"""
+    """undamaged files of this sweep, from before or written now"""
 
     cpus: set[str] = field(default_factory=set)
     """types of CPU that blocks were made on"""
 
     def record_cpu(self, cpu: str) -> None:
-        """Warn where a second type of CPU turns up."""
+        """Record the CPU type of a block, and warn if earlier blocks have another one."""
         if self.cpus and cpu not in self.cpus:
             warnings.warn(
                 f"Blocks are made on {' and '.join(sorted(self.cpus))} and on {cpu}: between types "
@@ -200,18 +200,18 @@ class Found:
         self.cpus.add(cpu)
 
     def missing(self, configuration: Configuration, replicas: int) -> list[int]:
-        """The replicas that are still to be run."""
+        """Return the numbers of a configuration's replicas that are still to be run."""
         done = self.replicas.get(configuration.key, set())
         return [r for r in range(replicas) if r not in done]
 
     def check_folder(self, folder: Path) -> None:
-        """Raise `InputError` where the folder has disappeared: writing would make an empty one."""
+        """Raise `InputError` if the folder has disappeared, as writing would make a new one."""
         if not plan_file(folder).exists():
             self.check_files(folder)
             raise InputError(f"Expected {folder} to stay: it disappeared. Go on with --resume.")
 
     def check_files(self, folder: Path) -> None:
-        """Raise `InputError` where a file that was there is gone."""
+        """Raise `InputError` if one of `files` has disappeared."""
         left = sum(file.exists() for file in self.files)
         if left < len(self.files):
             raise InputError(
@@ -221,21 +221,21 @@ class Found:
 
 
 def survey(folder: Path, keys: Collection[str], *, progress: bool) -> Found:
-    """Read and verify every block of these configurations in `folder`; deletes nothing.
+    """Read and verify every block of these configurations in `folder`; delete nothing.
 
     Raises:
-        InputError: a block of this sweep was made by another program, whose numbers may differ.
+        InputError: if another version of the program, whose numbers may differ, made a block.
     """
     found, files = Found(), block_files(folder)
     with Progress(len(files), visible=progress) as bar:
         bar.working_on("verifying", rate=1)
         for file in files:
-            _look_at(file, keys, found)
+            _survey_file(file, keys, found)
             bar.advance(1)
     return found
 
 
-def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
+def _survey_file(file: Path, keys: Collection[str], found: Found) -> None:
     key, several = key_of(file), is_pack(file)
     if not several and key not in keys:
         found.foreign.append(file)
@@ -259,7 +259,7 @@ def _look_at(file: Path, keys: Collection[str], found: Found) -> None:
 
 
 def check_program(run: AgentRun, source: Path | str) -> None:
-    """Raise `InputError` unless a run was made by this program: others may draw other numbers."""
+    """Raise `InputError` unless this version of the program made the run: others draw otherwise."""
     ours = provenance()
     for part in PROGRAM:
         if run.provenance[part] != ours[part]:
@@ -270,13 +270,13 @@ def check_program(run: AgentRun, source: Path | str) -> None:
 
 
 def write_block(folder: Path, run: AgentRun) -> Path:
-    """One block of replicas, under its own name."""
+    """Write a block of replicas to its file in `folder`; return the path."""
     first, last = int(run.replicas[0]), int(run.replicas[-1])
     return write_runs(block_file(folder, run.key, first, last), [run])
 
 
 def moved_aside(file: Path) -> Path:
-    """The file under a new name, which ends in .corrupt."""
+    """Rename a damaged file to a free name that ends in .corrupt; return the new path."""
     aside = file.with_name(f"{file.name}.corrupt")
     number = 1
     while aside.exists():
@@ -286,20 +286,20 @@ def moved_aside(file: Path) -> Path:
 
 
 Task = tuple[str, Configuration, Audit]
-"""The key of an audit, and what to audit how."""
+"""Key of an audit, the configuration to audit, and the settings of the audit."""
 
 
 class Audited(NamedTuple):
-    """One audit, as its file holds it."""
+    """A finished audit, as its file holds it."""
 
     key: str
     document: dict[str, Any]
     rounds: int
-    """of both worlds together"""
+    """number of rounds played in both worlds together"""
 
 
 def audits_of(study: Study) -> dict[str, Task]:
-    """The audits that are wanted, by key: one for each private agent, target and environment."""
+    """Return a study's audits by key: one for each private agent, target and environment."""
     if (how := study.audit) is None:
         return {}
     wanted: dict[str, Task] = {}
@@ -316,7 +316,7 @@ def audits_of(study: Study) -> dict[str, Task]:
 def run_audit(key: str, one: Configuration, how: Audit) -> Audited:
     """Audit the agent of a configuration on its environment at `how.horizon`.
 
-    Where there is no audit for it, its file says why.
+    If the agent cannot be audited, the document states the reason.
     """
     arguments = {**one.setup.env_kwargs, "horizon": how.horizon}
     named: dict[str, Any] = {
@@ -337,11 +337,11 @@ def run_audit(key: str, one: Configuration, how: Audit) -> Audited:
 
 
 def missing_audits(folder: Path, wanted: Mapping[str, Task], found: Found) -> list[Task]:
-    """Those without a whole file; what is not what was written is moved aside, as blocks are."""
+    """Return the audits still to run; damaged files are renamed and count as missing."""
     missing = []
     for key, task in wanted.items():
         file = audit_file(folder, key)
-        if file.exists() and not _whole(file):
+        if file.exists() and not _undamaged(file):
             found.corrupt.append(moved_aside(file))
         if file.exists():
             found.files.append(file)
@@ -351,12 +351,12 @@ def missing_audits(folder: Path, wanted: Mapping[str, Task], found: Found) -> li
 
 
 def write_audit(folder: Path, audit: Audited) -> Path:
-    """One audit, under its own name, and the hash of all it says."""
+    """Write an audit, with the hash of its document, to its file in `folder`; return the path."""
     document = {**audit.document, "hash": audit_hash(audit.key, audit.document)}
     return write_json(audit_file(folder, audit.key), document)
 
 
-def _whole(file: Path) -> bool:
+def _undamaged(file: Path) -> bool:
     try:
         read_audit(file)
     except InputError:
@@ -371,8 +371,8 @@ def _private(configurations: Sequence[Configuration]) -> Iterator[Configuration]
             yield one
 
 
-_MOST_AT_ONCE = 100
-"""Replicas of a block, at most: what a killed sweep may lose of each worker."""
+_MAX_BLOCK = 100
+"""Largest number of replicas in a block, which a killed sweep may lose on each worker."""
 
 
 class Swept(NamedTuple):
@@ -381,12 +381,12 @@ class Swept(NamedTuple):
     folder: Path
     configurations: int
     run: int
-    """replicas that were run now"""
+    """number of replicas that were run now"""
     reused: int
-    """replicas that were there"""
+    """number of replicas that the folder had already"""
     found: Found
     failed: tuple[AgentFailure, ...]
-    """configurations of which a block was not played to its end, or none was"""
+    """configurations whose agent failed in a block"""
 
 
 def run_sweep(
@@ -401,7 +401,7 @@ def run_sweep(
     progress: bool = True,
     limit: TimeLimit | None = None,
 ) -> Swept:
-    """Run every configuration of a sweep, one file for each block of replicas or a thousand.
+    """Run every configuration of a sweep, with a file for each block of replicas.
 
     A replica depends on its configuration, the seed and its number only, so the numbers are the
     same, bit for bit, for every backend, number of jobs, block size and order. Workers compute
@@ -415,14 +415,14 @@ def run_sweep(
         jobs: number of workers, 1 to 1024; a remote cluster uses all that it has.
         scheduler: address of a Dask scheduler; without one, "dask" starts a cluster here.
         block: number of replicas in a task, >= 1; by default as many as fit the cache, at most 100.
-        resume: continue in a folder that holds blocks; they are verified and kept.
+        resume: continue in a folder that holds blocks; they are verified and reused.
         progress: show a progress bar after two seconds; without a terminal, print a line for each
             block.
-        limit: seconds that an agent may take; by default as many as it wants. With a limit and
-            the backend "loky" agents of others play in processes of their own.
+        limit: seconds that an agent may take; unlimited by default. With a limit and the backend
+            "loky" agents of others play in separate processes.
 
-    An agent that fails ends none of the others' runs: it stands in `failed`. So does one that ends
-    its process, if that is its own.
+    An agent that fails does not stop other agents' runs: it is listed in `failed`. So is one that
+    ends its process, if that is a separate one.
 
     Raises:
         InputError: a number out of range, whatever `plan` refuses, a folder with blocks but not
@@ -441,7 +441,7 @@ def run_sweep(
     folder = Path(out)
     if not resume and block_files(folder):
         raise InputError(f"Expected out={str(out)!r} to hold no blocks yet, or resume (--resume).")
-    with suppress(Damaged):  # that is written anew
+    with suppress(Damaged):  # a damaged plan file is written anew below
         planned(folder)
     if backend == "dask" and scheduler is None:
         check_guarded("run_sweep with backend='dask'")
@@ -505,7 +505,7 @@ def _played(
     jobs: int,
     limit: TimeLimit | None,
 ) -> Generator[AgentRun | AgentFailure, None, None]:
-    """Return the result of `_play` for each task; a limit sends others' agents to own processes."""
+    """Yield the result of `_play` for each task; with a limit, others' agents play in processes."""
     in_pool, apart = list[Any](), list[Any]()
     for task in tasks:
         (apart if limit is not None and is_of_others(task[0].config) else in_pool).append(task)
@@ -527,7 +527,7 @@ def play_all(one: Configuration, replicas: int, *, progress: bool = True) -> Age
 
 
 def _document(study: Study, keys: Sequence[str], audits: Sequence[str]) -> dict[str, Any]:
-    """What is told of a study in its folder."""
+    """Return the contents of the plan file that describes a study in its folder."""
     return {
         "format": FORMAT,
         **study.request,
@@ -541,7 +541,7 @@ def _document(study: Study, keys: Sequence[str], audits: Sequence[str]) -> dict[
 def _play(
     one: Configuration, first: int, last: int, limit: TimeLimit | None
 ) -> AgentRun | AgentFailure:
-    """Some replicas, or why the agent failed; a problem that fails by itself raises."""
+    """Play some replicas; return the run, or the failure of the agent. A problem's errors raise."""
     try:
         with time_limit(limit):
             return one.play(first, last)
@@ -562,6 +562,6 @@ def _tasks(
     study: Study, found: Found, block: int | None
 ) -> Iterator[tuple[Configuration, int, int]]:
     for one in {one.key: one for one in study.configurations}.values():
-        size = block or min(_MOST_AT_ONCE, replicas_at_once(one.problem().spec, one.config))
+        size = block or min(_MAX_BLOCK, replicas_at_once(one.problem().spec, one.config))
         for first, last in consecutive(found.missing(one, study.replicas), size):
             yield one, first, last

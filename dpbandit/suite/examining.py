@@ -29,7 +29,7 @@ from dpbandit.running.settings import parse_agent
 from dpbandit.running.strangers import Stranger
 from dpbandit.specs import AgentConfig, Spec, made_agent
 from dpbandit.studies import Configuration
-from dpbandit.studies.configurations import Watched, certificate_of
+from dpbandit.studies.configurations import AgentRecorder, certificate_of
 from dpbandit.suite.catalogue import Assignment, Size, assignment_of
 from dpbandit.testing import check_agent
 from dpbandit.testing.checks import (
@@ -193,7 +193,7 @@ def replayed(one: Configuration) -> str:
     return f"replay: in {where} nothing but releases reaches anybody else"
 
 
-class _RecordingConfig(Watched):
+class _RecordingConfig(AgentRecorder):
     """Settings whose last agent is examined once, at the end: what it remembers takes long."""
 
     def at_the_end(self, tape: Tape) -> Tape:

@@ -29,7 +29,7 @@ from dpbandit.running.compare import as_run
 from dpbandit.running.loop import play
 from dpbandit.specs import AgentConfig
 from dpbandit.studies import Configuration, setup_of
-from dpbandit.studies.configurations import Watched, certificate_of
+from dpbandit.studies.configurations import AgentRecorder, certificate_of
 
 _ERROR = "error after {}"
 _HALVINGS = 6
@@ -52,7 +52,7 @@ class EstimateConfiguration(Configuration):
     ) -> AgentRun:
         # Its run; measures "error after t", `|theta_t - theta*|_1^2 / |theta*|_1^2`, the mean of
         # the arms, which is 1 where nothing has been learned
-        setup, seen, errors = self.setup, Watched(self.config), dict[str, Floats]()
+        setup, seen, errors = self.setup, AgentRecorder(self.config), dict[str, Floats]()
         problem, proof = self.problem(), certificate_of(self)
         if not isinstance(problem, GLMBandit):
             raise InputError(f"Expected a GLMBandit, whose parameters are known, got {problem}.")

@@ -20,7 +20,7 @@ from dpbandit.experiments.sgd.printed import StoppedSGD
 from dpbandit.losses import LinearRegression
 from dpbandit.specs import StreamSpec
 from dpbandit.studies import Configuration, play_all, setup_of
-from dpbandit.studies.configurations import Watched
+from dpbandit.studies.configurations import AgentRecorder
 from tests.each import refused
 
 TABLES_OF_RATES = {name: rows for name, (rows, _) in tables().items()}
@@ -166,7 +166,7 @@ def test_errors_of_estimates_by_hand(tmp_path):
     looked = play_all(one(EstimateConfiguration, config), 3, progress=False)
     plain = one(Configuration, config)
     np.testing.assert_array_equal(looked.regret, play_all(plain, 3, progress=False).regret)
-    seen, problem = Watched(config), plain.problem()
+    seen, problem = AgentRecorder(config), plain.problem()
     play(problem, seen, [(0, r) for r in range(3)], marks=np.array([640]))
     true, theta = problem.true_parameters, seen.agents[0].theta
     share = np.abs(theta - true).sum(2) ** 2 / np.abs(true).sum(2) ** 2

@@ -16,7 +16,7 @@ import pytest
 
 from dpbandit import InputError
 from dpbandit.studies import Sweep, run as running, run_sweep
-from dpbandit.studies.run import tell_of_one_thread, workers
+from dpbandit.studies.run import warn_of_one_thread, workers
 from tests.each import each, refused
 from tests.studies.studies import many
 
@@ -181,10 +181,10 @@ def test_a_cluster_that_is_not_used_is_told():
             self.ncores = lambda: dict(enumerate(threads))
 
     with pytest.warns(UserWarning, match="The Dask cluster has one thread: blocks are played in"):
-        tell_of_one_thread(Cluster(1))
+        warn_of_one_thread(Cluster(1))
     for threads in ((), (2,), (1, 1)):  # nobody yet, who may come; two
         with catch_warnings(action="error"):
-            tell_of_one_thread(Cluster(*threads))
+            warn_of_one_thread(Cluster(*threads))
 
 
 UNGUARDED = """
