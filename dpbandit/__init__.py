@@ -7,9 +7,9 @@ import sys as _sys
 from pathlib import Path as _Path
 
 if not (_Path(__file__).parent / "envs").exists():  # a checkout
-    from dpbandit.checkout import Beside as _Beside
+    from dpbandit.checkout import SiblingFinder as _SiblingFinder
 
-    _sys.meta_path.insert(0, _Beside())
+    _sys.meta_path.insert(0, _SiblingFinder())
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

@@ -94,7 +94,7 @@ Inner: TypeAlias = Annotated[AgentConfig, lambda name, value: check_config(value
 
 
 def started(kind: type[T]) -> T:
-    """Declare an attribute that `start` sets, `ridge = started(Ridge)`; it is not a setting."""
+    """Declare an attribute that `start` sets and that is no setting: `ridge = started(Ridge)`."""
     return cast(T, None)
 
 
@@ -105,8 +105,8 @@ class Agent(Generic[SpecT]):
     """Base class of algorithms: annotated attributes are settings, methods are the steps.
 
     A subclass is a keyword-only dataclass without a decorator. Every setting is checked against its
-    type when a config is made; `check` says what several settings mean together. `make` returns a
-    copy that plays: it has the settings, `spec`, `streams` and `R`, and `start` sets the rest.
+    type when a config is made; `check` refuses combinations of settings. `make` returns a copy that
+    plays: it has the settings, `spec`, `streams` and `R`, and `start` sets the rest.
 
     >>> from dpbandit.privacy import no_privacy
     >>> class Always(Agent):
@@ -122,20 +122,20 @@ class Agent(Generic[SpecT]):
     """
 
     plays: ClassVar[type[Spec]] = Spec
-    """the kind of problem it fits"""
+    """class of specs of the problems that the agent can play"""
     masks: ClassVar[tuple[Masks, ...]] = ()
-    """where actions come and go, by whose masks it plays (`act_among`); elsewhere it is refused"""
+    """kinds of masks with which `act_among` works; problems with other masks are refused"""
     ledger: Ledger
-    """what it promises, set by `start`"""
+    """privacy spends of the agent's mechanisms, set by `start`"""
     spec: SpecT
-    """the problem it was made for"""
+    """public facts of the problem that the agent plays"""
     streams: Streams
-    """randomness, by name and replica"""
+    """random streams, by name of the call site and replica"""
     R: int
-    """replicas"""
+    """number of replicas"""
 
     def __init_subclass__(cls) -> None:
-        if "__init__" in vars(cls):  # what it sets would be lost in the copy that plays
+        if "__init__" in vars(cls):  # its attributes would be lost in the copy that plays
             raise InputError(
                 f"Expected {cls.__name__} to have no __init__: annotate settings in the class, as "
                 "in `share: float = 0.1`, and set what changes in start(self)."
@@ -143,7 +143,7 @@ class Agent(Generic[SpecT]):
         dataclass(kw_only=True, eq=False)(cls)
 
     def __eq__(self, other: object) -> bool:
-        """Descriptions of the same settings are equal; what runs is equal to itself alone."""
+        """Compare configs by class and settings, running agents by identity."""
         if type(other) is not type(self):
             return NotImplemented
         if "spec" in vars(self) or "spec" in vars(other):
@@ -170,7 +170,7 @@ class Agent(Generic[SpecT]):
         self._checked = True
 
     def check(self) -> None:
-        """Check that settings fit each other; raises `InputError`."""
+        """Raise `InputError` unless the settings fit each other."""
 
     @final
     def make(self, spec: Spec, streams: Streams) -> Self:
@@ -185,7 +185,7 @@ class Agent(Generic[SpecT]):
         return player
 
     def chosen(self, spec: Any) -> Any:
-        """Return the agent that plays a problem: itself, but for those that choose another."""
+        """Return the agent that plays a problem: self, unless a subclass delegates to another."""
         return self
 
     def start(self) -> None:
@@ -193,11 +193,11 @@ class Agent(Generic[SpecT]):
         raise _undefined(self, "start(self), which sets self.ledger")
 
     def act(self, context: Floats) -> AnyArray:
-        # Choose actions (R, ...); reads the context and keeps nothing of it
+        # Choose actions (R, ...); reads the context and stores nothing of it
         raise _undefined(self, "act(self, context)")
 
     def act_among(self, context: Floats, mask: Bools) -> AnyArray:
-        """Choose actions of those that a mask (R, K) allows; keeps nothing of it either."""
+        """Choose actions that the mask (R, K) allows; stores nothing of the context."""
         raise _undefined(self, "act_among(self, context, mask)")
 
     def update(self, context: Floats, action: AnyArray, feedback: Floats) -> None:
@@ -208,9 +208,9 @@ class PrivateAgent(Agent[SpecT]):
     """Base class of agents that meet a target (epsilon, delta) with Gaussian noise."""
 
     epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
+    """target epsilon, > 0; inf plays without privacy"""
     delta: float = 1e-5
-    """target, in (0, 1)"""
+    """target delta, in (0, 1)"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -223,19 +223,20 @@ class Around(Agent[SpecT]):
 
     @property
     def epsilon(self) -> float | None:
-        """The claim of `agent`, None if it makes none."""
+        """Epsilon that `agent` claims, None if it claims none."""
         return getattr(self.agent, "epsilon", None)
 
     @property
     def delta(self) -> float:
-        """The claim of `agent`, 0 if it makes none."""
+        """Delta that `agent` claims, 0 if it claims none."""
         return getattr(self.agent, "delta", 0.0)
 
 
 class Arms(Agent[ContextualSpec]):
-    """Play the arm with the largest score, after `turns_first` rounds by turns.
+    """Base class of agents that play the arm with the largest score.
 
-    Where `rounds_to_release` is more than 1, that many rounds may come at once, (n, R, ...).
+    In the first `turns_first` rounds arms are played in turn. While `rounds_to_release` is n > 1,
+    up to n rounds may be passed at once, as arrays (n, R, ...).
     """
 
     plays: ClassVar[type[ContextualSpec]] = ContextualSpec
@@ -244,7 +245,7 @@ class Arms(Agent[ContextualSpec]):
 
     @property
     def rounds_to_release(self) -> int:
-        """Number of rounds from now on with the same policy, at least."""
+        """Number of rounds for which the policy certainly stays as it is, at least 1."""
         return 1
 
     def act(self, context: Floats) -> Ints:
@@ -254,7 +255,7 @@ class Arms(Agent[ContextualSpec]):
         return self.scores(context).argmax(axis=-1)
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
-        # Arms of those that are there; turns of others go to the next one
+        # Among available arms; the turn of a missing arm goes to the next available one
         if self.round < self.turns_first:
             turn = self.round % self.spec.n_actions
             return (np.roll(mask, -turn, axis=-1).argmax(axis=-1) + turn) % self.spec.n_actions
@@ -268,13 +269,12 @@ class Arms(Agent[ContextualSpec]):
         raise _undefined(self, "scores(self, context)")
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        """Learn from one round."""
+        """Learn from one round, or from n rounds (n, R, ...) of one policy."""
         raise _undefined(self, "learn(self, context, action, feedback)")
 
 
 def with_feedback(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:
-    """`spec`, if it is a convex problem with that feedback; else `InputError` says what would
-    be."""
+    """Return `spec` if it is a convex problem with that feedback; otherwise raise `InputError`."""
     spec = fits(config, spec, ConvexSpec)
     if spec.feedback != feedback:
         raise InputError(
@@ -288,7 +288,7 @@ def with_feedback(config: object, spec: Spec, feedback: Feedback) -> ConvexSpec:
 class Points(Agent[ConvexSpec]):
     """Base class of agents that play points of a convex domain.
 
-    Where every point is as good as any it rests at the centre, and looks at nobody's data.
+    If all points have equal loss, it plays the centre of the domain and uses no data.
     """
 
     plays = ConvexSpec
@@ -308,14 +308,14 @@ class Points(Agent[ConvexSpec]):
             self.begin()
 
     def fit(self) -> None:
-        """Refuse losses and domains that the algorithm cannot play."""
+        """Raise `InputError` for losses and domains that the algorithm cannot play."""
 
     def flat(self) -> bool:
-        """Whether all points have the same loss."""
+        """Return True if all points have the same loss."""
         return self.loss.lipschitz == 0
 
     def begin(self) -> None:
-        """Build mechanisms and `ledger`."""
+        """Build mechanisms and `ledger`, before the first round of a loss that is not constant."""
         raise _undefined(self, "begin(self), which sets self.ledger")
 
     def act(self, context: Floats) -> Floats:
@@ -337,22 +337,18 @@ def _undefined(agent: object, method: str) -> InputError:
 
 @cache
 def _settings(kind: Any) -> dict[str, Any]:
-    """Names of an algorithm's settings -> their types, ranges included."""
+    """Return the settings of an agent class, name -> type, with ranges as `Annotated` types."""
     hints = get_type_hints(kind, include_extras=True)
     return {one.name: hints[one.name] for one in fields(kind)}
 
 
 def _values(agent: Any) -> tuple[Any, ...]:
-    """Its settings, in order."""
+    """Return the values of an agent's settings, in order."""
     return tuple(getattr(agent, one.name) for one in fields(agent))
 
 
 def check_setting(name: str, value: Any, hint: Any) -> None:
-    """Check one value against its type: a range, words, a flag, or several of these.
-
-    Raises:
-        InputError: it is none of them.
-    """
+    """Raise `InputError` unless a setting's value has its type: a range, words, a flag, a union."""
     parts = get_args(hint) if get_origin(hint) not in (Annotated, Literal) else (hint,)
     parts = parts or (hint,)
     words = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]

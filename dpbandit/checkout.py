@@ -1,20 +1,20 @@
-"""Imports in a checkout, where three sub-packages are folders beside this one."""
+"""Imports in a checkout, where agents, envs and experiments are folders beside `dpbandit`."""
 
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
-BESIDE = ("dpbandit.agents", "dpbandit.envs", "dpbandit.experiments")
+SIBLING_PACKAGES = ("dpbandit.agents", "dpbandit.envs", "dpbandit.experiments")
 
 
-class Beside:
-    """Finds those three, and nothing else, in the folder that has `dpbandit` in it."""
+class SiblingFinder:
+    """Import finder for sub-packages of `dpbandit` that a checkout has as sibling folders."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Where `name` is, or None: ask the next finder."""
-        if name not in BESIDE:
+        """Return the spec of a sibling package, None for other modules (the next finder's)."""
+        if name not in SIBLING_PACKAGES:
             return None
         return PathFinder.find_spec(name, [str(Path(__file__).resolve().parents[1])])

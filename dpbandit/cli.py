@@ -39,24 +39,23 @@ COMMANDS = {
     ),
     "lab": ("studies", "List the teaching labs, or write one as a notebook."),
 }
-"""For each command its module in `dpbandit.commands`, imported when the command is used, and its
-line in `dpbandit --help`."""
-MORE = {
+"""Commands of the core: name -> (module of `dpbandit.commands`, line in `dpbandit --help`)."""
+SHELF_COMMANDS = {
     row["names"]: (row["module"].removeprefix("commands."), row["line"])
     for row in catalogue("dpbandit", "shelves.csv")
     if row["package"] == "commands"
 }
-"""The commands of shelves, which `dpbandit --help` lists after those of the core"""
+"""Commands of shelves, which `dpbandit --help` lists after `COMMANDS`."""
 
-_INTERRUPTED = 130
-"""Exit code of a program that SIGINT ended, 128 + 2."""
+_INTERRUPTED_CODE = 130
+"""Exit code of a program ended by SIGINT, 128 + 2."""
 
-_LONGEST = 2000
-"""Characters of a sentence; an argument that it repeats may have many."""
+_MAX_MESSAGE_LETTERS = 2000
+"""Longest message; it may repeat an argument of any length."""
 
 
 class _Lazy(TyperGroup):
-    """Commands that are imported one by one; the list of them needs none."""
+    """Group of commands whose modules are imported when used; `--help` imports none."""
 
     listing = False
 
@@ -64,15 +63,17 @@ class _Lazy(TyperGroup):
         super().__init__(*args, **kwargs)
         self.loaded: dict[str, Any] = {}
         self.commands = {
-            name: TyperCommand(name, help=line, rich_help_panel="More" if name in MORE else None)
-            for name, (_, line) in (COMMANDS | MORE).items()
+            name: TyperCommand(
+                name, help=line, rich_help_panel="More" if name in SHELF_COMMANDS else None
+            )
+            for name, (_, line) in (COMMANDS | SHELF_COMMANDS).items()
         }
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*COMMANDS, *MORE]
+        return [*COMMANDS, *SHELF_COMMANDS]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command itself, or of a list its name and its line."""
+        """Import and return a command; while help is formatted, only its name and line."""
         if cmd_name not in self.commands:
             return None
         if self.listing:
@@ -90,9 +91,9 @@ class _Lazy(TyperGroup):
 
 
 def _loaded(name: str) -> Any:
-    """A command of Typer's from the function of that name."""
-    module = import_module(f"dpbandit.commands.{(COMMANDS | MORE)[name][0]}")
-    if not hasattr(module, name):  # it has commands of its own
+    """Import the module of a command, and make the Typer command from its function or app."""
+    module = import_module(f"dpbandit.commands.{(COMMANDS | SHELF_COMMANDS)[name][0]}")
+    if not hasattr(module, name):  # a group with commands of its own
         return typer.main.get_command(module.app)
     alone = typer.Typer(
         pretty_exceptions_enable=False,
@@ -136,22 +137,21 @@ def _root(
 
 
 def main() -> None:
-    """Entry point: one plain sentence, and exit code 2 on bad input, 130 on Ctrl-C.
+    """Run the command line; errors become one sentence on stderr.
 
-    Exit code 1 is for agents that raised something, 141 for output that is not read to its end.
-
-    Modules in the current folder can be named, as with `python -m`; what is installed comes first.
+    Exit codes: 1 if an agent raised an exception, 2 on bad input, 130 on Ctrl-C, 141 if a reader
+    closed standard output. Users may name modules of the current folder; installed ones come first.
     """
     if "" not in sys.path:
         sys.path.append("")
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # a path may hold bytes that are no text
+        if isinstance(stream, TextIOWrapper):  # paths may hold bytes that are no valid text
             stream.reconfigure(errors="backslashreplace")
     exit_with(_ended)
 
 
 def _ended() -> int:
-    """The exit code, after what went wrong is said."""
+    """Run the command, print an error as one sentence, and return the exit code."""
     try:
         with warnings_on_stderr():
             return _run()
@@ -176,7 +176,7 @@ def _ended() -> int:
 
 
 def _run() -> int:
-    """The exit code of the command that was asked for."""
+    """Run the command in `sys.argv`, and return its exit code."""
     try:
         code = app(standalone_mode=False)
     except UsageError as error:
@@ -185,16 +185,17 @@ def _run() -> int:
             return 2
         return _refuse(sentence(error, sys.argv[1:]))
     except typer.Abort:
-        code = _INTERRUPTED
-    if code == _INTERRUPTED:  # Typer's answer to a KeyboardInterrupt, in silence
+        code = _INTERRUPTED_CODE
+    if code == _INTERRUPTED_CODE:  # Typer returns this on a KeyboardInterrupt, and prints nothing
         print("dpbandit: interrupted.", file=sys.stderr)
     return int(code or 0)
 
 
 def _refuse(sentence: str, code: int = 2) -> int:
-    """Print it on one line, whatever names are in it; returns the exit code."""
+    """Print a sentence on one line of stderr, unprintable letters escaped; return the exit code."""
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in sentence)
-    if len(line) > _LONGEST:
-        line = f"{line[: _LONGEST // 2]} ... {line[-_LONGEST // 2 :]}"
+    if len(line) > _MAX_MESSAGE_LETTERS:
+        half = _MAX_MESSAGE_LETTERS // 2
+        line = f"{line[:half]} ... {line[-half:]}"
     print(f"dpbandit: {line}", file=sys.stderr)
     return code

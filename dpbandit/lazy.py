@@ -1,4 +1,4 @@
-"""Tables of what a package has, and names that are imported when somebody asks for them."""
+"""Lazy imports of a package's names, and tables that list its contents without imports."""
 
 import csv
 import sys
@@ -12,12 +12,12 @@ from typing import Any
 def lazily(
     package: str, homes: Mapping[str, str], made: Callable[[Any], None] = lambda found: None
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package.
+    """Return `__getattr__` and `__dir__` of a package whose names are imported on first use.
 
     Args:
-        package: its full name.
-        homes: of each name the module that has it, by its full name.
-        made: is called with what was found, once.
+        package: full name of the package.
+        homes: name -> full name of the module that defines it.
+        made: called once with each object that was imported.
     """
 
     def get(name: str) -> Any:
@@ -34,6 +34,6 @@ def lazily(
 
 @cache
 def catalogue(package: str, file: str = "catalogue.csv") -> tuple[dict[str, str], ...]:
-    """Rows of a table of a package: what it has, in lines that nobody need import."""
+    """Return the rows of a CSV file in a package, such as the list of its agents."""
     text = (files(package) / file).read_text(encoding="utf-8")
     return tuple(csv.DictReader(text.splitlines()))

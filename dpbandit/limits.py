@@ -1,6 +1,6 @@
-"""Distance from the limit: regret that nobody avoids, and the shapes of published bounds.
+"""Lower bounds on regret under differential privacy, and shapes of published bounds.
 
-How much a private view of n users can tell about a parameter: Fisher information under DP.
+Part 1. Fisher information under DP: how much a private view of n users tells about a parameter.
 
 Lemma. Let M be mu-GDP for replacing one of n independent records, each with score s and
 information I_1 = E s s'. Then the output of M has information I_M with::
@@ -12,23 +12,23 @@ of E<s_i, h(M(D))>. With record i replaced by a fresh copy, E<s_i, h(M(D^i))> = 
 the two outputs have a chi-square divergence of at most e^(mu^2) - 1, that of N(mu, 1) from N(0,
 1), by data processing. So a term is at most sqrt(e^(mu^2) - 1) sqrt(E<s_i, h(M(D^i))>^2), where
 s_i is independent of M(D^i): at most sqrt((e^(mu^2) - 1) lambda_max(I_1) tr I_M). Sum over i and
-divide by sqrt(tr I_M). The other half is data processing.
+divide by sqrt(tr I_M). The second inequality, I_M <= n I_1, is data processing.
 
 This is the score attack of Cai, Wang and Zhang (arXiv 2303.07152) in the form that van Trees'
-inequality asks for. A rho-zCDP mechanism has the same bound with mu^2 = 2 rho.
+inequality needs. A rho-zCDP mechanism has the same bound with mu^2 = 2 rho.
 
-Published bounds on regret under joint differential privacy, as shapes: constants are not given.
+Part 2. Published bounds on regret under joint differential privacy, without their constants.
 
-All are quoted from abstracts, none is re-derived here. Worst cases, of which a measured average
-may be far below: drawn for their shape alone, scaled to touch a measured curve
+All are quoted from abstracts, none is re-derived here. They hold in the worst case, and measured
+averages may be far below. They are drawn for their shape alone, scaled to touch a measured curve
 (`Shape.touching`).
 
-The least regret where two arms have parameters on a sphere, as GLMBandit draws them.
+Part 3. The least regret with two arms whose parameters lie on a sphere, as GLMBandit draws them.
 
 Theorem. Two arms, contexts x uniform on the unit sphere of R^d, parameters theta_0, theta_1
-independent and uniform on the sphere of radius S, rewards x . theta_a + N(0, sigma^2). Before
-round t the state that decides with x_t about the arm, the agent's view of the n = t - 1 users
-before, is mu-GDP for replacing one of them. Then::
+independent and uniform on the sphere of radius S, rewards x . theta_a + N(0, sigma^2). The agent
+chooses by x_t and its view of the n = t - 1 earlier users, which is mu-GDP for replacing one of
+them. Then::
 
     E regret_t >= (c_d / sqrt 2) E rho (1 - sqrt(I / (q + I))),    q = (d - 2)^2 / rho^2,
     I = min(n (d - 2), n^2 (e^(mu^2) - 1)) / (d sigma^2),
@@ -42,7 +42,7 @@ independent of view and D, so `E|x . v| = c_d |v|`, and::
 
     E regret_t >= (c_d / sqrt 2) (E|D| - E|m|),    m = E[D | view].
 
-Tell the agent theta_0 + theta_1 and every user's other reward besides: E|m| can only grow. D is
+Let the agent also see theta_0 + theta_1 and every user's other reward: E|m| can only grow. D is
 then uniform on the sphere of the known radius rho in the d - 1 dimensions orthogonal to the sum.
 Let s be the part of the view's score of D that is tangent to that sphere, and Q = E|m|^2 = E m . D.
 The divergence theorem on the sphere gives the first of::
@@ -50,15 +50,15 @@ The divergence theorem on the sphere gives the first of::
     E m.s = (d - 2) Q / rho^2,    E m.s = E (m - (Q / rho^2) D).s <= sqrt(Q (1 - Q / rho^2) I),
 
 and the second holds for all I >= E|s|^2, as s is orthogonal to D. So Q <= rho^2 I / (q + I), and
-E|m| <= sqrt Q. A record tells (r_1 - r_0) / sqrt 2 = x . D + N(0, sigma^2), whose information is
+E|m| <= sqrt Q. A record gives (r_1 - r_0) / sqrt 2 = x . D + N(0, sigma^2), whose information is
 1 / (d sigma^2) along each of d - 2 tangents: `information` bounds E|s|^2. QED
 
-It is van Trees' inequality in the form that a sphere takes, where the flat prior has no score.
+This is van Trees' inequality on a sphere, where the uniform prior has score 0.
 
-The least regret where two arms have Gaussian parameters, by van Trees' inequality.
+Part 4. The least regret with two arms whose parameters are Gaussian, by van Trees' inequality.
 
-Theorem. As before, with theta_0, theta_1 independent N(0, S^2/d I). With I_t
-as there but for d directions in place of d - 2::
+Theorem. In the setting of part 3, but with theta_0, theta_1 independent N(0, S^2/d I), and with
+I_t the I of part 3 with d in place of d - 2::
 
     E regret_t >= (c_d / sqrt 2) sum_j P(j) [E_j|D| - sqrt(E_j|D|^2 - d^2 / (J_j + I_t))]_+
 
@@ -66,7 +66,7 @@ where j runs over the windows `cos^2(pi (|D| - j w) / (2 w))` around j w, which 
 under prior times window, and J_j = E_j (-(pi/w) tan(pi (rho - j w) / (2 w)) - rho d / S^2)^2 with
 `rho = |D|`. The best w may be taken in every round.
 
-Proof. Draw j with the window's probability and tell it to the agent, with theta_0 + theta_1,
+Proof. Draw j with the window's probability and show it to the agent, with theta_0 + theta_1,
 which is independent of D. Given j, van Trees' inequality in trace form bounds the mean square
 error of any estimate of D by d^2 / (J_j + tr I_view): a window vanishes at its ends, and the
 score of a density that is invariant under rotations is radial. E_j|E[D | view]| is at most the
@@ -83,61 +83,60 @@ from scipy.special import gammaln, ndtr
 from dpbandit.base import Floats, InputError, Ints, abbrev, at_least, positive, whole
 from dpbandit.envs.contextual.glm import GLMBandit
 
-_ALL = 500.0
-"""A mu^2 from which on privacy hides nothing that 1e100 users could tell"""
-_FIRST = 2000
-"""Rounds that are computed one by one"""
+_MAX_MU_SQUARED = 500.0
+"""mu^2 from which on the bound n I_1 is the smaller one for any n; beyond it e^(mu^2) overflows."""
+_SINGLE_ROUNDS = 2000
+"""First rounds of the horizon, computed one by one; later ones in groups."""
 
 
 def information(users: Ints, directions: int, each: float, mu: float) -> Floats:
-    """The most that the trace of the information can be.
+    """Bound the trace of the Fisher information of a mu-GDP view, (n,), by part 1 of the module.
 
     Args:
-        users: how many records were seen, (n,).
-        directions: along how many orthogonal ones the information is summed.
-        each: information of one record along a direction, the same in all of them.
-        mu: of Gaussian DP; infinity is no privacy, 0 a view of nothing.
+        users: numbers of records seen, (n,).
+        directions: number of orthogonal directions over which information is summed.
+        each: information of one record along a direction, equal in all directions.
+        mu: parameter of Gaussian DP; infinity is no privacy, 0 a view without data.
     """
     exact = directions * each * users
-    if mu**2 >= _ALL or mu == inf:
+    if mu**2 >= _MAX_MU_SQUARED or mu == inf:
         return np.asarray(exact, dtype=float)
     return np.minimum(exact, expm1(mu**2) * each * users.astype(float) ** 2)
 
 
 def groups(horizon: int) -> tuple[Ints, Ints]:
-    """Rounds at which a falling bound is computed, and for how many rounds each stands.
+    """Return the last round of each group of rounds, and the size of each group.
 
-    All of the first 2,000; from there on the last one of each group, which is 1/2,000 of the rounds
-    before it, so that the sum of a bound that falls is never too much.
+    The first 2,000 rounds are groups of one; a later group has 1/2,000 of the rounds before it. A
+    falling bound that is summed over last rounds, weighted by sizes, is never overestimated.
     """
-    last = np.arange(1, min(horizon, _FIRST) + 1)
-    if horizon > _FIRST:
-        steps = int(np.ceil(np.log(horizon / _FIRST) * _FIRST)) + 1
-        last = np.unique(
-            np.r_[last, np.geomspace(_FIRST, horizon, steps).astype(np.int64), horizon]
-        )
+    first = _SINGLE_ROUNDS
+    last = np.arange(1, min(horizon, first) + 1)
+    if horizon > first:
+        steps = int(np.ceil(np.log(horizon / first) * first)) + 1
+        last = np.unique(np.r_[last, np.geomspace(first, horizon, steps).astype(np.int64), horizon])
     return last, np.diff(last, prepend=0)
 
 
 class Shape(NamedTuple):
-    """One statement."""
+    """A published bound on regret, without its constants."""
 
     name: str
     statement: str
-    """as printed, without constants"""
+    """formula as printed, without constants"""
     of: str
-    """what it bounds, and for whom"""
+    """problem and kind of privacy for which the bound holds"""
     source: str
     at: Callable[[float, int, int, int, float], float]
-    """(epsilon, horizon, dim, n_actions, delta) -> its size, without constants"""
+    """(epsilon, horizon, dim, n_actions, delta) -> value of the formula"""
 
     def touching(
         self, epsilon: float, regret: float, *, horizon: int, dim: int, n_actions: int, delta: float
     ) -> Callable[[float], float]:
-        """The shape as a function of epsilon, scaled to be `regret` at `epsilon`.
+        """Return the bound as a function of epsilon, scaled to equal `regret` at `epsilon`.
 
         Raises:
-            InputError: `regret` or the shape there is not positive.
+            InputError: `regret`, or the formula at `epsilon`, is not positive.
         """
         size = self.at(epsilon, horizon, dim, n_actions, delta)
         if not (regret > 0 and size > 0):
@@ -186,30 +185,30 @@ PUBLISHED = (
         lambda epsilon, T, d, K, delta: max(sqrt(K * T), K / epsilon),
     ),
 )
-"""What is drawn dotted"""
+"""Published bounds that figures draw as dotted lines."""
 
 
-_NODES = 400
-"""Of the quadrature over the angle between the two parameters, which is smooth"""
+_ANGLE_NODES = 400
+"""Nodes of the quadrature over the angle between the two parameters; the integrand is smooth."""
 
 
 def least_regret(horizon: int, *, dim: int, signal: float, noise: float, mu: float) -> float:
-    """Expected regret after `horizon` rounds that no agent avoids whose views are mu-GDP.
+    """Compute a lower bound on the expected regret after `horizon` rounds of mu-GDP agents.
 
     Args:
-        horizon: rounds.
+        horizon: number of rounds.
         dim: d, 3 or more.
         signal: S, the length of each arm's parameter.
         noise: sigma, the standard deviation of the Gaussian noise of rewards.
-        mu: Gaussian DP of what the agent remembers of others, see `mu_of`; infinity for none.
+        mu: Gaussian DP of the agent's view of other users, see `mu_of`; infinity for no privacy.
 
     Guarantee:
-        The theorem above (in the source of this module with its proof). It says nothing of agents
-        that are (epsilon, delta)-DP and not mu-GDP, and it is no bound for one fixed pair of
-        parameters: it holds on average over those that are drawn.
+        The theorem of part 3, proved in the docstring of this module. It does not cover agents that
+        are (epsilon, delta)-DP but not mu-GDP, and it holds on average over the parameters that are
+        drawn, not for one fixed pair.
 
     Raises:
-        InputError: an argument beyond its range.
+        InputError: an argument is outside its range.
 
     >>> round(least_regret(10_000, dim=50, signal=1.0, noise=0.5, mu=0.268), 1)
     84.4
@@ -230,31 +229,30 @@ def _check(horizon: int, dim: int, signal: float, noise: float, mu: float) -> No
 def _cumulated(
     horizon: int, dim: int, signal: float, noise: float, mu: float
 ) -> tuple[Ints, Floats]:
-    """Some rounds up to the horizon, and the least regret after each."""
+    """Return the last rounds of `groups`, and the lower bound on regret after each."""
     last, each = groups(horizon)
     known = information(last - 1, dim - 2, 1 / (dim * noise**2), mu)
     angle, weights = _angles(dim)
     rho = signal * np.sqrt(1 - np.cos(angle))
     q = (dim - 2) ** 2 / rho**2
-    lost = np.array([weights @ (rho * (1 - np.sqrt(told / (q + told)))) for told in known])
+    lost = np.array([weights @ (rho * (1 - np.sqrt(info / (q + info)))) for info in known])
     return last, mean_length(dim) / sqrt(2) * (each * lost).cumsum()
 
 
 def least_regret_for(problem: GLMBandit, mu: float) -> float:
-    """`least_regret` in the units and over the horizon of a problem, if its theorem holds there.
+    """Compute `least_regret` for a GLMBandit that meets the conditions of the theorem.
 
     Args:
-        problem: two arms with parameters of their own, dense; contexts on the sphere of order 2;
-            linear rewards with Gaussian noise that is cut off at 6 standard deviations or more; no
-            drift.
-        mu: Gaussian DP of what the agent remembers of others; infinity for none.
+        problem: two arms with separate, dense parameters; contexts on the sphere of order 2; linear
+            rewards with Gaussian noise cut off at 6 standard deviations or more; no drift.
+        mu: Gaussian DP of the agent's view of other users; infinity for no privacy.
 
-    Cutting off noise at z standard deviations changes none of the 2 n rewards before round t but
-    with probability 4 n Phi(-z), and a round costs at most 2 S, which is taken off: for the round
-    up to which that leaves most, since regret does not fall.
+    Cutting off noise at z standard deviations changes one of the 2 n rewards before round t with
+    probability at most 4 n Phi(-z), and a round costs at most 2 S. Their product is subtracted from
+    the bound after every round; the largest difference holds at the horizon, as regret never falls.
 
     Raises:
-        InputError: a condition that the problem does not meet, by name.
+        InputError: the problem does not meet a condition, which the message names.
     """
     requested = {
         "n_actions": 2,
@@ -281,35 +279,35 @@ def least_regret_for(problem: GLMBandit, mu: float) -> float:
 
 
 def mean_length(dim: int) -> float:
-    """c_d = E|x_1| for x uniform on the unit sphere of R^d."""
+    """Compute c_d = E|x_1| for x uniform on the unit sphere of R^d."""
     return exp(gammaln(dim / 2) - gammaln((dim + 1) / 2)) / sqrt(pi)
 
 
 def _angles(dim: int) -> tuple[Floats, Floats]:
-    """Angles between two uniform directions of R^d, and their probabilities: a quadrature."""
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    """Return quadrature nodes and weights for the angle between two uniform directions of R^d."""
+    nodes, weights = np.polynomial.legendre.leggauss(_ANGLE_NODES)
     angle = pi * (nodes + 1) / 2
     density = weights * np.sin(angle) ** (dim - 2)
     return angle, density / density.sum()
 
 
-_GAUSSIAN_NODES = 200
-"""Of the quadrature over a window, in which everything is smooth"""
-_WIDTHS = 40
-"""Of windows, from a twentieth of a coordinate's standard deviation to three lengths"""
-_FAR = 12.0
-"""Standard deviations of a length from its mean, beyond which there is no mass"""
-_FAINT = 1e-13
-"""Probability of a window that adds nothing"""
+_WINDOW_NODES = 200
+"""Nodes of the quadrature over a window; the integrand is smooth."""
+_WINDOW_WIDTHS = 40
+"""Number of window widths w that are tried, from 0.05 / sqrt(d) to 3, in units of S."""
+_MAX_DEVIATIONS = 12.0
+"""Standard deviations of |D| above its mean beyond which its probability is neglected."""
+_MIN_WINDOW_MASS = 1e-13
+"""Probability below which a window is left out; the bound only gets smaller."""
 
 
 def least_regret_for_gaussian_parameters(
     horizon: int, *, dim: int, signal: float, noise: float, mu: float
 ) -> float:
-    """Expected regret after `horizon` rounds that no agent avoids whose views are mu-GDP.
+    """Compute a lower bound on the expected regret of mu-GDP agents for Gaussian parameters.
 
-    Arguments, guarantee and errors are those of `least_regret`, but that `signal^2` is the mean
-    square length of a parameter, and that dim = 2 will do.
+    Arguments, guarantee (part 4 of the module) and errors are those of `least_regret`, except that
+    `signal^2` is the mean square length of a parameter, and that dim = 2 is allowed.
 
     >>> bound = least_regret_for_gaussian_parameters
     >>> round(bound(1_000, dim=50, signal=1.0, noise=0.5, mu=0.268), 1)
@@ -324,7 +322,7 @@ def least_regret_for_gaussian_parameters(
     last, each = groups(horizon)
     known = information(last - 1, dim, 1 / (dim * noise**2), mu)
     best = np.zeros(len(last))
-    for width in np.geomspace(0.05 / sqrt(dim), 3, _WIDTHS):
+    for width in np.geomspace(0.05 / sqrt(dim), 3, _WINDOW_WIDTHS):
         lost = np.zeros(len(last))
         for mass, length, square, J in _windows(dim, float(width)):
             error = dim**2 / (J + signal**2 * known)  # in units of the signal
@@ -334,20 +332,20 @@ def least_regret_for_gaussian_parameters(
 
 
 def _windows(dim: int, width: float) -> Iterator[tuple[float, float, float, float]]:
-    """Of each window where S = 1: its mass, E|D|, E|D|^2 and J."""
-    nodes, weights = np.polynomial.legendre.leggauss(_GAUSSIAN_NODES)
-    for centre in np.arange(0, 1 + _FAR / sqrt(dim) + width, width):
+    """Yield for each window, at S = 1, its probability P(j), E_j|D|, E_j|D|^2 and J_j."""
+    nodes, weights = np.polynomial.legendre.leggauss(_WINDOW_NODES)
+    for centre in np.arange(0, 1 + _MAX_DEVIATIONS / sqrt(dim) + width, width):
         low, high = max(0.0, centre - width), centre + width
         rho = low + (high - low) * (nodes + 1) / 2
         phase = pi * (rho - centre) / (2 * width)
         p = weights * (high - low) / 2 * _density(rho, dim) * np.cos(phase) ** 2
         mass = float(p.sum())
-        if mass > _FAINT:
+        if mass > _MIN_WINDOW_MASS:
             J = p @ (pi / width * np.tan(phase) + rho * dim) ** 2 / mass
             yield mass, float(p @ rho) / mass, float(p @ rho**2) / mass, float(J)
 
 
 def _density(rho: Floats, dim: int) -> Floats:
-    """Of the length of N(0, I / d)."""
+    """Return the density of the length of a N(0, I / d) vector at `rho`."""
     power = (dim - 1) * np.log(rho) - dim * rho**2 / 2
     return np.exp(power + dim / 2 * log(dim) - (dim / 2 - 1) * log(2) - gammaln(dim / 2))

@@ -1,10 +1,10 @@
-"""The fence between the core and its shelves, each of which can be deleted.
+"""Access of the core to its shelves, optional modules each of which can be deleted.
 
-The core imports no shelf. Where it needs what shelves have, it asks here, and `shelves.csv`
-answers: a row names a package of the core, a module of a shelf, and names of that module that the
-package hands out as its own. A module without such names registers what it has when it is imported,
-as `dpbandit.auditing.buyers` does with the users of an audit. To delete a shelf, delete its files
-(`SHELVES` in `tools/measures.py`), and the rows of the tables that name them.
+The core imports no shelf by name, but looks it up here, in `shelves.csv`: a row names a package of
+the core, a module of a shelf, and names of that module that the package exports. A module without
+such names registers objects when it is imported, as `dpbandit.auditing.buyers` does with the users
+of an audit. To delete a shelf, delete its files (`SHELVES` in `tools/measures.py`), and the rows of
+the tables that name them.
 """
 
 from collections.abc import Callable
@@ -18,22 +18,22 @@ from dpbandit.lazy import catalogue, lazily
 
 @cache
 def open_shelves(package: str) -> None:
-    """Import every module that registers something with a package of the core."""
+    """Import every shelf module that registers objects with a package of the core."""
     for row in catalogue("dpbandit", "shelves.csv"):
         if row["package"] == package and not row["names"]:
             import_module(f"dpbandit.{row['module']}")
 
 
 def homes(package: str) -> dict[str, str]:
-    """Names that shelves add to a package, each with the full name of its module."""
+    """Return the names that shelves add to a package, each with the full name of its module."""
     rows = [row for row in catalogue("dpbandit", "shelves.csv") if row["package"] == package]
     return {name: f"dpbandit.{row['module']}" for row in rows for name in row["names"].split()}
 
 
 def from_shelf(package: str, name: str, use: str) -> Any:
-    """The object that a shelf adds to a package.
+    """Import the object that a shelf adds to a package.
 
-    Raises `InputError` with `use`, which needs it, where its shelf was deleted.
+    Raises `InputError` if the shelf was deleted; `use` says in the message what needs the object.
     """
     if name not in (home := homes(package)):
         raise InputError(
@@ -43,5 +43,5 @@ def from_shelf(package: str, name: str, use: str) -> Any:
 
 
 def face(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package of the core, for the names that shelves add."""
+    """Return `__getattr__` and `__dir__` of a core package, for the names that shelves add."""
     return lazily(package, homes(package.removeprefix("dpbandit.")))

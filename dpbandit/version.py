@@ -1,3 +1,3 @@
-"""The version, in a file that imports nothing."""
+"""Version of the package, in a file without imports."""
 
 VERSION = "1.0.0"

@@ -58,7 +58,7 @@ def test_lists(run):
 @each(
     ("words", "said"),
     [
-        ("agents fade", ["epsilon=1.0 a number target, > 0; inf plays without privacy"]),
+        ("agents fade", ["epsilon=1.0 a number target epsilon, > 0; inf plays without privacy"]),
         ("agents guarded:dp-ucb", ["coins=0", "prefix_sums=blt tree, blt or gradual"]),
         ("agents tests.running.test_own_code:WithoutDefault", ["path=(has to be said)"]),
         ("agents --for OJPricing --private", ["fade", "dp-ucb"]),

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpbandit.agent import Points, Positive, with_feedback
 from dpbandit.base import (
-    FIRST,
+    FIRST_DRAWN_ROUNDS,
     Floats,
     InputError,
     Streams,
@@ -161,7 +161,8 @@ class Directions:
         return self._steps[self._place]
 
     def _draw(self) -> None:
-        g = self._normals.take(min(self._normals.ahead, 2 * len(self._block) or FIRST))  # (n, R, k)
+        count = min(self._normals.ahead, 2 * len(self._block) or FIRST_DRAWN_ROUNDS)
+        g = self._normals.take(count)  # (n, R, k)
         self._block, self._place = g / norms(g), 0
         domain, zeta = self._exploration.domain, self._exploration.zeta
         self._steps = zeta * domain.embedded(self._block)

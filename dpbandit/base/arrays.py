@@ -1,6 +1,6 @@
-"""The letters of the axes, and the small array operations everybody needs.
+"""Type aliases of arrays and small array operations that the whole package uses.
 
-R replicas, always axis 0 of a round; n rounds of a block, in front of R; K arms; d features.
+Axes: R replicas, the first axis of one round; n rounds of a block, before R; K arms; d features.
 """
 
 from contextlib import AbstractContextManager
@@ -18,34 +18,37 @@ AnyArray: TypeAlias = npt.NDArray[Any]
 
 @cache
 def rows(count: int) -> Ints:
-    """The indices 0..count-1, made once (treat as read-only)."""
+    """Return the indices 0..count-1 as a cached, read-only array."""
     index = np.arange(count)
     index.flags.writeable = False
     return index
 
 
 def pick(values: Floats, action: Ints) -> Floats:
-    """The chosen arm's entry of each replica: (R, K, ...) and (R,) -> (R, ...).
+    """Return each replica's entry for its chosen arm: (R, K, ...) and (R,) -> (R, ...).
 
-    For several rounds of one policy (n, R) -> (n, R, ...).
+    Actions (n, R) of n rounds in which `values` stay the same give (n, R, ...).
     """
     return values[rows(len(values)), action]
 
 
 def picks(values: Floats, action: Ints) -> Floats:
-    """The same where values are of every round, too: (n, R, K, d) and (n, R) -> (n, R, d)."""
+    """Return the chosen arms' rows where `values` differ by round: (n, R, K, d) -> (n, R, d).
+
+    With actions (R,) of a single round this is `pick`.
+    """
     if action.ndim == 1:
         return pick(values, action)
     return np.take_along_axis(values, action[..., None, None], axis=2)[:, :, 0]
 
 
 def rounds_in(lead: tuple[int, ...]) -> int:
-    """1 of arrays (R, ...), whose `lead` is (R,), or n of those of several rounds, (n, R)."""
+    """Return the number of rounds in arrays whose first axes are `lead`: (R,) is 1, (n, R) is n."""
     return 1 if len(lead) == 1 else lead[0]
 
 
 def predictions(context: Floats, theta: Floats, *, shared: bool) -> Floats:
-    """x . theta_a of every arm, (R, K), or of several rounds (n, R, K).
+    """Compute x . theta_a of every arm, (R, K), or (n, R, K) for n rounds.
 
     Contexts (R, K, d) of arms that share theta (R, 1, d), or (R, d) for theta (R, K, d).
     """
@@ -53,50 +56,49 @@ def predictions(context: Floats, theta: Floats, *, shared: bool) -> Floats:
 
 
 def norms(x: Floats, order: float = 2) -> Floats:
-    """The l_order norm along the last axis, which is kept: (..., d) -> (..., 1)."""
+    """Compute l_order norms along the last axis: (..., d) -> (..., 1)."""
     if order == 2:
         return np.sqrt(np.vecdot(x, x))[..., None]
     if order == np.inf:
         return np.abs(x).max(axis=-1, keepdims=True)
     size = np.abs(x)
     most: Floats | float = 1.0
-    if order > 4:  # whose powers underflow, or overflow
+    if order > 4:  # high powers of entries underflow or overflow
         most = size.max(axis=-1, keepdims=True)
         size = size / np.where(most > 0, most, 1.0)
     return np.asarray(most * np.power(size, order).sum(axis=-1, keepdims=True) ** (1 / order))
 
 
 def clip_norm(x: Floats, bound: float, order: float = 2) -> Floats:
-    """`x` scaled down to l_order norm `bound` where it is longer; non-finite rows become 0.
+    """Scale rows of `x` down to l_order norm `bound` where longer; replace non-finite rows by 0.
 
     A row with a NaN, an infinity or an overflowing norm carries no usable direction: it becomes
-    the public constant 0, because clipping alone lets a NaN through. Integers become floats first:
-    their squares wrap around, and a wrapped norm clips nothing.
+    the public constant 0, because clipping alone lets a NaN through.
     """
-    x = np.asarray(x, dtype=np.float64)
+    x = np.asarray(x, dtype=np.float64)  # squares of integers wrap around, and would clip nothing
     with np.errstate(over="ignore", invalid="ignore"):
         length = norms(x, order)
-        if (length <= bound).all():  # as it mostly is, and false where anything is not finite
-            return np.positive(x)  # a copy: callers keep it
+        if (length <= bound).all():  # the usual case; False where anything is not finite
+            return np.positive(x)  # a copy: callers store it
         clipped: Floats = x * (bound / np.maximum(length, bound))
     return np.where(np.isfinite(length), clipped, 0.0)
 
 
 def clip_range(x: Floats, low: float, high: float) -> Floats:
-    """`x` clipped to [low, high]; non-finite entries become the public constant `low`."""
+    """Clip `x` to [low, high]; replace non-finite entries by the public constant `low`."""
     x = np.asarray(x, dtype=np.float64)
     if x.min(initial=high) >= low and x.max(initial=low) <= high:  # false where there is a NaN
-        return np.positive(x)  # a copy: callers keep it
+        return np.positive(x)  # a copy: callers store it
     return np.clip(np.where(np.isfinite(x), x, low), low, high)
 
 
 def best_allowed(scores: Floats, mask: Bools) -> Ints:
-    """The action with the largest score of those allowed, the lowest of equals: (..., K) each."""
+    """Return the allowed action with the largest score, the lowest of ties: (..., K) -> (...)."""
     return np.where(mask, scores, -np.inf).argmax(axis=-1)
 
 
 def random_allowed(uniforms: Floats, mask: Bools) -> Ints:
-    """One of the allowed actions (..., K), each as likely as any other, by uniforms (...).
+    """Draw one of the allowed actions (..., K) uniformly, from uniforms (...).
 
     >>> random_allowed(np.array([0.2, 0.9]), np.array([[False, True, True]] * 2))
     array([1, 2])
@@ -106,17 +108,15 @@ def random_allowed(uniforms: Floats, mask: Bools) -> Ints:
 
 
 def added_up(vectors: Floats) -> Floats:
-    """(n, R, d) -> (R, d), in an order that does not depend on R (as it might for d = 1)."""
+    """Sum vectors over rounds, (n, R, d) -> (R, d), with roundings that do not depend on R."""
     if len(vectors) == 1:
         return vectors[0] + 0.0  # a sum has no -0.0
     return np.asarray(np.ascontiguousarray(vectors.transpose(1, 2, 0)).sum(axis=2))
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """A context in which BLAS runs on one thread.
-
-    More threads only wait for each other on vectors this short, and add in another order.
-    """
+    """Return a context manager under which BLAS runs on one thread."""
+    # on short vectors more threads are slower, and they add in another order
     return _threads().limit(limits=1)
 
 
@@ -128,9 +128,9 @@ def _threads() -> Any:
 
 
 def drawn(weights: Floats, uniforms: Floats) -> Ints:
-    """Place i with probability weights_i over their sum: (R, K) and uniforms (R,) -> (R,).
+    """Draw an index i with probability weights_i / sum(weights): (R, K), uniforms (R,) -> (R,).
 
-    Weights are >= 0, and some positive.
+    Weights are >= 0, and at least one of each row is positive.
 
     >>> drawn(np.array([[1.0, 0.0, 3.0]] * 2), np.array([0.2, 0.3]))
     array([0, 2])
@@ -139,7 +139,7 @@ def drawn(weights: Floats, uniforms: Floats) -> Ints:
 
 
 def at_height(heights: Floats, uniforms: Floats) -> Ints:
-    """The same of weights that are added up already."""
-    # luck x the last height, rounded, may be that height
+    """Draw an index as `drawn` does, from cumulative weights `heights` (R, K)."""
+    # u x the last height, rounded, may be that height
     aim = np.minimum(uniforms * heights[:, -1], np.nextafter(heights[:, -1], 0.0))
     return np.asarray((heights > aim[:, None]).argmax(axis=1))

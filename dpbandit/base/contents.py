@@ -1,4 +1,4 @@
-"""Everything that an object holds: by attributes, containers and bound methods."""
+"""Search of an object graph: everything an object refers to by attributes, containers, methods."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,32 +8,33 @@ from typing import Any
 
 import numpy as np
 
-PLAIN = (float, int, str, type, ModuleType)
-"""Kinds that hold nothing of interest"""
+LEAF_TYPES = (float, int, str, type, ModuleType)
+"""Types at which the search stops: their objects refer to no agent, mechanism or data."""
 
 
 def reached(thing: Any, *closed: type) -> Iterator[tuple[str, Any]]:
-    """All that an object holds, by attributes, containers and methods, with the way to each.
+    """Yield every object reachable from `thing`, with its path such as `.ledger.0`.
 
-    Nothing is opened twice, nor what is of a kind that is `closed`.
+    Follows attributes, containers and bound methods, enters each object once, and enters no
+    instance of the `closed` classes.
     """
     opened: set[int] = set()
     waiting = [("", thing)]
     while waiting:
         path, item = waiting.pop()
         yield path, item
-        if id(item) not in opened and not isinstance(item, (*closed, *PLAIN)):
+        if id(item) not in opened and not isinstance(item, (*closed, *LEAF_TYPES)):
             opened.add(id(item))
             waiting += [(f"{path}.{name}", part) for name, part in parts_of(item)]
 
 
 def parts_of(item: Any) -> Iterable[tuple[Any, Any]]:
-    """The parts that an object holds itself, each with the last step of the way to it."""
+    """Return the objects that `item` refers to directly, each with its key, index or attribute."""
     return [*_contained(item), *_attributes(item)]
 
 
 def _contained(item: Any) -> Iterable[tuple[Any, Any]]:
-    """The parts that it holds as a container or a bound method."""
+    """Return the parts of a container, a partial or a bound method; none of other objects."""
     if isinstance(item, Mapping):
         return [*item.items(), *((f"key {place}", key) for place, key in enumerate(item))]
     if isinstance(item, np.ndarray):
@@ -48,12 +49,12 @@ def _contained(item: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _attributes(item: Any) -> Iterable[tuple[Any, Any]]:
-    """Attributes and slots of an object; `__slots__` may be one word, and names private."""
+    """Return the attributes and slots of an object with their names."""
     inside: list[tuple[Any, Any]] = []
     for kind in type(item).__mro__:
         names = vars(kind).get("__slots__", ())
-        for name in [names] if isinstance(names, str) else names:
-            private = name[:2] == "__" != name[-2:]
+        for name in [names] if isinstance(names, str) else names:  # `__slots__ = "name"` is legal
+            private = name[:2] == "__" != name[-2:]  # stored under a mangled name
             full = f"_{kind.__name__.lstrip('_')}{name}" if private else name
             if hasattr(item, full):
                 inside.append((full, getattr(item, full)))

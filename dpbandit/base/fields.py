@@ -1,4 +1,4 @@
-"""Values that others write, in files, on command lines and in code, held to what is declared."""
+"""Checks of values from files, command lines and code against declared types and signatures."""
 
 import ast
 import inspect
@@ -17,14 +17,14 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from dpbandit.base.inputs import InputError
 
-_LONGEST = 10_000
-"""Letters of a name or sentence; more would be no line of a legend or table"""
-_PLAIN: dict[Any, Callable[[Any], bool]] = {
+_MAX_TEXT_LETTERS = 10_000
+"""Longest name or sentence that is read from a file; more would be no line of a table."""
+_IS_VALUE_OF: dict[Any, Callable[[Any], bool]] = {
     Any: lambda value: True,
     bool: lambda value: isinstance(value, bool),
     int: lambda value: _is_number(value, int) and value < 2**63,
     float: lambda value: _is_number(value, int | float) and (value < 2.0**1023 or value == inf),
-    str: lambda value: isinstance(value, str) and len(value) <= _LONGEST,
+    str: lambda value: isinstance(value, str) and len(value) <= _MAX_TEXT_LETTERS,
     NoneType: lambda value: value is None,
 }
 
@@ -34,15 +34,16 @@ _hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
 
 @cache
 def _signature(function: Callable[..., Any], *, bound: bool) -> inspect.Signature:
-    """Signature of a class, or of a function as a method that is bound to an object."""
+    """Return the signature of a class, or of a function without its `self` if `bound`."""
     return signature(MethodType(function, object()) if bound else function)
 
 
 def made(kind: type[T], values: Any) -> T:
-    """A dataclass `kind` with these values, by name; what it has no field for is left out.
+    """Build the dataclass `kind` from a mapping of field names to values, checking their types.
 
-    Lists become tuples where those are declared, "inf" infinity. Numbers are >= 0, as all that we
-    store under a declared type; what is declared `Any`, or was made before, stays as it is.
+    Names that are no field are ignored. Lists become tuples where tuples are declared, "inf"
+    becomes infinity, and numbers must be >= 0 (no stored number is negative). Values declared
+    `Any`, and dataclass instances, are not changed.
 
     Raises:
         ValueError: a value is missing, or not of the type of its field.
@@ -59,15 +60,17 @@ def made(kind: type[T], values: Any) -> T:
 
 
 def check_length(what: str, name: str) -> None:
-    """Raise `InputError` unless a name is short enough to be read from a file again."""
-    if len(name) > _LONGEST:
-        raise InputError(f"Expected {what} of at most {_LONGEST:,} letters, got {len(name):,}.")
+    """Raise `InputError` if a name is longer than the 10,000 letters that files may hold."""
+    if len(name) > _MAX_TEXT_LETTERS:
+        raise InputError(
+            f"Expected {what} of at most {_MAX_TEXT_LETTERS:,} letters, got {len(name):,}."
+        )
 
 
 def with_floats(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a dataclass `kind`, with floats where those are declared: 1 is 1.0.
+    """Return settings with integers converted to floats where the dataclass `kind` declares floats.
 
-    Of anything else than such a class they stay as they are.
+    Settings of anything but a dataclass are returned unchanged.
     """
     if not (isinstance(kind, type) and is_dataclass(kind)):
         return dict(settings)
@@ -81,12 +84,10 @@ def with_floats(kind: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def hints_of(kind: Any) -> dict[str, Any]:
-    """Types of its fields; none where a name among them cannot be found, as in somebody's module
-    that imports it for type checkers only.
-    """
+    """Return the types of the fields of `kind`, or none if one of them cannot be resolved."""
     try:
         return _hints(kind)
-    except NameError:
+    except NameError:  # a module of a user that imports the type for type checkers only
         return {}
 
 
@@ -96,13 +97,13 @@ def _takes_floats(hint: Any) -> bool:
 
 
 def as_declared(hint: Any, value: Any, name: str) -> Any:
-    """`value` as a `hint`; raises `ValueError` with its `name` if it is none."""
+    """Convert `value` to the type `hint`; raise `ValueError` with its `name` if it has another."""
     origin, parts = get_origin(hint), get_args(hint)
     if is_dataclass(value):
         return value
     if hint is float and value == "inf":
         return inf
-    if hint in _PLAIN and _PLAIN[hint](value):
+    if hint in _IS_VALUE_OF and _IS_VALUE_OF[hint](value):
         return value
     if is_dataclass(hint):
         return made(hint, value)  # type: ignore[arg-type]
@@ -136,7 +137,7 @@ def _is_number(value: Any, kinds: Any) -> bool:
 
 
 def parse_settings(texts: Iterable[str] | None) -> dict[str, Any]:
-    """KEY=VALUE texts as a dictionary; raises `InputError` where one is malformed or said twice."""
+    """Parse KEY=VALUE texts to a dictionary; raise `InputError` for malformed or repeated keys."""
     pairs = [parse_setting(text) for text in texts or ()]
     keys = [key for key, _ in pairs]
     for key in keys:
@@ -146,7 +147,7 @@ def parse_settings(texts: Iterable[str] | None) -> dict[str, Any]:
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """KEY=VALUE, the value a number, true, false, none, a word, or several of them, [1,2].
+    """Parse KEY=VALUE, where VALUE is a number, true, false, none, a word or a list [1,2].
 
     >>> parse_setting("refresh_every=50"), parse_setting("alpha=theory")
     (('refresh_every', 50), ('alpha', 'theory'))
@@ -157,7 +158,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     if re.fullmatch(r"\[[^\[\],=]+(,[^\[\],=]+)*\]", value):
         return key, [_one(part.strip()) for part in value[1:-1].split(",")]
     if re.fullmatch(r"[^,=]+(,\w+=[^,=]+)+", value):
-        where = "in each --set, and colons between those of an agent"
+        where = "in each --set, and colons between settings of an agent"
         raise InputError(f"Expected one KEY=VALUE {where}, got {text!r}.")
     if not (key and equals and value):
         raise InputError(f"Expected KEY=VALUE, got {text!r}.")
@@ -165,7 +166,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
 
 
 def _one(value: str) -> Any:
-    """A number, a word, or what a word stands for."""
+    """Parse an integer, a float, true, false or none; any other word stays text."""
     words = {"true": True, "false": False, "none": None}
     if value.lower() in words:
         return words[value.lower()]
@@ -178,22 +179,22 @@ def _one(value: str) -> Any:
 
 
 def takes(what: str, function: Callable[..., Any], *names: str, **keywords: Any) -> None:
-    """Raise `InputError` unless `function` takes arguments called something like `names`, in place.
+    """Raise `InputError` unless `function` can be called with these arguments.
 
     Args:
-        what: whose it is, for the sentence.
-        function: what will be called; one whose signature nobody knows is believed.
-        names: of the arguments in place, as the sentence shows them.
-        keywords: arguments by name.
+        what: name of the function in the message, such as "act of Mine".
+        function: a callable; passes if its signature cannot be inspected.
+        names: one name for each positional argument, for the message.
+        keywords: arguments passed by name.
 
     >>> takes("act of Mine", lambda context: 0, "context")
     >>> takes("act of Mine", lambda: 0, "context")
     Traceback (most recent call last):
     dpbandit.base.inputs.InputError: Expected act of Mine to take (context), it takes ().
     """
-    inner = getattr(function, "__func__", None)  # agents of one class are made again and again
+    inner = getattr(function, "__func__", None)
     try:
-        if isinstance(inner, FunctionType):
+        if isinstance(inner, FunctionType):  # cached by function: agents of a class are made often
             shape = _signature(inner, bound=True)
         else:
             known = isinstance(function, type)
@@ -213,7 +214,7 @@ def takes(what: str, function: Callable[..., Any], *names: str, **keywords: Any)
 
 
 def has_methods(what: str, thing: Any, **methods: tuple[str, ...]) -> None:
-    """Raise `InputError` unless `thing` has these methods, which take arguments in place."""
+    """Raise `InputError` unless `thing` has these methods with these positional arguments."""
     for name, arguments in methods.items():
         method = getattr(thing, name, None)
         if not callable(method):
@@ -222,21 +223,21 @@ def has_methods(what: str, thing: Any, **methods: tuple[str, ...]) -> None:
         takes(f"{name} of {type(thing).__name__}", method, *arguments)
 
 
-def missing_fields(kind: Any, given: Collection[str]) -> list[str]:
-    """Fields of a dataclass that have no default and are not `given`; of anything else none."""
+def missing_fields(kind: Any, names: Collection[str]) -> list[str]:
+    """Return the fields of a dataclass without a default that are not in `names`, else none."""
     if not (isinstance(kind, type) and is_dataclass(kind)):
         return []
     needed = [f for f in fields(kind) if f.init and f.default is f.default_factory is MISSING]
-    return [field.name for field in needed if field.name not in given]
+    return [field.name for field in needed if field.name not in names]
 
 
 def of_kind(thing: Any) -> str:
-    """What it is, in few words: `None`, or `a Mine`."""
+    """Name the class of an object for a message: `None`, or `a Mine`."""
     return "None" if thing is None else f"a {type(thing).__name__}"
 
 
 def imported(module: str, what: str) -> Any:
-    """The module with this full name, wanted for `what`; `InputError` where it cannot be had."""
+    """Import the module of this full name; raise `InputError`, naming `what`, if that fails."""
     if module.endswith(".py") or "/" in module:
         name = module.rpartition("/")[2].removesuffix(".py")
         raise InputError(
@@ -247,13 +248,13 @@ def imported(module: str, what: str) -> Any:
         raise InputError(f"Expected {what} to give the full name of its module.")
     try:
         return import_module(module)
-    except Exception as error:  # whatever a module of somebody's does
+    except Exception as error:  # a user's module may raise anything
         kind = "" if isinstance(error, ImportError) else f"{type(error).__name__}: "
         message = " ".join(str(error).split())
         raise InputError(f"Cannot import {module!r} of {what}: {kind}{message}.") from error
 
 
-_KINDS: dict[Any, str] = {
+_TYPE_WORDS: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",
@@ -266,19 +267,19 @@ _KINDS: dict[Any, str] = {
 
 @dataclass(frozen=True)
 class Described:
-    """One field."""
+    """Description of one field of a dataclass, as tables of settings print it."""
 
     name: str
     default: str
-    """as it is written on the command line; "" where there is none"""
+    """default as written on the command line; "" if there is none"""
     values: str
-    """kinds of values, or all words that are allowed; "" of anything else"""
+    """types of values, or all allowed words, in English; "" for types without an entry"""
     text: str
-    """the docstring below the field"""
+    """docstring below the field"""
 
 
 def described(kind: Any) -> tuple[Described, ...]:
-    """The fields of a dataclass that it is made from.
+    """Describe the fields that the constructor of a dataclass takes.
 
     >>> from dpbandit.specs.protocols import PriceSpec
     >>> described(PriceSpec)[0]
@@ -293,14 +294,14 @@ def described(kind: Any) -> tuple[Described, ...]:
 
 
 def first_line(documented: Any) -> str:
-    """Of its docstring."""
+    """Return the first line of an object's docstring, "" if it has none."""
     return (inspect.getdoc(documented) or "").partition("\n")[0]
 
 
 def section(documented: Any, heading: str) -> str:
-    """What stands below `heading:` in a docstring; "" if nothing does.
+    """Return the text below `heading:` in a docstring; "" if there is no such heading.
 
-    A paragraph, an item of a list and a line of a table is a line each.
+    Each paragraph, list item and table row becomes one line.
     """
     lines = (inspect.getdoc(documented) or "").splitlines()
     if f"{heading}:" not in lines:
@@ -311,8 +312,8 @@ def section(documented: Any, heading: str) -> str:
 
 
 def _joined(text: str) -> list[str]:
-    """Lines put together, but in a table, which has three rules."""
-    found, rules = [""], 0
+    """Join wrapped lines of paragraphs and list items; leave rows of tables as they are."""
+    found, rules = [""], 0  # a table has three rules; rules % 3 > 0 is inside it
     for line in text.splitlines():
         if line.startswith("=="):
             rules += 1
@@ -332,26 +333,27 @@ def _default(field: Any) -> str:
 
 
 def _values(hint: Any) -> str:
-    """`Literal["a", "b"] | float` is `a, b or a number`."""
-    parts = [hint] if hint in _KINDS or get_origin(hint) is Literal else [*get_args(hint)]
+    """Return a type's values in English: "a, b or a number" for `Literal["a", "b"] | float`."""
+    parts = [hint] if hint in _TYPE_WORDS or get_origin(hint) is Literal else [*get_args(hint)]
     words = [str(word) for part in parts if get_origin(part) is Literal for word in get_args(part)]
-    if any(part is not NoneType and part not in _KINDS and not get_args(part) for part in parts):
+    known = (NoneType, *_TYPE_WORDS)
+    if any(part not in known and not get_args(part) for part in parts):
         return ""
-    kinds = [_KINDS[part] for part in parts if part in _KINDS]
+    kinds = [_TYPE_WORDS[part] for part in parts if part in _TYPE_WORDS]
     every = [*words, *kinds, *(["none"] if NoneType in parts else [])]
     *most, last = every or [""]
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def _texts(kind: type) -> dict[str, str]:
-    """Docstrings of fields, which Python itself forgets."""
+    """Return the docstrings below a class's fields, own and inherited, read from the source."""
     parts = reversed(kind.__mro__)
     return {name: text for part in parts for name, text in _texts_of_part(part).items()}
 
 
 @cache
 def _texts_of_part(part: type) -> dict[str, str]:
-    """Those in the source of one class."""
+    """Return the docstrings below the fields that one class defines itself."""
     found: dict[str, str] = {}
     for field, below in pairwise(_classes(part.__module__).get(part.__qualname__, [])):
         text = getattr(below.value, "value", None) if isinstance(below, ast.Expr) else None
@@ -362,7 +364,7 @@ def _texts_of_part(part: type) -> dict[str, str]:
 
 @cache
 def _classes(module: str) -> dict[str, list[ast.stmt]]:
-    """The bodies of a module's classes, by name; none without a file."""
+    """Return the bodies of a module's classes by name; none if its source cannot be read."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except (OSError, TypeError, KeyError):

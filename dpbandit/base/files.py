@@ -1,4 +1,4 @@
-"""Files and folders that are never half: JSON, atomic writing; notebook tables; provenance."""
+"""Atomic writing of files and folders, JSON, tables of notebooks, provenance of numbers."""
 
 import ctypes
 import json
@@ -27,27 +27,27 @@ from dpbandit.version import VERSION
 
 try:
     import fcntl
-except ImportError:  # not on Windows, where nothing is taken for a leftover
+except ImportError:  # Windows has none: temporary files of killed processes stay there
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes the rest of a cell for a formula after."""
-_LEVELS = 50
-"""Lists and objects in each other, at most, in a file that is read."""
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""First letters of a cell that spreadsheets evaluate as a formula."""
+_MAX_JSON_LEVELS = 50
+"""Deepest nesting of lists and objects in a JSON file that is read."""
 _Made = TypeVar("_Made")
 _NEW, _OLD, _PUT = "new", "old", "put"
-"""Endings of temporary folders: being filled; whole, and to be or being swapped with the target;
-whole, and being put into the target file by file"""
+"""Endings of temporary folders. `new`: being filled. `old`: complete, about to be exchanged with
+the target. `put`: complete, being moved into the target file by file."""
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux
 _PARTIAL = re.compile(r"\.[0-9a-f]{16}\.\d+(\..{0,8})?")
 """Names of the temporary files of `write_atomically`"""
 
 
 def plain(value: Any) -> Any:
-    """`value` with everything JSON cannot say said otherwise: infinities as "inf", NaN as null."""
+    """Convert a value to types that JSON can hold; infinity becomes "inf", NaN null."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -60,13 +60,13 @@ def plain(value: Any) -> Any:
 
 
 def write_json(path: Path, document: Any) -> Path:
-    """Plain JSON, written atomically."""
+    """Write a document as plain JSON, atomically; return the path."""
     text = json.dumps(plain(document), indent=2, allow_nan=False, default=repr) + "\n"
     return write_atomically(path, lambda partial: partial.write_text(text))
 
 
 def write_csv(path: Path, table: "pd.DataFrame") -> Path:
-    """A table for spreadsheets, written atomically: text that would be a formula begins with '."""
+    """Write a table as CSV, atomically; text that a spreadsheet would run as a formula gets a '."""
     safe = table.rename(columns=_defused)
     for name in safe.select_dtypes(exclude="number"):
         safe[name] = safe[name].map(_defused)
@@ -74,19 +74,19 @@ def write_csv(path: Path, table: "pd.DataFrame") -> Path:
 
 
 def _defused(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) else cell
 
 
 def parse_json(text: str | bytes) -> Any:
-    """The value of a JSON text; raises `ValueError` for none, or one of more than 50 levels."""
+    """Parse a JSON text; raise `ValueError` if it is malformed or nested deeper than 50 levels."""
     try:
         value = json.loads(text)
     except RecursionError:
         value = None
     else:
-        if _levels_within(value, _LEVELS):
+        if _levels_within(value, _MAX_JSON_LEVELS):
             return value
-    raise ValueError(f"more than {_LEVELS} levels")
+    raise ValueError(f"more than {_MAX_JSON_LEVELS} levels")
 
 
 def _levels_within(value: Any, most: int) -> bool:
@@ -95,18 +95,20 @@ def _levels_within(value: Any, most: int) -> bool:
 
 
 def text_of(name: str, path: Any) -> str:
-    """A path as text; `InputError` for what is none."""
+    """Return a path as text; raise `InputError` if it is neither text nor a path."""
     if isinstance(path, str | os.PathLike) and isinstance(text := os.fspath(path), str):
         return text
     raise InputError(f"Expected {name}={abbrev(path)} to be a path, such as 'results'.")
 
 
 def read_text(path: str | os.PathLike[str], *, errors: str = "strict", called: str = "{}") -> str:
-    """The text in a file, UTF-8 with or without a mark before it; `called` {} in sentences.
+    """Read a text file in UTF-8, with or without a byte order mark.
+
+    Messages name the file as `called`, with {} for its path.
 
     Raises:
-        InputError: there is no such file, or none that can be read, see `check_readable`.
-        UnicodeDecodeError: its bytes are no text, unless `errors` says what to do.
+        InputError: the file does not exist or cannot be read, see `check_readable`.
+        UnicodeDecodeError: its bytes are no UTF-8, unless `errors` says how to decode them.
     """
     check_readable(path, called=called)
     with in_one_sentence("read", path, OSError, called=called):
@@ -114,14 +116,13 @@ def read_text(path: str | os.PathLike[str], *, errors: str = "strict", called: s
 
 
 def check_readable(path: str | os.PathLike[str], *, called: str = "{}") -> None:
-    """Raise `InputError` unless a file is there, and neither a folder nor a pipe, which may
-    hang."""
+    """Raise `InputError` unless `path` is an existing file (reading a pipe may hang)."""
     with in_one_sentence("read", path, called=called):
         _check_kind(path)
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
-    """Whether anything is at `path`; raises `InputError` where nothing can be."""
+    """Return True if `path` exists; raise `InputError` if the system refuses such a path."""
     with in_one_sentence("read", path), suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)
         return True
@@ -129,9 +130,9 @@ def is_there(path: str | os.PathLike[str]) -> bool:
 
 
 def check_writable(*paths: Path | None) -> None:
-    """Raise `InputError` unless each can be written, a file of its own: better asked at once.
+    """Raise `InputError` unless each path can be written and no two are the same file.
 
-    Temporary files that killed processes left beside them are removed.
+    Temporary files that killed processes left beside the targets are removed.
     """
     taken = set[str]()
     for path in (path for path in paths if path is not None):
@@ -148,10 +149,10 @@ def check_writable(*paths: Path | None) -> None:
 def write_atomically(
     path: Path, write: Callable[..., Any], *, keep: bool = True, mode: int = 0o666
 ) -> Path:
-    """Let `write` fill a temporary file beside `path`, then rename it: never half a file.
+    """Let `write` fill a temporary file beside `path`, then rename it: no reader sees half a file.
 
-    Links are followed; pipes and devices are not replaced. Without `keep` nothing is renamed.
-    `mode` is the permission of the new file, less the umask.
+    Links are followed; pipes and devices are not replaced. With keep=False the temporary file is
+    deleted instead. `mode` is the permission of the new file, less the umask. Returns the path.
     """
     target = _target(path)
     partial = target.with_name(f"{unique_name(target)}.{os.getpid()}{path.suffix[:9]}")
@@ -167,13 +168,13 @@ def write_atomically(
 
 
 def unique_name(target: str | os.PathLike[str]) -> str:
-    """The beginning of the names of temporary files of a target, whose own may be too long."""
+    """Return the prefix of a target's temporary files: a hash, since long names are refused."""
     return f".{sha256(os.fsencode(target)).hexdigest()[:16]}"
 
 
 @contextmanager
 def claimed(partial: Path, mode: int = 0o666) -> Iterator[None]:
-    """Hold a lock on a temporary file, which is made, or folder: it tells that its writer lives."""
+    """Hold a lock on a temporary file (created here) or folder: a sign that its writer is alive."""
     held = None
     while held is None and fcntl is not None:
         flags = os.O_RDONLY if partial.is_dir() else os.O_RDWR | os.O_CREAT
@@ -181,7 +182,7 @@ def claimed(partial: Path, mode: int = 0o666) -> Iterator[None]:
         with suppress(OSError):  # a file system without locks
             fcntl.flock(held, fcntl.LOCK_EX)
         there = os.path.exists(partial) and os.path.samestat(os.fstat(held), os.stat(partial))
-        if not there:  # it was taken for a leftover before it was locked
+        if not there:  # another process deleted it as a leftover before it was locked
             os.close(held)
             held = None
     try:
@@ -192,7 +193,7 @@ def claimed(partial: Path, mode: int = 0o666) -> Iterator[None]:
 
 
 def is_left_over(partial: Path) -> bool:
-    """Return whether a temporary file or folder has no writer any more; False if unknown."""
+    """Return True if the writer of a temporary file or folder has died; False if unknown."""
     try:
         held = os.open(partial, os.O_RDONLY)
     except OSError:
@@ -210,7 +211,7 @@ def is_left_over(partial: Path) -> bool:
 
 
 def remove_leftovers(folder: Path, begin: str = "") -> None:
-    """Delete temporary files of killed processes, all or those whose names begin so."""
+    """Delete the temporary files of killed processes whose names start with `begin`."""
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             ours = entry.name.startswith(begin) and _PARTIAL.fullmatch(entry.name)
@@ -219,13 +220,13 @@ def remove_leftovers(folder: Path, begin: str = "") -> None:
 
 
 def write_folder(folder: Path, write: Callable[[Path], _Made]) -> _Made:
-    """Let `write` fill an empty folder, put it in place of `folder`, and return what it returns.
+    """Let `write` fill an empty folder, put it in place of `folder`, return the result of `write`.
 
-    The new folder is filled beside the old one. Linux swaps the two in one step, so a process that
-    is killed leaves the old files or the new ones, never some of each. Elsewhere, and where
-    `folder` cannot be moved (it is the current one, a mount, or in a folder that may not be
-    written), the old files are removed and the new ones moved in. What `folder` holds under other
-    names stays, and links are followed. What a killed process left is finished or removed first.
+    The new folder is filled beside the old one. Linux exchanges the two in one step, so a killed
+    process leaves either the old files or the new ones, never a mixture. On other systems, and
+    where `folder` cannot be moved (the current folder, a mount, a parent without write permission),
+    old files are removed and new ones moved in. Files of other names in `folder` stay; links are
+    followed. Unfinished work of a killed process is finished or removed first.
     """
     with in_one_sentence("write", folder):
         target = Path(os.path.realpath(folder))
@@ -241,7 +242,7 @@ def write_folder(folder: Path, write: Callable[[Path], _Made]) -> _Made:
             made = write(place)
             with in_one_sentence("write", folder):
                 _put(place, target)
-    except InputError as mistake:  # in which the user finds no temporary name
+    except InputError as mistake:  # the user should read the folder's name, not the temporary one
         raise InputError(str(mistake).replace(str(place), str(folder))) from mistake
     finally:
         shutil.rmtree(place, ignore_errors=True)
@@ -249,7 +250,7 @@ def write_folder(folder: Path, write: Callable[[Path], _Made]) -> _Made:
 
 
 def tidy_folder(folder: Path) -> None:
-    """Finish or remove what killed processes left of writing `folder`; not what others write."""
+    """Finish or remove temporary folders that killed writers of `folder` left behind."""
     target = Path(os.path.realpath(folder))
     for place in (target.parent, target):
         for left in place.glob(f"{unique_name(target)}.*"):
@@ -258,12 +259,12 @@ def tidy_folder(folder: Path) -> None:
                 continue
             if ending == _NEW:
                 shutil.rmtree(left, ignore_errors=True)
-            elif target.is_dir():  # otherwise somebody took it away, and may want the rest
+            elif target.is_dir():  # otherwise a user moved it away, and may need these files
                 _merge(left, target, newer=ending == _PUT)
 
 
 def _is_movable(target: Path) -> bool:
-    """Return whether a folder, which need not exist, can be renamed without anybody's notice."""
+    """Return True if a folder, existing or not, may be renamed: no mount, no current folder."""
     used = Path.cwd()
     free = target not in (used, *used.parents) and not os.path.ismount(target)
     return free and os.access(target.parent, os.W_OK | os.X_OK)
@@ -285,9 +286,9 @@ def _put(place: Path, target: Path) -> None:
 
 
 def _merge(source: Path, target: Path, *, newer: bool) -> None:
-    """Move what is in `source` into `target`; of each name the file of the newer one is left.
+    """Move the files of `source` into `target`; where both have a name, the newer folder's stays.
 
-    Two processes may do so at the same time.
+    `newer` says that `source` is the newer folder. Safe if two processes merge at the same time.
     """
     entries = list(source.iterdir())
     for entry in entries:
@@ -309,7 +310,7 @@ def _remove(path: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Swap two folders in one step; returns whether the system can."""
+    """Exchange two folders in one step; return False if the system cannot."""
     try:
         rename = ctypes.CDLL(None).renameat2
     except (AttributeError, OSError, TypeError):  # not Linux, or an old one
@@ -320,9 +321,9 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _target(path: Path) -> Path:
-    """Where a file at `path` really is or will be; its folder is made."""
+    """Resolve the links of a path to be written, and create its folder."""
     with in_one_sentence("write", path):
-        os.fspath(path).encode()  # neither pyarrow nor a page takes a name that is no text
+        os.fspath(path).encode()  # pyarrow and HTML pages need names that are valid text
         path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             _check_kind(path)
@@ -330,7 +331,7 @@ def _target(path: Path) -> Path:
 
 
 def short_path(path: str | os.PathLike[str]) -> str:
-    """A path for a sentence, the middle of a very long one left out."""
+    """Return a path for a message, without the middle if it has more than 200 letters."""
     text = os.fspath(path)
     return text if len(text) <= 200 else f"{text[:80]}...{text[-80:]}"
 
@@ -339,7 +340,7 @@ def short_path(path: str | os.PathLike[str]) -> str:
 def in_one_sentence(
     what: str, path: str | os.PathLike[str], kinds: Any = (OSError, ValueError), called: str = "{}"
 ) -> Iterator[None]:
-    """Raise one sentence in place of what the system says of a path: too long, no space."""
+    """Convert errors of the system about `path`, such as a full disk, to one `InputError`."""
     try:
         yield
     except kinds as error:
@@ -356,7 +357,7 @@ def _check_kind(path: str | os.PathLike[str]) -> None:
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
-    """A table whose first column is text and whose others are numbers, or words of a few letters.
+    """Return an HTML table with a head, rows of escaped text and an optional caption.
 
     >>> html_table(["a"], [["<b>"]])
     '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
@@ -368,7 +369,7 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str 
 
 
 def html_lines(text: str) -> str:
-    """Lines of a word and what it says, `word  rest`, as a table of two columns."""
+    """Return lines `word  explanation` as an HTML table of two columns."""
     rows = [_row("td", line.strip().split("  ", 1)) for line in text.splitlines()]
     return f"<table><tbody>{''.join(rows)}</tbody></table>"
 
@@ -378,25 +379,25 @@ def _row(cell: str, texts: Sequence[str]) -> str:
 
 
 PROGRAM = ("dpbandit", "source", "numpy", "scipy")
-"""What of a provenance decides numbers; the same seed under another library may draw others."""
-_OF_PROGRAM = (".py", ".csv", ".gz", ".json", ".parquet", ".toml")
-"""Endings of code and of data"""
+"""Keys of a provenance that determine numbers: with another library a seed may draw other ones."""
+_HASHED_SUFFIXES = (".py", ".csv", ".gz", ".json", ".parquet", ".toml")
+"""Suffixes of files of code and data that enter `source_digest`."""
 _LIBRARIES = ("numpy", "scipy", "gymnasium", "pandas", "pyarrow", "dp-accounting")
 
 
 @cache
 def source_digest() -> str:
-    """A hash of the code and its data: numbers of another program are not this one's."""
+    """Return a hash of the package's code and data; results with another hash are recomputed."""
     packages = ("dpbandit", "dpbandit.agents", "dpbandit.envs")
     files = [Path(import_module(name).__file__ or "").resolve() for name in packages]  # no links
     return digest_of([file.parent for file in files])
 
 
 def digest_of(folders: Iterable[Path]) -> str:
-    """A hash of the names and contents of all code and data below that may change a number.
+    """Return a hash of the names and contents of all files in folders that may change a number.
 
-    Pages and their style do not, nor do the suite's list of problems and its shipped results, nor
-    what Python, an editor or a file manager left there.
+    Left out are pages and their style, the suite's list of problems and shipped results, and
+    hidden files.
     """
     digest = sha256()
     for folder in folders:
@@ -404,27 +405,27 @@ def digest_of(folders: Iterable[Path]) -> str:
             name = file.relative_to(folder).as_posix()
             listed = file.parent == folder / "suite" and file.suffix != ".py"
             hidden = f"/{name}".count("/.")
-            if file.suffix in _OF_PROGRAM and not listed and not hidden and file.is_file():
+            if file.suffix in _HASHED_SUFFIXES and not listed and not hidden and file.is_file():
                 digest.update(name.encode())
                 digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
 
 def _cpu() -> str:
-    """The type of processor, by the code that NumPy and BLAS have chosen for it."""
+    """Return the processor type, named by the kernels that NumPy and BLAS selected for it."""
     found = {library.get("architecture", "") for library in threadpool_info()}
     simd = np.show_config(mode="dicts")["SIMD Extensions"]
     return " ".join([platform.machine(), *sorted(found - {""}), *simd.get("found", [])[-1:]])
 
 
 def cpu_of(made_with: Mapping[str, str]) -> str:
-    """The type of CPU in a provenance; an older one tells no more than the platform."""
+    """Return the CPU type in a provenance; older stores recorded only the platform."""
     return made_with.get("cpu", made_with.get("platform", "unknown"))
 
 
 @cache
 def provenance() -> Mapping[str, str]:
-    """What the numbers of this process were made with, as plain values."""
+    """Return versions, code hash, Python, platform and CPU of this process, for result files."""
     return {
         "dpbandit": VERSION,
         "source": source_digest(),

@@ -1,4 +1,4 @@
-"""Code of others: what it raised as one sentence, and a limit to the time that it may take."""
+"""Foreign agents: their exceptions as one sentence, and a limit on their running time."""
 
 import ctypes
 import signal
@@ -16,13 +16,13 @@ from dpbandit.base.inputs import InputError
 
 RAISED = (Exception, SystemExit)
 """Exceptions that end the run of the agent that raised them, and nothing else"""
-_OURS = Path(__file__).parents[1]
-_LONG = 300
-"""Letters of a message that are told, at most"""
+_PACKAGE_FOLDER = Path(__file__).parents[1]
+_MAX_MESSAGE_LETTERS = 300
+"""Letters of an exception's message that are repeated; the rest is cut off."""
 
 
 class AgentError(InputError):
-    """An agent raised an exception, or took too long: who, what, in which method and round.
+    """An agent's exception or timeout, with the agent's name, the method and the round.
 
     >>> print(AgentError("Mine", "raised KeyError", "act", 3, "'age'"))
     Mine raised KeyError in act, round 3: 'age'.
@@ -37,7 +37,7 @@ class AgentError(InputError):
 
     @property
     def message(self) -> str:
-        """The sentence without the name of the agent."""
+        """Sentence about the failure, without the agent's name."""
         when = "" if self.round is None else f", round {self.round:,}"
         why = f": {self.why}" if self.why else ""
         return f"{self.what} in {self.method}{when}{why}"
@@ -46,7 +46,7 @@ class AgentError(InputError):
         return f"{self.agent} {self.message}."
 
     def of(self, name: str) -> "AgentError":
-        """The same of an agent by another name, such as that in a comparison."""
+        """Return this error with the agent called `name`, such as its label in a comparison."""
         renamed = AgentError(name, self.what, self.method, self.round, self.why, self.trace)
         return renamed.with_traceback(self.__traceback__)
 
@@ -54,76 +54,78 @@ class AgentError(InputError):
 def agent_error(
     agent: str, method: str, round: int | None, error: BaseException
 ) -> AgentError | None:
-    """Describe an exception that a method of an agent raised, and count that the call has ended.
+    """Return an exception raised by an agent's method as an `AgentError`; count the call as ended.
 
-    Frames of the agent come after the caller's own. Returns None for exceptions that are passed on
-    as they are: `InputError`, which is a sentence, `MemoryError`, and assertions of our own checks.
+    Returns None for exceptions that should propagate unchanged: `InputError`, `MemoryError`, and
+    assertions in the code of dpbandit. Must be called in the function that called the agent.
     """
     WATCH.calls += 1
     if isinstance(error, InputError | MemoryError) or _is_checked(error):
         return None
     if isinstance(error, OverTime):
         return AgentError(agent, f"took more than {error}", method, round, "it was stopped")
+    # the first frame is the caller's, the agent's follow
     inside = _theirs(error.__traceback__ and error.__traceback__.tb_next)
     message = " ".join(str(error).split()).rstrip(".")
-    message = message if len(message) <= _LONG else f"{message[:_LONG]}..."
+    if len(message) > _MAX_MESSAGE_LETTERS:
+        message = f"{message[:_MAX_MESSAGE_LETTERS]}..."
     trace = "".join(traceback.format_exception(type(error), error, inside))
     why = f"{message}{_place(traceback.extract_tb(inside))}".strip()
     return AgentError(agent, f"raised {type(error).__name__}", method, round, why, trace)
 
 
 def _theirs(trace: TracebackType | None) -> TracebackType | None:
-    """A traceback from the first frame on that is not ours; all of it where all are."""
+    """Drop the leading frames of a traceback that are dpbandit's, unless all frames are."""
     found = trace
-    while found is not None and found.tb_frame.f_code.co_filename.startswith(str(_OURS)):
+    while found is not None and found.tb_frame.f_code.co_filename.startswith(str(_PACKAGE_FOLDER)):
         found = found.tb_next
     return trace if found is None else found
 
 
 def _is_checked(error: BaseException) -> bool:
     frames = traceback.extract_tb(error.__traceback__)[-1:]
-    ours = any(one.filename.startswith(str(_OURS)) for one in frames)
+    ours = any(one.filename.startswith(str(_PACKAGE_FOLDER)) for one in frames)
     return isinstance(error, AssertionError) and ours
 
 
 def _place(frames: traceback.StackSummary) -> str:
-    """The last line that is somebody's own, neither Python's nor of what is installed."""
-    known = (str(_OURS), get_path("stdlib"), get_path("purelib"), get_path("platlib"))
+    """Return " (file, line)" of the last frame in a user's file, not Python's or a library's."""
+    known = (str(_PACKAGE_FOLDER), get_path("stdlib"), get_path("purelib"), get_path("platlib"))
     foreign_frames = [one for one in frames if not one.filename.startswith((*known, "<frozen"))]
     last = [*frames[-1:], *foreign_frames][-1:]
     return "".join(f" ({Path(one.filename).name}, line {one.lineno})" for one in last)
 
 
 class OverTime(BaseException):
-    """Raised in code that takes too long; so that it passes what catches every `Exception`."""
+    """Interrupt raised inside code that exceeds a time limit; `except Exception` misses it."""
 
 
 class TimeLimit(NamedTuple):
-    """Seconds that an agent may take."""
+    """Time limits of an agent, in seconds."""
 
     run: float
-    """for a run of some replicas on one problem, all of its rounds"""
+    """seconds for all rounds of a run of some replicas on one problem"""
     call: float
-    """for one call of make, act or update"""
+    """seconds for one call of make, act or update"""
 
 
 class _Watch(threading.local):
-    """Calls of agents that began or ended, counted in each thread; odd inside a call."""
+    """Counter of begins and ends of calls to agents, per thread; odd inside a call."""
 
     calls = 0
 
 
 WATCH = _Watch()
-"""Whoever calls an agent counts that here, and that it came back"""
+"""Counter that callers of an agent's methods increase before and after each call."""
 
 
 @contextmanager
 def time_limit(limit: TimeLimit | None) -> Iterator[None]:
-    """Stop what takes longer, by raising `OverTime` in it.
+    """Raise `OverTime` inside the `with` block once an agent exceeds a time limit.
 
-    In the main thread a signal of the system does it, which wakes a sleeper, too; elsewhere another
-    thread, which has to wait for the next line of Python. What never comes back from a call of a
-    compiled library is not stopped.
+    In the main thread a signal interrupts even a sleep; in other threads a watching thread
+    interrupts at the next line of Python. A call of a compiled library that never returns is not
+    stopped.
     """
     if limit is None:
         yield
@@ -143,7 +145,7 @@ def time_limit(limit: TimeLimit | None) -> Iterator[None]:
 
 
 class _Clock:
-    """Looks several times within a limit at whether it is kept."""
+    """Timer that checks several times within a limit whether it is exceeded."""
 
     def __init__(self, limit: TimeLimit) -> None:
         self.limit, self.every = limit, min(1.0, min(limit) / 4)
@@ -156,7 +158,7 @@ class _Clock:
         return count
 
     def passed(self) -> str | None:
-        """Name the limit that was exceeded, in seconds; None while both are kept."""
+        """Return the exceeded limit as text, such as "5 s"; None while within both limits."""
         now, calls = time.monotonic(), self._count()
         if calls != self._calls:
             self._calls, self._since = calls, now
@@ -166,11 +168,11 @@ class _Clock:
         elif now - self._began > self.limit.run:
             text = f"{self.limit.run:g} s for all rounds"
         if text is not None:
-            self._began = self._since = now  # told once, not while it is being handled
+            self._began = self._since = now  # raised once, not again while it is being handled
         return text
 
     def watch(self, over: threading.Event) -> None:
-        """Look from another thread, and raise in this one."""
+        """Start a thread that checks the limits until `over`, and raises in the calling thread."""
         here = threading.get_ident()
 
         def look() -> None:
@@ -185,7 +187,7 @@ class _Clock:
 
 @contextmanager
 def _signals(clock: _Clock) -> Iterator[None]:
-    """Look whenever the timer of the process rings; whoever had set it finds it as it was."""
+    """Check the limits at each alarm of the process's timer; restore an earlier timer after."""
 
     def look(number: int, frame: Any) -> None:
         if (text := clock.passed()) is not None:

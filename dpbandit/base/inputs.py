@@ -1,4 +1,4 @@
-"""Bad input gets one clear sentence: the argument, its value, and what would be right."""
+"""Checks of input; errors are one sentence with the argument, its value and what is expected."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -13,20 +13,20 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_ROUNDS = 10**9
-"""The longest horizon; hours, even for random play."""
+"""Longest horizon; takes hours, even for random play."""
 MOST_DIM = 100_000
-"""Features of a context, coordinates of a domain; a matrix of so many has 80 gigabytes."""
+"""Most features of a context, or coordinates of a domain; such a matrix has 80 gigabytes."""
 MOST_ACTIONS = 1_000_000
-"""Arms, items or experts."""
+"""Most arms, items or experts."""
 MOST_REPLICAS = 100_000
-"""Of one configuration; its curves have more than a gigabyte."""
+"""Most replicas of one configuration; their curves have more than a gigabyte."""
 MOST_RUNS = 10_000_000
-"""Of an audit, in each of two worlds."""
+"""Most runs of an audit in each of its two worlds."""
 MOST_JOBS = 1024
-"""Processes; more than a machine has use for."""
+"""Most processes, more than any machine has use for."""
 _LEAST_EPSILON, _LEAST_DELTA = 1e-50, 1e-300
-_MOST = 1e50
-"""No setting of sense is larger, and powers of larger ones overflow."""
+_LARGEST_SETTING = 1e50
+"""Largest size of a number; powers of larger ones overflow."""
 
 
 class InputError(ValueError):
@@ -34,12 +34,12 @@ class InputError(ValueError):
 
 
 def installed_by(extra: str) -> str:
-    """The command that installs an extra."""
+    """Return the command that installs an extra of dpbandit."""
     return f"pip install 'dpbandit[{extra}]' ('.[{extra}]' in a checkout)"
 
 
 def not_installed(package: str, what: str, extra: str | None = None) -> InputError:
-    """The error where a package that brings something is not installed."""
+    """Return the error for an optional package that is not installed, with the pip command."""
     all_ = "" if extra is None else f", or all of the extra {extra}: {installed_by(extra)}"
     return InputError(
         f"Expected {package}, which brings {what}, to be installed: pip install {package}{all_}."
@@ -86,16 +86,16 @@ def flag(name: str, value: Any) -> None:
 
 
 def shaped(name: str, array: Any, shape: tuple[int, ...]) -> None:
-    """Raise `InputError` unless `array` has this shape: nothing is broadcast silently."""
+    """Raise `InputError` unless `array` has exactly this shape; nothing is broadcast."""
     if array.shape != shape:
         raise InputError(f"Expected {name} of shape {shape}, got {array.shape}.")
 
 
 def reals(value: Any) -> npt.NDArray[np.float64]:
-    """`value` as an array of doubles.
+    """Convert `value` to an array of doubles.
 
-    Raises `ValueError` for what holds anything but real numbers that a double can be near: words,
-    dates, complex numbers, 10**400, masked entries.
+    Raises `ValueError` for anything but real numbers within the range of doubles: words, dates,
+    complex numbers, 10**400, masked entries.
     """
     if np.ma.is_masked(value):
         raise ValueError("something is missing")
@@ -109,12 +109,12 @@ def reals(value: Any) -> npt.NDArray[np.float64]:
 
 
 def _is_real(item: Any) -> bool:
-    """NumPy counts its durations among whole numbers."""
+    """Return True for real numbers; durations, which NumPy registers as integers, are none."""
     return isinstance(item, Real | Decimal | np.bool_) and not isinstance(item, np.timedelta64)
 
 
 def vector(name: str, value: Any, length: int | None) -> npt.NDArray[np.float64]:
-    """`value` as an array; raises `InputError` unless it is `length` finite numbers, or any."""
+    """Convert to a vector of `length` finite numbers, any for None; else raise `InputError`."""
     try:
         array = reals(value)
     except ValueError:  # a word, ragged rows, 10**400
@@ -129,7 +129,7 @@ def vector(name: str, value: Any, length: int | None) -> npt.NDArray[np.float64]
 def privacy_target(epsilon: Any, delta: Any) -> None:
     """Raise `InputError` unless epsilon > 0 (infinity: no privacy) and delta in [0, 1).
 
-    An epsilon below 1e-50 or a delta between 0 and 1e-300 is refused: what follows is no number.
+    An epsilon below 1e-50 or a delta between 0 and 1e-300 is refused: noise would overflow.
     """
     if not _is(Real, "epsilon", epsilon, least=_LEAST_EPSILON) or not epsilon > 0:
         raise InputError(
@@ -140,16 +140,16 @@ def privacy_target(epsilon: Any, delta: Any) -> None:
 
 
 def gaussian_target(epsilon: Any, delta: Any) -> None:
-    """A `privacy_target` that Gaussian noise can meet: delta = 0 only where epsilon = inf."""
+    """Raise `InputError` unless Gaussian noise can meet the target: delta > 0 or epsilon = inf."""
     privacy_target(epsilon, delta)
     if delta == 0 and isfinite(epsilon):
         raise InputError(f"Expected delta={delta!r} > 0: this noise has no pure epsilon-DP.")
 
 
 def noise_target(config: Any) -> None:
-    """Check the target of a config with a `noise`, by which a delta of None is chosen first.
+    """Set a config's delta if it is None, then check that its `noise` can meet (epsilon, delta).
 
-    It becomes 1e-6 with Gaussian noise, and 0 with laws that are pure.
+    A delta of None becomes 1e-6 with Gaussian noise, and 0 with laws that give pure epsilon-DP.
     """
     gaussian = config.noise == "gaussian"
     if config.delta is None:
@@ -161,7 +161,10 @@ def noise_target(config: Any) -> None:
 def printed_target(
     epsilon: float, calibration: str, *, beyond_validity: bool, most: float = 3.0
 ) -> None:
-    """Raise `InputError` for printed noise beyond the epsilon where its proof ends, Gaussian 3."""
+    """Raise `InputError` if a paper's constants are used at an epsilon its proof does not cover.
+
+    The proof holds up to epsilon = `most`; `beyond_validity` switches the check off.
+    """
     flag("beyond_validity", beyond_validity)
     if calibration == "paper" and most < epsilon < inf and not beyond_validity:
         raise InputError(
@@ -178,14 +181,14 @@ def one_of(
     short: Callable[[str], str] = str,
     see: str = "",
 ) -> None:
-    """Raise `InputError` unless `value` is one of the `allowed` words; name the nearest.
+    """Raise `InputError` unless `value` is one of the `allowed` words; suggest the nearest word.
 
     Args:
-        name: of the argument.
-        value: what it is.
-        allowed: what it may be.
-        short: what people call such a word.
-        see: the command that lists them, where there are too many for a sentence.
+        name: name of the argument.
+        value: its value.
+        allowed: valid words.
+        short: maps a word to the short form that users type.
+        see: command that lists the allowed words, if they are too many for a message.
     """
     words = list(allowed)
     if not isinstance(value, str) or value not in words:
@@ -207,11 +210,11 @@ def named(name: str, value: Any) -> None:
 
 
 def _is(
-    kind: Any, name: str, value: Any, most: float = _MOST, least: float = float_info.min
+    kind: Any, name: str, value: Any, most: float = _LARGEST_SETTING, least: float = float_info.min
 ) -> bool:
-    """Whether `value` is such a number; NaN is none.
+    """Return True if `value` is a number of this kind; NaN is none.
 
-    One beyond `most`, or so small that it has lost digits, gets its own sentence.
+    Raises `InputError` for a number of size above `most`, or between 0 and `least`.
     """
     if not isinstance(value, kind) or isinstance(value, bool | np.timedelta64) or value != value:
         return False
@@ -234,13 +237,13 @@ def abbrev(value: Any) -> str:
     """Abbreviate `repr(value)` to one line of at most 100 letters."""
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # whatever somebody's own class does
+    except Exception:  # a user's `__repr__` may raise anything
         return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
 def rounded(value: float, digits: int = 3) -> str:
-    """Write a number for people: few digits, commas, and no exponent between 1e-4 and 1e7.
+    """Format a number for people: few digits, commas, and no exponent between 1e-4 and 1e7.
 
     >>> rounded(1172.4), rounded(2.0), rounded(0.00012345), rounded(12346, 4), rounded(1.2e-7)
     ('1,170', '2', '0.000123', '12,350', '1.2e-7')
@@ -257,7 +260,7 @@ def rounded(value: float, digits: int = 3) -> str:
 
 
 def one_number(name: str, value: Any) -> float:
-    """A number, also as an array that holds just one; `InputError` for anything else."""
+    """Return a number, or the single entry of an array, as float; else raise `InputError`."""
     try:
         return float(reals(value).item())
     except ValueError:  # also of several
@@ -265,7 +268,7 @@ def one_number(name: str, value: Any) -> float:
 
 
 def two_numbers(name: str, value: Any) -> tuple[float, float]:
-    """Public bounds (low, high), as floats; `InputError` unless they are two numbers."""
+    """Return public bounds (low, high) as floats; raise `InputError` unless two numbers."""
     try:
         low, high = reals(value).tolist()
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""Put what pandas and polars hold in the order of its labels before it is read as an array.
+"""Alignment of pandas and polars data by their labels, before they are read as arrays.
 
-Arrays and lists have no labels and are taken as they stand. Labels that are the same in another
-order are a new order; others are refused, and so is a pandas index 0, 1, ... beside another order
-of these numbers: it may say which rows they are, or that nobody numbered them.
+Arrays and lists have no labels and are taken as they stand. Rows or columns with the expected
+labels in another order are reordered; other labels are refused. So is a default pandas index
+0, 1, ... beside another order of the same numbers: it may number rows, or mean nothing.
 """
 
 import sys
@@ -13,41 +13,41 @@ from dpbandit.base.inputs import InputError, abbrev
 
 
 def index_of(value: Any) -> Any:
-    """The index of a pandas Series or DataFrame, None of anything else."""
-    pandas = sys.modules.get("pandas")  # slow to import, and nothing is of it where nobody has
+    """Return the index of a pandas Series or DataFrame, None for anything else."""
+    pandas = sys.modules.get("pandas")  # slow to import; without the import no value is pandas'
     if pandas is None or not isinstance(value, pandas.Series | pandas.DataFrame):
         return None
     return value.index
 
 
 def columns_of(value: Any) -> list[Any] | None:
-    """Names of the columns of a DataFrame, of pandas or polars; None of anything else."""
+    """Return the column names of a pandas or polars DataFrame, None for anything else."""
     if (index_of(value) is not None and value.ndim == 2) or _is_polars(value, "DataFrame"):
         return list(value.columns)
     return None
 
 
 def refuse_lazy(name: str, value: Any) -> None:
-    """Raise `InputError` for a query of polars that was not run yet."""
+    """Raise `InputError` for a polars LazyFrame, a query without its result."""
     if _is_polars(value, "LazyFrame"):
         raise InputError(f"Expected {name} to be a DataFrame, got a LazyFrame: collect() it first.")
 
 
 def by_index(name: str, value: Any, index: Any, of: str) -> Any:
-    """`value` with its rows in the order of `index`, if it has an index, too.
+    """Return pandas data with rows in the order of `index`; other data unchanged.
 
     Args:
-        name: what it is called.
-        value: of pandas, or anything else, which is returned as it is.
-        index: a pandas index, a range, or None where nothing says which row is which.
-        of: what has the `index`, for the sentence.
+        name: name of `value` in messages.
+        value: pandas Series or DataFrame, or anything else.
+        index: pandas index, range, or None if rows have no labels.
+        of: name of the data that has `index`, in messages.
 
     Raises:
-        InputError: other labels, labels that occur twice in another order, or numbers that
-            nobody may have given.
+        InputError: labels differ, occur twice in another order, or are a default index beside
+            another order of its numbers.
     """
     present = index_of(value)
-    # lengths are looked at elsewhere
+    # callers check lengths
     if present is None or index is None or len(present) != len(index):
         return value
     index = sys.modules["pandas"].RangeIndex(index) if isinstance(index, range) else index
@@ -66,12 +66,13 @@ def by_index(name: str, value: Any, index: Any, of: str) -> Any:
 
 
 def by_name(name: str, value: Any, names: Iterable[Any], of: str, *, axis: int = 1) -> Any:
-    """`value` with its columns in the order of `names`, or with axis=0 its indexed rows.
+    """Return a DataFrame with columns in the order of `names`; with axis=0, a Series' rows.
 
-    Names are compared as they are, or else as text: columns of files are called "0" and "1".
+    Names are compared as they are, then as text, since columns of files are called "0" and "1".
+    Data without labels are returned unchanged. `of` names the labels in messages.
 
     Raises:
-        InputError: other names, or one that occurs twice.
+        InputError: a name is missing, unknown or occurs twice.
     """
     index = index_of(value)
     present = columns_of(value) if axis == 1 else None if index is None else list(index)
@@ -103,7 +104,7 @@ def _is_polars(value: Any, kind: str) -> bool:
 
 
 def _is_count(index: Any) -> bool:
-    """True for the index 0, 1, ..., which pandas gives to rows that nobody has labelled."""
+    """Return True for the index 0, 1, ..., which pandas gives to rows without labels."""
     counted = isinstance(index, sys.modules["pandas"].RangeIndex)
     return counted and (index.start, index.step) == (0, 1)
 

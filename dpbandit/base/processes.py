@@ -1,4 +1,4 @@
-"""What has to hold before work is handed to other processes, which say it in long tracebacks."""
+"""Checks before work is sent to other processes, where errors come as long tracebacks."""
 
 import ast
 import sys
@@ -13,13 +13,13 @@ from dpbandit.base.inputs import InputError
 def check_picklable(
     what: str, thing: Any, how: str, *, dumps: Callable[[Any], object] | None = None
 ) -> None:
-    """Raise `InputError` for a `thing` that cannot be sent to another process.
+    """Raise `InputError` if `thing` cannot be pickled and sent to another process.
 
     Args:
-        what: it is called.
-        thing: that is sent.
-        how: the argument that starts processes, such as "jobs=2".
-        dumps: how it is sent; by default as joblib does, functions without a name, too.
+        what: name of the thing in the message.
+        thing: object to be sent.
+        how: argument that starts processes, such as "jobs=2".
+        dumps: pickling function; by default joblib's, which accepts lambdas, too.
     """
     if dumps is None:
         from joblib.externals.loky.backend import reduction  # not before: slow to import
@@ -27,7 +27,7 @@ def check_picklable(
         dumps = reduction.dumps
     try:
         dumps(thing)
-    except Exception as error:  # whatever somebody's own class does
+    except Exception as error:  # a user's class may raise anything
         why = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
         raise InputError(
             f"Expected {what} to be something that can be pickled with {how}, got: {why}; "
@@ -36,9 +36,10 @@ def check_picklable(
 
 
 def check_guarded(what: str) -> None:
-    """Raise `InputError` where processes would run the main script again, which starts them anew.
+    """Raise `InputError` if the main script starts processes outside `if __name__ == "__main__"`.
 
-    It is looked for in the source: a line of the script outside of every `if __name__ == ...`.
+    Every new process runs the script again, and would start processes itself. The check parses the
+    source and looks for the running line in an `if` on `__name__`.
     """
     main = sys.modules["__main__"]
     file = getattr(main, "__file__", None)
@@ -46,9 +47,9 @@ def check_guarded(what: str) -> None:
     while top and (top.f_code.co_name, top.f_code.co_filename) != ("<module>", file):
         top = top.f_back
     if top is None or file is None or top.f_globals is not vars(main):
-        return  # a notebook, a thread, or somebody else's program
+        return  # a notebook, a thread, or a program that embeds Python
     if getattr(main.__spec__, "name", "").endswith("__main__"):
-        return  # of a package, which is not run again
+        return  # `python -m package`, which is not run again
     try:
         tree = ast.parse(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""What a program says while it runs: progress bars, warnings, and output that may break."""
+"""Output of a running program: progress bars, warnings, and streams that survive broken pipes."""
 
 import os
 import sys
@@ -14,11 +14,11 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 PATIENCE = 2.0
-"""Seconds before there is a bar."""
+"""Seconds before a progress bar appears."""
 
 
 class Progress:
-    """Counts replica-rounds of a comparison; appears on stderr after two seconds."""
+    """Progress bar of a comparison in replica-rounds, on stderr after two seconds."""
 
     def __init__(self, total: int, *, visible: bool = True) -> None:
         self._visible, self._total, self._done = visible, total, 0
@@ -38,22 +38,22 @@ class Progress:
             self._bar.stop()
 
     def working_on(self, name: str, *, rate: int) -> None:
-        """Name what runs now; each round counts `rate` replicas."""
+        """Set the name of the running agent; each of its rounds counts for `rate` replicas."""
         self._rate, self._name = rate, name
 
     def say(self, line: str) -> None:
-        """Print a line where there is no terminal for a bar."""
+        """Print a line on stderr if that is no terminal, where no bar can be drawn."""
         if self._visible:
             say_without_terminal(line)
 
     def finish(self, name: str) -> None:
-        """This one is done: a line, where there is no terminal and it is no matter of seconds."""
+        """Print that `name` is done, without a terminal and after more than two seconds."""
         seconds = time.perf_counter() - self._start
         if seconds > PATIENCE:
             self.say(f"{name}: done after {seconds:.0f} s")
 
     def advance(self, rounds: int) -> None:
-        """`rounds` more rounds are done."""
+        """Count `rounds` more rounds, and update the bar."""
         self._done += rounds * self._rate
         if self._bar is None and self._visible and time.perf_counter() - self._start > PATIENCE:
             self._bar = started_bar(self._total)
@@ -62,15 +62,15 @@ class Progress:
 
 
 def say_without_terminal(line: str) -> None:
-    """Print a line on stderr where that is no terminal; a run goes on where nobody reads it."""
-    with suppress(OSError):
+    """Print a line on stderr if that is no terminal."""
+    with suppress(OSError):  # a run goes on if its reader is gone
         if not sys.stderr.isatty():
             print(line, file=sys.stderr, flush=True)
 
 
 def started_bar(total: int) -> Any:
-    """A visible bar; Rich is slow to import, and most runs end before they need one."""
-    from rich import progress
+    """Return a visible progress bar of `total` units."""
+    from rich import progress  # slow to import, and most runs end before they need a bar
     from rich.console import Console
 
     bar = progress.Progress(
@@ -88,38 +88,38 @@ def started_bar(total: int) -> Any:
     return bar
 
 
-_EVERY = 0.3
-"""Seconds between two looks at the files, and between two of a worker's notes."""
+_POLL_SECONDS = 0.3
+"""Seconds between two readings of workers' notes, and between two notes of one worker."""
 
 
 class Note:
-    """What a worker writes down: replica-rounds done, and what it is at. It goes to the process."""
+    """Progress of a worker process, written to a file: replica-rounds done, agent that runs."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._done, self._next, self._rate, self._name = path, 0, 0.0, 1, ""
 
     def working_on(self, name: str, *, rate: int) -> None:
-        """Name what runs now; each round counts `rate` replicas."""
+        """Set the name of the running agent; each of its rounds counts for `rate` replicas."""
         self._rate, self._name = rate, name
 
     def finish(self, name: str) -> None:
-        """Nothing: lines are the process's that asked."""
+        """Do nothing: the main process prints lines."""
 
     def advance(self, rounds: int) -> None:
-        """`rounds` more rounds are done."""
+        """Count `rounds` more rounds, and write the note if 0.3 seconds have passed."""
         self._done += rounds * self._rate
         if time.monotonic() >= self._next:
-            self._next = time.monotonic() + _EVERY
-            with suppress(OSError):  # nobody waits any more
+            self._next = time.monotonic() + _POLL_SECONDS
+            with suppress(OSError):  # the main process has ended
                 self._path.write_text(f"{self._done} {self._name}", encoding="utf-8")
 
 
 class Board:
-    """A bar for all and one for each part that a worker is at, on stderr after two seconds.
+    """Progress bars of several workers on stderr: one in total, one for each part in work.
 
     Args:
-        parts: what they are called, and their replica-rounds.
-        shown: whether to show it.
+        parts: names of the parts of the work, with their numbers of replica-rounds.
+        visible: draw the bars, after two seconds.
 
     >>> with Board({"replicas 0 to 4": 50}, visible=False) as board:
     ...     note = board.note("replicas 0 to 4")
@@ -152,18 +152,18 @@ class Board:
         self._folder.cleanup()
 
     def note(self, part: str) -> Note:
-        """Where the worker of this part keeps count."""
+        """Return the note in which the worker of this part counts its rounds."""
         return Note(self._files[part])
 
     def finish(self, part: str) -> None:
-        """This part is done."""
+        """Count a part as done, and print that if it took more than two seconds."""
         self._finished.add(part)
         seconds = time.perf_counter() - self._start
         if self._visible and seconds > PATIENCE:
             say_without_terminal(f"{part}: done after {seconds:.0f} s")
 
     def counts(self) -> dict[str, tuple[int, str]]:
-        """Of every part that is under way, how much is done, and at what it is."""
+        """Return for every part in work the replica-rounds done and the agent that runs."""
         found = {}
         for part, file in self._files.items():
             with suppress(OSError, ValueError):  # not begun, or half written
@@ -176,7 +176,7 @@ class Board:
             return
         self._bar = started_bar(sum(self._parts.values()))
         (total,), rows = self._bar.task_ids, dict[str, Any]()
-        while not self._over.wait(_EVERY):
+        while not self._over.wait(_POLL_SECONDS):
             counts = self.counts()
             for part in rows.keys() - counts.keys():
                 self._bar.remove_task(rows.pop(part))
@@ -191,7 +191,7 @@ class Board:
 
 @contextmanager
 def warnings_on_stderr() -> Iterator[None]:
-    """Print each `UserWarning` on stderr, the first time that it is given; others stay as they are.
+    """Print each distinct `UserWarning` once on stderr; other warnings are handled as usual.
 
     >>> from contextlib import redirect_stderr
     >>> with redirect_stderr(sys.stdout), warnings_on_stderr():
@@ -207,7 +207,7 @@ def warnings_on_stderr() -> Iterator[None]:
             usual(message, category, *where, **how)
         elif str(message) not in printed:
             printed.add(str(message))
-            with suppress(OSError):  # nobody reads it any more
+            with suppress(OSError):  # the reader is gone
                 print(f"dpbandit: {message}", file=sys.stderr)
 
     with warnings.catch_warnings():
@@ -216,39 +216,39 @@ def warnings_on_stderr() -> Iterator[None]:
         yield
 
 
-_UNREAD = 141
-"""Exit code of a program that SIGPIPE ended, 128 + 13."""
+_BROKEN_PIPE_CODE = 141
+"""Exit code of a program ended by SIGPIPE, 128 + 13."""
 
 
 class SafeStream:
-    """A text stream that swallows its own errors: from the first one on, text is not written.
+    """A text stream that raises no errors; after its first error it discards all text.
 
-    A reader that closes its pipe, as `head` does, and a full disk are such errors. A stream that
-    was closed before the program began is None, and takes everything.
+    Errors are a full disk, or a reader that closes its pipe as `head` does. A `stream` of None,
+    closed before the program began, discards all text, too.
     """
 
     def __init__(self, stream: Any) -> None:
         self._stream: Any = open(os.devnull, "w") if stream is None else stream  # noqa: SIM115
         self._unwritten: list[str] = []
         self.error: OSError | None = None
-        """why nothing more is written, None while all is well"""
+        """error after which text is discarded, None before"""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
     @property
     def unwritten(self) -> str:
-        """Text since the last flush that was done."""
+        """Text since the last successful flush."""
         return "".join(self._unwritten)
 
     def write(self, text: str) -> int:
-        """Write the text, or note it as unwritten; returns its length."""
+        """Write the text, or discard it after an error; return its length."""
         self._unwritten.append(text)
         self._try(self._stream.write, text)
         return len(text)
 
     def flush(self) -> None:
-        """Flush, after which nothing is unwritten, unless that fails."""
+        """Flush the stream; if that succeeds, no text is unwritten."""
         self._try(self._stream.flush)
         if self.error is None:
             self._unwritten.clear()
@@ -262,19 +262,19 @@ class SafeStream:
                 self._discard()
 
     def _discard(self) -> None:
-        """Let what the stream has in its memory go nowhere, or Python complains when it ends."""
-        with suppress(OSError, ValueError):  # a stream of a test has no number
+        """Redirect the stream to the null device: Python flushes it at exit, and would complain."""
+        with suppress(OSError, ValueError):  # a stream in memory has no file descriptor
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._stream.fileno())
             os.close(nowhere)
 
 
 def exit_with(program: Callable[[], int]) -> NoReturn:
-    """Run a program, and end with the exit code that it returns, whatever becomes of its output.
+    """Run a program and exit with its code, even if standard output fails.
 
-    Where standard output broke, one sentence says why and which files are written, as lines that
-    begin with "Written" say; nothing is said of a list that its reader, such as `head`, had enough
-    of. The exit code is 141 then, and 2 for other errors, unless the program's own is not 0.
+    If output failed, one sentence on stderr gives the reason and repeats the lines that begin with
+    "Written"; a reader that stops early, such as `head`, is reported only if there are such lines.
+    The exit code of a program that returned 0 is then 141 for such a reader, 2 for other errors.
     """
     before = sys.stdout, sys.stderr
     out, errors = map(SafeStream, before)
@@ -292,7 +292,7 @@ def exit_with(program: Callable[[], int]) -> NoReturn:
             why = why if unread else f"Cannot print: {out.error.strerror}"
             if written or not unread:
                 print(" ".join([f"dpbandit: {why}.", *written]), file=errors)
-            code = code or (_UNREAD if unread else 2)
+            code = code or (_BROKEN_PIPE_CODE if unread else 2)
     finally:
         out.flush()
         errors.flush()

@@ -1,4 +1,4 @@
-"""Random streams: one for each replica and each place in the code that draws.
+"""Random streams, one for each replica and each place in the code that draws numbers.
 
 Why so many. A replica's numbers must not depend on which other replicas run beside it (6 replicas
 equal 3 runs of 2), an agent's privacy noise must not shift its exploration (epsilon = inf equals
@@ -22,17 +22,17 @@ from dpbandit.base.arrays import Floats, Ints, rows
 from dpbandit.base.inputs import InputError, abbrev, whole
 
 _VALUES_AHEAD = 2048
-"""Values drawn at once for a replica and a call site, at most. Changes speed, never values."""
-_WIDE = 64
-"""From so many values a round on, those of a replica lie side by side, as they are drawn."""
-FIRST = 16
-"""Rounds drawn at once by the first call."""
+"""Most values drawn at once for a replica and a call site; changes speed, never values."""
+_REPLICA_MAJOR_VALUES = 64
+"""Values per round from which a block is stored replica by replica, in the order of drawing."""
+FIRST_DRAWN_ROUNDS = 16
+"""Rounds drawn at once by the first call; the number then doubles up to the maximum."""
 
 Seed: TypeAlias = int | tuple[int, ...]
 
 
 class Streams:
-    """The streams of R replicas.
+    """Random streams of R replicas.
 
     Args:
         seeds: one seed (an int or a tuple of ints >= 0) for each replica.
@@ -53,31 +53,30 @@ class Streams:
             raise InputError("Expected at least one seed, one for each replica.")
         for seed in seeds:
             for part in seed if isinstance(seed, tuple) else (seed,):
-                if type(part) is not int or part < 0:  # of so many seeds most are
+                if type(part) is not int or part < 0:  # fast for the usual valid seed
                     whole("seed", part, 0)
         self._seeds = tuple(seeds)
         self._taken: dict[int, str] = {}
         self.world = self
-        """where a problem draws its parameters, see `in_world`"""
+        """streams from which a problem draws its parameters, see `in_world`"""
 
     def __len__(self) -> int:
-        """The number of replicas R."""
+        """Return the number of replicas R."""
         return len(self._seeds)
 
     def child(self, name: str) -> "Streams":
-        """An independent family of streams, e.g. the environment's and the agent's.
+        """Return an independent family of streams, such as the environment's or the agent's.
 
-        Its seeds are hashes of these, so that an agent, which holds a child, cannot compute the
-        streams of the problem that it plays. Whoever guesses the seeds can: they are public where a
-        run is to be repeated.
+        A child's seeds are hashes of the parent's, so that an agent, which holds a child, cannot
+        compute the streams of the problem it plays unless it knows the seeds of the run.
         """
         self._take(name)
         return Streams([_hashed(seed, name) for seed in self._seeds])
 
     def in_world(self, seed: int | None) -> "Streams":
-        """These streams, before any is taken, with a `world` that is the same in every replica.
+        """Return fresh streams of the same seeds whose `world` is equal in every replica.
 
-        Without a seed of its own the world is the streams themselves.
+        With seed None, `world` is the streams themselves, different in every replica.
         """
         made = Streams(self._seeds)
         if seed is not None:
@@ -85,31 +84,31 @@ class Streams:
         return made
 
     def normals(self, name: str, *shape: int) -> "Draws":
-        """Standard normals for the call site `name`, `(R, *shape)` a call."""
+        """Return a source of standard normals for the call site `name`, `(R, *shape)` a call."""
         return self._draws(name, shape, "standard_normal")
 
     def uniforms(self, name: str, *shape: int) -> "Draws":
-        """Uniforms on [0, 1) for the call site `name`, `(R, *shape)` a call."""
+        """Return a source of uniforms on [0, 1) for the call site `name`, `(R, *shape)` a call."""
         return self._draws(name, shape, "random")
 
     def chi_squares(self, name: str, degrees: Sequence[float]) -> "Draws":
-        """Chi-square variables with the given degrees of freedom, (R, len(degrees)) a call."""
+        """Return a source of chi-squares with these degrees of freedom, (R, len(degrees))."""
         return self._draws(name, (len(degrees),), "chisquare", tuple(degrees))
 
     def exponentials(self, name: str, *shape: int) -> "Draws":
-        """Exponentials of mean 1 for the call site `name`, `(R, *shape)` a call."""
+        """Return a source of exponentials of mean 1 for the call site `name`, `(R, *shape)`."""
         return self._draws(name, shape, "standard_exponential")
 
     def gammas(self, name: str, order: float, *shape: int) -> "Draws":
-        """Gamma variables of shape parameter `order` and scale 1, `(R, *shape)` a call."""
+        """Return a source of gamma variables of shape `order` and scale 1, `(R, *shape)` a call."""
         return self._draws(name, shape, "standard_gamma", order)
 
     def binomials(self, name: str, count: int, *shape: int) -> "Draws":
-        """Heads of `count` fair coins for the call site `name`, `(R, *shape)` a call."""
+        """Return a source of Binomial(`count`, 1/2) numbers, `(R, *shape)` a call."""
         return self._draws(name, shape, "binomial", count, 0.5)
 
     def generators(self, name: str) -> list[np.random.Generator]:
-        """Each replica's generator for the call site `name`, where laws change as it goes on."""
+        """Return each replica's generator for the call site `name`, for laws that vary by round."""
         return self._generators(name, self._seeds)
 
     def _generators(self, name: str, seeds: Iterable[Seed]) -> list[np.random.Generator]:
@@ -124,7 +123,7 @@ class Streams:
         return Draws(self._generators(name, place), shape, law, parameters, distinct_of)
 
     def _take(self, name: str) -> int:
-        """Its place in the spawn key: names that share one would draw the same numbers."""
+        """Reserve a call site's name and return its spawn key; raise `InputError` if taken."""
         key = crc32(name.encode())
         if key in self._taken:
             other = self._taken[key]
@@ -135,21 +134,21 @@ class Streams:
 
 
 def _hashed(seed: Seed, name: str) -> int:
-    """128 bits of SHA-256 of a seed and a name."""
+    """Return 128 bits of SHA-256 of a seed and a name as an integer."""
     parts = [int(part) for part in (seed if isinstance(seed, tuple) else (seed,))]
     return int.from_bytes(sha256(f"{parts} {name}".encode()).digest()[:16])
 
 
 class Source(ABC):
-    """Random numbers for all replicas: call it for a round, or `take` a block. Use one of them."""
+    """Random numbers for all replicas; either call the source each round, or `take` blocks."""
 
     ahead: int
-    """rounds that are taken at once behind the calls, at most; changes speed, never values"""
+    """most rounds drawn ahead of the calls; changes speed, never values"""
     _block: Floats = np.empty(0)
     _next = 0
 
     def __call__(self) -> Floats:
-        """The next round's numbers, `(R, *shape)`."""
+        """Return the next round's numbers, `(R, *shape)`."""
         if (draws := _draws_of_block.get()) is not None:
             return draws.one(self)
         return self._one()
@@ -160,7 +159,7 @@ class Source(ABC):
         return self._block[self._next - 1]
 
     def several(self, count: int) -> Floats:
-        """What as many calls would return, `(count, R, *shape)`."""
+        """Return the next `count` rounds' numbers, equal to `count` calls: `(count, R, *shape)`."""
         if (draws := _draws_of_block.get()) is not None:
             return draws.several(self, count)
         return self._several(count)
@@ -175,23 +174,23 @@ class Source(ABC):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def over(self, lead: tuple[int, ...]) -> Floats:
-        """Numbers for a round, `lead` (R,), or for n rounds, (n, R): `(*lead, *shape)`."""
+        """Return numbers `(*lead, *shape)` for one round, lead (R,), or n rounds, lead (n, R)."""
         return self() if len(lead) == 1 else self.several(lead[0])
 
     def _refill(self) -> None:
         if self._next == len(self._block):  # twice as many each time: short runs draw few in vain
-            count = min(self.ahead, 2 * len(self._block) or FIRST)
+            count = min(self.ahead, 2 * len(self._block) or FIRST_DRAWN_ROUNDS)
             self._block, self._next = self.take(count), 0
 
     @abstractmethod
     def take(self, count: int) -> Floats:
-        """The next `count` rounds' numbers, `(count, R, *shape)`."""
+        """Draw the next `count` rounds' numbers, `(count, R, *shape)`, past any drawn ahead."""
 
 
 class BlockDraws:
-    """The numbers that sources gave while a block of rounds was played, to give some again.
+    """Record of the numbers that sources returned during a block of rounds, to replay a round.
 
-    A source is asked for all rounds of the block at once, by `several`, or round after round.
+    An agent may draw all rounds of the block at once, by `several`, or round after round.
     """
 
     def __init__(self, rounds: int) -> None:
@@ -200,7 +199,7 @@ class BlockDraws:
         self._in_turn: dict[Source, list[Floats]] = {}
 
     def one(self, source: Source) -> Floats:
-        """The numbers of one round: the next, or, of a row that is asked again, those it had."""
+        """Return and record the next round's numbers, or those of the row under replay."""
         if self._row < 0:
             self._in_turn.setdefault(source, []).append(source._one())
             return self._in_turn[source][-1]
@@ -211,7 +210,7 @@ class BlockDraws:
         return self._again[source].pop(0)
 
     def several(self, source: Source, count: int) -> Floats:
-        """The numbers of several rounds, as `one` gives those of a single one."""
+        """Return and record the numbers of `count` rounds, or those of the row under replay."""
         if self._row < 0 and count == self._rounds:
             self._at_once.setdefault(source, []).append(source._several(count))
             return self._at_once[source][-1]
@@ -219,7 +218,7 @@ class BlockDraws:
 
     @contextmanager
     def again(self, row: int) -> Iterator[None]:
-        """Give the numbers of this row of the block again, without drawing any."""
+        """Make sources return the numbers of this row of the block again, without drawing."""
         self._row, self._again = row, dict[Source, list[Floats]]()
         token = _draws_of_block.set(self)
         try:
@@ -239,7 +238,7 @@ _draws_of_block: ContextVar[BlockDraws | None] = ContextVar("draws of a block", 
 
 @contextmanager
 def drawn_in(rounds: int) -> Iterator[BlockDraws]:
-    """Keep the numbers that sources give in this thread, for a block of so many rounds.
+    """Record the numbers that sources return in this thread during a block of `rounds` rounds.
 
     >>> uniforms = Streams([7]).uniforms("uniforms")
     >>> with drawn_in(3) as draws:
@@ -258,7 +257,7 @@ def drawn_in(rounds: int) -> Iterator[BlockDraws]:
 
 
 class Paced:
-    """Numbers of a source of which each replica takes the next one when it needs it.
+    """Random numbers that each replica consumes at its own pace.
 
     >>> paced = Paced(Streams([7, 8]).uniforms("uniforms"))
     >>> one, two = paced(np.array([True, False])), paced(np.array([True, True]))
@@ -273,12 +272,13 @@ class Paced:
         self._next = np.zeros(0, dtype=np.int64)
 
     def __call__(self, here: npt.NDArray[np.bool_]) -> Floats:
-        """The next numbers of the replicas `here` (R,), `(R, *shape)`; 0 elsewhere."""
+        """Return the next numbers of the replicas `here` (R,), `(R, *shape)`; 0 for the others."""
         if not self._next.size:
             self._next = np.zeros(len(here), dtype=np.int64)
         if self._next.max() >= len(self._stock):
             used = int(self._next.min())
-            fresh = self._source.take(min(self._source.ahead, 2 * len(self._stock) or FIRST))
+            count = min(self._source.ahead, 2 * len(self._stock) or FIRST_DRAWN_ROUNDS)
+            fresh = self._source.take(count)
             remaining = self._stock[used:].reshape(-1, *fresh.shape[1:])
             self._stock, self._next = np.concatenate([remaining, fresh]), self._next - used
         values: Floats = self._stock[self._next, rows(len(here))]
@@ -288,8 +288,10 @@ class Paced:
 
 
 class Draws(Source):
-    """One call site's numbers, straight from its generators; `distinct_of` (R,) is the place of
-    each replica's, where replicas of one seed share theirs."""
+    """A call site's numbers, drawn from one generator for each distinct seed.
+
+    `distinct_of` (R,) is the index of each replica's generator; None if all seeds differ.
+    """
 
     def __init__(
         self,
@@ -306,7 +308,7 @@ class Draws(Source):
         self.ahead = max(1, _VALUES_AHEAD // max(1, prod(shape)))
 
     def take(self, count: int) -> Floats:
-        if prod(self.shape) >= _WIDE:
+        if prod(self.shape) >= _REPLICA_MAJOR_VALUES:
             block = np.empty((self.replicas, count, *self.shape))
             self.fill(block)
             return block.swapaxes(0, 1)
@@ -315,7 +317,7 @@ class Draws(Source):
         return block
 
     def fill(self, block: Floats) -> None:
-        """Write the next rounds' numbers into `block`, `(R, count, *shape)`, a row a replica."""
+        """Fill `block`, `(R, count, *shape)`, with the numbers of the next `count` rounds."""
         if self._distinct_of is None:
             self._fill(block)
             return

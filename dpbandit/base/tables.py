@@ -1,6 +1,6 @@
-"""Tables for a terminal or a pipe, of which nothing is cut, however narrow it is.
+"""Tables for a terminal or a pipe whose cells are never cut off, however narrow it is.
 
-Not handed on by `dpbandit.base`: what prints no table need not import Rich.
+Not exported by `dpbandit.base`, since only code that prints tables should import Rich.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,22 +11,22 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Column, Table as RichTable
 
-_WORDS = 16
-"""Letters of a column of words that stay on a line"""
+_MIN_TEXT_WIDTH = 16
+"""Letters to which a column of text may shrink before the table is split into blocks."""
 
 
 class Table(RichTable):
-    """A table whose first columns, its keys, are whole in every line.
+    """A table whose first columns, the keys of its rows, are repeated if it must be split.
 
-    Where it is wider than the terminal (80 letters in a pipe), words wrap; where that does not do,
-    its columns are printed in several blocks below each other, each with the keys.
+    If the table is wider than the terminal (80 letters in a pipe), text wraps; if that is not
+    enough, the columns are printed in several blocks below each other, each with the keys.
 
     Args:
-        headings: columns of words.
-        keys: how many columns, from the left, say what a row is of.
-        letters: of a key, that stay on a line.
-        how: `title`, `caption`, `box` and all else that `rich.table.Table` takes; the title and the
-            caption are on the left.
+        headings: headings of columns of text.
+        keys: number of key columns, from the left.
+        letters: letters to which a key column may shrink.
+        how: `title`, `caption`, `box` and other arguments of `rich.table.Table`; title and caption
+            are aligned left by default.
     """
 
     def __init__(self, *headings: str, keys: int = 1, letters: int = 24, **how: Any) -> None:
@@ -44,7 +44,7 @@ class Table(RichTable):
             yield block
 
     def _blocks(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
-        """Tables of the keys and as many other columns as fit, at least one."""
+        """Yield tables of the keys and as many other columns as fit, at least one."""
         places = range(len(self.columns))
         block, least = self._part(places, console)
         if least <= options.max_width:
@@ -56,7 +56,7 @@ class Table(RichTable):
                 block, least = self._part([*keys, *left[:many]], console, narrow=True)
                 if least <= options.max_width:
                     break
-            if least > options.max_width:  # nothing would be whole: rather broken than cut
+            if least > options.max_width:  # too narrow for whole words: break them, cut nothing
                 for column in block.columns:
                     column.no_wrap, column.min_width = False, None
             yield block
@@ -65,10 +65,10 @@ class Table(RichTable):
     def _part(
         self, places: Sequence[int], console: Console, *, narrow: bool = False
     ) -> tuple[RichTable, int]:
-        """Some of the columns, and the least width at which only what may be is broken.
+        """Return a table of some columns, and the least width without broken numbers or words.
 
-        Numbers stay on a line, keys as far as their `letters`, words whole; if `narrow`, the words
-        of headings stand below each other.
+        Keys may shrink to `letters`, text columns to 16 letters or their longest word, numbers not
+        at all; `narrow` wraps headings to the width of their cells.
         """
         part = RichTable(
             box=self.box,
@@ -87,7 +87,7 @@ class Table(RichTable):
             if place < self._keys:
                 least = min(most, self._letters)
             elif column.justify != "right" and not column.no_wrap:
-                least = min(most, max(_WORDS, *(width.minimum for width in widths)))
+                least = min(most, max(_MIN_TEXT_WIDTH, *(width.minimum for width in widths)))
             spared += most - least
             part.add_column(
                 heading,
@@ -103,17 +103,13 @@ class Table(RichTable):
 
 
 def _broken(column: Column, console: Console) -> RenderableType:
-    """Its heading in lines that are no wider than its cells, if words are not."""
+    """Wrap a column's heading to the width of its cells, without breaking words."""
     if not isinstance(column.header, str):
         return column.header
     cells = max((_width(cell, console).maximum for cell in column.cells), default=1)
     return fill(column.header, max(cells, 1), break_long_words=False)
 
 
-def _is_number(column: Column) -> bool:
-    return column.justify == "right" or column.no_wrap
-
-
 def _width(what: RenderableType, console: Console) -> Measurement:
-    """How wide it is at least and, where there is room, at most."""
+    """Measure the minimal and maximal width of a cell or table, in letters."""
     return Measurement.get(console, console.options.update(max_width=10_000), what)

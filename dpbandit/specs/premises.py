@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from dpbandit.base import PLAIN, InputError, Source, Streams, parts_of
+from dpbandit.base import LEAF_TYPES, InputError, Source, Streams, parts_of
 from dpbandit.privacy.ledger import Ledger
 from dpbandit.privacy.mechanism import Mechanism
 from dpbandit.privacy.premises import (
@@ -179,7 +179,7 @@ def _held_by(agent: Any) -> Iterator[Any]:
     opened, waiting = {id(agent)}, [part for _, part in parts_of(agent)]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, (Source, Streams, *PLAIN)) or id(item) in opened:
+        if isinstance(item, (Source, Streams, *LEAF_TYPES)) or id(item) in opened:
             continue
         opened.add(id(item))
         if isinstance(item, Mechanism) or _plays(item):
@@ -197,7 +197,7 @@ def _statistics(mechanism: Mechanism) -> Iterator[Any]:
     opened, waiting = {id(mechanism)}, [part for _, part in parts_of(mechanism)]
     while waiting:
         item = waiting.pop()
-        if isinstance(item, (Mechanism, Source, Streams, *PLAIN)) or id(item) in opened:
+        if isinstance(item, (Mechanism, Source, Streams, *LEAF_TYPES)) or id(item) in opened:
             continue
         opened.add(id(item))
         if hasattr(item, "sensitivity") and any(hasattr(item, name) for name in SUMMING):

@@ -20,7 +20,7 @@ def rows(board, wanted):
 def test_a_bar_for_all_and_one_for_each_that_is_under_way(monkeypatch):
     """A note that is half written is none."""
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_EVERY", 0.001)
+    monkeypatch.setattr(progress, "_POLL_SECONDS", 0.001)
     with progress.Board({"one": 40, "two": 60}) as board:
         note = board.note("one")
         note.working_on("fade", rate=4)
