@@ -7,9 +7,10 @@ of an audit. To delete a shelf, delete its files (`SHELVES` in `tools/measures.p
 the tables that name them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 from dpbandit.base import InputError
@@ -42,6 +43,15 @@ def from_shelf(package: str, name: str, use: str) -> Any:
     return getattr(import_module(home[name]), name)
 
 
-def face(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a core package, for the names that shelves add."""
-    return lazily(package, homes(package.removeprefix("dpbandit.")))
+def face(
+    package: str, own: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` of a core package, whose names are imported when used.
+
+    Args:
+        package: Full name of the package.
+        own: Module of the package -> names, separated by spaces, that it defines; the names that
+            shelves add come from `shelves.csv`.
+    """
+    inside = {name: f"{package}.{file}" for file, names in own.items() for name in names.split()}
+    return lazily(package, inside | homes(package.removeprefix("dpbandit.")))

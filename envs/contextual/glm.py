@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Literal
 
 import numpy as np
-from scipy.special import expit, ndtr, ndtri
+import scipy
 
 from dpbandit.base import (
     MOST_DIM,
@@ -222,9 +222,9 @@ class GLMBandit(ContextualProblem):
         if self.link == "identity":
             return predictor
         if self.link == "logistic":
-            return np.asarray(expit(predictor))
+            return np.asarray(scipy.special.expit(predictor))
         if self.link == "probit":
-            return np.asarray(ndtr(predictor))
+            return np.asarray(scipy.special.ndtr(predictor))
         # E min(N, cap) = sum over k < cap of P(N > k)
         return _sum_over_counts(predictor, self.cap, lambda cdf: 1 - cdf)
 
@@ -235,8 +235,8 @@ class GLMBandit(ContextualProblem):
             return 1.0 * (uniforms < mean)
         if self.noise_law == "uniform":
             return mean + self.noise * sqrt(12) * (uniforms - 0.5)
-        low, high = ndtr(-self.tail), ndtr(self.tail)
-        z = ndtri(low + uniforms * (high - low)).clip(
+        low, high = scipy.special.ndtr(-self.tail), scipy.special.ndtr(self.tail)
+        z = scipy.special.ndtri(low + uniforms * (high - low)).clip(
             -self.tail, self.tail
         )  # rounding can be beyond
         return np.asarray(mean + self.noise * z)

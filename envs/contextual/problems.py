@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
+import scipy
 
 from dpbandit.base import (
     AnyArray,
@@ -311,4 +311,6 @@ class TidalChoices(ResampledChoices):
         chance = super()._says_yes(row)
         if self._tides == Tides():
             return chance
-        return np.asarray(expit(logit(chance) + self._tide.take(len(row))[..., None]))
+        return np.asarray(
+            scipy.special.expit(scipy.special.logit(chance) + self._tide.take(len(row))[..., None])
+        )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from dpbandit.base import Floats, inside
 from dpbandit.envs.contextual.problems import TidalChoices
@@ -52,7 +52,7 @@ class SyntheticPricing(TidalChoices):
         z = np.stack(np.meshgrid(middles, middles, indexing="ij"), axis=-1).reshape(-1, 2)
         self._known = np.column_stack([np.ones(len(z)), z]) / np.sqrt(3)
         valuation = _MEAN_VALUATION + z @ _PULL
-        self._chances = np.asarray(expit(self.slope * (valuation[:, None] - _PRICES)))
+        self._chances = np.asarray(scipy.special.expit(self.slope * (valuation[:, None] - _PRICES)))
         self._margins = _PRICES - _COST
         self.spec = PriceListSpec(
             n_actions=len(_PRICES),
