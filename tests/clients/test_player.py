@@ -279,7 +279,7 @@ def test_another_config_or_environment_is_refused_and_uses_nothing_up(state):
         (lambda path, _: changed(path, b"_any_arm", b"_odd_arm"), "was changed"),
         (lambda path, _: changed(path, b'"numpy": "', b'"numpy": "9'), "was changed"),
         (lambda path, _: changed(path, b'"ticket": "', b'"ticket": "/'), "something else"),
-        (another("_FORMAT", 4), "of this format, which is 3 there and 4 here"),
+        (another("_FORMAT", 5), "of this format, which is 4 there and 5 here"),
         (another("_program", lambda: {"dpbandit": "0"}), "of this program"),
     ],
 )
