@@ -2,9 +2,9 @@
 
 To an agent of finitely many arms, twelve prices are twelve unrelated arms. But the reward of a
 price list is margin x sale, the margin is public, and P(sale | context, price) changes smoothly
-with the price. So any agent that scores arms with one shared parameter can be asked for the
-probability of a sale instead, and the margin be multiplied on afterwards. So it is where a customer
-may buy several units, and where the margin is a public function of her context.
+with the price. So any agent that scores arms with one shared parameter can predict the probability
+of a sale, which is multiplied by the margin. The same holds where a customer may buy several units
+and where the margin is a public function of her context.
 """
 
 from collections.abc import Callable
@@ -34,21 +34,22 @@ from dpbandit.specs import AgentConfig, ContextualSpec, PremiumSpec, PriceListSp
 
 Features: TypeAlias = Literal["additive", "interactions", "curve"]
 _FEATURES = ("additive", "interactions", "curve")
-_MOST_BENDS = 8
-_CONSTANT, _BENDS = 0.5, 0.7
-"""Of a curve, where the highest price is 1: its constant, and the longest row of its bends."""
+_MAX_BENDS = 8
+"""Most principal components that describe a curve's deviation from a line"""
+_CONSTANT_SIZE, _BENDS_SIZE = 0.5, 0.7
+"""Sizes of features beside a price in [-1, 1]: a constant, and the largest row of bends"""
 
 Selling: TypeAlias = PriceListSpec | PremiumSpec
-"""Public facts of problems whose arms are prices, or premiums over a price in the context."""
+"""Spec of a problem whose arms are prices, or premiums over a price in the context"""
 
 _EXPLORATION = 0.3
-"""Random prices later on: the share of `explore` that is spent again each time t grows e-fold."""
+"""Rate of random prices after the first: the probability is 0.3 explore / t in round t"""
 
 
 def demand_spec(spec: Selling, features: Features = "additive") -> ContextualSpec:
-    """The inner problem: which price sells? Arms are prices with one row of features each.
+    """Return the inner problem of predicting sales: arms are prices, one row of features each.
 
-    The reward is 1 for a sale, else 0, or the share of the most units that anybody may buy; rows
+    The reward is 1 for a sale, else 0, or units sold over the most that a customer may buy; rows
     have Euclidean norm at most 1, see `demand_rows`.
 
     >>> spec = PriceListSpec(n_actions=2, dim=3, horizon=9, prices=(1.0, 2.0))
@@ -69,17 +70,17 @@ def demand_spec(spec: Selling, features: Features = "additive") -> ContextualSpe
 
 
 def demand_rows(spec: Selling, context: Floats, features: Features = "additive") -> Floats:
-    """Features of a customer at every price: contexts (..., d) -> rows (..., K, m) of norm <= 1.
+    """Return customers' features at every price: contexts (..., d) -> rows (..., K, m), norm <= 1.
 
     With x the context over its public bound (clipped to it first) and p~ in [-1, 1] the price (of a
     `PremiumSpec` the premium)::
 
-        additive       (x, p~) / sqrt(2)        a price costs every customer the same utility
-        interactions   (x, p~ x) / sqrt(2)      what a price costs depends on the customer
-        curve          (x, curve(p)) / sqrt(2) what a price costs is no line, see `curve`
+        additive       (x, p~) / sqrt(2)        utility is linear in the price, one slope for all
+        interactions   (x, p~ x) / sqrt(2)      the slope in the price depends on the customer
+        curve          (x, curve(p)) / sqrt(2)  utility is any curve of the price, see `curve`
 
-    Only the last adds a constant: a context should hold one, as that of `OJPricing` does. A context
-    that is no number has rows of zeros, so that nobody adds nothing to a sum.
+    Only "curve" adds a constant: else the context should hold one, as in `OJPricing`. A context
+    with a NaN (no user came) has rows of zeros, which add nothing to a sum.
 
     >>> spec = PriceListSpec(n_actions=2, dim=2, horizon=9, prices=(1.0, 2.0))
     >>> demand_rows(spec, np.array([[0.6, 0.8]])).round(2).tolist()
@@ -101,10 +102,10 @@ def demand_rows(spec: Selling, context: Floats, features: Features = "additive")
 
 @cache
 def curve(prices: tuple[float, ...]) -> Floats:
-    """Return rows of norm <= 1 of which some combination is near any curve over prices, (K, m).
+    """Return basis functions of a curve over prices: rows of norm <= 1 per price, (K, m).
 
-    They hold the price, a constant, and up to eight bends: the principal components of a random
-    walk over the prices, less its straight line, the first of which is the longest.
+    Columns are the price, a constant, and up to eight bends: the principal components, largest
+    first, of a random walk over the prices after its linear fit is removed.
 
     >>> curve((1.0, 2.0, 3.0)).round(2).tolist()
     [[-0.85, 0.43, 0.3], [0.0, 0.43, -0.6], [0.85, 0.43, 0.3]]
@@ -113,24 +114,24 @@ def curve(prices: tuple[float, ...]) -> Floats:
     line = np.column_stack([np.ones_like(p), p])
     off = np.eye(len(p)) - line @ np.linalg.pinv(line)
     values, U = np.linalg.eigh(off @ np.minimum(p[:, None], p) @ off)
-    bends = (U * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, : min(_MOST_BENDS, len(p) - 2)]
+    bends = (U * np.sqrt(np.maximum(values, 0.0)))[:, ::-1][:, : min(_MAX_BENDS, len(p) - 2)]
     bends = bends * np.where(bends[-1:] < 0, -1.0, 1.0)  # a sign that does not depend on LAPACK
     if bends.size:
-        bends = bends * (_BENDS / max(float(norms(bends).max()), 1e-9))
-    rows = np.hstack([p[:, None], np.full((len(p), 1), _CONSTANT), bends])
+        bends = bends * (_BENDS_SIZE / max(float(norms(bends).max()), 1e-9))
+    rows = np.hstack([p[:, None], np.full((len(p), 1), _CONSTANT_SIZE), bends])
     return rows / max(1.0, float(norms(rows).max()))
 
 
 @cache
 def _line(prices: tuple[float, ...]) -> Floats:
-    """Linearly onto [-1, 1], (K, 1); equal prices onto 0."""
+    """Map prices linearly onto [-1, 1], (K, 1); if all are equal, onto 0."""
     price = np.array(prices)[:, None]
     middle, half = (price.max() + price.min()) / 2, (price.max() - price.min()) / 2
     return (price - middle) / half if half else np.zeros_like(price)
 
 
 class Priced(Around[Any]):
-    """Wraps an agent that scores arms, so that it learns demand on a list of prices.
+    """Wrapper that lets an agent which scores arms learn demand on a list of prices.
 
     Plays argmax_a margin_a x P(sale at price a), the probability learned by `agent`::
 
@@ -139,20 +140,19 @@ class Priced(Around[Any]):
                  else: argmax_a margin_a clip(s_a, 0, 1), s = inner.scores(rows)     (R, K)
         update   inner.update(rows, action, sold),  sold = clip(reward / margin_a, 0, 1)
 
-    margin_a is that of the most units that a customer may buy, mostly one; of a `PremiumSpec` it is
-    a public function of the context, too. What `agent` is not told is as a model of demand has it,
-    where it says so (`for_demand`, see `DPUCB`).
+    margin_a is the margin of the most units that a customer may buy, mostly one; with a
+    `PremiumSpec` it depends on the context by a public function. Settings that `agent` leaves at
+    None get defaults for a model of demand if its class has some (`for_demand`, see `DPUCB`).
 
-    Random prices come first because an agent that knows nothing scores all prices alike, would
-    always ask the highest, and could never tell its slope from its level. `inner.act` is never
-    called: what the inner agent explores there, and not in its scores, is not explored here.
+    Random prices come first because an agent without data scores all prices alike, would always
+    play the highest, and could never separate slope and level of demand. `inner.act` is never
+    called: exploration that the inner agent does there, and not in its scores, does not happen.
 
     Guarantee:
-        That of the inner agent, whose ledger this is: if the inner agent is (epsilon, delta)-joint
-        DP for any actions, so is this one, because `rows` and `sold` are functions of one user's
-        round and of public facts, a changed user changes one inner round, and nothing is remembered
-        here but the number of rounds. Margins and prices are public, or public functions of
-        her context.
+        The guarantee and the ledger of the inner agent: if it is (epsilon, delta)-joint DP for any
+        actions, so is this one, because `rows` and `sold` are functions of one user's round and of
+        public facts, a changed user changes one inner round, and the wrapper stores only the number
+        of rounds. Margins and prices are public, or public functions of the user's context.
 
     >>> from dpbandit.agents import DPUCB
     >>> config = Priced(DPUCB(epsilon=0.5))
@@ -168,19 +168,19 @@ class Priced(Around[Any]):
     hands_on = ALL_FACTS - {Fact.AS_CHOSEN}
 
     agent: Inner = field(kw_only=False)
-    """what learns P(sale | context, price)"""
+    """config of the agent that learns P(sale | context, price)"""
     features: Features = "additive"
-    """whether a price costs every customer the same utility; see `demand_rows`"""
+    """features of a price: one slope for all customers, or one each, or a curve (`demand_rows`)"""
     explore: Count0 | None = None
-    """rounds with random prices, a public number; if None, ceil(horizon / 100)"""
+    """rounds of random prices at first, a public number; if None, ceil(horizon / 100)"""
     inner = cast(ScoringAgent, None)
 
     def check(self) -> None:
-        _ = self.learner  # which may refuse
+        _ = self.learner  # raises if the agent's settings are wrong
 
     @property
     def learner(self) -> AgentConfig:
-        """`agent`, with its defaults for a model of demand."""
+        """Config `agent`, with its defaults for a model of demand."""
         ready: Callable[[], AgentConfig] = getattr(self.agent, "for_demand", lambda: self.agent)
         return ready()
 
@@ -226,10 +226,10 @@ class Priced(Around[Any]):
             demand_rows(self.spec, context, self.features),
             self.largest_margins(context),
         )
-        dollars = clip_range(feedback, 0.0, float(margins.max()))  # first: NaN, overflow
+        dollars = clip_range(feedback, 0.0, float(margins.max()))  # against overflow; NaN is 0
         self.inner.update(rows, action, np.minimum(dollars / pick(margins, action), 1.0))
 
     def largest_margins(self, context: Floats) -> Floats:
-        """Dollars that the most units earn at each price, (R, K): a public function of contexts."""
+        """Return the dollars that the most units earn at each price, (R, K)."""
         margins: Floats = self.spec.most_units * self.spec.margins_at(context)
         return margins

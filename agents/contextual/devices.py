@@ -1,6 +1,6 @@
 """Agents whose users' devices send private messages to a server.
 
-A `Broadcast` is one agent under four models of trust; the others need no server that is trusted.
+`Broadcast` is one agent for four models of trust; the others need no trusted server.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,30 +49,30 @@ from dpbandit.specs import ContextualSpec
 Message: TypeAlias = Literal[
     "directions", "coins", "flips", "privunit", "gaussian", "laplace", "k-norm"
 ]
-SENT: dict[TrustModel, tuple[Message, ...]] = {
+MESSAGES: dict[TrustModel, tuple[Message, ...]] = {
     "central": ("directions",),
     "aggregated": ("directions", "coins"),
     "shuffled": ("coins", "flips"),
     "local": ("privunit", "gaussian", "laplace", "k-norm"),
 }
-"""What can be sent, by who is trusted; the first is what "auto" sends"""
+"""Messages that each model of trust allows; "auto" is the first"""
 AnyMessage: TypeAlias = Annotated[Message | Literal["auto"], lambda name, value: None]
-"""What is right depends on `trust`, beside which it is checked"""
+"""Kind of a message, checked together with `trust`"""
 Growth: TypeAlias = Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)]
-_RIDGE = 0.05
-"""Added to the moments, as a share of their mean eigenvalue"""
-_FIRST = 9
-"""Rounds of uniform play of `LocalLinUCB`, times d and the variance of a message's noise"""
+_MOMENT_RIDGE = 0.05
+"""Ridge of the moments, as a share of their mean eigenvalue"""
+_UNIFORM_ROUNDS = 9
+"""Rounds of uniform play of `LocalLinUCB`, in units of d times the variance of a message's noise"""
 
 
 class LocalSums:
-    """Sums of local messages over batches: post-processing.
+    """Sums of local messages over batches, which are post-processing.
 
     Args:
-        send: raw rounds go in, the messages of one user of each replica come out.
-        spend: what a message costs.
-        variance: of the noise of a coordinate of one message.
-        ends, horizon: as of `FadingSum`.
+        send: function from raw rounds to the messages of one user of each replica.
+        spend: privacy cost of one message.
+        variance: noise variance of a coordinate of one message.
+        ends, horizon: see `FadingSum`.
     """
 
     fade = 0.0
@@ -97,15 +97,15 @@ class LocalSums:
         return sqrt(self.noise(self._released - 1))
 
     def noise(self, batch: int) -> float:
-        """That of as many messages."""
+        """Return the noise variance of a coordinate of a batch's sum."""
         return float(np.diff([0, *self._ends])[batch]) * self._variance
 
     def take_rounds(self, lead: tuple[int, ...], *datum: npt.NDArray[Any]) -> Floats | None:
-        """The call for one round, whose `lead` is (R,)."""
+        """Call the sum for one round, whose `lead` is (R,)."""
         return self(*datum)
 
     def __call__(self, *datum: npt.NDArray[Any]) -> Floats | None:
-        """One message of each replica's user; their sum at the end of a batch, else None."""
+        """Send each replica's message; return their sum at the end of a batch, else None."""
         if self._released == len(self._ends):
             return None
         self._sum = self._sum + cast(Floats, self._send(*datum))  # every call sends
@@ -117,7 +117,7 @@ class LocalSums:
 
 
 class Devices(Arms):
-    """Play argmax_a x . theta_a; ties, as at first, uniformly at random."""
+    """Base class of agents that play argmax_a x . theta_a, with ties at random."""
 
     def start(self) -> None:
         spec = self.spec
@@ -134,24 +134,24 @@ class Devices(Arms):
         return predictions(context, self.theta, shared=context.ndim == 3)
 
     def row_and_block(self, context: Floats, action: Ints) -> tuple[Floats, Ints]:
-        """The row (R, d) of the arm that was played, and its block (R,)."""
+        """Return the row (R, d) of the arm that was played, and its block (R,)."""
         if self.spec.shared:
             return pick(context, action), np.zeros_like(action)
         return context, action
 
 
 class Broadcast(PrivateAgent[ContextualSpec], Devices):
-    """Devices choose by a broadcast model and send one private message about their reward.
+    """Play on devices by a broadcast model; each device sends one private message on its reward.
 
     A design of this project. Rounds are cut into batches, each a tenth longer than the one before::
 
         on her device     plays argmax_a x . theta_a (the first batch, and ties, at random),
-                          sends what (x, a, r) says
-        at a batch's end  the server learns a noisy sum of what was sent, and broadcasts theta
+                          sends a message on (x, a, r)
+        at a batch's end  the server learns a noisy sum of the messages, and broadcasts theta
 
-    What is sent, and what the server sees of it, is a matter of trust::
+    The message, and what the server sees of it, depend on trust::
 
-        trust        message              what is sent                        the server sees
+        trust        message              content                             the server sees
         central      directions           u = sign(r - centre) x / |x|        all; it adds noise
         aggregated   directions           u and a share of Gaussian noise     sums of batches
                      coins                signs of u and some fair coins      sums of batches
@@ -162,21 +162,22 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
                      gaussian, laplace,   u and noise of her own              every message
                      k-norm
 
-    u lies in the block of the arm that was played; the signs of other blocks are fair coins. What
-    the server does with sums is the same for all: weigh them by their noise, undo what greedy play
-    did to the rows that were seen, assuming rows uniform on a sphere, and play greedily.
+    u lies in the block of the arm that was played; the signs of other blocks are fair coins. The
+    server treats all sums alike: it weighs them by their noise, corrects for the selection of rows
+    by greedy play, assuming rows uniform on a sphere, and plays greedily.
 
     Guarantee:
         (epsilon, delta)-DP of everything that the server sees, for replacing one user's round, and
-        so joint DP under continual observation. "central" and "aggregated" are exactly mu-GDP;
-        coins are paid for by an exact law, flips by an upper bound of theirs (`BitSpend`). Local
-        messages are private one by one: "privunit", "laplace" and "k-norm" are epsilon-DP, whatever
-        `delta` is. A user sends one message, which enters one batch. A device that the server
-        tells what to show, or watches, protects nothing: choice and reward have to stay there.
-        With `honest` < 1 that many of the devices of a batch add what they should, and stay.
+        so joint DP under continual observation. "central" and "aggregated" are exactly mu-GDP; the
+        cost of coins is exact, that of flips an upper bound (`BitSpend`). Local messages are
+        private one by one: "privunit", "laplace" and "k-norm" are epsilon-DP for every `delta`. A
+        user sends one message, which enters one batch. The server must neither choose the action
+        nor observe action or reward: both stay on the device. With `honest` < 1 that share of a
+        batch's devices must add their noise and not drop out.
 
-    **Limits.** Signs of rewards must tell about the middle of their public range, and rows should
-    be dense, centred and isotropic; theta is in no units of the reward. Nobody protects who sends.
+    **Limits.** The sign of a reward about the middle of the public range must depend on the arm,
+    and rows should be dense, centred and isotropic; theta is not in units of the reward. It is not
+    protected who sends a message.
 
     >>> from dpbandit import certify
     >>> proof = certify(Broadcast(epsilon=1.0, trust="local"), "GLMBandit", accountants=False)
@@ -185,22 +186,22 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
     """
 
     trust: TrustModel = "aggregated"
-    """who sees what, "central", "aggregated", "shuffled" or "local" """
+    """model of trust, "central", "aggregated", "shuffled" or "local" """
     message: AnyMessage = "auto"
     """kind of message, see the table; "auto" is the first that `trust` allows"""
     honest: float = 1.0
-    """the fraction of devices that add noise and stay, in (0, 1]; "aggregated", "shuffled" """
+    """fraction of devices that add noise and stay online, in (0, 1]; "aggregated", "shuffled" """
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.0
-    """weight of a batch in the next sum, in [0, 0.999]; only with "central" """
+    """factor of a batch's weight from one sum to the next, in [0, 0.999]; only with "central" """
     first_batch: Count | None = None
-    """rounds of uniform play; if None, as many as the noise needs, from 100 to a tenth of T"""
+    """rounds of uniform play; if None, in proportion to the noise, from 100 to a tenth of T"""
     growth: Growth = 0.1
-    """by how much each batch is longer than the one before"""
+    """growth of batches: each has (1 + growth) times the rounds of the one before"""
     channel = cast(FadingSum | BitSum | LocalSums, None)
 
     def check(self) -> None:
         super().check()
-        one_of("message", self.message, ("auto", *SENT[self.trust]))
+        one_of("message", self.message, ("auto", *MESSAGES[self.trust]))
         Trust(self.trust, self.honest)
         if self.fade and self.trust != "central":
             raise InputError(
@@ -209,8 +210,8 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
 
     @property
     def sent(self) -> Message:
-        """What is sent."""
-        return SENT[self.trust][0] if self.message == "auto" else self.message
+        """Kind of message that devices send."""
+        return MESSAGES[self.trust][0] if self.message == "auto" else self.message
 
     def start(self) -> None:
         super().start()
@@ -230,17 +231,17 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
         self.recent: Floats | float = 0.0
 
     def usual_first_batch(self) -> int:
-        """Rounds of uniform play until the noise of a sum hides no direction, at most T / 10."""
+        """Return the rounds of uniform play that lift a sum above its noise, at most T / 10."""
         d, D, V = self.spec.dim, self.blocks * self.spec.dim, self.variance()
         if self.sent in LOCAL:
             rounds = 18 * D * V
         else:
-            told = 1.0 if self.sent == "directions" else sqrt(2 * d / pi)
-            rounds = 3 * D * sqrt(V + 1) / (0.9 * told)
+            signal = 1.0 if self.sent == "directions" else sqrt(2 * d / pi)
+            rounds = 3 * D * sqrt(V + 1) / (0.9 * signal)
         return max(1, ceil(min(max(100.0, rounds), self.spec.horizon / 10)))
 
     def variance(self) -> float:
-        """Of the noise of a sum, or of a message, about."""
+        """Return the approximate noise variance of a sum, or of a local message."""
         D = self.blocks * self.spec.dim
         if self.epsilon == inf:
             return 0.0
@@ -252,7 +253,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
         return gaussian * self.spec.dim
 
     def open(self, ends: Sequence[int]) -> None:
-        """A channel that is (epsilon, delta)-DP for one user's round."""
+        """Set `channel`, which is (epsilon, delta)-DP for one user's round."""
         target: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
         batches: dict[str, Any] = {"ends": ends, "horizon": self.spec.horizon}
         sums, sent, streams = self.directions, self.sent, self.streams
@@ -273,7 +274,7 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
             self.channel = AggregatedSum(sums, streams, honest=self.honest, **batches, **target)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        # The device sends what its user's round says; a new model at the end of a batch
+        # The device sends a message on its user's round; the model changes at the end of a batch
         row, block = self.row_and_block(context, action)
         if isinstance(self.channel, LocalSums):
             u = self.directions.total(row[None], block[None], feedback[None])
@@ -293,33 +294,33 @@ class Broadcast(PrivateAgent[ContextualSpec], Devices):
         self.seen += weight * self.recent
         d = self.spec.dim
         size = np.trace(self.seen, axis1=2, axis2=3).mean(axis=1) / d  # (R,)
-        ridge = _RIDGE * size[:, None, None, None] * np.eye(d)
+        ridge = _MOMENT_RIDGE * size[:, None, None, None] * np.eye(d)
         self.theta = np.linalg.solve(self.seen + ridge, self.released_sum[..., None])[..., 0]
 
 
 class LocalLinUCB(SummedRegression, PrivateAgent[ContextualSpec]):
-    """Ridge regression on sums of locally private messages, each a user's noisy (x x', s x).
+    """Play by ridge regression on sums of locally private messages, a user's noisy (x x', s x).
 
     After Zheng, Cai, Huang, Li and Wang, "Locally differentially private (contextual) bandits
-    learning", NeurIPS 2020, of whose text only the introduction was at hand, and two programs::
+    learning", NeurIPS 2020, of which we read only the introduction, and two programs::
 
         send             (x x' / sqrt(2), s x) + N(0, (2 / mu)^2 I), s the sign of the reward about
                          the middle of its range
-        end of a batch   G, b = the sums of all messages, Gamma = 2 sqrt(d) times the noise that an
-                         entry of G has by now;     theta = (G + ridge Gamma I)^-1 b
+        end of a batch   G, b = the sums of all messages, Gamma = 2 sqrt(d) times the noise of an
+                         entry of G;                theta = (G + ridge Gamma I)^-1 b
         play             argmax_a x . theta + bonus s |(G + ridge Gamma I)^-1 x|, s the noise of an
                          entry of b; the first batch, and ties, at random
 
     Guarantee:
         Every message is locally (epsilon, delta)-DP, exactly mu-GDP: `|xx' - yy'|^2 / 2 + |sx -
-        ty|^2 <= 4` for all rows of length at most 1 (`SecondMoments`), so that the Gram matrix is
-        free; a user sends one. No server is trusted, as long as devices choose and look at rewards
-        themselves.
+        ty|^2 <= 4` for all rows of norm at most 1 (`SecondMoments`), so that the Gram matrix adds
+        nothing; a user sends one. No trusted server is needed, as long as actions are chosen and
+        rewards observed on the device.
 
     Differs from the paper:
-        Reconstructed. Exact Gaussian noise for both parts together, signs of rewards, greedy as set
-        here, and a new model at the end of growing batches only. The programs fit in every round,
-        and are optimistic with a width that grows like T^(1/4).
+        Reconstructed. Exact Gaussian noise for both parts together, signs of rewards, greedy by
+        default, and a new model at the end of growing batches only. The programs fit in every
+        round, and are optimistic with a width that grows like T^(1/4).
 
     >>> from dpbandit import certify
     >>> certify(LocalLinUCB(epsilon=1.0), "GLMBandit", accountants=False).ledger.brief
@@ -328,14 +329,13 @@ class LocalLinUCB(SummedRegression, PrivateAgent[ContextualSpec]):
 
     plays = ContextualSpec
     epsilon: float = 1.0
-    """target, > 0; inf sends exact rounds"""
+    """target epsilon, > 0; inf sends exact rounds"""
     ridge: Positive = 1.0
-    """ridge, in units of the noise's spectral norm, > 0"""
+    """ridge, in units of the spectral norm of the noise, > 0"""
     bonus: Least0 = 0.0
-    """size of the bonus, in standard deviations of the noise that privacy adds to a prediction, >=
-    0"""
+    """size of the bonus, in standard deviations of the privacy noise in a prediction, >= 0"""
     growth: Growth = 0.1
-    """by how much each batch is longer than the one before"""
+    """growth of batches: each has (1 + growth) times the rounds of the one before"""
 
     def start(self) -> None:
         spec, T = self.spec, self.spec.horizon
@@ -346,12 +346,12 @@ class LocalLinUCB(SummedRegression, PrivateAgent[ContextualSpec]):
             context_bound=spec.context_norm,
             reward_low=-1.0,
             reward_high=1.0,
-            moment_weight=sqrt(2),  # at which the Gram matrix is free
+            moment_weight=sqrt(2),  # with this weight the Gram matrix adds no sensitivity
         )
         target = {"epsilon": self.epsilon, "delta": self.delta}
         messages = LocalStatistic(statistic, self.streams, uses=T, **target)
         V = messages.stddev**2
-        first = max(1, ceil(min(max(100.0, _FIRST * spec.dim * V), T / 10)))
+        first = max(1, ceil(min(max(100.0, _UNIFORM_ROUNDS * spec.dim * V), T / 10)))
         ends = growing_batches(T, first=first, growth=self.growth)
         spend = messages.spend
         self.ledger = ledger_of(self.epsilon, spend, without="exact rounds", notion=LOCAL_DP)
@@ -365,7 +365,7 @@ class LocalLinUCB(SummedRegression, PrivateAgent[ContextualSpec]):
 
 
 class LocalSGD(PrivateAgent[ContextualSpec], Devices):
-    """Greedy play on a logistic model; each device sends one locally private gradient.
+    """Play greedily by a logistic model; each device sends one locally private gradient.
 
     After Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
     NeurIPS 2021, whose algorithm as printed is `LDPSGD`::
@@ -373,20 +373,20 @@ class LocalSGD(PrivateAgent[ContextualSpec], Devices):
         in round t    play argmax_a x . theta_t, ties at random
                       g = (y - logistic(x . theta_t)) x, y the reward on a scale from 0 to 1
                       send z, a locally private message of mean g
-                      theta_{t+1} = the point of the ball next to theta_t + z c / (t + 10 c)
+                      theta_{t+1} = the projection of theta_t + z c / (t + 10 c) onto a ball
 
     Guarantee:
         Every message is locally private: epsilon-DP with "privunit", "laplace" and "k-norm", else
-        (epsilon, delta)-DP, whatever a user has, as `|g|` <= 1 is enforced; a user sends one. So
-        everything that is ever seen is, and joint DP follows. No server is trusted, as long as
-        devices choose and look at rewards themselves.
+        (epsilon, delta)-DP, for all rounds, as `|g|` <= 1 is enforced; a user sends one. So the
+        transcript is private, and joint DP follows. No trusted server is needed, as long as actions
+        are chosen and rewards observed on the device.
 
     Differs from the paper:
-        1. Messages of PrivUnit, whose cap is the best one, not half of the sphere; other laws.
-        2. One message about all arms' parameters, not one for each arm. No warm-up, no arm dropped.
-        3. Steps c / (t + 10 c) and the ball, of our own experiments. The model is logistic.
+        1. PrivUnit messages with the optimal cap, not half of the sphere; other distributions.
+        2. One message on all arms' parameters, not one for each arm. No warm-up, no arm dropped.
+        3. Steps c / (t + 10 c) and the ball are from our experiments. The model is logistic.
 
-    **Limits.** Greedy, and the model of rewards is logistic, whatever they are.
+    **Limits.** Greedy play, and a logistic model for all rewards.
 
     >>> from dpbandit import certify
     >>> certify(LocalSGD(epsilon=1.0), "GLMBandit", accountants=False).ledger.brief
@@ -394,15 +394,15 @@ class LocalSGD(PrivateAgent[ContextualSpec], Devices):
     """
 
     epsilon: float = 1.0
-    """target, > 0; inf sends exact gradients"""
+    """target epsilon, > 0; inf sends exact gradients"""
     delta: float = 1e-5
-    """target, in (0, 1), of "gaussian" messages"""
+    """target delta of "gaussian" messages, in (0, 1)"""
     message: LocalMessage = "privunit"
-    """kind of message"""
+    """distribution of a message's noise"""
     step: Positive | None = None
-    """c, > 0; if None, 4 D, one over the least curvature of D parameters at 0"""
+    """step size c, > 0; if None, 4 D, one over the least curvature of D parameters at 0"""
     radius: Positive = 6.0
-    """radius of the ball in which theta lies, > 0"""
+    """radius of the ball onto which theta is projected, > 0"""
     messages = started(LocalVectors)
 
     def start(self) -> None:
@@ -421,11 +421,11 @@ class LocalSGD(PrivateAgent[ContextualSpec], Devices):
         self.ledger = ledger_of(self.epsilon, spend, without="exact gradients", notion=LOCAL_DP)
 
     def clipped(self, x: Floats) -> Floats:
-        """Rows of norm at most 1."""
+        """Clip rows to the bound of contexts and divide them by it: norm at most 1."""
         return clip_norm(x, self.spec.context_norm) / self.spec.context_norm
 
     def scores(self, context: Floats) -> Floats:
-        # x . theta_a, (R, K); the expected reward increases in them.
+        # x . theta_a, (R, K); the expected reward increases in it
         return super().scores(self.clipped(context))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -442,39 +442,38 @@ class LocalSGD(PrivateAgent[ContextualSpec], Devices):
         self.theta = clip_norm(moved, self.radius).reshape(self.theta.shape)
 
 
-_PEOPLE = 3000
-_AT_ONCE, _ENTRIES = 500, 2**18
-"""People, and numbers of their rows, that are held at once"""
+_IMAGINED_PEOPLE = 3000
+_CHUNK_PEOPLE, _CHUNK_ENTRIES = 500, 2**18
+"""Limits of a chunk of imagined people: their number, and matrix entries of their rows"""
 
 
 class ImaginedPeople:
     """E[f(x) x' 1(block)] of the rows x that a greedy policy plays, f the identity or the sign.
 
-    Rows are uniform on the unit sphere: one of each person for all arms, or one for each arm, which
-    then share a parameter. Every call imagines new people, the same in all replicas: their numbers
-    are a constant of the program.
+    Rows are uniform on the unit sphere: one per person for all arms, or one for each arm if arms
+    share a parameter. Every call draws new people, alike in all replicas and all runs (fixed seed).
 
     Args:
         arms, dim: K and d.
-        shared: whether every arm has a row of its own; then there is one block.
-        signs: whether f is the sign.
+        shared: True if every arm has a row and all share one block.
+        signs: True if f is the sign.
     """
 
     def __init__(self, arms: int, dim: int, *, shared: bool, signs: bool) -> None:
-        self._shape, self._signs = (_PEOPLE, arms if shared else 1, dim), signs
+        self._shape, self._signs = (_IMAGINED_PEOPLE, arms if shared else 1, dim), signs
         self._public = np.random.default_rng(0)
 
     def moments(self, theta: Floats) -> Floats:
-        """For parameters (R, blocks, d) -> (R, blocks, d, d); ties are played at random."""
+        """Return moments (R, blocks, d, d) for parameters (R, blocks, d), with ties at random."""
         n, rows, d = self._shape
         people = self._public.standard_normal(self._shape)
         x = (people / np.linalg.norm(people, axis=2, keepdims=True)).reshape(n * rows, d)
         f = np.sign(x) if self._signs else x
-        theta, place = np.unique(theta, axis=0, return_inverse=True)  # at first all are 0
+        theta, place = np.unique(theta, axis=0, return_inverse=True)  # equal ones only once
         R, blocks, _ = theta.shape
         moments = np.zeros((R, blocks, d * d))
         for begin in range(
-            0, n * rows, step := rows * min(_AT_ONCE, 1 + _ENTRIES // (rows * d * d))
+            0, n * rows, step := rows * min(_CHUNK_PEOPLE, 1 + _CHUNK_ENTRIES // (rows * d * d))
         ):
             part = slice(begin, begin + step)
             outer = (f[part, :, None] * x[part, None]).reshape(-1, d * d)
@@ -482,7 +481,7 @@ class ImaginedPeople:
         return (moments.reshape(R, blocks, d, d) / n)[place.ravel()]
 
     def _played(self, scores: Floats) -> Floats:
-        """How often each row is played, in each block, of scores (R, blocks, people x rows)."""
+        """Return each row's probability of play; it and scores are (R, blocks, people x rows)."""
         R, blocks, length = scores.shape
         options = scores.reshape(R, blocks, -1, self._shape[1])  # rows or blocks are 1
         best = options == options.max(axis=(1, 3), keepdims=True)

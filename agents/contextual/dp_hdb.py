@@ -1,7 +1,7 @@
 """Greedy bandits that learn each arm's parameter by online Frank-Wolfe on the l_1 ball.
 
-An agent sees nothing of rewards but what a mechanism releases, noisy gradient sums or chosen
-vertices; everything else is public. Without noise all of them are the same.
+The agents learn from rewards through a mechanism alone, which releases noisy gradient sums or
+chosen vertices; all else is public. Without noise they are one algorithm.
 """
 
 from dataclasses import dataclass
@@ -48,11 +48,11 @@ from dpbandit.privacy.vertices import (
 from dpbandit.specs import ContextualSpec, LinkName, link_of
 
 Moving: TypeAlias = npt.NDArray[np.bool_]
-"""Which arms take a step, (G,)."""
-_TYPICAL = 0.2
-"""Default of `gradient_clip` over the largest `|r x|`: noise costs more than lost lengths do."""
-_VALID = 5.0
-"""The advanced composition behind the printed noise reaches its claim up to this epsilon."""
+"""Mask of the arms that take a step, (G,)"""
+_GRADIENT_CLIP_SHARE = 0.2
+"""Default of `gradient_clip` over the largest `|r x|`: less noise outweighs the bias of clipping"""
+_MAX_PAPER_EPSILON = 5.0
+"""Largest epsilon that the advanced composition behind the printed noise reaches"""
 
 
 def _gap(name: str, value: Any) -> None:
@@ -62,14 +62,14 @@ def _gap(name: str, value: Any) -> None:
 
 
 class FrankWolfe:
-    """The iterates of G parameters, each in the l_1 ball of radius R: public numbers only.
+    """Frank-Wolfe iterates of G parameters, each in the l_1 ball of radius R; public numbers only.
 
     Frank and Wolfe (1956), with the step sizes of Han et al. (see `DPHDB`). theta_1 = 0 and::
 
         theta_{i+1} = theta_i + c / (i+1) (v_i - theta_i)          in the arm's i-th step,
 
-    so that with c = 1 theta_i is the sum of v_1..v_{i-1} over i: the mean of these and 0.
-    Shapes: theta, previous (R, G, d); steps (G,), how many each arm has taken.
+    so that with c = 1 theta_i is the mean of v_1..v_{i-1} and 0.
+    Shapes: theta, previous (R, G, d); steps (G,), the number of steps of each arm.
     """
 
     def __init__(self, replicas: int, shape: tuple[int, int], *, radius: float, step: float):
@@ -79,11 +79,11 @@ class FrankWolfe:
         self._radius, self._step = radius, step
 
     def next_steps(self, moving: Moving) -> Ints:
-        """The number i of the step each arm is about to take, 0 where not `moving` (G,)."""
+        """Return the number i of each arm's next step, (G,); 0 for arms that are not `moving`."""
         return np.where(moving, self.steps + 1, 0)
 
     def move(self, vertices: Ints, moving: Moving) -> None:
-        """One step of the `moving` (G,) arms towards their vertices (R, G), see `vertex_scores`."""
+        """Step with the `moving` arms (G,) towards their vertices (R, G), see `vertex_scores`."""
         R, G, d = self.theta.shape
         self.steps = self.steps + moving
         weight = np.where(moving, self._step / (self.steps + 1), 0.0)
@@ -96,11 +96,11 @@ class FrankWolfe:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Which arms take a step in which round: a public function of the round.
+    """Public schedule of warm-up pulls and of the arms that take a step in each round.
 
-    Disjoint arms: for `warm_up` rounds each, one after the other, the arm that is pulled, then
-    all of them in every round (an arm that was not played, with a gradient of 0). A shared
-    parameter steps in every round; for `warm_up` rounds its arms are pulled in turn.
+    Disjoint arms: in the warm-up each arm in turn is pulled for `warm_up` rounds and alone takes
+    steps; afterwards all take a step in every round (an arm that is not played has gradient 0). A
+    shared parameter steps in every round; for `warm_up` rounds its arms are pulled in turn.
     """
 
     n_actions: int
@@ -109,31 +109,31 @@ class Schedule:
 
     @property
     def rounds(self) -> int:
-        """Rounds of the whole warm-up."""
+        """Length of the whole warm-up, in rounds."""
         return self.warm_up * (1 if self.shared else self.n_actions)
 
     def pull(self, n: int) -> int | None:
-        """The arm to pull in round n = 0, 1, ...; None once the warm-up is over."""
+        """Return the arm to pull in round n = 0, 1, ...; None once the warm-up is over."""
         if n >= self.rounds:
             return None
         return n % self.n_actions if self.shared else n // self.warm_up
 
     def moving(self, n: int) -> Moving:
-        """The arms that take a step in round n, (G,)."""
+        """Return the mask of arms that take a step in round n, (G,)."""
         arm = self.pull(n)
         if self.shared or arm is None:
             return np.ones(1 if self.shared else self.n_actions, dtype=np.bool_)
         return rows(self.n_actions) == arm
 
     def steps(self, horizon: int) -> int:
-        """n_arm, the steps of every arm after `horizon` rounds."""
+        """Return n_arm, the number of steps of every arm after `horizon` rounds."""
         return horizon if self.shared else horizon - (self.n_actions - 1) * self.warm_up
 
 
 def default_warm_up(spec: ContextualSpec, *, epsilon: float = inf, share: float = inf) -> int:
-    """t_0 = ln(d T) ln T / epsilon^2 (epsilon = 1 for inf), in all at most `share` T rounds.
+    """Return t_0 = ln(d T) ln T / epsilon^2 (epsilon = 1 for inf), in all at most `share` T rounds.
 
-    The order is that of the paper, the constant 1 that of its authors' programs.
+    The order is from the paper, the constant 1 from its authors' programs.
     """
     T, arms = spec.horizon, 1 if spec.shared else spec.n_actions
     wanted = log(spec.dim * T) * log(T) / (1.0 if epsilon == inf else max(epsilon, 1e-9)) ** 2
@@ -141,38 +141,38 @@ def default_warm_up(spec: ContextualSpec, *, epsilon: float = inf, share: float 
 
 
 class FrankWolfeBandit(Arms):
-    """Warms up, then plays the candidate with the largest zeta(x . theta).
+    """Base class of agents that warm up, then play the candidate of the largest zeta(x . theta).
 
     Candidates are the arms whose zeta(x . theta_frozen) is within h_sub / 2 of the largest, where
-    theta_frozen is what the warm-up left. With delayed rewards the first `delay` users, whom the
-    schedule has pulled arm 0 for on top of its turn, are not learned from.
+    theta_frozen is the estimate after the warm-up. With delayed rewards the agent
+    does not learn from the first `delay` users, for whom arm 0 is pulled before its turn.
     """
 
     radius: Positive | None = None
-    """R of the l_1 ball in which parameters are sought; if None, 1, with the identity link in units
-    of the largest reward over the bound of contexts. Behind `Priced` it is that of the logits'
-    parameter: steep demand needs more than 1"""
+    """radius R of the l_1 ball of parameters; if None, 1, with the identity link the largest reward
+    over the bound of contexts. Inside `Priced` it bounds the parameter of the logits: steep demand
+    needs more than 1"""
     step: Share = 1.0
-    """c in (0, 1]; smaller where the parameters lie inside the ball"""
+    """factor c of the step sizes, in (0, 1]; smaller suits parameters inside the ball"""
     warm_up: Count | None = None
-    """t_0, rounds that every arm is pulled first (for a shared parameter, rounds in all)"""
+    """rounds t_0 for which every arm is pulled first (for a shared parameter, rounds in all)"""
     subset_gap: Annotated[float, _gap] = inf
-    """h_sub, in units of the reward; arms that are worse than the best by at least this are told
-    apart by the warm-up alone; inf: unknown"""
+    """gap h_sub, in units of the reward: arms worse than the best by at least this are excluded
+    after the warm-up; inf excludes none"""
     residual_clip: Positive | None = None
     """bound of `|residual|`; if None, the natural one"""
     link: LinkName | None = None
-    """if None, the environment's, identity where it has another"""
+    """link of the model; if None, the environment's, identity if that is no link of `LINKS`"""
     walk = started(FrankWolfe)
     schedule = started(Schedule)
     mechanism = cast(Mechanism, None)
 
     def for_demand(self) -> Self:
-        """The same: raises `InputError` for candidates, since prices differ in margins, too."""
+        """Return the config; raise `InputError` for candidates, since prices differ in margins."""
         if self.subset_gap < inf:
             raise InputError(
                 f"Expected subset_gap={self.subset_gap!r} to be inf for a model of demand: prices "
-                "are told apart by margins too."
+                "differ in margins too."
             )
         return self
 
@@ -194,10 +194,10 @@ class FrankWolfeBandit(Arms):
         self.begin()
 
     def fit(self) -> None:
-        """Refuse problems that it does not play."""
+        """Raise `InputError` for problems that the agent cannot play."""
 
     def usual_warm_up(self) -> int:
-        """t_0 where none is set."""
+        """Return the default of `warm_up`."""
         return default_warm_up(self.spec, share=0.1)
 
     def begin(self) -> None:
@@ -207,9 +207,9 @@ class FrankWolfeBandit(Arms):
     def gradients(
         self, *, bound: str = "exact", gradient_clip: float | None = None
     ) -> RecursiveGradients:
-        """The clipped statistic.
+        """Return the statistic of clipped gradients.
 
-        Its residuals are naturally at most::
+        Without a clip residuals are at most::
 
             printed  (beta D + L) / M,  beta = M^2 max zeta', D = 2R, L = M max |zeta - r|
             exact    1.5 M R + B with the identity link, else (c beta D + L) / M
@@ -235,7 +235,7 @@ class FrankWolfeBandit(Arms):
 
     @property
     def theta(self) -> Floats:
-        """The estimated parameters, one for all arms if shared, (R, K or 1, d)."""
+        """Estimated parameters, (R, K, d), or (R, 1, d) if shared."""
         return self.walk.theta
 
     def act(self, context: Floats) -> Ints:
@@ -253,7 +253,7 @@ class FrankWolfeBandit(Arms):
         return self.means(self.walk.theta, context)
 
     def means(self, theta: Floats, context: Floats) -> Floats:
-        """zeta(x . theta_a), (R, K)."""
+        """Return zeta(x . theta_a), (R, K)."""
         return self.mean(predictions(context, theta, shared=context.ndim == 3))
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -270,7 +270,7 @@ class FrankWolfeBandit(Arms):
             self.frozen = walk.theta
 
     def vertices(self, release: Floats) -> Ints:
-        """The vertices (R, G) to walk towards, those with the least <sum, v>."""
+        """Return the vertices (R, G) of the least <sum, v>, towards which steps go."""
         return best_vertices(release)
 
 
@@ -303,7 +303,7 @@ class OnlineFrankWolfe(FrankWolfeBandit):
     """
 
     gradient_clip: Positive | None = None
-    """Euclidean norm a gradient is clipped to"""
+    """Euclidean norm to which a gradient is clipped; None clips none"""
 
     def begin(self) -> None:
         statistic = self.gradients(gradient_clip=self.gradient_clip)
@@ -317,20 +317,19 @@ class DPHDBChoices(FrankWolfeBandit):
     Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal
     algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithms 2 and 3::
 
-        1. warm-up: pull every arm t_0 times, one after the other, whoever comes
+        1. warm-up: pull every arm t_0 times, one after the other, for every context
         2. then play argmax_a zeta(x . theta_a) among the candidates of the warm-up
         3. the played arm's gradient joins its sum d_a, clipped (see `RecursiveGradients`)
         4. every arm takes a step, the others with the record (0, zeta(0)), whose gradient is 0:
-              v = argmin <d_a, v> + noise over the 2d vertices +-R e_j, all that is released
+              release only v = argmin <d_a, v> + noise over the 2d vertices +-R e_j
               theta_a += c/(i+1) (v - theta_a)
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, with
         the epsilon of the certificate: step 2 reads the current user's context and writes nothing;
         step 3 is the only use of (x, r), and vertices are released through one mechanism, whose
-        class proves that all arms together cost what one arm does. Everybody else's action is
-        post-processing. Without a step of every arm in every round, counters would tell who got
-        which arm.
+        class proves that all arms together cost as much as one. Actions of all other users are
+        post-processing. If only the played arm took a step, counters would reveal it.
 
     Fields left None follow the calibration::
 
@@ -339,7 +338,7 @@ class DPHDBChoices(FrankWolfeBandit):
         noise       4 D k M sqrt(ln n ln(1/delta) / t) / e  least with certificate <= claim
         profile     inverse-sqrt                            uniform
         bound       printed: k = (beta D + L) / M           exact: k = 1.5 M R + B (identity link)
-        warm_up     int(ln(d T) ln T / epsilon^2)           the same, at most T / 10 in all
+        warm_up     int(ln(d T) ln T / epsilon^2)           as printed, at most T / 10 in all
 
     Differs from the paper:
         "certified"; "paper" keeps 1-2.
@@ -365,23 +364,23 @@ class DPHDBChoices(FrankWolfeBandit):
     """
 
     epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
+    """target epsilon, > 0; inf plays without privacy"""
     delta: float = 1e-5
-    """target, in (0, 1); 0 is possible if certified"""
+    """target delta, in (0, 1); 0 is possible if certified"""
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     selection: Literal["gumbel", "laplace"] | None = None
-    """distribution of the noise on the scores"""
+    """distribution of the noise on the scores of vertices"""
     profile: Profile | None = None
     """budgets of the steps, c / sqrt t or all alike"""
     bound: Literal["exact", "printed"] | None = None
-    """which bound of a residual"""
+    """bound of a residual, see the table"""
     scale: Literal["fixed", "adaptive"] = "fixed"
-    """adaptive lets the noise of a choice follow the largest bound of a residual so far (identity
-    link); at c = 1 that is the exact bound from the second step on, it gains where c is smaller"""
+    """scale of a choice's noise; "adaptive" follows the largest bound of a residual so far
+    (identity link), which is less than the exact bound only for c < 1"""
     beyond_validity: bool = False
-    """(paper) also run at epsilon > 5; the certificate says what epsilon the noise gives"""
+    """True to run also at epsilon > 5 with "paper"; the certificate holds the resulting epsilon"""
 
     def check(self) -> None:
         privacy_target(self.epsilon, self.delta)
@@ -394,11 +393,13 @@ class DPHDBChoices(FrankWolfeBandit):
                 "scale='fixed'."
             )
         beyond = self.beyond_validity
-        printed_target(self.epsilon, self.calibration, beyond_validity=beyond, most=_VALID)
+        printed_target(
+            self.epsilon, self.calibration, beyond_validity=beyond, most=_MAX_PAPER_EPSILON
+        )
 
     @property
     def choice(self) -> tuple[SelectionNoise, Profile]:
-        """Selection and profile, by calibration where None."""
+        """Selection and profile; None is replaced by the calibration's default."""
         if self.calibration == "paper":
             return self.selection or "laplace", self.profile or "inverse-sqrt"
         return self.selection or "gumbel", self.profile or "uniform"
@@ -410,7 +411,7 @@ class DPHDBChoices(FrankWolfeBandit):
             )
 
     def usual_warm_up(self) -> int:
-        # t_0, as printed without a largest share of the rounds
+        # as printed there is no limit in rounds
         share = inf if self.calibration == "paper" else 0.1
         return default_warm_up(self.spec, epsilon=self.epsilon, share=share)
 
@@ -446,26 +447,26 @@ class DPHDB(FrankWolfeBandit):
     algorithms in l_p-geometry and high dimensional contextual bandits" (2022), Algorithms 2 and 3,
     which choose vertices noisily: `DPHDBChoices`, as printed with `calibration="paper"`::
 
-        1. warm-up: pull every arm t_0 times, one after the other, whoever comes
+        1. warm-up: pull every arm t_0 times, one after the other, for every context
         2. then play argmax_a zeta(x . theta_a) among the candidates of the warm-up
         3. the played arm's gradient, clipped (see `RecursiveGradients`) to Euclidean norm c_g,
            joins its sum d_a; all sums are released with noise
         4. every arm takes a step, the others with the record (0, zeta(0)), whose gradient is 0:
               v = argmin <d_a, v> over +-R e_j;   theta_a += c/(i+1) (v - theta_a)
 
-    c_g is `gradient_clip`. The noise is that of BLT prefix sums over every arm's own steps, the
-    least whose certificate meets the claim; arms that rest in the warm-up keep theirs.
+    c_g is `gradient_clip`. Noise is that of BLT prefix sums over each arm's steps, the least whose
+    certificate meets the claim; an arm that takes no step in the warm-up draws no new noise.
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round: step 2
         reads the current user's context and writes nothing; step 3 is the only use of (x, r), and
-        all releases are mu-GDP with the mu of one arm: a user moves the sum of one. Everybody
-        else's action is post-processing. Without a step of every arm in every round, counters would
-        tell who got which arm.
+        all releases are mu-GDP with the mu of one arm, since a user moves the sum of one. Actions
+        of all other users are post-processing. If only the played arm took a step, counters would
+        reveal it.
 
     Differs from the paper:
         1. A noisy sum in place of a noisy choice: 1.8 times less regret at d = 50, T = 10^4,
-           epsilon 1, both clipped well.
+           epsilon 1, both with tuned clips.
         2. The rest as in `DPHDBChoices`, with the exact bound of a gradient.
 
     >>> from dpbandit import certify
@@ -474,15 +475,15 @@ class DPHDB(FrankWolfeBandit):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim; "paper" behind an id plays `DPHDBChoices` instead, and is
-    refused in Python"""
+    """"certified" is noise for the claim; "paper" plays `DPHDBChoices` if the agent is named by its
+    id, and is refused in Python"""
     epsilon: float = 1.0
-    """target, > 0; inf plays without privacy"""
+    """target epsilon, > 0; inf plays without privacy"""
     delta: float = 1e-5
-    """target, in (0, 1)"""
+    """target delta, in (0, 1)"""
     gradient_clip: Positive | None = None
-    """Euclidean norm a gradient is clipped to; if None, a fifth of the largest `|r x|`, and no clip
-    at epsilon = inf and with other links (rewards of 0 or 1 leave no small ones)"""
+    """Euclidean norm to which a gradient is clipped; if None, a fifth of the largest `|r x|`, and
+    no clip at epsilon = inf or without the identity link (most gradients are large then)"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -499,8 +500,8 @@ class DPHDB(FrankWolfeBandit):
         spec, n = self.spec, self.schedule.steps(self.spec.horizon)
         natural = self.gradients().residual_clip * spec.context_norm
         cut = self.epsilon < inf and self.zeta == "identity"
-        default = _TYPICAL * spec.reward_bound * spec.context_norm if cut else inf
-        clip = min(self.gradient_clip or default, natural)  # more than that is only noise
+        default = _GRADIENT_CLIP_SHARE * spec.reward_bound * spec.context_norm if cut else inf
+        clip = min(self.gradient_clip or default, natural)  # no gradient is larger
         statistic = self.gradients(gradient_clip=clip)
         multiplier = least_multiplier(
             BLT(), horizon=n, refresh_every=1, epsilon=self.epsilon, delta=self.delta

@@ -1,7 +1,7 @@
-"""Epochs with public ends, each of which releases one Gram matrix and one moment of its users.
+"""Agents that release one Gram matrix and one moment per epoch, whose ends are public.
 
-Regressions and the base come first, then AdaC-OFUL and AdaPrivate-TS, which play by one regression
-of all releases, and batched elimination, which keeps one for each epoch.
+AdaC-OFUL and AdaPrivate-TS play by one regression of all releases, batched elimination by one
+regression per epoch.
 """
 
 from dataclasses import dataclass
@@ -30,59 +30,59 @@ from dpbandit.privacy.premises import SUMMED, Fact
 from dpbandit.specs import ContextualSpec
 
 _LEAST_EIGENVALUE = 0.3
-"""Of a noisy Gram matrix, in units of the noise's spectral norm."""
+"""Least eigenvalue of a regularised Gram matrix, in units of the noise's spectral norm"""
 _DESIGN_STEPS = 3
-"""From the uniform design towards the G-optimal one."""
+"""Multiplicative updates from the uniform design towards the G-optimal one"""
 
 
 @dataclass(frozen=True)
 class Regression:
-    """theta = A^-1 u of each block, A = U diag(eigenvalues) U'."""
+    """Ridge regression theta = A^-1 u of each block, with A = U diag(eigenvalues) U'."""
 
     theta: Floats
-    """(R, G, d)"""
+    """estimated parameters, (R, G, d)"""
     U: Floats
-    """(R, G, d, d)"""
+    """eigenvectors of A, (R, G, d, d)"""
     eigenvalues: Floats
-    """(R, G, d)"""
+    """eigenvalues of A, (R, G, d)"""
     noise: float
     """standard deviation of the noise in u"""
 
     def means(self, context: Floats) -> Floats:
-        """x . theta_a, (R, K)."""
+        """Return x . theta_a, (R, K)."""
         return predictions(context, self.theta, shared=context.ndim == 3)
 
     def widths(self, context: Floats) -> Floats:
-        """The norm of x in A_a^-1, (R, K)."""
+        """Return sqrt(x' A_a^-1 x), (R, K)."""
         return _lengths(context, self._half)
 
     def inverse_lengths(self, context: Floats) -> Floats:
-        """`|A_a^-1 x|`, (R, K)."""
+        """Return `|A_a^-1 x|`, (R, K)."""
         return _lengths(context, self._whole)
 
     @cached_property
     def _half(self) -> Floats:
-        return _beside(self.U / np.sqrt(self.eigenvalues)[..., None, :])
+        return _joined(self.U / np.sqrt(self.eigenvalues)[..., None, :])
 
     @cached_property
     def _whole(self) -> Floats:
-        return _beside(self.U / self.eigenvalues[..., None, :])
+        return _joined(self.U / self.eigenvalues[..., None, :])
 
     @classmethod
     def of(cls, gram: Floats, moment: Floats, *, ridge: float, least: float, noise: float) -> Self:
-        """A = gram + ridge I, no eigenvalue of it below `least`."""
+        """Fit with A = gram + ridge I, its eigenvalues raised to at least `least`."""
         eigenvalues, U = np.linalg.eigh(gram)
         positive = np.maximum(eigenvalues + ridge, least)
         return cls(np.matvec(U, np.vecmat(moment, U) / positive), U, positive, noise)
 
 
-def _beside(blocks: Floats) -> Floats:
-    """Roots of all blocks, (R, G, d, d) -> (R, d, G d)."""
+def _joined(blocks: Floats) -> Floats:
+    """Join matrices of all blocks, (R, G, d, d) -> (R, d, G d)."""
     return blocks.swapaxes(1, 2).reshape(len(blocks), blocks.shape[-1], -1)
 
 
 def _lengths(context: Floats, root: Floats) -> Floats:
-    """`|root_a' x|`, (R, K), of contexts (R, K, d), or (R, d) and as many blocks."""
+    """Return `|root_a' x|`, (R, K), for contexts (R, K, d), or (R, d) and K blocks in `root`."""
     if context.ndim == 3:
         moved = context @ root
     else:
@@ -91,39 +91,39 @@ def _lengths(context: Floats, root: Floats) -> Floats:
 
 
 class Epochs(PrivateAgent[ContextualSpec], Arms):
-    """Plays at random in the first epoch, and feeds every round to the mechanism.
+    """Base class of agents that learn from one release per epoch; the first is played at random.
 
-    Rewards count from the middle of their public range.
+    Rewards enter less the middle of their public range.
 
     Guarantee:
         A user is in one release, whose Gram matrix and moment she moves by 2 sqrt(2) together at
         moment weight sqrt(2), by 3 with a moment clip (`SecondMoments`): the run is mu-GDP with the
         whole mu for each release, which carries noise of stddev 2 / mu, or 3 / (sqrt(2) mu)
-        (parallel composition, `FadingSum` with fade 0). The ends of epochs are public. Everybody
-        else's action is post-processing.
+        (parallel composition, `FadingSum` with fade 0). The ends of epochs are public. Actions of
+        all other users are post-processing.
     """
 
     first_epoch: Count | None = None
-    """rounds of uniform play; if None, about as many as the noise needs, at most a tenth of T"""
+    """rounds of uniform play; if None, in proportion to the noise, at most a tenth of T"""
     context_clip: Positive | None = None
-    """Euclidean norm contexts are clipped to; if None, the environment's public bound"""
+    """Euclidean norm to which contexts are clipped; if None, the environment's public bound"""
     moment_clip: Positive | None = None
-    """norm r x is clipped to, r from the middle of its range, on top of the clips of r and x"""
+    """norm to which r x is clipped, r less the middle of its range; r and x are clipped before"""
     sums = started(FadingSum)
     statistic = started(SecondMoments)
 
     @property
     def mu(self) -> float:
-        """The mu of each release, which is that of all together."""
+        """Gaussian-DP parameter of each release, and of all, since no user is in two of them."""
         return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
 
     @property
     def middle(self) -> float:
-        """Of the public range of rewards."""
+        """Middle of the public range of rewards."""
         return (self.spec.reward_low + self.spec.reward_high) / 2
 
     def ends(self) -> tuple[int, ...]:
-        """Of epochs of first, 2 first, 4 first, ... rounds."""
+        """Return the ends of epochs of first, 2 first, 4 first, ... rounds."""
         spec = self.spec
         blocks = 1 if spec.shared else spec.n_actions
         usual = ceil(max(30.0, 8 * sqrt(spec.dim) * blocks / self.mu))
@@ -154,7 +154,7 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
         self.ledger = ledger_of(self.epsilon, self.sums.spend)
         self.uniforms = self.streams.uniforms("exploration")
         self.releases = 0
-        # of one release: off the diagonal of its Gram matrices, and in its moments
+        # standard deviations in one release: of Gram entries off the diagonal, and of moments
         self.gram_noise = self.statistic.context_bound**2 * self.sums.stddev / sqrt(2)
         self.moment_noise = self.statistic.moment_bound * self.sums.stddev / sqrt(2)
 
@@ -165,7 +165,7 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
         return self.choose(context, uniforms)
 
     def choose(self, context: Floats, uniforms: Floats) -> Ints:
-        """Arms (R,) from the second epoch on; `uniforms` is uniform, (R,)."""
+        """Return arms (R,) from the second epoch on, drawn by `uniforms`, (R,)."""
         return self.scores(context).argmax(axis=1)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -179,7 +179,7 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
         raise NotImplementedError
 
     def regression_of(self, gram: Floats, moment: Floats, releases: int = 1) -> Regression:
-        """The regression of the sum of some releases, with a ridge Gamma that suits their noise."""
+        """Fit the sum of `releases` releases, with ridge Gamma, the spectral norm of its noise."""
         user = self.statistic.context_bound**2 / self.spec.dim
         Gamma = 2 * sqrt(self.spec.dim * releases) * self.gram_noise
         return Regression.of(
@@ -192,18 +192,18 @@ class Epochs(PrivateAgent[ContextualSpec], Arms):
 
 
 class EpisodeMoments(Mechanism):
-    """Sums of r x over episodes, each released once with noise of its own, added up.
+    """Mechanism that releases the sum of r x over each episode once, and returns the total.
 
-    A call takes the row x and the reward r of a round, (R, d) and (R,), and whose episode `ends`
-    with it, (R,). It returns the total of what was released so far, (R, d), or None where nobody's
-    ends. Rows are clipped to `context_bound`, rewards to `reward_bound`.
+    A call takes a round's rows x, (R, d), rewards r, (R,), and a mask `ends` of the replicas whose
+    episode ends with this round, (R,). It returns the sum of all releases so far, (R, d), or None
+    if no episode ends. Rows are clipped to `context_bound`, rewards to `reward_bound`.
 
     Guarantee:
-        mu-GDP for replacing a reward where rows and ends of episodes are public: it moves one sum
-        by at most 2 reward_bound context_bound = mu stddev.
+        mu-GDP for replacing a reward if rows and ends of episodes are public: one sum moves by at
+        most 2 reward_bound context_bound = mu stddev.
     """
 
-    # "where rows and ends of episodes are public"
+    # rows and ends of episodes are public
     needs = SUMMED | {Fact.CONTEXT}
     controls = (2,)
 
@@ -224,7 +224,7 @@ class EpisodeMoments(Mechanism):
         return clip_range(r, -B, B)[:, None] * clip_norm(x, C)
 
     def admissible(self, *datum: npt.NDArray[Any]) -> tuple[Any, ...]:
-        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
+        """Return the datum with row and reward clipped, for `dpbandit.testing`."""
         C, B = self._bounds
         return clip_norm(datum[0], C), clip_range(datum[1], -B, B), datum[2]
 
@@ -242,12 +242,12 @@ class EpisodeMoments(Mechanism):
 
 
 class OneRegression(Epochs):
-    """Plays the arm that is worth most by one regression on all k releases.
+    """Base class of agents that play the best arm by one regression on all k releases.
 
-    "certified": A = sum of the Gram matrices + Gamma I, Gamma = 2 sqrt(d k) (noise of one off the
-    diagonal), no eigenvalue of which is below 0.3 Gamma. "paper": A is the exact V = C^2 I + sum of
-    x x', where anybody may see contexts, and the regression is renewed when an episode ends: after
-    public `episodes`, or where det V has doubled.
+    "certified": A = sum of the Gram matrices + Gamma I, with Gamma = 2 sqrt(d k) times the noise of
+    one Gram entry off the diagonal, and eigenvalues raised to 0.3 Gamma. "paper": contexts are
+    public, A is the exact V = C^2 I + sum of x x', and the regression is fitted anew at the end of
+    an episode: after public `episodes`, or when det V has doubled.
     """
 
     calibration: Literal["certified", "paper"] = "certified"
@@ -256,11 +256,11 @@ class OneRegression(Epochs):
     moments = started(EpisodeMoments)
 
     def predicted(self, context: Floats, regression: Regression) -> Floats:
-        """Predicted reward of each arm, less the middle of the rewards, (R, K)."""
+        """Return each arm's index, in rewards less the middle of their range, (R, K)."""
         raise NotImplementedError
 
     def episodes(self) -> tuple[int, ...]:
-        """Public ends of printed episodes, if they have such."""
+        """Return the public ends of the paper's episodes; () if they depend on contexts."""
         return ()
 
     def start(self) -> None:
@@ -288,7 +288,7 @@ class OneRegression(Epochs):
         )
         self.ledger = ledger_of(self.epsilon, self.moments.spend, notion=Notion(contexts="public"))
         self.gram = np.zeros((R, d, d))
-        self.ended = np.zeros(R)  # episodes
+        self.ended = np.zeros(R)  # number of episodes that have ended
         self.V_last = self.C**2 * np.tile(np.eye(d), (R, 1, 1))
         self.regression = self.printed(np.zeros((R, d)))
 
@@ -320,7 +320,7 @@ class OneRegression(Epochs):
             self.regression = self.printed(total)
 
     def printed(self, total: Floats) -> Regression:
-        """With the exact V of the latest episodes."""
+        """Fit the total moment (R, d) with the exact V at the end of the latest episode."""
         gram, moment = self.V_last[:, None], total[:, None]
         noise = sqrt(self.ended.max()) * self.moments.stddev
         return Regression.of(gram, moment, ridge=0.0, least=1e-12, noise=noise)
@@ -349,14 +349,14 @@ class AdaCOFUL(OneRegression):
 
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`
-        proves: she is in one release. "paper" promises that for her reward alone, and the ledger
-        says so: contexts are public, Gram matrices exact, and episodes end when contexts say so.
+        proves: she is in one release. "paper" promises this for rewards alone, and so does the
+        ledger: contexts are public, Gram matrices exact, and contexts decide when episodes end.
 
     Differs from the paper:
         1. "certified": noise on Gram matrices, public ends of episodes in place of doubled
-           determinants, which are a leak of contexts.
+           determinants, which leak contexts.
         2. exact mu in place of rho-zCDP, rho = mu^2 / 2.
-        3. the width is a setting in place of the theory's.
+        3. the width is a setting in place of the theory's width.
         4. contexts and rewards are clipped.
 
     >>> from dpbandit import certify
@@ -367,7 +367,7 @@ class AdaCOFUL(OneRegression):
     """
 
     alpha: Least0 | None = None
-    """width in half ranges of the reward, 0 is greedy; if None, 1, "paper" 0.3"""
+    """factor of widths, in half ranges of the reward; 0 is greedy; None: 1, or 0.3 for "paper" """
 
     def predicted(self, context: Floats, regression: Regression) -> Floats:
         usual = 0.3 if self.calibration == "paper" else 1.0
@@ -388,14 +388,14 @@ class AdaPrivateTS(OneRegression):
 
     calibration    A                                       batches
     certified      released Gram matrices + Gamma I        first, 2 first, 4 first, ... rounds
-    paper          I + the exact sum of x x'               the same
+    paper          I + the exact sum of x x'               first, 2 first, 4 first, ... rounds
 
     The first batch of "certified" is played uniformly at random.
 
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round, exactly mu-GDP, as `Epochs`
-        proves: she is in one release. "paper" promises that for her reward alone, and the ledger
-        says so: contexts are public, and Gram matrices exact.
+        proves: she is in one release. "paper" promises this for rewards alone, and so does the
+        ledger: contexts are public, and Gram matrices exact.
 
     Differs from the paper:
         1. "certified": noise on Gram matrices.
@@ -409,7 +409,7 @@ class AdaPrivateTS(OneRegression):
     """
 
     scale: Least0 = 0.1
-    """v, the width of the posterior in half ranges of the reward"""
+    """width v of the posterior, in half ranges of the reward"""
 
     def start(self) -> None:
         blocks = 1 if self.spec.shared else self.spec.n_actions
@@ -429,7 +429,7 @@ class AdaPrivateTS(OneRegression):
 class BatchedElimination(Epochs):
     """Eliminate arms in epochs with one release each, by a fraction of the proved widths.
 
-    A design of this project, from parts that are well known. In epoch m = 0, 1, ..., M, of first,
+    A design of this project from known parts. In epoch m = 0, 1, ..., M, of first,
     2 first, 4 first, ... rounds::
 
         1. every user's arms survive epoch j = 0..m-1 in turn where
@@ -450,21 +450,20 @@ class BatchedElimination(Epochs):
         proves: she is in one release. **Widths**, with `width` = 1, linear mean rewards and
         contexts that do not react to rewards: with probability 1 - `failure` the best arm survives,
         so that a round of epoch m + 1 costs at most 4 max_a w_m(x_a). Actions of epoch m depend on
-        earlier epochs only; given its contexts and arms its noises eta are independent, and::
+        earlier epochs only; given contexts and arms its reward noises eta are independent, and::
 
             theta_m - theta = A^-1 (sum of eta x + nu - (N + shift I) theta),   |N| <= Gamma,
 
         whose three parts the terms of w bound, because A >= G + Gamma I. With independent
-        users and G-optimal play `E |x|^2_{(E V)^-1} <= d^2` for every surviving row, which is
-        attained: regret of order z h d sqrt(T) + (z s_u + (Gamma + shift) S) d / sqrt(lambda) for a
+        users and G-optimal play `E |x|^2_{(E V)^-1} <= d^2` for every surviving row (tight):
+        regret of order z h d sqrt(T) + (z s_u + (Gamma + shift) S) d / sqrt(lambda) for a
         first epoch much longer than d ln d (a sketch), lambda the least eigenvalue of the average
         Gram matrix.
 
-    **Proved widths eliminate little**: at T = 5,000 with 3 features they lose 89, 62 and 51 % of
-    what uniform play loses at epsilon 1, 4 and 8; with 5 features at epsilon 1 they
-    never eliminate anything, and every arm is played at random to the end. The default is
-    therefore a fiftieth of the proved width, without a theorem about regret; privacy is the same at
-    every width.
+    **Proved widths eliminate little**: at T = 5,000 with 3 features regret is 89, 62 and 51 % of
+    that of uniform play at epsilon 1, 4 and 8; with 5 features at epsilon 1 no arm is ever
+    eliminated, and play is random to the end. The default is therefore a fiftieth of the proved
+    width, without a theorem about regret; privacy is the same at every width.
 
     >>> from dpbandit import certify
     >>> round(certify(BatchedElimination(epsilon=4.0), "Recommendation").epsilon, 6)
@@ -472,11 +471,11 @@ class BatchedElimination(Epochs):
     """
 
     width: Positive = 0.02
-    """share of the proved width; 1 is proved, but plays at random unless there are few features"""
+    """factor of the proved widths; 1 is proved, but plays at random unless features are few"""
     parameter_norm: Positive | None = None
-    """S, a bound on `|theta|`; if None, the largest that half the range of rewards allows"""
+    """bound S on `|theta|`; if None, the largest that half the range of rewards allows"""
     failure: Inside01 = 0.05
-    """probability with which the best arm may be eliminated (utility only, never privacy)"""
+    """largest probability that the best arm is eliminated (utility only, never privacy)"""
 
     def start(self) -> None:
         super().start()
@@ -501,12 +500,12 @@ class BatchedElimination(Epochs):
         alive = self.survivors(context)
         share = alive / np.maximum(alive.sum(axis=1, keepdims=True), 1)
         if self.spec.shared:
-            x = clip_norm(context, self.statistic.context_bound)  # else a loud user has no design
+            x = clip_norm(context, self.statistic.context_bound)  # against overflow in the design
             share = _optimal_design(x, share, 1e-9 * self.user)
         return (share.cumsum(axis=1) > uniforms[:, None]).argmax(axis=1)
 
     def survivors(self, context: Floats) -> npt.NDArray[np.bool_]:
-        """Arms that are not eliminated, (R, K)."""
+        """Return the mask of arms that are not eliminated, (R, K)."""
         alive = np.ones((len(context), self.spec.n_actions), bool)
         for epoch in self.epochs:
             means = epoch.means(context)
@@ -524,7 +523,7 @@ class BatchedElimination(Epochs):
 
 
 def _optimal_design(x: Floats, share: Floats, ridge: float) -> Floats:
-    """Rows (R, K, d) and shares of those who may be played -> nearly G-optimal shares, (R, K)."""
+    """Return nearly G-optimal shares (R, K) for rows (R, K, d), from shares of the survivors."""
     for _ in range(_DESIGN_STEPS):
         V = x.swapaxes(1, 2) @ (share[..., None] * x) + ridge * np.eye(x.shape[-1])
         share = share * np.vecdot(np.linalg.solve(V, x.swapaxes(1, 2)).swapaxes(1, 2), x)

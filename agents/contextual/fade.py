@@ -15,31 +15,31 @@ from dpbandit.specs import AgentConfig, ContextualSpec
 class FADE(OnDevices, WarmStarted):
     """Greedy play on fading sums of bounded statistics: the best certified agent we know.
 
-    A design of this project. It hands its settings to the agent of the model that the problem asks
-    for, by public facts alone (`fade_choice.TABLE`)::
+    A design of this project. It chooses a model by public facts of the problem
+    (`fade_choice.TABLE`) and passes its settings to the model's agent::
 
         model        agent                       for
         arms         `FadeArms`                  arms with parameters of their own
-        answers      `FadeCentred`               the same without a link, features not few
+        answers      `FadeCentred`               arms as above, without a link, features not few
         slates       `FadeSlates`                a shared parameter, slates of rows
         prices       `FadePrices`, `FadeCurve`   price lists; a curve where the link is identity
 
-    These sum residuals against what was released: at the truth they say nothing in expectation,
-    whatever was played. coding="rewards" sums what does not depend on releases, for the record::
+    These agents sum residuals of released predictions, whose expectation at the true parameter is 0
+    for every policy. With coding="rewards" the sums do not depend on releases (for comparison)::
 
         moments      `FadeMoments`               arms with parameters of their own, many features
-        regression   `FadeTrying`                the same, few features
+        regression   `FadeTrying`                arms as above, few features
                      `FadeRegression`            a shared parameter
         demand       `Priced` `FadeLogistic`     price lists
 
     Guarantee:
-        That of the model's agent, see `Fading`: (epsilon, delta)-joint DP, and exactly mu-GDP. A
-        private centre (`PrivatelyCentred`) is paid out of the target. A `prior` has to be public,
-        or released under a budget that adds to this one: that of `prior_from` says what it cost
-        its log's people, which stands in the ledger and is paid out of the target.
+        The guarantee of the model's agent, see `Fading`: (epsilon, delta)-joint DP, and exactly
+        mu-GDP. A private centre (`PrivatelyCentred`) is paid out of the target. A `prior` must be
+        public, or released under a budget that adds to this one: a prior from `prior_from` holds
+        its cost for the people of its log, which is in the ledger and paid out of the target.
 
-    **Limits.** Greedy play has no worst-case regret bound. No certificate covers that settings were
-    chosen by looking at problems, though at others than any we report on (docs/fade.md).
+    **Limits.** Greedy play has no worst-case regret bound. No certificate covers the choice of
+    default settings, made by trials on problems that we do not report on (docs/fade.md).
 
     >>> from dpbandit import certify
     >>> spec = ContextualSpec(n_actions=2, dim=50, horizon=10_000)
@@ -49,27 +49,27 @@ class FADE(OnDevices, WarmStarted):
 
     # 18 settings, those of all models: each agent that it chooses has 6 to 11 of them
     model: Model | Literal["auto"] = "auto"
-    """what is summed; "auto" follows the problem"""
+    """model of rewards, see above; "auto" chooses it by the problem"""
     coding: Literal["residuals", "rewards"] = "residuals"
-    """what "auto" sums where it can, residuals against releases or rewards"""
+    """statistic that model="auto" prefers: residuals of released predictions, or rewards"""
     centring: Literal["auto", "public", "private"] = "auto"
-    """what rewards are compared with, the middle of the public range or a level that is learned;
-    auto is the middle where the link says that it is the reward at x . theta = 0"""
+    """level that is subtracted from rewards, the middle of the public range or a learned one; auto
+    is the middle if the link makes it the reward at x . theta = 0"""
     features: Features | Literal["auto"] = "auto"
-    """of price lists, what a price costs a customer, see `demand_rows`; "auto" is a curve where the
-    link is identity, which asks for no line, and additive elsewhere"""
+    """features of a price on price lists, see `demand_rows`; "auto" is a curve if the link is
+    identity, which does not make demand linear in the price, else additive"""
     response: Literal["auto", "sign", "linear", "logistic"] = "auto"
-    """of "regression"; auto is sign for identity, logistic and probit links, else linear; logistic
-    needs one shared parameter and rewards in [0, 1]"""
+    """response of model "regression"; auto is sign for identity, logistic and probit links, else
+    linear; logistic needs one shared parameter and rewards in [0, 1]"""
     shift: Positive | None = None
-    """ridge, in units of the noise's spectral norm; if None, 1, logistic (demand) 0.5"""
+    """ridge, in units of the spectral norm of the noise; if None, 1, logistic (demand) 0.5"""
     bonus: Least0 | None = None
-    """of regressions, in standard deviations of what privacy adds to a prediction; of draws that
-    try arms with parameters of their own, else a fixed optimism; if None, 1.5 and 0"""
+    """exploration of regressions, in standard deviations of the privacy noise in a prediction: the
+    width of draws if arms share no parameter (None: 1.5), else a fixed optimism (None: 0)"""
     shrinkage: Shrinkage = "empirical-bayes"
-    """of "moments" """
+    """shrinkage of estimates in model "moments" """
     debias: bool = True
-    """of "moments" with more than two arms"""
+    """True if model "moments" corrects selection bias, with more than two arms"""
 
     def check(self) -> None:
         super().check()
@@ -82,6 +82,6 @@ class FADE(OnDevices, WarmStarted):
         return agent_for(self, spec)
 
     def gaussian(self, spec: ContextualSpec) -> "FADE":
-        """This agent where Gaussian noise alone may be added: it learns no curve by itself."""
+        """Return this agent without the curve of prices, whose counts need Laplace noise."""
         curved = spec.priced and self.features == "auto" and features_for(self, spec) == "curve"
         return replace(self, features="additive") if curved else self

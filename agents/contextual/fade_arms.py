@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from dpbandit.agents.contextual.fading import (
+    GOLDEN_STEP,
     OnDevices,
     WarmStarted,
     check_coordinates,
@@ -20,40 +21,40 @@ from dpbandit.base import Floats, Ints, clip_norm, pick, rows
 from dpbandit.privacy.residuals import Reference, SignedResiduals, unit
 from dpbandit.specs import LINKS, Prior, posterior
 
-_FLOOR = 0.8
-"""Least squared weight of a coordinate, where the mean is 1."""
+_WEIGHT_FLOOR = 0.8
+"""Least squared weight of a coordinate; the mean of squared weights is 1"""
 _LEAST_NOISE = 1.0
-"""Releases are taken to be at least as noisy as one user: she may be an exception."""
+"""Least noise that releases are taken to have, that of one user's score: she may be an outlier"""
 _DRAW_WIDTH = 0.5
-"""Standard deviations of the sampling error in a draw of exploration, where nothing is noisy."""
+"""Width of exploration draws, in standard deviations of the sampling error, if noise is 0"""
 _LEAST_VARIANCE = 1e-12
-"""Of a parameter, in units of half the range of rewards, squared."""
-_MOST_NEEDED = 1e12
-"""Of what is to be told of a coordinate; nothing is in a batch that asks for the level alone."""
-_GOLDEN = 0.6180339887498949
+"""Least posterior variance of a parameter, in units of (half the range of rewards)^2"""
+_MAX_NOISE_RATIO = 1e12
+"""Cap of noise variance over posterior variance; infinite in batches that sum the level alone"""
 _LEVEL_WEIGHT = 0.2
-"""Weight of the coordinate that tells the level of rewards, beside a direction of norm 1"""
-_FORGETTING, _BATCHES = 60, 100
-"""With so many coordinates K d at most parameters may change: no batch is longer than a hundredth
-of T, or half the first, which is longer where noise is large."""
+"""Weight of the coordinate from which the level of rewards is learned; a direction has norm 1"""
+_MAX_FORGETTING_COORDINATES, _MIN_BATCHES = 60, 100
+"""Largest K d with which parameters may change over time; batches then have at most T / 100 rounds,
+or half those of the first, which grows with the noise"""
 
-
-_SIGNS, _MEANS = 0.5, 2.0
-"""Residuals beyond so many standard deviations count alike: nearly signs, or nearly means, where
-rewards have no link and may be skewed."""
+_SIGN_WIDTH, _MEAN_WIDTH = 0.5, 2.0
+"""Standard deviations at which a residual's score is clipped: with a link the score is nearly a
+sign; without one rewards may be skewed, and it is nearly the residual"""
 _SPREADS = np.geomspace(1 / 500, 1.0, 80)
-"""Standard deviations of residuals, as shares of half the range of rewards."""
-_LIKELY, _DOUBT = 1 / 60, 3.0
-"""Below that share a standard deviation is e^-3 times as likely, at first."""
-_CHANGES = np.array([0.1, 0.15, 0.2, 0.3, 0.15, 0.07, 0.03])
-"""Residuals change between releases, and shrink more often than not: weights of -3 .. 3 places."""
+"""Grid of standard deviations of residuals, as shares of half the range of rewards"""
+_SMALL_SPREAD, _SMALL_SPREAD_PENALTY = 1 / 60, 3.0
+"""Smaller standard deviations than this share are e^-3 times as likely a priori"""
+_DRIFT_WEIGHTS = np.array([0.1, 0.15, 0.2, 0.3, 0.15, 0.07, 0.03])
+"""Probabilities that the spread moves by -3 to 3 grid steps from one release to the next; residuals
+shrink more often than they grow"""
 _FIRST_SPREAD = 0.2
-_LEVELS = np.linspace(-4, 4, 33)
-"""Levels that are looked at, in standard deviations of what is known."""
-_WANDER = 0.1
-"""How far the level moves between releases, in standard deviations of residuals."""
-_REACH = 2.0
-"""How far one looks for the level, in standard deviations of what is known."""
+"""First threshold of a large residual, as a share of half the range"""
+_LEVEL_GRID = np.linspace(-4, 4, 33)
+"""Grid of levels of rewards, in posterior standard deviations around the posterior mean"""
+_LEVEL_DRIFT = 0.1
+"""Random step of the level from one release to the next, in standard deviations of residuals"""
+_LEVEL_REACH = 2.0
+"""Clipping bound of residuals in batches that learn the level, in its posterior deviations"""
 
 
 class FadeArms(OnDevices, WarmStarted):
@@ -71,17 +72,17 @@ class FadeArms(OnDevices, WarmStarted):
                          which is added to the likelihood of the truth, with at most 60 coordinates
                          K d to one that forgets at the rate that has predicted best (`Forgetting`);
                          theta = its mean under a fitted prior (`ScaleMixture`)
-                         weights of coordinates that the next batch can still tell apart (`_focus`)
+                         weights of coordinates, large where a batch can reduce variance (`_focus`)
         play             argmax_a x . played_a,  played = theta, or a draw around it where noise is
                          small (`_explored`)
 
-    Without `level` rewards are compared with the middle of their public range, and the score is
-    the sign. Else their level is learned, too: a batch sums directions once it is known better than
-    residuals are spread, and before asks for the level alone, in three short batches before the
-    first and from then on.
+    If `level` is False, rewards are compared with the middle of their public range, and the score
+    is the sign. Else their level is learned, too: three short batches before the first sum only
+    residuals that locate the level, as does any later batch while the level is less certain than
+    residuals are spread; all other batches sum directions.
 
     Noise of releases makes greedy play try arms. Where it is less than that of one user, a draw
-    from the sampling error of theta, one for a whole batch, stands in for what is missing; none is
+    from the sampling error of theta, one for a whole batch, replaces the missing noise; none is
     added up to epsilon 10 (at delta 1e-5).
 
     Ties are played uniformly at random. A residual is compared with the theta in force when it
@@ -89,11 +90,11 @@ class FadeArms(OnDevices, WarmStarted):
     may change batches are a hundredth of T at most, or half the first.
 
     Guarantee:
-        That of `Fading`, with sensitivity 2 sqrt(1 + 0.15^2), with a level
+        The guarantee of `Fading`, with sensitivity 2 sqrt(1 + 0.15^2), with a level
         2 sqrt(1 + 0.15^2 + 0.2^2).
 
-    **Limits.** Contexts are taken for symmetric about 0 and roughly isotropic: where they are not
-    it learns more slowly. It keeps a matrix of the square of K d.
+    **Limits.** Contexts are taken for symmetric about 0 and roughly isotropic: where they are not,
+    the agent learns more slowly. It stores a (K d, K d) matrix.
 
     >>> from dpbandit import certify
     >>> round(certify(FadeArms(epsilon=1.0), "GLMBandit").epsilon, 6)
@@ -101,8 +102,8 @@ class FadeArms(OnDevices, WarmStarted):
     """
 
     level: bool | None = None
-    """learn the level of rewards; if None, where the link does not say that it is the middle of the
-    range, and without a link where features are few"""
+    """True if the level of rewards is learned; None: if the link does not put it in the middle of
+    the range, and without a link if features are few"""
 
     def begin(self) -> None:
         spec, releases = self.spec, self.releases
@@ -118,11 +119,11 @@ class FadeArms(OnDevices, WarmStarted):
             common=0.25 if K == 2 else 0.5,
             level_weight=_LEVEL_WEIGHT if level else 0.0,
         )
-        forgets = K * d <= _FORGETTING and not level and releases.fade < 1
+        forgets = K * d <= _MAX_FORGETTING_COORDINATES and not level and releases.fade < 1
         first = releases.first(spec, 4.5 * sqrt(d) * K / 2)
-        longest = max(1, spec.horizon // _BATCHES, first // 2) if forgets else None
+        longest = max(1, spec.horizon // _MIN_BATCHES, first // 2) if forgets else None
         self.releases = replace(releases, longest=longest)
-        self.sum_up(self.statistic, first, releases.looks(spec) if level else ())
+        self.sum_up(self.statistic, first, releases.level_ends(spec) if level else ())
         self.start_from(K * d, f"a parameter of {d} features for each of {K} arms")
         self._uniforms = self.streams.uniforms("exploration")
         self._selected = SelectedMoments(self.streams, K)
@@ -133,8 +134,8 @@ class FadeArms(OnDevices, WarmStarted):
         self._missing_noise = max(0.0, 1 - self.sums.stddev / _LEAST_NOISE)
         self._information: Floats = np.zeros((R, K, d, d))  # of users, on theta; fading
         self._weights: Floats = np.ones((R, K, d))
-        soft = _SIGNS if spec.link in LINKS else _MEANS
-        self._law = ResidualLaw(R, spec.half_range, told=not level, soft=soft)
+        soft = _SIGN_WIDTH if spec.link in LINKS else _MEAN_WIDTH
+        self._law = ResidualLaw(R, spec.half_range, level_known=not level, soft=soft)
         self._counts: Floats = np.zeros(R)
         self._levels: Floats = np.zeros(R)
         self._design, self._offset = np.zeros((R, K, d, d)), np.zeros((R, K, d))
@@ -143,14 +144,14 @@ class FadeArms(OnDevices, WarmStarted):
         self._memory = Forgetting(R, K * d, spec.half_range) if forgets else None
         self._posterior = ScaleMixture(R, K * d)
         self._moments: list[Floats] = [np.tile(uniform_moments(K, d), (R, 1, 1, 1))]
-        self._forgotten = 0  # how many policies before the first of these
+        self._forgotten = 0  # number of policies before the first in `_moments`
         if self.known.informed:
             self._fit()
             self._played = self._theta
             self._moments = [self._selected(self._played)]
 
     def _asks_level(self) -> bool:
-        """Return whether to learn the level of rewards, which may not be their middle."""
+        """Return True if the level of rewards is to be learned with `level` None."""
         linked = self.spec.link != "other" or few_features(self.spec, self.releases.mu)
         return linked and not link_fixes_middle(self.spec)
 
@@ -162,7 +163,7 @@ class FadeArms(OnDevices, WarmStarted):
         # without level and middle: rounding must not let the order depend on where the range lies
         score = np.matvec(self._played, unit(context))
         best = score >= score.max(axis=-1, keepdims=True)
-        order = (uniforms[..., None] + _GOLDEN * rows(self.spec.n_actions)) % 1
+        order = (uniforms[..., None] + GOLDEN_STEP * rows(self.spec.n_actions)) % 1
         return np.where(best, 1 + order, 0.0).argmax(axis=-1)
 
     def scores(self, context: Floats) -> Floats:
@@ -176,11 +177,11 @@ class FadeArms(OnDevices, WarmStarted):
         if release is None:
             return
         signs, counts, levels = self.statistic.unpack(release)
-        moments, n = self._of_the_batch()
+        moments, n = self._batch_moments()
         kappa = self._learn_law(counts, levels, n)
         design = (n * kappa)[:, None, None, None] * moments
         self._add(signs, design)
-        # of a user, slope^2 / E score^2 on her direction
+        # Fisher information of one user's score: slope^2 / E score^2 along her direction
         per_score = (kappa / self._law.score_variance)[:, None, None, None]
         self._information = self.sums.fade * self._information + per_score * design
         self.known.widen(*self._likelihood())
@@ -192,10 +193,10 @@ class FadeArms(OnDevices, WarmStarted):
         self._weights = _focus(variance, per_user * n, max(self.sums.stddev, _LEAST_NOISE))
 
     def _explored(self, variance: Floats) -> Floats:
-        """The policy until the next release, (R, K, d): theta, and a draw in place of noise.
+        """Return the policy until the next release, (R, K, d): theta plus an exploration draw.
 
-        Its covariance is that of the sampling error of users who have not faded, given theta^2 and
-        its `variance` a priori, so that coordinates that look like 0 stay there.
+        The draw's covariance is that of the sampling error of users who have not faded, under a
+        normal prior of variance theta^2 + `variance`, so that coordinates near 0 stay there.
         """
         if not self._missing_noise:
             return self._theta
@@ -203,7 +204,7 @@ class FadeArms(OnDevices, WarmStarted):
         root = np.linalg.cholesky(self._information + prior).swapaxes(-1, -2)
         draw = np.linalg.solve(root, self._normals()[..., None])[..., 0]
         drawn = self._theta + _DRAW_WIDTH * self._missing_noise * draw
-        # while the level alone is learned nothing is known of arms: ties, played at random
+        # while the level alone is learned arms have no information: ties, played at random
         known = self._information.max(axis=(1, 2, 3))[:, None, None] > 0
         return np.where(known, drawn, self._theta)
 
@@ -212,7 +213,7 @@ class FadeArms(OnDevices, WarmStarted):
         return self._b.reshape(R, K * d), self._precision.reshape(R, K * d, K * d)
 
     def _fit(self) -> Floats:
-        """theta, and the variances of its coordinates, (R, K, d)."""
+        """Set theta to its posterior mean and return the posterior variances, (R, K, d)."""
         b, precision = self._likelihood()
         mean, variance = self._posterior.fit(
             b + self.known.weighted_mean, precision + self.known.precision
@@ -228,8 +229,8 @@ class FadeArms(OnDevices, WarmStarted):
         mean = np.linalg.solve(P[replica], (b + self.known.weighted_mean)[replica])
         return posterior(mean, P[replica])
 
-    def _of_the_batch(self) -> tuple[Floats, int]:
-        """E[u u' 1(a)] over the rounds of the batch that ends now, and how many they are."""
+    def _batch_moments(self) -> tuple[Floats, int]:
+        """Return E[u u' 1(a)], (R, K, d, d), over the batch that ends now, and its rounds."""
         start = int(self._ends[-1]) if len(self._ends) else 0
         self._ends = np.append(self._ends, self.round)
         rounds = np.arange(start + 1, self.round + 2)  # and the next one
@@ -244,7 +245,7 @@ class FadeArms(OnDevices, WarmStarted):
         return moments, n
 
     def _learn_law(self, counts: Floats, levels: Floats | None, n: int) -> Floats:
-        """The slope of scores in the mean residual, in the batch of n rounds that ends now."""
+        """Update the law of residuals by a batch of n rounds; return its slope of scores, (R,)."""
         fade = self.sums.fade if len(self._ends) > 1 else 0.0
         noise = self.sums.stddev * sqrt(1 + fade**2) / n
         large = (counts - fade * self._counts) / n
@@ -259,7 +260,7 @@ class FadeArms(OnDevices, WarmStarted):
         )
 
     def _add(self, signs: Floats, moments: Floats) -> None:
-        """One release of signs (R, K, d), with n kappa E[u u' 1(a)] of its fresh batch."""
+        """Add a release's signs (R, K, d) to the likelihood; moments are n kappa E[u u' 1(a)]."""
         fade = self.sums.fade
         size = np.sqrt(np.vecdot(self._weights, self._weights) / self.spec.dim)
         fresh = (self._weights / size[..., None])[..., None] * moments
@@ -279,49 +280,50 @@ class FadeArms(OnDevices, WarmStarted):
 
 
 def _focus(variance: Floats, slope: Floats, stddev: float) -> Floats:
-    """Weights of coordinates for the next batch, (R, K, d): by water-filling, with a floor.
+    """Return weights of coordinates for the next batch, (R, K, d), by water-filling with a floor.
 
-    A squared weight w of a coordinate, of mean 1, makes the next batch tell w slope^2 / stddev^2 of
-    it, so that variance v is worth max(0, level - stddev^2 / (slope^2 v)) of it.
+    A squared weight w, of mean 1 over coordinates, adds precision w slope^2 / stddev^2. A
+    coordinate of variance v gets w = max(0, level - stddev^2 / (slope^2 v)).
     """
-    with np.errstate(divide="ignore"):  # what is certain needs infinitely much
-        needed = np.minimum(stddev**2 / slope**2 / variance, _MOST_NEEDED)
+    with np.errstate(divide="ignore"):  # slope 0
+        needed = np.minimum(stddev**2 / slope**2 / variance, _MAX_NOISE_RATIO)
     low = needed.min(axis=-1, keepdims=True)
     high = low + needed.shape[-1]
     for _ in range(50):
         level = (low + high) / 2
         over = np.maximum(level - needed, 0.0).mean(axis=-1, keepdims=True) > 1
         high, low = np.where(over, level, high), np.where(over, low, level)
-    return np.sqrt((1 - _FLOOR) * np.maximum(low - needed, 0.0) + _FLOOR)
+    return np.sqrt((1 - _WEIGHT_FLOOR) * np.maximum(low - needed, 0.0) + _WEIGHT_FLOOR)
 
 
 class ResidualLaw:
-    """Level and standard deviation of normal residuals from what batches release; (R,) numbers.
+    """Posterior of the level and standard deviation of normal residuals, from released batches.
 
-    With m the level less the one in force and s the standard deviation::
+    With m the level less the level in force and s the standard deviation, (R,) each::
 
         E [ +1 if |e| > threshold else -1 ] = 1 - 2 P(|e| <= threshold),      e ~ N(m, s^2)
         E clip(e / reach, -1, 1)              in closed form, too
 
-    s has a posterior on a grid, whose geometric mean, `estimate`, is the next threshold; m has one
-    that is taken to be normal, of mean 0 once the level is moved there. With `told` the level is
+    s has a posterior on a grid, whose geometric mean, `estimate`, is the next threshold; m has a
+    normal posterior, of mean 0 because `level` moves to its mean. With `level_known` the level is
     the middle of the range, and m = 0.
     """
 
     def __init__(
-        self, replicas: int, half_range: float, *, told: bool = True, soft: float = 0.0
+        self, replicas: int, half_range: float, *, level_known: bool = True, soft: float = 0.0
     ) -> None:
-        self._half, self._told, self._soft = half_range, told, soft
+        self._half, self._level_known, self._soft = half_range, level_known, soft
         self._grid = half_range * _SPREADS
-        self._log: Floats = np.tile(np.where(_SPREADS > _LIKELY, 0.0, -_DOUBT), (replicas, 1))
+        log_prior = np.where(_SPREADS > _SMALL_SPREAD, 0.0, -_SMALL_SPREAD_PENALTY)
+        self._log: Floats = np.tile(log_prior, (replicas, 1))
         self.estimate: Floats = np.full(replicas, half_range * _FIRST_SPREAD)
         self.level: Floats = np.zeros(replicas)
-        self._variance: Floats = np.full(replicas, 0.0 if told else half_range**2 / 3)
+        self._variance: Floats = np.full(replicas, 0.0 if level_known else half_range**2 / 3)
 
     @property
     def reference(self) -> dict[str, Floats]:
         """Fields of the next batch's `Reference` that the law knows, (R,) each."""
-        if self._told:
+        if self._level_known:
             return {"threshold": self.estimate}
         return {
             "threshold": self.estimate,
@@ -333,8 +335,8 @@ class ResidualLaw:
 
     @property
     def score_variance(self) -> float:
-        """E score^2 of residuals that the model explains, where directions are summed."""
-        if self._told:
+        """Mean squared score of normal residuals in a batch that sums directions."""
+        if self._level_known:
             return 1.0  # signs
         w = self._soft  # E min(1, z^2 / w^2) of z ~ N(0, 1)
         density, beyond = sqrt(2 / pi) * exp(-0.5 * w * w), 2 * float(ndtr(-w))
@@ -342,12 +344,12 @@ class ResidualLaw:
 
     @property
     def share(self) -> Floats:
-        """1 where directions are summed, 0 where the level is not known well enough for that."""
+        """Share of directions in the next batch, (R,): 1, or 0 while the level is too uncertain."""
         return 1.0 * (self._variance <= self.estimate**2)
 
     @property
     def _reach(self) -> Floats:
-        return np.clip(_REACH * np.sqrt(self._variance), self.estimate, self._half)
+        return np.clip(_LEVEL_REACH * np.sqrt(self._variance), self.estimate, self._half)
 
     def update(
         self,
@@ -357,11 +359,11 @@ class ResidualLaw:
         fresh: Floats | None = None,
         level_noise: Floats | float = 0.0,
     ) -> Floats:
-        """Means over a batch of n rounds and their noise -> the slope of its scores, (R,).
+        """Learn from noisy means of a batch of n rounds; return its slope of scores, (R,).
 
-        `large` is of +-1, `fresh` of what tells the level.
+        `large` is the mean of +1 above the threshold and -1 below, `fresh` of clip(e / reach, +-1).
         """
-        nodes = np.zeros(1) if fresh is None else _LEVELS
+        nodes = np.zeros(1) if fresh is None else _LEVEL_GRID
         at = np.sqrt(self._variance)[:, None] * nodes  # (R, L)
         m, s = at[..., None], self._grid
         threshold = self.estimate[:, None, None]
@@ -380,9 +382,9 @@ class ResidualLaw:
             slope = self.share * mean_slope
         spread = chance.sum(axis=1)
         self.estimate = np.exp(np.vecdot(spread, np.log(self._grid)))
-        size, most = len(_SPREADS), len(_CHANGES) // 2
+        size, most = len(_SPREADS), len(_DRIFT_WEIGHTS) // 2
         padded = np.pad(spread, ((0, 0), (most, most)), mode="edge")
-        changed = [w * padded[:, 2 * most - i :][:, :size] for i, w in enumerate(_CHANGES)]
+        changed = [w * padded[:, 2 * most - i :][:, :size] for i, w in enumerate(_DRIFT_WEIGHTS)]
         self._log = np.log(sum(changed) + 1e-12)
         if fresh is None:
             return np.asarray(sqrt(2 / pi) / self.estimate)
@@ -390,17 +392,17 @@ class ResidualLaw:
         moved = np.vecdot(levels, at)
         self.level = np.clip(self.level + moved, -self._half, self._half)
         self._variance = np.vecdot(levels, (at - moved[:, None]) ** 2)
-        self._variance = self._variance + (_WANDER * self.estimate) ** 2
+        self._variance = self._variance + (_LEVEL_DRIFT * self.estimate) ** 2
         return slope
 
 
 def _within(m: Floats, s: Floats, w: Floats) -> Floats:
-    """P(|e| < w) of e ~ N(m, s^2)."""
+    """Return P(|e| < w) for e ~ N(m, s^2)."""
     return np.asarray(ndtr((w - m) / s) - ndtr((-w - m) / s))
 
 
 def _clipped(m: Floats, s: Floats, w: Floats) -> Floats:
-    """E clip(e / w, -1, 1) of e ~ N(m, s^2)."""
+    """Return E clip(e / w, -1, 1) for e ~ N(m, s^2)."""
     a, b = (-w - m) / s, (w - m) / s
     density = (np.exp(-0.5 * a * a) - np.exp(-0.5 * b * b)) / sqrt(2 * pi)
     inside = (m * (ndtr(b) - ndtr(a)) + s * density) / w
@@ -408,21 +410,22 @@ def _clipped(m: Floats, s: Floats, w: Floats) -> Floats:
 
 
 _SCALES = np.concatenate([[0.0], np.geomspace(0.1, 1000.0, 13)])
-"""Prior variances, in units of the median variance of a coordinate given all others."""
+"""Grid of prior variances, in units of the median variance of a coordinate given all others"""
 _SWEEPS, _EM_STEPS = 5, 4
-_LEAST = 1e-20
-"""Of what is known of a coordinate, in units of what is known of the best one."""
+"""Coordinate sweeps of one fit, and EM steps of the mixture's weights after each"""
+_MIN_PRECISION_RATIO = 1e-20
+"""Least precision of a coordinate, in units of the largest"""
 
 
 class ScaleMixture:
-    """Mean and variances of x, of likelihood exp(b . x - x' L x / 2), and a prior fitted to it.
+    """Mean and variances of x under likelihood exp(b . x - x' L x / 2) and a prior fitted by EM.
 
     Kim, Wang, Carbonetto and Stephens, "A flexible empirical Bayes approach to multiple linear
     regression and connections with penalized regression", JMLR 2024 (mr.ash): coordinates are
     independent a priori, each from a mixture of N(0, variance_k) on a grid that holds 0; the
     posterior is approximated by independent coordinates, updated one after the other given the
     means of all others (all at once they diverge), and the mixture's weights by EM, with one
-    observation's worth of prior on 0. Weights and means are where the next fit begins.
+    pseudo-observation of 0. The next fit starts from these weights and means.
     """
 
     def __init__(self, replicas: int, size: int) -> None:
@@ -430,10 +433,10 @@ class ScaleMixture:
         self._weights: Floats = np.full((replicas, len(_SCALES)), 1 / len(_SCALES))
 
     def fit(self, b: Floats, precision: Floats) -> tuple[Floats, Floats]:
-        """b (R, n), L (R, n, n) -> posterior means and variances, (R, n)."""
+        """Fit to b (R, n) and L (R, n, n); return posterior means and variances, (R, n)."""
         R, n = b.shape
         diagonal = np.diagonal(precision, axis1=1, axis2=2)
-        least = _LEAST * diagonal.max(axis=1, keepdims=True)
+        least = _MIN_PRECISION_RATIO * diagonal.max(axis=1, keepdims=True)
         diagonal = np.maximum(diagonal, np.where(least > 0, least, 1.0))
         s2 = 1 / diagonal
         prior = (_SCALES / np.median(diagonal, axis=1)[:, None])[:, None]  # (R, 1, k)
@@ -459,60 +462,59 @@ class ScaleMixture:
 
 
 def _posterior(loss: Floats, weights: Floats) -> Floats:
-    """exp(-loss / 2) times weights, normalised along the last axis."""
+    """Return exp(-loss / 2) times weights, normalised along the last axis."""
     share = np.exp(-0.5 * (loss - loss.min(axis=-1, keepdims=True))) * weights + 1e-300
     return np.asarray(share / share.sum(axis=-1, keepdims=True))
 
 
-_RATES = np.array([1.0, 0.7, 0.5])
-"""What is left of earlier releases at each new one."""
-_DOUBT = 3.0
-"""Each rate below 1 is e^-3 times as likely, at first."""
-_MOST_BEHIND = 12.0
-"""No rate falls further behind the best one, so that it can be believed again."""
-_WIDTHS = 0.05, 0.001
-"""Variance of a coordinate a priori, at first and at least, in units of what it may be at most."""
+_FADE_RATES = np.array([1.0, 0.7, 0.5])
+"""Candidate factors by which the weight of earlier releases falls at each new one"""
+_FADE_PENALTY = 3.0
+"""Rates below 1 are e^-3 times as likely as 1 a priori"""
+_MAX_EVIDENCE_GAP = 12.0
+"""Most log evidence by which a rate may trail the best, so that it can catch up after a change"""
+_FIRST_VARIANCE, _MIN_VARIANCE = 0.05, 0.001
+"""Prior variance of a coordinate before any estimate and at least, in units of `largest`^2"""
 
 
 class Forgetting:
-    """b and L of a likelihood exp(b . x - x' L x / 2) whose x may change, at rates 1, .7 and .5::
+    """Likelihood exp(b . x - x' L x / 2) of an x that may change; it fades by 1, 0.7 or 0.5::
 
         evidence of a rate  +=  log of the predictive density of the release, x ~ N(0, v I) a priori
-        b, L                 =  rate (b, L) + those of the release
+        b, L                 =  rate (b, L) + (b, L) of the release
 
-    A rate whose predictions have been the best so far, none counted as more than e^12 times worse,
-    is the one that is believed. Post-processing of releases: nobody has to know when x changes, or
-    whether it does.
+    The rate with the largest evidence is used; no evidence falls more than 12 below the largest.
+    Post-processing of releases: whether and when x changes need not be known.
 
     Args:
         replicas: R.
-        size: of x.
-        largest: that a coordinate of x may be.
+        size: number of coordinates of x.
+        largest: bound of the absolute value of a coordinate of x.
     """
 
     def __init__(self, replicas: int, size: int, largest: float) -> None:
-        self._b: Floats = np.zeros((replicas, len(_RATES), size))
-        self._L: Floats = np.zeros((replicas, len(_RATES), size, size))
-        self._evidence = np.tile(np.where(_RATES < 1, -_DOUBT, 0.0), (replicas, 1))
-        self._first, self._least = (width * largest**2 for width in _WIDTHS)
+        self._b: Floats = np.zeros((replicas, len(_FADE_RATES), size))
+        self._L: Floats = np.zeros((replicas, len(_FADE_RATES), size, size))
+        self._evidence = np.tile(np.where(_FADE_RATES < 1, -_FADE_PENALTY, 0.0), (replicas, 1))
+        self._first, self._least = _FIRST_VARIANCE * largest**2, _MIN_VARIANCE * largest**2
 
     def add(self, b: Floats, L: Floats, mean: Floats) -> tuple[Floats, Floats]:
-        """One release, (R, n) and (R, n, n), and the mean so far, (R, n) -> those to believe."""
+        """Add a release, b (R, n) and L (R, n, n); return the best rate's b and L."""
         variance = np.maximum((mean**2).mean(axis=1), self._least)
         variance = np.where(mean.any(axis=1), variance, self._first)
         ridge = np.eye(b.shape[1]) / variance[:, None, None, None]
-        before = _RATES[:, None] * self._b, _RATES[:, None, None] * self._L
+        before = _FADE_RATES[:, None] * self._b, _FADE_RATES[:, None, None] * self._L
         self._b, self._L = before[0] + b[:, None], before[1] + L[:, None]
         gained = _evidence(self._b, self._L + ridge) - _evidence(before[0], before[1] + ridge)
         self._evidence = self._evidence + gained
         best = self._evidence.argmax(axis=1)
         behind = self._evidence - self._evidence.max(axis=1, keepdims=True)
-        self._evidence = np.maximum(behind, -_MOST_BEHIND)
+        self._evidence = np.maximum(behind, -_MAX_EVIDENCE_GAP)
         each = rows(len(best))
         return self._b[each, best], self._L[each, best]
 
 
 def _evidence(b: Floats, L: Floats) -> Floats:
-    """log of the integral of exp(b . x - x' L x / 2), up to a constant."""
+    """Return the logarithm of the integral of exp(b . x - x' L x / 2), up to a constant."""
     _, size = np.linalg.slogdet(L)
     return np.asarray(0.5 * (np.vecdot(b, np.linalg.solve(L, b[..., None])[..., 0]) - size))

@@ -1,4 +1,4 @@
-"""Released centres: of the contexts of arms without a link, and of the rewards of any agent."""
+"""Agents that learn from contexts, or from rewards, less a released mean."""
 
 from dataclasses import field, replace
 from math import ceil, inf, sqrt
@@ -44,32 +44,31 @@ from dpbandit.privacy.premises import ALL_FACTS
 from dpbandit.privacy.residuals import CentredResiduals, unit
 from dpbandit.specs import ContextualSpec, ScoringAgent, acted
 
-_CENTRED = 20
-"""Users whose contexts are summed for their mean, times sqrt(d) / mu"""
+_CENTRE_USERS = 20
+"""Users whose contexts are summed for the centre, in units of sqrt(d) / mu"""
 _MIN_FIRST_USERS = 40.0
-"""Users of each arm in the first batch, at least: what is learned of fewer is chance"""
-
-_IMAGINED = 400
-"""Imagined users for each evaluation."""
+"""Least users of each arm in the first batch, against overfitting"""
+_IMAGINED_USERS = 400
+"""Imagined users that stand for a batch"""
 _LEAST_NOISE = 1.0
-"""Releases are taken to be at least as noisy as one user: she may be an exception."""
-_SLOPE, _LEVEL = 0.3, 1.0
-"""Standard deviations a priori, of coordinates at first and of constants' coefficients."""
+"""Least noise that releases are taken to have, that of one user's score: she may be an outlier"""
+_SLOPE_SD, _CONSTANT_SD = 0.3, 1.0
+"""Prior standard deviations: of a feature's coefficient at first, and of the constant's"""
 _EM_STEPS = 3
-_BALL = 5.0
-"""No arm's parameter is longer, in units of the range of rewards."""
+_MAX_PARAMETER_NORM = 5.0
+"""Largest norm of an arm's parameter, in units of the range of rewards"""
 
 
 class FadeCentred(Fading):
     """Play arms of correlated contexts and answers without a link, learned from centred directions.
 
-    FADE's model of arms that share no parameter where there is too little to learn a level and a
-    spread. With u a constant and the direction of x from its released mean, y the reward on a scale
-    from 0 to 1::
+    FADE's model of arms that share no parameter if there are too few users to learn level and
+    spread of rewards. With u a constant and the direction of x from its released mean, and y the
+    reward on a scale from 0 to 1::
 
-        first            the contexts of n users are summed, and nothing else of them (`BatchSum`):
-                         the centre
-        each round       sum y - p at the released theta, along u, in the code of its arm
+        first            release the mean context of n users, the centre, and nothing else of these
+                         users (`BatchSum`)
+        each round       sum y - p at the released theta, along u, in the code of the arm
                          (`CentredResiduals`)
         after release k  H_a = n E[u u' w 1(a)], c_a = n E[u p w 1(a)], w = 1 / max(p, 1 - p), of
                          imagined users, whose directions are uniform;
@@ -79,15 +78,15 @@ class FadeCentred(Fading):
                          trust = t / (t + 100)
         play             argmax_a u . theta_a
 
-    Directions from 0 are alike where features are not centred: most of what a user may add says
-    that the constant is there. From the mean on they tell classes of users apart. Users who are
-    summed first, and those of the first batch, are played at random, and p is 1/2 then, which says
-    up to twice as much per unit of sensitivity; later p is that of theta, more and more, which
-    makes sums that are 0 in expectation at the truth, whatever contexts look like.
+    Without centring, most of a user's bounded score would lie along the mean context, which all
+    users share. Directions from the mean separate classes of users. Until the end of the first
+    batch play is random and p is 1/2, which gives up to twice the information per unit of
+    sensitivity; later p moves to the prediction at theta, by trust, which makes sums that are 0 in
+    expectation at the truth for all contexts.
 
     Guarantee:
-        That of `Fading`, with sensitivity 2. Nobody is in both sums, so that all releases cost what
-        the dearer of the two mechanisms does (`Parallel`). All else is a function of releases,
+        The guarantee of `Fading`, with sensitivity 2. No user is in both sums, so that all releases
+        cost the larger cost of the two mechanisms (`Parallel`). All else is a function of releases,
         public coins and the user's own context.
 
     **Limits.** Contexts are taken for symmetric and roughly isotropic about their mean.
@@ -102,8 +101,9 @@ class FadeCentred(Fading):
         check_layout(self, shared=False)
         check_coordinates(self)
         R, K, d, D = self.R, spec.n_actions, spec.dim, 1 + spec.dim
-        # rounds before any is summed for its scores
-        self._before = max(1, min(ceil(max(200.0, _CENTRED * sqrt(d) / mu)), spec.horizon // 20))
+        # first rounds, whose contexts are summed and whose scores are not
+        centre_users = ceil(max(200.0, _CENTRE_USERS * sqrt(d) / mu))
+        self._before = max(1, min(centre_users, spec.horizon // 20))
         bound = spec.context_norm
         noise = Gaussian(2 * bound / mu).sampler(streams.child("centre"), "noise", (d,))
         paid = GaussianSpend(mu, "a mean")
@@ -118,7 +118,7 @@ class FadeCentred(Fading):
         spend = Parallel((self.sums.spend, self._first.spend), "contexts or scores")
         self.ledger = self.releases.ledger(spend)
         self._uniforms = streams.uniforms("exploration")
-        self._users = streams.normals("imagined users", _IMAGINED, d)
+        self._users = streams.normals("imagined users", _IMAGINED_USERS, d)
         self._ends = np.zeros(0, np.int64)
         self._centre: Floats = np.zeros((R, d))
         self._trust = 0.0
@@ -126,7 +126,7 @@ class FadeCentred(Fading):
         self._thetas: list[Floats] = []  # after each release
         self._design, self._offset = np.zeros((R, K, D, D)), np.zeros((R, K, D))
         self._b, self._precision = np.zeros((R, K, D)), np.zeros((R, K, D, K, D))
-        self._variance: Floats = np.full(R, _SLOPE**2)
+        self._variance: Floats = np.full(R, _SLOPE_SD**2)
 
     @property
     def rounds_to_release(self) -> int:
@@ -146,7 +146,7 @@ class FadeCentred(Fading):
         return np.matvec(self._theta, u)
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        # Sum contexts at first, then feed the sums; fit when they release
+        # Sum contexts at first, scores later; fit after every release of scores
         if self.round < self._before:
             self.round += 1
             total = self._first(context)
@@ -166,18 +166,18 @@ class FadeCentred(Fading):
             self._fit()
 
     def _add(self, scores: Floats) -> None:
-        """Multiply the likelihood of the parameters by that of one release of scores (R, K, D)."""
+        """Add a release of scores, (R, K, D), to the likelihood of the parameters."""
         theta, K = self._theta, self.spec.n_actions
         u = self.statistic.along(unit(self._users()))  # (R, N, D)
-        releases_used = in_force(self._ends[-2:], self.spec.delay, _IMAGINED)[-1]
+        releases_used = in_force(self._ends[-2:], self.spec.delay, _IMAGINED_USERS)[-1]
         releases_used = releases_used + max(0, len(self._ends) - 2)
-        played = np.full((len(theta), _IMAGINED, K), 1 / K)
+        played = np.full((len(theta), _IMAGINED_USERS, K), 1 / K)
         for k in np.unique(releases_used[releases_used > 0]):
             shares = np.matvec(self._thetas[k - 1][:, None], u[:, releases_used == k])
             played[:, releases_used == k] = 1.0 * (shares.argmax(axis=2)[..., None] == rows(K))
         p = self.statistic.chance(u @ theta.swapaxes(1, 2), self._trust)  # (R, N, K)
         n = self._ends[-1] - (self._ends[-2] if len(self._ends) > 1 else 0)
-        weight = (n / _IMAGINED * played / np.maximum(p, 1 - p)).swapaxes(1, 2)  # (R, K, N)
+        weight = (n / _IMAGINED_USERS * played / np.maximum(p, 1 - p)).swapaxes(1, 2)  # (R, K, N)
         fade = self.sums.fade
         design = (weight[..., None] * u[:, None]).swapaxes(2, 3) @ u[:, None]
         self._design = fade * self._design + design
@@ -188,51 +188,51 @@ class FadeCentred(Fading):
         self._precision += precision
 
     def _fit(self) -> None:
-        """The posterior mean, given a normal prior whose variance is fitted to it."""
+        """Set theta to its posterior mean under a normal prior whose variance is fitted by EM."""
         R, K, D = self._b.shape
         for _ in range(_EM_STEPS):
             ridge = np.tile(1 / self._variance[:, None, None], (1, K, D))
-            ridge[..., 0] = _LEVEL**-2
+            ridge[..., 0] = _CONSTANT_SD**-2
             precision = self._precision.reshape(R, K * D, K * D)
             inverse = np.linalg.inv(precision + ridge.reshape(R, K * D, 1) * np.eye(K * D))
             theta = np.matvec(inverse, self._b.reshape(R, K * D)).reshape(R, K, D)
             spread = np.diagonal(inverse, axis1=1, axis2=2).reshape(R, K, D)
             self._variance = (theta**2 + spread)[..., 1:].mean(axis=(1, 2))
-        self._theta = clip_norm(theta, _BALL)
+        self._theta = clip_norm(theta, _MAX_PARAMETER_NORM)
         self._thetas.append(self._theta)
         self._trust = trust_after(int(self._ends[-1]))
 
 
 _CENTRE_SHARE = 0.04
-"""Share of the squared budget mu^2 for the centre; the other releases lose 2 % of their signal"""
+"""Share of the squared budget mu^2 for the centre; the inner agent's noise grows by 2 %"""
 _CENTRE_FIRST, _CENTRE_GROWTH, _CENTRE_FADE = 50, 0.2, 0.7
-"""Batches of the centre's own releases."""
-_DOUBT = 3.0
-"""Standard deviations from the middle of the range below which the centre stays there."""
+"""First batch of the centre's releases in rounds, its growth per batch, and its fade"""
+_MIN_DEVIATIONS = 3.0
+"""Least distance of the mean from the middle, in deviations of its noise, that moves the centre"""
 
 
 class PrivatelyCentred(Around[ContextualSpec]):
-    """Wraps an agent that is told rewards minus a centre, the released mean of all so far.
+    """Wrapper whose inner agent gets rewards minus a centre, the released mean reward so far.
 
     Rewards are scaled to [-1, 1]; their faded sums are released after 50 rounds (a tenth of a
     shorter run) and then in batches each a fifth longer; the mean over all releases, if it is more
-    than three standard deviations of its noise from 0, is the centre from then on. It is fixed
-    before a user arrives to whom it is applied. The sign of r - centre says most when the centre
-    lies in the middle of the rewards, and nothing when all rewards lie on one side of it; the
-    middle of the public range is such a centre only if the range is not too generous.
+    than three standard deviations of its noise from 0, is the next centre. It is fixed before the
+    users arrive to whom it is applied. The sign of r - centre is most informative with a centre in
+    the middle of the rewards, and constant if all rewards lie on one side of it, as they may about
+    the middle of a public range that is too wide.
 
     Guarantee:
-        The inner agent is mu sqrt(0.96)-GDP for rewards that are a function of the user's own and
-        of releases; the sums of rewards, which a user moves by at most 2, are mu sqrt(0.04)-GDP;
-        together mu-GDP with the mu of (epsilon, delta), adaptively composed.
+        The inner agent is mu sqrt(0.96)-GDP for rewards that are a function of the user's reward
+        and of releases; the sums of rewards, which a user moves by at most 2, are
+        mu sqrt(0.04)-GDP; together mu-GDP with the mu of (epsilon, delta), adaptively composed.
     """
 
-    # rewards less a centre "that is a function of releases"; rounds are passed on as they are
+    # the inner agent's rewards are a function of the user's and of releases; rounds are unchanged
     hands_on = ALL_FACTS
 
     plays = ContextualSpec
     agent: Inner = field(kw_only=False)
-    """what plays on rewards less a centre, with Gaussian releases; it has the whole target"""
+    """config of the inner agent, with Gaussian releases; its target is that of both together"""
 
     def check(self) -> None:
         if getattr(self.agent, "trust", "central") != "central":
@@ -263,7 +263,7 @@ class PrivatelyCentred(Around[ContextualSpec]):
         width = spec.reward_high - spec.reward_low
         self._middle, self._half = (spec.reward_low + spec.reward_high) / 2, width / 2
         if private:
-            less = mu * sqrt(1 - share)  # the same mu as (epsilon, delta), whichever is not 0
+            less = mu * sqrt(1 - share)  # as (epsilon, delta), one of which stays
             if epsilon > 1:
                 inner = replace(inner, epsilon=epsilon_of(less, delta))
             else:
@@ -302,5 +302,5 @@ class PrivatelyCentred(Around[ContextualSpec]):
         self._total += release[:, 0]
         self._weights += 1
         mean, error = self._total, self._sums.stddev * sqrt(self._weights)
-        sure = np.where(np.abs(mean) > _DOUBT * error, mean, 0.0)
+        sure = np.where(np.abs(mean) > _MIN_DEVIATIONS * error, mean, 0.0)
         self._centre = self._middle + self._half * np.clip(sure / self._counted, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Choice of the agent that FADE hands its settings to: one table of public facts of a problem."""
+"""Choice of the agent that plays for FADE, by a table of public facts of the problem."""
 
 from dataclasses import fields, replace
 from enum import Flag, auto
@@ -31,16 +31,16 @@ MODELS: dict[Model, tuple[type[Fading], ...]] = {
     "regression": (FadeRegression, FadeTrying, FadeLogistic),
     "demand": (FadeLogistic,),
 }
-"""Model -> agents that play it, each for some problems"""
+"""Agents of each model, each for some problems"""
 _CENTRED = (FadeArms, FadeSlates, FadeMoments, FadeRegression, FadeTrying)
+"""Agents that can be wrapped in `PrivatelyCentred`"""
 
 _MAX_FEATURES = 50
-"""Features d of `FadeSlates`, whose fits take time in proportion to their square"""
+"""Largest d for `FadeSlates`, whose fits take time in proportion to d^2"""
 _REGRESSION_MARGIN = 10
-"""Factor below the limit of `few_features` from which regressions try arms, and do not lock in"""
+"""Factor for `few_features`: features this far below the limit let regressions explore arms"""
 _MIN_DIRECTIONS = 4
-"""Features of `FadeCentred`: with fewer, most users may be of one kind, whose direction from the
-mean is none"""
+"""Least d for `FadeCentred`: with fewer, most contexts may equal their mean"""
 _MIN_ROUNDS_PER_ARM = 20
 """Rounds per arm over d^2 below which centred scores are preferred, whatever epsilon"""
 
@@ -49,25 +49,25 @@ class Fact(Flag):
     """Public facts of a problem and of FADE's settings, known before the first round."""
 
     MASKED = auto()
-    """arms come and go, so that contexts which an arm met are summed by a Gram matrix"""
+    """arms come and go, so that an arm's contexts need a Gram matrix of their own"""
     PRICED = auto()
     """arms are prices"""
     SHARED = auto()
     """arms share one parameter"""
     WIDE = auto()
-    """coordinates are too many for matrices of their square, or for fits"""
+    """coordinates are too many for a matrix with a row each, or for fits of slates"""
     FEW = auto()
-    """a tenth of the run shows eigenvalues of a Gram matrix above its noise"""
+    """features are so few that T / 10 rounds give a Gram matrix eigenvalues above its noise"""
     LINKLESS = auto()
     """no link is known"""
     VERY_FEW = auto()
-    """features are a tenth of few"""
+    """features are 10 times below the limit of FEW"""
     CROWDED = auto()
-    """there are features enough to centre, and too few users to learn a level and a spread"""
+    """features suffice for centring, and users are too few to learn level and spread of rewards"""
     PLAIN = auto()
-    """neither a prior nor devices nor another centring is asked for"""
+    """settings name no prior, no trust in devices and no centring"""
     REWARDS = auto()
-    """sums of rewards, which do not depend on releases, are asked for"""
+    """settings ask for sums of rewards, which do not depend on releases"""
 
 
 TABLE: tuple[tuple[Fact, Model], ...] = (
@@ -86,11 +86,11 @@ TABLE: tuple[tuple[Fact, Model], ...] = (
     (Fact.LINKLESS | Fact.CROWDED | Fact.PLAIN, "answers"),
     (Fact(0), "arms"),
 )
-"""Facts -> model; the first row counts of which all facts hold"""
+"""Pairs of facts and model: the first row of which all facts hold decides"""
 
 
 def facts_of(spec: ContextualSpec, mu: float) -> Fact:
-    """Return what is known of a problem that is played with mu-GDP."""
+    """Return the facts of a problem that hold for an agent with mu-GDP."""
     K, d, few = spec.n_actions, spec.dim, few_features(spec, mu)
     crowded = spec.horizon < _MIN_ROUNDS_PER_ARM * K * d**2 or not few
     held = {
@@ -110,30 +110,30 @@ def facts_of(spec: ContextualSpec, mu: float) -> Fact:
 
 
 def model_for(settings: Any, spec: ContextualSpec) -> Model:
-    """Return the model for a problem by `TABLE`, unless the settings of `FADE` say it."""
+    """Return `settings.model`, or for "auto" the model that `TABLE` gives the problem."""
     if settings.model != "auto":
         return cast(Model, settings.model)
     plain = (settings.centring, settings.prior, settings.trust) == ("auto", None, "central")
-    told = Fact.PLAIN if plain else Fact(0)
-    told |= Fact.REWARDS if settings.coding == "rewards" else Fact(0)
-    facts = told | facts_of(spec, settings.plan().mu)
+    facts = facts_of(spec, settings.plan().mu) | (Fact.PLAIN if plain else Fact(0))
+    facts |= Fact.REWARDS if settings.coding == "rewards" else Fact(0)
     return next(model for row, model in TABLE if row in facts)
 
 
 def features_for(settings: Any, spec: ContextualSpec) -> Features:
-    """Return what a price costs a customer; a curve where no line is asked for."""
+    """Return `settings.features`, or for "auto" a curve if the link does not imply a line."""
     if settings.features != "auto":
         return cast(Features, settings.features)
-    counts = (settings.prior, settings.trust) == (None, "central")
-    curved = counts and spec.link == "identity" and model_for(settings, spec) == "prices"
+    # the counts of `FadeCurve` take no prior, and need a server that sees them
+    countable = (settings.prior, settings.trust) == (None, "central")
+    curved = countable and spec.link == "identity" and model_for(settings, spec) == "prices"
     return "curve" if curved else "additive"
 
 
 def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:
-    """Return the model's agent, with those of the settings that are not the default.
+    """Return the agent of the problem's model, with the settings that differ from their defaults.
 
     Raises:
-        InputError: a setting that this agent has not, or a model of prices for no list of them.
+        InputError: a setting that this agent lacks, or a model of prices for other problems.
     """
     if settings.anytime:
         spec = replace(spec, horizon=MOST_ROUNDS)
@@ -144,20 +144,20 @@ def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:
             f"{type(spec).__name__}: use model='auto'."
         )
     values = ((one.name, getattr(settings, one.name), one.default) for one in fields(settings))
-    given = {name: value for name, value, usual in values if value != usual}
-    given = {name: value for name, value in given.items() if name not in ("model", "coding")}
+    changed = {name: value for name, value, usual in values if value != usual}
+    changed = {name: value for name, value in changed.items() if name not in ("model", "coding")}
     kind = MODELS[model][0]
     if model == "regression" and settings.response == "logistic":
         kind = FadeLogistic
-        del given["response"]
+        del changed["response"]
     elif model == "regression" and not spec.shared:
         kind = FadeTrying
     elif model == "prices" and features == "curve":
         kind = FadeCurve
     if model in ("prices", "demand"):
-        given.pop("features", None)
-    private = kind in _CENTRED and given.pop("centring", "auto") == "private"
-    for name, value in given.items():
+        changed.pop("features", None)
+    private = kind in _CENTRED and changed.pop("centring", "auto") == "private"
+    for name, value in changed.items():
         if name not in kind.__dataclass_fields__:
             others = [word for word, kinds in MODELS.items() if _reads(name, word, kinds)]
             raise InputError(
@@ -165,20 +165,20 @@ def agent_for(settings: Any, spec: ContextualSpec) -> AgentConfig:
                 f"{model}, {kind.__name__}."
             )
     if kind is FadePrices:
-        given["features"] = features
+        changed["features"] = features
     if kind is FadeArms and settings.centring != "auto":
         # where the middle is right a centre costs less than a level; devices keep no centre
         learned = not link_fixes_middle(spec) or settings.trust != "central"
-        given["level"], private = private and learned, private and not learned
+        changed["level"], private = private and learned, private and not learned
     if model == "demand":
-        given["first_batch"] = settings.plan().first(
+        changed["first_batch"] = settings.plan().first(
             spec, 20 * sqrt(demand_spec(cast(PriceListSpec, spec), features).dim)
         )
-        return Priced(kind(**given), features=features, explore=given["first_batch"])
-    return PrivatelyCentred(kind(**given)) if private else kind(**given)
+        return Priced(kind(**changed), features=features, explore=changed["first_batch"])
+    return PrivatelyCentred(kind(**changed)) if private else kind(**changed)
 
 
 def _reads(name: str, model: Model, kinds: tuple[type[Fading], ...]) -> bool:
-    """Return whether a setting changes anything with a model: in its agents or around them."""
+    """Return True if a model's agents, or a wrapper around them, have the setting `name`."""
     around = {"centring": bool({*kinds} & {*_CENTRED}), "features": model == "demand"}
     return around.get(name, False) or any(name in kind.__dataclass_fields__ for kind in kinds)

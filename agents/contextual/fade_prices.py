@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from dpbandit.agents.contextual.demand import Features, demand_rows, demand_spec
 from dpbandit.agents.contextual.fading import (
+    GOLDEN_STEP,
     Fading,
     NoPrior,
     WarmStarted,
@@ -30,39 +31,40 @@ from dpbandit.privacy.residuals import SaleResiduals, score_lengths
 from dpbandit.specs import PriceListSpec
 
 PRIOR = 4.0
-"""Standard deviation of each coordinate of the parameter, a normal prior."""
+"""Standard deviation of each coordinate of the parameter in its normal prior"""
 _CROSSED_PRIOR = 8.0, 4.0
-"""The same with interactions: of what features do to the utility, and to the slope in the price."""
+"""Prior standard deviations with interactions: of a feature's effect on utility, and on the slope
+in the price"""
 _LEAST_SLOPE = 0.05
-"""By which the utility falls from the middle of the prices to the highest, at least."""
+"""Least fall of utility from the middle of the price range to the highest price"""
 STEPS = 8
-_GOLDEN = 0.6180339887498949
-_LEAST_WIDTH = 0.5
-"""Width of the draws of a model of demand, as a share of the posterior's, at least: a draw costs as
-much as the posterior is wide, and under noise it is wide for long"""
+"""Newton steps of a fit to all releases"""
+_MIN_DRAW_WIDTH = 0.5
+"""Least width of posterior draws, in posterior standard deviations: wide draws cost regret, and
+under noise the posterior stays wide"""
 _CROSSED_WIDTH = 0.2
-"""The same with interactions, of which the posterior has twice the dimensions"""
+"""Width of posterior draws with interactions, whose parameter has twice the coordinates"""
 _LEAST_NOISE = 2.0
-"""Releases are taken to be at least as noisy: the customers that explain them are imagined, and
-without noise a fit to the first few may keep prices where nothing more is learned."""
+"""Least noise that releases are taken to have: customers in the fit are imagined, and an exact fit
+to the first releases may lock in prices from which nothing more is learned"""
 
 
 class ScoredSales(Fading):
-    """Base class: margin x P(sale) for one logistic model of demand, learned from residuals."""
+    """Base class of agents that play argmax_a margin_a x P(sale at price a), a logistic model."""
 
     plays = PriceListSpec
     spec, statistic = cast(PriceListSpec, None), cast(SaleResiduals, None)  # set when it starts
     features = cast(Any, "additive")
     known = NoPrior()
-    _before = 0  # rounds that are not summed, whose answers come first
+    _before = 0  # first rounds, whose sales are counted and not summed
 
     def sales_statistic(self) -> SaleResiduals:
-        """Return the statistic of one sale whose sums are released."""
+        """Return the statistic of one round whose sums are released."""
         additive = self.features != "interactions"
         return SaleResiduals(
             dim=demand_spec(self.spec, self.features).dim,
             features=self.spec.dim,
-            # with interactions customers matter more, since scores are aimed by them
+            # with interactions moments of customers matter more: they aim the scores
             moment_weight=0.35 if additive else 0.5,
         )
 
@@ -80,7 +82,7 @@ class ScoredSales(Fading):
         self._theta: Floats = np.zeros((R, D))
         self._played: Floats = np.zeros((R, D))
         self._references: Floats = np.zeros((R, 0, D))  # theta of each batch
-        self._policies: Floats = np.zeros((R, 0, D))  # what was played after releases
+        self._policies: Floats = np.zeros((R, 0, D))  # parameter played after each release
         self._releases: Floats = np.zeros((R, 0, *self.statistic.shape))
         self._precision: Floats = np.tile(np.diag(self._ridge), (R, 1, 1))
         if self.known.informed:
@@ -117,8 +119,8 @@ class ScoredSales(Fading):
         self._draw()
         if self._aimed is not None:
             every = self._every_price(self._imagined(self._faded()))
-            asked = self._best(every, self._played)
-            self._aimed.aim(np.take_along_axis(every, asked[..., None, None], axis=2)[:, :, 0])
+            best = self._best(every, self._played)
+            self._aimed.aim(np.take_along_axis(every, best[..., None, None], axis=2)[:, :, 0])
 
     def _rows(self, context: Floats) -> Floats:
         return demand_rows(self.spec, context, self.features)
@@ -130,22 +132,22 @@ class ScoredSales(Fading):
         self._policies = with_latest(self._policies, self._played)
 
     def _mirrored(self, draw: Floats) -> Floats:
-        """Mirror a draw of which demand would rise in the price, where a line is all there is."""
+        """Mirror draws, (R, D), with which demand would rise in the price, if it is a line."""
         if self.features != "additive":
             return draw
         return np.where(self._theta[:, -1:] + draw[:, -1:] > 0, -draw, draw)
 
     def _posterior(self) -> tuple[Floats, Floats]:
         return ReleasedScores(
-            *self._told(), ridge=self._ridge, admissible=self._admissible, prior=self.known
+            *self._score_sums(), ridge=self._ridge, admissible=self._admissible, prior=self.known
         ).maximise(self._theta, STEPS)
 
-    def _told(self) -> tuple[Scores, Floats, Floats]:
-        """What all releases are sums of, and they themselves, for `ReleasedScores`."""
+    def _score_sums(self) -> tuple[Scores, Floats, Floats]:
+        """Return imagined scores of all batches, the whitened design and the whitened releases."""
         statistic = self.statistic
         users, noise, sampling = past = self._faded()
         released, _, _ = statistic.unpack(self._releases)
-        phi = self._shown(self._imagined(past))
+        phi = self._offered_rows(self._imagined(past))
         p = np.asarray(expit(np.matvec(phi, self._references)))
         directions = phi if self._aimed is None else self._aimed.of_batches(phi)
         whiten = np.linalg.inv(np.linalg.cholesky(noise + 0.5 / statistic.dim * sampling))
@@ -156,69 +158,68 @@ class ScoredSales(Fading):
         return faded(self._ends - self._before, self.sums.fade, max(self.sums.stddev, _LEAST_NOISE))
 
     def _imagined(self, past: Faded) -> Floats:
-        """Customers with the released moments, (R, N, d)."""
+        """Return imagined customers with the released moments, (R, N, d)."""
         users, noise, sampling = past
         _, first, second = self.statistic.unpack(self._releases)
         covariance = noise / self.statistic.moment_weight**2 + CUSTOMER_SPREAD * sampling
         return self._customers(first, second, users.sum(axis=1), covariance)
 
     def _every_price(self, customers: Floats) -> Floats:
-        """Customers' rows at all prices: (R, N, d) -> (R, N, K, D)."""
+        """Return customers' feature rows at all prices: (R, N, d) -> (R, N, K, D)."""
         spec, (R, N, d) = self.spec, customers.shape
         every = self._rows(customers.reshape(R * N, d) * spec.context_norm)
         return every.reshape(R, N, spec.n_actions, -1)
 
-    def _shown(self, customers: Floats) -> Floats:
-        """The rows of the prices that past batches showed to customers (R, N, d): (R, m, N, D)."""
+    def _offered_rows(self, customers: Floats) -> Floats:
+        """Return rows (R, m, N, D) of the prices that m past batches offer customers (R, N, d)."""
         spec, (R, N, _), m = self.spec, customers.shape, len(self._ends)
         every = self._every_price(customers)
         random = 0 if self.known.informed else 1
         policies = random + self._policies.shape[1]
         prices = np.empty((R, policies, N), np.int64)
-        prices[:, 0] = rows(N) * _GOLDEN % 1 * spec.n_actions
+        prices[:, 0] = rows(N) * GOLDEN_STEP % 1 * spec.n_actions
         for j in range(random, policies):
             prices[:, j] = self._best(every, self._policies[:, j - random])
         ends = np.append(self._before, self._ends) if self._before else self._ends
-        shown = prices[:, in_force(ends, spec.delay, N)[-m:], rows(N)]  # (R, m, N)
+        offered = prices[:, in_force(ends, spec.delay, N)[-m:], rows(N)]  # (R, m, N)
         first = rows(R * N).reshape(R, 1, N) * spec.n_actions
-        return every.reshape(-1, every.shape[-1]).take(first + shown, axis=0)
+        return every.reshape(-1, every.shape[-1]).take(first + offered, axis=0)
 
     def _best(self, every: Floats, policy: Floats) -> Ints:
-        """The prices of a policy (R, D) for customers' rows (R, N, K, D): (R, N)."""
+        """Return the prices (R, N) of a policy (R, D) for customers' rows (R, N, K, D)."""
         return np.asarray((self._margins * self._chances(every, policy)).argmax(axis=-1))
 
     def _chances(self, every: Floats, policy: Floats) -> Floats:
-        """P(sale) of rows (R, N, K, D) under a policy (R, D): (R, N, K)."""
+        """Return P(sale), (R, N, K), of rows (R, N, K, D) at the parameter `policy`, (R, D)."""
         utility = np.matvec(every.reshape(len(every), -1, every.shape[-1]), policy)
         return np.asarray(expit(utility.reshape(every.shape[:-1])))
 
 
 def prior_stddev(dim: int, length: int, features: Features) -> Floats:
-    """Of each coordinate of a parameter of rows of `length`, of which `dim` are features, (D,)."""
+    """Return prior standard deviations, (length,), for rows of `length` with `dim` features."""
     if features == "interactions":
         return np.repeat(_CROSSED_PRIOR, dim)
     return np.full(length, PRIOR)
 
 
 def falling(theta: Floats, at: int = -1) -> Floats:
-    """In the ball, and falling in the price, which is coordinate `at`: (R, D) -> (R, D)."""
+    """Project theta (R, D) to demand that falls in the price, coordinate `at`, within the ball."""
     theta = np.array(theta)
     theta[:, at] = np.minimum(theta[:, at], -_LEAST_SLOPE)
     return in_ball(theta)
 
 
-_FLOOR = 1.0
-"""Added to eigenvalues, as a share of their mean: what hardly varies is hardly worth asking."""
+_EIGENVALUE_FLOOR = 1.0
+"""Amount added to eigenvalues, over their mean: directions of little variance get little weight"""
 
 
 class AimedScores:
-    """The directions W phi of scores (y - p) W phi / |W phi|, W chosen anew after every release.
+    """Directions W phi of scores (y - p) W phi / |W phi|, with W chosen anew after every release.
 
-    A score is at most 1 long and the noise alike in all directions. Along phi most of that length
-    is spent on what rows have in common, the constant and the price. With W the inverse root of
-    E phi phi', of imagined customers at the prices that they will be asked, directions in which
-    rows vary less have more nearly equal shares. The matrix W is a function of releases, and part
-    of the reference point.
+    A score has norm at most 1 and the noise is isotropic. Scores along phi have most of their norm
+    in coordinates that all rows share, the constant and the price. With W the inverse root of
+    E phi phi' (plus a floor), of imagined customers at the prices of the next batch, other
+    directions have a larger share. W is a function of releases, and part of the reference point.
     """
 
     def __init__(self, replicas: int, dim: int) -> None:
@@ -226,48 +227,50 @@ class AimedScores:
         self._past: Floats = np.zeros((replicas, 0, dim, dim))  # of each batch that was released
 
     def along(self, phi: Floats) -> Floats:
-        """Directions of the scores of a round's rows: (R, D) -> (R, D)."""
+        """Return the directions of scores of a round's rows: (R, D) -> (R, D)."""
         return np.matvec(self._W, phi)
 
     def of_batches(self, phi: Floats) -> Floats:
-        """Directions of the rows that each batch showed: (R, m, N, D) -> (R, m, N, D)."""
+        """Return the directions of rows of past batches: (R, m, N, D) -> (R, m, N, D)."""
         return phi @ self._past.swapaxes(-1, -2)
 
     def batch_ends(self) -> None:
-        """What was in force belongs to the batch that was just released."""
+        """Store the W in force as that of the batch just released."""
         self._past = with_latest(self._past, self._W)
 
     def aim(self, phi: Floats) -> None:
-        """For a batch that will show rows like these, (R, N, D)."""
+        """Set W for a batch whose rows are distributed like phi, (R, N, D)."""
         eigenvalues, U = np.linalg.eigh(phi.swapaxes(1, 2) @ phi / phi.shape[1])
-        floor = _FLOOR * eigenvalues.mean(axis=1, keepdims=True)
+        floor = _EIGENVALUE_FLOOR * eigenvalues.mean(axis=1, keepdims=True)
         root = np.sqrt(np.maximum(eigenvalues, 0.0) + floor)
         self._W = (U / root[:, None]) @ U.swapaxes(1, 2)
 
 
-_COUNT = 300
+_IMAGINED_CUSTOMERS = 300
 CUSTOMER_SPREAD = 0.05
-"""Variance that one customer adds to a coordinate of the released moments; a rough public guess."""
-_LEAST, _MOST = 1e-4, 1.0
-"""Of the eigenvalues of a covariance of vectors in the unit ball."""
+"""Variance that one customer adds to a coordinate of the released moments; a rough public guess"""
+_MIN_EIGENVALUE, _MAX_EIGENVALUE = 1e-4, 1.0
+"""Bounds of the eigenvalues of a covariance of vectors in the unit ball"""
 
 
 class ImaginedCustomers:
-    """Normal vectors with the released mean and covariance, clipped to the unit ball.
+    """Imagined customers: normal vectors with the released moments, clipped to the unit ball.
 
     Release k has mean (F n)_k (m, M), with m and M the first two moments of a customer, n the
     lengths of batches and F their weights. The covariance of its noise is public, so generalised
-    least squares over all releases estimates m and M. The normals are drawn once: estimates that
-    hardly move make customers that hardly move.
+    least squares over all releases estimates m and M. The normals are drawn once, so that customers
+    change only as the estimates do.
     """
 
     def __init__(self, streams: Streams, dim: int) -> None:
-        self._normals = streams.normals("imagined customers", _COUNT, dim)()  # (R, N, d)
+        self._normals = streams.normals(
+            "imagined customers", _IMAGINED_CUSTOMERS, dim
+        )()  # (R, N, d)
 
     def __call__(self, first: Floats, second: Floats, users: Floats, covariance: Floats) -> Floats:
-        """Released sums of x (R, m, d) and x x' (R, m, d, d) -> customers (R, N, d).
+        """Return customers (R, N, d) for released sums of x (R, m, d) and of x x' (R, m, d, d).
 
-        Users in each release, faded, (m,); the covariance of a coordinate over releases, (m, m).
+        Releases have faded numbers of `users`, (m,), and errors of `covariance` (m, m).
         """
         R, m, d = first.shape
         weights = np.linalg.solve(covariance, users)
@@ -275,7 +278,7 @@ class ImaginedCustomers:
         mean = clip_norm(np.vecmat(weights, first), 1.0)  # (R, d)
         moments = np.vecmat(weights, second.reshape(R, m, d * d)).reshape(R, d, d)
         eigenvalues, U = np.linalg.eigh(moments - mean[:, :, None] * mean[:, None])
-        root = U * np.sqrt(np.clip(eigenvalues, _LEAST, _MOST))[:, None]
+        root = U * np.sqrt(np.clip(eigenvalues, _MIN_EIGENVALUE, _MAX_EIGENVALUE))[:, None]
         return clip_norm(mean[:, None] + self._normals @ root.transpose(0, 2, 1), 1.0)
 
 
@@ -287,7 +290,7 @@ class FadePrices(WarmStarted, ScoredSales):
         each round          sum v, the score of sale - p, and the customer's moments
                             (`SaleResiduals`)
         after release m     imagine customers with the released moments (`ImaginedCustomers`);
-                            show them the prices of all past policies, which are public;
+                            offer them the prices of all past policies, which are public;
                             theta = argmax of the likelihood of ALL releases times a prior
                             (`ReleasedScores`), played = theta + width C z, C C' the posterior's
                             covariance and z normal, one draw for the whole batch,
@@ -295,19 +298,19 @@ class FadePrices(WarmStarted, ScoredSales):
         play                argmax_a margin_a logistic(phi_a . played), phi as in `demand_rows`
 
     With interactions every customer has a price slope of her own, nothing is mirrored, and scores
-    point where they say most (`AimedScores`). Parameters stay in a public ball.
+    give more weight to directions of small variance (`AimedScores`). Parameters stay in a ball.
 
-    A residual is compared with the theta in force when it arrives, so with delayed rewards the
-    prices of a batch are those of older policies, round by round: a share of the imagined customers
-    for each.
+    A residual is compared with the theta in force when its reward arrives. With delayed rewards the
+    prices of a batch are therefore those of older policies, each for its share of the imagined
+    customers.
 
     Guarantee:
-        That of `Fading`, with sensitivity sqrt(4 + 4.5 0.35^2), with interactions
+        The guarantee of `Fading`, with sensitivity sqrt(4 + 4.5 0.35^2), with interactions
         sqrt(4 + 4.5 0.5^2).
 
-    **Limits.** Greedy play has no worst-case regret bound: a few runs keep to a price that does not
-    sell for thousands of rounds. Demand of other shapes than a line in the price, such as that of
-    two kinds of customers, holds a line at a wrong price for good (`FadeCurve` does not).
+    **Limits.** Greedy play has no worst-case regret bound: a few runs play a price that does not
+    sell for thousands of rounds. If demand is no line in the price, as with two kinds of customers,
+    a line may stay at a wrong price for good (use `FadeCurve`).
 
     >>> from dpbandit import certify
     >>> round(certify(FadePrices(epsilon=1.0), "OJPricing").epsilon, 6)
@@ -315,7 +318,7 @@ class FadePrices(WarmStarted, ScoredSales):
     """
 
     features: Literal["additive", "interactions"] = "additive"
-    """whether a price costs every customer the same utility; see `demand_rows`"""
+    """features of a price: one slope for all customers, or one each (`demand_rows`)"""
 
     def begin(self) -> None:
         spec, additive = self.spec, self.features == "additive"
@@ -328,64 +331,61 @@ class FadePrices(WarmStarted, ScoredSales):
 
 
 def min_width(mu: float) -> float:
-    """Return the width of draws, in posterior standard deviations, by the budget."""
-    return max(_LEAST_WIDTH, min(1.0, mu))
+    """Return the width of draws, in posterior standard deviations: mu, within [0.5, 1]."""
+    return max(_MIN_DRAW_WIDTH, min(1.0, mu))
 
 
-_BEND_PRIOR = 2.0
-"""Standard deviation of each bend, a priori, if there are any."""
-_STRAIGHT = 1e-3
-"""The same of a line, which has none."""
-_EACH, _EACH_NOISY = 15, 5
-"""Customers who are asked each price first: so many, and so many more over epsilon."""
-_CUSTOMERS = 300
-_VARIANCE = 0.2
-"""Of a sale, about."""
+_BEND_PRIOR, _LINE_BEND_PRIOR = 2.0, 1e-3
+"""Prior standard deviations of the coefficient of each bend, in a curve and in a line"""
+_FIRST_OFFERS, _FIRST_OFFERS_NOISE = 15, 5
+"""Offers of each price at first: the first number, plus the second over epsilon"""
+_SALE_VARIANCE = 0.2
+"""Variance of one sale, roughly"""
 
 
-def asked_first(spec: PriceListSpec, epsilon: float) -> int:
-    """How often each price is asked before anything is learned: a tenth of the run at most."""
-    return min(ceil(_EACH + _EACH_NOISY / epsilon), spec.horizon // (10 * spec.n_actions))
+def first_offers(spec: PriceListSpec, epsilon: float) -> int:
+    """Return how often each price is offered at first: at most T / 10 rounds in all."""
+    offers = ceil(_FIRST_OFFERS + _FIRST_OFFERS_NOISE / epsilon)
+    return min(offers, spec.horizon // (10 * spec.n_actions))
 
 
 class FadeCurve(ScoredSales):
     """Play price lists by a model of demand that may be any curve of the price.
 
-    FADE's model of prices where no line in the price is right, the same curve for all customers::
+    FADE's model of prices if demand may be no line in the price, one curve for all customers::
 
-        first            each price n times, by turns in a random order; its sales are counted, and
-                         nothing else of these customers (`CountedSums`)
+        first            offer each price n times, in blocks of random order; only the sales of each
+                         price are released from these customers (`CountedSums`)
         each round       sum the score of sale - p and the customer's moments, as `FadePrices` does
-        after a release  fit a line and a curve (`curve`) to all releases and the counts; a coin
-                         chooses between them, the curve with its posterior probability (Laplace's
-                         approximation, even odds a priori)
-        play             argmax_a margin_a logistic(phi_a . played), played a draw from the chosen
-                         one's posterior, one for the whole batch
+        after a release  fit a line and a curve (`curve`) to all releases and the counts; a random
+                         draw chooses between them, the curve with its posterior probability
+                         (Laplace's approximation, even odds a priori)
+        play             argmax_a margin_a logistic(phi_a . played), played drawn once a batch from
+                         the posterior of the chosen fit
 
-    A count of a price is one number that a customer moves by 1, so it has a small part of the noise
-    of a vector. A curve makes the model right about what each price sells on average, whatever the
-    shape of demand; a line needs fewer customers where it is right.
+    A customer moves one count by 1, which needs much less noise than a vector. A curve fits the
+    average sales at each price, whatever the shape of demand; a line needs fewer customers.
 
     Guarantee:
-        That of `Fading`, with sensitivity sqrt(4 + 4.5 0.35^2). Customers who are counted, with
-        Laplace noise of the whole epsilon, are not summed, so that all releases cost what the
-        dearer of the two mechanisms does (`Parallel`). Turns are public coins, and an answer is
-        counted for the price in turn, also where a `Guard` asked another one. All else is a
-        function of releases, public coins and the customer's own context.
+        The guarantee of `Fading`, with sensitivity sqrt(4 + 4.5 0.35^2). Customers who are counted,
+        with Laplace noise of the whole epsilon, are not summed, so that all releases cost the
+        larger cost of the two mechanisms (`Parallel`). Turns are public coins, and a sale is
+        counted for the price in turn, even if a `Guard` offered another. All else is a function of
+        releases, public coins and the customer's own context.
 
     >>> from dpbandit import certify
     >>> certify(FadeCurve(epsilon=1.0), "OJPricing").epsilon <= 1
     True
     """
 
-    # "Turns are public coins", and it is the price in turn that is counted, not the one it is told
+    # turns are public coins, and a sale is counted for the price in turn, not for `action`
     own_coins = ("_counts",)
     features = cast(Any, "curve")
 
     def begin(self) -> None:
         spec, streams, R, K = self.spec, self.streams, self.R, self.spec.n_actions
-        self._each = asked_first(spec, self.epsilon)
-        self._before = K * self._each  # rounds that are not summed, whose answers come first
+        self._each = first_offers(spec, self.epsilon)
+        self._before = K * self._each  # first rounds, whose sales are counted and not summed
         self._counts = CountedSums(
             streams.child("counts"),
             K,
@@ -401,13 +401,13 @@ class FadeCurve(ScoredSales):
         spend = Parallel((self.sums.spend, self._counts.spend), "counted or summed")
         self.ledger = self.releases.ledger(spend)
         self.fit_sales(min_width(self.releases.mu))
-        self._noise = 2 / self.epsilon**2  # the variance of a released count
+        self._noise = 2 / self.epsilon**2  # variance of the Laplace noise of a count
         self._turns, self._coin = streams.uniforms("turns", K), streams.uniforms("bent")
-        self._asked, self._orders = 0, list[Ints]()  # orders (R, K) of the turns so far
+        self._offered, self._orders = 0, list[Ints]()  # orders (R, K) of the turns so far
         self._sales: Floats = np.zeros((R, K))
         bends = np.arange(self.statistic.dim) > spec.dim + 1
         self._ridges = [
-            np.where(bends, stddev, PRIOR) ** -2.0 for stddev in (_STRAIGHT, _BEND_PRIOR)
+            np.where(bends, stddev, PRIOR) ** -2.0 for stddev in (_LINE_BEND_PRIOR, _BEND_PRIOR)
         ]
         self._fits = [self._theta, self._theta]
         self._bent = np.zeros((R, 1), bool)
@@ -419,29 +419,29 @@ class FadeCurve(ScoredSales):
 
     def act(self, context: Floats) -> Ints:
         # Prices (R,), or (n, R), as places on the list; by turns at first
-        # where somebody else asks customers, who was not asked here has her turn all the same
-        turn = self.round + self.spec.delay if self.round else self._asked
+        # a customer to whom another agent (a `Guard`) made the offer has used up a turn, too
+        turn = self.round + self.spec.delay if self.round else self._offered
         if turn >= self._before:
             return super().act(context)
-        self._asked += 1
+        self._offered += 1
         return self._in_turn(turn)
 
     def _in_turn(self, round: int) -> Ints:
-        """The price (R,) that is asked in this round, from 0 on."""
+        """Return the price in turn in this round, counted from 0, as places on the list, (R,)."""
         block, place = divmod(round, self.spec.n_actions)
         while len(self._orders) <= block:
             self._orders.append(self._turns().argsort(axis=1))
         return self._orders[block][:, place].copy()
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        # Count at first, then feed the sums; fit when something is released
+        # Count sales at first, sum scores later; fit after every release
         if self.round >= self._before:
             return super().update(context, action, feedback)
-        asked = self._in_turn(self.round)
+        price = self._in_turn(self.round)
         self.round += 1
         sold = clip_range(feedback, 0.0, float(self._margins.max())) / self._margins[action]
         at_release = np.full(self._sales.shape, self.round == self._before)
-        release = self._counts(np.minimum(sold, 1.0), asked, at_release)
+        release = self._counts(np.minimum(sold, 1.0), price, at_release)
         if release is not None:
             self._sales = release
             self._theta, self._precision = self._posterior()
@@ -449,11 +449,11 @@ class FadeCurve(ScoredSales):
         return None
 
     def _posterior(self) -> tuple[Floats, Floats]:
-        told, found = self._told(), []
+        sums, found = self._score_sums(), []
         for ridge, start, allowed in zip(
             self._ridges, self._fits, (self._falling, in_ball), strict=True
         ):
-            fit = ReleasedScores(*told, ridge=ridge, admissible=allowed)
+            fit = ReleasedScores(*sums, ridge=ridge, admissible=allowed)
             theta, precision = fit.maximise(start, STEPS)
             found.append((theta, precision, fit.log_evidence(theta, precision)))
         (line, flat, log_line), (curve, wide, log_curve) = found
@@ -461,22 +461,22 @@ class FadeCurve(ScoredSales):
         self._bent = (self._coin() < expit(log_curve - log_line))[:, None]
         return np.where(self._bent, curve, line), np.where(self._bent[..., None], wide, flat)
 
-    def _told(self) -> tuple[Scores, Floats, Floats]:
+    def _score_sums(self) -> tuple[Scores, Floats, Floats]:
         (R, K), D = self._sales.shape, self.statistic.dim
-        summed = len(self._ends) > 0  # else nothing is known of customers
-        customers: Floats = np.zeros((R, _CUSTOMERS, self.spec.dim))
+        summed = len(self._ends) > 0  # else moments of customers are not released yet
+        customers: Floats = np.zeros((R, _IMAGINED_CUSTOMERS, self.spec.dim))
         if summed:
             customers = self._imagined(self._faded())
         phi = self._every_price(customers).swapaxes(1, 2)  # (R, K, N, D)
         nobody, first = np.zeros(phi.shape[:-1]), np.eye(D)[0]
         counted = Scores(phi, nobody, nobody + 1, np.broadcast_to(first, phi.shape))
-        weight = (self._noise + _VARIANCE * max(1, self._each)) ** -0.5
+        weight = (self._noise + _SALE_VARIANCE * max(1, self._each)) ** -0.5
         design, released = weight * self._each * np.eye(K), weight * self._sales[..., None] * first
         if not summed:
             return counted, design, released
-        scores, users, sums = super()._told()
-        both = (np.concatenate(pair, axis=1) for pair in zip(scores, counted, strict=True))
-        return Scores(*both), block_diag(users, design), np.concatenate([sums, released], axis=1)
+        scores, users, sums = super()._score_sums()
+        joined = (np.concatenate(pair, axis=1) for pair in zip(scores, counted, strict=True))
+        return Scores(*joined), block_diag(users, design), np.concatenate([sums, released], axis=1)
 
     def _mirrored(self, draw: Floats) -> Floats:
         rises = (self._theta + draw)[:, self.spec.dim, None] > 0

@@ -8,7 +8,7 @@ from scipy.special import expit
 
 from dpbandit.agent import Arms, Least0, Positive, started
 from dpbandit.agents.contextual.fading import OnDevices, check_layout
-from dpbandit.agents.contextual.released_scores import BALL, LONGEST_STEP
+from dpbandit.agents.contextual.released_scores import LONGEST_STEP, MAX_NORM
 from dpbandit.base import (
     Bools,
     Floats,
@@ -24,44 +24,41 @@ from dpbandit.privacy import FadingSum, SecondMoments
 from dpbandit.specs import LINKS
 
 _LEAST_EIGENVALUE = 0.3
-"""In units of the noise's spectral norm: what is smaller is taken for noise."""
-
-_MOST_AHEAD = 2.0
-"""By so much the latest release counts more, where users hardly fade."""
-
-
+"""Least eigenvalue of a solved matrix, in units of the spectral norm of the noise"""
+_MAX_ADVANCE = 2.0
+"""Largest extra weight of the latest release, which would grow without bound as fade nears 1"""
 _RESPONSE_BOUND = 0.75
-"""Bound of a working response in the logistic model; 1 would never clip"""
+"""Clipping bound of a working response in the logistic model, whose norm is at most 1"""
 _UNCLIPPED = 1e4
 """Bound of working responses before their moments are clipped"""
 
 
 class SummedRegression(Arms):
-    """Base class: play the best predicted arm of a ridge regression on released sums.
+    """Base class of agents that play the best arm of a ridge regression on released sums.
 
     Release k, of N_k rounds (faded ones count less), has Gram noise of off-diagonal stddev s_G and
-    moment noise s_u. All releases are added with weights N_k / (s_u^2 + N_k C^2 / D), public
-    numbers, and the same for both sums, so that E moment = E gram theta exactly; then::
+    moment noise s_u. All releases are added with public weights N_k / (s_u^2 + N_k C^2 / D), alike
+    for both sums, so that E moment = E gram theta exactly; then::
 
         theta = (gram + shift Gamma I)^-1 moment,       Gamma = 2 sqrt(D) (added-up s_G),
 
-    where no eigenvalue of the matrix A that is solved with is less than 0.3 Gamma. Rewards enter on
-    a scale from -1 to 1, or as the sign of that. What is played is the largest::
+    with the eigenvalues of the solved matrix A raised to at least 0.3 Gamma. Rewards are scaled to
+    [-1, 1], or replaced by the sign of the scaled reward. The arm played maximises::
 
         x . theta + `bonus` s |A^-1 x|,       s = the added-up s_u,
 
-    a prediction and as many standard deviations of what privacy alone adds to it: where no user
-    like this one was ever sent, an arm keeps its width, and is tried. The first batch, and ties,
-    are played uniformly at random.
+    the prediction plus `bonus` standard deviations of its privacy noise, so that arms are tried
+    that few users like this one have had. The first batch, and ties, are played uniformly at
+    random.
     """
 
     masks = ("public", "user")
     sums = started(FadingSum)
     statistic = started(SecondMoments)
-    _ahead = 0.0
-    """Share of what its users have still to come by which the latest release counts more."""
+    _advance = 0.0
+    """share of their weight in later releases that users of the latest release get at once"""
     _least_noise = 0.0
-    """Widths take releases for at least as noisy."""
+    """least noise of a release that widths assume"""
 
     def regress(
         self,
@@ -72,7 +69,7 @@ class SummedRegression(Arms):
         bonus: float,
         signs: bool = False,
     ) -> None:
-        """Set up what is learned from the releases of `sums`, a `FadingSum` or what is like it."""
+        """Initialise the regression on the releases of `sums`, a `FadingSum` or alike."""
         self.sums, self.statistic = sums, statistic
         self._shift, self._bonus, self._signs = shift, bonus, signs
         self._uniforms = self.streams.uniforms("exploration")
@@ -80,7 +77,7 @@ class SummedRegression(Arms):
         R, (G, _), D = self.R, statistic.shape, statistic.block_dim
         self._gram, self._moment = np.zeros((R, G, D, D)), np.zeros((R, G, D))
         self._variance = 0.0  # of the moment's noise, in units of the statistic
-        self._missing = 0.0  # of that to `_least_noise`
+        self._missing = 0.0  # variance by which noise falls short of `_least_noise`
         self._theta: Floats = np.zeros((R, G, D))
         self._width: Floats = np.zeros((R, G, D, D))  # bonus s A^-1
 
@@ -90,26 +87,26 @@ class SummedRegression(Arms):
 
     def act(self, context: Floats) -> Ints:
         # Arms (R,), or (n, R); at random before the first release and where scores are equal
-        score = self._hopes(context)
+        score = self._indices(context)
         random = (self._uniforms.over(score.shape[:-1]) * self.spec.n_actions).astype(np.int64)
         tied = score.max(axis=-1) == score.min(axis=-1)
         return np.where(tied, random, score.argmax(axis=-1))
 
     def act_among(self, context: Floats, mask: Bools) -> Ints:
-        # The same of the arms that are there
-        score = self._hopes(context)
+        # As `act`, among the arms of `mask`
+        score = self._indices(context)
         random = random_allowed(self._uniforms.over(mask.shape[:-1]), mask)
         highest = np.where(mask, score, -np.inf).max(axis=-1)
         tied = highest == np.where(mask, score, np.inf).min(axis=-1)
         return np.where(tied, random, best_allowed(score, mask))
 
     def scores(self, context: Floats) -> Floats:
-        # Hoped-for rewards, (R, K); with signs on a scale of their own, in the same order
+        # Predicted rewards plus bonus, (R, K); with signs they order arms, on another scale
         low, high = self.spec.reward_low, self.spec.reward_high
         return (low + high) / 2 + (high - low) / 2 * self._predictors(context)
 
-    def _hopes(self, context: Floats) -> Floats:
-        """What decides, (R, K)."""
+    def _indices(self, context: Floats) -> Floats:
+        """Return the index of each arm, (R, K): the largest is played."""
         return self.scores(context)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -127,7 +124,7 @@ class SummedRegression(Arms):
         self._moment += weight * moment
         noise = (weight * self.sums.stddev) ** 2
         self._variance += noise
-        more = min(self._ahead * self.sums.fade / (1 - self.sums.fade), _MOST_AHEAD)
+        more = min(self._advance * self.sums.fade / (1 - self.sums.fade), _MAX_ADVANCE)
         once_more = (1 + more) ** 2 - 1
         stddev = sqrt(self._variance + once_more * noise)
         missing = weight**2 * max(0.0, self._least_noise**2 - self.sums.stddev**2)
@@ -143,18 +140,18 @@ class SummedRegression(Arms):
         self._width = self._bonus * moment_unit * trying * inverse
 
     def _weight(self, noise: float) -> float:
-        """Of a release, whose moment has noise of that variance."""
+        """Return the weight of a release with moment noise of variance `noise`."""
         statistic = self.statistic
         sampling = self._users * statistic.context_bound**2 / statistic.block_dim
         return self._users / (noise + sampling)
 
     def _predictors(self, context: Floats) -> Floats:
-        """x . theta_a and the bonus, (R, K)."""
+        """Return x . theta_a plus the bonus, (R, K)."""
         predictor, width = self._predicted(context)
         return predictor + width
 
     def _predicted(self, context: Floats) -> tuple[Floats, Floats]:
-        """x . theta_a, and `bonus` s |A^-1 x|, (R, K)."""
+        """Return x . theta_a and the bonus, `bonus` s |A^-1 x|, (R, K) each."""
         if self.spec.shared:
             predictor, wide = np.matvec(context, self._theta[:, 0]), context @ self._width[:, 0]
         else:
@@ -163,13 +160,13 @@ class SummedRegression(Arms):
         return predictor, norms(wide)[..., 0]
 
     def _row(self, context: Floats, action: Ints, reward: Floats) -> tuple[Floats, Ints, Floats]:
-        """What the mechanism is fed: rewards on a scale from -1 to 1."""
+        """Return the mechanism's input: contexts, actions and rewards scaled to [-1, 1]."""
         low, high = self.spec.reward_low, self.spec.reward_high
         scaled = (2 * np.asarray(reward, np.float64) - low - high) / (high - low)
         return context, action, np.sign(scaled) if self._signs else scaled
 
     def _forget(self) -> None:
-        """A linear model may remember everything."""
+        """Fade the sums before a release is added; a linear model does not."""
 
     def _fit(
         self, Gamma: float, user: float, gram: Floats, moment: Floats
@@ -179,7 +176,7 @@ class SummedRegression(Arms):
     def _solve(
         self, ridge: float, Gamma: float, gram: Floats, moment: Floats
     ) -> tuple[Floats, Floats]:
-        """A^-1 moment (R, G, D) and A^-1 (R, G, D, D)."""
+        """Return A^-1 moment (R, G, D) and A^-1 (R, G, D, D), A = gram + ridge I, bounded below."""
         eigenvalues, U = np.linalg.eigh(gram)
         positive = np.maximum(eigenvalues + ridge, max(_LEAST_EIGENVALUE * Gamma, 1e-12))
         inverse = (U / positive[..., None, :]) @ U.swapaxes(-1, -2)
@@ -189,8 +186,8 @@ class SummedRegression(Arms):
 class FadeRegression(OnDevices, SummedRegression):
     """Play slates by a ridge regression on fading sums of x x' and r x, one shared parameter.
 
-    FADE's model of a shared parameter where rewards are summed as they are (coding="rewards"),
-    features are more than 50, or arms come and go: its Gram matrix says what was played::
+    FADE's model of a shared parameter with coding="rewards", with more than 50 features, or if arms
+    come and go, because the Gram matrix holds the contexts that were played::
 
         each round       sum x x' and r x, r the sign of the reward about the middle of its range,
                          or the reward on a scale from -1 to 1 (`SecondMoments`)
@@ -199,9 +196,9 @@ class FadeRegression(OnDevices, SummedRegression):
         play             argmax_a x_a . theta + bonus s |(gram + shift Gamma I)^-1 x_a|
 
     Guarantee:
-        That of `Fading`, with sensitivity 2 in units of r x: for `|x|`, `|y|`, `|r|`, `|s| <= 1`
-        `|xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4`, so that the Gram matrix at half the weight costs
-        nothing on top.
+        The guarantee of `Fading`, with sensitivity 2 in units of r x: for `|x|`, `|y|`, `|r|`, `|s|
+        <= 1` `|xx' - yy'|^2 / 2 + |rx - sy|^2 <= 4`, so that the Gram matrix at weight 1 / sqrt(2)
+        adds nothing to the sensitivity.
 
     **Limits.** Predictions of signs order arms and are not in units of the reward.
 
@@ -210,14 +207,14 @@ class FadeRegression(OnDevices, SummedRegression):
     1.0
     """
 
-    # 11 settings: the three of a regression, and what every fading sum on devices has
+    # 11 settings: three of a regression, and those of every fading sum on devices
     response: Literal["auto", "sign", "linear"] = "auto"
-    """what is summed of a reward; auto is sign for identity, logistic and probit links, else
-    linear"""
+    """response of the regression, sign or scaled reward; auto is sign for identity, logistic and
+    probit links, else linear"""
     shift: Positive = 1.0
-    """ridge, in units of the noise's spectral norm"""
+    """ridge, in units of the spectral norm of the noise"""
     bonus: Least0 = 0.0
-    """size of the bonus, in standard deviations of what privacy adds to a prediction"""
+    """size of the bonus, in standard deviations of the privacy noise in a prediction"""
     _shared = True
 
     def begin(self) -> None:
@@ -241,23 +238,23 @@ class FadeRegression(OnDevices, SummedRegression):
 
 
 class FadeTrying(FadeRegression):
-    """Play arms with parameters of their own by ridge regressions, each tried while it may be best.
+    """Play arms with parameters of their own by ridge regressions with randomised bonuses.
 
-    FADE's model of few features where rewards are summed as they are (coding="rewards"), where
-    without a link features are very few, or where arms come and go. It sums what `FadeRegression`
-    does, in a block for each arm, and plays the largest of::
+    FADE's model of few features with coding="rewards", of very few without a link, and of arms that
+    come and go. It sums the statistic of `FadeRegression` in a block for each arm, and plays the
+    arm with the largest::
 
         x . theta_a + bonus s |A_a^-1 x| z_a,       z_a ~ N(0, 1), drawn for every user and arm
 
-    A fixed bonus sends a whole batch of users whom nobody was like to one and the same arm; draws
-    send them to all arms, so that one batch is enough to compare these. With less noise than that
-    of one release at epsilon 10, s is what it would be then: width 0 would keep to an arm that was
-    the best by chance. Users fade in, too: of the weight that a user of the latest batch has still
-    to come in later releases, fade / (1 - fade) times the one that she has, half is given to her at
-    once. That is post-processing of releases, and public coins.
+    A fixed bonus would send a whole batch of users in a new part of context space to one arm; draws
+    send them to all arms, so that one batch suffices to compare arms. s is at least the noise of
+    one release at epsilon 10: with width 0 the agent could lock in an arm that was the best by
+    chance. A user of the latest batch will get fade / (1 - fade) times its current weight in later
+    releases; half of that is added at once. All this is post-processing of releases, and public
+    coins.
 
     Guarantee:
-        That of `FadeRegression`.
+        The guarantee of `FadeRegression`.
 
     >>> from dpbandit import certify
     >>> round(certify(FadeTrying(epsilon=1.0), "GLMBandit").epsilon, 6)
@@ -265,16 +262,16 @@ class FadeTrying(FadeRegression):
     """
 
     bonus: Least0 = 1.5
-    """size of the draws, in standard deviations of what privacy adds to a prediction"""
+    """size of the draws, in standard deviations of the privacy noise in a prediction"""
     _shared = False
-    _ahead = 0.5
+    _advance = 0.5
     _least_noise = 1.4
 
     def begin(self) -> None:
         super().begin()
         self._draws = self.streams.normals("tries", self.spec.n_actions)
 
-    def _hopes(self, context: Floats) -> Floats:
+    def _indices(self, context: Floats) -> Floats:
         predictor, width = self._predicted(context)
         return predictor + width * self._draws.over(context.shape[:-1])
 
@@ -285,22 +282,22 @@ class FadeTrying(FadeRegression):
 class FadeLogistic(OnDevices, SummedRegression):
     """Play slates by a logistic model of one shared parameter, fitted by damped Newton steps.
 
-    FADE's model of a sale where rewards are summed as they are (coding="rewards"), behind `Priced`,
-    and of rewards in [0, 1]. It sums x x' and r x of reweighted rows (iteratively reweighted least
-    squares, Green, JRSS B 1984): at the parameter theta_k played in a batch, with z = x . theta_k,
-    p = logistic(z) and weight h = 4 p (1 - p) in [0, 1], the rows::
+    FADE's model of sales with coding="rewards", inside `Priced`, and of rewards in [0, 1]. It sums
+    x x' and r x of reweighted rows (iteratively reweighted least squares, Green, JRSS B 1984): at
+    the parameter theta_k played in a batch, with z = x . theta_k, p = logistic(z) and weight h = 4
+    p (1 - p) in [0, 1], the rows::
 
         sqrt(h) x,     working response (r - p + h z / 4) / sqrt(h)
 
     make linear regression a Newton step, and their moments are bounded: `|r - p + h z / 4| <= 1`.
-    The ridge pulls towards the parameter before, not towards 0, and what was linearised at
-    parameters of long ago is forgotten by a factor a release. Steps are at most 3 long and end in a
-    public ball: where demand is steep, whole Newton steps diverge, the more the less noise there is
-    to shorten them. That is post-processing of releases. What is played is the arm of the largest
-    predicted chance, with a bonus as in `FadeRegression`.
+    The ridge pulls towards the previous parameter, not towards 0, and sums linearised at older
+    parameters fade by 0.8 per release. Steps have norm at most 3 and end in a public ball: for
+    steep demand whole Newton steps diverge, most of all with little noise, which shortens them. All
+    this is post-processing of releases. The arm played has the largest predicted chance, with a
+    bonus as in `FadeRegression`.
 
     Guarantee:
-        That of `Fading`, with sensitivity sqrt(5) in units of x x'.
+        The guarantee of `Fading`, with sensitivity sqrt(5) in units of x x'.
 
     >>> from dpbandit import certify
     >>> round(certify(FadeLogistic(epsilon=1.0), "Recommendation").epsilon, 6)
@@ -308,9 +305,9 @@ class FadeLogistic(OnDevices, SummedRegression):
     """
 
     shift: Positive = 0.5
-    """ridge, in units of the noise's spectral norm"""
+    """ridge, in units of the spectral norm of the noise"""
     bonus: Least0 = 0.0
-    """size of the bonus, in standard deviations of what privacy adds to a prediction"""
+    """size of the bonus, in standard deviations of the privacy noise in a prediction"""
     _forgetting = 0.8
 
     def begin(self) -> None:
@@ -356,4 +353,4 @@ class FadeLogistic(OnDevices, SummedRegression):
         moment = moment + ridge * self._theta
         theta, inverse = self._solve(ridge, Gamma / 4, gram / 4, moment)
         step = clip_norm(theta - self._theta, LONGEST_STEP)
-        return clip_norm(self._theta + step, BALL), inverse
+        return clip_norm(self._theta + step, MAX_NORM), inverse

@@ -5,6 +5,7 @@ from math import sqrt
 import numpy as np
 
 from dpbandit.agents.contextual.fading import (
+    GOLDEN_STEP,
     OnDevices,
     WarmStarted,
     check_layout,
@@ -23,24 +24,24 @@ from dpbandit.privacy.residuals import SlateResiduals, unit
 from dpbandit.specs import LINKS
 
 _PRIOR, _INTERCEPT_PRIOR = 1.0, 5.0
-"""Standard deviations of a coordinate and of the intercept, in units of the bound of contexts: an
-intercept that is kept near 0 leaves rare rewards to features that are nearly constant."""
-_SPREAD = 0.6
-"""Variance that a user adds to d coordinates of the scores; a rough public guess."""
-_OBSERVATIONS = 2
-"""What the first guess of the coordinates' prior variance counts for."""
-_STEPS, _FIRST_STEPS = 2, 6
+"""Prior standard deviations of a coordinate and of the intercept, wide for very rare rewards"""
+_SCORE_VARIANCE = 0.6
+"""Variance of one user's score, summed over d coordinates; a rough public guess"""
+_PRIOR_COUNT = 2
+"""Weight of the first guess of the coordinates' prior variance, in coordinates"""
+_NEWTON_STEPS, _FIRST_NEWTON_STEPS = 2, 6
+"""Newton steps after a release, and after the first"""
 
 
 class FadeSlates(OnDevices, WarmStarted):
     """Play slates by one shared parameter, learned from fading sums of scores of y - p.
 
     FADE's model of rows of features, with y the reward on a scale from 0 to 1, or with a link
-    (identity, logistic, probit) whether it is above the middle of its range, and p its chance at
-    the released theta::
+    (identity, logistic, probit) the indicator of a reward above the middle of its range, and p its
+    mean at the released theta::
 
-        each round       sum y - p, times what the row chosen has beyond its slate, and the slate's
-                         moments (`SlateResiduals`)
+        each round       sum (y - p) (chosen row - mean row of the slate) and the slate's moments
+                         (`SlateResiduals`)
         after release m  imagine slates with the released moments (`ImaginedSlates`) and let all
                          past policies, which are public, choose from them;
                          theta = argmax of the likelihood of ALL releases times a normal prior
@@ -48,14 +49,14 @@ class FadeSlates(OnDevices, WarmStarted):
                          trust = t / (t + 100)
         play             argmax_a x_a . theta
 
-    The p of the first batch is 1/2. Later p is that of theta, more and more: 1/2 says more per unit
-    of sensitivity, but only the p of theta makes sums that are 0 in expectation at the truth,
-    whatever slates look like. A residual is compared with the theta in force when it arrives, so
-    with delayed rewards the rows of a batch were chosen by older policies, round by round: a share
-    of the imagined slates for each.
+    In the first batch p is 1/2; later it moves to the prediction at theta, by trust. 1/2 gives more
+    information per unit of sensitivity, but only the prediction makes sums that are 0 in
+    expectation at the truth for all slates. A residual is compared with the theta in force when its
+    reward arrives. With delayed rewards the rows of a batch were therefore chosen by older
+    policies, each for its share of the imagined slates.
 
     Guarantee:
-        That of `Fading`, with sensitivity sqrt(4 (1 + 0.3^2) + 2 (0.5 0.55)^2).
+        The guarantee of `Fading`, with sensitivity sqrt(4 (1 + 0.3^2) + 2 (0.5 0.55)^2).
 
     **Limits.** Predictions order arms and are not in units of the reward. Fits take time in
     proportion to d^2.
@@ -78,7 +79,7 @@ class FadeSlates(OnDevices, WarmStarted):
         self._theta: Floats = np.zeros((R, D))
         self._trust: Floats = np.zeros(R)
         self._variance: Floats = np.full(R, _PRIOR**2)  # of a coordinate, a priori
-        self._thetas: Floats = np.zeros((R, 0, D))  # reference points of past batches, like the
+        self._thetas: Floats = np.zeros((R, 0, D))  # reference points of past batches
         self._trusts: Floats = np.zeros((R, 0))
         self._releases: Floats = np.zeros((R, 0, *self.statistic.shape))
         self._precision = np.tile(np.diag(self._ridge(0)), (R, 1, 1)) + self.known.precision
@@ -108,7 +109,7 @@ class FadeSlates(OnDevices, WarmStarted):
         self._thetas = with_latest(self._thetas, self._theta)
         self._trusts = with_latest(self._trusts, self._trust)
         self._releases = with_latest(self._releases, release)
-        self._theta = self._theta.copy()  # what was handed out stays as it was
+        self._theta = self._theta.copy()  # `_fit` writes in place; past references stay
         self._fit_all()
 
     def _fit_all(self) -> None:
@@ -117,8 +118,8 @@ class FadeSlates(OnDevices, WarmStarted):
         released, moments = statistic.unpack(self._releases)
         spread = SLATE_SPREAD / d**2 * sampling
         self._slates.learn(moments, users.sum(axis=1), noise / statistic.moment_weight**2 + spread)
-        whiten = np.linalg.inv(np.linalg.cholesky(noise + _SPREAD / d * sampling))
-        for r in range(len(self._theta)):  # one at a time: the scores of all are much to hold
+        whiten = np.linalg.inv(np.linalg.cholesky(noise + _SCORE_VARIANCE / d * sampling))
+        for r in range(len(self._theta)):  # one at a time, which needs less memory
             self._fit(slice(r, r + 1), whiten @ users, whiten @ released[r : r + 1])
         self._trust = np.full(len(self._theta), trust_after(self.round))
 
@@ -130,13 +131,13 @@ class FadeSlates(OnDevices, WarmStarted):
             released,
             ridge=self._ridge(one.start),
             admissible=in_ball,
-            prior=self.known.one(one),
+            prior=self.known.of_replicas(one),
         )
-        steps = _STEPS if len(self._ends) > 1 else _FIRST_STEPS
+        steps = _NEWTON_STEPS if len(self._ends) > 1 else _FIRST_NEWTON_STEPS
         self._theta[one], self._precision[one] = fitted.maximise(self._theta[one], steps)
         theta, covariance = self._theta[one, 1:], np.linalg.inv(self._precision[one])[:, 1:, 1:]
         squares = np.vecdot(theta, theta) + np.trace(covariance, axis1=1, axis2=2)
-        self._variance[one] = (squares + _OBSERVATIONS * _PRIOR**2) / (d + _OBSERVATIONS)
+        self._variance[one] = (squares + _PRIOR_COUNT * _PRIOR**2) / (d + _PRIOR_COUNT)
 
     def _ridge(self, replica: int) -> Floats:
         return np.append(
@@ -144,7 +145,7 @@ class FadeSlates(OnDevices, WarmStarted):
         )
 
     def _scores(self, one: slice) -> Scores:
-        """What imagined users of all batches add, at their reference points."""
+        """Return the scores of imagined users of all batches at the batches' reference points."""
         met = in_force(self._ends, self.spec.delay, self._slates.count // 2)
         row, mean = self._slates.chosen(
             one, self._thetas[one, :, 1:], met, random=not self.known.informed
@@ -156,37 +157,36 @@ class FadeSlates(OnDevices, WarmStarted):
         return Scores(phi, p, 1 / np.maximum(p, 1 - p), v)
 
 
-_COUNT = 128
-"""Slates; each is seen once more in a mirror."""
+_N_SLATES = 128
+"""Imagined slates of a replica; a mirror image of each is used, too"""
 SLATE_SPREAD = 0.2
-"""Variance that a slate adds to an entry of d times the released moments; a rough public guess."""
+"""Variance that a slate adds to an entry of d times the released moments; a rough public guess"""
 _LEAST_EIGENVALUE = 0.02
-"""Of the estimated moments, where their mean is 1."""
+"""Least eigenvalue of the estimated moments, over their mean"""
 _LEAST_TRACE = 0.2
-"""Of the moments of one user, which are clipped."""
-_GOLDEN = 0.6180339887498949
+"""Least trace of a user's estimated moments"""
 
 
 class ImaginedSlates:
     """Slates of independent unit vectors, stretched to the released second moments of rows.
 
     Release k has mean (F n)_k M, M the clipped moments of a user's rows, n the lengths of batches
-    and F their weights; generalised least squares over all releases estimates M up to its size,
-    which does not matter. What deviates from the identity is shrunk by the share of its square that
-    noise explains (James and Stein). The unit vectors are drawn once: estimates that hardly move
-    make slates that hardly move.
+    and F their weights; generalised least squares over all releases estimates M up to a factor,
+    which does not matter. Its deviation from the identity is shrunk by the share of its square that
+    noise explains (James and Stein). The unit vectors are drawn once, so that slates change only as
+    the estimates do.
     """
 
-    count = 2 * _COUNT
+    count = 2 * _N_SLATES
 
     def __init__(self, streams: Streams, n_actions: int, dim: int) -> None:
-        self._slates = unit(streams.normals("imagined slates", _COUNT, n_actions, dim)())
-        self._root: Floats = np.tile(np.eye(dim), (len(streams), 1, 1))  # M^1/2, up to its size
+        self._slates = unit(streams.normals("imagined slates", _N_SLATES, n_actions, dim)())
+        self._root: Floats = np.tile(np.eye(dim), (len(streams), 1, 1))  # M^1/2, up to a factor
 
     def learn(self, moments: Floats, users: Floats, covariance: Floats) -> None:
-        """The law of slates, from released moments (R, m, d, d) of faded numbers of users (m,).
+        """Estimate the distribution of slates from moments (R, m, d, d) of faded `users`, (m,).
 
-        The covariance of an entry of the diagonal over releases is (m, m); off it half of that.
+        `covariance`, (m, m), is that of a diagonal entry between releases, off the diagonal half.
         """
         R, m, d, _ = moments.shape
         weights = np.linalg.solve(covariance, users)
@@ -198,20 +198,20 @@ class ImaginedSlates:
         deviation = (mean - excess * np.eye(d)) / size
         noise = variance / size**2 * d * (d + 1) / 2
         seen = (deviation**2).sum(axis=(1, 2), keepdims=True)
-        kept = np.maximum(0.0, 1 - noise / np.maximum(seen, 1e-12))
-        eigenvalues, U = np.linalg.eigh(np.eye(d) + kept * deviation)
+        shrinkage = np.maximum(0.0, 1 - noise / np.maximum(seen, 1e-12))
+        eigenvalues, U = np.linalg.eigh(np.eye(d) + shrinkage * deviation)
         root = np.sqrt(np.clip(eigenvalues, _LEAST_EIGENVALUE, d))  # their sum is d
         self._root = U * root[:, None] @ U.swapaxes(1, 2)
 
     def chosen(
         self, one: slice, policies: Floats, in_force: Ints, *, random: bool = True
     ) -> tuple[Floats, Floats]:
-        """Of the slates that each batch met, the rows chosen and the means, (R, m, 2 N, d) each.
+        """Return the chosen rows and the mean rows of each batch's slates, (R, m, 2 N, d) each.
 
-        For the replicas `one`, from here on R. Policies are parameters (R, m, d), the first of them
-        played at `random` if that is so; `in_force` says which one met a slate, (m, N). The second
-        half are mirror images about the direction played: what was chosen there is chosen here, and
-        what goes across that direction cancels exactly.
+        The replicas are `one`. Policies are parameters (R, m, d), the first of them uniform play if
+        `random`; `in_force`, (m, N), is the index of the policy that chose from a slate. The second
+        half are mirror images about the policy's direction, with equal choices: components across
+        that direction cancel exactly.
         """
         slates, root = self._slates[one], self._root[one, None]
         R, N, K, d = slates.shape
@@ -219,7 +219,7 @@ class ImaginedSlates:
         scores = slates.reshape(R, N * K, d) @ axes.swapaxes(1, 2)
         best = scores.reshape(R, N, K, -1).argmax(axis=2)  # (R, N, m)
         if random:
-            best[..., 0] = rows(N) * _GOLDEN % 1 * K
+            best[..., 0] = rows(N) * GOLDEN_STEP % 1 * K
             axes[:, 0] = 0.0
         of_batch = best[:, rows(N), in_force]  # (R, m, N)
         row = slates[rows(R)[:, None, None], rows(N), of_batch]  # (R, m, N, d)

@@ -29,21 +29,24 @@ from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Prior, posterior
 
 BanditSpecT = TypeVar("BanditSpecT", bound=BanditSpec)
 
-_LOOKS, _LOOK, _SHORTEST_LOOK = 3, 15, 10
+_LEVEL_BATCHES, _LEVEL_ROUNDS, _MIN_LEVEL_ROUNDS = 3, 15, 10
+"""Short batches for the level of rewards: their number, rounds in units of 1 / mu, least rounds"""
 _MIN_ANYTIME_GROWTH = 0.01
-"""Growth of batches without a horizon, at least, so that their ends can be written down"""
+"""Least growth of batches without a horizon, so that the list of their ends is short"""
 MAX_COORDINATES = 1000
-"""Coordinates K d of models whose posterior has a matrix of their square"""
-_WIDER = 4.0 ** np.arange(25)
-"""tau, by how much a covariance may have to be multiplied."""
+"""Largest K d of a model whose posterior holds a (K d, K d) matrix"""
+GOLDEN_STEP = 0.6180339887498949
+"""Golden ratio less 1: its multiples modulo 1 are spread evenly over [0, 1)"""
+_WIDENINGS = 4.0 ** np.arange(25)
+"""Candidate factors tau by which a public prior's covariance is multiplied"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FadingReleases:
-    """Settings of a fading sum that is (epsilon, delta)-DP, whatever it sums.
+    """Settings of a fading sum that is (epsilon, delta)-DP for every bounded statistic.
 
     Guarantee:
-        That of `certified_fading_sum`, or of `AggregatedSum`.
+        The guarantee of `certified_fading_sum`, or with trust="aggregated" of `AggregatedSum`.
     """
 
     epsilon: float
@@ -52,25 +55,25 @@ class FadingReleases:
     growth: float
     fade: float
     trust: Literal["central", "aggregated"] = "central"
-    """with "aggregated" a batch is in one release, fade 0"""
+    """who sees exact sums; with "aggregated" nobody, and fade is 0"""
     honest: float = 1.0
-    """the fraction of devices that add noise and stay"""
+    """fraction of devices that add their noise and do not drop out, in (0, 1]"""
     longest: int | None = None
-    """rounds of a batch, at most"""
+    """most rounds of a batch; None is no limit"""
 
     @classmethod
-    def of(cls, agent: Any, **own: Any) -> Self:
-        """Take settings from an agent that has some by these names, and others from `own`."""
-        names = (one.name for one in fields(cls))
-        return cls(**{name: getattr(agent, name) for name in names if hasattr(agent, name)} | own)
+    def of(cls, agent: Any, **overrides: Any) -> Self:
+        """Copy the agent's settings of the same names, except for those in `overrides`."""
+        names = (one.name for one in fields(cls) if hasattr(agent, one.name))
+        return cls(**{name: getattr(agent, name) for name in names} | overrides)
 
     @property
     def mu(self) -> float:
-        """Of all releases together."""
+        """Gaussian-DP parameter of all releases together; inf without noise."""
         return inf if self.epsilon == inf else mu_of(self.epsilon, self.delta)
 
     def first(self, spec: BanditSpec, units: float, least: float = 30.0) -> int:
-        """Rounds of uniform play: `units` in units of the noise, at least `least`, at most T/10."""
+        """Return the rounds of uniform play: 2 units / mu, at least `least`, at most T / 10."""
         if self.first_batch is not None:
             return self.first_batch
         return max(1, min(ceil(max(least, 2 * units / self.mu)), spec.horizon // 10))
@@ -81,10 +84,10 @@ class FadingReleases:
         spec: BanditSpec,
         streams: Streams,
         first: int,
-        looks: tuple[int, ...] = (),
+        level_ends: tuple[int, ...] = (),
     ) -> FadingSum:
-        """The mechanism, with a first batch of that length."""
-        ends = self.ends(spec, first, looks)
+        """Make the mechanism; its first batch after `level_ends` has `first` rounds."""
+        ends = self.ends(spec, first, level_ends)
         batches: dict[str, Any] = {"ends": ends, "horizon": spec.horizon}
         if self.trust == "aggregated":
             target: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.delta}
@@ -93,34 +96,35 @@ class FadingReleases:
         return FadingSum(statistic, streams, fade=self.fade, noise_multiplier=multiplier, **batches)
 
     def noise_multiplier(self, releases: int) -> float:
-        """Least noise of so many releases over the sensitivity, for a trusted server."""
+        """Return the least noise, over the sensitivity, of `releases` by a trusted server."""
         return least_fading_multiplier(releases, self.fade, epsilon=self.epsilon, delta=self.delta)
 
-    def ends(self, spec: BanditSpec, first: int, looks: tuple[int, ...] = ()) -> tuple[int, ...]:
-        """The last round of each batch, `looks` before all others."""
-        start = looks[-1] if looks else 0
+    def ends(
+        self, spec: BanditSpec, first: int, level_ends: tuple[int, ...] = ()
+    ) -> tuple[int, ...]:
+        """Return the last round of each batch, with `level_ends` before all others."""
+        start = level_ends[-1] if level_ends else 0
         later = growing_batches(
             max(1, spec.horizon - start), first=first, growth=self.growth, longest=self.longest
         )
-        return (*looks, *(start + end for end in later))
+        return (*level_ends, *(start + end for end in later))
 
-    def looks(self, spec: BanditSpec) -> tuple[int, ...]:
-        """Ends of three short batches before the first, in which the level of rewards is learned.
+    def level_ends(self, spec: BanditSpec) -> tuple[int, ...]:
+        """Return the ends of three short batches in which the level of rewards is learned.
 
-        In each of them noise is a tenth of the range or less, but T / 50 is the longest, and a
-        first batch that was asked for.
+        In each noise is about a tenth of the range, with at most T / 50 and `first_batch` rounds.
         """
         longest = min(spec.horizon // 50, self.first_batch or spec.horizon)
-        length = max(1, min(ceil(max(_SHORTEST_LOOK, _LOOK / self.mu)), longest))
-        return tuple(length * (k + 1) for k in range(_LOOKS))
+        length = max(1, min(ceil(max(_MIN_LEVEL_ROUNDS, _LEVEL_ROUNDS / self.mu)), longest))
+        return tuple(length * (k + 1) for k in range(_LEVEL_BATCHES))
 
     def ledger(self, spend: Spend) -> Ledger:
-        """What the sums, or a mechanism with them in it, cost."""
+        """Return the ledger of the spend of the sums, or of a mechanism that includes them."""
         return ledger_of(self.epsilon, spend, notion=Notion(trust=Trust(self.trust, self.honest)))
 
 
 class Fading(PrivateAgent[ContextualSpec], Arms):
-    """Base class: in each batch every user adds a bounded statistic to a sum in which users fade::
+    """Base class of agents that learn from sums of a bounded statistic in which old batches fade::
 
         in round t             v_t, a bounded statistic of (x_t, a_t, r_t) and of earlier releases
         at the end of batch k  E_k = fade E_{k-1} + sum of v_t;  release E_k + N(0, sigma^2 I)
@@ -131,21 +135,21 @@ class Fading(PrivateAgent[ContextualSpec], Arms):
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, and
-        exactly mu-GDP: v moves by at most the `sensitivity` of the statistic, whatever is fed and
-        at every released reference point. A user of batch b appears in release k >= b with weight
-        fade^(k - b), weights of norm at most 1 / sqrt(1 - fade^2), all that with fresh Gaussian
-        noise (`FadingSum`); what an agent plays is a function of releases, public coins and the
-        user's own context.
+        exactly mu-GDP: v moves by at most the `sensitivity` of the statistic, for all contexts,
+        actions and rewards, and at every released reference point. A user of batch b appears in
+        release k >= b with weight fade^(k - b), weights of norm at most 1 / sqrt(1 - fade^2), all
+        that with fresh Gaussian noise (`FadingSum`); what an agent plays is a function of releases,
+        public coins and the user's own context.
     """
 
     first_batch: Count | None = None
-    """rounds of uniform play; if None, about as many as the noise asks for, at most a tenth of T"""
+    """rounds of uniform play; if None, in proportion to the noise, at most a tenth of T"""
     growth: Annotated[float, lambda name, value: inside(name, value, 0, 100, ends=True)] = 0.1
-    """by how much each batch is longer than the one before"""
+    """growth of batches: each has (1 + growth) times the rounds of the one before"""
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.7
-    """weight of a user in the next release, in [0, 0.999]"""
+    """factor of a user's weight from one release to the next, in [0, 0.999]"""
     anytime: bool = False
-    """play without the horizon; no default depends on it, and rounds beyond it are played on"""
+    """True for play that ignores the horizon: no default depends on it, and play may exceed it"""
     sums = started(FadingSum)
 
     def check(self) -> None:
@@ -157,11 +161,11 @@ class Fading(PrivateAgent[ContextualSpec], Arms):
             )
 
     def target(self) -> tuple[float, float]:
-        """Return what users of the sums may be promised, (epsilon, delta)."""
+        """Return the (epsilon, delta) that the sums may spend."""
         return self.epsilon, self.delta
 
     def plan(self) -> FadingReleases:
-        """Return what these settings say of releases."""
+        """Return the settings of the fading sum."""
         epsilon, delta = self.target()
         return FadingReleases.of(self, epsilon=epsilon, delta=delta)
 
@@ -173,12 +177,12 @@ class Fading(PrivateAgent[ContextualSpec], Arms):
         self.begin()
 
     def begin(self) -> None:
-        """Call `sum_up`, and set up what is learned from releases."""
+        """Call `sum_up` and initialise the model; a subclass defines this."""
         raise NotImplementedError
 
-    def sum_up(self, statistic: Statistic, first: int, looks: tuple[int, ...] = ()) -> None:
-        """Make `sums` and `ledger`, with a first batch of that length."""
-        self.sums = self.releases.sums(statistic, self.spec, self.streams, first, looks)
+    def sum_up(self, statistic: Statistic, first: int, level_ends: tuple[int, ...] = ()) -> None:
+        """Make `sums`, with a first batch of `first` rounds, and `ledger`."""
+        self.sums = self.releases.sums(statistic, self.spec, self.streams, first, level_ends)
         self.ledger = self.releases.ledger(self.sums.spend)
 
     @property
@@ -187,18 +191,18 @@ class Fading(PrivateAgent[ContextualSpec], Arms):
 
 
 class OnDevices(Fading):
-    """Base class of those that need no trusted server where users do not fade.
+    """Base class of fading agents that can run on devices, with no trusted server, if fade is 0.
 
     Guarantee:
-        With trust="aggregated" that of `Fading` is true of all that the server sees, noisy sums of
-        batches (`AggregatedSum`): releases are broadcast, a user's own device plays, compares her
-        answer with the prediction and sends v with its share of the noise.
+        With trust="aggregated" the guarantee of `Fading` holds for all that the server sees, noisy
+        sums of batches (`AggregatedSum`): releases are broadcast, a user's own device plays,
+        compares her answer with the prediction and sends v with its share of the noise.
     """
 
     trust: Literal["central", "aggregated"] = "central"
-    """who sees what; with "aggregated", which needs fade=0, the server sees sums of batches"""
+    """trust in the server; with "aggregated", which needs fade=0, it sees noisy sums of batches"""
     honest: float = 1.0
-    """the fraction of devices that add noise and stay, in (0, 1]; "aggregated" """
+    """fraction of devices that add their noise and do not drop out, in (0, 1]; "aggregated" """
 
     def check(self) -> None:
         super().check()
@@ -211,47 +215,47 @@ class OnDevices(Fading):
 
 
 class NoPrior:
-    """Nothing is known: adds nothing to a likelihood."""
+    """Flat prior of a parameter: it adds nothing to a likelihood."""
 
     informed = False
 
     @property
     def precision(self) -> Floats | float:
-        """(R, n, n), or 0."""
+        """Precision matrix of the prior, (R, n, n); 0 if it is flat."""
         return 0.0
 
     @property
     def weighted_mean(self) -> Floats | float:
-        """The precision times the mean, (R, n), or 0."""
+        """Precision times mean of the prior, (R, n); 0 if it is flat."""
         return 0.0
 
     def mode(self, precision: Floats) -> Floats:
-        """The most probable parameter before any release, (R, n), given its precision."""
+        """Return the most probable parameter before any release, (R, n), for its precision."""
         weighted = np.asarray(self.weighted_mean)[..., None]
         return np.asarray(np.linalg.solve(precision, weighted)[..., 0])
 
-    def one(self, replicas: slice | Bools) -> "NoPrior":
-        """That of some replicas."""
+    def of_replicas(self, replicas: slice | Bools) -> "NoPrior":
+        """Return the prior of some replicas."""
         return self
 
     def widen(self, b: Floats, precision: Floats) -> None:
-        """Nothing to widen."""
+        """Choose tau by the likelihood of releases; a flat prior has none."""
 
     def gradient(self, theta: Floats) -> Floats | float:
-        """Of the log density at theta, (R, n)."""
+        """Return the gradient of the log density at theta, (R, n)."""
         return 0.0
 
     def loss(self, theta: Floats) -> Floats | float:
-        """Minus twice the log density, up to a constant, (R,)."""
+        """Return minus twice the log density at theta, up to a constant, (R,)."""
         return 0.0
 
 
 class PublicPrior(NoPrior):
-    """N(m, tau S) of a parameter, tau >= 1 chosen by releases: a wrong prior is let go.
+    """Normal prior N(m, tau S) of a parameter; releases choose tau >= 1, large if m is wrong.
 
-    Given a likelihood exp(b . theta - theta' L theta / 2), tau is that of 1, 4, 16, ... for which
-    the likelihood, integrated over the prior, is largest: with S = C C', g = C'(b - L m) and the
-    eigenvalues l and eigenvectors U of C' L C, that of the largest::
+    Given a likelihood exp(b . theta - theta' L theta / 2), tau is the one of 1, 4, 16, ... with the
+    largest likelihood integrated over the prior (empirical Bayes). With S = C C', g = C'(b - L m)
+    and the eigenvalues l and eigenvectors U of C' L C it maximises::
 
         sum_i  (U' g)_i^2 / (l_i + 1 / tau) - log(1 + tau l_i).
     """
@@ -276,8 +280,8 @@ class PublicPrior(NoPrior):
     def weighted_mean(self) -> Floats:
         return np.asarray(self._precision @ self.mean / self.tau[:, None])
 
-    def one(self, replicas: slice | Bools) -> "PublicPrior":
-        # That of some replicas: what is learned of its width is learned here, too
+    def of_replicas(self, replicas: slice | Bools) -> "PublicPrior":
+        # tau of a slice is a view: `widen` of the slice widens this prior, too
         some = copy(self)
         some.tau = self.tau[replicas]
         return some
@@ -293,16 +297,16 @@ class PublicPrior(NoPrior):
         eigenvalues, U = np.linalg.eigh(root.T @ precision @ root)
         seen = np.maximum(eigenvalues, 0.0)[..., None]  # (R, n, 1)
         g = np.vecmat(np.vecmat(b - precision @ self.mean, root), U)[..., None]
-        evidence = (g**2 / (seen + 1 / _WIDER) - np.log1p(_WIDER * seen)).sum(axis=1)
-        self.tau[:] = _WIDER[evidence.argmax(axis=1)]
+        evidence = (g**2 / (seen + 1 / _WIDENINGS) - np.log1p(_WIDENINGS * seen)).sum(axis=1)
+        self.tau[:] = _WIDENINGS[evidence.argmax(axis=1)]
 
 
 class WarmStarted(Fading):
-    """Base class of those that may start from a public prior of their parameter."""
+    """Base class of fading agents that may start from a public prior of their parameter."""
 
     prior: Prior | str | None = None
-    """of another study or an old log, a `dpbandit.Prior` or the path of one that was saved; what it
-    cost is part of the target"""
+    """prior from another study or an old log, a `dpbandit.Prior` or the path of a saved one; its
+    privacy cost is part of the target"""
     known = started(NoPrior)
     _theta = _precision = started(np.ndarray)
 
@@ -312,7 +316,7 @@ class WarmStarted(Fading):
             object.__setattr__(self, "prior", Prior.of(self.prior))
 
     def target(self) -> tuple[float, float]:
-        # What is left by the prior, whose cost is part of the target
+        # the prior's cost is part of the target: the sums may spend the rest
         whole = super().target()
         return self.prior.left_of(*whole) if isinstance(self.prior, Prior) else whole
 
@@ -329,7 +333,7 @@ class WarmStarted(Fading):
 
 
 def check_layout(agent: Fading, *, shared: bool) -> None:
-    """Raise `InputError` unless arms share one parameter, or have their own, as an agent needs."""
+    """Raise `InputError` unless arms share one parameter (`shared`), or have one each (not)."""
     if agent.spec.shared is not shared:
         found, needed = "one parameter for all arms", "a parameter for each arm"
         if shared:
@@ -341,7 +345,7 @@ def check_layout(agent: Fading, *, shared: bool) -> None:
 
 
 def check_coordinates(agent: Fading) -> None:
-    """Raise `InputError` where a posterior of all K d coordinates would be too large to hold."""
+    """Raise `InputError` if K d exceeds `MAX_COORDINATES`."""
     K, d = agent.spec.n_actions, agent.spec.dim
     if K * d > MAX_COORDINATES:
         raise InputError(
@@ -351,16 +355,16 @@ def check_coordinates(agent: Fading) -> None:
 
 
 def trust_after(rounds: int) -> float:
-    """Share of a prediction that is believed after so many rounds: by half after 100."""
+    """Return the weight of the model's prediction after `rounds`: 1/2 after 100, 1 in the limit."""
     return rounds / (rounds + 100)
 
 
 def coded_likelihood(
     design: Floats, offset: Floats, scores: Floats, gram: Floats
 ) -> tuple[Floats, Floats]:
-    """b (R, K, d) and L (R, K, d, K, d) of a release of scores: design truth - offset + noise.
+    """Return b (R, K, d) and L (R, K, d, K, d) of a release's likelihood exp(b . x - x' L x / 2).
 
-    The noise has covariance inverse to `gram` between the K arms; a design is (R, K, d, d).
+    Scores (R, K, d) are design x - offset + noise, whose covariance between arms is gram^-1.
     """
     b = np.vecmat(gram @ (scores + offset), design)
     pairs = design[:, :, None].swapaxes(-1, -2) @ design[:, None]  # (R, K, K, d, d)
@@ -368,13 +372,13 @@ def coded_likelihood(
 
 
 def spec_after(spec: BanditSpecT, first: int) -> BanditSpecT:
-    """Return the problem of those who come after `first` users; of one round at least."""
+    """Return the problem without its first `first` rounds; at least one round is left."""
     rounds = max(1, spec.horizon - first)
     return replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
 
 
 def link_fixes_middle(spec: ContextualSpec) -> bool:
-    """Whether the link says that rewards at x . theta = 0 lie in the middle of their range."""
+    """Return True if the link puts the mean reward at x . theta = 0 in the middle of the range."""
     if spec.link not in LINKS:
         return False
     middle = (spec.reward_low + spec.reward_high) / 2
@@ -382,10 +386,9 @@ def link_fixes_middle(spec: ContextualSpec) -> bool:
 
 
 def few_features(spec: ContextualSpec, mu: float, times: float = 1.0) -> bool:
-    """Whether a Gram matrix pays: a tenth of the run shows eigenvalues above its noise.
+    """Return True if a Gram matrix pays: T / 10 rounds give eigenvalues above `times` its noise.
 
-    Budget alone does not choose it: with fewer than d^2 users of an arm chance hides as much as
-    noise did, and moments gain from the budget too.
+    Noise is that of privacy or of sampling, whichever is larger: an arm needs d^2 users.
     """
     eigenvalue = spec.horizon / (10 * spec.n_actions * spec.dim)
     noise = 2 * sqrt(2 * spec.dim) / mu
@@ -393,9 +396,9 @@ def few_features(spec: ContextualSpec, mu: float, times: float = 1.0) -> bool:
 
 
 def in_force(ends: Ints, delay: int, count: int) -> Ints:
-    """After how many releases actions were chosen, for `count` rounds all over each batch.
+    """Return how many releases came before each of `count` rounds spread over a batch, (m, count).
 
-    Batches end with the answers of rounds `ends`, which arrive `delay` rounds late: (m, count).
+    The m batches end with the rounds `ends`, whose answers arrive `delay` rounds late.
 
     >>> in_force(np.array([2, 6]), 1, 4)
     array([[0, 0, 0, 0],

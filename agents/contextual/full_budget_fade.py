@@ -1,4 +1,4 @@
-"""A baseline of FADE: how far from the best that Gaussian releases of a budget allow."""
+"""Baseline of FADE that spends the whole budget on each release."""
 
 from math import inf
 
@@ -13,24 +13,23 @@ from dpbandit.privacy.notion import IN_FULL
 from dpbandit.privacy.spends import Spend
 from dpbandit.specs import BanditSpec, ContextualSpec
 
-_SHORTER = 0.3
-"""First batch over that of FADE, whose single releases are noisier and fewer."""
+_FIRST_BATCH_RATIO = 0.3
+"""Length of the first batch over that of FADE, whose first release is noisier"""
 
 
 class FullBudgetFADE(Arms):
-    """FADE that spends the whole budget on each release; not private, shows what is achievable.
+    """FADE that spends the whole budget on each release: a baseline that is not private.
 
     Release k is the sum of ALL users so far, with the noise that this release alone would need for
-    (release_epsilon, release_delta), and the players use all releases. Of noisy sums that keep the
-    budget together none tells as much: a user's weights in them have norm 1 altogether, here in
-    each. So the first batch, played at random, is shorter than FADE's, too. What FADE loses beyond
-    this baseline is the price of releasing often, where privacy is most of the noise: players take
-    what chance adds to the users so far for new in every release, so that from epsilon 4 on the
-    baseline need not be ahead.
+    (release_epsilon, release_delta), and play uses all releases. No private noisy sums are as
+    informative: a user's weights in all of them together have norm 1, here in each. The first
+    batch, played at random, is shorter than FADE's, too. Where noise is mostly privacy's, FADE's
+    regret beyond this baseline is the price of many releases; from epsilon 4 on the baseline need
+    not be ahead, because it treats the sampling error of the users so far as new in every release.
 
     Guarantee:
-        None: m releases together are sqrt(m) mu-GDP, and the ledger says infinity, so that nobody
-        takes the baseline for an agent.
+        None: m releases together are sqrt(m) mu-GDP, and the ledger holds infinity, so that the
+        baseline cannot be mistaken for a private agent.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.protocols import ContextualSpec
@@ -42,7 +41,7 @@ class FullBudgetFADE(Arms):
     release_epsilon: float = 1.0
     """epsilon of each release alone, > 0; inf adds no noise"""
     release_delta: float = 1e-5
-    """delta, in (0, 1)"""
+    """delta of each release alone, in (0, 1)"""
 
     def check(self) -> None:
         gaussian_target(self.release_epsilon, self.release_delta)
@@ -58,7 +57,7 @@ class FullBudgetFADE(Arms):
 
 class _WholeBudget(FadingReleases):
     def first(self, spec: BanditSpec, units: float, least: float = 30.0) -> int:
-        return max(1, round(_SHORTER * super().first(spec, units, least)))
+        return max(1, round(_FIRST_BATCH_RATIO * super().first(spec, units, least)))
 
     def noise_multiplier(self, releases: int) -> float:
         return 1 / self.mu
@@ -68,19 +67,19 @@ class _WholeBudget(FadingReleases):
 
 
 class InFull(Fading):
-    """Spends the whole target on each release."""
+    """Base class of fading agents that spend the whole target on each release."""
 
     def plan(self) -> FadingReleases:
         return _WholeBudget.of(self, fade=1.0)
 
 
 class SlatesInFull(InFull, FadeSlates):
-    """Slates."""
+    """`FadeSlates` with the whole target in each release."""
 
 
 class ArmsInFull(InFull, FadeArms):
-    """Arms with parameters of their own."""
+    """`FadeArms` with the whole target in each release."""
 
 
 class PricesInFull(InFull, FadePrices):
-    """Price lists."""
+    """`FadePrices` with the whole target in each release."""

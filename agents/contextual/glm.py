@@ -1,8 +1,8 @@
-"""Bandits whose mean reward is a link of a linear predictor, without privacy.
+"""Agents for mean rewards that are a link of a linear predictor, without privacy.
 
-Each arm, or all together, have a regression that takes in one row at a time, an online Laplace
-approximation. The mean reward is low + span zeta(x . theta). What is known of theta is kept as a
-normal with mean theta and covariance H^-1, and a new row (x, y) turns it into the normal with::
+Each arm, or all together, have a regression that learns row by row, an online Laplace
+approximation. The mean reward is low + span zeta(x . theta). The posterior of theta is a normal
+with mean theta and covariance H^-1; a new row (x, y) turns it into the normal with::
 
     theta' = argmin_w (w - theta)' H (w - theta) / 2 + mm(x . w) - y x . w
     H'     = H + zeta'(x . theta') x x'
@@ -10,9 +10,9 @@ normal with mean theta and covariance H^-1, and a new row (x, y) turns it into t
 mm' = zeta: the Laplace approximation of Chapelle and Li, "An empirical evaluation of Thompson
 sampling", NeurIPS 2011, Algorithm 3, with the full matrix and batches of one row. theta' is
 theta + s H^-1 x with s = y - zeta(x . theta + s x' H^-1 x), so a row costs one scalar equation and
-one rank-one step; no rows are kept. A single unchecked Newton step (the online Newton step)
-costs about the same and overshoots where the link is flat; a maximum likelihood fit to all rows
-must keep them, and moves the estimate by a fraction of its standard deviation.
+one rank-one step; no rows are stored. A single unchecked Newton step (the online Newton step)
+costs about as much and overshoots where the link is flat; a maximum likelihood fit needs all rows,
+and differs by a fraction of the estimate's standard deviation.
 """
 
 from typing import cast
@@ -25,26 +25,26 @@ from dpbandit.base import Floats, Ints, clip_norm, clip_range, pick, rows
 from dpbandit.privacy import no_privacy
 from dpbandit.specs import ContextualSpec, Link, LinkName, PriceListSpec, link_of
 
-_STEPS = 8
-"""Newton steps for the scalar equation: within 1e-6 of its solution while x' H^-1 x <= 10."""
-_TINY = 1e-12
-"""Divisors are at least this: a row on a flatter stretch of the link carries no information."""
+_NEWTON_STEPS = 8
+"""Newton steps for the scalar equation: within 1e-6 of its solution while x' H^-1 x <= 10"""
+_MIN_DIVISOR = 1e-12
+"""Least divisor: a row where the link is flatter carries no information"""
 
 
 class OnlineGLM(OnlineRidge):
-    """An `OnlineRidge` of linear predictors: `means`, `variances`, `sampled` are of x . theta.
+    """`OnlineRidge` of linear predictors: `means`, `variances`, `sampled` are those of x . theta.
 
-    Rewards become y in [0, 1], 0 at the lower end of the public range and 1 at the upper, or at a
-    price's margin for a list of prices, where y is a sale; the identity link takes rewards as they
-    are and, within the public bounds to which rows are clipped, is ridge regression, bit for bit.
-    `spread` is the range of what is regressed: 1, with the identity link that of rewards.
+    Rewards are scaled to y in [0, 1], 0 at the lower end of the public range and 1 at the upper; on
+    a price list y is a sale, 1 at the price's margin. The identity link does not scale rewards and,
+    within the public bounds to which rows are clipped, is ridge regression, bit for bit. `spread`
+    is the range of the response: 1, with the identity link that of rewards.
     """
 
     def __init__(
         self, spec: ContextualSpec, replicas: int, *, link: str | None, regularization: float
     ) -> None:
         super().__init__(spec, replicas, regularization=regularization)
-        # of a list of prices nothing is said but that a sale is yes or no
+        # a price list without a link has binary sales
         otherwise = "logistic" if spec.priced else "identity"
         self.link: Link = link_of(link or spec.link, otherwise=otherwise)
         self._spec, self._plain = spec, self.link.name == "identity"
@@ -57,11 +57,11 @@ class OnlineGLM(OnlineRidge):
         self.spread = 2 * spec.half_range if self._plain else 1.0
 
     def rewards(self, predictor: Floats) -> Floats:
-        """Mean rewards of linear predictors, (R, K) -> (R, K)."""
+        """Return the mean rewards of linear predictors, (R, K) -> (R, K)."""
         return self._low + self._span * self.link.mean(predictor)
 
     def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
-        # One more row: a ridge row, scaled by the root of its weight, with a working response
+        # a row of ridge regression, scaled by the root of its weight, with a working response
         spec = self._spec
         context = clip_norm(context, spec.context_norm)
         reward = clip_range(reward, spec.reward_low, spec.reward_high)
@@ -74,25 +74,25 @@ class OnlineGLM(OnlineRidge):
         variance = np.maximum(np.vecdot(np.matvec(self.inverse[where], x), x), 0.0)
         residual = _implicit_residual(self.link, y, mean, variance)
         predictor = mean + residual * variance
-        root = np.sqrt(np.maximum(self.link.slope(predictor), _TINY))
+        root = np.sqrt(np.maximum(self.link.slope(predictor), _MIN_DIVISOR))
         scaled = context * root.reshape(-1, *[1] * (context.ndim - 1))
         super().learn(scaled, action, root * predictor + residual / root)
 
 
 def _implicit_residual(link: Link, y: Floats, mean: Floats, variance: Floats) -> Floats:
-    """The s that solves s = y - zeta(mean + s variance), each (R,).
+    """Solve s = y - zeta(mean + s variance) for s, each (R,).
 
-    The left minus the right increases in s, convex below the predictor 0 and concave above, so
-    Newton's method from the point of [0, y - zeta(mean)] nearest to predictor 0 never overshoots.
+    Left minus right side increases in s, convex below predictor 0 and concave above, so Newton's
+    method from the point of [0, y - zeta(mean)] nearest to predictor 0 never overshoots.
     """
     far = y - link.mean(mean)
-    turning = -mean / np.maximum(variance, _TINY)
+    turning = -mean / np.maximum(variance, _MIN_DIVISOR)
     s = np.clip(turning, np.minimum(far, 0.0), np.maximum(far, 0.0))
-    for _ in range(_STEPS):
+    for _ in range(_NEWTON_STEPS):
         predictor = mean + s * variance
         excess = s + link.mean(predictor) - y
         before, s = s, s - excess / (1 + variance * link.slope(predictor))
-        if (s == before).all():  # as they would stay
+        if (s == before).all():  # further steps change nothing
             break
     return s
 
@@ -111,17 +111,17 @@ class GLMUCB(Arms):
 
     Differs from the paper:
         1. The regression is online (`OnlineGLM`) in place of a maximum
-           likelihood fit to all rows every round: O(d^2) a round and no rows kept; for the identity
-           link the two are the same, for the logistic the fits differ by a fraction of a posterior
-           standard deviation. Online Newton steps in this place: Zhang, Yang, Jin, Xiao and Zhou,
-           "Online stochastic linear optimization under one-bit feedback", ICML 2016.
-        2. H weights rows by their slope, the paper's V = sum x x' does not and pays for the
-           smallest slope in alpha.
+           likelihood fit to all rows every round: O(d^2) a round and no rows stored; for the
+           identity link the two are equal, for the logistic the fits differ by a fraction of a
+           posterior standard deviation. Online Newton steps for this purpose: Zhang, Yang, Jin,
+           Xiao and Zhou, "Online stochastic linear optimization under one-bit feedback", ICML 2016.
+        2. H weights rows by the link's slope; the paper's V = sum x x' does not, and has the
+           inverse of the smallest slope in alpha.
         3. `regularization` in place of rounds at random until V is invertible.
-        4. One regression for each disjoint arm, where the environment has it so.
+        4. One regression for each arm on problems of disjoint arms.
 
-    The width hardly matters from 0.1 to 2 on logistic problems of 4 arms and 8 features (the arms'
-    bonuses nearly cancel); the weak prior does where arms differ by little.
+    `alpha` from 0.1 to 2 hardly matters on logistic problems of 4 arms and 8 features (the arms'
+    bonuses nearly cancel); the weak prior matters where arms differ by little.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/GLMBandit-v0", {"GLMUCB": GLMUCB()}, horizon=500, replicas=2,
@@ -132,11 +132,11 @@ class GLMUCB(Arms):
     """
 
     alpha: Least0 = 1.0
-    """width on the linear predictor, 0 is greedy; with the identity link in ranges of the reward"""
+    """factor of widths of the linear predictor, for the identity link in ranges of the reward"""
     regularization: Positive = 0.1
     """precision of the prior N(0, I / regularization)"""
     link: LinkName | None = None
-    """if None, that of the environment, logistic sales for a list of prices, else the identity"""
+    """link of the model; if None, the environment's, or else logistic on price lists, identity"""
     glm = started(OnlineGLM)
 
     def start(self) -> None:
@@ -162,7 +162,7 @@ class LogisticTS(Arms):
            H_a += p (1 - p) x x' at the new mode
 
     Rewards in [0, 1] are clicks or fractions of one (a quasi-likelihood); any other public range
-    is mapped there. Prices of a list are judged by their margin times the chance of a sale.
+    is scaled to [0, 1]. On a price list a price's reward is its margin times the chance of a sale.
 
     Guarantee:
         None: exact data reaches later actions.
@@ -171,9 +171,9 @@ class LogisticTS(Arms):
         1. The full H in place of its diagonal.
         2. One row is a batch.
         3. `scale` narrows the posterior by default, which did better on orange juice,
-           recommendation and logistic GLMBandit problems; the paper's is 1.
-        4. For disjoint arms the predictors are drawn, not the parameters: the same law for d times
-           fewer numbers.
+           recommendation and logistic GLMBandit problems; the paper's scale is 1.
+        4. For disjoint arms the predictors are drawn, not the parameters: they have the same law
+           and need d times fewer numbers.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/GLMBandit-v0", {"LogisticTS": LogisticTS()}, horizon=500,
@@ -185,7 +185,7 @@ class LogisticTS(Arms):
     """
 
     scale: Least0 = 0.5
-    """standard deviation of the draws in units of the posterior's"""
+    """standard deviation of the draws, in units of the posterior's"""
     regularization: Positive = 0.1
     """precision of the prior N(0, I / regularization)"""
     glm = started(OnlineGLM)

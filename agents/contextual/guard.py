@@ -1,7 +1,7 @@
 """Guard: a net of uniform explorers around any private agent, with a proved bound on regret.
 
-Public coins say who explores, and for whom; a plan what follows from them and from the sizes of a
-problem; a net what its explorers say.
+`PublicCoins` choose the explorers and the net's share of them, `NetPlan` computes the constants of
+the theorem, and `SafetyNet` learns from its explorers which arms are surely worse.
 """
 
 from dataclasses import dataclass, field, replace
@@ -19,22 +19,23 @@ from dpbandit.privacy.premises import ALL_FACTS, Fact
 from dpbandit.specs import ContextualSpec, gaussian
 
 _CHUNK = 1 << 20
-"""Coins drawn at once. Part of the arithmetic: never derived from anything else."""
-_RELEASES = 50
-"""Of a net, at least, as long as there are more explorers than that."""
+"""Coins drawn at once; it decides which random numbers a round gets, so it must not change"""
+_MIN_RELEASES = 50
+"""Least number of releases of a net, if it has so many explorers"""
 
 
 @dataclass(frozen=True)
 class PublicCoins:
-    """Round t = 1, 2, .. explores with probability min(1, c t^(-1/3)), and half of those for a net.
+    """Explorers of a run, drawn before the data: round t with probability min(1, c t^(-1/3)).
 
-    What a net is made for, `most`, follows from T and c alone: not from the coins.
+    Half of them, by a second coin, belong to the net, of which at most `max_explorers`, a function
+    of T and c, not of the coins.
     """
 
     horizon: int
-    """T"""
+    """number of rounds T"""
     rate: float
-    """c, in (0, T^(1/3)]"""
+    """rate c of exploration, in (0, T^(1/3)]"""
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= self.horizon ** (1 / 3) * (1 + 1e-12):
@@ -45,12 +46,12 @@ class PublicCoins:
 
     @property
     def expected(self) -> float:
-        """A bound on the expected number of net explorers, the sum of c t^(-1/3) / 2."""
+        """Bound on the expected number of net explorers, the sum of c t^(-1/3) / 2."""
         return 0.75 * self.rate * self.horizon ** (2 / 3)
 
     @property
-    def most(self) -> int:
-        """Net explorers at most; more would come with probability 1/T, and are not the net's.
+    def max_explorers(self) -> int:
+        """Largest number of net explorers: more are drawn with probability 1 / T, and left out.
 
         Bernstein's inequality, solved for the number.
         """
@@ -58,7 +59,7 @@ class PublicCoins:
         return ceil(self.expected + tail / 3 + sqrt(tail**2 / 9 + 2 * self.expected * tail))
 
     def draw(self, seed: int) -> tuple[Ints, Ints]:
-        """Rounds of net explorers, and of others: increasing, the first round is 0."""
+        """Draw the rounds of net explorers (increasing) and of other explorers, counted from 0."""
         draw = np.random.Generator(np.random.SFC64(seed)).random
         T, net, others = self.horizon, [], []
         for start in range(0, T, _CHUNK):
@@ -68,78 +69,78 @@ class PublicCoins:
             net.append(t[explores & (second < 0.5)])
             others.append(t[explores & (second >= 0.5)])
         found = np.concatenate(net)
-        return found[: self.most], np.concatenate([*others, found[self.most :]])
+        return found[: self.max_explorers], np.concatenate([*others, found[self.max_explorers :]])
 
 
 @dataclass(frozen=True)
 class NetPlan:
-    """What follows from T, c, mu and the sizes of a problem; letters are those of `Guard`.
+    """Constants of a net and of its theorem, from T, c, mu and the spec; letters as in `Guard`.
 
-    In scaled units: contexts are no longer than 1 and rewards lie in [-1, 1].
+    Units are scaled: contexts have norm at most 1 and rewards lie in [-1, 1].
 
     >>> spec = ContextualSpec(n_actions=2, dim=2, horizon=20_000)
     >>> plan = NetPlan(spec, PublicCoins(20_000, 1.0), mu=0.268)
-    >>> plan.every, plan.releases, round(plan.regret_bound(largest_gap=0.3))
+    >>> plan.release_interval, plan.releases, round(plan.regret_bound(largest_gap=0.3))
     (11, 60, 702162)
     """
 
     spec: ContextualSpec
     coins: PublicCoins
     mu: float
-    """of the net"""
+    """Gaussian-DP parameter of the net's releases"""
 
     def __post_init__(self) -> None:
         positive("mu", self.mu)
 
     @property
     def failure(self) -> float:
-        """alpha = T^(-1/3), the probability with which widths may fail."""
+        """Probability alpha = T^(-1/3) that some width is too small."""
         return float(self.spec.horizon ** (-1 / 3))
 
     @property
     def blocks(self) -> int:
-        """How many parameters there are, of `spec.dim` coordinates each."""
+        """Number of parameters of `spec.dim` coordinates each: 1 or K."""
         return 1 if self.spec.shared else self.spec.n_actions
 
     @property
     def parameter_norm(self) -> float:
-        """S, the length of the longest parameter that the public bounds allow."""
+        """Largest norm S of a parameter that the public bounds allow."""
         return self.spec.context_norm * self.spec.parameter_norm / self.spec.reward_bound
 
     @property
-    def rows(self) -> int:
-        """The most that are told to the net; all who came before the first were heard, too."""
-        return self.coins.most + self.spec.delay
+    def max_rows(self) -> int:
+        """Bound on the net's rows: `max_explorers`, and `delay` first users who share a coin."""
+        return self.coins.max_explorers + self.spec.delay
 
     @property
-    def every(self) -> int:
-        """b, net explorers from one release to the next, so few that b <= Gamma costs nothing."""
-        one_release = 4 * sqrt(self.spec.dim) / self.mu  # less noise than any plan has
-        return max(1, int(min(self.coins.expected / _RELEASES, one_release)))
+    def release_interval(self) -> int:
+        """Net explorers b from one release to the next, so few that b <= Gamma."""
+        one_release = 4 * sqrt(self.spec.dim) / self.mu  # at most Gamma, whatever the releases
+        return max(1, int(min(self.coins.expected / _MIN_RELEASES, one_release)))
 
     @property
     def releases(self) -> int:
-        """M."""
-        return self.rows // self.every
+        """Number M of releases."""
+        return self.max_rows // self.release_interval
 
     @property
     def quantile(self) -> float:
-        """z = sqrt(2 ln(8 K T / alpha))."""
+        """Quantile z = sqrt(2 ln(8 K T / alpha)) of the confidence widths."""
         return sqrt(2 * log(8 * self.spec.n_actions * self.spec.horizon / self.failure))
 
     def gamma(self, stddev: float) -> float:
-        """Gamma >= the norm of Gram noise with that stddev off the diagonal, and >= b."""
+        """Return Gamma, a bound on b and on the norm of Gram noise with `stddev` off-diagonal."""
         tail = sqrt(log(4 * max(1, self.releases) * self.blocks / self.failure))
         norm = stddev * (2 * sqrt(self.spec.dim) + 2 * tail)
-        return max(norm, self.every + self.spec.delay)
+        return max(norm, self.release_interval + self.spec.delay)
 
-    def factors(self, stddev: float, shift: Floats) -> tuple[float, Floats]:
-        """What `|x|_{A^-1}` and `|A^-1 x|` count in a width."""
+    def width_factors(self, stddev: float, shift: Floats) -> tuple[float, Floats]:
+        """Return the factors of `|x|_{A^-1}` and of `|A^-1 x|` in a width."""
         bias = (self.gamma(stddev) + shift) * self.parameter_norm
         return self.quantile * sqrt(1.5), self.quantile * stddev + bias
 
     def regret_bound(self, largest_gap: float) -> float:
-        """The theorem of `Guard`, in units of the reward, as `largest_gap` = Delta is.
+        """Return the regret bound of `Guard` for Delta = `largest_gap`, in units of the reward.
 
         Noise grows from release to release: the last has the largest s and Gamma.
         """
@@ -148,7 +149,7 @@ class NetPlan:
         last = first * BLT().row_norm(max(1, self.releases))
         low, high = self.gamma(first), self.gamma(last)
         D, S, z = self.spec.dim * self.blocks, self.parameter_norm, self.quantile
-        L = log(1 + self.coins.most / (D * low))
+        L = log(1 + self.coins.max_explorers / (D * low))
         B = z * (sqrt(1.5) + last / sqrt(2 * low)) + 4 * high * S / sqrt(2 * high)
         explored = 1.5 * c * T ** (2 / 3) + self.failure * T + 1
         learned = 4 * B * sqrt(12 * D * K * L / c) * T ** (2 / 3)
@@ -156,7 +157,7 @@ class NetPlan:
 
 
 class SafetyNet:
-    """Step 4 of `Guard`: what net explorers say, and what follows for everybody's arms::
+    """Confidence intervals of arms from net explorers, for step 4 of `Guard`::
 
         G^, u^     sums of x x' and r x over net explorers, |x|, |r| <= 1, released every b of them
         A          G^ + shift I,  shift = max(0, 2 Gamma - least eigenvalue of G^), a block an arm
@@ -164,7 +165,7 @@ class SafetyNet:
         w(x)       z (sqrt(1.5) |x|_{A^-1} + s |A^-1 x|) + (Gamma + shift) S |A^-1 x|
 
     s is the noise's stddev, of the moment and of the Gram matrix off its diagonal; the other
-    letters are those of `NetPlan`. Before the first release nothing is known.
+    letters are those of `NetPlan`. Before the first release there are no intervals.
     """
 
     def __init__(self, plan: NetPlan, streams: Streams) -> None:
@@ -176,14 +177,14 @@ class SafetyNet:
             context_bound=spec.context_norm,
             reward_low=-1.0,
             reward_high=1.0,
-            moment_weight=sqrt(2),  # the Gram matrix is free, see FADE
+            moment_weight=sqrt(2),  # with this weight the Gram matrix adds no sensitivity
         )
         self.sums = noisy_prefix_sum(
             BLT(),
             self._statistic,
             streams,
-            horizon=plan.rows + 1,  # the last release matters, too
-            refresh_every=plan.every,
+            horizon=plan.max_rows + 1,  # so that the last row may be released
+            refresh_every=plan.release_interval,
             noise_multiplier=BLT().column_norm(plan.releases) / plan.mu * (1 + 1e-12),
         )
         R, K = len(streams), spec.n_actions
@@ -192,7 +193,7 @@ class SafetyNet:
         self._released = False
 
     def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """A net explorer's row, to the mechanism."""
+        """Add a net explorer's row to the sums, and refit after a release."""
         low, high = self._plan.spec.reward_low, self._plan.spec.reward_high
         scaled = (2 * np.asarray(reward, np.float64) - low - high) / (high - low)
         release = self.sums(context, action, scaled)
@@ -204,12 +205,12 @@ class SafetyNet:
         least = np.linalg.eigvalsh(gram)[..., 0]  # (R, blocks)
         shift = np.maximum(0.0, 2 * plan.gamma(s) - least)
         self._ridge.refit(gram, moment, shift[..., None, None])
-        self._curvature, bias = plan.factors(s, shift)
+        self._curvature, bias = plan.width_factors(s, shift)
         self._bias = np.broadcast_to(bias, self._bias.shape)
         self._released = True
 
     def without_inferior(self, context: Floats, action: Ints) -> Ints:
-        """`action` (R,), but where an arm is surely better the one that is surely best."""
+        """Return `action` (R,), replaced by argmax m - w where some arm is surely better."""
         if not self._released:
             return action
         x = clip_norm(context, self._plan.spec.context_norm) / self._plan.spec.context_norm
@@ -219,7 +220,7 @@ class SafetyNet:
         return np.where(high < low.max(axis=1), low.argmax(axis=1), action)
 
     def widths(self, x: Floats) -> Floats:
-        """w of every arm, (R, K), for contexts of norm at most 1."""
+        """Return the width w of every arm, (R, K), for contexts of norm at most 1."""
         Ax = self._ridge.products(x)  # (R, K, d)
         quadratic = np.vecdot(Ax, x if self._plan.spec.shared else x[:, None])
         root = np.sqrt(np.maximum(quadratic, 0.0))
@@ -227,38 +228,38 @@ class SafetyNet:
 
 
 class Guard(Around[ContextualSpec]):
-    """Wraps a private agent with a net of uniform explorers that vetoes arms surely worse.
+    """Wrapper of a private agent with a net of uniform explorers that vetoes surely worse arms.
 
     A design of this project. With public coins of probability p_t = min(1, c t^(-1/3)), c = `rate`,
     drawn before the data::
 
         1. an explorer plays a uniformly random arm; half of them, by a second coin, belong to the
-           net, and their rounds are told to the net only
-        2. everybody else's round is told to `agent` only, explorers that are not the net's, too
-        3. who does not explore plays what `agent` plays,
+           net, and only the net learns from their rounds
+        2. `agent` learns from the rounds of all other users, explorers or not
+        3. in other rounds than explorers' the arm of `agent` is played,
         4. unless another arm is surely better: with m and w from the net alone, arm a is vetoed
            where m(a) + w(a) < max_b m(b) - w(b), and argmax_b m(b) - w(b) is played
 
-    The net (`SafetyNet`) has the whole mu of `agent` for itself.
+    The net (`SafetyNet`) has the whole mu of `agent`, too.
 
     Guarantee:
         *Privacy.* If every mechanism of `agent` is mu-GDP for adaptively chosen rows (context, ANY
-        arm, reward), also of arms that it did not choose and of users whom it was not asked about,
+        arm, reward), also with arms that it did not choose and in rounds in which it did not act,
         then all is mu-GDP with the same mu, not with sqrt(2) mu: public coins split the users into
-        two groups, so each enters one mechanism. Replacing a net explorer changes what the net
-        releases by mu, and through that what others play, which mechanisms bear that are private
-        for adaptive rows; replacing another user changes nothing that the net is told, whose arms
+        two groups, so each enters one mechanism. Replacing a net explorer changes the net's
+        releases, at mu, and through them the arms of others, which mechanisms allow that are
+        private for adaptive rows; replacing another user changes no input of the net, whose arms
         are coins. The certificate is the larger of both curves at every epsilon. The condition is
-        what `agent` declares (`dpbandit.privacy.premises`): FADE, DP-UCB and all sums of clipped
-        rows take any arm, and an agent that needs the arm to be its own is refused (one that always
-        plays arm 1 and publishes rows of arm 0 is private alone), unless every context is one
-        constant, at which nobody looks: then vetoes are functions of releases. Agents without a
-        finite mu are refused.
+        declared by `agent` (`dpbandit.privacy.premises`): FADE, DP-UCB and all sums of clipped rows
+        take any arm. An agent that must choose the arm itself is refused (one that always plays arm
+        1 and publishes rows of arm 0 is private alone), unless contexts are one public constant,
+        with which vetoes are functions of releases. Agents without a finite mu are refused.
 
         *Regret.* Let rewards be linear once they are scaled to [-1, 1] (a range symmetric about 0,
         or contexts that absorb an intercept), contexts of norm at most 1 and fixed in advance, or
-        at least not dependent on what the net released nor on arms played because of it, vetoes
-        among them; `|theta_a| <= S`, no delay, and coins nobody knew. Then for EVERY agent::
+        at least independent of the net's releases and of arms played because of them, vetoes
+        included; `|theta_a| <= S`, no delay, and coins not known to the problem. Then for EVERY
+        agent::
 
             E R_T <= Delta (1.5 c T^(2/3) + alpha T + 1) + 4 B sqrt(12 D K L / c) T^(2/3),
             B = z (sqrt(1.5) + s / sqrt(2 Gamma)) + 4 Gamma S / sqrt(2 Gamma),
@@ -283,10 +284,10 @@ class Guard(Around[ContextualSpec]):
         sqrt(T 4 D L K T^(1/3) / c). More net explorers than n come with probability 1 / T. QED
 
     **What is not proved.** The constants are large: at epsilon 1 no veto happens in 20,000 rounds
-    of any problem of docs/guard.md, and the bound is above Delta T even at T = 10^9. What helps
-    earlier is the other half of the explorers, who tell `agent` of arms that it does not try;
-    that has no theorem, nor has anything where rewards are not linear (logistic and probit links,
-    sales at prices). T^(2/3) is the price of uniform explorers, not of the problem.
+    of any problem of docs/guard.md, and the bound is above Delta T even at T = 10^9. Earlier
+    benefits come from the other half of the explorers, from whom `agent` learns about arms that it
+    does not try; there is no theorem on this, nor on rewards that are not linear (logistic and
+    probit links, sales at prices). T^(2/3) is the price of uniform explorers, not of the problem.
 
     All replicas of a comparison share the coins, so that errors over replicas are for these coins.
 
@@ -298,16 +299,15 @@ class Guard(Around[ContextualSpec]):
     1.0
     """
 
-    # a veto reads contexts, but for one constant it is made of releases; "public coins split the
-    # users into two groups"
+    # a veto reads contexts, unless they are one constant; public coins split the users into groups
     hands_on = ALL_FACTS - {Fact.AS_CHOSEN}
     hands_on_if = MappingProxyType({Fact.AS_CHOSEN: Fact.CONTEXT})
 
     plays = ContextualSpec
     agent: Inner = field(kw_only=False)
-    """what plays, and learns from everybody but the net's explorers"""
+    """config of the guarded agent, which learns from all users but the net's explorers"""
     rate: Positive = 0.05
-    """c, so that about 1.5 c T^(2/3) users explore; 1 where contexts may change"""
+    """rate c of exploration: about 1.5 c T^(2/3) users explore; 1 suits contexts that change"""
     coins: Count0 = 0
     """seed of the public coins"""
 
@@ -316,7 +316,7 @@ class Guard(Around[ContextualSpec]):
             raise InputError("Expected an agent to guard, got one that is guarded.")
 
     def start(self) -> None:
-        # Draw the coins that say who hears of a user; make the agent and the net
+        # Draw the coins that decide whether agent or net learns from a user; make both
         spec, coins = self.spec, PublicCoins(self.spec.horizon, self.rate)
         net, others = coins.draw(self.coins)
         self.for_net, self.explorers = frozenset(net), frozenset([*net, *others])
@@ -338,7 +338,7 @@ class Guard(Around[ContextualSpec]):
         if self.rounds_seen in self.explorers:
             return arms
         action = self.inner.act(context)
-        # one constant is not looked at, so that a veto is a function of releases whatever comes
+        # a public constant is not read, so that a veto is a function of releases
         seen = np.ones_like(context) if self.spec.constant_context else context
         return self.net.without_inferior(seen, action)
 
@@ -349,12 +349,12 @@ class Guard(Around[ContextualSpec]):
         learn(context, action, feedback)
 
     def coin(self, user: int) -> int:
-        """The place of the coin of this user: that of how many were heard when she came."""
+        """Return the index of a user's coin, the number of rewards seen when she arrived."""
         return max(0, user - self.spec.delay)
 
 
 def _mu(name: str, ledger: Ledger) -> float:
-    """That of an agent's only mechanism; raises `InputError` where there is no such thing."""
+    """Return the mu of an agent's only mechanism; raise `InputError` if it has several, or none."""
     if len(ledger.spends) != 1 or ledger.mu is None or not 0 < ledger.mu < inf:
         raise InputError(
             f"Expected {name} to have one mechanism that is Gaussian, with noise, to be guarded: "

@@ -1,7 +1,7 @@
-"""Policies on regression oracles: the further an arm is predicted behind the best, the rarer it is.
+"""Agents on regression oracles that play an arm more rarely the larger its predicted gap.
 
-SquareCB learns from every row, without privacy. The others play by batches: each batch of users is
-in one release, and the next one is played by a regression of it.
+SquareCB learns from every row, without privacy. The others play in batches: each batch of users is
+in one release, from which a regression is fitted that plays the next batch.
 """
 
 from math import sqrt
@@ -15,9 +15,9 @@ from dpbandit.base import Bools, Floats, Ints, drawn
 
 
 def inverse_gaps(predicted: Floats, gamma: float, among: Bools | bool = True) -> Floats:
-    """Chances 1 / (K + gamma gap) of arms behind the best, which has the rest: (R, K).
+    """Return probabilities 1 / (K + gamma gap) of arms; the best has the rest, (R, K).
 
-    K is the number of arms that may be played, `among` them the best.
+    K is the number of arms in the mask `among`, which holds the best.
 
     >>> inverse_gaps(np.array([[0.5, 0.25, 0.5]]), 8.0).round(3).tolist()
     [[0.467, 0.2, 0.333]]
@@ -28,7 +28,7 @@ def inverse_gaps(predicted: Floats, gamma: float, among: Bools | bool = True) ->
 
 
 def _with_rest(chances: Floats, predicted: Floats) -> Floats:
-    """The best arm, the first of several, gets what the others leave."""
+    """Give the best arm, the first of several, the probability that the others leave."""
     best = np.arange(predicted.shape[1]) == predicted.argmax(axis=1)[:, None]
     others = np.where(best, 0.0, chances)
     return np.where(best, 1 - others.sum(axis=1, keepdims=True), others)
@@ -42,7 +42,7 @@ class SquareCB(Exact):
 
         1. y_a = x . theta_a, as a share of the range of rewards;  b = argmax y
         2. play a != b with chance 1 / (K + gamma (y_b - y_a)), b with the rest
-        3. tell the online oracle (x, a, r)
+        3. update the online oracle by (x, a, r)
 
     Guarantee:
         None: exact data reaches later actions.
@@ -54,7 +54,7 @@ class SquareCB(Exact):
     """
 
     gamma_scale: Least0 = 16.0
-    """gamma / sqrt(t)"""
+    """factor gamma / sqrt(t) of exploitation; 0 plays uniformly"""
 
     def start(self) -> None:
         super().start()
@@ -68,7 +68,7 @@ class SquareCB(Exact):
 
 
 class OracleBatches(Epochs):
-    """Plays by regressions of batches, each released once; the first batch uniformly at random.
+    """Base class of agents that play by regressions of batches; the first batch at random.
 
     A = G + Gamma I with released G, Gamma = 2 sqrt(d) (its noise off the diagonal), and no
     eigenvalue below 0.3 Gamma, see `Epochs.regression_of`; predictions are clipped to the range.
@@ -89,14 +89,14 @@ class OracleBatches(Epochs):
         return self.middle + self.released[-1].means(context)
 
     def predicted(self, context: Floats, regression: Regression) -> Floats:
-        """Predicted rewards as shares of their range, (R, K) in [0, 1]."""
+        """Return predicted rewards as shares of their range, (R, K) in [0, 1]."""
         return (0.5 + regression.means(context) / (2 * self.spec.half_range)).clip(0.0, 1.0)
 
     def choose(self, context: Floats, uniforms: Floats) -> Ints:
         return drawn(self.chances(context), uniforms)
 
     def chances(self, context: Floats) -> Floats:
-        """Of each arm, (R, K), once there is a release."""
+        """Return the probability (or an unnormalised weight) of each arm, (R, K)."""
         raise NotImplementedError
 
 
@@ -123,7 +123,7 @@ class FALCON(OracleBatches):
     """
 
     gamma_scale: Least0 = 16.0
-    """gamma over the root of the rounds before the batch"""
+    """factor gamma / sqrt(rounds before the batch) of exploitation; 0 plays uniformly"""
 
     def chances(self, context: Floats) -> Floats:
         predicted = self.predicted(context, self.released[-1])
@@ -131,7 +131,7 @@ class FALCON(OracleBatches):
 
 
 class FastCB(OracleBatches):
-    """FALCON with chances that also shrink where the best arm is predicted to be nearly perfect.
+    """FALCON that explores less where the best arm's predicted loss is small.
 
     Foster and Krishnamurthy, "Efficient first-order contextual bandits: prediction, allocation, and
     triangular discrimination", NeurIPS 2021, on batches as in Ryabchenko et al., arXiv 2609.33888::
@@ -143,13 +143,13 @@ class FastCB(OracleBatches):
         As `FALCON`.
 
     Differs from the paper:
-        1. Ridge regression in place of a logistic one; an arm that ties with a loss of 0 has 1 / K.
+        1. Ridge regression in place of a logistic one; arms that tie with the best have 1 / K.
         2. gamma_scale is 10, the middle of the values searched by Ryabchenko et al.
         3. Batches as in `FALCON`.
     """
 
     gamma_scale: Least0 = 10.0
-    """gamma over the root of the rounds before the batch"""
+    """factor gamma / sqrt(rounds before the batch) of exploitation; 0 plays uniformly"""
 
     def chances(self, context: Floats) -> Floats:
         predicted = self.predicted(context, self.released[-1])
@@ -161,7 +161,7 @@ class FastCB(OracleBatches):
 
 
 class RegCB(OracleBatches):
-    """Play arms at random that may be best by intervals around the last batch's predictions.
+    """Play at random among arms that may be best, by intervals around the last predictions.
 
     Foster, Agarwal, Dudik, Luo and Schapire, "Practical contextual bandits with regression
     oracles", ICML 2018, the elimination variant, on batches as in Ryabchenko et al., arXiv
@@ -174,12 +174,12 @@ class RegCB(OracleBatches):
 
     Differs from the paper:
         1. Widths of linear models in place of the range of all regressors with a small loss.
-        2. width is 0.1 for all problems, the default of Ryabchenko et al., who search.
+        2. width is 0.1 for all problems, the default of Ryabchenko et al., who tune it.
         3. Batches as in `FALCON`.
     """
 
     width: Least0 = 0.1
-    """of intervals, in ranges of the reward and units of A^-1/2"""
+    """half-width of intervals over `|x|_{A^-1}`, as a share of the range of rewards"""
 
     def start(self) -> None:
         super().start()
@@ -201,7 +201,7 @@ class AdaCB(RegCB):
 
     RECONSTRUCTED from the program of Ryabchenko et al., arXiv 2609.33888, after Foster, Rakhlin,
     Simchi-Levi and Xu, "Instance-dependent complexity of contextual bandits and reinforcement
-    learning: a disagreement-based perspective", COLT 2021, of which the abstract alone was read::
+    learning: a disagreement-based perspective", COLT 2021, of which we read the abstract alone::
 
         1. C = the arms with y_a + w_a >= max_b (y_b - w_b), as in `RegCB`;  b = argmax y
         2. play a != b of C with chance 1 / (|C| + gamma (y_b - y_a)), b with the rest
@@ -214,7 +214,7 @@ class AdaCB(RegCB):
     """
 
     gamma_scale: Least0 = 16.0
-    """gamma over the root of the rounds before the batch"""
+    """factor gamma / sqrt(rounds before the batch) of exploitation; 0 plays uniformly"""
 
     def chances(self, context: Floats) -> Floats:
         survive, predicted = (
@@ -225,7 +225,7 @@ class AdaCB(RegCB):
 
 
 class VPO(OracleBatches):
-    """Vanilla policy optimisation: a batch is played by the average of virtual policies.
+    """Play each batch by the average of virtual policies: vanilla policy optimisation.
 
     RECONSTRUCTED from the program of Ryabchenko et al., "Vanilla policy optimization is both
     optimal and differentially private for stochastic contextual bandits", arXiv 2609.33888, not
@@ -241,14 +241,14 @@ class VPO(OracleBatches):
     Differs from the program:
         1. rate is 32 for all problems, the middle of the values that it searches.
         2. One Gaussian mechanism of exact cost for Gram matrix and moment, in place of two by zCDP;
-           rewards count from the middle of their range. Contexts are as the problem sends them.
-        3. A ridge as large as the noise, see `OracleBatches`, in place of a searched one; quadratic
+           rewards enter less the middle of their range. Contexts are not transformed.
+        3. A ridge as large as the noise, see `OracleBatches`, in place of a tuned one; quadratic
            loss alone.
         4. The first batch is as long as noise needs, see `Epochs`, not one round.
     """
 
     rate: Positive = 32.0
-    """of a virtual step, over min(1/K, 1/sqrt(K B))"""
+    """step size of a virtual step, in units of min(1/K, 1/sqrt(K B))"""
 
     def start(self) -> None:
         super().start()
@@ -265,7 +265,7 @@ class VPO(OracleBatches):
 
 
 class BPO(OracleBatches):
-    """Policy optimisation with a bonus: all released regressions are replayed for every user.
+    """Play by policy optimisation with a bonus, over all released regressions for every user.
 
     RECONSTRUCTED from the program of Ryabchenko et al., arXiv 2609.33888, as `VPO` is. For every
     user, over batches j of N_j users with predicted losses f_j, from q uniform and D = 0::
@@ -277,7 +277,7 @@ class BPO(OracleBatches):
     and an arm is played by the last q.
 
     Guarantee:
-        As `FALCON`: a user is in one release, and replaying releases costs nothing.
+        As `FALCON`: a user is in one release, and reuse of releases costs nothing.
 
     Differs from the program:
         As `VPO`; rate is 0.1 and bonus 0.01 for all problems, of values searched between 0.001 and
@@ -285,9 +285,9 @@ class BPO(OracleBatches):
     """
 
     rate: Positive = 0.1
-    """of a step, for each user of the batch"""
+    """step size per user of the batch"""
     bonus: Least0 = 0.01
-    """of arms that were rarely played"""
+    """factor of the bonus of rarely played arms"""
 
     def chances(self, context: Floats) -> Floats:
         K = self.spec.n_actions

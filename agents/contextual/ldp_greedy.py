@@ -18,20 +18,20 @@ from dpbandit.specs import ContextualSpec, PriceListSpec, link_of
 
 
 class LDPGreedy(Devices):
-    """Plays the largest x . theta_a, theta from private messages of all users.
+    """Base class of agents that play argmax x . theta_a, theta from private messages of all users.
 
-    Rows are divided by their bound and clipped to length 1. Rewards are on a scale from -1 to 1, or
-    from 0 to 1 where the link is logistic or probit; so the paper's C_B = c_r = 1.
+    Rows are divided by their bound and clipped to norm 1. Rewards are scaled to [-1, 1], or to
+    [0, 1] if the link is logistic or probit; so the paper's C_B = c_r = 1.
     """
 
     calibration: Literal["certified", "paper"] = "certified"
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     warm_up: Count0 | None = None
-    """s_0, rounds of each arm before all others, where arms have their own parameters; if None,
-    T / (10 K), as only its order is printed"""
+    """rounds s_0 of each arm at first if arms have their own parameters; if None, T / (10 K), as
+    the paper gives only the order"""
     gap: Positive | None = None
-    """h; an arm h / 2 below the best after the warm-up is dropped; if None, none is"""
+    """gap h: arms h / 2 below the best after the warm-up are dropped; if None, none is"""
 
     def start(self) -> None:
         super().start()
@@ -47,15 +47,15 @@ class LDPGreedy(Devices):
         raise NotImplementedError
 
     def message(self, x: Floats, block: Ints, y: Floats) -> Floats:
-        """What is sent of a round, (R, blocks, ...)."""
+        """Return the messages on a round, (R, blocks, ...)."""
         raise NotImplementedError
 
     def fit(self, sent: Floats, blocks: Ints, count: int) -> None:
-        """Estimate `theta` of these blocks anew, each from its `count` messages."""
+        """Update `theta` of `blocks` by the messages `sent`, each block's `count`-th."""
         raise NotImplementedError
 
     def act(self, context: Floats) -> Ints:
-        # Arms (R,): by turns at first, where each has its own parameter
+        # Arms (R,): in turn at first if each has its own parameter
         if self.round < self.turns:
             return np.full(self.R, self.round % self.spec.n_actions)
         return super().act(context)
@@ -76,7 +76,7 @@ class LDPGreedy(Devices):
         low, high = spec.reward_low, spec.reward_high
         y = (clip_range(feedback, low, high) - low) / (high - low)
         sent = self.message(x, block, 2 * y - 1 if self.link.name == "identity" else y)
-        if self.round <= self.turns:  # whose turn it is, is public
+        if self.round <= self.turns:  # turns are public, so only one block gets a message
             turn, K = self.round - 1, spec.n_actions
             self.fit(sent, np.array([turn % K]), turn // K + 1)
             self.preliminary = self.theta.copy()
@@ -86,7 +86,7 @@ class LDPGreedy(Devices):
 
 
 class LDPSGD(LDPGreedy):
-    """Greedy play on stochastic gradient descent; each user sends a locally private gradient.
+    """Play greedily by stochastic gradient descent; each user sends a locally private gradient.
 
     Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
     NeurIPS 2021, Algorithms 1 and 2 with (5) and (6), by the submitted manuscript::
@@ -97,24 +97,24 @@ class LDPSGD(LDPGreedy):
                       R L(epsilon), on g's side with odds e^epsilon to 1 if |g| = R
                       theta <- theta - c / n Psi(g),     n the messages so far
 
-    where every arm has its own theta_a (Algorithm 2), arms take turns s_0 times each; later a
-    message goes to every arm, Psi(g) to the one that was played and Psi(0) to the others, so that
-    nobody sees which it was, and n are an arm's messages::
+    If every arm has its own theta_a (Algorithm 2), arms take turns s_0 times each; later a message
+    goes to every arm, Psi(g) to the one that was played and Psi(0) to the others, which hides the
+    arm, and n counts an arm's messages::
 
         calibration      R                             epsilon of a message, with arms' own theta_a
         "certified"      1 for logistic, else 2        epsilon
         "paper"          2 c_r C_B = 2                 epsilon / 2
 
     Guarantee:
-        Every user's messages are together locally epsilon-DP, with delta = 0 and against whoever
-        collects them (`LocalDirections`), "paper" with arms' own parameters epsilon / 2: points
-        sent to arms that were not played cost nothing. No server is trusted, as long as devices
-        choose and look at rewards themselves.
+        Every user's messages are together locally epsilon-DP, with delta = 0 and against the
+        server (`LocalDirections`), "paper" with arms' own parameters epsilon / 2: messages to arms
+        that were not played cost nothing. No trusted server is needed, as long as actions are
+        chosen and rewards observed on the device.
 
     Differs from the paper:
-        1. Gradients longer than R are clipped: Psi is not defined for them, and nothing keeps theta
-           in a ball.
-        2. c = c' d / (kappa_l zeta p) has constants of the law of rows, which are taken for 1; zeta
+        1. Gradients longer than R are clipped: Psi is not defined for them, and theta is not
+           confined to a ball.
+        2. c = c' d / (kappa_l zeta p) has constants of the rows' distribution, taken to be 1; zeta
            is the least slope of the link on [-1, 1].
         3. Psi(0), which has no side, is a uniform point. Ties are broken at random.
 
@@ -126,9 +126,9 @@ class LDPSGD(LDPGreedy):
 
     plays = ContextualSpec
     epsilon: float = 1.0
-    """target at delta 0, > 0; inf sends exact gradients"""
+    """target epsilon at delta 0, > 0; inf sends exact gradients"""
     step: Positive | None = None
-    """c; if None d / zeta, K times as much where arms have their own parameters"""
+    """step size c; if None, d / zeta, K times as much if arms have their own parameters"""
     messages = started(LocalDirections)
 
     def check(self) -> None:
@@ -159,10 +159,11 @@ class LDPSGD(LDPGreedy):
 
 
 class EvenMoments(SecondMoments):
-    """Second moments whose Gram matrices get noise of one size, on the diagonal and off it.
+    """Second moments whose Gram matrices get equal noise on the diagonal and off it.
 
-    Off it that is more than in `SecondMoments`, and users are as far apart as there: those who are
-    furthest have one row, one Gram matrix, and opposite rewards (from moment weight sqrt(2) on).
+    Off the diagonal that is more noise than in `SecondMoments`. The sensitivity is equal: from
+    moment weight sqrt(2) on it is attained by one row with opposite rewards, whose Gram matrices
+    are equal.
     """
 
     def __post_init__(self) -> None:
@@ -172,13 +173,13 @@ class EvenMoments(SecondMoments):
 
 
 class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
-    """Greedy play on least squares; each user sends a locally private Gram matrix and moment.
+    """Play greedily by least squares; each user sends a locally private Gram matrix and moment.
 
     Han, Liang, Wang and Zhang, "Generalized linear bandits with local differential privacy",
     NeurIPS 2021, Algorithms 1 and 2 with (3) and (4), by the submitted manuscript::
 
-        send       M = x x' + W,  u = y x + xi, to every arm where they have their own parameters,
-                   with x = 0 for those that were not played (after s_0 rounds of each by turns)
+        send       M = x x' + W,  u = y x + xi; if arms have their own parameters, to every arm,
+                   with x = 0 for arms that were not played (after s_0 rounds of each in turn)
         estimate   theta = (sum M + s sqrt(t) (4 sqrt(d) + 2 ln(2 T / alpha)) I)^-1 sum u,
                    s the noise of W, t the messages so far, T times K in Algorithm 2
         play       argmax_a x . theta_a
@@ -191,14 +192,14 @@ class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
 
     Guarantee:
         Every user's messages are together locally mu-GDP, "certified" (epsilon, delta)-DP, "paper"
-        with mu = 2 / sigma: two users of one row and opposite rewards are furthest apart, so that
-        Gram matrices are free, and messages to arms that were not played (`SecondMoments`). No
-        server is trusted, as long as devices choose and look at rewards themselves.
+        with mu = 2 / sigma: the sensitivity is attained by one row with opposite rewards, so that
+        Gram matrices, and messages to arms that were not played, add nothing (`SecondMoments`). No
+        trusted server is needed, as long as actions are chosen and rewards observed on the device.
 
     Differs from the paper:
         1. Rows and rewards are clipped, which the paper assumes to be bounded.
-        2. No eigenvalue of what is inverted is less than 1e-9. Ties are broken at random.
-        3. t is an arm's messages in Algorithm 2, too.
+        2. Eigenvalues of the inverted matrix are raised to 1e-9. Ties are broken at random.
+        3. t counts an arm's messages in Algorithm 2, too.
 
     >>> from dpbandit import certify
     >>> proof = certify(LDPOLS(epsilon=1.0, calibration="paper"), "GLMBandit", accountants=False)
@@ -208,7 +209,7 @@ class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
 
     plays = ContextualSpec
     alpha: Inside01 = 0.1
-    """probability that the shift is too small, in (0, 1); the default is the authors'"""
+    """probability that the shift is too small, in (0, 1); the default is that of the authors"""
     messages = started(LocalStatistic)
 
     def open(self) -> None:
@@ -218,7 +219,7 @@ class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
             dim=spec.dim,
             layout="shared" if spec.shared else "disjoint",
             reward_low=-1.0,
-            moment_weight=2.0 if paper else sqrt(2),  # at which Gram matrices are free
+            moment_weight=2.0 if paper else sqrt(2),  # Gram matrices add no sensitivity
         )
         halves = 2 if self.blocks > 1 else 1
         sigma = 2 * sqrt(2 * log(1.25 * halves / self.delta)) * halves / self.epsilon
@@ -248,8 +249,8 @@ class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
         self.theta[:, blocks] = np.matvec(floored_inverse(A, 1e-9), moment)
 
 
-_LOCAL_EXPLORATION = 4.0
-"""T_0 is this many times D sqrt(T) / epsilon."""
+_EXPLORATION_SCALE = 4.0
+"""Rounds T_0 of exploration, in units of D sqrt(T) / epsilon"""
 
 
 class LDPETC(Agent[PriceListSpec]):
@@ -262,29 +263,28 @@ class LDPETC(Agent[PriceListSpec]):
 
         T_0 = 4 D sqrt(T) / epsilon, at least sqrt(D T), at most T / 2;   theta = 0
         in round t <= T_0
-          1. ask a random price
+          1. offer a random price
           2. on her own device, from the public theta: g = (logistic(z . theta) - sold) z, and a
              message m of mean g / L
-          3. theta <- theta - B / sqrt(T_0) m, moved into the ball of radius B
+          3. theta <- theta - B / sqrt(T_0) m, projected onto the ball of radius B
         later
-          4. commit to the mean of theta over the second half of these rounds, and ask the price
-             with the largest margin x logistic(z . theta); nobody sends anything any more
+          4. commit to the mean of theta over the second half of these rounds, and offer the price
+             with the largest margin x logistic(z . theta), without messages
 
     Guarantee:
         Local privacy: every message is epsilon-locally DP (`LocalDirections`), a user sends one or
-        none, and computes her price at home from the public theta, so that whoever collects
-        messages need not be trusted. From that follows what the certificate says, epsilon-joint DP
-        with delta = 0 under continual observation: the messages of all users together are
-        epsilon-DP for replacing one user's round (parallel composition, adaptively), and everybody
-        else's price is a function of messages, of her own context and of public coins. T_0 is
-        public.
+        none, and her device computes the price from the public theta, so that no trusted server is
+        needed. This implies the certificate, epsilon-joint DP with delta = 0 under continual
+        observation: the messages of all users together are epsilon-DP for replacing one user's
+        round (parallel composition, adaptively), and any other user's price is a function of
+        messages, of that user's context and of public coins. T_0 is public.
 
     Differs from the paper:
-        1. It was not read but for its abstract: T_0, steps and the ball are ours.
+        1. We read only its abstract: T_0, steps and the ball are ours.
         2. A list of prices, and a logistic model of a sale.
         3. The message is that of Duchi, Jordan and Wainwright for the Euclidean ball.
 
-    With 20,000 customers it is hardly better than one price for everybody: local privacy is dear.
+    With 20,000 customers it is hardly better than one price for all: local privacy is costly.
 
     >>> from dpbandit import certify
     >>> from dpbandit.envs import OJPricing
@@ -295,21 +295,21 @@ class LDPETC(Agent[PriceListSpec]):
 
     plays = PriceListSpec
     epsilon: float = 1.0
-    """target at delta 0, > 0; inf plays without privacy"""
+    """target epsilon at delta 0, > 0; inf plays without privacy"""
     explore: Count | None = None
-    """T_0, rounds with random prices; if None, by the formula"""
+    """rounds T_0 of random prices; if None, by the formula"""
     parameter_norm: Positive = 6.0
-    """B, a bound on `|theta|`"""
+    """bound B on `|theta|`"""
     features: Features = "additive"
-    """whether a price costs every customer the same utility; see `demand_rows`"""
+    """features of a price: one slope for all customers, or one each, or a curve (`demand_rows`)"""
 
     def check(self) -> None:
         privacy_target(self.epsilon, 0.0)
 
     def start(self) -> None:
         D, T = demand_spec(self.spec, self.features).dim, self.spec.horizon
-        asked = max(sqrt(D * T), _LOCAL_EXPLORATION * D * sqrt(T) / self.epsilon)
-        self.rounds = self.explore or ceil(min(T / 2, asked))
+        usual = max(sqrt(D * T), _EXPLORATION_SCALE * D * sqrt(T) / self.epsilon)
+        self.rounds = self.explore or ceil(min(T / 2, usual))
         uses = min(self.rounds, T)
         self.messages = LocalDirections(self.streams, dim=D, epsilon=self.epsilon, uses=uses)
         spend = self.messages.spend
@@ -330,13 +330,13 @@ class LDPETC(Agent[PriceListSpec]):
         return self.spec.margins * expit(np.matvec(z, self.theta))
 
     def update(self, context: Floats, action: Ints, feedback: Floats) -> None:
-        # A step along one message of each user of the first rounds; nobody else is asked
+        # A step along one message of each user of the first T_0 rounds; later users send none
         if self.round == self.rounds:
             return
         self.round += 1
         margins = self.spec.margins
         z = pick(demand_rows(self.spec, context, self.features), action)
-        dollars = clip_range(feedback, 0.0, float(margins.max()))  # first: NaN, overflow
+        dollars = clip_range(feedback, 0.0, float(margins.max()))  # against overflow; NaN is 0
         sold = np.minimum(dollars / margins[action], 1.0)
         g = (expit(np.vecdot(z, self.theta)) - sold)[:, None] * z
         message = cast(Floats, self.messages(g))  # every call releases

@@ -1,7 +1,7 @@
 """Linear bandits: ridge regressions of rewards on contexts, on exact data or on noisy sums.
 
 Disjoint arms have a parameter each (contexts (R, d)), or all share one (contexts (R, K, d)).
-The regressions are in ridge.py; bases come first, and each agent below holds its own steps.
+Base classes come first, then the agents; the regressions are in ridge.py.
 """
 
 from dataclasses import replace
@@ -49,10 +49,10 @@ Layout: TypeAlias = Literal["disjoint", "joint"]
 
 
 class Exact(Arms):
-    """Plays by ridge regressions of all rows so far, without privacy."""
+    """Base class of agents on exact ridge regressions of all rows so far, without privacy."""
 
     regularization: Positive = 1.0
-    """the ridge, added to the diagonal of Gram matrices"""
+    """ridge, added to the diagonal of Gram matrices"""
     ridge = started(OnlineRidge)
     masks = ("public", "user")
 
@@ -68,36 +68,37 @@ class Exact(Arms):
 
 
 class Summed(PrivateAgent[ContextualSpec], Arms):
-    """Plays by sums of clipped rounds that a mechanism releases.
+    """Base class of agents on prefix sums of clipped rounds that a mechanism releases.
 
-    Until the first release disjoint arms take turns, since nothing tells them apart.
+    Until the first release disjoint arms are played in turn, since all have equal scores.
     """
 
     refresh_every: Count | None = None
     """rounds from one release to the next; if None, ceil(horizon / 100)"""
     context_clip: Positive | None = None
-    """Euclidean norm contexts are clipped to; if None, the environment's public bound"""
+    """Euclidean norm to which contexts are clipped; if None, the environment's public bound"""
     sums = started(PrefixSum)
 
     def target(self, usual: int | None = None) -> Target:
-        """What all releases together may cost, and when they happen: if nobody says, as `usual`."""
+        """Return budget and times of all releases; `usual` is the default of `refresh_every`."""
         every = self.refresh_every or usual or ceil(self.spec.horizon / 100)
         return Target(self.epsilon, self.delta, self.spec.horizon, every)
 
     def rounds(self, arms: Layout) -> dict[str, Any]:
-        """Sizes, layout and clips of the rounds that are summed."""
+        """Return arguments of a statistic: sizes, layout and clips of a round."""
         spec = self.spec
         return {
             "n_actions": spec.n_actions,
             "dim": spec.dim,
             "layout": "shared" if spec.shared else arms,
-            "context_bound": min(spec.context_norm, self.context_clip or inf),  # more is only noise
+            # no context is longer than the public bound: a larger clip only adds noise
+            "context_bound": min(spec.context_norm, self.context_clip or inf),
             "reward_low": spec.reward_low,
             "reward_high": spec.reward_high,
         }
 
     def feed(self, sums: PrefixSum) -> None:
-        """Tell these `sums` of every round from now on."""
+        """Learn from `sums`, which get every round from now on, and set `ledger`."""
         self.sums, self.ledger = sums, ledger_of(self.epsilon, sums.spend)
         self.turns_first = 0.0 if self.spec.shared else inf
 
@@ -112,24 +113,24 @@ class Summed(PrivateAgent[ContextualSpec], Arms):
             self.refit(release)
 
     def refit(self, release: Floats) -> None:
-        """Play by this release from now on."""
+        """Fit the model that plays to a new release."""
         raise NotImplementedError
 
 
 class Optimist(Arms):
-    """Plays argmax x . theta_a + radius sqrt(x' V_a^-1 x)."""
+    """Base class of agents that play argmax x . theta_a + radius sqrt(x' V_a^-1 x)."""
 
     alpha: Width | None = None
-    """width in ranges of the reward (2 sigma), 0 is greedy, or "theory" """
+    """factor of confidence widths, in ranges of the reward (2 sigma); 0 is greedy; or "theory" """
     regularization: Positive = 1.0
-    """the ridge, added to the diagonal of Gram matrices"""
+    """ridge, added to the diagonal of Gram matrices"""
     reward_noise: Least0 | None = None
-    """sigma, the sub-Gaussian parameter of rewards; if None, half their range"""
+    """sub-Gaussian parameter sigma of rewards; if None, half their range"""
     parameter_norm: Positive | None = None
     """bound on `|theta_a|` for the theory radius; if None, the largest that the public bounds
     allow"""
     failure: Inside01 = 0.05
-    """probability with which tail bounds may fail (utility only, never privacy)"""
+    """largest probability that tail bounds fail (utility only, never privacy)"""
     ridge = started(Ridge)
 
     def scores(self, context: Floats) -> Floats:
@@ -141,15 +142,15 @@ class Optimist(Arms):
 
     @property
     def sigma(self) -> float:
-        """The sub-Gaussian parameter of rewards."""
+        """Sub-Gaussian parameter of rewards."""
         return self.spec.half_range if self.reward_noise is None else self.reward_noise
 
     def radius(self) -> float:
-        """2 sigma alpha, or the theory's, of now."""
+        """Return the radius of this round: 2 sigma alpha, or that of the theory."""
         raise NotImplementedError
 
     def theory(self, low: float, high: float, error: float, *, dim: int, norm: float) -> float:
-        """The radius beta_t, which holds with probability 1 - failure::
+        """Return the radius beta_t, which holds with probability 1 - failure::
 
             sigma sqrt(2 ln(2/failure) + d ln(high/low + t L^2 / (d low))) + S sqrt(high) + error
 
@@ -164,14 +165,14 @@ class Optimist(Arms):
 
 
 class SummedUCB(Optimist, Summed):
-    """Optimism on released Gram matrices and moments, shifted by more than their noise.
+    """Base class of optimistic agents on released Gram matrices, shifted by more than the noise.
 
     Noise of off-diagonal stddev s has spectral norm at most Gamma = gram_factor s with high
     probability; V = G + noise + max(regularization, shift_factor Gamma) I.
     """
 
     usual_alpha = cast(Width, 1.0)
-    """where none is set"""
+    """default of `alpha`"""
     masks = ("public", "user")
     statistic = started(SecondMoments)
     spectrum = started(Spectrum)
@@ -180,17 +181,17 @@ class SummedUCB(Optimist, Summed):
         self.statistic = self.moments()
         sums, self.spectrum = self.noisy_sums()
         self.feed(sums)
-        each_round = sums.rounds_to_release == 1  # a context for each release
+        each_round = sums.rounds_to_release == 1  # then every release predicts for one context
         kind = JointRidge if each_round and self.statistic.layout == "joint" else Ridge
         self.ridge = kind(self.spec, self.R, regularization=self.regularization)
         self._radius = self._radius_at(self.regularization, 0.0, 0.0)
 
     def moments(self) -> SecondMoments:
-        """The statistic that is summed."""
+        """Return the statistic of one round that is summed."""
         raise NotImplementedError
 
     def noisy_sums(self) -> tuple[PrefixSum, Spectrum]:
-        """The mechanism that sums it, and how far its noise pushes eigenvalues."""
+        """Return the mechanism that sums `statistic`, and bounds of its noise's eigenvalues."""
         raise NotImplementedError
 
     def radius(self) -> float:
@@ -227,10 +228,10 @@ class LinUCB(Optimist, Exact):
         None: exact data reaches later actions.
 
     Differs from the paper:
-        Ties go to the lowest arm. alpha counts in ranges of the reward: sigma is `reward_noise`, by
-        default half the public range of rewards, with which every reward is sub-Gaussian. So it
-        counts as that of Li et al. does, whose rewards are clicks, and with rewards in dollars or
-        in cents the same arms are played.
+        Ties go to the lowest arm. alpha is in ranges of the reward: sigma is `reward_noise`, by
+        default half the public range of rewards, with which every reward is sub-Gaussian. So alpha
+        means what it does in Li et al., whose rewards are clicks, and play does not depend on the
+        unit of rewards.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/GLMBandit-v0", {"LinUCB": LinUCB()}, horizon=500, replicas=4,
@@ -241,7 +242,7 @@ class LinUCB(Optimist, Exact):
     """
 
     alpha: Width = 1.0
-    """width in ranges of the reward (2 sigma), 0 is greedy, or "theory" """
+    """factor of confidence widths, in ranges of the reward (2 sigma); 0 is greedy; or "theory" """
     ridge = started(OnlineRidge)
 
     def radius(self) -> float:
@@ -268,9 +269,9 @@ class LinTS(Exact):
     """
 
     scale: Least0 = 0.2
-    """standard deviation of the posterior in units of V^-1/2 and of ranges of the reward (2 R)"""
+    """standard deviation of the posterior, in units of V^-1/2 and of ranges of the reward (2 R)"""
     reward_noise: Least0 | None = None
-    """R, the sub-Gaussian parameter of rewards; if None, half their range"""
+    """sub-Gaussian parameter R of rewards; if None, half their range"""
 
     def start(self) -> None:
         super().start()
@@ -287,15 +288,15 @@ class Greedy(Exact):
     """Play the arm with the largest reward predicted by ridge regression.
 
     Bastani, Bayati and Khosravi, "Mostly exploration-free algorithms for contextual bandits",
-    Management Science 2021: where contexts are diverse enough, users explore by themselves. Where
-    they are not, an arm may be given up for ever.
+    Management Science 2021: diverse contexts suffice as exploration. If contexts are not diverse,
+    an arm may never be played again.
 
     Guarantee:
         None: exact data reaches later actions.
 
     Differs from the paper:
-        Ridge regression in place of least squares; ties go to the lowest arm; no turns where all
-        arms share a parameter.
+        Ridge regression in place of least squares; ties go to the lowest arm; no turns if all arms
+        share a parameter.
 
     >>> from dpbandit import compare
     >>> results = compare("dpbandit/GLMBandit-v0", {"Greedy": Greedy()}, horizon=500, replicas=4,
@@ -306,7 +307,7 @@ class Greedy(Exact):
     """
 
     turns: Count0 = 1
-    """rounds each disjoint arm is played before being greedy"""
+    """rounds for which each disjoint arm is played before greedy play"""
 
     def start(self) -> None:
         super().start()
@@ -331,7 +332,7 @@ class EpsilonGreedy(Exact):
         self.uniforms = self.streams.uniforms("exploration", 2)
 
     def act(self, context: Floats) -> Ints:
-        coin, which = self.uniforms().T  # drawn every round, or seeds would part
+        coin, which = self.uniforms().T  # two a round, whatever they decide
         random = (which * self.spec.n_actions).astype(np.int64)
         return np.where(coin < self.exploration, random, self.scores(context).argmax(axis=1))
 
@@ -359,7 +360,7 @@ class ShariffSheffetUCB(SummedUCB):
         (Wishart, see `dpbandit.privacy.wishart`).
 
     Differs from the paper:
-        1. x and r are clipped, whatever the environment sends.
+        1. x and r are clipped by the agent.
         2. A tree node that no prefix uses is never drawn.
         3. The shift is at least `regularization`, so that without privacy it is LinUCB.
         4. Disjoint arms take turns until the first release.
@@ -380,15 +381,15 @@ class ShariffSheffetUCB(SummedUCB):
     noise: Literal["gaussian", "wishart"] = "gaussian"
     """distribution of the noise"""
     arms: Layout | None = None
-    """one model for each arm, or a joint one of all arms' features; if None, joint as printed"""
+    """one model for each arm, or a joint one of all arms' features; if None, by the calibration"""
 
     def start(self) -> None:
         self.usual_alpha = "theory" if self.calibration == "paper" else 1.0
         super().start()
 
     def moments(self) -> SecondMoments:
-        # Of clipped rounds, as one symmetric matrix over rows (x, r): noise beside r x is as off
-        # the Gram's diagonal
+        # One symmetric matrix over rows (x, r), as in the paper: the noise of r x is that of a
+        # Gram entry off the diagonal
         rounds = self.rounds(self.arms or ("joint" if self.calibration == "paper" else "disjoint"))
         weight = sqrt(2) * self.spec.reward_bound / rounds["context_bound"]
         return SecondMoments(**rounds, moment_weight=weight)
@@ -411,26 +412,27 @@ class DPUCB(SummedUCB):
           2. play argmax_a  x . theta_a + 2 sigma alpha sqrt(x' V_a^-1 x)
           3. clip x and r;  G += x x',  u += r x              through one prefix sum
 
-    Where noise needs a shift far above G, V^-1 is nearly a multiple of I: `DPMoments` releases no
-    G. Behind `Priced` all prices share one regression, of a sale, with alpha 0 and shift 0.05.
+    If noise needs a shift far above G, V^-1 is nearly a multiple of I: then `DPMoments`, which
+    releases no G, does better. Inside `Priced` all prices share one regression of sales, with alpha
+    0 and shift 0.05.
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, with
         the epsilon of the certificate: step 2 reads the current user's context and writes nothing;
         step 3 is the only use of (x, r), of L2 sensitivity sqrt(4.5) in unit scale (see
-        `SecondMoments`), and all releases together are mu-GDP. Everybody else's action is
+        `SecondMoments`), and all releases together are mu-GDP. Actions of all other users are
         post-processing.
 
     Differs from the paper:
         1. Exact Gaussian composition replaces basic composition of a loose tail bound: 13.8 times
            less noise at T = 10^4, epsilon 1, delta 1e-4, equal clips and units.
-        2. Disjoint arms get their own blocks, fed a one-hot row, so each ticks every round.
+        2. Disjoint arms have their own blocks, each with a row in every round (0 if not played).
         3. BLT in place of the tree; releases every `refresh_every` rounds.
         4. The shift is twice a tail bound of this release's noise, and at least `regularization`,
            so that epsilon = inf is LinUCB.
-        5. x, r and optionally r x are clipped, whatever the environment sends.
+        5. x, r and optionally r x are clipped by the agent.
         6. Disjoint arms take turns until the first release; the width is 1, not the theory's.
-        7. Noise in the trace of a lone block is smaller for nothing (`PreciseTrace`).
+        7. A single block's trace has smaller noise at no cost (`PreciseTrace`).
 
     >>> from dpbandit import certify
     >>> round(certify(DPUCB(epsilon=1.0, delta=1e-5), "GLMBandit").epsilon, 6)
@@ -438,22 +440,22 @@ class DPUCB(SummedUCB):
     """
 
     calibration: Literal["certified", "paper"] = "certified"
-    """"certified" is noise for the claim; "paper" behind an id plays `ShariffSheffetUCB` instead,
-    and is refused in Python"""
+    """"certified" is noise for the claim; "paper" plays `ShariffSheffetUCB` if the agent is named
+    by its id, and is refused in Python"""
     prefix_sums: Literal["tree", "blt", "gradual"] = "blt"
     """mechanism that releases running sums"""
     arms: Layout = "disjoint"
-    """one model for each arm, or one model of all arms' features in a row"""
+    """one model for each arm, or a joint one of all arms' features"""
     alpha: Width | None = None
-    """width in ranges of the reward (2 sigma), 0 is greedy, or "theory", which needs a shift above
-    1; None: 1, 0 for a model of demand"""
+    """factor of confidence widths, in ranges of the reward (2 sigma); 0 is greedy; or "theory",
+    which needs a shift above 1; None: 1, 0 for a model of demand"""
     moment_clip: Positive | None = None
-    """norm r x is clipped to, on top of the clips of r and x"""
+    """norm to which r x is clipped after the clips of r and x; None clips none"""
     moment_weight: Positive = 1.0
-    """weight of the moment's share of the budget against the Gram matrix's; 1 is equal units"""
+    """scale of the moment against the Gram matrix in their joint release; 1 is equal units"""
     shift: Positive | None = None
-    """how many tail bounds of its noise are added to V (utility only, never privacy), > 0; if None,
-    2, 0.05 for a model of demand. Theta shrinks less with less; below 1 the noise may win, V be
+    """ridge of V, in tail bounds of the noise's spectral norm (utility only, never privacy), > 0;
+    if None, 2, 0.05 for a model of demand. Less shrinks theta less; below 1 noise may make V
     indefinite"""
 
     def check(self) -> None:
@@ -469,7 +471,7 @@ class DPUCB(SummedUCB):
             )
 
     def for_demand(self) -> Self:
-        """What is not told, as a model of demand has it; with the theory's width as for arms."""
+        """Return the config with defaults for a model of demand, unless alpha is "theory"."""
         if self.alpha == "theory":
             return self
         return replace(
@@ -479,9 +481,9 @@ class DPUCB(SummedUCB):
         )
 
     def moments(self) -> SecondMoments:
-        # Of clipped rounds; noise in the trace is smaller where one block is all there is
+        # a single block allows smaller noise in the trace; without noise that would only round
         lone = self.spec.shared or self.arms == "joint"
-        free = self.moment_clip is None and self.epsilon < inf  # without noise it would only round
+        free = self.moment_clip is None and self.epsilon < inf
         return SecondMoments(
             **self.rounds(self.arms),
             moment_clip=self.moment_clip,
@@ -503,9 +505,9 @@ class DPUCB(SummedUCB):
 
 
 class DPMoments(Summed):
-    """DP-UCB without Gram matrices: the whole budget goes to sums of reward times context.
+    """Play greedily on noisy sums of reward times context, which have the whole budget.
 
-    A design of this project, for noise that drowns a regression (see `DPUCB`)::
+    A design of this project for noise with which the Gram matrices of `DPUCB` are useless::
 
         for t = 1..T:
           1. play argmax_a  x . u_a                            from released u only
@@ -514,8 +516,8 @@ class DPMoments(Summed):
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round: step 1
         reads the current user's context and writes nothing; step 2 is the only use of (x, r), of L2
-        sensitivity 2 moment_clip (see `Moments`), and all releases together are mu-GDP. No regret
-        bound, and a bias where contexts are far from isotropic or arms are played unequally often.
+        sensitivity 2 moment_clip (see `Moments`), and all releases together are mu-GDP. There is no
+        regret bound, and a bias if contexts are not isotropic or arms are played unequally often.
 
     >>> from dpbandit import certify
     >>> round(certify(DPMoments(epsilon=1.0, delta=1e-5), "GLMBandit").epsilon, 6)
@@ -525,12 +527,12 @@ class DPMoments(Summed):
     prefix_sums: Literal["tree", "blt", "gradual"] = "blt"
     """mechanism that releases running sums"""
     arms: Layout = "disjoint"
-    """one model for each arm, or one model of all arms' features in a row"""
+    """one model for each arm, or a joint one of all arms' features"""
     moment_clip: Positive | None = None
-    """norm r x is clipped to, on top of the clips of r and x"""
+    """norm to which r x is clipped after the clips of r and x; None clips none"""
 
     def for_demand(self) -> Self:
-        """Raises `InputError`: scores in no unit are no chances of a sale."""
+        """Raise `InputError`: these scores are no probabilities of a sale."""
         raise InputError("Expected an agent that scores arms by chances of a sale, not by moments.")
 
     def start(self) -> None:
@@ -540,15 +542,12 @@ class DPMoments(Summed):
         self.u: Floats = np.zeros((self.R, groups, self.spec.dim))
 
     def moments(self) -> Moments:
-        """The statistic that is summed."""
+        """Return the statistic of one round that is summed."""
         return Moments(**self.rounds(self.arms), moment_clip=self.moment_clip)
 
     def scores(self, context: Floats) -> Floats:
-        # x . u_a, (R, K), in reward times squared length of a context, summed over rounds.
-        #
-        # Where contexts are isotropic, u_a is proportional to the regression parameter in
-        # expectation, with one factor for all arms that are played equally often: the order of the
-        # scores means something, their size does not.
+        # x . u_a, (R, K), not in units of the reward: with isotropic contexts and arms played
+        # equally often E u_a is proportional to the parameter, with one factor for all arms
         return predictions(context, self.u, shared=self.spec.shared)
 
     def refit(self, release: Floats) -> None:

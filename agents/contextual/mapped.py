@@ -1,4 +1,4 @@
-"""Public feature maps: any agent over arms, on features that were fixed before the data."""
+"""Wrapper that lets any agent over arms play on public features of contexts."""
 
 from collections.abc import Callable
 from dataclasses import field, replace
@@ -17,7 +17,7 @@ Basis: TypeAlias = Literal["fourier", "products"]
 N_FEATURES = 300
 BANDWIDTH = 0.4
 """Defaults of the Fourier basis. For LinUCB on digits (regularization 0.1, alpha 0.2, four runs)
-0.4 lost no more than 0.3, and 600 features no less than 300; no other problem was looked at."""
+bandwidth 0.4 lost no more than 0.3, and 600 features no less than 300; tuned on no other problem"""
 
 
 @cache
@@ -28,19 +28,19 @@ def frequencies(dim: int, n_features: int, bandwidth: float, seed: int) -> Float
 
 
 def fourier(x: Floats, W: Floats) -> Floats:
-    """Cosines and sines of W x, as long together as 1: (..., d) and (m, d) -> (..., 2 m).
+    """Return cosines and sines of W x, of norm 1 together: (..., d) and (m, d) -> (..., 2 m).
 
     >>> fourier(np.zeros(3), np.ones((2, 3))).round(3).tolist()
     [0.707, 0.707, 0.0, 0.0]
     """
-    phase = np.matvec(W, x)  # a product for each row, so that the number of rows changes no bit
+    phase = np.matvec(W, x)  # row by row: bits must not depend on the number of rows
     return np.concatenate([np.cos(phase), np.sin(phase)], axis=-1) / sqrt(len(W))
 
 
 def products(x: Floats) -> Floats:
-    """Coordinates and their products of two, squares too: (..., d) -> (..., d + d (d + 1) / 2).
+    """Return coordinates and products of two, squares too: (..., d) -> (..., d + d (d + 1) / 2).
 
-    No longer than 1 where x is not, because the products are as long together as `|x|^2`.
+    The norm is at most 1 if that of x is, because the products have norm `|x|^2` together.
 
     >>> products(np.array([0.6, 0.8])).round(3).tolist()
     [0.424, 0.566, 0.255, 0.48, 0.453]
@@ -51,31 +51,31 @@ def products(x: Floats) -> Floats:
 
 
 class Mapped(Around[ContextualSpec]):
-    """Wraps an agent over arms, so that it plays on public features of contexts.
+    """Wrapper that lets an agent over arms play on public features of contexts.
 
-    Where no linear model of the context fits, one of D features z(x) may, and an agent without
-    privacy that plays on them is the honest baseline. With x the context over its public bound
+    If no linear model of the context fits, one of D features z(x) may; the fair baseline is then an
+    agent without privacy on the same features. With x the context over its public bound
     (clipped to it first), or each arm's row where arms have rows::
 
         basis       z(x)
         fourier     (cos w_1 . x, .., cos w_m . x, sin w_1 . x, .., sin w_m . x) / sqrt(m)
         products    (x_i; x_i^2, sqrt(2) x_i x_j for i < j) / sqrt(2)
 
-    Inner products of the first are about exp(-|x - y|^2 / (2 bandwidth^2)), those of the second
-    are (x . y + (x . y)^2) / 2.
+    The inner product of z(x) and z(y) is about exp(-|x - y|^2 / (2 bandwidth^2)) for "fourier", and
+    (x . y + (x . y)^2) / 2 for "products".
 
     Random Fourier features: Rahimi and Recht, "Random features for large-scale kernel machines",
     NIPS 2007, with w_1, .., w_m drawn from N(0, I / bandwidth^2) by a public seed before the data.
 
     Guarantee:
-        That of `agent`, whose ledger this is. z is fixed before the data, so that what `agent` is
-        told of a user is a function of her own round, and nothing is remembered here. `|z| <= 1`,
-        which is the bound that `agent` is made for and clips to. A context that is no number stays
-        one, to which statistics add nothing.
+        The guarantee and the ledger of `agent`. z is fixed before the data, so that the input of
+        `agent` is a function of one user's round, and the wrapper stores nothing. `|z| <= 1`, the
+        bound that `agent` is made for and clips to. A context with a NaN (no user came) stays NaN,
+        for which statistics are 0.
 
     Differs from the paper:
-        1. A cosine and a sine of each frequency in place of one cosine with a random phase, of
-           which rows have length 1 exactly, so that clipping to it loses nothing.
+        1. A cosine and a sine of each frequency in place of one cosine with a random phase: rows
+           have norm 1 exactly, so that clipping to norm 1 loses nothing.
         2. Bandits in place of regression and classification.
 
     >>> from dpbandit.agents import LinUCB
@@ -85,18 +85,18 @@ class Mapped(Around[ContextualSpec]):
     9
     """
 
-    # z(x) is told in place of x, and that alone: actions and rounds are handed on as they are
+    # z(x) replaces x; actions and rounds are passed on unchanged
     hands_on = ALL_FACTS
 
     plays = ContextualSpec
     agent: Inner = field(kw_only=False)
-    """what plays on z(x)"""
+    """config of the agent that plays on z(x)"""
     basis: Basis = "fourier"
-    """what z holds, random Fourier features or products of coordinates"""
+    """features z, random Fourier features or products of coordinates"""
     n_features: Count | None = None
-    """D = 2 m of "fourier", even; if None, 300"""
+    """number of features D = 2 m of "fourier", even; if None, 300"""
     bandwidth: Positive | None = None
-    """of "fourier", in units of the bound of contexts; if None, 0.4"""
+    """length scale of "fourier", in units of the bound of contexts; if None, 0.4"""
     map_seed: Count0 | None = None
     """public seed of the frequencies of "fourier"; if None, 0"""
 
@@ -121,27 +121,27 @@ class Mapped(Around[ContextualSpec]):
         vars(self).update(masks=getattr(self.inner, "masks", ()))
 
     def mapped(self, spec: Spec) -> ContextualSpec:
-        """Public facts of the problem on z: contexts of dimension D, no longer than 1."""
+        """Return the spec of the problem on z, with contexts of dimension D and norm at most 1."""
         arms = fits(self, spec, ContextualSpec, shared=True)
         return arms.with_features(self._map(np.zeros(arms.dim)).size)
 
     def matrix_entries(self, spec: Any) -> int:
-        """Numbers in the matrices that `agent` may keep for one replica."""
+        """Return the number of matrix entries that `agent` may store for one replica."""
         visit = getattr(spec, "visit", spec)
         known = self.mapped(visit) if hasattr(visit, "with_features") else spec
         return int(known.matrix_entries)
 
     def gaussian(self, spec: Any) -> "Mapped":
-        """The same with Gaussian noise alone."""
+        """Return this config with the Gaussian form of `agent`."""
         return replace(self, agent=gaussian(self.agent, self.mapped(spec)))
 
     def for_demand(self) -> "Mapped":
-        """The same, with the defaults of `agent` for a model of demand."""
+        """Return this config with the defaults of `agent` for a model of demand."""
         ready = getattr(self.agent, "for_demand", lambda: self.agent)
         return replace(self, agent=ready())
 
     def features(self, context: Floats) -> Floats:
-        """z(x), contexts (..., d) -> (..., D)."""
+        """Return z(x): contexts (..., d) -> (..., D)."""
         bound = self.spec.context_norm
         z = self._map(clip_norm(context, bound) / bound)
         lost = ~np.isfinite(context).all(axis=-1)
@@ -157,12 +157,12 @@ class Mapped(Around[ContextualSpec]):
 
     @property
     def rounds_to_release(self) -> Any:
-        """Number of rounds from now on with the same policy, as `agent` says."""
+        """Number of rounds from now on with the same policy of `agent`."""
         return getattr(self.inner, "rounds_to_release", [1])
 
     @property
     def scores(self) -> Callable[[Floats], Floats]:
-        """Scores of arms by contexts, where `agent` has any."""
+        """Function from contexts to the arms' scores by `agent`, which must have scores."""
         inner = cast(ScoringAgent, self.inner).scores
         return lambda context: inner(self.features(context))
 

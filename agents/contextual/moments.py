@@ -1,8 +1,8 @@
 """Greedy play on released moments of signed directions, corrected for selection.
 
-`Moments` sees the releases of a `FadingSum` of signed directions and nothing else. Shrinkage turns
-a noisy vector whose noise level is public into a better estimate: of z = mean + standard normal
-noise, (R, n), estimates of the means, replica by replica, for free.
+`Moments` learns from the releases of a `FadingSum` of signed directions alone. A shrinkage function
+takes z = mean + standard normal noise, (R, n), and returns estimates of the means, replica by
+replica: post-processing of releases.
 """
 
 from collections.abc import Callable
@@ -18,33 +18,33 @@ from dpbandit.privacy import FadingSum, SignedDirections, certified_fading_sum, 
 from dpbandit.privacy.residuals import Layout
 from dpbandit.specs import ContextualSpec
 
-_RIDGE = 0.05
-"""Added to the moment matrices, as a share of their mean eigenvalue."""
-_IMAGINED = 2000
-"""Imagined users for each evaluation."""
+_MOMENT_RIDGE = 0.05
+"""Ridge of the moment matrices, as a share of their mean eigenvalue"""
+_IMAGINED_USERS = 2000
+"""Imagined users from which one policy's moments are computed"""
 _VARIANCES = np.concatenate([[0.0], np.geomspace(0.25, 256.0, 11)])
-"""Prior variances of the scale mixture, in units of the noise."""
-_STEPS = 30
-"""EM steps: the weights have settled to about 1 %."""
+"""Prior variances of the scale mixture, in units of the noise variance"""
+_EM_STEPS = 30
+"""EM steps, after which the mixture's weights change by about 1 %"""
 
 
 def raw(z: Floats) -> Floats:
-    """z itself."""
+    """Return z: no shrinkage."""
     return z
 
 
 def soft_threshold(z: Floats) -> Floats:
-    """Every coordinate one standard deviation closer to 0."""
+    """Move every coordinate towards 0 by one standard deviation of the noise, at most to 0."""
     return np.sign(z) * np.maximum(np.abs(z) - 1.0, 0.0)
 
 
 def empirical_bayes(z: Floats) -> Floats:
-    """The posterior mean under a scale mixture of normals fitted to z itself.
+    """Return the posterior mean under a scale mixture of normals that is fitted to z.
 
     Stephens, "False discovery rates: a new deal", Biostatistics 2017 (adaptive shrinkage), with
     known noise: means ~ sum_k weight_k N(0, variance_k) on a fixed grid that contains 0; weights
-    are found by EM, with one observation's worth of prior on 0. Sparse vectors are thresholded,
-    dense ones scaled, and nobody has to know which of the two they are.
+    are found by EM, with one pseudo-observation of 0. The fit thresholds sparse vectors and scales
+    dense ones, without a setting for sparsity.
 
     >>> empirical_bayes(np.array([[9.0, 0.5, -0.5, 0.1, 0.2, -0.3]])).round(1) + 0.0
     array([[8.9, 0. , 0. , 0. , 0. , 0. ]])
@@ -54,7 +54,7 @@ def empirical_bayes(z: Floats) -> Floats:
     likelihood = np.exp(density - density.max(axis=-1, keepdims=True))
     weights = np.full((len(z), 1, len(total)), 1.0 / len(total))
     prior = 1.0 * (_VARIANCES == 0.0)
-    for _ in range(_STEPS):
+    for _ in range(_EM_STEPS):
         posterior = likelihood * weights
         posterior /= posterior.sum(axis=-1, keepdims=True)
         weights = (posterior.sum(axis=1, keepdims=True) + prior) / (z.shape[1] + 1)
@@ -72,19 +72,19 @@ SHRINKAGES: dict[str, Callable[[Floats], Floats]] = {
 
 
 class Moments(Arms):
-    """Base class: play argmax_a x . theta_a, theta from released moments of signed directions.
+    """Base class of agents that play argmax_a x . theta_a by released moments of signed directions.
 
     The first batch is played uniformly at random. Release k adds up N_k rounds (faded ones count
     less) with noise of stddev sigma; a round adds sampling noise of variance v = 1 / (d blocks) to
-    a coordinate. Release k gets the weight w_k = N_k / (sigma^2 + N_k v), in which only public
-    numbers enter - the realised pulls of an arm would not be public. Then::
+    a coordinate. Release k gets the weight w_k = N_k / (sigma^2 + N_k v), a function of public
+    numbers (an arm's number of pulls would not be public). Then::
 
         z = sum_k w_k release_k / stddev,       theta = shrink(z),
         stddev^2 = sigma^2 sum_k w_k^2 + v sum_b n_b (sum_{k >= b} w_k fade^(k-b))^2,
 
     all blocks of a replica together; n_b is the length of batch b. With `debias` each block is
     first multiplied by the inverse of the expected moment matrix of the policies played
-    (`SelectedMoments`), and z has that stddev up to the spread of its eigenvalues.
+    (`SelectedMoments`), whose mean eigenvalue scales the stddev.
     """
 
     sums = started(FadingSum)
@@ -97,7 +97,7 @@ class Moments(Arms):
         shrink: Callable[[Floats], Floats],
         debias: bool,
     ) -> None:
-        """Set up what is learned from the releases of `sums`."""
+        """Initialise the estimate that is learned from the releases of `sums`."""
         self.sums, self._shrink = sums, shrink
         R, (blocks, d), K = self.R, statistic.shape, statistic.n_actions
         self._difference, self._blocks = statistic.layout == "difference", blocks
@@ -153,7 +153,7 @@ class Moments(Arms):
             self._recent = self.sums.fade * self._recent + count * now
             self._matrix = self._matrix + weight * self._recent
             size = np.trace(self._matrix, axis1=2, axis2=3)[..., None] / d  # mean eigenvalue
-            ridge = _RIDGE * size.mean(axis=1, keepdims=True)[..., None] * np.eye(d)
+            ridge = _MOMENT_RIDGE * size.mean(axis=1, keepdims=True)[..., None] * np.eye(d)
             moment = np.linalg.solve(self._matrix + ridge, moment[..., None])[..., 0]
             scale = stddev / size
         z = self._shrink((moment / scale).reshape(R, -1)).reshape(R, K, d)
@@ -163,18 +163,18 @@ class Moments(Arms):
 class FadeMoments(OnDevices, Moments):
     """Play arms with parameters of their own by fading sums of sign(r - centre) `x / |x|`.
 
-    FADE's model of many features where rewards are summed as they are (coding="rewards"), which
-    does not depend on releases; the centre is the middle of the range of rewards::
+    FADE's model of many features with coding="rewards", whose sums do not depend on releases; the
+    centre is the middle of the range of rewards::
 
         each round       sum sign(r - centre) x / |x|, in a block for each arm, or as the difference
                          of two (`SignedDirections`)
-        after release k  weigh it by its noise, undo what the policy did to the contexts of an arm
-                         (`SelectedMoments`), and shrink by empirical Bayes, so that nobody has to
-                         know whether parameters are sparse (see `Moments`)
+        after release k  weigh it by its noise, correct for the selection of an arm's contexts by
+                         the policy (`SelectedMoments`), and shrink by empirical Bayes, which adapts
+                         to sparse parameters (see `Moments`)
         play             argmax_a x . theta_a, ties at random
 
     Guarantee:
-        That of `Fading`, with sensitivity 2.
+        The guarantee of `Fading`, with sensitivity 2.
 
     **Limits.** Contexts have to be symmetric about 0 and roughly isotropic, and rewards on both
     sides of the middle of their range. Predictions are not in units of the reward.
@@ -186,9 +186,9 @@ class FadeMoments(OnDevices, Moments):
     """
 
     shrinkage: Shrinkage = "empirical-bayes"
-    """how released sums are shrunk"""
+    """shrinkage of the weighted releases"""
     debias: bool = True
-    """undo the selection of contexts, with more than two arms"""
+    """True if the selection of contexts is corrected, with more than two arms"""
 
     def begin(self) -> None:
         spec, K = self.spec, self.spec.n_actions
@@ -205,10 +205,10 @@ class FadeMoments(OnDevices, Moments):
 
 
 class BatchMoment(Moments, PrivateAgent[ContextualSpec]):
-    """Greedy play on sums of `sign(reward) x / |x|`; each user is in the release of one batch.
+    """Play greedily on sums of `sign(reward) x / |x|`; each user is in the release of one batch.
 
-    A design of this project, for arms with their own parameters and
-    contexts that are symmetric about 0 and roughly isotropic::
+    A design of this project, for arms with their own parameters and contexts that are symmetric
+    about 0 and roughly isotropic::
 
         batches [1, T0], (T0, 2 T0], (2 T0, 4 T0], ...
         in round t    g_t = sign(r_t - centre) x_t / |x_t|      (+ for arm 0, - for arm 1 if K = 2)
@@ -219,13 +219,13 @@ class BatchMoment(Moments, PrivateAgent[ContextualSpec]):
     Guarantee:
         (epsilon, delta)-joint DP for replacing one user's round: she is in one release, which she
         moves by at most 2 (`SignedDirections`), so the whole run is mu-GDP with mu = 2 / sigma,
-        whatever the horizon; contexts and rewards enter nowhere else, and weights, thresholds and
-        batches are public. The last batch is never released.
+        whatever the horizon; the agent uses contexts and rewards nowhere else, and weights,
+        thresholds and batches are public. The last batch is never released.
 
-    Defaults were found on the reference problem P1 (two and five arms, several epsilons).
+    Defaults were tuned on the reference problem P1 (two and five arms, several epsilons).
 
-    **Limits.** Rewards must be informative in sign about their centre (the middle of the public
-    range), contexts centred; for K > 2 selection bias is not corrected (FADE does).
+    **Limits.** The sign of a reward about the centre must depend on the arm, and contexts must be
+    centred; for K > 2 selection bias is not corrected (`FadeMoments` does).
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.protocols import ContextualSpec
@@ -238,13 +238,13 @@ class BatchMoment(Moments, PrivateAgent[ContextualSpec]):
     """rounds of uniform play, T0; if None, 500 / epsilon for two arms, else twice that, from 200
     to 2000 (twice that), at most a fifth of T"""
     blocks: Layout | None = None
-    """if None, the difference of two arms, else a block for each arm"""
+    """layout of a sum; if None, the difference of two arms, else a block for each arm"""
     shrinkage: Shrinkage = "soft-threshold"
-    """how released sums are shrunk"""
+    """shrinkage of the weighted releases"""
     centre: (
         Annotated[float, lambda name, value: inside(name, value, -inf, inf, ends=False)] | None
     ) = None
-    """reward that rewards are compared with; if None, the middle of the public range"""
+    """reward at which the sign changes; if None, the middle of the public range"""
 
     def start(self) -> None:
         spec, T, K = self.spec, self.spec.horizon, self.spec.n_actions
@@ -275,7 +275,7 @@ class BatchMoment(Moments, PrivateAgent[ContextualSpec]):
 
 
 def doubling_batches(horizon: int, first: int) -> tuple[int, ...]:
-    """Ends first, 2 first, 4 first, ... before the horizon.
+    """Return the ends of batches, first, 2 first, 4 first, ... before the horizon.
 
     >>> doubling_batches(10_000, 500)
     (500, 1000, 2000, 4000, 8000)
@@ -290,25 +290,24 @@ def doubling_batches(horizon: int, first: int) -> tuple[int, ...]:
 class SelectedMoments:
     """E[u u' 1(arm a is played)] of a greedy policy on contexts u uniform on the unit sphere.
 
-    An arm is played where its score is the largest, so the contexts it is seen with are stretched
-    along its own parameter. A moment sum r x of those rounds is E[x x'] theta_a of *selected*
-    contexts, not theta_a: it repeats what the policy believed already. If contexts are isotropic,
-    E[x x'] follows from the policy alone, which is public.
+    An arm is played where its score is the largest, which selects contexts along its parameter. The
+    sum of r x over those rounds has mean E[x x'] theta_a for *selected* contexts, which favours the
+    policy's estimate. If contexts are isotropic, E[x x'] follows from the policy alone, which is
+    public.
 
     With theta = U S V' (thin singular value decomposition, rank K), the scores depend on u through
-    the K numbers V'u, nearly N(0, I / d). Off that span nothing is selected::
+    the K numbers V'u, nearly N(0, I / d). Across that span there is no selection::
 
         E[u u' 1_a]  =  ( P(a) (I - V V') + V E[c c' 1_a] V' ) / d,      c ~ N(0, I_K),
 
-    where the inner expectation is taken over imagined users. No data is looked at. Shapes: theta
-    (R, K, d) -> (R, K, d, d).
+    where the inner expectation is taken over imagined users, without data.
     """
 
     def __init__(self, streams: Streams, n_actions: int) -> None:
-        self._users = streams.normals("imagined users", _IMAGINED, n_actions)
+        self._users = streams.normals("imagined users", _IMAGINED_USERS, n_actions)
 
     def __call__(self, theta: Floats) -> Floats:
-        """The matrices for the policy argmax_a u . theta_a."""
+        """Return the moments of the policy argmax_a u . theta_a: (R, K, d) -> (R, K, d, d)."""
         R, K, d = theta.shape
         U, S, Vt = np.linalg.svd(theta, full_matrices=False)  # (R, K, m), (R, m), (R, m, d)
         m = S.shape[1]  # min(K, d)
@@ -329,5 +328,5 @@ class SelectedMoments:
 
 
 def uniform_moments(n_actions: int, dim: int) -> Floats:
-    """The same for arms drawn at random: I / (K d), shape (1, K, d, d)."""
+    """Return E[u u' 1(a)] of uniformly random play, I / (K d), shape (1, K, d, d)."""
     return np.tile(np.eye(dim) / (n_actions * dim), (1, n_actions, 1, 1))

@@ -15,53 +15,53 @@ from dpbandit.privacy.prefix_sums import leaves
 from dpbandit.privacy.premises import SUMMED
 from dpbandit.specs import LINKS, BanditSpec, ContextualSpec, Link, fits
 
-_GRAM = 0.2
-"""Share of mu^2 that the Gram matrix has; the refits have the rest."""
-_STEPS = 3
-"""Newton steps of a refit."""
+_GRAM_SHARE = 0.2
+"""Share of mu^2 for the Gram matrix; the rest is for refits"""
+_NEWTON_STEPS = 3
+"""Newton steps of a refit"""
 _LEAST_EIGENVALUE = 0.3
-"""Of A, in units of the noise's spectral norm."""
-_CLOSE = 1e-6
-"""A least eigenvalue of no more than this share of the largest is not left to a bound."""
+"""Least eigenvalue of A, in units of the noise's spectral norm"""
+_BOUND_TOLERANCE = 1e-6
+"""Least trusted ratio of eigenvalue bounds, low over high; below it rounding matters"""
 
 
 class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
-    """Greedy play on a generalised linear model, refitted when its Gram matrix has doubled.
+    """Play greedily on a generalised linear model, refitted when its Gram matrix has doubled.
 
     After Sarmasarkar, "Shuffle and joint differential privacy for generalized linear contextual
-    bandits", arXiv 2602.00417 (2026), with the noise that exact accounting asks for. With
+    bandits", arXiv 2602.00417 (2026), with noise by exact accounting. With
     M = ceil(log2(T / first))::
 
           1. the first rounds: uniformly at random, until the first refit
           2. G = sum of x x', released every ceil(T / 100) rounds with noise of spectral norm Gamma:
              A = G + (Gamma + 1) I
-          3. a refit after the first rounds, then where the largest eigenvalue of A_last^-1 A
-             exceeds 2, at most M in all: three times, over all rows so far,
+          3. refit after the first rounds, then when the largest eigenvalue of A_last^-1 A exceeds
+             2, at most M times in all: three times, over all rows so far,
                  theta <- theta - P^-1 (sum of (zeta(x . theta) - r) x + N(0, s^2 I)),
                  P = zeta'(0) A + s sqrt(d)/S I,  then |theta| <= S
           4. play argmax x_a . theta
 
     `first` is 8 sqrt(d) / mu, at least 30 and at most T / 10. The link is that of the environment,
-    or logistic where it is neither logistic nor probit; rewards are scaled to [0, 1], contexts to
+    or logistic if that is neither logistic nor probit; rewards are scaled to [0, 1], contexts to
     norm 1.
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, and
         exactly mu-GDP: G is a Gaussian prefix sum of sensitivity sqrt(2), with a fifth of mu^2;
         when to refit is a function of G; each of at most 3 M steps adds N(0, s^2 I) to a sum that
-        one row moves by at most 2, at a released parameter, s = 2 sqrt(3 M / .8) / mu. How many
-        rows there are is public. Everybody else's action is post-processing.
+        one row moves by at most 2, at a released parameter, s = 2 sqrt(3 M / .8) / mu. The number
+        of rows is public. Actions of all other users are post-processing.
 
     Differs from the paper:
-        1. No optimism: the bonus that its theory asks for is larger than the signal at T = 10^4.
+        1. No optimism: the bonus of its theory is larger than the signal at T = 10^4.
         2. no warm-up rounds, no elimination.
         3. exact composition; a cap M on refits that is public.
         4. all rows in every step, and a released Gram matrix as preconditioner, where DP-SGD takes
            tens of steps.
         5. an unweighted Gram matrix, from a BLT in place of a tree.
 
-    **It does not pay.** A refit touches all rows again, sqrt(3 M) = 4 to 5 times, against 1.4 of a
-    fading sum: `FADE`, which fits a linear model though it is wrong here, loses less.
+    **Worse than FADE.** Every refit uses all rows again, which costs noise a factor sqrt(3 M) of 4
+    to 5, against 1.4 for a fading sum: `FADE` has less regret, though its linear model is wrong.
 
     >>> from dpbandit import certify
     >>> round(certify(PrivateGLM(epsilon=4.0), "Recommendation").epsilon, 6)
@@ -69,7 +69,7 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
     """
 
     parameter_norm: Positive = 4.0
-    """S, a bound on `|theta|`, for contexts of norm 1"""
+    """bound S on `|theta|`, for contexts of norm 1"""
 
     def start(self) -> None:
         self.model = OneModel(self, self.spec)
@@ -79,7 +79,7 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
         refits, every = max(1, ceil(log2(T / self.first))), ceil(T / 100)
         self.left = np.full(R, refits)
         self.statistic = Grams(dim=d)
-        multiplier = BLT().column_norm(leaves(T, every)) / (sqrt(_GRAM) * mu)
+        multiplier = BLT().column_norm(leaves(T, every)) / (sqrt(_GRAM_SHARE) * mu)
         self.grams = noisy_prefix_sum(
             BLT(),
             self.statistic,
@@ -90,15 +90,15 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
         )
         self.refits = NewtonRefits(
             self.model.link,
-            np.array(streams.normals("refit noise", refits, _STEPS, d).take(1)[0]),
-            mu=sqrt(1 - _GRAM) * mu,
+            np.array(streams.normals("refit noise", refits, _NEWTON_STEPS, d).take(1)[0]),
+            mu=sqrt(1 - _GRAM_SHARE) * mu,
             uses=T,
             norm=self.parameter_norm,
         )
         self.ledger = ledger_of(self.epsilon, self.grams.spend, self.refits.spend)
         self.uniforms = streams.uniforms("exploration")
         self.theta: Floats = np.zeros((R, d))
-        # before the first release there is no Gram matrix, and its noise stands for it
+        # before the first release A is that of a Gram matrix of 0 with the noise of a release
         self.A, _ = self.shifted(np.zeros((R, *self.statistic.shape)), multiplier * sqrt(2))
         self.root = whitening(self.A)
 
@@ -112,7 +112,7 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
         return self.model.reward(self.predictors(context))
 
     def predictors(self, context: Floats) -> Floats:
-        """x . theta, (R, K)."""
+        """Return x . theta, (R, K)."""
         return np.matvec(self.model.rows(context), self.theta)
 
     def learn(self, context: Floats, action: Ints, feedback: Floats) -> None:
@@ -132,7 +132,7 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
             self.root = np.where(refitting[:, None, None], whitening(self.A), self.root)
 
     def shifted(self, release: Floats, stddev: float) -> tuple[Floats, Floats]:
-        """A with its eigenvalues bounded from below, and without that: (R, D, D) each."""
+        """Return A with eigenvalues raised to the least, and A as released, (R, D, D) each."""
         d = self.spec.dim
         Gamma = 2 * sqrt(d) * stddev / sqrt(2)
         raw = self.statistic.unpack(release) + (Gamma + 1) * np.eye(d)
@@ -140,11 +140,11 @@ class PrivateGLM(PrivateAgent[ContextualSpec], Arms):
 
 
 def eigenvalue_bounds(A: Floats) -> tuple[Floats, Floats]:
-    """Below the least and above the largest eigenvalue of symmetric (..., d, d), (...) each.
+    """Return bounds below and above all eigenvalues of symmetric A, (..., d, d) -> (...) each.
 
-    m -+ s sqrt(d - 1), with m the mean of the eigenvalues and s their standard deviation, which the
-    trace and the Frobenius norm tell: Wolkowicz and Styan, "Bounds for eigenvalues using traces",
-    Linear Algebra and its Applications 1980. Mostly that is all that has to be known of them.
+    m -+ s sqrt(d - 1), with the mean m of the eigenvalues and their standard deviation s, from the
+    trace and the Frobenius norm: Wolkowicz and Styan, "Bounds for eigenvalues using traces", Linear
+    Algebra and its Applications 1980. Mostly they save computing eigenvalues.
 
     >>> low, high = eigenvalue_bounds(np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> round(float(low), 6), round(float(high), 6)
@@ -158,7 +158,7 @@ def eigenvalue_bounds(A: Floats) -> tuple[Floats, Floats]:
 
 
 def floored(A: Floats, least: float) -> Floats:
-    """Symmetric A, (R, ..., d, d), with eigenvalues below `least` > 0 raised to it."""
+    """Raise eigenvalues of symmetric A, (R, ..., d, d), that are below `least` > 0 to `least`."""
     low, result = _doubtful(A, least), A.copy()
     if low.any():
         values, U = np.linalg.eigh(A[low])
@@ -167,7 +167,7 @@ def floored(A: Floats, least: float) -> Floats:
 
 
 def floored_inverse(A: Floats, least: float) -> Floats:
-    """The inverse of `floored`."""
+    """Return the inverse of A after its eigenvalues are raised to at least `least` > 0."""
     low = _doubtful(A, least)
     result: Floats = np.linalg.inv(np.where(low[..., None, None], np.eye(A.shape[-1]), A))
     if low.any():
@@ -178,16 +178,16 @@ def floored_inverse(A: Floats, least: float) -> Floats:
 
 def _doubtful(A: Floats, least: float) -> Bools:
     low, high = eigenvalue_bounds(A)
-    return np.asarray(low <= np.maximum(least, _CLOSE * high))
+    return np.asarray(low <= np.maximum(least, _BOUND_TOLERANCE * high))
 
 
 def whitening(B: Floats) -> Floats:
-    """L^-1 of positive B = L L', (R, d, d)."""
+    """Return L^-1 of positive definite B = L L', (R, d, d)."""
     return np.asarray(np.linalg.inv(np.linalg.cholesky(B)))
 
 
 def outgrown(A: Floats, root: Floats, limit: float) -> Bools:
-    """Whether B^-1 A has an eigenvalue above `limit`, (R,), with `root` the `whitening` of B."""
+    """Return True where B^-1 A has an eigenvalue above `limit`, (R,); root is `whitening(B)`."""
     ratio = root @ A @ root.swapaxes(1, 2)
     above: Bools = np.asarray(eigenvalue_bounds(ratio)[1] > limit)
     if above.any():
@@ -196,9 +196,9 @@ def outgrown(A: Floats, root: Floats, limit: float) -> Bools:
 
 
 class OneModel:
-    """Rewards as shares of their range, with mean zeta(x . theta) for the arm's row x, `|x| <= 1`.
+    """Scaled problem: rewards in [0, 1] with mean zeta(x . theta), rows of norm at most 1.
 
-    The link is the environment's, or logistic, which is 1/2 at 0, where it is no law of clicks.
+    The link is probit if the environment's is, else logistic.
     """
 
     def __init__(self, config: object, spec: BanditSpec) -> None:
@@ -211,42 +211,42 @@ class OneModel:
         self.link: Link = LINKS["probit" if self.spec.link == "probit" else "logistic"]
 
     def rows(self, context: Floats) -> Floats:
-        """(R, K, d), scaled."""
+        """Divide contexts (R, K, d) by their bound."""
         return context / self.spec.context_norm
 
     def share(self, reward: Floats) -> Floats:
-        """Where rewards lie in their public range: 0 at its lower end, 1 at its upper."""
+        """Scale rewards from their public range to [0, 1]."""
         low, high = self.spec.reward_low, self.spec.reward_high
         return (np.asarray(reward, np.float64) - low) / (high - low)
 
     def reward(self, predictor: Floats) -> Floats:
-        """Mean rewards of linear predictors."""
+        """Return the mean rewards of linear predictors."""
         low, high = self.spec.reward_low, self.spec.reward_high
         return low + (high - low) * self.link.mean(predictor)
 
 
 class NewtonRefits(Mechanism):
-    """Fits a model to all rows so far by noisy Newton steps with a public preconditioner P::
+    """Mechanism of noisy Newton steps on all rows so far, with a public preconditioner P::
 
         theta <- theta - (P + s sqrt(D)/S I)^-1 (sum of (zeta(x . theta) - y) x + N(0, s^2 I)),
 
     then `|theta| <= S`, `steps` times; s is the least noise for mu. Rows (x, y) are clipped to
     `|x| <= 1` and y in [0, 1].
 
-    A call takes the row of a round, (R, D) and (R,); who is `refitting` for a fit, (R,); the
+    A call takes a round's row x, (R, D), and y, (R,); a mask `refitting` of replicas, (R,); the
     released parameter theta to start from, (R, D); and P, (R, D, D). It returns the new parameters,
-    or None where nobody is due. A replica has at most `most` fits, with noise (R, most, steps, D).
+    or None if no replica refits. A replica has at most `most` fits, with noise (R, most, steps, D).
 
-    Steps are made at released iterates. `query` is what the round adds to the first of them: its
+    Steps are made at released iterates. `query` is the round's term of the first step's sum: the
     gradient (zeta(x . theta) - y) x, clipped to norm 1.
 
     Guarantee:
-        mu-GDP, however rows, parameters and P depend on what was released: each of at most `most`
-        times `steps` sums is released with noise s, and a row moves it by at most 2. So mu = 2
-        sqrt(most steps) / s (adaptive composition).
+        mu-GDP, also if rows, parameters and P depend on releases: each of at most `most` times
+        `steps` sums is released with noise s, and a row moves it by at most 2. So
+        mu = 2 sqrt(most steps) / s (adaptive composition).
     """
 
-    # "however rows, parameters and P depend on what was released"
+    # rows, parameters and P may depend on releases
     needs = SUMMED
     controls = (2, 3, 4)
     sensitivity = 2.0
@@ -279,7 +279,7 @@ class NewtonRefits(Mechanism):
         return fitted
 
     def _fit(self, i: int, x: Floats, y: Floats, theta: Floats, P: Floats) -> Floats:
-        """The parameter (D,) of replica `i`, from rows (n, D), (n,) and from `theta`."""
+        """Return the parameter (D,) of replica i, fitted to rows x (n, D), y (n,) from theta."""
         D = len(theta)
         P = P + self.stddev * D**0.5 / self._norm * np.eye(D)
         for z in self._noise[i, self._fits[i]]:
@@ -288,7 +288,7 @@ class NewtonRefits(Mechanism):
         return theta
 
     def _gradients(self, x: Floats, y: Floats, theta: Floats) -> Floats:
-        """(n, D), (n,), (D,) or (n, D) -> (n, D), each clipped."""
+        """Return clipped gradients (n, D) of rows x (n, D), y (n,) at theta, (D,) or (n, D)."""
         residual = self._link.mean(np.vecdot(x, theta)) - y
         return clip_norm(residual[:, None] * x, 1.0)
 

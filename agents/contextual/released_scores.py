@@ -9,30 +9,31 @@ from scipy.special import expit
 from dpbandit.agents.contextual.fading import NoPrior
 from dpbandit.base import Bools, Floats, Ints, clip_norm, rows
 
-BALL = 40.0
-"""No parameter is longer."""
+MAX_NORM = 40.0
+"""Largest Euclidean norm of a parameter"""
 LONGEST_STEP = 3.0
-"""Of Newton's method, from one parameter to the next."""
-_HALVINGS = 4
+"""Largest Euclidean norm of a Newton step"""
+_STEP_CUTS = 4
+"""Times that a Newton step is tried, each time at a third of the length"""
 
 
 class ReleasedScores:
-    """The Gaussian likelihood of releases Y_k = sum_b F_kb n_b g_b(theta) + noise, its maximum::
+    """Gaussian likelihood of releases Y_k = sum_b F_kb n_b g_b(theta) + noise, and its maximum::
 
         g_b(theta) = E [ (q - p_b) w_b v_b ],     q = logistic(phi_b . theta),
 
-    over imagined users, phi_b the row of features that batch b showed them, p_b the chance that
-    their answer was compared with, and w_b v_b what the statistic makes of phi_b; g_b is 0 at the
-    reference point if that is right and p_b its q. The noise, of privacy and of sampling, has the
-    same covariance over releases for every coordinate and is whitened by its Cholesky factor.
+    the mean over imagined users, with phi_b the row of features that batch b offered, p_b the
+    predicted chance subtracted from the answer, and w_b v_b length and direction of the score; g_b
+    is 0 at a true reference point, where p_b = q. The noise, of privacy and of sampling, has one
+    covariance over releases for every coordinate, and is whitened by its Cholesky factor.
 
     Args:
-        scores: what was shown, to whom, and how it enters the sums.
+        scores: imagined scores of all batches.
         design: F diag(n), whitened, (m, m).
-        released: the sums, whitened, (R, m, D).
-        ridge: the precision of a normal prior around 0, (D,).
-        admissible: the nearest parameter (R, D) that is allowed.
-        prior: from another study, on top of that.
+        released: released sums, whitened, (R, m, D).
+        ridge: precision of a normal prior around 0, (D,).
+        admissible: map of parameters (R, D) to the nearest ones that are allowed.
+        prior: prior from another study; the ridge stays.
     """
 
     def __init__(
@@ -51,16 +52,17 @@ class ReleasedScores:
         self._ridge, self._admissible = ridge, admissible
 
     def maximise(self, theta: Floats, steps: int) -> tuple[Floats, Floats]:
-        """The most probable parameter near `theta`, (R, D), and its precision, (R, D, D).
+        """Return the most probable parameter near `theta`, (R, D), and its precision, (R, D, D).
 
-        Gauss-Newton steps at most 3 long, each shortened to a third until the objective no longer
-        rises and at most four times, else not taken: nothing diverges.
+        Gauss-Newton steps have norm at most 3, and are tried at lengths 1, 1/3, 1/9 and 1/27. None
+        is taken that raises the objective, so that nothing diverges.
         """
         at = self._at(np.array(self._admissible(theta)))
         if self._prior.informed:
             precision, gradient = self._quadratic(at)
-            b = np.matvec(precision, at.theta) + gradient  # the ridge pulls towards 0: not in b
-            self._prior.widen(b, precision - np.diag(self._ridge))  # and it is no release
+            b = np.matvec(precision, at.theta) + gradient
+            # the ridge is no release; its mean 0 adds nothing to b
+            self._prior.widen(b, precision - np.diag(self._ridge))
             at = self._at(at.theta)
         moving = np.ones(len(theta), bool)
         for _ in range(steps):
@@ -68,7 +70,7 @@ class ReleasedScores:
             step = clip_norm(np.linalg.solve(precision, gradient[..., None])[..., 0], LONGEST_STEP)
             left = moving.copy()
             some: slice | Bools = np.s_[:]
-            for _ in range(_HALVINGS):
+            for _ in range(_STEP_CUTS):
                 tried = self._at(self._admissible(at.theta[some] + step[some]), some)
                 better = left[some] & (tried.value <= at.value[some])
                 for old, new in zip(at, tried, strict=True):
@@ -78,34 +80,34 @@ class ReleasedScores:
                 some, step = left.copy(), step / 3
                 if not left.any():
                     break
-            moving &= ~left  # who stays where she is would try the same again
+            moving &= ~left  # a replica without a better point would try the same steps again
         return at.theta, self._posterior(at)[0]
 
     def log_evidence(self, theta: Floats, precision: Floats) -> Floats:
-        """Return Laplace's logarithm of the likelihood over the prior, up to a constant, (R,)."""
+        """Return the log evidence by Laplace's approximation, up to a constant, (R,)."""
         _, size = np.linalg.slogdet(precision)
         return np.asarray(0.5 * (np.log(self._ridge).sum() - size - self._objective(theta)))
 
-    def _at(self, theta: Floats, some: slice | Bools = np.s_[:]) -> "_At":
-        """The place of parameters (R, D), of all replicas or some."""
+    def _at(self, theta: Floats, some: slice | Bools = np.s_[:]) -> "_Point":
+        """Evaluate parameters (R, D) of all replicas or of some."""
         phi, p, v, lengths = (x[some] for x in (self._phi, self._p, self._v, self._lengths))
         q = np.asarray(expit(np.matvec(phi, theta[:, None])))
         scores = np.vecmat(lengths * (q - p), v)  # g_b, (R, m, D)
         misfit = (self._released[some] - self._design @ scores).reshape(len(theta), -1)
-        normal = np.vecdot(self._ridge * theta, theta) + self._prior.one(some).loss(theta)
-        return _At(theta, q, misfit, np.vecdot(misfit, misfit) + normal)
+        normal = np.vecdot(self._ridge * theta, theta) + self._prior.of_replicas(some).loss(theta)
+        return _Point(theta, q, misfit, np.vecdot(misfit, misfit) + normal)
 
     def _objective(self, theta: Floats) -> Floats:
-        """Twice the negative logarithm of likelihood times prior, up to a constant, (R,)."""
+        """Return -2 log(likelihood x prior), up to a constant, (R,)."""
         return self._at(theta).value
 
-    def _posterior(self, at: "_At") -> tuple[Floats, Floats]:
-        """The Gauss-Newton precision (R, D, D), and minus half the objective's gradient (R, D)."""
+    def _posterior(self, at: "_Point") -> tuple[Floats, Floats]:
+        """Return Gauss-Newton precision (R, D, D) and minus half the gradient, (R, D)."""
         precision, gradient = self._quadratic(at)
         return precision + self._prior.precision, gradient + self._prior.gradient(at.theta)
 
-    def _quadratic(self, at: "_At") -> tuple[Floats, Floats]:
-        """The same without another study's prior."""
+    def _quadratic(self, at: "_Point") -> tuple[Floats, Floats]:
+        """Return the results of `_posterior` without the prior of another study."""
         R, m, _, D = self._phi.shape
         weighted = self._v * (self._lengths * at.q * (1 - at.q))[..., None]
         slopes = (weighted.swapaxes(2, 3) @ self._phi).reshape(R, m, D * D)
@@ -114,45 +116,45 @@ class ReleasedScores:
         return precision, np.vecmat(at.misfit, slopes) - self._ridge * at.theta
 
 
-class _At(NamedTuple):
-    """Parameters, what they predict and how that fits."""
+class _Point(NamedTuple):
+    """Parameters with their predictions and their fit."""
 
     theta: Floats
-    """(R, D)"""
+    """parameters, (R, D)"""
     q: Floats
-    """(R, m, N)"""
+    """predicted chances of imagined users, (R, m, N)"""
     misfit: Floats
-    """of released sums, whitened, (R, m D)"""
+    """whitened releases less their expectation, (R, m D)"""
     value: Floats
-    """of the objective, (R,)"""
+    """value of the objective, (R,)"""
 
 
 class Scores(NamedTuple):
-    """Of m batches and N imagined users: a user adds lengths (answer - p) directions to a sum."""
+    """Scores of N imagined users in m batches: lengths x (answer - p) x directions."""
 
     phi: Floats
-    """(R, m, N, D)"""
+    """offered rows of features, (R, m, N, D)"""
     p: Floats
-    """(R, m, N)"""
+    """predicted chances at the reference point, (R, m, N)"""
     lengths: Floats
-    """(R, m, N)"""
+    """factors that bound a score's norm by 1, (R, m, N)"""
     directions: Floats
-    """(R, m, N, D)"""
+    """directions of the scores, (R, m, N, D)"""
 
 
 class Faded(NamedTuple):
     """Public facts about the first m releases of a fading sum."""
 
     users: Floats
-    """F diag(n), how many users of batch b release k shows, with their weights, (m, m)"""
+    """F diag(n): users of batch b in release k, times their weight there, (m, m)"""
     noise: Floats
-    """covariance of the noise over releases, (m, m)"""
+    """covariance of the privacy noise between releases, (m, m)"""
     sampling: Floats
-    """the same of users whose statistic has variance 1, (m, m)"""
+    """covariance of the sampling error for a statistic of variance 1, (m, m)"""
 
 
 def faded(ends: Ints, fade: float, stddev: float) -> Faded:
-    """Those of batches with these ends, (m,)."""
+    """Return the facts of m releases whose batches end with the rounds `ends`, (m,)."""
     lengths, batches = np.diff(ends, prepend=0), rows(len(ends))
     age = batches[:, None] - batches
     users = np.where(age >= 0, fade ** np.maximum(age, 0), 0.0) * lengths
@@ -160,10 +162,10 @@ def faded(ends: Ints, fade: float, stddev: float) -> Faded:
 
 
 def in_ball(theta: Floats) -> Floats:
-    """Shorten parameters (R, D) to the longest that is allowed."""
-    return clip_norm(theta, BALL)
+    """Clip parameters (R, D) to norm `MAX_NORM`."""
+    return clip_norm(theta, MAX_NORM)
 
 
 def with_latest(history: Floats, latest: Floats) -> Floats:
-    """(R, m, ...) and (R, ...) -> (R, m + 1, ...)."""
+    """Append the latest value (R, ...) to a history (R, m, ...)."""
     return np.concatenate([history, latest[:, None]], axis=1)

@@ -1,4 +1,4 @@
-"""Ridge regressions of arms: from sums, from one joint block, and row by row.
+"""Ridge regressions of rewards on contexts, fitted to sums or row by row.
 
 Disjoint arms have a parameter each (contexts (R, d)), or all share one (contexts (R, K, d)).
 """
@@ -9,18 +9,17 @@ from scipy.linalg.blas import dger
 from dpbandit.base import Floats, Ints, pick, predictions, rows
 from dpbandit.specs import ContextualSpec
 
-_LONG = 32
-"""From this dimension on BLAS products and rank-one updates in place, replica by replica, are
-faster than one gather, outer product and scatter for all: at d = 50 by a factor of two, at d = 20
-they are slower."""
-_HUGE = 1e60
-"""More than any variance."""
+_BLAS_DIM = 32
+"""Dimension d from which BLAS updates in place, replica by replica, are faster than one gather,
+outer product and scatter for all: twice as fast at d = 50, slower at d = 20"""
+_BORDER_DIAGONAL = 1e60
+"""Diagonal entry of the border in `JointRidge`, larger than any variance"""
 
 
 class Ridge:
-    """theta = V^-1 u and V^-1, with V = regularization I + sum x x' and u = sum r x.
+    """Ridge regression: theta = V^-1 u and V^-1, V = regularization I + sum x x', u = sum r x.
 
-    Shapes: theta (R, G, d), inverse (R, G, d, d); G is K disjoint arms, or 1 shared parameter.
+    Shapes: theta (R, G, d), inverse (R, G, d, d); G is K for disjoint arms, else 1.
     """
 
     def __init__(self, spec: ContextualSpec, replicas: int, *, regularization: float) -> None:
@@ -30,33 +29,33 @@ class Ridge:
         self.inverse: Floats = np.tile(np.eye(d) / regularization, (R, G, 1, 1))
 
     def means(self, context: Floats) -> Floats:
-        """Predicted rewards, (R, K)."""
+        """Predict the rewards of all arms, (R, K)."""
         return predictions(context, self.theta, shared=self._shared)
 
     def variances(self, context: Floats) -> Floats:
-        """x' V^-1 x of every arm, (R, K); 0 where noise made it negative."""
+        """Return x' V^-1 x of every arm, (R, K); 0 where noise made it negative."""
         Vx = self.products(context)
         variances = np.vecdot(Vx, context) if self._shared else np.matvec(Vx, context)
         return np.maximum(variances, 0.0)
 
     def predicted(self, context: Floats) -> tuple[Floats, Floats]:
-        """Both."""
+        """Return means and variances of all arms, (R, K) each."""
         return self.means(context), self.variances(context)
 
     def products(self, context: Floats) -> Floats:
-        """V^-1 x of every arm, (R, K, d)."""
+        """Return V^-1 x of every arm, (R, K, d)."""
         if self._shared:
             return context @ self.inverse[:, 0]
-        R, K, d, _ = self.inverse.shape  # one tall product a replica beats K small ones
+        R, K, d, _ = self.inverse.shape  # one tall product per replica is faster than K small ones
         tall = np.matvec(self.inverse.reshape(R, K * d, d), context)
         return tall.reshape(*tall.shape[:-1], K, d)
 
     def refit(self, gram: Floats, moment: Floats, shift: Floats | float) -> None:
-        """Start over from sums: gram (R, B, D, D) and moment (R, B, D), V = gram + shift I.
+        """Fit anew to sums: gram (R, B, D, D) and moment (R, B, D), with V = gram + shift I.
 
-        One joint block (B = 1, D = K d, x in the chosen arm's slot) serves disjoint arms: arm a's
-        prediction needs only its slice of theta and its diagonal block of the inverse. `shift` is a
-        number, or one for each block, (R, B, 1, 1).
+        Disjoint arms may come as one joint block (B = 1, D = K d, x in the chosen arm's slot): an
+        arm's prediction needs only its slice of theta and its diagonal block of the inverse.
+        `shift` is a number, or one for each block, (R, B, 1, 1).
         """
         R, G, d = self.theta.shape
         inverse: Floats = np.linalg.inv(gram + shift * np.eye(gram.shape[-1]))
@@ -68,10 +67,10 @@ class Ridge:
 
 
 class JointRidge(Ridge):
-    """A `Ridge` of one joint block, for sums of which each is asked about a single context.
+    """`Ridge` of one joint block that is refitted after every round, without an inverse.
 
-    No inverse is needed: with x in the slot of each arm, B = (x_1 .. x_K, u) and V = L L',
-    predictions and variances are inner products of W = L^-1 B, which a Cholesky factor holds::
+    With x in the slot of each arm, B = (x_1 .. x_K, u) and V = L L',
+    predictions and variances are inner products of W = L^-1 B, part of the Cholesky factor::
 
         [ V   B      ]     [ L   0 ] [ L'  W ]
         [ B'  huge I ]  =  [ W'  . ] [ 0   . ]
@@ -81,7 +80,7 @@ class JointRidge(Ridge):
         super().__init__(spec, replicas, regularization=regularization)
         R, K, d = self.theta.shape
         self._slots = K * d + rows(K)[:, None], rows(K * d).reshape(K, d)
-        size = np.where(rows(K * d + K + 1) < K * d, regularization, _HUGE)
+        size = np.where(rows(K * d + K + 1) < K * d, regularization, _BORDER_DIAGONAL)
         self._bordered = np.tile(np.diag(size), (R, 1, 1))
 
     def refit(self, gram: Floats, moment: Floats, shift: Floats | float) -> None:
@@ -100,15 +99,15 @@ class JointRidge(Ridge):
         self._bordered[:, *self._slots] = context[:, None]
         try:
             return self._products(np.linalg.cholesky(self._bordered))
-        except np.linalg.LinAlgError:  # noise may have any sign
-            each = [self._alone(whole) for whole in self._bordered]
+        except np.linalg.LinAlgError:  # noise made V indefinite in some replica
+            each = [self._predicted_alone(whole) for whole in self._bordered]
             means, variances = zip(*each, strict=True)
             return np.array(means), np.array(variances)
         finally:
-            self._bordered[:, *self._slots] = 0.0  # who was here is not remembered
+            self._bordered[:, *self._slots] = 0.0  # a user's context is not stored
 
-    def _alone(self, bordered: Floats) -> tuple[Floats, Floats]:
-        """Of one replica, (K,) each, whatever the others have."""
+    def _predicted_alone(self, bordered: Floats) -> tuple[Floats, Floats]:
+        """Return means and variances of one replica, (K,) each, also if V is indefinite."""
         try:
             return self._products(np.linalg.cholesky(bordered))
         except np.linalg.LinAlgError:
@@ -125,7 +124,7 @@ class JointRidge(Ridge):
 
 
 class OnlineRidge(Ridge):
-    """A `Ridge` that takes in one row at a time, exactly: not for private agents."""
+    """`Ridge` that learns row by row, from exact data: not for private agents."""
 
     def __init__(self, spec: ContextualSpec, replicas: int, *, regularization: float) -> None:
         super().__init__(spec, replicas, regularization=regularization)
@@ -136,7 +135,7 @@ class OnlineRidge(Ridge):
         self._seen: tuple[Floats | None, Floats] = None, np.empty(0)
 
     def sampled(self, context: Floats, scale: float, z: Floats) -> Floats:
-        """Predictions (R, K) under a parameter drawn from N(theta, scale^2 V^-1).
+        """Predict rewards, (R, K), by a parameter drawn from N(theta, scale^2 V^-1).
 
         `z` are standard normals: (R, d) for a shared parameter, through a Cholesky factor; (R, K)
         for disjoint arms, whose predictions are independent normals and are drawn directly.
@@ -149,24 +148,24 @@ class OnlineRidge(Ridge):
         return self.means(context) + scale * noise
 
     def products(self, context: Floats) -> Floats:
-        # As before, and kept: the next row to learn is mostly one of them
+        # stored, because `learn` mostly needs one of them next
         Vx = super().products(context)
         self._seen = context, Vx
         return Vx
 
     def learn(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """One more row, by Sherman and Morrison: V^-1 -= (V^-1 x)(V^-1 x)' / (1 + x' V^-1 x)."""
+        """Add a row by Sherman and Morrison: V^-1 -= (V^-1 x)(V^-1 x)' / (1 + x' V^-1 x)."""
         R, _, d = self.theta.shape
         x = pick(context, action) if self._shared else context
         where = rows(R) if self._shared else self._offset + action
         inverse, theta = self.inverse.reshape(-1, d, d), self.theta.reshape(-1, d)
-        if d < _LONG:
+        if d < _BLAS_DIM:
             block = inverse.take(where, axis=0, out=self._block, mode="clip")
         seen, Vx = self._seen
         self._seen = None, np.empty(0)  # V is about to change
         if seen is context:
             Vx = pick(Vx, action)
-        elif d < _LONG:
+        elif d < _BLAS_DIM:
             Vx = np.matvec(block, x)
         else:
             Vx = np.array([inverse[i].dot(row) for i, row in zip(where.tolist(), x, strict=True)])
@@ -174,7 +173,7 @@ class OnlineRidge(Ridge):
         chosen = theta[where]
         error = reward - np.vecdot(chosen, x)
         theta[where] = chosen + gain * error[:, None]
-        if d < _LONG:
+        if d < _BLAS_DIM:
             block -= np.einsum("ri,rj->rij", Vx, gain, out=self._outer)
             inverse[where] = block
         else:

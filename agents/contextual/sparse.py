@@ -27,12 +27,12 @@ from dpbandit.privacy.peeling import (
 )
 from dpbandit.specs import ContextualSpec
 
-_GROWTH = 0.05
-"""Fits of the lasso come when the rounds have grown by this share."""
+_REFIT_GROWTH = 0.05
+"""Growth of the number of rounds from one fit of the lasso to the next"""
 
 
 class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
-    """Greedy play on sparse estimates; each is learned from the previous episode alone.
+    """Play greedily on sparse estimates, each learned from the previous episode alone.
 
     Chakraborty, Roy and Basu, "FLIPHAT: joint differential privacy for high dimensional sparse
     linear bandits", arXiv 2405.14038, 2024: ForgetfuL Iterative Private HArd Thresholding::
@@ -41,15 +41,15 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
           1. in the first, arms take turns;  later, play argmax_a  x . beta_a
           2. at its end, beta from its N_l rounds alone, by `NoisyHardThresholding`:
              beta = 0;  M times:  a gradient step of least squares, rewards clipped,
-                                  keep s coordinates by private peeling,
+                                  select s coordinates by private peeling,
                                   project onto an l_1 ball
-          3. forget the rounds
+          3. discard the rounds
 
     Guarantee:
         (epsilon, delta)-joint DP under continual observation for replacing one user's round, with
-        the epsilon of the certificate: a user is in one episode, and the whole run costs what one
-        episode costs, M peelings of s picks and s values. Step 1 reads the current user's context
-        and writes nothing. An episode that ends with the run, or is cut by it, is not used.
+        the epsilon of the certificate: a user is in one episode, so that the whole run costs as
+        much as one episode, M peelings of s picks and s values. Step 1 reads the current user's
+        context and writes nothing. The last episode is not used.
 
     Fields left None follow the calibration::
 
@@ -59,35 +59,35 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
         arms            joint, K s picks of K d coordinates  each arm, s picks of d coordinates
         iterations M    ceil(ln(n + 1)), longest episode n   2
         first_episode   1                                    ceil(horizon / 31), four estimates
-        residual_clip   B + X radius, never binds            B / 10
+        residual_clip   B + X radius, no effect              B / 10
 
     for rewards up to B and contexts with entries up to X. The printed Laplace scale is
     2 lam sqrt(3 s ln(M / delta)) M / epsilon, lam the movement of v under one user. These
-    constants were *not checked against the paper's text*; the scale,
-    its split over M, the doubling from 1 and M growing with ln n are in the authors' public code.
+    constants were *not checked against the paper's text*; the scale, its split over M, the doubling
+    from 1 and M growing with ln n are in the authors' public code.
 
     Differs from the paper:
         1. lam is the movement (2 step_size / n) X (B + X radius) of v that follows from the clips;
-           the public code has (step_size / n) (B + X radius) beside a gradient of twice the size, 4
-           X times less.
-        2. M is the same in all episodes, so that all cost the same.
-        3. Contexts are clipped, whatever the environment sends.
+           the public code has (step_size / n) (B + X radius) with a gradient of twice the size, 4 X
+           times less.
+        2. M is equal in all episodes, so that all have the same cost.
+        3. Contexts are clipped by the agent.
         4. Every arm has its own ball.
         5. Disjoint arms are played through the joint feature map, with the row x in block a; the
            paper's arms share one parameter.
         6. "certified" only: exact composition.
         7. Gumbel noise in one shot, and Gaussian values.
-        8. every arm is peeled by itself: a user moves one arm by lam, or two by half, and pays for
-           s picks instead of K s.
+        8. every arm is peeled by itself: a user moves one arm by lam, or two by half, and the cost
+           is that of s picks instead of K s.
         9. residuals are clipped, which matters most, because the noise is in proportion to the
            clip.
         10. the first episode is longer.
 
-    Defaults were chosen on four other problems than the reference cases: K = 2 to 5, d = 30 to 60,
+    Defaults were tuned on four other problems than the reference cases: K = 2 to 5, d = 30 to 60,
     3 or 5 non-zero coordinates of Gaussian or equal size, noise 0.1 or 0.2; contexts uniform on a
     sphere or in a box, or autoregressive; epsilon 1, 10 and infinity.
 
-    Memory: the rounds of the longest episode that is used, R x n x d numbers.
+    Memory: R x n x d numbers, for the n rounds of the longest episode that is used.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.protocols import ContextualSpec
@@ -102,24 +102,23 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     sparsity: Count = 5
-    """s, coordinates of each arm's parameter that are kept; all where there are fewer"""
+    """number s of nonzero coordinates of each arm's estimate, at most d"""
     iterations: Annotated[int, lambda name, value: whole(name, value, 1, 10_000)] | None = None
-    """M, gradient steps of an estimate; each is a release and costs privacy"""
+    """number M of gradient steps of an estimate, each of which is a release; if None, see above"""
     first_episode: Annotated[int, lambda name, value: whole(name, value, 1, MOST_ROUNDS)] | None = (
         None
     )
-    """rounds until the first estimate"""
+    """rounds until the first estimate; if None, see above"""
     step_size: Positive = 0.5
-    """1 inverts the curvature when all coordinates of a context share its norm bound equally"""
+    """step size of a gradient step, over the inverse curvature for contexts of equal coordinates"""
     residual_clip: Positive | None = None
-    """largest `|reward - prediction|` that a gradient is told, in units of the reward"""
+    """bound of `|reward - prediction|` in a gradient, in units of the reward; if None, see above"""
     context_clip: Positive | None = None
-    """Euclidean norm contexts are clipped to; if None, the environment's public bound"""
+    """Euclidean norm to which contexts are clipped; if None, the environment's public bound"""
     radius: Positive | None = None
-    """radius of the l_1 ball of an arm; if None, the largest that rewards within B allow s
-    coordinates"""
+    """radius of an arm's l_1 ball; if None, that of s coordinates and predictions within B"""
     pick_share: Inside01 = 0.5
-    """share of the zCDP budget of the picks against the values ("certified")"""
+    """share of the zCDP budget for picks, the rest is for values ("certified")"""
     turns_first = inf
 
     def start(self) -> None:
@@ -163,7 +162,7 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
         self.beta: Floats = np.zeros((self.R, blocks, spec.dim))  # until the first episode ends
 
     def episodes(self) -> tuple[int, ...]:
-        """Lengths of the episodes whose estimate somebody meets: all but the last."""
+        """Return the lengths of the episodes whose estimate is played: all but the last."""
         default = 1 if self.calibration == "paper" else ceil(self.spec.horizon / 31)
         length, lengths = self.first_episode or default, list[int]()
         while sum(lengths) + length < self.spec.horizon - self.spec.delay:
@@ -181,7 +180,7 @@ class FLIPHAT(PrivateAgent[ContextualSpec], Arms):
 
 
 class LassoBandit(Arms):
-    """Greedy play on lasso estimates, with forced samples of every arm on a doubling schedule.
+    """Play greedily on lasso estimates, with forced samples of arms on a doubling schedule.
 
     Bastani and Bayati, "Online decision making with high-dimensional covariates", Operations
     Research 2020 (Lasso Bandit). In its letters, for t = 1, 2, ...::
@@ -197,14 +196,14 @@ class LassoBandit(Arms):
         None: exact data reaches later actions.
 
     Differs from the paper:
-        1. h, lambda_1 and lambda_20 are shares of the public range of rewards, and features count
-           in units of their root mean square, so that one default serves all units.
-        2. Fits are warm-started, on sums, and come when t has grown by 5 % or every `refresh_every`
-           rounds, not every round.
+        1. h, lambda_1 and lambda_20 are shares of the public range of rewards, and features are
+           divided by their root mean square, so that one default suits all units.
+        2. Fits are warm-started, on sums, when t has grown by 5 % or every `refresh_every` rounds,
+           not every round.
         3. A parameter shared by all arms is one lasso on all rounds.
         4. Ties go to the lowest arm.
 
-    The defaults were chosen on 30 features, 3 arms and 4 nonzero coefficients of both signs, 3,000
+    The defaults were tuned on 30 features, 3 arms and 4 nonzero coefficients of both signs, 3,000
     rounds: penalties from 0.03 to 0.08 did about as well, h below half of the range did worse.
 
     >>> from dpbandit import compare
@@ -217,13 +216,13 @@ class LassoBandit(Arms):
     """
 
     forced: Count = 1
-    """q, the forced samples of an arm in a row"""
+    """number q of forced samples of an arm in a row"""
     margin: Positive = 1.0
-    """h, as a share of the range of rewards"""
+    """margin h of candidates, as a share of the range of rewards"""
     forced_penalty: Positive = 0.05
-    """lambda_1, as a share of the range of rewards"""
+    """penalty lambda_1 of fits to forced samples, as a share of the range of rewards"""
     penalty: Positive = 0.05
-    """lambda_20, as a share of the range of rewards"""
+    """penalty lambda_20 of fits to all samples, as a share of the range of rewards"""
     refresh_every: Count | None = None
     """rounds from one fit to the next; if None, when t has grown by 5 %"""
 
@@ -249,20 +248,20 @@ class LassoBandit(Arms):
         x = clip_norm(context, spec.context_norm)
         r = clip_range(feedback, spec.reward_low, spec.reward_high)
         self.from_all.add(x, action, r)
-        chosen_at = max(0, t - 1 - spec.delay)  # what the clock showed to `act`
+        chosen_at = max(0, t - 1 - spec.delay)  # value of `round` when `act` chose this action
         if forced_arm(chosen_at, spec.n_actions, self.forced) is not None:
             self.from_forced.add(x, action, r)
         if t >= self.next_fit:
-            self.next_fit = t + (self.refresh_every or ceil(_GROWTH * t))
+            self.next_fit = t + (self.refresh_every or ceil(_REFIT_GROWTH * t))
             decay = sqrt((log(t) + log(spec.dim)) / t)
             forced, usual = self.forced_penalty * self.range, self.penalty * self.range * decay
             refit((self.from_forced, forced), (self.from_all, usual))
 
 
 def forced_arm(rounds: int, n_actions: int, forced: int) -> int | None:
-    """The arm to force after so many rounds, i.e. at t = rounds + 1; None: none.
+    """Return the arm to force after `rounds` rounds, at t = rounds + 1; None if none is.
 
-    Laps of K q rounds: number 2^n - 1 is forced, from 0 on, so lap + 1 is a power of two.
+    In laps of K q rounds, counted from 0, lap 2^n - 1 is forced: lap + 1 is a power of two.
 
     >>> [forced_arm(t, 2, 1) for t in range(8)]
     [0, 1, 0, 1, None, None, 0, 1]
@@ -272,7 +271,7 @@ def forced_arm(rounds: int, n_actions: int, forced: int) -> int | None:
 
 
 class Lasso:
-    """Lasso regression for each arm, refitted from sums now and then.
+    """Lasso regression for each arm, refitted to sums from time to time.
 
     Tibshirani, "Regression shrinkage and selection via the lasso", JRSS B 1996, by the coordinate
     descent on sums ("covariance updates") of Friedman, Hastie and Tibshirani, "Regularization paths
@@ -281,8 +280,9 @@ class Lasso:
         theta minimises |y - X theta|^2 / n + penalty sum_j size_j |theta_j|, for every arm
 
     size_j is the root mean square of feature j over the n rows of the arm, so the penalty is in
-    units of the reward whatever the features' scale. Shapes: theta (R, G, d), where G is K disjoint
-    arms or 1 shared parameter; rows wait in a list and join X'X and X'y at the next fit.
+    units of the reward for every scale of the features. Shapes: theta (R, G, d), where G is K
+    disjoint arms or 1 shared parameter. Rows are stored in a list until the next fit adds them to
+    X'X and X'y.
     """
 
     def __init__(self, spec: ContextualSpec, replicas: int) -> None:
@@ -294,16 +294,16 @@ class Lasso:
         self._waiting: list[tuple[Floats, Ints, Floats]] = []
 
     def means(self, context: Floats) -> Floats:
-        """Predicted rewards, (R, K)."""
+        """Predict the rewards of all arms, (R, K)."""
         return predictions(context, self.theta, shared=context.ndim == 3)
 
     def add(self, context: Floats, action: Ints, reward: Floats) -> None:
-        """One more row, seen from the next fit on."""
+        """Store a row for the next fit."""
         x = pick(context, action) if self._shared else context
         self._waiting.append((x.copy(), action.copy(), reward.copy()))
 
     def lasso_problem(self, penalty: float) -> tuple[Floats, ...]:
-        """What `lasso` is asked for all arms, from where they were."""
+        """Return arguments of `lasso` for all arms and replicas, starting from the last fit."""
         if self._waiting:
             self._absorb()
         R, G, _ = self.theta.shape
@@ -323,7 +323,7 @@ class Lasso:
 
 
 def refit(*penalised: tuple[Lasso, float]) -> None:
-    """Refit all arms of some lassos of one problem, each with its penalty, in the time of one."""
+    """Refit all arms of several `Lasso`s, each with its penalty, in one call of `lasso`."""
     problems = [one.lasso_problem(penalty) for one, penalty in penalised]
     theta = np.split(lasso(*map(np.concatenate, zip(*problems, strict=True))), len(problems))
     for (one, _), fitted in zip(penalised, theta, strict=True):
@@ -339,28 +339,29 @@ def lasso(
     tolerance: float = 1e-4,
     sweeps: int = 100,
 ) -> Floats:
-    """The theta of each of B regressions minimising `|y - X theta|^2 / 2 + threshold . |theta|`.
+    """Minimise `|y - X theta|^2 / 2 + threshold . |theta|` for each of B regressions, (B, d).
 
-    A sweep minimises over one coordinate after the other, all B at once. A regression rests once a
-    sweep moves none of its coordinates by more than `tolerance` times its largest one, so which
-    others run beside it changes nothing. A feature never seen (0 on the diagonal) gets 0.
+    A sweep minimises over one coordinate after the other, in all B regressions at once. A
+    regression stops after a sweep that moves no coordinate by more than `tolerance` times its
+    largest one, so that results do not depend on the other regressions. A feature that is always 0
+    (0 on the diagonal) gets 0.
 
     Args:
         gram: X'X, (B, d, d).
         moment: X'y, (B, d).
         threshold: at least 0, (B, d).
-        start: (B, d); a solution of nearly the same problem saves sweeps.
-        tolerance: when a regression rests, relative.
-        sweeps: at most so many; only designs with fewer rows than features need them.
+        start: first iterate, (B, d); the solution of a similar problem saves sweeps.
+        tolerance: relative step at which a regression stops.
+        sweeps: most sweeps; only designs with fewer rows than features need all.
 
     >>> lasso(np.eye(2)[None], np.array([[3.0, 0.5]]), np.ones((1, 2)), np.zeros((1, 2)))
     array([[2., 0.]])
     """
     size = np.diagonal(gram, axis1=1, axis2=2)
     unit = np.divide(1.0, size, out=np.zeros_like(start), where=size > 0)
-    # everything per unit of the diagonal, and the regressions last, side by side
+    # all sums are divided by the diagonal; regressions are the last axis, contiguous in memory
     bound = np.where(size > 0, threshold * unit, np.inf).T.copy()
-    gap = ((moment - np.matvec(gram, start)) * unit).T.copy()  # X'(y - X theta), kept up
+    gap = ((moment - np.matvec(gram, start)) * unit).T.copy()  # X'(y - X theta)
     columns = np.ascontiguousarray((gram * unit[..., None]).transpose(2, 1, 0))
     theta, live = start.T.copy(), rows(len(start))
     result = theta.copy()

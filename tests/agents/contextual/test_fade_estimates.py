@@ -97,7 +97,7 @@ def test_a_bonus_is_so_many_standard_deviations_of_a_prediction(config, spec, ro
     """Statistical: A theta = moment + noise differs by noise alone, and bonus s A^-1 turns theta
     into that in units of bonus s: of variance 1, whatever A is. False alarm 6e-7 a coordinate, 16 %
     off are caught. Newton steps are not cut short, or they would scatter less."""
-    for limit in ("LONGEST_STEP", "BALL"):
+    for limit in ("LONGEST_STEP", "MAX_NORM"):
         monkeypatch.setattr(f"dpbandit.agents.contextual.fade_regression.{limit}", inf)
     agent = taught(config, spec, rounds)
     moment = np.linalg.solve(agent._width / BONUS, agent._theta[..., None])[..., 0]

@@ -146,11 +146,11 @@ def test_coins_are_as_public_and_as_frequent_as_they_say():
     counts = np.array([[len(found) for found in coins.draw(seed)] for seed in range(40)])
     error = sqrt(40 * (p / 2 * (1 - p / 2)).sum())
     assert np.abs(counts.sum(axis=0) - 40 * p.sum() / 2).max() < 5 * error
-    assert counts.max() <= coins.most < 1.3 * coins.expected
+    assert counts.max() <= coins.max_explorers < 1.3 * coins.expected
     net, others = coins.draw(7)
     assert len({*net, *others}) == len(net) + len(others)
     assert (PublicCoins(20_000, 1.0).draw(7)[0] == net).all()
-    few = type("Few", (PublicCoins,), {"most": 5})(20_000, 1.0)
+    few = type("Few", (PublicCoins,), {"max_explorers": 5})(20_000, 1.0)
     assert [sorted(found) for found in few.draw(7)] == [list(net[:5]), sorted([*others, *net[5:]])]
 
 
@@ -177,7 +177,7 @@ def test_widths_are_those_of_the_proof():
     G, u, s = gram[0] / 4, moment[0] / 2, sums.stddev / sqrt(2)
     alpha, T, K, d, S, y = 0.1, 1000, 2, 2, 1.0, np.array([0.6, -0.2])
     Gamma = s * (2 * sqrt(d) + 2 * sqrt(log(4 * plan.releases * K / alpha)))
-    assert plan.every <= Gamma
+    assert plan.release_interval <= Gamma
     z = sqrt(2 * log(8 * K * T / alpha))
     for arm in range(K):
         shift = max(0.0, 2 * Gamma - np.linalg.eigvalsh(G[arm])[0])

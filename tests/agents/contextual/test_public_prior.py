@@ -46,7 +46,7 @@ def test_the_width_is_that_of_the_largest_evidence(off):
     S, b, L = spread_out(3)
     seen, spread = np.linalg.solve(L[0], b[0]), np.linalg.inv(L[0])
     prior = PublicPrior(Prior(seen + off, S), 2, 3, meaning="")
-    prior.one(slice(1, 2)).widen(b, L)
+    prior.of_replicas(slice(1, 2)).widen(b, L)
     taus = 4.0 ** np.arange(25)
     evidence = [multivariate_normal(seen + off, t * S + spread).logpdf(seen) for t in taus]
     assert prior.tau[1] == taus[np.argmax(evidence)]
@@ -176,7 +176,7 @@ def test_imagined_customers_see_the_prices_that_were_asked(prior):
             assert action == agent.scores(x).argmax()
         agent.update(x, action, rng.integers(0, 2, 1) * PRICES.margins[action])
     customers = rng.uniform(-0.5, 0.5, (1, 40, 2))
-    shown = agent._shown(customers)[0]
+    shown = agent._offered_rows(customers)[0]
     every = demand_rows(PRICES, customers[0])
     starts = [0, *agent._ends[:-1]]
     for j, start in enumerate(starts):

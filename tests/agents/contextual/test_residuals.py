@@ -12,8 +12,8 @@ from scipy.stats import multivariate_normal, norm
 from dpbandit.agents import FADE
 from dpbandit.agents.contextual.demand import demand_rows
 from dpbandit.agents.contextual.fade_arms import (
-    _FLOOR,
     _SCALES,
+    _WEIGHT_FLOOR,
     Forgetting,
     ResidualLaw,
     ScaleMixture,
@@ -28,7 +28,7 @@ from dpbandit.agents.contextual.fade_prices import (
 )
 from dpbandit.agents.contextual.fade_slates import ImaginedSlates
 from dpbandit.agents.contextual.fading import in_force
-from dpbandit.agents.contextual.released_scores import BALL, ReleasedScores, Scores, faded
+from dpbandit.agents.contextual.released_scores import MAX_NORM, ReleasedScores, Scores, faded
 from dpbandit.base.random_streams import Streams
 from dpbandit.privacy.residuals import score_lengths
 from dpbandit.specs.protocols import ContextualSpec
@@ -110,7 +110,7 @@ def test_spread_and_level_of_rewards_are_found_from_far_away(level):
     for _ in range(30):
         law.update(2 * 2 * norm.sf(law.estimate / sds) - 1, 0.0, 1000)
     np.testing.assert_allclose(law.estimate, sds, rtol=0.08)
-    law = ResidualLaw(3, 1.0, told=False, soft=0.5)
+    law = ResidualLaw(3, 1.0, level_known=False, soft=0.5)
     assert not law.share.any()
     for _ in range(30):
         threshold, at, _, reach, share = law.reference.values()
@@ -133,7 +133,7 @@ def test_weights_go_where_something_is_left_to_learn():
     squared = _focus(variance, np.full((1, 1, 1), 10.0), 1.0) ** 2
     np.testing.assert_allclose(squared.mean(axis=-1), 1, atol=1e-9)
     np.testing.assert_allclose(squared[0, 0], 1, atol=1e-9)
-    np.testing.assert_allclose(squared[0, 1], [2 - _FLOOR, _FLOOR], atol=1e-9)
+    np.testing.assert_allclose(squared[0, 1], [2 - _WEIGHT_FLOOR, _WEIGHT_FLOOR], atol=1e-9)
     assert squared[0, 2, 0] > 1 > squared[0, 2, 1]
 
 
@@ -260,7 +260,7 @@ def test_nothing_diverges(size, start):
     scores._released = size * np.array([[[1.0, -2, 3], [-3, 2, 1], [1, 1, 1]]])
     begin = np.full((1, 3), start)
     theta, precision = scores.maximise(begin, 8)
-    assert np.linalg.norm(theta) <= BALL * (1 + 1e-12)
+    assert np.linalg.norm(theta) <= MAX_NORM * (1 + 1e-12)
     assert theta[0, -1] < 0
     assert scores._objective(theta) <= scores._objective(falling(begin))
     assert (np.linalg.eigvalsh(precision) >= 0.99 / PRIOR**2).all()
@@ -410,7 +410,7 @@ def test_nothing_diverges_of_slates(size):
     for _ in range(60):
         x = rng.standard_normal((2, 4, 3)) / 3
         agent.update(x, agent.act(x), np.ones(2))
-        assert (np.linalg.norm(agent._theta, axis=1) <= BALL * (1 + 1e-12)).all()
+        assert (np.linalg.norm(agent._theta, axis=1) <= MAX_NORM * (1 + 1e-12)).all()
         assert np.isfinite(agent.scores(x)).all()
     assert len(agent._ends) > 5
 
@@ -458,8 +458,8 @@ def test_users_are_taken_for_those_of_the_policies_that_were_in_force(delay, mon
     arms = FADE(model="arms", first_batch=7).make(replace(SPEC, delay=delay), Streams([0]))
     arms._moments = [np.zeros((1, 3, 4, 4))]
     arms._selected = lambda theta: np.full((1, 3, 4, 4), float(len(arms._ends)))
-    batch = arms._of_the_batch
-    monkeypatch.setattr(arms, "_of_the_batch", lambda: found.append(batch()) or found[-1])
+    batch = arms._batch_moments
+    monkeypatch.setattr(arms, "_batch_moments", lambda: found.append(batch()) or found[-1])
     acted, batches = rounds(arms, rng.standard_normal((200, 1, 4)))
     for (start, end), (moments, n) in zip(batches, found, strict=True):
         assert n == end - start
