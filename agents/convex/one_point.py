@@ -93,7 +93,7 @@ def range_of(loss: Loss) -> tuple[float, float]:
     return low, high
 
 
-def least(bound: Callable[[float], float], highest: float) -> float:
+def minimiser(bound: Callable[[float], float], highest: float) -> float:
     """Return the minimiser of a function on (0, highest]."""
     from scipy.optimize import minimize_scalar  # not before: slow to import
 

@@ -25,7 +25,7 @@ from dpbandit.agents.convex.one_point import (
     Offset,
     Sums,
     estimates_of,
-    least,
+    minimiser,
     with_values,
 )
 from dpbandit.base import Floats, InputError, Ints, Streams, inside, noise_target
@@ -204,7 +204,7 @@ class ProjectionFree(Agent[ConvexSpec]):
             descend=self.sign == "corrected",
         )
         if self.parameters == "tuned" and L > 0:
-            zeta = self.zeta or least(
+            zeta = self.zeta or minimiser(
                 lambda z: draft(zeta=z, eta=0).tuned_bound, _MAX_TUNED_SHRINK * r
             )
             return draft(zeta=zeta, eta=self.eta or draft(zeta=zeta, eta=0).tuned_eta)

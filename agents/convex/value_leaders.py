@@ -24,7 +24,7 @@ from dpbandit.agents.convex.one_point import (
     Offset,
     Sums,
     estimates_of,
-    least,
+    minimiser,
     with_values,
 )
 from dpbandit.base import Floats, InputError, inside, noise_target
@@ -161,9 +161,9 @@ class ValueLeader(Points):
             return plan(self.beta)
         if self.beta == "noiseless":
             free = Noise(law="none")
-            return plan(least(lambda beta: plan(beta, free).regret_bound, r / 2))
+            return plan(minimiser(lambda beta: plan(beta, free).regret_bound, r / 2))
         if self.beta == "tuned":
-            best = plan(least(lambda beta: plan(beta).regret_bound, r / 2))
+            best = plan(minimiser(lambda beta: plan(beta).regret_bound, r / 2))
             informative = best.regret_bound < T * loss.lipschitz * loss.domain.diameter
             return best if informative else plan(r / 2)
         printed = loss.domain.affine_dim * T ** (-1 / 3 if self.beta == "oblivious" else -1 / 4)

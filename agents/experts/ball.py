@@ -1,10 +1,9 @@
 """Sparse-vector experts whose experts are the points of a grid or of a ball.
 
 Losses in units of their range have a Lipschitz constant L, so a point within r of the best one
-loses at most L r T more. A finer look has more experts to try, a coarser one a worse best: r is
-where both cost the same, L r T = margin, the margin being what a segment may lose beyond L* before
-it ends. Asi, Feldman, Koren and Talwar (ICML 2023, section 4) print r = 1 / (L T), which tries far
-more.
+loses at most L r T more. A smaller r has more experts to try, a larger r a worse best expert: r
+balances both, L r T = margin, the loss beyond L* after which a segment ends. Asi, Feldman, Koren
+and Talwar (ICML 2023, section 4) print r = 1 / (L T), which has far more experts.
 """
 
 from math import ceil, inf, log, pi, sqrt
@@ -14,9 +13,9 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 import numpy as np
 
 from dpbandit.agent import Inside01, Least0, Points, Positive, started
-from dpbandit.agents.experts.calibration import SparseVectorPlan, certified, least
+from dpbandit.agents.experts.calibration import SparseVectorPlan, best_plan, certified_plan
 from dpbandit.agents.experts.multiplicative import Delta, Epsilon
-from dpbandit.agents.experts.sampling import Sampler, UnitLosses, Wandering, exact_sampler
+from dpbandit.agents.experts.sampling import HitAndRun, Sampler, UnitLosses, exact_sampler
 from dpbandit.agents.experts.sparse_vector import PlannedSegments
 from dpbandit.base import AnyArray, Floats, InputError, Ints, Streams, at_least, positive
 from dpbandit.domains import Ball
@@ -33,17 +32,17 @@ from dpbandit.privacy.choices import distinct
 from dpbandit.privacy.premises import ALL_FACTS, SUMMED, Fact
 from dpbandit.specs import ConvexSpec, ExpertsSpec
 
-_QUICK = (2.0, 4.0)
-"""Values of c that are tried while r is not settled yet."""
-_STEPS = 8
-_MOST = 20_000
-_PROBES = 16
-_LARGEST = 2.0**53
+_SEARCH_CS = (2.0, 4.0)
+"""Values of c (see calibration.py) during the search for r; the final plan tries more."""
+_REACH_STEPS = 8
+_MAX_NET_POINTS = 20_000
+_QUERY_POINTS = 16
+_SEED_RANGE = 2.0**53
 Reach: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, 1e-100)]
 
 
 def net(ball: Ball, spacing: float) -> Floats:
-    """The points of a square grid that lie in the ball, (M, N); in one dimension with both ends.
+    """Return the points of a square grid in the ball, (M, N); in one dimension with both ends.
 
     >>> len(net(Ball(1), 0.002)), len(net(Ball(2), 0.02))
     (1001, 7845)
@@ -59,25 +58,25 @@ def net(ball: Ball, spacing: float) -> Floats:
 
 
 def spacing_of(reach: float, dim: int) -> float:
-    """The widest grid that leaves nobody of the ball further than `reach` from a point of it.
+    """Return the largest spacing of a grid with a grid point within `reach` of every ball point.
 
-    2 reach on a line; reach / sqrt 2 on a disc, where points near the edge look for their
-    neighbour a cell further inside.
+    It is 2 reach on a line, and reach / sqrt 2 on a disc, where points near the edge have their
+    nearest grid point a cell further inside.
     """
     return 2 * reach if dim == 1 else reach / sqrt(2)
 
 
 def size_of(radius: float, reach: float, dim: int) -> int:
-    """About how many points the net has."""
+    """Return the approximate number of points of the net."""
     ratio = radius / spacing_of(reach, dim)
     return ceil(2 * ratio + 1) if dim == 1 else ceil(pi * ratio**2 + 1)
 
 
 def inverse_mass(ball: Ball, reach: float) -> int:
-    """1 / gamma, rounded up: the ball over what is within `reach` of one of its points, at least.
+    """Return 1 / gamma, rounded up: gamma bounds the share of the ball within `reach` of a point.
 
-    (2 R / r)^N, as r/2 towards the centre there is room for a ball of radius r/2. Raises
-    `InputError` where that is no number of ours.
+    1 / gamma = (2 R / r)^N: a ball of radius r/2 fits r/2 from any point towards the centre. Raises
+    `InputError` if the number overflows a float.
     """
     sides = 2 * ball.outer_radius / reach
     if ball.dim * log(sides) > log(float_info.max):
@@ -89,7 +88,7 @@ def inverse_mass(ball: Ball, reach: float) -> int:
 
 
 class PointsAsExperts(Points):
-    """Plays points within r of which the best one lies; they lose at most L* + L r T."""
+    """Base class of agents whose experts are points; some expert within r of the best is good."""
 
     epsilon: Epsilon = 1.0
     """target, > 0; inf plays without privacy"""
@@ -102,16 +101,16 @@ class PointsAsExperts(Points):
         return False
 
     def count(self, spec: ConvexSpec, reach: float) -> int:
-        """How many experts there are, 1 / gamma for a density, to look within `reach`."""
+        """Return the number of experts for a distance `reach`, 1 / gamma for a density."""
         raise NotImplementedError
 
-    def settled(self, spec: ConvexSpec, smallest: float, largest: float) -> float:
-        """r by the rule above, kept between the two."""
+    def balanced(self, spec: ConvexSpec, smallest: float, largest: float) -> float:
+        """Return the r in [smallest, largest] with L r T nearest to the margin, by iteration."""
         T, reach, margin = spec.horizon, largest, 1.0
         target = {"epsilon": self.epsilon, "delta": self.delta, "failure": self.beta or 1 / T}
-        for _ in range(_STEPS):
+        for _ in range(_REACH_STEPS):
             if self.epsilon < inf:
-                margin = certified(self.count(spec, reach), T, cs=_QUICK, **target).margin
+                margin = certified_plan(self.count(spec, reach), T, cs=_SEARCH_CS, **target).margin
             drift = UnitLosses(spec.loss).slope * T
             before, reach = reach, min(largest, max(smallest, margin / drift))
             if abs(reach - before) <= 0.05 * before:
@@ -119,12 +118,12 @@ class PointsAsExperts(Points):
         return reach
 
     def worst(self, spec: ConvexSpec, reach: float) -> float:
-        """L* + L r T, what somebody within reach of the best point loses at most."""
+        """Return L* + L r T, a bound on the loss of a point within `reach` of the best."""
         return self.best_loss + UnitLosses(spec.loss).slope * spec.horizon * reach
 
     def planned(self, spec: ConvexSpec, reach: float, experts: int) -> SparseVectorPlan:
-        """K, eta, margin and noise for so many experts."""
-        return least(
+        """Return K, eta, margin and noise for so many experts."""
+        return best_plan(
             experts,
             spec.horizon,
             epsilon=self.epsilon,
@@ -140,13 +139,13 @@ class NetExperts(PointsAsExperts):
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023, section 4: experts are the points of a net::
 
-        1. the M points of a grid of the given spacing that lie in the ball are experts, who lose
+        1. the M points in the ball of a grid of the given spacing are experts, with losses
            (f(x; z_t) - low) / (high - low), in [0, 1]
-        2. Algorithm 1 plays them (`SparseVectorExperts`, certified), with L* + L r T for L*: a
-           point of the net within r of the best point of all loses no more than that
+        2. Algorithm 1 plays these experts (`SparseVectorExperts`, certified), with L* + L r T for
+           L*: the net has a point within r of the best point, which loses no more than that
 
     Guarantee:
-        That of `SparseVectorExperts`, for every datum: (epsilon, delta)-DP of all points played.
+        (epsilon, delta)-DP of all points played, for every datum, as for `SparseVectorExperts`.
         Data are moved into the public set first. Net, L* and range are public.
 
     **Regret** of mean at most (high - low) x the plan's bound, for oblivious losses and a point
@@ -164,13 +163,13 @@ class NetExperts(PointsAsExperts):
     1.0
     """
 
-    # rounds are passed on as they are, with the losses of all points
+    # every round is passed on unchanged, with the losses of all points
     hands_on = ALL_FACTS
 
     best_loss: Least0 = 0.0
     """L*, a public bound on the best point's total loss, in units of the range of losses"""
     spacing: Positive | None = None
-    """spacing of the grid; if None, where L r T is the margin, with at most some 20,000 points"""
+    """spacing of the grid; if None, such that L r T is the margin, with about 20,000 points or fewer"""
     net_loss: Least0 | None = None
     """bound in place of L* + L r T, if the best point of the grid is known to lose less"""
     beta: Inside01 | None = None
@@ -188,14 +187,16 @@ class NetExperts(PointsAsExperts):
         return size_of(spec.loss.domain.outer_radius, reach, spec.loss.domain.dim)
 
     def reach(self, spec: ConvexSpec) -> float:
-        """r; a round takes too long beyond a net of some 20,000 points."""
+        """Return r; it is limited so that the net has at most about 20,000 points, for speed."""
         R, N = spec.loss.domain.outer_radius, spec.loss.domain.dim
         if self.spacing is not None:
             return self.spacing / spacing_of(1.0, N)
-        return self.settled(spec, R / _MOST if N == 1 else R * sqrt(2 * pi / _MOST), R)
+        return self.balanced(
+            spec, R / _MAX_NET_POINTS if N == 1 else R * sqrt(2 * pi / _MAX_NET_POINTS), R
+        )
 
     def begin(self) -> None:
-        # Let Algorithm 1 choose among the points of the net
+        # Run Algorithm 1 with the points of the net as experts
         spec, ball, reach = self.spec, cast(Ball, self.domain), self.reach(self.spec)
         self.net = net(ball, self.spacing or spacing_of(reach, ball.dim))
         best = self.worst(spec, reach) if self.net_loss is None else self.net_loss
@@ -217,7 +218,7 @@ class NetExperts(PointsAsExperts):
 class BallDraws(Mechanism):
     """Points of a ball with density prop. to exp(-eta max(S, floor) / 2), S the sum of all losses::
 
-        call(data (R, *datum_shape), at_release (R,) bool) -> points (R, N), NaN where none is due
+        call(data (R, *datum_shape), drawing (R,) bool) -> points (R, N), NaN unless drawing
 
     A loss counts in units of its public range, after the datum was moved into the public set. A
     draw has a generator of its own, seeded by two uniforms of the replica's stream, because exact
@@ -229,10 +230,10 @@ class BallDraws(Mechanism):
         the normaliser by a constant (McSherry and Talwar, FOCS 2007).
 
     Args:
-        loss, sampler: the family, values in its public range; and what keeps their sums.
-        streams, name: the random streams of the replicas, and the call site.
-        eta, floor: the range of one draw; points with S below the floor are equally good.
-        uses, draws: calls that will be made, and points that each replica may be given.
+        loss, sampler: the loss family with a public range; the sampler with the sums of losses.
+        streams, name: the random streams of the replicas, and the name of the mechanism.
+        eta, floor: the range of one draw; points with S below the floor are equally likely.
+        uses, draws: number of calls, and largest number of points drawn in a replica.
     """
 
     # "A loss counts in units of its public range, after the datum was moved into the public set."
@@ -240,7 +241,7 @@ class BallDraws(Mechanism):
     controls = (1,)
 
     order = inf
-    """the norm in which `sensitivity` is meant, for losses anywhere"""
+    """order of the norm of `sensitivity`: the largest change of a loss over all points"""
     sensitivity = 1.0
 
     def __init__(
@@ -261,23 +262,25 @@ class BallDraws(Mechanism):
         self._rate, self._floor = eta / 2, floor
         self._uniforms = streams.uniforms(name, 2)
         self._drawn = np.zeros(len(streams), dtype=np.int64)
-        self._probes = np.array([loss.domain.sampler(Streams([0]), "p")() for _ in range(_PROBES)])
+        self._probes = np.array(
+            [loss.domain.sampler(Streams([0]), "p")() for _ in range(_QUERY_POINTS)]
+        )
 
     def query(self, *datum: AnyArray) -> Floats:
-        # The round's losses at a few public points, (R, 16): a glimpse of a function
+        # The round's losses at 16 public points, (R, 16), stand for the loss function
         data = self._loss.admitted(datum[0], len(self._drawn))
         return UnitLosses(self._loss).each(self._probes[:, 0], data[:, None])
 
     def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
-        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
+        """Return the datum moved into the loss's public set, for `dpbandit.testing`."""
         return self._loss.admissible(datum[0]), *datum[1:]
 
     def _release(self, *datum: AnyArray) -> Any:
         self._sampler.add(self._loss.admitted(datum[0], len(self._drawn)))
-        drawing, seeds = np.flatnonzero(datum[1]), (self._uniforms() * _LARGEST).astype(np.int64)
+        drawing, seeds = np.flatnonzero(datum[1]), (self._uniforms() * _SEED_RANGE).astype(np.int64)
         points = np.full((len(self._drawn), self._loss.domain.dim), np.nan)
         if len(drawing) and self._drawn[drawing].max() >= self.draws:
-            raise BudgetExceededError(f"{self.spend.note}: a replica asks for more than that.")
+            raise BudgetExceededError(f"{self.spend.note}: a replica asks for more draws.")
         for r in drawing:
             rng = np.random.Generator(np.random.SFC64(seeds[r].tolist()))
             points[r] = self._sampler.draw(int(r), self._rate, self._floor, rng)
@@ -286,11 +289,11 @@ class BallDraws(Mechanism):
 
 
 class BallExperts(PointsAsExperts):
-    """Sparse-vector experts on all points of a ball, of which some point loses little.
+    """Sparse-vector experts on all points of a ball, some of which have a small total loss.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in
     the realizable regime", ICML 2023: Algorithm 1 with the uniform law of a ball as its base
-    measure. It takes the place of their Algorithm 5, whose test fails (`PotentialExperts`)::
+    measure. It replaces their Algorithm 5, whose test fails (`PotentialExperts`)::
 
         x uniform; for t = 1..T:
           1. play x, see z_t; losses count as (f - low) / (high - low), in [0, 1]
@@ -303,27 +306,27 @@ class BallExperts(PointsAsExperts):
         any other, N <= 3                       rejection in cells               exact
         any, calibration="heuristic"            hit-and-run                      not
 
-    K and margin are those of 1 / gamma experts, gamma = (r / 2R)^N, because what an expert's weight
-    is to the proof, the mass within r of the best point is here.
+    K and margin are as for 1 / gamma experts, gamma = (r / 2R)^N: in the proof the mass within r of
+    the best point takes the place of the best expert's weight.
 
     Guarantee:
         If draws are exact: (epsilon, delta)-DP of all points played, for replacing one datum, as
         for `SparseVectorExperts`: a datum moves -eta max(S, .) / 2 by at most eta / 2 everywhere.
-        "heuristic" certifies nothing (epsilon = inf): how far a walk of some steps is from its law
-        is not known.
+        "heuristic" certifies nothing (epsilon = inf): the distance of a finite walk from its law is
+        not known.
 
     **Regret** of mean at most (high - low) x the plan's bound, for oblivious losses and a point
     that loses at most `best_loss`; of order N^2 log^2(T) / epsilon with delta = 0.
 
-    All data are kept for that, but for linear losses. Nothing caps the trials of rejection, so that
-    how long a draw takes may tell about data.
+    Samplers store all data, except for linear losses. The number of rejection trials is not capped,
+    so that the time of a draw may reveal data.
 
     Differs from the paper:
-        1. The segment's own test in place of the potential's.
+        1. A test of the segment's loss in place of the potential.
         2. r balances L r T against the margin.
         3. A point at the edge of the ball has half the neighbourhood: r / 2R, not r / R, and a
            power of N, not -N.
-        4. No log-concave sampling in polynomial time: its error would have to be paid for.
+        4. No log-concave sampling in polynomial time: its error would cost privacy.
 
     >>> from dpbandit import certify
     >>> from dpbandit.losses import Linear
@@ -337,11 +340,11 @@ class BallExperts(PointsAsExperts):
     epsilon: Epsilon = 1.0
     """target, > 0, finite"""
     calibration: Literal["certified", "heuristic"] = "certified"
-    """"heuristic" takes random walks in place of exact draws, and certifies nothing"""
+    """"heuristic" uses random walks in place of exact draws, and certifies nothing"""
     best_loss: Least0 = 0.0
     """L*, a public bound on the best point's total loss, in units of the range of losses"""
     reach: Reach | None = None
-    """r; if None, where L r T is the margin"""
+    """r, distance of the best expert from the best point; if None, such that L r T is the margin"""
     beta: Inside01 | None = None
     """failure probability that the threshold and K are chosen for; if None, 1/T"""
     tests, draws = started(SegmentAboveThreshold), started(BallDraws)
@@ -354,7 +357,7 @@ class BallExperts(PointsAsExperts):
             raise InputError(
                 f"BallExperts plays balls, got {self.domain}: choose another agent or environment."
             )
-        self.kind = exact_sampler(self.loss) if self.calibration == "certified" else Wandering
+        self.kind = exact_sampler(self.loss) if self.calibration == "certified" else HitAndRun
         if self.kind is None:
             raise InputError(
                 f"{type(self.loss).__name__} has no exact sampler in {self.domain.dim} dimensions: "
@@ -366,8 +369,8 @@ class BallExperts(PointsAsExperts):
         return inverse_mass(cast(Ball, spec.loss.domain), reach)
 
     def plan(self, spec: ConvexSpec) -> tuple[float, SparseVectorPlan]:
-        """L* + L r T, and K, eta, margin and noise for it."""
-        reach = self.reach or self.settled(spec, 0.0, spec.loss.domain.outer_radius)
+        """Return L* + L r T, and the plan (K, eta, margin, noise) for this loss."""
+        reach = self.reach or self.balanced(spec, 0.0, spec.loss.domain.outer_radius)
         return self.worst(spec, reach), self.planned(spec, reach, self.count(spec, reach))
 
     def begin(self) -> None:
@@ -393,7 +396,7 @@ class BallExperts(PointsAsExperts):
             uses=self.spec.horizon,
             draws=plan.draws,
         )
-        self.ledger = no_privacy("approximate sampling: points drawn by a walk that has no end")
+        self.ledger = no_privacy("approximate sampling: points drawn by a walk of finite length")
         if self.calibration == "certified":
             self.ledger = Ledger((self.tests.spend, self.draws.spend))
         self.point = self.domain.sampler(self.streams, "first point")()

@@ -1,22 +1,22 @@
 """Calibrate sparse-vector experts: number of draws, learning rate and noise.
 
-All losses are oblivious. A draw prop. to w_x = exp(-eta max(S(x), L*) / 2) is kept until its own
-loss has grown by c/eta more than L*. The potential phi = sum of w_x falls from d w to no less than
-w, w = exp(-eta L* / 2).
+All losses are oblivious. An expert drawn prop. to w_x = exp(-eta max(S(x), L*) / 2) is followed
+until its loss since the draw exceeds L* + c/eta. The potential phi = sum of w_x falls from d w to
+no less than w, w = exp(-eta L* / 2).
 
-**Theorem.** Let A_j be what log phi drops by during the j-th segment. Then (A_1, A_2, ..)
-dominates independent A's with::
+**Theorem.** Let A_j be the drop of log phi during the j-th segment. Then (A_1, A_2, ..) dominates
+independent A's with::
 
     P(A <= a) = min(1, (1 - e^-a) / (1 - e^(-c/2))),        an exponential, given A <= c/2,
 
-so that P(K + 1 segments end) <= P(A_1 + .. + A_{K+1} <= log d). *Proof.* Draw j, at time t, has
-to go before log phi has dropped by a with probability at most::
+so that P(K + 1 segments end) <= P(A_1 + .. + A_{K+1} <= log d). *Proof.* The segment of draw j, at
+time t, ends before log phi has dropped by a with probability at most::
 
     sum of (w_x / phi_t) (1 - e^(-eta inc_x / 2)) / (1 - e^(-c/2)) <= (1 - e^-a) / (1 - e^(-c/2)),
 
-inc_x the growth of max(S(x), L*) up to then, which is c/eta or more where x has to go; the sum is
-(1 - phi_later / phi_t) / (1 - e^(-c/2)). The threshold's noise knows nothing of the draws, the
-losses nothing of either. All drops sum to log d at most.
+inc_x the growth of max(S(x), L*) up to then, which is c/eta or more if the segment of x ends; the
+sum is (1 - phi_later / phi_t) / (1 - e^(-c/2)). The threshold's noise is independent of the draws,
+and the losses of both. All drops sum to log d at most.
 
 Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in the
 realizable regime", ICML 2023, Lemma 3.1, is the coarse version: a drop below log 2 has probability
@@ -35,53 +35,53 @@ from dpbandit.privacy import BoundedRangeSpend, Ledger, PureSpend
 from dpbandit.privacy.curves import loose_rho
 from dpbandit.privacy.sparse_vector import SegmentNoise
 
-_CELLS = 2000
-"""log d is this many steps of the grid that drops are rounded down to."""
-_ERROR = 1e-14
-"""Added for the rounding of each convolution."""
-_AT_ONCE = 16
-"""Convolutions of one sum with that many powers, which have as many roundings as one by one."""
-_LEAST = 1e-12
-"""Smaller probabilities are left to the closed form."""
-_DOWN = 1 - 1e-12
-"""eta is rounded down, so that sums of rounded numbers stay within their budget."""
-_C = tuple(np.arange(1.0, 8.5, 0.5).tolist())
-_F = tuple(np.linspace(0.1, 0.9, 33).tolist())
+_GRID_CELLS = 2000
+"""Cells of the grid on [0, log d] to which drops are rounded down."""
+_CONVOLUTION_ERROR = 1e-14
+"""Bound on the rounding error of one convolution, added to each probability."""
+_POWERS_AT_ONCE = 16
+"""Number of convolution powers computed together; errors add up as if computed one by one."""
+_MIN_GRID_PROBABILITY = 1e-12
+"""Smallest probability computed on the grid; below, the closed form `chernoff` is used."""
+_RATE_MARGIN = 1 - 1e-12
+"""Factor of eta, below 1 so that sums of rounded numbers stay within their budget."""
+_C_GRID = tuple(np.arange(1.0, 8.5, 0.5).tolist())
+_TEST_SHARES = tuple(np.linspace(0.1, 0.9, 33).tolist())
 
 
 @cache
 def completions(n_experts: int, c: float) -> Floats:
-    """P(A_1 + .. + A_k <= log d) for k = 0, 1, .. until it is below 1e-12; never too small.
+    """Return upper bounds on P(A_1 + .. + A_k <= log d) for k = 0, 1, .. until below 1e-12.
 
-    By convolution of A rounded down to a grid of log(d) / 2000.
+    A is rounded down to a grid of log(d) / 2000, then convolved.
 
     >>> completions(1, 4.0).tolist()
     [1.0]
     """
-    if n_experts == 1:  # no drop fits in
+    if n_experts == 1:  # log d = 0
         return np.ones(1)
-    step = log(n_experts) / _CELLS
-    below = np.minimum(1.0, -np.expm1(-step * np.arange(_CELLS + 2)) / -expm1(-c / 2))
+    step = log(n_experts) / _GRID_CELLS
+    below = np.minimum(1.0, -np.expm1(-step * np.arange(_GRID_CELLS + 2)) / -expm1(-c / 2))
     mass = np.diff(below)  # of [j step, (j + 1) step), put at j
     size = next_fast_len(2 * len(mass))
 
     def convolved(one: Floats, transforms: Floats) -> Floats:
-        return irfft(rfft(one, size) * transforms, size)[..., : _CELLS + 1].clip(0)
+        return irfft(rfft(one, size) * transforms, size)[..., : _GRID_CELLS + 1].clip(0)
 
     powers = [mass]
-    while len(powers) < _AT_ONCE:
+    while len(powers) < _POWERS_AT_ONCE:
         powers.append(convolved(powers[-1], rfft(mass, size)))
     transforms, some, found = rfft(powers, size), np.array(powers), [1.0]
     while True:
         for total in some.sum(axis=1).tolist():
-            found.append(min(1.0, total + _ERROR * len(found)))
-            if found[-1] <= _LEAST + _ERROR * len(found):
+            found.append(min(1.0, total + _CONVOLUTION_ERROR * len(found)))
+            if found[-1] <= _MIN_GRID_PROBABILITY + _CONVOLUTION_ERROR * len(found):
                 return np.array(found)
         some = convolved(some[-1], transforms)
 
 
 def chernoff(n_experts: int, c: float, draws: int) -> float:
-    """The closed form: P(A_1 + .. + A_{K+1} <= log d) <= min over s of d^s (E e^(-s A))^(K+1).
+    """Return Chernoff's bound on P(A_1 + .. + A_{K+1} <= log d), min_s d^s (E e^(-s A))^(K+1).
 
     E e^(-s A) = (1 - e^(-(1+s) c/2)) / ((1 + s) (1 - e^(-c/2)))
     """
@@ -96,7 +96,7 @@ def chernoff(n_experts: int, c: float, draws: int) -> float:
 
 @cache
 def draws_needed(n_experts: int, c: float, failure: float) -> int:
-    """The least K that the theorem shows to be exceeded with probability `failure` at most.
+    """Return the least K that the theorem shows to be exceeded with probability <= `failure`.
 
     >>> [draws_needed(256, c, 0.5e-4) for c in (2.0, 4.0)]
     [25, 19]
@@ -113,7 +113,7 @@ def draws_needed(n_experts: int, c: float, failure: float) -> int:
 
 
 def expected_segments(n_experts: int, c: float) -> float:
-    """1 + sum over k >= 1 of P(A_1 + .. + A_k <= log d): the mean of all segments, at most.
+    """Return a bound on the mean number of segments, 1 + sum_k P(A_1 + .. + A_k <= log d).
 
     >>> round(expected_segments(256, 4.0), 2)
     8.88
@@ -123,34 +123,34 @@ def expected_segments(n_experts: int, c: float) -> float:
 
 @dataclass(frozen=True)
 class SparseVectorPlan:
-    """All numbers of one run of Algorithm 1."""
+    """Public parameters of one run of Algorithm 1."""
 
     draws: int
-    """K, selections by the exponential mechanism beside the first, uniform expert"""
+    """K, selections by the exponential mechanism after the first, uniform expert"""
     eta: float
-    """what one of them costs, bounded range eta"""
+    """bounded range, the privacy cost, of one selection"""
     margin: float
-    """the threshold is L* + margin"""
+    """threshold minus L*, in units of loss"""
     threshold_epsilon: float
-    """1 / scale of the threshold's noise, which is drawn once a segment"""
+    """1 / scale of the threshold's noise, drawn once a segment"""
     test_epsilon: float
-    """1 / scale of the noise of each test; all segments together cost the larger of the two"""
+    """1 / scale of a test's noise; all tests cost the larger of this and `threshold_epsilon`"""
     noise: SegmentNoise = "exponential"
     segments: float = inf
-    """their mean number is at most that"""
+    """bound on the mean number of segments"""
     bound: float = inf
-    """and the mean loss at most that, for L* as large as it was calibrated for"""
+    """bound on the mean total loss, for the L* of the calibration"""
     c: float = inf
-    """a segment that ends has lost c/eta more than L* with high probability"""
+    """constant c: a segment that ends has lost c/eta more than L* with high probability"""
 
     @property
     def ledger(self) -> Ledger:
-        """What tests and draws cost together."""
+        """Ledger of all tests and draws."""
         tests = PureSpend.of("tests", [max(self.threshold_epsilon, self.test_epsilon)])
         return Ledger((tests, BoundedRangeSpend.alike("draws", self.eta, self.draws)))
 
 
-def paper(
+def paper_plan(
     n_experts: int,
     horizon: int,
     *,
@@ -159,12 +159,12 @@ def paper(
     failure: float,
     fixed: bool = False,
 ) -> SparseVectorPlan:
-    """As printed in Theorem 1, with the first logarithm of K to base 2, as its proof needs.
+    """Return the plan printed in Theorem 1, with the first log of K to base 2 as its proof needs.
 
     `fixed` has 16 B in place of 8 B, as Theorem 1 needs: its sparse vector has eps/2 and beta/T.
     Raises `InputError` for delta > 0 unless epsilon <= 4 ln(1/delta).
 
-    >>> plan = paper(256, 10_000, epsilon=1.0, delta=0.0, failure=1e-4)
+    >>> plan = paper_plan(256, 10_000, epsilon=1.0, delta=0.0, failure=1e-4)
     >>> plan.draws, round(plan.eta, 6), round(plan.margin)
     (270, 0.001858, 2379)
     """
@@ -173,13 +173,13 @@ def paper(
             f"Expected epsilon={epsilon} <= 4 ln(1/delta), as the printed proof needs."
         )
     K = 6 * ceil(log2(n_experts)) + 24 * log(1 / failure)
-    eta = epsilon / (sqrt(32 * K * log(1 / delta)) if delta > 0 else 2 * K) * _DOWN
+    eta = epsilon / (sqrt(32 * K * log(1 / delta)) if delta > 0 else 2 * K) * _RATE_MARGIN
     accuracy = (16 if fixed else 8) * log(2 * horizon**2 / failure) / epsilon
     return SparseVectorPlan(ceil(K), eta, 4 / eta + accuracy, epsilon / 4, epsilon / 8, "laplace")
 
 
 @cache
-def certified(
+def certified_plan(
     n_experts: int,
     horizon: int,
     *,
@@ -187,12 +187,12 @@ def certified(
     delta: float,
     failure: float,
     best_loss: float = 0.0,
-    cs: tuple[float, ...] = _C,
+    cs: tuple[float, ...] = _C_GRID,
 ) -> SparseVectorPlan:
-    """The least bound on the mean loss that can be proved, over c and the share f of the tests::
+    """Return the plan with the least bound on the mean loss, over c and the tests' share f::
 
         eps1 = f eps,   eps2 = (1-f) eps,   K = `draws_needed`(d, c, beta/2)
-        eta  = eps2/K, or sqrt(8 rho / K) where larger, rho-zCDP being (eps2, delta)-DP (BS)
+        eta  = eps2/K, or sqrt(8 rho / K) if larger, rho-zCDP implying (eps2, delta)-DP (BS)
         E loss <= (expected segments) (L* + c/eta + ln(T/beta)/eps1 + 1/eps1 + 1) + beta T
 
     Guarantee:
@@ -201,7 +201,7 @@ def certified(
         noise >= a + rho) <= T e^(-a eps1) / 2. Otherwise the theorem holds, and each segment loses
         at most its threshold, the mean of its noise and 1 on average.
 
-    >>> plan = certified(256, 10_000, epsilon=1.0, delta=0.0, failure=1e-4)
+    >>> plan = certified_plan(256, 10_000, epsilon=1.0, delta=0.0, failure=1e-4)
     >>> plan.draws, round(plan.eta, 6), round(plan.margin, 1), round(plan.bound)
     (19, 0.035526, 169.3, 1541)
     """
@@ -209,9 +209,9 @@ def certified(
     for c in cs:
         K = draws_needed(n_experts, c, failure / 2)
         segments = expected_segments(n_experts, c)
-        for f in _F:
+        for f in _TEST_SHARES:
             eps1, eps2 = f * epsilon, (1 - f) * epsilon
-            eta = max(eps2 / K, sqrt(8 * loose_rho(eps2, delta) / K)) * _DOWN if K else inf
+            eta = max(eps2 / K, sqrt(8 * loose_rho(eps2, delta) / K)) * _RATE_MARGIN if K else inf
             margin = c / eta + log(horizon / failure) / eps1
             bound = segments * (best_loss + margin + 1 / eps1 + 1) + failure * horizon
             plans.append(
@@ -221,10 +221,10 @@ def certified(
 
 
 @cache
-def tightened(plan: SparseVectorPlan, *, epsilon: float, delta: float) -> SparseVectorPlan:
-    """`plan` with the largest eta that the composed privacy loss of tests and draws allows.
+def tightened_plan(plan: SparseVectorPlan, *, epsilon: float, delta: float) -> SparseVectorPlan:
+    """Return `plan` with the largest eta allowed by the composed privacy loss of tests and draws.
 
-    With delta > 0 that is a third more than the closed form; the threshold moves closer.
+    With delta > 0 eta is a third larger than the closed form, and the margin smaller.
     """
     if delta == 0 or plan.draws == 0:
         return plan
@@ -243,7 +243,7 @@ def tightened(plan: SparseVectorPlan, *, epsilon: float, delta: float) -> Sparse
     return replace(plan, eta=low, margin=plan.margin - saved, bound=bound)
 
 
-def least(
+def best_plan(
     n_experts: int,
     horizon: int,
     *,
@@ -252,9 +252,9 @@ def least(
     failure: float,
     best_loss: float = 0.0,
 ) -> SparseVectorPlan:
-    """The `certified` plan, tightened; at epsilon = inf no noise, tests fire beyond L*."""
+    """Return the certified plan, tightened; at epsilon = inf a plan without noise or margin."""
     if epsilon == inf:
         return SparseVectorPlan(horizon, inf, 0.0, inf, inf)
     target = {"epsilon": float(epsilon), "delta": delta}
-    plan = certified(n_experts, horizon, failure=failure, best_loss=best_loss, **target)
-    return tightened(plan, **target)
+    plan = certified_plan(n_experts, horizon, failure=failure, best_loss=best_loss, **target)
+    return tightened_plan(plan, **target)

@@ -1,7 +1,6 @@
 """Agents that follow experts by exponential weights, or follow the leader.
 
-What several share comes first: how an expert is drawn, and `Follower`, the base of all that follow
-experts.
+`Follower`, the base class of all agents for experts, comes first.
 """
 
 from collections.abc import Callable
@@ -46,31 +45,31 @@ from dpbandit.specs import ExpertsSpec
 
 Epsilon: TypeAlias = Annotated[float, lambda name, value: privacy_target(value, 0.0)]
 Delta: TypeAlias = Annotated[float, lambda name, value: privacy_target(1.0, value)]
-_SHARES = tuple(np.linspace(0.05, 0.95, 19).tolist())
-"""Of epsilon, for a bit. The best h hardly depends on it."""
-_DOWN = 1 - 1e-9
-"""Rates are rounded down, so that sums of rounded numbers stay within their budget."""
+_BIT_SHARES = tuple(np.linspace(0.05, 0.95, 19).tolist())
+"""Shares of epsilon for the redraw bit that are tried; the best h hardly depends on the share."""
+_RATE_MARGIN = 1 - 1e-9
+"""Factor of rates, below 1 so that sums of rounded numbers stay within their budget."""
 
 
 def soft(scores: Floats) -> Floats:
-    """Weights exp(score - largest score), (R, d): a softmax before it is normalised."""
+    """Return the weights exp(score - largest score), (R, d): a softmax before normalisation."""
     return np.exp(scores - scores.max(axis=1, keepdims=True))
 
 
 class Follower(Agent[ExpertsSpec]):
-    """Follows `expert` (R,), of whom `learn` may make another after each round."""
+    """Base class of agents that follow `expert` (R,), which `learn` may replace after a round."""
 
     plays = ExpertsSpec
     resting = False
 
     def alone(self) -> bool:
-        """Set up `expert` and `ledger`; returns True if the only expert needs no data."""
+        """Set up `expert` and a ledger without data; return True if there is a single expert."""
         self.expert: Ints = np.zeros(self.R, dtype=np.int64)
         self.resting, self.ledger = self.spec.n_actions == 1, no_data()
         return self.resting
 
-    def anybody(self) -> Ints:
-        """A uniform expert for each replica, (R,)."""
+    def uniform_expert(self) -> Ints:
+        """Return a uniformly random expert for each replica, (R,)."""
         everybody = np.ones((self.R, self.spec.n_actions))
         return drawn(everybody, self.streams.uniforms("first expert")())
 
@@ -83,12 +82,12 @@ class Follower(Agent[ExpertsSpec]):
             self.learn(feedback)
 
     def learn(self, losses: Floats) -> None:
-        """Take in one round."""
+        """Learn from the losses of all experts in one round, (R, d)."""
         raise NotImplementedError
 
 
 class ExponentialWeights(Follower):
-    """Follows a fresh expert each round, with probability proportional to exp(-eta S).
+    """Base class of agents that draw an expert each round with probability prop. to exp(-eta S).
 
     S (R, d) are running sums of losses, exact or noisy.
     """
@@ -96,7 +95,7 @@ class ExponentialWeights(Follower):
     sums = started(PrefixSum)
 
     def weigh(self, sums: PrefixSum, rate: float | None) -> None:
-        """Feed these sums, and follow them at rate eta; if None, sqrt(8 ln d / T)."""
+        """Set the mechanism of running sums and the rate eta; if None, sqrt(8 ln d / T)."""
         d = self.spec.n_actions
         self.sums, self.eta = sums, sqrt(8 * log(d) / self.spec.horizon) if rate is None else rate
         self.uniforms = self.streams.uniforms("experts")
@@ -161,14 +160,14 @@ class NoisyFTRL(ExponentialWeights):
         bit_length(T - 1) nodes; mu-GDP with the mu of (epsilon, delta), exactly.
 
     **Regret** is of order sqrt(T ln d) + sigma sqrt(ln(T) ln(d)), sigma = sqrt(d ln T) / mu the
-    noise of a node: the price of privacy grows with the square root of d, where selections
-    (`exponential-mechanism`, `shrinking-dartboard`, sparse vectors) pay its logarithm.
+    noise of a node: the price of privacy grows with the square root of d, for selections
+    (`exponential-mechanism`, `shrinking-dartboard`, sparse vectors) with log d.
 
     Memory: O(R d log T).
 
     Differs from the paper:
         1. Noise is calibrated to the exact count of nodes, by Gaussian differential privacy.
-        2. An expert is drawn where it plays a distribution.
+        2. An expert is drawn from the paper's distribution in each round.
 
     >>> from dpbandit import certify
     >>> proof = certify(NoisyFTRL(epsilon=1.0), ExpertsSpec(n_actions=10, horizon=1000))
@@ -207,18 +206,18 @@ class ExponentialLeader(Follower):
     with the rho of zCDP that (epsilon, delta) allows.
 
     Guarantee:
-        (epsilon, delta)-DP of all actions for replacing one round's losses: that moves each S_i by
-        at most 1, so that a draw has bounded range 2 h, which is h^2 / 2 zCDP and 2 h-DP; T - 1
-        draws come after some losses (the first and those of round T reach none).
+        (epsilon, delta)-DP of all actions for replacing one round's losses: a replacement moves
+        each S_i by at most 1, so that a draw has bounded range 2 h, which is h^2 / 2 zCDP and
+        2 h-DP; T - 1 draws depend on losses (the first expert does not, and round T reaches none).
 
     **Regret**, in the mean: at most (h L* + ln d) / (1 - e^-h) - L*, of order
-    ln(d) sqrt(T / (2 rho)): every draw is paid for, though most change nothing. The baseline of
+    ln(d) sqrt(T / (2 rho)): every draw costs privacy, though most change nothing. The baseline of
     `shrinking-dartboard` and the sparse vector, which draw rarely.
 
     Differs from the paper:
-        1. The mechanism is the paper's; to run it once a round on running sums, and the rate, are
+        1. The mechanism is the paper's; its use once a round on running sums, and the rate, are
            textbook composition: there is no calibration="paper".
-        2. A draw is charged by its bounded range, an eighth of the square of its pure cost in zCDP.
+        2. A draw costs its bounded range, in zCDP an eighth of the square of its pure cost.
 
     >>> from dpbandit import certify
     >>> proof = certify(ExponentialLeader(epsilon=1.0), ExpertsSpec(n_actions=9, horizon=1000))
@@ -233,7 +232,7 @@ class ExponentialLeader(Follower):
     draws = started(ExponentialMechanism)
 
     def rate(self, draws: int) -> float:
-        """h."""
+        """Return h, the largest rate for which all draws meet the target."""
         if draws == 0:
             return 0.0
         pure = self.epsilon / (2 * draws) * (1 - 1e-12)  # the plain sum is within the target
@@ -241,12 +240,12 @@ class ExponentialLeader(Follower):
 
     def start(self) -> None:
         losses, self.left = CumulativeLosses(self.spec.n_actions), self.spec.horizon - 1
-        cost = 2 * self.rate(self.left) or 1.0  # without draws any will do
+        cost = 2 * self.rate(self.left) or 1.0  # without draws any cost is valid
         self.draws = ExponentialMechanism(
             losses, self.streams, "leaders", epsilon=cost, uses=self.left
         )
         self.ledger = ledger_of(self.epsilon, self.draws.spend, without="exact leaders")
-        self.expert = self.anybody()
+        self.expert = self.uniform_expert()
 
     def learn(self, losses: Floats) -> None:
         # Take step 2; the last losses reach no action
@@ -256,7 +255,7 @@ class ExponentialLeader(Follower):
 
 
 class BatchLeader(Follower):
-    """Follows the leader of the last batch, drawn with the whole budget.
+    """Follow the private leader of the last batch, drawn with the whole budget.
 
     Follow the leader with one private selection (McSherry and Talwar, FOCS 2007) a batch::
 
@@ -269,11 +268,12 @@ class BatchLeader(Follower):
         epsilon-DP of all actions for replacing one round's losses, with delta = 0: a round is in
         one batch, and moves each S_i of its draw by at most 1 (`EpochSelection`).
 
-    **Regret.** Where losses are independent over rounds and one expert is better than all others by
-    `gap` in the mean, a batch of n rounds draws another one with probability at most d E exp(-
-    epsilon n gap / 2) and that of chance: of order ln(d) (1 / epsilon + 1 / gap), whatever T. None
-    holds against an adversary: who was best in the last batch may be the worst in the next, which
-    is 1 / (1 + 1 / growth) of all rounds so far or less. Against that there is `noisy-ftrl`.
+    **Regret.** If losses are independent over rounds and one expert is better than all others by
+    `gap` in the mean, a batch of n rounds draws another expert with probability at most d E exp(-
+    epsilon n gap / 2) plus sampling error: regret of order ln(d) (1 / epsilon + 1 / gap), for every
+    T. There is no bound against an adversary: the best expert of the last batch may be the worst in
+    the next, which has 1 / (1 + 1 / growth) of all rounds so far or less. Against adversaries play
+    `noisy-ftrl`.
 
     >>> from dpbandit import certify
     >>> proof = certify(BatchLeader(epsilon=1.0), ExpertsSpec(n_actions=9, horizon=1000))
@@ -284,18 +284,18 @@ class BatchLeader(Follower):
     epsilon: Epsilon = 1.0
     """target at delta = 0, > 0; inf is the leader of the last batch, ties at random"""
     growth: Positive = 1.0
-    """by how much each batch is longer than the one before"""
+    """relative growth of batches"""
     draws = started(EpochSelection)
 
     def start(self) -> None:
         T, d = self.spec.horizon, self.spec.n_actions
         self.ends = growing_batches(T, first=1, growth=self.growth)
         self.draws = EpochSelection(
-            d, self.streams, "leaders", epsilon=self.epsilon * _DOWN, draws=1, uses=T
+            d, self.streams, "leaders", epsilon=self.epsilon * _RATE_MARGIN, draws=1, uses=T
         )
         self.ledger = ledger_of(self.epsilon, self.draws.spend, without="exact leaders")
         self.round = 0
-        self.expert = self.anybody()
+        self.expert = self.uniform_expert()
 
     def learn(self, losses: Floats) -> None:
         self.round += 1
@@ -312,19 +312,19 @@ class FollowTheLeader(Follower):
         S = 0, x uniform; for t = 1..T:
           1. follow x
           2. S <- S + l_t, clipped to [0, 1]
-          3. x <- uniform on the experts with the least max(S, L*); the lazy leader only where x
-             has lost more than L* since she was drawn, else x stays
+          3. x <- uniform on the experts with the least max(S, L*); the lazy leader only if x has
+             lost more than L* since its draw, else x stays
 
-    The lazy one is Algorithm 1 of Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for
-    private online optimization in the realizable regime", ICML 2023, at epsilon = infinity: what
-    their sparse vector approaches where privacy costs nothing.
+    The lazy leader is Algorithm 1 of Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for
+    private online optimization in the realizable regime", ICML 2023, at epsilon = infinity: the
+    limit of their sparse vector without privacy.
 
     Guarantee:
         None: exact losses reach later actions.
 
-    **Regret** where an expert never errs: ln d in the mean and 0 from then on, for every oblivious
-    adversary (log2(d) / 2 when half of the leaders err at a time). A wrong leader a round, T / 2 in
-    all, when two experts take turns in erring, one round out of step: for that there is Hedge.
+    **Regret** if an expert never errs: ln d in the mean, whatever T, for every oblivious adversary
+    (log2(d) / 2 when half of the leaders err at a time). It is T / 2 if two experts err in turns,
+    so that the leader is wrong in every round: against such losses play Hedge.
 
     >>> from dpbandit import compare
     >>> agents = {"leader": FollowTheLeader()}
@@ -334,20 +334,20 @@ class FollowTheLeader(Follower):
     """
 
     lazy: bool = False
-    """whether x stays while it has not lost more than `best_loss`"""
+    """True to keep x until its loss since the draw exceeds `best_loss`"""
     best_loss: Least0 = 0.0
-    """L* >= 0, public; losses up to L* count as none; with `lazy`"""
+    """L* >= 0, public; total losses up to L* count as 0; used if `lazy`"""
 
     def start(self) -> None:
         self.ledger = no_privacy("exact sums of losses")
         self.level = self.best_loss if self.lazy else 0.0
         self.uniforms = self.streams.uniforms("experts")
         self.total: Floats = np.zeros((self.R, self.spec.n_actions))
-        self.suffered: Floats = np.zeros(self.R)  # by x since it was drawn
+        self.suffered: Floats = np.zeros(self.R)  # loss of x since its draw
         self.expert = self.leader()
 
     def leader(self) -> Ints:
-        """One of the best, (R,)."""
+        """Return a uniformly random expert of the least max(S, L*), (R,)."""
         score = np.maximum(self.total, self.level)
         return drawn(1.0 * (score == score.min(axis=1, keepdims=True)), self.uniforms())
 
@@ -363,29 +363,29 @@ class FollowTheLeader(Follower):
 
 @dataclass(frozen=True)
 class DartboardPlan:
-    """The public numbers of a private shrinking dartboard."""
+    """Public parameters of a private shrinking dartboard."""
 
     rate: float
-    """h, where experts are drawn with weights exp(-h S)"""
+    """rate h of the draws, with weights exp(-h S)"""
     bit_epsilon: float
-    """what a user pays for the one bit she decides, >= h"""
+    """privacy cost of a round's redraw bit, >= h"""
     redraws: int
-    """K, after which the expert stays"""
+    """largest number K of draws"""
 
     @property
     def probability(self) -> float:
-        """p, of drawing anew for no reason."""
+        """Probability p of a redraw that does not depend on losses."""
         return redraw_probability(self.rate, self.bit_epsilon)
 
     @property
     def ledger(self) -> Ledger:
-        """One bit and K draws of bounded range 2 h."""
+        """Ledger of one bit and K draws of bounded range 2 h."""
         bit = PureSpend.of("a bit", [self.bit_epsilon])
         return Ledger((bit, BoundedRangeSpend.alike("draws", 2 * self.rate, self.redraws)))
 
 
 class ShrinkingDartboard(Follower):
-    """Lazy Hedge: it redraws its expert so rarely that few draws depend on any one user.
+    """Lazy Hedge: redraws of the expert are so rare that few draws depend on any one user.
 
     The algorithm of Geulen, Voecking and Winkler, "Regret minimization for online buffering
     problems using the weighted majority algorithm", COLT 2010, made private as Asi, Feldman, Koren
@@ -398,22 +398,22 @@ class ShrinkingDartboard(Follower):
           3. with probability (1 - p) e^(-h l_t(x)) keep x;
              else x <- i with probability prop. to exp(-h S_i), at most K times
 
-    h, p and K come from `steepest`: the largest h that the target allows.
+    h, p and K come from `steepest_plan`: the largest h that the target allows.
 
     Guarantee:
         (epsilon, delta)-DP of all actions and of the rounds of draws, for replacing one round's
-        losses: given what was released before, they decide one bit, which costs log(1 + (1 - p) (1
+        losses: given earlier releases, the losses decide one bit, which costs log(1 + (1 - p) (1
         - e^-h) / p) (`RedrawBit`), and move the S of at most K draws by 1, each of bounded range 2
-        h. The K-th draw is public, and so it is that nothing is drawn after it.
+        h. The K-th draw is public, hence the end of draws is, too.
 
-    **Regret.** While draws last, x has exactly Hedge's law, prop. to exp(-h S): Z_t the sum of the
-    weights, whoever followed x before follows x with probability w_x / Z, in all
-    (1 - p) w'_x / Z + (1 - (1 - p) Z' / Z) w'_x / Z' = w'_x / Z'. So in the mean it is at most
-    (h L* + ln d) / (1 - e^-h) - L*, with a larger h than `exponential-mechanism` can pay: of order
-    T^(1/3) ln d / epsilon. K is exceeded with small probability only, if L* <= `best_loss`.
+    **Regret.** Until the K-th draw x has exactly Hedge's law, prop. to w_x = exp(-h S_x), with Z
+    the sum of the weights: if x had probability w_x / Z before a round, it has (1 - p) w'_x / Z +
+    (1 - (1 - p) Z' / Z) w'_x / Z' = w'_x / Z' after it. So the mean regret is at most
+    (h L* + ln d) / (1 - e^-h) - L*, with a larger h than `exponential-mechanism` can afford: of
+    order T^(1/3) ln d / epsilon. K is exceeded with small probability only, if L* <= `best_loss`.
 
     Differs from the paper:
-        1. h, p and K are the steepest that an exact account allows, not orders of magnitude.
+        1. h is the largest of an exact account, with p and K for it, not orders of magnitude.
         2. After K draws x stays and no bit is drawn.
 
     >>> from dpbandit import certify
@@ -423,17 +423,17 @@ class ShrinkingDartboard(Follower):
     """
 
     epsilon: Epsilon = 1.0
-    """target, > 0; inf leaves x at its first loss, for the leader, ties to the lowest index"""
+    """target, > 0; inf replaces x at its first loss by the leader, ties to the lowest index"""
     delta: Delta = 1e-6
     """target, in [0, 1)"""
     best_loss: Least0 = 0.0
-    """L* >= 0, public; expected loss of the best expert; only K depends on it"""
+    """L* >= 0, public, expected total loss of the best expert; only K depends on L*"""
     bits, draws = started(RedrawBit), started(ExponentialMechanism)
 
     def plan(self, spec: ExpertsSpec) -> DartboardPlan:
-        """h, p and K for a problem."""
+        """Return h, p and K for a problem."""
         d, T, target = spec.n_actions, spec.horizon, {"epsilon": self.epsilon, "delta": self.delta}
-        return steepest(d, T, best_loss=self.best_loss, **target)
+        return steepest_plan(d, T, best_loss=self.best_loss, **target)
 
     def start(self) -> None:
         plan, rounds = self.plan(self.spec), self.spec.horizon - 1
@@ -452,7 +452,7 @@ class ShrinkingDartboard(Follower):
         self.ledger = ledger_of(plan.rate, *spends, without="exact leaders")
         self.rounds = rounds
         self.left: Ints = np.full(self.R, plan.redraws)
-        self.expert = self.anybody()
+        self.expert = self.uniform_expert()
 
     def learn(self, losses: Floats) -> None:
         # Take steps 2 and 3; the last losses reach no action
@@ -465,17 +465,17 @@ class ShrinkingDartboard(Follower):
 
 
 @cache
-def steepest(
+def steepest_plan(
     n_experts: int, horizon: int, *, epsilon: float, delta: float, best_loss: float = 0.0
 ) -> DartboardPlan:
-    """The plan with the largest h, over the share of epsilon that pays for a bit.
+    """Return the plan with the largest h, over the share of epsilon for a redraw bit.
 
-    With m = (T - 1) p + ln d + h L* + 2, more redraws than are expected, K = m + 3 sqrt(m) + 3, or
-    T - 1 if that is less.
-    The share is the best where draws are rho-zCDP (at delta = 0, 2 h K-DP) in what is left of
-    epsilon; then h is the largest for which the composed losses of bit and draws meet the target.
+    K = m + 3 sqrt(m) + 3, at most T - 1, with m = (T - 1) p + ln d + h L* + 2, which bounds the
+    expected redraws. The share is chosen with draws counted as rho-zCDP (at delta = 0, 2 h K-DP) in
+    the rest of epsilon; then h is the largest for which the composed privacy losses of bit and
+    draws meet the target.
 
-    >>> plan = steepest(16, 1000, epsilon=1.0, delta=1e-6)
+    >>> plan = steepest_plan(16, 1000, epsilon=1.0, delta=1e-6)
     >>> round(plan.rate, 3), round(plan.probability, 2)
     (0.017, 0.05)
     """
@@ -491,18 +491,20 @@ def steepest(
         low, high = 0.0, bit
         while high - low > 1e-4 * high and high > 1e-12:
             middle = (low + high) / 2
-            low, high = (middle, high) if fits(at(middle * _DOWN, bit)) else (low, middle)
-        return at(low * _DOWN, bit)  # which was tried: a ledger jumps where its grid is rounded
+            low, high = (middle, high) if fits(at(middle * _RATE_MARGIN, bit)) else (low, middle)
+        # low was tried with this factor: a ledger jumps where its grid is rounded
+        return at(low * _RATE_MARGIN, bit)
 
     def affordable(plan: DartboardPlan) -> bool:
         left, K, h = epsilon - plan.bit_epsilon, plan.redraws, plan.rate
         return 2 * h * K <= left or K * h * h / 2 <= zcdp_rho_of(left, delta)
 
-    plans = [largest(share * epsilon, affordable) for share in _SHARES]
+    plans = [largest(share * epsilon, affordable) for share in _BIT_SHARES]
     bit = max(plans, key=lambda plan: plan.rate).bit_epsilon
     found = largest(bit, lambda plan: plan.ledger.delta(epsilon) <= delta)
     if found.rate == 0:
         raise InputError(
-            f"Expected epsilon={epsilon!r} at delta={delta!r} to leave a draw anything."
+            f"Expected epsilon={epsilon!r} at delta={delta!r} to leave a budget for draws: choose "
+            "a larger epsilon or delta."
         )
     return found

@@ -1,14 +1,14 @@
 """Points of a ball drawn prop. to exp(-rate max(S, floor)), S the sum of all losses so far::
 
-    sampler      losses                        law      work of a draw, t rounds
-    OnALine      one kink at most, N = 1       exact    sorting t kinks, inverse CDF
-    AlongASlope  linear, any N                 exact    the sum of slopes, adaptive rejection in 1-D
-    InCells      convex, N <= 3                exact    some hundred trials, t each
-    Wandering    convex                        not      a fixed number of steps, t each
+    sampler        losses                   law      work of a draw after t rounds
+    KinkSampler    one kink at most, N = 1  exact    sorting t kinks, inverse CDF
+    LinearSampler  linear, any N            exact    the sum of slopes, adaptive rejection in 1-D
+    CellSampler    convex, N <= 3           exact    some hundred trials, t each
+    HitAndRun      convex                   not      a fixed number of steps, t each
 
 Losses are counted in units of their range: S adds up (f - low) / (high - low), each in [0, 1].
-"Exact" is for real numbers; nothing caps the number of trials, so that run time depends on data.
-What a sampler keeps is raw data: it lives inside a mechanism.
+"Exact" is for real numbers; the number of trials is not capped, so that run time depends on data.
+A sampler stores raw data: it belongs inside a mechanism.
 """
 
 from abc import ABC, abstractmethod
@@ -23,23 +23,23 @@ from dpbandit.losses.loss import Loss
 from dpbandit.losses.predictions import Absolute, Hinge, Logistic, Ramp, Squared
 
 LogDensity: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
-"""Points (n,) -> a concave function there and a slope of it, (n,) each; no normaliser needed."""
+"""Function from points (n,) to an unnormalised concave log density and its slope, (n,) each."""
 
-_FLAT = 1e-9
-"""Below this the rise over a piece is as good as none."""
-_ROOM = 2.0**-53
-"""Less than 1 - u^2 for any double u inside (-1, 1): for a u that was rounded to an end."""
-_STEPS = 100
-"""of a walk, from a uniform point"""
+_MIN_RISE = 1e-9
+"""Rise of a log density over a piece below which the density counts as constant."""
+_MIN_ROOM = 2.0**-53
+"""Lower bound of 1 - u^2, below its value for every double u inside (-1, 1); for u = +-1."""
+_WALK_STEPS = 100
+"""Steps of a hit-and-run walk, from a uniform point."""
 
 
 def piecewise_exponential(
     x: Floats, log_density: Floats, shares: Floats | tuple[float, float]
 ) -> float:
-    """A draw from the density that is exp of the line through (x_i, h_i), on [x_0, x_n].
+    """Draw from the density exp(h), h piecewise linear through (x_i, h_i) on [x_0, x_n].
 
     Args:
-        x: ascending points, (n + 1,); equal ones are fine.
+        x: ascending points, (n + 1,); some may be equal.
         log_density: h at the points, finite, up to a constant.
         shares: two uniforms, for the piece and the place in it.
 
@@ -47,7 +47,7 @@ def piecewise_exponential(
     0.25
     """
     width, rise = np.diff(x), np.diff(log_density)
-    steep = np.maximum(np.abs(rise), _FLAT)
+    steep = np.maximum(np.abs(rise), _MIN_RISE)
     top = np.maximum(log_density[:-1], log_density[1:])
     mass = np.exp(top - top.max()) * width * (-np.expm1(-steep) / steep)
     total = np.cumsum(mass)
@@ -58,16 +58,16 @@ def piecewise_exponential(
 
 
 def along(rise: Floats, shares: Floats) -> Floats:
-    """Draws s from densities prop. to exp(rise s) on [0, 1], by their inverse distribution.
+    """Draw s from densities prop. to exp(rise s) on [0, 1], by inverse distribution functions.
 
     >>> along(np.array([0.0, -50.0, 50.0]), np.array([0.5, 0.5, 0.5])).round(3)
     array([0.5  , 0.014, 0.986])
     """
-    steep = np.maximum(np.abs(rise), _FLAT)
-    down = np.where(rise > 0, 1 - shares, shares)  # from the high end
+    steep = np.maximum(np.abs(rise), _MIN_RISE)
+    down = np.where(rise > 0, 1 - shares, shares)  # measured from the end of higher density
     fallen = -np.log1p(down * np.expm1(-steep)) / steep
     place = np.where(rise > 0, 1 - fallen, fallen)
-    return np.clip(np.where(np.abs(rise) < _FLAT, shares, place), 0.0, 1.0)
+    return np.clip(np.where(np.abs(rise) < _MIN_RISE, shares, place), 0.0, 1.0)
 
 
 def log_concave(
@@ -78,13 +78,13 @@ def log_concave(
     *,
     start: tuple[float, ...] = (0.25, 0.5, 0.75),
 ) -> float:
-    """A draw from exp(h) on [low, high], h concave and finite inside, by adaptive rejection.
+    """Draw from exp(h) on [low, high], h concave and finite inside, by adaptive rejection.
 
     Args:
         log_density: h and its slope.
         low, high: the interval.
-        rng: where uniforms come from, as many as it takes.
-        start: where the first tangents touch, as shares of the interval.
+        rng: source of uniforms; the number of draws varies.
+        start: points of the first tangents, as shares of the interval.
 
     >>> rng = np.random.default_rng(0)
     >>> bell = lambda x: (-50 * x**2, -100 * x)
@@ -110,7 +110,7 @@ def log_concave(
 
 
 def _corners(x: Floats, h: Floats, slope: Floats, low: float, high: float) -> Floats:
-    """Where neighbouring tangents meet, (n + 1,), with the ends of the interval."""
+    """Return the points at which neighbouring tangents meet, and both ends, (n + 1,)."""
     falls = slope[:-1] - slope[1:]
     apart = x[1:] - x[:-1]
     gap = h[1:] - h[:-1] - slope[1:] * apart
@@ -120,7 +120,7 @@ def _corners(x: Floats, h: Floats, slope: Floats, low: float, high: float) -> Fl
 
 
 class UnitLosses:
-    """Losses in units of their range, of n points and t data at once."""
+    """Losses in units of their range, for n points and t data at once."""
 
     def __init__(self, loss: Loss) -> None:
         self.loss = loss
@@ -129,26 +129,26 @@ class UnitLosses:
 
     @property
     def slope(self) -> float:
-        """Their Lipschitz constant."""
+        """Lipschitz constant of the scaled losses."""
         return self.loss.lipschitz / self.width
 
     def each(self, points: Floats, data: Floats) -> Floats:
-        """(..., N) and `(..., *datum_shape)`, broadcast against each other."""
+        """Return the losses of points (..., N) at data `(..., *datum_shape)`, broadcast."""
         return (self.loss.value(points, data) - self.low) / self.width
 
     def total(self, points: Floats, data: Floats) -> Floats:
-        """Sums over data `(t, *datum_shape)` at points (n, N): (n,)."""
+        """Return the sums over data `(t, *datum_shape)` at points (n, N), (n,)."""
         return np.asarray(self.each(points[:, None], data[None]).sum(axis=1))
 
     def gradient(self, points: Floats, data: Floats) -> Floats:
-        """Of the sums, (n, N)."""
+        """Return the gradient of the sums over t data at points (n, N), (n, N)."""
         each = self.loss.gradient(points[:, None], data[None])  # for linear losses (1, t, N)
         shape = (len(points), len(data), points.shape[1])
         return np.broadcast_to(each, shape).sum(axis=1) / self.width
 
 
 class Sampler(ABC):
-    """Sums of losses of R replicas, and draws by them."""
+    """Base class of samplers: sums of losses in R replicas, and draws of points."""
 
     def __init__(self, loss: Loss, replicas: int) -> None:
         self._losses = UnitLosses(loss)
@@ -156,22 +156,22 @@ class Sampler(ABC):
 
     @abstractmethod
     def add(self, data: Floats) -> None:
-        """One more round of admissible data, `(R, *datum_shape)`."""
+        """Add one round of admissible data, `(R, *datum_shape)`."""
 
     @abstractmethod
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
-        """A point (N,) of replica r."""
+        """Draw a point (N,) for replica r, prop. to exp(-rate max(S, floor))."""
 
     def _uniform(self, count: int, rng: np.random.Generator) -> Floats:
-        """Uniform points of the ball, (count, N)."""
+        """Draw uniform points of the ball, (count, N)."""
         N = self._ball.dim
         g = rng.standard_normal((count, N))
         lengths = self._ball.outer_radius * rng.random((count, 1)) ** (1 / N)
         return np.asarray(g * (lengths / np.linalg.norm(g, axis=1, keepdims=True)))
 
 
-class _Keeping(Sampler):
-    """A sampler that needs all the data again."""
+class _StoringSampler(Sampler):
+    """Base class of samplers that store all data."""
 
     def __init__(self, loss: Loss, replicas: int) -> None:
         super().__init__(loss, replicas)
@@ -187,11 +187,12 @@ class _Keeping(Sampler):
         return self._samples[r, : self._count]
 
 
-class OnALine(_Keeping):
-    """In one dimension, losses of at most two linear pieces: the density is piecewise exponential.
+class KinkSampler(_StoringSampler):
+    """Sampler in one dimension for losses of at most two linear pieces.
 
-    Values and slopes at both ends give the kink, where the two lines meet. Sorted, the kinks and
-    the places where S crosses the floor are the corners of a polygon, max(S, floor).
+    The density is piecewise exponential. Values and slopes at both ends of the ball give each
+    loss's kink; the kinks, and the points at which S crosses the floor, are the corners of the
+    polygon max(S, floor).
     """
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
@@ -200,7 +201,7 @@ class OnALine(_Keeping):
         return np.array([piecewise_exponential(x, -rate * S, rng.random(2))])
 
     def polygon(self, r: int) -> tuple[Floats, Floats]:
-        """Ascending points and S there, with straight lines in between."""
+        """Return ascending points, (t + 2,), and S at the points; S is linear in between."""
         losses, R, data = self._losses, self._ball.outer_radius, self._data(r)
         ends = np.array([[-R], [R]])
         left, right = losses.each(ends[:, None], data[None])  # (t,)
@@ -217,8 +218,8 @@ class OnALine(_Keeping):
         return x, np.cumsum(steps)
 
 
-class AlongASlope(Sampler):
-    """Linear losses: S depends on u = `<x, g> / (R |g|)` alone, g the sum of all slopes.
+class LinearSampler(Sampler):
+    """Sampler for linear losses: S depends on u = `<x, g> / (R |g|)` alone, g the sum of slopes.
 
     u has density prop. to (1 - u^2)^((N-1)/2) exp(-rate max(S(u), floor)), which is log-concave;
     given u the rest is uniform in the (N-1)-dimensional ball of radius R sqrt(1 - u^2).
@@ -229,19 +230,19 @@ class AlongASlope(Sampler):
         self._slope, self._count = np.zeros((replicas, self._ball.dim)), 0
 
     def add(self, data: Floats) -> None:
-        # Add the data up: sums suffice this sampler
+        # The sum of slopes is sufficient
         self._slope = self._slope + data
         self._count += 1
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
-        # u by adaptive rejection, then the rest
+        # Draw u by adaptive rejection, then the direction orthogonal to g
         N, R, t = self._ball.dim, self._ball.outer_radius, self._count
         length = float(np.sqrt(np.vecdot(self._slope[r], self._slope[r])))
         g = self._slope[r] / length if length > 0 else np.eye(N)[0]
 
         def log_density(u: Floats) -> tuple[Floats, Floats]:
             S = (t + length * u) / 2  # each loss is (<a, x> + R) / (2 R)
-            room = np.maximum(1 - u * u, _ROOM)
+            room = np.maximum(1 - u * u, _MIN_ROOM)
             h = (N - 1) / 2 * np.log(room) - rate * np.maximum(S, floor)
             return h, -(N - 1) * u / room - rate * length / 2 * (floor < S)
 
@@ -252,13 +253,13 @@ class AlongASlope(Sampler):
         return np.asarray(R * (u * g + np.sqrt(1 - u * u) * across * z))
 
 
-class InCells(_Keeping):
-    """Adaptive rejection in a few dimensions: cubes that cover the ball, a tangent plane on each.
+class CellSampler(_StoringSampler):
+    """Sampler by adaptive rejection in a few dimensions, with cubes that cover the ball.
 
-    -rate max(S, floor) is concave, so its tangent plane at a cube's centre lies above it, and exp
-    of the plane is a product of exponentials on the cube. A point of the cubes, drawn by the
-    planes, is accepted with probability density / exp(plane), and never outside the ball; a
-    rejected one halves its cube in all directions. What is accepted has the density's law exactly.
+    -rate max(S, floor) is concave, so its tangent plane at a cube's centre lies above, and exp of
+    the plane is a product of exponentials on the cube. A point drawn from these is accepted with
+    probability density / exp(plane), and never outside the ball; a rejection halves the sides of
+    its cube. Accepted points have exactly the density's law.
     """
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
@@ -293,17 +294,17 @@ class InCells(_Keeping):
             slope = np.concatenate([np.delete(slope, i, axis=0), slopes])
 
 
-class Wandering(_Keeping):
-    """Hit-and-run: uniform directions, and exact draws along the chords, `_STEPS` times.
+class HitAndRun(_StoringSampler):
+    """Sampler by a hit-and-run walk: 100 uniform directions, with an exact draw along each chord.
 
-    Lovasz and Vempala, "Hit-and-run from a corner", SIAM Journal on Computing 2006. The law is
-    approached and never reached, so this certifies no privacy.
+    Lovasz and Vempala, "Hit-and-run from a corner", SIAM Journal on Computing 2006. A finite walk
+    only approaches the law, so this certifies no privacy.
     """
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:
         losses, R, data = self._losses, self._ball.outer_radius, self._data(r)
         x = self._uniform(1, rng)[0]
-        for _ in range(_STEPS):
+        for _ in range(_WALK_STEPS):
             v = rng.standard_normal(len(x))
             v = v / np.linalg.norm(v)
             middle = -np.vecdot(x, v)
@@ -331,14 +332,14 @@ VERIFIED: tuple[type[Loss], ...] = (
     Squared,
     Ramp,
 )
-"""Families whose values on a ball are known to be convex and within `value_range`."""
+"""Loss families whose values on a ball are tested to be convex and within `value_range`."""
 
 
 def exact_sampler(loss: Loss) -> type[Sampler] | None:
-    """The exact sampler for a loss on a ball; None where only `Wandering` is quick enough.
+    """Return the exact sampler for a loss on a ball; None if only `HitAndRun` is fast enough.
 
-    Raises `InputError` for a loss that is not of a family in `VERIFIED`: its value range bounds
-    what one round moves, and clipping values would make them no longer convex.
+    Raises `InputError` for a loss outside `VERIFIED`: the value range bounds the sensitivity, and
+    clipped values would not be convex.
     """
     if type(loss) not in VERIFIED:
         raise InputError(
@@ -348,21 +349,21 @@ def exact_sampler(loss: Loss) -> type[Sampler] | None:
         )
     N = loss.domain.dim
     if N == 1 and isinstance(loss, Linear | Absolute | Hinge | Ramp):
-        return OnALine
+        return KinkSampler
     if isinstance(loss, Linear):
-        return AlongASlope
-    return InCells if N <= 3 else None
+        return LinearSampler
+    return CellSampler if N <= 3 else None
 
 
 def _log_cube(rise: Floats, half: Floats) -> Floats:
-    """log of the integral of exp(<slope, x>) over cubes around 0, rise = slope x half: (n,)."""
+    """Return log integral of exp(<slope, x>) over cubes around 0, (n,), rise = slope x half."""
     steep = np.maximum(np.abs(rise), 1e-9)
     sides = steep + np.log(-np.expm1(-2 * steep) / (2 * steep))  # log(sinh(rise) / rise)
     return np.asarray(sides.sum(axis=1) + rise.shape[1] * np.log(2 * half))
 
 
 def _cut(x: Floats, S: Floats, floor: float) -> tuple[Floats, Floats]:
-    """The polygon max(S, floor), with a corner where S crosses the floor."""
+    """Return the polygon max(S, floor) as points and values, with corners where S = floor."""
     above = floor < S
     i = np.flatnonzero(above[:-1] != above[1:])
     crossing = x[i] + (floor - S[i]) / (S[i + 1] - S[i]) * (x[i + 1] - x[i])

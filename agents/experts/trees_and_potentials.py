@@ -1,6 +1,6 @@
 """Algorithms 4 and 5 of Asi, Feldman, Koren and Talwar (ICML 2023): a baseline, and one that fails.
 
-Who wants to follow experts takes `SparseVectorExperts`, their Algorithm 1.
+To follow experts, use `SparseVectorExperts`, their Algorithm 1.
 """
 
 from math import ceil, expm1, inf, log, log1p, log2, sqrt
@@ -41,28 +41,28 @@ from dpbandit.privacy.noise import OneSidedExponential
 from dpbandit.privacy.premises import SUMMED
 from dpbandit.specs import ExpertsSpec
 
-_DOWN, _UP = 1 - 1e-12, 1 + 1e-12
+_RATE_MARGIN, _SCALE_MARGIN = 1 - 1e-12, 1 + 1e-12
 Draws: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 1, MOST_ACTIONS)]
 Law: TypeAlias = type[OneSidedExponential] | type[Laplace]
 
 
 class TreePlan(NamedTuple):
-    """The public numbers of a run."""
+    """Public parameters of a run."""
 
     size: int
-    """B"""
+    """B, experts of a set"""
     phases: int
-    """N"""
+    """N, largest number of phases"""
     picks: int
-    """experts that are ever drawn by their losses, (N - 1) B at most"""
+    """number of experts drawn by their losses, at most (N - 1) B"""
     eta: float
-    """the range of one pick"""
+    """bounded range of one pick"""
     scale: float
-    """of a node's noise, standard deviation or Laplace scale"""
+    """scale of a node's noise, a standard deviation or Laplace scale"""
     threshold: float
-    """tau"""
+    """tau, counter above which a phase ends"""
     bound: float
-    """on the loss, with probability 1 - beta; parameters="certified" only"""
+    """bound on the loss with probability 1 - beta, if parameters="certified", else inf"""
 
 
 class BinaryTreeExperts(Follower):
@@ -78,23 +78,23 @@ class BinaryTreeExperts(Follower):
              A <- A \\ C, then C = B of A without replacement, weights exp(-eta max(S_t, L*) / 2)
 
         certified   a = -ln(1 - (1 - e^(-c/2)) / 2), N = ceil(ln d / a) + 1, B = ceil(log2(4 N/b)),
-                    tau = L* + c/eta + err, err what no counter is off by with probability 1 - b/2
+                    tau = L* + c/eta + err, err >= errors of all counters with probability 1 - b/2
         small       B = 4, tau = 2 sigma sqrt(log2 T), sigma the noise of a node
 
-    Where fewer than B are left all of them are taken.
+    If fewer than B experts are left, C is all of them.
 
     Guarantee:
         (epsilon, delta)-DP of all experts played, for replacing one round's losses: a round is in
         one phase's trees (`RestartingTrees`, B h numbers, h = bit_length(T - 1)) and in all (N - 1)
-        B picks (`RemainingTopK`, bounded range eta each), the first set being uniform. Each half of
-        the budget is spent on one of them: epsilon at delta = 0, else zCDP converted by CKS. Sums
-        of unlike losses have no Gaussian DP: the ledger composes them.
+        B picks (`RemainingTopK`, bounded range eta each), the first set being uniform. Trees and
+        picks get half of the budget each: epsilon at delta = 0, else zCDP converted by CKS. The
+        ledger composes the privacy losses of both numerically, as picks have no Gaussian DP.
 
     **Regret** ("certified"; oblivious losses, an expert who loses at most L*): at most N B (tau +
     err + 1) with probability 1 - b, because a phase ends only if all B picks are bad: probability
     2^-B while the potential falls by less than a. Hopeless: 10^6 at d = 256, T = 10^4, epsilon = 1.
-    "small" has no bound: noise ends phases whose set holds the best expert, who never
-    comes back. A baseline.
+    "small" has no bound: noise ends phases whose set has the best expert, which does not come back.
+    A baseline.
 
     Differs from the paper:
         1. Only a sketch is printed: sets, phases, counters and all constants are our
@@ -114,13 +114,13 @@ class BinaryTreeExperts(Follower):
     noise: NodeLaw = "gaussian"
     """distribution of the noise"""
     parameters: Literal["certified", "small"] = "certified"
-    """sizes with a proved bound on the loss, or small ones"""
+    """B, N and tau with a proved bound on the loss, or small sets"""
     size: Count | None = None
-    """B"""
+    """B, experts of a set; if None, by `parameters`"""
     threshold: Least0 | None = None
-    """tau"""
+    """tau, counter above which a phase ends; if None, by `parameters`"""
     phases: Count | None = None
-    """N"""
+    """N, largest number of phases; if None, by `parameters`"""
     best_loss: Least0 = 0.0
     """L*, a public bound on the total loss of the best expert"""
     c: Positive = 4.0
@@ -133,7 +133,7 @@ class BinaryTreeExperts(Follower):
         noise_target(self)
 
     def plan(self, spec: ExpertsSpec) -> TreePlan:
-        """B, N, eta, the noise and tau for a problem."""
+        """Return B, N, eta, the noise and tau for a problem."""
         d, T = spec.n_actions, spec.horizon
         failure, h = self.beta or 1 / T, RestartingTrees.nodes(T)
         drop = -log1p(expm1(-self.c / 2) / 2)
@@ -158,17 +158,19 @@ class BinaryTreeExperts(Follower):
         return TreePlan(B, N, picks, eta, scale, tau, bound)
 
     def budget(self, picks: int, numbers: int) -> tuple[float, float]:
-        """eta of each pick, and the scale of the noise in `numbers` numbers."""
+        """Return eta of each pick, and the noise scale of `numbers` tree numbers of a round."""
         if self.epsilon == inf:
             return inf, 0.0
         half = 0.5 if picks else 1.0
         if not self.delta:
             spent = half * self.epsilon
-            return spent / max(picks, 1) * _DOWN, numbers / spent * _UP
+            return spent / max(picks, 1) * _RATE_MARGIN, numbers / spent * _SCALE_MARGIN
         if self.noise == "gaussian" and not picks:
-            return inf, sqrt(numbers) / mu_of(self.epsilon, self.delta) * _UP
+            return inf, sqrt(numbers) / mu_of(self.epsilon, self.delta) * _SCALE_MARGIN
         rho = half * zcdp_rho_of(self.epsilon, self.delta)
-        return sqrt(8 * rho / max(picks, 1)) * _DOWN, sqrt(numbers / (2 * rho)) * _UP
+        return sqrt(8 * rho / max(picks, 1)) * _RATE_MARGIN, sqrt(
+            numbers / (2 * rho)
+        ) * _SCALE_MARGIN
 
     def start(self) -> None:
         if self.alone():
@@ -195,16 +197,16 @@ class BinaryTreeExperts(Follower):
         if plan.scale == 0 and T > 1:
             self.ledger = no_privacy("exact counters and sums of losses")
         order = self.streams.uniforms("first set", d)().argsort(axis=1)
-        self.members: Ints = order[:, : plan.size]  # of C
+        self.members: Ints = order[:, : plan.size]  # experts of C
         self.counters: Floats = np.zeros((R, plan.size))
         self.phase = np.zeros(R, dtype=np.int64)
         self.begins = np.zeros(R, dtype=bool)
-        self.taken = self.had(np.zeros((R, d), dtype=bool), np.ones(R, dtype=bool))
+        self.taken = self.with_members(np.zeros((R, d), dtype=bool), np.ones(R, dtype=bool))
 
-    def had(self, taken: Bools, whose: Ints) -> Bools:
-        """`taken` and the members of `whose` sets, who do not come back, (R, d)."""
+    def with_members(self, taken: Bools, replicas: Ints) -> Bools:
+        """Return `taken` (R, d) and the members of C in a mask of replicas, which are used up."""
         taken = taken.copy()
-        r, b = np.nonzero((self.members >= 0) & whose[:, None])
+        r, b = np.nonzero((self.members >= 0) & replicas[:, None])
         taken[r, self.members[r, b]] = True
         return taken
 
@@ -226,15 +228,15 @@ class BinaryTreeExperts(Follower):
         self.members = np.where(new, chosen, self.members)
         self.counters = np.where(new, np.where(chosen < 0, np.inf, 0.0), self.counters)
         self.phase = self.phase + self.begins
-        self.taken = self.had(self.taken, self.begins)
+        self.taken = self.with_members(self.taken, self.begins)
 
 
 class PotentialDraws(Mechanism):
-    """Draws an expert whenever the potential fell far enough since the last one::
+    """Draws of an expert whenever the potential has fallen by a threshold since the last draw::
 
         log phi(t) = log of the mean over x of exp(-eta S_t(x))
 
-        call(losses (R, d)) -> expert (R,), -1 where nothing is drawn
+        call(losses (R, d)) -> expert (R,), -1 in replicas without a draw
           1. S <- S + clip(losses), q = (log phi(t*) - log phi(t)) / eta, t* the last draw's round
           2. while draws are left: fires when  q + noise >= threshold + rho
           3. then x with probability prop. to exp(-eta S(x)); t* = t, rho fresh
@@ -242,25 +244,25 @@ class PotentialDraws(Mechanism):
     Guarantee:
         All calls together cost `tests` and `picks` for replacing one round. *Tests.* A round moves
         log phi(t) / eta by some b_t in [-1, 1], and log phi(t*) / eta by some a in [-1, 1], 0 where
-        t* is earlier: q_t moves by a - b_t, between -2 and 2. Put rho + a + 1 for rho: what did not
-        fire does not fire, and the test that fired needs a noise larger by 1 + b_t. Both are shifts
-        by 0 to 2, upwards, so one phase costs 2 / (scale of rho) + 2 / (scale of tests), with
+        t* is earlier: q_t moves by a - b_t, between -2 and 2. With rho + a + 1 for rho earlier
+        tests still do not fire, and the test that fired needs a noise larger by 1 + b_t. Both are
+        shifts by 0 to 2, upwards, so one phase costs 2 / (scale of rho) + 2 / (scale of tests), with
         Laplace or one-sided exponential noise. Every round is in the sums of every later phase: K
         phases add up. *Picks.* eta S moves by eta either way, so a draw has bounded range 2 eta.
 
     Args:
         n_experts, streams: d, and the random streams of the replicas.
         draws, eta: K, and the rate of a draw.
-        threshold: in units of the query.
-        scales, law: of the noise rho, fresh in each phase, and of the noise of each test.
-        uses: calls that will be made.
+        threshold: fall of the potential at which a test fires, in units of the query q.
+        scales, law: scales of rho, fresh in each phase, and of each test's noise, and their law.
+        uses: number of calls.
     """
 
     # "All calls together cost `tests` and `picks` for replacing one round."
     needs = SUMMED
 
     order = inf
-    """the norm in which `sensitivity` is meant, for one expert's loss"""
+    """order of the norm of `sensitivity`: the largest change of one expert's loss"""
 
     def __init__(
         self,
@@ -308,7 +310,7 @@ class PotentialDraws(Mechanism):
 
 
 def log_potential(total: Floats, eta: float) -> Floats:
-    """log of the mean of exp(-eta S) over experts, (R, d) -> (R,)."""
+    """Return log of the mean of exp(-eta S) over experts, (R,), for S (R, d)."""
     least = total.min(axis=1)
     shifted = np.exp(-eta * (total - least[:, None]))
     return np.asarray(-eta * least + np.log(shifted.sum(axis=1)) - log(total.shape[1]))
@@ -332,14 +334,14 @@ class PotentialExperts(Follower):
                                      = eps
         threshold     literal: 2 alpha;  corrected: 2 alpha / eta
 
-    **It fails.** Lemma C.3, and with it Theorems 6 and 7, are false: an upper bound puts
-    exp(-eta S_{t-1}) in the place of the larger exp(-eta S_{t*}). Who is drawn at t* may lose for
-    ever, while her weight and with it the potential no longer move. With d = 2 and losses (0, 1)
-    the potential falls by ln 2 < 2 alpha at most: half of all runs lose in all T rounds, at every
-    epsilon. With d coins and one expert who never loses, a constant fraction of runs is stuck.
-    With the literal threshold noise fires all tests at once, and the draws are gone in the first
-    rounds. The repair tests the loss of x itself: `SparseVectorExperts`, whose proof holds for any
-    base measure, `BallExperts` for the uniform law of a ball.
+    **It fails.** Lemma C.3, and with it Theorems 6 and 7, are false: an upper bound has
+    exp(-eta S_{t-1}) for the larger exp(-eta S_{t*}). The expert drawn at t* may lose in all later
+    rounds, while its weight, and with it the potential, no longer moves. With d = 2 and losses
+    (0, 1) the potential falls by ln 2 < 2 alpha at most: half of all runs lose in all T rounds, at
+    every epsilon. With d coins and one expert that never loses, a constant fraction of runs is
+    stuck. With the literal threshold noise fires all tests at once, and the K draws are used up in
+    the first rounds. The repair tests the loss of x: `SparseVectorExperts`, whose proof holds for
+    any base measure, `BallExperts` for the uniform law of a ball.
 
     Guarantee:
         As printed: epsilon. For replacing one round's losses a draw has range 2 eta, and q moves by
@@ -348,8 +350,8 @@ class PotentialExperts(Follower):
 
     Differs from the paper:
         1. Theorem 6's constants with ceil(K).
-        2. "corrected": the lemmas speak of log phi, the line of code of q, which is 1 / eta times
-           that.
+        2. "corrected": the lemmas have a threshold on log phi, the printed code one on q, which is
+           1 / eta times larger.
         3. Pure DP only.
 
     >>> from dpbandit import certify
@@ -366,13 +368,13 @@ class PotentialExperts(Follower):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     threshold_units: Literal["corrected", "literal"] = "corrected"
-    """whether the threshold 2 alpha is in units of log phi or, as printed, of the query"""
+    """units of the threshold 2 alpha: log phi if "corrected", the query q if "literal" """
     alpha: Positive = 1.0
-    """half the fall of log phi that is tested for"""
+    """half the fall of log phi at which a test fires"""
     draws: Draws | None = None
-    """K"""
+    """K, largest number of draws; if None, ceil(2 ln d)"""
     eta: Positive | None = None
-    """rate of a draw; if None, that of the calibration"""
+    """rate of a draw; if None, by calibration"""
     potential = started(PotentialDraws)
 
     def start(self) -> None:

@@ -12,13 +12,13 @@ from dpbandit import certify
 from dpbandit.agents import BallExperts, NetExperts
 from dpbandit.agents.experts import sampling
 from dpbandit.agents.experts.ball import BallDraws, inverse_mass, net, size_of, spacing_of
-from dpbandit.agents.experts.calibration import certified
+from dpbandit.agents.experts.calibration import certified_plan
 from dpbandit.agents.experts.sampling import (
-    AlongASlope,
-    InCells,
-    OnALine,
+    CellSampler,
+    HitAndRun,
+    KinkSampler,
+    LinearSampler,
     UnitLosses,
-    Wandering,
     log_concave,
 )
 from dpbandit.base.random_streams import Streams
@@ -82,7 +82,7 @@ def test_on_a_line_the_density_is_piecewise_exponential(family):
     loss = family(Ball(1, 1.5))
     data = users(loss, 30)
     sampler, rng, losses = (
-        with_data(OnALine, loss, data),
+        with_data(KinkSampler, loss, data),
         np.random.default_rng(2),
         UnitLosses(loss),
     )
@@ -105,7 +105,7 @@ def test_linear_losses_in_any_dimension():
     N, R = 5, 1.5
     loss = Linear(Ball(N, R))
     data = users(loss, 25)
-    sampler, rng = with_data(AlongASlope, loss, data), np.random.default_rng(3)
+    sampler, rng = with_data(LinearSampler, loss, data), np.random.default_rng(3)
     slope = data.sum(axis=(0, 1))
     length = np.linalg.norm(slope)
     rate, floor = 0.8, 25 / 2 - length / 3
@@ -126,7 +126,7 @@ def test_rejection_in_cells():
     and along the slope, 120 draws each; false alarm 1e-6."""
     loss = Logistic(Ball(2))
     data = users(loss, 20)
-    sampler, rng = with_data(InCells, loss, data), np.random.default_rng(4)
+    sampler, rng = with_data(CellSampler, loss, data), np.random.default_rng(4)
     side = np.linspace(-1, 1, 401)
     points = np.stack(np.meshgrid(side, side, indexing="ij"), axis=-1)
     losses, at = UnitLosses(loss), np.array([0.3, -0.4])
@@ -141,7 +141,7 @@ def test_rejection_in_cells():
         assert (p_value(draws, side, density) > FALSE_ALARM) == fits
     narrow = Linear(Ball(2))
     data, rng = users(narrow, 100), np.random.default_rng(8)
-    samplers = with_data(InCells, narrow, data), with_data(AlongASlope, narrow, data)
+    samplers = with_data(CellSampler, narrow, data), with_data(LinearSampler, narrow, data)
     one, two = (np.array([s.draw(0, 1.0, 0.0, rng) for _ in range(120)]) for s in samplers)
     assert one.std(axis=0).max() < 0.3
     lost = [UnitLosses(narrow).total(points, data[:, 0]) for points in (one, two)]
@@ -154,7 +154,7 @@ def test_the_walk_comes_close(monkeypatch):
     false alarm 1e-6; walks of one step are caught (asserted)."""
     loss = Linear(Ball(2))
     data = users(loss, 12)
-    walk, exact = with_data(Wandering, loss, data), with_data(AlongASlope, loss, data)
+    walk, exact = with_data(HitAndRun, loss, data), with_data(LinearSampler, loss, data)
     rng, total = np.random.default_rng(5), UnitLosses(loss).total
     right = total(np.array([exact.draw(0, 3.0, 0.0, rng) for _ in range(1000)]), data[:, 0])
     for steps, fits in ((25, True), (1, False)):
@@ -166,7 +166,7 @@ def test_the_walk_comes_close(monkeypatch):
 
 def mechanism(seeds, eta=0.5, floor=0.2, uses=4):
     loss = Ramp(Ball(1))
-    sampler, streams = OnALine(loss, len(seeds)), Streams(seeds)
+    sampler, streams = KinkSampler(loss, len(seeds)), Streams(seeds)
     return BallDraws(loss, sampler, streams, "d", eta=eta, floor=floor, uses=uses, draws=1)
 
 
@@ -245,7 +245,7 @@ def test_published_losses_on_a_net():
     class Net(NetExperts):
         def planned(self, spec, reach, experts):  # with the coarser calibrations of the tables
             target = {"epsilon": self.epsilon, "delta": self.delta}
-            return certified(experts, T, failure=1 / T, cs=CS, **target)
+            return certified_plan(experts, T, failure=1 / T, cs=CS, **target)
 
     config = Net(epsilon=10.0, spacing=0.002, net_loss=0.0)
     agent = config.make(told(loss, T), replicas(40))
@@ -296,7 +296,7 @@ def test_edges():
             spec = told(Ramp(Ball(1)), T)
             agent = config.make(spec, replicas(3))
             assert len(total(agent, spec.loss, np.tile(row, (T, 1)))) == 3
-    plan = certified(2, 50, epsilon=1e6, delta=0.0, failure=0.5)
+    plan = certified_plan(2, 50, epsilon=1e6, delta=0.0, failure=0.5)
 
     class OnTheBall(BallExperts):
         def plan(self, spec):
@@ -332,11 +332,11 @@ def test_what_is_certified():
     half = certify(NetExperts(epsilon=0.5), spec, accountants=False)
     assert half.pure == pytest.approx(0.5)
     for loss, sampler in (
-        (Ramp(Ball(1)), OnALine),
-        (Linear(Ball(1)), OnALine),
-        (Linear(Ball(7)), AlongASlope),
-        (Logistic(Ball(1)), InCells),
-        (Quadratic(Ball(3)), InCells),
+        (Ramp(Ball(1)), KinkSampler),
+        (Linear(Ball(1)), KinkSampler),
+        (Linear(Ball(7)), LinearSampler),
+        (Logistic(Ball(1)), CellSampler),
+        (Quadratic(Ball(3)), CellSampler),
         (Kink(Ball(4)), None),
     ):
         assert sampling.exact_sampler(loss) is sampler

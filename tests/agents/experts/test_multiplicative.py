@@ -18,7 +18,7 @@ from dpbandit.agents import (
     NoisyFTRL,
     ShrinkingDartboard,
 )
-from dpbandit.agents.experts.multiplicative import DartboardPlan, steepest
+from dpbandit.agents.experts.multiplicative import DartboardPlan, steepest_plan
 from dpbandit.base import Streams
 from dpbandit.envs import Experts
 from dpbandit.privacy import BudgetExceededError, curves
@@ -201,13 +201,13 @@ def test_the_price_of_a_bit_is_its_worst_log_ratio(rate, p):
 @pytest.mark.parametrize(("d", "T", "epsilon"), [(3, 100, 0.5), (16, 1000, 1.0), (256, 5000, 10.0)])
 def test_plans_spend_their_target_and_no_more(d, T, epsilon, delta):
     """Steeper ones, by 1 %, no longer meet it; more draws are allowed for where the best errs."""
-    plan = steepest(d, T, epsilon=epsilon, delta=delta)
+    plan = steepest_plan(d, T, epsilon=epsilon, delta=delta)
     assert plan.rate <= plan.bit_epsilon < epsilon
     assert plan.ledger.delta(epsilon) <= delta
     steeper = DartboardPlan(1.01 * plan.rate, plan.bit_epsilon, plan.redraws)
     assert steeper.ledger.delta(epsilon) > delta
     if (d, delta) == (16, 0.0):
-        rough = steepest(d, T, epsilon=epsilon, delta=delta, best_loss=900.0)
+        rough = steepest_plan(d, T, epsilon=epsilon, delta=delta, best_loss=900.0)
         assert rough.redraws > plan.redraws
         assert rough.rate < plan.rate
 

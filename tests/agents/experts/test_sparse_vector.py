@@ -22,13 +22,13 @@ from dpbandit import certify
 from dpbandit.agents import AdaptiveSparseVectorExperts, SparseVectorExperts
 from dpbandit.agents.experts.calibration import (
     SparseVectorPlan,
-    certified,
+    certified_plan,
     chernoff,
     completions,
     draws_needed,
     expected_segments,
-    paper,
-    tightened,
+    paper_plan,
+    tightened_plan,
 )
 from dpbandit.agents.experts.sparse_vector import PlannedSegments
 from dpbandit.base.random_streams import Streams
@@ -56,15 +56,15 @@ def test_published_calibrations(row):
     """Golden: an independent program's table, to the digits it has."""
     d, T = int(row[0]), int(row[1])
     target = {"epsilon": 1.0, "failure": 1 / T}
-    printed = paper(d, T, delta=0.0, **target)
-    pure, mixed = (certified(d, T, delta=delta, cs=CS, **target) for delta in (0.0, 1e-6))
+    printed = paper_plan(d, T, delta=0.0, **target)
+    pure, mixed = (certified_plan(d, T, delta=delta, cs=CS, **target) for delta in (0.0, 1e-6))
     found = [printed.draws, printed.eta, printed.margin, pure.draws, pure.c, pure.test_epsilon]
     found += [pure.eta, pure.margin, pure.segments, pure.bound - 1]
     found += [mixed.eta, mixed.margin, mixed.bound - 1]
     half_digits = [0, 5e-7, 0.5, 0, 0, 1e-9, 5e-7, 0.05, 6e-4, 0.5, 5e-7, 0.05, 0.5]
     errors = np.abs(np.subtract(found, row[2:])) / np.maximum(half_digits, 1e-12)
     assert errors.max() <= 1 + 1e-6
-    assert certified(d, T, delta=0.0, **target).bound <= pure.bound * (1 + 1e-12)
+    assert certified_plan(d, T, delta=0.0, **target).bound <= pure.bound * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("d", [2, 16, 4096])
@@ -114,25 +114,25 @@ def test_budgets_add_up(epsilon):
     it and is larger. Printed: 3/4 of epsilon, for tests and draws are paid half and quarter;
     lengths scale as 1 / epsilon but for the 1 of a round, eta as epsilon."""
     pure, mixed = ({"epsilon": epsilon, "delta": delta} for delta in (0.0, 1e-6))
-    plan = certified(64, 1000, failure=1e-3, **pure)
+    plan = certified_plan(64, 1000, failure=1e-3, **pure)
     assert epsilon * (1 - 1e-9) <= plan.ledger.pure <= epsilon
-    closed = certified(64, 1000, failure=1e-3, **mixed)
-    plan = tightened(closed, **mixed)
+    closed = certified_plan(64, 1000, failure=1e-3, **mixed)
+    plan = tightened_plan(closed, **mixed)
     assert plan.ledger.delta(epsilon) <= 1e-6
     assert closed.ledger.delta(epsilon) <= 1e-6
     assert closed.eta < plan.eta
     assert plan.margin < closed.margin
     assert plan.bound < closed.bound
     assert plan.ledger.epsilon(1e-6) == pytest.approx(epsilon, rel=2e-3)
-    printed = paper(64, 1000, failure=1e-3, **pure)
+    printed = paper_plan(64, 1000, failure=1e-3, **pure)
     assert printed.ledger.pure == pytest.approx(0.75 * epsilon, rel=3e-3)
-    one = paper(64, 1000, failure=1e-3, epsilon=1.0, delta=0.0)
+    one = paper_plan(64, 1000, failure=1e-3, epsilon=1.0, delta=0.0)
     assert printed.margin == pytest.approx(one.margin / epsilon)
     assert printed.eta == pytest.approx(epsilon * one.eta)
     if epsilon == 1.0:
-        fixed = paper(64, 1000, failure=1e-3, fixed=True, **pure)
+        fixed = paper_plan(64, 1000, failure=1e-3, fixed=True, **pure)
         assert fixed.margin - one.margin == pytest.approx(8 * log(2e6 / 1e-3))
-    refused(r"epsilon=100.0 <= 4 ln", paper, 16, 1000, epsilon=100.0, delta=1e-6, failure=1e-3)
+    refused(r"epsilon=100.0 <= 4 ln", paper_plan, 16, 1000, epsilon=100.0, delta=1e-6, failure=1e-3)
 
 
 REFERENCE = [
@@ -149,9 +149,9 @@ def published(name, T, d, epsilon):
     target = {"epsilon": epsilon, "delta": delta, "failure": 0.05 if name == "svtT" else 1 / T}
     best = 10 / epsilon if name == "alg2C" else 0.0
     if name.startswith("svtP"):
-        plan = paper(d, T, **target)
+        plan = paper_plan(d, T, **target)
     else:
-        plan = certified(d, T, best_loss=best, cs=CS, **target)
+        plan = certified_plan(d, T, best_loss=best, cs=CS, **target)
     return PlannedSegments(plan=plan, best_loss=best, restarts=name == "alg2C").make
 
 
