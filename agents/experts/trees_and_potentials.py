@@ -246,7 +246,7 @@ class PotentialDraws(Mechanism):
         log phi(t) / eta by some b_t in [-1, 1], and log phi(t*) / eta by some a in [-1, 1], 0 where
         t* is earlier: q_t moves by a - b_t, between -2 and 2. With rho + a + 1 for rho earlier
         tests still do not fire, and the test that fired needs a noise larger by 1 + b_t. Both are
-        shifts by 0 to 2, upwards, so one phase costs 2 / (scale of rho) + 2 / (scale of tests), with
+        shifts by 0 to 2, upwards, so a phase costs 2 / (scale of rho) + 2 / (scale of tests), with
         Laplace or one-sided exponential noise. Every round is in the sums of every later phase: K
         phases add up. *Picks.* eta S moves by eta either way, so a draw has bounded range 2 eta.
 

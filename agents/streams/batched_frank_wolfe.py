@@ -41,10 +41,10 @@ from dpbandit.privacy.gradients import RecursiveLossGradients
 from dpbandit.privacy.spends import Spend, different
 from dpbandit.specs import second_moment
 
-_SELDOM = 0.2
-"""Gradients of regressions are mostly shorter than that part of their bound."""
-_NOTHING = 1e-12
-"""Gradients of linear losses do not change: what differences are clipped to, over L."""
+_REGRESSION_CLIP_SHARE = 0.2
+"""Default clip of regressions over the bound of their gradients, most of which are shorter."""
+_MIN_DIFFERENCE = 1e-12
+"""Least clip of gradient differences, over L; those of linear losses are 0."""
 
 
 class LocalisedTOFW(Walk):
@@ -52,23 +52,23 @@ class LocalisedTOFW(Walk):
 
     `DPTOFW` (Han, Liang, Liang, Wang, Yao and Zhang 2022, Algorithm 1) with the localisation of
     Feldman, Koren and Talwar, "Private stochastic convex optimization: optimal rates in linear
-    time", STOC 2020. Ours::
+    time", STOC 2020. A design of this project::
 
         theta = the centre of C; for k = 1, 2, ..: the rounds of block k, n_k = shares_k T
           1. C_k = (1 - s) theta + s C with s = shrink^(k-1): inside C, theta in it
           2. DP-TOFW on C_k from theta, one step for each of `batches` equal batches: every user's
              g clipped to l_2 norm `clip` x s, noisy prefix sums over the batches
-          3. theta = where that ended
+          3. theta = the last point of the block
 
-    Batches wait until a sum says more than its noise; a step too early goes anywhere. Everything
-    in it is a public number: of T, the loss and the domain, none of the users. The defaults were
-    chosen on simulated linear regressions of 5 to 20 features, T = 1,000 to 10,000 and epsilon 1,
-    the same for all of them; no certificate covers such a choice.
+    Batches are long enough for a sum to exceed its noise; earlier steps would go in random
+    directions. All parameters are public: functions of T, the loss and the domain, not of users.
+    The defaults were chosen on simulated linear regressions of 5 to 20 features, T = 1,000 to
+    10,000 and epsilon 1, the same for all of them; no certificate covers such a choice.
 
     Guarantee:
         (epsilon, delta)-DP of all points for replacing one datum: each user is in one batch of one
         block, whose sums are mu-GDP with the mu of the target, and blocks see disjoint users
-        (parallel composition; later ones depend on her through releases alone).
+        (parallel composition; later blocks depend on her through releases alone).
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
@@ -89,19 +89,19 @@ class LocalisedTOFW(Walk):
     batches: Count = 30
     """number of steps in a block"""
     step: Share = 0.4
-    """c in (0, 1]"""
+    """step size c in (0, 1]"""
     prefix_sums: Literal["tree", "blt", "square-root", "gradual"] = "blt"
     """mechanism that releases running sums"""
     clip: Positive | None = None
-    """of a gradient in the first block; if None, 0.65 x `local_clip` for regressions on l_p balls,
-    p > 1, else `usual_clip`"""
+    """largest norm of a gradient in the first block; if None, 0.65 x `local_clip` for regressions
+    on l_p balls, p > 1, else `usual_clip`"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
         if not isinstance(self.shares, list | tuple):
             raise InputError(
                 f"Expected shares={abbrev(self.shares)} to be numbers in [0, 1] of sum 1, such as "
-                "(0.4, 0.6): in Python, for a command line cannot say them."
+                "(0.4, 0.6): set them in Python, as the command line has no tuples."
             )
         object.__setattr__(self, "shares", tuple(self.shares))
         for share in self.shares:
@@ -121,7 +121,7 @@ class LocalisedTOFW(Walk):
         self.set_out()
 
     def block_sum(self, number: int, rounds: int) -> PrefixSum:
-        """The sums of a block: its last release is the next one's start."""
+        """Return the noisy sums of a block, one release for each of its batches."""
         clip = self.gradient_clip(self.shrink**number)
         statistic = RecursiveLossGradients(loss=self.loss, gradient_clip=clip)
         horizon, every = rounds + 1, -(-rounds // self.batches)
@@ -132,7 +132,7 @@ class LocalisedTOFW(Walk):
         return certified_sum(process, statistic, streams, target)
 
     def gradient_clip(self, share: float) -> float:
-        """In a set `share` times the domain."""
+        """Return the largest norm of a gradient in a set `share` times the domain."""
         if self.clip is not None:
             return self.clip * share
         if isinstance(self.loss, Regression) and self.loss.domain.p > 1:
@@ -144,8 +144,7 @@ class LocalisedTOFW(Walk):
         self.origin, self.left = self.point, self.sizes[self.block]
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        # Feed the datum `feedback` `(R, *datum_shape)`; every release of the block's sum is a
-        # step
+        # `feedback` is the datum, `(R, *datum_shape)`; every release of the block's sum is a step
         number = np.asarray(self.moves + 1)
         release = self.sums[self.block](self.point, self.previous, number, feedback)
         if release is not None:
@@ -158,12 +157,12 @@ class LocalisedTOFW(Walk):
 
 
 def local_clip(loss: Regression, *, step: float, share: float) -> float:
-    """The length of a typical gradient on the way, in a set `share` times the domain.
+    """Return the norm of a typical gradient during the steps, in a set `share` times the domain.
 
-    For squares, u = theta + c (v - theta) is `c |v - theta|` from theta, and for isotropic
-    features, E a a' = s I, the mean gradient there is `2 s c |v|_2` long, one user's sqrt(N) times
-    that: with `|v|_2` that of the vertex in a normal direction. Other losses' gradients do not get
-    shorter.
+    For squared losses u = theta + c (v - theta) is at distance `c |v - theta|` from theta. For
+    isotropic features, E a a' = s I, the mean gradient at u has norm `2 s c |v|_2`, one user's
+    sqrt(N) times more, v the vertex in a normal direction. Gradients of other losses do not get
+    shorter near theta.
 
     >>> from dpbandit.domains import LpBall
     >>> round(local_clip(LinearRegression(LpBall(20, 1.5, 2.0)), step=0.4, share=1.0), 3)
@@ -177,9 +176,9 @@ def local_clip(loss: Regression, *, step: float, share: float) -> float:
 
 
 def _vertex_length(dim: int, order: float) -> float:
-    """`|v|_2` of the unit l_p ball's vertex `v_j = sign(g_j) |g_j|^(q-1) / |g|_q^(q-1)`, g normal.
+    """Return `|v|_2` of the unit l_p ball's vertex `sign(g_j) |g_j|^(q-1) / |g|_q^(q-1)`, g normal.
 
-    With means in place of sums over coordinates, which is too long by half at p = 1.2.
+    Means stand for sums over coordinates, so that the result is too large by half at p = 1.2.
     """
     if order == 1:
         return sqrt(dim)
@@ -190,7 +189,7 @@ def _vertex_length(dim: int, order: float) -> float:
 
 
 def _log_moment(power: float) -> float:
-    """`log E |g|^power` of a standard normal."""
+    """Return `log E |g|^power` for a standard normal g."""
     return power / 2 * log(2) + lgamma((power + 1) / 2) - log(pi) / 2
 
 
@@ -198,7 +197,7 @@ class NoisySFW(Points):
     """Stochastic Frank-Wolfe with noisy recursive gradients of disjoint batches.
 
     Bassily, Guzman and Nandi, "Non-Euclidean differentially private stochastic convex
-    optimization", COLT 2021, Algorithm 3, as compared with by Han et al. (see `DPTOFW`)::
+    optimization", COLT 2021, Algorithm 3, a competitor in Han et al. (see `DPTOFW`)::
 
         eta = scale ln T / (2 sqrt T);  w_0 = the centre of C
           1. d_0 = mean of grad f(w_0; z) over the first T/2 users + noise of size s_1
@@ -207,32 +206,30 @@ class NoisySFW(Points):
              d_t = d_{t-1} + mean of [grad f(w_t; z) - grad f(w_{t-1}; z)] + noise of size s_2
              w_{t+1} = (1 - eta) w_t + eta v_t,  v_t = argmin over C of <d_t, v>
 
-    In the rounds of a batch its w_t is played; who comes after the last batch is not asked.
+    In the rounds of batch t the point w_t is played; users after the last batch are not used.
 
     Guarantee:
-        (epsilon, delta)-DP of all points for replacing one datum, however data react to points.
-        Given the points, only her own term differs, in one batch of b users: in d_0 it is a
-        gradient, at most L long, and moves the sum by 2 L; later it is a difference, at most beta
-        `|w_t - w_{t-1}| <= beta eta D` (and 2 L) long. Vectors are clipped to that (times `clip`),
-        whatever is told. Batches are disjoint, so she pays for one of them (parallel composition),
-        and Gaussian noise of stddev S / mu is exact GDP. Bounds are Euclidean: N^(1/2 - 1/q) times
-        those in l_q, or the loss's own::
+        (epsilon, delta)-DP of all points for replacing one datum, even if data depend on points.
+        Given the points, a user's datum enters one term of one batch of b users. In d_0 the term is
+        a gradient, of norm at most L, and moves the sum by 2 L; later it is a difference, of norm
+        at most beta `|w_t - w_{t-1}| <= beta eta D` (and 2 L). Terms are clipped to these norms
+        (times `clip`), whatever the data. Batches are disjoint, so a user costs one of them
+        (parallel composition), and Gaussian noise of stddev S / mu is exact GDP. Norms are
+        Euclidean: N^(1/2 - 1/q) times the l_q bounds, or the Euclidean bounds of the loss::
 
             calibration  s_1, per coordinate of the mean   s_2
-            certified    S / (mu b), Gaussian              alike
+            certified    S / (mu b), Gaussian              S / (mu b), Gaussian
             paper        4 sqrt(2 kappa ln(1/delta)) L /   4 sqrt(2 kappa ln(1/delta)) beta 2R eta
                          (T epsilon)                       / (sqrt(T) epsilon)
 
-        where the paper's noise is generalised Gaussian (`GeneralisedGaussian`; Gaussian for q <=
-        2), and is certified by zCDP with the true L and beta, whatever `lipschitz` and `smoothness`
-        say.
+        The paper's noise is generalised Gaussian (`GeneralisedGaussian`; Gaussian for q <= 2), and
+        is certified by zCDP with the true L and beta, not with `lipschitz` and `smoothness`.
 
     Differs from the paper:
         1. Certified noise is Gaussian, with exact constants and clips.
-        2. The norm index is that of `DPTOFW`, whose `norm_index`, `radius` and `direction` =
-           "printed" are those of the authors' comparison here, too: s < 1 makes the printed radius'
-           noise LARGER.
-        3. Batches of one user at least, eta at most 1.
+        2. The norm index is as in `DPTOFW`; `norm_index`, `radius` and `direction` = "printed"
+           restore the authors' comparison: s < 1 makes the noise of the printed radius LARGER.
+        3. Batches have at least one user, and eta is at most 1.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
@@ -253,10 +250,10 @@ class NoisySFW(Points):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     scale: Positive | None = None
-    """factor of eta; if None, the paper's 1, which is too long a step, or 0.1 if certified"""
+    """factor of eta; if None, 1 for "paper", which makes steps too long, or 0.1 if certified"""
     clip: Share | None = None
-    """vectors are clipped to this part of their largest norm, in (0, 1]; if None, 1, but 0.2 for
-    certified regressions, which seldom come near it"""
+    """norm to which terms are clipped, as a share in (0, 1] of the largest norm; if None, 1, but
+    0.2 for certified regressions, whose terms are mostly shorter"""
     norm_index: Reading = "corrected"
     """r of the noise's norm, as corrected here or as printed"""
     radius: Reading = "corrected"
@@ -264,9 +261,9 @@ class NoisySFW(Points):
     direction: Reading = "corrected"
     """direction of the noise, as corrected here or as printed"""
     lipschitz: Positive | None = None
-    """(paper) L of the noise; if None, the loss's own, in l_q"""
+    """(paper) L of the noise; if None, from the loss, in l_q"""
     smoothness: Least0 | None = None
-    """(paper) beta of the noise"""
+    """(paper) beta of the noise; if None, from the loss"""
     beyond_validity: bool = False
     """(paper) also run at epsilon > 3; the certificate says what epsilon the noise gives"""
 
@@ -279,7 +276,7 @@ class NoisySFW(Points):
 
     @property
     def printed(self) -> Printed:
-        """Which of the printed laws are followed as printed."""
+        """Parts of the noise law that follow the paper as printed."""
         return Printed(self.norm_index, self.radius, self.direction)
 
     def begin(self) -> None:
@@ -299,7 +296,7 @@ class NoisySFW(Points):
         self.open()
 
     def open(self) -> None:
-        """Make the noisy sum of the batch at hand."""
+        """Set up the noisy sum of the current batch."""
         batch, dim = self.batches[self.batch], self.domain.affine_dim
         self.sum = BatchSum(
             dim,
@@ -311,8 +308,7 @@ class NoisySFW(Points):
         )
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
-        # Feed the datum `feedback` `(R, *datum_shape)` to its batch; at the end of one make a
-        # step
+        # Add the datum, `(R, *datum_shape)`, to its batch; make a step at the end of a batch
         if self.batch == len(self.batches):
             return
         z = self.loss.admitted(feedback, self.R)
@@ -330,7 +326,7 @@ class NoisySFW(Points):
             self.open()
 
     def bounds(self, order: float) -> tuple[float, float]:
-        """The largest l_order norms of a gradient, L, and of a difference, beta eta D, clipped."""
+        """Return clips of a gradient, L, and of a difference, beta eta D, in the l_order norm."""
         loss, bounds = self.loss, bounds_of(self.loss)
         regression = isinstance(loss, Regression)
         long, change = bounds.lipschitz, bounds.smoothness * bounds.diameter
@@ -338,11 +334,13 @@ class NoisySFW(Points):
             longest = loss.longest if isinstance(loss, Regression) else 1.0
             change = min(change * longest, loss.smoothness * loss.domain.diameter)
             long = loss.lipschitz
-        clip = self.clip or (_SELDOM if regression and self.calibration == "certified" else 1.0)
-        return clip * long, clip * min(2 * long, max(change * self.eta, _NOTHING * long))
+        clip = self.clip or (
+            _REGRESSION_CLIP_SHARE if regression and self.calibration == "certified" else 1.0
+        )
+        return clip * long, clip * min(2 * long, max(change * self.eta, _MIN_DIFFERENCE * long))
 
     def certified_batches(self) -> "list[Batch]":
-        """Gaussian noise of stddev S / mu: exact GDP, each batch at the target."""
+        """Return batches with Gaussian noise of stddev S / mu, each mu-GDP with the target's mu."""
         mu = mu_of(self.epsilon, self.delta)
         return [
             Batch(n, bound, 2.0, Gaussian(2 * bound / mu), GaussianSpend(mu, _note(n)))
@@ -350,7 +348,7 @@ class NoisySFW(Points):
         ]
 
     def printed_batches(self) -> "list[Batch]":
-        """The printed noise with the constants that were told, certified with the loss's own.
+        """Return batches with the printed noise of the given constants, certified with true ones.
 
         mean of    first                                        others
         size       4 sqrt(2 kappa ln(1/delta)) L / (T epsilon)  .. beta D eta / (sqrt(T) epsilon)
@@ -375,10 +373,10 @@ class NoisySFW(Points):
 
 
 class Batch(NamedTuple):
-    """The public numbers of one batch; the noise is that of the sum.
+    """Public parameters of one batch; `law` is the noise of its sum.
 
-    The first batch sums gradients at one point, every other one differences of gradients at two
-    points that are a step of Frank-Wolfe, eta times the diameter at most, apart.
+    The first batch sums gradients at one point. Every other batch sums differences of gradients at
+    two points, a Frank-Wolfe step, of at most eta times the diameter, apart.
     """
 
     users: int
@@ -389,7 +387,7 @@ class Batch(NamedTuple):
 
 
 def sizes(horizon: int) -> tuple[int, int, int]:
-    """Users of the first batch, T/2, of the others, sqrt(T)/2, and how many others there are.
+    """Return the users of the first batch, T/2, of a later one, sqrt(T)/2, and the number of later.
 
     >>> sizes(10_000), sizes(24), sizes(1)
     ((5000, 50, 99), (12, 2, 3), (1, 1, 0))

@@ -1,7 +1,7 @@
 """Online Frank-Wolfe on a stream, with one step per round; every point is released.
 
-An agent sees nothing of the data but what a mechanism releases, noisy gradient sums or chosen
-vertices; without noise all of them are the same.
+An agent learns only from the releases of a mechanism, noisy gradient sums or chosen vertices;
+without noise all agents coincide.
 """
 
 from math import inf
@@ -46,43 +46,43 @@ from dpbandit.privacy.vertices import (
 Clip: TypeAlias = Literal["gradient", "residual", "lipschitz"]
 Calibration: TypeAlias = Literal["certified", "paper"]
 STEP = 0.4
-"""Default of c, between 1, for best points on the boundary, and less, for those at the centre."""
-_TYPICAL = 0.2
-"""Size of answers over their bound, by default: noise costs more than lost lengths do."""
-_VALID = 5.0
-"""The composition behind the printed noise of DP-POFW reaches its claim up to this epsilon."""
+"""Default of c: 1 is good for best points on the boundary, less for best points near the centre."""
+_ANSWER_SHARE = 0.2
+"""Typical size of answers over their bound; a small clip loses less than its noise would cost."""
+_MAX_PAPER_EPSILON = 5.0
+"""Largest epsilon for which the composition behind DP-POFW's printed noise meets its claim."""
 
 
 class Bounds(NamedTuple):
-    """Constants of a loss, gradients in one norm and points in its dual."""
+    """Constants L, beta and D of a loss, gradients in one norm and points in the dual norm."""
 
     lipschitz: float
     smoothness: float
     diameter: float
 
     def of_gradient(self, step: float) -> float:
-        """L + c beta D, the largest recursive gradient: points move c D / i in step i - 1."""
+        """Return L + c beta D, which bounds a recursive gradient: step i - 1 moves by c D / i."""
         return self.lipschitz + step * self.smoothness * self.diameter
 
     def overridden(self, *others: float | None) -> "Bounds":
-        """These, with L, beta and D replaced where `others` have a number."""
+        """Return the bounds with L, beta and D replaced by those of `others` that are numbers."""
         return self._replace(
             **{k: v for k, v in zip(self._fields, others, strict=False) if v is not None}
         )
 
 
 def bounds_of(loss: Loss) -> Bounds:
-    """In l_q, of a regression on the l_p ball; Euclidean, of any other loss."""
+    """Return the bounds of a loss, in l_q for regressions on an l_p ball, else Euclidean."""
     if isinstance(loss, Regression):
         return Bounds(loss.dual_lipschitz, loss.dual_smoothness, 2 * loss.domain.radius)
     return Bounds(loss.lipschitz, loss.smoothness, loss.domain.diameter)
 
 
 def lowest(domain: Domain, sums: Floats) -> Floats:
-    """A point of the domain with the least <sum, v>, for sums in coordinates, (R, k) -> (R, N).
+    """Return points (R, N) of the domain with the least <sum, v>, for sums in coordinates (R, k).
 
-    On the l_1 ball by the order of `vertex_scores`, ties to the lowest, as noisy choices without
-    noise have it.
+    On the l_1 ball ties go to the lowest vertex in the order of `vertex_scores`, as for noisy
+    choices.
     """
     radius = cross_polytope(domain)
     if radius is None:
@@ -91,39 +91,39 @@ def lowest(domain: Domain, sums: Floats) -> Floats:
 
 
 def cross_polytope(domain: Domain) -> float | None:
-    """The radius of an l_1 ball; None of other domains."""
+    """Return the radius of an l_1 ball, or None for other domains."""
     if isinstance(domain, L1Ball) or (isinstance(domain, LpBall) and domain.p == 1):
         return domain.radius
     return None
 
 
 def corner(dim: int, radius: float, vertices: Ints) -> Floats:
-    """Vertices +R e_j (j < dim) and -R e_j (dim + j), (R,) -> (R, dim)."""
+    """Return points (R, dim) of vertices (R,): j < dim is +radius e_j, dim + j is -radius e_j."""
     points = np.zeros((len(vertices), dim))
     points[rows(len(vertices)), vertices % dim] = np.where(vertices < dim, radius, -radius)
     return points
 
 
 def usual_clip(loss: Loss, clip: Clip) -> float:
-    """The slope at the centre, a fifth of it for squared losses, times dense features.
+    """Return the default clip: a typical slope at the centre times the norm of dense features.
 
-    Public numbers alone. Steps follow the direction of a sum, so that clipping all gradients to one
-    length costs nothing but their weights. Squared losses have slopes in proportion to the bound of
-    answers, which few come near; those of the others are all of one size. Dense features have
-    `|a|_2` near N^(1/2 - 1/q). Of other losses than regressions, L / 2.
+    It depends on public numbers alone. Steps follow the direction of a sum, so that clipping all
+    gradients to one length changes only their weights. Squared losses have slopes in proportion to
+    answers, typically a fifth of the bound; slopes of other losses have similar sizes. Dense
+    features have `|a|_2` near N^(1/2 - 1/q). For losses other than regressions it is L / 2.
     """
     if not isinstance(loss, Regression):
         return loss.lipschitz / 2
     zero = np.zeros(())
     steepest = max(abs(float(loss.slope(zero, zero + y))) for y in (-loss.bound, loss.bound))
-    typical = _TYPICAL * steepest if isinstance(loss, LinearRegression) else steepest
+    typical = _ANSWER_SHARE * steepest if isinstance(loss, LinearRegression) else steepest
     return typical * (1 if clip == "residual" else loss.domain.dim ** (1 / 2 - 1 / loss.order))
 
 
 class Walk(Points):
-    """Plays theta_1 = the centre, theta_{i+1} = theta_i + c / (i+1) (v_i - theta_i).
+    """Base class of agents that walk by theta_{i+1} = theta_i + c / (i+1) (v_i - theta_i).
 
-    With c = 1 theta_i is the sum of the start and v_1..v_{i-1} over i, their mean.
+    theta_1 is the centre. With c = 1 theta_i is the mean of theta_1 and v_1..v_{i-1}.
     """
 
     c = STEP
@@ -132,34 +132,34 @@ class Walk(Points):
         self.set_out()
 
     def set_out(self) -> None:
-        """Count steps from here, with theta_0 = theta_1."""
+        """Restart the count of steps at the current point, with theta_0 = theta_1."""
         self.previous, self.moves = self.point, 0
 
     def move(self, vertex: Floats) -> None:
-        """One step towards `vertex`, (R, N)."""
+        """Move one step towards `vertex`, (R, N)."""
         self.moves += 1
         weight = self.c / (self.moves + 1)
         self.previous, self.point = self.point, self.point + weight * (vertex - self.point)
 
 
 class FrankWolfe(Walk):
-    """Every datum goes through one mechanism, every release is a step.
+    """Base class of Frank-Wolfe agents: every datum enters one mechanism, every release is a step.
 
-    Of T data the last one reaches no point: it ticks, and its gradient is left out. Late data are
-    learned from at the current point, not at the one that their users were shown.
+    The last datum reaches no point: the mechanism counts the round without its gradient. Gradients
+    of delayed data are taken at the current point, not at the point of their rounds.
     """
 
     step: Share | None = None
-    """c in (0, 1], smaller where the best point lies inside the domain; if None, 0.4, and 1 as
-    printed"""
+    """c in (0, 1], smaller if the best point lies inside the domain; if None, 0.4, or 1 for
+    "paper" """
     clip_bound: Positive | None = None
-    """bound of the clip; if None, that of `usual_clip`, or none without privacy"""
+    """bound of the clip; if None, `usual_clip`, or no clip without privacy"""
     mechanism = cast(Mechanism, None)
 
     def statistic(
         self, clip: Clip, bounds: Bounds, *, step: float, private: bool, order: float = 2.0
     ) -> RecursiveLossGradients:
-        """Recursive gradients with sensitivity in l_order, order >= 2 and q where that is known.
+        """Return the statistic of recursive gradients, with sensitivity in l_order, order >= 2.
 
         clip       g_i is clipped to                            loss
         gradient   l_2 norm `clip_bound`                        any
@@ -170,7 +170,7 @@ class FrankWolfe(Walk):
         residual = bounds.of_gradient(step)
         natural = residual * (longest(loss, order) if isinstance(loss, Regression) else 1.0)
         bound = self.clip_bound or (usual_clip(loss, clip) if private else inf)
-        if private:  # more than the natural bound would be noise alone
+        if private:  # a larger clip than the natural bound would only add noise
             bound = min(bound, residual if clip == "residual" else natural)
         if clip == "gradient":
             return RecursiveLossGradients(loss=loss, gradient_clip=bound)
@@ -188,7 +188,7 @@ class FrankWolfe(Walk):
             self.move(self.vertex(release))
 
     def vertex(self, release: Any) -> Floats:
-        """The point (R, N) to walk towards."""
+        """Return the point (R, N) to walk towards, given a release."""
         return lowest(self.domain, release)
 
 
@@ -246,12 +246,12 @@ class DPTOFW(FrankWolfe):
           4. v_t = argmin over C of <d_t, v>,   theta_{t+1} = theta_t + c / (t+1) (v_t - theta_t)
 
     Guarantee:
-        (epsilon, delta)-DP of all points under continual observation for replacing one datum,
-        however later data react to the points, with the epsilon of the certificate: given the
-        points, her own g_i is all that differs, and the clip bounds it (`RecursiveLossGradients`).
-        Gaussian noise is exact GDP, column norm times S_2 over its stddev; a generalised Gaussian
-        tree is zCDP (`GeneralisedGaussianSpend`; at r = 2 exact GDP), bit_length(T-1) nodes a
-        datum. g_T reaches no point.
+        (epsilon, delta)-DP of all points under continual observation for replacing one datum, even
+        if later data depend on the points, with the epsilon of the certificate: given the points,
+        only the user's g_i differs, and the clip bounds it (`RecursiveLossGradients`). Gaussian
+        noise is exact GDP, column norm times S_2 over its stddev; a generalised Gaussian tree is
+        zCDP (`GeneralisedGaussianSpend`; at r = 2 exact GDP), bit_length(T-1) nodes a datum. g_T
+        reaches no point.
 
     Fields left None follow the calibration::
 
@@ -262,28 +262,28 @@ class DPTOFW(FrankWolfe):
         size         sigma_+ of equation (3.2)               least with certificate <= claim
         step         1                                       `usual_step`
 
-    Domains: the l_p balls of regressions, 1 < p <= infinity, for all of it; Gaussian noise with
-    the clips "gradient" and "lipschitz" takes any loss on any domain.
+    Domains: regressions on l_p balls, 1 < p <= infinity, allow all settings; Gaussian noise with
+    the clips "gradient" and "lipschitz" allows any loss on any domain.
 
     Differs from the paper:
-        "certified"; "paper" keeps 1-3.
+        calibration="paper" has the paper's version of 1, 2 and 3.
 
-        1. Clipping g_t in l_2 replaces beta, L and D, and is worth most: natural bounds are hardly
-           ever reached.
+        1. Clipping g_t in l_2 replaces beta, L and D, which saves most noise: natural bounds are
+           hardly ever reached.
         2. Exact composition of the tree, six times less noise at T = 10^4, and correlated Gaussian
            noise instead, 2.5 times less again (in the mean square of a prefix).
-        3. c.
-        4. In both: d_0 = 0 in step 3's recursion; with the printed d_1 = grad f(theta_1; z_1) the
-           first datum weighs twice, and moves 4 L.
-        5. A norm index r = min(q, max(2, ln d)), or of least smoothness if certified, where min(q -
-           1, ln d - 1) is printed, which is the smoothness of the norm.
-        6. a radius Gamma(d/2, 2 sigma_+^2), printed Gamma(d/2, 2 sigma_+).
-        7. directions of the cone measure. `norm_index`, `radius` and `direction` = "printed" bring
-           5, 6 and 7 back one by one, each certified as what it is; `lipschitz`, `smoothness` and
-           `diameter` replace the true L, beta and D in the paper's size and clip.
+        3. The factor c of the steps.
+        4. In both calibrations d_0 = 0 in the recursion of step 3; with the printed d_1 =
+           grad f(theta_1; z_1) the first datum weighs twice, and moves 4 L.
+        5. The norm index is r = min(q, max(2, ln d)), or the r of least smoothness if certified;
+           printed is min(q - 1, ln d - 1), which is the smoothness of the norm.
+        6. The radius is Gamma(d/2, 2 sigma_+^2), printed Gamma(d/2, 2 sigma_+).
+        7. Directions follow the cone measure. `norm_index`, `radius` and `direction` = "printed"
+           restore 5, 6 and 7 one by one, each certified at its true cost; `lipschitz`,
+           `smoothness` and `diameter` replace the true L, beta and D in the paper's size and clip.
         8. Claims beyond the proof (epsilon / (ceil(log2 T) + 1) > 3) are refused, unless
-           `beyond_validity`. Public programs of the authors take 7, L = 4, beta = 1 and D = 4,
-           unclipped.
+           `beyond_validity`. Public programs of the authors have the printed 7, L = 4, beta = 1
+           and D = 4, unclipped.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import StreamSpec
@@ -314,11 +314,11 @@ class DPTOFW(FrankWolfe):
     direction: Reading = "corrected"
     """direction of the noise, as corrected here or as printed"""
     lipschitz: Positive | None = None
-    """(paper) L; if None, the loss's own"""
+    """(paper) Lipschitz constant L; if None, from the loss"""
     smoothness: Least0 | None = None
-    """(paper) beta; if None, the loss's own"""
+    """(paper) smoothness beta; if None, from the loss"""
     diameter: Positive | None = None
-    """(paper) D; if None, the domain's own"""
+    """(paper) diameter D; if None, from the domain"""
     beyond_validity: bool = False
     """(paper) run at any epsilon; the certificate says what epsilon the noise gives"""
 
@@ -342,7 +342,7 @@ class DPTOFW(FrankWolfe):
 
     @property
     def means(self) -> tuple[bool, str, Clip]:
-        """Whether noise is generalised, the process and the clip; by calibration where None."""
+        """True for generalised Gaussian noise, the process, and the clip, with all defaults."""
         paper = self.calibration == "paper"
         shaped = paper if self.noise is None else self.noise == "generalised-gaussian"
         usual: Clip = "lipschitz" if paper else "residual" if shaped else "gradient"
@@ -350,7 +350,7 @@ class DPTOFW(FrankWolfe):
 
     @property
     def printed(self) -> Printed:
-        """Which of the printed laws are followed as printed."""
+        """Parts of the noise law that follow the paper as printed."""
         return Printed(self.norm_index, self.radius, self.direction)
 
     def begin(self) -> None:
@@ -415,11 +415,11 @@ class DPPOFW(FrankWolfe):
     released.
 
     Guarantee:
-        (epsilon, delta)-DP of all points under continual observation for replacing one datum,
-        however later data react to the points, with the epsilon of the certificate: given the
-        points, her own g_i is all that differs, which moves a score's range by at most D S / (t+1)
-        in step t; Laplace noise makes step t epsilon_t-DP, Gumbel noise gives it bounded range
-        epsilon_t (`NoisyVertex`). Step T reaches no point and is not taken.
+        (epsilon, delta)-DP of all points under continual observation for replacing one datum, even
+        if later data depend on the points, with the epsilon of the certificate: given the points,
+        only the user's g_i differs, which moves a score's range by at most D S / (t+1) in step t;
+        Laplace noise makes step t epsilon_t-DP, Gumbel noise gives it bounded range epsilon_t
+        (`NoisyVertex`). Step T reaches no point and is not taken.
 
     Fields left None follow the calibration::
 
@@ -433,15 +433,15 @@ class DPPOFW(FrankWolfe):
     For d up to some thousands, `DPTOFW` with Gaussian noise on the same ball learns faster.
 
     Differs from the paper:
-        "certified"; "paper" keeps 1-3.
+        calibration="paper" has the paper's version of 1, 2 and 3.
 
         1. Exact composition, 1.8 times less Laplace noise at T = 10^4, and 3.4 times less with
            Gumbel noise.
         2. Clipped residuals.
-        3. c.
-        4. In both: d_0 = 0 in the recursion, see `DPTOFW`.
-        5. n = T - 1 steps; one step's noise (ln 1 = 0) and epsilon > 5 are refused in "paper", the
-           latter unless `beyond_validity`.
+        3. The factor c of the steps.
+        4. In both calibrations d_0 = 0 in the recursion, see `DPTOFW`.
+        5. n = T - 1 steps; "paper" refuses a single step, whose noise would be 0 (ln 1), and
+           epsilon > 5 unless `beyond_validity`.
 
     >>> from dpbandit import certify
     >>> from dpbandit.specs.convex import StreamSpec
@@ -462,7 +462,7 @@ class DPPOFW(FrankWolfe):
     noise: SelectionNoise | None = None
     """distribution of the noise"""
     profile: Profile | None = None
-    """how the budget is divided among rounds"""
+    """division of the budget among rounds"""
     clip: Literal["residual", "lipschitz"] | None = None
     """quantity that is clipped to bound the sensitivity"""
     beyond_validity: bool = False
@@ -479,11 +479,13 @@ class DPPOFW(FrankWolfe):
                 "Expected calibration='paper' with Laplace noise, inverse-sqrt, clip='lipschitz'."
             )
         beyond = self.beyond_validity
-        printed_target(self.epsilon, self.calibration, beyond_validity=beyond, most=_VALID)
+        printed_target(
+            self.epsilon, self.calibration, beyond_validity=beyond, most=_MAX_PAPER_EPSILON
+        )
 
     @property
     def means(self) -> tuple[SelectionNoise, Profile, Clip]:
-        """Noise, profile and clip, by calibration where None."""
+        """Noise, profile and clip, with defaults by calibration."""
         paper = self.calibration == "paper"
         return (
             self.noise or ("laplace" if paper else "gumbel"),
@@ -529,7 +531,7 @@ class DPPOFW(FrankWolfe):
         self.ledger = ledger_of(self.epsilon, spend, without="exact gradient sums")
 
     def vertex(self, release: Any) -> Floats:
-        # The vertex that was chosen, or the best one where sums are exact
+        # The vertex chosen with noise, or the best one for exact sums
         if self.epsilon == inf:
             return super().vertex(release)
         return corner(self.domain.dim, cast(LpBall, self.domain).radius, release)

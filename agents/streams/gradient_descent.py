@@ -1,7 +1,7 @@
-"""One pass of private gradient descent over blocks of users, and exact minimisers.
+"""Private gradient descent in one pass over blocks of users, and exact minimisers.
 
-Private descent has private iterates: they live in a `Block`, a mechanism, with the data, and what
-leaves it is a point, noise included. Blocks are disjoint, each begins where the last one ended.
+Iterates are not released: they stay with the data in a `Block`, a mechanism whose only release is a
+noisy point. Blocks have disjoint users, and each begins at the point of the last one.
 """
 
 from abc import abstractmethod
@@ -25,14 +25,14 @@ Growth: TypeAlias = Annotated[float, lambda name, value: at_least(name, value, 1
 
 
 class Block(Mechanism):
-    """A block of users: after `begin` data go in, one a call; at the last one a point comes out.
+    """Block of users: each call after `begin` adds a datum, the last call releases a point.
 
-    Steps are made at private iterates, of which no test at the mechanism can know. So `query` is
-    what a user would add to the first step: the gradient at the released start, in coordinates of
-    the domain's hull, of her datum moved into the loss's public set. There, and at every other
-    point of the domain, it is at most L long: `sensitivity` 2 L, in L2. What becomes of that on the
-    way (a step is `eta` times it, later steps do not stretch it) is the subclass' proof, not a
-    clip: a clipped gradient need not be the gradient of a convex function, on which such proofs
+    Steps are made at private iterates, which a test at the mechanism cannot see. So `query` is a
+    user's contribution to the first step: the gradient at the released start, in coordinates of the
+    domain's hull, of her datum moved into the loss's public set. At every point of the domain this
+    gradient has norm at most L: `sensitivity` 2 L, in L2. A subclass proves how it reaches the
+    release (a step is `eta` times the gradient, later steps do not stretch it). The proof replaces
+    a clip: a clipped gradient need not be the gradient of a convex function, on which such proofs
     rest.
     """
 
@@ -46,7 +46,7 @@ class Block(Mechanism):
         self._noise = streams.normals("noise", loss.domain.affine_dim)
 
     def begin(self, start: Floats) -> None:
-        """Walk from the released point `start`, (R, N)."""
+        """Start the iterates at the released point `start`, (R, N)."""
         self._start = self._w = start
 
     def query(self, *datum: AnyArray) -> Floats:
@@ -61,15 +61,15 @@ class Block(Mechanism):
 
     @abstractmethod
     def _learn(self, z: Floats) -> None:
-        """One more admissible datum, `(R, *datum_shape)`."""
+        """Learn from one admissible datum, `(R, *datum_shape)`."""
 
     @abstractmethod
     def _answer(self) -> Floats:
-        """The point to release, (R, N)."""
+        """Return the point to release, (R, N)."""
 
 
 class Blocks(Points):
-    """Plays the point released last, the centre before any; data go to the current block."""
+    """Base class of agents that play the last released point; data go to the current block."""
 
     epsilon: float = 1.0
     """target, > 0; inf plays without privacy"""
@@ -88,12 +88,12 @@ class Blocks(Points):
         self.open()
 
     def open(self) -> None:
-        """Begin the next block where the last one ended."""
+        """Begin the next block at the last released point."""
         if self.over < len(self.blocks):
             self.blocks[self.over].begin(self.point)
 
     def all_blocks(self) -> tuple[Block, ...]:
-        """Of all users that are learned from."""
+        """Return the blocks of all users that are used."""
         raise NotImplementedError
 
     def learn(self, context: Floats, action: Floats, feedback: Floats) -> None:
@@ -105,12 +105,12 @@ class Blocks(Points):
             self.open()
 
     def place(self, number: int) -> Streams:
-        """Randomness of one block."""
+        """Return the random streams of one block."""
         return self.streams.child(f"block {number}")
 
 
 def block_lengths(horizon: int, refit: Refit, first: int) -> tuple[int, ...]:
-    """Users of each block: all of them in one, or `first`, 2 `first`, .. while a round is left.
+    """Return the users of each block: all in one, or `first`, 2 `first`, .. within the horizon.
 
     >>> block_lengths(100, "once", 10), block_lengths(100, "doubling", 10)
     ((100,), (10, 20, 40))
@@ -122,13 +122,13 @@ def block_lengths(horizon: int, refit: Refit, first: int) -> tuple[int, ...]:
 
 
 class Contracting(Blocks):
-    """Blocks that are private because steps of some length do not take points apart."""
+    """Base class of agents whose privacy rests on steps that do not expand distances."""
 
     def fit(self) -> None:
         name, loss = type(self).__name__, self.loss
         if loss.smoothness == inf:
             raise InputError(
-                f"Expected smooth losses: {name} is private by short steps, got {loss}."
+                f"Expected smooth losses: the privacy of {name} rests on short steps, got {loss}."
             )
         if not loss.domain.has_projection:
             raise InputError(
@@ -137,7 +137,7 @@ class Contracting(Blocks):
 
 
 class PhasedSGD(Contracting):
-    """SGD in phases; each starts where the last ended, half as long, with a quarter of the step.
+    """SGD in phases from the last release, each half as long, with a quarter of the step size.
 
     Feldman, Koren and Talwar, "Private stochastic convex optimization: optimal rates in linear
     time", STOC 2020, Algorithm 2 (Phased-SGD)::
@@ -153,19 +153,19 @@ class PhasedSGD(Contracting):
         (epsilon, delta)-DP of all points for replacing one datum, exactly mu-GDP: noise has a
         stddev of S_i / mu, S_i = 2 L eta_i. Proof, given theta_{i-1}. Before the user of step j the
         points w are the same; her step moves them apart by `eta_i |g - g'| <= 2 L eta_i`, as both
-        gradients are those of admissible data at one point of C. Later steps do not take points
-        further apart: for convex f with beta-Lipschitz gradients, w -> w - eta grad f(w; z) is no
-        expansion for eta <= 2 / beta, nor is a projection. So every w, and their mean, moves by at
-        most S_i. A user is in one phase (parallel composition), and later phases start at releases.
-        Moving the noisy mean into C is post-processing. A linear loss in one dimension attains S_i.
+        are gradients of admissible data at one point of C. Later steps do not expand distances: for
+        convex f with beta-Lipschitz gradients, w -> w - eta grad f(w; z) is no expansion for eta <=
+        2 / beta, nor is a projection. So every w, and their mean, moves by at most S_i. A user is
+        in one phase (parallel composition), and later phases start at releases. Moving the noisy
+        mean into C is post-processing. A linear loss in one dimension attains S_i.
 
     Needs smooth losses (beta < infinity) and a domain with an exact projection.
 
     Differs from the paper:
         1. Noise is Gaussian with exact constants.
-        2. The mean is over the points after each step, and comes out projected.
-        3. eta's mu stands where the paper has its own measure of privacy.
-        4. All points are released while data come in: those of phases.
+        2. The mean is over the points after each step, and is released projected.
+        3. eta has the mu of GDP in place of the paper's measure of privacy.
+        4. The point of every phase is released, while data arrive.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
@@ -180,7 +180,7 @@ class PhasedSGD(Contracting):
     """factor of eta"""
 
     def all_blocks(self) -> tuple[Block, ...]:
-        # One phase of T / 2^i users after the other
+        # Phase i has T / 2^i users
         loss, T, mu = self.loss, self.spec.horizon, mu_of(self.epsilon, self.delta)
         R, k = loss.domain.outer_radius, loss.domain.affine_dim
         eta = self.scale * R / loss.lipschitz * min(4 / sqrt(T), mu / sqrt(k))
@@ -193,7 +193,7 @@ class PhasedSGD(Contracting):
 
 
 class Phase(Block):
-    """One pass over `users` data with steps `eta`. Inside: the iterate, and the sum of all."""
+    """Block of one pass over `users` data with step size `eta`, released as the mean iterate."""
 
     # "how far one user moves the mean"
     needs = SUMMED | {Fact.LOSS}
@@ -203,7 +203,7 @@ class Phase(Block):
         super().__init__(loss, streams, users=users, spend=GaussianSpend(mu, note))
         self.eta = eta
         self.point_sensitivity = 2 * loss.lipschitz * eta
-        """S, how far one user moves the mean"""
+        """sensitivity S, how far one user moves the mean"""
         self._stddev = self.point_sensitivity / mu
         self._sum: Floats | float = 0.0
 
@@ -220,7 +220,7 @@ class Phase(Block):
 
 
 class SnowballSGD(Contracting):
-    """One pass of projected SGD; the noise of later steps hides the users of earlier ones.
+    """Projected SGD in one pass; the noise of later steps hides the users of earlier steps.
 
     Feldman, Koren and Talwar, "Private stochastic convex optimization: optimal rates in linear
     time", STOC 2020, Algorithm 1 (Snowball-SGD), on blocks of n users::
@@ -230,36 +230,36 @@ class SnowballSGD(Contracting):
           2. w_t = nearest point of C to  w_{t-1} - eta (g + N(0, sigma^2 I))
         release w_m
 
-    c is the largest with b_1 + .. + b_m <= n: few users a step while many steps follow, many at the
-    end. eta = scale R / sqrt(m (L^2 + k sigma^2)), at most 2 / beta.
+    c is the largest with b_1 + .. + b_m <= n: early steps have few users, late steps have many.
+    eta = scale R / sqrt(m (L^2 + k sigma^2)), at most 2 / beta.
 
     Guarantee:
         (epsilon, delta)-DP of all released points for replacing one datum, mu-GDP with::
 
             mu = max over t of  2 L / (b_t sigma sqrt(m - t + 1)) <= 2 L / (c sigma),
 
-        by which sigma is set. Privacy amplification by iteration (Feldman, Mironov, Talwar and
+        which determines sigma. Privacy amplification by iteration (Feldman, Mironov, Talwar and
         Thakurta, FOCS 2018), here with exact constants. Proof for a user of step t; phi_i are steps
         before noise, s = `2 L eta / b_t >= |phi_t - phi'_t|` at any point, m' = m - t + 1. Run the
-        changed world on the noise Z_i of the first with a drift v_i: W_(t-1) = w_(t-1), and for i
-        >= t::
+        steps phi' of the neighbouring data on the noise Z_i of the first run with a drift v_i:
+        W_(t-1) = w_(t-1), and for i >= t::
 
             W_i = Proj(phi'_i(W_(i-1)) + v_i + Z_i),
             v_i = (phi_i(w_(i-1)) - phi'_i(W_(i-1))) / (m - i + 1).
 
     Steps and projections do not expand (eta <= 2 / beta), so the gap before noise is at
     most s at i = t, and `|w_i - W_i| <= (m - i) / m' s`: it closes at m, W_m = w_m, and all
-    `|v_i| <= s / m'`. v_i is a function of the sums Z_j + v_j, j < i: those against the Z_j are m'
-    adaptive Gaussian releases that move by s / m' each, sqrt(m') (s / m') / (eta sigma)-GDP
-    together. And w_m is to the one what w'_m is to the other, by the changed world's own steps.
-    Blocks are disjoint (parallel composition). Nothing is claimed for w_1..w_{m-1}: not released.
+    `|v_i| <= s / m'`. v_i is a function of the sums Z_j + v_j, j < i: the sequences Z_j + v_j and
+    Z_j are m' adaptive Gaussian releases that differ by s / m' each, sqrt(m') (s / m') / (eta
+    sigma)-GDP together. The steps phi' map the first sequence to W_m = w_m, the second to w'_m.
+    Blocks are disjoint (parallel composition). w_1..w_{m-1} are not released, and not covered.
 
     Needs smooth losses (beta < infinity) and a domain with an exact projection.
 
     Differs from the paper:
         1. Constants: GDP for Renyi divergences, and c from the number of users instead of from
            sigma = L / sqrt(d).
-        2. Blocks, one by one, where rounds go on.
+        2. Blocks of growing length, so that points are released during the run.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
@@ -273,7 +273,7 @@ class SnowballSGD(Contracting):
     scale: Positive = 0.5
     """factor of eta"""
     refit: Refit = "doubling"
-    """"once" is one block of all T users, whose point comes after the last round"""
+    """"doubling" for blocks of doubling length, "once" for one block that ends at the last round"""
     first: Count = 16
     """users of the first block, if doubling"""
 
@@ -287,7 +287,7 @@ class SnowballSGD(Contracting):
 
 
 class Snowball(Block):
-    """A block of n = `users`. Inside: the iterate, and the gradients of the batch at hand."""
+    """Block of n = `users` with growing batches, released as its last iterate."""
 
     # "Steps and projections do not expand (eta <= 2 / beta)"
     needs = SUMMED | {Fact.LOSS}
@@ -298,7 +298,7 @@ class Snowball(Block):
         note = "last points of noisy descent, amplified by iteration"
         super().__init__(loss, streams, users=users, spend=GaussianSpend(mu, note))
         self.batches = growing_steps(users)
-        """b_1..b_m"""
+        """users of each step, b_1..b_m"""
         m, domain = len(self.batches), loss.domain
         least = min(b * sqrt(m - t) for t, b in enumerate(self.batches))
         self.sigma = 2 * loss.lipschitz / (least * mu)
@@ -309,7 +309,7 @@ class Snowball(Block):
         self._sum: Floats | float = 0.0
 
     def _learn(self, z: Floats) -> None:
-        if self._step == len(self.batches):  # a last user or two that fit no batch
+        if self._step == len(self.batches):  # the last users may be too few for a batch
             return
         self._sum = self._sum + slope(self._loss, self._w, z)
         self._held += 1
@@ -325,7 +325,7 @@ class Snowball(Block):
 
 
 def growing_steps(users: int) -> tuple[int, ...]:
-    """b_1..b_m of `SnowballSGD`, for the largest c that fits."""
+    """Return the users b_1..b_m of the steps of `SnowballSGD`, for the largest c with sum <= n."""
     left = np.sqrt(np.arange(ceil(users / 2), 0, -1))  # sqrt(m - t + 1)
     low, high = 0.0, float(users)
     while high - low > 1e-9 * high:  # low fits, high does not or is the last to try
@@ -342,12 +342,12 @@ class LeastSquares(Points):
 
         theta = the centre of C; for t = 1..T:
           1. play theta
-          2. add the datum to the loss's account of its best point, sums of a few matrices for
-             squared losses, else the data themselves
-          3. where t is 1, or `growth` times what it was the last time: theta = the minimiser over C
+          2. add the datum to the loss's comparator, sums of a few matrices for squared losses, else
+             the data
+          3. at t = 1, and whenever t has grown by the factor `growth`: theta = the minimiser over C
 
-    The floor of every comparison on a stream: no point that is made of the data alone has, up to
-    constants, less excess risk. Named after the losses it is for; it takes any.
+    The reference of every comparison on a stream: up to constants no estimator has less excess
+    risk. It plays any loss, not only squares.
 
     Guarantee:
         None: exact data reaches later actions.
@@ -367,7 +367,7 @@ class LeastSquares(Points):
     refits = 0
 
     def flat(self) -> bool:
-        # Never; it minimises any loss
+        # Constant losses need no special case
         return False
 
     def begin(self) -> None:

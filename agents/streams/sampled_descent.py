@@ -1,4 +1,4 @@
-"""Noisy descent on users that are sampled from a block again and again."""
+"""Noisy descent on users sampled repeatedly from a block."""
 
 from math import inf, log, sqrt
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
@@ -17,16 +17,16 @@ from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
 
 Calibration: TypeAlias = Literal["certified", "paper"]
 Steps: TypeAlias = Annotated[int, lambda name, value: whole(name, value, 1, MOST_ROUNDS)]
-_PASSES = 10
-"""Steps a user of NoisySGD, unless said otherwise."""
+_DEFAULT_PASSES = 10
+"""Default number of steps of NoisySGD over the number of users."""
 
 
 class Sampled(Block):
-    """Keeps the block's data to its end; then m steps, each with b users and fresh noise.
+    """Block that stores its data to the end, and then makes m noisy steps, each with b users.
 
-    Each step takes b of the n users without replacement, anew for every step and replica, and the
-    mean g of their gradients at the iterate w, plus N(0, sigma^2 I) in coordinates of the hull.
-    The mean of the iterates after each step comes out.
+    Each step samples b of the n users without replacement, independently of other steps and
+    replicas, and moves against the mean g of their gradients at the iterate w, plus N(0, sigma^2 I)
+    in coordinates of the hull. The mean of the iterates after each step is released.
 
     Guarantee:
         Given the iterates, g moves by at most 2 L / b where the user was drawn:
@@ -73,11 +73,11 @@ class Sampled(Block):
         return total / self.steps
 
     def _step(self, w: Floats, g: Floats) -> Floats:
-        """From `w` against the noisy gradient `g`, both (R, N)."""
+        """Return the point after a step from `w` against the noisy gradient `g`, all (R, N)."""
         return nearest(self._loss.domain, w - self.eta * g, w).point
 
     def _gradient(self, w: Floats) -> Floats:
-        """The mean gradient of users drawn anew, (R, k)."""
+        """Return the mean gradient at w of b randomly drawn users, (R, k)."""
         n, b, everybody = self.uses, self.batch, rows(len(w))
         who: AnyArray = self._draws()
         if b == 1:
@@ -109,21 +109,21 @@ class NoisySGD(Blocks):
         certified     min(10 n, n^2)  R / sqrt(m (L^2 (1 + m/n [+ sqrt m])     least that meets
                                       + k sigma^2))                            the target
 
-    Cost: m steps at the end of a block, of 20 to 40 microseconds for one replica: the printed
-    n^2 are 10^8, an hour, at n = 10^4; `steps` caps them, and sigma is certified for the steps
-    made. [+ sqrt m] for losses that are not smooth.
+    Cost: m steps at the end of a block, of 20 to 40 microseconds for one replica: the printed n^2
+    steps are 10^8, an hour, at n = 10^4; `steps` sets m, and sigma is certified for that m.
+    [+ sqrt m] for losses that are not smooth.
 
     Guarantee:
-        (epsilon, delta)-DP of all released points for replacing one datum. In one step she is drawn
-        with probability 1/n, and then the gradient moves by at most 2 L, both being of admissible
-        data at a point of C; `SampledGaussianSpend` composes m of these exactly, for all iterates
-        at once. Blocks are disjoint (parallel composition). The same accountant says what the
-        printed noise buys.
+        (epsilon, delta)-DP of all released points for replacing one datum. A step draws the user
+        with probability 1/n, and then its gradient moves by at most 2 L, as both gradients are of
+        admissible data at a point of C; `SampledGaussianSpend` composes m steps exactly, for all
+        iterates at once. Blocks are disjoint (parallel composition). The same accountant computes
+        the epsilon of the printed noise.
 
     Differs from the paper:
         1. Exact composition.
-        2. m and eta, if certified.
-        3. blocks.
+        2. Other m and eta, if certified.
+        3. Blocks of users, each with a release.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
@@ -138,13 +138,13 @@ class NoisySGD(Blocks):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     steps: Steps | Literal["auto", "paper"] | None = None
-    """m; "auto" is min(10 n, n^2), "paper" n^2; if None, that of the calibration"""
+    """m, number of steps; "auto" is min(10 n, n^2), "paper" n^2; if None, by calibration"""
     scale: Positive = 1.0
     """factor of eta"""
     beyond_validity: bool = False
     """(paper) also run at epsilon > 3; the certificate says what epsilon the noise gives"""
     refit: Refit = "doubling"
-    """"once" is one block of all T users, whose point comes after the last round"""
+    """"doubling" for blocks of doubling length, "once" for one block that ends at the last round"""
     first: Count = 16
     """users of the first block, if doubling"""
 
@@ -161,12 +161,12 @@ class NoisySGD(Blocks):
         return tuple(made)
 
     def numbers(self, users: int) -> tuple[int, float, float]:
-        """Steps m, sigma and eta of a block of n = `users`."""
+        """Return m, sigma and eta of a block of n = `users`."""
         loss, paper, private = self.loss, self.calibration == "paper", self.epsilon < inf
         L, k, R = loss.lipschitz, loss.domain.affine_dim, loss.domain.outer_radius
         m: Any = self.steps or ("paper" if paper else "auto")
         if isinstance(m, str):
-            m = users**2 if m == "paper" else min(_PASSES * users, users**2)
+            m = users**2 if m == "paper" else min(_DEFAULT_PASSES * users, users**2)
         sigma = 0.0
         if private and paper:
             sigma = L * sqrt(8 * log(1 / self.delta)) / self.epsilon
@@ -186,7 +186,7 @@ class LocalMD(Blocks):
     """Localised noisy mirror descent in l_p geometry, 1 < p <= 2.
 
     Asi, Feldman, Koren and Talwar, "Private stochastic convex optimization: optimal rates in l_1
-    geometry", ICML 2021, Algorithms 5 and 6, as compared with by Han et al. (see `DPTOFW`)::
+    geometry", ICML 2021, Algorithms 5 and 6, a competitor in Han et al. (see `DPTOFW`)::
 
         theta_0 = the centre of C; for i = 1, 2, ..: the next n_i = T / 2^i users, epsilon_i, delta
           1. x_0 = theta_{i-1},  h(x) = |x - x_0|_p^2 / (2 (p - 1)),  b = batch,  m = (n_i / b)^2
@@ -203,21 +203,21 @@ class LocalMD(Blocks):
         paper         epsilon / 2^i    100 L sqrt(d^(1 - 2/q) ln(1/delta)) / (b epsilon_i)
         certified     epsilon          least that meets the target, by `SampledGaussianSpend`
 
-    Regressions on l_p balls with 1 < p <= 2 have that p; with p = 1 it is 1 + 1/ln d, with L times
-    d^(1/q) <= e; p > 2 and all other losses are Euclidean. Phases with b > n_i are left out: the
-    last few, and all of them where epsilon is small.
+    Regressions on l_p balls with 1 < p <= 2 have the ball's p; for p = 1 the method has p = 1 +
+    1/ln d, with L times d^(1/q) <= e; p > 2 and all other losses are Euclidean. Phases with b > n_i
+    are left out: the last few, and all of them if epsilon is small.
 
     Guarantee:
         (epsilon, delta)-DP of all points for replacing one datum. Given x_{s-1}, the mean of a
-        batch that she is in moves by 2 L_2 / b, L_2 the Euclidean Lipschitz constant of admissible
-        data on C, and sampling hides whether she is; m steps compose exactly, for all iterates at
-        once. A user is in one phase (parallel composition): each may cost all of epsilon. That
-        points stay in C is all that step 2's geometry has to do with privacy.
+        batch with the user moves by 2 L_2 / b, L_2 the Euclidean Lipschitz constant of admissible
+        data on C, and sampling hides whether the batch has her; m steps compose exactly, for all
+        iterates at once. A user is in one phase (parallel composition): each may cost all of
+        epsilon. The proof needs only that points stay in C, not the geometry of step 2.
 
     Differs from the paper:
         1. Exact composition, and no epsilon / 2^i for disjoint users, if certified.
         2. Step 2 moves y to C by the Euclidean projection and then shrinks it towards x_0, in place
-           of a Bregman projection on both at once, a convex program in each step.
+           of a Bregman projection on both sets, a convex program in each step.
 
     >>> from dpbandit import certify
     >>> from dpbandit.domains import LpBall
@@ -232,7 +232,7 @@ class LocalMD(Blocks):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     scale: Positive | None = None
-    """factor of eta; if None, the paper's 1, or 16 if certified, so that phase 1 steps by eta"""
+    """factor of eta; if None, 1 for "paper", or 16 if certified, so that phase 1 has eta"""
 
     def all_blocks(self) -> tuple[Block, ...]:
         T, d, (p, L, D) = self.spec.horizon, self.domain.affine_dim, geometry_of(self.loss)
@@ -269,7 +269,7 @@ class LocalMD(Blocks):
 
 
 class Geometry(NamedTuple):
-    """Points in l_p, gradients in l_q."""
+    """Constants p, L and D of mirror descent, with points in l_p and gradients in l_q."""
 
     p: float
     lipschitz: float
@@ -277,7 +277,7 @@ class Geometry(NamedTuple):
 
 
 def geometry_of(loss: Loss) -> Geometry:
-    """See `LocalMD`."""
+    """Return the geometry for a loss: the l_p norm of a regression's ball, else Euclidean."""
     domain = loss.domain
     if not isinstance(loss, Regression) or loss.domain.p >= 2:
         return Geometry(2.0, loss.lipschitz, domain.diameter)
@@ -289,7 +289,7 @@ def geometry_of(loss: Loss) -> Geometry:
 
 
 class MirrorPhase(Sampled):
-    """A phase of n = `users`, in the l_p ball of `radius` rho around its start."""
+    """Phase of n = `users`, with iterates in the l_p ball of `radius` rho around its start."""
 
     # "g moves by at most 2 L / b where the user was drawn", however the step goes on from g
     needs = SUMMED | {Fact.LOSS}
@@ -310,7 +310,7 @@ class MirrorPhase(Sampled):
 
 
 def mirrored(y: Floats, order: float) -> Floats:
-    """The gradient of `|y|_order^2 / 2`: `|y|^(2 - order) sign(y_j) |y_j|^(order - 1)`."""
+    """Return the gradient of `|y|_order^2 / 2`, `|y|^(2 - order) sign(y_j) |y_j|^(order - 1)`."""
     if order == 2:
         return y
     length = norms(y, order)
