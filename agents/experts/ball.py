@@ -169,7 +169,7 @@ class NetExperts(PointsAsExperts):
     best_loss: Least0 = 0.0
     """L*, a public bound on the best point's total loss, in units of the range of losses"""
     spacing: Positive | None = None
-    """spacing of the grid; if None, such that L r T is the margin, with some 20,000 points at most"""
+    """spacing of the grid; if None, such that L r T is the margin, at most 20,000 points or so"""
     net_loss: Least0 | None = None
     """bound in place of L* + L r T, if the best point of the grid is known to lose less"""
     beta: Inside01 | None = None
