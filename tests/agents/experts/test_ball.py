@@ -158,7 +158,7 @@ def test_the_walk_comes_close(monkeypatch):
     rng, total = np.random.default_rng(5), UnitLosses(loss).total
     right = total(np.array([exact.draw(0, 3.0, 0.0, rng) for _ in range(1000)]), data[:, 0])
     for steps, fits in ((25, True), (1, False)):
-        monkeypatch.setattr(sampling, "_STEPS", steps)
+        monkeypatch.setattr(sampling, "_WALK_STEPS", steps)
         points = np.array([walk.draw(0, 3.0, 0.0, rng) for _ in range(150)])
         assert loss.domain.contains(points).all()
         assert (stats.ks_2samp(total(points, data[:, 0]), right).pvalue > FALSE_ALARM) == fits
