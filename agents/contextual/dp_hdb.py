@@ -162,7 +162,7 @@ class FrankWolfeBandit(Arms):
     residual_clip: Positive | None = None
     """bound of `|residual|`; if None, the natural one"""
     link: LinkName | None = None
-    """link of the model; if None, the environment's, identity if that is no link of `LINKS`"""
+    """link of the model; if None, the environment's, or identity if it states none"""
     walk = started(FrankWolfe)
     schedule = started(Schedule)
     mechanism = cast(Mechanism, None)
@@ -341,13 +341,12 @@ class DPHDBChoices(FrankWolfeBandit):
         warm_up     int(ln(d T) ln T / epsilon^2)           as printed, at most T / 10 in all
 
     Differs from the paper:
-        "certified"; "paper" keeps 1-2.
+        Points 1 and 2 with "certified" only, the others with "paper", too.
 
         1. Exact composition: 1.9 times less Laplace noise, 3.4 times less with Gumbel noise at
            equal bounds.
         2. The exact bound of a gradient of the identity link.
-        3. In both: d_0 = 0 in the recursion, because starting with the first gradient counts user 1
-           twice.
+        3. d_0 = 0 in the recursion, because starting with the first gradient counts user 1 twice.
         4. the arms' own counters weigh their gradients.
         5. warm-up data goes to the arm that was pulled (printed: to the next one).
         6. x, r and the residual are clipped.

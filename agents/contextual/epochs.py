@@ -434,7 +434,7 @@ class BatchedElimination(Epochs):
 
         1. every user's arms survive epoch j = 0..m-1 in turn where
                x_a . theta_j + w_j(a) >= max over the survivors of x_b . theta_j - w_j(b)
-        2. play a survivor, drawn from their G-optimal design (three steps p_a <- p_a
+        2. play a survivor by the survivors' G-optimal design (three steps p_a <- p_a
            |x_a|^2_{V(p)^-1} / d from the uniform; arms with parameters of their own: uniform)
         3. at the end release Gram matrix G and moment u of the epoch, with noise:
                A = G + shift I,    theta_m = A^-1 u,    shift = max(2 Gamma, C^2 / d),

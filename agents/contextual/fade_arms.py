@@ -63,15 +63,15 @@ class FadeArms(OnDevices, WarmStarted):
     FADE's model of arms that share no parameter::
 
         each round       sum the score of r - theta_a . x / |x| times the weighted direction of x,
-                         in the code of its arm, whether the residual is large, and perhaps where
-                         residuals lie (`SignedResiduals`)
+                         in the code of its arm, the sign of |residual| - threshold, and perhaps the
+                         clipped residual for the level (`SignedResiduals`)
         after release k  kappa, the slope of the score in the mean residual, from the released
                          counts (`ResidualLaw`);
                          H_a = n kappa E[v u' 1(a)], of imagined users (`SelectedMoments`);
                          A = fade A + H,  c = fade c + H theta:  release k = A truth - c + noise,
-                         which is added to the likelihood of the truth, with at most 60 coordinates
-                         K d to one that forgets at the rate that has predicted best (`Forgetting`);
-                         theta = its mean under a fitted prior (`ScaleMixture`)
+                         whose likelihood multiplies that of earlier releases, which fades if K d
+                         is at most 60 (`Forgetting`);
+                         theta = the posterior mean under a fitted prior (`ScaleMixture`)
                          weights of coordinates, large where a batch can reduce variance (`_focus`)
         play             argmax_a x . played_a,  played = theta, or a draw around it where noise is
                          small (`_explored`)
@@ -85,9 +85,9 @@ class FadeArms(OnDevices, WarmStarted):
     from the sampling error of theta, one for a whole batch, replaces the missing noise; none is
     added up to epsilon 10 (at delta 1e-5).
 
-    Ties are played uniformly at random. A residual is compared with the theta in force when it
-    arrives, so with delayed rewards H is of the older policies that were played. Where parameters
-    may change batches are a hundredth of T at most, or half the first.
+    Ties are played uniformly at random. A residual is compared with the theta in force when its
+    reward arrives, so with delayed rewards H is that of the older policies that were played. If K d
+    is at most 60, parameters may change: batches have at most T / 100 rounds, or half the first.
 
     Guarantee:
         The guarantee of `Fading`, with sensitivity 2 sqrt(1 + 0.15^2), with a level

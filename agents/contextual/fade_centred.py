@@ -73,8 +73,8 @@ class FadeCentred(Fading):
         after release k  H_a = n E[u u' w 1(a)], c_a = n E[u p w 1(a)], w = 1 / max(p, 1 - p), of
                          imagined users, whose directions are uniform;
                          A = fade A + H,  c = fade c + c_k:  release k = A truth - c + noise,
-                         which is added to the likelihood of the truth;
-                         theta = its mean under a normal prior, whose variance is fitted
+                         whose likelihood multiplies that of earlier releases;
+                         theta = the posterior mean under a normal prior, whose variance is fitted
                          trust = t / (t + 100)
         play             argmax_a u . theta_a
 

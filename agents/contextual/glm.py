@@ -110,11 +110,11 @@ class GLMUCB(Arms):
         None: exact data reaches later actions.
 
     Differs from the paper:
-        1. The regression is online (`OnlineGLM`) in place of a maximum
-           likelihood fit to all rows every round: O(d^2) a round and no rows stored; for the
-           identity link the two are equal, for the logistic the fits differ by a fraction of a
-           posterior standard deviation. Online Newton steps for this purpose: Zhang, Yang, Jin,
-           Xiao and Zhou, "Online stochastic linear optimization under one-bit feedback", ICML 2016.
+        1. The regression is online (`OnlineGLM`) in place of a maximum likelihood fit to all rows
+           every round: O(d^2) a round and no rows stored; for the identity link the two are equal,
+           for the logistic the fits differ by a fraction of a posterior standard deviation. Online
+           Newton steps for this purpose: Zhang, Yang, Jin, Xiao and Zhou, "Online stochastic linear
+           optimization under one-bit feedback", ICML 2016.
         2. H weights rows by the link's slope; the paper's V = sum x x' does not, and has the
            inverse of the smallest slope in alpha.
         3. `regularization` in place of rounds at random until V is invertible.

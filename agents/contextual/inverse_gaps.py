@@ -50,7 +50,7 @@ class SquareCB(Exact):
     Differs from the paper:
         1. The oracle is ridge regression, clipped to the public range of rewards.
         2. gamma = `gamma_scale` sqrt(t) after t rounds, in place of sqrt(K T / (Reg + log)); 16 is
-           the middle of the values between which the authors of VPO search, for all problems.
+           the middle of the values among which the authors of VPO tune it, for all problems.
     """
 
     gamma_scale: Least0 = 16.0
@@ -117,8 +117,8 @@ class FALCON(OracleBatches):
         proves: she is in one release. epsilon = inf plays without privacy.
 
     Differs from the paper:
-        1. gamma_scale is 16 for all problems, the middle of the values between which the private
-           program's authors search for every problem and epsilon, in place of the theory's.
+        1. gamma_scale is 16 for all problems, in place of the theory's: the middle of the values
+           among which the private program's authors tune it for every problem and epsilon.
         2. The first batch is as long as noise needs, see `Epochs`, not one round.
     """
 
@@ -144,7 +144,7 @@ class FastCB(OracleBatches):
 
     Differs from the paper:
         1. Ridge regression in place of a logistic one; arms that tie with the best have 1 / K.
-        2. gamma_scale is 10, the middle of the values searched by Ryabchenko et al.
+        2. gamma_scale is 10, the middle of the values among which Ryabchenko et al. tune it.
         3. Batches as in `FALCON`.
     """
 
@@ -239,7 +239,7 @@ class VPO(OracleBatches):
         As `FALCON`.
 
     Differs from the program:
-        1. rate is 32 for all problems, the middle of the values that it searches.
+        1. rate is 32 for all problems, the middle of the values among which the program tunes it.
         2. One Gaussian mechanism of exact cost for Gram matrix and moment, in place of two by zCDP;
            rewards enter less the middle of their range. Contexts are not transformed.
         3. A ridge as large as the noise, see `OracleBatches`, in place of a tuned one; quadratic
@@ -280,8 +280,8 @@ class BPO(OracleBatches):
         As `FALCON`: a user is in one release, and reuse of releases costs nothing.
 
     Differs from the program:
-        As `VPO`; rate is 0.1 and bonus 0.01 for all problems, of values searched between 0.001 and
-        1, and 0.001 and 0.1.
+        As `VPO`; rate is 0.1 and bonus 0.01 for all problems; the program tunes them from 0.001 to
+        1, and from 0.001 to 0.1.
     """
 
     rate: Positive = 0.1

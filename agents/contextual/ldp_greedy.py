@@ -184,11 +184,11 @@ class LDPOLS(PrivateAgent[ContextualSpec], LDPGreedy):
                    s the noise of W, t the messages so far, T times K in Algorithm 2
         play       argmax_a x . theta_a
 
-        calibration    noise of W                                of xi
-        "certified"    2 sqrt(2) / mu, off the diagonal 2 / mu   2 / mu    mu of the target
+        calibration    noise of W                                noise of xi
+        "certified"    2 sqrt(2) / mu, off the diagonal 2 / mu   2 / mu, mu of the target
         "paper"        2 sigma                                   sigma
 
-        sigma = 2 sqrt(2 ln(1.25 / delta)) / epsilon, with both halved in Algorithm 2
+        sigma = 2 sqrt(2 ln(1.25 / delta)) / epsilon, in Algorithm 2 with epsilon and delta halved
 
     Guarantee:
         Every user's messages are together locally mu-GDP, "certified" (epsilon, delta)-DP, "paper"

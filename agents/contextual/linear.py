@@ -263,7 +263,7 @@ class LinTS(Exact):
         None: exact data reaches later actions.
 
     Differs from the paper:
-        1. v = 2 R `scale`, where its analysis has R times a function of T, d and its confidence.
+        1. v = 2 R `scale`; the paper has R times a function of T, d and the confidence level.
         2. Disjoint arms have regressions of their own.
         3. `regularization` in place of the identity matrix.
     """
@@ -412,8 +412,8 @@ class DPUCB(SummedUCB):
           2. play argmax_a  x . theta_a + 2 sigma alpha sqrt(x' V_a^-1 x)
           3. clip x and r;  G += x x',  u += r x              through one prefix sum
 
-    If noise needs a shift far above G, V^-1 is nearly a multiple of I: then `DPMoments`, which
-    releases no G, does better. Inside `Priced` all prices share one regression of sales, with alpha
+    If noise needs a shift far above G, V^-1 is nearly a multiple of I and G is of no use:
+    `DPMoments` releases none. Inside `Priced` all prices share one regression of sales, with alpha
     0 and shift 0.05.
 
     Guarantee:
