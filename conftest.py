@@ -1,4 +1,4 @@
-"""BLAS on one thread, so that CPU-seconds of one process mean what they say."""
+"""Limit BLAS to one thread, so that CPU-seconds of a process measure its work."""
 
 import os
 

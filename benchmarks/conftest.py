@@ -1,4 +1,4 @@
-"""What is measured against a floor is printed at the end, and kept with the benchmark's JSON."""
+"""Fixtures that time code against a floor; ratios are printed and saved as JSON."""
 
 import time
 
@@ -10,14 +10,14 @@ _lines = []
 
 
 def pytest_configure(config):
-    """Where nothing is timed, a few rounds show that everything runs."""
+    """Play few rounds if nothing is timed, to check that everything runs."""
     if config.getoption("benchmark_disable"):
         episodes.ROUNDS, episodes.REPLICAS = 20, 2
 
 
 @pytest.fixture
 def against_floor(benchmark):
-    """Time `work(made)` on what `make()` makes, in turn with the floor; print how they compare."""
+    """Time `work(make())`, in turn with the floor, and report the ratio."""
 
     def measure(label, make, work, floor, *, made_in=None):
         floors, seconds = [], []

@@ -1,9 +1,8 @@
-"""Episodes to time: a problem for every agent, its users on tape, and a floor under its time.
+"""Episodes to time: a problem for every agent, its recorded users, and a floor under its time.
 
-The floor of some rounds is what anybody would pay who does nothing but draw the same random
-numbers, and make one product a round: the scores of all arms, products or items from a context
-where there are some, the context with itself where there are none. Draws are replayed
-row by row, a row for each replica, as `Streams` has to.
+The floor is the time of any program that draws the same random numbers and computes one product a
+round: the scores of all arms, products or items from a context, or the context with itself if there
+are none. Draws are repeated row by row, a row for each replica, as in `Streams`.
 """
 
 import time
@@ -20,7 +19,7 @@ from dpbandit.specs import AgentConfig, Problem, Spec
 from tests.harness import fitting
 
 ROUNDS, REPLICAS = 1000, 50
-"""Fewer where nothing is timed, see `conftest.py`."""
+"""Size of an episode; smaller if nothing is timed, see `conftest.py`."""
 PROBLEMS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("GLMBandit", {}),
     ("GLMBandit", {"shared": True}),
@@ -39,19 +38,19 @@ PROBLEMS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("StreamingRegression", {"p": 1, "radius": 1.0}),
     ("Experts", {"n_actions": 256}),
 )
-"""At least one of each kind. An agent is timed on the first that it fits: five dimensions and five
-arms, 256 experts, unless it asks for something else."""
+"""Problems, at least one of each kind. An agent is timed on the first that it fits: five dimensions
+and five arms, 256 experts, unless the arguments differ."""
 
 
 class Episode(NamedTuple):
-    """What an agent was shown and told, round by round."""
+    """Recorded contexts and feedback of an agent, round by round."""
 
     contexts: list[Any]
     feedback: list[Any]
 
 
 def usual_problem(agent: Any) -> tuple[AgentConfig, str, dict[str, Any]]:
-    """The first problem that the agent fits, and the settings with which it does."""
+    """Return the first problem that the agent fits, and the settings with which it does."""
     config, spec = fitting(agent, _specs())
     return config, *PROBLEMS[_specs().index(spec)]
 
@@ -70,7 +69,7 @@ def streams() -> Streams:
 
 
 def tape(made: Problem, config: AgentConfig) -> Episode:
-    """An agent's episode; made again from the same streams, it acts the same and is told this."""
+    """Record an agent's episode; an agent made from the same streams repeats its actions."""
     root, episode = streams(), Episode([], [])
     made.reset(root.child("environment"))
     agent = config.make(made.spec, root.child("agent"))
@@ -85,13 +84,13 @@ def tape(made: Problem, config: AgentConfig) -> Episode:
 
 
 def listen(agent: Any, episode: Episode) -> None:
-    """The whole episode, the agent alone."""
-    for context, told in zip(*episode, strict=True):
-        agent.update(context, agent.act(context), told)
+    """Play a recorded episode with the agent alone."""
+    for context, feedback in zip(*episode, strict=True):
+        agent.update(context, agent.act(context), feedback)
 
 
 def serve(made: Problem, action: Any) -> None:
-    """The whole episode, the environment alone."""
+    """Play all rounds of the environment alone."""
     for _ in range(ROUNDS):
         made.context()
         made.step(action)
@@ -102,7 +101,7 @@ def any_action(spec: Spec) -> Any:
 
 
 def floor_of(work: Callable[[], Any], spec: Spec) -> Callable[[], float]:
-    """What measures the floor under `work`, in CPU-seconds."""
+    """Return a function that measures the floor under `work`, in CPU-seconds."""
     with recorded_draws() as drawn:
         work()
 
@@ -122,11 +121,11 @@ def floor_of(work: Callable[[], Any], spec: Spec) -> Callable[[], float]:
 
 
 _Drawn: TypeAlias = tuple[str, tuple[Any, ...], dict[str, Any], int]
-"""A law, its parameters, its settings, and how often it was asked with them."""
+"""Law, parameters, settings, and number of draws."""
 
 
 class _RecordedGenerator:
-    """A generator whose draws are noted."""
+    """A generator that records its draws."""
 
     def __init__(self, generator: np.random.Generator, drawn: list[_Drawn]) -> None:
         self._generator, self._drawn = generator, drawn
@@ -143,7 +142,7 @@ class _RecordedGenerator:
 
 @contextmanager
 def recorded_draws() -> Iterator[list[_Drawn]]:
-    """All random numbers that are drawn, from blocks and from generators that are made here."""
+    """Record all random numbers drawn within, from blocks and from new generators."""
     drawn: list[_Drawn] = []
     fill, generators = Draws.fill, Streams.generators
 

@@ -1,11 +1,11 @@
-"""One table of how long everything takes, of one revision or of several beside each other::
+"""Print a table of times, of one revision or of several side by side::
 
     python benchmarks/summary.py [--agents] [CHECKOUT ...]
-    python benchmarks/summary.py --out FOLDER      cost.csv alone: what a round of some agents costs
+    python benchmarks/summary.py --out FOLDER      cost.csv alone: times of a round of some agents
 
-Seconds are CPU-seconds of a process of its own with BLAS on one thread, the least of several turns
-in which each revision has its own; by default of this checkout alone. With `--agents` every agent
-is timed, too, as `test_floors.py` does. What a revision does not have is "-".
+Times are CPU-seconds of a separate process with BLAS on one thread, the least of several turns, in
+which the revisions alternate; the default is this checkout alone. With `--agents` every agent is
+timed, too, as by `test_floors.py`. "-" marks what a revision does not have.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parents[1]
+CHECKOUT = Path(__file__).resolve().parents[1]
 TARGETS = {
     "private-cascade": 30,
     "cascade-ucb": 20,
@@ -30,8 +30,8 @@ TARGETS = {
     "local-md": 4,
     "lasso-bandit": 3,
 }
-"""Microseconds of a replica and a round that were aimed at"""
-LONG = (
+"""Target of each agent, in microseconds per replica and round"""
+TIMED_AGENTS = (
     *(("linucb", "GLMBandit"), ("dp-ucb", "GLMBandit"), ("fade", "GLMBandit")),
     *(("dp-ucb", "OJPricing"), ("fade", "OJPricing"), ("allocation-ts", "Arms")),
 )
@@ -74,7 +74,7 @@ print(sum(file.stat().st_size for file in Path("swept").rglob("*.*") if file.is_
 
 
 def rows():
-    """Names of the numbers that some code prints, or of what it takes; the code, and its turns."""
+    """Yield names of numbers, the code that prints them (or is timed), and its number of turns."""
     start = {
         "import numpy, gymnasium": "import numpy, gymnasium",
         "import dpbandit": "import dpbandit",
@@ -87,12 +87,12 @@ def rows():
     }
     for name, code in start.items():
         yield (f"start: {name}, s",), code, 6
-    readme = (HERE / "README.md").read_text()
+    readme = (CHECKOUT / "README.md").read_text()
     words = re.search(r"bin/dpbandit (compare .*)$", readme, re.M)[1].split()
     for jobs in ("1", "2"):
         code = COMMAND % [*words, "--jobs", jobs]
         yield (f"README's comparison, --jobs {jobs}, s",), code, 3
-    for agent, problem in LONG:
+    for agent, problem in TIMED_AGENTS:
         yield (f"{agent} on {problem}, 20 x 100,000, s",), PLAY % (problem, agent), 2
     for size in ("50, 2, 20", "20, 10, 20", "5, 5, 100"):
         yield (f"LinUCB, times a plain loop, (d, K, R) = ({size})",), LOOP % size, 2
@@ -101,7 +101,7 @@ def rows():
 
 
 def measured(checkout, names, code):
-    """What the code prints, else CPU-seconds of its process and the children; None if it fails."""
+    """Return the numbers that code prints, else its CPU-seconds; None if it fails."""
     environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     environment["PYTHONPATH"] = str(checkout)
     with tempfile.TemporaryDirectory() as folder:
@@ -117,7 +117,7 @@ def measured(checkout, names, code):
 
 
 def of_agents(checkout):
-    """Microseconds a replica-round and times the floor, by agent."""
+    """Return microseconds per replica and round, and the ratio to the floor, by agent."""
     files = [
         f for n in ("floors", "every_agent") if (f := checkout / f"benchmarks/test_{n}.py").exists()
     ]
@@ -138,19 +138,19 @@ def of_agents(checkout):
         environment = os.environ | {"PYTHONPATH": str(checkout), "OPENBLAS_NUM_THREADS": "1"}
         subprocess.run(command, cwd=checkout, env=environment, capture_output=True)
         found = json.loads(out.read_text())["benchmarks"]
-    told = {one["params"]["name"]: one["extra_info"] for one in found}
+    facts = {one["params"]["name"]: one["extra_info"] for one in found}
     return {
         name: (info["microseconds a replica-round"], info["times the floor"])
-        for name, info in told.items()
+        for name, info in facts.items()
     }
 
 
 def costs(folder):
-    """Microseconds that a round of a replica takes, and core-days of a million of a million."""
+    """Write microseconds per replica and round, and core-days of 10^12 of them."""
     lines = ["agent,problem,microseconds,core_days"]
-    for agent, problem in LONG:
+    for agent, problem in TIMED_AGENTS:
         code = PLAY % (problem, agent)
-        micros = min(measured(HERE, ("s",), code)[0] for _ in range(2)) / 2e6 * 1e6
+        micros = min(measured(CHECKOUT, ("s",), code)[0] for _ in range(2)) / 2e6 * 1e6
         lines.append(f"{agent},{problem},{micros:.3g},{micros * 1e6 / 86_400:.3g}")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cost.csv").write_text("\n".join(lines) + "\n")
@@ -166,13 +166,13 @@ def main():
     options = parser.parse_args()
     if options.out:
         return costs(options.out)
-    checkouts = [path.resolve() for path in options.checkouts] or [HERE]
+    checkouts = [path.resolve() for path in options.checkouts] or [CHECKOUT]
     print("| |" + "".join(f" {path.name} |" for path in checkouts))
     print("|---|" + "---:|" * len(checkouts), flush=True)
 
     def row(name, cells):
-        shown = ("-" if cell is None else f"{cell:.3g}" for cell in cells)
-        print(f"| {name} |" + "".join(f" {cell} |" for cell in shown), flush=True)
+        words = ("-" if cell is None else f"{cell:.3g}" for cell in cells)
+        print(f"| {name} |" + "".join(f" {cell} |" for cell in words), flush=True)
 
     for names, code, turns in rows():
         every = [[measured(path, names, code) for path in checkouts] for _ in range(turns)]

@@ -1,4 +1,4 @@
-"""Every agent and every environment alone, on usual problems, beside its floor."""
+"""Time every agent and every environment alone, beside a floor."""
 
 import pytest
 
@@ -19,7 +19,7 @@ from tests.envs.contextual.ratings_files import ARGUMENTS
 
 @pytest.mark.parametrize("name", AGENTS)
 def test_agent(against_floor, name):
-    """Acting and learning, without the environment, without the loop."""
+    """Time acting and learning, without the environment and the loop."""
     config, environment, arguments = usual_problem(AGENTS[name])
     made = problem(environment, **arguments)
     episode = tape(made, config)
@@ -34,7 +34,7 @@ def test_agent(against_floor, name):
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_environment(against_floor, name):
-    """Contexts and steps for one action, again and again."""
+    """Time contexts and steps for one fixed action."""
     arguments = ARGUMENTS.get(name, {})
     spec = problem(name, **arguments).spec
     action = any_action(spec)

@@ -1,9 +1,9 @@
 """Limits on cost: linear in rounds and in replicas, a million rows in seconds.
 
 The exponent is fitted, log-log by least squares, to CPU-seconds of `compare`'s loop over two
-decades; a size counts with the least of three runs, the sizes in turn. What is paid once for a
-call is left out by starting where it no longer matters: 2,000 rounds, or as many replicas
-as run together. Everything that is paid for each replica, its random streams first, is in.
+decades; each size counts with the least of three runs, in turn. Sizes begin where costs of a call
+no longer matter: at 2,000 rounds, or as many replicas as run together. Costs of a replica, such as
+its random streams, are included.
 """
 
 import time
@@ -26,11 +26,11 @@ LOOPS = {
     "DPFTRL": (DPFTRL(), "dpbandit/OnlineConvex-v0", {"dim": 64}, 60),
     "Hedge": (Hedge(), "dpbandit/Experts-v0", {"n_actions": 4096}, 10),
 }
-"""An agent, where it plays, the arguments that a study of replicas takes, and its rounds."""
+"""Name -> agent, environment, its arguments for replicas, and rounds."""
 
 
 def cpu_seconds(config, environment, arguments, *, rounds, replicas):
-    """What `compare` pays for the agent: replicas that fit the cache together, chunk by chunk."""
+    """Return CPU-seconds of `compare`'s loop, in chunks of replicas that fit the cache."""
     make = problem_maker(environment)
     at_once, marks = replicas_at_once(make(**arguments, horizon=rounds).spec), log_marks(rounds)
     start = time.process_time()
@@ -41,7 +41,7 @@ def cpu_seconds(config, environment, arguments, *, rounds, replicas):
 
 
 def exponent(benchmark, cost, sizes):
-    """Of the power law that fits the costs of the sizes."""
+    """Return the exponent of the power law fitted to the costs of the sizes."""
     least = np.full(len(sizes), np.inf)
 
     def all_sizes():
@@ -58,7 +58,7 @@ def exponent(benchmark, cost, sizes):
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_cost_is_linear_in_rounds(benchmark, name):
-    """From 2,000 to 200,000 rounds of 5 replicas, the environment's own size."""
+    """Play 2,000 to 200,000 rounds of 5 replicas at the environment's default size."""
     config, environment, _, _ = LOOPS[name]
 
     def cost(rounds):
@@ -69,7 +69,7 @@ def test_cost_is_linear_in_rounds(benchmark, name):
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_cost_is_linear_in_replicas(benchmark, name):
-    """From 100 to 10,000 replicas, in chunks that fit the cache."""
+    """Play 100 to 10,000 replicas, in chunks that fit the cache."""
     config, environment, arguments, rounds = LOOPS[name]
 
     def cost(replicas):
@@ -83,7 +83,7 @@ ROWS, ARMS = 10**6, 10
 
 @pytest.mark.parametrize("intervals", ["t", "betting"])
 def test_a_million_rows(benchmark, intervals):
-    """ips, snips and dr with cross-fitted regressions on five features for each of ten arms."""
+    """Estimate by ips, snips and dr with cross-fitted regressions on five features for ten arms."""
     rng = np.random.default_rng(0)
     log = Logged(
         spec=ContextualSpec(n_actions=ARMS, dim=5, horizon=ROWS, reward_low=0.0),

@@ -1,9 +1,9 @@
-"""Speed, in CPU-seconds of one process, beside a plain NumPy loop timed in the same process::
+"""Speed beside a plain NumPy loop, in CPU-seconds of one process::
 
     pytest benchmarks -n 0 --benchmark-columns=min,median,rounds
 
-Absolute times depend on the machine; the asserted ratios held on a noisy two-core one. Each
-figure is the least of several runs of either side, taken in turn.
+Absolute times depend on the machine; the asserted ratios held on a noisy two-core one. Each figure
+is the least of several runs of either side, in turn.
 """
 
 import time
@@ -25,7 +25,7 @@ T = 10_000
 
 
 def plain_linucb(K, d, alpha=0.5, seed=0):
-    """What a careful student writes: one run, disjoint LinUCB, regret logged every round."""
+    """Run one replica of disjoint LinUCB as a careful student writes it; log regret every round."""
     rng = np.random.default_rng(seed)
     theta = rng.standard_normal((K, d))
     theta /= np.linalg.norm(theta, axis=1, keepdims=True)
@@ -47,7 +47,7 @@ def plain_linucb(K, d, alpha=0.5, seed=0):
 
 
 def batched_linucb(K, d, R):
-    """The same through the loop of `compare`: environment, agent and regret logging."""
+    """Run LinUCB in the loop of `compare`: environment, agent and regret logging."""
     problem = problem_maker("dpbandit/GLMBandit-v0")(n_actions=K, dim=d, horizon=T)
     seeds = [(0, r) for r in range(R)]
     agent = LinUCB(alpha=0.5, reward_noise=0.5)
@@ -65,14 +65,14 @@ def cpu_seconds(work):
     [(50, 2, 20, 3.5), (20, 10, 20, 5.0), (5, 5, 100, 14.0), (50, 2, 1, 0.35)],
 )
 def test_linucb_against_a_plain_loop(benchmark, d, K, R, least):
-    """Replica-rounds per CPU-second over those of the plain loop."""
+    """Compare replica-rounds per CPU-second with those of the plain loop."""
     ours, plain = [], []
 
-    def both():
+    def timed_pair():
         plain.append(cpu_seconds(lambda: plain_linucb(K, d)))
         ours.append(cpu_seconds(lambda: batched_linucb(K, d, R)))
 
-    benchmark.pedantic(both, rounds=5)
+    benchmark.pedantic(timed_pair, rounds=5)
     ratio = R * min(plain) / min(ours)
     benchmark.extra_info["ratio to the plain loop"] = round(ratio, 2)
     benchmark.extra_info["replica-rounds per CPU-second"] = round(T * R / min(ours))
@@ -81,7 +81,7 @@ def test_linucb_against_a_plain_loop(benchmark, d, K, R, least):
 
 @pytest.mark.parametrize("kind", [Tree(), BLT()], ids=str)
 def test_private_sums_against_drawing_their_noise(benchmark, kind):
-    """100 replicas x 65 coordinates: the whole release over the floor, drawing the normals."""
+    """Compare a release, 100 replicas x 65 coordinates, with drawing its normals alone."""
     R, d, n = 100, 65, 2000
     x, whole, floor = np.zeros((R, d)), [], []
 

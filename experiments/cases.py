@@ -1,4 +1,4 @@
-"""Reference cases: problems, agents set up for them, and numbers an independent program measured.
+"""Reference cases: problems, agents configured for them, and numbers of an independent program.
 
 A reference number is a mean with its standard error over replicas; ours must agree within 4
 combined standard errors. Cases are written in cases.toml, numbers in references.csv.
@@ -38,12 +38,12 @@ Settings: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Reference:
-    """A measured number, and the settings under which it was measured."""
+    """A number of the independent program, and its settings."""
 
     agent: str
-    """command-line id"""
+    """Command-line id"""
     settings: Settings
-    """what was set on top of the case's own settings, of that agent or of the problem"""
+    """Settings of the agent or the problem that differ from the case's own"""
     mean: float
     se: float
     horizon: int
@@ -52,32 +52,32 @@ class Reference:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A problem at its printed size; every argument of it can be set otherwise."""
+    """A problem at its published size; every argument can be overridden."""
 
     name: str
     summary: str
     environment: str
     env_kwargs: Settings
     agents: Mapping[str, Settings]
-    """command-line id -> its settings for this problem"""
+    """Command-line id -> its settings for this problem"""
     variants: Mapping[tuple[str, str, Any], Settings]
-    """(id, setting, value) -> what replaces its settings once that is set; the first one counts"""
+    """(id, setting, value) -> settings used in place of the agent's if that value is set"""
     references: tuple[Reference, ...]
-    told_data: tuple[str, ...]
-    """ids of agents that are told data in place of rewards"""
+    data_agents: tuple[str, ...]
+    """Ids of agents that observe data in place of rewards"""
     data_environment: str = ""
-    """the same problem for those"""
+    """Id of the environment that `data_agents` play"""
     measure: Literal["regret", "suboptimality"] = "regret"
-    """regret after all rounds, or SubOpt of the point released after all users (see `releases`)"""
+    """Measured number: final regret, or SubOpt of the released point (see `releases`)"""
     pure_noise: bool = False
-    """noise that meets its target at delta = 0 (Laplace, K-norm, local) is made for that, whatever
-    delta is set: the references' delta is that of their Gaussian noise"""
+    """True if noise with pure guarantees (Laplace, K-norm, local) uses delta = 0, whatever delta is
+    set, since the references' delta is that of their Gaussian noise"""
     delta_per_user: bool = False
-    """private agents have delta = 1 / horizon, unless it is set"""
+    """True if the default delta of private agents is 1 / horizon"""
     common: tuple[str, ...]
-    """settings that the problem takes, too, where the agent has them"""
+    """Settings of the agent that the problem takes, too"""
     bounded: bool = False
-    """`least_regret` holds for it"""
+    """True if `least_regret` is a lower bound for this problem"""
 
     def __post_init__(self) -> None:
         unknown = {*self.agents, *(agent for agent, *_ in self.variants)} - set(AGENTS)
@@ -85,8 +85,8 @@ class Case:
             raise KeyError(f"{self.name} names unknown agents {unknown}.")
 
     def environment_of(self, agent: str) -> str:
-        """The id of the problem that `agent` plays."""
-        return self.data_environment if agent in self.told_data else self.environment
+        """Return the id of the problem that `agent` plays."""
+        return self.data_environment if agent in self.data_agents else self.environment
 
     def config(
         self,
@@ -96,27 +96,27 @@ class Case:
         horizon: int = 10_000,
         rounds_an_arm: float = inf,
     ) -> AgentConfig:
-        """The agent, set up for this problem, with `settings` on top.
+        """Return the agent's config for this problem, with `settings` on top.
 
-        A warm-up of the case is at most half of `rounds_an_arm`, all rounds over all arms.
+        A warm-up of the case is at most half of `rounds_an_arm`, the rounds divided by the arms.
         """
-        own = dict(self.agents[agent])
+        chosen = dict(self.agents[agent])
         for (name, key, value), variant in self.variants.items():
             if name == agent and settings.get(key) == value:
-                own = dict(variant)
+                chosen = dict(variant)
                 break
-        if "warm_up" in own:
-            own["warm_up"] = max(1, int(min(own["warm_up"], rounds_an_arm / 2)))
+        if "warm_up" in chosen:
+            chosen["warm_up"] = max(1, int(min(chosen["warm_up"], rounds_an_arm / 2)))
         if self.delta_per_user and "delta" in _settings_of(agent):
-            own.setdefault("delta", 1 / horizon)
-        made: Any = AGENTS[agent](**{**own, **settings})
+            chosen.setdefault("delta", 1 / horizon)
+        made: Any = AGENTS[agent](**{**chosen, **settings})
         if self.pure_noise and getattr(made, "delta", None):
             with suppress(InputError):  # Gaussian noise needs it
                 made = replace(made, delta=0.0)
         return made
 
     def least(self, proof: Certificate, arguments: Settings) -> float | None:
-        """What an agent that is as private as certified loses at least, if that is known."""
+        """Return the least regret of any agent with this certificate, or None if it is unknown."""
         if not self.bounded or proof.epsilon == inf:
             return 0.0 if self.bounded else None
         d = arguments["n_actions"]
@@ -137,10 +137,10 @@ def _settings_of(agent: str) -> set[str]:
     return {field.name for field in fields(AGENTS[agent])}
 
 
-def _merged(shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    """Tables key by key, lists one behind the other, and of anything else its own."""
+def _merged(shared: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Merge tables key by key and append lists; of other values, those of `changes` win."""
     found = dict(shared)
-    for key, value in own.items():
+    for key, value in changes.items():
         if key in shared and isinstance(value, dict):
             found[key] = _merged(shared[key], value)
         else:
@@ -148,21 +148,21 @@ def _merged(shared: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _case(name: str, told: dict[str, Any], references: tuple[Reference, ...]) -> Case:
-    """A case out of what its table and that of its group tell together."""
-    play, without = told.pop("play"), told.pop("without", ())
-    every, own = told.pop("every", {}), told.pop("agents", {})
+def _case(name: str, row: dict[str, Any], references: tuple[Reference, ...]) -> Case:
+    """Make a case from its table, merged with its group's."""
+    play, without = row.pop("play"), row.pop("without", ())
+    every, single = row.pop("every", {}), row.pop("agents", {})
     agents = {}
     for agent in (one for word in play for one in _FAMILIES.get(word, [word])):
         if agent not in without:
             shared = {k: v for k, v in every.items() if k in _settings_of(agent)}
-            agents[agent] = {**shared, **own.get(agent, {})}
+            agents[agent] = {**shared, **single.get(agent, {})}
     variants = {}
-    for key, settings in told.pop("variants", {}).items():
+    for key, settings in row.pop("variants", {}).items():
         agent, _, setting = key.partition(":")
         variants[agent, *parse_setting(setting)] = settings
-    lists: dict[str, Any] = {key: tuple(told.pop(key, ())) for key in ("told_data", "common")}
-    return Case(name=name, agents=agents, variants=variants, references=references, **lists, **told)
+    lists: dict[str, Any] = {key: tuple(row.pop(key, ())) for key in ("data_agents", "common")}
+    return Case(name=name, agents=agents, variants=variants, references=references, **lists, **row)
 
 
 def _cases() -> dict[str, Case]:
@@ -182,9 +182,9 @@ def _cases() -> dict[str, Case]:
     found = {}
     for group in tomllib.loads((here / "cases.toml").read_text())["group"]:
         family, cases = group.pop("family"), group.pop("cases")
-        for short, own in cases.items():
+        for short, changes in cases.items():
             name = f"{family}/{short}"
-            found[name] = _case(name, _merged(group, own), tuple(references.get(name, ())))
+            found[name] = _case(name, _merged(group, changes), tuple(references.get(name, ())))
     return found
 
 
@@ -192,7 +192,7 @@ CASES = _cases()
 
 
 _LETTERS = {"K": ("n_actions",), "d": ("dim", "n_actions"), "k": ("dim",), "T": ("horizon",)}
-"""What papers call them; of several names the first that the problem has."""
+"""Letter in papers -> names of arguments; the first that the problem has is meant."""
 
 
 def reproduce(
@@ -205,19 +205,18 @@ def reproduce(
     seed: int = 0,
     progress: bool = True,
 ) -> dict[str, Any]:
-    """`agent` on the case `name` under `settings`, beside the reference number if there is any.
+    """Run `agent` on the case `name` under `settings` and compare with a reference number, if any.
 
-    A setting goes to the agent where its config has a field of that name, else to the problem;
-    `env.NAME` goes to the problem in any case. K, d, k and T are n_actions, dim, dim and horizon;
-    d is n_actions where there is no dim, among experts.
-    Returns case, agent, config, horizon, replicas, seed, what is measured (regret after `horizon`
-    rounds, or the suboptimality of the point released after `horizon` users, as the case has it),
-    its mean and se, seconds, certified_epsilon and the notion of privacy it is of, reference (mean
-    and se, or None), z, our distance from it in combined standard errors, and least, what an agent
-    as private as that loses at least (or None).
+    A setting goes to the agent if its config has a field of that name, else to the problem;
+    `env.NAME` always goes to the problem. K, d, k and T are n_actions, dim, dim and horizon; d is
+    n_actions for experts, which have no dim. Returns case, agent, config, horizon, replicas, seed,
+    measure (regret after `horizon` rounds, or the suboptimality of the point released after
+    `horizon` users), its mean and se, seconds, certified_epsilon and its notion, reference (mean
+    and se, or None), z, the distance from the reference in combined standard errors, and least, the
+    lower bound on the regret of an agent as private as this one (or None).
 
     Raises:
-        InputError: an unknown case, agent or setting; whatever `compare` refuses.
+        InputError: an unknown case, agent or setting, or any error of `compare`.
     """
     one_of("case", name, CASES, see="dpbandit reproduce --list")
     case = CASES[name]
@@ -257,14 +256,14 @@ def reproduce(
 
 
 def _distance(gap: float, se: float) -> float:
-    """In standard errors; rounding is forgiven, and without any nothing else."""
+    """Return gap / se, or infinity if se is 0; a gap of rounding size is 0."""
     if abs(gap) < 1e-9:
         return 0.0
     return gap / se if se > 0 else inf
 
 
 def _written_out(settings: Mapping[str, Any], of_problem: Sequence[str]) -> dict[str, Any]:
-    """The letters of `_LETTERS` as the names they stand for."""
+    """Return the settings with letters of `_LETTERS` replaced by the names of arguments."""
     names = {key: key for key in settings}
     for key in settings:
         if meant := _LETTERS.get(key.removeprefix("env.")):
@@ -278,7 +277,7 @@ def _written_out(settings: Mapping[str, Any], of_problem: Sequence[str]) -> dict
 def _set_up(
     case: Case, agent: str, settings: Mapping[str, Any], horizon: int
 ) -> tuple[AgentConfig, dict[str, Any]]:
-    """The agent's config, and the arguments of the problem."""
+    """Return the agent's config and the arguments of the problem."""
     of_agent = [field.name for field in fields(AGENTS[agent])]
     problem, of_problem = _problem(case, agent), _of_problem(case, agent)
     ours, theirs = {}, dict(case.env_kwargs)
@@ -295,17 +294,17 @@ def _set_up(
 
 
 def _problem(case: Case, agent: str) -> Any:
-    """The class of the problem that `agent` plays."""
+    """Return the class of the problem that `agent` plays."""
     return load_env_creator(gym.spec(case.environment_of(agent)).kwargs["problem"])
 
 
 def _of_problem(case: Case, agent: str) -> list[str]:
-    """Its arguments but for the horizon."""
+    """Return the names of the problem's arguments without the horizon."""
     return [field.name for field in fields(_problem(case, agent)) if field.name != "horizon"]
 
 
 def _meant(owner: Any, name: str, value: Any) -> Any:
-    """None is the word "none" where `owner` expects a word, say of drift or shrinkage."""
+    """Return "none" for None if the setting's default is a string, as for drift."""
     words = {field.name for field in fields(owner) if isinstance(field.default, str)}
     return "none" if value is None and name in words else value
 
@@ -313,7 +312,7 @@ def _meant(owner: Any, name: str, value: Any) -> Any:
 def _reference(
     case: Case, agent: str, config: AgentConfig, env_kwargs: Mapping[str, Any], horizon: int
 ) -> Reference | None:
-    """The number measured under exactly this config on exactly this problem, if there is one."""
+    """Return the number measured with exactly this config on exactly this problem, or None."""
     for reference in case.references:
         if (reference.agent, reference.horizon) != (agent, horizon):
             continue

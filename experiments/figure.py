@@ -1,6 +1,6 @@
-"""Figures as tables, `[[figure]]` of `study.toml`, which say what is asked and how it is drawn.
+"""Figures as tables, `[[figure]]` of `study.toml`: the runs of a question and how they are drawn.
 
-A function is named MODULE:FUNCTION, as a place in `dpbandit.experiments`.
+A function is named MODULE:FUNCTION, relative to `dpbandit.experiments`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,129 +38,129 @@ if TYPE_CHECKING:
 
 
 RunLines: TypeAlias = Mapping[str, Sequence[AgentRun]]
-"""Label -> runs along an axis; one alone is a baseline"""
+"""Label -> runs along an axis; a single one is a baseline"""
 
 
 class Strict(BaseModel):
-    """A table of a TOML file, all keys of which are known."""
+    """A table of a TOML file that rejects unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class LineGroup(Strict):
-    """Lines of a panel that differ from the others in something."""
+    """Lines of a panel with settings of their own."""
 
     agents: list[str]
-    """groups, or labels of single agents"""
+    """Groups of [agents], or labels of single agents"""
     but: list[str] = []
-    """labels that are left out"""
+    """Labels of these groups to leave out"""
     problem: str = ""
-    """another one than the panel's"""
+    """Problem of these lines; default: the panel's"""
     each: dict[str, Any] = {}
-    """variable -> values, a line for each combination"""
+    """Variable -> values; one line for each combination"""
     let: dict[str, Any] = {}
     run: str = ""
-    """name of a run whose words hold the variable of the axis; the label if left out"""
+    """Name of a run that depends on the variable of the axis; default: the label"""
     then: str = ""
-    """label of the agent that all of them are at the last place of the axis"""
+    """Label of the agent that replaces every line's at the last place of the axis"""
     last: bool = False
-    """at that place alone"""
+    """True if these lines have the last place of the axis alone"""
     adapt: str = ""
-    """function from (configuration, what is known there) to another configuration, or to None"""
+    """Function from (configuration, variables) to another configuration, or None to drop it"""
 
 
 class Guide(Strict):
-    """A power of the axis, as a straight line that ends near the end of a measured one."""
+    """A power of the axis, drawn as a straight line that ends near a measured line's end."""
 
     label: str
     power: float
     through: str
-    """label of the measured line"""
+    """Label of the measured line"""
     at: float = 1.0
-    """share of its last value"""
+    """End of the guide, as a share of the measured line's last value"""
 
 
 class Panel(Strict):
-    """Part of a question; what is left out is the figure's."""
+    """Panel of a figure; keys left out are the figure's."""
 
     name: str = ""
-    """in files; that of the problem if left out"""
+    """Panel's name in files; default: the problem's label"""
     title: str = ""
-    """in the picture; that of [titles], or the name, if left out"""
+    """Title in the picture; default: that of [titles], or the name"""
     problem: str = ""
-    """label of [problems]"""
+    """Label of [problems]"""
     each: dict[str, Any] = {}
-    """variable -> values, a panel for each combination"""
+    """Variable -> values; one panel for each combination"""
     over: dict[str, Any] = {}
-    """variable of the axis -> its values"""
+    """Variable of the axis -> its values"""
     let: dict[str, Any] = {}
-    """variables, and formulas of sizes and of other variables"""
+    """Variables, computed by formulas of sizes and of other variables"""
     lines: list[str | LineGroup] = []
-    """groups of [agents] or labels of single agents, or tables of some"""
+    """Groups of [agents], labels of single agents, or `LineGroup` tables"""
 
     x: str = "epsilon"
     """T, certified epsilon, or an argument of the problem or setting of the agent"""
     value: str = "regret"
-    """one of `VALUES`, or a function with their arguments"""
+    """Key of `VALUES`, or a function with the same arguments"""
     xlabel: str = ""
     ylabel: str = "regret"
     legend: str | int = ""
-    """title of a legend below each panel, or "beside" the last, or columns at the foot"""
+    """Title of a legend below each panel, or "beside" the last, or number of columns at the foot"""
 
 
 class Figure(Panel):
-    """A question, unless its runs are another one's, and its picture."""
+    """A question and its picture; without lines it shows the runs of another figure's question."""
 
     file: str = ""
-    """name of the picture; it is drawn elsewhere if left out"""
+    """Name of the picture; "" if a program draws it elsewhere"""
     question: str
-    """name of what is asked; the file's if left out"""
+    """Name of the question; default: `file`"""
     panels: list[Panel] = []
     replicas: str = "replicas"
-    """the size that says how many"""
+    """Name of the size with the number of replicas"""
     cell: str = ""
-    """value of a table; that of the figure if left out"""
+    """Value in tables; default: the figure's"""
     every: int = 1
-    """place of the axis that a table shows"""
+    """Step between the places of the axis that tables show"""
     exponent: str = ""
-    """axis in which regret has one, such as T, epsilon or ln d"""
-    exponent_shown: str = ""
-    """format of a slope `s` in the legend"""
+    """Axis for which the exponent of regret is fitted, such as T, epsilon or ln d"""
+    exponent_format: str = ""
+    """Format of a slope `s` in the legend"""
 
     heading: str = ""
     size: tuple[float, float] = (7.6, 6.0)
-    """inches"""
+    """Width and height in inches"""
     rows: int = 1
     axes: Literal["loglog", "log y", "base 2"] = "loglog"
-    """base 2 below, and a linear vertical axis if that has an upper end, `most`"""
+    """Scales of the axes; "base 2" has a linear vertical axis if `most` is its upper end"""
     ticks: int = 1
-    """place of the horizontal axis that has a tick"""
+    """Step between the places of the horizontal axis that have a tick"""
     few_ticks: bool = False
-    """1, 2 and 5 of each decade of the vertical axis"""
+    """True for ticks at 1, 2 and 5 of each decade of the vertical axis"""
     most: float | None = None
     linear: bool = False
-    """the vertical axis over epsilon is, and begins at 0"""
+    """True if the vertical axis over epsilon is linear and begins at 0"""
     outer: bool = False
-    """only the panels at the edge name their axes"""
+    """True if only the outer panels name their axes"""
     words: dict[str, str] = {}
-    """label -> the legend's words, where these are others"""
+    """Label -> name in the legend, where these differ"""
     but_last: bool = False
-    """lines of several places are drawn without their last one, others not at all"""
+    """True if lines are drawn without their last place, and lines of one place not at all"""
     hidden: list[str] = []
-    """labels that are not drawn"""
+    """Labels that are not drawn"""
     grey: list[str] = []
-    """labels of lines that are drawn as baselines"""
+    """Labels of lines that are drawn as baselines"""
     beside: str = ""
-    """function from (lines of a panel, x) to bounds, each an `Overlay`"""
+    """Function from (lines of a panel, x) to bounds, each an `Overlay`"""
     guide: Guide | None = None
     labels: str = ""
-    """function from (label, runs) to the label of a line that was found"""
+    """Function from (label, runs) to the label of a line"""
     program: str = ""
-    """function of (path, figure, panes, lines by panel) that draws it"""
+    """Function of (path, figure, panes, lines by panel) that draws the picture"""
 
     @property
     def asks_for_runs(self) -> bool:
-        """True unless the lines are those of another figure of this question."""
+        """True unless the lines belong to another figure of this question."""
         return any(panel.lines for panel in (self, *self.panels))
 
 
@@ -170,18 +170,18 @@ class Pane(NamedTuple):
     name: str
     title: str
     table: Figure
-    """of this panel and what it shares with the figure"""
+    """Keys of the panel, with the figure's for those it omits"""
     known: Mapping[str, Any]
-    """sizes and variables"""
+    """Sizes and variables"""
     at: Mapping[str, Any]
-    """the same at the last place of the axis"""
+    """Sizes and variables at the last place of the axis"""
 
 
 _FUNCTIONS = {"sqrt": sqrt, "log": log, "log2": log2, "max": max, "min": min}
 
 
 def computed(text: Any, known: Mapping[str, Any]) -> Any:
-    """Compute a formula of known values, sqrt, log, log2, max and min; return what is no text.
+    """Evaluate a formula of known values, sqrt, log, log2, max, min; return what is no string.
 
     >>> computed("sqrt(d) / epsilon", {"d": 4, "epsilon": 0.5}), computed(3, {})
     (4.0, 3)
@@ -192,9 +192,10 @@ def computed(text: Any, known: Mapping[str, Any]) -> Any:
 
 
 def place_of(run: AgentRun, x: str) -> float:
-    """Find where a run stands on an axis.
+    """Return the position of a run on an axis.
 
-    Epsilon is the claimed one; others are settings of the agent or arguments of its problem.
+    Epsilon is the claimed epsilon; other axes are settings of the agent or arguments of its
+    problem.
     """
     if x == "T":
         return run.setup.horizon
@@ -218,8 +219,8 @@ def _share(regret: Floats, rounds: Any, run: AgentRun, lines: RunLines) -> Float
 
 
 def _excess(regret: Floats, rounds: Any, run: AgentRun, lines: RunLines) -> Floats:
-    (own,) = (line for line in lines.values() if any(run is other for other in line))
-    return 1000 * (regret - own[-1].regret[-1]) / rounds
+    (line_of_run,) = (line for line in lines.values() if any(run is other for other in line))
+    return 1000 * (regret - line_of_run[-1].regret[-1]) / rounds
 
 
 VALUES: Mapping[str, Value] = {
@@ -229,8 +230,8 @@ VALUES: Mapping[str, Value] = {
     "% of uniform": _share,
     "excess per 1,000": _excess,
 }
-"""(regret, rounds, run, lines of the panel) -> what is drawn; the excess is over the regret of the
-last run of the same line, on the same users"""
+"""Name -> function of (regret, rounds, run, lines of the panel) to the drawn value; an excess is
+over the regret of the last run of the same line, on the same users"""
 
 
 def value_of(name: str, run: AgentRun, lines: RunLines) -> Floats:
@@ -239,11 +240,11 @@ def value_of(name: str, run: AgentRun, lines: RunLines) -> Floats:
 
 
 def _function(name: str) -> Value:
-    return VALUES[name] if name in VALUES else own_function(name)
+    return VALUES[name] if name in VALUES else named_function(name)
 
 
-def own_function(name: str) -> Any:
-    """Find MODULE:FUNCTION of `dpbandit.experiments`."""
+def named_function(name: str) -> Any:
+    """Return MODULE:FUNCTION of `dpbandit.experiments`."""
     return resolve_name(f"dpbandit.experiments.{name}")
 
 
@@ -254,7 +255,7 @@ def draw(
     found: Mapping[str, RunLines],
     exponents: Mapping[tuple[str, str], Slope],
 ) -> None:
-    """Draw panels, `found` by name; `exponents` of (panel, label) stand in the legend."""
+    """Draw lines `found` by panel; `exponents` by (panel, label) are written into the legend."""
     titles = [pane.title for pane in panes]
     heading, rows = figure.heading.format(**panes[0].at), figure.rows
     with framed(path, titles, heading, figure.size, found, rows=rows) as grid:
@@ -263,7 +264,7 @@ def draw(
             names = {label: table.words.get(label, label) for label in lines}
             for (panel, label), s in exponents.items():
                 if panel == pane.name:
-                    names[label] += f": {table.exponent_shown.format(s=s)}"
+                    names[label] += f": {table.exponent_format.format(s=s)}"
             _draw_pane(axes, table, lines, names)
             if table.legend == "beside" and pane is panes[-1]:
                 legend_beside(axes)
@@ -282,27 +283,27 @@ def framed(
     *,
     rows: int = 1,
 ) -> "AbstractContextManager[list[Axes]]":
-    """Open panels under a heading and the number of replicas."""
+    """Open panels under a heading that ends with the number of replicas."""
     run = next(iter(next(iter(found.values())).values()))[0]
     sample = f"mean of {len(run.replicas)} replicas, 95 % intervals"
     return panels(path, titles, heading=f"{heading}\n{sample}", size=size, rows=rows)
 
 
 def _draw_pane(axes: "Axes", table: Figure, lines: RunLines, names: Mapping[str, str]) -> None:
-    shown = {label: runs for label, runs in lines.items() if label not in table.hidden}
+    visible = {label: runs for label, runs in lines.items() if label not in table.hidden}
     if table.but_last:
-        shown = {label: runs[:-1] for label, runs in shown.items() if len(runs) > 1}
-    beside = list(own_function(table.beside)(lines, table.x)) if table.beside else []
+        visible = {label: runs[:-1] for label, runs in visible.items() if len(runs) > 1}
+    beside = list(named_function(table.beside)(lines, table.x)) if table.beside else []
     if table.x == "epsilon":
         value = partial(value_of, table.value, lines=lines)
-        draw_frontier(axes, shown, value, names=names, log=not table.linear, overlays=beside)
+        draw_frontier(axes, visible, value, names=names, log=not table.linear, overlays=beside)
     else:
-        places = draw_lines(axes, shown, table, names)
+        places = draw_lines(axes, visible, table, names)
         for overlay in beside:
             heights = [overlay.at(x) for x in places]
             axes.plot(places, heights, color=overlay.color, ls=overlay.dashes, label=overlay.label)
         if guide := table.guide:
-            end = float(value_of(table.value, shown[guide.through][-1], lines).mean())
+            end = float(value_of(table.value, visible[guide.through][-1], lines).mean())
             slant = guide.at * end * (np.array(places) / places[-1]) ** guide.power
             axes.plot(places, slant, color="black", lw=1, label=guide.label)
         _scale(axes, table, places[:: table.ticks])
@@ -340,9 +341,9 @@ def draw_frontier(
     log: bool = False,
     overlays: Iterable[Overlay] = (),
 ) -> None:
-    """Draw whoever claims an epsilon over the certified one, all others as levels.
+    """Draw agents with an epsilon over the certified epsilon, and all others as levels.
 
-    `names` are the legend's words, where these are others; `log` is of the values.
+    `names` replace labels in the legend; `log` makes the vertical axis logarithmic.
     """
     words = dict(names or {})
     private = {label: runs for label, runs in lines.items() if any(map(claims, runs))}
@@ -362,10 +363,10 @@ def draw_frontier(
 def draw_lines(
     axes: "Axes", lines: RunLines, table: Figure, names: Mapping[str, str]
 ) -> list[float]:
-    """Draw every line with its bars, over the places that are returned.
+    """Draw every line with its error bars; return the places of the axis.
 
-    One run alone is drawn over its rounds if these are the axis, else as a level, and baselines of
-    several runs without bars.
+    A single run is drawn over its rounds if these are the axis, else as a level; baselines of
+    several runs have no error bars.
     """
 
     def end(run: AgentRun) -> Floats:

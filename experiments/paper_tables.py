@@ -1,4 +1,4 @@
-"""Tables of papers that are reproduced row by row, by name."""
+"""Tables and figures of papers that can be reproduced row by row, by name."""
 
 import re
 import tomllib
@@ -18,55 +18,55 @@ if TYPE_CHECKING:
     from dpbandit.base.tables import Table
 
 
-ALL = "all"
+ALL_CHOICES = "all"
 T = TypeVar("T")
 
 
 class Reproduced(NamedTuple):
-    """What comes out."""
+    """Results of a reproduction."""
 
     tables: Sequence["Table"]
-    """to be printed"""
+    """Tables to print"""
     records: Sequence[Mapping[str, Any]]
-    """plain values, one for each entry of the table"""
+    """Rows as plain values"""
     files: Sequence[Path]
-    """written, where a folder was given"""
+    """Files written, if a folder was given"""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What is to be measured."""
+class Request:
+    """A request to reproduce rows of a table."""
 
     name: str
     readings: tuple[str, ...]
     rows: str
-    """a selection of them, in the table's own words"""
+    """Selection of rows, such as "1-3,T=4096"; the syntax depends on the table"""
     replicas: int
     seed: int
     out: Path
-    """folder, whose runs are taken up again"""
-    kept: bool
-    """it is one that was asked for, and stays"""
+    """Folder of runs, reused if they exist"""
+    saved: bool
+    """True if the user named the folder, so that results are saved"""
     drawn: bool
-    """all of it is measured and kept, so that figures are, too"""
+    """True if the figures are drawn, which need all rows, all readings and a folder"""
     theta: str = ""
-    """of `PaperTable.thetas`"""
+    """Key of `PaperTable.thetas`"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperTable:
-    """A table, and the readings of what it says."""
+    """A published table, with its readings (ways to set up the agents that it describes)."""
 
     name: str
     summary: str
     readings: Mapping[str, str]
-    """name -> what it is"""
+    """Name -> description of the reading"""
     rows: str
-    """how to choose some of them"""
+    """Syntax for choosing rows"""
     program: str
-    """the function of `Asked` that measures it, in `dpbandit.experiments`"""
+    """Function of a `Request` that measures the table, in `dpbandit.experiments`"""
     thetas: Mapping[str, str] = field(default_factory=dict)
-    """name -> which true parameter it is; the first one unless another is asked for"""
+    """Name -> description of the true parameter; the first is the default"""
 
     def run(
         self,
@@ -78,7 +78,7 @@ class PaperTable:
         out: Path | None,
         theta: str | None = None,
     ) -> Reproduced:
-        """Measure `rows`, or all, under one reading, or all; keep it in `out`, if given.
+        """Measure `rows`, or all, under one reading, or all; save the results in `out`, if given.
 
         Raises:
             InputError: an unknown reading, row or theta, a folder that cannot be written.
@@ -89,24 +89,24 @@ class PaperTable:
             )
         if theta is not None:
             one_of("theta", theta, self.thetas)
-        one_of("reading", reading, (*self.readings, ALL))
-        readings = tuple(self.readings) if reading == ALL else (reading,)
+        one_of("reading", reading, (*self.readings, ALL_CHOICES))
+        readings = tuple(self.readings) if reading == ALL_CHOICES else (reading,)
         if out is not None:
             check_writable(out / "summary.csv")
         with TemporaryDirectory() if out is None else nullcontext(out) as folder:
-            drawn = out is not None and (reading, rows) == (ALL, ALL)
-            asked = Asked(
+            drawn = out is not None and (reading, rows) == (ALL_CHOICES, ALL_CHOICES)
+            request = Request(
                 name=self.name,
                 readings=readings,
                 rows=rows,
                 replicas=replicas,
                 seed=seed,
                 out=Path(folder),
-                kept=out is not None,
+                saved=out is not None,
                 drawn=drawn,
                 theta=theta or next(iter(self.thetas), ""),
             )
-            made: Reproduced = resolve_name(f"dpbandit.experiments.{self.program}")(asked)
+            made: Reproduced = resolve_name(f"dpbandit.experiments.{self.program}")(request)
         return made._replace(files=()) if out is None else made
 
 
@@ -118,12 +118,13 @@ def selected(
     *,
     alternatives: bool = False,
 ) -> tuple[list[T], dict[str, list[Any]]]:
-    """Read the rows of a table, by name, and the values that a text chooses, "1-3,5,T=4096".
+    """Parse a selection such as "1-3,5,T=4096" into rows of a table and values by key.
 
-    No row named, or "all", is all rows. A key has several values only if these are `alternatives`.
+    Without a row, or with "all", all rows are selected. A key has several values only if these are
+    `alternatives`.
 
     Raises:
-        InputError: anything else; the sentence says what paper_tables.toml says of `rows`.
+        InputError: any other text; the message has the syntax from paper_tables.toml.
 
     >>> selected("window/table-1", "4-5,T=1024", {"4": "four", "5": "five"}, {"T": int})
     (['four', 'five'], {'T': [1024]})
@@ -137,8 +138,8 @@ def selected(
         try:
             if equals and (alternatives or key not in values):
                 values.setdefault(key, []).append(kinds[key](value))
-            elif some and some <= {*rows, ALL}:
-                names |= some - {ALL}
+            elif some and some <= {*rows, ALL_CHOICES}:
+                names |= some - {ALL_CHOICES}
             else:
                 raise wrong
         except (KeyError, ValueError):
@@ -147,7 +148,7 @@ def selected(
 
 
 def reproduced(
-    asked: Asked,
+    request: Request,
     file: str,
     records: Iterable[Mapping[str, Any]],
     tables: Iterable["Table"],
@@ -157,18 +158,18 @@ def reproduced(
     from pandas import DataFrame  # slow to import
 
     rows = [plain(record) for record in records]
-    written = [write_csv(asked.out / f"{file}.csv", DataFrame(rows))]
+    written = [write_csv(request.out / f"{file}.csv", DataFrame(rows))]
     for name, drawing in drawings.items():
-        written.append(write_atomically(asked.out / f"{name}.png", drawing))
+        written.append(write_atomically(request.out / f"{name}.png", drawing))
     return Reproduced(list(tables), rows, written)
 
 
 def _tables() -> Mapping[str, PaperTable]:
     written = tomllib.loads((files("dpbandit.experiments") / "paper_tables.toml").read_text())
     every = [
-        PaperTable(name=name, **{**shared, **own})
+        PaperTable(name=name, **{**shared, **table})
         for shared in written["group"]
-        for name, own in shared.pop("tables").items()
+        for name, table in shared.pop("tables").items()
     ]
     return {table.name: table for table in every}
 

@@ -1,4 +1,4 @@
-"""How good an agent's point is that it has released after n users, or while users come."""
+"""Runs on streams of users that evaluate the points an agent releases."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -21,30 +21,31 @@ TEST_USERS = 10_000
 
 
 class Release(NamedTuple):
-    """Of R replicas."""
+    """Evaluation of R released points."""
 
     suboptimality: Floats
-    """(F_m(theta) - F_m(theta*)) / (F_m(0) - F_m(theta*)) on m = `TEST_USERS` fresh users, (R,)"""
+    """SubOpt, (F(theta) - F(theta*)) / (F(0) - F(theta*)) on `TEST_USERS` fresh users, (R,)"""
     risk: Floats
-    """F(theta), exact or as near as the problem knows it, (R,)"""
+    """Risk F(theta), exact or as exact as the problem can, (R,)"""
     excess: Floats
-    """F(theta) - F(theta*), alike, (R,)"""
+    """Excess risk F(theta) - F(theta*), (R,)"""
     seconds: float
-    """that all of them took, users and tests included, but not the setting up"""
+    """Processor time of all replicas, with drawing users, without set-up"""
     log: Log
-    """of the last round"""
+    """Log of the last round"""
 
 
 def stream_problem(
     environment: str, env_kwargs: Mapping[str, Any], config: AgentConfig, *, users: int
 ) -> StreamProblem:
-    """The problem as `config` is told of it, to be played for n = `users` rounds.
+    """Return the stream that `config` plays for n = `users` rounds.
 
-    The horizon is n + 1, the round in which what n users made is played, so that of an agent's sums
-    n users count; n for agents whose one release comes after the last round (`refit="once"`).
+    The horizon is n + 1, where the last round plays the point learned from n users, so that n users
+    enter the agent's sums; it is n for agents whose only release comes after the last round
+    (`refit="once"`).
 
     Raises:
-        InputError: an unknown environment or argument, one that is no stream, users < 1.
+        InputError: an unknown environment or argument, an environment that is no stream, users < 1.
     """
     whole("users", users, 1)
     rounds = users if getattr(config, "refit", "") == "once" else users + 1
@@ -62,14 +63,14 @@ def release(
     users: int,
     advance: Callable[[int], None] = lambda rounds: None,
 ) -> Release:
-    """Play `users` rounds of a `stream_problem`, and judge the point that comes next.
+    """Play `users` rounds of a `stream_problem`, and evaluate the next point.
 
     Raises:
         InputError: an oracle in place of an agent.
     """
     if isinstance(config, Hindsight):
         raise InputError(
-            f"Expected an agent that learns, got one that asks for the answer: {config}."
+            f"Expected an agent that learns, got an oracle, which has no release: {config}."
         )
     seen, start = AgentRecorder(config), time.process_time()
     log = play(problem, seen, seeds, marks=np.array([users]), advance=advance)
@@ -85,7 +86,7 @@ def release(
 
 
 class ReleaseConfiguration(Configuration):
-    """An agent on a stream, and the point it releases after `horizon` users."""
+    """An agent on a stream, measured by the point that it releases after `horizon` users."""
 
     def problem(self) -> StreamProblem:
         setup = self.setup
@@ -112,21 +113,21 @@ class ReleaseConfiguration(Configuration):
         return replace(run, measures=measures)
 
 
-_LOOKS = 16
+_LOOKS_PER_GRID = 16
 
 
 def looks(users: int) -> Ints:
-    """Rounds after which the point is judged, from one user to all, evenly in log and in number.
+    """Return the rounds of evaluations from 1 to `users`, evenly spaced in log and in number.
 
     >>> looks(20).tolist()
     [1, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20]
     """
-    some = [np.geomspace(1, users, _LOOKS), np.linspace(1, users, _LOOKS)]
+    some = [np.geomspace(1, users, _LOOKS_PER_GRID), np.linspace(1, users, _LOOKS_PER_GRID)]
     return np.unique(np.concatenate(some).round().astype(np.int64))
 
 
 class CurveConfiguration(ReleaseConfiguration):
-    """An agent on a stream whose point is judged after 1, 2, .. users, one replica at a time."""
+    """An agent on a stream whose point is evaluated after 1, 2, .. users, one replica at a time."""
 
     def play(
         self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
@@ -148,7 +149,7 @@ class CurveConfiguration(ReleaseConfiguration):
         return replace(run, measures=measures)
 
     def _curve(self, seed: Seed) -> tuple[Log, Floats, list[float]]:
-        """The log, SubOpt at each of `looks`, and the processor time until then without judging."""
+        """Return the log, SubOpt at each of `looks`, and processor time without evaluation."""
         problem, marks = self.problem(), looks(self.setup.horizon)
         seen, points, times = AgentRecorder(self.config), list[Floats](), list[float]()
         start = time.process_time()
@@ -164,11 +165,11 @@ class CurveConfiguration(ReleaseConfiguration):
 
 
 def _suboptimality(problem: StreamProblem, points: Sequence[Floats]) -> Floats:
-    """(F(theta) - F(theta*)) / (F(0) - F(theta*)) of points (1, N)."""
+    """Return (F(theta) - F(theta*)) / (F(0) - F(theta*)) of points (1, N)."""
     origin = problem.excess_risk(np.zeros_like(points[0]))
     return np.array([float((problem.excess_risk(theta) / origin)[0]) for theta in points])
 
 
 def curve(run: AgentRun, measure: str) -> list[Floats]:
-    """Look up "suboptimality" or "seconds" at each of `looks`, (R,)."""
+    """Return "suboptimality" or "seconds" at each of `looks`, (R,) each."""
     return [run.measures[f"{measure} after {t}"] for t in looks(run.setup.horizon).tolist()]

@@ -1,18 +1,18 @@
-"""Studies as tables: a `study.toml` says what is played, tabulated and drawn.
+"""Studies as tables: a `study.toml` lists what is played, tabulated and drawn.
 
 ::
 
     name, summary      title of the store; help of the command
-    [sizes], [quick]   numbers by name, among them replicas and seed; those that --quick replaces
-    [problems]         label -> environment in words, ID:ARGUMENT=VALUE
-    [data]             the same problems for the agents of `told_data`, which learn from data
+    [sizes], [quick]   numbers by name, among them replicas and seed; values of --quick
+    [problems]         label -> environment, ID:ARGUMENT=VALUE
+    [data]             the same problems for `data_agents`, which observe data, not rewards
     [titles]           name of a panel -> its title
-    [agents.GROUP]     label -> agent in words, ID:SETTING=VALUE
+    [agents.GROUP]     label -> agent, ID:SETTING=VALUE
     [every]            keys of all figures
     [[figure]]         a question and its picture, see `figure.Figure`; panels, see `figure.Panel`
 
-Words and labels hold sizes and variables in braces. T is the horizon. A study that measures
-something of its own asks for these tables from its `__main__.py`.
+Strings may contain sizes and variables in braces. T is the horizon. A study with measurements of
+its own reads these tables in its `__main__.py`.
 """
 
 import re
@@ -55,7 +55,7 @@ from dpbandit.experiments.figure import (
     Strict,
     computed,
     draw,
-    own_function,
+    named_function,
     place_of,
     value_of,
 )
@@ -72,25 +72,25 @@ Quick: TypeAlias = Annotated[bool, typer.Option("--quick", help="Seconds instead
 Out: TypeAlias = Annotated[Path, typer.Option(help="Where results go, and are taken up again.")]
 Replicas: TypeAlias = Annotated[int | None, typer.Option(help="Independent repetitions, >= 2.")]
 Sizes: TypeAlias = Mapping[str, Any]
-"""Numbers, lists of numbers and words, by name"""
+"""Numbers, lists of numbers and strings, by name"""
 Lines: TypeAlias = Mapping[str, Sequence[Configuration]]
-"""Label -> configurations along an axis; one alone is a baseline"""
+"""Label -> configurations along an axis; a single one is a baseline"""
 Panels: TypeAlias = Mapping[str, Lines]
-"""Name of a panel -> its lines"""
+"""Panel name -> its lines"""
 
 
-_KINDS = {"marks": Configuration, "last": LastRound, "release": ReleaseConfiguration}
+_LOG_KINDS = {"marks": Configuration, "last": LastRound, "release": ReleaseConfiguration}
 
 
 class Found(NamedTuple):
     """Results of a study."""
 
     frames: Mapping[str, pd.DataFrame]
-    """written as CSV, under these names"""
+    """Frames by name, written as NAME.csv"""
     figures: Iterable[Path]
-    """written where they are"""
+    """Paths of figures, already written"""
     tables: Iterable[Table | str] = ()
-    """printed, once all is written"""
+    """Tables printed at the end"""
 
 
 class Answers(NamedTuple):
@@ -99,23 +99,23 @@ class Answers(NamedTuple):
     runs: Mapping[str, Mapping[str, RunLines]]
 
     def lines(self) -> Iterator[tuple[str, str, str, Sequence[AgentRun]]]:
-        """List question, panel, label and runs of every line."""
+        """Yield question, panel, label and runs of every line."""
         for question, found in self.runs.items():
             for panel, lines in found.items():
                 for label, runs in lines.items():
                     yield question, panel, label, runs
 
     def slopes(self, question: str, x: str) -> dict[tuple[str, str], Slope]:
-        """Fit the exponent of regret in x of lines of three places or more, by (panel, label)."""
+        """Fit the exponent of regret in x of lines with at least 3 places, by (panel, label)."""
         found = {}
-        for asked, panel, label, runs in self.lines():
-            places = [place_of(run, x) for run in runs] if asked == question else []
+        for answered, panel, label, runs in self.lines():
+            places = [place_of(run, x) for run in runs] if answered == question else []
             if len(set(places)) > 2:
                 found[panel, label] = slope(places, [run.regret[-1] for run in runs])
         return found
 
     def table(self, more: Callable[[AgentRun], Mapping[str, Any]] = lambda run: {}) -> pd.DataFrame:
-        """Summarise every run, once for each question that it answers."""
+        """Return the summary of every run, one row for each question that uses the run."""
         every = [(q, panel, label, run) for q, panel, label, line in self.lines() for run in line]
         rows = Results(tuple(run for _, _, _, run in every)).summary().to_dict("records")
         return pd.DataFrame(
@@ -127,16 +127,16 @@ class Answers(NamedTuple):
 
 
 class StudyFile(Strict):
-    """A `study.toml`, see above."""
+    """The tables of a `study.toml`, see the module."""
 
     name: str
     summary: str
     log: Literal["marks", "last", "release"] = "marks"
-    """rounds that runs log; the last alone where hindsight is slow, or where a release is judged"""
+    """Rounds that runs log; the last alone where hindsight is slow or a release is evaluated"""
     targets: tuple[str, ...] = ()
-    """sizes, such as epsilon, that agents are given wherever they have a setting of that name"""
-    told_data: tuple[str, ...] = ()
-    """ids of agents that meet the problem of [data]"""
+    """Sizes, such as epsilon, that are passed to every agent with a setting of that name"""
+    data_agents: tuple[str, ...] = ()
+    """Ids of agents that play the problem of [data]"""
     sizes: dict[str, Any]
     quick: dict[str, Any]
     problems: dict[str, str]
@@ -154,21 +154,21 @@ class StudyFile(Strict):
 
     @cached_property
     def words(self) -> dict[str, str]:
-        """Agents in words, by label."""
+        """Agents as ID:SETTING=VALUE, by label."""
         groups = reversed(self.agents.values())  # of several the first
         return {label: words for group in groups for label, words in group.items()}
 
     @property
     def questions(self) -> dict[str, Figure]:
-        """Figures that ask for runs, by question."""
+        """Figures with runs, by question."""
         return {figure.question: figure for figure in self.figures if figure.asks_for_runs}
 
     def panes(self, figure: Figure, sizes: Sizes) -> list[Pane]:
-        """Expand the panels of a figure at these sizes."""
+        """Return the panels of a figure at these sizes."""
         known, found = {**self.sizes, **sizes}, []
         for panel in figure.panels or [Panel()]:
-            own = {key: getattr(panel, key) for key in panel.model_fields_set}
-            table = figure.model_copy(update=own)
+            changes = {key: getattr(panel, key) for key in panel.model_fields_set}
+            table = figure.model_copy(update=changes)
             for bound in _bindings(table, known):
                 at = _places(table, bound)[-1]
                 name = (table.name or table.problem).format(**at)
@@ -176,8 +176,8 @@ class StudyFile(Strict):
                 found.append(Pane(name, title, table, bound, at))
         return found
 
-    def asked(self, sizes: Sizes) -> dict[str, Panels]:
-        """List the configurations of all questions at these sizes."""
+    def configurations(self, sizes: Sizes) -> dict[str, Panels]:
+        """Return the configurations of all questions at these sizes."""
         return {
             question: {pane.name: self._lines(pane) for pane in self.panes(figure, sizes)}
             for question, figure in self.questions.items()
@@ -195,7 +195,7 @@ class StudyFile(Strict):
                     if some.then:
                         last = (some.then, self.words[some.then], places[-1])
                         line[-1] = self._run(pane, LineGroup(agents=[]), *last)
-                    if adapt := some.adapt and own_function(some.adapt):
+                    if adapt := some.adapt and named_function(some.adapt):
                         line = [*filter(None, map(adapt, line, places))]
                     once = {one.key: one for one in line}  # a baseline is one run at all places
                     lines[label.format(**places[-1])] = [*once.values()]
@@ -209,68 +209,68 @@ class StudyFile(Strict):
     def _run(
         self, pane: Pane, some: LineGroup, label: str, words: str, known: Mapping[str, Any]
     ) -> Configuration:
-        told = words.partition(":")[0] in self.told_data
-        setup = self.setup(some.problem or pane.table.problem, known, told=told)
+        data = words.partition(":")[0] in self.data_agents
+        setup = self.setup(some.problem or pane.table.problem, known, data=data)
         label, axes = label.format(**known), (*pane.table.over, *some.each)
         varied = any(axis in self.targets or f"{{{axis}" in words for axis in axes)
         name = some.run.format(label=label, **known) if some.run and varied else label
-        return _KINDS[self.log](setup, name, self.config(words, known))
+        return _LOG_KINDS[self.log](setup, name, self.config(words, known))
 
-    def setup(self, problem: str, known: Mapping[str, Any], *, told: bool = False) -> Setup:
-        """Fill in the words of a problem; those of [data] if the agent is `told` data."""
+    def setup(self, problem: str, known: Mapping[str, Any], *, data: bool = False) -> Setup:
+        """Return the problem of this label; with `data`, as agents of `data_agents` play it."""
         if problem not in self.problems:
             problem = problem.format(**known)
-        place = self.data.get(problem, self.problems[problem]) if told else self.problems[problem]
+        place = (self.data if data and problem in self.data else self.problems)[problem]
         how = {"horizon": known["T"], "seed": known["seed"], "label": problem.format(**known)}
         return setup_in_words(place.format(**known), **how)
 
     def config(self, words: str, known: Mapping[str, Any]) -> AgentConfig:
-        """Fill in the words of an agent."""
+        """Return the agent of this text with its variables filled in."""
         targets = {name: known[name] for name in self.targets if name in known}
         return parse_agent(words.format(**known), **targets)
 
     def measure(self, sizes: Sizes, out: Path, *, progress: bool = True) -> Answers:
-        """Run what is missing of all questions; each run once, in the folder of its replicas."""
-        known, asked = {**self.sizes, **sizes}, self.asked(sizes)
-        by_replicas = grouped(asked, lambda question: self.questions[question].replicas)
-        found: dict[str, Mapping[str, RunLines]] = {question: {} for question in asked}
+        """Run missing configurations, each once, in the folder of its number of replicas."""
+        known, wanted = {**self.sizes, **sizes}, self.configurations(sizes)
+        by_replicas = grouped(wanted, lambda question: self.questions[question].replicas)
+        found: dict[str, Mapping[str, RunLines]] = {question: {} for question in wanted}
         for replicas, some in by_replicas.items():
-            panels = (lines for question in some for lines in asked[question].values())
+            panels = (lines for question in some for lines in wanted[question].values())
             every = [one for lines in panels for line in lines.values() for one in line]
             folder = out if replicas == "replicas" else out / replicas
             how = {"replicas": known[replicas], "progress": progress}
             runs = runs_of(self.name, every, folder, **how)
             for question in some:
-                found[question] = self._found(question, asked[question], runs)
+                found[question] = self._found(question, wanted[question], runs)
         return Answers(found)
 
     def _found(
-        self, question: str, asked: Panels, runs: Mapping[str, AgentRun]
+        self, question: str, wanted: Panels, runs: Mapping[str, AgentRun]
     ) -> Mapping[str, RunLines]:
         found, name = dict[str, RunLines](), self.questions[question].labels
-        label: Any = own_function(name) if name else lambda one, some: one
-        for panel, lines in asked.items():
+        label: Any = named_function(name) if name else lambda one, some: one
+        for panel, lines in wanted.items():
             line = {one: [runs[each.key] for each in some] for one, some in lines.items()}
             found[panel] = {label(one, some): some for one, some in line.items()}
         return found
 
     def draw(self, found: Answers, sizes: Sizes, out: Path) -> Iterator[Path]:
-        """Write all figures into a folder."""
+        """Write all figures into a folder; yield their paths."""
         for figure in (one for one in self.figures if one.file):
             panes = self.panes(figure, sizes)
             lines = {pane.name: found.runs[figure.question][pane.name] for pane in panes}
-            exponents = self._exponents(found, figure) if figure.exponent_shown else {}
+            exponents = self._exponents(found, figure) if figure.exponent_format else {}
             job = partial(draw, figure=figure, panes=panes, found=lines, exponents=exponents)
             if figure.program:
-                own: Callable[..., None] = own_function(figure.program)
-                job = partial(own, figure=figure, panes=panes, found=lines)
+                program: Callable[..., None] = named_function(figure.program)
+                job = partial(program, figure=figure, panes=panes, found=lines)
             yield write_atomically(out / f"{figure.file}.png", job)
 
     def _exponents(self, found: Answers, figure: Figure) -> dict[tuple[str, str], Slope]:
         return found.slopes(figure.question, figure.exponent) if figure.exponent else {}
 
     def slopes(self, found: Answers) -> pd.DataFrame:
-        """List the exponents of all questions that have some."""
+        """Return a row for each exponent of all questions."""
         return pd.DataFrame(
             [
                 {"question": name, "axis": one.exponent, "panel": p, "line": label, **s._asdict()}
@@ -280,20 +280,20 @@ class StudyFile(Strict):
         )
 
     def tables(self, found: Answers, sizes: Sizes) -> Iterator[Table]:
-        """Tabulate every panel of every question that has no program of its own."""
+        """Yield a table for every panel of every question without a program of its own."""
         for question, figure in self.questions.items():
             if figure.program:
                 continue
             exponents = self._exponents(found, figure)
             for pane in self.panes(figure, sizes):
                 lines = found.runs[question][pane.name]
-                own = {label: str(s) for (p, label), s in exponents.items() if p == pane.name}
+                fitted = {label: str(s) for (p, label), s in exponents.items() if p == pane.name}
                 yield along(
                     f"{question}, {pane.name}: {pane.table.cell or pane.table.ylabel or 'regret'}",
                     lines,
                     partial(_heading, x=pane.table.x),
                     partial(_cell, name=pane.table.cell or pane.table.value, lines=lines),
-                    last=(f"exponent in {figure.exponent}", own) if own else None,
+                    last=(f"exponent in {figure.exponent}", fitted) if fitted else None,
                     every=pane.table.every,
                 )
 
@@ -307,7 +307,7 @@ class StudyFile(Strict):
 
 
 def setup_in_words(words: str, **how: Any) -> Setup:
-    """Make the problem ID:ARGUMENT=VALUE; `how` has horizon, seed and label."""
+    """Parse the problem ID:ARGUMENT=VALUE; `how` has horizon, seed and label."""
     environment, *arguments = re.split(r":(?=\w+=)", words)
     return setup_of(environment, parse_settings(arguments), **how)
 
@@ -319,7 +319,7 @@ def read(folder: str) -> StudyFile:
 
 
 def _bindings(table: Panel | LineGroup, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """List what is known with every combination of the values of `each`."""
+    """Yield the known variables with every combination of the values of `each`."""
     axes = [computed(values, known) for values in table.each.values()]
     for values in product(*axes):
         yield {**known, **dict(zip(table.each, values, strict=True))}
@@ -328,7 +328,7 @@ def _bindings(table: Panel | LineGroup, known: Mapping[str, Any]) -> Iterator[di
 def _places(
     table: Panel, known: Mapping[str, Any], more: Mapping[str, Any] = MappingProxyType({})
 ) -> list[dict[str, Any]]:
-    """List what is known at every place of the axis, with what `let`, and `more`, compute there."""
+    """Return the variables at every place of the axis, with those that `let` and `more` compute."""
     ((name, values),) = table.over.items() or [("", [None])]
     found = []
     for value in computed(values, known):
@@ -358,13 +358,13 @@ def command(
     quick: Any,
     summary: str | None = None,
 ) -> Callable[..., None]:
-    """Make the command of a study, which measures what is missing in a folder and shows all of it.
+    """Make the command of a study, which runs missing configurations and shows all results.
 
     Args:
-        name: of the folder in out/ where results go unless another is asked for.
-        study: (sizes, folder) -> results.
-        full: its sizes, a dictionary or a dataclass with a field `replicas`.
-        quick: smaller ones, for `--quick`.
+        name: default folder of results, in out/.
+        study: function of (sizes, folder) that returns the results.
+        full: sizes of the study, a dictionary or a dataclass with a field `replicas`.
+        quick: smaller sizes, for `--quick`.
         summary: the command's help; the study's docstring if left out.
     """
 
@@ -373,8 +373,8 @@ def command(
         sizes = quick if few else full
         if replicas is not None:
             whole("replicas", replicas, 2)  # there are standard errors
-            asked = {"replicas": replicas}
-            sizes = {**sizes, **asked} if isinstance(sizes, dict) else replace(sizes, **asked)
+            chosen = {"replicas": replicas}
+            sizes = {**sizes, **chosen} if isinstance(sizes, dict) else replace(sizes, **chosen)
         found = study(sizes, out)
         written = [write_csv(out / f"{name}.csv", frame) for name, frame in found.frames.items()]
         written = [*found.figures, *written]
@@ -388,13 +388,13 @@ def command(
 
 
 def command_of(folder: str) -> Callable[..., None]:
-    """Make the command of a study that its `study.toml` says completely."""
+    """Make the command of a study that its `study.toml` describes completely."""
     study = read(folder)
     return command(folder, study.run, {}, study.quick, study.summary)
 
 
 def start(main: Callable[..., None]) -> None:
-    """Run a command; bad input becomes one sentence and exit code 2, warnings are sentences."""
+    """Run a command; print InputErrors (exit code 2) and warnings as sentences."""
     warnings.showwarning = lambda message, *where, **how: print(message)
 
     def program() -> int:
@@ -409,15 +409,15 @@ def start(main: Callable[..., None]) -> None:
 
 
 def measured(study: Study, out: Path, *, progress: bool = True) -> Results:
-    """Run what is missing of a study in the folder `out`, and load all of it.
+    """Run the missing configurations of a study in the folder `out`, and load all results.
 
     Raises:
-        InputError: whatever `run_sweep` refuses, such as blocks that another program has made.
+        InputError: as `run_sweep`, for example for blocks of another version.
     """
     done = run_sweep(study, out, backend="threading", resume=True, progress=progress)
     if done.found.corrupt:
         files = ", ".join(map(str, done.found.corrupt))
-        warnings.warn(f"Corrupt, moved aside and run anew: {files}.", stacklevel=2)
+        warnings.warn(f"Damaged files were renamed and run again: {files}.", stacklevel=2)
     for failure in done.failed:
         raise InputError(str(failure))
     return Results.load(out)
@@ -431,14 +431,14 @@ def runs_of(
     replicas: int,
     progress: bool = True,
 ) -> dict[str, AgentRun]:
-    """Load the runs of these configurations by key, each run once, see `measured`."""
+    """Load the runs of these configurations by key, after running the missing ones (`measured`)."""
     every = {one.key: one for one in configurations}
     study = Study(name=name, configurations=tuple(every.values()), replicas=replicas)
     return {run.key: run for run in measured(study, out, progress=progress).runs}
 
 
 def grouped(things: Iterable[Any], key: Callable[[Any], Any]) -> dict[Any, list[Any]]:
-    """Group things by key, in order."""
+    """Return things grouped by key, in order of first appearance."""
     found: dict[Any, list[Any]] = {}
     for one in things:
         found.setdefault(key(one), []).append(one)
@@ -472,9 +472,9 @@ def along(
     last: tuple[str, Mapping[str, str]] | None = None,
     every: int = 1,
 ) -> Table:
-    """Tabulate lines as rows, with a column for each of so many places up to the last.
+    """Tabulate lines as rows, with a column for every `every`-th place, counted from the last.
 
-    `last` is the heading of one column more, and its cells by label.
+    `last` is the heading of a further column, and its cells by label.
     """
     table = Table(title=title)
     table.add_column("agent", no_wrap=True)
@@ -492,7 +492,7 @@ def along(
 
 
 def mean(values: Floats) -> str:
-    """Write a mean with its standard error, to two digits of that.
+    """Format a mean with its standard error, to two digits of the error.
 
     >>> mean(np.array([1.0, 1.2, 1.4]))
     '1.20 ± 0.12'

@@ -1,8 +1,8 @@
-"""setuptools, but that an editable install is seen by type checkers and editors, too.
+"""Build backend: setuptools, with editable installs that type checkers and editors can follow.
 
-Its strict mode puts a tree of links, one for each file, on the path, where files that are new are
-missing. Here they are links to folders: only a new module in dpbandit/ itself wants another
-`pip install -e`. Where there are no links, as on some Windows machines, it is left as it is.
+The strict mode of setuptools puts a tree of links, one for each file, on the path; new files are
+missing from it. This backend links folders: only a new module in dpbandit/ itself needs another
+`pip install -e`. Where links cannot be made, as on some Windows machines, the tree stays as it is.
 """
 
 from contextlib import suppress
@@ -18,7 +18,7 @@ from setuptools.build_meta import *  # noqa: F403
 def build_editable(
     wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None
 ) -> str:
-    """The hook of PEP 660."""
+    """Build an editable wheel (hook of PEP 660) and link its folders."""
     strict = {**(config_settings or {}), "editable_mode": "strict"}
     wheel = build_meta.build_editable(wheel_directory, strict, metadata_directory)
     with ZipFile(Path(wheel_directory, wheel)) as file, suppress(OSError):

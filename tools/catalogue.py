@@ -1,13 +1,12 @@
-"""The catalogue: what agents and environments there are, two tables and a page.
+"""Write the catalogue: two tables of agents and environments, and a page.
 
     python tools/catalogue.py
 
-`agents/catalogue.csv` has a row for each agent, in the order of the page: its class and file, what
-it plays, what it is told, what is private, its page, and the mark "reconstructed" if it is made
+`agents/catalogue.csv` has a row for each agent, in the order of the page: its class and file, its
+kind of problem, its feedback, its promise, its page, and the mark "reconstructed" if it is made
 from an abstract or a sketch. `envs/catalogue.csv` has the environments. The packages and listings
-read them. Their last columns, the first lines of the classes, `docs/catalogue.md`, and what type
-checkers read in place of the tables, `agents/__init__.pyi` and `envs/__init__.pyi`, are written
-here.
+read them. This program writes their last columns (the first lines of the classes),
+`docs/catalogue.md`, and the stubs of both packages, `agents/__init__.pyi` and `envs/__init__.pyi`.
 `tests/docs/test_algorithm_pages.py` fails where one of them is stale.
 """
 
@@ -33,8 +32,8 @@ from dpbandit.base import first_line  # noqa: E402
 from dpbandit.lazy import catalogue  # noqa: E402
 from dpbandit.running.answers import by_score, score, starting  # noqa: E402
 
-WIDTH = 100
-"""Of a line of code."""
+LINE_WIDTH = 100
+"""Most letters of a line of code."""
 PAGE = ROOT / "docs" / "catalogue.md"
 HEAD = """# Catalogue
 
@@ -46,16 +45,16 @@ the steps and the guarantee. On the command line, `dpbandit agents --for OJPrici
 the private agents that fit a problem, `dpbandit agents fade` shows the settings of one, and
 `dpbandit envs OJPricing` the arguments of an environment.
 """
-LOW = 0.5
-"""Score below which an agent stands under MORE."""
-MORE = """
+LOW_SCORE = 0.5
+"""Score below which an agent is listed under LOW_SCORE_HEAD."""
+LOW_SCORE_HEAD = """
 More, with a score below 50:
 """
-DRAWER = """
+RECONSTRUCTED_HEAD = """
 Reconstructed from an abstract or a sketch, because the full text was not available or leaves steps
 open; our tables never present them as the published algorithm:
 """
-WORLDS = """
+ENVIRONMENTS_HEAD = """
 ## Environments
 
 | id | what happens |
@@ -64,7 +63,7 @@ WORLDS = """
 
 
 def tables() -> dict[Path, str]:
-    """Both, their last columns from the classes."""
+    """Return both tables, with last columns from the classes."""
     return {
         ROOT / "agents" / "catalogue.csv": _written(agents, "config"),
         ROOT / "envs" / "catalogue.csv": _written(envs, "name"),
@@ -72,7 +71,7 @@ def tables() -> dict[Path, str]:
 
 
 def faces() -> dict[Path, str]:
-    """What type checkers read of both packages: an import of every class, and tables of them."""
+    """Return the stubs of both packages: an import of every class, and tables of them."""
     some = [(one.file, one.config) for one in (*entries(), *wrappers())]
     some += [("catalogue", "Kinds")]
     worlds = [(one["file"], one["name"]) for one in catalogue(envs.__name__)]
@@ -85,7 +84,7 @@ def faces() -> dict[Path, str]:
 
 
 def _imports(folder: str, some: Iterable[tuple[str, str]]) -> str:
-    """Imports as ruff would sort them."""
+    """Return import statements as ruff would sort them."""
     lines, homes = [], dict[str, set[str]]()
     for file, name in some:
         homes.setdefault(f"dpbandit.{folder}.{file}", set()).add(name)
@@ -93,7 +92,7 @@ def _imports(folder: str, some: Iterable[tuple[str, str]]) -> str:
         names = sorted(homes[home], key=lambda name: (not name.isupper(), name))
         imports = [name if name == "Kinds" else f"{name} as {name}" for name in names]
         line = f"from {home} import " + ", ".join(imports)
-        if len(line) > WIDTH:
+        if len(line) > LINE_WIDTH:
             line = f"from {home} import (\n" + "".join(f"    {one},\n" for one in imports) + ")"
         lines.append(f"{line}\n")
     return "".join(lines)
@@ -109,19 +108,19 @@ def _written(package: ModuleType, name: str) -> str:
 
 
 def page() -> str:
-    """`docs/catalogue.md`."""
+    """Return the text of `docs/catalogue.md`."""
     parts = [HEAD]
     for group in dict.fromkeys(one.plays for one in entries()):
         some = [one for one in entries() if one.plays == group]
         parts.append(f"\n## {group}\n")
         printed = [one for one in some if one.mark != RECONSTRUCTED]
-        more = [one for one in printed if (mean := score(one.id)) is not None and mean < LOW]
+        more = [one for one in printed if (mean := score(one.id)) is not None and mean < LOW_SCORE]
         parts.append(_rows(one for one in printed if one not in more))
         if more:
-            parts += [MORE, _rows(more)]
+            parts += [LOW_SCORE_HEAD, _rows(more)]
         if drawer := [one for one in some if one.mark == RECONSTRUCTED]:
-            parts += [DRAWER, _rows(drawer)]
-    parts.append(WORLDS)
+            parts += [RECONSTRUCTED_HEAD, _rows(drawer)]
+    parts.append(ENVIRONMENTS_HEAD)
     for one in catalogue(envs.__name__):
         parts.append(f"| `dpbandit/{one['name']}-v0` | {one['line']} |\n")
     return "".join(parts)

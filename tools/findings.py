@@ -2,8 +2,8 @@
 
     python tools/findings.py
 
-Two kinds: agents one below the other, or a line over epsilon or another size, beside horizontal
-lines of play that does not depend on it. Bars are two standard errors to either side.
+There are two kinds: agents one below the other, or lines over epsilon or another size, beside
+horizontal lines of agents that do not depend on it. Error bars are two standard errors.
 """
 
 import sys
@@ -40,9 +40,9 @@ FOLDER = ROOT / "docs" / "findings"
 _UCB = "shariff-sheffet-ucb:calibration=paper"
 _TREES = "wdp-cocop:window=256:noise=gamma:calibration=paper"
 _SIZE = (3.0, 1.875)
-"""Inches; 480 x 300 dots"""
+"""Width and height in inches; 480 x 300 dots"""
 _POINTS = 6.5
-_SMALL: dict[Any, Any] = {
+_SMALL_STYLE: dict[Any, Any] = {
     **dict.fromkeys(("font.size", "axes.labelsize", "axes.titlesize"), _POINTS),
     **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), _POINTS - 0.5),
     **dict.fromkeys(("axes.linewidth", "xtick.major.width", "ytick.major.width"), 0.6),
@@ -54,15 +54,15 @@ _SMALL: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the store: the run, the agent, and which number."""
+    """A row of the store, and the column to read."""
 
     run: str
     agent: str
     value: str = "mean"
-    """column; only means have errors"""
+    """Column; only means have errors"""
 
     def read(self, divisor: float = 1.0) -> tuple[float, float]:
-        """The number and its standard error, 0 for one that is computed."""
+        """Return the number and its standard error, which is 0 for computed numbers."""
         rows = _rows()
         (found,) = rows[(rows["run"] == self.run) & (rows["agent"] == self.agent)].to_dict(
             "records"
@@ -82,12 +82,12 @@ class Picture:
 
     title: str
     axis: str
-    """what is drawn, with its unit"""
+    """Drawn quantity, with its unit"""
     divisor: float = 1.0
     log: bool = True
 
     def draw(self) -> Figure:
-        """The figure, in the look of all others but smaller."""
+        """Return the figure, in the style of all others but smaller."""
         figure = Figure(figsize=_SIZE, layout="constrained")
         axes = figure.subplots()
         self._fill(axes)
@@ -102,7 +102,7 @@ class Picture:
 
 @dataclass(frozen=True, kw_only=True)
 class Dots(Picture):
-    """Agents one below the other; those without privacy are in another colour."""
+    """Agents one below the other; agents without privacy are in another colour."""
 
     private: Mapping[str, Row]
     public: Mapping[str, Row] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class Lines(Picture):
     """Agents over a size, and horizontal lines."""
 
     over: str
-    """what lies on the horizontal axis, with its unit"""
+    """Quantity of the horizontal axis, with its unit"""
     places: Sequence[float]
     lines: Mapping[str, Sequence[Row]]
     levels: Mapping[str, Row] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class Lines(Picture):
 
 
 def _plain(axis: "Axis") -> None:
-    """Numbers as people write them, on a logarithmic axis."""
+    """Label a logarithmic axis with plain numbers."""
     log_ticks(axis)
     axis.set_major_formatter("{x:,g}")
     axis.set_minor_formatter("")
@@ -172,9 +172,9 @@ def _plain(axis: "Axis") -> None:
 
 @contextmanager
 def small() -> "Iterator[None]":
-    """The look of all figures, with letters for a small one."""
+    """Use the style of all figures, with a smaller font."""
     with figure_style():
-        rcParams.update(_SMALL)
+        rcParams.update(_SMALL_STYLE)
         yield
 
 

@@ -1,10 +1,10 @@
-"""A digest of every agent's regret on every environment, to show that refactoring moved no curve::
+"""Print a digest of every agent's regret on every environment, to compare across refactorings::
 
     python tools/golden.py > before.txt        # then change the code
     python tools/golden.py | diff before.txt -
 
-One line for each environment, agent and variant of its settings: 40 rounds, two replicas. Agents
-that do not fit leave a line with the first words of their refusal, so that these are compared, too.
+One line for each environment, agent and variant of its settings: 40 rounds, two replicas. An agent
+that does not fit has a line with the first words of its error, so that these are compared, too.
 """
 
 import os
@@ -32,7 +32,7 @@ ARGUMENTS = {
 
 
 def main() -> None:
-    """Print the lines, in an order that does not depend on where modules lie."""
+    """Print the lines, in an order that does not depend on the location of modules."""
     warnings.simplefilter("ignore")
     for env in sorted(ENVIRONMENTS):
         arguments = ARGUMENTS.get(env, {})

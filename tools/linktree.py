@@ -1,8 +1,8 @@
 """The installed layout as a tree of links, for tools that read code and do not run it.
 
 The folders envs/, agents/ and experiments/ are imported as dpbandit.envs and so on, a mapping that
-type checkers and editors cannot follow. `pip install -e` makes such a tree (tools/backend.py), and
-this program one in build/types: `mypy -p dpbandit` with MYPYPATH=build/types.
+type checkers and editors cannot follow. `pip install -e` makes such a tree (tools/backend.py); this
+program makes one in build/types, for `mypy -p dpbandit` with MYPYPATH=build/types.
 """
 
 import shutil

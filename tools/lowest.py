@@ -1,9 +1,9 @@
-"""The tests with every direct dependency at the lowest version that pyproject.toml allows::
+"""Run the tests with every direct dependency at the lowest version that pyproject.toml allows::
 
     python tools/lowest.py [arguments of pytest]
 
-In a fresh environment, which is thrown away. A floor that no other dependency lets come true is
-told: it has to be raised in pyproject.toml, as has one below which the tests fail.
+The environment is new and temporary. The program stops at a lowest version that other dependencies
+make impossible: raise it in pyproject.toml, as any version with which the tests fail.
 """
 
 import os
@@ -30,12 +30,12 @@ for line in sys.argv[1:]:
 
 
 def main(arguments: list[str]) -> int:
-    """Make the environment, look at its versions and run the tests; what pytest returns."""
+    """Make the environment, check its versions and run the tests; return pytest's exit code."""
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         scripts = Path(folder, "bin")
-        given = {"VIRTUAL_ENV": folder, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
-        env = os.environ | given
+        activation = {"VIRTUAL_ENV": folder, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
+        env = os.environ | activation
 
         def run(*command: str) -> int:
             return subprocess.run(command, cwd=ROOT, env=env).returncode
@@ -49,14 +49,15 @@ def main(arguments: list[str]) -> int:
 
 
 def direct() -> list[str]:
-    """What pyproject.toml asks for, with all that `dev` names."""
+    """Return the requirements of pyproject.toml, with all that `dev` names."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     lines = [*project["dependencies"], *extras["dev"]]
-    own = f"{project['name']}["
-    for line in [line for line in lines if line.startswith(own)]:
+    extra_prefix = f"{project['name']}["
+    for line in [line for line in lines if line.startswith(extra_prefix)]:
         lines.remove(line)
-        lines += [part for extra in line[len(own) : -1].split(",") for part in extras[extra]]
+        names = line[len(extra_prefix) : -1].split(",")
+        lines += [part for extra in names for part in extras[extra]]
     return lines
 
 

@@ -1,10 +1,10 @@
-"""The font of formulas on the pages, cut from TeX Gyre Termes Math, which is far larger.
+"""Make the font of formulas on the pages, a subset of TeX Gyre Termes Math, which is far larger.
 
     pip install brotli fonttools
     python tools/maths_font.py texgyretermes-math.otf
 
-Debian has the whole font in `fonts-texgyre-math`. Its licence asks that what is changed has another
-name: docs/_static/fonts/README.md.
+Debian has the whole font in `fonts-texgyre-math`. Its licence requires another name for a changed
+font: docs/_static/fonts/README.md.
 """
 
 import sys
@@ -38,12 +38,12 @@ RANGES = (
 
 
 def covers(letter: str) -> bool:
-    """Whether the font is cut to have it."""
+    """Return True if the font has this letter."""
     return any(first <= ord(letter) <= last for first, last in RANGES)
 
 
 def cut(source: Path, target: Path) -> None:
-    """Write the letters of RANGES, with their sizes and the table of maths, as WOFF2."""
+    """Write the letters of RANGES, with their sizes and the MATH table, as WOFF2."""
     from fontTools import subset
 
     options = subset.Options(flavor="woff2", hinting=False, layout_features=["*"], name_IDs=["*"])

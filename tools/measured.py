@@ -1,18 +1,18 @@
-"""Numbers of the pages, taken from the stores that commands have written::
+"""Update the numbers of the pages from the stores that commands have written::
 
     python tools/measured.py                 write the tables of all pages anew
     python tools/measured.py FILE.csv ...    run the commands of these stores again
     python tools/measured.py FILE.csv:NAME,...   or those of some names alone
 
-A store, `experiments/QUESTION/numbers.csv`, begins with the commands that make it, a name for each:
+A store, `experiments/QUESTION/numbers.csv`, begins with a named command for each of its runs:
 
     # one: dpbandit compare GLMBandit --set dim=10 --agents fade,broadcast --horizon 10000
     # bound: limits.csv of python -m dpbandit.experiments.limits
     # p1: dpbandit reproduce contextual/p1 --agent dp-moments
     # theirs: not run: an independent program
 
-and holds the rows of `summary.csv`, or of the file that is named, with that name in the column
-`run`. `reproduce` makes one row, beside its reference; rows that are not run are written by hand.
+and holds the rows of `summary.csv`, or of the named file, with the command's name in the column
+`run`. `reproduce` makes one row, with its reference; rows that are "not run" are written by hand.
 To publish a number write such a line, run it as above, and put into the page a comment,
 
     numbers: numbers.csv by agent where run == "one"
@@ -27,9 +27,9 @@ error, if the store has them; a divisor (`mean / 20`) divides both. Queries are 
 
 The answers of the suite, `dpbandit/running/answers.csv`, are a store as well.
 
-In prose a number that looks measured has to stand in such a table, of its page or of a page that
-its paragraph links to; `<!-- not measured: why -->` in a paragraph, or before a table, says that it
-is none. `tests/docs/test_numbers.py` fails where pages and stores differ.
+In prose a number that looks measured has to occur in such a table, of its page or of a page that
+its paragraph links to; `<!-- not measured: why -->` in a paragraph, or before a table, exempts it.
+`tests/docs/test_numbers.py` fails where pages and stores differ.
 """
 
 import json
@@ -50,29 +50,29 @@ sys.path.insert(0, str(ROOT))
 from dpbandit.agents import AGENTS  # noqa: E402
 
 FOLDERS = ("docs", "experiments")
-KEPT = ("agent", "horizon", "replicas", "mean", "se", "claimed_epsilon", "certified_epsilon")
-"""Columns of a summary; other files are kept as they are, but for times."""
-OTHERS = "not run: "
-"""Stands where numbers that are not ours have no command."""
+SUMMARY = ("agent", "horizon", "replicas", "mean", "se", "claimed_epsilon", "certified_epsilon")
+"""Columns that are copied from a summary; other files are copied whole, without times."""
+NOT_RUN = "not run: "
+"""Prefix of a line in place of a command, for numbers of other programs."""
 BLOCK = re.compile(
     r"<!-- numbers: (?P<file>\S+) by (?P<by>.+?)(?: where (?P<where>.+?))?\n(?P<columns>.*?)-->\n"
     r"(?P<table>.*?)<!-- end of numbers -->",
     re.DOTALL,
 )
 _COMMAND = re.compile(r"(?m)^# (?P<run>[\w-]+): (?:(?P<file>\S+\.csv) of )?(?P<command>.+)$")
-_SHOWN = re.compile(r"see ([\w./]+\.md)\s*")
+_SEE_PAGE = re.compile(r"see ([\w./]+\.md)\s*")
 
 
 def pages() -> list[Path]:
-    """Those whose numbers are looked after; where a page only shows another, that one."""
+    """Return the pages with checked numbers; the target of a page `see FILE` replaces it."""
     found = [page for folder in FOLDERS for page in sorted((ROOT / folder).rglob("*.md"))]
-    shown = [_SHOWN.fullmatch(page.read_text()) for page in found]
-    found = [ROOT / see[1] if see else page for see, page in zip(shown, found, strict=True)]
+    links = [_SEE_PAGE.fullmatch(page.read_text()) for page in found]
+    found = [ROOT / see[1] if see else page for see, page in zip(links, found, strict=True)]
     return [*dict.fromkeys([ROOT / "README.md", *found])]
 
 
 def written(page: Path, text: str) -> str:
-    """The text of a page with all its tables made anew."""
+    """Return the text of a page with all its tables updated."""
     return BLOCK.sub(lambda block: _with_table(page, block), text)
 
 
@@ -82,7 +82,7 @@ def _with_table(page: Path, block: re.Match[str]) -> str:
 
 
 def table(store: Path, block: re.Match[str]) -> str:
-    """The table that a comment describes, in Markdown."""
+    """Return the table that a comment describes, in Markdown."""
     rows = with_costs(pd.read_csv(store, comment="#"))
     if "problem" not in rows and "run" in rows:  # the name of its run, in words
         rows["problem"] = rows["run"].str.replace("-", " ")
@@ -95,7 +95,7 @@ def table(store: Path, block: re.Match[str]) -> str:
         some = rows.query(where) if where else rows
         columns[heading] = {}
         for _, row in some.iterrows():
-            key, words = tuple(row[by]), shown(row, cell.strip())
+            key, words = tuple(row[by]), formatted(row, cell.strip())
             if columns[heading].setdefault(key, words) != words:
                 raise ValueError(f"{store.name} has several rows {key} for {heading!r} ({line!r}).")
     keys = dict.fromkeys(tuple(row) for row in rows[by].itertuples(index=False))
@@ -108,11 +108,11 @@ def table(store: Path, block: re.Match[str]) -> str:
 
 
 def with_costs(rows: "pd.DataFrame") -> "pd.DataFrame":
-    """Beside each agent its regret over that of the best without privacy, and what is saved.
+    """Add columns that compare regret with the best agent without privacy, and with uniform play.
 
-    `times` is that quotient to two digits, `ratio` and `ratio_se` are it with its standard error.
-    `saved` is (U - R) / (U - B): R its regret, U that of uniform play, B that of the best agent of
-    its run which promises nothing.
+    `times` is the ratio R / B to two digits, `ratio` and `ratio_se` the ratio with its standard
+    error. `saved` is (U - R) / (U - B): R the agent's regret, U that of uniform play, B that of the
+    best agent of its run without privacy.
 
     >>> rows = {"run": "x", "agent": ["Uniform", "fade", "linucb", "BestFixed"]}
     >>> rows |= {"mean": [100.0, 40.0, 20.0, 10.0], "certified_epsilon": [0.0, 1.0, inf, inf]}
@@ -145,16 +145,16 @@ def _label(key: Any) -> str:
     return f"`{key}`" if key in AGENTS or re.fullmatch(r"[a-z-]+:\S+", key) else key
 
 
-def shown(row: "pd.Series[Any]", cell: str) -> str:
-    """A value with its standard error, to two digits of that, or as it is.
+def formatted(row: "pd.Series[Any]", cell: str) -> str:
+    """Format a value with its standard error, to two digits of the error, or alone.
 
-    >>> shown(pd.Series({"mean": 1234.56, "se": 12.3, "T": 20_000, "x": 0.01234}), "mean")
+    >>> formatted(pd.Series({"mean": 1234.56, "se": 12.3, "T": 20_000, "x": 0.01234}), "mean")
     '1,235 ± 12'
-    >>> shown(pd.Series({"mean": 1234.56, "se": 12.3}), "mean / 20")
+    >>> formatted(pd.Series({"mean": 1234.56, "se": 12.3}), "mean / 20")
     '61.73 ± 0.61'
-    >>> shown(pd.Series({"mean": 4746.0, "se": 3.0}), "mean")
+    >>> formatted(pd.Series({"mean": 4746.0, "se": 3.0}), "mean")
     '4,746 ± 3'
-    >>> shown(pd.Series({"x": 0.01234}), "x")
+    >>> formatted(pd.Series({"x": 0.01234}), "x")
     '0.0123'
     """
     name, _, divisor = (cell, "", "") if cell in row else cell.partition(" / ")
@@ -173,7 +173,7 @@ def shown(row: "pd.Series[Any]", cell: str) -> str:
 
 
 def _number(value: float) -> str:
-    """To three digits; whole numbers, and those from 100 on, in full."""
+    """Format a number to three digits; whole numbers, and numbers from 100 on, in full."""
     if not isfinite(value):
         return "∞"
     whole = value == round(value) or abs(value) >= 100
@@ -181,9 +181,9 @@ def _number(value: float) -> str:
 
 
 def measure(store: Path, names: str = "") -> None:
-    """Run the commands that a store begins with, each once, and write their rows into it."""
+    """Run the commands of a store, each once, and write their rows into it."""
     everything = list(_COMMAND.finditer(store.read_text()))
-    ours = [one for one in everything if not one["command"].startswith(OTHERS)]
+    ours = [one for one in everything if not one["command"].startswith(NOT_RUN)]
     requested = names.split(",") if names else [one["run"] for one in ours]
     commands = [one for one in ours if one["run"] in requested]
     tables = []
@@ -201,7 +201,7 @@ def measure(store: Path, names: str = "") -> None:
                 found = _row(one["command"], json.loads(folder.read_text()))
             else:
                 found = pd.read_csv(folder / (one["file"] or "summary.csv"))
-                found = found if one["file"] else found[[*KEPT]]
+                found = found if one["file"] else found[[*SUMMARY]]
             tables.append(found.drop(columns="seconds", errors="ignore").assign(run=one["run"]))
     rows = pd.concat(tables, ignore_index=True)
     places = {one["run"]: place for place, one in enumerate(everything)}
@@ -212,7 +212,7 @@ def measure(store: Path, names: str = "") -> None:
 
 
 def _row(command: str, record: dict[str, Any]) -> "pd.DataFrame":
-    """What `dpbandit reproduce CASE --agent ID` says, with the settings of the agent that it has.
+    """Return the row of `dpbandit reproduce CASE --agent ID`, with the settings of the agent.
 
     >>> record = {"agent": "hedge", "config": {"rate": 1.0}, "mean": 7.4, "se": 0.1}
     >>> record |= {"certified_epsilon": inf, "reference": {"mean": 7.5, "se": 0.03}}
@@ -220,10 +220,12 @@ def _row(command: str, record: dict[str, Any]) -> "pd.DataFrame":
     >>> made[["agent", "mean", "reference", "reference_se"]].to_numpy().tolist()
     [['hedge:rate=1', 7.4, 7.5, 0.03]]
     """
-    told = re.findall(r"--(?:set |(calibration|noise) )(\S+)", command)
-    words = [f"{key}={value}" if key else value for key, value in told]
-    own = [word for word in words if word.partition("=")[0] in record["config"]]
-    row = {name: record.get(name) for name in KEPT} | {"agent": ":".join([record["agent"], *own])}
+    options = re.findall(r"--(?:set |(calibration|noise) )(\S+)", command)
+    words = [f"{key}={value}" if key else value for key, value in options]
+    settings = [word for word in words if word.partition("=")[0] in record["config"]]
+    row = {name: record.get(name) for name in SUMMARY} | {
+        "agent": ":".join([record["agent"], *settings])
+    }
     row["claimed_epsilon"] = record["config"].get("epsilon", record["certified_epsilon"])
     theirs = record["reference"] or {"mean": None, "se": None}
     return pd.DataFrame([{**row, "reference": theirs["mean"], "reference_se": theirs["se"]}])

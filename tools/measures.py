@@ -1,14 +1,13 @@
-"""How large the house is::
+"""Measure the size of the code::
 
     python tools/measures.py
 
-A line for each measure: what it is now, the most that is allowed, and the goal. What is allowed
-falls with every rewrite; the program fails where a measure is above it. `make lint` runs it: it
-reads text and imports nothing of the project. What takes a run is in `tools/reading.py`.
+A line for each measure: its value, the limit, and the goal. The limits fall with every rewrite; the
+program fails where a value is above its limit. `make lint` runs it: it reads text and imports
+nothing of the project. Measures that need a run are in `tools/reading.py`.
 
-The core is what somebody reads who carries the project on; shelves stand beside it, and each can be
-deleted. The core imports no shelf: where it needs to know what a shelf has, the shelf registers it
-(`dpbandit/shelf.py`).
+A maintainer reads the core; shelves stand beside it, and each can be deleted. The core imports no
+shelf: a shelf registers with the core whatever the core must know of it (`dpbandit/shelf.py`).
 """
 
 import ast
@@ -37,7 +36,7 @@ CORE = (
     *("envs/arms", "envs/contextual", "envs/convex", "envs/experts", "envs/streams"),
     "experiments",
 )
-"""Folders and files of the core, but for what in them is on a shelf. This list only grows."""
+"""Folders and files of the core, except those listed in SHELVES; entries are only ever added."""
 SHELVES = {
     "sets": (
         *("agents/choice", "envs/choice", "dpbandit/auditing/buyers.py"),
@@ -107,7 +106,7 @@ SHELVES = {
 
 
 class Measure(NamedTuple):
-    """One row."""
+    """A measure with its value, limit and goal."""
 
     name: str
     now: float
@@ -116,7 +115,7 @@ class Measure(NamedTuple):
 
 
 def table(measures: Iterable[Measure]) -> int:
-    """Print the measures; 1 if one is above what is allowed."""
+    """Print the measures; return 1 if one is above its limit."""
     found = list(measures)
     print(f"{'':44}{'now':>9}{'most':>9}{'goal':>9}")
     for one in found:
@@ -126,7 +125,7 @@ def table(measures: Iterable[Measure]) -> int:
 
 
 def measures() -> list[Measure]:
-    """All of them, of what git tracks."""
+    """Return all measures of the files that git tracks."""
     source = [file for file in tracked("*.py") if not file.is_relative_to(ROOT / "tests")]
     source = [file for file in source if "notebooks" not in file.parts]
     sizes = [lines(file) for file in source]
@@ -134,7 +133,7 @@ def measures() -> list[Measure]:
     core = [file for file in source if shelf(file) is None]
     inward = sorted({*imports_of_shelves(core)})
     tests = sum(lines(file) for file in tracked("tests/*.py"))
-    asked = sum(len(re.findall(r"isinstance\(spec,", each)) for each in text.values())
+    spec_checks = sum(len(re.findall(r"isinstance\(spec,", each)) for each in text.values())
     imports = sum(len(re.findall(r"^ *(?:from|import) ", each, re.M)) for each in text.values())
     pictures = sum(file.stat().st_size for file in tracked("*.png")) / 1e6
     return [
@@ -147,14 +146,14 @@ def measures() -> list[Measure]:
         Measure("nine files of ten have at most", quantiles(sizes, n=10)[-1], 500, 480),
         Measure("lines of the longest file", max(sizes), 740, 700),
         Measure("import statements", imports, 3_502, 2_300),
-        Measure("questions which kind a spec is", asked, 5, 5),
+        Measure("questions which kind a spec is", spec_checks, 5, 5),
         Measure("lines of tests", tests, 42_650, 37_800),
         Measure("megabytes of PNG", pictures, 6, 3),
     ]
 
 
 def shelf(file: Path) -> str | None:
-    """Shelf that a file stands on, by the longest place that it is in; None in the core."""
+    """Return the shelf of a file, by the longest matching place; None in the core."""
     name = file.relative_to(ROOT).as_posix()
     places: dict[str, str | None] = dict.fromkeys(CORE)
     places |= {place: shelf for shelf, places in SHELVES.items() for place in places}
@@ -165,16 +164,16 @@ def shelf(file: Path) -> str | None:
 
 
 def imports_of_shelves(core: Iterable[Path]) -> Iterator[tuple[str, str]]:
-    """Each file of the core with each name that it imports from a file of a shelf, `file:name`."""
+    """Yield (file of the core, `file:name`) for each name imported from a shelf."""
     for file in core:
         for home, name in imported(file):
             if home != file and shelf(home) is not None:
-                own, other = (one.relative_to(ROOT).as_posix() for one in (file, home))
-                yield own, f"{other}:{name}"
+                importer, source = (one.relative_to(ROOT).as_posix() for one in (file, home))
+                yield importer, f"{source}:{name}"
 
 
 def imported(file: Path) -> Iterator[tuple[Path, str]]:
-    """Files of the project that define what a file imports, lazily or not, each with the name."""
+    """Yield files of the project that define what a file imports, lazily or not, with the names."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom):
             named = [(str(node.module), alias.name) for alias in node.names]
@@ -189,7 +188,7 @@ def imported(file: Path) -> Iterator[tuple[Path, str]]:
 
 @cache
 def defined_in(module: str, name: str) -> Path | None:
-    """The file of the project that defines a name of a module, a package's face looked through."""
+    """Return the file that defines a name of a module, also if a package re-exports it."""
     top, *rest = module.split(".")
     if top not in PACKAGES:
         return None
@@ -207,7 +206,7 @@ def defined_in(module: str, name: str) -> Path | None:
 
 @cache
 def definitions(file: Path) -> frozenset[str]:
-    """Names that a file defines at its top level, imports left out."""
+    """Return the names that a file defines at its top level, without imports."""
     found = set()
     for node in ast.parse(file.read_text()).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -219,14 +218,14 @@ def definitions(file: Path) -> frozenset[str]:
 
 
 def tracked(pattern: str) -> list[Path]:
-    """Files of the repository."""
+    """Return the files of the repository that match a pattern, ignored files excluded."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", pattern]
     names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [ROOT / name for name in names.split("\0") if name and (ROOT / name).exists()]
 
 
 def lines(file: Path) -> int:
-    """Of one file."""
+    """Return the number of lines of a file."""
     return len(file.read_text().splitlines())
 
 

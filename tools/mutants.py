@@ -1,10 +1,10 @@
-"""Faults put into a copy of the source one at a time: the tests named beside each have to fail.
+"""Mutation tests: faults are put into a copy of the source one at a time, and tests have to fail.
 
     python tools/mutants.py                   every fault of `mutants.toml`
-    python tools/mutants.py choices streams   those of groups or faults with one of these words
+    python tools/mutants.py choices streams   faults or groups with one of these words
 
-Ends with 1 if a fault survives, or has not exactly one place (it is stale: correct the table), or
-if tests fail without any.
+Exits with 1 if a fault survives, if its text does not occur exactly once (it is stale: correct the
+table), or if tests fail without a fault.
 """
 
 import os
@@ -20,12 +20,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = Path(__file__).with_suffix(".toml")
-SECONDS = 900
-"""After which a fault that makes tests run for ever counts as noticed"""
+TIMEOUT = 900
+"""Timeout of tests; a fault that makes them run longer counts as noticed"""
 
 
 def main(words: list[str]) -> int:
-    """Try the faults of the table; returns the exit code."""
+    """Try the faults of the table; return the exit code."""
     found: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = Path(folder)
@@ -42,15 +42,15 @@ def main(words: list[str]) -> int:
                 found["fails without"] += len(faults)
                 continue
             for old, new in faults:
-                result = tried(copy, where, old, new, tests)
+                result = try_fault(copy, where, old, new, tests)
                 found[result] += 1
                 print(f"{result:<9} {where}: {old.strip()}  ->  {new.strip()}", flush=True)
     print(", ".join(f"{count} {result}" for result, count in sorted(found.items())))
     return int(set(found) != {"killed"})
 
 
-def tried(copy: Path, where: str, old: str, new: str, tests: str) -> str:
-    """What became of one fault: killed, survived, or stale."""
+def try_fault(copy: Path, where: str, old: str, new: str, tests: str) -> str:
+    """Return the result for one fault: killed, survived, or stale."""
     holding = [(path, text) for path, text in sources(copy / where) if old in text]
     if len(holding) != 1 or holding[0][1].count(old) != 1:
         return "stale"
@@ -63,19 +63,19 @@ def tried(copy: Path, where: str, old: str, new: str, tests: str) -> str:
 
 
 def sources(folder: Path) -> Iterator[tuple[Path, str]]:
-    """The Python files of a folder, with their text."""
+    """Yield the Python files of a folder, with their text."""
     for path in sorted(folder.rglob("*.py")):
         yield path, path.read_text()
 
 
 def run(copy: Path, tests: str) -> str:
-    """Run tests of the copy up to the first that fails: "survived" if there is none."""
+    """Run tests of the copy until one fails; return "survived" if none does."""
     options = ["-x", "-q", "-n", "0", "--tb=no", "-p", "no:cacheprovider"]
     command = [sys.executable, "-m", "pytest", *options, *shlex.split(tests)]
     environment = {**os.environ, "PYTHONPATH": str(copy)}
     try:
         done = subprocess.run(
-            command, cwd=copy, env=environment, capture_output=True, timeout=SECONDS, check=False
+            command, cwd=copy, env=environment, capture_output=True, timeout=TIMEOUT, check=False
         )
     except subprocess.TimeoutExpired:
         return "killed"
@@ -83,7 +83,7 @@ def run(copy: Path, tests: str) -> str:
 
 
 def copy_source(copy: Path) -> None:
-    """Every file of the checkout that Git keeps or would keep, as it is now."""
+    """Copy every file that Git tracks or would track, with uncommitted changes."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, listed.split("\0")):

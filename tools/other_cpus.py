@@ -1,10 +1,10 @@
-"""The tests in the arithmetic of other processors: sums come out in other orders there::
+"""Run the tests with the arithmetic of other processors, where sums have another order of terms::
 
     python tools/other_cpus.py [arguments of pytest]
 
-NumPy runs without the instructions that it found beyond its baseline, and OpenBLAS with the kernels
-of each of `KERNELS`, those left out that this machine cannot run or that are its own. Whoever reads
-a failure: no test may rest on the last bit of a sum, nor on whom a tie goes to.
+NumPy runs without instructions beyond its baseline, and OpenBLAS with each of `KERNELS`, except
+those that this machine cannot run or uses anyway. A failure means that a test depends on the last
+bit of a sum, or on the order of ties.
 """
 
 import os
@@ -23,25 +23,25 @@ print(*{library["architecture"] for library in threadpoolctl.threadpool_info()})
 
 
 def main(arguments: list[str]) -> int:
-    """Run the tests once for each environment; 1 if any of them failed."""
+    """Run the tests once for each environment; return 1 if any failed."""
     failed = [variables for variables in environments() if not passes(variables, arguments)]
     print("failed under:", *failed or ["none"], sep="\n  ")
     return bool(failed)
 
 
 def environments() -> list[dict[str, str]]:
-    """The variables of each, with a line about every one that is left out."""
+    """Return the variables of each environment; print a line about every one left out."""
     found = []
     if extensions := np.show_config(mode="dicts")["SIMD Extensions"].get("found"):
         found.append({"NPY_DISABLE_CPU_FEATURES": " ".join(extensions)})
     else:
         print("left out: NumPy's baseline, which is all that this machine has")
-    own = architectures({})
+    default = architectures({})
     for kernel in KERNELS:
         variables = {"OPENBLAS_CORETYPE": kernel}
         taken = architectures(variables)
-        if taken == own:
-            print(f"left out: OpenBLAS for {kernel}, which takes what it takes by itself here")
+        if taken == default:
+            print(f"left out: OpenBLAS for {kernel}, which is the default here")
         elif kernel not in taken:
             print(f"left out: OpenBLAS for {kernel}, which this machine cannot run")
         else:
@@ -50,14 +50,14 @@ def environments() -> list[dict[str, str]]:
 
 
 def architectures(variables: dict[str, str]) -> set[str]:
-    """Whose kernels OpenBLAS runs; none where they stop at an unknown instruction."""
+    """Return the OpenBLAS kernels in use; empty if they stop at an unknown instruction."""
     command = [sys.executable, "-c", PROBE]
     ran = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True)
     return set(ran.stdout.split()) if ran.returncode == 0 else set()
 
 
 def passes(variables: dict[str, str], arguments: list[str]) -> bool:
-    """Whether the tests do under these variables."""
+    """Run the tests under these variables; return True if they pass."""
     print("==", variables, flush=True)
     command = [sys.executable, "-m", "pytest", "-q", *arguments]
     return subprocess.run(command, env=os.environ | variables).returncode == 0

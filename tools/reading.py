@@ -1,13 +1,12 @@
-"""Count what somebody reads who follows an agent from its making through a round::
+"""Count the code that runs when an agent is made and plays::
 
     python tools/reading.py              # a line for each agent, then medians and limits
     python tools/reading.py linucb fade  # the files of some agents
 
-Every agent is made and plays rounds of its kind of problem, with privacy where it has any. Counted
-are the lines that run, each once, and the files that they stand in, nothing left out but numbers,
-arrays and streams that every file uses, and `tapes`, which answers here in place of an environment.
-Without names the program fails where a median, or the number of functions that a setting passes on
-its way to the certificate, is above what is allowed.
+Every agent is made and plays rounds of a fitting problem, with privacy if it has any. The program
+counts the lines that run, each once, and their files, except numbers, arrays and streams, which
+every file uses, and `tapes`, which stands in for an environment. Without names it fails where a
+median, or the number of functions that pass a setting on to the certificate, is above its limit.
 """
 
 import sys
@@ -32,34 +31,34 @@ from dpbandit.testing.tapes import World, extreme_users  # noqa: E402
 from tests.harness import SPECS, fitting  # noqa: E402
 from tools.measures import Measure, table  # noqa: E402
 
-OURS = tuple(f"{ROOT / name}/" for name in ("dpbandit", "agents"))
-EVERYWHERE = {
+SOURCE_FOLDERS = tuple(f"{ROOT / name}/" for name in ("dpbandit", "agents"))
+UNCOUNTED_FILES = {
     str(ROOT / "dpbandit" / "base" / f"{name}.py")
     for name in ("inputs", "arrays", "random_streams")
 } | {str(ROOT / "dpbandit" / "testing" / "tapes.py")}
-ROUNDS = 60
+ROUNDS_PLAYED = 60
 EPSILON = 0.7310585786
-"""A number that nothing else is."""
-RIDGE = ConvexSpec(loss=Ridge(Ball(3)), horizon=ROUNDS, feedback="datum")
+"""A value that occurs nowhere else."""
+RIDGE = ConvexSpec(loss=Ridge(Ball(3)), horizon=ROUNDS_PLAYED, feedback="datum")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What runs of one agent."""
+    """The lines and files that run for one agent."""
 
     name: str
     files: frozenset[Path]
     lines: int
-    """lines that run, each once"""
+    """Number of lines that run, each counted once"""
 
     @property
-    def of_agents(self) -> int:
-        """Files in agents/."""
+    def agent_files(self) -> int:
+        """Number of files in agents/."""
         return sum(file.is_relative_to(ROOT / "agents") for file in self.files)
 
 
-def reading(name: str, rounds: int = ROUNDS) -> Reading:
-    """Make an agent, play it, and watch which lines run."""
+def reading(name: str, rounds: int = ROUNDS_PLAYED) -> Reading:
+    """Make an agent, play it, and record which lines run."""
     known = (*SPECS.values(), RIDGE)
     config, spec = fitting(AGENTS[name], [replace(one, horizon=rounds) for one in known])
     world: World = extreme_users(spec, 1, 0).within_bounds()
@@ -72,7 +71,7 @@ def reading(name: str, rounds: int = ROUNDS) -> Reading:
 
     def call(frame: FrameType, event: str, argument: object) -> Any:
         file = frame.f_code.co_filename
-        return line if file.startswith(OURS) and file not in EVERYWHERE else None
+        return line if file.startswith(SOURCE_FOLDERS) and file not in UNCOUNTED_FILES else None
 
     sys.settrace(call)
     try:
@@ -87,7 +86,7 @@ def reading(name: str, rounds: int = ROUNDS) -> Reading:
 
 
 def has_epsilon(value: object) -> bool:
-    """Whether an argument is that number, words with it, or something that was made with it."""
+    """Return True if an argument is EPSILON, text with it, or a tuple that contains it."""
     if isinstance(value, str):
         return str(EPSILON) in value
     if isinstance(value, tuple):
@@ -96,15 +95,15 @@ def has_epsilon(value: object) -> bool:
 
 
 def passed() -> int:
-    """Functions that are told that number, from the words of a command to the certificate."""
-    told: set[CodeType] = set()
+    """Count the functions that receive EPSILON, from the words of a command to the certificate."""
+    receivers: set[CodeType] = set()
 
     def watch(frame: FrameType, event: str, argument: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(OURS):
-            given = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount + 9]]
-            if any(has_epsilon(value) for value in given):
-                told.add(code)
+        if event == "call" and code.co_filename.startswith(SOURCE_FOLDERS):
+            names = code.co_varnames[: code.co_argcount + 9]
+            if any(has_epsilon(frame.f_locals.get(name)) for name in names):
+                receivers.add(code)
 
     spec = ContextualSpec(n_actions=3, dim=2, horizon=100)
     sys.setprofile(watch)
@@ -112,27 +111,27 @@ def passed() -> int:
         certify(f"dp-ucb:epsilon={EPSILON}", spec)
     finally:
         sys.setprofile(None)
-    return len(told)
+    return len(receivers)
 
 
 def medians(readings: Iterable[Reading]) -> tuple[float, float, int]:
-    """Files, lines that run, and the most files of agents."""
+    """Return median numbers of files and lines, and the largest number of files in agents/."""
     every = list(readings)
     return (
         median(len(one.files) for one in every),
         median(one.lines for one in every),
-        max(one.of_agents for one in every),
+        max(one.agent_files for one in every),
     )
 
 
 def main(names: list[str]) -> int:
-    """Print the table of agents, and for all of them the limits; 1 if one is passed."""
+    """Print the table of agents, and for all of them the limits; return 1 if one is exceeded."""
     warnings.simplefilter("ignore")
     readings = [reading(name) for name in names or sorted(AGENTS)]
     for one in readings:
         print(
             f"{one.name:28} {one.lines:4} lines that run in {len(one.files):3} files, "
-            f"{one.of_agents} of agents"
+            f"{one.agent_files} of agents"
         )
         if names:
             print(*(f"    {file.relative_to(ROOT)}" for file in sorted(one.files)), sep="\n")

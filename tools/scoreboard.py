@@ -1,9 +1,9 @@
-"""The answers of README and of the suite's page, from the table that `dpbandit suite freeze` wrote.
+"""Write the tables of README.md and of docs/suite.md, and docs/suite.png.
 
     python tools/scoreboard.py
 
-It writes the tables of README.md and of docs/suite.md, and docs/suite.png, from
-`dpbandit/running/answers.csv`. `tests/suite/test_suite.py` fails where they are stale.
+Their source is `dpbandit/running/answers.csv`, written by `dpbandit suite freeze`.
+`tests/suite/test_suite.py` fails where they are stale.
 """
 
 import sys
@@ -39,22 +39,22 @@ from dpbandit.suite.catalogue import epsilons, problems, suite  # noqa: E402
 from dpbandit.suite.playing import findings  # noqa: E402
 
 RIVALS = ROOT / "experiments" / "rivals" / "numbers.csv"
-PRINTED = RIVALS.with_name("printed.csv")
+PRINTED_RATES = RIVALS.with_name("printed.csv")
 README = ROOT / "README.md"
 PAGE, FIGURE = ROOT / "docs" / "suite.md", ROOT / "docs" / "suite.png"
 SOURCE = "<!-- not measured: from dpbandit/running/answers.csv, held to it by tests/suite -->"
-BROAD = 10
-"""Problems that an agent plays which has a column of the figure"""
-NOTHING = 1e-6
-"""Regret below this is rounding"""
-LONG_TAIL = 3
-"""Medians above which the quantile at 95 % has to be, for the worst run to be told"""
-COLUMNS = 16
-"""Agents in the figure, at most"""
+MIN_PROBLEMS = 10
+"""Fewest problems of an agent that has a column of the figure"""
+MIN_REGRET = 1e-6
+"""Regret below this is a rounding error"""
+LONG_TAIL_RATIO = 3
+"""Ratio of the 95 % quantile to the median above which the worst run is reported"""
+MAX_COLUMNS = 16
+"""Most agents in the figure"""
 
 
 def answer_table() -> str:
-    """The table of README: at epsilon 1, on every problem."""
+    """Return the table of README at epsilon 1, one row for each problem."""
     heads = ["problem (users)", "best agent without privacy", "it loses", "best private agent"]
     heads += ["loses at ε 1", "times", "best fixed action", "random play"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
@@ -62,15 +62,15 @@ def answer_table() -> str:
         free, private = chosen()[name, inf], chosen()[name, 1.0]
         fixed, uniform = zero(name, "best-fixed"), zero(name, "uniform")
         unit = problem.setup("small").reward_unit
-        said = f"{private.horizon:,}" + ("" if unit in ("reward", "loss") else f"; {unit}")
-        cells = [f"{name} ({said})", _agent(free), _mean(free), _agent(private), _mean(private)]
+        size = f"{private.horizon:,}" + ("" if unit in ("reward", "loss") else f"; {unit}")
+        cells = [f"{name} ({size})", _agent(free), _mean(free), _agent(private), _mean(private)]
         cells.append(_times(private))
         cells += [f"**{_mean(fixed)}**" if private.above_fixed > 1 else _mean(fixed)]
         lines.append(f"| {' | '.join([*cells, _mean(uniform)])} |")
     return "\n".join([SOURCE, *lines]) + "\n"
 
 
-KINDS = {
+KIND_EXAMPLES = {
     "contextual arms": (
         'one of a few options ("arms") for each user',
         "`GLMBandit`, `Recommendation`",
@@ -87,35 +87,35 @@ KINDS = {
     "prices for people": ("a price, for people who come back", "`ReturningPricing`"),
     "lists for people": ("a list, for people who come back", "`ReturningLists`"),
 }
-"""Kind of problem -> what one chooses there, and problems to try; those of the core first."""
+"""Kind of problem -> its decision, and problems to try; kinds of the core first"""
 
 
 def start_table() -> str:
-    """The table of README: the agents to start with, by kind of problem."""
+    """Return the table of README with the recommended agents by kind of problem."""
     lines = ["| you choose | a problem to try | with privacy | without privacy |"]
     lines += ["|---|---|---|---|"]
-    for kind, (words, some) in KINDS.items():
+    for kind, (words, some) in KIND_EXAMPLES.items():
         cells = [_linked(ranked(kind, epsilon)[0]) for epsilon in (1.0, inf)]
         lines.append(f"| {words} | {some} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
 def _linked(agent: str) -> str:
-    """An agent, and a link to the page of the innermost one."""
+    """Return an agent with a link to the page of the innermost one."""
     pages = {one.id: one.page for one in entries()}
     page = next(pages[word] for word in agent.split(":") if word in pages)
     return f"[`{agent}`](docs/algorithms/{page}.md)"
 
 
 def zero(problem: str, agent: str) -> Answer:
-    """What play that learns nothing loses."""
+    """Return the result of an agent that does not learn."""
     return next(
         one for one in answers() if (one.problem, one.role, one.agent) == (problem, ZERO, agent)
     )
 
 
 def cost_table() -> str:
-    """Of every problem who stands for no privacy, and what privacy costs at every epsilon."""
+    """Return the table of best agents without privacy, and ratios of regret by epsilon."""
     lines = ["| problem | without privacy |" + "".join(f" ε {e:g} |" for e in epsilons())]
     lines += ["|---|---|" + "---|" * len(epsilons())]
     for name in problems():
@@ -128,7 +128,7 @@ def cost_table() -> str:
 
 
 def saved_table() -> str:
-    """Of every problem the share of what random play, and the best fixed action, lose more."""
+    """Return the table of scores by epsilon, and of regret of the best fixed action."""
     lines = ["| problem | capability |" + "".join(f" ε {e:g} |" for e in epsilons())]
     lines[0] += " against the best fixed action at ε 1 |"
     lines += ["|---|---|" + "---|" * (len(epsilons()) + 1)]
@@ -141,7 +141,7 @@ def saved_table() -> str:
 
 
 def users_table() -> str:
-    """From how many users on privacy is affordable, and beats the best fixed action."""
+    """Return the table of users needed for affordable privacy, and to beat a fixed action."""
     if not any(one.role == HORIZON for one in answers()):
         return "Not measured yet: the second command above does it.\n"
     lines = ["| problem | users played |" + "".join(f" ε {e:g} |" for e in epsilons())]
@@ -155,14 +155,14 @@ def users_table() -> str:
 
 
 def _users(one: UsersNeeded | None) -> str:
-    """Both numbers, with a stroke between; - where the last number played was too few."""
+    """Format both numbers of users, with "-" if the largest number played was too small."""
     if one is None:
         return ""
     return " / ".join(f"{n:,}" if n else "-" for n in (one.affordable, one.beats_fixed))
 
 
 def agent_table() -> str:
-    """Mean scores of all agents on the problems that each competed on, the best first."""
+    """Return mean scores of all agents on the problems that they played, the best first."""
     scores = {epsilon: mean_scores(epsilon) for epsilon in (*epsilons(), inf)}
     many: dict[str, set[str]] = {}
     for one in answers():
@@ -180,7 +180,7 @@ def agent_table() -> str:
 
 
 def _place(scores: Mapping[float, Mapping[str, float]], name: str) -> tuple[bool, float]:
-    """Private agents first, by their score at epsilon 1; then the others, by theirs."""
+    """Return a sort key: private agents by their score at epsilon 1, then all others by theirs."""
     private = name in scores[1.0]
     return not private, -scores[1.0 if private else inf][name]
 
@@ -190,32 +190,32 @@ def _agent(one: Answer) -> str:
 
 
 def _mean(one: Answer) -> str:
-    """Regret and its standard error, and its tail where that is long."""
+    """Format regret with its standard error, and with the worst run if the tail is long."""
     text = with_error(one.mean, one.se)
-    long = one.q95 > LONG_TAIL * one.median and one.worst > NOTHING
+    long = one.q95 > LONG_TAIL_RATIO * one.median and one.worst > MIN_REGRET
     return f"{text}, worst {one.worst:,.0f}" if long else text
 
 
 def with_error(value: float, error: float) -> str:
-    """A number with its standard error, to two digits of that; 0 where both are rounding.
+    """Format a number with its standard error, to two digits of the error; 0 if tiny.
 
     >>> with_error(1234.56, 12.3), with_error(1e-12, 1e-13)
     ('1,235 ± 12', '0')
     """
-    if abs(value) < NOTHING:
+    if abs(value) < MIN_REGRET:
         return "0"
     digits = max(0, 1 - floor(log10(error))) if error > 0 else 1
     return f"{value:,.{digits}f} ± {error:,.{digits}f}"
 
 
 def _times(one: Answer) -> str:
-    """Times, and its interval: 2.4 (2.0 to 2.8)."""
+    """Format a ratio and its interval: 2.4 (2.0 to 2.8)."""
     low, high = _digits(one.times_low), _digits(one.times_high)
     return f"{_digits(one.times)} ({low} to {high})"
 
 
 def _digits(times: float) -> str:
-    """Two digits below 10, three above.
+    """Format a ratio with two digits below 10, and three above.
 
     >>> _digits(2.437), _digits(16.81), _digits(0.957)
     ('2.4', '16.8', '0.96')
@@ -229,7 +229,7 @@ def _score(one: Answer) -> str:
 
 
 def commands() -> str:
-    """For each problem the command that plays its row of README."""
+    """Return the commands that play each row of README's table."""
     lines = ["```text"]
     for name, one in problems().items():
         row = chosen()[name, 1.0]
@@ -249,15 +249,15 @@ def _word(value: object) -> str:
 
 
 def made() -> str:
-    """The head of the table: seeds, versions and processor."""
+    """Return the seeds, versions and processor from the head of the table."""
     lines = answer_file().read_text(encoding="utf-8").splitlines()
     return " ".join(line[2:] for line in lines if line[:1] == "#") + "\n"
 
 
 def win_rates() -> str:
-    """Of each two agents the share of classification sets on which the row loses less, in %.
+    """Return for each pair of agents the share of classification sets won by the row, in %.
 
-    Equal means count half. At epsilon 1, and at 8 after a stroke.
+    The agent with less regret wins; equal means count half. Epsilon is 1, and 8 after the stroke.
     """
     won = _won()
     names, many = [*won[1].index], pd.read_csv(RIVALS, comment="#")["run"].nunique()
@@ -273,7 +273,7 @@ def win_rates() -> str:
 
 
 def _won() -> dict[int, pd.DataFrame]:
-    """Win rates in % by epsilon: of the row, over the column."""
+    """Return win rates of row over column, in %, by epsilon."""
     rows = pd.read_csv(RIVALS, comment="#")
     rows = rows.assign(agent=rows["agent"].str.replace(r":epsilon=.*", "", regex=True))
     found = {}
@@ -289,8 +289,8 @@ def _won() -> dict[int, pd.DataFrame]:
 
 
 def printed() -> str:
-    """Win rates that the authors of VPO publish, beside those of the same pairs here."""
-    won, theirs = _won(), pd.read_csv(PRINTED, comment="#")
+    """Return win rates published by the authors of VPO, beside measured rates of the same pairs."""
+    won, theirs = _won(), pd.read_csv(PRINTED_RATES, comment="#")
     lines = ["| wins of | over | ε 1: printed | measured here | ε 8: printed | measured here |"]
     lines += ["|---|---|" + "---|" * 4]
     for (row, column), pair in theirs.groupby(["row", "column"], sort=False):
@@ -302,7 +302,7 @@ def printed() -> str:
 
 
 def draw(path: Path) -> None:
-    """Mean scores at epsilon 1 of the agents that play many problems, and the chosen of each."""
+    """Draw mean scores at epsilon 1 of agents that play many problems, and of the best."""
     rows = [one for one in answers() if one.epsilon == 1.0 and one.role != HORIZON]
     table = pd.DataFrame(
         [
@@ -317,8 +317,8 @@ def draw(path: Path) -> None:
     )
     many = table.groupby("agent")["problem"].nunique()
     means = table.groupby("agent")["score"].mean().sort_values(ascending=False)
-    names = [name for name in means.index if many[name] >= BROAD and name != OURS][:COLUMNS]
-    columns = [(name, 1.0) for name in (*names, OURS)]
+    names = [name for name in means.index if many[name] >= MIN_PROBLEMS and name != OURS]
+    columns = [(name, 1.0) for name in (*names[:MAX_COLUMNS], OURS)]
     figure = Figure(figsize=(8, 11), layout="constrained")
     figure.suptitle("Score at epsilon 1: 0 is random play, 100 no privacy", x=0.02, ha="left")
     axes = figure.subplots()
@@ -331,7 +331,7 @@ def draw(path: Path) -> None:
 
 
 def tables() -> dict[Path, dict[str, str]]:
-    """What stands on each page between `<!-- name -->` and `<!-- end of name -->`."""
+    """Return the text of each page between `<!-- name -->` and `<!-- end of name -->`, by name."""
     return {
         README: {"answers": answer_table(), "starts": start_table()},
         PAGE: {
@@ -348,7 +348,7 @@ def tables() -> dict[Path, dict[str, str]]:
 
 
 def written(page: Path) -> str:
-    """The page with these tables."""
+    """Return the text of a page with these tables."""
     text = page.read_text(encoding="utf-8")
     for name, new in tables()[page].items():
         begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"

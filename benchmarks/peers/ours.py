@@ -1,4 +1,4 @@
-"""dpbandit on the same problem: many replicas for speed, the peers' own users for regret."""
+"""Time dpbandit on the peers' problem: many replicas for speed, the peers' users for regret."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ AGENT = LinUCB(alpha=ALPHA, reward_noise=0.5, regularization=RIDGE)
 
 
 class Tables(ContextualProblem):
-    """Users that were drawn elsewhere, a world for each replica."""
+    """A problem with given users, one world for each replica."""
 
     def __init__(self, worlds):
         self._worlds = worlds
@@ -43,7 +43,7 @@ class Tables(ContextualProblem):
 
 
 def seconds(dim, arms, rounds, replicas):
-    """CPU-seconds of `compare`'s loop, environment and logging of regret included; regrets."""
+    """Return CPU-seconds of `compare`'s loop, with environment and logging, and the regrets."""
     make = problem_maker("dpbandit/GLMBandit-v0")
     problem = make(n_actions=arms, dim=dim, horizon=rounds, noise=NOISE)
     marks, at_once = log_marks(rounds), replicas_at_once(problem.spec)
@@ -55,7 +55,7 @@ def seconds(dim, arms, rounds, replicas):
 
 
 def regrets(dim, arms, rounds, seeds):
-    """On the users that the peers meet."""
+    """Return the regrets on the peers' users."""
     worlds = [draw(dim, arms, rounds, seed) for seed in seeds]
     log = play(Tables(worlds), AGENT, seeds, marks=np.array([rounds]))
     return log.regret[-1]
@@ -64,7 +64,7 @@ def regrets(dim, arms, rounds, seeds):
 if __name__ == "__main__":
     dim, arms, rounds, replicas, first, paired = map(int, sys.argv[1:])
     seconds(dim, arms, 100, replicas)
-    spent, own = zip(*(seconds(dim, arms, rounds, replicas) for _ in range(paired)), strict=True)
+    spent, many = zip(*(seconds(dim, arms, rounds, replicas) for _ in range(paired)), strict=True)
     same_users = regrets(dim, arms, rounds, range(first, first + paired))
-    found = {"seconds": spent, "own": own[0].tolist(), "regrets": same_users.tolist()}
+    found = {"seconds": spent, "own": many[0].tolist(), "regrets": same_users.tolist()}
     json.dump(found, sys.stdout)

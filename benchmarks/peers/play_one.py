@@ -1,4 +1,4 @@
-"""One peer, in whatever interpreter this is: CPU-seconds and regrets as JSON on stdout.
+"""Play one peer in this interpreter; print CPU-seconds and regrets as JSON.
 
 python play_one.py NAME DIM ARMS ROUNDS SEED REPLICAS
 """
@@ -14,9 +14,9 @@ from world import draw
 
 def main(name, dim, arms, rounds, first, replicas):
     library, _, algorithm = name.partition(":")
-    peer = import_module(f"players.{library}")  # a file called like its library, out of its way
+    peer = import_module(f"players.{library}")  # in a package, not to shadow the library
     play = getattr(peer, algorithm or "play")
-    play(draw(dim, arms, 100, seed=0))  # what is made once, at the first use, is not counted
+    play(draw(dim, arms, 100, seed=0))  # warm-up: costs of the first use are not counted
     seconds, regrets = [], []
     for seed in range(first, first + replicas):
         start = time.process_time()

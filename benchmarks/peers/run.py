@@ -1,4 +1,4 @@
-"""dpbandit and its peers side by side: LinUCB, rounds per CPU-second of one process::
+"""Compare dpbandit with its peers: LinUCB, rounds per CPU-second of one process::
 
     python benchmarks/peers/run.py [--python NAME=INTERPRETER ...] [--out FILE.json]
 
@@ -19,27 +19,27 @@ from pathlib import Path
 
 import numpy as np
 
-HERE = Path(__file__).resolve().parent
+PEERS_FOLDER = Path(__file__).resolve().parent
 PEERS = ("obp", "river", "coba", "mabwiser", "contextualbandits")
 FASTEST = "obp"
-"""The peer that the targets are about: without it none is measured"""
-OTHERS = ("coba:vw_epsilon_greedy", "coba:vw_square_cb")
-"""Other algorithms, of Vowpal Wabbit: with another regret, and no target is about them"""
+"""Peer whose speed the targets refer to: without it none is measured"""
+OTHER_PEERS = ("coba:vw_epsilon_greedy", "coba:vw_square_cb")
+"""Other algorithms, of Vowpal Wabbit: their regret differs, and no target refers to them"""
 SIZES = {
     "d = 50, K = 2": (50, 2, 15.0),
     "d = 20, K = 10": (20, 10, 30.0),
     "d = 5, K = 5": (5, 5, 70.0),
 }
-"""dimension, arms, and how many times as fast as the fastest peer dpbandit shall be"""
+"""Dimension, arms, and the target ratio of dpbandit's speed to that of the fastest peer"""
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def measure(python, script, *arguments):
     environment = os.environ | dict.fromkeys(_THREADS, "1")
-    paths = [str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")]
+    paths = [str(PEERS_FOLDER.parents[1]), os.environ.get("PYTHONPATH", "")]
     if script == "ours.py":
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
-    command = [python, HERE / script, *map(str, arguments)]
+    command = [python, PEERS_FOLDER / script, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment)
     if done.returncode:
         return {"missing": f"failed: {done.stderr.strip().splitlines()[-1]}"}
@@ -47,8 +47,8 @@ def measure(python, script, *arguments):
 
 
 def side_by_side(dim, arms, options):
-    """CPU-seconds and regrets of everybody, in turn, and all over again with other users."""
-    ours, peers, count = [], {name: [] for name in (*PEERS, *OTHERS)}, options.peer_replicas
+    """Return CPU-seconds and regrets of all programs, several runs with different users."""
+    ours, peers, count = [], {name: [] for name in (*PEERS, *OTHER_PEERS)}, options.peer_replicas
     problem = (dim, arms, options.rounds)
     for run in range(options.runs):
         users = (run * count, count)
@@ -62,12 +62,12 @@ def side_by_side(dim, arms, options):
 
 
 def rows(ours, peers, options):
-    """One for each program: rounds a second, and the paired difference of regret from ours."""
+    """Return a row for each program: rounds per second, and regret minus ours (paired)."""
     fastest = min(s for run in ours for s in run["seconds"])
-    own, same = np.array(ours[0]["own"]), _all_regrets(ours)
+    many, same = np.array(ours[0]["own"]), _all_regrets(ours)
     speed = options.rounds * options.replicas / fastest
     table = [{"name": "dpbandit", "rounds a second": speed, **_mean("regret", same)}]
-    table[0] |= _mean(f"regret of {options.replicas} replicas", own)
+    table[0] |= _mean(f"regret of {options.replicas} replicas", many)
     for name, found in peers.items():
         if missing := [run["missing"] for run in found if "missing" in run]:
             table.append({"name": name, "missing": missing[0]})
@@ -89,7 +89,7 @@ def _mean(name, values):
 
 
 def show(size, table, least):
-    """Print the table; True where the target is met and nobody's regret differs."""
+    """Print the table; return True if the target is met and no peer's regret differs."""
     print(f"\n{size}")
     print(f"{'':22} {'version':>8} {'rounds/s':>11} {'dpbandit is':>12} {'regret':>8}  difference")
     ours, *others = table
@@ -104,10 +104,10 @@ def show(size, table, least):
         if row is not ours:
             gap, error = row["difference"], row["difference, standard error"]
             line += f"  {gap:+.2f} +- {error:.2f}"
-            if abs(gap) > 4 * error and row["name"] not in OTHERS:
+            if abs(gap) > 4 * error and row["name"] not in OTHER_PEERS:
                 line, good = line + "  DIFFERS", False
         print(line)
-    same = [row for row in others if row["name"] not in OTHERS and "missing" not in row]
+    same = [row for row in others if row["name"] not in OTHER_PEERS and "missing" not in row]
     speeds = [row["rounds a second"] for row in same]
     if FASTEST not in (row["name"] for row in same):
         print(f"{FASTEST}, the fastest peer, is absent: not measured, to be at least {least:.0f}")
@@ -127,7 +127,7 @@ def main():
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--out", type=Path, help="where to write what was measured, as JSON")
     options = parser.parse_args()
-    everybody = (*PEERS, *OTHERS)
+    everybody = (*PEERS, *OTHER_PEERS)
     options.python = dict(pair.split("=", 1) for pair in options.python)
     if unknown := options.python.keys() - set(everybody):
         parser.error(f"--python knows {', '.join(everybody)}, got {', '.join(sorted(unknown))}.")

@@ -1,6 +1,6 @@
-"""What pages of algorithms would repeat, from the configs themselves.
+"""Sphinx extension: docstrings and settings of agents on their pages.
 
-what is written                what becomes of it
+directive                      replaced by
 ```{agent} ID, ID              the docstring of each agent, as autodoc reads it
 ```{settings} ID, ID           for each agent a table: setting, default, meaning
 """
@@ -17,7 +17,7 @@ from dpbandit.agents import AGENTS
 
 _DIRECTIVE = re.compile(r"(?ms)^```\{(agent|settings)\} ([^\n]*)\n```$")
 _RST = "````{{eval-rst}}\n{}\n````"
-_TABLE = """.. list-table:: {}
+_SETTINGS_TABLE = """.. list-table:: {}
    :header-rows: 1
 
    * - setting
@@ -25,19 +25,19 @@ _TABLE = """.. list-table:: {}
      - meaning
 """
 
-_USUAL = {
+_SHARED_MEANINGS = {
     "calibration": "`certified` is the least noise whose certificate meets the target, "
     "`paper` as printed",
     "regularization": "ridge, the precision of the prior; where there is noise the least shift",
 }
-"""Settings without a docstring, which mean the same everywhere."""
+"""Meanings of settings without a docstring, the same for all agents."""
 
 Render = Callable[[str, str, Any, list[str]], list[str]]
-"""what, name, object, docstring -> the same as reStructuredText"""
+"""Function of (what, name, object, docstring) that returns the docstring as reStructuredText"""
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Texts are rewritten as they are read."""
+    """Register the rewriting of pages as they are read."""
     app.connect("source-read", _read)
     return {"parallel_read_safe": True}
 
@@ -60,7 +60,7 @@ def _read(app: Any, docname: str, source: list[str]) -> None:
 
 
 def agent(name: str, render: Render) -> str:
-    """The docstring of an agent's config, reStructuredText in Markdown."""
+    """Return the docstring of an agent's config, reStructuredText in Markdown."""
     config = AGENTS[name]
     lines = (getdoc(config) or "").split("\n")
     full_name = f"{config.__module__}.{config.__qualname__}"
@@ -68,20 +68,20 @@ def agent(name: str, render: Render) -> str:
 
 
 def settings(name: str, render: Render) -> str:
-    """The table of an agent's settings, reStructuredText in Markdown."""
+    """Return the table of an agent's settings, reStructuredText in Markdown."""
     config, rows = AGENTS[name], []
     for field in fields(config):
         text = "\n       ".join(meaning(config, field, render))
         rows.append(f"   * - ``{field.name}``\n     - ``{field.default}``\n     - {text}\n")
-    table = _TABLE.format(f"``{name}``") + "".join(rows)
+    table = _SETTINGS_TABLE.format(f"``{name}``") + "".join(rows)
     return _RST.format(table) if rows else f"`{name}` has no settings."
 
 
 def meaning(config: type, field: Field[Any], render: Render) -> list[str]:
-    """What may be chosen, unless the docstring says so, and the docstring."""
+    """Return the choices of a setting, unless its docstring has them, and the docstring."""
     keys = ((cls, (cls.__qualname__, field.name)) for cls in _documented(config))
     written = next(filter(None, (_docstrings(cls).get(key) for cls, key in keys)), [])
-    text = written or _USUAL.get(field.name, "").splitlines()
+    text = written or _SHARED_MEANINGS.get(field.name, "").splitlines()
     lines = (
         render("attribute", f"{config.__qualname__}.{field.name}", None, [*text]) if text else []
     )
@@ -98,14 +98,14 @@ def _documented(config: type) -> list[type]:
 
 
 def _docstrings(cls: type) -> dict[tuple[str, str], list[str]]:
-    """Those of attributes, as autodoc finds them."""
+    """Return the docstrings of attributes, as autodoc finds them."""
     analyzer = ModuleAnalyzer.for_module(cls.__module__)
     analyzer.analyze()
     return analyzer.attr_docs
 
 
 def _choices(annotation: Any) -> list[str]:
-    """The values of the Literals in a type."""
+    """Return the values of the Literals in a type."""
     if get_origin(annotation) is Literal:
         return list(get_args(annotation))
     return [value for part in get_args(annotation) for value in _choices(part)]

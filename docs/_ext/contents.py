@@ -1,14 +1,14 @@
-"""Above what a page of the API shows, a table of it: name and first line.
+"""Sphinx extension: tables of names and first lines above the contents of API pages.
 
 Sphinx's own contents list every member of every class in the navigation of every page.
 
-a line of reStructuredText          what becomes of it
+directive                           replaced by
 .. automodule:: M, and below it
-   :imported-members:               as it is, below a table of all that M shows
-.. automodule:: M                   as it is
+   :imported-members:               itself, below a table of all that M documents
+.. automodule:: M                   itself
 .. modules::                        a table of the modules without `:imported-members:` on this page
 .. families:: FOLDER [FOLDER ...]   the agents of these folders: a table, and one by one
-.. names:: PACKAGE                  a table of what a package hands on, and where that is shown
+.. names:: PACKAGE                  a table of the re-exports of a package, with links
 """
 
 import inspect
@@ -23,11 +23,11 @@ _PACKAGE = re.compile(r"^\.\. automodule:: (\S+)\n   :imported-members:\n", re.M
 _FAMILIES = re.compile(r"^\.\. families:: (.+)\n", re.MULTILINE)
 _NAMES = re.compile(r"^\.\. names:: (\S+)\n", re.MULTILINE)
 _IDS = {config: name for name, config in agents.AGENTS.items()}
-_TABLE = ".. list-table::\n   :widths: auto\n   :class: overview\n\n"
+_OVERVIEW_TABLE = ".. list-table::\n   :widths: auto\n   :class: overview\n\n"
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Texts are rewritten as they are read."""
+    """Register the rewriting of pages as they are read."""
     app.connect("source-read", _read)
     return {"parallel_read_safe": True}
 
@@ -66,7 +66,7 @@ def _names(found: re.Match[str]) -> str:
 
 
 def _table(rows: list[tuple[str, Any]]) -> str:
-    return _TABLE + "".join(_row(name, _first_line(thing)) for name, thing in rows) + "\n"
+    return _OVERVIEW_TABLE + "".join(_row(name, _first_line(thing)) for name, thing in rows) + "\n"
 
 
 def _row(name: str, text: str) -> str:

@@ -1,7 +1,7 @@
-"""What becomes of pages and docstrings: links, pictures, formulas, signatures.
+"""Sphinx extension: links, pictures, formulas and signatures of pages and docstrings.
 
-A page of docs/ whose text is `see PATH` shows the Markdown file at PATH (from the root), whose
-links are rewritten. Links of other pages to such a file lead to its page, links to any other file
+A page of docs/ with the text `see PATH` shows the Markdown file at PATH (from the root), with its
+links rewritten. Links of other pages to such a file lead to its page, links to any other file
 outside docs/ to a copy of it. A picture that the page has to shrink leads to its file, in full
 size. Formulas are MathML, which browsers draw without a script and without a network. Signatures
 and attributes are as they are written: arrays by the names of `dpbandit.base.arrays`.
@@ -30,7 +30,7 @@ _ALIASES = {
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """The renderer of formulas is called mathml: `html_math_renderer = "mathml"`."""
+    """Register the rewriting, and the renderer of `html_math_renderer = "mathml"`."""
     app.connect("source-read", _read)
     app.connect("doctree-read", _linked)
     app.connect("autodoc-process-signature", _sign)
@@ -41,25 +41,25 @@ def setup(app: Any) -> dict[str, bool]:
 
 
 def pages() -> dict[Path, Path]:
-    """Files elsewhere -> the pages that show them."""
+    """Return files outside docs/ -> the pages that show them."""
     found = {}
     for page in DOCS.rglob("*.md"):
-        if shown := _SEE.fullmatch(page.read_text(encoding="utf-8")):
-            found[ROOT / shown[1]] = page
+        if see := _SEE.fullmatch(page.read_text(encoding="utf-8")):
+            found[ROOT / see[1]] = page
     return found
 
 
 def _read(app: Any, docname: str, source: list[str]) -> None:
     page = original = DOCS / f"{docname}.md"
-    if shown := _SEE.fullmatch(source[0]):
-        original = ROOT / shown[1]
+    if see := _SEE.fullmatch(source[0]):
+        original = ROOT / see[1]
         source[0] = original.read_text(encoding="utf-8")
         app.env.note_dependency(str(original))
-    shown_by = pages()
+    page_of = pages()
 
     def target(found: re.Match[str]) -> str:
         file = (original.parent / found[0]).resolve()
-        return Path(relpath(shown_by.get(file, file), page.parent)).as_posix()
+        return Path(relpath(page_of.get(file, file), page.parent)).as_posix()
 
     source[0] = _TARGET.sub(target, source[0])
 
@@ -71,7 +71,7 @@ def _linked(app: Any, doctree: nodes.document) -> None:
 
 
 def _drawn(formula: str, display: str) -> str:
-    """With what the converter forgets: a thin space after ln, log, max, .., norms of one height."""
+    """Convert a formula; add thin spaces after ln, log, max, .., and norms of one height."""
     functions = r"(<mi>(?:ln|log|exp|max|min|sup)</mi>)(?=<m(?:i|n|frac|sqrt)>)"
     spaced = re.sub(functions, r'\1<mspace width="0.167em" />', convert(formula, display=display))
     return spaced.replace("<mo>&#x02016;</mo>", '<mo stretchy="false">&#x02016;</mo>')
@@ -100,7 +100,7 @@ def _sign(
 
 
 def _document(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """What Python says of a field of a named tuple says nothing."""
+    """Remove the docstrings that Python gives to fields of named tuples."""
     if lines and lines[0].startswith("Alias for field number"):
         lines.clear()
 

@@ -38,7 +38,7 @@ from dpbandit.commands.options import (
 from dpbandit.commands.usage import Once
 from dpbandit.experiments import CASES, reproduce as run_case
 from dpbandit.experiments.labs import find, labs, write_or_keep
-from dpbandit.experiments.paper_tables import ALL, TABLES, PaperTable
+from dpbandit.experiments.paper_tables import ALL_CHOICES, TABLES, PaperTable
 from dpbandit.running.settings import meant, setting_names
 
 
@@ -84,8 +84,8 @@ def reproduce(
     seed: Seed = 0,
     reading: Annotated[
         str, typer.Option(help="Tables: one of the readings in --list, or all.")
-    ] = ALL,
-    rows: Annotated[str, typer.Option(help="Tables: which rows, see --list.")] = ALL,
+    ] = ALL_CHOICES,
+    rows: Annotated[str, typer.Option(help="Tables: which rows, see --list.")] = ALL_CHOICES,
     theta: Annotated[
         str | None, typer.Option(help="Tables of sgd/: which theta*, see --list.")
     ] = None,

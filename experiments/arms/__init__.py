@@ -1,4 +1,4 @@
-"""Draw what privacy costs on arms without contexts, measured, beside the lower bound."""
+"""Regret of private agents on arms without contexts, beside a lower bound."""
 
 from collections.abc import Iterable, Iterator
 from math import log
@@ -11,7 +11,7 @@ from dpbandit.results.plots import DASHES, Overlay
 
 
 def lower_bound(means: Iterable[float], epsilon: float) -> float:
-    """Compute the least regret over log T of consistent epsilon-DP agents, as T grows.
+    """Return the least regret over log T of consistent epsilon-DP agents, as T grows.
 
     Azize and Basu, NeurIPS 2022, Theorem 2, for rewards of 0 or 1: the sum of D / min(kl(mu, mu*),
     6 epsilon D) over arms of gap D > 0.
@@ -27,7 +27,7 @@ def lower_bound(means: Iterable[float], epsilon: float) -> float:
 
 
 def bounds(lines: RunLines, x: str) -> Iterator[Overlay]:
-    """Draw the bound over epsilon at the panel's horizon, or over T at epsilon 1."""
+    """Yield the bound over epsilon at the panel's horizon, or over T at epsilon 1."""
     setup = lines["Uniform"][0].setup
     means = MEANS[str(setup.env_kwargs["means"])]
     over = {

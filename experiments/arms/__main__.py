@@ -1,4 +1,4 @@
-"""Regret on arms without contexts, of study.toml."""
+"""The command of the study of arms without contexts."""
 
 from dpbandit.experiments.study import command_of, start
 

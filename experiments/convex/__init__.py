@@ -1,1 +1,1 @@
-"""What privacy costs when points of a convex domain are played."""
+"""Study of the price of privacy when points of a convex domain are played."""

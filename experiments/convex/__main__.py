@@ -1,4 +1,4 @@
-"""Draw what privacy costs when points of a convex domain are played, by study.toml."""
+"""The command of the study of convex domains."""
 
 from dpbandit.experiments.study import command_of, start
 

@@ -1,11 +1,11 @@
-"""Theorem 4.2 of Han et al., measured: how far DP-HDB's parameters are from the true ones.
+"""Errors of DP-HDB's parameters beside Theorem 4.2 of Han et al.
 
-Han, Liang, Liang, Wang, Yao and Zhang (2022, see `DPHDB`), Theorem 4.2: `|theta_t - theta*|_1^2 <=
-C / t` for every arm that is somewhere the best. The problem is that of their Section 5.4
-(`contextual/p1`: 50 features, 5 of them matter, two arms), with rewards, or with clicks, whose
-probability is the link at an l_1 length of theta* of 5.
+Han, Liang, Liang, Wang, Yao and Zhang (2022, see `DPHDB`), Theorem 4.2:
+`|theta_t - theta*|_1^2 <= C / t` for every arm that is best for some context. The problem is that
+of their Section 5.4 (`contextual/p1`: 50 features, 5 of them nonzero, two arms), with rewards, or
+with clicks of probability link(<x, theta*>), `|theta*|_1 = 5`.
 
-Parameters are looked at within a run, round by round, so that this is no figure of a study.
+Errors are measured within runs, at several rounds, so this is no figure of a study.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from dpbandit.agents.contextual.dp_hdb import FrankWolfeBandit
 from dpbandit.base import Floats, InputError, whole
 from dpbandit.envs.contextual.glm import GLMBandit
 from dpbandit.experiments import CASES
-from dpbandit.experiments.paper_tables import Asked, Reproduced, reproduced, selected
+from dpbandit.experiments.paper_tables import Reproduced, Request, reproduced, selected
 from dpbandit.experiments.study import grouped, runs_of, tabulated
 from dpbandit.results.plots import legend_beside, line, panels
 from dpbandit.results.runs import AgentRun, Slope, slope, standard_error
@@ -32,26 +32,26 @@ from dpbandit.studies import Configuration, setup_of
 from dpbandit.studies.configurations import AgentRecorder, certificate_of
 
 _ERROR = "error after {}"
-_HALVINGS = 6
+_MAX_HALVINGS = 6
 
 
 def places(horizon: int) -> list[int]:
-    """Rounds after which parameters are looked at: the horizon, its half, its quarter, ..
+    """Return the rounds at which errors are measured: the horizon, its half, its quarter, ..
 
     >>> places(640)
     [10, 20, 40, 80, 160, 320, 640]
     """
-    return [horizon // 2**j for j in reversed(range(_HALVINGS + 1)) if horizon // 2**j]
+    return [horizon // 2**j for j in reversed(range(_MAX_HALVINGS + 1)) if horizon // 2**j]
 
 
 class EstimateConfiguration(Configuration):
-    """A Frank-Wolfe bandit on a generalised linear problem."""
+    """A Frank-Wolfe bandit on a generalised linear problem, with errors of its parameters."""
 
     def play(
         self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
     ) -> AgentRun:
-        # Its run; measures "error after t", `|theta_t - theta*|_1^2 / |theta*|_1^2`, the mean of
-        # the arms, which is 1 where nothing has been learned
+        # Measures "error after t": `|theta_t - theta*|_1^2 / |theta*|_1^2`, mean of the arms, 1 for
+        # theta_t = 0
         setup, seen, errors = self.setup, AgentRecorder(self.config), dict[str, Floats]()
         problem, proof = self.problem(), certificate_of(self)
         if not isinstance(problem, GLMBandit):
@@ -68,8 +68,8 @@ class EstimateConfiguration(Configuration):
         marks = np.union1d(self.marks, sorted(wanted))
         seeds = [(setup.seed, r) for r in range(first, last)]
         log = play(problem, seen, seeds, marks=marks, advance=look)
-        kept = np.isin(marks, self.marks)
-        tables = {what: getattr(log, what)[kept] for what in ("regret", "reward", "switches")}
+        retained = np.isin(marks, self.marks)
+        tables = {what: getattr(log, what)[retained] for what in ("regret", "reward", "switches")}
         run = as_run(setup, self.name, self.config, proof, [replace(log, **tables)], first=first)
         return replace(run, measures=errors)
 
@@ -83,20 +83,20 @@ def _error(agent: object, problem: GLMBandit) -> Floats:
 
 
 def errors(run: AgentRun) -> list[Floats]:
-    """At each of `places`, (R,)."""
+    """Return the errors at each of `places`, (R,) each."""
     return [run.measures[_ERROR.format(t)] for t in places(run.setup.horizon)]
 
 
 LINKS = ("identity", "logistic", "probit")
 _SIGNALS = {"identity": 1.0, "logistic": 5.0, "probit": 5.0}
-"""|theta*|_1, which is the radius of the ball, too."""
+"""Length |theta*|_1, and radius of the agents' ball"""
 _CLIPS = {"identity": 0.4, "logistic": 1.0, "probit": 1.0}
 _LONGEST, _LEAST = 2**15, 640
 _PRINTED_EXPONENT = -1.0
 
 
 class Entry(NamedTuple):
-    """An agent on a problem."""
+    """A run of an agent on a problem, under a reading."""
 
     link: str
     reading: str
@@ -104,7 +104,7 @@ class Entry(NamedTuple):
 
     @property
     def estimates(self) -> bool:
-        """True where parameters were looked at."""
+        """True if errors of parameters were measured."""
         return bool(self.run.measures)
 
     @property
@@ -113,7 +113,7 @@ class Entry(NamedTuple):
         return slope(places(self.run.setup.horizon), errors(self.run))
 
     def record(self) -> dict[str, object]:
-        """List the facts of a row of the file."""
+        """Return a row of the CSV file."""
         regret, facts = self.run.regret[-1], dict[str, object]()
         if self.estimates:
             last = errors(self.run)[-1]
@@ -138,7 +138,7 @@ class Entry(NamedTuple):
 
 
 def _agents(link: str, delta: float) -> dict[str, dict[str, AgentConfig]]:
-    """reading -> label -> agent."""
+    """Return the agents of each reading by label."""
     how: dict[str, Any] = {"radius": _SIGNALS[link], "warm_up": 120}
     clip = _CLIPS[link]
 
@@ -163,35 +163,35 @@ def _agents(link: str, delta: float) -> dict[str, dict[str, AgentConfig]]:
     }
 
 
-def measure(links: Sequence[str], T: int, asked: Asked) -> list[Entry]:
-    """Run all agents of the readings on these links; resumes what it finds."""
-    whole("replicas", asked.replicas, 2)  # there are standard errors
+def measure(links: Sequence[str], T: int, request: Request) -> list[Entry]:
+    """Run all agents of the readings on these links; reuse runs that exist."""
+    whole("replicas", request.replicas, 2)  # there are standard errors
     lines: list[tuple[str, str, Configuration]] = []
     for link in links:
         arguments = {**CASES["contextual/p1"].env_kwargs, "link": link, "signal": _SIGNALS[link]}
         label = f"{link} link"
-        setup = setup_of("GLMBandit", arguments, horizon=T, seed=asked.seed, label=label)
+        setup = setup_of("GLMBandit", arguments, horizon=T, seed=request.seed, label=label)
         for reading, agents in _agents(link, 1 / T).items():
-            for label, config in agents.items() if reading in asked.readings else ():
+            for label, config in agents.items() if reading in request.readings else ():
                 estimates = not isinstance(config, FADE | Uniform)
                 kind = EstimateConfiguration if estimates else Configuration
                 lines.append((link, reading, kind(setup, label, config)))
     played = (one for *_, one in lines)
-    found = runs_of("Theorem 4.2", played, asked.out, replicas=asked.replicas)
+    found = runs_of("Theorem 4.2", played, request.out, replicas=request.replicas)
     return [Entry(link, reading, found[one.key]) for link, reading, one in lines]
 
 
-def reproduce(asked: Asked) -> Reproduced:
-    """Measure the links chosen, "logistic,T=4096", with a figure if it is to be drawn."""
+def reproduce(request: Request) -> Reproduced:
+    """Measure the chosen links, such as "logistic,T=4096"; draw a figure if requested."""
     every = {link: link for link in LINKS}
-    links, sizes = selected(asked.name, asked.rows, every, {"T": int})
+    links, sizes = selected(request.name, request.rows, every, {"T": int})
     (T,) = sizes.get("T", [_LONGEST])
     whole("T", T, _LEAST)
-    entries = measure(links, T, asked)
+    entries = measure(links, T, request)
     by_link = grouped(entries, lambda entry: entry.link)
     caption = (
         "error: |theta - theta*|_1^2 / |theta*|_1^2, mean of the arms; t to the: measured over the "
-        f"last three doublings, printed -1; {asked.replicas} replicas. Epsilon: certified at "
+        f"last three doublings, printed -1; {request.replicas} replicas. Epsilon: certified at "
         "delta = 1/T"
     )
     headings, title = ("agent", "error", "t to the", "regret", "epsilon"), "Errors of parameters"
@@ -205,8 +205,8 @@ def reproduce(asked: Asked) -> Reproduced:
         for link, some in by_link.items()
     ]
     records = [entry.record() for entry in entries]
-    drawings = {"theorem-4-2": partial(_draw, by_link)} if asked.drawn else {}
-    return reproduced(asked, "theorem-4-2", records, tables, drawings)
+    drawings = {"theorem-4-2": partial(_draw, by_link)} if request.drawn else {}
+    return reproduced(request, "theorem-4-2", records, tables, drawings)
 
 
 def _row(entry: Entry) -> Iterator[str]:

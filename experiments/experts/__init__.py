@@ -1,4 +1,4 @@
-"""What privacy costs when one of many experts never errs. See README.md."""
+"""Private experts where one never errs: a lower bound that can refute claims of privacy."""
 
 from collections.abc import Mapping, Sequence
 from math import exp, expm1, floor, inf, log, sqrt
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 def news(n: int, epsilon: float) -> int:
-    """k = floor(ln n / epsilon) + 1, rounds after which there is no more to be gained."""
+    """Return k = floor(ln n / epsilon) + 1; more rounds with losses add nothing to the bound."""
     whole("n", n, 1)
     privacy_target(epsilon, 0.0)
     return floor(log(n) / epsilon) + 1
 
 
 def least_regret(n: int, epsilon: float, delta: float = 0.0, *, tail: int | None = None) -> float:
-    """A lower bound of the regret of every (epsilon, delta)-DP algorithm on the tail instance.
+    """Return a lower bound on the regret of any (epsilon, delta)-DP algorithm on the tail instance.
 
     Asi, Feldman, Koren and Talwar, "Near-optimal algorithms for private online optimization in the
     realizable regime", ICML 2023, Theorem 5, with every round counted. After zeros come k rounds of
@@ -35,15 +35,15 @@ def least_regret(n: int, epsilon: float, delta: float = 0.0, *, tail: int | None
 
     about (ln n - 1) / epsilon.
 
-    *Proof.* At the (m+1)-st such round m losses separate the stream with good expert j from the one
-    of zeros, on which experts are followed with probabilities q_j of sum 1. By group privacy j is
-    followed with probability at most e^(m epsilon) q_j + delta c_m; the mean over j is what stands
-    above. An agent that follows another one loses 1.
+    *Proof.* At the (m+1)-st such round m losses separate the stream with good expert j from the
+    stream of zeros, on which experts are followed with probabilities q_j of sum 1. By group privacy
+    j is followed with probability at most e^(m epsilon) q_j + delta c_m; an agent that follows
+    another expert loses 1. The mean over j is the bound.
 
     Args:
         n: experts.
-        epsilon, delta: what the algorithm promises for its whole output, replacing one round.
-        tail: k, the rounds with news; None: floor(ln n / epsilon) + 1, beyond which terms are 0.
+        epsilon, delta: promise of the algorithm for its whole output when one round is replaced.
+        tail: k, the rounds with losses 1; default floor(ln n / epsilon) + 1: later terms are 0.
 
     >>> round(least_regret(256, 1.0), 3)
     5.085
@@ -60,36 +60,36 @@ def least_regret(n: int, epsilon: float, delta: float = 0.0, *, tail: int | None
 
 
 FAILURE = 0.01
-"""Probability that any of all honest agents is called a liar"""
+"""Probability that any private agent of the study is wrongly refuted"""
 
 
 class Verdict(NamedTuple):
-    """An agent's mean regret beside what no private agent can undercut."""
+    """Mean regret of an agent beside the lower bound for its certified privacy."""
 
     judged_at: float
-    """certified epsilon, or that of the instance where nothing is certified"""
+    """Certified epsilon; without a certificate, the epsilon of the instance"""
     mean: float
     upper: float
-    """limit of the expected regret, with the stated confidence"""
+    """Upper confidence limit of expected regret"""
     least: float
-    """regret of an agent as private as that, at least"""
+    """Lower bound on the regret of agents with this epsilon"""
 
     @property
     def refuted(self) -> bool:
-        """Whether it cannot be as private as that."""
+        """True if regret below the bound refutes the claimed privacy."""
         return self.upper < self.least
 
 
 def verdict(run: AgentRun, statements: int) -> Verdict:
-    """Judge a run on the lower bound's instance, one of so many.
+    """Compare a run on the lower bound's instance with the bound; there are `statements` runs.
 
-    Regret lies in [0, k], k the rounds with news, so that by Hoeffding its expectation exceeds the
-    mean of R replicas by k sqrt(ln(statements / `FAILURE`) / 2 R) with probability `FAILURE` /
-    statements at most, whatever its law.
+    Regret lies in [0, k], k the rounds with losses 1. By Hoeffding's inequality its expectation
+    exceeds the mean of R replicas by k sqrt(ln(statements / `FAILURE`) / 2 R) with probability at
+    most `FAILURE` / statements.
     """
-    d, asked = run.setup.env_kwargs["n_actions"], run.setup.env_kwargs["epsilon"]
-    k, proof, regret = news(d, asked), run.certificate, run.regret[-1]
-    epsilon = proof.epsilon if 0 < proof.epsilon < inf else asked
+    d, instance = run.setup.env_kwargs["n_actions"], run.setup.env_kwargs["epsilon"]
+    k, proof, regret = news(d, instance), run.certificate, run.regret[-1]
+    epsilon = proof.epsilon if 0 < proof.epsilon < inf else instance
     mean = float(regret.mean())
     margin = k * sqrt(log(statements / FAILURE) / (2 * len(regret)))
     least = least_regret(d, epsilon, proof.claimed_delta, tail=k)
@@ -97,7 +97,7 @@ def verdict(run: AgentRun, statements: int) -> Verdict:
 
 
 def verdicts(tails: "Mapping[str, RunLines]") -> dict[str, dict[str, Verdict]]:
-    """Judge every agent of every panel: panel -> label -> verdict."""
+    """Compare every agent of every panel with the bound: panel -> label -> verdict."""
     statements = sum(len(lines) for lines in tails.values())
     return {
         panel: {label: verdict(line[0], statements) for label, line in lines.items()}
@@ -135,7 +135,7 @@ def draw_switches(
 def draw_tails(
     path: Path, figure: "Figure", panes: "Sequence[Pane]", found: "Mapping[str, RunLines]"
 ) -> None:
-    """Draw means, upper limits and the lower bound, a panel for each instance."""
+    """Draw means, upper limits and the lower bound, one panel for each instance."""
     with panels(path, list(found), heading=figure.heading, size=figure.size) as row:
         for place, (axes, rows) in enumerate(zip(row, verdicts(found).values(), strict=True)):
             for height, v in enumerate(rows.values()):

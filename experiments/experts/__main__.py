@@ -19,7 +19,7 @@ def run(sizes: Sizes, out: Path) -> Found:
 
 
 def tables(found: Answers) -> Iterator[Table]:
-    """Tabulate switches, and the lower bound beside what was measured."""
+    """Yield tables of switches, and of measured regret beside the lower bound."""
     rows = [
         (f"{panel}: {label}", f"{run.switches[-1].mean():.2f}", f"{run.switches[-1].max():.0f}")
         for panel, lines in found.runs["switches"].items()
@@ -30,10 +30,10 @@ def tables(found: Answers) -> Iterator[Table]:
     for panel, judged in verdicts(found.runs["tails"]).items():
         for label, one in judged.items():
             numbers = (f"{number:.2f}" for number in (one.mean, one.upper, one.least))
-            caught = "not as private as that" if one.refuted else ""
+            caught = "claim refuted" if one.refuted else ""
             judgements.append((f"{panel}: {label}", f"{one.judged_at:.3g}", *numbers, caught))
     headings = ("agent", "at epsilon", "mean regret", "upper limit", "lower bound", "")
-    yield tabulated("the lower bound's instance: nobody private is below", headings, judgements)
+    yield tabulated("the lower bound's instance: no private agent is below", headings, judgements)
 
 
 main = command("experts", run, {}, STUDY.quick)

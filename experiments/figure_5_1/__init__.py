@@ -1,1 +1,1 @@
-"""A published figure, examined again."""
+"""Reproduction of a published figure, with what is certified."""

@@ -1,7 +1,7 @@
 """Figure 5.1 of Han et al. as printed, as specified and as certified. See README.md.
 
-A program of its own: agents are set up as `contextual/figure-5-1` of cases.toml has them, lines run
-over rounds, two are read off a picture, and insets show what the axes press flat.
+This is a program of its own because agents are configured as in `contextual/figure-5-1` of
+cases.toml, lines run over rounds, two are read off a picture, and insets magnify close lines.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,32 +35,32 @@ CASE = CASES["contextual/figure-5-1"]
 
 
 class Published(NamedTuple):
-    """A printed curve: a straight line from 0, as far as the eye can tell."""
+    """A printed curve, read as a straight line from 0."""
 
     label: str
     regret: float
-    """after `ROUNDS` rounds"""
+    """Regret after `HORIZON` rounds"""
     reading: float
-    """how far off our reading may be"""
+    """Largest error of the reading"""
 
 
-ROUNDS = 10_000
+HORIZON = 10_000
 PUBLISHED = (Published("DP-UCB", 940, 80), Published("DP-HDB", 62, 10))
-"""Read off the picture in the authors' public notebook; the numbers behind it are not there."""
+"""Values read off the picture in the authors' public notebook, which has no numbers"""
 
 
 class Line(NamedTuple):
-    """One agent in one panel or more."""
+    """An agent, and the panels that show it."""
 
     label: str
     panels: str
-    """letters"""
+    """Letters of the panels"""
     agent: str
-    """command-line id"""
+    """Command-line id"""
     settings: Mapping[str, Any] = {}
-    """on top of the case's"""
+    """Settings on top of the case's"""
     context_order: float = inf
-    """the norm in which contexts have length 1"""
+    """Order of the norm in which contexts have length 1"""
 
 
 _PRINTED = {"calibration": "paper"}
@@ -83,11 +83,11 @@ LINES = {
     "online-frank-wolfe": Line("online Frank-Wolfe", "ac", "online-frank-wolfe"),
     "linucb": Line("LinUCB", "c", "linucb"),
 }
-"""By the names of their runs"""
+"""Lines by the names of their runs"""
 
 
-def study(*, horizon: int = ROUNDS, replicas: int = 50) -> Study:
-    """All lines; delta is 1 / horizon, as in the paper."""
+def study(*, horizon: int = HORIZON, replicas: int = 50) -> Study:
+    """Return the study of all lines; delta is 1 / horizon, as in the paper."""
     whole("replicas", replicas, 2)  # there are confidence bands
     whole("horizon", horizon, 100)  # there is room for the warm-up
     configurations = tuple(configuration(name, horizon) for name in LINES)
@@ -95,12 +95,12 @@ def study(*, horizon: int = ROUNDS, replicas: int = 50) -> Study:
 
 
 def configuration(name: str, horizon: int) -> Configuration:
-    """The run of a line."""
+    """Return the configuration of a line."""
     line = LINES[name]
     target = {"epsilon": 1.0, "delta": 1 / horizon}
-    own = {key: value for key, value in target.items() if key in CASE.agents[line.agent]}
+    target = {key: value for key, value in target.items() if key in CASE.agents[line.agent]}
     per_arm = horizon / CASE.env_kwargs["n_actions"]
-    config = CASE.config(line.agent, {**own, **line.settings}, rounds_an_arm=per_arm)
+    config = CASE.config(line.agent, {**target, **line.settings}, rounds_an_arm=per_arm)
     arguments = {**CASE.env_kwargs, "context_order": line.context_order}
     label = f"contexts of l_{line.context_order:g} norm 1"
     setup = setup_of(CASE.environment, arguments, horizon=horizon, label=label)
@@ -113,25 +113,25 @@ _HEADINGS = {"a": "regret in the end", "b": _CERTIFIED, "c": _CERTIFIED}
 _TITLES = {
     "a": "(a) As printed: straight lines that coincide with uniform play,\n"
     r"DP-UCB's over contexts of $\ell_\infty$ norm 1, DP-HDB's of $\ell_1$ norm 1",
-    "b": "(b) As specified, with the paper's constants: neither is told from uniform play",
+    "b": "(b) As specified, with the paper's constants: neither differs from uniform play",
     "c": r"(c) As certified: what is possible at the same ($\epsilon$, $\delta$)",
 }
 
 
 class Curve(NamedTuple):
-    """A line that is drawn of a run, or of a printed curve."""
+    """A drawn line, of a run or of a printed curve."""
 
     label: str
     marks: Ints
     values: Floats
-    """(marks, R)"""
+    """Regret, (marks, R)"""
     color: Any = "black"
     dashes: Any = "solid"
     band: Band = student_band
 
     @property
     def end(self) -> float:
-        """The mean in the last round."""
+        """Mean in the last round."""
         return float(self.values[-1].mean())
 
 
@@ -184,7 +184,7 @@ def _curves(runs: Mapping[str, AgentRun]) -> Iterator[Curve]:
 
 
 def _styled(curves: Sequence[Curve]) -> Iterator[Curve]:
-    """Draw baselines in black, the others in colours and dashes of their own."""
+    """Yield baselines in black, the others in different colours and dashes."""
     colors, public = iter(_COLORS), iter((DASHES[3], DASHES[1]))
     for place, curve in enumerate(curves):
         if curve.label.startswith("uniform"):
@@ -196,15 +196,15 @@ def _styled(curves: Sequence[Curve]) -> Iterator[Curve]:
 
 
 def _published(marks: Ints) -> Iterator[Curve]:
-    """List straight lines, in a band of what may have been read."""
+    """Yield the published straight lines, with bands of the reading error."""
     for (name, regret, reading), color in zip(PUBLISHED, _COLORS, strict=False):
         label = f"{name}, published (read off): {regret:.0f} ± {reading:.0f}"
-        values = marks[:, None] / ROUNDS * np.array([regret - reading, regret + reading])
+        values = marks[:, None] / HORIZON * np.array([regret - reading, regret + reading])
         yield Curve(label, marks, values, color, DASHES[1], lambda v: (v[:, 0], v[:, 1]))
 
 
 def _inset(axes: "Axes", title: str, lines: Iterable[Curve]) -> "Axes":
-    """Draw apart what the axis of the whole panel presses flat."""
+    """Draw lines again at a larger scale."""
     inset = axes.inset_axes((0.08, 0.54, 0.38, 0.38))
     _draw_lines(inset, lines)
     inset.margins(x=0)
@@ -219,7 +219,7 @@ def _draw_lines(axes: "Axes", lines: Iterable[Curve]) -> None:
         rounds(axes, marks, values, label, color=color, dashes=dashes, band=band)
 
 
-QUICK = {"horizon": 500, "replicas": 3}
+QUICK_SIZES = {"horizon": 500, "replicas": 3}
 
 
 def run(sizes: Mapping[str, int], out: Path) -> Found:
@@ -227,16 +227,16 @@ def run(sizes: Mapping[str, int], out: Path) -> Found:
     results = measured(study(**sizes), out)
     runs = {run.name: run for run in results.runs}
     lines = {name: runs[name] for name in LINES}
-    said = [
+    lines_of_text = [
         f"{name:14} regret {run.regret[-1].mean():7.1f}   "
         f"certified epsilon {run.certificate.epsilon:.3g}"
         for name, run in lines.items()
     ]
     drawn = write_atomically(out / "figure_5_1.png", partial(draw, lines))
-    return Found({"summary": results.summary()}, [drawn], said)
+    return Found({"summary": results.summary()}, [drawn], lines_of_text)
 
 
-main = command("figure_5_1", run, {}, QUICK)
+main = command("figure_5_1", run, {}, QUICK_SIZES)
 
 if __name__ == "__main__":
     start(main)

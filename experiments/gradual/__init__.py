@@ -1,4 +1,4 @@
-"""What is gradual expiration worth? See README.md."""
+"""Regret of agents whose privacy loss grows gradually with a user's age. See README.md."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,14 +17,14 @@ from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
 
 SUMS = ("gradual sum", "binary tree", "BLT", "window of 64 rounds")
-"""Labels; the place of each is its look"""
+"""Labels of running sums, in the order of their line styles"""
 PUBLIC = "no privacy"
 
 
 def claim(one: Configuration, age: int, epsilon: float) -> float | None:
-    """Solve for the claim at which those who leave `age` rounds after a user have `epsilon`.
+    """Return the claim with which observers until `age` rounds after a user have `epsilon`.
 
-    The claim is for those who watch to the end; None where a window ends before.
+    The claim covers observers of all rounds. None if a window ends before `age`.
     """
     proof = certificate_of(one)
     ledger, seen = proof.ledger, proof.ledger.within(age)
@@ -37,7 +37,7 @@ def claim(one: Configuration, age: int, epsilon: float) -> float | None:
 
 
 def claiming(one: Configuration, known: Mapping[str, Any]) -> Configuration | None:
-    """Let an agent claim what `claim` solves for; without privacy age and epsilon do not matter."""
+    """Return the configuration with the epsilon of `claim`, or unchanged if it is not private."""
     epsilon, config = known["epsilon"], cast(Any, one.config)
     if one.name == PUBLIC:
         return one
@@ -48,7 +48,7 @@ def claiming(one: Configuration, known: Mapping[str, Any]) -> Configuration | No
 
 
 def table(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> pd.DataFrame:
-    """List regret and epsilon, then and ever, for each agent, age and epsilon then."""
+    """Tabulate regret and epsilon at the age and at the end, for each agent, age and epsilon."""
     return pd.DataFrame(
         [
             {
@@ -69,7 +69,7 @@ def table(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> pd.DataFrame:
 
 
 def _places(pane: Pane, runs: Sequence[Any]) -> Iterator[tuple[float, Any]]:
-    """Pair epsilons with runs; one alone is the same at all of them."""
+    """Pair epsilons with runs; a single run stands for all of them."""
     epsilons = pane.known["epsilons"]
     yield from zip(epsilons, runs if len(runs) > 1 else [*runs] * len(epsilons), strict=True)
 
@@ -77,14 +77,14 @@ def _places(pane: Pane, runs: Sequence[Any]) -> Iterator[tuple[float, Any]]:
 def draw_regret(
     path: Path, figure: Figure, panes: Sequence[Pane], found: Mapping[str, RunLines]
 ) -> None:
-    """Draw a row of panels for each age, a column for each problem."""
+    """Draw a row of panels for each age, and a column for each problem."""
     titles = [pane.title for pane in panes]
     columns = len({pane.known["problem"] for pane in panes})
     how = {"rows": len(panes) // columns}
     with framed(path, titles, figure.heading, figure.size, found, **how) as grid:
         for place, (axes, pane) in enumerate(zip(grid, panes, strict=True)):
             lines = {name: [*_places(pane, runs)] for name, runs in found[pane.name].items()}
-            for look, name in enumerate(SUMS):  # what is not here is in the legend all the same
+            for look, name in enumerate(SUMS):  # absent agents are in the legend, too
                 mine = lines.get(name, [(nan, None)])
                 values = [np.array([nan]) if run is None else final(run) for _, run in mine]
                 line(axes, [epsilon for epsilon, _ in mine], values, name, look)

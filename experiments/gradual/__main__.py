@@ -12,8 +12,8 @@ from dpbandit.experiments.study import Found, Sizes, command, read, start, tabul
 STUDY = read("gradual")
 
 
-def shown(found: pd.DataFrame) -> Iterator[Table]:
-    """`table` at the middle epsilon for a console."""
+def report(found: pd.DataFrame) -> Iterator[Table]:
+    """Format `table` at the middle epsilon for a console."""
     epsilons = sorted(set(found["epsilon"]))
     middle = epsilons[len(epsilons) // 2]
     for problem, rows in found.query("epsilon == @middle").groupby("problem", sort=False):
@@ -32,7 +32,7 @@ def run(sizes: Sizes, out: Path) -> Found:
     """Regret against the epsilon of a user's first rounds. Resumes where it stopped."""
     found = STUDY.measure(sizes, out)
     rows = table(STUDY.panes(STUDY.questions["gradual"], sizes), found.runs["gradual"])
-    return Found({"gradual": rows}, STUDY.draw(found, sizes, out), shown(rows))
+    return Found({"gradual": rows}, STUDY.draw(found, sizes, out), report(rows))
 
 
 main = command("gradual", run, {}, STUDY.quick)

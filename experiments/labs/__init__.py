@@ -1,4 +1,4 @@
-"""Teaching labs: numbered notebooks with exercises, kept as text. See README.md."""
+"""Teaching labs: numbered notebooks with exercises, stored as text. See README.md."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ _NAME = re.compile(r"lab_(\d\d)_\w+")
 
 @dataclass(frozen=True)
 class Lab:
-    """One lab: a jupytext file in the py:percent format, `notebooks/lab_NN_what_it_is_about.py`.
+    """A lab: a jupytext file in the py:percent format, `notebooks/lab_NN_subject.py`.
 
     Its first cell is text: the heading `# Lab N: title`, then paragraphs that begin with
     **Goal.**, **Time.** (minutes) and **You need.** (earlier labs).
@@ -26,36 +26,36 @@ class Lab:
 
     @property
     def number(self) -> int:
-        """N, from the file's name."""
+        """Number NN of the file's name."""
         return int(self.path.stem.split("_")[1])
 
     @property
     def title(self) -> str:
-        """What stands after the lab's number."""
+        """Title after the lab's number."""
         return self._found(rf"# Lab {self.number}: (.+)")
 
     @property
     def goal(self) -> str:
-        """What one can do afterwards, a sentence or two."""
+        """Skills that the lab teaches, a sentence or two."""
         return self._found(r"\*\*Goal\.\*\* (.+)")
 
     @property
     def minutes(self) -> int:
-        """How long it takes."""
+        """Expected working time in minutes."""
         return int(self._found(r"\*\*Time\.\*\* (\d+) minutes"))
 
     @property
     def needs(self) -> str:
-        """What to have done before."""
+        """Labs and knowledge required."""
         return self._found(r"\*\*You need\.\*\* (.+)")
 
     @property
     def text(self) -> str:
-        """The file."""
+        """Text of the file."""
         return self.path.read_text(encoding="utf-8")
 
     def _found(self, pattern: str) -> str:
-        """The first match among the paragraphs of the first cell."""
+        """Return the first match among the paragraphs of the first cell."""
         _, _, after = self.text.partition("# %% [markdown]\n")
         first = after.partition("\n# %%")[0]
         lines = [line.removeprefix("#").strip() for line in first.splitlines()]
@@ -66,12 +66,12 @@ class Lab:
 
 
 def labs() -> tuple[Lab, ...]:
-    """All labs, by number."""
+    """Return all labs, by number."""
     return tuple(Lab(p) for p in sorted(FOLDER.glob("lab_*.py")) if _NAME.fullmatch(p.stem))
 
 
 def find(number: int) -> Lab:
-    """The lab of that number.
+    """Return the lab with this number.
 
     >>> find(1).title
     'Bandits and regret'
@@ -89,13 +89,13 @@ _SUMMARIES = {"hint": "Hint", "check": "Check yourself", "solution": "Solution"}
 
 
 def notebook(lab: Lab, *, solutions: bool = True) -> Any:
-    """The lab as an `nbformat` notebook without outputs; the same text gives the same bytes.
+    """Return the lab as an `nbformat` notebook without outputs, deterministically.
 
-    1. Every run of cells tagged `solution` gets an empty code cell before it, for one's own.
-    2. Solutions stay, folded: code by `source_hidden` (JupyterLab) and the tag `hide-cell`
-       (myst-nb), text by an HTML `details` element; or they are left out.
-    3. Text tagged `hint` or `check` is folded, too, and always stays; so does a check in code.
-    4. Cells are numbered in place of random ids.
+    1. Every run of cells tagged `solution` gets an empty code cell before it, for an attempt.
+    2. Solutions are folded (code by `source_hidden` (JupyterLab) and the tag `hide-cell` (myst-nb),
+       text by an HTML `details` element) or, without `solutions`, left out.
+    3. Text and code tagged `hint` or `check` are folded and never left out.
+    4. Cells have numbers in place of random ids.
 
     Raises `InputError` without jupytext.
     """
@@ -124,7 +124,7 @@ def notebook(lab: Lab, *, solutions: bool = True) -> Any:
 def write_or_keep(
     lab: Lab, folder: Path, *, solutions: bool = True, overwrite: bool = False
 ) -> tuple[Path, str]:
-    """The notebook in `folder`, written unless it is there, and a sentence that says which."""
+    """Write the notebook unless it exists; return its path and a sentence about it."""
     target = folder / f"{lab.path.stem}.ipynb"
     if exists(target) and not overwrite:
         return target, f"{target} is there already and stays as it is (--overwrite starts afresh)."
@@ -133,9 +133,9 @@ def write_or_keep(
 
 
 def write(lab: Lab, folder: Path, *, solutions: bool = True, overwrite: bool = False) -> Path:
-    """Write the notebook into `folder`; a file that is there may be somebody's work, and stays.
+    """Write the notebook; an existing file may hold a student's work and is not replaced.
 
-    Raises `InputError` where there is one, unless `overwrite`.
+    Raises `InputError` if the file exists, unless `overwrite`.
     """
     target = folder / f"{lab.path.stem}.ipynb"
     if exists(target) and not overwrite:
@@ -168,7 +168,7 @@ def _folded(cell: Any) -> Any:
 
 
 Test = Callable[[Any], Any]
-"""Whether an answer is right."""
+"""Function from an answer to true if it is right"""
 
 
 def check(
@@ -178,10 +178,10 @@ def check(
     otherwise: str,
     *further: tuple[Test, str],
 ) -> None:
-    """Print whether the result called `name` in `scope` is right; whatever it is, never raise.
+    """Print whether the result called `name` in `scope` is right; never raise, whatever it is.
 
-    Of several tests the first that fails is told. One that raises, or that has no single yes or
-    no, counts as a no.
+    The first failing test prints its sentence. A test that raises, or returns no single truth
+    value, fails.
 
     >>> check("claim", {"claim": 13}, lambda claim: 10 < claim < 25, "It is between 10 and 25.")
     claim: right.

@@ -1,4 +1,4 @@
-"""How far from what nobody can beat: FADE, the yardstick of full budget, a bound. See README.md."""
+"""Regret of FADE beside a yardstick with its whole budget a release, and a lower bound."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,16 +17,16 @@ from dpbandit.results.runs import standard_error
 
 STUDY = read("limits")
 PRIVATE, YARDSTICK = "FADE", "not private: full budget a release"
-"""Lines along epsilon, the second along that of one release"""
+"""Labels of lines along epsilon; the yardstick's epsilon is that of one release"""
 _RATIOS = ("FADE / full budget", "FADE / bound")
-_VACUOUS = 10.0
-"""Times that the best agent loses more than a bound says, from which on the bound says nothing"""
+_VACUOUS_RATIO = 10.0
+"""Smallest ratio of FADE's regret to the bound at which the bound is called vacuous"""
 _DOTTED = (0, (1, 1.5))
-"""Dashes of what was published and is drawn for its shape"""
+"""Dashes of published bounds, drawn for their shape alone"""
 
 
 def table(lines: RunLines) -> pd.DataFrame:
-    """Set FADE, the yardstick, the bound and their ratios side by side, a row for each epsilon."""
+    """Tabulate FADE, the yardstick, the bound and their ratios, one row for each epsilon."""
     bound = bound_of(lines)
     rows = []
     for private, yardstick in zip(lines[PRIVATE], lines[YARDSTICK], strict=True):
@@ -47,8 +47,8 @@ def table(lines: RunLines) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def shown(title: str, found: pd.DataFrame) -> Table:
-    """Write `table` for a console."""
+def report(title: str, found: pd.DataFrame) -> Table:
+    """Format `table` for a console."""
     headings = ("epsilon", "FADE", "full budget", "nobody is below", *_RATIOS)
     rows = [
         (
@@ -64,14 +64,14 @@ def shown(title: str, found: pd.DataFrame) -> Table:
 
 
 def bound_of(lines: RunLines) -> Callable[[float], float]:
-    """Certified epsilon -> regret below which no mu-GDP agent is, on average over parameters."""
+    """Return certified epsilon -> a lower bound on regret, on average over parameters."""
     run = lines[PRIVATE][0]
     problem, delta = GLMBandit(**run.setup.env_kwargs), run.certificate.claimed_delta
     return lambda epsilon: least_regret_for(problem, mu_of(epsilon, delta))
 
 
 def bounds(lines: RunLines, x: str) -> Iterator[Overlay]:
-    """Draw the yardstick over the epsilon of one release, and the bound with its distance."""
+    """Yield the yardstick over the epsilon of one release, and the lower bound."""
     found = table(lines)
     where, means = np.log(found["epsilon"]), found["full budget"]
     straight = (0, (5, 2))
@@ -82,13 +82,13 @@ def bounds(lines: RunLines, x: str) -> Iterator[Overlay]:
 def _named(lines: RunLines) -> Overlay:
     ratios = table(lines)["FADE / bound"]
     times = f"FADE has {min(ratios):.1f} to {max(ratios):.1f} times it"
-    vacuous = min(ratios) > _VACUOUS
+    vacuous = min(ratios) > _VACUOUS_RATIO
     label = f"vacuous: {times}" if vacuous else f"nobody is below; {times}"
     return Overlay(label, bound_of(lines))
 
 
 def shapes(lines: RunLines, x: str) -> Iterator[Overlay]:
-    """Draw published bounds through what FADE has at its largest epsilon, and the bound."""
+    """Yield published bounds, scaled to FADE's regret at its largest epsilon, and our bound."""
     run = max(lines[PRIVATE], key=lambda run: run.certificate.epsilon)
     problem = GLMBandit(**run.setup.env_kwargs)
     size = {"horizon": problem.horizon, "dim": problem.dim, "n_actions": problem.n_actions}
@@ -105,4 +105,4 @@ def run(sizes: Sizes, out: Path) -> Found:
     tables = {title: table(lines) for title, lines in found.runs["limits"].items()}
     frames = {"limits": pd.concat(tables.values()), "summary": found.table()}
     drawn = STUDY.draw(found, sizes, out)
-    return Found(frames, drawn, [shown(*one) for one in tables.items()])
+    return Found(frames, drawn, [report(*one) for one in tables.items()])

@@ -1,1 +1,1 @@
-"""What privacy costs in lists."""
+"""Study of the price of privacy in ordered lists."""

@@ -1,4 +1,4 @@
-"""Draw what privacy costs in lists, by study.toml."""
+"""The command of the study of lists."""
 
 from dpbandit.experiments.study import command_of, start
 

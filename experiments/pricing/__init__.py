@@ -1,1 +1,1 @@
-"""What privacy costs in money."""
+"""Study of the price of privacy in money."""

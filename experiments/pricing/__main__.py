@@ -1,7 +1,7 @@
-"""What privacy costs in money: regret against epsilon, pricing and recommending. See README.md.
+"""Regret against epsilon, pricing and recommending, and dollars lost. See README.md.
 
-Beside the runs of study.toml: agents lose to the best one without privacy, which is known only once
-all have been run, and dollars are shares of what the best prices bring.
+Losses are computed here, after all runs of study.toml: they are relative to the best agent without
+privacy, and dollars are shares of the revenue of the best prices.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,32 +29,32 @@ _BASELINES = ("Uniform", "BestFixed")
 
 
 def best_public(results: Results) -> AgentRun:
-    """The run without privacy that has the least mean regret, private agents at infinity too.
+    """Return the run without privacy with the least mean regret; epsilon infinity counts.
 
-    Picked after the fact: it may owe a little of its lead to luck, the price of privacy too.
+    Chosen on the same data, so that its lead, and the price of privacy, is optimistic.
     """
     public = [run for run in results.where(epsilon=inf).runs if run.name not in _BASELINES]
     return min(public, key=lambda run: float(final(run).mean()))
 
 
 def called(run: AgentRun, results: Results) -> str:
-    """Its name, which for a private agent does not say that nothing is private here."""
+    """Return the name of a run; for a private agent with epsilon infinity, say so."""
     several = len(results.where(agent=run.name).runs) > 1
     return f"{run.name} at infinity" if several else run.name
 
 
 def lost(run: AgentRun, best: AgentRun) -> Floats:
-    """What 1,000 users bring less than with the best public agent, on average, (R,).
+    """Return the reward lost per 1,000 users relative to the best public agent, (R,).
 
-    In expectation over the users' answers and paired: all agents meet the same users.
+    Losses are expectations over the users' answers and paired: all agents meet the same users.
     """
     return 1000 * (final(run) - final(best)) / run.setup.horizon
 
 
 def lead_from(marks: Ints, regret: Floats, uniform: Floats) -> int | None:
-    """The first mark from which on `regret` stays below `uniform`, both (marks, R), or None.
+    """Return the first mark after which `regret` stays below `uniform`, both (marks, R), or None.
 
-    Below: by two standard errors of the mean of the paired difference.
+    Below means by two standard errors of the mean paired difference.
 
     >>> ahead = np.array([[-1.0, -1.1], [2.0, 2.1], [3.0, 3.1]])
     >>> lead_from(np.array([1, 10, 100]), -ahead, np.zeros((3, 2)))
@@ -68,7 +68,7 @@ def lead_from(marks: Ints, regret: Floats, uniform: Floats) -> int | None:
 
 
 def table(results: Results) -> pd.DataFrame:
-    """The summary of all runs on one problem, with what they lose and since when they lead."""
+    """Return the summary of all runs on one problem, with their losses and leads."""
     best, (uniform,) = best_public(results), results.where(agent="Uniform").runs
     rows: list[dict[str, Any]] = []
     for run in results.runs:
@@ -89,10 +89,10 @@ def draw_regret(results: Results, out: Path) -> Iterator[Path]:
     lines = {name: runs for name, runs in by_name.items() if len(runs) > 1 or name in _BASELINES}
     lines.setdefault(name, [best])
     title = f"what privacy costs; {name} is the best without"
-    shown: dict[str, Any] = {"regret": (final, title, f"regret ({unit})")}
+    figures: dict[str, Any] = {"regret": (final, title, f"regret ({unit})")}
     title = f"lost to {name}, the best without privacy"
-    shown["lost"] = (partial(lost, best=best), title, f"{unit} lost per 1,000 users")
-    for what, (value, title, ylabel) in shown.items():
+    figures["lost"] = (partial(lost, best=best), title, f"{unit} lost per 1,000 users")
+    for what, (value, title, ylabel) in figures.items():
         how = {"title": f"{problem}: {title}\n{sample}", "value": value, "ylabel": ylabel}
         yield write_atomically(out / f"{what}-{problem}.png", partial(_draw, lines, **how))
 
@@ -112,7 +112,7 @@ MARKETS = {
     "ApplePricing": ("Apples", 1),
     "CameraPricing": ("Cameras", 100),
 }
-"""Problem in which money is earned -> title, and dollars of one unit of reward"""
+"""Problems in dollars -> title, and dollars per unit of reward"""
 _ROLES = {
     "certified": ("fade", "FADE"),
     "a slope for each": ("fade, interactions", "FADE, interactions"),
@@ -120,13 +120,13 @@ _ROLES = {
     "best fixed": ("BestFixed", "the best fixed price"),
     "random": ("Uniform", "random prices"),
 }
-"""Role -> name of a run, and the legend's words"""
-_USERS = 1000
-"""Customers in whose number dollars are given"""
+"""Role -> name of a run, and name in the legend"""
+_PER_USERS = 1000
+"""Number of customers for which dollars are stated"""
 
 
 def at_best(setup: Setup, replicas: int) -> float:
-    """What the best action for every user brings in expectation, a round."""
+    """Return the expected reward per round of the best action for every user."""
     problem = problem_maker(setup.environment)(**setup.env_kwargs)
     problem.reset(Streams([(setup.seed, r) for r in range(replicas)]))
     anything = np.array([problem.spec.default_action] * replicas)
@@ -138,21 +138,21 @@ def at_best(setup: Setup, replicas: int) -> float:
 
 
 def roles(results: Results) -> dict[str, list[AgentRun]]:
-    """Group the runs of one problem that the headline shows by role."""
+    """Return the runs of one problem by role in the headline."""
     lines = {**grouped(results.runs, attrgetter("name")), "": [best_public(results)]}
     return {role: lines[name] for role, (name, _) in _ROLES.items() if name in lines}
 
 
 def dollars(run: AgentRun) -> Floats:
-    """What 1,000 users bring less than at best, (R,)."""
+    """Return the dollars lost per 1,000 users relative to the best prices, (R,)."""
     lost = MARKETS[run.setup.problem][1] * final(run)
-    return _USERS * lost / run.setup.horizon
+    return _PER_USERS * lost / run.setup.horizon
 
 
 def money(results: Results) -> pd.DataFrame:
-    """Dollars lost on one problem per 1,000 users, and as a share of what they bring at best."""
+    """Tabulate dollars lost on one problem per 1,000 users, and as a share of the best revenue."""
     one = results.runs[0]
-    best = _USERS * MARKETS[one.setup.problem][1] * at_best(one.setup, len(one.replicas))
+    best = _PER_USERS * MARKETS[one.setup.problem][1] * at_best(one.setup, len(one.replicas))
     rows = []
     for role, runs in roles(results).items():
         for run in runs:
@@ -174,7 +174,7 @@ def money(results: Results) -> pd.DataFrame:
 
 
 def draw_money(path: Path, found: Mapping[str, Results], best: Mapping[str, float]) -> None:
-    """A panel for each problem: dollars on the left, shares of `best` on the right; a legend."""
+    """Draw a panel for each problem: dollars on the left axis, shares of `best` on the right."""
     titles = [f"{MARKETS[problem][0]}\n\\${best[problem]:,.0f} at best" for problem in found]
     with panels(
         path,
@@ -213,7 +213,7 @@ def run(sizes: Mapping[str, Any], out: Path) -> Found:
     draw = partial(draw_money, found=markets, best=ideal)
     figures.append(write_atomically(out / "money.png", draw))
     frames = {"summary": pd.concat(summaries.values()), "money": pd.concat(lost.values())}
-    tables = [shown(summaries[name], results) for name, results in found["regret"].items()]
+    tables = [report(summaries[name], results) for name, results in found["regret"].items()]
     return Found(frames, figures, tables)
 
 
@@ -222,8 +222,8 @@ def _results(lines: RunLines) -> Results:
     return Results(tuple(sorted(runs, key=attrgetter("name"))))
 
 
-def shown(found: pd.DataFrame, results: Results) -> Table:
-    """Write `table` for a console."""
+def report(found: pd.DataFrame, results: Results) -> Table:
+    """Format `table` for a console."""
     best = called(best_public(results), results)
     title = f"{results.runs[0].setup.problem}: lost to {best}, the best agent without privacy"
     (unit,) = set(found["unit"])

@@ -1,4 +1,4 @@
-"""Shops: the table of `docs/howto/shop.md`, as its page reads it; demand that is no line."""
+"""Shops: the table that `docs/howto/shop.md` reads, and demand curves that no linear model fits."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -17,7 +17,7 @@ from dpbandit.specs import PriceListSpec
 
 
 def offers() -> pd.DataFrame:
-    """1,070 offers of orange juice that ship: price, sold or not, the rival's price, loyalty."""
+    """Return 1,070 offers of orange juice: price, sold or not, the rival's price, loyalty, week."""
     table = files("dpbandit.envs") / "data" / "oj.csv.gz"
     juice = pd.read_csv(BytesIO(table.read_bytes()), compression="gzip")
     return pd.DataFrame(
@@ -33,7 +33,7 @@ def offers() -> pd.DataFrame:
 
 @dataclass(eq=False, repr=False)
 class Shop(PricingFromLog):
-    """`PricingFromLog` on `offers`, with the bounds that the page says."""
+    """`PricingFromLog` on `offers`, with the bounds of the page."""
 
     frame: Any = field(default_factory=offers)
     _: KW_ONLY
@@ -51,12 +51,12 @@ SHAPES: Mapping[str, Callable[[Floats, Floats, Floats], Floats]] = {
     "luxury": lambda p, u, v: 0.25 + 0.35 * np.exp(-20 * (p - 2.6 - 0.1 * v) ** 2),
     "elastic": lambda p, u, v: np.minimum(1.0, (p / (1.2 + 0.2 * u + 0.1 * v)) ** -2.2),
 }
-"""P(sale) at price p to a customer (u, v) of [-1, 1]^2."""
+"""Shape -> function of (p, u, v) to P(sale) at price p to a customer (u, v) of [-1, 1]^2"""
 
 
 @dataclass(kw_only=True, eq=False)
 class Shapes(ResampledChoices):
-    """Eleven prices from 1 to 3, unit cost 0.5, demand of some shape; (1, u, v) / sqrt(3)."""
+    """Eleven prices from 1 to 3, unit cost 0.5, nonlinear demand; context (1, u, v)/sqrt(3)."""
 
     shape: str = "kinds"
     horizon: int = 20_000

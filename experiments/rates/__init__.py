@@ -1,15 +1,13 @@
 """Printed rates beside measured exponents: one study for every table of rates. See README.md.
 
-The rows are in tables.toml; fits of exponents along three axes, of agents of several readings, and
-of the bound's own formula are no figure of a study.
+A row of tables.toml has the printed rate, the problem on which it is measured, and the agent. It is
+no figure of a study, since exponents are fitted along three axes, for agents of several readings
+and for the bound's own formula.
 
-A row of a table of rates: what is printed, on what problem it is measured, and with which agent.
-
-An exponent is that of the excess risk, or of the regret, as T, the dimension d or epsilon grows and
-the other two stand still. A bound is an order: a smaller exponent than the printed one refutes
-nothing, and a larger one says that the sizes are not yet those that the order is about (or that the
-bound is false). What the printed formula itself, with every constant 1, does between the same sizes
-is fitted alike.
+A measured exponent is that of excess risk, or of regret, in T, the dimension d or epsilon with the
+other two fixed. A bound is an order: a smaller exponent than the printed one refutes nothing; a
+larger one shows that the sizes are not yet asymptotic (or that the bound is false). The printed
+formula, with every constant 1, is fitted at the same sizes for comparison.
 """
 
 import tomllib
@@ -25,7 +23,7 @@ import numpy as np
 from dpbandit.base import Floats, whole
 from dpbandit.base.tables import Table
 from dpbandit.experiments.figure import Strict, computed
-from dpbandit.experiments.paper_tables import Asked, Reproduced, reproduced, selected
+from dpbandit.experiments.paper_tables import Reproduced, Request, reproduced, selected
 from dpbandit.experiments.releases import ReleaseConfiguration
 from dpbandit.experiments.study import grouped, runs_of, setup_in_words, tabulated
 from dpbandit.results.plots import line, panels
@@ -38,11 +36,11 @@ from dpbandit.studies.configurations import LastRound
 Axis: TypeAlias = Literal["T", "d", "epsilon"]
 READINGS = ("certified", "printed", "public")
 _KAPPA = 2.0
-"""1 / (p - 1) at p = 1.5"""
+"""Value of kappa = 1 / (p - 1) at p = 1.5"""
 
 
 class Point(NamedTuple):
-    """The size of a run, and what it promises."""
+    """Size and epsilon of a run."""
 
     T: int
     d: int
@@ -54,54 +52,54 @@ class Rate(Strict):
 
     number: int
     setting: str
-    """which losses, in the table's words"""
+    """Losses, as the table names them"""
     source: str
-    """whose theorem"""
+    """Theorem and its authors"""
     bound: str
-    """as printed"""
+    """Bound as printed"""
     value: str
-    """the bound with every constant 1, a formula in T, d, epsilon and kappa"""
+    """Formula of the bound with every constant 1, in T, d, epsilon and kappa"""
     exponents: dict[Axis, float]
-    """of the bound, up to logarithms"""
+    """Exponents of the bound, up to logarithms"""
     problem: str = ""
-    """in words, with {d}; "" where no agent here is the row's"""
+    """Environment with {d}; "" if no agent here belongs to the row"""
     agent: str = ""
     printed: str = ""
-    """the agent as in its paper, where that has other noise or parameters"""
+    """Agent of the paper, if its noise or parameters differ from `agent`"""
     per_round: dict[str, float] = {}
-    """settings of the agent that grow with T"""
+    """Settings of the agent that are multiplied by T"""
     public: bool = True
-    """the agent has a variant without privacy"""
+    """True if the agent has a variant without privacy"""
     dim: int = 10
-    """d, where it stands still"""
+    """Dimension d along the other axes"""
     dims: tuple[int, ...] = (4, 8, 16, 32, 64)
     epsilons: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0, 8.0)
 
     @property
     def readings(self) -> list[str]:
-        """Under which there is an agent."""
+        """Readings under which there is an agent."""
         there = {"certified": self.agent, "printed": self.printed, "public": self.public}
         return [reading for reading in READINGS if self.agent and there[reading]]
 
     def config(self, reading: str, at: Point) -> AgentConfig:
-        """The agent of a reading at a point."""
+        """Return the agent of a reading at a point."""
         words = self.printed if reading == "printed" else self.agent
-        told = {key: share * at.T for key, share in self.per_round.items()}
-        told["epsilon"] = inf if reading == "public" else at.epsilon
-        return parse_agent(words + "".join(f":{key}={value}" for key, value in told.items()))
+        settings = {key: share * at.T for key, share in self.per_round.items()}
+        settings["epsilon"] = inf if reading == "public" else at.epsilon
+        return parse_agent(words + "".join(f":{key}={value}" for key, value in settings.items()))
 
     def value_at(self, at: Point) -> float:
-        """The bound there."""
+        """Return the value of the printed bound, every constant 1, at a point."""
         known = {**at._asdict(), "kappa": min(_KAPPA, 2 * log(at.d))}
         return float(computed(self.value, known))
 
     @property
     def excess(self) -> bool:
-        """It is about the point that is released after T users, not about regret."""
+        """True if the rate bounds the excess risk of the point after T users, not regret."""
         return self.problem.startswith("StreamingRegression") and self.exponents["T"] < 0
 
     def points(self, axis: Axis, T: int) -> list[Point]:
-        """Along an axis; T is the longest horizon, and a quarter of it is where it stands still."""
+        """Return the points along an axis; T is the longest horizon, T // 4 that of other axes."""
         if axis == "T":
             return [Point(T // 2**j, self.dim) for j in (4, 3, 2, 1, 0)]
         if axis == "d":
@@ -109,20 +107,20 @@ class Rate(Strict):
         return [Point(max(2, T // 4), self.dim, epsilon) for epsilon in self.epsilons]
 
     def configuration(self, reading: str, at: Point, *, seed: int) -> Configuration:
-        """The run of a point."""
+        """Return the configuration of a point."""
         label = f"row {self.number}, d = {at.d}"
         setup = setup_in_words(self.problem.format(d=at.d), horizon=at.T, seed=seed, label=label)
         kind = ReleaseConfiguration if self.excess else LastRound
         return kind(setup, reading, self.config(reading, at))
 
     def measured(self, run: AgentRun) -> Floats:
-        """Excess risk or regret, (R,)."""
+        """Return excess risk or regret, (R,)."""
         return run.measures["excess"] if self.excess else run.regret[-1]
 
 
 @cache
 def tables() -> dict[str, tuple[tuple[Rate, ...], int]]:
-    """Read all tables, by name: rows, and the longest horizon unless another is asked for."""
+    """Read all tables by name: their rows, and the default of the longest horizon."""
     text = (files("dpbandit.experiments.rates") / "tables.toml").read_text()
     return {
         name: (
@@ -133,8 +131,8 @@ def tables() -> dict[str, tuple[tuple[Rate, ...], int]]:
     }
 
 
-_LEAST = 64
-"""The shortest of the longest horizons: a sixteenth of it is played, too."""
+_MIN_LONGEST_HORIZON = 64
+"""Smallest value of the longest horizon, since a sixteenth of it is played, too"""
 
 
 class Entry(NamedTuple):
@@ -148,27 +146,27 @@ class Entry(NamedTuple):
 
     @property
     def places(self) -> list[float]:
-        """Places of the runs on the axis."""
+        """Positions of the runs on the axis."""
         return [getattr(at, self.axis) for at in self.points]
 
     @property
     def values(self) -> list[Floats]:
-        """Excess risk or regret at each place, (R,)."""
+        """Excess risk or regret at each place, (R,) each."""
         return [self.rate.measured(run) for run in self.runs]
 
     @property
     def slope(self) -> Slope:
-        """The measured exponent."""
+        """Measured exponent."""
         return slope(self.places, self.values)
 
     @property
-    def of_the_bound(self) -> float:
-        """The exponent of the printed bound with every constant 1, at the same places."""
+    def bound_exponent(self) -> float:
+        """Exponent of the printed bound with every constant 1, at the same places."""
         values = np.array([[self.rate.value_at(at)] * 2 for at in self.points])
         return slope(self.places, list(values)).value
 
     def record(self) -> dict[str, object]:
-        """List the facts of a row of the file."""
+        """Return a row of the CSV file."""
         last = self.values[-1]
         return {
             "row": self.rate.number,
@@ -177,7 +175,7 @@ class Entry(NamedTuple):
             "bound": self.rate.bound,
             "axis": self.axis,
             "printed_exponent": self.rate.exponents[self.axis],
-            "exponent_of_the_bound_there": self.of_the_bound,
+            "exponent_of_the_bound_there": self.bound_exponent,
             "reading": self.reading,
             "agent": self.runs[-1].config["agent"],
             "from": self.places[len(self.places) // 2],
@@ -192,45 +190,47 @@ class Entry(NamedTuple):
         }
 
 
-def measure(asked: Asked, rates: Sequence[Rate], T: int, *, progress: bool = True) -> list[Entry]:
-    """Run rows along their axes up to horizon T under the readings; resumes where it stopped."""
-    whole("replicas", asked.replicas, 2)  # there are standard errors
+def measure(
+    request: Request, rates: Sequence[Rate], T: int, *, progress: bool = True
+) -> list[Entry]:
+    """Run rows along their axes up to horizon T under the readings, without runs already there."""
+    whole("replicas", request.replicas, 2)  # there are standard errors
     every = [
         (rate, axis, reading, rate.points(axis, T))
         for rate in rates
         for axis in rate.exponents
         for reading in rate.readings
-        if reading in asked.readings
+        if reading in request.readings
         if axis != "epsilon" or reading != "public"
     ]
     configurations = [
-        [rate.configuration(reading, at, seed=asked.seed) for at in points]
+        [rate.configuration(reading, at, seed=request.seed) for at in points]
         for rate, axis, reading, points in every
     ]
     if not every:
         return []
     played = (one for line in configurations for one in line)
-    found = runs_of(asked.name, played, asked.out, replicas=asked.replicas, progress=progress)
+    found = runs_of(request.name, played, request.out, replicas=request.replicas, progress=progress)
     return [
         Entry(*row, [found[one.key] for one in line])
         for row, line in zip(every, configurations, strict=True)
     ]
 
 
-def shown(rates: Sequence[Rate], entries: Sequence[Entry]) -> Iterator[Table]:
-    """Tabulate the rows as printed, and the exponents measured for each."""
+def report(rates: Sequence[Rate], entries: Sequence[Entry]) -> Iterator[Table]:
+    """Yield a table of the printed rows, and one of the measured exponents."""
     headings = ("row", "losses", "source", "order of the bound")
     cells = []
     for rate in rates:
         source = rate.source if rate.problem else f"{rate.source} (no agent here)"
         cells.append((str(rate.number), rate.setting, source, rate.bound))
-    title = "As printed, logarithms in part left out"
+    title = "As printed, some logarithms omitted"
     yield tabulated(title, headings, cells, left=headings)
     if not entries:
         return
     caption = (
-        f"epsilon 1 and delta 1e-06 where they stand still, {len(entries[0].values[-1])} replicas; "
-        "± is the jackknife's standard error, which knows nothing of what is not yet asymptotic. "
+        f"epsilon 1 and delta 1e-06 unless varied, {len(entries[0].values[-1])} replicas; ± is the "
+        "jackknife's standard error, which does not cover distance from the asymptotic regime. "
         "Bound there: the printed formula with every constant 1, between the same places"
     )
     left = ("row", "along", "reading", "agent")
@@ -247,14 +247,14 @@ def _cells(entry: Entry) -> tuple[str, ...]:
         entry.reading,
         str(facts["agent"]),
         f"{facts['printed_exponent']:.3g}",
-        f"{entry.of_the_bound:.2f}",
+        f"{entry.bound_exponent:.2f}",
         "not positive" if np.isnan(value) else f"{value:.2f} ± {se:.2f}",
         f"{facts['mean_at_the_last']:,.3g} ± {facts['mean_at_the_last_se']:.2g}",
     )
 
 
 def draw(entries: Sequence[Entry], path: Path) -> None:
-    """Draw excess risk or regret against T, a panel for each row that has an agent."""
+    """Draw excess risk or regret against T, one panel for each row with an agent."""
     along = (entry for entry in entries if entry.axis == "T")
     rows = list(grouped(along, lambda entry: entry.rate.number).values())
     titles = [f"{r.number}. {r.setting}\n{r.source}" for r in (some[0].rate for some in rows)]
@@ -287,17 +287,17 @@ def draw(entries: Sequence[Entry], path: Path) -> None:
             axes.set_axis_off()
 
 
-def reproduce(asked: Asked) -> Reproduced:
-    """Measure the rows chosen under these readings; with a figure if it is to be drawn.
+def reproduce(request: Request) -> Reproduced:
+    """Measure the chosen rows under the chosen readings; draw a figure if requested.
 
     Rows and the longest horizon are chosen as in "1-3,5,T=4096".
     """
-    rates, T = tables()[asked.name]
+    rates, T = tables()[request.name]
     every = {str(rate.number): rate for rate in rates}
-    some, sizes = selected(asked.name, asked.rows, every, {"T": int})
+    some, sizes = selected(request.name, request.rows, every, {"T": int})
     (T,) = sizes.get("T", [T])
-    whole("T", T, _LEAST)
-    entries = measure(asked, some, T)
+    whole("T", T, _MIN_LONGEST_HORIZON)
+    entries = measure(request, some, T)
     records = [entry.record() for entry in entries]
-    drawings = {"rates": partial(draw, entries)} if asked.drawn else {}
-    return reproduced(asked, "rates", records, shown(some, entries), drawings)
+    drawings = {"rates": partial(draw, entries)} if request.drawn else {}
+    return reproduced(request, "rates", records, report(some, entries), drawings)

@@ -1,4 +1,4 @@
-"""Regret of prices for customers who come back, visit by visit. See README.md."""
+"""Regret of prices for returning customers, visit by visit. See README.md."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,28 +10,28 @@ from dpbandit.experiments.figure import Figure, Pane, RunLines, framed
 from dpbandit.results.plots import from_zero, legend_at_the_foot, level, line
 from dpbandit.results.runs import AgentRun
 
-_EDGES = np.array([0, 1, 2, 3, 5, 8, 12, 20, 40])
-"""Visits after which regret is read"""
+_VISIT_EDGES = np.array([0, 1, 2, 3, 5, 8, 12, 20, 40])
+"""Visit numbers between which regret is averaged"""
 
 
 def by_visit(run: AgentRun) -> Floats:
-    """Read regret a visit between two of `_EDGES`, of a run in which all take turns: (n, R)."""
-    people = run.setup.horizon / _EDGES[-1]
+    """Return mean regret between visits `_VISIT_EDGES` of customers who take turns, (n, R)."""
+    people = run.setup.horizon / _VISIT_EDGES[-1]
     marks = np.concatenate([[0], run.marks])
     total = np.concatenate([np.zeros((1, run.regret.shape[1])), run.regret])
-    read = np.array([np.interp(_EDGES * people, marks, one) for one in total.T]).T
-    return np.asarray(np.diff(read, axis=0) / (np.diff(_EDGES) * people)[:, None])
+    read = np.array([np.interp(_VISIT_EDGES * people, marks, one) for one in total.T]).T
+    return np.asarray(np.diff(read, axis=0) / (np.diff(_VISIT_EDGES) * people)[:, None])
 
 
 def draw_visits(
     path: Path, figure: Figure, panes: Sequence[Pane], found: Mapping[str, RunLines]
 ) -> None:
     """Draw regret a visit against the visit number."""
-    middle = (_EDGES[:-1] + _EDGES[1:] + 1) / 2
+    middle = (_VISIT_EDGES[:-1] + _VISIT_EDGES[1:] + 1) / 2
     with framed(path, list(found), figure.heading, figure.size, found) as (axes,):
         (lines,) = found.values()
-        shown = {label: runs for label, runs in lines.items() if label not in figure.hidden}
-        for look, (label, (run,)) in enumerate(shown.items()):
+        visible = {label: runs for label, runs in lines.items() if label not in figure.hidden}
+        for look, (label, (run,)) in enumerate(visible.items()):
             values = by_visit(run)
             if label in figure.words:
                 shade, dashes = level(0)

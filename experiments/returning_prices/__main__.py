@@ -9,24 +9,24 @@ from dpbandit.experiments.study import Found, Sizes, command, read, start
 from dpbandit.results.runs import AgentRun
 
 STUDY = read("returning_prices")
-_SHOWN = ("shift", "spread", "agent", "certified_epsilon", "mean", "se")
+_TABLE_COLUMNS = ("shift", "spread", "agent", "certified_epsilon", "mean", "se")
 
 
 def survey(run: AgentRun) -> Mapping[str, Any]:
-    """Say what was wrong with the survey."""
+    """Return the bias and the spread of the survey."""
     arguments = run.setup.env_kwargs
-    told = {"shift": ("survey_shift", 0.0), "spread": ("survey_spread", 1.0)}
-    return {name: arguments.get(*one) for name, one in told.items()}
+    settings = {"shift": ("survey_shift", 0.0), "spread": ("survey_spread", 1.0)}
+    return {name: arguments.get(*one) for name, one in settings.items()}
 
 
 def run(sizes: Sizes, out: Path) -> Found:
-    """Regret of prices for customers who come back. Resumes where it stopped."""
+    """Regret of prices for returning customers. Resumes where it stopped."""
     found = STUDY.measure(sizes, out)
     rows = found.table(survey)
-    shown = Table(*_SHOWN, title="regret", box=None, keys=3)
-    for row in rows[[*_SHOWN]].itertuples(index=False):
-        shown.add_row(*(one if isinstance(one, str) else f"{one:.5g}" for one in row))
-    return Found({"summary": rows}, STUDY.draw(found, sizes, out), [shown])
+    summary = Table(*_TABLE_COLUMNS, title="regret", box=None, keys=3)
+    for row in rows[[*_TABLE_COLUMNS]].itertuples(index=False):
+        summary.add_row(*(one if isinstance(one, str) else f"{one:.5g}" for one in row))
+    return Found({"summary": rows}, STUDY.draw(found, sizes, out), [summary])
 
 
 main = command("returning_prices", run, {}, STUDY.quick)

@@ -1,7 +1,7 @@
-"""An honest Table 5.1: what was printed, what reproduces it, what holds. See README.md.
+"""Table 5.1 reproduced: printed values, their reproduction, certified agents. See README.md.
 
-Beside the study, which study.toml asks for, stand distances from what is printed and from what an
-independent program measured, and epsilon of the program as it ran.
+Beside the study of study.toml: distances from printed values and from an independent program's, and
+the epsilon of the authors' program as it ran.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ from dpbandit.results.runs import AgentRun, standard_error
 STUDY = read("sgd")
 STUDY.sizes["rows"] = rows()
 PROBLEMS = dict(zip(("equal", "stated"), STUDY.problems, strict=True))
-"""theta* of the table's program, and of Section 5.3 -> label of the problem"""
+"""True parameter theta*, of the table's program and of Section 5.3 -> label of the problem"""
 FLOOR = "least squares"
 COMPETITORS = tuple(STUDY.agents["OFW, certified"])[2:]
 _RADIUS, _BOUND = 2.0, 1.25
@@ -38,30 +38,30 @@ _RADIUS, _BOUND = 2.0, 1.25
 
 
 def setup_of_regression(setting: Setting, *, seed: int, theta: str = "equal") -> Setup:
-    """Make the problem of a setting, with theta* of `PROBLEMS`."""
+    """Return the problem of a setting, with theta* of `PROBLEMS`."""
     p, d, T = setting
     return STUDY.setup(PROBLEMS[theta], {"p": p, "d": d, "T": T, "seed": seed})
 
 
 def suboptimality(regret: Floats, rounds: Any, run: AgentRun, lines: Any) -> Floats:
-    """Look up SubOpt of the released point, for figures."""
+    """Return SubOpt of the released point, (R,), for figures."""
     return run.measures["suboptimality"]
 
 
 class Entry(NamedTuple):
-    """A line of our table: what was measured beside one printed row."""
+    """A line of our table: a printed row beside measured runs."""
 
     row: Row
     label: str
     reading: str
     runs: Sequence[AgentRun]
-    """one for each step scale that was tried"""
+    """Runs, one for each step scale"""
     theta: str = "equal"
-    """key of `PROBLEMS`"""
+    """Key of `PROBLEMS`"""
 
     @property
     def run(self) -> AgentRun:
-        """The run with the least SubOpt."""
+        """Run with the least SubOpt."""
         return min(self.runs, key=lambda run: float(run.measures["suboptimality"].mean()))
 
     @property
@@ -71,12 +71,12 @@ class Entry(NamedTuple):
 
     @property
     def epsilon(self) -> float:
-        """The certified epsilon at delta = 1/T."""
+        """Certified epsilon at delta = 1/T."""
         return self.run.certificate.epsilon
 
     @property
     def seconds(self) -> float:
-        """Seconds of one replica, run beside the others."""
+        """Processor time of one replica, all played together."""
         return float(self.run.measures["seconds"].mean())
 
     @property
@@ -91,14 +91,14 @@ class Entry(NamedTuple):
 
     @property
     def reached(self) -> bool:
-        """True at or below the printed SubOpt, which is not of a theta* with zeros."""
+        """True if SubOpt is at most the printed one, for the same theta*."""
         return not self.row.sparse and self.mean <= self.row.suboptimality
 
     @property
     def unclipped_epsilon(self) -> float:
-        """Epsilon of the printed line without our clip to its stated S = 2 (beta D + L).
+        """Epsilon of the printed line without our clip of gradients to S = 2 (beta D + L).
 
-        Normal noise (p > 2) at the true S; infinity where nothing is proved anyway.
+        The noise is normal (p > 2), the sensitivity the true S; infinity if nothing is proved.
         """
         at = self.row.setting
         loss = LinearRegression(LpBall(at.dim, at.p, _RADIUS), _BOUND)
@@ -115,9 +115,9 @@ class Entry(NamedTuple):
 
     @property
     def reference(self) -> Measured | None:
-        """The independent program's mean, where theta* has equal entries.
+        """Mean of the independent program, for theta* with equal entries.
 
-        None for agents that stand beside a reading of the printed row and are not that themselves.
+        None for agents that are only compared with a reading of the printed row.
         """
         key = (self.row.algorithm, self.reading, self.row.setting)
         beside = self.reading == "certified" or self.label == FLOOR or self.theta != "equal"
@@ -125,7 +125,7 @@ class Entry(NamedTuple):
 
     @property
     def z_reference(self) -> float:
-        """Distance from the reference in combined standard errors, rounding forgiven, or NaN."""
+        """Distance from the reference in combined standard errors, less rounding, or NaN."""
         if (reference := self.reference) is None:
             return nan
         run = next((one for one in self.runs if scale_of(one) == reference.scale), self.run)
@@ -135,7 +135,7 @@ class Entry(NamedTuple):
         return copysign(max(0.0, abs(gap) - reference.rounding), gap) / spread
 
     def record(self) -> dict[str, object]:
-        """List the facts of a row of summary.csv."""
+        """Return a row of summary.csv."""
         row, risk, reference = self.row, self.run.measures["risk"], self.reference
         return {
             "row": row.number,
@@ -168,12 +168,12 @@ class Entry(NamedTuple):
 
 
 def scale_of(run: AgentRun) -> Any:
-    """Look up the step scale of a run."""
+    """Return the step scale of a run."""
     return run.config.get("scale", run.config.get("step"))
 
 
 def entries(sizes: Sizes, found: Answers) -> list[Entry]:
-    """List what stands beside the rows, in their order."""
+    """Return the lines of our table, in the order of its rows."""
     known = {**STUDY.sizes, **sizes}
     theta = {label: theta for theta, label in PROBLEMS.items()}[known["problem"]]
     return [
@@ -185,18 +185,18 @@ def entries(sizes: Sizes, found: Answers) -> list[Entry]:
 
 
 def beside(found: Sequence[Entry], row: Row) -> dict[str, Entry]:
-    """Index what stands beside `row` by label."""
+    """Return the measured lines of a row by label."""
     return {entry.label: entry for entry in found if entry.row == row}
 
 
 def rows_of(found: Sequence[Entry], algorithm: str) -> list[Row]:
-    """List the rows of an algorithm, those of small p first, then by d, then by T."""
+    """Return the rows of an algorithm by p, d and T."""
     chosen = dict.fromkeys(entry.row for entry in found if entry.row.algorithm == algorithm)
     return sorted(chosen, key=lambda row: row.setting)
 
 
-_ABREAST = 4
-"""Columns of numbers beside each other on 80 letters"""
+_MAX_COLUMNS = 4
+"""Columns of numbers that fit in a line of 80 letters"""
 _TITLES = {
     "OFW": "OFW: tree-based online Frank-Wolfe (DP-TOFW)",
     "NoisySFW": "NoisySFW",
@@ -205,13 +205,13 @@ _TITLES = {
 
 
 def tables(found: Sequence[Entry]) -> Iterator[Table]:
-    """Tabulate everything, of the rows and readings that were asked for."""
+    """Yield all tables of the chosen rows and readings."""
     extra = (*COMPETITORS, FLOOR)
     for algorithm, title in _TITLES.items():
         rows = rows_of(found, algorithm)
         present = dict.fromkeys(label for row in rows for label in beside(found, row))
         labels = [label for label in present if algorithm != "OFW" or label not in extra]
-        for heading, printed, cell, caption in _COLUMNS if labels else ():
+        for heading, printed, cell, caption in _MEASURES if labels else ():
             caption = caption.format(len(found[0].run.replicas))
             if any(row.sparse for row in rows):
                 caption += ". †: printed on another theta*, 5-sparse, and not to be compared"
@@ -225,8 +225,11 @@ def tables(found: Sequence[Entry]) -> Iterator[Table]:
     everybody = ("DP-TOFW, localised", "DP-TOFW, certified", *extra)
     labels = [label for label in everybody if label in present]
     if len(labels) > 3:  # more than the rows of OFW have shown
-        for first in range(0, len(labels), _ABREAST):
-            some, title = labels[first : first + _ABREAST], "Everybody at the same true (1, 1/T)"
+        for first in range(0, len(labels), _MAX_COLUMNS):
+            some, title = (
+                labels[first : first + _MAX_COLUMNS],
+                "Everybody at the same true (1, 1/T)",
+            )
             yield _table(found, rows, some, _mean, title=title, caption=_EVERYBODY)
 
 
@@ -292,7 +295,7 @@ _EVERYBODY = (
     "SubOpt, one configuration for all rows, each certified at (1, 1/T) but for least squares. "
     "*: at or below the printed OFW"
 )
-_COLUMNS: Sequence[tuple[str, Callable[[Row], str], Callable[[Entry], str], str]] = (
+_MEASURES: Sequence[tuple[str, Callable[[Row], str], Callable[[Entry], str], str]] = (
     (
         "SubOpt",
         lambda row: f"{row.suboptimality:.3g} ± {row.se:.2g}",
@@ -316,4 +319,4 @@ _COLUMNS: Sequence[tuple[str, Callable[[Row], str], Callable[[Entry], str], str]
         "processor time, a replica's share of {}; users are drawn in it, too",
     ),
 )
-"""Heading, printed number, measured number, caption with {} for our replicas"""
+"""Heading, printed number, measured number, caption with {} for our number of replicas"""

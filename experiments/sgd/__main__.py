@@ -1,10 +1,10 @@
-"""Figures of Table 5.1, training curves over users and seconds, and the commands for them.
+"""The command of Table 5.1, with its figures and Figures 5.2 and 5.3 (training curves).
 
-Figures 5.2 and 5.3 of Han et al.: training curves by step scale, and SubOpt against seconds. Curves
-are within runs, so that study.toml gives their agents only.
+Figures 5.2 and 5.3 of Han et al.: training curves by step scale, and SubOpt against seconds. Their
+points lie within runs, so study.toml defines only the agents.
 
-Under two readings: "printed" has the laws of the program that made Table 5.1, and for NoisySGD the
-printed noise, with 10 T of its T^2 steps; "certified" is truly (1, 1/T)-DP.
+Two readings: "printed" has the noise laws of the program that made Table 5.1, and for NoisySGD the
+printed noise, with 10 T of its T^2 steps; "certified" is (1, 1/T)-DP as proved.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dpbandit.base import Floats, whole, write_atomically
-from dpbandit.experiments.paper_tables import Asked, Reproduced, reproduced, selected
+from dpbandit.experiments.paper_tables import Reproduced, Request, reproduced, selected
 from dpbandit.experiments.releases import CurveConfiguration, ReleaseConfiguration, curve, looks
 from dpbandit.experiments.sgd import (
     PROBLEMS,
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 
 _SIZE = (14.5, 5.8)
-_CROWD = ("noisy-sgd", "phased-sgd", "snowball-sgd", "local-md", "dp-ftrl")
-"""Competitors above 0.3 or so at d = 20, where a line of each would hide the others."""
+_CROWDED_LINES = ("noisy-sgd", "phased-sgd", "snowball-sgd", "local-md", "dp-ftrl")
+"""Competitors above about 0.3 at d = 20, left out because their lines would hide the others"""
 
 
 def _draw_time(found: Sequence[Entry], path: Path) -> None:
@@ -65,7 +65,7 @@ def _draw_time(found: Sequence[Entry], path: Path) -> None:
 def _draw_growth(found: Sequence[Entry], path: Path) -> None:
     places = lambda one: one.row.setting.users, lambda row: row.setting.users
     heading = "SubOpt against the number of users"
-    _draw_over(found, path, *places, ("OFW",), "users T", heading, but=_CROWD)
+    _draw_over(found, path, *places, ("OFW",), "users T", heading, but=_CROWDED_LINES)
 
 
 def _draw_over(
@@ -79,7 +79,7 @@ def _draw_over(
     *,
     but: Sequence[str] = (),
 ) -> None:
-    """Draw the OFW rows of the largest d, a panel for each p, beside what is printed."""
+    """Draw the OFW rows of the largest d beside the printed values, one panel for each p."""
     rows = rows_of(found, "OFW")
     dim = max(row.setting.dim for row in rows)
     orders = sorted({row.setting.p for row in rows})
@@ -90,8 +90,8 @@ def _draw_over(
     )
     with panels(path, titles, heading=heading, size=_SIZE) as panes:
         for axes, order in zip(panes, orders, strict=True):
-            shown = [row for row in rows if row.setting[:2] == (order, dim)]
-            every = (one for row in shown for one in beside(found, row).values())
+            same_dim = [row for row in rows if row.setting[:2] == (order, dim)]
+            every = (one for row in same_dim for one in beside(found, row).values())
             lines = grouped((one for one in every if one.label not in but), lambda one: one.label)
             for look, (label, some) in enumerate(lines.items()):
                 values = [entry.suboptimality for entry in some]
@@ -123,39 +123,39 @@ _FIGURE_5_3 = (Setting(1.5, 5, 1000), Setting(1.5, 10, 2000))
 
 
 class Curve(NamedTuple):
-    """A line of a panel: an agent with one step scale, and what was measured of it."""
+    """A drawn line: an agent with one step scale, and its SubOpt along a run."""
 
     algorithm: str
     setting: Setting
     reading: str
     scale: float
     where: Sequence[float]
-    """users, or steps"""
+    """Positions in users or steps"""
     values: Sequence[Floats]
-    """SubOpt there, (R,) each"""
+    """SubOpt at each position, (R,) each"""
     seconds: Sequence[Floats]
     run: AgentRun
-    """the last one, whose certificate is that of the curve"""
+    """Last run, whose certificate holds for the curve"""
 
     @property
     def panel(self) -> str:
-        """The title of its panel."""
+        """Title of the curve's panel."""
         return f"{self.algorithm}, p = {self.setting.p:g}, {self.reading}"
 
     @property
     def end(self) -> Floats:
-        """SubOpt when all users have come, (R,)."""
+        """SubOpt after all users, (R,)."""
         return self.values[-1]
 
     @property
     def printed(self) -> float | None:
-        """SubOpt of the row of Table 5.1, which has the best scale."""
+        """SubOpt of the row of Table 5.1, which is at the best scale."""
         name = {"DP-TOFW": "OFW"}.get(self.algorithm, self.algorithm)
         same = [row for row in rows() if (row.setting, row.algorithm) == (self.setting, name)]
         return same[0].suboptimality if same else None
 
     def records(self) -> Iterator[dict[str, object]]:
-        """List the rows of the file."""
+        """Yield the rows of the CSV file."""
         for where, values, spent in zip(self.where, self.values, self.seconds, strict=True):
             yield {
                 "algorithm": self.algorithm,
@@ -181,10 +181,10 @@ def _scales(algorithm: str, p: float) -> Sequence[float]:
 
 
 def _configurations(
-    algorithm: str, setting: Setting, reading: str, scale: float, asked: Asked
+    algorithm: str, setting: Setting, reading: str, scale: float, request: Request
 ) -> list[Configuration]:
-    """List one run, or for NoisySGD one for each place where it is stopped."""
-    setup = setup_of_regression(setting, seed=asked.seed, theta=asked.theta)
+    """Return one configuration, or for NoisySGD one for each stopping place."""
+    setup = setup_of_regression(setting, seed=request.seed, theta=request.theta)
     words, name = STUDY.words[f"{algorithm}, {reading}"], f"{algorithm}, {reading}, {scale:g}"
     if (algorithm, reading) == ("DP-TOFW", "certified"):
         words = STUDY.agents["scaled"][f"{algorithm}, {reading}"]  # in the table it has its own
@@ -201,21 +201,21 @@ def _configurations(
 
 
 def _stops(setting: Setting) -> list[int]:
-    """List the steps after which NoisySGD is stopped."""
+    """Return the numbers of steps after which NoisySGD is stopped."""
     return [_PASSES * setting.users * j // _STOPS for j in range(1, _STOPS + 1)]
 
 
-def _measured(name: str, pairs: Sequence[tuple[str, Setting]], asked: Asked) -> list[Curve]:
-    whole("replicas", asked.replicas, 2)  # there are bands
+def _measured(name: str, pairs: Sequence[tuple[str, Setting]], request: Request) -> list[Curve]:
+    whole("replicas", request.replicas, 2)  # there are bands
     names = [
         (algorithm, setting, reading, scale)
         for algorithm, setting in pairs
-        for reading in asked.readings
+        for reading in request.readings
         for scale in _scales(algorithm, setting.p)
     ]
-    curves = {name: _configurations(*name, asked) for name in names}
+    curves = {name: _configurations(*name, request) for name in names}
     every = (one for some in curves.values() for one in some)
-    found = runs_of(name, every, asked.out, replicas=asked.replicas)
+    found = runs_of(name, every, request.out, replicas=request.replicas)
     return [_curve(*name, [found[one.key] for one in some]) for name, some in curves.items()]
 
 
@@ -231,28 +231,28 @@ def _curve(
     return Curve(algorithm, setting, reading, scale, where, values, spent, runs[-1])
 
 
-def figure_5_2(asked: Asked) -> Reproduced:
-    """Four agents by step scale, T = 2,000, d = 10."""
-    small, large = _settings(_FIGURE_5_2, asked)
+def figure_5_2(request: Request) -> Reproduced:
+    """Measure four agents by step scale, T = 2,000, d = 10."""
+    small, large = _settings(_FIGURE_5_2, request)
     pairs = (("NoisySFW", small), ("DP-TOFW", small), ("NoisySGD", large), ("DP-TOFW", large))
-    return _reproduced(_measured("Figure 5.2", pairs, asked), asked, "figure-5-2", _draw_scales)
+    return _reproduced(_measured("Figure 5.2", pairs, request), request, "figure-5-2", _draw_scales)
 
 
-def figure_5_3(asked: Asked) -> Reproduced:
-    """DP-TOFW beside NoisySFW at p = 1.5, each at its best step scale, over processor time."""
-    settings = _settings(_FIGURE_5_3, asked)
+def figure_5_3(request: Request) -> Reproduced:
+    """Measure DP-TOFW and NoisySFW at p = 1.5, each at its best step scale, over processor time."""
+    settings = _settings(_FIGURE_5_3, request)
     pairs = [(algorithm, at) for at in settings for algorithm in ("NoisySFW", "DP-TOFW")]
-    found = _measured("Figure 5.3", pairs, asked)
+    found = _measured("Figure 5.3", pairs, request)
     best: dict[tuple[str, Setting, str], Curve] = {}
     for one in sorted(found, key=lambda one: float(one.end.mean())):
         best.setdefault((one.algorithm, one.setting, one.reading), one)
-    shown = [one for one in found if any(one is other for other in best.values())]
-    return _reproduced(shown, asked, "figure-5-3", _draw_seconds)
+    best_lines = [one for one in found if any(one is other for other in best.values())]
+    return _reproduced(best_lines, request, "figure-5-3", _draw_seconds)
 
 
-def _settings(printed: Sequence[Setting], asked: Asked) -> list[Setting]:
-    """List the problems as printed, or ("T=200") with that many users at most."""
-    _, values = selected(asked.name, asked.rows, {}, {"T": int})
+def _settings(printed: Sequence[Setting], request: Request) -> list[Setting]:
+    """Return the problems as printed, or with at most T users for rows "T=200"."""
+    _, values = selected(request.name, request.rows, {}, {"T": int})
     (most,) = values.get("T", [printed[-1].users])
     whole("T", most, _FEWEST)
     return [at._replace(users=min(at.users, most)) for at in printed]
@@ -260,13 +260,13 @@ def _settings(printed: Sequence[Setting], asked: Asked) -> list[Setting]:
 
 def _reproduced(
     found: Sequence[Curve],
-    asked: Asked,
+    request: Request,
     name: str,
     drawing: Callable[[Sequence[Curve], Path], None],
 ) -> Reproduced:
     records = [record for one in found for record in one.records()]
-    drawings = {name: partial(drawing, found)} if asked.kept else {}
-    return reproduced(asked, name, records, [_table(found)], drawings)
+    drawings = {name: partial(drawing, found)} if request.saved else {}
+    return reproduced(request, name, records, [_table(found)], drawings)
 
 
 def _table(found: Sequence[Curve]) -> Any:
@@ -338,7 +338,7 @@ def _draw_seconds(found: Sequence[Curve], path: Path) -> None:
 def _band(
     axes: "Axes", where: Sequence[float], values: Sequence[Floats], label: str, look: int
 ) -> None:
-    """A mean with a band of one standard deviation, as the paper's shadows."""
+    """Draw a mean with a band of one standard deviation, like the shading in the paper."""
     color, dashes = style(look)
     centre = np.array([one.mean() for one in values])
     spread = np.array([one.std(ddof=1) for one in values])
@@ -355,15 +355,15 @@ def _logarithmic(axes: "Axes") -> None:
     axes.set_ylabel("SubOpt")
 
 
-def reproduce(asked: Asked) -> Reproduced:
-    """The rows chosen, under these readings; all of it with figures if they are to be drawn."""
-    whole("replicas", asked.replicas, 2)  # there are standard errors
-    sizes = {"rows": chosen_rows(asked.rows), "readings": asked.readings, "seed": asked.seed}
-    sizes |= {"problem": PROBLEMS[asked.theta], "replicas": asked.replicas}
-    found = STUDY.measure(sizes if asked.drawn else {**sizes, "scales_at": []}, asked.out)
+def reproduce(request: Request) -> Reproduced:
+    """Measure the chosen rows and readings; draw figures if requested."""
+    whole("replicas", request.replicas, 2)  # there are standard errors
+    sizes = {"rows": chosen_rows(request.rows), "readings": request.readings, "seed": request.seed}
+    sizes |= {"problem": PROBLEMS[request.theta], "replicas": request.replicas}
+    found = STUDY.measure(sizes if request.drawn else {**sizes, "scales_at": []}, request.out)
     some = entries(sizes, found)
-    drawn = [*_drawn(found, some, sizes, asked.out)] if asked.drawn else []
-    made = reproduced(asked, "summary", [one.record() for one in some], tables(some))
+    drawn = [*_drawn(found, some, sizes, request.out)] if request.drawn else []
+    made = reproduced(request, "summary", [one.record() for one in some], tables(some))
     return made._replace(files=[*made.files, *drawn])
 
 
@@ -380,12 +380,12 @@ def run(sizes: Sizes, out: Path) -> Found:
 
 def _drawn(found: Answers, some: Sequence[Entry], sizes: Sizes, out: Path) -> list[Path]:
     drawings = {"time": _draw_time, "growth": _draw_growth}
-    own = [write_atomically(out / f"{n}.png", partial(f, some)) for n, f in drawings.items()]
-    return [*STUDY.draw(found, sizes, out), *own]
+    further = [write_atomically(out / f"{n}.png", partial(f, some)) for n, f in drawings.items()]
+    return [*STUDY.draw(found, sizes, out), *further]
 
 
-QUICK = {**STUDY.quick, "rows": chosen_rows("T=1000,d=5")}
-main = command("sgd", run, {}, QUICK)
+QUICK_SIZES = {**STUDY.quick, "rows": chosen_rows("T=1000,d=5")}
+main = command("sgd", run, {}, QUICK_SIZES)
 
 if __name__ == "__main__":
     start(main)

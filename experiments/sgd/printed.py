@@ -1,13 +1,13 @@
-"""Table 5.1 as printed, and what an independent program measured.
+"""Table 5.1 as printed, and the values of an independent program.
 
 Han, Liang, Liang, Wang, Yao and Zhang, "On private online convex optimization: optimal algorithms
 in l_p-geometry and high dimensional contextual bandits" (2022): means and standard deviations over
 10 runs, at a claimed (1, 1/T)-DP. One cell of the 48 is not in the paper: NoisySGD at T = 10,000,
 d = 5.
 
-An independent program measured the same problems with the same grids of step scales. It gives means
-alone, of 200 replicas (NoisySFW: of 20 at least); their spread is taken for that of ours, and half
-of the last digit is forgiven for rounding. Two of its settings were others::
+An independent program measured the same problems with the same grids of step scales. It reports
+only means, of 200 replicas (NoisySFW: of at least 20); their spread is assumed equal to ours, and
+half of the last digit is allowed for rounding. Two of its settings differ from ours::
 
     DP-TOFW, stated, d = 5    noise in l_3 with kappa = 2, as for larger d; ours is in l_2, where
                               kappa is the least, 1.71, and is 20 to 30 % smaller
@@ -29,11 +29,11 @@ from dpbandit.experiments.paper_tables import selected
 _RUNS = 10
 _NOISE = 0.05
 STATED = Bounds(lipschitz=4.0, smoothness=1.0, diameter=4.0)
-"""L, beta and D of the authors' program, whatever the data; L is 6.5 and beta 2."""
+"""Constants L, beta and D of the authors' program for all data; the true L is 6.5, beta 2"""
 
 
 class Setting(NamedTuple):
-    """A linear regression of the table: p, d and T."""
+    """Size of a linear regression of the table: p, d and T."""
 
     p: float
     dim: int
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
     @property
     def delta(self) -> float:
-        """1 / T."""
+        """Privacy parameter delta, 1 / T."""
         return 1 / self.users
 
     def __str__(self) -> str:
@@ -49,12 +49,12 @@ class Setting(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row, numbered from 1 in the order of the file."""
+    """A printed row, numbered from 1 in the order of the file."""
 
     number: int
     setting: Setting
     algorithm: str
-    """OFW (DP-TOFW), NoisySFW or NoisySGD"""
+    """Name: OFW (DP-TOFW), NoisySFW or NoisySGD"""
     risk: float
     risk_sd: float
     suboptimality: float
@@ -69,20 +69,20 @@ class Row(NamedTuple):
 
     @property
     def baseline(self) -> float:
-        """F(0) - F(theta*) as the row implies it, from risk = noise^2 + SubOpt baseline."""
+        """Excess risk F(0) - F(theta*) that solves risk = noise^2 + SubOpt baseline."""
         return (self.risk - _NOISE**2) / self.suboptimality
 
     @property
     def sparse(self) -> bool:
-        """True for another theta* than the rows beside it; the first five entries equal, else 0.
+        """True if theta* has five equal entries and zeros, unlike the rows beside it.
 
-        The paper does not say so; the baselines do.
+        The paper does not mention it; the baselines show it.
         """
         return self.algorithm == "NoisySGD" and self.setting.users <= 2000 and self.setting.dim > 5
 
 
 def standard_error_of_runs(sd: float) -> float:
-    """Compute the standard error of a printed mean from its printed standard deviation."""
+    """Return the standard error of a printed mean from its printed standard deviation."""
     return sd / sqrt(_RUNS)
 
 
@@ -95,22 +95,22 @@ def _setting(line: Mapping[str, str]) -> Setting:
     return Setting(float(line["p"]), int(line["d"]), int(line["T"]))
 
 
-_NUMBERS = ("risk_mean", "risk_std", "subopt_mean", "subopt_std", "time_mean", "time_std")
+_NUMBER_COLUMNS = ("risk_mean", "risk_std", "subopt_mean", "subopt_std", "time_mean", "time_std")
 
 
 @cache
 def rows() -> tuple[Row, ...]:
-    """All 47."""
+    """Read all 47 rows."""
     return tuple(
-        Row(number, _setting(line), line["algo"], *(float(line[name]) for name in _NUMBERS))
+        Row(number, _setting(line), line["algo"], *(float(line[name]) for name in _NUMBER_COLUMNS))
         for number, line in enumerate(_lines_of("table_5_1.csv"), start=1)
     )
 
 
 def chosen_rows(selection: str) -> tuple[Row, ...]:
-    """Choose rows by number, "1-6,9", or by value, "p=inf,T=2000,T=5000", or all of them, "all".
+    """Return rows chosen by number, "1-6,9", or by value, "p=inf,T=2000,T=5000", or "all".
 
-    Values of one key are alternatives, keys are conditions that hold together.
+    Values of one key are alternatives; several keys must all match.
 
     >>> [row.number for row in chosen_rows("1-3,47")]
     [1, 2, 3, 47]
@@ -125,26 +125,26 @@ def chosen_rows(selection: str) -> tuple[Row, ...]:
     for row in some:
         (p, d, T), algorithm = row.setting, row.algorithm
         values = {"T": T, "d": d, "p": p, "algo": algorithm}
-        if all(values[key] in asked for key, asked in wanted.items()):
+        if all(values[key] in allowed for key, allowed in wanted.items()):
             found.append(row)
     if not found:
-        raise InputError(f"Expected rows={selection!r} to choose some rows, it chooses none.")
+        raise InputError(f"Expected rows={selection!r} to match at least one row, got none.")
     return tuple(found)
 
 
 class Measured(NamedTuple):
-    """A mean SubOpt."""
+    """Mean SubOpt of the independent program."""
 
     mean: float
     rounding: float
     replicas: int
     scale: float | None = None
-    """the step scale it was measured at; if None, the best"""
+    """Step scale; None for the best"""
 
 
 @cache
 def references() -> Mapping[tuple[str, str, Setting], Measured]:
-    """Read what was measured, by (algorithm of the row, reading, setting)."""
+    """Read the independent program's means, by (algorithm of the row, reading, setting)."""
     found = {}
     for line in _lines_of("references.csv"):
         digits = len(line["subopt"].partition(".")[2])
@@ -155,10 +155,10 @@ def references() -> Mapping[tuple[str, str, Setting], Measured]:
 
 
 class StoppedSGD(NoisySGD):
-    """`NoisySGD` with its noise and its step for all m steps, of which the first `made` are made.
+    """`NoisySGD` with noise and step sizes for all m steps, stopped after the first `made` of them.
 
-    Runs of one seed that stop elsewhere walk the same way, so that their releases are a training
-    curve. Its certificate is that of the steps made; a curve costs what its last point does.
+    Runs of one seed share their first steps, so that their releases form a training curve. The
+    certificate is that of the steps made; a curve costs what its last point does.
     """
 
     made: int = 1

@@ -1,1 +1,1 @@
-"""What trust costs, and what returning costs."""
+"""Study of the price of trust models, and of users who return."""

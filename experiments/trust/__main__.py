@@ -1,4 +1,4 @@
-"""Draw what trust costs and what returning costs, by study.toml."""
+"""The command of the study of trust and returning users."""
 
 from dpbandit.experiments.study import command_of, start
 

@@ -1,18 +1,17 @@
-"""What it is worth that privacy expires, and that nothing is projected. See README.md.
+"""Regret and time of agents whose privacy expires, or that avoid projections. See README.md.
 
-Question 4: what a round costs with a projection, and with linear oracles alone.
+Question 4: the cost of a round with a projection, and with linear oracles alone.
 
-A round is timed as the agent's own time, acting and learning, one replica at a time; minimisations
+The time of a round is the agent's own (acting and learning), one replica at a time; minimisations
 of linear functions (`Domain.lowest`) and exact projections (`Domain.project`) are counted. Flows
-have no exact projection: there the nearest point is found by Frank-Wolfe, to 1e-6 D^2. A local
-oracle of a simplex sorts N numbers and of flows asks for one path, beside the one more that our
-certified radius asks for.
+have no exact projection: the nearest point is found by Frank-Wolfe, to 1e-6 D^2. A local oracle of
+a simplex sorts N numbers; of flows it requests one path, and our certified radius one more.
 
-Table 1 of a window, row by row.
+Table 1, on windows, is measured row by row.
 
 Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
-privacy expiration", WI-IAT 2020. Bounds are orders, here with every constant 1, as printed (a stray
-epsilon after log2^1.5 left out); L, D and mu are in the last one only, as printed. The problem is
+privacy expiration", WI-IAT 2020. Bounds are orders, here with every constant 1, as printed (without
+a stray epsilon after log2^1.5); L, D and mu are in the last one only, as printed. The problem is
 ridge regression on a simplex, which PQFTL can play and where points can be projected and reached by
 a local linear oracle. There mu D < L, so that the printed Gamma noise certifies more than it says.
 """
@@ -36,7 +35,7 @@ from dpbandit.base import Floats, Streams, inside, positive, whole
 from dpbandit.base.tables import Table
 from dpbandit.domains import Domain, Simplex
 from dpbandit.experiments.figure import Figure, Pane, RunLines, Strict, computed, framed
-from dpbandit.experiments.paper_tables import Asked, Reproduced, reproduced, selected
+from dpbandit.experiments.paper_tables import Reproduced, Request, reproduced, selected
 from dpbandit.experiments.study import grouped, mean, runs_of, tabulated
 from dpbandit.losses import Ridge
 from dpbandit.privacy import ALL_FACTS
@@ -55,7 +54,7 @@ COUNTED = ("projections", "minimisations")
 
 
 class TimedConfiguration(LastRound):
-    """On an OnlineConvex with a `domain`: one replica at a time, its rounds timed and counted."""
+    """An agent on OnlineConvex with a `domain`, whose rounds are timed one replica at a time."""
 
     def play(
         self, first: int, last: int, advance: Callable[[int], None] = lambda rounds: None
@@ -69,7 +68,7 @@ class TimedConfiguration(LastRound):
             seeds = [(setup.seed, replica)]
             logs.append(play(problem, timed, seeds, marks=self.marks, advance=advance))
         run = as_run(setup, self.name, self.config, certificate_of(self), logs, first=first)
-        steps = max(1, setup.horizon - 1)  # what the last round tells reaches no point
+        steps = max(1, setup.horizon - 1)  # no point is computed after the last round
         spent = [{"seconds": agent.seconds, **agent.spent} for agent in timed.agents]
         names = ("seconds", *COUNTED)
         measures = {name: np.array([one.get(name, 0) for one in spent]) / steps for name in names}
@@ -79,7 +78,7 @@ class TimedConfiguration(LastRound):
 def timed_on(
     loss: str, domain: Domain, name: str, config: AgentConfig, horizon: int, seed: int = 0
 ) -> TimedConfiguration:
-    """An agent on a loss over a domain."""
+    """Return the timed configuration of an agent on a loss over a domain."""
     arguments = {"loss": loss, "domain": domain}
     label = f"{loss}, {type(domain).__name__} in {domain.dim}, timed"
     setup = setup_of("OnlineConvex", arguments, horizon=horizon, seed=seed, label=label)
@@ -87,7 +86,7 @@ def timed_on(
 
 
 def with_promise(label: str, runs: Sequence[AgentRun]) -> str:
-    """Say in a label what is protected: never window-DP as if it were DP."""
+    """Add to a label what is protected; window-DP is never called DP."""
     promises = {protected(run): None for run in runs if protected(run)}
     if not promises:
         return label
@@ -96,9 +95,9 @@ def with_promise(label: str, runs: Sequence[AgentRun]) -> str:
 
 
 def timed(one: Configuration, known: Mapping[str, Any]) -> TimedConfiguration:
-    """Time an agent of the figure of costs on the domain of its panel and place.
+    """Return the timed configuration of the figure of costs at a panel and place.
 
-    Flows are x >= 0 and equations, and paths are 0/1: psi = xi = 1 and mu = D, see `local_oracles`.
+    Flows are x >= 0 and equations, and paths are 0/1: psi = xi = 1 and mu = D, see `projections`.
     """
     where, config = domain(known["kind"], known["size"]), one.config
     if isinstance(config, WDPCOCOL) and known["kind"] == "flows":
@@ -109,7 +108,7 @@ def timed(one: Configuration, known: Mapping[str, Any]) -> TimedConfiguration:
 def timings(
     panes: Sequence[Pane], found: Mapping[str, RunLines]
 ) -> Iterator[tuple[str, str, int, AgentRun]]:
-    """List kind of domain, label, N and run of all that was timed, by domain."""
+    """Yield kind of domain, label, N and run of all timed agents, by domain."""
     for pane in panes:
         kind = pane.known["kind"]
         for place, size in enumerate(pane.known["corners" if kind == "simplex" else "layers"]):
@@ -118,7 +117,7 @@ def timings(
 
 
 def costs(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> pd.DataFrame:
-    """List what agents cost on all domains, the rows of costs.csv."""
+    """Return the costs of agents on all domains, the rows of costs.csv."""
     rows = []
     for kind, _, size, run in timings(panes, found):
         measures = run.measures
@@ -137,7 +136,7 @@ def costs(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> pd.DataFrame:
 
 
 def costs_table(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> Table:
-    """Tabulate what a round costs."""
+    """Tabulate times and operations of a round."""
     rows = []
     for kind, label, size, run in timings(panes, found):
         counts = [f"{run.measures[name].mean():.2f}" for name in COUNTED]
@@ -151,7 +150,7 @@ def costs_table(panes: Sequence[Pane], found: Mapping[str, RunLines]) -> Table:
 def draw_costs(
     path: Path, figure: Figure, panes: Sequence[Pane], found: Mapping[str, RunLines]
 ) -> None:
-    """Draw the milliseconds of a round against N, a panel for each kind of domain."""
+    """Draw milliseconds per round against N, one panel for each kind of domain."""
     titles = [pane.title for pane in panes]
     with framed(path, titles, figure.heading, figure.size, found) as row:
         for axes, pane in zip(row, panes, strict=True):
@@ -166,7 +165,7 @@ def draw_costs(
 
 
 def domain(kind: str, size: int) -> Domain:
-    """A simplex with `size` corners, or flows through `size` layers of three nodes."""
+    """Return a simplex with `size` corners, or flows through `size` layers of three nodes."""
     if kind == "simplex":
         return Simplex(size)
     layers = [["s"], *([f"{layer}{node}" for node in "abc"] for layer in range(size)), ["t"]]
@@ -176,7 +175,7 @@ def domain(kind: str, size: int) -> Domain:
 
 
 def counting(domain: Domain) -> tuple[Domain, Counter[str]]:
-    """The same domain, and how often it has been asked."""
+    """Return the domain with counters of its projections and minimisations."""
     calls: Counter[str] = Counter()
     kind: Any = type(domain)
 
@@ -189,17 +188,17 @@ def counting(domain: Domain) -> tuple[Domain, Counter[str]]:
             calls["minimisations"] += 1
             return super().lowest(v)
 
-    own: Mapping[str, Any] = {f.name: getattr(domain, f.name) for f in fields(kind) if f.init}
-    return Counting(**own), calls
+    values: Mapping[str, Any] = {f.name: getattr(domain, f.name) for f in fields(kind) if f.init}
+    return Counting(**values), calls
 
 
 @dataclass(frozen=True)
 class _Timed:
-    """An agent's settings; the running agents add up their seconds and calls of the domain."""
+    """An agent's settings; its agents record seconds and calls of the domain."""
 
     config: AgentConfig
     calls: Counter[str]
-    """so far, of everybody"""
+    """Calls of the domain so far, by all agents"""
     agents: "list[_TimedAgent]" = field(default_factory=list)
 
     def make(self, spec: Spec, streams: Streams) -> "_TimedAgent":
@@ -208,7 +207,7 @@ class _Timed:
 
 
 class _TimedAgent:
-    """Passes everything on, and looks at the clock."""
+    """An agent that passes every call on and records its time and the domain's calls."""
 
     # rounds are passed on as they are
     hands_on = ALL_FACTS
@@ -239,7 +238,7 @@ _TIMED_ROUNDS, _TIMED_RUNS = 512, 3
 
 
 class Size(NamedTuple):
-    """Of the problem and of the promise."""
+    """Horizon T, window W, epsilon and delta."""
 
     T: int = 8192
     W: int = 256
@@ -248,7 +247,7 @@ class Size(NamedTuple):
 
 
 class Row(Strict):
-    """A row as printed, of table_1.toml."""
+    """A row of table_1.toml, as printed."""
 
     number: int
     algorithm: str
@@ -256,24 +255,24 @@ class Row(Strict):
     operation: str
     bound: str
     value: str
-    """the bound, every constant 1, a formula"""
+    """Formula of the bound with every constant 1"""
     agent: str
-    given: tuple[str, ...]
-    """sizes that the agent is told"""
+    settings: tuple[str, ...]
+    """Sizes that are settings of the agent"""
     printed: bool = True
-    """its agent as printed is known"""
+    """True if the paper defines the agent completely"""
 
     def value_at(self, size: Size) -> float:
-        """The bound there."""
+        """Return the value of the printed bound, every constant 1, at a size."""
         return float(computed(self.value, {**size._asdict(), **_KNOWN}))
 
     def config(self, size: Size, printed: bool) -> AgentConfig | None:
-        """Its agent, as printed or certified; None where it is not known."""
+        """Return the agent as printed or as certified; None if the paper does not define it."""
         if printed and not self.printed:
             return None
         known = {"epsilon": size.epsilon, "delta": size.delta, "window": size.W}
-        told = [f":{one}={known[one]}" for one in self.given] + [":calibration=paper"] * printed
-        return parse_agent(self.agent + "".join(told))
+        words = [f":{one}={known[one]}" for one in self.settings] + [":calibration=paper"] * printed
+        return parse_agent(self.agent + "".join(words))
 
 
 _LOSS = Ridge(Simplex(DIM))
@@ -283,29 +282,29 @@ ROWS = tuple(
     Row(number=number, **row) for number, row in enumerate(tomllib.loads(_TEXT)["rows"], start=1)
 )
 PUBLIC: tuple[AgentConfig, ...] = (FTAL(), OnlineConditionalGradient(), Centre(), Uniform())
-"""Agents without privacy, whose rows stand under the table"""
+"""Agents without privacy, below the table's rows"""
 
 
 class Entry(NamedTuple):
-    """A line beside the table: an agent, what it promises, does and loses."""
+    """A measured line of the table: agent, promise, regret and time."""
 
     row: Row | None
-    """if None, a baseline"""
+    """Printed row; None for a baseline"""
     reading: str
     size: Size
     config: AgentConfig
     run: AgentRun
     timed: AgentRun
-    """fewer rounds and replicas, see `costs`"""
+    """Run with fewer rounds and replicas for `costs`"""
 
     @property
     def words(self) -> str:
-        """The agent and its noise."""
+        """Name of the agent and its noise."""
         noise = getattr(self.config, "noise", "")
         return f"{self.run.name}, {noise}" if noise else self.run.name
 
     def record(self) -> dict[str, object]:
-        """A row of table-1.csv."""
+        """Return a row of table-1.csv."""
         row, regret, measures = self.row, self.run.regret[-1], self.timed.measures
         return {
             "row": row and row.number,
@@ -339,19 +338,19 @@ def measure(
     seed: int,
     progress: bool = True,
 ) -> list[Entry]:
-    """Run rows at a size under these readings; resumes what it finds in `out`."""
+    """Run rows at a size under these readings; reuse runs in `out`."""
     whole("replicas", replicas, 2)  # there are standard errors
-    asked: list[tuple[Row | None, str, AgentConfig]] = []
+    played_as: list[tuple[Row | None, str, AgentConfig]] = []
     for reading in readings:
         if reading == "public":
-            asked += [(None, reading, config) for config in PUBLIC]
+            played_as += [(None, reading, config) for config in PUBLIC]
             continue
         printed = reading == "printed"
         known = ((row, row.config(size, printed)) for row in rows)
-        asked += [(row, reading, config) for row, config in known if config is not None]
+        played_as += [(row, reading, config) for row, config in known if config is not None]
     problem = {"loss": "ridge", "domain": "simplex", "dim": DIM}
     played, clocked = list[Configuration](), list[Configuration]()
-    for row, reading, config in asked:
+    for row, reading, config in played_as:
         name, rounds = type(config).__name__, min(size.T, _TIMED_ROUNDS)
         label = f"ridge, row {row.number}, {reading}" if row else "ridge"
         setup = setup_of("OnlineConvex", problem, horizon=size.T, seed=seed, label=label)
@@ -362,12 +361,12 @@ def measure(
     seconds = runs_of(name, clocked, where, replicas=_TIMED_RUNS, progress=progress)
     return [
         Entry(row, reading, size, config, regrets[one.key], seconds[other.key])
-        for (row, reading, config), one, other in zip(asked, played, clocked, strict=True)
+        for (row, reading, config), one, other in zip(played_as, played, clocked, strict=True)
     ]
 
 
-def shown(entries: Sequence[Entry]) -> Iterator[Table]:
-    """Tabulate the rows as printed, and what was measured for each."""
+def report(entries: Sequence[Entry]) -> Iterator[Table]:
+    """Yield a table of the printed rows, and one of the measured lines."""
     size, rows = entries[0].size, {entry.row.number: entry.row for entry in entries if entry.row}
     if rows:
         left = ("row", "algorithm", "privacy", "operation a round", "regret, order of")
@@ -392,24 +391,24 @@ def shown(entries: Sequence[Entry]) -> Iterator[Table]:
         f"epsilon {size.epsilon:g}, delta {size.delta:g}"
     )
     caption = (
-        "operations a round: projections + linear minimisations, local: and one call of a local "
-        "linear oracle. Certified: epsilon at delta, and what it is of"
+        "operations a round: projections + linear minimisations; + local: and one call of a local "
+        "linear oracle. Certified: epsilon at delta, and the promise it belongs to"
     )
     headings = ("row", "reading", "agent", "regret", "operations", "ms", "certified")
     words = {*headings[:3], "certified"}
     yield tabulated(title, headings, lines, left=words, keys=3, caption=caption)
 
 
-def reproduce(asked: Asked) -> Reproduced:
-    """Measure the rows and sizes chosen, "4-7,T=1024,W=16,epsilon=1"; there is no figure."""
+def reproduce(request: Request) -> Reproduced:
+    """Measure the chosen rows and sizes, such as "4-7,T=1024,W=16,epsilon=1"."""
     kinds = {"T": int, "W": int, "epsilon": float, "delta": float}
     every = {str(row.number): row for row in ROWS}
-    rows, told = selected(asked.name, asked.rows, every, kinds)
-    size = Size(**{name: value for name, (value,) in told.items()})
+    rows, sizes = selected(request.name, request.rows, every, kinds)
+    size = Size(**{name: value for name, (value,) in sizes.items()})
     whole("T", size.T, 2)
     whole("W", size.W, 1)
     positive("epsilon", size.epsilon)
     inside("delta", size.delta, 0, 1, ends=False)
-    how: Any = {"replicas": asked.replicas, "seed": asked.seed}
-    entries = measure(rows, size, asked.readings, asked.out, **how)
-    return reproduced(asked, "table-1", [one.record() for one in entries], shown(entries))
+    how: Any = {"replicas": request.replicas, "seed": request.seed}
+    entries = measure(rows, size, request.readings, request.out, **how)
+    return reproduced(request, "table-1", [one.record() for one in entries], report(entries))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from dpbandit.experiments.study import Answers, Found, Sizes, command, read, start
-from dpbandit.experiments.window import READINGS, ROWS, Size, costs, costs_table, measure, shown
+from dpbandit.experiments.window import READINGS, ROWS, Size, costs, costs_table, measure, report
 from dpbandit.results.runs import AgentRun, protected
 
 STUDY = read("window")
@@ -27,7 +27,7 @@ def run(sizes: Sizes, out: Path) -> Found:
         "costs": costs(*timed),
         "table-1": pd.DataFrame([entry.record() for entry in entries]),
     }
-    tables = [*STUDY.tables(found, sizes), costs_table(*timed), *shown(entries)]
+    tables = [*STUDY.tables(found, sizes), costs_table(*timed), *report(entries)]
     return Found(frames, STUDY.draw(found, sizes, out), tables)
 
 

@@ -95,7 +95,7 @@ def test_lists(played):
 def test_a_table_of_a_study_says_what_is_asked():
     """Golden, by hand: panels for each value, places along an axis with what is computed there,
     a baseline once, an agent told data on its own problem, names that do not exist refused."""
-    table = {"name": "n", "summary": "s", "told_data": ["ftal"], "quick": {}}
+    table = {"name": "n", "summary": "s", "data_agents": ["ftal"], "quick": {}}
     table["sizes"] = {"replicas": 2, "seed": 3, "horizons": [4, 8], "dims": [1, 2]}
     table["problems"] = {"ball {d}": "ConvexBandit:dim={d}"}
     table["data"] = {"ball {d}": "OnlineConvex:dim={d}"}
@@ -106,7 +106,7 @@ def test_a_table_of_a_study_says_what_is_asked():
     figure = {"file": "f", "problem": "ball {d}", "each": {"d": "dims"}, "over": {"T": "horizons"}}
     figure |= {"let": {"e": "T / d"}, "x": "T", "lines": ["a", {"agents": ["b"], "last": True}]}
     study = StudyFile.model_validate({**table, "figure": [figure]})
-    panels = study.asked({"horizons": [4, 6]})["f"]
+    panels = study.configurations({"horizons": [4, 6]})["f"]
     assert list(panels) == ["ball 1", "ball 2"]
     lines = panels["ball 2"]
     assert [(one.config.epsilon, one.setup.horizon) for one in lines["private"]] == [(2, 4), (3, 6)]
@@ -116,7 +116,7 @@ def test_a_table_of_a_study_says_what_is_asked():
     assert (still.setup.seed, still.setup.env_kwargs["dim"]) == (3, 2)
     alike = {**figure, "over": {"e": "[1.0, 2.0]"}, "let": {"T": 5}}
     study = StudyFile.model_validate({**table, "figure": [alike]})
-    assert [len(line) for line in study.asked({})["f"]["ball 1"].values()] == [2, 1, 1]
+    assert [len(line) for line in study.configurations({})["f"]["ball 1"].values()] == [2, 1, 1]
     with pytest.raises(ValueError, match="extra_forbidden"):
         StudyFile.model_validate({**table, "figure": [{**figure, "xlable": ""}]})
     assert place_of(made_up("x", 1, claimed=0.5), "ln T") == log(500)
@@ -178,7 +178,7 @@ def test_limits(played, tmp_path):
     assert found["bound"][1] < found["bound"][0]
     assert (found["bound"] < found["FADE"]).all()
     for sizes in ({}, limits.STUDY.quick):
-        for lines in limits.STUDY.asked(sizes)["limits"].values():
+        for lines in limits.STUDY.configurations(sizes)["limits"].values():
             assert len({str(one.setup) for line in lines.values() for one in line}) == 1
     assert limits.STUDY.sizes["seed"] >= 1000
 
@@ -203,7 +203,7 @@ def test_tables_leave_room_for_slopes_and_standard_errors(name):
     has two; every figure has a question that is asked, and no picture is drawn twice."""
     study = read(name)
     for sizes in ({}, study.quick):
-        known, asked = {**study.sizes, **sizes}, study.asked(sizes)
+        known, asked = {**study.sizes, **sizes}, study.configurations(sizes)
         for question, figure in study.questions.items():
             assert known[figure.replicas] >= 2
             if figure.exponent:
@@ -280,7 +280,7 @@ def test_half_a_block_is_told_and_run_anew(tmp_path):
     (run,) = measured(study, tmp_path, progress=False).runs
     (block,) = (tmp_path / "blocks").iterdir()
     block.write_bytes(block.read_bytes()[:-100])
-    with pytest.warns(UserWarning, match="Corrupt, moved aside and run anew: .*corrupt"):
+    with pytest.warns(UserWarning, match="Damaged files were renamed and run again: .*corrupt"):
         (again,) = measured(study, tmp_path, progress=False).runs
     np.testing.assert_array_equal(run.regret, again.regret)
 

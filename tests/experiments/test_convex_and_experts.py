@@ -67,7 +67,7 @@ def test_the_study_writes_everything_certifies_what_it_claims_and_pairs_the_exce
     names = {"growth", "signs", "regret-p-quad", "lost-pricing", "excess", "adversaries", "sets"}
     assert figures_of(tmp_path) == names
     table = pd.read_csv(tmp_path / "summary.csv")
-    assert set(table["question"]) == set(CONVEX.asked(TINY))
+    assert set(table["question"]) == set(CONVEX.configurations(TINY))
     assert set(table["replicas"]) == {2}
     assert (table["se"] > 0).mean() > 0.9
     slopes = pd.read_csv(tmp_path / "slopes.csv")
@@ -134,10 +134,10 @@ def test_the_study_of_experts_writes_everything_and_certifies_what_it_claims(mon
     (Algorithm 1), 3/2 and a little (Algorithm 5), or has no bound (Algorithm 2). Nobody private is
     below the lower bound, and nothing is played a second time."""
     said = quick(experts_command, SMALL, tmp_path)
-    asked = set(EXPERTS.asked(SMALL))
+    asked = set(EXPERTS.configurations(SMALL))
     assert figures_of(tmp_path) == asked == {*pd.read_csv(tmp_path / "summary.csv")["question"]}
     assert {*pd.read_csv(tmp_path / "slopes.csv")["axis"]} == {"T", "ln d", "epsilon"}
-    for words in ("switches on halving", "nobody private is below", "exponent in epsilon"):
+    for words in ("switches on halving", "no private agent is below", "exponent in epsilon"):
         assert words in said
 
     monkeypatch.setattr("dpbandit.studies.configurations.play_any", None)  # would not be callable
@@ -180,7 +180,7 @@ def test_switches_are_counted(tmp_path):
 def test_the_audit_catches_broken_agents_and_no_private_agent(tmp_path):
     """256 experts, epsilon 0.1: who is private loses 45.99 at least, Hedge at rate 1 only 6.04, a
     margin of 13 for Hoeffding's limit of 150 replicas."""
-    (lines,) = EXPERTS.asked({**SMALL, "tails": [[256, 0.1]]})["tails"].values()
+    (lines,) = EXPERTS.configurations({**SMALL, "tails": [[256, 0.1]]})["tails"].values()
     asked = ("Hedge, eta 1", "leader", "sparse vector", "noisy sums, delta", "uniform play")
     some = {label: lines[label][0] for label in asked}
     runs = runs_of("tails", some.values(), tmp_path, replicas=150, progress=False)

@@ -10,7 +10,7 @@ from dpbandit.base.random_streams import Streams
 from dpbandit.envs import GLMBandit
 from dpbandit.experiments import CASES
 from dpbandit.experiments.figure_5_1 import __main__ as command
-from dpbandit.experiments.figure_5_1.__main__ import LINES, PUBLISHED, ROUNDS, configuration
+from dpbandit.experiments.figure_5_1.__main__ import HORIZON, LINES, PUBLISHED, configuration
 from dpbandit.experiments.study import measured
 from dpbandit.studies import Study
 from tests.experiments.runs import figures_of, quick
@@ -23,7 +23,7 @@ def test_the_published_curves_are_uniform_play(tmp_path):
     """Statistical: within 4 combined standard errors of the independent numbers of 50 problems
     (false alarm 6e-5 each, 9 % off is caught), of the published curves as far as these can be
     read, and on a straight line (4 % off is caught; t^0.9 would have 15 % more)."""
-    asked = tuple(configuration(name, ROUNDS) for name in OF_THE_PROBLEM)
+    asked = tuple(configuration(name, HORIZON) for name in OF_THE_PROBLEM)
     found = measured(Study(configurations=asked, replicas=40), tmp_path, progress=False).runs
     runs = {run.name: run for run in found}
     for (name, (mean, sd)), published in zip(OF_THE_PROBLEM.items(), PUBLISHED, strict=True):
@@ -32,14 +32,14 @@ def test_the_published_curves_are_uniform_play(tmp_path):
         assert abs(regret.mean() - mean) <= 4 * combined < 0.09 * mean
         assert abs(regret.mean() - published.regret) <= published.reading
         rate = runs[name].regret / runs[name].marks[:, None]
-        excess = rate[np.abs(runs[name].marks - ROUNDS / 4).argmin()] - rate[-1]
+        excess = rate[np.abs(runs[name].marks - HORIZON / 4).argmin()] - rate[-1]
         error = excess.std(ddof=1) / sqrt(40)
         assert abs(excess.mean()) <= 4 * error < 0.04 * rate[-1].mean()
 
 
 def test_the_study_writes_everything_and_promises_what_the_paper_does(tmp_path):
     """(1, 1 / T), wherever an agent promises anything, also in a quick run."""
-    for horizon, name in product((ROUNDS, command.QUICK["horizon"]), LINES):
+    for horizon, name in product((HORIZON, command.QUICK_SIZES["horizon"]), LINES):
         promise = vars(configuration(name, horizon).config)
         expected = {"epsilon": 1.0, "delta": 1 / horizon}
         assert {key: promise[key] for key in expected if key in promise} in (expected, {})

@@ -12,8 +12,8 @@ from dpbandit.base import Streams
 from dpbandit.domains import LpBall
 from dpbandit.experiments import CASES
 from dpbandit.experiments.estimation import EstimateConfiguration, errors, places
-from dpbandit.experiments.paper_tables import TABLES, Asked
-from dpbandit.experiments.rates import Point, draw, measure, shown, tables
+from dpbandit.experiments.paper_tables import TABLES, Request
+from dpbandit.experiments.rates import Point, draw, measure, report, tables
 from dpbandit.experiments.releases import CurveConfiguration, ReleaseConfiguration, curve, looks
 from dpbandit.experiments.sgd import STUDY, Setting, setup_of_regression
 from dpbandit.experiments.sgd.printed import StoppedSGD
@@ -58,8 +58,8 @@ def test_the_study_fits_and_draws(tmp_path):
         CONVEX_RUN("public", "1,T=64", replicas=2, seed=0, out=tmp_path / "one").records
     )
     readings = ("certified", "public")
-    how = {"name": "rates", "rows": "", "kept": True, "drawn": True, "replicas": 3, "seed": 1}
-    asked = Asked(readings=readings, out=tmp_path, **how)
+    how = {"name": "rates", "rows": "", "saved": True, "drawn": True, "replicas": 3, "seed": 1}
+    asked = Request(readings=readings, out=tmp_path, **how)
     entries = measure(asked, rates, 128, progress=False)
     assert [(e.rate.number, e.axis, e.reading) for e in entries] == [
         *((3, axis, reading) for axis in ("T", "d") for reading in readings),
@@ -71,11 +71,11 @@ def test_the_study_fits_and_draws(tmp_path):
     assert private["certified_epsilon_at_the_last"] == pytest.approx(1)
     x = np.log([32, 64, 128])
     by_hand = np.polyfit(x, 2.5 * np.log(x), 1)[0]
-    assert entries[0].of_the_bound == pytest.approx(by_hand)
+    assert entries[0].bound_exponent == pytest.approx(by_hand)
     assert entries[0].places == [8, 16, 32, 64, 128]
     draw(entries, tmp_path / "rates.png")
     assert (tmp_path / "rates.png").read_bytes()[:4] == b"\x89PNG"
-    printed, exponents = shown(rates, entries)
+    printed, exponents = report(rates, entries)
     assert (printed.row_count, exponents.row_count) == (2, 7)
     for text in ["", "0", "7", "1-", "3-1", "²", "T=²", "one", "T=63", "1-999"]:
         wrong = r"Expected (rows to be numbers from 1 to 6|T=63)"

@@ -74,7 +74,7 @@ def test_rows_are_chosen_by_number_or_by_value():
     for wrong in [*numbers, "q=2", "p=", "p=two", "algo=SGD"]:
         refused("Expected rows to be numbers from 1 to 47", chosen_rows, wrong)
     for nothing in ("p=7", "1,T=2000"):
-        refused("chooses none", chosen_rows, nothing)
+        refused("got none", chosen_rows, nothing)
     assert [row.number for row in chosen_rows("1-20,T=2000,p=inf")] == [15, 16, 19, 20]
 
 
@@ -82,7 +82,7 @@ def test_readings_are_what_they_say():
     """Golden: the grids of the authors' program, and certificates at delta = 1/T: misprints at
     p = 1.5 none, at p = infinity 6.78 with the stated S = 16; the stated law too much noise; what
     is called certified 1, to rounding of PLDs."""
-    everything = STUDY.asked({"rows": chosen_rows("1,2,4"), "scales_at": []})["rows"]
+    everything = STUDY.configurations({"rows": chosen_rows("1,2,4"), "scales_at": []})["rows"]
     for number, scale, grid in (
         ("1", "scale", [0.01, 0.02, 0.04, 0.06, 0.08, 0.1]),
         ("2", "step", [0.4, 0.6, 1.0]),
@@ -161,7 +161,7 @@ def test_suboptimality_and_risk_are_those_of_the_released_point():
     np.testing.assert_allclose(at_rest.risk, problem.risk(np.zeros((2, 5))))
     refused("stream of users", stream_problem, "OnlineConvex", {}, DPTOFW(), users=10)
     refused("users=0", stream_problem, *STREAM, DPTOFW(), users=0)
-    refused("answer", release, problem, BestFixed(), [0], users=10)
+    refused("oracle", release, problem, BestFixed(), [0], users=10)
 
 
 def problem_of(setting, config):

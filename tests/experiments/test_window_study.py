@@ -53,7 +53,7 @@ def test_the_study_never_shows_window_dp_as_ordinary_dp(tmp_path, monkeypatch):
     printed = quick(command, TINY, tmp_path)
     assert figures_of(tmp_path) == {"windows", "horizons", "retention", "costs"}
     table, first = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("summary", "table-1"))
-    assert {*table["question"], "costs"} == set(command.STUDY.asked(TINY))
+    assert {*table["question"], "costs"} == set(command.STUDY.configurations(TINY))
     assert len(pd.read_csv(tmp_path / "costs.csv")) == 2 * 4
     assert len(first) == 5 + 7 + 4
 

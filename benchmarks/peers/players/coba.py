@@ -1,6 +1,6 @@
-"""Coba: its own Experiment. Disjoint arms are one regression on one-hot arm x context.
+"""Coba's own Experiment; disjoint arms are one regression on one-hot arm x context.
 
-Vowpal Wabbit's learners play in it, too, which are other algorithms than LinUCB.
+Learners of Vowpal Wabbit, other algorithms than LinUCB, run in the same Experiment.
 """
 
 import coba
