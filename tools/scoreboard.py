@@ -34,7 +34,7 @@ from dpbandit.running.answers import (  # noqa: E402
     ranked,
     users_needed,
 )
-from dpbandit.suite.card import OURS, heat_map  # noqa: E402
+from dpbandit.suite.card import PACKAGE_BEST, heat_map  # noqa: E402
 from dpbandit.suite.catalogue import epsilons, problems, suite  # noqa: E402
 from dpbandit.suite.playing import findings  # noqa: E402
 
@@ -307,7 +307,7 @@ def draw(path: Path) -> None:
     table = pd.DataFrame(
         [
             {
-                "agent": OURS if one.role == CHOSEN else one.agent,
+                "agent": PACKAGE_BEST if one.role == CHOSEN else one.agent,
                 "problem": one.problem,
                 "epsilon": 1.0,
                 "score": one.score,
@@ -317,8 +317,8 @@ def draw(path: Path) -> None:
     )
     many = table.groupby("agent")["problem"].nunique()
     means = table.groupby("agent")["score"].mean().sort_values(ascending=False)
-    names = [name for name in means.index if many[name] >= MIN_PROBLEMS and name != OURS]
-    columns = [(name, 1.0) for name in (*names[:MAX_COLUMNS], OURS)]
+    names = [name for name in means.index if many[name] >= MIN_PROBLEMS and name != PACKAGE_BEST]
+    columns = [(name, 1.0) for name in (*names[:MAX_COLUMNS], PACKAGE_BEST)]
     figure = Figure(figsize=(8, 11), layout="constrained")
     figure.suptitle("Score at epsilon 1: 0 is random play, 100 no privacy", x=0.02, ha="left")
     axes = figure.subplots()

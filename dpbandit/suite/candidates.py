@@ -1,4 +1,4 @@
-"""Who competes for a problem: every agent that fits it, with privacy and without it."""
+"""Candidates for a problem: every agent that fits it, with privacy and without it."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -15,12 +15,12 @@ from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems, suite
 
-REACHED = frozenset(kind.__name__ for kinds in MODELS.values() for kind in kinds)
-"""Classes of agents that `fade` hands its settings to, of which each would compete twice"""
-AS_CLAIMED = 1 + 1e-9
-"""Factor by which a certified epsilon may exceed its target, for rounding"""
-ZEROS = ("uniform", "best-fixed", "centre")
-"""Play that learns nothing; results are told against it, and it is never chosen"""
+FADE_CLASSES = frozenset(kind.__name__ for kinds in MODELS.values() for kind in kinds)
+"""Names of the classes that `fade` chooses from; alone, they would compete a second time."""
+CLAIM_SLACK = 1 + 1e-9
+"""Factor by which a certified epsilon may exceed its target, for rounding."""
+BASELINE_IDS = ("uniform", "best-fixed", "centre")
+"""Ids of agents that learn nothing: results are compared with theirs, and none is chosen."""
 
 
 class Cell(Configuration):
@@ -32,24 +32,24 @@ class Cell(Configuration):
 
 
 class Group(NamedTuple):
-    """What agents compete for: to lose least on a problem at an epsilon, inf without privacy."""
+    """A problem and an epsilon (inf: without privacy), at which candidates compete."""
 
     problem: str
     epsilon: float
 
     @property
     def one(self) -> SuiteProblem:
-        """The problem."""
+        """Problem of the suite with this name."""
         return problems()[self.problem]
 
 
 def groups(names: Iterable[str]) -> list[Group]:
-    """Every epsilon, and infinity, on these problems."""
+    """Return the groups of these problems, at infinity and at every epsilon."""
     return [Group(name, epsilon) for name in names for epsilon in (inf, *epsilons())]
 
 
 def cell(one: SuiteProblem, setup: Setup, agent: str, epsilon: float) -> Cell:
-    """An agent on a problem with a target; raises `InputError` where it does not fit."""
+    """Return the cell of an agent on a problem with a target; raise `InputError` if unfit."""
     targets: dict[str, Any] = {"epsilon": epsilon, "delta": suite().delta}
     if one.trust != "central" and epsilon < inf:
         targets["trust"] = one.trust
@@ -58,10 +58,11 @@ def cell(one: SuiteProblem, setup: Setup, agent: str, epsilon: float) -> Cell:
 
 @cache
 def candidates(group: Group) -> tuple[Cell, ...]:
-    """All agents of the catalogue, and variants of them, that compete for a place.
+    """Return all agents of the catalogue, and variants of them, that compete in a group.
 
-    At an epsilon those whose certificate counts for at most that. At infinity those that promise
-    nothing, every private agent at epsilon = infinity, and those that use nobody else's data.
+    At a finite epsilon these are agents whose certificate counts for at most that epsilon. At
+    infinity they are agents that promise nothing, every private agent at epsilon = infinity, and
+    agents that use nobody else's data.
     """
     return tuple(_candidates(group))
 
@@ -79,14 +80,16 @@ def _candidates(group: Group) -> Iterator[Cell]:
             counted = one.counted(proof)
             # An agent that uses nobody else's data has epsilon 0, and competes everywhere.
             free = group.epsilon == inf and proof.epsilon == proof.claimed_epsilon == inf
-            if free or counted <= group.epsilon * AS_CLAIMED < inf or proof.epsilon == 0:
+            if free or counted <= group.epsilon * CLAIM_SLACK < inf or proof.epsilon == 0:
                 yield found
                 break
 
 
 def _names() -> list[str]:
-    """Ids, with what makes agents fit other problems around them, and variants."""
-    some = [one for one in entries() if one.id not in ZEROS and one.config not in REACHED]
+    """Return ids of agents, alone and inside wrappers for other problems, and variants."""
+    some = [
+        one for one in entries() if one.id not in BASELINE_IDS and one.config not in FADE_CLASSES
+    ]
     ids = [one.id for one in some]
     around = [f"{word}:{id}" for word in ("priced", "per-person") for id in ids]
     return [*ids, *around, *suite().variants]

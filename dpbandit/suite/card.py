@@ -29,24 +29,23 @@ from dpbandit.suite.scoring import Ends, ends_of, scores
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OURS = "best of ours"
-"""The best agent of the package, problem by problem, a private one, or one without privacy beside
-agents that have none"""
-_WORDS, _SMALL = 13, 11
-"""Points of text: a width of eight inches is read at 400 pixels, too"""
-_HEAT, _DARK = colormaps["cividis"], 58
-"""As light to one eye as to another; a score of 0 is dark, 1 is light"""
-_HEADING = """What uniform play loses and this saves, in %. 100 is the best agent without
-privacy. Grey: does not fit, or has no such certificate.
+PACKAGE_BEST = "best of ours"
+"""Name of the package's best agent of each problem, private or, beside agents that are not, not."""
+_TEXT_POINTS, _SMALL_POINTS = 13, 11
+"""Sizes of text that can be read when eight inches are shown on 400 pixels."""
+_COLOUR_MAP, _DARK_PERCENT = colormaps["cividis"], 58
+"""Colours of scores, alike to the colour-blind, and the score below which a cell is dark."""
+_HEADING = """Score in %: 0 is uniform play, 100 the best agent without privacy.
+Grey: does not fit, or has no such certificate.
 x: raised something, or took too long."""
-_MOST = 4
-"""Agents beside each other in a figure"""
-_WIDTH, _LETTER = 5.2, 0.11
-"""Inches of a heat map, and of a letter above it"""
-_LINE = 56
-"""Letters in a line of a legend"""
+_MAX_AGENTS = 4
+"""Largest number of submitted agents beside each other in a figure."""
+_MAP_INCHES, _LETTER_INCHES = 5.2, 0.11
+"""Widths of a heat map, and of a letter above it."""
+_LEGEND_LETTERS = 56
+"""Number of letters in a line of a legend."""
 Failed: TypeAlias = Mapping[str, Collection[tuple[str, float]]]
-"""Of each agent the problems and epsilons on which it raised something"""
+"""Problems and epsilons at which each agent failed, by agent."""
 
 
 class Card(NamedTuple):
@@ -63,9 +62,9 @@ def write_card(
     """Write `card.html`, one self-contained page, and `card.png` for some agents.
 
     Args:
-        submission: what `run_suite` or `verify` played.
-        out: folder for both.
-        verified: say that its numbers are those of who verified a result, not of who sent it.
+        submission: result of `run_suite` or `verify`.
+        out: folder for both files.
+        verified: True if the numbers come from verifying a result, not from its sender.
     """
     folder = Path(out)
     shipped = frozen(submission.size)
@@ -73,12 +72,12 @@ def write_card(
     table = scores_of(submission)
     best = best_of(scores(shipped, ends), ends)
     beside = best[best["epsilon"].isin(table["epsilon"])]
-    both = pd.concat([table, beside]) if len(beside) else table
+    combined = pd.concat([table, beside]) if len(beside) else table
     failed = {
         name: {(one["problem"], _epsilon(one)) for one in found.get("raised", ())}
         for name, found in submission.findings.items()
     }
-    draw = partial(draw_scores, table=both, failed=failed)
+    draw = partial(draw_scores, table=combined, failed=failed)
     picture = write_atomically(folder / "card.png", draw)
     with TemporaryDirectory() as aside:
         curves = Path(aside, "curves.png")
@@ -91,7 +90,7 @@ def write_card(
         facts=_facts(submission, verified=verified),
         picture=inlined(picture),
         curves=figure,
-        agents=[_agent(name, submission, table, best) for name in submission.findings],
+        agents=[_facts_of_agent(name, submission, table, best) for name in submission.findings],
         honesty=HONESTY,
     )
     there = write_atomically(folder / "card.html", lambda p: p.write_text(page, "utf-8"))
@@ -99,15 +98,16 @@ def write_card(
 
 
 def scores_of(submission: Submission) -> pd.DataFrame:
-    """Scores of the agents that were examined, between the ends that are shipped, if any are."""
+    """Return scores of the examined agents, between the ends that are shipped, or else played."""
     ends = ends_of(frozen(submission.size) or submission.runs)
     return scores([run for run in submission.runs if run.name in submission.findings], ends)
 
 
 def best_of(table: pd.DataFrame, ends: Mapping[str, Ends]) -> pd.DataFrame:
-    """The best agent in each row, by whom, under the name `OURS`.
+    """Return rows of the best agent of each problem and epsilon, with its name in `by`.
 
-    At infinity that is the one without privacy that has the score 1.
+    All rows have the agent `PACKAGE_BEST`. At infinity it is the agent without privacy with score
+    1.
     """
     private = table[(table["certified"] > 0) & (table["epsilon"] < inf) & (table["problem"] != "")]
     top = private.loc[private.groupby(["problem", "epsilon"])["score"].idxmax()]
@@ -125,17 +125,17 @@ def best_of(table: pd.DataFrame, ends: Mapping[str, Ends]) -> pd.DataFrame:
     every = pd.concat([top.assign(by=top["agent"]), without]) if len(top) else without
     scored = ["score", "low", "high"]
     means = every.groupby(["capability", "epsilon"], as_index=False)[scored].mean()
-    return pd.concat([every, means.assign(problem="")]).assign(agent=OURS)
+    return pd.concat([every, means.assign(problem="")]).assign(agent=PACKAGE_BEST)
 
 
 def draw_scores(path: Path, table: pd.DataFrame, failed: Failed = MappingProxyType({})) -> None:
-    """Heat map of problems by agents and epsilons, and bars by capability below."""
-    submitted = dict.fromkeys([*(name for name in table["agent"] if name != OURS), *failed])
-    ours = [OURS] if OURS in set(table["agent"]) else []
-    names = [*[*submitted][:_MOST], *ours]
+    """Draw a heat map of problems by agents and epsilons, and bars by capability below it."""
+    submitted = dict.fromkeys([*(name for name in table["agent"] if name != PACKAGE_BEST), *failed])
+    ours = [PACKAGE_BEST] if PACKAGE_BEST in set(table["agent"]) else []
+    names = [*[*submitted][:_MAX_AGENTS], *ours]
     with figure_style():
         figure = Figure(figsize=(8, 20), layout="constrained")
-        figure.suptitle(_HEADING, x=0.02, ha="left", fontsize=_WORDS)
+        figure.suptitle(_HEADING, x=0.02, ha="left", fontsize=_TEXT_POINTS)
         top, bottom = figure.subplots(2, 1, height_ratios=[1, 0.9])
         _by_agent(top, table, names, failed)
         _bars(bottom, table, names)
@@ -143,9 +143,12 @@ def draw_scores(path: Path, table: pd.DataFrame, failed: Failed = MappingProxyTy
 
 
 def heat_map(
-    axes: "Axes", table: pd.DataFrame, columns: Sequence[tuple[str, float]], size: int = _WORDS
+    axes: "Axes",
+    table: pd.DataFrame,
+    columns: Sequence[tuple[str, float]],
+    size: int = _TEXT_POINTS,
 ) -> None:
-    """Scores in a row for each problem and a column for each of some agents at an epsilon."""
+    """Draw scores with a row for each problem and a column for each (agent, epsilon)."""
     import seaborn  # not before: slow to import
 
     rows_of_agents = table[table["problem"] != ""]
@@ -156,7 +159,7 @@ def heat_map(
         percent,
         vmin=0,
         vmax=100,
-        cmap=_HEAT,
+        cmap=_COLOUR_MAP,
         annot=True,
         fmt=".0f",
         annot_kws={"size": size},
@@ -166,20 +169,21 @@ def heat_map(
         ax=axes,
     )
     for cell in axes.texts:  # seaborn's own choice is white on all but the lightest
-        cell.set_color("white" if float(cell.get_text()) < _DARK else "#262626")
+        cell.set_color("white" if float(cell.get_text()) < _DARK_PERCENT else "#262626")
     axes.set_facecolor("#e3e7ec")  # of cells without a score
     axes.set(xlabel="", ylabel="")
     axes.set_yticks(np.arange(len(cells)) + 0.5, [*cells.index], rotation=0, fontsize=size)
 
 
 def _by_agent(axes: "Axes", table: pd.DataFrame, names: Sequence[str], failed: Failed) -> None:
-    """A heat map with all epsilons of an agent beside each other, below its name."""
+    """Draw a heat map with all epsilons of an agent beside each other, below its name."""
     columns = [
         (name, epsilon)
         for name in names
-        for epsilon in sorted({*_of(table, name), *(e for _, e in failed.get(name, ()))}) or [inf]
+        for epsilon in sorted({*_epsilons_of(table, name), *(e for _, e in failed.get(name, ()))})
+        or [inf]
     ]
-    size = _WORDS if len(columns) < 10 else 9
+    size = _TEXT_POINTS if len(columns) < 10 else 9
     heat_map(axes, table, columns, size)
     rows = [*problems()]
     for column, (name, epsilon) in enumerate(columns):
@@ -187,25 +191,26 @@ def _by_agent(axes: "Axes", table: pd.DataFrame, names: Sequence[str], failed: F
             if claim == epsilon:
                 where = (column + 0.5, rows.index(problem) + 0.5)
                 axes.text(*where, "x", ha="center", va="center", color="#a40e26", size=size + 2)
-    at = [_at(epsilon) for _, epsilon in columns]
-    axes.set_xticks(np.arange(len(columns)) + 0.5, at, rotation=0, fontsize=_SMALL)
+    at = [_epsilon_label(epsilon) for _, epsilon in columns]
+    axes.set_xticks(np.arange(len(columns)) + 0.5, at, rotation=0, fontsize=_SMALL_POINTS)
     for name in names:
         places = [i for i, (who, _) in enumerate(columns) if who == name]
         middle = sum(places) / len(places) + 0.5
-        letters = max(6, int(_WIDTH * len(places) / len(columns) / _LETTER))
-        text = "\n".join(_broken(name, letters))
-        axes.text(middle, -0.25, text, ha="center", va="bottom", fontsize=_WORDS)
+        letters = max(6, int(_MAP_INCHES * len(places) / len(columns) / _LETTER_INCHES))
+        text = "\n".join(_in_lines(name, letters))
+        axes.text(middle, -0.25, text, ha="center", va="bottom", fontsize=_TEXT_POINTS)
         axes.axvline(places[-1] + 1, color="white", lw=4)
 
 
 def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
-    """Means by capability, with 95 % intervals; a diamond is the best of ours."""
+    """Draw means by capability as bars with 95 % intervals; diamonds are `PACKAGE_BEST`."""
     means = table[table["problem"] == ""]
     rows = list(dict.fromkeys(p.capability for p in problems().values()))
-    rows_of_agents = [(name, e) for name in names if name != OURS for e in _of(means, name)]
+    submitted = [name for name in names if name != PACKAGE_BEST]
+    rows_of_agents = [(name, e) for name in submitted for e in _epsilons_of(means, name)]
     height, colours = (
         0.84 / max(1, len(rows_of_agents)),
-        _HEAT(np.linspace(0, 1, len(rows_of_agents) + 3)[1:-1]),
+        _COLOUR_MAP(np.linspace(0, 1, len(rows_of_agents) + 3)[1:-1]),
     )
     for i, (name, epsilon) in enumerate(rows_of_agents):
         at = means[(means["agent"] == name) & (means["epsilon"] == epsilon)]
@@ -213,30 +218,30 @@ def _bars(axes: "Axes", table: pd.DataFrame, names: Sequence[str]) -> None:
         where = np.arange(len(rows)) - 0.42 + (i + 0.5) * height
         axes.barh(where, at["score"], height, color=colours[i], label=_legend(name, epsilon))
         axes.hlines(where, at["low"], at["high"], color="#333333", lw=1.2)
-        ours = means[(means["agent"] == OURS) & (means["epsilon"] == epsilon)]
+        ours = means[(means["agent"] == PACKAGE_BEST) & (means["epsilon"] == epsilon)]
         ours = ours.set_index("capability").reindex(rows)[at["score"].notna()]
         where = where[at["score"].notna()]
         marks = axes.plot(ours["score"], where, "D", ms=6, mfc="white", mec="black")
-        marks[0].set_label(OURS if i == 0 else "_")
-    scored = set(means.loc[means["agent"] != OURS, "capability"])
+        marks[0].set_label(PACKAGE_BEST if i == 0 else "_")
+    scored = set(means.loc[means["agent"] != PACKAGE_BEST, "capability"])
     for place, row in enumerate(rows):
         if row not in scored:
             axes.text(0.01, place, "no score on all of it", va="center", color="#57606a")
-    axes.set_yticks(range(len(rows)), rows, fontsize=_WORDS)
+    axes.set_yticks(range(len(rows)), rows, fontsize=_TEXT_POINTS)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_xlim(min(-0.05, max(-0.5, means["low"].min())), 1.15)
     axes.axvline(0, color="black", lw=0.8)
     axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.0f}")
-    axes.tick_params(axis="x", labelsize=_SMALL)
-    axes.set_title("By capability, mean of its problems, in %", loc="left", fontsize=_WORDS)
+    axes.tick_params(axis="x", labelsize=_SMALL_POINTS)
+    axes.set_title("By capability, mean of its problems, in %", loc="left", fontsize=_TEXT_POINTS)
     axes.grid(axis="x", alpha=0.35)
     if rows_of_agents:
-        axes.legend(fontsize=_SMALL, loc="upper center", bbox_to_anchor=(0.4, -0.04))
+        axes.legend(fontsize=_SMALL_POINTS, loc="upper center", bbox_to_anchor=(0.4, -0.04))
     despine(axes)
 
 
 def _draw_curves(path: Path, submission: Submission, ends: dict[str, Ends]) -> None:
-    """Regret by round on every problem that was played."""
+    """Draw regret by round on every problem that was played."""
     played = [one for one in problems() if any(r.setup.problem == one for r in submission.runs)]
     with figure_style():
         rows = max(1, -(-len(played) // 3))
@@ -260,29 +265,29 @@ def _draw_curves(path: Path, submission: Submission, ends: dict[str, Ends]) -> N
 
 
 def _claim(run: AgentRun) -> float:
-    """The target of the suite that a run claims, the nearest one above."""
+    """Return the suite's epsilon nearest above the one that a run claims; else infinity."""
     claim = run.certificate.claimed_epsilon
     return min((e for e in epsilons() if claim <= e), default=inf)
 
 
-def _of(table: pd.DataFrame, name: str) -> list[float]:
-    """Epsilons at which an agent has scores."""
+def _epsilons_of(table: pd.DataFrame, name: str) -> list[float]:
+    """Return the epsilons at which an agent has scores, sorted."""
     return sorted(set(table.loc[table["agent"] == name, "epsilon"]))
 
 
-def _at(epsilon: float) -> str:
+def _epsilon_label(epsilon: float) -> str:
     return "no ε" if epsilon == inf else f"ε {epsilon:g}"
 
 
-def _broken(name: str, letters: int) -> list[str]:
-    """A name in lines of so many letters, behind its colons and dots where that can be."""
+def _in_lines(name: str, letters: int) -> list[str]:
+    """Break a name into lines of so many letters, after colons and dots where possible."""
     parts = re.split(r"(?<=:)|(?<=\.)(?=[a-z])", name)
     return [line for part in parts for line in wrap(part, letters)]
 
 
 def _legend(name: str, epsilon: float) -> str:
-    """Epsilon before the name, which is as long as it likes."""
-    return f"{_at(epsilon)}: " + "\n".join(wrap(name, _LINE))
+    """Return the label of an agent at an epsilon, wrapped; epsilon first, as names may be long."""
+    return f"{_epsilon_label(epsilon)}: " + "\n".join(wrap(name, _LEGEND_LETTERS))
 
 
 def _epsilon(raised: Mapping[str, Any]) -> float:
@@ -302,10 +307,10 @@ def _facts(submission: Submission, *, verified: bool) -> dict[str, str]:
     }
 
 
-def _agent(
+def _facts_of_agent(
     name: str, submission: Submission, table: pd.DataFrame, best: pd.DataFrame
 ) -> dict[str, Any]:
-    """What the page says of one agent."""
+    """Return the facts of one agent that the page's template shows."""
     rows_of_agents = table[(table["agent"] == name) & (table["problem"] != "")]
     runs = [run for run in submission.runs if run.name == name]
     ours = {(r.problem, r.epsilon): r for r in best.itertuples() if r.problem}
@@ -332,7 +337,7 @@ def _agent(
 
 
 def _traces(raised: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Problems by the trace that they share."""
+    """Return the problems on which an agent failed, by the traceback that they share."""
     found: dict[str, list[str]] = {}
     for one in raised:
         if one["trace"]:
@@ -341,7 +346,7 @@ def _traces(raised: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def _weakness(row: dict[str, Any]) -> str:
-    """Where an agent is no better than uniform play, or surely worse than the best of ours."""
+    """Return a sentence if an agent is not better than uniform play, or surely worse than ours."""
     at, score = f"On {row['problem']}{_where(row['epsilon'])}", 100 * row["score"]
     if row["high"] < 0:
         return f"{at} it loses more than uniform play, which learns nothing."

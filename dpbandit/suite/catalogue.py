@@ -1,4 +1,4 @@
-"""The problems of the suite, and what an agent is asked to play on them."""
+"""The problems of the suite, and the configurations in which an agent plays them."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -25,38 +25,38 @@ SIZES: tuple[Size, ...] = get_args(Size)
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteProblem:
-    """One problem."""
+    """A problem of the suite, for both sizes."""
 
     name: str
     capability: str
     environment: str
     horizon: Mapping[str, int]
-    """rounds by size"""
+    """number of rounds by size"""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     trust: TrustModel = "central"
-    """the least that counts"""
+    """trust model that a private agent must at least offer"""
     variants: tuple[str, ...] = ()
-    """agents with other settings that compete here alone"""
+    """agents with special settings that compete on this problem only"""
     baseline: str = ""
     """agent without privacy that has the score 1; by default the one that was chosen"""
 
     @property
     def without_privacy(self) -> str:
-        """The agent without privacy that has the score 1."""
+        """Agent without privacy that has the score 1."""
         return self.baseline or chosen()[self.name, inf].agent
 
     def setup(self, size: Size) -> Setup:
-        """Environment, rounds and the seed of the users on whom results are reported."""
+        """Return the problem with the users on whom results are reported."""
         return _setup(self.name, size)
 
     def selection(self) -> Setup:
-        """The small size, with the users on whom agents are chosen."""
+        """Return the problem of the small size with the users on whom agents are chosen."""
         return replace(_setup(self.name, "small"), seed=suite().selection_seed)
 
     def counted(self, proof: Certificate) -> float:
-        """The epsilon that counts here: the certified one, infinity for a narrower promise.
+        """Return the epsilon that counts on this problem: certified, or infinity if promises lack.
 
-        It is that at the suite's delta where more is claimed.
+        A certificate with a larger delta is converted to the suite's delta.
         """
         spec = spec_of(self.name)
         if not proof.notion.on(spec).implies(strongest(spec, self.trust)):
@@ -65,31 +65,31 @@ class SuiteProblem:
         return proof.epsilon if proof.claimed_delta <= most else proof.ledger.epsilon(most)
 
     def check_trust(self, proof: Certificate) -> None:
-        """Raise `InputError` where a private agent trusts more than the problem allows."""
+        """Raise `InputError` if a private agent needs more trust than the problem allows."""
         trust = proof.notion.trust
         if 0 < proof.epsilon < inf and not trust.implies(Trust(self.trust)):
             raise InputError(f"Expected trust={trust.model!r} to be {self.trust!r} or less.")
 
 
 class Suite(NamedTuple):
-    """The list of problems, and what holds for all of them."""
+    """The list of problems, with seeds, targets and replicas of all of them."""
 
     version: int
     selection_seed: int
-    """of the users on whom agents are chosen"""
+    """seed of the users on whom agents are chosen"""
     seed: int
-    """of the users on whom the chosen are reported"""
+    """seed of the users on whom the chosen agents are reported"""
     epsilons: tuple[float, ...]
     delta: float
     replicas: Mapping[str, int]
     variants: tuple[str, ...]
-    """agents with other settings than their defaults, which compete, too"""
+    """agents with other settings than their defaults that compete on all problems"""
     problems: tuple[SuiteProblem, ...]
 
 
 @cache
 def suite() -> Suite:
-    """The list that this package ships."""
+    """Return the suite that this package ships, from `problems.toml`."""
     text = files("dpbandit.suite").joinpath("problems.toml").read_text(encoding="utf-8")
     parsed = tomllib.loads(text)
     every = tuple(
@@ -109,13 +109,13 @@ def _setup(name: str, size: Size) -> Setup:
 
 @cache
 def spec_of(name: str) -> Spec:
-    """The public facts of a problem; those that a notion takes are the same for all sizes."""
+    """Return the public facts of a problem in the small size; notions are the same for both."""
     setup = _setup(name, SIZES[0])
     return problem_maker(setup.environment)(**setup.env_kwargs).spec
 
 
 def problems() -> dict[str, SuiteProblem]:
-    """All problems by name, in order.
+    """Return all problems by name, in the suite's order.
 
     >>> len(problems()), problems()["digits"].capability
     (31, 'many classes')
@@ -124,45 +124,46 @@ def problems() -> dict[str, SuiteProblem]:
 
 
 def version() -> int:
-    """Version of the list; results of two versions are not comparable."""
+    """Return the version of the suite; results of two versions are not comparable."""
     return suite().version
 
 
 def epsilons() -> tuple[float, ...]:
-    """The targets of private agents."""
+    """Return the epsilons that private agents are to meet."""
     return suite().epsilons
 
 
 def replicas(size: Size) -> int:
-    """How often everything is played."""
+    """Return the number of replicas of every run."""
     one_of("size", size, SIZES)
     return suite().replicas[size]
 
 
 class Assignment(NamedTuple):
-    """What an agent is to play, and the problems that it does not fit, with the reasons."""
+    """Configurations that an agent is to play on the suite, and problems that it cannot play."""
 
     configurations: tuple[Configuration, ...]
     unfit: dict[str, str]
+    """problems that the agent does not fit, each with the reason"""
     failed: tuple[AgentFailure, ...] = ()
-    """problems on which it raised something when it was made"""
+    """problems on which making the agent failed"""
 
 
 def assignment_of(agent: str, size: Size, limit: TimeLimit | None = None) -> Assignment:
-    """Configurations of an agent on all problems that it fits, for every epsilon.
+    """Return the configurations of an agent on all problems that it fits, for every epsilon.
 
     Args:
         agent: an id with settings, or MODULE:NAME; an epsilon among them is its only target.
-        size: of the suite.
-        limit: of the time to make it, if there is one.
+        size: size of the suite.
+        limit: limit of the time to make the agent, if any.
 
     Raises:
-        InputError: an unknown agent or setting, an id that is spelt another way and would be shown
-            so, or an agent that fits no problem.
+        InputError: for an unknown agent or setting, an id that is not in its plain spelling, or an
+            agent that fits no problem.
     """
     found, failed = dict[str, Configuration](), dict[str, AgentFailure]()
     unfit: dict[str, str] = {}
-    parse_agent(agent)  # who does not exist fits nowhere for another reason
+    parse_agent(agent)  # raises for an unknown agent, which else would only be unfit everywhere
     if agent != (spelt := plainly_spelt(agent)):
         raise InputError(f"Expected agent={agent!r} to be spelt {spelt!r}.")
     for one in problems().values():
@@ -192,7 +193,7 @@ def assignment_of(agent: str, size: Size, limit: TimeLimit | None = None) -> Ass
 
 
 def references(size: Size) -> tuple[Configuration, ...]:
-    """Uniform play and the best agent without privacy, on all problems."""
+    """Return configurations of uniform play and the best agent without privacy, on all problems."""
     return tuple(
         Configuration(one.setup(size), agent, parse_agent(agent))
         for one in problems().values()
@@ -201,13 +202,13 @@ def references(size: Size) -> tuple[Configuration, ...]:
 
 
 def study_of(agents: Iterable[str], size: Size, *, with_references: bool) -> Study:
-    """What is played for some agents, as a study that can be resumed."""
+    """Return a study of some agents on the suite, for `run_sweep`."""
     assignments = [assignment_of(agent, size) for agent in agents]
     return study_for(assignments, size, with_references=with_references)
 
 
 def study_for(assignments: Iterable[Assignment], size: Size, *, with_references: bool) -> Study:
-    """The same of agents of whom it is known already what they are to play."""
+    """Return a study of the suite from the assignments of some agents, for `run_sweep`."""
     several = [*(references(size) if with_references else ())]
     several += [one for each in assignments for one in each.configurations]
     once = {one.key: one for one in several}

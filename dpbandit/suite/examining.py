@@ -47,14 +47,13 @@ from dpbandit.testing.tapes import (
 )
 
 _FEWEST_ROUNDS, _MOST_ROUNDS = 24, 1536
-"""Rounds of the tests: doubled until every mechanism has released"""
+"""Range of the number of rounds of tests, doubled until every mechanism has released."""
 _REPLICAS = 6
-"""Replicas of a replay at full length with extreme users, and with bounded ones; in each another
-user is replaced"""
-_LARGEST_WORLD = 4_000_000
-"""Numbers in the contexts of such a replay, at most, where the suite has a problem so small"""
+"""Replicas of a full replay, of extreme and again of bounded users; each replaces another user."""
+_MAX_CONTEXT_NUMBERS = 4_000_000
+"""Largest number of entries in the contexts of a full replay, if a problem that small exists."""
 _AUDIT_RUNS = {"small": 2000, "full": 20_000}
-"""Pairs of runs after which an audit ends that has refuted nothing"""
+"""Number of pairs of runs after which an audit that has refuted nothing ends, by size."""
 _AUDITED = ("claimed_epsilon", "certified_epsilon", "eps_lower", "runs", "failure", "flagged")
 
 
@@ -66,21 +65,21 @@ def examined(
     limit: TimeLimit | None = None,
     progress: bool = False,
 ) -> dict[str, Any]:
-    """Problems that an agent does not fit, and the findings of tests and an audit at epsilon 1.
+    """Test and audit an agent at epsilon 1, and list the problems that it does not fit.
 
     Args:
         agent: an id with settings, or MODULE:NAME.
-        size: of the suite.
-        assignment: what it is to play, if that is known already.
-        limit: of its time, in all tests and in an audit; whatever it raises there is what `failed`.
+        size: size of the suite.
+        assignment: the agent's assignment, if that is known already.
+        limit: limit of the agent's time, in all tests and in an audit; any error is in `failed`.
         progress: show a bar after two seconds.
 
     Returns:
-        `unfit` (problem -> why), `tests` (a line for each), `failed` (what is broken, or nothing)
+        `unfit` (problem -> reason), `tests` (lines), `failed` (the first failure in words, or "")
         and `audit`, see `audited`.
 
     Raises:
-        InputError: no such agent, or one that fits no problem.
+        InputError: for an unknown agent, or one that fits no problem.
     """
     assignment = assignment_of(agent, size, limit) if assignment is None else assignment
     config = parse_agent(agent, epsilon=1.0, delta=1e-5)
@@ -108,10 +107,10 @@ def examined(
 
 
 def lines_of_tests(config: AgentConfig, assignment: Assignment) -> Iterator[str]:
-    """Lines of `check_agent` on a small problem, and of a replay on each kind of problem played.
+    """Test an agent on a small problem, and replay it on each kind of problem; yield report lines.
 
-    Raises `AssertionError` for what is broken, and where a mechanism of the ledger releases nothing
-    however long it is played: then nothing is known of it.
+    Raises `AssertionError` if a test fails, or if a mechanism of the ledger never releases
+    anything, as then it is not tested.
     """
     problem = assignment.configurations[0].problem().spec
     spec = next((small for small in SMALL_PROBLEMS if _fits(config, small)), problem)
@@ -122,19 +121,19 @@ def lines_of_tests(config: AgentConfig, assignment: Assignment) -> Iterator[str]
 
 
 def long_enough(config: AgentConfig, spec: Spec) -> Spec:
-    """The problem with so many rounds that the agent plays from releases of every mechanism.
+    """Return the spec with a horizon long enough for every mechanism of the agent to release.
 
-    The first release comes in the first half, so that actions after it may depend on it. Raises
-    `AssertionError` where no number of rounds will do.
+    The first release comes in the first half, so that later actions may depend on it. Raises
+    `AssertionError` if no horizon in the range of the tests is long enough.
     """
     rounds, idle = _FEWEST_ROUNDS, ["everything"]
     while rounds <= _MOST_ROUNDS:
         one = replace(spec, horizon=rounds, delay=min(spec.delay, rounds))
-        with suppress(InputError):  # of so few rounds it makes nothing
+        with suppress(InputError):  # some agents refuse so few rounds
             ledger = made_agent(config, one, Streams([0])).ledger
             if not _promises(ledger):
                 return one
-            with np.errstate(all="ignore"):  # some users are no numbers
+            with np.errstate(all="ignore"):  # extreme users have NaN and infinity
                 tape = run(config, one, extreme_users(one, 2, seed=1), remember=False)
             idle = unreleased(ledger, tape)
             nothing = not ledger.spends and getattr(config, "epsilon", inf) == inf
@@ -150,7 +149,7 @@ def long_enough(config: AgentConfig, spec: Spec) -> Spec:
 
 
 def unreleased(ledger: Ledger, tape: Tape) -> list[str]:
-    """Notes of entries of the ledger of which no mechanism has released anything."""
+    """Return the notes of ledger entries whose mechanisms have released nothing."""
     calls = zip(tape.mechanisms, tape.releases, strict=True)
     released = {
         id(mechanism): mechanism for mechanism, release in calls if release is not None
@@ -165,17 +164,17 @@ def unreleased(ledger: Ledger, tape: Tape) -> list[str]:
 
 
 def replayed(one: Configuration) -> str:
-    """Replay a whole episode of the suite with other users, and all releases as they were.
+    """Replay an episode of the suite with one user replaced and the releases of the first run.
 
-    Raises `AssertionError` where somebody else's action differs, or what is remembered in the end,
-    where an input of a mechanism moves by more than its sensitivity, or where one releases nothing.
+    Raises `AssertionError` if another user's action or the final memory differs, if an input of a
+    mechanism moves by more than its sensitivity, or if a mechanism releases nothing.
     """
     spec, recorder = one.problem().spec, _RecordingConfig(one.config)
     ledger = made_agent(one.config, spec, Streams([0])).ledger
     world, other = _users(spec, seed=1), _users(spec, seed=2)
     R = world.context.shape[1]
     t = rows(R) % _REPLICAS * spec.horizon // _REPLICAS
-    with np.errstate(all="ignore"):  # some users are no numbers
+    with np.errstate(all="ignore"):  # extreme users have NaN and infinity
         if spec.returning:
             changed, t = with_other_people(spec, world, other, t)
         else:
@@ -194,47 +193,47 @@ def replayed(one: Configuration) -> str:
 
 
 class _RecordingConfig(AgentRecorder):
-    """Settings whose last agent is examined once, at the end: what it remembers takes long."""
+    """Config that records its agents, to read their memory once, after the last round."""
 
     def at_the_end(self, tape: Tape) -> Tape:
-        """The tape of the latest agent, with what it remembers now."""
+        """Return the tape with the memory that the latest agent has now."""
         remembered, personal = memory(self.agents[-1])
         return tape._replace(memories=[remembered], personal=[personal])
 
 
 def _users(spec: Spec, seed: int) -> World:
-    """Extreme users, and as many replicas of bounded ones: what is infinite may hide what is not.
+    """Return extreme users and as many replicas of bounded ones, as infinities may hide leaks.
 
-    Of people who return extreme ones alone: bounded ones have few numbers.
+    For returning people only extreme ones, as bounded visits would use few person numbers.
     """
     extreme = extreme_users(spec, _REPLICAS, seed)
     if spec.returning:
         return extreme
     bounded = extreme.within_bounds()
 
-    def both(one: Any, two: Any) -> Any:
+    def joined(one: Any, two: Any) -> Any:
         return None if one is None else np.concatenate([one, two], axis=1)
 
     return extreme._replace(
-        context=both(extreme.context, bounded.context),
-        reward=both(extreme.reward, bounded.reward),
-        mask=both(extreme.mask, bounded.mask),
+        context=joined(extreme.context, bounded.context),
+        reward=joined(extreme.reward, bounded.reward),
+        mask=joined(extreme.mask, bounded.mask),
     )
 
 
 def _to_replay(configurations: Sequence[Configuration]) -> Iterator[Configuration]:
-    """The longest problem of each kind on which privacy is certified, at the epsilon nearest 1.
+    """Yield the longest problem of each kind with certified privacy, at the epsilon nearest 1.
 
-    Where contexts of the longest one would not fit the memory, a smaller one.
+    If the contexts of the longest exceed `_MAX_CONTEXT_NUMBERS`, a smaller one is taken.
     """
     kinds: dict[type[Spec], list[tuple[Any, Configuration]]] = {}
     for one in configurations:
-        epsilon = certificate_of(one).epsilon  # a class need not call its target so
+        epsilon = certificate_of(one).epsilon  # a config need not have a field `epsilon`
         if epsilon == inf:
             continue
         spec = one.problem().spec
         numbers = spec.horizon * prod(spec.context_shape) * 2 * _REPLICAS
-        small = numbers <= _LARGEST_WORLD
+        small = numbers <= _MAX_CONTEXT_NUMBERS
         far = round(abs(log(epsilon)), 6) if epsilon else inf
         order = (far, not small, -spec.horizon if small else numbers)
         kinds.setdefault(type(spec), []).append((order, one))
@@ -255,9 +254,9 @@ def _early(tape: Tape) -> bool:
 
 
 def audited(config: AgentConfig, size: Size, *, progress: bool = False) -> dict[str, Any] | None:
-    """Audit by bets on pairs of runs, which stop once they know.
+    """Audit an agent by bets on pairs of runs, stopped at the first refutation.
 
-    None where nothing is promised on a problem of audits.
+    Returns None if the agent promises nothing on any problem of audits.
     """
     most = _AUDIT_RUNS[size]
     reports = audit_all({"": config}, runs=most, until_known=True, progress=progress)

@@ -1,10 +1,10 @@
 """Choose the best agents for every problem on some users, and measure them on others.
 
 1. Screen: every candidate plays a few replicas of the selection seed, see `candidates`.
-2. Choose: the best get more replicas, fewer of them at every stage (as in the successive halving of
-   Karnin, Koren and Somekh, 2013, ICML, but nobody is out for good).
-3. Report: the chosen play on the report seed, which no choice has seen, beside the agent without
-   privacy and play that learns nothing, until the interval of the cost of privacy is small.
+2. Choose: the best candidates get more replicas, fewer candidates at every stage (as in the
+   successive halving of Karnin, Koren and Somekh, 2013, ICML, but none is out for good).
+3. Report: the chosen agents play on the report seed, which no choice has seen, beside the agent
+   without privacy and baselines, until the interval of the cost of privacy is small.
 """
 
 import warnings
@@ -40,53 +40,55 @@ from dpbandit.suite.outcomes import Outcome, joined
 from dpbandit.suite.replaying import replays
 from dpbandit.suite.sources import program_of
 
-SCREEN, DECIDE, DECIDED = 4, 128, 3
-"""Replicas of every candidate, and from which on replicas, of so many, are for close calls alone"""
-STAGES = ((8, 10), (32, 5), (DECIDE, DECIDED), (400, DECIDED))
-"""Replicas, and of how many candidates that are the best at that time"""
+SCREEN_REPLICAS = 4
+"""Number of replicas that every candidate plays."""
+CLOSE_REPLICAS, CLOSE_CANDIDATES = 128, 3
+"""Number of replicas from which on only close calls go on, and of candidates then compared."""
+STAGES = ((8, 10), (32, 5), (CLOSE_REPLICAS, CLOSE_CANDIDATES), (400, CLOSE_CANDIDATES))
+"""Number of replicas of each stage, and of the best candidates that play them."""
 SHORTLIST = 8
-"""Candidates from epsilon 1, and as many from infinity, that are screened at other epsilons"""
-CLEAR = 3.0
-"""Standard errors of the difference from which it is clear who is better"""
-ALIKE = 0.1
-"""Standard error of the difference, relative to the least regret, at which no more is played"""
-FEWEST, MOST = 40, 400
-"""Replicas of what is reported"""
-PRECISE = 0.1
-"""Standard error of the cost of privacy, relative to it, at which there are enough replicas"""
+"""Number of the best at epsilon 1, and at infinity, that compete at other epsilons."""
+CLEAR_ERRORS = 3.0
+"""Difference of two regrets, in standard errors, beyond which it is clear which is less."""
+TIE_ERROR = 0.1
+"""Standard error of a difference, over the least regret, below which no more is played."""
+MIN_REPLICAS, MAX_REPLICAS = 40, 400
+"""Range of the number of reported replicas."""
+COST_ERROR = 0.1
+"""Relative standard error of the cost of privacy at which there are enough replicas."""
 
 
 class Choice(NamedTuple):
-    """Who competed for a place, and who has it."""
+    """The candidates of a group, and the chosen one."""
 
     screened: Mapping[str, Outcome]
-    """every candidate by name, with all replicas that it played on the selection seed"""
+    """outcome of every candidate by name, with all its replicas on the selection seed"""
     finalists: tuple[str, ...]
-    """names of those that were compared, the chosen first"""
+    """names of candidates that were compared after screening, the chosen one first"""
     unfit: Mapping[str, str]
-    """candidates that could not be played to the end, and why"""
+    """candidates that could not be played to the end, each with the reason"""
 
     @property
     def chosen(self) -> str:
-        """Name of the agent."""
+        """Name of the chosen agent."""
         return self.finalists[0]
 
 
 class Frozen(NamedTuple):
-    """What `freeze_suite` measured."""
+    """Results of `freeze_suite`."""
 
     choices: Mapping[Group, Choice]
     reported: tuple[AgentRun, ...]
-    """on the report seed, of the chosen and of play that learns nothing"""
+    """runs of the chosen agents and of baselines on the report seed"""
     findings: Mapping[str, Mapping[str, Any]]
-    """of each private agent that was chosen `failed`, why its tests fail, and its `audit`"""
+    """`failed`, the reason why tests fail or "", and `audit` of each chosen private agent"""
 
 
 class Blocks:
-    """Plays cells, and keeps what they did in a folder, where the next call finds it.
+    """Player of cells that stores outcomes in a folder, and reuses them in the next call.
 
-    A block is kept where its program is the same as today's, or where its first rounds come out as
-    they are stored (`replays`).
+    A stored block is reused if the program has not changed, or if its first rounds come out as
+    stored (`replays`).
     """
 
     def __init__(
@@ -104,10 +106,13 @@ class Blocks:
     def play(
         self, cells: Sequence[Cell], replicas: int, what: str
     ) -> tuple[dict[str, Outcome], dict[str, str]]:
-        """Replicas 0 to `replicas` - 1 of each cell by key, and why others cannot be played."""
+        """Play replicas 0 to `replicas` - 1 of each cell; return outcomes, and reasons, by key.
+
+        Reasons are the messages of cells that cannot be played.
+        """
         once = {one.key: one for one in cells}
         reusable = self._reusable(once)
-        reasons = {key: self._why(one) for key, one in once.items()}
+        reasons = {key: self._unfit_file(one) for key, one in once.items()}
         unfit = {key: read_text(file) for key, file in reasons.items() if file.is_file()}
         tasks = []
         for key, one in once.items():
@@ -139,7 +144,7 @@ class Blocks:
         return found, unfit
 
     def examine(self, agents: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """What tests and audits find of agents, once for each program."""
+        """Return findings of tests and audits of agents, made once for each program version."""
         found = dict[str, dict[str, Any]]()
         missing = []
         for agent in agents:
@@ -158,16 +163,16 @@ class Blocks:
         return {agent: found[agent] for agent in agents}
 
     def _findings(self, agent: str) -> Path:
-        """The file of what was found of an agent of this program."""
+        """Return the file for findings about an agent of this program version."""
         key = run_key({"agent": agent, "source": provenance()["source"]})
         return self._folder / "findings" / f"{key}.json"
 
-    def _why(self, one: Cell) -> Path:
-        """The file that says why this program cannot play a cell; another one is asked again."""
+    def _unfit_file(self, one: Cell) -> Path:
+        """Return the file for the reason why this program version cannot play a cell."""
         return self._folder / "unfit" / f"{one.key}-{program_hash(one)}.txt"
 
     def _reusable(self, cells: Mapping[str, Cell]) -> dict[str, list[Outcome]]:
-        """Blocks of cells by key that this program would play again as they are."""
+        """Return stored blocks by key that this program reproduces; delete all others."""
         blocks = {key: self._there(key) for key in cells}
         changed = [
             (cells[key], some[0])
@@ -187,13 +192,13 @@ class Blocks:
         return blocks
 
     def _there(self, key: str) -> list[Outcome]:
-        # Not half a file, .*.npz, of a process that was killed while it wrote.
+        # The pattern leaves out partial files, .*.npz, of a process that was killed while writing
         return [Outcome.read(file) for file in sorted((self._folder / key).glob("[0-9]*.npz"))]
 
 
 @cache
 def program_hash(one: Cell) -> str:
-    """The hash of all of dpbandit that a cell is played by."""
+    """Return the hash of all modules of dpbandit that play a cell."""
     modules = ["dpbandit.running.loop", problem_maker(one.setup.environment).__module__]
     config: Any = one.config
     while config is not None:
@@ -212,8 +217,8 @@ def _examined(agent: str) -> tuple[str, dict[str, Any]]:
 
 
 def _played(one: Cell, first: int, last: int) -> tuple[str, Outcome | str]:
-    """What some replicas did, or why they cannot be played; no agent ends the whole."""
-    with warnings.catch_warnings(action="ignore"):  # that it learns late, which its regret shows
+    """Play some replicas of a cell; return its key with the outcome, or with an error's words."""
+    with warnings.catch_warnings(action="ignore"):  # of late learning, which the regret shows
         try:
             run = one.play(first, last)
         except (InputError, ArithmeticError, np.linalg.LinAlgError) as reason:
@@ -222,11 +227,10 @@ def _played(one: Cell, first: int, last: int) -> tuple[str, Outcome | str]:
 
 
 def freeze_suite(names: Sequence[str], blocks: Blocks) -> Frozen:
-    """Choose for every epsilon, and without privacy, on these problems, report, and examine.
+    """Choose agents for every epsilon, and without privacy, on these problems; report, examine.
 
     Raises:
-        InputError: an unknown problem, or an agent was chosen whose tests fail or which an audit
-            refutes.
+        InputError: for an unknown problem, or if tests or an audit refute a chosen agent.
     """
     for name in names:
         one_of("problem", name, [*problems()])
@@ -245,16 +249,18 @@ def freeze_suite(names: Sequence[str], blocks: Blocks) -> Frozen:
 
 
 def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
-    """Choose the candidate of each place that loses least on the selection seed.
+    """Choose the candidate of each group that loses least on the selection seed.
 
-    At every stage the best of ALL candidates get more replicas, until the best have them: whoever
-    looked worse after few replicas comes back when those before it turn out to be worse.
+    At every stage the best of ALL candidates get more replicas, until the best have them: a
+    candidate that looked worse after few replicas returns if others then turn out worse.
     """
     played = _Played(blocks)
     entered = _screened(places, played)
     for replicas, most in STAGES:
         left = [
-            some for some in entered.values() if replicas < DECIDE or played.is_close_call(some)
+            some
+            for some in entered.values()
+            if replicas < CLOSE_REPLICAS or played.is_close_call(some)
         ]
         while missing := [
             one
@@ -262,7 +268,7 @@ def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
             for one in played.ranked(some)[:most]
             if played.replicas(one) < replicas
         ]:
-            played.add(missing, replicas, "compare" if replicas < DECIDE else "decide")
+            played.add(missing, replicas, "compare" if replicas < CLOSE_REPLICAS else "decide")
     found = {}
     for place, some in entered.items():
         order = played.ranked(some)
@@ -270,14 +276,14 @@ def choose(places: Sequence[Group], blocks: Blocks) -> dict[Group, Choice]:
             raise InputError(f"Expected an agent that plays {place.problem!r}, of {len(some)}.")
         found[place] = Choice(
             {one.name: played.runs[one.key] for one in order},
-            tuple(one.name for one in order if played.replicas(one) > SCREEN),
+            tuple(one.name for one in order if played.replicas(one) > SCREEN_REPLICAS),
             {one.name: played.unfit[one.key] for one in some if one.key in played.unfit},
         )
     return found
 
 
 class _Played:
-    """What was played so far on the selection seed."""
+    """Outcomes of candidates on the selection seed so far."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
@@ -285,38 +291,39 @@ class _Played:
         self.unfit = dict[str, str]()
 
     def add(self, cells: Sequence[Cell], replicas: int, what: str) -> None:
-        """Play some cells, or more replicas of them."""
+        """Play cells up to this number of replicas, and store outcomes and failures."""
         runs, unfit = self._blocks.play(cells, replicas, what)
         self.runs |= runs
         self.unfit |= unfit
 
     def ranked(self, cells: Iterable[Cell]) -> list[Cell]:
-        """Those that could be played, the least mean regret first."""
+        """Return the cells that could be played, the least mean regret first."""
         there = [one for one in cells if one.key in self.runs and one.key not in self.unfit]
         return sorted(there, key=lambda one: float(self._final(one).mean()))
 
     def replicas(self, one: Cell) -> int:
-        """Replicas that a cell has played."""
+        """Return the number of replicas that a cell has played."""
         return len(self._final(one))
 
     def is_close_call(self, cells: Iterable[Cell]) -> bool:
-        """True if more replicas could tell the first from the next ones by more than `ALIKE`.
+        """Return True if more replicas may change which of the best cells loses least.
 
-        Not where these lose more by `CLEAR` paired standard errors.
+        That is so if one of the next loses at most `CLEAR_ERRORS` paired standard errors more than
+        the first, and the standard error exceeds `TIE_ERROR` of the first's regret.
         """
-        ranked = self.ranked(cells)[:DECIDED]
+        ranked = self.ranked(cells)[:CLOSE_CANDIDATES]
         for one in ranked[1:]:
             least = abs(float(self._final(ranked[0]).mean()))
-            more = self._more(one, ranked[0])
+            more = self._excess(one, ranked[0])
             error = float(more.std(ddof=1)) / sqrt(len(more))
-            if more.mean() <= CLEAR * error and error > ALIKE * least:
+            if more.mean() <= CLEAR_ERRORS * error and error > TIE_ERROR * least:
                 return True
         return False
 
-    def _more(self, one: Cell, best: Cell) -> Floats:
-        """How much more `one` loses than `best`, on the replicas that both have played.
+    def _excess(self, one: Cell, best: Cell) -> Floats:
+        """Return the regret of `one` less that of `best`, on the replicas that both have played.
 
-        An agent without an epsilon is one cell in several places, and may have played more.
+        An agent without an epsilon is one cell in several groups, and may have played more.
         """
         many = min(len(self._final(each)) for each in (one, best))
         return self._final(one)[:many] - self._final(best)[:many]
@@ -326,12 +333,12 @@ class _Played:
 
 
 def _screened(places: Sequence[Group], played: _Played) -> dict[Group, tuple[Cell, ...]]:
-    """The candidates of every place, after a few replicas of each.
+    """Play a few replicas of every candidate; return the candidates of every group.
 
-    At epsilons other than 1 only those compete that were among the best at 1 or at infinity.
+    At epsilons other than 1 only the `SHORTLIST` of the best at 1 and at infinity compete.
     """
     entered = {place: candidates(place) for place in places if place.epsilon in (1.0, inf)}
-    played.add([one for some in entered.values() for one in some], SCREEN, "screen")
+    played.add([one for some in entered.values() for one in some], SCREEN_REPLICAS, "screen")
     for place in places:
         if place not in entered:
             short = {
@@ -340,37 +347,37 @@ def _screened(places: Sequence[Group], played: _Played) -> dict[Group, tuple[Cel
                 for one in played.ranked(entered[place._replace(epsilon=epsilon)])[:SHORTLIST]
             }
             entered[place] = tuple(one for one in candidates(place) if one.name in short)
-    played.add([one for some in entered.values() for one in some], SCREEN, "screen")
+    played.add([one for some in entered.values() for one in some], SCREEN_REPLICAS, "screen")
     return entered
 
 
 def report(
     one: SuiteProblem, choices: Mapping[Group, Choice], blocks: Blocks
 ) -> tuple[AgentRun, ...]:
-    """Play what was chosen for a problem, and play that learns nothing, on the report seed."""
+    """Play the agents chosen for a problem, and baselines, on the report seed."""
     setup = one.setup("small")
     free = cell(one, setup, choices[Group(one.name, inf)].chosen, inf)
     private = [
         cell(one, setup, choices[Group(one.name, epsilon)].chosen, epsilon)
         for epsilon in epsilons()
     ]
-    zeros = ["uniform", "best-fixed"]
+    baselines = ["uniform", "best-fixed"]
     if free.problem().spec.measured_as.endswith(("by value", "by datum")):
-        zeros.append("centre")
-    cells = [free, *private, *(cell(one, setup, name, inf) for name in zeros)]
-    replicas = FEWEST
+        baselines.append("centre")
+    cells = [free, *private, *(cell(one, setup, name, inf) for name in baselines)]
+    replicas = MIN_REPLICAS
     while True:
         runs, unfit = blocks.play(cells, replicas, "report")
         if unfit:
             raise InputError(f"Expected all that was chosen to play: {next(iter(unfit.values()))}")
         base = runs[free.key].regret[-1]
         errors = [relative_error(runs[each.key].regret[-1], base) for each in private]
-        if max(errors) <= PRECISE or replicas >= MOST:
+        if max(errors) <= COST_ERROR or replicas >= MAX_REPLICAS:
             return tuple(runs[each.key].as_run(each) for each in cells)
-        replicas = min(2 * replicas, MOST)
+        replicas = min(2 * replicas, MAX_REPLICAS)
 
 
 def relative_error(regret: Floats, base: Floats) -> float:
-    """Standard error of the quotient of two means over it, of replicas with the same users."""
+    """Return the relative standard error of mean regret over mean base, paired by replica."""
     per_replica = regret / regret.mean() - base / base.mean()
     return float(per_replica.std(ddof=1) / sqrt(len(regret)))

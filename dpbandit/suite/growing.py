@@ -1,4 +1,4 @@
-"""Measure what privacy costs with more and with fewer users: from how many on it is affordable."""
+"""Measure the cost of privacy with more and with fewer users, to find when it is affordable."""
 
 from collections.abc import Iterable, Iterator
 from math import inf
@@ -14,23 +14,23 @@ from dpbandit.suite.freezing import Blocks
 from dpbandit.suite.tabulating import answer_row
 
 SHORTEST, LONGEST = -4, 4
-"""Doublings of a problem's horizon, from a sixteenth to sixteen times"""
+"""Numbers of doublings of a problem's horizon, from a sixteenth to sixteen times."""
 REPLICAS = 20
 SETTLED = 2
-"""Successive doublings at which an epsilon is affordable and beats the best fixed action"""
+"""Number of successive affordable doublings, better than fixed play, that end an epsilon's runs."""
 
 
 def grow(names: Iterable[str], blocks: Blocks, longest: int = LONGEST) -> list[Answer]:
-    """Rows with role "horizon": the chosen agents with other numbers of users.
+    """Play the chosen agents with other numbers of users; return rows with role "horizon".
 
-    The number is doubled until every epsilon is `SETTLED`, or `longest` is reached; epsilons that
-    are settled are not played on.
+    The number is doubled until every epsilon has been affordable `SETTLED` times in a row, or up to
+    `longest` doublings.
     """
     return [found for name in names for found in _grown(problems()[name], blocks, longest)]
 
 
 class _Played(NamedTuple):
-    """What was lost with one number of users, each (R,)."""
+    """Final regrets with one number of users, each (R,)."""
 
     setup: Setup
     base: Floats
@@ -58,7 +58,7 @@ def _grown(one: SuiteProblem, blocks: Blocks, longest: int) -> Iterator[Answer]:
 def _played(
     one: SuiteProblem, doublings: int, some: Iterable[float], blocks: Blocks
 ) -> _Played | None:
-    """Play the agents with another number of users; None where the problem has not so many."""
+    """Play the agents with another number of users; return None if the problem has too few."""
     horizon = max(1, round(one.horizon["small"] * 2.0**doublings))
     try:
         setup = setup_of(

@@ -1,4 +1,4 @@
-"""What replicas of a cell did, in arrays alone: certificates are computed where they are needed."""
+"""Outcomes of replicas as arrays alone: certificates are computed where they are needed."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,12 +15,12 @@ from dpbandit.suite.catalogue import version
 
 
 class Outcome(NamedTuple):
-    """Some replicas of a cell. Arrays are (marks, replicas)."""
+    """Outcome of some replicas of a cell, with arrays (marks, replicas)."""
 
     marks: Ints
     """logged rounds, (marks,)"""
     replicas: Ints
-    """their numbers, (replicas,)"""
+    """numbers of the replicas, (replicas,)"""
     regret: Floats
     reward: Floats
     switches: Ints
@@ -28,17 +28,17 @@ class Outcome(NamedTuple):
     """share of rounds beyond the spec's bounds, (replicas,)"""
     seconds: float
     source: str
-    """hash of the program that played"""
+    """hash of the program that played the replicas"""
 
     @classmethod
     def of(cls, run: AgentRun, source: str) -> "Outcome":
-        """What a run did."""
+        """Return the outcome of a run that a program with this hash played."""
         arrays = {name: getattr(run, name) for name in ("marks", *BY_REPLICA)}
         return cls(**arrays, seconds=run.seconds, source=source)
 
     @classmethod
     def read(cls, file: Path) -> "Outcome":
-        """What `write` has written."""
+        """Read an outcome from a file of `write`."""
         with np.load(file, allow_pickle=False) as there:
             arrays = {name: there[name] for name in cls._fields}
         return cls(**arrays)._replace(
@@ -46,17 +46,17 @@ class Outcome(NamedTuple):
         )
 
     def write(self, folder: Path) -> None:
-        """Write the file of these replicas."""
+        """Write the outcome to a file in `folder`, named by the first and last replica."""
         first, last = int(self.replicas[0]), int(self.replicas[-1])
         write_atomically(folder / f"{first:06d}-{last:06d}.npz", partial(_save, self))
 
     def first(self, replicas: int) -> "Outcome":
-        """Replicas 0 to `replicas` - 1."""
+        """Return the outcome of the first `replicas` columns only."""
         arrays = {name: getattr(self, name)[..., :replicas] for name in BY_REPLICA}
         return self._replace(**arrays)
 
     def as_run(self, one: Configuration) -> AgentRun:
-        """The run of a configuration that did this, with its certificate."""
+        """Return the outcome as a run of this configuration, with the certificate."""
         made = {**provenance(), "source": self.source, "suite": str(version())}
         return AgentRun(
             setup=one.setup,
@@ -76,7 +76,7 @@ def _save(outcome: Outcome, path: Path) -> None:
 
 
 def joined(blocks: Sequence[Outcome]) -> Outcome:
-    """One outcome of several, in order of the replicas; the same one may come twice."""
+    """Join outcomes to one, in order of the replicas; duplicates are dropped."""
     arrays: dict[str, Any] = {
         name: np.concatenate([getattr(block, name) for block in blocks], axis=-1)
         for name in BY_REPLICA

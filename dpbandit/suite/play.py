@@ -1,4 +1,4 @@
-"""One page to play with: what the suite measured, by problem, agent and epsilon, as one file.
+"""Write the suite's results as one interactive page, by problem, agent and epsilon.
 
 All numbers are computed here and written into the page, which only draws them.
 """
@@ -29,50 +29,53 @@ from dpbandit.results.runs import AgentRun, standard_error
 from dpbandit.running.settings import module_of, parse_agent
 from dpbandit.studies import Configuration
 from dpbandit.studies.configurations import certificate_of
-from dpbandit.suite.candidates import AS_CLAIMED
+from dpbandit.suite.candidates import CLAIM_SLACK
 from dpbandit.suite.catalogue import epsilons, problems, version
 from dpbandit.suite.playing import Submission, finalists, frozen, read_submission
 from dpbandit.suite.scoring import Ends, ends_of
 
 DELTA = 1e-5
-ROUNDS = 10_000
-"""Of the sums whose epsilon by age is drawn"""
+SUM_ROUNDS = 10_000
+"""Horizon of the private sums whose epsilon by age is drawn."""
 FAILURE = 0.05
+"""Probability that the bounds of an audit are wrong."""
 _AUDITS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000)
 _AGES = (0, 1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
 
 
 def write_page(path: str | os.PathLike[str], cards: Iterable[str | os.PathLike[str]] = ()) -> Path:
-    """Write the page, one HTML file that asks for nothing else, from the suite's shipped results.
+    """Write the page, one self-contained HTML file, from the suite's shipped results.
 
-    A slider and two lists choose epsilon, problem and agent. It shows regret with 95 % intervals
-    beside uniform play and the best agent without privacy, the certificate's trade-off curve with
-    what an audit of so many runs could prove of it, and what is known by a visit's age, of the
-    agent and of kinds of sums. Agents of `cards`, folders of `run_suite`, stand among them, those
-    that promise nothing at every epsilon; what they raised is said.
+    A slider and two lists choose epsilon, problem and agent. The page shows regret with 95 %
+    intervals beside uniform play and the best agent without privacy; the certificate's trade-off
+    curve, and the part that an audit with a number of runs could prove; and epsilon by the age of a
+    visit, of the agent and of kinds of sums. Agents of `cards`, folders of `run_suite`, are added,
+    with their failures; an agent that promises nothing appears at every epsilon.
 
     Raises:
-        InputError: a card that is not of the small size, or that cannot be read.
+        InputError: for a card that is not of the small size, or that cannot be read.
     """
-    runs, own = [*frozen("small"), *finalists()], list[Submission]()
+    runs, submissions = [*frozen("small"), *finalists()], list[Submission]()
     for card in cards:
-        own.append(read_submission(card))
-        if own[-1].size != "small":
-            raise InputError(f"Expected card={short_path(card)} to be small, got {own[-1].size}.")
+        submissions.append(read_submission(card))
+        if (size := submissions[-1].size) != "small":
+            raise InputError(f"Expected card={short_path(card)} to be small, got {size}.")
     template = files("dpbandit.suite").joinpath("play.html").read_text(encoding="utf-8")
-    data = json.dumps(page_facts(runs, own), separators=(",", ":")).replace("<", "\\u003c")
-    page = rendered(template, runs, data=data, rounds=ROUNDS, version=version(), honesty=HONESTY)
+    data = json.dumps(page_facts(runs, submissions), separators=(",", ":")).replace("<", "\\u003c")
+    page = rendered(
+        template, runs, data=data, rounds=SUM_ROUNDS, version=version(), honesty=HONESTY
+    )
     return write_atomically(Path(path), lambda p: p.write_text(page, "utf-8"))
 
 
-def page_facts(runs: Sequence[AgentRun], own: Sequence[Submission] = ()) -> dict[str, Any]:
-    """All that the page knows, as plain values; of what was played twice the first run counts."""
+def page_facts(runs: Sequence[AgentRun], cards: Sequence[Submission] = ()) -> dict[str, Any]:
+    """Return all data of the page as plain values; of duplicate runs the first counts."""
     ends = ends_of(frozen("small"))
     fpr = [0, *np.geomspace(1e-3, 0.1, 12), *np.linspace(0.15, 1, 18)]
     return {
         "epsilons": epsilons(),
         "delta": DELTA,
-        "problems": [_problem(name, runs, ends[name], own) for name in problems()],
+        "problems": [_problem(name, runs, ends[name], cards) for name in problems()],
         "fpr": _short(fpr),
         "curves": [_curve(fpr, mu_of(e, DELTA)) for e in epsilons()],
         "audits": _AUDITS,
@@ -86,12 +89,12 @@ def _problem(
     name: str, runs: Sequence[AgentRun], ends: Ends, cards: Sequence[Submission]
 ) -> dict[str, Any]:
     one = problems()[name]
-    own = {  # what was reported stands in place of what was compared before
+    by_claim = {  # reported runs come first in `runs`, and replace those of the selection
         (run.name, run.certificate.claimed_epsilon): run
         for run in reversed(runs)
         if run.setup.problem == name
     }
-    rows = [_row(run, one.counted(run.certificate)) for run in own.values()]
+    rows = [_row(run, one.counted(run.certificate)) for run in by_claim.values()]
     setup = one.setup("small")
     return {
         "name": name,
@@ -115,7 +118,7 @@ def _problem(
 
 
 def _of_cards(name: str, cards: Sequence[Submission]) -> list[dict[str, Any]]:
-    """Rows of agents on cards, which are marked; what promises nothing has no epsilon."""
+    """Return rows of the agents on cards, marked as such; without a promise, epsilons are None."""
     rows = []
     for card in cards:
         for run in card.runs:
@@ -141,34 +144,36 @@ def _row(run: AgentRun, certified: float) -> dict[str, Any]:
         "certified": certified,
         "says": run.certificate.ledger.brief,
         "gaussian": run.certificate.mu is not None,
-        "target": min((e for e in epsilons() if 0 < certified <= e * AS_CLAIMED), default=inf),
+        "target": min((e for e in epsilons() if 0 < certified <= e * CLAIM_SLACK), default=inf),
         "regret": round(float(final.mean()), 2),
         "se": round(float(standard_error(final)), 2),
     }
 
 
 def _ages_of(run: AgentRun) -> dict[str, Any]:
-    """Epsilon by age of the agent's certificate; nothing where a visit counts in full at once.
+    """Return epsilon by the age of a visit, under the key "ages"; empty if it is the same always.
 
-    What is shipped tells a ledger's sums without how their noise is made up: where the agent's
-    ledger is the same, and tells, its ages are taken.
+    Stored ledgers have the sums without the parts of their noise. So the ages are computed from the
+    ledger of the agent itself, if that is equal to the stored one.
     """
-    told = run.certificate
-    if told.mu is None or not 0 < told.epsilon < inf or module_of(run.name) is not None:
-        return {}  # of others nothing is imported
-    target: dict[str, Any] = {"epsilon": told.claimed_epsilon, "delta": told.claimed_delta}
+    stated = run.certificate
+    if stated.mu is None or not 0 < stated.epsilon < inf or module_of(run.name) is not None:
+        return {}  # modules of others are not imported
+    target: dict[str, Any] = {"epsilon": stated.claimed_epsilon, "delta": stated.claimed_delta}
     trust = problems()[run.setup.problem].trust
     if trust != "central":
         target["trust"] = trust
     proof = certificate_of(Configuration(run.setup, run.name, parse_agent(run.name, **target)))
-    if proof.ledger != told.ledger or not proof.ages():
+    if proof.ledger != stated.ledger or not proof.ages():
         return {}
     return {"ages": [round(proof.by_age(age), 4) for age in _AGES]}
 
 
 def provable(epsilon: float, runs: int) -> float:
-    """The mu that the best threshold proves of Gaussian noise with that epsilon, if every count is
-    what it is in the mean: Clopper-Pearson bounds, wrong with probability `FAILURE`."""
+    """Return the mu that an audit with the best threshold proves of Gaussian noise of this epsilon.
+
+    Counts are at their means; Clopper-Pearson bounds are wrong with probability `FAILURE`.
+    """
     mu, cuts = mu_of(epsilon, DELTA), np.linspace(-4, 8, 400)
     low, _ = clopper_pearson(np.floor(runs * ndtr(mu - cuts)), runs, FAILURE / 2)
     _, high = clopper_pearson(np.ceil(runs * ndtr(-cuts)), runs, FAILURE / 2)
@@ -176,7 +181,7 @@ def provable(epsilon: float, runs: int) -> float:
 
 
 def _proof(fpr: Any, mu: float) -> dict[str, Any]:
-    """The epsilon of that mu, and its curve."""
+    """Return the epsilon of mu-GDP at delta = `DELTA`, and the trade-off curve."""
     epsilon = epsilon_of(mu, DELTA) if mu else 0.0
     return {"epsilon": round(epsilon, 4), "curve": _curve(fpr, mu)}
 
@@ -186,15 +191,15 @@ def _curve(fpr: Any, mu: float) -> list[float]:
 
 
 def _by_age(epsilon: float) -> dict[str, list[float]]:
-    """Epsilon of who watches until so many rounds after a visit, by the kind of sum."""
+    """Return epsilon by the age of a visit in rounds, for each kind of private sum."""
     statistic = ClippedVectors(1)
-    target = Target(epsilon, DELTA, ROUNDS, 10)
-    how: dict[str, Any] = {"horizon": ROUNDS, "epsilon": epsilon, "delta": DELTA}
+    target = Target(epsilon, DELTA, SUM_ROUNDS, 10)
+    how: dict[str, Any] = {"horizon": SUM_ROUNDS, "epsilon": epsilon, "delta": DELTA}
     fading = {
         name: certified_fading_sum(
             statistic,
             Streams([0]),
-            ends=growing_batches(ROUNDS, first=50, growth=0.2),
+            ends=growing_batches(SUM_ROUNDS, first=50, growth=0.2),
             fade=f,
             **how,
         ).spend

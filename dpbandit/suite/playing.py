@@ -1,4 +1,4 @@
-"""Play the suite with some agents, examine them, and keep all of it in two files."""
+"""Play the suite with some agents, examine them, and write runs and findings to two files."""
 
 import os
 import warnings
@@ -32,45 +32,45 @@ from dpbandit.suite.examining import examined
 from dpbandit.suite.sources import source_of
 
 RUNS, FINDINGS = "suite.parquet", "suite.json"
-"""Files of a submission: what was played, and what was found besides."""
+"""Names of a submission's files of runs, and of findings of tests and audits."""
 MINUTES = 60.0
-"""That an agent may take for some replicas of a problem at one epsilon"""
+"""Default limit of an agent's time for a block of replicas of a problem at one epsilon."""
 _SOURCES = "agents.json"
-"""What the files of the agents were when they were played first"""
+"""Name of the file with the hashes of the agents' sources when they were first played."""
 
 
 class Submission(NamedTuple):
-    """What `run_suite` wrote."""
+    """Runs and findings of `run_suite`."""
 
     size: Size
     runs: tuple[AgentRun, ...]
     findings: dict[str, dict[str, Any]]
-    """of each agent `unfit` (problem -> why), `tests` (lines), `failed`, `audit` and `raised`, what
-    it raised while it was made and played, see `raised_by`"""
+    """by agent: `unfit` (problem -> reason), `tests` (lines), `failed`, `audit`, and `raised`, the
+    errors while it was made and played, see `raised_by`"""
 
 
 def frozen_file(size: Size) -> Any:
-    """What `dpbandit suite freeze` measured, round `EARLY` and the last one; may be missing."""
+    """Return the file of the shipped runs, logged at round `EARLY` and the last; may be missing."""
     return files("dpbandit.suite").joinpath(f"frozen-{size}.parquet")
 
 
 def frozen(size: Size) -> tuple[AgentRun, ...]:
-    """The chosen agents on the report seed, and play that learns nothing; none if not shipped."""
+    """Return shipped runs of the chosen agents and of baselines on the report seed, if any."""
     return tuple(run for run in _everything(size) if run.setup.seed == suite().seed)
 
 
 def finalists() -> tuple[AgentRun, ...]:
-    """Agents that were compared for a place on the selection seed, the chosen among them."""
+    """Return shipped runs of the finalists on the selection seed, the chosen agents among them."""
     return tuple(run for run in _everything("small") if run.setup.seed != suite().seed)
 
 
 def findings_file() -> Any:
-    """What tests and audits found of the chosen private agents."""
+    """Return the file of shipped findings about the chosen private agents; may be missing."""
     return files("dpbandit.suite").joinpath("frozen-small.json")
 
 
 def findings() -> dict[str, dict[str, Any]]:
-    """Of each of them `failed`, why its tests fail, and `audit`."""
+    """Return shipped findings by chosen private agent: `failed`, why tests fail, and `audit`."""
     there = findings_file()
     return {**parse_json(there.read_text(encoding="utf-8"))} if there.is_file() else {}
 
@@ -96,7 +96,7 @@ def run_suite(
     with_references: bool | None = None,
     minutes: float = MINUTES,
 ) -> Submission:
-    """Play, certify, test and audit agents on the suite; what is in `out` already is kept.
+    """Play, certify, test and audit agents on the suite; results in `out` are reused.
 
     Args:
         agents: ids with settings, or MODULE:NAME.
@@ -104,17 +104,17 @@ def run_suite(
         size: "small" or "full".
         jobs, backend, scheduler: as of `run_sweep`; "dask" is a cluster.
         progress: show a bar after two seconds.
-        with_references: also play uniform play and the best agents without privacy, which score all
-            others; by default where the package ships no results of theirs.
-        minutes: that an agent may take for some replicas of one problem at one epsilon; a
-            sixtieth of it for one call of make, act or update. What takes longer is stopped.
+        with_references: also play uniform play and the best agents without privacy, which define
+            scores 0 and 1; by default only if the package ships no results of theirs.
+        minutes: limit of an agent's time for a block of replicas of one problem at one epsilon; a
+            sixtieth of it for one call of make, act or update. Slower agents are stopped.
 
-    Whatever an agent raises ends its runs on one problem at one epsilon alone, and is a row of its
-    card, as is being stopped.
+    An agent's error, or being stopped, ends only its runs on that problem at that epsilon, and is
+    reported on its card.
 
     Raises:
-        InputError: no agent, one that does not exist, fits nothing or whose files have changed, a
-            folder of another program, or with results that were not played in it.
+        InputError: for no agent, one that does not exist, fits nothing or whose files have changed,
+            or a folder with results of another program or that were not played in it.
     """
     folder, agents = Path(out), [*dict.fromkeys(agents)]
     if not agents:
@@ -125,19 +125,19 @@ def run_suite(
     assignments = {agent: assignment_of(agent, size, limit) for agent in agents}
     study = study_for(assignments.values(), size, with_references=with_references)
     _refuse_foreign(folder)
-    _keep_sources(folder / _SOURCES, agents)
+    _record_sources(folder / _SOURCES, agents)
     how: dict[str, Any] = {"backend": backend, "scheduler": scheduler, "progress": progress}
     played = play_study(study, folder / "runs", jobs=jobs, limit=limit, **how)
     findings = {
-        agent: examined(agent, size, assignment=own, limit=limit, progress=progress)
-        | {"raised": raised_by(agent, own.failed + played.failed)}
-        for agent, own in assignments.items()
+        agent: examined(agent, size, assignment=assignment, limit=limit, progress=progress)
+        | {"raised": raised_by(agent, assignment.failed + played.failed)}
+        for agent, assignment in assignments.items()
     }
     return write_submission(Submission(size, played.runs, findings), folder)
 
 
 def raised_by(agent: str, failures: Iterable[AgentFailure]) -> list[dict[str, Any]]:
-    """List what an agent raised: `problem`, `epsilon` (None without a claim), `told`, `trace`."""
+    """List an agent's failures: `problem`, `epsilon` (None without a claim), `told`, `trace`."""
     return [
         {
             "problem": one.problem,
@@ -151,16 +151,16 @@ def raised_by(agent: str, failures: Iterable[AgentFailure]) -> list[dict[str, An
 
 
 class Played(NamedTuple):
-    """What `play_study` returns."""
+    """Runs and failures of `play_study`."""
 
     runs: tuple[AgentRun, ...]
     failed: tuple[AgentFailure, ...]
 
 
 def play_study(study: Study, folder: Path, **how: Any) -> Played:
-    """Play what is missing in a folder of blocks; `how` is for `run_sweep`.
+    """Play the missing replicas of a study in a folder of blocks; `how` is for `run_sweep`.
 
-    Runs have the provenance of submissions, see `stamped`. A run of which a block failed is none.
+    Runs have the provenance of submissions, see `stamped`. A run with a failed block is left out.
     """
     swept = run_sweep(study, folder, resume=True, **how)
     keys = {one.key for one in study.configurations} - {one.key for one in swept.failed}
@@ -173,7 +173,7 @@ def play_study(study: Study, folder: Path, **how: Any) -> Played:
 
 
 def write_submission(done: Submission, folder: Path) -> Submission:
-    """Write `suite.parquet` and `suite.json`, and return what is in them."""
+    """Write a submission's `suite.parquet` and `suite.json`; return the submission."""
     if done.runs:
         write_runs(folder / RUNS, done.runs)
     document = {"version": version(), "size": done.size, "agents": done.findings}
@@ -182,7 +182,7 @@ def write_submission(done: Submission, folder: Path) -> Submission:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Raise `InputError` where a result would be overwritten that was not played in this folder."""
+    """Raise `InputError` if the folder has results that were not played in it."""
     foreign = f"{folder} to hold no results but its own: choose another folder (--out)."
     if any(is_there(folder / name) for name in (RUNS, FINDINGS)) and not is_there(
         folder / _SOURCES
@@ -191,14 +191,14 @@ def _refuse_foreign(folder: Path) -> None:
     if is_there(folder / RUNS):
         played = {run.key: run for run in Results.load(folder / "runs").runs}
         for run in read_runs(folder / RUNS):
-            own = played.get(run.key)
-            if own is None or not np.array_equal(own.regret, run.regret):
+            here = played.get(run.key)
+            if here is None or not np.array_equal(here.regret, run.regret):
                 raise InputError(f"Expected {foreign} {RUNS} has others of {run.name}.")
 
 
-def _keep_sources(file: Path, agents: Sequence[str]) -> None:
-    """Note what is played; raises `InputError` where an agent's files are not what they were."""
-    with _whole(file):
+def _record_sources(file: Path, agents: Sequence[str]) -> None:
+    """Write hashes of the agents' files; raise `InputError` if one changed since it was written."""
+    with _checking_format(file):
         known = {**parse_json(read_text(file))} if is_there(file) else {}
     now = {agent: source_of(parse_agent(agent)) for agent in agents}
     for agent, source in now.items():
@@ -211,13 +211,13 @@ def _keep_sources(file: Path, agents: Sequence[str]) -> None:
 
 
 def stamped(run: AgentRun) -> dict[str, str]:
-    """The provenance of a run, the suite's version, and a hash of the files of its agent."""
+    """Return the provenance of a run, with the suite's version and a hash of its agent's files."""
     source = source_of(parse_agent(run.name))
     return {**run.provenance, "suite": str(version()), "agent": source}
 
 
 def check_version(stated: object, where: Path) -> None:
-    """Raise `InputError` unless a result is of this version of the suite."""
+    """Raise `InputError` unless a result's stated version is that of this suite."""
     if str(stated) != str(version()):
         raise InputError(
             f"Expected {where} to be of version {version()} of the suite, got {abbrev(stated)}: "
@@ -226,19 +226,19 @@ def check_version(stated: object, where: Path) -> None:
 
 
 def read_submission(folder: str | os.PathLike[str]) -> Submission:
-    """What `run_suite` wrote; raises `InputError` where it is damaged or of another version."""
+    """Read what `run_suite` wrote; raise `InputError` if it is damaged or of another version."""
     file, there = Path(folder) / FINDINGS, Path(folder) / RUNS
-    nothing = is_there(file) and not is_there(there)  # as of an agent that raised everywhere
+    nothing = is_there(file) and not is_there(there)  # if the agent failed everywhere
     runs = () if nothing else tuple(read_runs(there))
-    with _whole(file):
+    with _checking_format(file):
         document = parse_json(read_text(file))
         check_version(document["version"], file)
         return Submission(document["size"], runs, {**document["agents"]})
 
 
 @contextmanager
-def _whole(file: Path) -> Iterator[None]:
-    """Raise `InputError` where a file is not what was written."""
+def _checking_format(file: Path) -> Iterator[None]:
+    """Turn errors of reading a file into an `InputError` that `suite run` did not write it."""
     try:
         yield
     except InputError:

@@ -1,4 +1,4 @@
-"""Hold stored results to the program: play their first rounds again."""
+"""Check stored results against the program by playing their first rounds again."""
 
 import warnings
 from math import hypot
@@ -13,26 +13,26 @@ from dpbandit.running.loop import Log
 from dpbandit.studies import Configuration
 from dpbandit.suite.outcomes import Outcome
 
-ROUNDING = 1e-9
-"""Relative difference of numbers that are the same"""
+REPLAY_TOLERANCE = 1e-9
+"""Largest relative difference, by rounding, of numbers that count as equal."""
 MOST_ERRORS = 4.0
-"""Combined standard errors by which two means of the same replicas may differ elsewhere"""
+"""Largest difference of two means of the same replicas on unlike CPUs, in standard errors."""
 
 
 def replays(one: Configuration, run: AgentRun | Outcome) -> bool:
-    """True if the rounds up to the run's first mark come out as they are stored.
+    """Return True if playing up to the run's first mark gives the stored numbers.
 
-    All replicas are played, with the horizon that the run has, since agents may depend on it.
+    All replicas are played, with the run's horizon, on which agents may depend.
     """
     here = _first_rounds(one, run)
     return here is not None and not _differing(run, here).any()
 
 
 def holds(one: Configuration, run: AgentRun) -> bool:
-    """True if a stored run is what the program plays, up to its first mark.
+    """Return True if the program reproduces a stored run up to its first mark.
 
-    On the type of CPU that it was made on no replica may differ. Elsewhere rounding differs, and a
-    policy may take another turn: there the mean regret may not be `far_off`.
+    On the type of CPU that made the run no replica may differ. On others rounding differs, and with
+    it perhaps actions: there the mean regret may not be `far_off`.
     """
     here = _first_rounds(one, run)
     if here is None:
@@ -43,9 +43,9 @@ def holds(one: Configuration, run: AgentRun) -> bool:
 
 
 def _first_rounds(one: Configuration, run: AgentRun | Outcome) -> Log | None:
-    """All replicas of a run up to its first mark; None where the agent is refused now."""
+    """Play all replicas of a run up to its first mark; return None if the agent is refused now."""
     seeds = [(one.setup.seed, r) for r in run.replicas.tolist()]
-    with warnings.catch_warnings(action="ignore"):  # that it learns late, which its regret shows
+    with warnings.catch_warnings(action="ignore"):  # of late learning, which the regret shows
         try:
             how: dict[str, Any] = {"marks": run.marks[:1], "answer_from": run.marks}
             return play_any(one.problem(), one.config, seeds, **how)
@@ -54,16 +54,16 @@ def _first_rounds(one: Configuration, run: AgentRun | Outcome) -> Log | None:
 
 
 def _differing(run: AgentRun | Outcome, here: Log) -> Bools:
-    """Replicas (R,) that are not as stored at the first mark: regret, reward or switches."""
+    """Return a mask (R,) of replicas whose regret, reward or switches differ from stored ones."""
     other = np.zeros(len(run.replicas), dtype=bool)
     for name in ("regret", "reward", "switches"):
         played, stored = getattr(here, name)[0], getattr(run, name)[0]
-        other |= np.abs(stored - played) > ROUNDING * np.maximum(1.0, np.abs(played))
+        other |= np.abs(stored - played) > REPLAY_TOLERANCE * np.maximum(1.0, np.abs(played))
     return other
 
 
 def far_off(stated: Floats, here: Floats) -> bool:
-    """True if two means of the same replicas differ by more than `MOST_ERRORS` combined errors.
+    """Return True if two means differ by more than `MOST_ERRORS` combined standard errors.
 
     >>> far_off(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.1]))
     False
@@ -71,5 +71,5 @@ def far_off(stated: Floats, here: Floats) -> bool:
     True
     """
     errors = hypot(standard_error(stated), standard_error(here))
-    rounding = ROUNDING * max(1.0, abs(float(here.mean())))
+    rounding = REPLAY_TOLERANCE * max(1.0, abs(float(here.mean())))
     return abs(float(stated.mean() - here.mean())) > max(MOST_ERRORS * errors, rounding)

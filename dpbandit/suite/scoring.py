@@ -1,4 +1,4 @@
-"""Scores: what an agent saves of what uniform play loses, at the epsilon it certifiably has."""
+"""Scores of agents at certified epsilons: 0 is uniform play, 1 the best agent without privacy."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf, nan
@@ -9,7 +9,7 @@ import numpy as np
 from dpbandit.base import Floats, InputError
 from dpbandit.results.comparisons import ratio_band
 from dpbandit.results.runs import AgentRun
-from dpbandit.suite.candidates import AS_CLAIMED
+from dpbandit.suite.candidates import CLAIM_SLACK
 from dpbandit.suite.catalogue import SuiteProblem, epsilons, problems
 
 if TYPE_CHECKING:
@@ -20,15 +20,15 @@ class Ends(NamedTuple):
     """Final regret of uniform play, score 0, and of the best agent without privacy, score 1."""
 
     uniform: Floats
-    """(R,)"""
+    """regret of uniform play, (R,)"""
     best: Floats
-    """(R,)"""
+    """regret of the best agent without privacy, (R,)"""
     name: str
-    """of the best"""
+    """name of the best agent without privacy"""
 
 
 def ends_of(runs: Iterable[AgentRun]) -> dict[str, Ends]:
-    """Both ends by problem; raises `InputError` where one is missing."""
+    """Return the ends of scores by problem; raise `InputError` if a run is missing."""
     found: dict[str, dict[str, AgentRun]] = {}
     for run in runs:
         found.setdefault(run.setup.problem, {})[run.name] = run
@@ -53,8 +53,8 @@ def scores(runs: Iterable[AgentRun], ends: Mapping[str, Ends]) -> "pd.DataFrame"
     where a problem has no score.
 
     Args:
-        runs: all of one size.
-        ends: of that size, see `ends_of`.
+        runs: runs of one size of the suite.
+        ends: ends of the scores for that size, see `ends_of`.
     """
     import pandas as pd
 
@@ -63,23 +63,23 @@ def scores(runs: Iterable[AgentRun], ends: Mapping[str, Ends]) -> "pd.DataFrame"
         by_agent.setdefault(run.name, {}).setdefault(run.setup.problem, []).append(run)
     rows = [
         {"agent": agent, **row}
-        for agent, own in by_agent.items()
+        for agent, by_problem in by_agent.items()
         for capability in dict.fromkeys(one.capability for one in problems().values())
-        for row in _rows(own, capability, ends)
+        for row in _rows(by_problem, capability, ends)
     ]
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    return pd.DataFrame(rows, columns=_SCORE_COLUMNS)
 
 
-_COLUMNS = ["agent", "capability", "problem", "epsilon", "score", "low", "high"]
-_COLUMNS += ["regret", "se", "certified"]
+_SCORE_COLUMNS = ["agent", "capability", "problem", "epsilon", "score", "low", "high"]
+_SCORE_COLUMNS += ["regret", "se", "certified"]
 
 
 def _rows(
-    own: Mapping[str, Sequence[AgentRun]], capability: str, ends: Mapping[str, Ends]
+    by_problem: Mapping[str, Sequence[AgentRun]], capability: str, ends: Mapping[str, Ends]
 ) -> Iterable[dict[str, Any]]:
     some = [one for one in problems().values() if one.capability == capability]
     for epsilon in (*epsilons(), inf):
-        counted = [(one, best_at(own.get(one.name, ()), one, epsilon)) for one in some]
+        counted = [(one, best_at(by_problem.get(one.name, ()), one, epsilon)) for one in some]
         there = [(one, run) for one, run in counted if run is not None]
         for one, run in there:
             at = {"capability": capability, "problem": one.name, "epsilon": epsilon}
@@ -98,9 +98,9 @@ def _rows(
 
 
 def best_at(runs: Iterable[AgentRun], problem: SuiteProblem, epsilon: float) -> AgentRun | None:
-    """The run whose epsilon that counts is the largest up to `epsilon`, if there is one.
+    """Return the run with the largest counted epsilon up to `epsilon`; None if there is none.
 
-    At infinity there is one for agents of which nothing else counts.
+    At infinity it is the first run if no run has a finite counted epsilon, else None.
     """
 
     def counted(run: AgentRun) -> float:
@@ -109,7 +109,7 @@ def best_at(runs: Iterable[AgentRun], problem: SuiteProblem, epsilon: float) -> 
     finite = [run for run in runs if counted(run) < inf]
     if epsilon == inf:
         return None if finite else next(iter(runs), None)
-    within = [run for run in finite if counted(run) <= epsilon * AS_CLAIMED]
+    within = [run for run in finite if counted(run) <= epsilon * CLAIM_SLACK]
     return max(within, key=counted, default=None)
 
 

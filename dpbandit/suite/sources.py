@@ -1,4 +1,4 @@
-"""Which files an agent is written in, and a hash of them."""
+"""Find the source files of an agent, and hash them."""
 
 import ast
 import sys
@@ -18,12 +18,11 @@ _INSTALLED = {"site-packages", "dist-packages"}
 
 
 def source_of(config: AgentConfig) -> str:
-    """A hash of the files of a config's class, and of those of configs inside it.
+    """Return a hash of the source files of a config's class, followed by those of inner configs.
 
-    Of the class's own file, and of all Python files that it imports and that these import, at the
-    top or in a function, by an `import` statement. Not of what `importlib.import_module` gets by a
-    name, of data that an agent reads, nor of installed packages. What is in dpbandit itself has a
-    hash of its own, the `source` of a provenance.
+    Hashed are the class's file and all Python files that it imports, directly or not, by an
+    `import` statement anywhere. Left out are modules from `importlib.import_module`, data that an
+    agent reads, installed packages, and dpbandit, whose hash is the `source` of a provenance.
     """
     inner = getattr(config, "agent", None)
     digest = sha256(Path(getsourcefile(type(config)) or "").read_bytes())
@@ -34,7 +33,7 @@ def source_of(config: AgentConfig) -> str:
 
 
 def files_of(kind: type) -> dict[str, Path]:
-    """Module -> file of all that a class's file imports and that is in no installed package."""
+    """Return module -> file of all imports of a class's file outside installed packages."""
     found, waiting = dict[str, Path](), [*_with_packages(kind.__module__)]
     while waiting:
         name = waiting.pop()
@@ -48,10 +47,10 @@ def files_of(kind: type) -> dict[str, Path]:
 
 @cache
 def program_of(*modules: str) -> str:
-    """A hash of the files of dpbandit that these modules of it are written in and import.
+    """Return a hash of the files of these modules of dpbandit and of its modules that they import.
 
-    It says what a result was made by. A change of it need not change a result, so results are held
-    to the program by playing them, see `dpbandit.suite.replaying`.
+    The hash identifies the program that made a result. Another hash need not mean another result,
+    so results are checked by playing them again, see `dpbandit.suite.replaying`.
     """
     found, waiting = dict[str, Path](), [*modules]
     while waiting:
@@ -70,11 +69,11 @@ def program_of(*modules: str) -> str:
 
 
 _FACES = {"dpbandit", "dpbandit.agents", "dpbandit.envs"}
-"""Packages that name all agents and environments, and import them when they are used"""
+"""Packages that re-export all agents and environments, and so are left out of hashes."""
 
 
 def _imported(module: str, file: Path) -> Iterator[str]:
-    """Names that may be modules and that a file imports."""
+    """Yield the names in a file's import statements, some of them modules."""
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Import):
@@ -82,7 +81,7 @@ def _imported(module: str, file: Path) -> Iterator[str]:
                 yield from _with_packages(alias.name)
         elif isinstance(node, ast.ImportFrom):
             base = "." * node.level + (node.module or "")
-            with suppress(ImportError):  # beyond the top: nobody can import it
+            with suppress(ImportError):  # a relative import beyond the top package fails anyway
                 base = resolve_name(base, package)
                 for alias in node.names:
                     yield from _with_packages(f"{base}.{alias.name}")
@@ -94,19 +93,19 @@ def _with_packages(name: str) -> Iterator[str]:
 
 
 def _file(module: str) -> Path | None:
-    """The Python file of a module outside of dpbandit, of Python and of what is installed."""
+    """Return a module's Python file; None in dpbandit, the standard library and site-packages."""
     top = module.partition(".")[0]
     if top == "dpbandit" or top in sys.stdlib_module_names:
         return None
     loaded = sys.modules.get(module)
-    path = _looked_for(module) if loaded is None else getattr(loaded, "__file__", None)
+    path = _path_of(module) if loaded is None else getattr(loaded, "__file__", None)
     file = Path(path or "").resolve()
     outside = not _INSTALLED & {*file.parts} and Path(get_path("stdlib")) not in file.parents
     return file if file.suffix == ".py" and file.is_file() and outside else None
 
 
-def _looked_for(module: str) -> str | None:
-    """Where a module is that is not loaded, which is not run for that."""
+def _path_of(module: str) -> str | None:
+    """Return the path of a module that is not loaded, without importing it."""
     path, origin = None, None
     for name in _with_packages(module):
         spec = PathFinder.find_spec(name, path)

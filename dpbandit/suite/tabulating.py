@@ -1,4 +1,4 @@
-"""Write what was frozen: runs, the table of answers (`dpbandit.running.answers`), findings."""
+"""Write frozen results: runs, the table of answers (`dpbandit.running.answers`), and findings."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,15 +33,15 @@ from dpbandit.suite.playing import finalists, findings, findings_file, frozen, f
 
 CHOICE = "Choice and report"
 USERS = "Other numbers of users"
-_NOTHING = 1e-9
-"""Share of uniform play's regret below which a fixed action loses nothing but rounding"""
+_ZERO_SHARE = 1e-9
+"""Share of uniform play's regret below which a fixed action's regret counts as 0."""
 
 
 def write_frozen(done: Frozen, folder: Path) -> list[Path]:
-    """Write runs, the table of answers, and findings, into a folder; returns the files.
+    """Write runs, the table of answers, and findings, into a folder; return the files.
 
-    Problems that were not frozen now keep the runs and the rows that are shipped; all of them keep
-    the rows of other horizons, see `dpbandit.suite.growing`.
+    Problems that were not frozen now keep their shipped runs and rows; all problems keep their rows
+    of other horizons, see `dpbandit.suite.growing`.
     """
     names = {run.setup.problem for run in done.reported}
     compared = [
@@ -60,14 +60,14 @@ def write_frozen(done: Frozen, folder: Path) -> list[Path]:
 
 
 def write_grown(rows: Sequence[Answer], folder: Path) -> list[Path]:
-    """Write the shipped table with these rows of other horizons; returns the file."""
+    """Write the shipped table with these rows of other horizons; return the file."""
     names = {one.problem for one in rows}
     unchanged = [one for one in _shipped() if one.role != HORIZON or one.problem not in names]
     return [write_table([*unchanged, *rows], folder, USERS)]
 
 
 def write_table(rows: Iterable[Answer], folder: Path, measured: str) -> Path:
-    """Write the table of answers, whose head says that `measured` was measured here; its path."""
+    """Write the table of answers, with this program in the head as that of `measured`."""
     order = [*problems()]
     text = written(sorted(rows, key=lambda one: order.index(one.problem)), _head(measured))
     table = folder / answer_file().name
@@ -75,7 +75,7 @@ def write_table(rows: Iterable[Answer], folder: Path, measured: str) -> Path:
 
 
 def ship_frozen(written_files: Iterable[Path]) -> list[Path]:
-    """Copy the files into the package, where everything reads them."""
+    """Copy the files into the package, to be shipped; return their new paths."""
     homes = [Path(str(home)) for home in (frozen_file("small"), answer_file(), findings_file())]
     places = {home.name: home for home in homes}
     return [Path(copyfile(file, places[file.name])) for file in written_files]
@@ -104,7 +104,7 @@ def _head(measured: str) -> str:
 
 
 def answers_of(done: Frozen) -> list[Answer]:
-    """The rows of every problem: the chosen, play that learns nothing, and who competed."""
+    """Return the rows of every problem: the chosen agents, baselines, and all candidates."""
     by_problem: dict[str, list[AgentRun]] = {}
     for run in done.reported:
         by_problem.setdefault(run.setup.problem, []).append(run)
@@ -112,7 +112,7 @@ def answers_of(done: Frozen) -> list[Answer]:
 
 
 def _rows_of(name: str, runs: Sequence[AgentRun], done: Frozen) -> Iterator[Answer]:
-    """Every row of one problem; `runs` are those of `report`, in its order."""
+    """Yield all rows of one problem; `runs` are in the order of `report`."""
     places = groups([name])
     best, zeros = runs[: len(places)], runs[len(places) :]
     last = {run.name: run.regret[-1] for run in zeros}
@@ -139,14 +139,14 @@ def answer_row(
     uniform: Floats,
     fixed: Floats,
 ) -> Answer:
-    """A row of the table.
+    """Return a row of the table of answers.
 
     Args:
         setup: the problem, under its name in the suite.
         role, epsilon, agent: see `Answer`.
-        regret: of the agent, (R,).
-        base: of the best agent without privacy; costs have an interval where it is (R,), too.
-        uniform, fixed: of uniform play, and of the best fixed action.
+        regret: final regret of the agent, (R,).
+        base: final regret of the best agent without privacy; costs get an interval if it is (R,).
+        uniform, fixed: final regret of uniform play, and of the best fixed action.
     """
     one, spec = problems()[setup.problem], spec_of(setup.problem)
     means = [float(some.mean()) for some in (regret, base, uniform, fixed)]
@@ -155,7 +155,7 @@ def answer_row(
     if len(regret) == len(base) == len(uniform):
         times = ratio_band(regret[None], base[None])
         saved = ratio_band((uniform - regret)[None], (uniform - base)[None])
-    nothing = abs(at_fixed) <= _NOTHING * abs(at_worst)
+    nothing = abs(at_fixed) <= _ZERO_SHARE * abs(at_worst)
     return Answer(
         problem=setup.problem,
         kind=spec.measured_as if one.trust == "central" else TRUST,

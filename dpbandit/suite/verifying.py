@@ -1,4 +1,4 @@
-"""Verify a submitted result: play all of it again, and keep the numbers that come out here."""
+"""Verify a submitted result by playing all of it again, and use only the numbers played here."""
 
 import json
 import os
@@ -44,7 +44,7 @@ from dpbandit.suite.playing import (
     read_submission,
     write_submission,
 )
-from dpbandit.suite.replaying import MOST_ERRORS, ROUNDING, far_off
+from dpbandit.suite.replaying import MOST_ERRORS, REPLAY_TOLERANCE, far_off
 from dpbandit.suite.sources import source_of
 
 
@@ -54,13 +54,13 @@ class Verdict(NamedTuple):
     agents: tuple[str, ...]
     size: str
     played: Submission | None
-    """played, tested and audited here, the only numbers to show; None if refused before the end"""
+    """runs and findings made here, the only numbers to show; None if the file was refused"""
     replayed: int
-    """replicas that were played here, all of the file"""
+    """number of replicas that were played here, all of the file's"""
     different: int
-    """those whose numbers in the file are others, beyond rounding"""
+    """number of replicas whose numbers in the file differ, beyond rounding"""
     refused: tuple[str, ...]
-    """a sentence for each thing that is wrong"""
+    """reasons to refuse the file, a sentence each"""
 
 
 def verify(
@@ -75,33 +75,33 @@ def verify(
 ) -> Verdict:
     """Play a submitted `suite.parquet` again, in full, and compare.
 
-    The file says who played. Everything else is computed here: certificates, tests, audits, and all
-    replicas of all runs, which are `played`. No number of the file is used but to compare it. It is
-    refused
+    The file names the agents. Everything else is computed here: certificates, tests, audits, and
+    all replicas of all runs, returned as `played`. Numbers in the file serve for comparison only.
+    The file is refused
 
     1. if its hash, problems, epsilons, seeds, replicas, configs, ledgers or certificates are not
        those of the suite and of the agents that are here, before anything is played;
     2. if tests of an agent fail here, or an audit refutes it, whatever a `suite.json` beside it
        says, or if that says something else than is found;
-    3. if a replica differs in any bit on the program and the type of CPU that it claims to be from.
-       Elsewhere rounding differs, and a policy may take another turn: there a mean that differs by
-       more than `MOST_ERRORS` combined standard errors is refused, and the rest is counted.
+    3. if a replica differs in any bit, on the program and the type of CPU that the file states. On
+       others rounding differs, and with it perhaps actions: there a mean that differs by more than
+       `MOST_ERRORS` combined standard errors is refused, and other differences are counted.
 
     Args:
         path: the file, or the folder that holds it.
         trust: import the modules of agents that are not the package's own, which runs their code,
             and take their priors for public.
-        out: folder for what was played here and its card, unless it is refused; a new one, or an
-            empty one, so that nothing in it can be taken for that.
+        out: new or empty folder for the runs and findings made here and their card, unless the file
+            is refused.
         jobs: number of worker processes.
-        minutes: that an agent may take, as of `run_suite`.
+        minutes: limit of an agent's time, as of `run_suite`.
         progress: show a bar after two seconds.
         tell: function that is called with a sentence on the cost before anything is played.
 
     Raises:
-        InputError: there is no such file, it cannot be read, or is of another version of the
-            suite; `out` is no empty folder; an agent of another module without `trust`, or one that
-            cannot be imported.
+        InputError: if there is no such file, it cannot be read, or is of another version of the
+            suite; if `out` is no empty folder; for an agent of another module without `trust`, or
+            one that cannot be imported.
     """
     if out is not None:
         _check_new(Path(out))
@@ -113,14 +113,14 @@ def verify(
     for run in runs:
         check_version(run.provenance.get("suite", "1"), file)
     size, there = _size(runs), {run.key for run in runs}
-    needed = not frozen(size)  # nothing is shipped that would score
+    needed = not frozen(size)  # without shipped references, the file must have them
     ends = {one.key: one for one in references(size) if needed or one.key in there}
     limit = limit_of(minutes)
     theirs = [run for run in runs if run.key not in ends] or runs
     names = tuple(dict.fromkeys(run.name for run in theirs))
     _check_trust(names, trust)
     every = {name: assignment_of(name, size, limit) for name in names}
-    planned = {one.key: one for own in every.values() for one in own.configurations} | ends
+    planned = {one.key: one for each in every.values() for one in each.configurations} | ends
 
     def refusal(sentences: Sequence[str]) -> Verdict:
         return Verdict(names, size, None, 0, 0, tuple(dict.fromkeys(sentences)))
@@ -140,8 +140,8 @@ def verify(
         "audits come before."
     )
     findings = {
-        name: examined(name, size, assignment=own, limit=limit, progress=progress)
-        for name, own in every.items()
+        name: examined(name, size, assignment=assignment, limit=limit, progress=progress)
+        for name, assignment in every.items()
     }
     refused += [line for name, found in findings.items() for line in _broken(name, found)]
     if file.name == RUNS and is_there(file.with_name(FINDINGS)):
@@ -149,7 +149,7 @@ def verify(
     if refused:
         return refusal(refused)
     study = Study(configurations=tuple(planned.values()), replicas=replicas(size))
-    with TemporaryDirectory() as folder:  # a new one: what lies in another may be anybody's
+    with TemporaryDirectory() as folder:  # blocks in an existing folder might be the sender's
         how: dict[str, Any] = {"jobs": jobs, "progress": progress, "limit": limit}
         played, failed = play_study(study, Path(folder), **how)
     raised = {failure.key: failure for failure in failed}
@@ -160,11 +160,11 @@ def verify(
     refused += [_missing(one) for key, one in planned.items() if key not in there | raised.keys()]
     for name, assignment in every.items():
         findings[name]["raised"] = raised_by(name, assignment.failed + failed)
-    own, different = {run.key: run for run in played}, 0
-    for run in (run for run in runs if run.key in own):
-        others = differing(run, own[run.key])
+    here, different = {run.key: run for run in played}, 0
+    for run in (run for run in runs if run.key in here):
+        others = differing(run, here[run.key])
         different += len(others)
-        refused += _differences_in_regret(run, own[run.key], others)
+        refused += _differences_in_regret(run, here[run.key], others)
     if refused:
         return refusal(refused)
     done = Submission(size, played, findings)
@@ -175,7 +175,7 @@ def verify(
 
 
 def _check_new(folder: Path) -> None:
-    """Raise `InputError` unless there is no such folder yet, or it is empty."""
+    """Raise `InputError` unless the folder is new or empty, and can be written."""
     if folder.is_dir() and any(folder.iterdir()):
         raise InputError(f"Expected out={short_path(folder)} to be a new folder, or an empty one.")
     check_writable(folder / RUNS)
@@ -201,27 +201,28 @@ def _check_trust(agents: Sequence[str], trust: bool) -> None:
         )
 
 
-def differing(run: AgentRun, own: AgentRun) -> Ints:
-    """Replicas whose numbers are others than here, at the marks that the file has.
+def differing(run: AgentRun, played: AgentRun) -> Ints:
+    """Return the replicas of a file's run that differ from those played here, at the file's marks.
 
-    In any bit, where program and type of CPU are the same; else by more than 1e-9, relatively.
+    They differ in any bit, if program and type of CPU are the same, else by more than 1e-9,
+    relatively.
     """
-    marks, rounding = len(run.marks), 0.0 if _same_machine(run) else ROUNDING  # perhaps one mark
+    marks, rounding = len(run.marks), 0.0 if _same_machine(run) else REPLAY_TOLERANCE
     same = np.ones(len(run.replicas), dtype=bool)
     for what in ("regret", "reward", "switches"):
-        here = np.asarray(getattr(own, what)[-marks:], dtype=np.float64)
+        here = np.asarray(getattr(played, what)[-marks:], dtype=np.float64)
         scale = rounding * np.maximum(1.0, np.abs(here))
         same &= (np.abs(getattr(run, what) - here) <= scale).all(axis=0)
     return run.replicas[~same]
 
 
-def _differences_in_regret(run: AgentRun, own: AgentRun, others: Ints) -> Iterator[str]:
-    """Numbers of the file that are not what is played here."""
+def _differences_in_regret(run: AgentRun, played: AgentRun, others: Ints) -> Iterator[str]:
+    """Yield a sentence for each number of the file that differs from those played here."""
     if _same_machine(run):
         for replica in others.tolist():
-            yield f"Replica {replica} of {_where(run)} is not so."
+            yield f"Replica {replica} of {_where(run)} comes out otherwise here."
         return
-    if far_off(run.regret[-1], own.regret[-1]):
+    if far_off(run.regret[-1], played.regret[-1]):
         yield (
             f"Expected {_where(run)} to lose on average what it loses here: the file is more than "
             f"{MOST_ERRORS:g} standard errors off."
@@ -233,7 +234,7 @@ def _where(run: AgentRun) -> str:
 
 
 def _size(runs: Sequence[AgentRun]) -> Size:
-    """The size whose number of replicas most runs have."""
+    """Return the size whose number of replicas most runs have."""
     many = int(np.median([len(run.replicas) for run in runs]))
     return min(SIZES, key=lambda size: abs(replicas(size) - many))
 
@@ -244,7 +245,7 @@ def _against_plan(
     wanted: Mapping[str, Configuration],
     many: int,
 ) -> Iterator[str]:
-    """What was not asked, what is missing, and replicas that were left out or added."""
+    """Yield sentences on missing, repeated and unplanned runs, and on wrong replicas."""
     times = Counter(run.key for run in runs)
     for key, one in wanted.items():
         if key not in times:
@@ -254,14 +255,14 @@ def _against_plan(
         if times[run.key] > 1:
             yield f"Expected {where} once, got it {times[run.key]} times."
         if run.key not in planned:
-            yield f"Not asked: {where} with seed {run.setup.seed} and {dict(run.config)}."
+            yield f"Not in the suite: {where} with seed {run.setup.seed} and {dict(run.config)}."
         if run.replicas.tolist() != list(range(many)):
             yield f"Expected replicas 0 to {many - 1} of {where}, got {run.replicas.tolist()}."
 
 
 def _missing(one: Configuration) -> str:
     at = getattr(one.config, "epsilon", "no epsilon")
-    return f"Missing: {one.name} on {one.setup.problem} at epsilon {at} as it was asked."
+    return f"Missing: {one.name} on {one.setup.problem} at epsilon {at}, as the suite has it."
 
 
 def _place(one: Configuration) -> tuple[str, str, float]:
@@ -269,7 +270,7 @@ def _place(one: Configuration) -> tuple[str, str, float]:
 
 
 def _reported_failures(file: Path) -> set[tuple[str, str, float]]:
-    """Agent, problem and epsilon of runs that a file may lack: whether they are is seen here."""
+    """Return agent, problem and epsilon of runs that are said to fail, and so may be missing."""
     if file.name != RUNS or not is_there(file.with_name(FINDINGS)):
         return set()
     try:
@@ -284,7 +285,7 @@ def _reported_failures(file: Path) -> set[tuple[str, str, float]]:
 
 
 def _against_agent(run: AgentRun, one: Configuration) -> Iterator[str]:
-    """A certificate that is not the agent's, or code that is not what was played."""
+    """Yield sentences on a certificate or source files that are not those of the agent here."""
     where, proof = f"{run.name} on {run.setup.problem}", certificate_of(one)
     ledger = run.certificate.ledger.on(one.problem().spec)
     ours, theirs = ledger_as_dict(proof.ledger), ledger_as_dict(ledger)
@@ -296,7 +297,7 @@ def _against_agent(run: AgentRun, one: Configuration) -> Iterator[str]:
 
 
 def _broken(agent: str, found: Mapping[str, Any]) -> Iterator[str]:
-    """Reasons against an agent, by its tests and its audit."""
+    """Yield reasons to refuse an agent, from its tests and its audit."""
     if found["failed"]:
         yield f"Tests of {agent} fail here: {found['failed']}"
     audit = found["audit"]
@@ -305,15 +306,15 @@ def _broken(agent: str, found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _against_findings(file: Path, found: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Tests and audits that are told otherwise than they came out here."""
+    """Yield a sentence for each agent whose findings in the file differ from those here."""
     every = read_submission(file.parent).findings
-    for agent, own in found.items():
-        if _outcome(every.get(agent)) != _outcome(parse_json(json.dumps(own))):
+    for agent, findings in found.items():
+        if _outcome(every.get(agent)) != _outcome(parse_json(json.dumps(findings))):
             yield f"Expected tests and audit of {agent} to find here what {file} says."
 
 
 def _outcome(findings: Any) -> Any:
-    """What tests and an audit find on every machine."""
+    """Return the findings that are the same on every machine; None if they are malformed."""
     try:
         audit = findings["audit"]
         tests = [line.partition(":")[0] for line in findings["tests"]]
@@ -334,7 +335,7 @@ def _same_machine(run: AgentRun) -> bool:
 
 
 def accepted(verdict: Verdict) -> Submission:
-    """Return what was played here; raises `InputError` with all that is wrong, if anything is."""
+    """Return what was played here; raise `InputError` with all reasons to refuse, if any."""
     if verdict.refused or verdict.played is None:
         raise InputError(f"Refused. {' '.join(verdict.refused)}")
     return verdict.played

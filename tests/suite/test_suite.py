@@ -207,7 +207,7 @@ def test_other_runs_and_findings_are_refused(played, tmp_path, examined_once, mo
     failed test or a flagged audit that is struck from suite.json; what is no such file."""
     _, runs, _ = played
     seeded = replace(runs[0], setup=replace(runs[0].setup, seed=4))
-    assert "Not asked: " in _refused(tmp_path, [seeded, *runs[1:]])
+    assert "Not in the suite: " in _refused(tmp_path, [seeded, *runs[1:]])
     assert "Missing: " in _refused(tmp_path, runs[1:])
     with monkeypatch.context() as patch:
         patch.setattr("dpbandit.suite.verifying.frozen", lambda size: ())
@@ -220,7 +220,7 @@ def test_other_runs_and_findings_are_refused(played, tmp_path, examined_once, mo
     best = many.only(np.sort(many.regret[-1].argsort()[:6]))
     assert "Expected replicas 0 to 5" in _refused(tmp_path, [best, *runs[1:]])
     renumbered = replace(best, replicas=np.arange(6))
-    assert "is not so" in _refused(tmp_path, [renumbered, *runs[1:]])
+    assert "comes out otherwise here" in _refused(tmp_path, [renumbered, *runs[1:]])
     _, runs, _ = played
     strict, loose = sorted(runs, key=lambda one: one.certificate.epsilon)
     forged = replace(loose, certificate=strict.certificate)
