@@ -60,7 +60,7 @@ def test_lists(run):
     [
         ("agents fade", ["epsilon=1.0 a number target epsilon, > 0; inf plays without privacy"]),
         ("agents guarded:dp-ucb", ["coins=0", "prefix_sums=blt tree, blt or gradual"]),
-        ("agents tests.running.test_own_code:WithoutDefault", ["path=(has to be said)"]),
+        ("agents tests.running.test_own_code:WithoutDefault", ["path=(required)"]),
         ("agents --for OJPricing --private", ["fade", "dp-ucb"]),
         ("agents --for OJPricing --best", ["fade"]),
         ("envs GLMBandit", ["link=identity identity, logistic, probit or poisson", "tail=4.0"]),

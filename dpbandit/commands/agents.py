@@ -1,6 +1,6 @@
 """`dpbandit envs`, `agents`, `certify`, `compare` and `audit`.
 
-What only runs need is imported by the functions that need it: help is to come at once.
+Slow modules are imported by the functions that need them, so that help comes at once.
 """
 
 from collections.abc import Container, Iterable, Iterator
@@ -154,7 +154,7 @@ def agents(
 
 
 def _able(env: str | None, private: bool) -> Container[str]:
-    """Ids of agents that play this environment, of those with a privacy target alone if wanted."""
+    """Return ids of agents that play this environment; if `private`, with a privacy target only."""
     from dpbandit.agents import AGENTS
 
     some = _private() if private else [*AGENTS]
@@ -195,9 +195,9 @@ def _show_agent(agent: str) -> None:
 
 
 def _lines(every: tuple[Described, ...]) -> Iterator[Any]:
-    """Of each field what is typed, the values it takes, and below it what it means."""
+    """Yield lines on each field: name and default, possible values, and its description."""
     for one in every:
-        default = one.default or "(has to be said)"
+        default = one.default or "(required)"
         values = f"   {one.values}" if one.values else ""
         yield Text.assemble("  ", (f"{one.name}={default}", "bold"), (values, "dim"))
         if one.text:
@@ -295,8 +295,8 @@ def compare(
     problem, private and not. `--set` sets an argument of the environment. A folder `--out` that
     already holds results is refused, unless `--overwrite` is given.
 
-    Exit code 1 where an agent raised something, which is told in a sentence; the others' results
-    are written.
+    Exit code 1 if an agent raised an error, which is reported in a sentence; the results of other
+    agents are written.
 
     Example: `dpbandit compare dpbandit/OJPricing-v0 --agents
     priced:logistic-ts,fade,dp-ucb:alpha=2 --epsilon 1 --out out`
@@ -316,7 +316,7 @@ def compare(
     configs = _different(ids, epsilon=epsilon, delta=delta)
     files = [] if out is None else [out / name for name in FILES]
     if out is not None:
-        with suppress(OSError, ValueError):  # a path that cannot be, which is told next
+        with suppress(OSError, ValueError):  # an impossible path, which `check_writable` refuses
             tidy_folder(out)
     check_writable(json, *files)
     there = [] if overwrite else [file.name for file in files if file.exists()]
@@ -353,7 +353,7 @@ def _save(results: "Results", out: Path) -> None:
     """Write the results into `out`, or where that fails into a new folder for temporary files.
 
     Raises:
-        InputError: `out` cannot be written; the sentence names the other folder, if there is one.
+        InputError: if `out` cannot be written; the message names the temporary folder, if any.
     """
     try:
         results.save(out)
@@ -367,7 +367,7 @@ def _save(results: "Results", out: Path) -> None:
 
 
 def _different(names: Iterable[str], **targets: float) -> "dict[str, AgentConfig]":
-    """The agents by their names; two that are the same would be one curve below another."""
+    """Return configs by the agents' names; raise `InputError` if two agents are the same."""
     from dpbandit.running.settings import parse_agent
 
     configs: dict[str, AgentConfig] = {}
@@ -380,8 +380,8 @@ def _different(names: Iterable[str], **targets: float) -> "dict[str, AgentConfig
     return configs
 
 
-_OF_ONE = ("env", "horizon", "settings", "plot")
-"""Options of `audit` that --all does not have."""
+_SINGLE_AGENT_OPTIONS = ("env", "horizon", "settings", "plot")
+"""Options of `audit` for a single agent, which --all refuses."""
 
 
 def audit(
@@ -442,7 +442,7 @@ def audit(
     from dpbandit.running.settings import parse_agent
 
     privacy_target(epsilon, delta)
-    if everyone == (agent is not None) or (everyone and specified(context, _OF_ONE)):
+    if everyone == (agent is not None) or (everyone and specified(context, _SINGLE_AGENT_OPTIONS)):
         raise InputError(
             "Expected either one AGENT, with --env, --horizon, --set and --plot if wanted, or "
             "--all, which chooses a small problem for each."
@@ -490,7 +490,7 @@ def audit(
 
 
 def _private() -> list[str]:
-    """Agents that have a privacy target."""
+    """Return ids of agents that have a privacy target."""
     from dpbandit.agents import AGENTS
 
     return [n for n, config in AGENTS.items() if "epsilon" in {f.name for f in fields(config)}]

@@ -1,4 +1,4 @@
-"""`dpbandit fit`: an environment from a log."""
+"""`dpbandit fit`: make an environment from a log."""
 
 import json
 from math import inf
@@ -205,7 +205,7 @@ def fit(
 
 
 def _entry(agent: str) -> str:
-    """An agent as a sweep file has it, settings in a table."""
+    """Return an agent's entry in a sweep file, with a table of its settings."""
     words, bare = around(agent)
     name, *settings = bare.split(":")
     written = f'\n[[agents]]\nid = "{words}{name}"\n'

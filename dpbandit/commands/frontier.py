@@ -1,4 +1,4 @@
-"""`dpbandit frontier`, `sweep` and `report`: many runs, and what they say together."""
+"""`dpbandit frontier`, `sweep` and `report`: make many runs and report on them."""
 
 import json
 import sys
@@ -54,8 +54,8 @@ def frontier(
     """Compute the least epsilon at which an agent loses no more than `--lost`, with an interval.
 
     The recommended agent is played at nine epsilons from 0.05 to 20, and one without privacy beside
-    it, on the same users; sentences say what privacy costs at each epsilon. Of stored runs those
-    are taken that the options ask for; several problems or horizons are refused.
+    it, on the same users; sentences state the cost of privacy at each epsilon. With --from, options
+    select among the stored runs, which must be of one problem and horizon.
 
     Example: `dpbandit frontier OJPricing --lost 5% --horizon 20000`
     """
@@ -70,8 +70,10 @@ def frontier(
         results = _chosen(Results.load(stored), env, arguments)
         sizes = {"horizon": horizon, "seed": seed}
         requested = {name: value for name, value in sizes.items() if specified(context, [name])}
-        results = _alone(results.where(**requested))
-        results = _first(results, replicas) if specified(context, ["replicas"]) else results
+        results = _on_one_problem(results.where(**requested))
+        results = (
+            _first_replicas(results, replicas) if specified(context, ["replicas"]) else results
+        )
         known = agent or _private(results)
     else:
         known = agent or recommend(env, horizon=horizon, env_kwargs=arguments).rpartition(":")[0]
@@ -104,9 +106,9 @@ _EPSILONS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 
 
 def _chosen(stored: "Results", env: str, settings: Mapping[str, Any]) -> "Results":
-    """Stored runs on this environment, or on a problem of this label, with these arguments.
+    """Select stored runs on this environment, or on a problem of this label, with these arguments.
 
-    Paths in a file are as seen from wherever it is read, so of them the names are compared.
+    Paths of tables are relative to another folder, so only their file names are compared.
     """
     from dpbandit.results.problems import as_words, listed, short_id
     from dpbandit.running.environments import arguments_of, environment_id, problem_maker
@@ -142,8 +144,8 @@ def _same(key: str, requested: Any, there: Any) -> bool:
     return bool(requested == there)
 
 
-def _alone(results: "Results") -> "Results":
-    """The runs, if all are on one problem."""
+def _on_one_problem(results: "Results") -> "Results":
+    """Return the runs; raise `InputError` unless all are on one problem."""
     from dpbandit.results.problems import several
 
     if len({run.place for run in results}) > 1:
@@ -152,8 +154,8 @@ def _alone(results: "Results") -> "Results":
     return results
 
 
-def _first(results: "Results", replicas: int) -> "Results":
-    """Replicas 0, 1, ... of every run, so many."""
+def _first_replicas(results: "Results", replicas: int) -> "Results":
+    """Return replicas 0 to `replicas` - 1 of every run."""
     least = min(len(run.replicas) for run in results)
     if not 1 <= replicas <= least:
         raise InputError(f"Expected --replicas={replicas} from 1 to the {least} in --from.")
@@ -161,7 +163,7 @@ def _first(results: "Results", replicas: int) -> "Results":
 
 
 def _private(results: "Results") -> str | None:
-    """The private agent that was run; of several the recommended one, or none."""
+    """Return the only private agent in the runs, or else the recommended one if it is there."""
     from dpbandit.results.runs import without_epsilon
     from dpbandit.running.recommend import recommend
 
@@ -169,14 +171,14 @@ def _private(results: "Results") -> str | None:
     if len(there) == 1:
         return there.pop()
     setup = results.runs[0].setup
-    with suppress(InputError):  # a table stands in results as a hash: its problem cannot be made
+    with suppress(InputError):  # results have tables as hashes: such a problem cannot be made
         known = recommend(setup.environment, horizon=setup.horizon, env_kwargs=setup.arguments)
         return next((name for name in there if name == known.rpartition(":")[0]), None)
     return None
 
 
 def _allowed(lost: str) -> tuple[float, bool]:
-    """A share of what uniform play loses, or a regret; which of both."""
+    """Return the number in --lost, and True if it is a share of uniform play's regret."""
     words = lost.strip()
     try:
         value = float(words.removesuffix("%"))
@@ -187,8 +189,8 @@ def _allowed(lost: str) -> tuple[float, bool]:
     return (value / 100, True) if words.endswith("%") else (value, False)
 
 
-_SOME = 3
-"""The most files that are told by name."""
+_LISTED_FILES = 3
+"""Number of files that a message lists by name."""
 
 
 def sweep(
@@ -219,8 +221,8 @@ def sweep(
     """Run every agent on every environment, for every epsilon, delta and horizon.
 
     The numbers do not depend on the backend, on `--jobs`, or on interruptions; after one, run the
-    same command with `--resume`. `dpbandit report` draws the results. Exit code 1 where an agent
-    raised something, which is told in a sentence; all others are played.
+    same command with `--resume`. `dpbandit report` draws the results. Exit code 1 if an agent
+    raised an error, which is reported in a sentence; all others are played.
 
     Example: `dpbandit sweep experiments/sweeps/prices.toml --out out --jobs 2`
     """
@@ -248,8 +250,8 @@ def sweep(
         print("dpbandit: what is written is kept, go on with --resume.", file=sys.stderr)
         raise
     say(f"{done.configurations} configurations: {done.run} replicas run, {done.reused} kept.")
-    _say_some("Corrupt, moved aside and run anew", done.found.corrupt)
-    _say_some("Not of this sweep, left alone", done.found.foreign)
+    _say_files("Corrupt, moved aside and run anew", done.found.corrupt)
+    _say_files("Not of this sweep, left alone", done.found.foreign)
     for failure in done.failed:
         print(f"dpbandit: {failure}", file=sys.stderr)
     say(f"Written to {done.folder}. Next: dpbandit report {done.folder}")
@@ -257,10 +259,10 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _say_some(what: str, files: Sequence[Path]) -> None:
+def _say_files(what: str, files: Sequence[Path]) -> None:
     if files:
-        more = f" and {len(files) - _SOME} more" if len(files) > _SOME else ""
-        say(f"{what}: {', '.join(map(str, files[:_SOME]))}{more}")
+        more = f" and {len(files) - _LISTED_FILES} more" if len(files) > _LISTED_FILES else ""
+        say(f"{what}: {', '.join(map(str, files[:_LISTED_FILES]))}{more}")
 
 
 def report(
@@ -277,7 +279,7 @@ def report(
 ) -> None:
     """Write the results of a sweep as one self-contained HTML page, and its figures as PNG and SVG.
 
-    Of more than twelve problems each has one figure, as SVG alone: `--problem` draws all of one.
+    With more than twelve problems each has one figure, as SVG; `--problem` draws all of one.
 
     Example: `dpbandit report out`
     """

@@ -1,4 +1,4 @@
-"""`dpbandit evaluate`: what a policy would have earned, from a log."""
+"""`dpbandit evaluate`: estimate from a log what a policy would have earned."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,8 +32,13 @@ from dpbandit.offline.unrecorded import assess
 
 _CLIPPED = {"clipped-ips", "clipped-dr", "switch-dr"}
 _MODELLED = {"dm", "dr", "clipped-dr", "sndr", "switch-dr", "dros"}
-_NEEDED = {"clip": _CLIPPED, "shrinkage": {"dros"}, "sort": {"mips"}, "probabilities": {"mips"}}
-"""Option -> the estimators that cannot do without it."""
+_ESTIMATORS_WITH = {
+    "clip": _CLIPPED,
+    "shrinkage": {"dros"},
+    "sort": {"mips"},
+    "probabilities": {"mips"},
+}
+"""Estimators that need an option, by its name."""
 
 
 def evaluate(
@@ -126,8 +131,8 @@ def evaluate(
     """Estimate from a log what another policy would have earned, with intervals.
 
     The policy must not learn while it plays. The estimates are exact statistics of the log, which
-    no certificate covers. With --unrecorded it fits propensities and shows how far reasons that the
-    log hides can move the answer.
+    no certificate covers. With --unrecorded it fits propensities and bounds the effect of hidden
+    reasons for the logged choices.
 
     Example: `dpbandit evaluate log.csv --policy always=b --propensity chance --feature age=18:90`
     """
@@ -142,15 +147,15 @@ def evaluate(
         )  # fmt: skip
     elif gammas is not None:
         raise InputError(f"Expected --unrecorded with --gammas={gammas}.")
-    asked = [] if estimators is None else words_of(estimators)
+    requested = [] if estimators is None else words_of(estimators)
     for option, value, only in (("shrinkage", shrinkage, "dros"), ("sort", sort, "mips")):
-        if value is not None and only not in asked:
+        if value is not None and only not in requested:
             raise InputError(f"Expected {only} in --estimators with --{option}: no other uses it.")
-    if clip is not None and not {*asked} & _CLIPPED:
+    if clip is not None and not {*requested} & _CLIPPED:
         raise InputError(
             f"Expected some of {', '.join(sorted(_CLIPPED))} in --estimators with --clip={clip:g}."
         )
-    if q is not None and asked and not {*asked} & _MODELLED:
+    if q is not None and requested and not {*requested} & _MODELLED:
         raise InputError(
             f"Expected some of {', '.join(sorted(_MODELLED))} in --estimators with --q={q}."
         )
@@ -163,8 +168,8 @@ def evaluate(
     given_to = {
         "clip": clip, "shrinkage": shrinkage, "sort": sort, "probabilities": probabilities,
     }  # fmt: skip
-    for option, users in _NEEDED.items():
-        for name in asked:
+    for option, users in _ESTIMATORS_WITH.items():
+        for name in requested:
             if name in users and given_to[option] is None:
                 raise InputError(f"Expected --{option} with {name} in --estimators: it needs that.")
     if w_max is None and intervals in ("betting-cv", "empirical-bernstein"):
@@ -216,16 +221,20 @@ def evaluate(
     if intervals is not None and intervals.startswith("weighted"):
         options["law"] = _law_of_rows(log, feature)
     options = {name: value for name, value in options.items() if value is not None}
-    answer, saved = evaluated(law, log, asked or None, **options), Saved()
+    answer, saved = evaluated(law, log, requested or None, **options), Saved()
     if out is not None:
         saved.write(f"Written to {out}.", _write_table, out, answer)
-    shown = Table(title=str(log))
-    kept = ("estimator", "estimate", "low", "high", "interval", "ess", "max_weight")
-    for column in kept:
-        shown.add_column(column, justify="left" if column in ("estimator", "interval") else "right")
+    printed = Table(title=str(log))
+    printed_columns = ("estimator", "estimate", "low", "high", "interval", "ess", "max_weight")
+    for column in printed_columns:
+        printed.add_column(
+            column, justify="left" if column in ("estimator", "interval") else "right"
+        )
     for row in answer.to_dict("records"):
-        shown.add_row(*(v if isinstance(v := row[c], str) else rounded(v, 4) for c in kept))
-    screen().print(shown)
+        printed.add_row(
+            *(v if isinstance(v := row[c], str) else rounded(v, 4) for c in printed_columns)
+        )
+    screen().print(printed)
     for row in answer.to_dict("records"):
         for note in (row["refused"], row["note"]):
             if note:
@@ -237,14 +246,14 @@ def _write_table(out: Path, table: Any) -> None:
     write_atomically(out, lambda partial: table.to_csv(partial, index=False))
 
 
-_RECORDED = "it is for propensities that were recorded"
-_WHY = {
-    "adaptive": "the probabilities of a learner change from row to row, and no context tells them",
+_DEFAULT_REASON = "it is for propensities that were recorded"
+_REFUSAL_REASONS = {
+    "adaptive": "a learner's probabilities change by row, and contexts do not explain them",
     "estimators": "ips and all others but dm and dr divide by recorded propensities, and these two "
     "are printed",
     "intervals": "no interval is exact where propensities are fitted",
     "q": "dm and dr fit models of their own",
-    "support": "choices that the log does not show are refused",
+    "support": "choices that the log does not contain are refused",
 }
 
 
@@ -252,13 +261,12 @@ def _refuse_unrecorded(**options: Any) -> None:
     for name, value in options.items():
         if value is not None:
             option = f"--{name.replace('_', '-')}"
-            raise InputError(
-                f"Expected no {option} with --unrecorded: {_WHY.get(name, _RECORDED)}."
-            )
+            reason = _REFUSAL_REASONS.get(name, _DEFAULT_REASON)
+            raise InputError(f"Expected no {option} with --unrecorded: {reason}.")
 
 
 def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> None:
-    """Print what is left to say, and write the bounds."""
+    """Print estimates and bounds without recorded propensities, and write the bounds."""
     found = assess(np.broadcast_to(law, (len(log.action), log.spec.n_actions)), log, **settings)
     saved = Saved()
     if out is not None:
@@ -276,7 +284,7 @@ def _assessed(law: Floats, log: Observed, out: Path | None, **settings: Any) -> 
 
 
 def _sorts(texts: list[str], arms: list[str], log: Logged) -> dict[str, Any]:
-    """What every arm is like, for mips, as `evaluate` takes it."""
+    """Return the sort of each row and arm for mips, as options of `dpbandit.offline.evaluate`."""
     sorts = dict(text.rpartition("=")[::2] for text in texts)
     if sorted(sorts) != sorted(arms) or len(texts) > len(sorts):
         raise InputError(f"Expected --sort ARM=SORT once for each of {', '.join(arms)}.")
@@ -286,7 +294,7 @@ def _sorts(texts: list[str], arms: list[str], log: Logged) -> dict[str, Any]:
 
 
 def _law_of_rows(log: Logged, features: list[str] | None) -> Any:
-    """The logging policy of a row at earlier contexts, which without features are all alike."""
+    """Return the law of a row's logging policy at earlier contexts, all alike without features."""
     if features or log.probabilities is None:
         raise InputError(
             "Expected --probabilities, and no --feature, for weighted intervals: what the log's "
@@ -302,25 +310,25 @@ def _columns(text: str) -> list[str]:
 
 
 def _fixed(policy: str, arms: list[Any]) -> Floats | None:
-    """Probabilities (K,) of the policy that is named; None where it is columns of the table."""
+    """Return probabilities (K,) of a policy uniform or always=ARM; None if it names columns."""
     K = len(arms)
     if policy == "uniform":
         return np.full(K, 1 / K)
     if policy.startswith("always="):
         name = policy.removeprefix("always=")
-        written = [str(arm) for arm in arms]  # as it stands there, or as a number
-        said = [meant(arm) for arm in arms]
-        if name not in written and meant(name) not in said:
+        written = [str(arm) for arm in arms]  # an arm may be named as text, or as a number
+        readings = [meant(arm) for arm in arms]
+        if name not in written and meant(name) not in readings:
             raise InputError(
                 f"Expected --policy={policy} to name one of {', '.join(map(str, arms))}."
             )
-        k = written.index(name) if name in written else said.index(meant(name))
+        k = written.index(name) if name in written else readings.index(meant(name))
         return 1.0 * (np.arange(K) == k)
     return None
 
 
 def _columns_of(policy: str, frame: Any, K: int) -> Floats:
-    """Probabilities (n, K) that stand in the table."""
+    """Return probabilities (n, K) of a policy from columns of the table."""
     columns = _columns(policy)
     if len(columns) != K:
         raise InputError(

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from dpbandit.results.results import Results
 
 
-_NAME = 14
-"""Letters of an agent's name that stay on a line: longer ones fold, and numbers stay together"""
+_NAME_LETTERS = 14
+"""Number of letters after which agents' names fold, so that columns of numbers have room."""
 
 
 def features_of(texts: Iterable[str]) -> dict[str, list[Any]]:
-    """Bounds of each feature, which is named once."""
+    """Return the bounds of each feature; raise `InputError` if one is named twice."""
     features: dict[str, list[Any]] = {}
     for name, bounds in map(_feature, texts):
         if name in features:
@@ -31,12 +31,12 @@ def features_of(texts: Iterable[str]) -> dict[str, list[Any]]:
 
 
 def listed(text: str) -> list[str]:
-    """What commas part, in words, which mean numbers where a table has these."""
+    """Split a text at commas; return words without blanks around them."""
     return [word.strip() for word in text.split(",")]
 
 
 def words_of(text: str) -> list[Any]:
-    """What commas part; numbers where all are.
+    """Split a text at commas; return numbers if all words are numbers, else words.
 
     >>> words_of("1, 2"), words_of("a,2")
     ([1.0, 2.0], ['a', '2'])
@@ -49,7 +49,7 @@ def words_of(text: str) -> list[Any]:
 
 
 def range_of(option: str, text: str) -> list[float]:
-    """LOW:HIGH as numbers."""
+    """Return LOW:HIGH as two numbers."""
     low, colon, high = text.partition(":")
     if not colon:
         raise InputError(f"Expected {option}={text!r} to be LOW:HIGH, such as 1:3.")
@@ -57,7 +57,7 @@ def range_of(option: str, text: str) -> list[float]:
 
 
 def _feature(text: str) -> tuple[str, list[Any]]:
-    """NAME=LOW:HIGH, or NAME=LEVEL,LEVEL,..., two numbers, too: a postcode is no range."""
+    """Parse NAME=LOW:HIGH or NAME=LEVEL,LEVEL,...; levels may be numbers, such as postcodes."""
     name, equals, bounds = text.partition("=")
     if not (name and equals and bounds):
         raise InputError(
@@ -77,12 +77,12 @@ def _number(option: str, text: str) -> float:
 
 
 def screen() -> Console:
-    """Where tables and sentences are printed: names may look like markup, and stay as they are."""
+    """Return a console that prints text as it is, as names may look like markup."""
     return Console(markup=False, emoji=False)
 
 
 def print_results(results: "Results") -> None:
-    """Regret, what every agent certifiably has, and in words what privacy costs."""
+    """Print tables of regret and certificates, and sentences on the cost of privacy."""
     from dpbandit.agents.catalogue import is_reconstructed  # not before: help needs none of these
     from dpbandit.privacy.certificate import HONESTY
     from dpbandit.running.cost_of_privacy import cost_of_privacy
@@ -97,7 +97,7 @@ def print_results(results: "Results") -> None:
     one = results.runs[0]
     after = f"{one.setup.horizon:,} rounds, {len(one.replicas)} replicas"
     title = f"{one.setup.problem}: cumulative regret ({unit}) after {after}"
-    table = Table("agent", title=title, letters=_NAME)
+    table = Table("agent", title=title, letters=_NAME_LETTERS)
     columns = {"mean": "mean", "se": "se", "5 %": "q05", "median": "q50", "95 %": "q95"}
     clips = any((record["clipped"] or 0.0) > 0 for record in records)
     columns |= {"clipped": "clipped", "seconds": "seconds"} if clips else {"seconds": "seconds"}
@@ -111,7 +111,7 @@ def print_results(results: "Results") -> None:
     console.print(table)
     if clips:
         console.print(CLIPPED, highlight=False)
-    proofs = Table("agent", title="certificates", letters=_NAME)
+    proofs = Table("agent", title="certificates", letters=_NAME_LETTERS)
     for column in ("claimed\nepsilon", "certified\nepsilon", "at delta"):
         proofs.add_column(column, justify="right", no_wrap=True)
     proofs.add_column("privacy")
@@ -135,7 +135,7 @@ def print_results(results: "Results") -> None:
 
 
 def print_cases() -> None:
-    """The tables and how to choose of them; the reference cases, their agents and numbers."""
+    """Print the papers' tables with their options, and reference cases with agents and numbers."""
     from dpbandit.experiments import CASES  # not before: matplotlib
     from dpbandit.experiments.paper_tables import TABLES
 
@@ -164,10 +164,10 @@ def print_cases() -> None:
 
 
 def audit_table(reports: dict[str, Any]) -> Table:
-    """A line for each audit, the printed calibrations below the certified ones."""
+    """Return a table with a line for each audit, printed calibrations below certified ones."""
     from dpbandit.auditing.small_problems import PRINTED_SUFFIX  # not before: slow to import
 
-    table = Table("agent", title="audits", box=None, pad_edge=False, letters=_NAME)
+    table = Table("agent", title="audits", box=None, pad_edge=False, letters=_NAME_LETTERS)
     for column in ("claimed", "certified", "epsilon >=", "by GDP", "seconds"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict")
@@ -191,14 +191,14 @@ def audit_table(reports: dict[str, Any]) -> Table:
 
 
 def complete_env(incomplete: str) -> list[str]:
-    """Environments for TAB: their ids and, once one of those is begun, their short names."""
+    """Complete an environment's id, or its short name once a letter is typed."""
     ids = [name for name, entry in gym.registry.items() if "problem" in entry.kwargs]
     short = [name.removeprefix("dpbandit/").removesuffix("-v0") for name in ids]
     return [name for name in [*ids, *(short if incomplete else [])] if name.startswith(incomplete)]
 
 
 def complete_agents(incomplete: str) -> list[str]:
-    """Agents for TAB: their ids, behind those that are there already.
+    """Complete the last agent's id in a list with commas.
 
     >>> complete_agents("linucb,dp-u"), complete_agents("priced:gre")
     (['linucb,dp-ucb'], ['priced:greedy'])
@@ -224,8 +224,8 @@ Seed = Annotated[int, typer.Option(help="Random seed; replica r depends on (seed
 Minutes = Annotated[
     float | None,
     typer.Option(
-        help="That an agent may take for some replicas, and a sixtieth for one call; by default "
-        "ten minutes for a call of an agent that is not dpbandit's own."
+        help="Minutes that an agent may take for a block of replicas, and a sixtieth of that for a "
+        "call; by default ten minutes for a call of an agent that is not dpbandit's own."
     ),
 ]
 JsonFile = Annotated[Path | None, typer.Option("--json", help="Write the numbers to this file.")]
@@ -236,13 +236,13 @@ Settings = Annotated[
 
 
 def specified(context: typer.Context, names: Sequence[str]) -> bool:
-    """Whether any of these options is on the command line."""
+    """Return True if any of these options is on the command line."""
     sources = (context.get_parameter_source(name) for name in names)
     return any(source is not None and source.name == "COMMANDLINE" for source in sources)
 
 
 def say_overridden(context: typer.Context, agents: Iterable[str]) -> None:
-    """Say where an agent's own epsilon or delta stands against the one on the command line."""
+    """Print a note for each agent whose settings override --epsilon or --delta."""
     for agent in agents:
         named = [setting.partition("=")[0] for setting in agent.split(":")]
         for name in ("epsilon", "delta"):
@@ -253,8 +253,8 @@ def say_overridden(context: typer.Context, agents: Iterable[str]) -> None:
 class Saved:
     """Files of a command, written before anything is printed, so that no printing loses them.
 
-    A file that cannot be written does not keep the others from being written, nor the results from
-    being printed: `tell` raises the first mistake at the end.
+    If a file cannot be written, other files are written and results are printed all the same:
+    `tell` raises the first error at the end.
     """
 
     def __init__(self) -> None:
@@ -262,7 +262,7 @@ class Saved:
         self._mistake: InputError | None = None
 
     def write(self, sentence: str, write: Callable[..., Any], *arguments: Any, **how: Any) -> bool:
-        """Call `write`, and note the sentence about it, if any; returns whether it succeeded."""
+        """Call `write`, and store the sentence for `tell`; return True if it succeeded."""
         try:
             write(*arguments, **how)
         except InputError as mistake:
@@ -273,7 +273,7 @@ class Saved:
         return True
 
     def tell(self) -> None:
-        """Say what is written; raises `InputError` where something is not."""
+        """Print the stored sentences; raise `InputError` if a file could not be written."""
         for sentence in self._sentences:
             say(sentence)
         if self._mistake is not None:
@@ -281,5 +281,5 @@ class Saved:
 
 
 def say(sentence: str) -> None:
-    """Print a sentence as it is: a path may look like markup, and stays on one line."""
+    """Print a sentence without markup or line breaks, so that paths stay as they are."""
     screen().print(sentence, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""`dpbandit reproduce` and `lab`."""
+"""`dpbandit reproduce` and `lab`: run published cases again, and open teaching labs."""
 
 import signal
 import subprocess
@@ -43,7 +43,7 @@ from dpbandit.running.settings import meant, setting_names
 
 
 class Calibration(StrEnum):
-    """Whose constants an agent takes."""
+    """Origin of an agent's constants: our certificate, or the paper as printed."""
 
     certified = "certified"
     paper = "paper"
@@ -136,13 +136,13 @@ def reproduce(
     for key in chosen:
         if (name := "horizon" if key == "T" else key) in named_options:
             raise InputError(f"Expected {name} once, got it by --{name} and by --set {key}=...")
-    told = named | chosen
-    agent = meant(agent, told)
+    every_setting = named | chosen
+    agent = meant(agent, every_setting)
     known = setting_names(agent)
     check_writable(json)
-    if without := [key for key in named if key in told and key not in known]:
+    if without := [key for key in named if key in every_setting and key not in known]:
         say(f"{agent} has no {' and no '.join(without)}: left out.")
-    chosen = {key: value for key, value in told.items() if key not in without}
+    chosen = {key: value for key, value in every_setting.items() if key not in without}
     record = run_case(case, agent, settings=chosen, horizon=horizon, replicas=replicas, seed=seed)
     console, saved = screen(), Saved()
     if json is not None:
@@ -165,7 +165,7 @@ def reproduce(
 
 
 def _spread(se: float) -> str:
-    """One replica has no standard error."""
+    """Return the standard error in words; a single replica has none."""
     return "no se" if isnan(se) else f"se {rounded(se, 2)}"
 
 

@@ -65,16 +65,15 @@ def run(
     minutes: Annotated[
         float,
         typer.Option(
-            help="That an agent may take on a problem at one epsilon, and a sixtieth for one call."
+            help="Minutes of an agent on a problem at one epsilon, and a sixtieth for one call."
         ),
     ] = MINUTES,
 ) -> None:
     """Play, certify, test and audit agents on the suite, and write their card.
 
     Only these agents run: results of the package's own are shipped. After an interruption the same
-    command goes on. An agent that raises something on a problem, returns what is no action, or
-    takes more than `--minutes`, has a row on its card that says so, and the others go on; the exit
-    code is 1 then.
+    command goes on. If an agent raises an error on a problem, returns an invalid action, or takes
+    more than `--minutes`, its card reports that, other runs go on, and the exit code is 1.
 
     Example: `dpbandit suite run mine:Agent --out card`
     """
@@ -123,11 +122,11 @@ def freeze(
         bool, typer.Option("--ship", help="Put the files into the package, in a checkout.")
     ] = False,
 ) -> None:
-    """Answer anew what privacy costs: choose agents on some users, and report them on others.
+    """Measure the cost of privacy anew: choose agents on some users, and report them on others.
 
-    It takes hours, and goes on after an interruption: runs are kept whose first rounds come out as
-    they are stored. It writes the runs, the table of answers that everything reads which names a
-    best agent, and what tests and audits found of the chosen.
+    It takes hours, and goes on after an interruption: stored runs are reused if their first rounds
+    come out the same again. It writes the runs, the table of answers from which best agents are
+    recommended, and findings of tests and audits of the chosen agents.
 
     Example: `dpbandit suite freeze --out frozen --ship`, then the same with `--users 4`
     """
@@ -155,7 +154,7 @@ def play(
         typer.Option(help="Folder of a `suite run`, whose agents are shown, too; once for each."),
     ] = None,
 ) -> None:
-    """Write one page to play with: what privacy costs on every problem, by sliders.
+    """Write an interactive page that shows the cost of privacy on every problem, by sliders.
 
     It holds the shipped results of all agents, and needs neither a server nor a network.
 
@@ -179,12 +178,12 @@ def check_file(
     ] = False,
     jobs: Annotated[int, typer.Option(help="Number of workers, 1 to 1024.")] = 1,
     minutes: Annotated[
-        float, typer.Option(help="That an agent may take, as of `dpbandit suite run`.")
+        float, typer.Option(help="Minutes of an agent, as of `dpbandit suite run`.")
     ] = MINUTES,
 ) -> None:
     """Play, test and audit a submitted result again, all of it, and show the numbers found here.
 
-    Nothing that a file says is shown. Exit code 2, and what is wrong, where it is refused.
+    Numbers in the file are not shown. If it is refused, the reasons are, and the exit code is 2.
 
     Example: `dpbandit suite verify card/suite.parquet --trust --out verified`
     """

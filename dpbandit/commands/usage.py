@@ -1,4 +1,4 @@
-"""Command lines that cannot be read, and options that stand there twice."""
+"""Messages for wrong command lines, and a check that no option comes twice."""
 
 import re
 from collections import Counter
@@ -12,12 +12,12 @@ from typer.core import TyperCommand
 from dpbandit.base import InputError
 
 UsageError: Any = typer.BadParameter.__bases__[0]
-"""What Typer raises for them; it has no public name."""
-_NUMBERS = {"integer": "a whole number, such as 1000", "number": "a number, such as 0.5"}
+"""Error that Typer raises for a wrong command line; the class has no public name."""
+_NUMBER_WORDS = {"integer": "a whole number, such as 1000", "number": "a number, such as 0.5"}
 
 
 def sentence(error: Any, words: Sequence[str]) -> str:
-    """What is wrong with the `words` of a command line, of which Typer says `error`.
+    """Return a sentence on the mistake in a command line, from its `words` and Typer's error.
 
     >>> error = typer.BadParameter("Input should be a valid integer", param_hint="--horizon")
     >>> sentence(error, ["compare", "OJPricing", "--horizon", "10k"])
@@ -35,7 +35,7 @@ def sentence(error: Any, words: Sequence[str]) -> str:
         hint = f" (did you mean {near[0]}?)" if near else ""
         return f"Unknown option {error.option_name}{hint} of {command}: {see}."
     if isinstance(error, typer.BadParameter) and option:
-        numbers = [right for word, right in _NUMBERS.items() if word in message]
+        numbers = [right for word, right in _NUMBER_WORDS.items() if word in message]
         right = numbers[0] if numbers else f"right: {message}"
         return f"Expected {option[0]}={_value(option[0], words)} to be {right}."
     if extra := re.search(r"extra argument\(s\) \((.*)\)", message):
@@ -45,7 +45,7 @@ def sentence(error: Any, words: Sequence[str]) -> str:
 
 
 def _value(option: str, words: Sequence[str]) -> str:
-    """What stands behind an option, after a blank or an equals sign."""
+    """Return an option's value on the command line, after a blank or an equals sign."""
     for word, after in zip(words, [*words[1:], ""], strict=True):
         if word == option:
             return after
@@ -55,10 +55,10 @@ def _value(option: str, words: Sequence[str]) -> str:
 
 
 class Once(TyperCommand):
-    """A command that takes an option once, but for lists: the first of two would be lost unsaid."""
+    """Command that refuses an option that comes twice, unless it is a list; Typer drops one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As Typer; raises `InputError` for an option that is given twice."""
+        """Parse the arguments as Typer does; raise `InputError` for an option that comes twice."""
         if not ctx.resilient_parsing:  # TAB
             *_, order = self.make_parser(ctx).parse_args(args=list(args))
             for option, times in Counter(order).items():

@@ -51,65 +51,67 @@ if TYPE_CHECKING:
 
 _MOST_TARGETS = 3
 _MOST_MARKS = 150
-_ROUNDING = 1e-9
-"""Share of the largest mean regret below which a mean regret counts as rounding"""
-_SOON = 100
-"""Rounds after a visit, of which the table of certificates tells as well"""
+_ZERO_REGRET = 1e-9
+"""Share of the largest mean regret below which a mean regret counts as 0."""
+_EARLY_AGE = 100
+"""Age of a visit in rounds for which the table of certificates has another epsilon."""
 MOST_IN_FULL = 12
-"""Problems that have all their figures; of more each has one, as SVG, or drawing takes minutes"""
+"""Largest number of problems with all figures; of more each has one, or drawing takes minutes."""
 
 
 class Picture(NamedTuple):
     """A figure and its caption."""
 
     name: str
-    """of its file, without ending"""
+    """name of the figure's file, without ending"""
     caption: str
     draw: Callable[[Path], None]
 
     def save(self, folder: Path, ending: str) -> Path:
-        """The figure as `folder`/`name` + `ending`; atomically."""
+        """Draw the figure atomically to `folder`/`name` + `ending`; return the path."""
         return write_atomically(folder / f"{self.name}{ending}", self.draw)
 
 
 class Look(NamedTuple):
-    """Colours and dashes that an agent keeps in all figures of a problem."""
+    """Facts of a run that decide its colour and dashes, the same in all figures of a report."""
 
     name: str
     private: bool
-    """claims an epsilon between none and infinity"""
+    """True if the run claims an epsilon between 0 and infinity"""
     delta: float
-    """claimed"""
+    """claimed delta"""
 
     @classmethod
     def of(cls, run: AgentRun) -> "Look":
-        """Colour, dashes and label of a run."""
+        """Return the look of a run."""
         proof = run.certificate
         return cls(run.name, 0 < proof.claimed_epsilon < inf, proof.claimed_delta)
 
 
 Looks = dict[Look, int]
-"""Places in palette, dashes and markers"""
+"""Place of each look in the lists of colours, dashes and markers."""
 
 
 class ProblemRuns(NamedTuple):
-    """Runs on one problem, with all horizons and targets."""
+    """Runs on one problem, with all horizons and privacy targets."""
 
     number: int
     name: str
     results: Results
     looks: Looks
-    """of all problems of a report, in each of which an agent looks alike"""
+    """looks of all problems of the report, so that an agent looks alike in each"""
 
     @property
     def longest(self) -> Results:
-        """Those of the largest horizon."""
+        """Runs with the largest horizon."""
         return self.results.where(horizon=max(run.setup.horizon for run in self.results.runs))
 
 
 def problems(results: Results, order: Sequence[str] = ()) -> list[ProblemRuns]:
-    """The results, problem by problem, as the first of their runs come in `order`, a list of keys;
-    the others by name."""
+    """Split results by problem, sorted by the first of its runs in `order`, a list of keys.
+
+    Problems without a run in `order` come last, by name.
+    """
     places = {key: place for place, key in enumerate(order)}
     first: dict[str, int] = {}
     for run in results.runs:
@@ -123,14 +125,14 @@ def problems(results: Results, order: Sequence[str] = ()) -> list[ProblemRuns]:
 
 
 def report_figures(problem: ProblemRuns, *, brief: bool) -> list[Picture]:
-    """All figures of one problem; if `brief`, regret by epsilon alone, or by round."""
+    """Return all figures of one problem; if `brief`, only regret by epsilon, or else by round."""
     every = list(pictures(problem))
     fronts = [picture for picture in every if picture.name.startswith("frontier")]
     return [*fronts, *every][:1] if brief else every
 
 
 def pictures(problem: ProblemRuns) -> Iterator[Picture]:
-    """All figures of one problem that its runs allow."""
+    """Yield all figures of one problem for which there are enough runs."""
     longest = problem.longest
     T = longest.runs[0].setup.horizon
     looks = problem.looks
@@ -159,15 +161,15 @@ def pictures(problem: ProblemRuns) -> Iterator[Picture]:
 
 
 def _targets(results: Results) -> list[float]:
-    """The epsilons that somebody claims."""
+    """Return the finite epsilons that agents claim, sorted."""
     claims = {run.certificate.claimed_epsilon for run in results.runs}
     return sorted(claim for claim in claims if 0 < claim < inf)
 
 
 def _curves(problem: ProblemRuns, looks: Looks) -> Iterator[Picture]:
-    """Regret by round at the largest horizon: a figure for each epsilon, for three at most."""
+    """Yield figures of regret by round at the largest horizon, for at most three epsilons."""
     longest = problem.longest
-    if longest.runs[0].marks[0] > 1:  # its last round alone is logged
+    if longest.runs[0].marks[0] > 1:  # only the last round was logged
         return
     every = targets = _targets(longest)
     if len(every) > _MOST_TARGETS:
@@ -205,7 +207,8 @@ def _frontier(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) ->
         lines.setdefault(Look.of(run), []).append(run)
     several = len({look.delta for look in lines}) > 1
     fronts = [
-        Front(_name(own[0], delta=several), own, looks[look]) for look, own in sorted(lines.items())
+        Front(_name(same[0], delta=several), same, looks[look])
+        for look, same in sorted(lines.items())
     ]
     levels = [(label(run), final(run)) for run in filterfalse(placed, runs)]
     with drawn(path, title) as axes:
@@ -220,14 +223,14 @@ def _horizons(path: Path, runs: Sequence[AgentRun], looks: Looks, title: str) ->
         lines.setdefault((Look.of(run), run.certificate.claimed_epsilon), []).append(run)
     most = dict(sorted(lines))  # of each look the largest epsilon, which comes last
     several = len({look.delta for look in most if look.private}) > 1
-    least = _ROUNDING * max(run.regret[-1].mean() for run in runs)
+    least = _ZERO_REGRET * max(run.regret[-1].mean() for run in runs)
     with drawn(path, title) as axes:
         for look, epsilon in most.items():
-            own = lines[look, epsilon]
-            where = [run.setup.horizon for run in own]
-            values = [run.regret[-1] for run in own]
+            same = lines[look, epsilon]
+            where = [run.setup.horizon for run in same]
+            values = [run.regret[-1] for run in same]
             claim = f", claims {rounded(epsilon, 6)}" if look.private else ""
-            name = _name(own[0], claim, delta=several)
+            name = _name(same[0], claim, delta=several)
             if min(value.mean() for value in values) <= least:
                 axes.plot([], [], " ", label=f"{name}: not drawn, a mean is ≤ 0")
                 continue
@@ -276,7 +279,7 @@ def _cost(path: Path, runs: Sequence[AgentRun], title: str) -> None:
 
 
 def _name(run: AgentRun, claim: str = "", *, delta: bool) -> str:
-    """Without what is certified, but never without what restricts it."""
+    """Return a run's name for a legend, with limits of its promise but no certified epsilon."""
     proof = run.certificate
     name = restricted(run.name, [run])
     at = f", δ = {rounded(proof.claimed_delta, 6)}" if delta and Look.of(run).private else ""
@@ -285,17 +288,25 @@ def _name(run: AgentRun, claim: str = "", *, delta: bool) -> str:
 
 
 BASELINES = ("Uniform", "BestFixed")
-"""Random play, and the best single action in hindsight."""
-_COLUMNS = ["problem", "agent", "horizon", "regret", "se", "claimed_epsilon", "certified_epsilon"]
-_COLUMNS += ["delta", "difference", "low", "high", "baseline"]
+"""Names of the agents that play at random, and the best fixed action in hindsight."""
+_HEADLINE_COLUMNS = [
+    "problem",
+    "agent",
+    "horizon",
+    "regret",
+    "se",
+    "claimed_epsilon",
+    "certified_epsilon",
+]
+_HEADLINE_COLUMNS += ["delta", "difference", "low", "high", "baseline"]
 
 
 def headline(problem: ProblemRuns) -> "pd.DataFrame":
-    """One row a run of the largest horizon, least regret first.
+    """Return a table with a row for each run of the largest horizon, least regret first.
 
-    `regret` is the mean, `se` its standard error, `difference` that from the `baseline` with the
-    least regret of those that were run, on the same users, with a 95 % interval `low` to `high`;
-    without a baseline there is none.
+    `regret` is the mean, `se` its standard error, `difference` the mean difference from `baseline`,
+    the better of `BASELINES` that ran, on the same users, with a 95 % interval `low` to `high`; NaN
+    if neither ran.
     """
     import pandas as pd
 
@@ -313,7 +324,7 @@ def headline(problem: ProblemRuns) -> "pd.DataFrame":
         }
         for run in longest.runs
     ]
-    table = pd.DataFrame(rows, columns=_COLUMNS)
+    table = pd.DataFrame(rows, columns=_HEADLINE_COLUMNS)
     means = {run.name: run.regret[-1].mean() for run in longest.runs if run.name in BASELINES}
     if means:
         best = min(means, key=lambda name: means[name])
@@ -326,7 +337,7 @@ def headline(problem: ProblemRuns) -> "pd.DataFrame":
 
 
 def write_table(table: "pd.DataFrame", folder: Path, name: str) -> list[Path]:
-    """A table as CSV and as LaTeX (booktabs)."""
+    """Write a table as CSV and as LaTeX (booktabs); return the paths."""
     latex = table.to_latex(index=False, float_format="%.4g", escape=True, na_rep="--")
     return [
         write_atomically(folder / f"{name}.csv", lambda p: table.to_csv(p, index=False)),
@@ -339,8 +350,8 @@ def _standard_error(values: Floats) -> float:
 
 
 _ENDINGS = (".svg", ".png", ".pdf")
-_USUAL = "Uniform"
-"""The baseline unless told otherwise, which may be missing"""
+_DEFAULT_BASELINE = "Uniform"
+"""Default of `baseline`, the only one that may be missing among the runs."""
 
 
 class Report(NamedTuple):
@@ -349,16 +360,16 @@ class Report(NamedTuple):
     page: Path
     figures: list[Path]
     tables: list[Path]
-    """headline and differences, as CSV and as LaTeX"""
+    """tables of headline and differences, as CSV and as LaTeX"""
     answer: list[str]
-    """what privacy costs, in sentences; problem by problem"""
+    """sentences on the cost of privacy, problem by problem"""
 
 
 def write_report(
     folder: str | os.PathLike[str],
     *,
     out: str | os.PathLike[str] | None = None,
-    baseline: str = _USUAL,
+    baseline: str = _DEFAULT_BASELINE,
     problem: str | None = None,
 ) -> Report:
     """Write index.html, its figures (PNG, SVG, PDF) and tables (CSV, LaTeX) from `folder`.
@@ -368,11 +379,11 @@ def write_report(
         out: folder for the report; by default `folder`/report.
         baseline: name of the agent that all others are compared with, on the same users. If the
             default "Uniform" did not run, the report has no differences.
-        problem: label of the only problem to report; by default all of them, of more than
-            `MOST_IN_FULL` with one figure each, as SVG.
+        problem: label of the only problem to report; by default all of them. If these are more
+            than `MOST_IN_FULL`, each has a single figure, as SVG.
 
-    The report of an unfinished sweep says at the top how much of it is there. The files are put
-    there together, see `dpbandit.base.write_folder`; other files stay.
+    The report of an unfinished sweep states at the top how much of it is there. The files are
+    replaced together, see `dpbandit.base.write_folder`; other files stay.
 
     Raises:
         InputError: no results in `folder`, no agent called `baseline`, a damaged file, or a file
@@ -385,7 +396,7 @@ def write_report(
     unfinished = _unfinished(plan, results, audits) if plan else ""
     results = results if problem is None else results.where(problem=problem)
     names = sorted({run.name for run in results.runs})
-    one_of("baseline", baseline, sorted({_USUAL, *names}))
+    one_of("baseline", baseline, sorted({_DEFAULT_BASELINE, *names}))
     facts: dict[str, Any] = {
         "title": (plan and plan.name) or folder.resolve().name or "results",
         "unfinished": unfinished,
@@ -406,18 +417,18 @@ def _write(
     baseline: str,
     facts: Mapping[str, Any],
 ) -> Report:
-    """Write the files of a report; `facts` are what the page says of a sweep and its audits."""
+    """Write the files of a report; `facts` are the page's title, gaps and audits of a sweep."""
     sections, written, heads = [], [], []
     every = problems(results, order)
     brief = len(every) > MOST_IN_FULL
     for problem in every:
-        rows_shown = []
+        figures = []
         for picture in report_figures(problem, brief=brief):
             saved = [picture.save(target, ending) for ending in _ENDINGS[: 1 if brief else None]]
             written += saved
-            rows_shown.append({"caption": picture.caption, "source": inlined(saved[0])})
+            figures.append({"caption": picture.caption, "source": inlined(saved[0])})
         heads.append(headline(problem))
-        sections.append(_section(problem, rows_shown, heads[-1]))
+        sections.append(_section(problem, figures, heads[-1]))
     import pandas as pd
 
     tables = write_table(pd.concat(heads), target, "headline")
@@ -450,7 +461,7 @@ def _write(
 
 
 def rendered(page: str, runs: Sequence[AgentRun], **context: Any) -> str:
-    """A page from its template, in the style of all reports; `runs` say who is reconstructed."""
+    """Render a page from its template in the common style; mark reconstructed agents of `runs`."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     environment.filters["number"] = _number
     rebuilt = {run.name for run in runs if is_reconstructed(run.config)}
@@ -462,13 +473,13 @@ def rendered(page: str, runs: Sequence[AgentRun], **context: Any) -> str:
 
 
 def inlined(figure: Path) -> str:
-    """A PNG or SVG as the source of an image."""
+    """Return a PNG or SVG file as a data URL, for the source of an image."""
     kind = {".svg": "svg+xml", ".png": "png"}[figure.suffix]
     return f"data:image/{kind};base64,{b64encode(figure.read_bytes()).decode()}"
 
 
 def _unfinished(plan: Planned, results: Results, audits: Sequence[Any]) -> str:
-    """How much of a sweep is there; nothing where that is all."""
+    """Return words on the missing runs and audits of a sweep; empty if it is complete."""
     there = sum(len(run.replicas) for run in results.runs)
     missing_runs = (plan.missing(len(results.runs), there), _missing(audits, plan))
     return "; ".join(filter(None, missing_runs))
@@ -517,7 +528,7 @@ def _section(
 
 
 def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
-    """The rows of a table, with None where it has NaN."""
+    """Return the rows of a table, with None in place of NaN."""
     return [
         {str(key): None if value != value else value for key, value in row.items()}
         for row in table.to_dict("records")
@@ -525,7 +536,7 @@ def _rows(table: "pd.DataFrame") -> list[dict[str, Any]]:
 
 
 def _certificates(runs: Sequence[AgentRun]) -> list[dict[str, Any]]:
-    """One line for each agent, target and horizon on each problem."""
+    """Return a row of the table of certificates for each run."""
     names = labels(run.setup for run in runs)
     return [
         {
@@ -533,14 +544,14 @@ def _certificates(runs: Sequence[AgentRun]) -> list[dict[str, Any]]:
             "horizon": run.setup.horizon,
             "agent": run.name,
             "proof": run.certificate,
-            "soon": run.certificate.by_age(_SOON),
+            "soon": run.certificate.by_age(_EARLY_AGE),
         }
         for run in runs
     ]
 
 
 def _audits(folder: Path, plan: Planned | None) -> list[AuditFile]:
-    """Those that the sweep asks for and that are there."""
+    """Read the sweep's audits that are there, sorted; warn if some are missing."""
     files = [audit_file(folder, key) for key in (plan.audits if plan else ())]
     found = [read_audit(file) for file in files if is_there(file)]
     if missing := _missing(found, plan):
@@ -561,7 +572,7 @@ def _configs(runs: Sequence[AgentRun]) -> list[dict[str, str]]:
 
 
 def _number(value: Any, digits: int = 4) -> str:
-    """For a table: infinity as a symbol, nothing as a dash.
+    """Format a number for a table: infinity as a symbol, None as a dash.
 
     >>> _number(float("inf")), _number(None), _number(1234567), _number(0.0123456)
     ('∞', '-', '1,234,567', '0.01235')

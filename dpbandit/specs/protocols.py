@@ -279,8 +279,8 @@ class Spec:
 
     @property
     def carries(self) -> bool:
-        """True if a user's round changes the world that later users meet: then privacy of actions
-        protects nobody."""
+        # True if a user's round changes the world that later users meet: then privacy of actions
+        # protects nobody
         return False
 
     @property

@@ -190,8 +190,8 @@ def tiny(monkeypatch):
     monkeypatch.setattr(competing, "_names", lambda: ["greedy", "fade", "broken", "dp-ucb"])
     nothing = {"failed": "", "audit": None}
     monkeypatch.setattr("dpbandit.suite.freezing.examined", lambda agent, size, **how: nothing)
-    monkeypatch.setattr("dpbandit.suite.freezing.FEWEST", 6)
-    monkeypatch.setattr("dpbandit.suite.freezing.MOST", 12)
+    monkeypatch.setattr("dpbandit.suite.freezing.MIN_REPLICAS", 6)
+    monkeypatch.setattr("dpbandit.suite.freezing.MAX_REPLICAS", 12)
     monkeypatch.setattr("dpbandit.suite.freezing.STAGES", ((8, 3), (12, 2)))
     candidates.cache_clear()
     yield problem
