@@ -59,7 +59,7 @@ _OF_CASES = {
     "horizon": "--horizon",
 }
 _OF_TABLES = {"reading": "--reading", "rows": "--rows", "theta": "--theta", "out": "--out"}
-"""Options of `reproduce` that the other kind of case does not have."""
+"""Options of `reproduce` for tables alone; those of `_OF_CASES` are for cases alone."""
 
 
 def reproduce(

@@ -54,7 +54,7 @@ _MOST_MARKS = 150
 _ZERO_REGRET = 1e-9
 """Share of the largest mean regret below which a mean regret counts as 0."""
 _EARLY_AGE = 100
-"""Age of a visit in rounds for which the table of certificates has another epsilon."""
+"""Age of a visit, in rounds, for which the table of certificates has a second epsilon."""
 MOST_IN_FULL = 12
 """Largest number of problems with all figures; of more each has one, or drawing takes minutes."""
 

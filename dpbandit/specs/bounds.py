@@ -24,7 +24,7 @@ CLIPPED = (
 )
 """Note below tables that have a column `clipped`."""
 _BUFFER_ROUNDS, _BUFFER_ENTRIES = 64, 1 << 15
-"""Limits of rounds, and of entries of an array, checked together. Change speed, never counts."""
+"""Numbers of rounds, and of entries of an array, buffered at most before they are checked."""
 
 
 @runtime_checkable
@@ -196,7 +196,7 @@ class Bounds:
 
 
 def answered(reward: Floats) -> Step:
-    """Return a `Step` with this reward, of one or several rounds, and zeros for its means."""
+    """Return a `Step` with this reward, of one or several rounds, whose means and regret are 0."""
     return Step(reward, *[np.zeros_like(reward)] * 3)
 
 

@@ -175,7 +175,7 @@ def _batch(space: Any, n: int = 1) -> Any:
 
 
 _SINGLE_LEVEL = np.ones(())
-"""Number of the price, 1, where each product has a single one."""
+"""Price number 1, as an array, of products that have a single price."""
 
 
 def best_levels(weight: Floats, margins: Floats, at_most: int) -> tuple[Ints, Floats]:

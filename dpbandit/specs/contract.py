@@ -63,7 +63,7 @@ class Problem(Protocol):
         ...
 
     def hindsight(self) -> Floats | float:
-        """Return the number to add to the sum of `Step.regret` so far to get regret, (R,).
+        """Return the term that, added to the sum of `Step.regret` so far, gives regret, (R,).
 
         It is the total reward of the best fixed action where regret is measured against that, and
         0 where every context has a best action of its own.
@@ -148,7 +148,7 @@ def gaussian(config: AgentConfig, spec: Any) -> AgentConfig:
 
 
 def matrix_entries(config: Any, spec: Any) -> int:
-    """Return how many numbers the matrices of the config's agent may have, for one replica.
+    """Return the largest number of matrix entries of the config's agent, for one replica.
 
     The number is `spec.matrix_entries`, unless the config, or one that it wraps, has a method
     `matrix_entries(spec)`.
@@ -248,7 +248,7 @@ def _check_trust(owner: str, agent: Agent, spec: Spec) -> None:
 
 
 def _check_notion(owner: str, agent: Agent) -> None:
-    """Raise `InputError` if the ledger omits a condition in the ledger of an agent inside."""
+    """Raise `InputError` if the ledger omits a condition that an inner agent's ledger states."""
     outer = getattr(agent, "ledger", None)
     if not isinstance(outer, Ledger):
         return

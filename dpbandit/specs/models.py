@@ -49,11 +49,11 @@ class Link:
 
     name: str
     mean: Callable[[Floats], Floats]
-    """zeta, increasing"""
+    """link function zeta, increasing"""
     slope: Callable[[Floats], Floats]
-    """zeta', even, largest at 0"""
+    """derivative zeta', even, largest at 0"""
     largest_slope: float
-    """zeta'(0)"""
+    """largest slope, zeta'(0)"""
 
     def lipschitz(self, z: float, reward_low: float, reward_high: float) -> float:
         """Return the largest `|zeta(x . theta) - r|` for `|x . theta| <= z` and r in the range.

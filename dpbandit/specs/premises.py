@@ -54,7 +54,7 @@ class Held:
     facts: Facts
     """public facts about the rounds that reach it"""
     lost: Mapping[Fact, str]
-    """other facts, each with the words for who does not provide it"""
+    """other facts, each with words that name who does not provide it"""
 
 
 class Premises:
@@ -64,7 +64,7 @@ class Premises:
         owner: class name of the config, for messages.
         agent: the running agent.
         spec: public facts of the problem that the agent was made for.
-        lost: facts to take as not provided whatever `spec` says, each with the words for by whom.
+        lost: facts that are not provided, whatever `spec` says, each with words that name by whom.
     """
 
     def __init__(

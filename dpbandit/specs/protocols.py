@@ -112,8 +112,7 @@ MOST_OUTSIDE = 0.01
 
 
 Masks: TypeAlias = Literal["none", "public", "user"]
-"""Owner of a round's mask of available actions: nobody, as all are available; the public; the user.
-"""
+"""Owner of a round's mask of available actions; "none" if all actions are always available."""
 
 
 BOUND_TOLERANCE = 1e-6
@@ -121,7 +120,7 @@ BOUND_TOLERANCE = 1e-6
 
 
 class Step(NamedTuple):
-    """Outcome of one round, each (R,)."""
+    """Outcome of one round; fields are arrays (R,)."""
 
     reward: Floats
     """observed reward, of the round `spec.delay` rounds ago"""
@@ -132,7 +131,7 @@ class Step(NamedTuple):
     regret: Floats
     """oracle - expected"""
     datum: Floats | None = None
-    """feedback in place of the reward, `(R, *datum_shape)`; None where that is the feedback"""
+    """feedback in place of the reward, `(R, *datum_shape)`; None if agents observe the reward"""
 
 
 @dataclass(frozen=True)
@@ -195,7 +194,7 @@ class Spec:
     may_be_masked: ClassVar[bool] = False
     """True if actions are numbered and may be unavailable in a round"""
     visited_as: ClassVar[str] = ""
-    """`measured_as` where rounds are visits of people who return; "" if they cannot be"""
+    """kind of problem, as in `measured_as`, if people return for its rounds; "" if they cannot"""
     nouns: ClassVar[tuple[str, str]] = ("rounds", "action")
     """words for rounds, or for the users who come, and for an action"""
     priced: ClassVar[bool] = False
@@ -260,7 +259,7 @@ class Spec:
 
     @property
     def datum_shape(self) -> tuple[int, ...] | None:
-        """Shape of one replica's feedback in place of the reward; None where the reward is it."""
+        """Shape of one replica's feedback in place of the reward; None if that is observed."""
         return None
 
     @property
@@ -291,7 +290,7 @@ class Spec:
 
     @property
     def default_action(self) -> Any:
-        """Action in place of a choice."""
+        """Action of a player who does not choose."""
         raise NotImplementedError
 
     @property
@@ -331,7 +330,7 @@ class Spec:
         return [Bound(_rewards, (), np.positive, low - slack, high + slack, *words)]
 
     def with_few_people(self) -> Self:
-        """Return the spec with no more people than can come, and one; itself if none return."""
+        """Return the spec with at most `horizon` + 1 people; unchanged where nobody returns."""
         return self
 
     def repaired(self, action: Any, mask: Bools | None = None) -> Any:
@@ -416,7 +415,7 @@ class Numbered:
 
     @property
     def default_action(self) -> int:
-        """Action in place of a choice, 0."""
+        """Action 0, that of a player who does not choose."""
         return 0
 
     def validate(self, action: Any, replicas: int) -> Ints:
@@ -516,7 +515,7 @@ def _distance_from_one(contexts: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class PriceListSpec(ContextualSpec):
-    """Arms that are prices: the reward is the margin, price - unit cost, of a sale, and 0 without.
+    """Arms that are prices: the reward of a sale is the margin, price - unit cost, else it is 0.
 
     An agent may ignore that and treat prices as unrelated arms; one that uses it learns demand.
     """

@@ -124,7 +124,7 @@ class Sweep(_Strict):
 
     @classmethod
     def of(cls, values: Mapping[str, Any], *, source: str = "the sweep") -> "Sweep":
-        """Make a sweep from these values; raises `InputError` on the first mistake."""
+        """Make a sweep from these values; raise `InputError` on the first mistake."""
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
@@ -228,7 +228,7 @@ class AgentRecorder:
 
 
 class AgentFailure(NamedTuple):
-    """A configuration whose agent failed: it raised something, or took too long."""
+    """A configuration whose agent failed: it raised an error, or took too long."""
 
     key: str
     """key of the configuration"""

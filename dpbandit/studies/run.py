@@ -259,7 +259,7 @@ def _survey_file(file: Path, keys: Collection[str], found: Found) -> None:
 
 
 def check_program(run: AgentRun, source: Path | str) -> None:
-    """Raise `InputError` unless this version of the program made the run: others draw otherwise."""
+    """Raise `InputError` if another program version, which may draw otherwise, made the run."""
     ours = provenance()
     for part in PROGRAM:
         if run.provenance[part] != ours[part]:

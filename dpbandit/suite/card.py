@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PACKAGE_BEST = "best of ours"
-"""Name of the package's best agent of each problem, private or, beside agents that are not, not."""
+"""Label of the package's best agent on each problem; at epsilon infinity, without privacy."""
 _TEXT_POINTS, _SMALL_POINTS = 13, 11
 """Sizes of text that can be read when eight inches are shown on 400 pixels."""
 _COLOUR_MAP, _DARK_PERCENT = colormaps["cividis"], 58
@@ -98,7 +98,7 @@ def write_card(
 
 
 def scores_of(submission: Submission) -> pd.DataFrame:
-    """Return scores of the examined agents, between the ends that are shipped, or else played."""
+    """Return scores of the examined agents, between shipped references or else played ones."""
     ends = ends_of(frozen(submission.size) or submission.runs)
     return scores([run for run in submission.runs if run.name in submission.findings], ends)
 

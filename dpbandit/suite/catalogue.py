@@ -54,9 +54,9 @@ class SuiteProblem:
         return replace(_setup(self.name, "small"), seed=suite().selection_seed)
 
     def counted(self, proof: Certificate) -> float:
-        """Return the epsilon that counts on this problem: certified, or infinity if promises lack.
+        """Return the certified epsilon, or infinity if the promise is narrower than needed here.
 
-        A certificate with a larger delta is converted to the suite's delta.
+        For a certificate with a larger delta it is the epsilon at the suite's delta.
         """
         spec = spec_of(self.name)
         if not proof.notion.on(spec).implies(strongest(spec, self.trust)):

@@ -49,7 +49,7 @@ from dpbandit.testing.tapes import (
 _FEWEST_ROUNDS, _MOST_ROUNDS = 24, 1536
 """Range of the number of rounds of tests, doubled until every mechanism has released."""
 _REPLICAS = 6
-"""Replicas of a full replay, of extreme and again of bounded users; each replaces another user."""
+"""Number of replicas of extreme users, and of bounded ones, that a full replay has."""
 _MAX_CONTEXT_NUMBERS = 4_000_000
 """Largest number of entries in the contexts of a full replay, if a problem that small exists."""
 _AUDIT_RUNS = {"small": 2000, "full": 20_000}

@@ -43,7 +43,7 @@ from dpbandit.suite.sources import program_of
 SCREEN_REPLICAS = 4
 """Number of replicas that every candidate plays."""
 CLOSE_REPLICAS, CLOSE_CANDIDATES = 128, 3
-"""Number of replicas from which on only close calls go on, and of candidates then compared."""
+"""Numbers of replicas after which only close calls go on, and of candidates that these compare."""
 STAGES = ((8, 10), (32, 5), (CLOSE_REPLICAS, CLOSE_CANDIDATES), (400, CLOSE_CANDIDATES))
 """Number of replicas of each stage, and of the best candidates that play them."""
 SHORTLIST = 8

@@ -17,7 +17,7 @@ SHORTEST, LONGEST = -4, 4
 """Numbers of doublings of a problem's horizon, from a sixteenth to sixteen times."""
 REPLICAS = 20
 SETTLED = 2
-"""Number of successive affordable doublings, better than fixed play, that end an epsilon's runs."""
+"""Number of successive doublings, affordable and better than fixed play, that end the runs."""
 
 
 def grow(names: Iterable[str], blocks: Blocks, longest: int = LONGEST) -> list[Answer]:

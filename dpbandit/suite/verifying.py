@@ -234,7 +234,7 @@ def _where(run: AgentRun) -> str:
 
 
 def _size(runs: Sequence[AgentRun]) -> Size:
-    """Return the size whose number of replicas most runs have."""
+    """Return the suite's size whose number of replicas is nearest to the median of the runs."""
     many = int(np.median([len(run.replicas) for run in runs]))
     return min(SIZES, key=lambda size: abs(replicas(size) - many))
 
