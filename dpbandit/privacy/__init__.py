@@ -1,6 +1,6 @@
 """Privacy mechanisms, through which all data passes, and ledgers that add up their cost.
 
-What the author of an agent needs is here; where it comes from is internal, and may move.
+Authors of agents import from here; the modules behind these names are internal and may move.
 """
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING

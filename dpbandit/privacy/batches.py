@@ -1,6 +1,6 @@
-"""Sums of batches, sums released by counts, values of single rounds, and trees that start again.
+"""Noisy sums of batches, sums released by counts, noisy single values, and trees that restart.
 
-**Gradients from one value each**: what is summed, and what is released value by value.
+**Gradient estimates from one value a round.**
 Flaxman, Kalai and McMahan, "Online convex optimization in the bandit setting: gradient descent
 without a gradient", SODA 2005. With u uniform on the unit sphere of a k-dimensional space::
 
@@ -45,20 +45,20 @@ from dpbandit.privacy.spends import GaussianSpend, Spend
 
 
 class BatchSum(Mechanism):
-    """x_1 + ... + x_n + noise, at the n-th call; None before.
+    """Mechanism that returns x_1 + ... + x_n + noise at the n-th call, and None before.
 
     Args:
-        dim: of the vectors.
-        bound: they are clipped to this l_order norm.
-        order: of the norm.
-        users: n.
+        dim: length of a vector.
+        bound: l_order norm to which vectors are clipped.
+        order: order of the norm.
+        users: n, the number of vectors.
         noise: draws the noise of the sum, (R, dim).
-        spend: what that noise costs one user.
+        spend: privacy cost of that noise for one user.
 
     Guarantee:
-        Replacing a user moves the sum by at most 2 `bound` in l_order, whatever is fed; what noise
-        makes of that is said by `spend`. Batches of other users are other mechanisms: a user pays
-        for hers alone (parallel composition).
+        Replacing a user moves the sum by at most 2 `bound` in l_order, whatever is fed; `spend` is
+        the privacy cost of that movement under the noise. Batches of other users are other
+        mechanisms: a user pays for her own batch alone (parallel composition).
 
     >>> from dpbandit.privacy.spends import GaussianSpend
     >>> total = BatchSum(1, 2.0, users=2, noise=lambda: 0.5, spend=GaussianSpend(1.0, "a batch"))
@@ -105,7 +105,7 @@ class BatchSum(Mechanism):
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """mu of Gaussian noise that meets the target, where it is smaller than Laplace noise; else 0.
+    """Return the mu of Gaussian noise that meets the target, or 0 where Laplace noise is smaller.
 
     >>> gaussian_mu(1.0, 1e-5), round(gaussian_mu(0.5, 0.3), 3)
     (0.0, 1.155)
@@ -115,16 +115,16 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 class CountedSums(Mechanism):
-    """Sums of K cells, each released with fresh noise, and emptied, when counts say so::
+    """Sums of K cells; a cell is released with fresh noise, and emptied, when the caller says so::
 
-        call(value (R,), cell (R,), at_release (R, K) bool) -> (R, K), 0 where nothing is due
+        call(value (R,), cell (R,), at_release (R, K) bool) -> (R, K), 0 where nothing is released
 
-    A call returns None where nothing is due in any replica. Values lie in [low, high] and are
-    summed as shares of that range, (value - low) / (high - low). Noise is Laplace(1 / epsilon), or,
-    where delta lets that be less, Gaussian of standard deviation 1 / mu.
+    A call returns None if no cell of any replica is released. Values lie in [low, high] and are
+    summed as shares of that range, (value - low) / (high - low). Noise is Laplace(1 / epsilon), or
+    Gaussian of standard deviation 1 / mu where delta makes that smaller.
 
-    A simulator that plays one policy for many rounds may hand over what all of them brought
-    together: the shares' totals (R, K), in place of a value, and their counts (R, K).
+    A simulator that plays one policy for many rounds may hand over all of them in one call: totals
+    of the shares (R, K) in place of `value`, and the counts of rounds (R, K) in place of `cell`.
 
     Guarantee:
         If `cell` and `at_release` are functions of public coins, of counts (how many values each
@@ -192,12 +192,12 @@ class CountedSums(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class OnePointEstimates:
-    """The sum of (k / zeta) (clip(y, low, high) - offset) u, in k coordinates.
+    """Sum of one-point gradient estimates (k / zeta) (clip(y, low, high) - offset) u, length k.
 
     Guarantee:
-        Replacing one user moves it by at most (high - low) k / zeta in L2, the offset being public,
-        because `|u| = 1`. That is not checked: u is the agent's own public draw, and no user has a
-        hand in it. Values that are no numbers become `low`.
+        Replacing one user moves the sum by at most (high - low) k / zeta in L2, the offset being
+        public, because `|u| = 1`. The norm of u is not checked: u is the agent's own public draw,
+        and no user has a hand in it. Values that are no numbers become `low`.
     """
 
     # "u is the agent's own public draw, and no user has a hand in it"
@@ -205,13 +205,13 @@ class OnePointEstimates:
     controls = (1,)
 
     dim: int
-    """k"""
+    """k, the number of coordinates"""
     zeta: float
     """radius of the sphere on which the value was taken, > 0"""
     low: float
     high: float
     offset: float = 0.0
-    """public; (low + high) / 2 makes estimates shortest"""
+    """public number subtracted from values; (low + high) / 2 makes estimates shortest"""
     units: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
@@ -229,7 +229,7 @@ class OnePointEstimates:
 
     @property
     def bound(self) -> float:
-        """The longest estimate, M k / zeta with M the largest `|value - offset|`."""
+        """Largest norm of an estimate, M k / zeta with M the largest `|value - offset|`."""
         return largest(self.low, self.high, self.offset) * self.dim / self.zeta
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -238,7 +238,7 @@ class OnePointEstimates:
         return self.estimate(clip_range(y, self.low, self.high) - self.offset, u)
 
     def estimate(self, values: Floats, u: Floats) -> Floats:
-        """(k / zeta) sum of values (n, R) times directions (n, R, k), as they are: (R, k)."""
+        """Return (k / zeta) times the sum of values (n, R) times directions (n, R, k), (R, k)."""
         # contiguous and replica by replica, so that R is not in the arithmetic
         by_replica = np.ascontiguousarray(u.transpose(1, 0, 2), dtype=np.float64)
         summed: Floats = np.vecmat(np.ascontiguousarray(values.T), by_replica)
@@ -246,15 +246,15 @@ class OnePointEstimates:
 
 
 class LocalValues(Mechanism):
-    """Each value released once with noise of its own: local privacy, no accumulator to trust::
+    """Locally private values, each released once with its own noise; no server is trusted::
 
         release clip(y, low, high) - offset + noise,       noise Laplace(s W) or N(0, s^2 W^2)
 
     with s = `noise_multiplier` and W = high - low.
 
     Guarantee:
-        Replacing a user moves the one value of hers by at most W, and each value is released once,
-        so all releases together, for every horizon, cost what one does (parallel composition):
+        Replacing a user moves her one value by at most W, and each value is released once, so all
+        releases together, for every horizon, cost as much as one release (parallel composition):
         epsilon = 1 / s, or mu = 1 / s with Gaussian noise.
     """
 
@@ -301,10 +301,10 @@ class LocalValues(Mechanism):
 
 
 class LocalSums:
-    """Prefix sums of one-point estimates made of locally private values: post-processing.
+    """Prefix sums of one-point estimates from locally private values, by post-processing alone.
 
-    A call takes what `PrefixSum` takes, a value (R,) and its direction (R, k), and returns the sum
-    of all estimates so far after every `refresh_every` rounds, else None.
+    A call takes a value (R,) and its direction (R, k), as `PrefixSum` does, and returns the sum of
+    all estimates so far after every `refresh_every` rounds, else None.
     """
 
     def __init__(
@@ -319,11 +319,11 @@ class LocalSums:
 
     @property
     def spend(self) -> Spend:
-        """The sum of values pays for all."""
+        """Cost of all releases: that of the noisy values."""
         return self._values.spend
 
     def __call__(self, y: Floats, u: Floats) -> Floats | None:
-        """(R,) and (R, k) -> (R, k) at the end of a batch, else None."""
+        """Add values (R,) with directions (R, k); return the sum (R, k) at a batch's end."""
         release = cast(Floats, self._values(y))  # every call releases
         if not self._released.size:
             self._released = np.zeros((self._every, *release.shape))
@@ -338,7 +338,7 @@ class LocalSums:
 
 
 def largest(low: float, high: float, offset: float) -> float:
-    """M, the largest `|value - offset|`."""
+    """Return M, the largest `|value - offset|` of values in [low, high]."""
     return max(abs(low - offset), abs(high - offset))
 
 
@@ -352,17 +352,17 @@ NodeLaw: TypeAlias = Literal["gaussian", "laplace"]
 
 
 class RestartingTrees(Mechanism):
-    """Noisy sums of the losses of B chosen experts since they were chosen, each replica's own.
+    """Noisy running sums of the losses of B chosen experts, restarted per replica.
 
-    A binary tree for each expert, in Fenwick form (`prefix_sums.Tree`), in a replica's own
-    time s: 1 in the first round after a restart, 2 in the next one. With lowbit(s) = s & -s::
+    One binary tree for each chosen expert, in Fenwick form (`prefix_sums.Tree`). Time s counts the
+    rounds since the replica's restart: 1 in the first one, 2 in the next. With lowbit(s) = s & -s::
 
         N_s = z_s + N_{s - lowbit(s)},       z_s the round's fresh noise;
 
         call(losses (R, d), chosen (R, B), restart (R,) bool) -> sums (R, B)
 
-    `chosen` names experts, -1 nobody, whose loss is 0. The call of the last round releases
-    nothing (None), for no action follows.
+    `chosen` holds indices of experts; -1 is no expert, with loss 0. The call of the last round
+    returns None, for no action follows.
 
     Guarantee:
         If chosen and restart are public or functions of earlier releases (and of coins that know no
@@ -379,9 +379,9 @@ class RestartingTrees(Mechanism):
     Args:
         streams: the random streams of the replicas.
         name: the call site of the noise.
-        width: B.
-        law: of a node's noise.
-        scale: standard deviation or Laplace scale of a node's noise; 0: none.
+        width: B, experts at a time.
+        law: law of a node's noise.
+        scale: standard deviation or Laplace scale of a node's noise; 0 adds none.
         horizon: T, calls that will be made.
         low, high: losses are clipped to this range, non-finite ones become `low`.
 
@@ -432,13 +432,13 @@ class RestartingTrees(Mechanism):
 
     @staticmethod
     def nodes(horizon: int) -> int:
-        """h, the nodes that one round touches at most."""
+        """Return h, the largest number of tree nodes that one round enters."""
         return (horizon - 1).bit_length()
 
     def query(self, *datum: AnyArray) -> Floats:
         losses, chosen = datum[:2]
-        theirs = np.take_along_axis(losses, np.maximum(chosen, 0), axis=1)
-        return np.where(chosen < 0, 0.0, clip_range(theirs, *self._range))
+        chosen_losses = np.take_along_axis(losses, np.maximum(chosen, 0), axis=1)
+        return np.where(chosen < 0, 0.0, clip_range(chosen_losses, *self._range))
 
     def _release(self, *datum: AnyArray) -> Floats | None:
         restart = datum[2]
@@ -454,5 +454,5 @@ class RestartingTrees(Mechanism):
 
 
 def _level(s: Ints) -> Ints:
-    """The place of the lowest bit; 0 for s = 0."""
+    """Return the index of the lowest set bit of s, and 0 for s = 0."""
     return np.maximum(np.frexp((s & -s).astype(float))[1] - 1, 0).astype(np.int64)

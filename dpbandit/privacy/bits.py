@@ -1,4 +1,4 @@
-"""Sums of bits that devices hide among coins or flip, for secure aggregation and shuffling."""
+"""Private sums of bits, hidden among fair coins or flipped, for aggregation and shuffling."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -33,10 +33,10 @@ from dpbandit.privacy.spends import GaussianSpend, Parallel, Spend, largest_epsi
 
 @dataclass(frozen=True, kw_only=True)
 class SignBits:
-    """The sum of sign(r - centre) sign(x) in the block of the arm played, 0 in all others.
+    """Sum of sign(r - centre) sign(x) in the block of the arm played, 0 in all others.
 
-    An entry is 0, too, where x is 0, where r is the centre and where either is no number: there is
-    no bit to be sent, and a fair coin goes instead.
+    An entry is also 0 where x is 0, where r equals the centre, and where either is not finite: a
+    device then has no bit to send and sends a fair coin instead.
 
     **Sensitivity.** 2 sqrt(d): d signs against their opposites (of two different arms: sqrt(2 d)).
     """
@@ -45,11 +45,11 @@ class SignBits:
     needs = NO_FACTS
 
     n_actions: int
-    """blocks"""
+    """K, the number of arms, each with a block of its own"""
     dim: int
-    """d"""
+    """d, the length of a context"""
     centre: float = 0.0
-    """a public number, such as the middle of the reward range"""
+    """public reward level compared with, such as the middle of the reward range"""
     units: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
@@ -76,8 +76,9 @@ class SignBits:
 
 Cover: TypeAlias = Literal["coins", "flips"]
 COVERS: tuple[Cover, ...] = ("coins", "flips")
-_RATIO = 1.2
-"""Between numbers of devices for which the chance of a flip is found; others are rounded down"""
+_DEVICES_RATIO = 1.2
+"""Ratio of neighbouring device counts for which a flip probability is searched; a count between two
+of them is rounded down, which is safe and saves searches"""
 
 
 class BitSum(Mechanism):
@@ -86,17 +87,17 @@ class BitSum(Mechanism):
         coins   every device sends its bits, and its share of N fair coins for every coordinate
         flips   every device flips each bit with probability p: randomised response
 
-    Each bit is a message of its own, labelled by its coordinate alone. Where the statistic has
-    nothing to say, in blocks of arms that were not played, a fair coin is sent, so that the number
-    of messages tells nothing. A release is the sum of bits, debiased, at the end of a batch.
+    Each bit is a message of its own, labelled by its coordinate alone. Where the statistic is 0, as
+    in blocks of arms that were not played, a device sends a fair coin, so that the number of
+    messages reveals nothing. A release is the debiased sum of bits at the end of a batch.
 
     Guarantee:
         (epsilon, delta)-DP for one user's round: her bits are in one batch, and there among coins
         (`BitSpend`). A fraction h of the devices is honest and stays. "coins": each device sends
-        ceil(N / (h n)) coins, so that the honest send N (with h = 1, N in all); whoever mixes and
+        ceil(N / (h n)) coins, so that honest devices send N (with h = 1, N in all); a shuffler that
         colludes with the server sees true bits: there is no local guarantee at all. "flips": p is
-        what the others, h n - 1 of them, make enough of, and each message keeps a local guarantee
-        of its own, pure d log((1 - p) / p), whoever colludes.
+        least such that the flips of the other h n - 1 honest devices hide hers, and each message
+        keeps a local guarantee, pure d log((1 - p) / p), whoever colludes.
     """
 
     # "her bits are in one batch"
@@ -152,7 +153,7 @@ class BitSum(Mechanism):
         self._released, self._sum = 0, np.zeros((len(streams), *statistic.shape))
 
     def noise(self, batch: int) -> float:
-        """The variance of a coordinate of a release, beyond that of n random signs in one block."""
+        """Return the noise variance of a release's coordinate, without that of n random signs."""
         n = np.diff([0, *self._ends])[batch]
         bits = n * (1 / (1 - 2 * self._flips[batch]) ** 2 - 1 / self._statistic.n_actions)
         return float(self._coins[batch] + bits)
@@ -162,7 +163,7 @@ class BitSum(Mechanism):
         return self._statistic.total(*(array[None] for array in datum))
 
     def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
-        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
+        """Return the round clipped to the bounds of the statistic, for `dpbandit.testing`."""
         x, action, reward = datum
         known = np.isfinite(x).all(axis=-1) & np.isfinite(reward)
         signs = np.sign(np.where(known[:, None], x, 0.0))
@@ -185,28 +186,28 @@ class BitSum(Mechanism):
 
 
 def _rounded(devices: int) -> int:
-    """Down to one of few numbers."""
+    """Round a number of devices down to a power of `_DEVICES_RATIO`."""
     if devices < 1:
         raise InputError("Expected batches of at least one honest device: make honest larger.")
-    power = floor(np.log(devices) / np.log(_RATIO) + 1e-9)
-    return max(1, min(devices, ceil(_RATIO**power)))
+    power = floor(np.log(devices) / np.log(_DEVICES_RATIO) + 1e-9)
+    return max(1, min(devices, ceil(_DEVICES_RATIO**power)))
 
 
-_FINE = 1000
-"""Grid points to a standard deviation of the loss of a bit, about"""
-_FAR = 20.0
-"""Standard deviations of a count; what lies beyond, less than 1e-80, is an infinite loss"""
-_NUMBERS = 400
-"""Numbers of coins that are told apart, at most; between them coins are left out"""
-_ROUNDED = 1 + 1e-11
-"""Masses are taken for more, by what they may be off by"""
-_MOST_COINS, _LEAST_FLIP, _CLOSE, _REMEMBERED = 10**9, 1e-300, 1e-4, 1024
-_LEFT_OUT = 1e-70
-"""A smaller delta is less than what is left out of counts"""
+_CELLS_PER_STDDEV = 1000
+"""Grid cells per standard deviation of the privacy loss of one bit, about"""
+_REACH_STDDEVS = 20.0
+"""Standard deviations of a count that are kept; mass beyond, below 1e-80, is an infinite loss"""
+_MAX_COUNTS = 400
+"""Most counts of coins that are evaluated; a count between two of them is rounded down"""
+_MASS_MARGIN = 1 + 1e-11
+"""Factor that covers the rounding errors of probability masses"""
+_MAX_COINS, _MIN_FLIP, _FLIP_PRECISION, _CACHED_TARGETS = 10**9, 1e-300, 1e-4, 1024
+_OMITTED_MASS = 1e-70
+"""Mass omitted beyond `_REACH_STDDEVS`; no smaller delta can be certified by counts"""
 
 
 class _Pair(NamedTuple):
-    """The law of one loss; the rest of its mass is at infinity."""
+    """Law of one privacy loss: atoms, and the mass of an infinite loss."""
 
     losses: Floats
     masses: Floats
@@ -215,10 +216,10 @@ class _Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class BitSpend:
-    """`bits` bits of a person, each among B ~ Bin(coins, chance) coins, B told.
+    """Cost of `bits` bits of a person, each among B ~ Bin(coins, chance) fair coins, B public.
 
     Guarantee:
-        The loss is that of the module, rounded up; pure DP with bits x log((1 - flip) / flip).
+        The privacy loss is exact and rounded up; pure DP with bits x log((1 - flip) / flip).
 
     >>> spend = BitSpend.among_coins(558, bits=10)
     >>> spend.delta(1.0) <= 1e-5 < BitSpend.among_coins(557, bits=10).delta(1.0)
@@ -226,14 +227,15 @@ class BitSpend:
     """
 
     bits: int
-    """d"""
+    """d, bits of one person"""
     coins: int
-    """of which B are thrown"""
+    """largest value of B"""
     chance: float = 1.0
+    """probability with which each of the coins is thrown"""
     flip: float = 0.0
-    """the probability p with which she flips her own bit"""
+    """probability p with which a person flips her own bit"""
     arms: bool = False
-    """whether people may play different arms"""
+    """True if people may play different arms"""
     note: str = "bits among fair coins"
     mu: ClassVar[float | None] = None
 
@@ -246,12 +248,12 @@ class BitSpend:
 
     @classmethod
     def among_coins(cls, coins: int, *, bits: int, arms: bool = False) -> Self:
-        """Bits that are sent as they are, with so many fair coins of others."""
+        """Return the spend of unflipped bits among `coins` fair coins of others."""
         return cls(bits, coins, arms=arms, note=f"{bits} bits, each among {coins} fair coins")
 
     @classmethod
     def flipped(cls, flip: float, *, others: int, bits: int, arms: bool = False) -> Self:
-        """Bits that everybody flips with probability `flip`, hers and those of so many others."""
+        """Return the spend of bits that a person and `others` flip with probability `flip`."""
         note = f"{bits} bits, flipped with probability {flip:.4g}, among those of {others} others"
         return cls(bits, others, 2 * flip, flip, arms, note)
 
@@ -268,10 +270,10 @@ class BitSpend:
 
     @property
     def step(self) -> float:
-        return 2 / sqrt(max(self.coins * self.chance, 1)) / _FINE
+        return 2 / sqrt(max(self.coins * self.chance, 1)) / _CELLS_PER_STDDEV
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
-        # Of all bits; None where people play different arms and either way may cost more
+        # None where people may play different arms: which of two pairs of laws is worse depends
         if self.pure == 0:
             return (constant(0.0, step=step),)
         return None if self.arms else self._on_grid((self._one_against_nought(),), step)
@@ -299,29 +301,32 @@ class BitSpend:
         found = []
         for losses, masses, lost in way:
             finite = masses > 0
-            if not finite.any():  # without coins a bit is told
+            if not finite.any():  # without coins a bit is revealed
                 return (constant(inf, step=step),)
-            loss = split(losses[finite], masses[finite] * _ROUNDED, step=step, count=self.bits)
+            loss = split(losses[finite], masses[finite] * _MASS_MARGIN, step=step, count=self.bits)
             found.append(replace(loss, infinite=min(1.0, lost)))
         return tuple(found)
 
     def _one_against_nought(self) -> _Pair:
         masses, one, lost = self._worlds
-        return _pair(masses * one, one, 2 - one, lost)
+        return _loss_pair(masses * one, one, 2 - one, lost)
 
     def _bit_against_coin(self) -> tuple[_Pair, _Pair]:
         masses, one, lost = self._worlds
         coin = np.ones_like(one)
-        return _pair(masses * one, one, coin, lost), _pair(masses, coin, one, lost)
+        return _loss_pair(masses * one, one, coin, lost), _loss_pair(masses, coin, one, lost)
 
     @cached_property
     def _worlds(self) -> tuple[Floats, Floats, float]:
-        """Numbers of coins and of heads: their mass, for B + 1 coins, what it is multiplied by
-        where one of these is her bit, a one, and the mass of those that are left out."""
+        """Masses of (number of coins, heads) with B + 1 fair coins, their factors where one coin is
+        her bit, a one, and the omitted mass."""
         from scipy.stats import binom  # takes as long to import as all else together
 
         numbers, weights, lost = _numbers(self.coins, self.chance)
-        middle, reach = (numbers + 1) // 2, np.ceil(_FAR * np.sqrt(numbers + 1) / 2).astype(int)
+        middle, reach = (
+            (numbers + 1) // 2,
+            np.ceil(_REACH_STDDEVS * np.sqrt(numbers + 1) / 2).astype(int),
+        )
         first, last = np.maximum(0, middle - reach), np.minimum(numbers, middle + reach) + 1
         sizes = last - first + 1
         b, weight = np.repeat(numbers, sizes), np.repeat(weights, sizes)
@@ -333,30 +338,30 @@ class BitSpend:
 
 
 def _numbers(coins: int, chance: float) -> tuple[Ints, Floats, float]:
-    """Numbers of coins, at most `_NUMBERS`, rounded down; their chances, and what is left out."""
+    """Return counts of coins, at most `_MAX_COUNTS`, their probabilities and the omitted mass."""
     from scipy.stats import binom
 
     if chance == 1:
         return np.array([coins]), np.ones(1), 0.0
-    reach = _FAR * (sqrt(coins * chance * (1 - chance)) + 1)
+    reach = _REACH_STDDEVS * (sqrt(coins * chance * (1 - chance)) + 1)
     low, high = max(0, floor(coins * chance - reach)), min(coins, ceil(coins * chance + reach))
-    width = max(1, ceil((high - low + 1) / _NUMBERS))
+    width = max(1, ceil((high - low + 1) / _MAX_COUNTS))
     numbers = np.arange(low, high + 1, width)
     below = binom.cdf(np.append(numbers - 1, coins), coins, chance)
     return numbers, np.diff(below), float(below[0])
 
 
-def _pair(masses: Floats, one: Floats, other: Floats, lost: float) -> _Pair:
-    """`one` against `other`, densities; `masses` are of the former."""
+def _loss_pair(masses: Floats, one: Floats, other: Floats, lost: float) -> _Pair:
+    """Return the loss log(one / other) of two densities, with the `masses` of the first law."""
     never = other == 0
     with np.errstate(divide="ignore"):
         losses = np.log(one) - np.log(other)
     return _Pair(losses[~never], masses[~never], lost + float(masses[never].sum()))
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHED_TARGETS)
 def least_coins(*, bits: int, arms: bool, epsilon: float, delta: float) -> int:
-    """The least number of fair coins whose certificate meets the target; infinity needs none.
+    """Return the least number of fair coins that meets the target; 0 for epsilon = inf.
 
     >>> least_coins(bits=1, arms=False, epsilon=1.0, delta=1e-5)
     62
@@ -367,7 +372,7 @@ def least_coins(*, bits: int, arms: bool, epsilon: float, delta: float) -> int:
     low, high = 0, 1
     while BitSpend.among_coins(high, bits=bits, arms=arms).delta(epsilon) > delta:
         low, high = high, 2 * high
-        if high > _MOST_COINS:
+        if high > _MAX_COINS:
             raise InputError(f"Expected epsilon={epsilon} at delta={delta} to be within reach.")
     while high - low > 1:
         middle = (low + high) // 2
@@ -376,11 +381,11 @@ def least_coins(*, bits: int, arms: bool, epsilon: float, delta: float) -> int:
     return high
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHED_TARGETS)
 def least_flip(*, others: int, bits: int, arms: bool, epsilon: float, delta: float) -> float:
-    """The least probability of a flip whose certificate meets the target; infinity needs none.
+    """Return the least flip probability that meets the target; 0 for epsilon = inf.
 
-    At worst that of each message for itself, whatever others do.
+    At most the probability with which each message is private by itself, whatever others send.
 
     >>> round(least_flip(others=299, bits=10, arms=False, epsilon=1.0, delta=1e-5), 4)
     0.244
@@ -388,13 +393,13 @@ def least_flip(*, others: int, bits: int, arms: bool, epsilon: float, delta: flo
     gaussian_target(epsilon, delta)
     if epsilon == inf or bits == 0:
         return 0.0
-    low = _LEAST_FLIP
+    low = _MIN_FLIP
     high = min(0.5, max(2 * low, (1 + 1e-12) * float(scipy.special.expit(-epsilon / bits))))
     if BitSpend.flipped(low, others=others, bits=bits, arms=arms).pure <= epsilon:
         return low
-    if delta < _LEFT_OUT:  # only each message for itself is enough
+    if delta < _OMITTED_MASS:  # each message has to be private by itself
         return high
-    while high - low > _CLOSE * high:
+    while high - low > _FLIP_PRECISION * high:
         middle = (low + high) / 2
         found = BitSpend.flipped(middle, others=others, bits=bits, arms=arms).delta(epsilon)
         low, high = (low, middle) if found <= delta else (middle, high)

@@ -1,9 +1,9 @@
-"""Make running sums with the least noise for a privacy target.
+"""Running sums with the least noise that meets a privacy target.
 
 A running sum has a factorisation (how noises make up N_t) with a law (how a noise is drawn).
 `noise_multiplier` is the scale of a node's (or z's) noise over the sensitivity in the norm of the
 law: standard deviation over L2, Laplace scale over L1, K-norm scale over L2. A Gram matrix with
-noise in it has other eigenvalues; `Spectrum` says how far they may be off.
+noise in it has other eigenvalues; `Spectrum` bounds how far they move.
 
 **Second moments with the noise of Shariff and Sheffet**: printed constants, Wishart nodes.
 Shariff and Sheffet, "Differentially private contextual linear bandits", NeurIPS 2018, for n
@@ -15,7 +15,7 @@ releases of blocks of dimension D, rows `|(x, r)| <= L` with L^2 = C^2 + B^2, fa
     k = D + 1 + ceil(224 m ln(8m/delta) ln(2/delta) / epsilon^2)  Wishart node, W(L^2 I, k)
     Upsilon = 4 sqrt(mk) L^2 (sqrt(D) + sqrt(2 ln(8T/alpha)))     spectrum in [Upsilon, 2 Upsilon]
 
-The proofs behind s and k compose loosely; what the noise really costs is in the ledger.
+The proofs behind s and k compose loosely; the ledger has the exact cost of the noise.
 """
 
 from dataclasses import dataclass, replace
@@ -48,15 +48,15 @@ from dpbandit.privacy.wishart import WishartSpend, least_degrees, paper_degrees
 
 @dataclass(frozen=True)
 class PrefixSlots:
-    """How rounds enter prefix sums of `leaves` releases, one after `every` rounds."""
+    """Release plan of prefix sums: `leaves` releases, one after every `every` rounds."""
 
     factorisation: Factorisation
     leaves: int
     every: int
     moving: float = 2.0
-    """see `Slots`"""
+    """cost of one moved round in replacements, 1 to 2; see `Slots`"""
     order: Literal[1, 2] = 2
-    """the norm in which noises add up"""
+    """norm in which the costs of noises add up"""
 
     def person_norm(self, cap: int, separation: int) -> float:
         return _prefix(self.factorisation, self.leaves, self.every, cap, separation)
@@ -83,19 +83,19 @@ def _prefix(
 
 
 class Target(NamedTuple):
-    """What all releases of a running sum together may cost one user, and when they happen."""
+    """Privacy target of all releases of a running sum together, with its clock."""
 
     epsilon: float
     """> 0; inf adds no noise"""
     delta: float
     horizon: int
-    """rounds T"""
+    """T, the number of rounds"""
     refresh_every: int
-    """rounds from one release to the next"""
+    """number of rounds from one release to the next"""
 
 
 class Spectrum(NamedTuple):
-    """How far noise pushes the eigenvalues of a Gram matrix, and how far a shift pushes back.
+    """Bounds on the eigenvalues of noise in a Gram matrix, and the shift that makes up for it.
 
     Noise of stddev s off the diagonal has norm at most Gamma = `gram_factor` s with high
     probability; the shift is `shift_factor` Gamma.
@@ -104,14 +104,14 @@ class Spectrum(NamedTuple):
     gram_factor: float
     shift_factor: float = 2.0
     stddev: float | None = None
-    """the noise s comes from, in units of the statistic; if None, each release's own"""
+    """s, in units of the statistic; None for the standard deviation of each release"""
 
 
 NO_NOISE = Spectrum(0.0)
 
 
 def law_named(word: str) -> NoiseLaw:
-    """The law of that name; "gamma", the length of K-norm noise, is another one for "k-norm"."""
+    """Return the noise law named `word`; "gamma" (the law of its length) also means "k-norm"."""
     one_of("noise", word, (*LAWS, "gamma"))
     law: NoiseLaw = "k-norm" if word == "gamma" else word  # type: ignore[assignment]
     return law
@@ -127,7 +127,7 @@ def least_multiplier(
     law: NoiseLaw = "gaussian",
     dim: int = 1,
 ) -> float:
-    """The least `noise_multiplier` for which all releases are (epsilon, delta)-DP.
+    """Return the least `noise_multiplier` for which all releases are (epsilon, delta)-DP.
 
     Gaussian: exact, column norm over mu*. Laplace and K-norm: the plain sum at delta = 0, else by
     inversion of their loss distribution; `dim` is the number of coordinates a K-norm covers.
@@ -170,10 +170,11 @@ def noisy_prefix_sum(
     noise_multiplier: float,
     law: NoiseLaw = "gaussian",
 ) -> PrefixSum:
-    """A running sum of `statistic` with noise of that factorisation and law.
+    """Return a running sum of `statistic` with noise of the given factorisation and law.
 
-    The spend of a `Window` is `Expiring`, and a ledger must say so. The L1 sensitivity is the
-    statistic's `l1_sensitivity` if it has one, else sqrt(coordinates) x the L2 one.
+    The spend of a `Window` is `Expiring`, so its ledger needs a notion with that window. The L1
+    sensitivity is the statistic's `l1_sensitivity` if it has one, else sqrt(coordinates) x the L2
+    one.
     """
     _check(factorisation, law)
     m, shape = leaves(horizon, refresh_every), statistic.shape
@@ -198,7 +199,7 @@ def noisy_prefix_sum(
 
 
 def exact_prefix_sum(statistic: Statistic, *, horizon: int, refresh_every: int) -> PrefixSum:
-    """A running sum without noise: its ledger says infinity."""
+    """Return a running sum without noise, of infinite cost."""
     m = leaves(horizon, refresh_every)
     spend = GaussianSpend(inf if m else 0.0, f"exact sum, {m} releases")
     return PrefixSum(statistic, Exact(), spend, horizon=horizon, refresh_every=refresh_every)
@@ -212,12 +213,12 @@ def certified_sum(
     *,
     law: NoiseLaw = "gaussian",
 ) -> PrefixSum:
-    """The least noise of a law whose exact certificate meets the target.
+    """Return a running sum with the least noise of a law whose certificate meets the target.
 
     Guarantee:
-        All releases are (epsilon, delta)-DP for replacing one user. Gaussian ones are mu-GDP with
-        the largest mu that is: column norm of the factorisation over noise multiplier. For the
-        others see `least_multiplier`.
+        All releases are (epsilon, delta)-DP for replacing one user. Gaussian ones are mu-GDP, mu =
+        column norm of the factorisation over noise multiplier, the largest mu that meets the
+        target. For other laws see `least_multiplier`.
     """
     multiplier = least_multiplier(
         factorisation,
@@ -247,7 +248,7 @@ def tail_bound(
     shift_factor: float = 2.0,
     trace_variance: float = 1.0,
 ) -> Spectrum:
-    """Symmetric Gaussian noise: `|N| <= s (2 sqrt(D) + 2 sqrt(v ln(2T/failure)))`, and the shift.
+    """Return the bound s (2 sqrt(D) + 2 sqrt(v ln(2T/failure))) on the norm of Gaussian noise.
 
     x' N x has variance 2 s^2 v for unit x, v = 1, or 1 - (1 - `trace_variance`) / D where the noise
     is smaller along the identity.
@@ -277,10 +278,10 @@ def _check(factorisation: Factorisation, law: NoiseLaw) -> None:
 
 @dataclass(frozen=True)
 class ShariffSheffet:
-    """The two noises of the paper, for one statistic and one target.
+    """Gaussian and Wishart noise of Shariff and Sheffet (2018), for one statistic and target.
 
-    `printed` takes s, k and Upsilon as in the module; else they are the least whose certificate
-    meets the target, and the spectrum is that of `tail_bound`.
+    `printed` takes s, k and Upsilon as printed (module docstring); else s and k are the least whose
+    certificate meets the target, and the spectrum is that of `tail_bound`.
     """
 
     statistic: SecondMoments
@@ -290,18 +291,18 @@ class ShariffSheffet:
 
     @property
     def levels(self) -> int:
-        """m."""
+        """m, the number of levels of the tree."""
         releases = ceil(self.target.horizon / self.target.refresh_every)
         return 1 + ceil(log2(max(1, releases)))
 
     @property
     def nodes(self) -> int:
-        """How many nodes one user is in, at most m."""
+        """Number of tree nodes that one user enters, at most m."""
         return leaves(self.target.horizon, self.target.refresh_every).bit_length()
 
     @property
     def degrees(self) -> float:
-        """k."""
+        """k, the degrees of freedom of Wishart noise."""
         epsilon, delta, dim = self.target.epsilon, self.target.delta, self.statistic.block_dim + 1
         if self.printed:
             return paper_degrees(epsilon, delta, dim=dim, levels=self.levels)
@@ -322,7 +323,7 @@ class ShariffSheffet:
         return sqrt(2) * s / self.statistic.context_bound**2
 
     def sums(self, streams: Streams) -> PrefixSum:
-        """The running sums, noised by a tree."""
+        """Return the running sums, with tree noise."""
         T, every = self.target.horizon, self.target.refresh_every
         if self.noise == "gaussian" or self.target.epsilon == inf:
             return noisy_prefix_sum(
@@ -340,7 +341,7 @@ class ShariffSheffet:
         return PrefixSum(self.statistic, noise, spend, horizon=T, refresh_every=every)
 
     def spectrum(self, failure: float) -> Spectrum:
-        """Where the noisy eigenvalues are, with probability 1 - `failure`."""
+        """Return bounds on the noisy eigenvalues that hold with probability 1 - `failure`."""
         D, tail = self.statistic.block_dim, log(2 * self.target.horizon / failure)
         if not self.printed:
             return tail_bound(D, self.target.horizon, failure=failure)

@@ -1,4 +1,4 @@
-"""Certificates: the epsilon of an agent's noise beside its claim, by every accountant."""
+"""Certificates: the epsilon that an agent's noise guarantees, beside the epsilon it claims."""
 
 from dataclasses import dataclass, fields, is_dataclass
 from math import inf
@@ -27,17 +27,18 @@ HONESTY = (
 )
 
 
-_OLDEST = 10**9
-"""An age from which on nothing is added, in rounds"""
+_OLDEST_AGE = 10**9
+"""Rounds after which no release adds to a user's cost; longer than any horizon"""
 
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """Privacy of one agent, computed from its ledger alone.
+    """Certified privacy of one agent, computed from its ledger alone.
 
-    `epsilon` is certified at `claimed_delta` (at delta = 0 where nothing is claimed), `delta` at
-    `claimed_epsilon`. `accountants` maps a name to the epsilon it gives at that delta; `pure` and
-    `rho` (zCDP) are infinite where there are none, `mu` (GDP) is None unless all is Gaussian.
+    `epsilon` is certified at `claimed_delta` (at delta = 0 without a claim), `delta` at
+    `claimed_epsilon`. `accountants` maps the name of an accountant to its epsilon at that delta;
+    `pure` epsilon and `rho` (zCDP) are infinite where there are none, `mu` (GDP) is None unless
+    every mechanism is Gaussian.
     """
 
     claimed_epsilon: float
@@ -52,19 +53,19 @@ class Certificate:
 
     @property
     def notion(self) -> Notion:
-        """The promise that the epsilon belongs to."""
+        """Notion of privacy that the epsilon is stated in."""
         return self.ledger.notion
 
     @property
     def holds(self) -> bool:
-        """Whether the certificate is within the claim."""
+        """True if the certified epsilon is at most the claimed one."""
         return self.epsilon <= self.claimed_epsilon
 
     def __add__(self, other: "Certificate") -> "Certificate":
-        """The certificate of two agents on the same people, by `Ledger + Ledger`; claims add up.
+        """Return the certificate of two agents on the same people, by `Ledger + Ledger`.
 
-        Its epsilon is at the sum of both deltas; `ledger.epsilon(delta)` has others. Of two notions
-        it has the weaker; raises `InputError` where they cannot be compared.
+        Claims add up: epsilon is certified at the sum of both deltas; `ledger.epsilon(delta)` gives
+        others. The notion is the weaker one; raises `InputError` if the two cannot be compared.
         """
         if not isinstance(other, Certificate):
             return NotImplemented
@@ -75,8 +76,10 @@ class Certificate:
         return certificate(self.ledger + other.ledger, claim=claim, accountants=False)
 
     def beside(self, other: "Certificate") -> "Certificate":
-        """The certificate of two agents whose people are disjoint, each of whom pays for one agent
-        (`Ledger.beside`); that nobody is with both is among its conditions."""
+        """Return the certificate of two agents whose people are disjoint (`Ledger.beside`).
+
+        A person pays for one agent; the notion has "nobody is with both agents" as a condition.
+        """
         claim = (
             max(self.claimed_epsilon, other.claimed_epsilon),
             max(self.claimed_delta, other.claimed_delta),
@@ -84,34 +87,33 @@ class Certificate:
         return certificate(self.ledger.beside(other.ledger), claim=claim, accountants=False)
 
     def by_age(self, age: int) -> float:
-        """The epsilon, at the claimed delta, of what is released up to `age` rounds after a user's
-        own round, an upper bound, for an age fixed beforehand; age 0 is her own round.
+        """Return an upper bound of epsilon, at the claimed delta, against observers of all releases
+        up to `age` rounds after a user's round (0 is her own round).
 
-        Who chooses the age by what was released knows more, as with `spent`.
-
-        It grows to `epsilon` for those who watch for ever; where a promise is for the users of a
-        window, it is infinite behind it. Exact for Gaussian running sums whose strategy is known
-        (prefix sums but `KAry`, `Honaker` and `Hybrid`; fading sums; binary trees, of any noise, by
-        their nodes) and gradual ones; everything else, and a person who returns, counts in full
-        from age 0 on.
+        The age must be fixed beforehand: an observer who chooses it by the releases learns more, as
+        with `spent`. The bound grows with age to `epsilon`; under a window notion it is infinite
+        beyond the window. Exact for Gaussian running sums whose strategy is known (prefix sums
+        except `KAry`, `Honaker` and `Hybrid`; fading sums; binary trees, of any noise, by their
+        nodes) and gradual ones; any other mechanism, and a person who returns, counts in full from
+        age 0 on.
         """
         least = inf if self.notion.window else self.epsilon
         return min(self.ledger.within(age).epsilon(self.claimed_delta), least)
 
     def spent(self, rounds: int) -> float:
-        """The epsilon, at the claimed delta, of all that is released by the end of so many rounds,
-        a number fixed beforehand: from above, and at the end `epsilon`. See `Ledger.spent`.
+        """Return an upper bound of epsilon, at the claimed delta, of all releases in the first
+        `rounds` rounds, a number fixed beforehand. See `Ledger.spent`.
 
-        It is no odometer: who stops at the first round whose loss beats it may find three times
-        the stated delta. Whenever one stops, `epsilon` holds.
+        This is no odometer: an observer who stops at the first round whose loss exceeds the bound
+        may find three times the stated delta. `epsilon` holds at any stopping time.
         """
         return min(self.ledger.spent(rounds).epsilon(self.claimed_delta), self.epsilon)
 
     def ages(self) -> list[tuple[int, float]]:
-        """`by_age` at 0, 1, 2, 5, 10, 20, ..., up to the age from which on nothing is added; at the
-        ends of a window as well. Empty where age makes no difference that is known."""
+        """Return (age, `by_age(age)`) at 0, 1, 2, 5, 10, 20, ... and at the ends of a window, up to
+        the age after which no cost is added. Empty if the bound is the same at every age."""
         found: list[tuple[int, float]] = []
-        ever, window = self.ledger.within(_OLDEST), self.notion.window
+        ever, window = self.ledger.within(_OLDEST_AGE), self.notion.window
         if self.ledger.within(0) == ever:
             return found
         ends = set() if window is None else {window - 1, window}
@@ -122,7 +124,7 @@ class Certificate:
         return found
 
     def _by_age(self) -> list[str]:
-        """A line for what is all Gaussian, or pure, and so quickly computed."""
+        """Return the line of `ages` if all mechanisms are Gaussian, or pure: others are slow."""
         quick = self.claimed_delta == 0 if self.mu is None else self.claimed_delta > 0
         ages = self.ages() if quick and self.epsilon < inf else []
         first: dict[str, int] = {}
@@ -134,7 +136,7 @@ class Certificate:
         return [f"by age      epsilon {', '.join(texts)} {fixed}"] if texts else []
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; `ledger_from_dict` takes the ledger back."""
+        """Return plain values for JSON; `certificate_from_dict` is the inverse."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**values, "notion": str(self.notion), "ledger": ledger_as_dict(self.ledger)}
 
@@ -171,7 +173,7 @@ def certificate(
 ) -> Certificate:
     """Certify a ledger against `claim` = (epsilon, delta), or against itself without a claim.
 
-    `accountants=False` leaves out the side-by-side figures, of which some are slow to import.
+    `accountants=False` leaves out the epsilons by accountant, some of which are slow to import.
     """
     nothing = (ledger.epsilon(0.0), 0.0)
     claimed_epsilon, claimed_delta = nothing if claim is None else claim
@@ -197,17 +199,19 @@ def certificate(
 
 
 def certificate_from_dict(values: dict[str, Any]) -> Certificate:
-    """The inverse of `Certificate.as_dict`: of its ledger and its claim, all else computed anew.
+    """Return the certificate of the ledger and the claim in a dict of `Certificate.as_dict`.
 
-    Raises `ValueError` for what is of another type.
+    Raises `ValueError` for values of another type.
     """
-    claim = as_declared(tuple[float, float], [values[f"claimed_{x}"] for x in _CLAIM], "claim")
+    claim = as_declared(
+        tuple[float, float], [values[f"claimed_{x}"] for x in _CLAIM_FIELDS], "claim"
+    )
     inside("claimed_delta", claim[1], 0, 1, ends=True)
     computed = bool(values["accountants"])
     return certificate(ledger_from_dict(values["ledger"]), claim=claim, accountants=computed)
 
 
-_CLAIM = ("epsilon", "delta")
+_CLAIM_FIELDS = ("epsilon", "delta")
 
 
 SPEND_KINDS: dict[str, Any] = {
@@ -218,7 +222,7 @@ SPEND_KINDS: dict[str, Any] = {
         *(Parallel, Expiring, Repeated, Sequential),
     )
 }
-"""Name of a spend -> its class, as ledgers are read; shelves add theirs."""
+"""Class of a spend by its name in a stored ledger; optional modules add theirs"""
 
 SLOTS: dict[str, Any] = {
     kind.__name__: kind
@@ -227,20 +231,20 @@ SLOTS: dict[str, Any] = {
         *(SquareRoot, Tree, Window),
     )
 }
-"""Name of a release plan -> its class, as ledgers are read; shelves add theirs."""
+"""Class of a release plan by its name in a stored ledger; optional modules add theirs"""
 
 
 def ledger_as_dict(ledger: Ledger) -> dict[str, Any]:
-    """A ledger as plain values, which `ledger_from_dict` takes back unchanged."""
+    """Return a ledger as plain values for JSON; `ledger_from_dict` is the inverse."""
     spends = [_spend_as_dict(spend) for spend in ledger.spends]
     return {"spends": spends, "notion": ledger.notion.to_dict()}
 
 
 def ledger_from_dict(values: dict[str, Any]) -> Ledger:
-    """The inverse of `ledger_as_dict`, also after a journey through JSON; ledgers that were written
-    before notions were values have theirs in words.
+    """Return the ledger of a dict of `ledger_as_dict`, also after a round trip through JSON.
 
-    Raises `ValueError` for what is no ledger, and for words that say no notion.
+    Ledgers of format 1 hold their notion as a sentence. Raises `ValueError` for values that are no
+    ledger and for a sentence that is no notion.
     """
     if "scope" in values:
         notion = from_shelf("privacy", "notion_in_words", "ledger in words")(values)
@@ -276,7 +280,7 @@ def _spend_from_dict(values: dict[str, Any]) -> Any:
 
 
 def _kind_and_fields(value: Any) -> dict[str, Any]:
-    """Of slots, and of the factorisation inside."""
+    """Return class name and fields of a release plan, and of a factorisation in it."""
     inner = {
         name: _kind_and_fields(one) if isinstance(one, Factorisation) else one
         for name, one in vars(value).items()

@@ -1,15 +1,15 @@
-"""Private selection: the best of n candidates, each released choice through one noisy maximum::
+"""Private selection of the best of n candidates, each choice by one noisy maximum::
 
     mechanism               noise, added to score / (2 s / epsilon)     one selection is
     ExponentialMechanism    Gumbel                                      epsilon-bounded range
-    OneShotTopK             Gumbel; the k largest, in order             k of these
+    OneShotTopK             Gumbel; the k largest, in order             k such choices
     ReportNoisyMax          Laplace                                     epsilon-DP
 
 s is how far one user moves one score. The noise is scaled, never the scores: at epsilon = inf it
 is exactly zero, and the choice is the argmax, ties to the lowest index.
 
-`RemainingTopK` releases a few of the best among those who are left, at several times;
-`EpochSelection` selects on losses since a replica's epoch began.
+`RemainingTopK` releases the k best candidates that were not taken before, at several times;
+`EpochSelection` selects by the losses since a replica's epoch began.
 """
 
 from collections import deque
@@ -42,8 +42,8 @@ from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 class GivenScores:
     """Scores (R, n) computed anew for each call; one user moves each by at most `sensitivity`.
 
-    That is the caller's promise, as there is no public range to clip to. -inf excludes a candidate
-    (a public choice); the mechanism remembers nothing.
+    The caller promises the sensitivity, as there is no public range to clip to. -inf excludes a
+    candidate (a public choice); the mechanism stores no scores.
     """
 
     # "one user moves each by at most `sensitivity`"
@@ -53,15 +53,15 @@ class GivenScores:
     sensitivity: float = 1.0
 
     def query(self, scores: Floats) -> Floats:
-        """The scores themselves."""
+        """Return the scores (R, n) of this call, unchanged."""
         return scores
 
     def after(self, total: Floats, query: Floats) -> Floats:
-        """What the mechanism remembers from now on: (R, n) of the latest call."""
+        """Return the scores (R, n) that replace those of the call before."""
         return query
 
     def scores(self, total: Floats) -> Floats:
-        """The scores that are to be maximised."""
+        """Return the scores to be maximised, (R, n)."""
         return total
 
 
@@ -83,19 +83,19 @@ class CumulativeLosses:
 
     @property
     def sensitivity(self) -> float:
-        """high - low, how far replacing one user's losses moves one score."""
+        """Largest change of one score if one user's losses are replaced, high - low."""
         return self.high - self.low
 
     def query(self, losses: Floats) -> Floats:
-        """One round's contribution, clipped."""
+        """Return the losses (R, n) of one round, clipped to [low, high]."""
         return np.broadcast_to(clip_range(distinct(losses), self.low, self.high), losses.shape)
 
     def after(self, total: Floats, query: Floats) -> Floats:
-        """S with one more round: (R, n), or (1, n) while all replicas saw the same losses."""
+        """Return S plus one round: (R, n), or (1, n) while all replicas saw the same losses."""
         return total + distinct(query)
 
     def scores(self, total: Floats) -> Floats:
-        """-max(S, floor)."""
+        """Return -max(S, floor) of the total losses S."""
         return -np.maximum(total, self.floor)
 
 
@@ -103,12 +103,12 @@ ScoreSource: TypeAlias = GivenScores | CumulativeLosses
 
 
 def distinct(values: Floats) -> Floats:
-    """(R, n), or the one row (1, n) that all R are views of."""
+    """Return `values` (R, n), or the one row (1, n) of which all R rows are views."""
     return values[:1] if values.strides[0] == 0 else values
 
 
 class OneShotTopK(Mechanism):
-    """The k best of n candidates, in order: the k largest of scores + Gumbel noise.
+    """Mechanism that selects the k best of n candidates: the k largest of scores + Gumbel noise.
 
     Durfee and Rogers, "Practical differentially private top-k selection with pay-what-you-get
     composition", NeurIPS 2019: one shot has exactly the law of peeling, k exponential mechanisms
@@ -116,9 +116,9 @@ class OneShotTopK(Mechanism):
 
         call(data, at_release=None) -> indices (R, k);  data (R, n): scores or one round's losses
 
-    `at_release` (R,) tells which replicas select in this round, all if it is left out, and must be
-    a function of releases; the others get -1. The j-th selection of a replica always uses the j-th
-    noise of its own stream, whenever it is due and whoever is due beside it.
+    `at_release` (R,) marks the replicas that select in this round (all if left out) and must be a
+    function of releases; other replicas get -1. The j-th selection of a replica always uses the
+    j-th noise of its own stream, in whichever round and beside whichever replicas it happens.
 
     Guarantee:
         If one user moves every score by at most s, then all selections together cost `spend`:
@@ -126,14 +126,13 @@ class OneShotTopK(Mechanism):
         the normaliser by a constant.
 
     Args:
-        source: where the scores come from.
+        source: makes the scores of a round's data.
         streams: the random streams of the replicas.
         name: the call site of the noise.
         k: picks of one selection.
-        epsilon: cost of one pick; one number, or one for each selection; inf: no noise.
+        epsilon: cost of one pick, a number or one for each selection; inf adds no noise.
         uses: calls that will be made.
-        draws: selections each replica may make, the calls with `at_release`; as many as `uses` if
-        None.
+        draws: selections each replica may make; None for `uses`.
 
     Raises `BudgetExceededError` for calls beyond `uses` and selections beyond `draws`, and
     `InputError` for scores of another shape.
@@ -144,7 +143,7 @@ class OneShotTopK(Mechanism):
     controls = (1, 2, 3)
 
     order = inf
-    """the norm in which `sensitivity` is meant, for one score"""
+    """norm of `sensitivity`, which bounds the change of a single score"""
     _kind: ClassVar[str] = "top-k"
     _law: ClassVar[Law] = Gumbel(1.0)
     _spend: ClassVar[type[PureSpend]] = BoundedRangeSpend
@@ -184,7 +183,7 @@ class OneShotTopK(Mechanism):
         self._first = 0
 
     def query(self, *datum: AnyArray) -> Floats:
-        # What this round adds: the scores, or the clipped losses, (R, n)
+        # the scores of this round, or its clipped losses, (R, n)
         if datum[0].shape != self._shape:
             raise InputError(f"Expected scores of shape {datum[0].shape} to be {self._shape}.")
         return self.source.query(datum[0])
@@ -199,7 +198,7 @@ class OneShotTopK(Mechanism):
         return chosen
 
     def scores(self, sums: Floats, replicas: Ints, *public: AnyArray) -> Floats:
-        """What is to be maximised, (len(replicas), n), where the source's `sums` are those."""
+        """Return the scores to be maximised, (len(replicas), n), from the sums of `replicas`."""
         return self.source.scores(sums)
 
     def _summed(self, replicas: Ints) -> Floats:
@@ -215,8 +214,8 @@ class OneShotTopK(Mechanism):
         return np.argsort(-noisy, axis=1, kind="stable")[:, : self._k]
 
     def _next_noise(self, replicas: Ints) -> tuple[Floats, Floats]:
-        """Noise of scale 1, (len(replicas), n), for one more selection of `replicas`; its scale,
-        (.., 1)."""
+        """Return noise of scale 1 for one more selection of `replicas`, (len(replicas), n), and its
+        scale, (len(replicas), 1)."""
         drawn = self._drawn[replicas]
         selections = drawn - self._before[replicas]
         if selections.max() >= self.draws:
@@ -241,7 +240,7 @@ class OneShotTopK(Mechanism):
 
 
 class ExponentialMechanism(OneShotTopK):
-    """One candidate with probability proportional to exp(epsilon u / (2 s)), by Gumbel-max.
+    """Mechanism that selects with probability prop. to exp(epsilon u / (2 s)), by Gumbel-max.
 
     McSherry and Talwar, FOCS 2007. `OneShotTopK` with k = 1, whose page has the arguments and the
     guarantee; a call returns (R,).
@@ -273,19 +272,19 @@ class ExponentialMechanism(OneShotTopK):
 
 
 class ReportNoisyMax(ExponentialMechanism):
-    """The largest of scores + Laplace noise of scale lam = 2 s / epsilon, its index (R,).
+    """Mechanism that returns the argmax (R,) of scores + Laplace noise of scale 2 s / epsilon.
 
     Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, section 3.3.
-    Arguments as for `ExponentialMechanism`, against which it is for reference: it is not of
-    bounded range, and costs twice as much over many rounds.
+    Arguments as for `ExponentialMechanism`. A reference for comparison: without bounded range, this
+    selection costs twice as much over many rounds.
 
     Guarantee:
-        If one user moves every score by at most s, each its own way, then one selection is (2 s /
-        lam)-DP, because given the others' noise candidate i wins if its own exceeds a threshold
-        that moves by at most 2 s. Only `PureSpend`: zCDP epsilon^2 / 2.
+        If one user moves every score by at most s, each its own way, then one selection with noise
+        of scale lam is (2 s / lam)-DP, because given the others' noise candidate i wins if its own
+        exceeds a threshold that moves by at most 2 s. Only `PureSpend`: zCDP epsilon^2 / 2.
     """
 
-    # "one selection is (2 s / lam)-DP, because given the others' noise"
+    # "because given the others' noise candidate i wins if its own exceeds a threshold"
     needs = SUMMED
 
     _kind = "report noisy max"
@@ -294,9 +293,9 @@ class ReportNoisyMax(ExponentialMechanism):
 
 
 class NoisyTotal(Mechanism):
-    """S(x) + Laplace noise for a candidate x, where it is asked for; S sums losses in [0, 1]::
+    """Noisy total loss S(x) of a queried candidate x, with Laplace noise, losses in [0, 1]::
 
-        call(losses (R, n), x (R,), at_release (R,) bool) -> (R,), -inf where not due
+        call(losses (R, n), x (R,), at_release (R,) bool) -> (R,), -inf where not at release
 
     Guarantee:
         If x and at_release are public or functions of releases, one answer costs 1 / scale, because
@@ -334,9 +333,8 @@ class NoisyTotal(Mechanism):
 
     def _release(self, *datum: AnyArray) -> Any:
         _, x, at_release = datum
-        self._queries = self._queries + (
-            at_release != 0
-        )  # also where it is no bool: -1 is an answer
+        # also where `at_release` is no bool: any number but 0 releases an answer
+        self._queries = self._queries + (at_release != 0)
         if self._queries.max() > self._draws:
             raise BudgetExceededError(
                 f"{self.spend.note}: total {self._draws + 1} of a replica exceeds "
@@ -348,7 +346,7 @@ class NoisyTotal(Mechanism):
 
 
 class RemainingTopK(OneShotTopK):
-    """The k best of those that were never taken, in order, each time one is due::
+    """Mechanism that selects the k best candidates not taken before, in order, where at release::
 
         call(losses (R, n), at_release (R,) bool, taken (R, n) bool) -> candidates (R, k), -1 for
         none
@@ -357,9 +355,9 @@ class RemainingTopK(OneShotTopK):
     of releases.
 
     Guarantee:
-        That of `OneShotTopK`: k exponential mechanisms on whoever is left each time, bounded range
-        epsilon for each pick. A pick of somebody who is the only one left costs nothing, but is
-        paid for; there are at most `most` picks in all, as everybody is taken only once. More raise
+        As for `OneShotTopK`, k exponential mechanisms on the candidates left each time, bounded
+        range epsilon for each pick. Picking the only candidate left costs nothing, but is charged;
+        a candidate is taken once, so there are at most `most` picks in all. More of them raise
         `BudgetExceededError`, whatever `taken` says.
 
     Args:
@@ -370,8 +368,8 @@ class RemainingTopK(OneShotTopK):
         epsilon: cost of one pick; inf: no noise.
         draws: selections of one replica.
         uses: calls that will be made.
-        most: candidates that are not taken before the first selection; None: all n.
-        floor: candidates who lost less are equally good.
+        most: candidates not taken before the first selection; None for all n.
+        floor: candidates with a smaller total loss are equally good.
 
     >>> top = RemainingTopK(3, Streams([0]), "top", k=2, epsilon=np.inf, draws=1, uses=1)
     >>> top(np.array([[0.0, 1.0, 0.5]]), np.array([True]), np.array([[True, False, False]]))
@@ -421,20 +419,21 @@ class RemainingTopK(OneShotTopK):
         return np.where(there, best, -1)
 
 
-_GRID = 2.0**32
-"""Losses are rounded to multiples of 1 / _GRID: sums over 2^21 rounds are then exact numbers, and
-what an earlier epoch added is taken away without a trace."""
-_LONGEST = 2**21
+_LOSS_GRID = 2.0**32
+"""Losses are rounded to multiples of 1 / _LOSS_GRID: sums over 2^21 rounds are then exact, so that
+subtracting the sum of earlier epochs leaves no rounding error"""
+_MAX_ROUNDS = 2**21
+"""Most calls for which sums of rounded losses are exact in double precision, 2^53 / _LOSS_GRID"""
 
 
 class EpochSelection(ExponentialMechanism):
-    """One of n candidates, the likelier the less it lost in the replica's epoch::
+    """Exponential mechanism on the losses of a replica's current epoch::
 
         call(losses (R, n), at_release (R,) bool, floor (R,), ends (R,) bool) -> candidate (R,)
 
-          1. S <- S + clip(losses to [0, 1])
-          2. where `replicas`: x with probability prop. to exp(-epsilon max(S, floor) / 2), else -1
-          3. where `ends`: S <- 0, and `draws` selections may be made anew
+          1. S <- S + clip(losses to [0, 1]) 2. where `at_release`: x with probability prop. to
+          exp(-epsilon max(S, floor) / 2), else -1 3. where `ends`: S <- 0, and the epoch's count of
+          selections starts at 0
 
     `floor` >= 0 is a level below which candidates are equally good. At epsilon = inf x is uniform
     among the best: the limit of step 2.
@@ -464,14 +463,14 @@ class EpochSelection(ExponentialMechanism):
     def __init__(
         self, n: int, streams: Streams, name: str, *, epsilon: float, draws: int, uses: int
     ) -> None:
-        whole("uses", uses, 0, _LONGEST)
+        whole("uses", uses, 0, _MAX_ROUNDS)
         source = CumulativeLosses(n)
         super().__init__(source, streams, name, epsilon=epsilon, draws=draws, uses=uses)
         self._start: Floats = np.zeros((1, n))  # S of all rounds before the epoch
 
     def query(self, *datum: AnyArray) -> Floats:
         clipped = super().query(*datum)
-        return np.broadcast_to(np.rint(distinct(clipped) * _GRID) / _GRID, self._shape)
+        return np.broadcast_to(np.rint(distinct(clipped) * _LOSS_GRID) / _LOSS_GRID, self._shape)
 
     def _release(self, *datum: AnyArray) -> Any:
         chosen, ends = super()._release(*datum), datum[3]

@@ -1,9 +1,7 @@
 """Statistics of a user's clicks on a list, for regressions and for counts.
 
-The clicked item counts, not the list.
-
-Features are made here, of the user's context, clipped, and of vectors from a public catalogue, not
-taken from what an environment sends: phi = (1, u * v) / sqrt(2). So any two features of any two
+Features are computed here, from the clipped user context and vectors of a public catalogue, not
+taken from the environment: phi = (1, u * v) / sqrt(2). So any two features of any two
 users have phi . phi' = (1 + sum u_j u'_j v_j v'_j) / 2 >= 0, which the sensitivities rest on.
 """
 
@@ -39,14 +37,14 @@ Counted = Literal["clicks", "squares", "mean"]
 
 
 def tastes(u: Floats) -> Floats:
-    """Users (..., q) as they are read: clipped to [-1, 1], 0 where they are no numbers."""
+    """Return user vectors (..., q) clipped to [-1, 1], with 0 for entries that are not finite."""
     return np.where(np.isfinite(u), u, 0.0).clip(-1, 1)
 
 
 def features(u: Floats, v: Floats, common: float = 1.0) -> Floats:
-    """phi of items with vectors v (..., m, q) for users u (..., q), clipped: (..., m, 1 + q).
+    """Return features phi (..., m, 1 + q) of items v (..., m, q) for users u (..., q), clipped.
 
-    They are (c, u * v) / sqrt(1 + c^2), c = `common` what all of them share.
+    phi = (c, u * v) / sqrt(1 + c^2), with the constant coordinate c = `common`.
     """
     v = clip_norm(v, 1.0)
     phi = np.empty((*v.shape[:-1], 1 + v.shape[-1]))
@@ -57,16 +55,16 @@ def features(u: Floats, v: Floats, common: float = 1.0) -> Floats:
 
 
 def possible_clicks(model: ClickModel, clicks: Floats) -> Floats:
-    """Answers (..., m) as clicks in {0, 1} that the model allows; what is no number is none."""
+    """Return answers (..., m) as clicks in {0, 1} that the model allows; non-finite ones are 0."""
     return model.possible(1.0 * (np.where(np.isfinite(clicks), clicks, 0.0) > 0.5))
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListStatistic(ABC):
-    """A moment z (d) and a Gram matrix G (d, d) of one user's list, summed over users.
+    """Base class of sums over users of a moment z (d) and a Gram matrix G (d, d) of a list.
 
-    Summed is (z, g G_ii, g sqrt(2) G_ij for i < j), g = `gram_weight`, in which Frobenius norms are
-    Euclidean.
+    The sum is of vectors (z, g G_ii, g sqrt(2) G_ij for i < j), g = `gram_weight`, whose Euclidean
+    norm equals the Frobenius norm.
     """
 
     model: ClickModel
@@ -84,7 +82,7 @@ class ListStatistic(ABC):
 
     @property
     def dim(self) -> int:
-        """d = 1 + q."""
+        """Number of features, d = 1 + q."""
         return 1 + self.taste
 
     @property
@@ -97,7 +95,7 @@ class ListStatistic(ABC):
 
     @property
     def gram_total(self) -> float:
-        """What G times it is the Gram matrix of, whose regression z is the moment of."""
+        """Factor F such that F G is the Gram matrix of the regression with moment z."""
         return self.model.square_total
 
     @abstractmethod
@@ -106,22 +104,22 @@ class ListStatistic(ABC):
         ...
 
     def datum(self, theta: Floats, *round: Floats) -> tuple[Floats, ...]:
-        """What a round is to `total`: users, vectors and clicks; here no reference point theta."""
+        """Return the arguments of `total` for a round: users, item vectors and clicks."""
         return round
 
     def plain(self, theta: Floats) -> Floats:
-        """theta for `features` that have c = 1 in common, with the same predictions, (R, d)."""
+        """Return theta (R, d) rescaled for `features` with c = 1, with the same predictions."""
         return theta
 
     def unpack(self, release: Floats) -> tuple[Floats, Floats]:
-        """(R, p) -> moments (R, d) and symmetric matrices (R, d, d)."""
+        """Return moments (R, d) and Gram matrices (R, d, d) of a release (R, p)."""
         gram = np.empty((len(release), self.dim, self.dim))
         i, j = self._upper
         gram[:, i, j] = gram[:, j, i] = release[:, self.dim :]
         return release[:, : self.dim], gram
 
     def _summed(self, z: Floats, phi: Floats, gram_weight: Floats) -> Floats:
-        """z (n, R, d), and weights (n, R, m) of phi phi', phi (n, R, m, d)."""
+        """Return the sum (R, p) of moments z (n, R, d) and weighted phi phi' of (n, R, m, d)."""
         by_replica = (gram_weight[..., None] * phi).transpose(1, 0, 2, 3), phi.transpose(1, 0, 2, 3)
         left, right = (x.reshape(len(x), -1, self.dim) for x in by_replica)
         gram = left.swapaxes(1, 2) @ right
@@ -131,7 +129,7 @@ class ListStatistic(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class ListClicks(ListStatistic):
-    """A moment and a Gram matrix of clicks, in one of three ways::
+    """Moment and Gram matrix of clicks on a list, in one of three ways::
 
         clicks   z = sum click_k phi_k, clipped to length 1;       G = sum f_k phi_k phi_k' / F
         squares  z = sum f_k click_k phi_k, clipped to length 1;   G = sum f_k^2 phi_k phi_k' / F
@@ -139,9 +137,9 @@ class ListClicks(ListStatistic):
 
     over the positions that are known to have been looked at, with weight f_k (chi_k by positions,
     else 1). F is the sum of f, or of f^2, over all positions, a public constant. As a click at k
-    has mean f_k phi_k . theta, F G theta is the mean of z: "squares" is least squares, the least
-    luck if it is the same everywhere, and "clicks" the most signal for the same noise. They are one
-    where f is 0 or 1. "mean" has answers y in {-1,
+    has mean f_k phi_k . theta, F G theta is the mean of z: "squares" is least squares, of least
+    variance for homoscedastic clicks, and "clicks" has the most signal for the same noise. The two
+    agree where f is 0 or 1. "mean" has answers y in {-1,
     1} and p = 1/m, b = 1; by positions the answers are 1 and -b_k, b_k = chi_k / (2 - chi_k), with
     weights p_k in proportion to chi_k (2 - chi_k).
 
@@ -176,17 +174,17 @@ class ListClicks(ListStatistic):
 
     @property
     def move_sensitivity(self) -> float:
-        """The same; 4 with "mean".
+        """Largest change if a round becomes null and a null one counts; 4 for "mean".
 
-        A user u = 0 who clicks nothing has z = 0 and G_0 = s/2 e_1 e_1', 0 <= s <= 1, and others
+        A user u = 0 without a click has z = 0 and G_0 = s/2 e_1 e_1', 0 <= s <= 1, and others
         have G_11 <= 1/2. So `|G - G_0|^2 <= 1 - s/2 + s^2/4` and <G - G_0, G' - G_0> >= -s/2 +
-        s^2/4, and what s takes from the one it gives to the other.
+        s^2/4, so that s cancels in the sum of both bounds.
         """
         return (2 if self.counted == "mean" else 1) * self.sensitivity
 
     @property
     def gram_total(self) -> float:
-        # As in `ListStatistic`; a mean has it in its weights
+        # 1 for a mean, whose weights include the factor already
         totals = {"clicks": self.model.look_total, "squares": self.model.square_total, "mean": 1.0}
         return totals[self.counted]
 
@@ -200,7 +198,7 @@ class ListClicks(ListStatistic):
         return self._summed(z, phi, gram_weight)
 
     def _weights(self, clicks: Floats) -> tuple[Floats, Floats]:
-        """Of phi_k in z and of phi_k phi_k' in G, both (n, R, m)."""
+        """Return the weights of phi_k in z and of phi_k phi_k' in G, both (n, R, m)."""
         f = self.model.looked_at(clicks)
         if self.counted == "clicks":
             return clicks, f / self.model.look_total
@@ -213,24 +211,25 @@ class ListClicks(ListStatistic):
         return f * (2 * clicks - 1) / self.model.length, f / self.model.length
 
 
-_COMMON = 0.2
+_COMMON_FEATURE = 0.2
+"""Constant coordinate c of the features in `ListResiduals`, before they are normalised"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ListResiduals(ListStatistic):
-    """A moment of residuals at a public reference point, and the Gram matrix of a step from it.
+    """Moment of click residuals at a public reference point, and the Gram matrix of a step from it.
 
     A round is (theta, u, v, clicks): the reference point (R, d), released or public, then as in
     `ListClicks`. With features phi = (c, u * v) / sqrt(1 + c^2), c = 0.2, predictions p_k =
-    phi_k . theta, clipped to [0, 1], and the weights f of what was looked at::
+    phi_k . theta, clipped to [0, 1], and weights f of the positions looked at::
 
         z = h sum f_k (click_k - f_k p_k) phi_k, clipped to length 1
         G = h sum f_k^2 phi_k phi_k' / F
         h = 1 / max(1, sum e_k p_k)
 
-    e_k is f_k^2 of a user who clicks nothing: she is never clipped, and h depends on no clicks. F
-    is the sum of f^2 over all positions. If attraction is phi . theta*, z has mean
-    F G (theta* - theta): at the truth it is 0, whatever is wrong with G.
+    e_k is f_k^2 of a user without a click: her z is never clipped, and h depends on no clicks. F is
+    the sum of f^2 over all positions. If attraction is phi . theta*, z has mean
+    F G (theta* - theta), which is 0 at the true parameter, whatever the error of G.
 
     Guarantee:
         At every reference point, finite or not, replacing one user moves the sum by at most
@@ -247,49 +246,53 @@ class ListResiduals(ListStatistic):
 
     @property
     def move_sensitivity(self) -> float:
-        """sqrt(4 + 6 k + 2 k^2 + 2 g^2 (1 + 2 k^4)), k = c / sqrt(1 + c^2), 13 % more.
+        """Largest change if a round becomes null and a null one counts, 13 % above `sensitivity`.
 
-        A user u = 0 who clicks nothing has phi = k e_1, z_0 = -a e_1 with 0 <= a <= k, and G_0 = t
-        e_1 e_1' with t <= k^2, a and t by the reference point, which may be another one in another
-        round; nobody's G_11 is more. So `|z - z_0| <= 1 + k` and <z - z_0, z' - z_0'> >= -(1 + k),
+        sqrt(4 + 6 k + 2 k^2 + 2 g^2 (1 + 2 k^4)), k = c / sqrt(1 + c^2).
+
+        A user u = 0 without a click has phi = k e_1, z_0 = -a e_1 with 0 <= a <= k, and G_0 = t
+        e_1 e_1' with t <= k^2, where a and t depend on the reference point of the round; no user's
+        G_11 is larger. So `|z - z_0| <= 1 + k` and <z - z_0, z' - z_0'> >= -(1 + k),
         least at a = k and a' = 0, `|G - G_0|^2 <= 1 + k^4` and <G - G_0, G' - G_0'> >= -k^4.
         """
-        k = _COMMON / sqrt(1 + _COMMON**2)
+        k = _COMMON_FEATURE / sqrt(1 + _COMMON_FEATURE**2)
         return sqrt(4 + 6 * k + 2 * k**2 + 2 * self.gram_weight**2 * (1 + 2 * k**4))
 
     def total(self, *batch: npt.NDArray[np.float64]) -> Floats:
         # (n, R, d), u (n, R, q), vectors (n, R, m, q), clicks (n, R, m) -> (R, p)
-        theta, u, v, said = batch
-        phi = features(u, v, _COMMON)
-        clicks = possible_clicks(self.model, said)
+        theta, u, v, raw_clicks = batch
+        phi = features(u, v, _COMMON_FEATURE)
+        clicks = possible_clicks(self.model, raw_clicks)
         with np.errstate(invalid="ignore", over="ignore"):
             predicted = np.matvec(phi, theta)
         p = np.where(np.isfinite(predicted), predicted, 0.0).clip(0, 1)
-        f, silent = self.model.looked_at(clicks), self.model.looked_at(np.zeros_like(clicks))
-        h = 1 / np.maximum(1, np.vecdot(silent**2, p))[..., None]
+        f, looked_without_click = (
+            self.model.looked_at(clicks),
+            self.model.looked_at(np.zeros_like(clicks)),
+        )
+        h = 1 / np.maximum(1, np.vecdot(looked_without_click**2, p))[..., None]
         z = clip_norm(np.matvec(phi.swapaxes(-1, -2), h * f * (clicks - f * p)), 1.0)
         return self._summed(z, phi, h * f**2 / self.model.square_total)
 
     def datum(self, theta: Floats, *round: Floats) -> tuple[Floats, ...]:
-        # What a round is to `total`: a reference point, users, vectors and clicks
+        # the arguments of `total`: reference point, users, item vectors, clicks
         return theta, *round
 
     def plain(self, theta: Floats) -> Floats:
-        common = np.where(np.arange(self.dim) == 0, _COMMON, 1.0)
-        return sqrt(2 / (1 + _COMMON**2)) * common * theta
+        common = np.where(np.arange(self.dim) == 0, _COMMON_FEATURE, 1.0)
+        return sqrt(2 / (1 + _COMMON_FEATURE**2)) * common * theta
 
 
 @dataclass(frozen=True)
 class ListCounts:
-    """(looks, clicks) of every item, from lists of m items that a user reads down to a click.
+    """Counts (looks, clicks) of every item, from lists of m items that a user reads up to a click.
 
     Guarantee:
         A list is a function of releases, so replacing a user moves the counts of her m items alone.
-        Clicks at k < j differ by 2 + (j - k) ones, a click at k and none by 1 + (m - k), and from
-        answers that are no numbers, nobody's, who looks at nothing, she differs by m looks and a
-        click: at most m + 1 in L1, sqrt(m + 1) in L2. It is less than sqrt(2 m) and 2 m, which m
-        pairs of counters on their own would need, and m + 1 times what each alone is moved by.
-        Beyond nobody, who may be shown another list, nobody else adds more.
+        Clicks at k < j differ by 2 + (j - k) ones, a click at k and none by 1 + (m - k), and a user
+        and an empty slot (answers that are not finite, without looks) by m looks and a click: at
+        most m + 1 in L1, sqrt(m + 1) in L2. That is less than the 2 m and sqrt(2 m) of m separate
+        pairs of counters. An empty slot may have another list, but adds nothing to its counts.
 
     >>> counts = ListCounts(3, 2)
     >>> counts.total(np.array([[[2, 0]]]), np.array([[[1, 0]]]))
@@ -297,13 +300,13 @@ class ListCounts:
             [0., 0., 1.]]])
     """
 
-    # "A list is a function of releases"; it is no control of calls, because of "nobody, who may be
-    # shown another list"
+    # "A list is a function of releases"; the list is no control of calls, because "An empty slot
+    # may have another list"
     needs = frozenset({Fact.CELL})
 
     n_items: int
     length: int
-    """m, of a list"""
+    """m, items of a list"""
     units: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
@@ -316,7 +319,7 @@ class ListCounts:
 
     @property
     def l1_sensitivity(self) -> float:
-        """m + 1."""
+        """Largest L1 change if one user is replaced, m + 1."""
         return self.length + 1.0
 
     @property
@@ -325,24 +328,24 @@ class ListCounts:
 
     @property
     def move_sensitivity(self) -> float:
-        """sqrt(2 m + 2), as counts are at least 0."""
+        """Largest L2 change if a round becomes null and a null one counts, sqrt(2 m + 2)."""
         return sqrt(2) * self.sensitivity
 
     def total(self, *batch: Any) -> Floats:
         # Lists (n, R, m), clicks (n, R, m) -> (R, 2, N)
-        lists, said = batch
+        lists, raw_clicks = batch
         model, R, N = Cascade(self.length), lists.shape[1], self.n_items
-        clicks = possible_clicks(model, said)
-        somebody = np.isfinite(said).all(axis=-1, keepdims=True)
+        clicks = possible_clicks(model, raw_clicks)
+        anybody = np.isfinite(raw_clicks).all(axis=-1, keepdims=True)
         place = 2 * N * rows(R)[:, None] + lists.astype(np.int64)
-        values = np.array([model.looked_at(clicks) * somebody, clicks * somebody])
+        values = np.array([model.looked_at(clicks) * anybody, clicks * anybody])
         counts = np.bincount(np.array([place, N + place]).ravel(), values.ravel(), 2 * N * R)
         return np.asarray(counts.reshape(R, 2, N), np.float64)
 
 
 @dataclass(frozen=True)
 class PositionCounts:
-    """Clicks (m,) at each position, scaled down to length 1 where a user has several.
+    """Sum of clicks at each position, (m,), a user's vector scaled down to length at most 1.
 
     Guarantee:
         Replacing one user moves the counts by at most sqrt(2), not sqrt(m): both vectors are no
@@ -354,7 +357,7 @@ class PositionCounts:
     needs = NO_FACTS
 
     length: int
-    """m"""
+    """m, positions of a list"""
     units: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
@@ -376,7 +379,7 @@ class PositionCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedClicks(ListStatistic):
-    """Clicked items as in `ListClicks`, by position weights that are part of the round.
+    """Moment and Gram matrix of clicks as in `ListClicks`, with position weights f given per round.
 
     A round is (f, u, v, clicks): weights (R, m), released or public and clipped to [0, 1], then as
     in `ListClicks`::
@@ -385,8 +388,8 @@ class WeightedClicks(ListStatistic):
 
     Guarantee:
         At every f, finite or not, replacing one user moves the sum by at most sqrt(2 + 2 g^2), as
-        in `ListClicks`: z knows nothing of f, and G is positive semidefinite with trace 1 at most,
-        because no f_k is negative.
+        in `ListClicks`: z does not depend on f, and G is positive semidefinite with trace 1 at
+        most, because no f_k is negative.
     """
 
     # "At every f, finite or not"
@@ -406,15 +409,15 @@ class WeightedClicks(ListStatistic):
         return self._summed(clip_norm(z, 1.0), phi, f / total)
 
     def datum(self, reference: Floats, *round: Floats) -> tuple[Floats, ...]:
-        # What a round is to `total`: weights, users, vectors and clicks
+        # the arguments of `total`: weights, users, item vectors, clicks
         return reference, *round
 
 
 @dataclass(frozen=True)
 class PolicyClicks:
-    """What her clicks are expected to have earned, at most 1, to the policy that she was shown.
+    """Value of each policy's clicks: a user's, at most 1, counts for the policy that she was shown.
 
-    A round is (the number (R,) of a policy, clicks (R, m)). With w_k what a click at k earns
+    A round is (index (R,) of a policy, clicks (R, m)). With w_k the value of a click at k
     (`ClickModel.click_values`), the policy's count grows by min(1, sum_k w_k click_k).
 
     Guarantee:

@@ -7,15 +7,15 @@ sqrt(sum of mu_i^2), and mu-GDP is exactly the curve (Balle and Wang, ICML 2018)
 
     delta(epsilon) = Phi(-epsilon/mu + mu/2) - e^epsilon Phi(-epsilon/mu - mu/2).
 
-Written here and not taken from dp-accounting because these closed forms are asked at every
-construction and the import of the library alone takes longer; the tests hold them against it.
+Written here because every construction evaluates these closed forms, and importing dp-accounting
+alone takes longer; the tests compare them with it.
 
 For a small mu the two terms are nearly equal. As d delta / d mu = phi(mu/2 - epsilon/mu), there::
 
     delta = e^(epsilon/2) integral_0^mu e^(-m^2/8) phi(epsilon/m) dm
          <= e^(epsilon/2) mu (phi(x) - x Phi(-x)),   x = epsilon/mu,
 
-which is too much by less than mu^2/8, relatively.
+with a relative error below mu^2/8.
 
 **Zero-concentrated differential privacy**, and its two conversions to (epsilon, delta).
 Bun and Steinke, "Concentrated differential privacy", TCC 2016. rho-zCDP bounds the Renyi
@@ -39,16 +39,16 @@ import scipy
 
 from dpbandit.base import Floats, InputError
 
-_SAFE = 1 - 1e-9
-"""Roots are rounded towards more privacy, by more than solver and cancellation err together."""
-_SMALL = 3e-4
-"""Below this mu the bound above is nearer than what cancellation leaves of the difference."""
+_ROOT_MARGIN = 1 - 1e-9
+"""Factor that rounds roots towards more privacy, beyond the errors of solver and cancellation."""
+_SMALL_MU = 3e-4
+"""mu below which the bound on delta above is more accurate than the cancelling difference."""
 UNDERFLOW_QUANTILE = 38.5
-"""No double is as small as Phi(-UNDERFLOW_QUANTILE)."""
+"""Normal quantile q at which Phi(-q) underflows to 0 in double precision."""
 
 
 def delta_of(mu: float, epsilon: float) -> float:
-    """The exact delta of mu-GDP at `epsilon` >= 0."""
+    """Return the exact delta of mu-GDP at `epsilon` >= 0."""
     if mu == 0:
         return 0.0
     if mu == inf:
@@ -60,7 +60,7 @@ def delta_of(mu: float, epsilon: float) -> float:
 
 @cache
 def epsilon_of(mu: float, delta: float) -> float:
-    """The exact epsilon of mu-GDP at `delta`, rounded up; infinity at delta = 0."""
+    """Return the exact epsilon of mu-GDP at `delta`, rounded up; infinity at delta = 0."""
     if mu == 0 or delta >= delta_of(mu, 0.0):
         return 0.0
     if mu == inf or delta <= 0:
@@ -70,12 +70,12 @@ def epsilon_of(mu: float, delta: float) -> float:
     while _log_delta(mu, high) > goal:
         high *= 2
     root = _root(lambda e: _log_delta(mu, e) - goal, 0.0, high, 1e-15 * mu)
-    return root / _SAFE
+    return root / _ROOT_MARGIN
 
 
 @cache
 def mu_of(epsilon: float, delta: float) -> float:
-    """The largest mu that is (epsilon, delta)-DP, rounded down; 0 at delta = 0.
+    """Return the largest mu that is (epsilon, delta)-DP, rounded down; 0 at delta = 0.
 
     >>> round(mu_of(1.0, 1e-5), 6)
     0.268051
@@ -91,11 +91,11 @@ def mu_of(epsilon: float, delta: float) -> float:
         high *= 2
     close = min(1e-15, 1e-12 * low)
     root = _root(lambda m: _log_delta(m, epsilon) - log(delta), low, high, close)
-    return root * _SAFE
+    return root * _ROOT_MARGIN
 
 
 def _root(f: Callable[[float], float], low: float, high: float, close: float) -> float:
-    """Also where it is a denormal number, a thousand halvings of 1 away."""
+    """Return the root of f in [low, high], also where it is a denormal number."""
     from scipy.optimize import brentq  # not before: slow to import
 
     least = float_info.min * float_info.epsilon
@@ -103,15 +103,15 @@ def _root(f: Callable[[float], float], low: float, high: float, close: float) ->
 
 
 def rho_of_mu(mu: float) -> float:
-    """The zCDP parameter of a mu-GDP Gaussian release: mu^2 / 2."""
+    """Return the zCDP parameter of a mu-GDP Gaussian release, mu^2 / 2."""
     return mu * mu / 2
 
 
 def deltas_of(mu: float, epsilons: Floats) -> Floats:
-    """delta at each of `epsilons` >= 0, for 0 < mu < inf, to `error_of`, relatively.
+    """Return delta at each of `epsilons` >= 0 for 0 < mu < inf, of relative error `error_of(mu)`.
 
-    From epsilon = mu^2 / 2 on it is phi(a) (m(a) - m(a + mu)), a = epsilon/mu - mu/2, with Mills'
-    ratio m(a) = Phi(-a) / phi(a).
+    From epsilon = mu^2 / 2 on delta is phi(a) (m(a) - m(a + mu)), a = epsilon/mu - mu/2, with
+    Mills' ratio m(a) = Phi(-a) / phi(a).
     """
     a = epsilons / mu - mu / 2
     density = np.exp(-a * a / 2) / sqrt(2 * pi)
@@ -122,7 +122,7 @@ def deltas_of(mu: float, epsilons: Floats) -> Floats:
 
 
 def error_of(mu: float) -> float:
-    """What rounding and cancellation do to `deltas_of`, relatively, at most."""
+    """Return a bound on the relative error of `deltas_of` by rounding and cancellation."""
     return 1e-15 * UNDERFLOW_QUANTILE * (UNDERFLOW_QUANTILE + mu + 1 / mu)
 
 
@@ -131,30 +131,30 @@ def _mills(a: Floats) -> Floats:
 
 
 def _log_delta(mu: float, epsilon: float) -> float:
-    """log delta without cancellation: delta = A - B = A (1 - e^(log B - log A))."""
-    if mu < _SMALL:
-        return _log_small(mu, epsilon)
+    """Return log delta without cancellation: delta = A - B = A (1 - e^(log B - log A))."""
+    if mu < _SMALL_MU:
+        return _log_delta_small_mu(mu, epsilon)
     log_a = float(scipy.special.log_ndtr(mu / 2 - epsilon / mu))
     log_b = epsilon + float(scipy.special.log_ndtr(-mu / 2 - epsilon / mu))
     return log_a + log(-expm1(log_b - log_a)) if log_b < log_a else -inf
 
 
-def _log_small(mu: float, epsilon: float) -> float:
-    """log of the bound of the module, whose last factor is phi(x) (1 - x m(x))."""
+def _log_delta_small_mu(mu: float, epsilon: float) -> float:
+    """Return the log of the bound on delta for small mu, e^(epsilon/2) mu phi(x) (1 - x m(x))."""
     x = epsilon / mu  # x m(x) > x^2 / (1 + x^2), where the difference would cancel
     rest = log1p(-x * float(_mills(np.array(x)))) if x < 1e4 else -2 * log(x)
     return epsilon / 2 - x * x / 2 - log(2 * pi) / 2 + log(mu) + rest
 
 
 def loose_epsilon(rho: float, delta: float) -> float:
-    """BS: one line, reproducible by hand."""
+    """Return epsilon of rho-zCDP at `delta` by Bun and Steinke, Proposition 1.3."""
     if rho == 0:
         return 0.0
     return rho + 2 * sqrt(rho * log(1 / delta)) if delta > 0 else inf
 
 
 def loose_rho(epsilon: float, delta: float) -> float:
-    """The rho that BS turns into (epsilon, delta)."""
+    """Return the rho whose `loose_epsilon` at `delta` is `epsilon`."""
     if epsilon == inf:
         return inf
     if delta <= 0:
@@ -165,7 +165,7 @@ def loose_rho(epsilon: float, delta: float) -> float:
 
 @cache
 def zcdp_epsilon_of(rho: float, delta: float) -> float:
-    """CKS: the least epsilon >= 0; infinity at delta = 0.
+    """Return the least epsilon of rho-zCDP at `delta` (CKS); infinity at delta = 0.
 
     >>> round(zcdp_epsilon_of(0.024356, 1e-6), 4)
     1.0
@@ -186,9 +186,9 @@ def zcdp_epsilon_of(rho: float, delta: float) -> float:
 
 @cache
 def zcdp_delta_of(rho: float, epsilon: float) -> float:
-    """CKS: the least delta at `epsilon`, at most 1.
+    """Return the least delta of rho-zCDP at `epsilon` (CKS), at most 1.
 
-    min over a > 1 of exp((a - 1) (a rho - epsilon) + a ln(1 - 1/a) - ln(a - 1))
+    The minimum over a > 1 of exp((a - 1) (a rho - epsilon) + a ln(1 - 1/a) - ln(a - 1))
 
     >>> round(zcdp_delta_of(0.04063, 1.0), 6)
     0.0001
@@ -210,7 +210,7 @@ def zcdp_delta_of(rho: float, epsilon: float) -> float:
 
 @cache
 def zcdp_rho_of(epsilon: float, delta: float) -> float:
-    """The largest rho that CKS turns into (epsilon, delta), rounded down; 0 at delta = 0.
+    """Return the largest rho that is (epsilon, delta)-DP by CKS, rounded down; 0 at delta = 0.
 
     Raises `InputError` for an epsilon so small that no rho has it.
 

@@ -1,7 +1,7 @@
 """Ledgers for other programs: a JSON schema, events of dp-accounting, measurements of OpenDP.
 
-What these say is about noise; `Ledger.notion` says whom it protects, and has to go with them.
-Ledgers of format 1 say it in a sentence, which `notion_in_words` reads.
+These formats describe noise alone; `Ledger.notion`, whom the noise protects, has to be stated
+beside them. Ledgers of format 1 state it in a sentence, which `notion_in_words` reads.
 """
 
 from dataclasses import MISSING, fields, is_dataclass
@@ -32,7 +32,7 @@ from dpbandit.privacy.pure import LaplaceSpend
 from dpbandit.privacy.spends import Parallel, Repeated, Spend
 from dpbandit.shelf import open_shelves
 
-_PLAIN: dict[Any, dict[str, Any]] = {
+_VALUE_SCHEMAS: dict[Any, dict[str, Any]] = {
     bool: {"type": "boolean"},
     int: {"type": "integer", "minimum": 0},
     float: {"anyOf": [{"type": "number", "minimum": 0}, {"enum": ["inf", inf]}]},
@@ -42,7 +42,7 @@ _PLAIN: dict[Any, dict[str, Any]] = {
 
 
 def ledger_schema() -> dict[str, Any]:
-    """A JSON Schema (2020-12) of what `ledger_as_dict` writes and `ledger_from_dict` reads.
+    """Return a JSON Schema (2020-12) of the dicts of `ledger_as_dict` and `ledger_from_dict`.
 
     Infinity is the word "inf" in strict JSON. Every kind of spend is an object with its `kind`.
     """
@@ -69,41 +69,45 @@ def _object(kind: type, name: str | None = None) -> dict[str, Any]:
     hints = get_type_hints(kind)
     known = [field for field in fields(kind) if field.init] if is_dataclass(kind) else []
     needed = [f.name for f in known if f.default is MISSING and f.default_factory is MISSING]
-    schema = {field.name: _of(hints[field.name]) for field in known}
+    schema = {field.name: _schema_of(hints[field.name]) for field in known}
     if name is None:
         return {"type": "object", "properties": schema, "required": needed}
     schema = {"kind": {"const": name}, **schema}
     return {"type": "object", "properties": schema, "required": ["kind", *needed]}
 
 
-def _of(hint: Any) -> dict[str, Any]:
+def _schema_of(hint: Any) -> dict[str, Any]:
     origin, parts = get_origin(hint), get_args(hint)
-    if hint in _PLAIN:
-        return _PLAIN[hint]
+    if hint in _VALUE_SCHEMAS:
+        return _VALUE_SCHEMAS[hint]
     if origin is Literal:
         return {"enum": list(parts)}
     if origin in (Union, UnionType):
-        return {"anyOf": [_of(part) for part in parts]}
+        return {"anyOf": [_schema_of(part) for part in parts]}
     if origin is tuple and parts[1:] == (...,):
-        return {"type": "array", "items": _of(parts[0])}
+        return {"type": "array", "items": _schema_of(parts[0])}
     if origin is tuple:
-        return {"type": "array", "prefixItems": [_of(part) for part in parts], "items": False}
+        return {
+            "type": "array",
+            "prefixItems": [_schema_of(part) for part in parts],
+            "items": False,
+        }
     if origin is frozenset:
-        return {"type": "array", "items": _of(parts[0]), "uniqueItems": True}
+        return {"type": "array", "items": _schema_of(parts[0]), "uniqueItems": True}
     name = "Slots" if hint.__name__ == "Factorisation" else hint.__name__
     return {"$ref": f"#/$defs/{name}"}
 
 
 def as_event(ledger: Ledger) -> Any:
-    """A `dp_accounting` event that is at least as revealing as all spends of the ledger.
+    """Return a `dp_accounting` event at least as revealing as all spends of the ledger.
 
-    Exact for Gaussian and Laplace noise; anything else becomes its zCDP. The noise is in units of
-    how far REPLACING a user moves the query: give it to an accountant with
-    `NeighboringRelation.ADD_OR_REMOVE_ONE`, as replacing doubles the sensitivity there once more.
-    zCDP takes its `RdpAccountant`.
+    Exact for Gaussian and Laplace noise; any other spend becomes an event of its zCDP parameter.
+    Noise is in units of the change by REPLACING a user: compose the event with an accountant of
+    `NeighboringRelation.ADD_OR_REMOVE_ONE`, as their REPLACE_ONE doubles the sensitivity once more.
+    zCDP events need their `RdpAccountant`.
 
-    Raises `InputError` for a window, which no event can say, and for a spend that has neither a
-    zCDP parameter nor a pure epsilon.
+    Raises `InputError` for a notion with a window, which no event can express, and for a spend
+    without a zCDP parameter or pure epsilon.
     """
     import dp_accounting
 
@@ -115,11 +119,11 @@ def as_event(ledger: Ledger) -> Any:
 
 
 def _check(ledger: Ledger) -> None:
-    """Raise `InputError` for what neither can say."""
+    """Raise `InputError` for a notion with a window, which other programs cannot express."""
     if ledger.notion.window is not None:
         raise InputError(
             f"Expected a promise for ever, got window={ledger.notion.window}: other programs have "
-            "no word for it."
+            "no such notion."
         )
 
 
@@ -138,16 +142,16 @@ def _event(spend: Spend) -> Any:
         return dp.SelfComposedDpEvent(dp.LaplaceDpEvent(1 / spend.epsilon), spend.count)
     rho = min(spend.rho, spend.pure**2 / 2)
     if rho == inf:
-        raise InputError(f"Expected noise that dp-accounting can be told of, got {spend.note!r}.")
+        raise InputError(f"Expected noise with a dp-accounting event, got {spend.note!r}.")
     return dp.ZCDpEvent(rho)
 
 
 def as_measurements(ledger: Ledger) -> list[Any]:
-    """An OpenDP measurement for each spend: its noise on vectors that a user moves by 1.
+    """Return an OpenDP measurement for each spend: its noise on vectors that a user moves by 1.
 
-    Gaussian noise in the Euclidean norm, `map(1.0)` is rho; Laplace noise in l_1, composed
-    `count` times, `map(1.0)` is epsilon. Raises `InputError` for any other noise, or none. It takes
-    the package `opendp`, and turns on its contributed constructors.
+    Gaussian noise in the Euclidean norm, `map(1.0)` is rho; Laplace noise in l_1, composed `count`
+    times, `map(1.0)` is epsilon. Raises `InputError` for any other noise, or none. Needs the
+    package `opendp`, and turns on its contributed constructors.
     """
     _check(ledger)
     if not ledger.notion.covers:
@@ -174,12 +178,12 @@ def _measurement(spend: Spend) -> Any:
 
 
 def notion_in_words(values: dict[str, Any]) -> Notion:
-    """The notion of a ledger of format 1, whose `scope` is a sentence."""
-    said, _, masks = str(values["scope"]).partition("; which actions there are ")
-    covered, reads = _SCOPES.get(said, (frozenset(), "mechanisms"))
+    """Return the notion of a ledger of format 1, whose `scope` is a sentence."""
+    scope, _, masks = str(values["scope"]).partition("; which actions there are ")
+    covered, reads = _SCOPES.get(scope, (frozenset(), "mechanisms"))
     if values["slip"]:
         raise ValueError(f"Expected slip={values['slip']!r} of a ledger of format 1 to be 0.")
-    if said not in _SCOPES or masks not in _MASKS:
+    if scope not in _SCOPES or masks not in _MASKS:
         raise ValueError(f"Expected the scope of a ledger of format 1, got {values['scope']!r}.")
     visits, model, condition = values["visits"], values["trust"], values["condition"]
     shares = visits and model in SHARING

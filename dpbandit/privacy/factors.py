@@ -1,4 +1,4 @@
-"""More factorisations of prefix sums: other trees, windows, unknown horizons, staggered starts.
+"""Factorisations of prefix sums: other trees, windows, unknown horizons, staggered starts.
 
 ::
 
@@ -29,32 +29,32 @@ from dpbandit.privacy.prefix_sums import (
 from dpbandit.shelf import open_shelves
 
 Node: TypeAlias = tuple[int, int]
-"""(start, size), the leaves start + 1 .. start + size."""
+"""Tree node (start, size), which covers the leaves start + 1 .. start + size."""
 
 
 class Honaker(Factorisation):
-    """The binary tree read with every node it has released, not only those that make up a prefix.
+    """Binary tree whose prefix estimates use every node released so far, of least variance.
 
     Honaker, "Efficient use of differentially private binary trees", TPDP 2015, the estimate from
     below; used online by Kairouz, McMahan, Song, Thakkar, Thakurta and Xu, "Practical and private
     (deep) learning without sampling or shuffling", ICML 2021. A node has one noisy reading of its
-    own and a second one for nothing, the sum of its children's; the two are weighed by 1 /
-    variance. When leaf t completes the nodes of levels 0..j above it, each is drawn and refined,
-    bottom up::
+    own, and the sum of its children's readings as a second one at no cost; the two are weighted by
+    1 / variance. When leaf t completes the nodes of levels 0..j above it, each is drawn and
+    refined, bottom up::
 
         e_0 = z_0,   e_i = v_i z_i + (1 - v_i) (e_left + e_right),   v_0 = 1
         v_i = 1 / (1 + 1 / (2 v_{i-1})) = 2^i / (2^{i+1} - 1),    the variance of e_i in nodes
         N_t = e_j + N_{t - 2^j}
 
-    The subtrees of a prefix are disjoint and no node above them is complete, so this is the least
-    variance any unbiased reading of the nodes released so far can have. One draw for every node,
-    at most 2 a leaf in the mean; 2 log2(m) arrays of memory.
+    The subtrees of a prefix are disjoint and no node above them is complete, so no unbiased
+    estimate from the nodes released so far has less variance. One draw for every node, at most 2 a
+    leaf in the mean; 2 log2(m) arrays of memory.
 
     Guarantee:
-        That of all factorisations: a leaf lies in at most bit_length(m) complete nodes (leaf 1
+        As for every `Factorisation`: a leaf lies in at most bit_length(m) complete nodes (leaf 1
         attains it) and the weights depend on t alone, so they are post-processing. Right children
-        are released and charged for as well, other than those of `Tree`; that is free, as the leaf
-        that touches most nodes lies in left children only.
+        are released and charged for as well, unlike in `Tree`, at no cost: the leaf that
+        enters most nodes lies in left children only.
     """
 
     word = "honaker"
@@ -96,19 +96,19 @@ class KAry(Factorisation):
         level 0                         -[10]     digits -(k-1)//2 .. k//2 at every level
 
     A digit rises by one with its count; past k//2 the level above takes over and the digit starts
-    again at -(k-1)//2, the node just gained minus its last children. A node can thus be used
-    before it is full: its NOISE is, the leaves of the future cancel from the sum. Children in the
-    middle are never used. k = 2 has no negative digit and is `Tree` bit for bit.
+    again at -(k-1)//2, the node just gained minus its last children. A node is thus used
+    before it is full: only its NOISE is used, and the future leaves cancel from the sum. Children
+    in the middle are never used. k = 2 has no negative digit and is `Tree` bit for bit.
 
     Guarantee:
-        If replacing one user moves one leaf by at most Delta_1 in L1 and nodes carry Laplace noise
-        of scale lam, all m releases are epsilon-DP, epsilon = levels(m, k) Delta_1 / lam, for
+        If replacing one user moves one leaf by at most Delta_1 in L1 and nodes carry Laplace
+        noise of scale lam, all m releases are epsilon-DP, epsilon = levels(m, k) Delta_1 / lam, for
         adaptive streams too. Releases are B (C x + z) with C the 0/1 leaves of each node and B C =
         A lower triangular. Fix z, and let user R's leaf move by Delta, a function of the releases
         before R. Then z -> z - C_R Delta reproduces all releases; it preserves volume, because what
         Delta depends on, B_{<R} z, is itself unmoved (B_{<R} C_R = A_{<R,R} = 0). So the
-        log-density moves by at most `|C_R|_1 Delta_1 / lam`, and a leaf lies in one node of each
-        level.
+        log-density moves by at most `|C_R|_1 Delta_1 / lam`, and a leaf lies in one node of
+        each level.
 
     Differs from the paper:
         1. k may be even (a tie goes to the positive digit), and is chosen for m by counting nodes,
@@ -117,7 +117,7 @@ class KAry(Factorisation):
     """
 
     arity: int | None = None
-    """k >= 2; None is `best_arity(m)`"""
+    """k >= 2, the base; None for `best_arity(m)`"""
     word = "k-ary"
     bounded = True
 
@@ -154,7 +154,7 @@ class KAry(Factorisation):
         return self._above[0]
 
     def _subtracted(self) -> list[Floats]:
-        """Minus the last 1, 2, .., (k-1)//2 children of the node just gained."""
+        """Return minus the noise of the last 1, 2, .., (k-1)//2 children of the node just added."""
         sums: list[Floats] = []
         for _ in range((self._k - 1) // 2):
             z = self.source()
@@ -163,7 +163,7 @@ class KAry(Factorisation):
 
 
 def levels(leaves: int, arity: int) -> int:
-    """The number of base-`arity` digits that the prefixes 1..leaves need."""
+    """Return the number of base-`arity` digits that the prefixes 1..leaves need."""
     whole("arity", arity, 2)
     count, height = leaves, 0
     while count:  # nodes a level has opened by then
@@ -174,7 +174,7 @@ def levels(leaves: int, arity: int) -> int:
 
 @cache
 def best_arity(leaves: int) -> int:
-    """The k of least mean variance over 1..leaves with Laplace nodes, levels^2 x nodes in use.
+    """Return the k of least mean variance, levels^2 x nodes in use, over 1..leaves (Laplace).
 
     >>> best_arity(10_000)
     28
@@ -182,7 +182,7 @@ def best_arity(leaves: int) -> int:
     whole("leaves", leaves, 0)
     best, least = 2, inf
     for height in range(leaves.bit_length(), 0, -1):
-        low, high = 2, 2 * leaves  # for the smallest k with so few levels: the best is near
+        low, high = 2, 2 * leaves  # search the smallest k of this height: the best k is near
         while low < high:
             middle = (low + high) // 2
             low, high = (low, middle) if levels(leaves, middle) <= height else (middle + 1, high)
@@ -194,7 +194,7 @@ def best_arity(leaves: int) -> int:
 
 
 def nodes_in_use(leaves: int, arity: int) -> int:
-    """How many nodes the prefixes 1..leaves add or subtract, all together."""
+    """Return the number of nodes that the prefixes 1..leaves add or subtract in total."""
     k, total, size, offset = arity, 0, 1, 0
     for _ in range(levels(leaves, k)):
         # the digit follows |digit| = min(i, k - i), i = count mod k, `size` rounds each
@@ -212,7 +212,7 @@ def nodes_in_use(leaves: int, arity: int) -> int:
 
 
 class Independent(Factorisation):
-    """Fresh noise on every leaf, so N_t = z_1 + ... + z_t grows like sqrt(t): local privacy.
+    """Fresh noise on every leaf, N_t = z_1 + ... + z_t of size sqrt(t), as under local privacy.
 
     Guarantee:
         A leaf is released once: mu = S / s with Gaussian noise, epsilon = Delta_1 / lam with
@@ -225,7 +225,7 @@ class Independent(Factorisation):
         return int(leaves > 0)
 
     def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
-        # By `leaves_norm`: a leaf is seen once
+        # C is the identity: a leaf is released once
         return leaves_norm(np.eye(1, leaves)[0], every, cap, separation)
 
     def begin(self) -> None:
@@ -239,17 +239,17 @@ class Independent(Factorisation):
 
 @dataclass(unsafe_hash=True)
 class Hybrid(Factorisation):
-    """A tree for each epoch 2^j..2^{j+1}-1, and the noisy totals of the epochs before.
+    """Trees for epochs 2^j..2^{j+1}-1, each on top of the noisy totals of earlier epochs.
 
     After Chan, Shi and Song, "Private and continual release of statistics", ACM TISSEC 2011, the
-    hybrid mechanism, whose epochs pay for a total and a tree apart; here the total IS the root::
+    hybrid mechanism, whose epochs pay for a total and a tree apart; here the total is the root::
 
         t:        1 | 2 3 | 4 5 6 7 | 8 9 ..        N_9 = root_0 + root_1 + root_2 + tree_3(2)
         levels h: 1 |  2  |    3    |   4
 
-    Epoch j has 2^j leaves, a leaf lies in at most h = j + 1 released nodes of its own epoch and in
-    none of another, so a node of epoch j carries the noise of the source times h (`norm` = 1, where
-    node costs add up: pure epsilon) or times sqrt(h) (`norm` = 2, where their squares do:
+    Epoch j has 2^j leaves, a leaf lies in at most h = j + 1 released nodes of its own epoch
+    and in none of another, so a node of epoch j carries the noise of the source times h (`norm` =
+    1, where node costs add up: pure epsilon) or times sqrt(h) (`norm` = 2, where their squares do:
     Gaussian). With s = t - 2^j + 1 the variance of N_t in units of `stddev^2` is of order log^3 t::
 
         sum_{i<j} (i+1)^2 + popcount(s) (j+1)^2      for norm 1;  first powers for norm 2.
@@ -268,7 +268,7 @@ class Hybrid(Factorisation):
             raise InputError(f"Expected norm={self.norm!r} to be 1 (pure epsilon) or 2 (Gaussian).")
 
     def nodes(self, leaves: int) -> int:
-        # One in the chosen norm, for every horizon: the levels are in the noise already
+        # the noise is scaled by the levels of its epoch, so that all nodes cost as much as one
         return int(leaves > 0)
 
     def begin(self) -> None:
@@ -295,7 +295,7 @@ class Hybrid(Factorisation):
 
 @dataclass(unsafe_hash=True)
 class Window(Factorisation):
-    """A binary tree on blocks of W leaves, W = `window` rounded up to a power of two.
+    """Binary tree on blocks of W leaves, for window DP, W = `window` rounded up to a power of two.
 
     Lou and Cheung, "Projection-free online empirical risk minimization with privacy-preserving and
     privacy expiration", WI-IAT 2020. Window DP, read per prefix: for every T', what has been
@@ -309,18 +309,18 @@ class Window(Factorisation):
         W = 4, t = 7:    exact  1 2 3 (4)|(5 6)(7)         c = t - W
                          lazy  (1 2 3 4)|(5 6)(7)          c = end of the block before the last
 
-    Exact: at t in block k the nodes of the suffix of block k-1 that has not expired, then those of
-    the prefix of block k. The paper's. 1 node at the end of a block, else w + 1 - tz(t mod W).
-    Lazy: the root of block k-1 until block k ends. No user is protected less, up to 2 W - 1 rounds
-    are, and about half as many nodes are in use, since re-reading an expiring half adds noise:
-    1 + popcount(t mod W). Both are the ordinary tree while t <= W.
+    Exact (as in the paper): at t in block k the nodes of the suffix of block k-1 that has not
+    expired, then those of the prefix of block k; 1 node at the end of a block, else
+    w + 1 - tz(t mod W). Lazy: the root of block k-1 until block k ends, then those of the prefix;
+    up to 2 W - 1 rounds are protected with about half as many nodes in use, 1 + popcount(t mod W).
+    Both are the ordinary tree while t <= W.
 
     Guarantee:
-        If replacing one user moves one leaf by at most S in L2 (Delta_1 in L1) and nodes carry N(0,
-        s^2) (Laplace noise lam), then for every T' the releases up to T' are mu-GDP with mu =
-        column_norm S / s (epsilon = nodes Delta_1 / lam) for each user of the last `window`
-        leaves, adaptively: release the noisy nodes and the clean sums; that user's leaf is in at
-        most w + 1 of the nodes, W = 2^w, one a level, and in no clean sum yet.
+        If replacing one user moves one leaf by at most S in L2 (Delta_1 in L1) and nodes carry
+        N(0, s^2) (Laplace noise lam), then for every T' the releases up to T' are mu-GDP with mu =
+        column_norm S / s (epsilon = nodes Delta_1 / lam) for each user of the last `window` leaves,
+        adaptively: release the noisy nodes and the clean sums; that user's leaf is in at most
+        w + 1 of the nodes, W = 2^w, one a level, and in no clean sum yet.
 
     Differs from the paper:
         1. `lazy`.
@@ -328,9 +328,9 @@ class Window(Factorisation):
     """
 
     window: int
-    """leaves to protect, >= 1; with a release after every k rounds, n rounds are ceil(n / k)"""
+    """number of leaves to protect, >= 1; n rounds are ceil(n / k) leaves of k rounds"""
     lazy: bool = False
-    """keep a block's root until the next block is full; fewer nodes in use"""
+    """True to use a block's root until the next block is full: fewer nodes, less noise"""
     bounded = True
 
     def __post_init__(self) -> None:
@@ -342,7 +342,7 @@ class Window(Factorisation):
 
     @property
     def depth(self) -> int:
-        """w, the smallest with 2^w >= window."""
+        """w, the smallest integer with 2^w >= window."""
         return int(self.window - 1).bit_length()
 
     def nodes(self, leaves: int | None = None) -> int:
@@ -367,7 +367,7 @@ class Window(Factorisation):
         return first
 
     def tiles(self, t: int) -> list[Node]:
-        """The noisy nodes of release t, from left to right: they tile (c, t]."""
+        """Return the nodes whose noises are in release t, left to right; they tile (c, t]."""
         W = 2**self.depth
         block, r = divmod(t, W)
         start = block * W
@@ -379,7 +379,7 @@ class Window(Factorisation):
 
 
 def _prefix(start: int, length: int) -> list[Node]:
-    """The dyadic nodes of the first `length` leaves after `start`, the largest first."""
+    """Return the dyadic nodes of the first `length` leaves after `start`, the largest first."""
     nodes, end = [], start + length
     while start < end:
         nodes.append((start, 1 << (end - start).bit_length() - 1))
@@ -388,21 +388,21 @@ def _prefix(start: int, length: int) -> list[Node]:
 
 
 def _suffix(end: int, length: int) -> list[Node]:
-    """The dyadic nodes of the last `length` leaves before `end`, the smallest first."""
+    """Return the dyadic nodes of the last `length` leaves before `end`, the smallest first."""
     nodes, start = [], end - length
     while start < end:
-        nodes.append((start, (end - start) & (start - end)))  # the lowest bit of what is left
+        nodes.append((start, (end - start) & (start - end)))  # the lowest set bit of the length
         start += nodes[-1][1]
     return nodes
 
 
 class Staggered:
-    """K times `BLT` noise: each takes its first `turns` steps alone, then all together.
+    """`BLT` noise of K rows: each row takes its first `turns` steps alone, then all in step.
 
-    A call is one step of whoever is due, and returns N_i of each one's own step i, (R, K, d). One
-    that rests keeps its noise; before its first step that is 0. So a prefix sum of K rows, of which
-    those that rest stay as they are, is K prefix sums, each as noisy as its own number of steps
-    wants: with n steps each, a user who is in one of the rows moves C x by at most
+    A call is one step of the row whose turn it is, and returns N_i of every row at its own step i,
+    (R, K, d). A resting row keeps its noise, 0 before its first step. A prefix sum of K rows in
+    which resting rows stay unchanged is thus K prefix sums, each with noise for its own number of
+    steps: with n steps each, a user who is in one of the rows moves C x by at most
     `BLT().column_norm(n)` times the sensitivity.
     """
 
@@ -418,7 +418,7 @@ class Staggered:
 
     @property
     def begun(self) -> int:
-        """How many of the rows have taken a step."""
+        """Number of rows that have taken a step."""
         return -(-self._step // self.turns)
 
     def __call__(self) -> Floats:
@@ -441,11 +441,11 @@ FACTORISATIONS: dict[str, Factorisation] = {
     one.word: one
     for one in (*(BLT(), SquareRoot(), Tree(), Padded(), Honaker(), KAry(), Independent()),)
 }
-"""By the words of agents' settings; shelves add theirs."""
+"""Factorisation by its name in the settings of agents; optional modules add theirs"""
 
 
 def factorisation(word: str) -> Factorisation:
-    """The factorisation of that name; raises `InputError` where there is none."""
+    """Return the factorisation named `word`; raises `InputError` if there is none."""
     open_shelves("privacy.factors")
     one_of("prefix_sums", word, tuple(FACTORISATIONS))
     return FACTORISATIONS[word]

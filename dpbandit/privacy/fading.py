@@ -1,14 +1,14 @@
-"""Fading sums: every release is an exponentially faded sum of the users, with fresh noise.
+"""Fading sums: releases of an exponentially discounted sum over users, with fresh noise each.
 
 Rounds are cut into batches with public ends. With B_k the statistic's sum over batch k::
 
     E_k = fade E_{k-1} + B_k,      release k = E_k + sigma z_k,      z_k independent N(0, I).
 
-`fade` = 0 is one release a user (parallel composition over disjoint batches); larger values show a
-user again, weaker each time, for which every release pays with a little more noise: a middle way
-between batches that forget and prefix sums, whose noise lets nothing through early on.
+With `fade` = 0 a user is in one release (parallel composition over disjoint batches); with larger
+values she is in later releases again, at decreasing weight, and every release has a little more
+noise: a compromise between independent batches and prefix sums, whose early noise is large.
 
-A `PersonSum` is a fading sum over people: who comes often counts as often as was paid for.
+A `PersonSum` is a fading sum over people who return, with a cap on how often a person counts.
 """
 
 from collections.abc import Sequence
@@ -35,18 +35,18 @@ from dpbandit.privacy.people import fading_norm
 from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.spends import GaussianSpend
 
-_BLOCK = 64
-"""Rounds summed at once. Part of the arithmetic: never derived from R."""
+_SUMMED_ROUNDS = 64
+"""Rounds summed at once; fixed, as the order of addition decides the last bits of a sum"""
 
 
 @dataclass(frozen=True)
 class FadingSlots:
-    """How rounds enter the releases of a fading sum with these ends of batches."""
+    """Release plan of a fading sum with the given ends of batches."""
 
     ends: tuple[int, ...]
     fade: float
     moving: float = 2.0
-    """see `Slots`"""
+    """cost of one moved round in replacements, 1 to 2; see `Slots`"""
 
     def person_norm(self, cap: int, separation: int) -> float:
         return _person_norm(self.ends, self.fade, cap, separation)
@@ -64,24 +64,24 @@ _person_norm = cache(fading_norm)
 
 
 class FadingSum(Mechanism):
-    """The mechanism of a fading sum: raw rounds go in, E_k + noise comes out at the end of batch k.
+    """Mechanism of a fading sum: takes raw rounds and returns E_k + noise at the end of batch k.
 
     Args:
         statistic: the clipped function of a round that is summed.
         streams: the random streams of the replicas.
-        ends: the last round of each batch, increasing; `growing_batches` makes them.
-        horizon: rounds T that will be fed; a batch that ends at T or later is never released.
-        fade: in [0, 1).
-        noise_multiplier: sigma over the statistic's sensitivity; 0 is no noise.
+        ends: last round of each batch, increasing, as from `growing_batches`.
+        horizon: T, number of rounds; a batch that ends at T or later is never released.
+        fade: weight of the sum so far in the next release, in [0, 1).
+        noise_multiplier: sigma over the statistic's sensitivity; 0 adds no noise.
 
     A call returns the release `(R, *shape)` at the end of a batch, else None.
 
     Guarantee:
         All releases together are mu-GDP, mu = column_norm / noise_multiplier: a user of batch b
-        moves release k >= b by fade^(k - b) times what she moves B_b, so the white noise z sees her
-        through a vector of norm at most sensitivity sqrt(1 + fade^2 + fade^4 + ...), longest for
-        the first batch. It holds for adaptive streams too (Denisov, McMahan, Rush, Smith and
-        Thakurta, NeurIPS 2022: lower-triangular maps with Gaussian noise).
+        moves release k >= b by fade^(k - b) times her change of B_b, so she moves the mean of the
+        white noise z by a vector of norm at most sensitivity sqrt(1 + fade^2 + fade^4 + ...),
+        longest for the first batch. It holds for adaptive streams too (Denisov, McMahan, Rush,
+        Smith and Thakurta, NeurIPS 2022: lower-triangular maps with Gaussian noise).
 
     >>> from dpbandit.privacy.moments import ClippedVectors
     >>> sums = FadingSum(ClippedVectors(1), Streams([0]), ends=[2, 3], horizon=9, fade=0.5,
@@ -121,7 +121,7 @@ class FadingSum(Mechanism):
         self._exact: Floats | float = 0.0
 
     def noise(self, batch: int) -> float:
-        """The variance of a coordinate of the release of a batch, in its units: of all the same."""
+        """Return the noise variance of a release's coordinate, in the statistic's units."""
         return self.stddev**2
 
     def query(self, *datum: AnyArray) -> Floats:
@@ -141,15 +141,15 @@ class FadingSum(Mechanism):
         ends = self._used == self._ends[self._released]
         if not self._pending:
             # float64 whatever the first user sent: her dtype must not round everybody else
-            self._pending = [np.empty((_BLOCK, *array.shape[1:])) for array in data]
+            self._pending = [np.empty((_SUMMED_ROUNDS, *array.shape[1:])) for array in data]
         rounds, start = len(data[0]), 0
         while start < rounds:
-            end = min(start + _BLOCK - self._held, rounds)
+            end = min(start + _SUMMED_ROUNDS - self._held, rounds)
             held = self._held + end - start
             for pending, array in zip(self._pending, data, strict=True):
                 pending[self._held : held] = array[start:end]
             start, self._held = end, held
-            if held == _BLOCK or (ends and end == rounds):
+            if held == _SUMMED_ROUNDS or (ends and end == rounds):
                 total = self._statistic.total(*(p[:held] for p in self._pending))
                 self._exact, self._held = self._exact + total, 0
         return self._release_sum() if ends else None
@@ -171,7 +171,7 @@ def certified_fading_sum(
     epsilon: float,
     delta: float,
 ) -> FadingSum:
-    """A `FadingSum` with the least noise that is (epsilon, delta)-DP; epsilon = inf adds none."""
+    """Return a `FadingSum` with the least noise that is (epsilon, delta)-DP; inf adds none."""
     multiplier = least_fading_multiplier(
         len(released_ends(ends, horizon)), fade, epsilon=epsilon, delta=delta
     )
@@ -183,9 +183,9 @@ def certified_fading_sum(
 def growing_batches(
     horizon: int, *, first: int, growth: float, longest: int | None = None
 ) -> tuple[int, ...]:
-    """Ends of batches of first, first (1 + growth), first (1 + growth)^2, ... rounds.
+    """Return the ends of batches of first, first (1 + growth), first (1 + growth)^2, ... rounds.
 
-    All but the first have `longest` rounds at most.
+    Batches after the first have at most `longest` rounds.
 
     >>> growing_batches(100, first=10, growth=1.0)
     (10, 30, 70)
@@ -202,7 +202,7 @@ def growing_batches(
 
 
 def released_ends(ends: Sequence[int], horizon: int) -> tuple[int, ...]:
-    """The ends whose release can influence an action: those before the last round."""
+    """Return the ends before the last round, whose releases can influence an action."""
     whole("horizon", horizon, 1)
     for end in ends:
         whole("end of a batch", end, 1)
@@ -212,7 +212,7 @@ def released_ends(ends: Sequence[int], horizon: int) -> tuple[int, ...]:
 
 
 def column_norm(releases: int, fade: float) -> float:
-    """sqrt(1 + fade^2 + ... + fade^(2 releases - 2)): how strongly the first user is seen."""
+    """Return the first user's norm in all releases, sqrt(1 + fade^2 + ...) of `releases` terms."""
     whole("releases", releases, 0)
     inside("fade", fade, 0, 1, ends=True)
     if fade in (0, 1):
@@ -221,7 +221,7 @@ def column_norm(releases: int, fade: float) -> float:
 
 
 def least_fading_multiplier(releases: int, fade: float, *, epsilon: float, delta: float) -> float:
-    """The least `noise_multiplier` for which all releases are (epsilon, delta)-DP. Exact."""
+    """Return the exact least `noise_multiplier` for which all releases are (epsilon, delta)-DP."""
     gaussian_target(epsilon, delta)
     if epsilon == inf or releases == 0:
         return 0.0
@@ -229,19 +229,19 @@ def least_fading_multiplier(releases: int, fade: float, *, epsilon: float, delta
 
 
 class AggregatedSum(FadingSum):
-    """The sum of each batch, of n devices of which a fraction h adds its noise and stays::
+    """Securely aggregated sum of each batch of n devices, a fraction h of which is honest::
 
         each device adds N(0, (S / mu)^2 / (h n) I) to its statistic, S the sensitivity
         the server sees the sum of the batch, by cryptography, and nothing else of it
 
-    Of those who are not honest no noise is expected for the promise; here they add theirs, which
-    makes the sum noisier than it had to be by 1 / sqrt(h). With h = 1 this IS a central release of
+    The guarantee needs no noise from dishonest devices; in the simulation they add theirs, which
+    makes the noise larger by 1 / sqrt(h) than necessary. With h = 1 this is a central release of
     each batch, with fade 0.
 
     Guarantee:
         The honest devices of a batch carry N(0, (S / mu)^2 I), so every batch is mu-GDP, and so are
-        all together: a user is in one. It needs no trusted server, but one that adds up and no
-        more (a secure aggregation protocol, which is not simulated), and h.
+        all together: a user is in one batch. This needs no trusted server, only a secure
+        aggregation protocol (not simulated) and the honest fraction h.
     """
 
     trust = AGGREGATED_TRUST

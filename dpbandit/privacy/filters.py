@@ -1,4 +1,4 @@
-"""A privacy filter: readings of a sum, as precise as asked for on the way, within one budget."""
+"""Privacy filter: noisy readings of a sum with precision chosen adaptively, within one budget."""
 
 import numpy as np
 
@@ -8,14 +8,14 @@ from dpbandit.privacy.mechanism import Mechanism, Statistic
 from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.spends import GaussianSpend
 
-_ROUNDING = 1e-12
-"""What a budget may be exceeded by, relatively, and noise is larger than asked for"""
-_LEAST, _LARGEST = 1e-150, 1e150
-"""Of a budget, whose square has to be a number"""
+_BUDGET_ROUNDING = 1e-12
+"""Relative tolerance of the budget, made up for by noise that is larger by as much"""
+_MIN_BUDGET, _MAX_BUDGET = 1e-150, 1e150
+"""Bounds of a budget mu, whose square must neither underflow nor overflow"""
 
 
 def _added_up(a: Floats, b: Floats) -> Floats:
-    """a + b, rounded up: never less than the true sum."""
+    """Return a + b rounded up, never less than the true sum."""
     total = a + b
     back = total - a
     lost = (a - (total - back)) + (b - back)  # exactly, Knuth's TwoSum
@@ -23,14 +23,14 @@ def _added_up(a: Floats, b: Floats) -> Floats:
 
 
 class FilteredSum(Mechanism):
-    """A running sum that is read when the agent asks, as precisely as it asks.
+    """Running sum that an agent reads at times and precisions of its choice, within a budget mu.
 
-    A filter as asked for by Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters", NIPS
+    A filter in the sense of Rogers, Roth, Ullman and Vadhan, "Privacy odometers and filters", NIPS
     2016; for Gaussian releases by Smith and Thakurta, "Fully adaptive composition for Gaussian
     differential privacy" (arXiv 2210.17520); by Feldman and Zrnic, "Individual privacy accounting
     via a Renyi filter", NeurIPS 2021, and Whitehouse, Ramdas, Rogers and Wu, ICML 2023, for zCDP::
 
-        granted = ask(mu_t (R,))        what the next reading may cost; 0 or NaN asks for none
+        granted = ask(mu_t (R,))        cost of the next reading; 0 or NaN requests none
             where used + mu_t^2 <= mu^2:   used += mu_t^2, now, before anything is read
             elsewhere:                     refused, and nothing is used
         call(*datum)    S += the clipped round;  release S + N(0, (sensitivity / mu_t)^2) where it
@@ -42,23 +42,23 @@ class FilteredSum(Mechanism):
         a last Gaussian release of the rest, which only shows more, make that an equality. With z_t
         the noises in standard deviations, neighbours' log-likelihood ratio is X + mu^2 / 2, X = sum
         of mu_t z_t. As mu_t is known before z_t, exp(i s X_t + s^2 used_t / 2) is a martingale,
-        and used ends at mu^2 whatever was asked, so that X is N(0, mu^2): the ratio has the law of
-        one mu-GDP Gaussian release. A user who moves a reading by less, or came after it, is
-        shown less.
+        and used ends at mu^2 whatever was requested, so that X is N(0, mu^2): the ratio has the law
+        of one mu-GDP Gaussian release. A user who moves a reading by less, or came after it, loses
+        less.
 
-    A budget that is spent is no error: the agent goes on with what it knows. How much is `used` is
-    public; it is no certificate, which has to hold whatever is asked for: that is mu from round 1
-    on, in `Ledger.spent` as well.
+    An exhausted budget is no error: the agent goes on with its earlier readings. `used` is public,
+    but no certificate: the certificate is mu from round 1 on, whatever is requested, also in
+    `Ledger.spent`.
 
-    Where every user is in one batch alone, batches pay side by side (`CountedSums`), and a filter
-    buys nothing: it is for sums that are read again.
+    Where every user is in one batch alone, batches compose in parallel (`CountedSums`), and a
+    filter saves nothing: filters are for sums that are read several times.
 
     Args:
         statistic: the clipped function of a round that is summed.
         streams: the random streams of the replicas.
         name: the call site of the noise.
-        mu: the budget of all readings, 1e-150 to 1e150.
-        horizon: rounds that will be fed.
+        mu: budget of all readings together, 1e-150 to 1e150.
+        horizon: number of rounds.
 
     >>> from dpbandit.privacy.moments import ClippedVectors
     >>> sums = FilteredSum(ClippedVectors(1), Streams([0]), "sum", mu=1.0, horizon=9)
@@ -74,7 +74,7 @@ class FilteredSum(Mechanism):
     def __init__(
         self, statistic: Statistic, streams: Streams, name: str, *, mu: float, horizon: int
     ) -> None:
-        inside("mu", mu, _LEAST, _LARGEST, ends=True)
+        inside("mu", mu, _MIN_BUDGET, _MAX_BUDGET, ends=True)
         whole("horizon", horizon, 1)
         self.mu, self.sensitivity, self.uses = mu, statistic.sensitivity, horizon
         self.spend = GaussianSpend(mu, f"{name}: readings of mu {mu:.4g} in all")
@@ -82,7 +82,7 @@ class FilteredSum(Mechanism):
         self._noise = Paced(streams.normals(name, *statistic.shape))
         self._exact: Floats | float = 0.0  # never leaves here
         self.used: Floats = np.zeros(len(streams))
-        """sum of mu_t^2 that was granted, (R,)"""
+        """granted budget so far, the sum of mu_t^2, (R,)"""
         self._booked: Floats = np.zeros(len(streams))
         self._booked_at = -1
 
@@ -92,18 +92,18 @@ class FilteredSum(Mechanism):
 
     @property
     def left(self) -> Floats:
-        """The largest mu_t that would be granted, (R,)."""
+        """Largest mu_t that the rest of the budget grants, (R,)."""
         return np.sqrt(np.maximum(self.mu**2 - self.used, 0.0))
 
     def ask(self, mu: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Book readings of this cost (R,) in the next call, and say which are granted."""
+        """Book readings of cost `mu` (R,) for the next call; return the mask (R,) of grants."""
         if self._booked_at == self._used:
             raise InputError("Expected one ask(mu) a round: the next reading is booked already.")
         shaped("mu", mu, self.used.shape)
         mu = np.asarray(mu, np.float64)  # a cost in fewer digits may be rounded down
         cost = np.square(np.where(mu > 0, np.minimum(mu, 2 * self.mu), 0.0))
         total = _added_up(self.used, cost)
-        granted = (cost > 0) & (total <= self.mu**2 * (1 + _ROUNDING))
+        granted = (cost > 0) & (total <= self.mu**2 * (1 + _BUDGET_ROUNDING))
         self.used = np.where(granted, total, self.used)
         self._booked, self._booked_at = np.where(granted, mu, 0.0), self._used
         return granted
@@ -112,8 +112,8 @@ class FilteredSum(Mechanism):
         return self._statistic.total(*(array[None] for array in datum)) / self._statistic.units
 
     def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
-        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
-        return datum  # all that enters is its query
+        """Return the round unchanged, as only its `query` enters, for `dpbandit.testing`."""
+        return datum
 
     def _release(self, *datum: AnyArray) -> Floats | None:
         self._exact = self._exact + self.query(*datum)
@@ -122,5 +122,5 @@ class FilteredSum(Mechanism):
             return None
         axes = (slice(None), *(None for _ in self._statistic.shape))
         mu = np.where(reads, self._booked, np.nan)[axes]
-        noise = self.sensitivity * (1 + _ROUNDING) / mu * self._noise(reads)
+        noise = self.sensitivity * (1 + _BUDGET_ROUNDING) / mu * self._noise(reads)
         return np.asarray((self._exact + noise) * self._statistic.units)

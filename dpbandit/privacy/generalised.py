@@ -1,7 +1,7 @@
-"""Generalised Gaussian noise, shaped by an l_r norm: its law, what it costs, tree sums with it.
+"""Generalised Gaussian noise, shaped by an l_r norm: its law, its privacy cost, its tree sums.
 
 `GeneralisedGaussianSpend` is zCDP by smoothness. `PrintedGaussian` and `printed_tree_sum` are the
-noise as it has been printed and programmed: wrong, to be shown as such.
+noise as it was printed and programmed, with errors, for comparison.
 """
 
 from dataclasses import dataclass
@@ -34,13 +34,13 @@ from dpbandit.privacy.noise import Shape, Shaped, rescaled
 from dpbandit.privacy.prefix_sums import PrefixSum, Tree, leaves
 from dpbandit.privacy.spends import GaussianSpend, Spend, check_loss
 
-_DEEPEST = 740.0
-"""-log of the mass of an infinite loss, about the smallest double."""
+_MAX_LOG_TAIL = 740.0
+"""-log of the tail mass that counts as an infinite loss, about the smallest double"""
 
 
 @dataclass(frozen=True)
 class GeneralisedGaussian:
-    """Noise with density proportional to `exp(-|b|_r^2 / (2 s^2))`, for the norm l_r.
+    """Law of noise with density proportional to `exp(-|b|_r^2 / (2 s^2))`, for the norm l_r.
 
     `|b|_r^2 ~ Gamma(k/2, scale 2 s^2)`; the direction has the cone measure of the l_r ball,
     `x / |x|_r` with independent coordinates of density `e^(-|x|^r)`, drawn as G^(1/r) times a
@@ -52,7 +52,7 @@ class GeneralisedGaussian:
     and the direction is not a shifted generalised normal.
 
     Guarantee:
-        `GeneralisedGaussianSpend`, for r >= 2. r = 2 is Gaussian(s).
+        See `GeneralisedGaussianSpend`, for r >= 2. With r = 2 the law is Gaussian(s).
     """
 
     sigma: float
@@ -84,9 +84,9 @@ class GeneralisedGaussian:
 
 @dataclass(frozen=True)
 class GeneralisedGaussianSpend:
-    """`count` releases with `GeneralisedGaussian(sigma, r)` noise in dimension `dim`.
+    """Cost of `count` releases with `GeneralisedGaussian(sigma, r)` noise in dimension `dim`.
 
-    One user moves each of them by at most S = ratio x sigma in l_q, r <= q <= infinity.
+    One user moves each release by at most S = ratio x sigma in l_q, r <= q <= infinity.
 
     Guarantee:
         rho-zCDP with rho = count kappa ratio^2 / 2 and kappa = (r - 1) d^(2/r - 2/q), r >= 2. Lemma
@@ -98,13 +98,13 @@ class GeneralisedGaussianSpend:
         which bounds the Renyi divergence of order a by `a (r - 1) |v|_r^2 / (2 sigma^2)`; and
         `|v|_r <= d^(1/r - 1/q) |v|_q`. At r = 2 the noise is Gaussian and mu is exact.
 
-    Bassily, Guzman and Nandi, COLT 2021. Differs from the paper: kappa is that of the norm used.
+    Bassily, Guzman and Nandi, COLT 2021. Differs from the paper: kappa belongs to the norm used.
     """
 
     r: float
     dim: int
     ratio: float
-    """S / sigma"""
+    """S / sigma, largest movement over the scale of the noise"""
     q: float = inf
     count: int = 1
     note: str = "generalised Gaussian noise"
@@ -142,7 +142,7 @@ class GeneralisedGaussianSpend:
             return GaussianSpend(self.mu, self.note).losses(step)
         if rho in (0, inf):
             return (constant(rho, step=step),)
-        reach = 2 * sqrt(rho * _DEEPEST)
+        reach = 2 * sqrt(rho * _MAX_LOG_TAIL)
         step = affordable(step, rho + reach)
         first = ceil(rho / step)
         edges = np.arange(first, ceil((rho + reach) / step) + 1)
@@ -164,7 +164,7 @@ class GeneralisedGaussianSpend:
 
 
 def smoothness(r: float, *, dim: int, q: float) -> float:
-    """kappa = (r - 1) dim^(2/r - 2/q) of an l_q movement under l_r noise, 2 <= r <= q."""
+    """Return kappa = (r - 1) dim^(2/r - 2/q) of an l_q movement under l_r noise, 2 <= r <= q."""
     whole("dim", dim, 1)
     at_least("r", r, 2)
     if not r <= q:
@@ -173,7 +173,7 @@ def smoothness(r: float, *, dim: int, q: float) -> float:
 
 
 def smoothest(*, dim: int, q: float) -> float:
-    """The r in [2, min(q, 50)] of least kappa, for sampler and certificate alike.
+    """Return the r in [2, min(q, 50)] of least kappa, for sampler and certificate alike.
 
     d log kappa / dr = 1 / (r - 1) - 2 log d / r^2 = 0 at r = L + sqrt(L^2 - 2 L), L = log d.
     """
@@ -187,9 +187,9 @@ Reading: TypeAlias = Literal["corrected", "printed"]
 
 @dataclass(frozen=True)
 class PrintedGaussian:
-    """b = rho `x / |x|_r` with `|b|_r^2 = rho^2 ~ Gamma(k/2, scale 2 s^2)`, for any r > 0.
+    """Law of the noise as printed, b = rho `x / |x|_r` with rho^2 ~ Gamma(k/2, scale 2 s^2), r > 0.
 
-    What differs from `GeneralisedGaussian`, for which there is a proof::
+    Differences from `GeneralisedGaussian`, for which there is a proof::
 
         r < 1       "l_r" is no norm; below 2 its square is not smooth. A norm index of
                     min(q - 1, ln d - 1) is the smoothness of the norm, taken for its index
@@ -197,10 +197,10 @@ class PrintedGaussian:
                     shift for the name of Calafiore's generalised GAMMA law G(1/r, r): its x_j are
                     Gamma(1/r)^(1/r) with a random sign, as drawn where direction is "corrected"
 
-    A printed radius, Gamma(k/2, 2 s), is that of s' = sqrt(s), and needs no law of its own.
+    The printed radius, Gamma(k/2, 2 s), is the radius for s' = sqrt(s), and needs no separate law.
 
     Guarantee:
-        None.
+        None: no proof is known.
     """
 
     sigma: float
@@ -233,7 +233,7 @@ class PrintedGaussian:
         return drawn.reshape(size.shape)
 
     def variance(self, dim: int) -> float:
-        # Of one coordinate; NaN, unknown, with the printed direction
+        # unknown with the printed direction
         if self.direction == "printed":
             return nan
         r = self.r
@@ -241,10 +241,10 @@ class PrintedGaussian:
         return dim * self.sigma**2 * moment
 
 
-_VALID = 3.0
-"""The conversion behind the printed noise of a node reaches its claim up to this epsilon."""
-_SAFE = 1 - 1e-9
-"""For the rounding of rho(epsilon, delta) and back."""
+_MAX_NODE_EPSILON = 3.0
+"""Largest epsilon of a node at which the conversion behind the printed noise holds"""
+_RHO_MARGIN = 1 - 1e-9
+"""Factor that covers the rounding of rho(epsilon, delta) and of its inverse"""
 
 
 def certified_tree_sum(
@@ -255,7 +255,7 @@ def certified_tree_sum(
     epsilon: float,
     delta: float,
 ) -> PrefixSum:
-    """The least noise whose certificate meets the target, of the best norm l_r, 2 <= r <= q.
+    """Return the tree sum of least noise that meets the target, with the best norm index r.
 
     Guarantee:
         (epsilon, delta)-DP of all releases: a user is in m = bit_length(leaves) nodes, which
@@ -265,7 +265,9 @@ def certified_tree_sum(
     (d,), q, count = statistic.shape, statistic.order, leaves(horizon, 1).bit_length()
     r = smoothest(dim=d, q=q)
     kappa = smoothness(r, dim=d, q=q)
-    squared = mu_of(epsilon, delta) ** 2 if r == 2 else 2 * zcdp_rho_of(epsilon, delta) * _SAFE
+    squared = (
+        mu_of(epsilon, delta) ** 2 if r == 2 else 2 * zcdp_rho_of(epsilon, delta) * _RHO_MARGIN
+    )
     ratio = sqrt(squared / (max(1, count) * kappa))
     spend = GeneralisedGaussianSpend(r, d, ratio, q, count, _note(horizon, r))
     law = GeneralisedGaussian(statistic.sensitivity / ratio, r)
@@ -274,21 +276,21 @@ def certified_tree_sum(
 
 @dataclass(frozen=True)
 class Printed:
-    """Which of the misprints to follow, each on its own."""
+    """Misprints of the paper to follow, each chosen independently."""
 
     norm_index: Reading = "corrected"
-    """r = min(q, max(2, ln d)); if printed, min(q - 1, ln d - 1), and kappa the same with e^2"""
+    """r = min(q, max(2, ln d)); if printed, min(q - 1, ln d - 1), and kappa with e^2 for r"""
     radius: Reading = "corrected"
     """`|b|_r^2 ~ Gamma(d/2, 2 sigma^2)`; if printed, Gamma(d/2, 2 sigma)"""
     direction: Reading = "corrected"
-    """the cone measure; if printed, see `PrintedGaussian`"""
+    """cone measure of the l_r ball; if printed, see `PrintedGaussian`"""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             one_of(name, value, ("corrected", "printed"))
 
     def norm(self, *, dim: int, q: float) -> tuple[float, float]:
-        """r and kappa of gradients in l_q; for q < 2 the noise is Gaussian, and kappa cancels."""
+        """Return r and kappa for gradients in l_q; for q < 2 the noise is Gaussian, kappa = 1."""
         if q < 2:
             return 2.0, 1.0
         if self.norm_index == "corrected":
@@ -312,26 +314,25 @@ def printed_tree_sum(
     printed: Printed,
     beyond_validity: bool = False,
 ) -> PrefixSum:
-    """Noise of the size of equation (3.2) of Han et al. (see `DPTOFW`), with S / 2 = beta D + L::
+    """Return the tree sum with noise of equation (3.2) of Han et al. (see `DPTOFW`)::
 
         sigma_+^2 = 8 m^2 kappa ln(m / delta) (S / 2)^2 / epsilon^2,     m = ceil(log2 n) + 1,
 
-    n = T - 1 the users who can influence an action.
+    S / 2 = beta D + L, and n = T - 1 the users who can influence an action. q is the norm index of
+    the gradients, whose sensitivity is in l_max(2, q).
 
     Guarantee:
-        What `spend` certifies, which is less than the claim; with corrected laws more. Where a
-        printed law has no proof at all it says infinity: a norm index below 2, or the printed
-        direction. The printed radius is a proper law with sqrt(sigma_+) in place of sigma_+.
-
-    q is that of the gradients, whose sensitivity is in l_max(2, q).
+        `spend`, whose epsilon exceeds the claim, less so with corrected laws. Printed laws without
+        a proof (norm index below 2, or the printed direction) have infinite cost. The printed
+        radius is a proper law with sqrt(sigma_+) in place of sigma_+.
     """
     gaussian_target(epsilon, delta)
     (d,), m = statistic.shape, max(0, leaves(horizon, 1) - 1).bit_length() + 1
-    if epsilon / m > _VALID and not beyond_validity:
+    if epsilon / m > _MAX_NODE_EPSILON and not beyond_validity:
         raise InputError(
-            f"Expected epsilon={epsilon!r} <= {_VALID * m:g}, {_VALID:g} for each of {m} levels, "
-            "with calibration='paper': its proof ends there. Set beyond_validity to run it and see "
-            "the certificate."
+            f"Expected epsilon={epsilon!r} <= {_MAX_NODE_EPSILON * m:g}, {_MAX_NODE_EPSILON:g} for "
+            f"each of {m} levels, with calibration='paper': its proof ends there. Set "
+            "beyond_validity to run it and see the certificate."
         )
     r, kappa = printed.norm(dim=d, q=q)
     sigma = m * sqrt(8 * kappa * log(m / delta)) * statistic.sensitivity / 2 / epsilon

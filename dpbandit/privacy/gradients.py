@@ -1,4 +1,4 @@
-"""Clipped recursive gradients, which online Frank-Wolfe sums."""
+"""Clipped recursive gradients, the statistics of online Frank-Wolfe methods."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from dpbandit.privacy.premises import NO_FACTS, Fact
 
 @dataclass(frozen=True, kw_only=True)
 class RecursiveGradients:
-    """One row for each parameter vector: the gradient of the arm played, 0 for the others.
+    """Sum of recursive gradients, a row for each parameter vector: 0 but for the arm played.
 
     Xie, Shen, Zhang, Wang and Qian, "Efficient projection-free online methods with stochastic
     recursive gradient", AAAI 2020, as used by Han et al. (see `DPHDBChoices`). In its i-th step an
@@ -36,7 +36,7 @@ class RecursiveGradients:
         x is clipped to max-norm `context_bound` = M, r to its range, the residual to
         +-`residual_clip` = k, and where there is a `gradient_clip` = c_g the row to that Euclidean
         norm, whatever is fed; non-finite features become 0. So replacing a user moves the sum by at
-        most `sensitivity`: 2 M k in max-norm, or 2 c_g in L2. A row against 0 is half of that.
+        most `sensitivity`: 2 M k in max-norm, or 2 c_g in L2; a row against 0 by half as much.
     """
 
     # "whatever is fed; non-finite features become 0"
@@ -47,7 +47,7 @@ class RecursiveGradients:
     dim: int
     shared: bool = False
     mean: Callable[[Floats], Floats]
-    """zeta"""
+    """mean function zeta of a linear score"""
     context_bound: float = 1.0
     reward_low: float = 0.0
     reward_high: float = 1.0
@@ -67,7 +67,7 @@ class RecursiveGradients:
 
     @property
     def reward_bound(self) -> float:
-        """B, the largest `|r|`."""
+        """B, the largest `|r|` of a clipped reward."""
         return max(abs(self.reward_low), abs(self.reward_high))
 
     @property
@@ -86,7 +86,7 @@ class RecursiveGradients:
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
     def gradient(self, *datum: AnyArray, clips: Floats | None = None) -> Floats:
-        """One round's rows, (R, G, d); `clips` (R, G) replace k where each arm has its own."""
+        """Return the rows (R, G, d) of one round; `clips` (R, G) replace k per arm."""
         theta, previous, steps, context, action, reward = datum
         R, action = rows(len(theta)), action.astype(np.int64)
         arm = np.zeros_like(action) if self.shared else action
@@ -108,13 +108,13 @@ class RecursiveGradients:
 
 
 def recursive_points(theta: Floats, previous: Floats, steps: AnyArray) -> Floats:
-    """u_i = (i+1) theta_i - i theta_{i-1} of every arm, (R, G, d); theta where i = 0."""
+    """Return u_i = (i+1) theta_i - i theta_{i-1} of every arm, (R, G, d)."""
     return theta + steps[:, None] * (theta - previous)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecursiveLossGradients:
-    """The recursive gradient of one datum, in coordinates of the domain's hull.
+    """Sum of recursive gradients of a loss, in coordinates of the domain's affine hull.
 
     Xie, Shen, Zhang, Wang and Qian, "Efficient projection-free online methods with stochastic
     recursive gradient", AAAI 2020. The user of step i adds::
@@ -123,7 +123,7 @@ class RecursiveLossGradients:
 
     which for a quadratic loss is the gradient at u_i = (i+1) theta_i - i theta_{i-1}; for a
     `Regression` it is one number, the residual, times the features. (g_1 + .. + g_t) / (t+1) is
-    their estimate of the gradient of the mean loss at theta_t, started with d_0 = 0.
+    the paper's estimate of the gradient of the mean loss at theta_t, started with d_0 = 0.
 
     A round is (theta, previous, steps, datum): theta_i and theta_{i-1}, (R, N), released or public;
     i, a number, 0 for a round that adds nothing; z_i, `(R, *datum_shape)`.
@@ -142,7 +142,7 @@ class RecursiveLossGradients:
 
     loss: Loss
     order: float = 2
-    """the norm in which `sensitivity` is meant"""
+    """order of the norm of `sensitivity`"""
     gradient_clip: float = inf
     residual_clip: float = inf
     units: ClassVar[float] = 1.0
@@ -160,7 +160,7 @@ class RecursiveLossGradients:
 
     @cached_property
     def sensitivity(self) -> float:
-        # 2 min(c, k A), as above
+        # 2 min(c, k A), A the largest norm of features
         bound = self.gradient_clip
         if isinstance(self.loss, Regression):
             bound = min(bound, self.residual_clip * longest(self.loss, self.order))
@@ -192,5 +192,5 @@ class RecursiveLossGradients:
 
 
 def longest(loss: Regression, order: float) -> float:
-    """The largest `|a|_order` of features with `|a|_q <= 1`."""
+    """Return the largest `|a|_order` of features with `|a|_q <= 1`, q of the loss."""
     return float(loss.domain.dim ** max(0.0, 1 / order - 1 / loss.order))

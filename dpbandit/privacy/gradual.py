@@ -1,4 +1,4 @@
-"""Gradual expiration: prefix sums that protect what is young well, and what is old badly."""
+"""Prefix sums with gradual privacy expiration: recent rounds are protected more than old ones."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from dpbandit.privacy.prefix_sums import LAWS, Factorisation, NoiseLaw
 
 @dataclass(unsafe_hash=True)
 class Gradual(Factorisation):
-    """The noises of all dyadic intervals that contain t, one a level.
+    """Prefix noise N_t, the sum of the noises of all dyadic intervals that contain t, one a level.
 
     Andersson, Henzinger, Pagh, Steiner and Upadhyay, "Continual counting with gradual privacy
     expiration", NeurIPS 2024 (arXiv 2406.03802), reconstructed: we have read its abstract and the
@@ -23,25 +23,24 @@ class Gradual(Factorisation):
 
         level 2:          [4        7]      N_5 = z[5] + z[4-5] + z[4-7],
         level 1:    [2 3] [4 5] [6 7]       noises of level l have scale b_l = (1 + l)^(1 - lambda)
-        level 0: [1][2][3][4][5][6][7]      in units of the source's
+        level 0: [1][2][3][4][5][6][7]      in units of the source
 
-    An interval of level l starts at a multiple of 2^l, none at 0: level l is there from 2^l on, so
-    that t has bit_length(t) noises, whatever the horizon. A watcher who leaves d releases after x
-    cannot tell it from noises of intervals in [x, ..] that cover [x, x + d] and may end later::
+    An interval of level l starts at a positive multiple of 2^l, so that t has bit_length(t) noises,
+    whatever the horizon. An observer who leaves d releases after x cannot tell a change at x from
+    one of the noises of intervals in [x, ..] that cover [x, x + d] and may end later::
 
         x = 3, d = 2:   z[3] and z[4-7] move, or z[3] and z[4-5]
 
-    Starting from the interval that starts at x, each step goes on with the longest: number i starts
-    at x + 2^i - 1 or later and has level i or more. So for lambda <= 1 epsilon after d releases is
-    at most sum of 1 / b_i over 2^i <= d + 1, of order log^lambda d, and x = 1 attains it. For
-    lambda > 1 it is of that order as well, by at most two intervals a level, and the noise of late
-    releases is O(log^(3 - 2 lambda) t), bounded for lambda > 3/2: young data are protected well,
-    old data badly.
+    Cover [x, x + d] greedily by the longest interval that starts next: number i starts at
+    x + 2^i - 1 or later and has level i or more. So for lambda <= 1 epsilon after d releases is at
+    most the sum of 1 / b_i over 2^i <= d + 1, of order log^lambda d, and x = 1 attains it. For
+    lambda > 1 epsilon is of that order as well, by at most two intervals a level, and the noise of
+    late releases is O(log^(3 - 2 lambda) t), bounded for lambda > 3/2.
 
     Guarantee:
-        Laplace noises: all releases up to d after a user's are epsilon-DP with `noises`, the most
-        over users of the least l_1 cost of a cover by intervals that start at x or later, which no
-        earlier release has in it: adaptive streams are fine. Gaussian: exact, `early_norm`
+        Laplace noises: all releases up to d after a user's are epsilon-DP with `noises`, the
+        largest over users of the least l_1 cost of a cover by intervals that start at x or later;
+        no earlier release contains these, so streams may be adaptive. Gaussian: exact, `early_norm`
         is the largest sqrt(a' Sigma^-1 a), a the 0/1 prefixes a user is in and Sigma the covariance
         of N; adaptive by Denisov, McMahan, Rush, Smith and Thakurta (NeurIPS 2022).
 
@@ -51,7 +50,7 @@ class Gradual(Factorisation):
     """
 
     rate: float = 2.0
-    """lambda > 0; 2 in the paper's figures"""
+    """lambda > 0, decay of the noise over levels; 2 in the paper's figures"""
 
     def __post_init__(self) -> None:
         positive("rate", self.rate)
@@ -62,18 +61,18 @@ class Gradual(Factorisation):
 
     @property
     def laws(self) -> tuple[NoiseLaw, ...]:  # type: ignore[override]
-        """K-norm noises must be alike."""
+        # K-norm noises compose by their number, so all must have the same scale
         return LAWS if self.rate == 1 else ("gaussian", "laplace")
 
     def scale_of(self, level: int) -> float:
-        """b_l."""
+        """Return b_l, the scale of the noises of `level` in units of the source."""
         return float((1 + level) ** (1 - self.rate))
 
     def nodes(self, leaves: int) -> int:
         return int(leaves).bit_length()
 
     def noises(self, leaves: int, releases: int | None = None) -> tuple[float, int]:
-        # Equal noises are counted; else it is the sum of the costs that she moves one noise by
+        # equal noises are counted; others are one noise, moved by the l_1 cost of a cover
         seen = leaves if releases is None else min(leaves, releases)
         return (1.0, self.nodes(seen)) if self.rate == 1 else (_covered(self, leaves, seen), 1)
 
@@ -99,11 +98,11 @@ class Gradual(Factorisation):
 
 
 class _Windows:
-    """The leaves x..e = x + releases - 1 of every x, on the intervals of `Gradual`, as arrays.
+    """Leaves x..e, e = x + releases - 1, of every x, for dynamic programs on dyadic intervals.
 
-    `up` goes from the leaves to the root with the costs of an interval as a function of c, what
-    those above it have moved by: `of(target)` of a leaf, 0 before x and 1 in x..e; sums of two
-    siblings; `through` the interval's own noise.
+    `least` goes from the leaves to the root. The cost of an interval is a function of c, the sum of
+    movements of the intervals above it: given for a leaf (0 before x, 1 in x..e), added up for two
+    siblings, and minimised by `through` over the movement of the interval's own noise.
     """
 
     def __init__(self, leaves: int, releases: int) -> None:
@@ -114,7 +113,7 @@ class _Windows:
     def least(
         self, leaf: tuple[Floats, Floats], through: Callable[[Floats, int], Floats], *, fresh: bool
     ) -> Floats:
-        """The costs at the root, (functions, leaves)."""
+        """Return the cost functions at the root, (coefficients, leaves)."""
         before, inside = leaf  # of whole intervals: all leaves before x, all in x..e
         with_x = with_e = np.repeat(inside[:, None], len(self.x), axis=1)
         for level in range(1, self.height + 1):
@@ -134,13 +133,15 @@ class _Windows:
 
 
 def _in_l1(w: float, cost: Floats) -> Floats:
-    """(cost at c = 0, at c = 1) below a noise that costs w to move by 1: all c are one of the two,
-    as costs of matrices of intervals are least at whole numbers, and clipped ones cost less."""
+    """Return (cost at c = 0, at c = 1) below a noise that costs w to move by 1.
+
+    Other c need not be tried: interval matrices are totally unimodular, so whole numbers are best.
+    """
     return np.minimum(cost, cost[::-1] + w)
 
 
 def _in_l2(variance: float, cost: Floats) -> Floats:
-    """(a, b, r), a c^2 - 2 b c + r, below a noise: the least over s of s^2 / v + cost(c + s)."""
+    """Return (a, b, r) of min over s of s^2 / variance + a (c + s)^2 - 2 b (c + s) + r."""
     a, b, r = cost
     share = 1 / (1 + a * variance)
     return np.array([a * share, b * share, r - b**2 * variance * share])
@@ -148,7 +149,7 @@ def _in_l2(variance: float, cost: Floats) -> Floats:
 
 @lru_cache(maxsize=256)
 def _covered(one: Gradual, leaves: int, releases: int) -> float:
-    """The l_1 cost of `releases` releases, the most over leaves."""
+    """Return the l_1 cost of hiding a leaf in `releases` releases, the largest over leaves."""
     if min(leaves, releases) < 1:
         return 0.0
     leaf = np.array([0.0, 1.0]), np.array([1.0, 0.0])
@@ -160,7 +161,7 @@ def _covered(one: Gradual, leaves: int, releases: int) -> float:
 
 @lru_cache(maxsize=256)
 def _hidden(one: Gradual, leaves: int, releases: int) -> float:
-    """The Euclidean one."""
+    """Return the l_2 cost of hiding a leaf in `releases` releases, the largest over leaves."""
     if min(leaves, releases) < 1:
         return 0.0
     leaf = np.array([1.0, 0.0, 0.0]), np.ones(3)

@@ -1,8 +1,8 @@
 """Ledgers: the privacy costs of an agent's mechanisms, complete before round 1.
 
-A `Ledger` composes the spends of all mechanisms of an agent, beside the `Notion` of privacy that
-they are stated in; `most` and `least_noise` go back from a privacy target to the mechanism that
-just meets it.
+A `Ledger` composes the spends of all mechanisms of an agent, in the `Notion` of privacy that they
+are stated in; `most` and `least_noise` invert it: from a privacy target to the mechanism that just
+meets the target.
 """
 
 from collections.abc import Callable
@@ -33,21 +33,20 @@ from dpbandit.privacy.spends import (
 )
 
 MOVEMENT_ROUNDING = 1e-13
-"""What a mechanism adds may move by so much more than its sensitivity, relatively, because sums and
-norms are rounded, those of 1,700 numbers by less, in whatever order they are added. Every epsilon
-and delta of a ledger is for movements that are so much larger, on any processor."""
-_GROWN = 1 + MOVEMENT_ROUNDING
-LEAST = 5e-324
-"""The smallest double above 0."""
-_MAX_PARTS, _ROWS = 3, 20
-"""Mechanisms that a line names, and that a table has; an agent may have thousands"""
-_DENSE = 50.0
-"""From this mu on (epsilon beyond 1,000) a grid of losses is not worth its memory; GDP is exact."""
+"""Relative excess of a mechanism's movement over its sensitivity, by rounding of sums and norms:
+more than any order of adding 1,700 numbers makes. Every epsilon and delta of a ledger covers it."""
+_EXCESS = 1 + MOVEMENT_ROUNDING
+SMALLEST_DOUBLE = 5e-324
+"""Smallest positive double, the delta of an event too rare for doubles"""
+_NAMED_PARTS, _TABLE_ROWS = 3, 20
+"""Mechanisms named in a line, and rows of a table; an agent may have thousands"""
+_MAX_GRID_MU = 50.0
+"""Largest mu for a check on a grid of losses; beyond (epsilon > 1,000) it needs too much memory"""
 
 
 @dataclass(frozen=True, repr=False)
 class Ledger:
-    """The spends of one agent, composed, and the notion of privacy they are stated in.
+    """Privacy costs of one agent's mechanisms, and the notion of privacy they are stated in.
 
     >>> Ledger((GaussianSpend(0.3, "a"), GaussianSpend(0.4, "b"))).mu
     0.5
@@ -55,7 +54,7 @@ class Ledger:
 
     spends: tuple[Spend, ...] = ()
     notion: Notion = JOINT_DP
-    """what the costs are a promise of; a certificate has that of the agent on its problem"""
+    """notion of privacy of the costs; a certificate has the notion of the agent on its problem"""
 
     def __post_init__(self) -> None:
         check_parts("spends", self.spends)
@@ -73,15 +72,17 @@ class Ledger:
 
     @property
     def _names(self) -> str:
-        notes = [repr(spend.note) for spend in self.spends[:_MAX_PARTS]]
+        notes = [repr(spend.note) for spend in self.spends[:_NAMED_PARTS]]
         more = (
-            [f"and {len(self.spends) - _MAX_PARTS} more"] if len(self.spends) > _MAX_PARTS else []
+            [f"and {len(self.spends) - _NAMED_PARTS} more"]
+            if len(self.spends) > _NAMED_PARTS
+            else []
         )
         return ", ".join([*notes, *more]) or "nothing"
 
     def _repr_html_(self) -> str:
         head = ("mechanism", "pure epsilon", "rho (zCDP)", "mu (GDP)")
-        rows = [(s.note, *map(_number, (s.pure, s.rho, s.mu))) for s in self.spends[:_ROWS]]
+        rows = [(s.note, *map(_number, (s.pure, s.rho, s.mu))) for s in self.spends[:_TABLE_ROWS]]
         more = len(self.spends) - len(rows)
         rows += [(f"and {more} more", "", "", "")] if more else []
         rows.append(("all", *map(_number, (self.pure, self.rho, self.mu))))
@@ -89,19 +90,19 @@ class Ledger:
 
     @property
     def brief(self) -> str:
-        """The restrictions of the promise, for legends and cells; empty where there are none."""
+        """Restrictions of the notion in few words, for legends and table cells; empty if none."""
         return self.notion.brief
 
     def on(self, problem: Facts) -> "Ledger":
-        """The ledger of an agent that has met its problem, see `Notion.on`."""
+        """Return the ledger of the agent on a problem, see `Notion.on`."""
         notion = self.notion.on(problem)
         world = () if notion.covers or not self.notion.covers else (_WORLD_SPEND,)
         return replace(self, spends=(*self.spends, *world), notion=notion)
 
     @property
     def mu(self) -> float | None:
-        """The GDP parameter of the composition, None with a spend that is not Gaussian; infinite
-        where nothing is covered."""
+        """GDP parameter of the composition; None with a spend that is not Gaussian, infinite if the
+        notion covers nothing."""
         if not self.notion.covers:
             return inf
         mus = [spend.mu for spend in self.spends]
@@ -109,22 +110,22 @@ class Ledger:
 
     @property
     def pure(self) -> float:
-        """Pure epsilon, the plain sum."""
+        """Pure epsilon of the composition, the sum over spends."""
         return sum(spend.pure for spend in self.spends) if self.notion.covers else inf
 
     @property
     def rho(self) -> float:
-        """zCDP, the plain sum."""
+        """zCDP parameter of the composition, the sum over spends."""
         return sum(spend.rho for spend in self.spends) if self.notion.covers else inf
 
     def __add__(self, other: "Ledger") -> "Ledger":
-        """The ledger of two agents on the same people: costs compose, in the weaker notion.
+        """Return the ledger of two agents on the same people: costs compose, in the weaker notion.
 
         Guarantee:
             Spends hold for adaptively chosen data, and mechanisms that answer in turns compose as
             those that answer one after the other (Vadhan and Zhang, "Concurrent composition
-            theorems for differential privacy", STOC 2023), so that agents may see what the other
-            one does. A user differs in her round with either.
+            theorems for differential privacy", STOC 2023), so that agents may observe
+            each other. A user differs in her round with either.
 
         Raises `InputError` where the notions cannot be compared.
 
@@ -136,12 +137,12 @@ class Ledger:
         return Ledger((*self.spends, *other.spends), self.notion.weaker(other.notion))
 
     def beside(self, other: "Ledger") -> "Ledger":
-        """The ledger of two agents whose people are disjoint: each pays for the dearer one.
+        """Return the ledger of two agents whose people are disjoint: the larger of both costs.
 
         Guarantee:
             If nobody is with both, which the notion states as a condition, neighbours differ with
-            one agent alone, and what the other does is a function of its releases and of others'
-            data.
+            one agent alone, and the other agent depends on its releases and on others' data
+            alone.
 
         Raises `InputError` where the notions cannot be compared.
 
@@ -158,33 +159,32 @@ class Ledger:
         return Ledger((spend,), notion)
 
     def delta(self, epsilon: float) -> float:
-        """The certified delta at `epsilon`: exact for Gaussians, else an upper bound.
+        """Return the certified delta at `epsilon`: exact for Gaussians, else an upper bound.
 
-        It is 0 from the pure epsilon on and nowhere else, even where no double is small enough.
+        0 from the pure epsilon on; a positive delta that underflows becomes the smallest double.
         """
-        if epsilon >= self.pure * _GROWN:
+        if epsilon >= self.pure * _EXCESS:
             return 0.0
         if self.mu is not None:
-            return max(LEAST, delta_of(self.mu * _GROWN, epsilon))
-        by_zcdp = zcdp_delta_of(self.rho * _GROWN**2, epsilon)  # less for many of bounded range
-        return max(LEAST, min(by_zcdp, self._together.delta(epsilon / _GROWN)))
+            return max(SMALLEST_DOUBLE, delta_of(self.mu * _EXCESS, epsilon))
+        by_zcdp = zcdp_delta_of(self.rho * _EXCESS**2, epsilon)  # less for many of bounded range
+        return max(SMALLEST_DOUBLE, min(by_zcdp, self._joint_spend.delta(epsilon / _EXCESS)))
 
     def epsilon(self, delta: float) -> float:
-        """The certified epsilon at `delta`, rounded up; infinity where none can be given."""
+        """Return the certified epsilon at `delta`, rounded up; infinity if there is none."""
         if self.mu is not None:
-            return epsilon_of(self.mu * _GROWN, delta)
-        pure = self.pure * _GROWN
+            return epsilon_of(self.mu * _EXCESS, delta)
+        pure = self.pure * _EXCESS
         if delta <= 0:
             return pure
-        by_zcdp = zcdp_epsilon_of(self.rho * _GROWN**2, delta)
-        return min(pure, by_zcdp, self._together.least_epsilon(delta) * _GROWN)
+        by_zcdp = zcdp_epsilon_of(self.rho * _EXCESS**2, delta)
+        return min(pure, by_zcdp, self._joint_spend.least_epsilon(delta) * _EXCESS)
 
     def within(self, age: int) -> "Ledger":
-        """Bound what observers of releases up to `age` rounds after a user's own learn of her.
+        """Return a ledger against observers of releases up to `age` rounds after a user's round.
 
-        The age is fixed beforehand.
-
-        Age 0 are releases in her own round. A person who may return counts in full at any age.
+        The age is fixed beforehand; age 0 has the releases in her own round. A person who may
+        return counts in full at any age.
         """
         whole("age", age, 0)
         if self.notion.visits:
@@ -194,20 +194,19 @@ class Ledger:
         return replace(self, spends=spends, notion=replace(self.notion, window=None))
 
     def spent(self, rounds: int) -> "Ledger":
-        """The ledger of the first so many rounds, a number fixed beforehand, from above;
-        the promise is the same.
+        """Return an upper bound of the ledger of the first `rounds` rounds, fixed beforehand.
 
-        Running sums know when they release; anything else, and persons, count in full from the
-        beginning.
+        The notion stays. Running sums know when they release; other mechanisms, and persons, count
+        in full from the beginning.
         """
         whole("rounds", rounds, 0)
         spends = self.spends if self.notion.visits else tuple(spent(s, rounds) for s in self.spends)
         return replace(self, spends=spends)
 
     @property
-    def _together(self) -> "Spend | Composition | _Basic":
-        """A bound on all spends as one: the only spend, or their composed losses; by basic
-        composition those that have none."""
+    def _joint_spend(self) -> "Spend | Composition | _BasicComposition":
+        """Bound on all spends as one: the only spend, or the composition of their privacy losses;
+        spends without losses join by basic composition."""
         if len(self.spends) == 1:
             return self.spends[0]
         curve = composed(*self.spends)
@@ -215,10 +214,12 @@ class Ledger:
             return curve
         known = tuple(spend for spend in self.spends if composed(spend) is not None)
         alone = tuple(spend for spend in self.spends if composed(spend) is None)
-        return _Basic((*((Ledger(known),) if known else ()), *(Ledger((s,)) for s in alone)))
+        return _BasicComposition(
+            (*((Ledger(known),) if known else ()), *(Ledger((s,)) for s in alone))
+        )
 
     def accountants(self, delta: float) -> dict[str, float]:
-        """The epsilon at `delta` by every accountant that applies, by its name."""
+        """Return the epsilon at `delta` by every accountant that applies, keyed by name."""
         found = {"pure": self.pure} if self.pure < inf else {}
         if delta > 0:
             if self.rho < inf:
@@ -227,7 +228,7 @@ class Ledger:
             curve = composed(*self.spends) if self.mu is None else None
             if curve is not None:
                 found["PLD"] = curve.least_epsilon(delta)
-            elif self.mu is not None and 0 < self.mu < _DENSE:
+            elif self.mu is not None and 0 < self.mu < _MAX_GRID_MU:
                 found |= _by_dp_accounting(self.mu, delta)
         if self.mu is not None:
             found["GDP"] = epsilon_of(self.mu, delta)
@@ -235,8 +236,8 @@ class Ledger:
 
 
 @dataclass(frozen=True)
-class _Basic:
-    """Ledgers whose epsilons and deltas add up, each at the same share of delta."""
+class _BasicComposition:
+    """Basic composition of ledgers: epsilons add up, each at the same share of delta."""
 
     parts: tuple[Ledger, ...]
 
@@ -244,7 +245,7 @@ class _Basic:
         return sum(part.epsilon(delta / len(self.parts)) for part in self.parts)
 
     def delta(self, epsilon: float) -> float:
-        low, high = log(_LEAST_DELTA), 0.0
+        low, high = log(_MIN_DELTA), 0.0
         while high - low > 1e-9:
             middle = (low + high) / 2
             enough = self.least_epsilon(exp(middle)) <= epsilon
@@ -252,15 +253,15 @@ class _Basic:
         return exp(high)
 
 
-_LEAST_DELTA = 1e-300
-"""Start of a search for delta"""
+_MIN_DELTA = 1e-300
+"""Lower end of the search for a delta"""
 
 
 def _by_dp_accounting(mu: float, delta: float) -> dict[str, float]:
-    """The epsilon that dp-accounting finds for a Gaussian, told OUR replace-one sensitivity.
+    """Return the epsilon of dp-accounting for a Gaussian with our replace-one sensitivity.
 
-    Its own REPLACE_ONE doubles the sensitivity in one accountant and not in another. From 700 on
-    e^epsilon overflows there: it finds infinity, which is left out.
+    REPLACE_ONE in dp-accounting doubles the sensitivity in one accountant and not in another, so it
+    is not used. Beyond epsilon 700, where e^epsilon overflows there, the result is empty.
     """
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
@@ -274,7 +275,7 @@ def _by_dp_accounting(mu: float, delta: float) -> dict[str, float]:
 
 
 def lasts(spend: Spend) -> float:
-    """For how many rounds a user is protected: infinity, unless there is an `Expiring` inside."""
+    """Return for how many rounds a user is protected: infinity without an `Expiring` part."""
     if isinstance(spend, Expiring):
         return min(spend.window, lasts(spend.part))
     return min(map(lasts, getattr(spend, "parts", ())), default=inf)
@@ -285,12 +286,12 @@ def _number(value: float | None) -> str:
 
 
 def no_data() -> Ledger:
-    """Ledger of an agent that uses no data: epsilon 0."""
+    """Return the ledger of an agent that uses no data: epsilon 0."""
     return Ledger((), NO_DATA)
 
 
 def no_privacy(what: str) -> Ledger:
-    """Ledger of an agent without privacy: epsilon infinity."""
+    """Return the ledger of an agent without privacy, epsilon infinity, with the note `what`."""
     return Ledger((GaussianSpend(inf, what),), NO_PRIVACY)
 
 
@@ -303,7 +304,7 @@ def ledger_of(
     notion: Notion = JOINT_DP,
     without: str = "sums without noise",
 ) -> Ledger:
-    """Ledger of noise calibrated to `epsilon`; infinity is no noise and no privacy.
+    """Return the ledger of noise calibrated to `epsilon`; infinity is no noise and no privacy.
 
     >>> ledger_of(1.0, GaussianSpend(0.3, "a sum")).mu, ledger_of(inf, GaussianSpend(inf, "")).mu
     (0.3, inf)
@@ -313,11 +314,10 @@ def ledger_of(
 
 @dataclass(frozen=True)
 class Sequential:
-    """Mechanisms that see the same rounds, as one spend: the counterpart of `Parallel`.
+    """Cost of mechanisms that see the same rounds, as one spend: the counterpart of `Parallel`.
 
-    Everything adds up, or composes, exactly as in a `Ledger` of the parts.
-
-    A ledger is better given the `parts` themselves: it then names them one by one.
+    Costs compose exactly as in a `Ledger` of the parts. Give a ledger the `parts` themselves where
+    possible: it then names each of them.
 
     >>> Sequential((GaussianSpend(0.3, "a"), GaussianSpend(0.4, "b")), "both").mu
     0.5
@@ -358,9 +358,9 @@ class Sequential:
         return Ledger(self.parts).epsilon(delta)
 
 
-_TRIES = 60
-_FLAT = 0.01
-"""From this delta / epsilon on it is delta that changes smoothly: epsilon may well be 0."""
+_MAX_TRIES = 60
+_MIN_DELTA_RATIO = 0.01
+"""Ratio delta / epsilon from which on the search is for delta, as epsilon may be 0 there"""
 
 
 def most(
@@ -374,24 +374,23 @@ def most(
     slope: float = 1.0,
     close: float,
 ) -> float:
-    """The largest x between low and high whose ledger meets the target, to the ratio `close`.
+    """Return the largest x in [low, high] whose ledger meets the target, to the ratio `close`.
 
-    More x, more of either epsilon or delta, and about as a power of it, `slope` at the beginning:
-    secants in logarithms, from `start` or `low` on, of epsilon at the given delta, or of delta
-    where that is large. A try beyond `high` is replaced by `high`, once; one that leaves the
-    bracket of those before, by its middle. `low` is known to meet the target; nothing is returned
-    that has not been tried.
+    Costs must grow with x, about as a power of x with exponent `slope` near `start` (`low` if
+    None). The search takes secant steps in logarithms of epsilon at the given delta, or of delta
+    where that is large; a step outside the bracket is replaced by `high` once, then by the middle.
+    `low` has to meet the target; every other x returned has been tried.
 
     >>> ledger = lambda mu: Ledger((GaussianSpend(mu, "a sum"),))
     >>> round(most(ledger, epsilon=1.0, delta=1e-5, low=0.01, high=10.0, close=0.9999), 3)
     0.268
     """
-    by_delta = delta > _FLAT * epsilon
+    by_delta = delta > _MIN_DELTA_RATIO * epsilon
     target = delta if by_delta else epsilon
     x, aim = start or low, log((1 + close) / 2 * target)
     before: tuple[float, float] | None = None
-    untried = high
-    for _ in range(_TRIES):
+    high_untried = high
+    for _ in range(_MAX_TRIES):
         made = ledger(x)
         found = made.delta(epsilon) if by_delta else made.epsilon(delta)
         low, high = (max(x, low), high) if found <= target else (low, min(x, high))
@@ -401,53 +400,55 @@ def most(
         if before is not None and at[1] != before[1]:
             slope = max((at[1] - before[1]) / (at[0] - before[0]), 0.1)
         before, x = at, exp(at[0] + (aim - at[1]) / slope)
-        if x >= high == untried:
-            x, untried = high, inf
+        if x >= high == high_untried:
+            x, high_untried = high, inf
         elif not low < x < high:
             x = sqrt(low) * sqrt(high)
     return low
 
 
-_CLOSE = 1 - 1e-6
-"""How near a noise, or the epsilon it buys, is found."""
-_LARGEST = 1e12
-"""Of a noise, and of 1 / noise."""
+_NOISE_PRECISION = 1 - 1e-6
+"""Precision of the noise found, or of its epsilon, as a ratio"""
+_MAX_NOISE = 1e12
+"""Largest noise that is tried, and largest 1 / noise"""
 
 
 def least_noise(spend: Callable[[float], Spend], *, epsilon: float, delta: float) -> float:
-    """The least noise whose certificate meets the target, by inversion; rounded up by 1e-6.
+    """Return the least noise whose certificate meets the target, rounded up by up to 1e-6.
 
     Args:
-        spend: noise > 0 -> the spend of a mechanism with that much; less noise costs more.
-        epsilon: target > 0; infinity needs none.
+        spend: function from a noise > 0 to the spend of a mechanism; less noise costs more.
+        epsilon: target > 0; infinity needs no noise.
         delta: target in [0, 1).
     """
     privacy_target(epsilon, delta)
     if epsilon == inf:
         return 0.0
-    least = _simply_enough(spend, epsilon, delta)
+    least = _closed_form_noise(spend, epsilon, delta)
     if delta == 0:
         return least
 
     def ledger(x: float) -> Ledger:
         return Ledger((spend(1 / x),))
 
-    x = most(ledger, epsilon=epsilon, delta=delta, low=1 / least, high=_LARGEST, close=_CLOSE)
+    x = most(
+        ledger, epsilon=epsilon, delta=delta, low=1 / least, high=_MAX_NOISE, close=_NOISE_PRECISION
+    )
     return 1 / x
 
 
-def _simply_enough(spend: Callable[[float], Spend], epsilon: float, delta: float) -> float:
-    """The least noise that is enough by pure DP or by zCDP, which cost nothing to ask."""
+def _closed_form_noise(spend: Callable[[float], Spend], epsilon: float, delta: float) -> float:
+    """Return the least noise that is enough by pure DP or by zCDP, in closed form."""
 
     def enough(noise: float) -> bool:
         made = spend(noise)
         pure = made.pure <= epsilon * (1 - 1e-12)  # with rounding, see `MOVEMENT_ROUNDING`
         return pure or (delta > 0 and zcdp_delta_of(made.rho, epsilon) <= delta)
 
-    low, high = 1 / _LARGEST, _LARGEST
+    low, high = 1 / _MAX_NOISE, _MAX_NOISE
     if not enough(high):
         raise InputError(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
-    while low < _CLOSE * high:
+    while low < _NOISE_PRECISION * high:
         middle = sqrt(low * high)
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high

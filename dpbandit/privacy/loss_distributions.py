@@ -1,7 +1,7 @@
 """Privacy loss distributions on grids, rounded up, and their composition.
 
-For neighbours with laws P and Q of a release o, the loss is log P(o) / Q(o) where o comes from P.
-Its law says all about privacy: with L for the loss::
+For neighbours with laws P and Q of a release o, the loss is L = log P(o) / Q(o) where o comes from
+P. The law of L determines the privacy curve::
 
     delta(epsilon) = sup P(S) - e^epsilon Q(S) = P(L = inf) + E (1 - e^(epsilon - L))+ .
 
@@ -9,23 +9,22 @@ Its law says all about privacy: with L for the loss::
 of e^-L stay: delta is then a straight line in e^epsilon from grid point to grid point, and as it
 is convex, no smaller anywhere (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, "Connect the dots",
 PETS 2022). `connected` does so with a curve, `split` with atoms. Rounding errors are added to the
-masses: a mass is never too small for its curve.
+masses, so that no mass is too small for its curve.
 
-**Composed.** Delta of a sum has a small relative error at any size.
-The sum L of n independent losses is convolved by FFT, whose errors are about 1e-16 of the LARGEST
-numbers for every mechanism: at n = 3e5 more than a delta of 1e-12. So what is convolved are the
-losses tilted by e^(t L), with the t >= 0 that puts their mean where delta is asked for (Esscher's
-transform; Alghamdi, Gomez, Asoodeh, Calmon, Kosut and Sankar, "The saddle-point method in
-differential privacy", ICML 2023)::
+**Composed.** Delta of a sum has a small relative error at any size. The sum L of n independent
+losses is convolved by FFT, whose errors are about 1e-16 of the LARGEST numbers for every mechanism:
+at n = 3e5 more than a delta of 1e-12. So the convolution is of losses tilted by e^(t L), with the t
+>= 0 that puts their mean at epsilon (Esscher's transform; Alghamdi, Gomez, Asoodeh, Calmon, Kosut
+and Sankar, "The saddle-point method in differential privacy", ICML 2023)::
 
     delta(epsilon) = M e^(-t epsilon) E_t[e^(-t (L - epsilon)) (1 - e^(epsilon - L))+],
     M = E e^(t L).
 
-**Never below the truth.** Any t is right. The expectation has a factor in [0, 1], so that it is off
-by at most what the convolved law is off by in l_1, which `_SLACK` bounds by Parseval: frequencies
-are off by some units of rounding for each mechanism, relatively. What lies above the window, less
-than e^-39 by Chernoff's bound, is added; what lies below is folded into the window, and only adds.
-A window of more than `WINDOW` cells is made coarser, pessimistically.
+**Never below the truth.** Any t is valid. The expectation has a factor in [0, 1], so that it is off
+by at most what the convolved law is off by in l_1, which `_ROUNDING_SLACK` bounds by Parseval:
+frequencies are off by some units of rounding for each mechanism, relatively. What lies above the
+window, less than e^-39 by Chernoff's bound, is added; what lies below is folded into the window,
+and only adds. A window of more than `WINDOW` cells is made coarser, pessimistically.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,28 +41,30 @@ from dpbandit.base import Floats, Ints, positive
 from dpbandit.base.arrays import one_thread
 
 CELLS = 2**16
-"""On one side of 0; where a mechanism needs more, its grid is made coarser by powers of 2."""
-_UNIT = 2.0**-52
-_LONG = 2**62
-"""Beyond, no integer of an array."""
+"""Largest number of grid cells on one side of 0; a grid that needs more is made coarser"""
+_ROUNDING_UNIT = 2.0**-52
+"""Relative rounding error of a double"""
+_MAX_INDEX = 2**62
+"""Largest divisor for integer arrays of 64 bits"""
 
 
 @dataclass(frozen=True, eq=False)
 class PrivacyLoss:
-    """`count` independent losses: (first + i) step has masses[i], and infinity the rest."""
+    """Law of each of `count` independent losses: mass masses[i] at (first + i) step."""
 
     step: float
     first: int
     masses: Floats
     infinite: float = 0.0
+    """mass of an infinite loss"""
     count: int = 1
 
     def coarser(self, factor: int) -> "PrivacyLoss":
-        """On the grid of `factor` steps, up; the same for 1."""
+        """Return the losses rounded up onto a grid of `factor` steps."""
         if factor == 1:
             return self
         place = self.first + np.arange(len(self.masses))
-        index, beyond = np.divmod(place, factor if factor < _LONG else float(factor))
+        index, beyond = np.divmod(place, factor if factor < _MAX_INDEX else float(factor))
         step = factor * self.step
         share = np.expm1(-beyond * self.step) / expm1(-step)
         index = index.astype(np.int64)
@@ -71,7 +72,7 @@ class PrivacyLoss:
 
 
 def affordable(step: float, reach: float) -> float:
-    """`step`, or as many times twice as much as `CELLS` of it need to reach so far."""
+    """Return `step`, doubled until `CELLS` cells of it cover `reach`."""
     positive("step", step)
     while reach / step > CELLS:
         step *= 2
@@ -79,7 +80,7 @@ def affordable(step: float, reach: float) -> float:
 
 
 def split(losses: Floats, masses: Floats, *, step: float, count: int = 1) -> PrivacyLoss:
-    """The loss that is losses[i] with probability masses[i]."""
+    """Return the law of losses[i] with probability masses[i], split onto a grid."""
     step = affordable(step, float(np.abs(losses).max()))
     index = np.floor(losses / step)
     share = np.expm1(-np.maximum(losses - index * step, 0.0)) / expm1(-step)
@@ -92,30 +93,30 @@ def connected(
     reach: float,
     step: float,
     count: int = 1,
-    rounding: float = 8 * _UNIT,
+    rounding: float = 8 * _ROUNDING_UNIT,
 ) -> PrivacyLoss:
-    """The symmetric loss whose delta is curve(epsilon) at the grid points from 0 to `reach`.
+    """Return the symmetric loss whose delta is curve(epsilon) at the grid points from 0 to `reach`.
 
-    Symmetric is a pair of laws that may be exchanged: then the mass of -l is e^-l times that of l.
-    All of `curve` beyond `reach` becomes an infinite loss. `rounding` bounds what the curve is off
-    by, relatively, beside the rounding of epsilon.
+    A loss is symmetric if its two laws may be exchanged: the mass at -l is e^-l times that at l.
+    All of `curve` beyond `reach` becomes an infinite loss. `rounding` bounds the relative error of
+    the curve, without the rounding of epsilon.
     """
     step = affordable(step, reach)
     cells = ceil(reach / step + 1e-9)  # where it just reaches the last grid point, one more
-    off = rounding + 2 * _UNIT * cells
+    off = rounding + 2 * _ROUNDING_UNIT * cells
     deltas = np.minimum(curve(step * np.arange(cells + 1)) * (1 + off), 1.0)
     shrink = exp(-step)
     slopes = -np.diff(deltas) / -expm1(-step)
-    upper = slopes - shrink * np.append(slopes[1:], 0.0) + 4 * _UNIT * np.abs(slopes)
+    upper = slopes - shrink * np.append(slopes[1:], 0.0) + 4 * _ROUNDING_UNIT * np.abs(slopes)
     upper = np.maximum(upper, 0.0)
-    middle = max(0.0, 1 - deltas[1] - (1 + shrink) * slopes[0]) + 8 * _UNIT
+    middle = max(0.0, 1 - deltas[1] - (1 + shrink) * slopes[0]) + 8 * _ROUNDING_UNIT
     lower = upper * np.exp(-step * np.arange(1, cells + 1))
     masses = np.concatenate([lower[::-1], [middle], upper])
     return PrivacyLoss(step, -cells, masses, float(deltas[-1]), count)
 
 
 def constant(loss: float, *, step: float, count: int = 1) -> PrivacyLoss:
-    """A loss that is certain, infinity allowed."""
+    """Return the law of a certain loss, infinity allowed."""
     if loss == np.inf:
         return PrivacyLoss(step, 0, np.ones(1), 1.0, count)
     return PrivacyLoss(step, ceil(loss / step), np.ones(1), 0.0, count)
@@ -124,7 +125,7 @@ def constant(loss: float, *, step: float, count: int = 1) -> PrivacyLoss:
 def _placed(
     index: Ints, share: Floats, masses: Floats, step: float, infinite: float, count: int
 ) -> PrivacyLoss:
-    """`share` of each mass at index + 1, the rest at index."""
+    """Return the loss with `share` of each mass at index + 1 and the rest at index."""
     first = int(index.min())
     place, size = index - first, int(index.max()) - first + 2
     moved = np.zeros(size)
@@ -135,26 +136,26 @@ def _placed(
 
 Complex: TypeAlias = npt.NDArray[np.complex128]
 WINDOW = 2**18
-"""The most cells of a convolution."""
-_TAIL, _FAINT = 39.0, 50.0
-"""-log of what is left out on a side of the window, and of a frequency that is taken for 0."""
-_SLACK = 2e-15
-"""Units of rounding for one mechanism and one frequency, times log2 of the window."""
-_RUNGS, _FINEST = 4, 60 * 4
-"""t is a power of 2^(1/4), from 2^-60 to 2^60, or 0."""
-_RUNG = 2.0 ** (-1 / _RUNGS)
-_STEEPEST = 700.0
-"""Times step: a larger t leaves one cell."""
-_CLOSE, _STEPS = 1e-7, 60
-"""How near log delta comes in a search for epsilon, and when it ends."""
-_WIDTHS = 2.0 ** np.arange(1, -7, -1)
-"""Tried for Chernoff's bound, in units of a normal law's; tails made by sampling ask for less."""
+"""Largest number of cells of a convolution"""
+_LOG_TAIL_MASS, _LOG_NEGLIGIBLE = 39.0, 50.0
+"""-log of the mass left out on a side of the window, and of a frequency that counts as 0"""
+_ROUNDING_SLACK = 2e-15
+"""Rounding error of one mechanism at one frequency: units of rounding times log2(WINDOW)"""
+_RUNGS_PER_OCTAVE, _MAX_RUNG = 4, 60 * 4
+"""Grid of tilts t: 4 a power of two, from 2^-60 to 2^60, and 0"""
+_RUNG_RATIO = 2.0 ** (-1 / _RUNGS_PER_OCTAVE)
+_MAX_TILT_STEP = 700.0
+"""Largest t x step; a larger tilt leaves a single cell"""
+_LOG_DELTA_PRECISION, _MAX_NEWTON_STEPS = 1e-7, 60
+"""Precision of log delta in the search for epsilon, and most steps of the search"""
+_CHERNOFF_WIDTHS = 2.0 ** np.arange(1, -7, -1)
+"""Parameters tried in Chernoff's bound, in units of a normal law's best; heavy tails need less"""
 _CACHED_CELLS = 2 * WINDOW
-"""Cells of the convolutions that are remembered."""
+"""Cells of the convolutions that are cached"""
 
 
 class _Moments(NamedTuple):
-    """Of the sum, tilted."""
+    """Moments of the tilted sum of losses."""
 
     log_mass: float
     """log E e^(t L)"""
@@ -162,7 +163,7 @@ class _Moments(NamedTuple):
 
 
 class _Tilted(NamedTuple):
-    """A tilted law on a window."""
+    """Tilted law of the sum of losses on a window of the grid."""
 
     losses: Floats
     masses: Floats
@@ -173,7 +174,7 @@ class _Tilted(NamedTuple):
 
 
 class Composition:
-    """The sum of independent privacy losses, each on its grid; steps are powers of 2 apart.
+    """Sum of independent privacy losses on grids whose steps are powers of 2 apart.
 
     >>> from dpbandit.privacy.loss_distributions import split
     >>> coin = split(np.array([-0.1, 0.1]), np.array([0.475, 0.525]), step=0.1, count=100)
@@ -187,64 +188,64 @@ class Composition:
         self._counts = np.array([part.count for part in self._parts], dtype=float)
         sizes = [len(part.masses) for part in self._parts]
         self._starts = np.cumsum([0, *sizes[:-1]])
-        self._whose = np.repeat(np.arange(len(sizes)), sizes)
+        self._part_of_cell = np.repeat(np.arange(len(sizes)), sizes)
         places = [part.first + np.arange(len(part.masses)) for part in self._parts]
         self._losses: Floats = self.step * np.concatenate(places)
         with np.errstate(divide="ignore"):
             self._logs: Floats = np.log(np.concatenate([part.masses for part in self._parts]))
         self._rounded = 1 + np.abs(np.maximum(self._logs, -1e3))  # units of rounding of a mass
         self._laws: dict[float, _Tilted] = {}
-        self._known: dict[float, _Moments] = {}
+        self._moments_by_tilt: dict[float, _Moments] = {}
 
     @cached_property
     def infinite(self) -> float:
-        """The probability that one of the losses is infinite."""
+        """Probability that at least one loss is infinite."""
         if any(part.infinite >= 1 for part in self._parts):
             return 1.0
         return -expm1(sum(part.count * log1p(-part.infinite) for part in self._parts))
 
     @cached_property
     def largest(self) -> float:
-        """The largest finite loss."""
+        """Largest finite value of the sum."""
         return self.step * sum(p.count * (p.first + len(p.masses) - 1) for p in self._parts)
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound of delta at `epsilon`, as tight as the grid."""
+        """Return an upper bound of delta at `epsilon`, as tight as the grid."""
         with one_thread():
-            return self._at(epsilon)[0]
+            return self._delta_and_slope(epsilon)[0]
 
     def least_epsilon(self, delta: float) -> float:
-        """The least epsilon >= 0 at `delta`, rounded up; infinity where there is none."""
+        """Return the least epsilon >= 0 at `delta`, rounded up; infinity if there is none."""
         if self.infinite > delta or delta <= 0:
             return inf
         with one_thread():
-            return self._searched(delta)
+            return self._newton(delta)
 
-    def _searched(self, delta: float) -> float:
+    def _newton(self, delta: float) -> float:
         low, high, goal = -1.0, max(self.largest, 0.0), log(delta)  # 0 has not been tried
         # from the end of Chernoff's bound, M e^(-t epsilon), by Newton's method for log delta
         t = self._tilt(lambda t, m: t * m.mean - m.log_mass >= -goal)
-        ends = [(self._moments(x).log_mass - goal) / x for x in (t, t * _RUNG) if x > 0]
-        epsilon = min(ends, default=0.0)  # t is 0 where delta is more than all finite losses weigh
-        for _ in range(_STEPS):
+        ends = [(self._moments(x).log_mass - goal) / x for x in (t, t * _RUNG_RATIO) if x > 0]
+        epsilon = min(ends, default=0.0)  # t is 0 where delta exceeds the mass of all finite losses
+        for _ in range(_MAX_NEWTON_STEPS):
             if not max(low, 0.0) < epsilon < high:
                 epsilon = (low + high) / 2 if low >= 0 else 0.0
-            found, fall = self._at(epsilon)
+            found, fall = self._delta_and_slope(epsilon)
             low, high = (low, epsilon) if found <= delta else (epsilon, high)
             if high == 0:
                 break
             away = log(found) - goal if found > 0 else -inf
-            if -_CLOSE <= away <= 0 or high - low <= 1e-12 * high:
+            if -_LOG_DELTA_PRECISION <= away <= 0 or high - low <= 1e-12 * high:
                 break
-            epsilon += (away + _CLOSE / 2) / fall if fall > 0 and away > -inf else inf
+            epsilon += (away + _LOG_DELTA_PRECISION / 2) / fall if fall > 0 and away > -inf else inf
         return high
 
-    def _at(self, epsilon: float) -> tuple[float, float]:
-        """delta at `epsilon`, and how fast its logarithm falls."""
+    def _delta_and_slope(self, epsilon: float) -> tuple[float, float]:
+        """Return delta at `epsilon`, and minus the derivative of log delta."""
         if epsilon >= self.largest:
             return self.infinite, 0.0
         above = self._tilt(lambda t, m: m.mean >= epsilon)
-        below = above * _RUNG  # of a law of two modes the mean may jump
+        below = above * _RUNG_RATIO  # the mean of a law with two modes may jump
         t = min(above, below, key=lambda t: self._moments(t).log_mass - t * epsilon)
         law = self._law(t)
         first = int(np.searchsorted(law.losses, epsilon, side="right"))
@@ -258,45 +259,47 @@ class Composition:
         return min(1.0, delta), falling / delta if delta else 0.0
 
     def _tilt(self, reached: Callable[[float, _Moments], bool]) -> float:
-        """The t of the ladder next to where it is `reached`; 0 where that is enough."""
+        """Return the least t of the grid of tilts at which `reached` is true, 0 included."""
         if reached(0.0, self._moments(0.0)):
             return 0.0
-        low, high = -_FINEST, _FINEST
+        low, high = -_MAX_RUNG, _MAX_RUNG
         while high - low > 1:
             middle = (low + high) // 2
-            t = 2.0 ** ((middle + 0.5) / _RUNGS)  # half way to the next
-            enough = t * self.step > _STEEPEST or reached(t, self._moments(t))
+            t = 2.0 ** ((middle + 0.5) / _RUNGS_PER_OCTAVE)  # half way to the next
+            enough = t * self.step > _MAX_TILT_STEP or reached(t, self._moments(t))
             low, high = (low, middle) if enough else (middle, high)
-        return float(2.0 ** (high / _RUNGS))
+        return float(2.0 ** (high / _RUNGS_PER_OCTAVE))
 
-    def _sums(self, values: Floats) -> Floats:
-        """Over the cells of every part."""
+    def _sum_by_part(self, values: Floats) -> Floats:
+        """Return the sum over the cells of each part."""
         return np.add.reduceat(values, self._starts)
 
-    def _each(self, values: Floats) -> Floats:
-        """One for every part -> for all of its cells."""
-        return values[self._whose] if len(values) > 1 else values
+    def _to_cells(self, values: Floats) -> Floats:
+        """Return the value of each part repeated for its cells."""
+        return values[self._part_of_cell] if len(values) > 1 else values
 
     def _tilted(self, t: float) -> tuple[Floats, Floats, Floats]:
-        """Masses of every part, up to a factor; their sums; the logs of what these were before."""
+        """Return tilted masses of the parts up to a factor, their sums, the logs of true sums."""
         exponents = t * self._losses
         exponents += self._logs
         peaks = np.maximum.reduceat(exponents, self._starts)
-        exponents -= self._each(peaks)
+        exponents -= self._to_cells(peaks)
         weights = np.exp(exponents, out=exponents)
-        totals = self._sums(weights)
+        totals = self._sum_by_part(weights)
         return weights, totals, peaks + np.log(totals)
 
     def _moments(self, t: float) -> _Moments:
-        if t not in self._known:
+        if t not in self._moments_by_tilt:
             weights, totals, logs = self._tilted(t)
             weights *= self._losses
-            means = self._sums(weights) / totals
-            self._known[t] = _Moments(self._added(logs), self._added(means))
-        return self._known[t]
+            means = self._sum_by_part(weights) / totals
+            self._moments_by_tilt[t] = _Moments(
+                self._over_mechanisms(logs), self._over_mechanisms(means)
+            )
+        return self._moments_by_tilt[t]
 
-    def _added(self, values: Floats) -> float:
-        """Of one mechanism of every part -> of all."""
+    def _over_mechanisms(self, values: Floats) -> float:
+        """Return the sum over all mechanisms of values given for one mechanism of each part."""
         return float(np.dot(self._counts, values))
 
     def _law(self, t: float) -> _Tilted:
@@ -307,32 +310,34 @@ class Composition:
         return self._laws[t]
 
     def _window(self, t: float, log_mass: float, variance: float) -> tuple[int, int]:
-        """The first cell and the number of cells that hold all of the tilted law but its tails."""
+        """Return first cell and number of cells of the window around the tilted law's bulk."""
         low = self.step * sum(part.count * part.first for part in self._parts)
-        unit = sqrt(2 * _TAIL / max(variance, self.step**2))
+        unit = sqrt(2 * _LOG_TAIL_MASS / max(variance, self.step**2))
         high = min(self.largest, self._reach(t, log_mass, unit))
         low = max(low, -self._reach(t, log_mass, -unit))
         first = floor(low / self.step)
         return first, ceil(high / self.step) - first + 1
 
     def _reach(self, t: float, log_mass: float, unit: float) -> float:
-        """Chernoff's bound of the tilted law, of its negative if `unit` < 0; unimodal in s."""
+        """Return Chernoff's bound on the tilted law's upper tail, the lower one if `unit` < 0."""
         least = inf
-        for width in _WIDTHS:
+        for width in _CHERNOFF_WIDTHS:
             s = width * unit
-            bound = (self._added(self._tilted(t + s)[2]) - log_mass + _TAIL) / abs(s)
-            if bound >= least:
+            bound = (
+                self._over_mechanisms(self._tilted(t + s)[2]) - log_mass + _LOG_TAIL_MASS
+            ) / abs(s)
+            if bound >= least:  # the bound is unimodal in s
                 break
             least = bound
         return least
 
     def _convolved(self, t: float) -> _Tilted:
         weights, totals, logs = self._tilted(t)
-        weights /= self._each(totals)
-        log_mass, sizes = self._added(logs), np.abs(t * self._losses) + self._rounded
-        means = self._sums(weights * self._losses)
-        variances = self._sums(weights * np.square(self._losses - self._each(means)))
-        first, wanted = self._window(t, log_mass, self._added(variances))
+        weights /= self._to_cells(totals)
+        log_mass, sizes = self._over_mechanisms(logs), np.abs(t * self._losses) + self._rounded
+        means = self._sum_by_part(weights * self._losses)
+        variances = self._sum_by_part(weights * np.square(self._losses - self._to_cells(means)))
+        first, wanted = self._window(t, log_mass, self._over_mechanisms(variances))
         if wanted > WINDOW:
             factor = 2 ** ceil(log2(wanted / WINDOW))
             return Composition([part.coarser(factor) for part in self._parts])._convolved(t)
@@ -346,36 +351,36 @@ class Composition:
             offset += part.count * (part.first + middle)
             transform = _transformed(places, piece, frequencies, size)
             logs += part.count * np.log(transform + 1e-300)
-            audible = logs.real > -_FAINT  # most of them are not, soon
-            frequencies, logs = frequencies[audible], logs[audible]
+            present = logs.real > -_LOG_NEGLIGIBLE  # few frequencies remain after some parts
+            frequencies, logs = frequencies[present], logs[present]
         spectrum = np.zeros(size // 2 + 1, dtype=complex)
         turns = frequencies * (offset % size) % size
         spectrum[frequencies] = np.exp(logs - 2j * pi / size * turns)
         masses = scipy.fft.irfft(spectrum, size)
         count = float(self._counts.sum())
-        off = _SLACK * sqrt(size) * (1 + count * float(np.linalg.norm(masses)))
+        off = _ROUNDING_SLACK * sqrt(size) * (1 + count * float(np.linalg.norm(masses)))
         return _Tilted(
             self.step * (first + np.arange(size)),
             masses,
-            log_mass + 1e-15 * self._added(self._sums(weights * sizes)),
-            off + 2 * exp(-_TAIL) + size * exp(-_FAINT),
+            log_mass + 1e-15 * self._over_mechanisms(self._sum_by_part(weights * sizes)),
+            off + 2 * exp(-_LOG_TAIL_MASS) + size * exp(-_LOG_NEGLIGIBLE),
         )
 
 
 def _middle(weights: Floats) -> int:
-    """The mean's cell."""
+    """Return the cell of the mean of a law on cells 0, 1, ..."""
     return round(float(np.dot(np.arange(len(weights)), weights)))
 
 
 def _spread(pair: tuple[PrivacyLoss, Floats]) -> float:
-    """What one part adds to the variance, in cells."""
+    """Return the variance that one part adds to the sum, in squared cells."""
     part, weights = pair
     away = np.arange(len(weights)) - _middle(weights)
     return part.count * float(np.dot(np.square(away), weights))
 
 
 def _transformed(places: Ints, masses: Floats, frequencies: Ints, size: int) -> Complex:
-    """The Fourier transform of masses at `places` of a circle of `size`, where it is wanted."""
+    """Return the Fourier transform of masses at `places` modulo `size`, at `frequencies`."""
     if len(places) * len(frequencies) > size:
         whole: Complex = scipy.fft.rfft(np.bincount(places, masses, minlength=size))[frequencies]
         return whole

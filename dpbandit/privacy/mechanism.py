@@ -1,7 +1,7 @@
 """Base class of mechanisms: a user's data reaches later rounds only through their calls.
 
-`LedgerCheck` holds what is called against the ledger: a certificate knows of no mechanism outside
-it. `PersonalMemory` keeps a person's data for her own actions, which takes no mechanism.
+`LedgerCheck` compares the mechanisms called with the ledger: a certificate covers no others.
+`PersonalMemory` stores a person's data for her own actions, which needs no mechanism.
 """
 
 from abc import ABC, abstractmethod
@@ -24,14 +24,14 @@ CENTRAL_TRUST: tuple[TrustModel, ...] = ("central",)
 AGGREGATED_TRUST: tuple[TrustModel, ...] = ("central", "aggregated")
 SHUFFLED_TRUST: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled")
 LOCAL_TRUST: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled", "local")
-"""Where noise can be added, from the server alone to every device"""
+"""Trust models under which a mechanism can run, by the least trusted one of each tuple"""
 
 Witness: TypeAlias = Callable[["Mechanism", tuple[AnyArray, ...], Any], None]
-"""Told of every call, with the mechanism, its datum and what it released."""
+"""Callback after every call, with the mechanism, the arguments and the release"""
 
 Listener: TypeAlias = Callable[["Mechanism", tuple[AnyArray, ...], int], None]
-"""Told of every call before it is made, with the mechanism, its arguments and how many calls they
-are, arrays (n, R, ...) where they are several"""
+"""Callback before every call, with the mechanism, the arguments and the number n of calls; arrays
+are (n, R, ...) if n > 1"""
 
 _witness: ContextVar[Witness | None] = ContextVar("witness", default=None)
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
@@ -39,11 +39,11 @@ _call_log: ContextVar["CallLog | None"] = ContextVar("call log", default=None)
 
 
 class BudgetExceededError(InputError):
-    """A mechanism was called more often than its ledger entry covers."""
+    """Error of a mechanism that is called more often than its spend covers."""
 
 
 class Statistic(Protocol):
-    """A clipped function of one user's round, to be summed, with its sensitivity."""
+    """Protocol of a clipped function of one user's round, to be summed, with its sensitivity."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -52,68 +52,68 @@ class Statistic(Protocol):
 
     @property
     def units(self) -> Floats | float:
-        """What one unit is in each coordinate of the sum, broadcasting against `shape`."""
+        """Unit of each coordinate of the sum, broadcasting against `shape`."""
         ...
 
     @property
     def sensitivity(self) -> float:
-        """The most that replacing one user moves the sum, in L2 and in `units`."""
+        """Largest L2 change of the sum, in `units`, if one user's round is replaced."""
         ...
 
     def total(self, *batch: AnyArray) -> Floats:
-        """Raw data of n rounds, arrays (n, R, ...) -> their sum `(R, *shape)`."""
+        """Return the sum `(R, *shape)` over n rounds of raw data, arrays (n, R, ...)."""
         ...
 
 
 def moving(statistic: Statistic) -> float:
-    """What a round that was null, and another that becomes null, cost together, in replacements.
+    """Return the cost of moving a round to another slot, in replacements of one round, 1 to 2.
 
-    With v what a round adds beyond a null round, V the largest `|v|` and m the least <v, v'>, that
-    is sqrt(2 V^2 + 2 max(0, -m)) over the sensitivity: `statistic.move_sensitivity`, where it has
-    one. It is never more than 2, one replacement each, nor less than 1.
+    With v the contribution of a round beyond that of a null round, V the largest `|v|` and m the
+    least <v, v'>, that is sqrt(2 V^2 + 2 max(0, -m)) over the sensitivity. The numerator is
+    `statistic.move_sensitivity`; without one the cost is 2, a replacement for each slot.
     """
     move_sensitivity: float = getattr(statistic, "move_sensitivity", inf)
     return float(np.clip(move_sensitivity / statistic.sensitivity, 1.0, 2.0))
 
 
 class Mechanism(ABC):
-    """Base class of mechanisms: counts its uses, refuses too many, and returns only releases.
+    """Base class of mechanisms: counts its calls, refuses too many, and returns only releases.
 
-    Exact private state (running sums, pending batches) lives inside the mechanism; an agent
-    keeps only what a call returns. Two tests watch over every agent: two extreme
-    users must not move `query` by more than `sensitivity`, and with the releases held fixed nothing
-    outside a mechanism may depend on the changed user.
+    Exact private state (running sums, pending batches) stays inside the mechanism; an agent
+    stores only releases. Two tests check every agent: two extreme users must not move `query` by
+    more than `sensitivity`, and with the releases held fixed nothing outside a mechanism may
+    depend on the changed user.
     """
 
     needs: ClassVar[Facts]
-    """what the proof takes for public about the rounds that are told, besides clipped data; it
-    holds for the class that says so, and whoever overrides a method has to say it anew"""
+    """facts about rounds that the proof takes for public; a subclass that overrides a method of the
+    proof has to declare its own"""
     controls: ClassVar[tuple[int, ...]] = ()
-    """places of those arguments of a call that may be functions of public facts, coins and earlier
-    releases alone; the others are data"""
+    """positions of the arguments of a call that must be functions of public facts, coins and
+    earlier releases; the other arguments are data"""
     releases_sum: ClassVar[bool] = False
-    """whether a release is the sum of what was fed, with noise added"""
+    """True if a release is the sum of the queries so far, plus noise"""
     spend: Spend
-    """cost of all `uses` calls together, for one user"""
+    """privacy cost of all `uses` calls together, for one user"""
     sensitivity: float
-    """how far replacing one user's round moves `query`, in the norm l_order; rounded, it may move
-    further by `ledger.MOVEMENT_ROUNDING`, relatively, which every ledger adds"""
+    """largest change of `query` in the norm l_order if one user's round is replaced, without the
+    rounding that `ledger.MOVEMENT_ROUNDING` covers"""
     order: float = 2
     uses: int
-    """calls that `spend` covers"""
+    """number of calls that `spend` covers"""
     trust: tuple[TrustModel, ...] = CENTRAL_TRUST
-    """models of trust in which it can be run; a ledger of another one may not name it"""
+    """trust models under which the mechanism can run; ledgers of other models may not contain it"""
     public: tuple[Any, ...] = ()
-    """what it remembers of how it was asked, which may not depend on data but by releases"""
+    """state of the caller's requests, which may depend on data through releases alone"""
     _used: int = 0
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
-        if "__call__" in vars(cls):  # it counts, and is heard
+        if "__call__" in vars(cls):  # which counts calls and informs audits
             raise InputError(f"Expected {cls.__name__} to override _release, not __call__.")
 
     def __call__(self, *datum: AnyArray) -> Floats | None:
-        """One round of raw data, arrays (R, ...) -> a release (R, ...), or None: none is due."""
+        """Feed one round of raw data, arrays (R, ...); return a release (R, ...), or None."""
         if self._used >= self.uses:
             raise BudgetExceededError(
                 f"{self.spend.note}: call {self._used + 1} exceeds uses={self.uses}; "
@@ -130,15 +130,15 @@ class Mechanism(ABC):
 
     @property
     def rounds_to_release(self) -> int:
-        """Number of calls up to the next that may release; `several` takes at most so many."""
+        """Number of calls until the next possible release, the most that `several` accepts."""
         return 1
 
     def take_rounds(self, lead: tuple[int, ...], *data: AnyArray) -> Floats | None:
-        """One call with arrays (R, ...), if `lead` is (R,), or `several`, if it is (n, R)."""
+        """Make one call if `lead` is (R,), or n calls by `several` if `lead` is (n, R)."""
         return self(*data) if len(lead) == 1 else self.several(*data)
 
     def several(self, *data: AnyArray) -> Floats | None:
-        """Return what the last of n <= `rounds_to_release` calls returns; arrays (n, R, ...)."""
+        """Make n <= `rounds_to_release` calls, arrays (n, R, ...); return the last release."""
         rounds = len(data[0])
         if rounds == 1 or _witness.get() is not None:
             for datum in zip(*data, strict=True):
@@ -157,57 +157,58 @@ class Mechanism(ABC):
         return take(*data) if call_log is None else call_log.through(self, data, take, rounds)
 
     def control_places(self) -> tuple[int, ...]:
-        """Places of the arguments that may not depend on data, its statistic's among them."""
+        """Return the positions of arguments that may not depend on data, with the statistic's."""
         statistic = getattr(self, "_statistic", None)
         return tuple(sorted({*self.controls, *getattr(statistic, "controls", ())}))
 
     @abstractmethod
     def query(self, *datum: AnyArray) -> Floats:
-        """What this round adds to the protected quantity, clipped: `(R, *shape)`."""
+        """Return the clipped contribution of a round to the protected sum, `(R, *shape)`."""
 
     def entered(self, *datum: AnyArray) -> Floats:
-        """What the latest call added, for audits; `query`, but of what remembers whom it heard."""
+        """Return the contribution of the latest call, for audits: `query`, unless calls depend on
+        earlier ones."""
         return self.query(*datum)
 
     @abstractmethod
     def _release(self, *datum: AnyArray) -> Floats | None: ...
 
     def _release_several(self, *data: AnyArray) -> Floats | None:
-        """`_release` of all, where `rounds_to_release` is more than 1."""
+        """Feed several rounds and return the last release; needed if `rounds_to_release` > 1."""
         raise NotImplementedError
 
 
 class CallLog:
-    """The mechanisms that were called; those inside another one are its own affair."""
+    """Log of mechanism calls in a run, without the calls that one mechanism makes to another."""
 
     def __init__(self) -> None:
         self.calls: dict[Mechanism, int] = {}
-        """so far, of each, in the order of first use"""
+        """number of calls of each mechanism, in the order of first use"""
         self.released = False
-        """anything so far"""
+        """True if a call has returned a release"""
         self.users = 0
-        """of whom it was said that all calls for them were made"""
+        """number of users for whom all calls were made, see `count_users`"""
         self.crowded: list[tuple[int, dict[Mechanism, int]]] = []
-        """how many users, and who heard them how often, where that is more than once on average"""
+        """(users, calls of each mechanism for them) where calls exceed users"""
         self.known: set[Mechanism] = set()
-        """what the agent held when it was made"""
+        """mechanisms that the agent held when it was made"""
         self.premises: list[Callable[[Mechanism], None]] = []
-        """told of every mechanism before its first call, which they may refuse"""
-        self._now: dict[Mechanism, int] = {}
-        self._patterns: set[tuple[Any, ...]] = set()  # of users so far: who heard them how often
+        """checks that run before the first call of a mechanism and may raise"""
+        self._calls_now: dict[Mechanism, int] = {}
+        self._seen_patterns: set[tuple[Any, ...]] = set()  # (users, calls of each mechanism)
         self._inside = False
-        self._within: set[Mechanism] = set()  # called by others
+        self._inner: set[Mechanism] = set()  # mechanisms called by another mechanism
 
     def hold(self, premises: Callable[[Mechanism], None], known: Iterable["Mechanism"]) -> None:
-        """Ask `premises` before the first call of every mechanism, and of those called before."""
+        """Run the check `premises` before the first call of every mechanism, also of past ones."""
         for mechanism in self.calls:
             premises(mechanism)
         self.premises.append(premises)
         self.known |= {*known}
 
     def unheard(self) -> list[Mechanism]:
-        """Mechanisms that were called elsewhere, in another thread, since they were known."""
-        apart = self.known - self._within
+        """Return the mechanisms of the agent that were called in another thread."""
+        apart = self.known - self._inner
         return [one for one in apart if one._used > self.calls.get(one, 0)]
 
     def through(
@@ -217,16 +218,16 @@ class CallLog:
         take: Callable[..., Floats | None] | None = None,
         calls: int = 1,
     ) -> Floats | None:
-        """What `mechanism` releases for `datum`, with its call in the log, or several at once."""
+        """Log `calls` calls of `mechanism` with `datum`, make them, and return the release."""
         take = take or mechanism._release
         if self._inside:
-            self._within.add(mechanism)
+            self._inner.add(mechanism)
             return take(*datum)
         if mechanism not in self.calls:
             for allow in self.premises:
                 allow(mechanism)
         self.calls[mechanism] = self.calls.get(mechanism, 0) + calls
-        self._now[mechanism] = self._now.get(mechanism, 0) + calls
+        self._calls_now[mechanism] = self._calls_now.get(mechanism, 0) + calls
         self._inside = True
         try:
             release = take(*datum)
@@ -236,18 +237,18 @@ class CallLog:
         return release
 
     def count_users(self, users: int) -> None:
-        """Say that all calls for the next users, one or several at once, have been made."""
+        """Record that all calls for the next `users` users have been made."""
         self.users += users
-        pattern = (users, *self._now.items())
-        if pattern not in self._patterns:
-            self._patterns.add(pattern)
-            if sum(self._now.values()) > users:
-                self.crowded.append((users, self._now))
-        self._now = {}
+        pattern = (users, *self._calls_now.items())
+        if pattern not in self._seen_patterns:
+            self._seen_patterns.add(pattern)
+            if sum(self._calls_now.values()) > users:
+                self.crowded.append((users, self._calls_now))
+        self._calls_now = {}
 
     def overlap(self, mechanisms: Sequence[Mechanism], most: int = 1) -> str:
-        """Name more than `most` of the mechanisms that heard one user, or one that heard her twice;
-        or ''."""
+        """Return a message if more than `most` of the mechanisms were called for one user, or one
+        of them twice; else ''."""
         queried = set(mechanisms)
         for users, calls in self.crowded:
             mine = {one: made for one, made in calls.items() if one in queried}
@@ -260,20 +261,20 @@ class CallLog:
 
 
 def count_users(users: int) -> None:
-    """Say in the call log that is kept, if any, that the next users were learned from."""
+    """Record in the active call log, if any, that all calls for `users` users were made."""
     if (call_log := _call_log.get()) is not None:
         call_log.count_users(users)
 
 
 def unused_call_log() -> CallLog | None:
-    """The call log that is kept for a run in which nothing has been called, if there is one."""
+    """Return the active call log if it has no calls yet, else None."""
     call_log = _call_log.get()
     return None if call_log is None or call_log.calls else call_log
 
 
 @contextmanager
 def logged_calls(call_log: CallLog | None = None) -> Iterator[CallLog]:
-    """Keep a log, a new one or this one, of all mechanisms that are called, in this thread."""
+    """Log all calls of mechanisms in this thread, in `call_log` or a new log; yield the log."""
     call_log = CallLog() if call_log is None else call_log
     token = _call_log.set(call_log)
     try:
@@ -284,7 +285,7 @@ def logged_calls(call_log: CallLog | None = None) -> Iterator[CallLog]:
 
 @contextmanager
 def overheard(listener: Listener) -> Iterator[None]:
-    """Tell `listener` of the arguments of every call, in this thread; blocks stay blocks."""
+    """Call `listener` before every mechanism call in this thread; blocks of calls stay blocks."""
     token = _listener.set(listener)
     try:
         yield
@@ -294,7 +295,7 @@ def overheard(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def witnessed(witness: Witness) -> Iterator[None]:
-    """Tell `witness` of every call of every mechanism, in this thread; for audits."""
+    """Call `witness` after every mechanism call in this thread, for audits."""
     token = _witness.set(witness)
     try:
         yield
@@ -303,15 +304,15 @@ def witnessed(witness: Witness) -> Iterator[None]:
 
 
 class PersonalMemory:
-    """Sums of a person's own rounds, `(R, N, *shape)`, read and added to under her number alone.
+    """Sums of each person's own rounds, `(R, N, *shape)`, read and changed for that person alone.
 
     Guarantee:
-        Costs nothing, whatever is kept and however it is used, as long as it reaches no action but
-        her own: if all that others see is made of releases that are (epsilon, delta)-DP for
-        persons, and of their own memory, then what they see is a function of those releases and of
-        their own data. So the agent is (epsilon, delta)-joint DP for persons; without any mechanism
-        it is 0-joint DP. `dpbandit.testing` swaps a person and compares everybody else's memory
-        byte for byte; whatever an agent keeps elsewhere must not change at all.
+        Costs nothing as long as a person's sums reach no action but her own: if the actions of
+        others are computed from releases that are (epsilon, delta)-DP for persons and from their
+        own sums, they are functions of those releases and of their own data. So the agent is
+        (epsilon, delta)-joint DP for persons; without any mechanism it is 0-joint DP.
+        `dpbandit.testing` swaps a person and compares everybody else's memory byte for byte; state
+        that an agent stores elsewhere must not change at all.
 
     >>> memory = PersonalMemory(1, people=3, shape=(2,))
     >>> memory.add(np.array([1]), np.array([[1.0, 2.0]]))
@@ -323,25 +324,25 @@ class PersonalMemory:
         self._sums: Floats = np.zeros((replicas, people, *shape))
 
     def of(self, person: Ints) -> Floats:
-        """What is kept of the people who have come, `(R,) -> (R, *shape)`; nothing of nobody."""
+        """Return the sums `(R, *shape)` of the persons (R,); 0 for negative indices (nobody)."""
         found: Floats = self._sums[rows(len(person)), np.maximum(person, 0)]
         found[person < 0] = 0.0
         return found
 
     def add(self, person: Ints, value: Floats, *place: Ints) -> None:
-        """Add `value`, `(R, *shape)`, to what is kept of them, or `(R, *shape[1:])` to the entry at
-        `place` (R,) of its first axis; nothing for nobody, or not finite."""
+        """Add `value`, `(R, *shape)`, to the sums of the persons (R,), or `(R, *shape[1:])` to the
+        entry at `place` (R,) of their first axis; skip negative indices and values not finite."""
         finite = np.isfinite(value).all(axis=tuple(range(1, value.ndim)))
         here = np.flatnonzero((person >= 0) & finite)
         self._sums[here, person[here], *(at[here] for at in place)] += value[here]
 
     def everybody(self) -> Floats:
-        """All of it, `(R, N, *shape)`, for checks; no agent may look."""
+        """Return a copy of all sums, `(R, N, *shape)`, for checks, not for agents."""
         return self._sums.copy()
 
 
 def checked_ledger(owner: str, ledger: object) -> Ledger:
-    """`ledger`; raises `InputError` unless it is one."""
+    """Return `ledger`; raises `InputError`, naming its `owner`, unless it is a `Ledger`."""
     if type(ledger) is not Ledger:  # a subclass may find any epsilon
         raise InputError(
             f"Expected the agent of {owner} to have a Ledger, got ledger={abbrev(ledger)}: let "
@@ -351,20 +352,19 @@ def checked_ledger(owner: str, ledger: object) -> Ledger:
 
 
 class LedgerCheck:
-    """One agent's ledger, held against the call log of the mechanisms that it calls.
+    """Check of one agent's ledger against the log of the mechanisms that the agent calls.
 
-    An entry pays for one mechanism whose `spend` it is. A `Parallel` pays for any number of its
-    parts, opened as the agent goes along, as long as they hear no user twice: no two of them are
-    called for one user, where `CallLog.count_users` told of all users, and else all together no
-    more often than there were users. A `Sequential` may stand in a ledger part by part.
-    What `Repeated` pays for by a factor must hear every user once, or visits would be less far
-    apart in its calls than they are.
-    What costs nothing needs no entry, and who promises nothing may do anything.
+    An entry pays for one mechanism, that with the same `spend`. A `Parallel` pays for any number of
+    its parts, as long as they hear no user twice: no two of them are called for one user, if
+    `CallLog.count_users` recorded all users, and else all together no more often than there were
+    users. A `Sequential` may be in a ledger part by part. A mechanism that `Repeated` pays for by
+    a factor must hear every user once, or visits would be closer in its calls than in rounds.
+    Mechanisms without cost need no entry, and a ledger of infinite cost allows all calls.
 
     Args:
-        owner: whose ledger it is, for the sentence.
-        ledger: what is promised.
-        call_log: what is called.
+        owner: name of the agent, for messages.
+        ledger: the agent's ledger.
+        call_log: log of the calls to check.
 
     >>> from dpbandit.privacy.mechanism import logged_calls
     >>> from dpbandit.privacy.batches import LocalValues
@@ -383,10 +383,9 @@ class LedgerCheck:
         ledger = checked_ledger(owner, ledger)
         self._owner, self._call_log, self._read = owner, call_log, 0
         self.ledger = ledger
-        """what is promised"""
         self._entries = Counter(part for spend in ledger.spends for part in parts_of(spend))
         self._left = self._entries.copy()
-        self._every = {
+        self._heard_every_round = {
             spend.part
             for spend in _opened(ledger.spends)
             if isinstance(spend, Repeated) and Hearing.EVERY in spend.needs
@@ -399,7 +398,7 @@ class LedgerCheck:
         }
 
     def check(self, users: int) -> None:
-        """Raise `InputError` for what is not paid, once that many users have been heard."""
+        """Raise `InputError` for a call that the ledger does not pay for, after `users` users."""
         if not self._promises:
             return
         calls = self._call_log.calls
@@ -410,7 +409,7 @@ class LedgerCheck:
         for mechanism in list(calls)[self._read :]:
             self._pay(mechanism)
         self._read = len(calls)
-        exact = self._call_log.users == users  # else nobody said which calls were for whom
+        exact = self._call_log.users == users  # else calls are not assigned to users
         for entry, mechanisms in self._parallel.items():
             made, most = sum(calls[one] for one in mechanisms), users * self._left[entry]
             twice = exact and self._call_log.overlap(mechanisms, self._left[entry])
@@ -422,7 +421,7 @@ class LedgerCheck:
                     "up."
                 )
         for mechanism, made in calls.items():
-            if self._every and mechanism.spend in self._every:
+            if self._heard_every_round and mechanism.spend in self._heard_every_round:
                 twice = exact and self._call_log.overlap([mechanism])
                 if made != users or twice:
                     raise InputError(
@@ -438,15 +437,15 @@ class LedgerCheck:
                 f"Expected the ledger of {self._owner} to promise what {mechanism.spend.note!r} "
                 f"can keep, trust={' or '.join(mechanism.trust)}, got trust={trust!r}."
             )
-        owed = Counter(part for part in parts_of(mechanism.spend) if part.pure > 0)
-        if owed <= self._left:
-            self._left -= owed
+        charged = Counter(part for part in parts_of(mechanism.spend) if part.pure > 0)
+        if charged <= self._left:
+            self._left -= charged
             return
         for entry, mechanisms in self._parallel.items():
             if mechanism.spend in entry.parts:
                 mechanisms.append(mechanism)
                 return
-        why = "which it calls" if not owed <= self._entries else "once for each that it calls"
+        why = "which it calls" if not charged <= self._entries else "once for each that it calls"
         raise InputError(
             f"Expected the ledger of {self._owner} to name {mechanism.spend.note!r}, {why}: make "
             "it Ledger((mechanism.spend, ...)) of all mechanisms, or no_privacy(...)."
@@ -454,14 +453,14 @@ class LedgerCheck:
 
 
 def _opened(spends: Sequence[Spend]) -> Iterator[Spend]:
-    """The spends and all that they are made of."""
+    """Yield the spends and all their parts, recursively."""
     for spend in spends:
         yield spend
         yield from _opened(getattr(spend, "parts", ()))
 
 
 def parts_of(spend: Spend) -> tuple[Spend, ...]:
-    """The spends that add up to this one, each as its mechanism knows it."""
+    """Return the spends of single mechanisms that add up to `spend`."""
     if isinstance(spend, Repeated):
         return parts_of(spend.part)
     if not isinstance(spend, Sequential):

@@ -1,8 +1,7 @@
 """Locally private messages of devices to a server that is not trusted.
 
-A statistic of a round, a vector (with added noise, or `PrivUnit`: of a unit vector, a point of the
-sphere that is more likely to lie in her cap), a direction that is drawn a little more often towards
-her vector than away.
+Three kinds: a statistic of a round plus noise; a vector plus noise, or a random point of the sphere
+near a unit vector (`PrivUnit`); a random direction, more often towards a vector than away.
 """
 
 from collections.abc import Callable
@@ -35,27 +34,27 @@ from dpbandit.privacy.spends import GaussianSpend, Spend
 
 
 class LocalStatistic(Mechanism):
-    """Of each user v + N(0, (S / mu)^2 I), v the clipped statistic of her round, S its sensitivity.
+    """Local messages v + N(0, (S / mu)^2 I), v a round's clipped statistic, S its sensitivity.
 
     Guarantee:
         Every message is locally (epsilon, delta)-DP, exactly mu-GDP, against whoever collects it. A
-        user sends one, so all together cost what one does, adaptively.
+        user sends one, so all together cost as much as one, adaptively.
 
     Args:
         statistic: the clipped function of a round.
         streams: the random streams of the replicas.
-        epsilon, delta: of each message; epsilon = inf adds no noise.
-        uses: messages that will be sent.
-        stddev: of the noise, in units of the statistic, in place of what the target asks for.
+        epsilon, delta: privacy target of each message; epsilon = inf adds no noise.
+        uses: number of messages.
+        stddev: noise in units of the statistic, in place of that of the target; None: the target's.
     """
 
-    # "A user sends one, so all together cost what one does"
+    # "A user sends one, so all together cost as much as one"
     needs = frozenset({Fact.ONCE})
 
     releases_sum = True
     trust = LOCAL_TRUST
     fade = 0.0
-    """nothing is kept for the next message"""
+    """weight of past messages in the next one: none"""
 
     def __init__(
         self,
@@ -88,7 +87,7 @@ class LocalStatistic(Mechanism):
 
 @dataclass(frozen=True)
 class PrivUnit:
-    """The law of a message about a unit vector u of R^D, a point of the sphere of radius `scale`::
+    """Law of a message about a unit vector u of R^D: a point on the sphere of radius `scale`::
 
         the cap {v . u >= g} has the share q of the sphere
         with probability p = e^epsilon q / (1 - q + e^epsilon q) a uniform point v of the cap,
@@ -113,7 +112,7 @@ class PrivUnit:
     dim: int
     epsilon: float
     cap: float
-    """g, in [0, 1)"""
+    """g, height of the cap, in [0, 1)"""
 
     def __post_init__(self) -> None:
         whole("dim", self.dim, 1)
@@ -121,24 +120,24 @@ class PrivUnit:
 
     @classmethod
     def of(cls, *, dim: int, epsilon: float) -> "PrivUnit":
-        """The law of least variance."""
-        return _best(dim, epsilon)
+        """Return the law of least variance for a dimension and an epsilon."""
+        return _least_variance(dim, epsilon)
 
     @property
     def share(self) -> float:
-        """q."""
+        """Share q of the sphere that the cap covers."""
         if self.dim == 1:
             return 0.5
         return float(betainc((self.dim - 1) / 2, 0.5, 1 - self.cap**2)) / 2
 
     @property
     def p(self) -> float:
-        """The probability of the cap."""
+        """Probability p that the message points into the cap."""
         return 1 / (1 + exp(-self.epsilon) * (1 - self.share) / self.share)
 
     @property
     def scale(self) -> float:
-        """The length of a message; 1 / E v . u."""
+        """Length of a message, 1 / E v . u for a uniform or cap point v of the unit sphere."""
         if self.dim == 1:
             return 1 / tanh(self.epsilon / 2)
         a, q = (self.dim - 1) / 2, self.share
@@ -151,13 +150,13 @@ class PrivUnit:
         return float(1 / (odds * mean))
 
     def variance(self, dim: int) -> float:
-        """Of a coordinate of a message, on average over the sphere in `dim` = D."""
+        """Return the variance of a message's coordinate, on average over u, in dimension `dim`."""
         return (self.scale**2 - 1) / dim
 
     def message(self, u: Floats, normals: Floats, uniforms: Floats) -> Floats:
-        """Messages (R, D) about unit vectors u, from standard normals (R, D), uniforms (R,)."""
+        """Return messages (R, D) about unit vectors u, from normals (R, D), uniforms (R,)."""
         inside, q = uniforms < self.p, self.share
-        beyond = np.where(  # of the sphere, on u's side of v
+        beyond = np.where(  # share of the sphere nearer to u than v
             inside, q * uniforms / self.p, q + (1 - q) * (uniforms - self.p) / (1 - self.p)
         )
         along = _height(beyond, self.dim)[:, None]
@@ -167,7 +166,7 @@ class PrivUnit:
 
 
 @lru_cache(maxsize=64)
-def _best(dim: int, epsilon: float) -> PrivUnit:
+def _least_variance(dim: int, epsilon: float) -> PrivUnit:
     from scipy.optimize import minimize_scalar  # not before: slow to import
 
     if dim == 1:
@@ -182,7 +181,7 @@ def _best(dim: int, epsilon: float) -> PrivUnit:
 
 
 def _height(beyond: Floats, dim: int) -> Floats:
-    """The v . u that a share `beyond` of the sphere exceeds."""
+    """Return the height v . u that a share `beyond` of the sphere in R^dim exceeds."""
     if dim == 1:
         return np.where(beyond < 0.5, 1.0, -1.0)
     nearer = np.minimum(beyond, 1 - beyond)
@@ -195,36 +194,36 @@ MESSAGES: tuple[Message, ...] = ("privunit", "gaussian", "laplace", "k-norm")
 
 
 class LocalVectors(Mechanism):
-    """Of each user's unit vector u of R^D, one message of mean u::
+    """Local messages about unit vectors u of R^D, one a user, each of mean u::
 
         privunit     a point of a sphere, more likely in a cap about u         pure
         gaussian     u + N(0, (2 / mu)^2 I)                                    (epsilon, delta)
         laplace      u + Laplace(2 sqrt(D) / epsilon) on every coordinate      pure
         k-norm       u + noise of density exp(-epsilon |z| / 2)                pure
 
-    With "privunit" every message has a length that says nothing; where u is 0, or no vector of
-    numbers, it is about a public direction with a random sign, which has mean 0. With epsilon = inf
-    messages are exact.
+    With "privunit" all messages have the same length; where u is 0 or not finite, the message is
+    about a public direction with a random sign, which has mean 0. With epsilon = inf messages are
+    exact.
 
     Guarantee:
         Each message is locally private, (epsilon, delta)-DP for "gaussian" and epsilon-DP else, for
         any two vectors of length at most 1: replacing one moves it by at most 2, in l_1 by at most
         2 sqrt(D). That holds against whoever collects messages. A user sends one, so all together
-        cost what one does, adaptively.
+        cost as much as one, adaptively.
 
     Args:
         streams: the random streams of the replicas.
         dim: D.
-        law: of the noise.
-        epsilon, delta: of each message; delta is of "gaussian" alone.
-        uses: messages that will be sent.
+        law: kind of message, see above.
+        epsilon, delta: privacy target of each message; only "gaussian" uses delta.
+        uses: number of messages.
 
     >>> sent = LocalVectors(Streams([0]), dim=10, law="k-norm", epsilon=1.0, delta=0, uses=9)
     >>> round(sent.variance, 9), round(sent.spend.pure, 9)
     (44.0, 1.0)
     """
 
-    # "A user sends one, so all together cost what one does"
+    # "A user sends one, so all together cost as much as one"
     needs = frozenset({Fact.ONCE})
 
     trust = LOCAL_TRUST
@@ -245,18 +244,18 @@ class LocalVectors(Mechanism):
         self.sensitivity, self.uses = 2.0, uses
         epsilon *= 1 - 1e-12  # for the rounding of norms
         self.spend = _spend(law, dim, epsilon, delta, min(1, uses))
-        self._send, self.variance = _exact, 0.0
+        self._message, self.variance = _exact, 0.0
         if epsilon < inf:
             made = law_of(law, dim, epsilon, delta)
             self.variance = made.variance(dim)
             if isinstance(made, PrivUnit):
-                self._send = _OnSphere(made, streams)
+                self._message = _OnSphere(made, streams)
             else:
-                self._send = _Added(made.sampler(streams, "messages", (dim,)))
+                self._message = _Added(made.sampler(streams, "messages", (dim,)))
 
-    _send: Callable[[Floats], Floats]
+    _message: Callable[[Floats], Floats]
     variance: float
-    """of a coordinate of one message"""
+    """noise variance of a coordinate of one message"""
 
     def query(self, *datum: AnyArray) -> Floats:
         # The vector, at most 1 long: (R, D)
@@ -265,11 +264,11 @@ class LocalVectors(Mechanism):
         return u / np.maximum(norms(u), 1.0)
 
     def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
-        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
+        """Return the round with its vector clipped to length 1, for `dpbandit.testing`."""
         return clip_norm(datum[0], 1.0), *datum[1:]
 
     def _release(self, *datum: AnyArray) -> Floats:
-        return self._send(self.query(*datum))
+        return self._message(self.query(*datum))
 
 
 def _exact(u: Floats) -> Floats:
@@ -278,7 +277,7 @@ def _exact(u: Floats) -> Floats:
 
 @dataclass
 class _Added:
-    """Messages with noise on top."""
+    """Sender of vectors plus noise."""
 
     noise: Sampler
 
@@ -287,7 +286,7 @@ class _Added:
 
 
 class _OnSphere:
-    """Messages of `PrivUnit`; a vector shorter than 1 is one of two unit vectors of that mean."""
+    """Sender of `PrivUnit` messages; a short vector becomes a random unit vector of that mean."""
 
     def __init__(self, law: PrivUnit, streams: Streams) -> None:
         self.law, self._axis = law, np.eye(law.dim)[0]
@@ -303,7 +302,7 @@ class _OnSphere:
 
 
 def law_of(law: Message, dim: int, epsilon: float, delta: float) -> PrivUnit | Law:
-    """The law of one message, or of its noise."""
+    """Return the law of one message (`PrivUnit`) or of its noise (other kinds)."""
     if law == "privunit":
         return PrivUnit.of(dim=dim, epsilon=epsilon)
     if law == "gaussian":
@@ -325,10 +324,10 @@ def _spend(law: Message, dim: int, epsilon: float, delta: float, count: int) -> 
 
 
 class LocalDirections(Mechanism):
-    """Of each user's vector g, `|g| <= 1`, one message: a unit vector of mean g / L.
+    """Local messages about vectors g, `|g| <= 1`, one a user: a unit vector of mean g / L.
 
     Duchi, Jordan and Wainwright, "Minimax optimal procedures for locally private estimation", JASA
-    2018, their mechanism for the Euclidean ball, with its two coins in one::
+    2018, the mechanism for the Euclidean ball, its two coins drawn as one::
 
         u uniform on the unit sphere of R^D
         with probability (1 + |g| tanh(epsilon / 2)) / 2 send u or -u, whichever has u . g > 0,
@@ -336,25 +335,25 @@ class LocalDirections(Mechanism):
 
         L = coth(epsilon / 2) sqrt(pi) Gamma((D + 1) / 2) / Gamma(D / 2)
 
-    Where g is 0, or no vector of numbers, that is a uniform point. With epsilon = inf the message
-    is g, and L is 1. With `blocks` she sends as many, about g to one that nobody else is told, and
-    about 0 to the others.
+    Where g is 0 or not finite, the message is a uniform point. With epsilon = inf the message is g,
+    and L is 1. With `blocks` a user sends one message for each block: about g in a private block
+    of her choice, and about 0 in the others.
 
     Guarantee:
         Each message is locally epsilon-DP: its density over that of a uniform point is 1 +-
         `|g|` tanh(epsilon / 2), and (1 + tanh) / (1 - tanh) = e^epsilon, so no message is more
-        than e^epsilon times as likely from one user as from another, whatever they have. That needs
-        no trusted server: it holds against whoever collects messages. Blocks cost nothing: of two
-        users with different ones two densities differ, one by at most 1 + tanh, the other by at
-        most 1 / (1 - tanh). A user sends once, so all together cost epsilon, adaptively: what g is
-        made of may depend on earlier messages.
+        than e^epsilon times as likely from one user as from another, whatever their vectors. This
+        needs no trusted server: it holds against whoever collects messages. Blocks cost nothing:
+        for two users with different blocks two densities differ, one by at most 1 + tanh, the other
+        by at most 1 / (1 - tanh). A user sends once, so all together cost epsilon, adaptively: g
+        may depend on earlier messages.
 
     Args:
         streams: the random streams of the replicas.
         dim: D.
-        epsilon: > 0, of each message.
-        uses: messages that will be sent.
-        blocks: messages of a user, of which one is about her vector; None is one without a choice.
+        epsilon: > 0, privacy of each message.
+        uses: number of messages, or of users with blocks.
+        blocks: messages of a user, one of them about her vector; None for one without a block.
 
     >>> messages = LocalDirections(Streams([0]), dim=4, epsilon=1.0, uses=10)
     >>> round(messages.length, 1), round(messages.spend.pure, 9)
@@ -378,39 +377,39 @@ class LocalDirections(Mechanism):
         epsilon *= 1 - 1e-12  # for the rounding of norms
         self.spend = PureSpend.alike("local directions, one a user", epsilon, min(1, uses))
         self.sensitivity, self.uses = 2.0, uses
-        self._shape, self._pull = (len(streams), dim), tanh(epsilon / 2)
+        self._shape, self._tilt = (len(streams), dim), tanh(epsilon / 2)
         self._exact = epsilon == inf
         each = () if blocks is None else (blocks,)
-        self._all = None if blocks is None else (len(streams), blocks, dim)
+        self._block_shape = None if blocks is None else (len(streams), blocks, dim)
         self._normals = streams.normals("directions", *each, dim)
         self._coins = streams.uniforms("sides", *each)
 
     @property
     def length(self) -> float:
-        """L, by which a message has to be multiplied to have mean g."""
+        """L, the factor that makes a message unbiased for g."""
         if self._exact:
             return 1.0
         D = self._shape[1]
-        return sqrt(pi) * exp(lgamma((D + 1) / 2) - lgamma(D / 2)) / self._pull
+        return sqrt(pi) * exp(lgamma((D + 1) / 2) - lgamma(D / 2)) / self._tilt
 
     def query(self, *datum: AnyArray) -> Floats:
         g, *block = datum
         shaped("g", g, self._shape)
         g = clip_norm(g, 1.0)
-        if self._all is None:
+        if self._block_shape is None:
             return g
-        around = np.zeros(self._all)
+        around = np.zeros(self._block_shape)
         around[rows(len(g)), block[0]] = g
         return around
 
     def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
-        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
+        """Return the round with its vector clipped to length 1, for `dpbandit.testing`."""
         return clip_norm(datum[0], 1.0), *datum[1:]
 
     def _release(self, *datum: AnyArray) -> Floats:
         g, u, coin = self.query(*datum), self._normals(), self._coins()
         if self._exact:
             return g
-        towards = np.where(coin < (1 + self._pull * norms(g)[..., 0]) / 2, 1.0, -1.0)
+        towards = np.where(coin < (1 + self._tilt * norms(g)[..., 0]) / 2, 1.0, -1.0)
         side = np.where(np.vecdot(u, g) < 0, -towards, towards)
         return side[..., None] * u / norms(u)

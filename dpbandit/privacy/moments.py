@@ -1,11 +1,10 @@
 """Statistics: clipped functions of one user's round, with their sensitivity.
 
-Clipping lives here and not in the agents: the bound that a privacy proof uses and the code that
-enforces it stand on the same page, whatever an environment sends.
+Statistics clip, not agents, so that a bound of a privacy proof and the code that enforces it stand
+together, whatever an environment sends.
 
-The trace of a Gram matrix is told more precisely than the rest of it, and for nothing
-(`PreciseTrace`). `ArmSums` is the plainest statistic: how often each arm was played, and what it
-brought.
+The trace of a Gram matrix can have less noise than the rest at no cost (`PreciseTrace`). `ArmSums`
+is the simplest statistic: plays and total reward of each arm.
 """
 
 from dataclasses import dataclass, field
@@ -30,17 +29,17 @@ from dpbandit.base import (
 )
 from dpbandit.privacy.premises import NO_FACTS, Fact
 
-_FIT = 2**17
-"""Numbers that stay in the cache."""
+_CACHED_NUMBERS = 2**17
+"""Most numbers of a block of arms, so that a matrix product stays in the processor's cache"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreciseTrace:
-    """Stretches Gram matrices along the identity, as far as takes no two users further apart.
+    """Stretching of Gram matrices along the identity, as far as the sensitivity stays the same.
 
-    White noise on what was stretched is, shrunk back, smaller by sqrt(1 + kappa D) in the trace and
-    as before in everything else. Users whose Gram matrices differ in the trace are not those who
-    are furthest apart, so there is room.
+    White noise on a stretched matrix, shrunk back, is smaller by sqrt(1 + kappa D) in the trace and
+    unchanged elsewhere. The sensitivity stays because the users furthest apart do not differ in the
+    trace of their Gram matrices.
 
     Guarantee:
         With `|x|`, `|y|`, `|r|`, `|s| <= 1`, U = w^2 the squared weight of the moment and S the
@@ -76,14 +75,14 @@ class PreciseTrace:
     """
 
     dim: int
-    """D, of a block"""
+    """D, the dimension of a block"""
     blocks: int
     moment_weight: float
-    """w"""
+    """w, the factor of moments"""
 
     @property
     def kappa(self) -> float:
-        """The largest that there is."""
+        """Largest kappa of the guarantee, for this number of blocks."""
         U, S2 = self.moment_weight**2, squared_sensitivity(self.moment_weight)
         if self.blocks > 1:
             return S2 / 2 - 1 - U
@@ -93,15 +92,15 @@ class PreciseTrace:
 
     @property
     def variance(self) -> float:
-        """Of the noise along the identity, in units of what it was, 1 / (1 + kappa D)."""
+        """Noise variance along the identity over that without a stretch, 1 / (1 + kappa D)."""
         return 1 / (1 + self.kappa * self.dim)
 
     def stretched(self, diagonals: Floats) -> Floats:
-        """Diagonals (..., D), whose mean is multiplied by sqrt(1 + kappa D)."""
+        """Return diagonals (..., D) with their mean multiplied by sqrt(1 + kappa D)."""
         return self._scaled(diagonals, sqrt(1 / self.variance))
 
     def shrunk(self, diagonals: Floats) -> Floats:
-        """The inverse of `stretched`."""
+        """Return diagonals (..., D) with their mean divided by sqrt(1 + kappa D)."""
         return self._scaled(diagonals, sqrt(self.variance))
 
     def _scaled(self, diagonals: Floats, factor: float) -> Floats:
@@ -110,14 +109,14 @@ class PreciseTrace:
 
 
 def squared_sensitivity(weight: float) -> float:
-    """S^2 of Gram matrices and moments at a `weight` of the moment that has no clip of its own."""
+    """Return S^2 of Gram matrices and moments of factor `weight` without a moment clip."""
     U = weight**2
     return (2 + U) ** 2 / 2 if U <= 2 else 4 * U
 
 
 @dataclass(frozen=True)
 class ClippedVectors:
-    """The sum of vectors clipped to Euclidean norm `bound`; replacing one moves it 2 bound."""
+    """Sum of vectors clipped to Euclidean norm `bound`, of sensitivity 2 `bound`."""
 
     # "vectors clipped to Euclidean norm `bound`"
     needs = NO_FACTS
@@ -145,9 +144,9 @@ class ClippedVectors:
 
 @dataclass(frozen=True)
 class ClippedEntries:
-    """The sum of vectors whose every entry is clipped to [low, high], non-finite ones to `low`.
+    """Sum of vectors whose every entry is clipped to [low, high], non-finite ones to `low`.
 
-    Replacing one vector moves each entry by high - low, so the sum by sqrt(dim) times that.
+    Replacing one vector moves each entry by high - low, so the sum by sqrt(dim) (high - low).
     """
 
     # "whose every entry is clipped to [low, high]"
@@ -178,15 +177,15 @@ class ClippedEntries:
 
 @dataclass(frozen=True, kw_only=True)
 class LinearRounds:
-    """Clipped rounds (context, action, reward) of a linear bandit, and who shares parameters::
+    """Base class of statistics of linear bandits: clipped rounds, in blocks by parameter vector::
 
         disjoint  every arm has its own, all see one context (R, d): K blocks of dimension d
         joint     the same model as one block of dimension K d, x in the chosen arm's slot
         shared    one parameter, every arm has its own row of a (R, K, d) context: one block
 
-    x is clipped to norm `context_bound` = C, r to [reward_low, reward_high] with `|r| <= B`, and r
-    x (when `moment_clip` is set) to that norm c_u, else c_u = B C. Only blocks of the arm played
-    are non-zero, and every block ticks every round.
+    A round is (context x, action, reward r). x is clipped to norm `context_bound` = C, r to
+    [reward_low, reward_high] with `|r| <= B`, and r x to norm `moment_clip` = c_u if that is set,
+    else c_u = B C. A round adds to the block of the arm played and 0 to all others.
     """
 
     n_actions: int
@@ -207,27 +206,27 @@ class LinearRounds:
 
     @property
     def blocks(self) -> int:
-        """How many parameter vectors there are."""
+        """Number of parameter vectors."""
         return self.n_actions if self.layout == "disjoint" else 1
 
     @property
     def block_dim(self) -> int:
-        """The length D of each."""
+        """Length D of a parameter vector."""
         return self.dim * (self.n_actions if self.layout == "joint" else 1)
 
     @property
     def reward_bound(self) -> float:
-        """B, the largest `|r|`."""
+        """B, the largest `|r|` of a clipped reward."""
         return max(abs(self.reward_low), abs(self.reward_high))
 
     @property
     def moment_bound(self) -> float:
-        """c_u, the largest `|r x|`."""
+        """c_u, the largest `|r x|` of a clipped round."""
         product = self.reward_bound * self.context_bound
         return product if self.moment_clip is None else min(self.moment_clip, product)
 
     def _clipped(self, *batch: AnyArray) -> tuple[Floats, Floats]:
-        """The contexts x of the arms played and the products r x, both (n, R, d)."""
+        """Return clipped contexts x of the arms played and products r x, both (n, R, d)."""
         context, action, reward = batch
         if self.layout == "shared":
             played = action.astype(np.int64)[..., None, None]
@@ -238,12 +237,12 @@ class LinearRounds:
         return x, moment if self.moment_clip is None else clip_norm(moment, self.moment_clip)
 
     def _one_hot(self, action: AnyArray) -> Bools:
-        """Which round played which arm: (n, R) -> (R, K, n)."""
+        """Return the mask (R, K, n) of arms played, from actions (n, R)."""
         by_replica = np.ascontiguousarray(action.T, dtype=np.int64)
         return by_replica[:, None] == rows(self.n_actions)[:, None]
 
     def _summed(self, moment: Floats, action: AnyArray) -> Floats:
-        """Products (n, R, d) of the rounds, added up in their blocks: (R, blocks, D)."""
+        """Return the sums (R, blocks, D) of products (n, R, d), by block."""
         if self.layout == "shared":
             return added_up(moment)[:, None]
         # contiguous, so that vectors of length 1 meet the same BLAS routine whatever R is
@@ -254,7 +253,7 @@ class LinearRounds:
 
 @dataclass(frozen=True, kw_only=True)
 class Moments(LinearRounds):
-    """Moments u = sum r x alone, one vector for each block, in units of the reward times x.
+    """Sums of moments r x of linear bandits, one vector for each block.
 
     Sensitivity. Replacing one user moves them by at most 2 c_u, r x against its opposite in one
     block; a user of another arm moves two blocks by c_u each, sqrt(2) c_u.
@@ -275,7 +274,7 @@ class Moments(LinearRounds):
 
     @property
     def move_sensitivity(self) -> float:
-        """The same, as x = 0 adds 0."""
+        """Largest change if a round moves to another slot: `sensitivity`, as x = 0 adds 0."""
         return self.sensitivity
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -288,19 +287,19 @@ class Moments(LinearRounds):
 class SecondMoments(LinearRounds):
     """Gram matrices sum x x' and moments sum r x of linear bandits, one pair for each block.
 
-    A block is summed as one vector (G_ii, G_ij for i < j, m_i), and measured in `units` that make
-    the half-vectorisation isometric and both parts at most 1 long; with `moment_weight` = w::
+    A block is one vector (G_ii, G_ij for i < j, m_i), in `units` that make the half-vectorisation
+    isometric and both parts of norm at most 1; with `moment_weight` = w::
 
         ( G_ii / C^2,  sqrt(2) G_ij / C^2,  w m_i / c_u ).
 
-    Sensitivity. Replacing one user moves that by at most::
+    Sensitivity. Replacing one user moves the sum by at most::
 
         S^2 = (2 + w^2)^2 / 2  if w^2 <= 2, else 4 w^2;    with a moment clip also S^2 >= 1 + 4 w^2
 
     because `|xx' - yy'|^2 + w^2 |rx - sy|^2 = 2 - 2c^2 + w^2 (2 + 2c)` for unit x, y at cosine c
     and opposite rewards, largest at c = min(1, w^2 / 2); a short y next to a separately clipped
     moment gives 1 + 4 w^2; two different blocks give 2 + 2 w^2, which is less. S = sqrt(4.5) at
-    w = 1. Without a moment clip S stays the same if the trace is counted more, see `PreciseTrace`.
+    w = 1. Without a moment clip a precise trace has the same S, see `PreciseTrace`.
     """
 
     # "two different blocks give 2 + 2 w^2, which is less"
@@ -308,7 +307,7 @@ class SecondMoments(LinearRounds):
 
     moment_weight: float = 1.0
     precise_trace: bool = False
-    """stretch Gram matrices along the identity, so that noise is smaller there"""
+    """True to stretch Gram matrices along the identity: less noise in the trace"""
     _upper: tuple[Ints, Ints] = field(init=False, repr=False, compare=False)
     _full: Ints = field(init=False, repr=False, compare=False)
     _diagonal: Ints = field(init=False, repr=False, compare=False)
@@ -341,7 +340,7 @@ class SecondMoments(LinearRounds):
 
     @property
     def sensitivity(self) -> float:
-        # S of the class description, sqrt(4.5) by default
+        # S of the class docstring, sqrt(4.5) by default
         squared = squared_sensitivity(self.moment_weight)
         if self._clips_moments:
             squared = max(squared, 1 + 4 * self.moment_weight**2)
@@ -349,11 +348,12 @@ class SecondMoments(LinearRounds):
 
     @property
     def move_sensitivity(self) -> float:
-        """S, but sqrt(2 + 4 w^2) if that is more with a moment clip, and more if trace is precise.
+        """Largest change if a round moves to another slot: max(S, sqrt(2 + 4 w^2)) with a moment
+        clip, larger with a precise trace, else S.
 
-        x = 0 adds 0, others have `|v|^2 <= 1 + kappa + w^2` and `<v, v'> >= p^2 (1 + kappa) - p
-        w^2` with `p = |x . y| <= 1`, least at 1 or at p = w^2 / (2 + 2 kappa). With a moment clip
-        a short y leaves nothing but the products of moments, `<v, v'> >= -w^2`.
+        x = 0 adds 0, other rounds have `|v|^2 <= 1 + kappa + w^2` and `<v, v'> >= p^2 (1 + kappa) -
+        p w^2` with `p = |x . y| <= 1`, least at 1 or at p = w^2 / (2 + 2 kappa). With a moment clip
+        a short y has only products of moments, `<v, v'> >= -w^2`.
         """
         U, one = self.moment_weight**2, 1 + (self.trace.kappa if self.precise_trace else 0.0)
         least = -(U**2) / (4 * one) if 2 * one >= U else one - U
@@ -365,36 +365,39 @@ class SecondMoments(LinearRounds):
 
     @property
     def trace(self) -> PreciseTrace:
-        """How far matrices are stretched with `precise_trace`."""
+        """Stretch of the Gram matrices with `precise_trace`."""
         return PreciseTrace(
             dim=self.block_dim, blocks=self.blocks, moment_weight=self.moment_weight
         )
 
     @property
     def trace_variance(self) -> float:
-        """Of noise along the identity, after `unpack`, in units of its variance elsewhere."""
+        """Noise variance along the identity after `unpack`, over the variance elsewhere."""
         return self.trace.variance if self.precise_trace else 1.0
 
     def total(self, *batch: AnyArray) -> Floats:
         # context (n, R, d) or (n, R, K, d), action (n, R), reward (n, R) -> (R, blocks, p)
         x, moment = self._clipped(*batch)
         if self.layout == "joint" and len(x) == 1 and not self.precise_trace:
-            return self._of_one(x[0], moment[0], batch[1][0].astype(np.int64))
+            return self._single_round(x[0], moment[0], batch[1][0].astype(np.int64))
         every = np.ascontiguousarray(x.transpose(1, 2, 0))[:, None]  # (R, 1, d, n)
         by_round = np.ascontiguousarray(x.transpose(1, 0, 2))[:, None]  # (R, 1, n, d)
         if self.layout == "shared":
             grams: Floats = every @ by_round
         else:  # a few arms at a time, whose rounds (R, few, d, n) fit the cache
             played, K = self._one_hot(batch[1])[:, :, None], self.n_actions
-            grams, few = np.empty((x.shape[1], K, self.dim, self.dim)), max(1, _FIT // x.size)
+            grams, few = (
+                np.empty((x.shape[1], K, self.dim, self.dim)),
+                max(1, _CACHED_NUMBERS // x.size),
+            )
             for arms in (slice(first, first + few) for first in range(0, K, few)):
                 np.matmul(every * played[:, arms], by_round, out=grams[:, arms])
         if self.layout == "joint":
             grams = _block_diagonal(grams)
         return self.pack(grams, self._summed(moment, batch[1]))
 
-    def _of_one(self, x: Floats, moment: Floats, action: Ints) -> Floats:
-        """Of a single round: the slot of the arm played, and zeros."""
+    def _single_round(self, x: Floats, moment: Floats, action: Ints) -> Floats:
+        """Return the vectors of one round: the slot of the arm played, zeros elsewhere."""
         r, (i, j, products, moments) = rows(len(x))[:, None], self._slots
         vectors = np.zeros((len(x), *self.shape))
         vectors[r, 0, products[action]] = x[:, i] * x[:, j]
@@ -402,7 +405,7 @@ class SecondMoments(LinearRounds):
         return vectors
 
     def pack(self, gram: Floats, moment: Floats) -> Floats:
-        """Symmetric (R, blocks, D, D) and (R, blocks, D) -> the vectors, `(R, *shape)`."""
+        """Return vectors `(R, *shape)` of Gram matrices (R, blocks, D, D) and moments (.., D)."""
         i, j = self._upper
         vectors = np.concatenate([gram[..., i, j], moment], axis=-1)
         if self.precise_trace:
@@ -411,7 +414,7 @@ class SecondMoments(LinearRounds):
         return vectors
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """The inverse of `pack`."""
+        """Return Gram matrices (R, blocks, D, D) and moments (R, blocks, D) of vectors."""
         half = len(self._upper[0])
         if self.precise_trace:
             entries, vectors = vectors.take(self._diagonal, axis=-1), vectors.copy()
@@ -420,7 +423,7 @@ class SecondMoments(LinearRounds):
 
 
 def _block_diagonal(blocks: Floats) -> Floats:
-    """(R, K, d, d) -> (R, 1, K d, K d) with the blocks on the diagonal."""
+    """Return matrices (R, 1, K d, K d) with the blocks (R, K, d, d) on the diagonal."""
     R, K, d, _ = blocks.shape
     whole = np.zeros((R, K, d, K, d))
     whole[:, rows(K), :, rows(K)] = blocks.transpose(1, 0, 2, 3)
@@ -429,9 +432,9 @@ def _block_diagonal(blocks: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Grams:
-    """The sum of x x' over rows x clipped to Euclidean norm `bound` = C, a vector (G_ij, i <= j).
+    """Sum of x x' over rows x clipped to Euclidean norm `bound` = C, as a vector (G_ij, i <= j).
 
-    In `units` of C^2, off the diagonal C^2 / sqrt(2), its half-vectorisation is isometric.
+    In `units` of C^2, off the diagonal C^2 / sqrt(2), the half-vectorisation is isometric.
 
     Sensitivity. Replacing one row moves the sum by at most sqrt(2), because
     `|xx' - yy'|^2 = |x|^4 + |y|^4 - 2 (x . y)^2 <= 2` for `|x|`, `|y|` <= 1.
@@ -466,7 +469,7 @@ class Grams:
         return gram[:, i, j]
 
     def unpack(self, vectors: Floats) -> Floats:
-        """`(R, *shape)` -> symmetric matrices (R, dim, dim)."""
+        """Return the symmetric matrices (R, dim, dim) of vectors `(R, *shape)`."""
         gram = np.empty((*vectors.shape[:-1], self.dim, self.dim))
         i, j = self._upper
         gram[..., i, j] = gram[..., j, i] = vectors
@@ -475,11 +478,11 @@ class Grams:
 
 @dataclass(frozen=True)
 class ArmRewards:
-    """The sum of each arm's rewards, as shares of their range, where arms are public.
+    """Sum of each arm's rewards, as shares of their range, where actions are public.
 
     Guarantee:
-        An arm is played before its user is seen, so that another in her place moves one coordinate
-        by at most 1, in L1, too.
+        An arm is played before its user is seen, so that replacing her moves one coordinate by at
+        most 1, in L1 as in L2.
 
     >>> ArmRewards(2, 0.0, 4.0).total(np.array([[0], [1], [1]]), np.array([[1.0], [4.0], [9.0]]))
     array([[0.25, 2.  ]])
@@ -490,10 +493,10 @@ class ArmRewards:
     controls = (0,)
 
     n_actions: int
-    """K"""
+    """K, the number of arms"""
     low: float = 0.0
     high: float = 1.0
-    """rewards are clipped to [low, high]; what is no number becomes `low`"""
+    """rewards are clipped to [low, high]; non-finite ones become `low`"""
     units: ClassVar[float] = 1.0
     sensitivity: ClassVar[float] = 1.0
     l1_sensitivity: ClassVar[float] = 1.0
@@ -518,7 +521,7 @@ class ArmRewards:
 
 @dataclass(frozen=True, kw_only=True)
 class ArmSums:
-    """(plays, total reward) of every arm, rewards clipped to [reward_low, reward_high].
+    """Sums (plays, total reward) of every arm, rewards clipped to [reward_low, reward_high].
 
     Guarantee:
         One user adds (1, r) to the row of her arm. Another in her place adds (1, s) to another row,
@@ -540,7 +543,7 @@ class ArmSums:
     needs = NO_FACTS
 
     n_actions: int
-    """K, arms or cells of any kind"""
+    """K, the number of arms or other cells"""
     reward_low: float = 0.0
     reward_high: float = 1.0
     units: ClassVar[float] = 1.0

@@ -1,4 +1,4 @@
-"""Noise distributions, which draw for all replicas at once::
+"""Laws of noise, drawn for all replicas at once::
 
     law                   density                        variance
     Laplace               exp(-|b|_1 / c)                2 c^2
@@ -13,7 +13,7 @@ stream alone. A block of any shape is ONE vector of k = prod(shape) coordinates:
 protect the norm of the whole block, which is what the sensitivity of a statistic measures. A
 scale of 0 is no noise, by the same code; a negative or infinite one raises `InputError`.
 
-What the noise costs stands in `pure` (Laplace, KNorm), `curves` and `wishart`.
+The privacy cost of noise is in `pure` (Laplace, KNorm), `curves` (Gaussian) and `wishart`.
 """
 
 from collections.abc import Callable
@@ -32,17 +32,17 @@ Sampler: TypeAlias = Callable[[], Floats]
 
 @dataclass
 class Shaped(Source):
-    """Draws of standard laws, made into one law's noise: `make` takes and returns whole blocks."""
+    """Source of a law's noise, made of draws of standard laws, a block of releases at a time."""
 
     make: Callable[..., Floats]
-    """(n, R, ...) each -> `(n, R, *shape)`"""
+    """function from draws (n, R, ...) of each source to noise `(n, R, *shape)`"""
     sources: tuple[Source, ...]
 
     def __post_init__(self) -> None:
         self.ahead = min(source.ahead for source in self.sources)
 
     def __call__(self) -> Floats:
-        # The next release's noise, `(R, *shape)`: a copy, because trees keep some of them
+        # a copy, because trees store some of the noises
         return super().__call__().copy()
 
     def take(self, count: int) -> Floats:
@@ -50,14 +50,14 @@ class Shaped(Source):
 
 
 class Law(Protocol):
-    """What the laws of this file share."""
+    """Protocol of a law of noise."""
 
     def sampler(self, streams: Streams, name: str, shape: Shape) -> Shaped:
-        """A source of `(R, *shape)` noise for one call site."""
+        """Return a source of `(R, *shape)` noise for the call site `name`."""
         ...
 
     def variance(self, dim: int) -> float:
-        """Of one coordinate of a vector of `dim`."""
+        """Return the variance of one coordinate of a noise vector of length `dim`."""
         ...
 
 
@@ -69,7 +69,7 @@ class Laplace:
 
     Guarantee:
         If one user moves the input by at most D_1 in l_1, in the coordinates in which the noise is
-        drawn, a release is (D_1 / c)-DP. Inside a subspace of dimension k that is at most sqrt(k)
+        drawn, a release is (D_1 / c)-DP. In a subspace of dimension k, D_1 is at most sqrt(k)
         times the Euclidean movement.
     """
 
@@ -92,11 +92,11 @@ class Laplace:
 
 @dataclass(frozen=True)
 class KNorm:
-    """Noise with density proportional to `exp(-|b|_2 / c)`: uniform direction, radius Gamma(k, c).
+    """Noise of density prop. to `exp(-|b|_2 / c)`: uniform direction, radius Gamma(k, c).
 
     Hardt and Talwar, "On the geometry of differential privacy", STOC 2010, the K-norm mechanism
     of the Euclidean ball; the "Gamma norm" noise of private empirical risk minimisation. In one
-    dimension it is Laplace(c).
+    dimension the law is Laplace(c).
 
     Guarantee:
         If one user moves the input by at most D_2 in Euclidean norm, a release is (D_2 / c)-DP by
@@ -121,7 +121,7 @@ class KNorm:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """N(0, stddev^2) on every coordinate; stddev = 0 is no noise, by the same code."""
+    """Independent noise N(0, stddev^2) on every coordinate."""
 
     stddev: float
 
@@ -140,7 +140,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class OneSidedExponential:
-    """Independent exponential noise of the given mean: never negative, so no Guarantee alone."""
+    """Independent exponential noise of a given mean, never negative; alone without a Guarantee."""
 
     mean: float
 
@@ -185,7 +185,7 @@ class Gumbel:
 
 
 def rescaled(x: Floats, radius: Floats, *, order: float) -> Floats:
-    """`(n, R, *shape)`, each shape one vector, with l_order norms `radius` (n, R)."""
+    """Return x `(n, R, *shape)` rescaled to l_order norms `radius` (n, R), each block a vector."""
     vectors = x.reshape(*radius.shape, -1)
     return np.reshape(vectors * (radius[..., None] / norms(vectors, order)), x.shape)
 
@@ -196,8 +196,8 @@ class Wishart:
 
     p = D + 1 and L^2 = C^2 + B^2. W is drawn by Bartlett's decomposition (Anderson, "An
     introduction to multivariate statistical analysis", 7.2): W = L^2 A A' with A lower
-    triangular, A_ii^2 ~ chi^2(k - i + 1), A_ij ~ N(0, 1). Each block gets its own matrix, of
-    which the entries beside r^2 are kept; `degrees` k >= p, whole or not.
+    triangular, A_ii^2 ~ chi^2(k - i + 1), A_ij ~ N(0, 1). Each block gets its own matrix,
+    without the entry of r^2; `degrees` k >= p need not be whole.
     """
 
     degrees: float
@@ -209,12 +209,12 @@ class Wishart:
         return sqrt(self.statistic.context_bound**2 + self.statistic.reward_bound**2)
 
     def sampler(self, streams: Streams, name: str) -> "WishartSampler":
-        """A source of `(R, *statistic.shape)` noise for one call site."""
+        """Return a source of `(R, *statistic.shape)` noise for the call site `name`."""
         return WishartSampler(self, streams, name)
 
 
 class WishartSampler:
-    """Draws of `Wishart`, packed and scaled like the statistic they protect."""
+    """Source of `Wishart` noise, packed and scaled like the statistic."""
 
     def __init__(self, law: Wishart, streams: Streams, name: str) -> None:
         self._law, G, p = law, law.statistic.blocks, law.statistic.block_dim + 1
@@ -225,7 +225,7 @@ class WishartSampler:
         self._shape = (len(streams), G, p, p)
 
     def __call__(self) -> Floats:
-        """The next node's noise in the units of the statistic, `(R, *statistic.shape)`."""
+        """Return the next node's noise in the units of the statistic, `(R, *statistic.shape)`."""
         R, G, p, _ = self._shape
         i, j = self._lower
         A = np.zeros(self._shape)

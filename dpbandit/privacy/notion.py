@@ -1,7 +1,7 @@
-"""Notions of privacy as values: what a promise covers, for whom, and what it rests on.
+"""Notions of privacy as values: the actions covered, the unit protected, the conditions.
 
-Fields are what is compared, and `Notion.implies` says which promise is stronger. Words are made in
-`__str__` and `brief` alone.
+Notions are compared field by field, and `Notion.implies` tells which one is stronger. `__str__` and
+`brief` alone put them into words.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,10 +15,10 @@ Pattern: TypeAlias = Literal["private", "public"]
 
 @dataclass(frozen=True)
 class Round:
-    """Neighbouring streams differ in one round of one user."""
+    """Unit of protection: neighbouring streams differ in one round of one user."""
 
     returning: bool = False
-    """whether the user may have other rounds, which are not protected together with this one"""
+    """True if the user may have other rounds, which are not protected together with this one"""
 
     def __str__(self) -> str:
         return "one round of a person, who has others" if self.returning else "one user's round"
@@ -26,22 +26,22 @@ class Round:
 
 @dataclass(frozen=True)
 class Visits:
-    """The public facts on one person's rounds: at most `cap` of them, any two `separation` apart.
+    """Unit of protection: one person with at most `cap` rounds, any two `separation` apart.
 
-    Neighbouring streams differ in one PERSON, in everything she sends or would send. Where the
-    pattern is private her slots are replaced as well: those she leaves become empty, those she
-    takes were empty, all others keep theirs. `cap` = 1 with a public pattern is a user's round.
+    Neighbouring streams differ in one PERSON, in everything she sends or would send. If the pattern
+    is private they differ in her slots as well: slots that she leaves become empty, slots that she
+    takes were empty, all other slots stay. `cap` = 1 with a public pattern is a user's round.
 
     >>> str(Visits(20, 100))
     'one person, of at most 20 rounds, 100 or more apart, which may move'
     """
 
     cap: int = 1
-    """rounds of a person that anybody learns from, at most"""
+    """largest number of rounds of a person that mechanisms learn from"""
     separation: int = 1
-    """slots between two of them, at least; 1 is any"""
+    """least distance of two rounds of a person, in slots; 1 allows any"""
     pattern: Pattern = "private"
-    """whether neighbours may differ in when she comes"""
+    """private if neighbours may differ in the slots of her rounds, else public"""
 
     def __post_init__(self) -> None:
         whole("cap", self.cap, 1)
@@ -50,7 +50,7 @@ class Visits:
 
     @property
     def rounds(self) -> int:
-        """In how many slots neighbours differ at most; those she leaves count too."""
+        """Largest number of slots in which neighbours differ, with slots that a person leaves."""
         return self.cap if self.pattern == "public" else 2 * self.cap
 
     def __str__(self) -> str:
@@ -63,19 +63,19 @@ class Visits:
 Unit: TypeAlias = Round | Visits
 TrustModel: TypeAlias = Literal["central", "aggregated", "shuffled", "local"]
 SHARING: tuple[TrustModel, ...] = ("aggregated", "shuffled")
-"""Models in which the devices of many users add up to the noise"""
+"""Trust models in which the devices of many users add up to the noise"""
 TRUSTED: dict[TrustModel, str] = {
     "central": "",
     "aggregated": "the server sees noisy sums of batches alone",
     "shuffled": "the server sees the messages of a batch in random order",
     "local": "the server sees private messages alone",
 }
-"""Words for what the server sees, from most trust to least"""
+"""View of the server in words by trust model, from most trust to least"""
 
 
 @dataclass(frozen=True)
 class Trust:
-    """The trust model: who sees exact data, and which fraction of whom has to add its noise.
+    """Trust model: who sees exact data, and the fraction of devices that has to add noise.
 
     >>> Trust("shuffled", 0.5).implies(Trust("aggregated")), Trust().implies(Trust("local"))
     (True, False)
@@ -83,10 +83,10 @@ class Trust:
 
     model: TrustModel = "central"
     honest: float = 1.0
-    """in (0, 1]; nothing is expected of the others. Only where devices share the noise"""
+    """fraction that has to add noise, in (0, 1]; below 1 only where devices share the noise"""
     of: Literal["devices", "slots", "people"] = "devices"
-    """what `honest` is a fraction of; where people return, slots (empty ones send, too), or people
-    whose devices send in every batch"""
+    """population of the fraction `honest`: devices; where people return, slots (with empty ones) or
+    people whose devices send in every batch"""
 
     def __post_init__(self) -> None:
         one_of("trust", self.model, get_args(TrustModel))
@@ -99,7 +99,7 @@ class Trust:
             )
 
     def implies(self, other: "Trust") -> bool:
-        """True if nobody is trusted with more than by `other`."""
+        """Tell whether this model trusts nobody with more than `other` does."""
         models = get_args(TrustModel)
         if models.index(self.model) < models.index(other.model):
             return False
@@ -108,7 +108,7 @@ class Trust:
         return alone or (self.honest <= other.honest and alike)
 
     def words(self, unit: Unit) -> str:
-        """Words for what the server sees, and for the devices it rests on; empty if it sees all."""
+        """Return the server's view and the devices it depends on in words; empty if central."""
         if self.model == "central":
             return ""
         words = f"; {TRUSTED[self.model]}"
@@ -124,7 +124,7 @@ class Trust:
 
     @property
     def brief(self) -> list[str]:
-        """The model, and the fraction where that is below 1."""
+        """Words for the model, and for the honest fraction if that is below 1."""
         whom = "" if self.of == "devices" else f" of {self.of}"
         part = [f"{100 * self.honest:g} %{whom} honest"] if self.honest < 1 else []
         return [*([] if self.model == "central" else [str(self.model)]), *part]
@@ -155,37 +155,37 @@ _MASKED: dict[Masking, str] = {
 
 
 class Facts(Protocol):
-    """Facts of a problem that a notion depends on, as `dpbandit.specs.Spec` has them."""
+    """Protocol of the facts of a problem that a notion depends on, see `dpbandit.specs.Spec`."""
 
     @property
     def covers(self) -> frozenset[Covered]:
-        """The actions that are released."""
+        """Actions that others observe, and that the notion covers."""
         ...
 
     @property
     def unit(self) -> Unit:
-        """In what neighbouring streams differ."""
+        """Unit of protection, in which neighbouring streams differ."""
         ...
 
     @property
     def masks(self) -> Masking:
-        """Whose data it is which actions there are."""
+        """Owner of the action masks: nobody, the public, or the user of the round."""
         ...
 
     @property
     def carries(self) -> bool:
-        """True if the world tells users about others."""
+        """True if the environment reveals users' data to other users."""
         ...
 
 
 @dataclass(frozen=True)
 class Notion:
-    """A notion of privacy: in what neighbours differ, what they may not change, and provisos.
+    """Notion of privacy: the unit in which neighbours differ, the actions covered, conditions.
 
-    `window` = W promises it only for the users of the last W rounds, read at every round (window
-    DP; Lou and Cheung 2020): what is released later may reveal them completely. None protects every
-    user for ever. Whoever shows an epsilon shows its notion, or `brief`, beside it: no restriction
-    may be read as ordinary DP.
+    `window` = W protects only the users of the last W rounds, at every round (window DP; Lou and
+    Cheung 2020): later releases may reveal them completely. None protects every user for ever. An
+    epsilon must be displayed with its notion or `brief`, so that no restriction is read as
+    ordinary DP.
 
     >>> print(Notion(window=3).brief, Notion().implies(Notion(window=3)))
     window-DP, last 3 True
@@ -193,19 +193,20 @@ class Notion:
 
     unit: Unit = Round()
     adjacency: Adjacency = "replace"
-    """whether any other user takes the differing one's place, or she is zeroed out"""
+    """replace: any other user takes the differing user's place; zero out: her data become 0"""
     covers: frozenset[Covered] = LATER_ACTIONS
-    """what the promise is about; a user's own action only where it is named, nothing if empty"""
+    """actions that the notion covers; a user's own action only if named, nothing if empty"""
     reads: Reads = "mechanisms"
-    """what of users' data reaches other users' actions, from the least on"""
+    """path by which users' data reaches other users' actions, from nothing to exact data"""
     contexts: Pattern = "private"
-    """if public, neighbours agree in contexts, which all may see; answers alone are protected"""
+    """public if neighbours agree in contexts, so that answers alone are protected"""
     masks: Masking = "none"
-    """whose data it is which actions there are in a round"""
+    """owner of the action masks: nobody, the public, or the user of the round"""
     trust: Trust = Trust()
     window: int | None = None
+    """W, in rounds"""
     conditions: tuple[str, ...] = ()
-    """facts that the promise rests on and nothing enforces"""
+    """conditions in words that the notion depends on and no code enforces"""
 
     def __post_init__(self) -> None:
         for name, words in (("adjacency", Adjacency), ("reads", Reads), ("masks", Masking)):
@@ -228,13 +229,13 @@ class Notion:
 
     @property
     def visits(self) -> Visits | None:
-        """The number of visits of a person, if a person is protected; else None."""
+        """Visits of a person, if the unit is a person; else None."""
         return self.unit if isinstance(self.unit, Visits) else None
 
     def of_person(self, visits: Visits, of: Literal["slots", "people"] = "slots") -> "Notion":
-        """The same for a person with such visits; a server that is not trusted sees who sends.
+        """Return this notion for a person with `visits`, public ones unless the trust is central.
 
-        A fraction of honest devices becomes one `of` slots, or of people.
+        A fraction of honest devices becomes a fraction `of` slots, or of people.
         """
         if self.trust.model == "central":
             return replace(self, unit=visits)
@@ -243,12 +244,14 @@ class Notion:
         return replace(self, unit=replace(visits, pattern="public"), trust=trust)
 
     def conditional_on(self, condition: str) -> "Notion":
-        """The same promise, which rests on one more fact."""
+        """Return this notion with one more condition."""
         return replace(self, conditions=(*dict.fromkeys((*self.conditions, condition)),))
 
     def on(self, problem: Facts) -> "Notion":
-        """The notion of an agent that has met its problem: nothing is covered where the world
-        itself tells users about others."""
+        """Return the notion of an agent with this one on a problem, with the problem's facts.
+
+        Nothing is covered if the environment reveals users' data to other users.
+        """
         if not self.covers or problem.carries:
             return replace(self, covers=frozenset())
         unit, reads, masks = self.unit, self.reads, problem.masks
@@ -261,29 +264,31 @@ class Notion:
         return replace(self, unit=unit, reads=reads, masks=masks, covers=covers)
 
     def implies(self, other: "Notion") -> bool:
-        """True if whoever has this promise has `other`, too: field by field.
+        """Tell whether this notion is at least as strong as `other` in every field.
 
-        A field without an order in `_ORDERS` implies only what is equal to it.
+        A field without an order in `_ORDERS` implies only an equal value.
         """
         return not self.lacks(other)
 
     def lacks(self, other: "Notion") -> list[str]:
-        """Names of the fields in which this promise is not known to imply `other`; none where no
-        data is looked at, which keeps every promise."""
+        """Return the names of fields in which this notion does not imply `other`.
+
+        An agent that reads no data satisfies every notion, and lacks nothing.
+        """
         if self.covers and self.reads == "nothing":
             return []
         pairs = ((f.name, getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
         return [name for name, ours, theirs in pairs if not _implies(name, ours, theirs)]
 
     def weaker(self, other: "Notion") -> "Notion":
-        """The promise that both imply: in each field the weaker value, and all conditions.
+        """Return the notion that both imply: in each field the weaker value, and all conditions.
 
         Raises `InputError` where neither of two values implies the other.
         """
         if self.implies(other) or other.implies(self):
             return other if self.implies(other) else self
-        both = dict.fromkeys((*self.conditions, *other.conditions))
-        found: dict[str, Any] = {"conditions": (*both,)}
+        conditions = dict.fromkeys((*self.conditions, *other.conditions))
+        found: dict[str, Any] = {"conditions": (*conditions,)}
         for name in (f.name for f in fields(self) if f.name not in found):
             ours, theirs = getattr(self, name), getattr(other, name)
             if not (_implies(name, ours, theirs) or _implies(name, theirs, ours)):
@@ -296,7 +301,7 @@ class Notion:
 
     @property
     def kind(self) -> str:
-        """The promise in words, without for whom and on which conditions."""
+        """Kind of privacy in words, without unit, trust and conditions."""
         if not (self.covers or self.reads in ("releases in full", "exact data")):
             return _NOT_COVERED
         if self.reads != "mechanisms":
@@ -319,7 +324,7 @@ class Notion:
 
     @property
     def brief(self) -> str:
-        """The restrictions of the promise, for legends and cells; empty where there are none."""
+        """Restrictions of the notion in few words, for legends and table cells; empty if none."""
         window = [] if self.window is None else [f"window-DP, last {self.window}"]
         public = ["contexts public"] if self.contexts == "public" else []
         words = [*window, *public]
@@ -335,14 +340,14 @@ class Notion:
         return ", ".join([*words, *self.trust.brief])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; `from_dict` takes them back."""
+        """Return plain values for JSON; `from_dict` is the inverse."""
         unit = {"kind": type(self.unit).__name__, **asdict(self.unit)}
         return {**asdict(self), "unit": unit, "covers": sorted(self.covers)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Notion":
-        """The inverse of `to_dict`; raises `ValueError` for a field too few or too many, as what is
-        not known may be a restriction."""
+        """Return the notion of a dict of `to_dict`; raises `ValueError` for a missing field, and
+        for an unknown one, which may be a restriction."""
         known = {field.name for field in fields(cls)}
         if not isinstance(values, Mapping) or set(values) != known:
             raise ValueError(f"Expected a notion with the fields {sorted(known)}, got {values!r}.")
@@ -352,12 +357,12 @@ class Notion:
 
 
 def _overridden(value: Any) -> bool:
-    """True if a unit or a trust is of a subclass, whose `implies` may be any."""
+    """Tell whether a unit or a trust is of a subclass, whose `implies` cannot be relied on."""
     return isinstance(value, Round | Visits | Trust) and type(value) not in (Round, Visits, Trust)
 
 
 def _unit_implies(ours: Unit, theirs: Unit) -> bool:
-    # a person's own later rounds are not hidden from, so neither implies the other
+    # a round is not hidden from the same person's later rounds, so neither implies the other
     if not (isinstance(ours, Visits) and isinstance(theirs, Visits)):
         return ours == theirs
     moves = ours.pattern == "private" or ours.pattern == theirs.pattern
@@ -375,7 +380,7 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "window": lambda ours, theirs: ours is None or (theirs is not None and theirs <= ours),
     "conditions": lambda ours, theirs: {*ours} <= {*theirs},
 }
-"""Field -> function that is true if its first value implies the second."""
+"""Order of each field: function that is true if its first value implies the second"""
 
 
 def _implies(name: str, ours: Any, theirs: Any) -> bool:
@@ -391,9 +396,9 @@ IN_FULL = Notion(reads="releases in full", covers=frozenset())
 
 
 def strongest(problem: Facts, trust: TrustModel = "central") -> Notion:
-    """The strongest promise that an agent can keep on a problem, under a model of trust.
+    """Return the strongest notion that an agent can satisfy on a problem, under a trust model.
 
-    Whatever does not imply it is narrower, and has to say so.
+    A notion that does not imply this one is narrower, and has to be displayed as such.
     """
     central = Notion(covers=problem.covers, masks=problem.masks)
     central = replace(central, trust=Trust(trust))

@@ -1,13 +1,14 @@
 """Sensitivities for a person with at most k visits, at least b slots apart.
 
 A mechanism releases C x + noise; a visit in slot t adds a vector of length 1, of any direction, to
-x_t. S(k, b) is how far all visits of a person move C x at most, over all their slots and
-directions: what noise is scaled to in place of the largest column, S(1). With G_st = <c_s, c_t>::
+x_t. S(k, b) is the largest change of C x by all visits of a person, over all their slots and
+directions. Noise is scaled to S(k, b) in place of S(1), the norm of the largest column.
+With G_st = <c_s, c_t>::
 
     S^2 <= max over patterns of sum |G_st|, with equality where G >= 0
 
 (the same direction at every visit). Naive group privacy is k S(1). A pattern that may move costs
-no more for vectors in a unit ball: 2 S in all, what replacing one of them by another costs, since
+no more for vectors in a unit ball: 2 S in all, as much as replacing every vector, since
 `|v|^2 + |v'|^2 - 2 min(0, <v, v'>)` is at most 4 whatever the slots.
 
 =====================  =================================================================
@@ -30,29 +31,32 @@ import numpy as np
 
 from dpbandit.base import Floats, InputError, inside, whole
 
-_MANY = 100
-"""Visits up to which patterns are told from counts: more would take minutes"""
+_MAX_PATTERN_VISITS = 100
+"""Most visits for which patterns are searched; with more, minutes long, counts bound them"""
 
 
 def toeplitz_norm(column: Floats, cap: int, separation: int) -> float:
-    """Of a lower-triangular Toeplitz C whose first column (m,) falls and is >= 0. O(m k)."""
+    """Return S(k, b) of a lower-triangular Toeplitz C, its first column (m,) falling and >= 0."""
     _check(cap, separation)
     c, b = np.asarray(column, dtype=np.float64), separation
     if not (np.diff(c, append=0.0) <= 0).all():
         raise InputError("Expected a column that falls and is >= 0.")
     total = np.zeros(-(-len(c) // b) * b)
     total[: len(c)] = c
-    total = total.reshape(-1, b).cumsum(axis=0)  # of all visits so far, then of the last k alone
+    total = total.reshape(-1, b).cumsum(
+        axis=0
+    )  # sums over all visits so far, then over the last k alone
     total[cap:] -= total[:-cap].copy()
     return float(np.linalg.norm(total.ravel()[: len(c)]))
 
 
 def leaves_norm(column: Floats, every: int, cap: int, separation: int) -> float:
-    """Of the same C where `every` slots are one leaf, an upper bound.
+    """Return a bound on S(k, b) of a Toeplitz C as in `toeplitz_norm` with `every` slots a leaf.
 
     Visits b >= `every` slots apart are floor(b / every) leaves apart. Else at most n = ceil(every /
-    b) of them share a leaf; as the norm is convex in the counts and G >= 0, worst are full leaves
-    and one of the rest r = k mod n, which is r visits more often and n - r visits less often full.
+    b) of them share a leaf; as the norm is convex in the counts and G >= 0, the worst pattern fills
+    leaves with n visits and puts the other r = k mod n into one: r visits enter one leaf more than
+    the other n - r.
     """
     whole("every", every, 1)
     _check(cap, separation)
@@ -65,11 +69,11 @@ def leaves_norm(column: Floats, every: int, cap: int, separation: int) -> float:
 
 
 def tree_norm(leaves: int, cap: int, separation: int, every: int = 1) -> float:
-    """Of a binary tree that keeps left nodes alone (Fenwick), an upper bound.
+    """Return a bound on S(k, b) of a binary tree with left nodes alone (Fenwick).
 
-    By f_h(j) = max f_{h-1}(i) + i^2 + f_{h-1}(j - i), the most that j visits in 2^h leaves do, of
-    which at most ceil(`every` / b) share one; and by counts: a node of 2^h leaves, each of `every`
-    slots, holds at most ceil(2^h every / b) visits.
+    The lesser of two: f_h(j) = max f_{h-1}(i) + i^2 + f_{h-1}(j - i), the largest squared norm of j
+    visits in 2^h leaves, at most ceil(`every` / b) of them in one leaf; and a bound by counts, as a
+    node of 2^h leaves, each of `every` slots, holds at most ceil(2^h every / b) visits.
     """
     whole("leaves", leaves, 0)
     whole("every", every, 1)
@@ -90,9 +94,9 @@ def tree_norm(leaves: int, cap: int, separation: int, every: int = 1) -> float:
 
 
 def fading_norm(ends: Sequence[int], fade: float, cap: int, separation: int) -> float:
-    """Of a fading sum with these ends of batches, all released; an upper bound.
+    """Return a bound on S(k, b) of a fading sum with the given ends of batches, all released.
 
-    S^2 <= max over patterns of sum_s v_batch(s), v_a the most that a pattern makes of row a of G,
+    S^2 <= max over patterns of sum_s v_batch(s), v_a the largest sum of row a of G over a pattern,
     G_ab = fade^|a - b| (1 - fade^(2 (m - max(a, b) + 1))) / (1 - fade^2).
     """
     inside("fade", fade, 0, 1, ends=True)
@@ -109,19 +113,17 @@ def fading_norm(ends: Sequence[int], fade: float, cap: int, separation: int) -> 
 
 
 def _most_of_batches(values: Floats, ends: Sequence[int], cap: int, separation: int) -> Floats:
-    """The largest sums of `cap` slots, any two `separation` apart, (n,).
+    """Return the largest sums (n,) over `cap` slots, any two `separation` apart.
 
-    Rows (n, m) say what a slot of each of m batches adds.
-
-    Visits may be moved down to the first slot of their batch, or to b slots after the visit before,
-    so that no more slots than a batch's first and 1, .., k - 1 times b behind it need be looked at.
-    Of more visits than 100 no more is used than that a batch has room for ceil(size / b), which is
-    an upper bound, exact at b = 1.
+    `values` (n, m) has the value of a slot in each of m batches. A visit may be moved down to the
+    first slot of its batch, or to b slots after the visit before, so that only a batch's first slot
+    and those 1, .., k - 1 times b behind need be tried. For more than 100 visits only the capacity
+    ceil(size / b) of a batch is used, an upper bound, exact at b = 1.
     """
     edges = np.asarray(ends)
     starts = np.concatenate([[0], edges[:-1]])
     k = min(cap, -(-int(edges[-1]) // separation))
-    if separation == 1 or k > _MANY:
+    if separation == 1 or k > _MAX_PATTERN_VISITS:
         room = -((starts - edges) // separation)
         by_value = np.argsort(-values, axis=1)
         before = np.cumsum(room[by_value], axis=1) - room[by_value]
@@ -130,8 +132,10 @@ def _most_of_batches(values: Floats, ends: Sequence[int], cap: int, separation: 
     slots = np.unique((starts[:, None] + separation * np.arange(k)).ravel())
     slots = slots[slots < edges[-1]]
     x = values[:, np.searchsorted(edges, slots, side="right")][:, ::-1]
-    behind = len(slots) - np.searchsorted(slots, slots + separation)[::-1]  # of each, last first
-    best = np.zeros((len(values), len(slots) + 1))  # of the last i of them
+    behind = (
+        len(slots) - np.searchsorted(slots, slots + separation)[::-1]
+    )  # index of the next allowed slot, last slot first
+    best = np.zeros((len(values), len(slots) + 1))  # largest sum over the last i slots
     for _ in range(k):
         best[:, 1:] = np.maximum.accumulate(x + best[:, behind], axis=1)
     return np.asarray(best[:, -1])

@@ -1,4 +1,4 @@
-"""Privacy of a person who returns: sums over people, and spends of all her rounds."""
+"""Privacy of persons who return: sums over people, and the cost of all rounds of a person."""
 
 from collections.abc import Sequence
 from math import inf, sqrt
@@ -30,47 +30,46 @@ COUNTED: tuple[Counted, ...] = ("latest", "first", "batch", "visits")
 
 
 class PersonSum(FadingSum):
-    """Sums over batches of a public clock, each released once, of what people contribute::
+    """Sums of people's visits over batches of a public clock, each batch released once::
 
-        counted = "latest"   her latest visit: it takes the place of what she added before, and
-                             the sum goes on, so that a release is over all who have ever come
+        counted = "latest"   a person's latest visit: it replaces her visit before, and the sum
+                             goes on, so that a release is over all people so far
         counted = "first"    a person's first visit ever, and no other
-        counted = "batch"    her first visit in each batch, in at most k batches
-        counted = "visits"   every visit, k of them, any two b slots apart
+        counted = "batch"    a person's first visit in each batch, in at most k batches
+        counted = "visits"   every visit, at most k of a person, any two b slots apart
 
-    What does not count enters as the null contribution 0, in its slot, and so does an empty slot:
-    the clock never stops. Who counted is exact state of the mechanism and never handed out.
+    A visit that does not count, and an empty slot, contributes 0 in its slot: the clock never
+    stops. The list of visits that counted is exact state of the mechanism and never released.
 
-    It can be run by secure aggregation: a device knows what it has sent itself, and one in every
-    slot, also where nobody came, sends 0 and its share N(0, (2 B S / mu)^2 / (h n) I) of the noise
-    of a batch of n slots, of which a fraction h has to be honest and stay. With "latest" the device
-    of each of the n = N people sends once a batch, at its end, what it has made last.
+    Secure aggregation can run this: a device knows its own messages, and one device in every slot,
+    empty slots included, sends its statistic or 0 plus its share N(0, (2 B S / mu)^2 / (h n) I) of
+    the noise of a batch of n slots, of which a fraction h has to be honest and stay. With "latest"
+    the device of each of the n = N people sends its latest statistic once a batch, at the end.
 
-    A call takes the person's number, then what the statistic takes.
+    A call takes the person's number, then the arguments of the statistic.
 
     Args:
-        statistic: of a visit, of sensitivity 2 B; what it is not told, a last NaN, adds 0.
-        people: N; a person is a number in [0, N), anything else is nobody.
+        statistic: statistic of a visit, of sensitivity 2 B, 0 where its last argument is NaN.
+        people: N; a person is a number in [0, N), any other number is nobody.
         visits: the cap k and the separation b.
-        ends, horizon, streams: as of `FadingSum`, with fade 0, and 1 for "latest".
-        epsilon, delta: of a person; inf adds no noise.
-        honest: h, in (0, 1], of the slots of a batch (with "latest", of people): what hides her
-            vector is h n shares of noise, and an empty slot in which nobody sends has none; a
-            server that adds the noise itself is honest.
+        ends, horizon, streams: as for `FadingSum`, with fade 0, and 1 for "latest".
+        epsilon, delta: privacy target of a person; inf adds no noise.
+        honest: h, in (0, 1], the fraction of slots of a batch (with "latest", of people) that add
+            noise; a server that adds the noise itself has h = 1.
 
     Guarantee:
         (epsilon, delta)-DP for a person, exactly mu-GDP, under adaptively chosen data and return
         times. Whether others count depends on their own slots alone, so neighbouring streams differ
         in what one person contributes: vectors of norm at most B, which together move the releases
-        by at most S times what one of them does, S = 1 for "first", sqrt(min(k, releases)) for
+        by at most S times as far as one does, S = 1 for "first", sqrt(min(k, releases)) for
         "batch", sqrt(releases) for "latest", of which one is in each release however often she
         comes, and for "visits" what k of them, b apart, do to batches at most (`fading_norm`; k,
         which is group privacy, if b = 1 and batches are longer). Each moves by at most 2 B where
         her slots stay (one vector against another) and where they move, since `|v - 0|^2 +
         |0 - v'|^2 <= 2 B^2 <= (2 B)^2`. All releases together are (2 B S / stddev)-GDP by
         composition of adaptively chosen Gaussian means (append a release that fills the sum of
-        squares up to (2 B S)^2). With h < 1 that is the noise of the honest, and 1 / sqrt(h) times
-        as much is there.
+        squares up to (2 B S)^2). With h < 1 that is the noise of honest devices; the noise of all
+        is 1 / sqrt(h) times as large.
     """
 
     # "Whether others count depends on their own slots alone"
@@ -97,7 +96,7 @@ class PersonSum(FadingSum):
         m = len(released_ends(ends, horizon))
         release_ends, k, b = released_ends(ends, horizon), visits.cap, visits.separation
         self.replaces = counted == "latest"
-        """whether what a person adds takes the place of what she added before"""
+        """True if a person's contribution replaces her earlier one"""
         self.person_norm = {
             "latest": lambda: column_norm(m, 1.0),
             "first": lambda: float(min(m, 1)),
@@ -121,7 +120,7 @@ class PersonSum(FadingSum):
         self.spend = GaussianSpend(spent, note)
         often = {"first": 1, "batch": min(visits.cap, m), "visits": visits.cap}
         self.most = often.get(counted, horizon)
-        # beside each replica's people stands nobody, who has had her share
+        # index `people` of each replica is nobody, whose visits never count
         self._place = (people + 1) * rows(len(streams))
         times = np.zeros((len(streams), people + 1), np.int64)
         times[:, people] = self.most
@@ -132,10 +131,10 @@ class PersonSum(FadingSum):
         self._latest: Bools = np.zeros(len(streams), bool)
         if self.replaces:
             self._contribution = np.zeros((times.size, *statistic.shape))
-            """what each has added last"""
+            """latest contribution of each person, (R (N + 1), ...)"""
 
     def query(self, *datum: AnyArray) -> Floats:
-        # The statistic of a visit that counts, else 0, less what it replaces: `(R, *shape)`
+        # the statistic of a visit that counts, else 0, minus the contribution it replaces
         place = self._place_of(datum[0])
         new = super().query(*self._as_counted(self._counts(place), *datum))
         return new - self._contribution[place] if self.replaces else new
@@ -173,49 +172,50 @@ class PersonSum(FadingSum):
         return self._released if self._by_batch else self._slot
 
     def _place_of(self, person: Ints) -> Ints:
-        """Of her, or of nobody, among the people of all replicas, (R,)."""
+        """Return the index of a person, or of nobody, among the people of all replicas, (R,)."""
         here = (person >= 0) & (person < self._people)
         return np.asarray(self._place + np.where(here, person, self._people))
 
     def _counts(self, place: Ints) -> Bools:
-        """Whether this visit does, (R,)."""
+        """Return the mask (R,) of visits that count."""
         fresh = self._clock - self._last[place] >= self._gap
         return np.asarray(fresh & (self._times[place] < self.most))
 
     def _as_counted(self, counts: Bools, _: Ints, *datum: AnyArray) -> tuple[AnyArray, ...]:
         *rest, last = datum
         mask = np.expand_dims(counts, tuple(range(1, last.ndim)))
-        return *rest, np.where(mask, last, np.nan)  # which says nothing
+        return *rest, np.where(mask, last, np.nan)  # of which the statistic is 0
 
 
 def once_a_batch_norm(releases: int, fade: float, cap: int) -> float:
-    """Of a fading sum in which a person counts once a batch, in at most `cap` of them.
+    """Return S(k, b) of a fading sum in which a person counts once a batch, in `cap` batches.
 
-    Over batches that is a Toeplitz sum of c_j = fade^j. No cap is needed: anybody's is `releases`.
+    Over batches the sum is Toeplitz with c_j = fade^j. A cap of `releases` is no restriction.
     """
     whole("releases", releases, 0)
     inside("fade", fade, 0, 1, ends=True)
     return toeplitz_norm(fade ** np.arange(releases), cap, 1) if releases else 0.0
 
 
-_ROUNDING = 1e-9
+_NORM_ROUNDING = 1e-9
+"""Relative margin for the rounding of a quotient of norms"""
 
 
 def for_a_person(spend: Spend, visits: Visits) -> Repeated:
-    """`spend` for a person with such visits, in which a round without her is a public null round.
+    """Return the cost `spend` of one round for a person with `visits`; rounds without her are null.
 
-    Replacing her changes n = k rounds, or n = 2 k where she may come at other times, each by what
-    replacing one round does at most: those she leaves and those she takes, of which either are a
-    pattern of k rounds b apart. So a running sum moves no further than S(k, b) / S(1, 1) rounds
-    do where her slots stay, and else than S(2 k, 1) / S(1, 1), or than `moving` times as far: twice
-    by the triangle inequality; less where contributions v, beyond a null round's, are short, as
-    with columns c_t of products >= 0, V the largest `|v|` and m the least <v, v'>::
+    Replacing her changes n = k rounds, or n = 2 k if she may come at other times: the slots she
+    leaves and the slots she takes, each a pattern of k rounds b apart. So a running sum moves no
+    further than by S(k, b) / S(1, 1) rounds if her slots stay, and else than by the lesser of
+    S(2 k, 1) / S(1, 1) and `moving` S(k, b) / S(1, 1). `moving` is 2 by the triangle inequality,
+    and less where contributions v, beyond a null round's, are short, as with columns c_t of
+    products >= 0, V the largest `|v|` and m the least <v, v'>::
 
         |sum of c_t v_t, t left, - sum of c_t v'_t, t taken|^2 <= S^2 (2 V^2 + 2 max(0, -m))
 
-    (squares are at most S^2 V^2 each, and what is in between adds up to S^2 as well). That holds
-    for data, reference points and return times that depend on releases: it holds of every pattern.
-    Of a mechanism that says nothing it is n, group privacy.
+    (squares are at most S^2 V^2 each, and mixed products add up to S^2 as well). The bound holds
+    for every pattern, so also if data, reference points and return times depend on releases. For a
+    mechanism without a release plan the factor is n, group privacy.
 
     >>> from dpbandit.privacy.fading import FadingSlots
     >>> spend = GaussianSpend(0.1, "sums", FadingSlots((100, 200, 300, 400), fade=0.0))
@@ -226,11 +226,11 @@ def for_a_person(spend: Spend, visits: Visits) -> Repeated:
     slots = spend.slots if isinstance(spend, GaussianSpend) else None
     if slots is None or times == 1 or not spend.mu:
         return Repeated(spend, times)
-    factor = _apart(slots, visits) / slots.person_norm(1, 1) * (1 + _ROUNDING)
+    factor = _norm_of_visits(slots, visits) / slots.person_norm(1, 1) * (1 + _NORM_ROUNDING)
     return Repeated(spend, times, factor) if factor < times else Repeated(spend, times)
 
 
-def _apart(slots: Slots, visits: Visits) -> float:
+def _norm_of_visits(slots: Slots, visits: Visits) -> float:
     S = slots.person_norm(visits.cap, visits.separation)
     if visits.pattern == "public":
         return S

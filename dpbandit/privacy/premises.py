@@ -1,13 +1,13 @@
-"""Premises: what a proof takes for public or released, as data that is denied by default.
+"""Premises of privacy proofs: facts that a proof takes for public, denied by default.
 
-A proof of privacy speaks of clipped data, which a mechanism enforces, and of facts about the rounds
-that are handed to `update`, which it cannot see: that a round is there, that the action is a coin.
-Mechanisms, statistics and what an agent remembers outside mechanisms say which facts they NEED;
-problems PROVIDE them; an agent around another one HANDS ON what it says. What nobody provides is
-refused when the agent is made, in one sentence.
+A proof of privacy is about clipped data, which a mechanism enforces, and about facts on the rounds
+passed to `update`, which a mechanism cannot check: that a round exists, that an action is a coin.
+Mechanisms, statistics and an agent's memory outside mechanisms declare the facts they NEED;
+problems PROVIDE facts; an agent around another one declares the facts it HANDS ON. A fact that is
+needed and not provided raises an error when the agent is made.
 
-A declaration holds for the class that makes it. A subclass that overrides what the proof is about
-inherits none, and has to prove, and to say, its own.
+A declaration holds for the class that makes it. A subclass that overrides a method of the proof
+inherits no declaration, and has to prove and declare its own.
 """
 
 from collections.abc import Iterable
@@ -18,73 +18,74 @@ from dpbandit.base import InputError, abbrev
 
 
 class Fact(StrEnum):
-    """A fact about rounds that are handed to `update`, as the end of "it is public ..."."""
+    """Fact about the rounds passed to `update`; its value completes "it is public ..."."""
 
     CLOCK = "when a round is handed on"
-    """one call for each tick of a public clock, or for those that public coins choose"""
+    """`update` is called at each tick of a public clock, or at ticks chosen by public coins"""
     PRESENCE = "whether anybody came"
-    """no round stands for nobody, or who comes when is public"""
+    """no round is an empty slot, or the slots of all users are public"""
     AS_CHOSEN = "that what was played is what the agent chose"
-    """or what public coins and releases put in its place, but no veto or mask of the user"""
+    """the action is the agent's, or one by public coins and releases, without a user's veto"""
     CELL = "which action was played"
-    """a function of coins and releases, as rounds are `AS_CHOSEN` and whoever chose is `blind`"""
+    """the action is a function of coins and releases: `AS_CHOSEN` by an agent that is `blind`"""
     CONTEXT = "what contexts are"
-    """neighbours agree in contexts, or all contexts are one constant"""
+    """neighbouring streams agree in contexts, or all contexts are one constant"""
     ONCE = "that a user has one round"
-    """or whoever stands between pays for all rounds of a person"""
+    """a user has one round, or a wrapper of the agent pays for all rounds of a person"""
     PEOPLE = "which number a person has"
-    """numbers that were given out beforehand, never by first arrival"""
+    """persons were numbered beforehand, not by their first arrival"""
     LOSS = "which family losses are of"
-    """data are moved into the family's public set, so that its curvature and slope hold"""
+    """losses are in a public family: data are moved into its set, so curvature and slope hold"""
     WORLD = "that nobody's answers depend on others' actions"
-    """where it is missing, certificates say that privacy is not covered"""
+    """answers of a user depend on her own action alone; without it, notions cover nothing"""
 
 
 class Hearing(StrEnum):
-    """A fact about calls, which a `Spend` needs, and `LedgerCheck` holds against the call log."""
+    """Fact about mechanism calls that a `Spend` needs; `LedgerCheck` checks it in the call log."""
 
     EVERY = "hear every round once"
-    """visits are as far apart in the mechanism's calls as in the rounds"""
+    """a mechanism is called once a round, so that visits are as far apart in calls as in rounds"""
     APART = "hear no user twice"
-    """no two mechanisms hear one round"""
+    """no two of the mechanisms are called for one round"""
 
 
 Facts = frozenset[Fact]
 
 ALL_FACTS: Facts = frozenset(Fact)
-"""The facts that are needed where nothing is declared; no problem provides them"""
+"""All facts, needed by a class without a declaration; no problem provides all of them"""
 NO_FACTS: Facts = frozenset()
+"""Needs of a proof about clipped data alone"""
 SUMMED: Facts = frozenset({Fact.CLOCK, Fact.ONCE})
-"""The needs of sums of rounds on a public clock, each user in one"""
+"""Needs of sums of rounds on a public clock, each user in one round"""
 
 RELEASING = ("__call__", "take_rounds", "several", "query", "_release", "_release_several")
-"""Methods of a mechanism that its proof is about"""
+"""Methods of a mechanism that a privacy proof covers"""
 SUMMING = ("total", "gradient", "query", "after", "scores")
-"""Methods of a statistic that its proof is about"""
+"""Methods of a statistic that a privacy proof covers"""
 BOUNDING = ("sensitivity", "units", "move_sensitivity", "spend")
-"""Properties of a mechanism or a statistic that its proof is about"""
+"""Properties of a mechanism or a statistic that a privacy proof covers"""
 HANDING = ("act", "act_among", "update")
-"""Methods of an agent that decide what another one, inside, is told"""
+"""Methods of a wrapping agent that decide which rounds the wrapped agent receives"""
 ACTING = ("act", "act_among")
-"""Methods of an agent that decide what it plays"""
+"""Methods of an agent that choose its actions"""
 
 
 def declared(kind: type, name: str, methods: tuple[str, ...], *, overrides: bool = False) -> Any:
-    """Find what the class that defines the methods declares under `name`; None if nothing.
+    """Return the declaration `name` of the class that defines the methods, None if there is none.
 
     Args:
         kind: class of a mechanism, statistic or agent.
-        name: of a class attribute, such as "needs".
-        methods: whoever defines one of these anew has to declare anew.
-        overrides: whether overriding any other function or property of a base class counts as well.
+        name: class attribute, such as "needs".
+        methods: methods whose override voids the inherited declaration.
+        overrides: True if overriding any other function or property voids it as well.
     """
     for place, one in enumerate(kind.__mro__):
         mine = vars(one)
         if name in mine:
             return mine[name]
-        own = (word for word in mine if word[:2] != "__" and _does(mine.get(word)))
+        defined = (word for word in mine if word[:2] != "__" and _does(mine.get(word)))
         if any(method in mine for method in methods) or (
-            overrides and any(_has(kind.__mro__[place + 1 :], word) for word in own)
+            overrides and any(_has(kind.__mro__[place + 1 :], word) for word in defined)
         ):
             return None
     return None
@@ -106,13 +107,13 @@ def facts_of(
     also: tuple[str, ...] = (),
     overrides: bool = False,
 ) -> Facts | None:
-    """Facts that the class of `thing` declares under `name`, None if it declares nothing.
+    """Return the facts that the class of `thing` declares as `name`, None without a declaration.
 
-    A method that was put into the instance is nobody's proof: then nothing is declared. Of what is
-    `also` looked at, instances may have their own.
+    An instance that replaces one of the `methods` has no declaration; replacing those in `also` is
+    allowed in an instance, but not in a subclass.
 
     Raises:
-        InputError: what is declared is no frozenset of `Fact`.
+        InputError: the declaration is no frozenset of `Fact`.
     """
     if any(method in getattr(thing, "__dict__", {}) for method in methods):
         return None
@@ -128,30 +129,30 @@ def facts_of(
 
 
 def needs_of_statistic(statistic: Any) -> Facts | None:
-    """Facts that a statistic needs, None if its class does not say."""
+    """Return the facts that a statistic needs, None if its class declares none."""
     return facts_of(statistic, "needs", SUMMING, also=BOUNDING)
 
 
 def needs_of_mechanism(mechanism: Any) -> Facts | None:
-    """Facts that a mechanism needs, without its statistic's, None if its class does not say."""
+    """Return the facts that a mechanism needs beside its statistic's, None if not declared."""
     return facts_of(mechanism, "needs", RELEASING, also=BOUNDING, overrides=True)
 
 
 def handed_on(agent: Any, facts: Facts) -> Facts | None:
-    """Facts, of those that an agent is given, which it hands on; None if its class does not say."""
-    facts_kept_on = facts_of(agent, "hands_on", HANDING)
-    if facts_kept_on is None:
+    """Return the facts among `facts` that a wrapping agent hands on, None if not declared."""
+    handed_facts = facts_of(agent, "hands_on", HANDING)
+    if handed_facts is None:
         return None
     for fact, condition in dict(declared(type(agent), "hands_on_if", HANDING) or {}).items():
-        facts_kept_on |= {fact} if condition in facts else set()
+        handed_facts |= {fact} if condition in facts else set()
     paid = facts_of(agent, "pays_for", HANDING) or NO_FACTS
-    return (facts & facts_kept_on - {Fact.CELL}) | paid
+    return (facts & handed_facts - {Fact.CELL}) | paid
 
 
 def stored_outside(agent: Any) -> Facts:
-    """Facts that an agent's memory outside its mechanisms needs, by all classes that say so.
+    """Return the facts that an agent's memory outside mechanisms needs, over all its classes.
 
-    By default there is none but releases; the billboard test holds an agent to that.
+    Without a declaration that memory has releases alone, which the billboard test checks.
     """
     found = NO_FACTS
     for kind in type(agent).__mro__:
@@ -160,16 +161,16 @@ def stored_outside(agent: Any) -> Facts:
 
 
 def is_blind(agent: Any) -> bool:
-    """True if an agent says that its actions are functions of coins and releases."""
+    """Tell whether an agent declares that its actions are functions of coins and releases."""
     if any(method in getattr(agent, "__dict__", {}) for method in ACTING):
         return False
     return declared(type(agent), "blind", ACTING) is True
 
 
 def takes_own_coins(agent: Any) -> frozenset[str]:
-    """Names of mechanisms whose controls an agent makes itself, of coins and releases.
+    """Return the names of mechanisms whose controls an agent computes from coins and releases.
 
-    They take nothing from the action that is told, so that vetoes and masks do no harm.
+    These controls do not depend on the action played, so that vetoes and masks do not matter.
     """
     found = None if "update" in vars(agent) else declared(type(agent), "own_coins", ("update",))
     return frozenset(found or ())

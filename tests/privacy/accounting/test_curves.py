@@ -18,7 +18,12 @@ from dpbandit.privacy.bits import BitSpend, least_coins, least_flip
 from dpbandit.privacy.certificate import ledger_as_dict, ledger_from_dict
 from dpbandit.privacy.curves import delta_of, epsilon_of, mu_of, rho_of_mu
 from dpbandit.privacy.ledger import Ledger
-from dpbandit.privacy.loss_distributions import _SLACK, Composition, PrivacyLoss, _transformed
+from dpbandit.privacy.loss_distributions import (
+    _ROUNDING_SLACK,
+    Composition,
+    PrivacyLoss,
+    _transformed,
+)
 from dpbandit.privacy.pure import PureSpend
 from dpbandit.privacy.subsampling import SampledGaussianSpend, largest_ratio
 from dpbandit.privacy.wishart import WishartSpend, _zero_out, least_degrees, paper_degrees
@@ -121,15 +126,15 @@ def test_many_responses_have_their_binomial_delta(n):
 
 
 def test_rounding_of_many_transforms_is_within_its_bound(monkeypatch):
-    """Planted: each frequency of one mechanism's transform is off by `_SLACK`, of random sign. The
-    l_1 error of 10,000 is within the slack, by Parseval and Cauchy-Schwarz, and near it: without
-    the root of the window's size the slack would be 1/450 of that."""
+    """Planted: each frequency of one mechanism's transform is off by `_ROUNDING_SLACK`, of random
+    sign. The l_1 error of 10,000 is within the slack, by Parseval and Cauchy-Schwarz, and near it:
+    without the root of the window's size the slack would be 1/450 of that."""
     flat = PrivacyLoss(1e-4, 0, np.full(400, 1 / 400), count=10_000)
     exact, transformed, rng = Composition([flat])._law(0.0), _transformed, np.random.default_rng(0)
 
     def off(places, masses, frequencies, size):
         signs = np.where(rng.random(len(frequencies)) < 0.5, -1, 1)
-        return transformed(places, masses, frequencies, size) * (1 + _SLACK * signs)
+        return transformed(places, masses, frequencies, size) * (1 + _ROUNDING_SLACK * signs)
 
     monkeypatch.setattr("dpbandit.privacy.loss_distributions._transformed", off)
     error = np.abs(Composition([flat])._law(0.0).masses - exact.masses).sum()
