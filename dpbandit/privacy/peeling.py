@@ -1,12 +1,12 @@
-"""Private hard thresholding: the s largest coordinates of a vector, found and released with noise::
+"""Private hard thresholding: noisy selection and release of a vector's s largest coordinates::
 
     peeling          picks                                           values
     LaplacePeeling   s times the largest of |v| + fresh Laplace      v + Laplace
                      noise among those that are left
     GumbelPeeling    the s largest of |v| + Gumbel noise, at once    v + Gaussian
 
-Scales are multiples of how far one user moves v: one coordinate by at most `move` (l_inf), any s
-of them together by at most `move_2` (l_2). A scale of 0 is plain hard thresholding, by the same
+Scales are multiples of the change of v by one user: one coordinate by at most `move` (l_inf), any s
+coordinates together by at most `move_2` (l_2). A scale of 0 is plain hard thresholding, by the same
 code, ties to the lowest index.
 
 **Several rows**, s picks from each, cost no more than one row if a user who moves two of them moves
@@ -49,25 +49,25 @@ from dpbandit.privacy.pure import BoundedRangeSpend, LaplaceSpend, PureSpend
 from dpbandit.privacy.spends import GaussianSpend
 
 Peel: TypeAlias = Callable[[Floats, float, float], Floats]
-"""An opened peeling, v (R, P, D), move and move_2 -> the same with s noisy coordinates left in each
-of the P rows."""
+"""Function from v (R, P, D), `move` and `move_2` to an array (R, P, D) that is 0 but for s noisy
+coordinates of each of the P rows"""
 
 
 class Peeling(Protocol):
-    """What the two ways of peeling share."""
+    """Protocol of a peeling: its privacy cost and its sampler."""
 
     def spend(self, picks: int, repeats: int, where: str) -> Sequential:
-        """The cost of `repeats` peelings of `picks` coordinates each: picks, then values."""
+        """Return the cost of `repeats` peelings of `picks` coordinates each: picks, then values."""
         ...
 
     def sampler(self, streams: Streams, picks: int, shape: tuple[int, int]) -> Peel:
-        """The peeling with its streams, of vectors `(R, *shape)`."""
+        """Return the peeling function for vectors `(R, *shape)`, with noise of `streams`."""
         ...
 
 
 @dataclass(frozen=True)
 class LaplacePeeling:
-    """Peeling as printed: s noisy maxima, one after the other, then s noisy values.
+    """Peeling with Laplace noise as printed: s noisy maxima in turn, then s noisy values.
 
     Dwork, Su and Zhang, "Differentially private false discovery rate control", Journal of Privacy
     and Confidentiality 2021; in regression, Cai, Wang and Zhang, "The cost of privacy", Annals of
@@ -80,7 +80,7 @@ class LaplacePeeling:
     """
 
     multiplier: float
-    """Laplace scale over `move`, of picks and values"""
+    """Laplace scale of picks and of values, over `move`"""
 
     def __post_init__(self) -> None:
         at_least("multiplier", self.multiplier, 0)
@@ -114,9 +114,9 @@ class GumbelPeeling:
     """
 
     pick: float
-    """Gumbel scale over `move`"""
+    """Gumbel scale of picks, over `move`"""
     value: float
-    """standard deviation over `move_2`"""
+    """standard deviation of the noise of values, over `move_2`"""
 
     def __post_init__(self) -> None:
         at_least("pick", self.pick, 0)
@@ -124,7 +124,7 @@ class GumbelPeeling:
 
     @classmethod
     def split(cls, noise: float, share: float, picks: int, repeats: int) -> "GumbelPeeling":
-        """All together 1 / (2 noise^2)-zCDP, of which the picks spend `share`.
+        """Return the peeling that costs 1 / (2 noise^2) of zCDP in all, a `share` of it for picks.
 
         The picks cost picks x repeats x (2 / pick)^2 / 8, the values repeats / (2 value^2).
         """
@@ -146,9 +146,9 @@ class GumbelPeeling:
 
 
 def printed_peeling(epsilon: float, delta: float, *, picks: int, repeats: int) -> LaplacePeeling:
-    """Each peeling claimed (epsilon / M, delta / M)-DP, for M = `repeats` of them.
+    """Return the printed Laplace peeling, claimed (epsilon / M, delta / M)-DP each, M = `repeats`.
 
-    Laplace scale 2 move sqrt(3 s ln(M / delta)) M / epsilon.
+    Its Laplace scale is 2 move sqrt(3 s ln(M / delta)) M / epsilon.
     """
     gaussian_target(epsilon, delta)
     if epsilon == inf:
@@ -160,7 +160,7 @@ def printed_peeling(epsilon: float, delta: float, *, picks: int, repeats: int) -
 def least_peeling(
     epsilon: float, delta: float, *, picks: int, repeats: int, share: float
 ) -> GumbelPeeling:
-    """The least noise with which all peelings together are certified (epsilon, delta)-DP.
+    """Return the Gumbel peeling of least noise that is certified (epsilon, delta)-DP in all.
 
     >>> peeling = least_peeling(1.0, 1e-4, picks=5, repeats=2, share=0.5)
     >>> peeling.spend(5, 2, "").delta(1.0) <= 1e-4
@@ -204,7 +204,7 @@ class _OneShot:
 
 
 def _noisy_entries(v: Floats, chosen: Ints, noise: Floats) -> Floats:
-    """v + noise on the chosen coordinates (R, P, s), 0 elsewhere."""
+    """Return v + noise on the chosen coordinates (R, P, s), 0 elsewhere, (R, P, D)."""
     sparse = np.zeros_like(v)
     np.put_along_axis(sparse, chosen, np.take_along_axis(v, chosen, axis=-1) + noise, axis=-1)
     return sparse
@@ -212,7 +212,7 @@ def _noisy_entries(v: Floats, chosen: Ints, noise: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class SparseRows:
-    """The public facts of a round (context, action, reward), and what it adds to a gradient.
+    """Clips of a round (context, action, reward), and the gradient term of a clipped round.
 
     A context is clipped to Euclidean norm `norm_bound`, then every coordinate to `entry_bound`;
     the reward to [reward_low, reward_high]; a residual to +-residual_clip. With several `blocks`
@@ -223,7 +223,7 @@ class SparseRows:
     needs = NO_FACTS
 
     blocks: int
-    """parameters, K for disjoint arms, 1 for arms that share one"""
+    """number of parameter vectors: K for disjoint arms, 1 for a shared one"""
     dim: int
     entry_bound: float
     norm_bound: float
@@ -238,45 +238,45 @@ class SparseRows:
             positive(name, getattr(self, name))
 
     def row(self, context: AnyArray, action: Ints, reward: AnyArray) -> tuple[Floats, Ints, Floats]:
-        """One round, clipped: x (R, d) of the arm played, its block (R,), r (R,)."""
+        """Return a clipped round: x (R, d) of the arm played, its block (R,), r (R,)."""
         if context.ndim == 3:  # every arm has its row, and all share block 0
             context, action = context[rows(len(action)), action], np.zeros_like(action)
         x = clip_norm(context, self.norm_bound).clip(-self.entry_bound, self.entry_bound)
         return x, action, clip_range(reward, self.reward_low, self.reward_high)
 
     def gradient(self, x: Floats, block: Ints, r: Floats, beta: Floats) -> Floats:
-        """Sum of x clip(r - x . beta_block) over n rounds: (R, n, d), (R, n) -> (R, G, d)."""
+        """Return the sum (R, G, d) of x clip(r - x . beta_block) over n rounds, x (R, n, d)."""
         mine = block[:, None, :] == rows(self.blocks)[:, None]  # (R, G, n)
         fitted = (np.matmul(beta, x.swapaxes(1, 2)) * mine).sum(axis=1)
         residual = np.clip(r - fitted, -self.residual_clip, self.residual_clip)
         return np.matmul(mine * residual[:, None, :], x)
 
     def moves(self, picks: int) -> tuple[float, float]:
-        """How far one user moves a gradient: one coordinate, and `picks` of them in l_2.
+        """Return the largest change of a gradient by one user: one coordinate, `picks` in l_2.
 
-        Both gradients are x times a number below residual_clip, so twice their bounds.
+        A term is x times a residual of at most residual_clip, and two terms may be opposite.
         """
         k = 2 * self.residual_clip
         return k * self.entry_bound, k * min(sqrt(picks) * self.entry_bound, self.norm_bound)
 
 
 class Peeled(NamedTuple):
-    """One iteration: the iterate that it began with, what was peeled, and what is left of it."""
+    """Record of one iteration of noisy hard thresholding, for audits."""
 
     beta: Floats
-    """(R, G, d)"""
+    """estimate before the iteration, (R, G, d)"""
     v: Floats
-    """(R, P, D)"""
+    """exact vectors that are peeled, (R, P, D)"""
     retained: Floats
-    """(R, P, D)"""
+    """result of the peeling, 0 but for noisy coordinates, (R, P, D)"""
     move: float
-    """how far one user moves a coordinate of v"""
+    """largest change of a coordinate of v by one user"""
     move_2: float
-    """how far `sparsity` of them, in l_2"""
+    """largest l_2 change of `sparsity` coordinates of v by one user"""
 
 
 class NoisyHardThresholding(Mechanism):
-    """Estimates of a sparse parameter, each from the rounds of one episode and no others.
+    """Mechanism of sparse linear regression: one estimate from the rounds of each episode.
 
     Cai, Wang and Zhang, "The cost of privacy", Annals of Statistics 2021, noisy iterative hard
     thresholding, as used by Chakraborty, Roy and Basu (FLIPHAT, arXiv 2405.14038, 2024)::
@@ -290,36 +290,36 @@ class NoisyHardThresholding(Mechanism):
 
     Guarantee:
         If one user's round is replaced, all calls together cost `spend`. (a) She is in one episode;
-        estimates of others do not see her (parallel composition; their lengths are public). (b) In
-        her episode, given the released beta, v moves in every coordinate by at most (step_size / n)
-        2 entry_bound residual_clip, because the clipped residual times the clipped row bounds each
-        user's term whatever beta is; and in l_2 over s coordinates as `SparseRows.moves`. A user
-        whose arm changes moves two blocks by half of that. (c) The peelings of an episode compose
-        (`spend.parts`: picks and values); what happens between them uses releases only. After the
-        last episode listed nothing is stored or released.
+        estimates of other episodes do not depend on her (parallel composition; their lengths are
+        public). (b) In her episode, given the released beta, v moves in every coordinate by at most
+        (step_size / n) 2 entry_bound residual_clip, because the clipped residual times the clipped
+        row bounds each user's term whatever beta is; and in l_2 over s coordinates as
+        `SparseRows.moves`. A user whose arm changes moves two blocks by half of that. (c) The
+        peelings of an episode compose (`spend.parts`: picks and values); the steps between them use
+        releases only. After the last episode listed nothing is stored or released.
 
-    `query` shows a round's term of the gradient at beta = 0, where every episode starts. At any
-    other beta it has the same bounds, and is made by the same lines. Every peeling is paid for as
-    if it were released: `on_peeled`, if set, is told of each; for audits.
+    `query` is a round's gradient term at beta = 0, where every episode starts; terms at other beta
+    have the same bounds. Every peeling is paid for as if it were released. `on_peeled`, if set, is
+    called with each peeling, for audits.
 
     Args:
         spec: bounds and clips of a round.
-        peeling: how coordinates are picked and released.
+        peeling: selection and release of coordinates.
         streams: the random streams of the replicas.
-        episodes: their lengths, the first round of one following the last of the one before.
-        uses: calls that will be made; those after the episodes return None.
-        sparsity: s, coordinates kept of each row that is peeled.
-        joint: peel all blocks as one row of G d coordinates, or each by itself.
-        iterations: of an episode.
-        step_size: of a gradient step.
-        radius: of the l_1 ball for each block.
+        episodes: lengths of consecutive episodes, in rounds.
+        uses: number of calls; those after the last episode return None.
+        sparsity: s, coordinates retained of each peeled row.
+        joint: True to peel all blocks as one row of G d coordinates, False to peel each alone.
+        iterations: gradient steps of an episode.
+        step_size: size of a gradient step.
+        radius: radius of the l_1 ball for each block.
     """
 
     # "their lengths are public"
     needs = SUMMED
 
     order = np.inf
-    """the norm in which `sensitivity` is meant, for one coordinate of a round's gradient"""
+    """norm of `sensitivity`, which bounds one coordinate of a round's gradient"""
     on_peeled: Callable[[Peeled], None] | None = None
 
     def __init__(
@@ -361,12 +361,12 @@ class NoisyHardThresholding(Mechanism):
         return self.term(np.zeros((self._replicas, self._spec.blocks, self._spec.dim)), *datum)
 
     def term(self, beta: Floats, *datum: AnyArray) -> Floats:
-        """A round's term of the gradient at `beta`, (R, G, d)."""
+        """Return a round's term of the gradient at `beta`, (R, G, d)."""
         x, block, r = self._spec.row(*datum)
         return self._spec.gradient(x[:, None], block[:, None], r[:, None], beta)
 
     def _start(self) -> None:
-        """Room for the next episode's rounds: raw data, which never leaves here."""
+        """Allocate room for the next episode's raw rounds, which never leave the mechanism."""
         n = self._lengths.pop(0) if self._lengths else 0
         self._filled = 0
         self._x = np.empty((self._replicas, n, self._spec.dim))
@@ -374,7 +374,7 @@ class NoisyHardThresholding(Mechanism):
         self._r = np.empty((self._replicas, n))
 
     def admissible(self, *datum: AnyArray) -> tuple[AnyArray, ...]:
-        """The same datum within the bounds that clipping keeps, for `dpbandit.testing`."""
+        """Return the round clipped to the bounds of `spec`, for `dpbandit.testing`."""
         (context, action, reward), rows = datum, self._spec
         x = clip_norm(context, rows.norm_bound).clip(-rows.entry_bound, rows.entry_bound)
         return x, action, clip_range(reward, rows.reward_low, rows.reward_high)
@@ -405,10 +405,10 @@ class NoisyHardThresholding(Mechanism):
 
 
 def project_l1(v: Floats, radius: float) -> Floats:
-    """The nearest point of the l_1 ball, along the last axis.
+    """Return the projection of `v` onto the l_1 ball of `radius`, along the last axis.
 
     Duchi, Shalev-Shwartz, Singer and Chandra, "Efficient projections onto the l1-ball", ICML 2008:
-    soft thresholding at the level that leaves a norm of `radius`.
+    soft thresholding at the level at which the norm is `radius`.
 
     >>> project_l1(np.array([[3.0, -2.0, 0.5], [0.1, 0.2, 0.0]]), 2.0)
     array([[ 1.5, -0.5,  0. ],

@@ -1,19 +1,19 @@
-"""Running sums under continual observation: exact sum inside, noise of the prefix on top.
+"""Running sums under continual observation: an exact sum plus the noise of the prefix.
 
 A `PrefixSum` adds up a statistic of the users and releases the sum after every `refresh_every`
 rounds. Its noise never depends on data: an agent sees S_t + N_t at release t, with N drawn ahead.
-A factorisation says how noises make up N_1, N_2, ...; started, it draws them::
+A factorisation defines N_1, N_2, ... as combinations of independent noises, and draws them::
 
     factorisation      N_t                                                      noise law
     Tree, Padded       the nodes of a binary tree that make up [1, t]           any
     BLT                (A C^-1 z)_t, C close to the square root of prefix sums  Gaussian
     SquareRoot         the same with the square root itself, O(m) memory        Gaussian
-    Banded(width)      its first `width` diagonals                              Gaussian
+    Banded(width)      the first `width` diagonals of the square root           Gaussian
     Exact              0                                                        none
 
-`factors` has more of them. Only leaves that can influence an action count: with T rounds and one
-release after every k of them the last useful release is number m = (T - 1) // k; later rounds tick
-and release nothing.
+`factors` has more factorisations. Only leaves that can influence an action count: with T rounds and
+one release after every k of them the last useful release is number m = (T - 1) // k; later rounds
+release nothing.
 """
 
 from collections.abc import Sequence
@@ -36,33 +36,33 @@ from dpbandit.privacy.spends import Spend
 NodeLaw: TypeAlias = Gaussian | Laplace | KNorm
 NoiseLaw: TypeAlias = Literal["gaussian", "laplace", "k-norm"]
 LAWS: tuple[NoiseLaw, ...] = ("gaussian", "laplace", "k-norm")
-LONGEST_BLT = 10**6
-"""Releases for which the five buffers of `BLT` are within 0.42 % of the optimum."""
+MAX_BLT_RELEASES = 10**6
+"""Most releases of `BLT`, up to which five buffers are within 0.42 % of the optimum"""
 
 
 class PrefixNoise(Protocol):
-    """The noise N_1, N_2, ... of successive prefixes: a started factorisation, or several."""
+    """Protocol of the noise N_1, N_2, ... of successive prefixes."""
 
     @property
     def stddev(self) -> float:
-        """Per-coordinate standard deviation of the latest N_t, a public number."""
+        """Standard deviation of the latest N_t per coordinate, a public number."""
         ...
 
     def __call__(self) -> Floats:
-        """N_t of the next release, `(R, *shape)`."""
+        """Return N_t of the next release, `(R, *shape)`."""
         ...
 
 
 class PrefixSum(Mechanism):
-    """The mechanism of a running sum: raw rounds go in, noisy prefix sums come out.
+    """Mechanism of a running sum: takes raw rounds and returns noisy prefix sums.
 
     Args:
         statistic: the clipped function of a round that is summed.
         noise: a started factorisation.
-        spend: what all releases together cost one user.
-        horizon: rounds T that will be fed.
-        refresh_every: rounds k from one release to the next.
-        order: the norm in which the statistic's sensitivity is meant.
+        spend: privacy cost of all releases together for one user.
+        horizon: T, the number of rounds.
+        refresh_every: k, rounds from one release to the next.
+        order: order of the norm of the statistic's sensitivity.
 
     A call returns the new release `(R, *shape)`, or None in rounds without one.
 
@@ -123,7 +123,7 @@ class PrefixSum(Mechanism):
         if total.shape[1:] != self._statistic.shape:  # else noise would be broadcast, not added
             raise InputError(
                 f"Expected rounds that sum to shape {('R', *self._statistic.shape)}, "
-                f"got {total.shape}: is what the agent was told of the right shape?"
+                f"got {total.shape}: check the shapes of context, action and reward."
             )
         self._exact += total
         noise = self._noise()
@@ -140,14 +140,14 @@ class PrefixSum(Mechanism):
 
 
 def leaves(horizon: int, refresh_every: int) -> int:
-    """m, the number of releases that come before some action."""
+    """Return m, the number of releases that come before some action."""
     whole("horizon", horizon, 1)
     whole("refresh_every", refresh_every, 1)
     return (horizon - 1) // refresh_every
 
 
 def mu_after(column_norm: float, noise_multiplier: float) -> float:
-    """GDP of all releases: column norm over noise stddev / sensitivity, infinity without noise."""
+    """Return the mu of all releases: column norm / noise multiplier, infinite without noise."""
     if column_norm == 0:
         return 0.0
     return column_norm / noise_multiplier if noise_multiplier else inf
@@ -155,59 +155,62 @@ def mu_after(column_norm: float, noise_multiplier: float) -> float:
 
 @dataclass(unsafe_hash=True)
 class Factorisation:
-    """How noises make up N_1, N_2, ...; `start` and `of` return a copy that draws them.
+    """Base class of factorisations: N_1, N_2, ... as combinations of noises, drawn by a copy.
+
+    `start` and `of` return the copy, with its source of noise.
 
     Guarantee:
-        A user moves what is noised by at most `column_norm(m)` times the sensitivity, also when the
-        stream is adaptive (Denisov, McMahan, Rush, Smith and Thakurta, NeurIPS 2022).
+        A user moves the vector to which noise is added by at most `column_norm(m)` times the
+        sensitivity, also when the stream is adaptive (Denisov, McMahan, Rush, Smith and Thakurta,
+        NeurIPS 2022).
     """
 
     word: ClassVar[str]
-    """its name in settings, notes and streams"""
+    """name in settings, notes and streams"""
     laws: ClassVar[tuple[NoiseLaw, ...]] = LAWS
     bounded: ClassVar[bool] = False
-    """whether N depends on how many releases there will be"""
+    """True if N depends on the number of releases to come"""
     stddev = 0.0
-    """per-coordinate standard deviation of the latest N_t, a public number"""
+    """standard deviation of the latest N_t per coordinate, a public number"""
     source, scale, most, t = cast(Any, None), 0.0, cast("int | None", None), 0
 
     def nodes(self, leaves: int) -> int | None:
-        """How many noises one user is in; None: they are correlated."""
+        """Return the number of noises that one user enters; None if noises are correlated."""
         raise NotImplementedError
 
     def column_norm(self, leaves: int) -> float:
-        """The Euclidean norm of what she touches, in units of her own contribution."""
+        """Return the l_2 change of the noised vector by one user, per unit of her contribution."""
         return sqrt(self.nodes(leaves) or 0)
 
     def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
-        """That of `cap` rounds of one person, any two `separation` apart, where `every` rounds are
-        a leaf: exact, or from above; group privacy where nothing better is known."""
+        """Return a bound on the l_2 change by `cap` rounds of one person, `separation` or more
+        apart, with `every` rounds a leaf; group privacy where nothing better is known."""
         return cap * self.column_norm(leaves)
 
     def noises(self, leaves: int, releases: int | None = None) -> tuple[float, int]:
-        """How far she moves one noise, in units of her own contribution, and how many she does, in
-        the first `releases` of all that show her: from above; all where nothing is known."""
+        """Return bounds on the change of one noise by a user, per unit of her contribution, and on
+        the number of noises she enters, in the first `releases` that contain her (None: all)."""
         return 1.0, self.nodes(leaves) or 0
 
     def early_norm(self, leaves: int, releases: int) -> float:
-        """The Euclidean norm of what she touches in those: exact, or from above."""
+        """Return a bound on the l_2 change by a user in the first `releases` that contain her."""
         return sqrt(self.noises(leaves, releases)[1])
 
     def start(
         self, law: NodeLaw, streams: Streams, shape: tuple[int, ...], leaves: int
     ) -> "Factorisation":
-        """The noise `(R, *shape)` of `leaves` releases, its nodes drawn from `law`."""
+        """Return the noise `(R, *shape)` of `leaves` releases, its nodes drawn from `law`."""
         node = law.sampler(streams, f"{self.word} noise", shape)
         return self.of(node, stddev=sqrt(law.variance(prod(shape))), leaves=leaves)
 
     def of(self, source: Any, *, stddev: float, leaves: int | None = None) -> Self:
-        """A copy that draws; where N depends on `leaves`, one release more raises `InputError`.
+        """Return a copy that draws; a `bounded` one raises `InputError` after `leaves` releases.
 
         Args:
-            source: draws the noise of one node, `(R, *shape)`, or standard normals for what is
-                correlated.
-            stddev: of a node in each coordinate, or what normals are multiplied by.
-            leaves: releases m that the noise was calibrated for.
+            source: draws the noise of one node, `(R, *shape)`; standard normals for correlated
+                noise.
+            stddev: standard deviation of a node per coordinate, or the factor of normals.
+            leaves: m, releases for which the noise is calibrated.
         """
         run = copy(self)
         run.source, run.scale, run.most, run.t, run.stddev = source, stddev, leaves, 0, 0.0
@@ -215,7 +218,7 @@ class Factorisation:
         return run
 
     def begin(self) -> None:
-        """Nothing is remembered before the first release."""
+        """Set the state before the first release, by default none."""
 
     def step(self) -> int:
         """Count a release and return t."""
@@ -231,7 +234,7 @@ class Factorisation:
 
 
 class Exact(Factorisation):
-    """No noise: the non-private counterpart of every other factorisation."""
+    """Factorisation without noise, the non-private counterpart of all others."""
 
     word = "exact"
 
@@ -243,7 +246,7 @@ class Exact(Factorisation):
 
 
 class Tree(Factorisation):
-    """The binary tree in Fenwick form, one noise per leaf.
+    """Binary tree in Fenwick form, one noise per leaf.
 
     Chan, Shi and Song, "Private and continual release of statistics", ACM TISSEC 2011; Dwork,
     Naor, Pitassi and Rothblum, STOC 2010. With lowbit(t) = t & -t, node t covers the leaves
@@ -252,7 +255,7 @@ class Tree(Factorisation):
         N_t = z_t + N_{t - lowbit(t)}:          the sum of popcount(t) noises.
 
     A leaf lies in at most bit_length(m) nodes that some prefix uses (leaf 1 attains it); the
-    right children that no prefix uses are never drawn. Only the N at the bits of t are kept.
+    right children that no prefix uses are never drawn. Only the N at the bits of t are stored.
     """
 
     word = "tree"
@@ -261,12 +264,12 @@ class Tree(Factorisation):
         return int(leaves).bit_length()  # NumPy's integers may have no such method
 
     def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
-        # By `tree_norm`: left nodes alone have noises
+        # only left nodes have noises
         return tree_norm(leaves, cap, separation, every)
 
     def noises(self, leaves: int, releases: int | None = None) -> tuple[float, int]:
-        # Of leaf 1, as if there were no more: the nodes of leaf t are t, t + lowbit(t), ..., each
-        # step at least twice the one before, so that number i is at least t + 2^i - 1
+        # leaf 1 is the worst: the nodes of leaf t are t, t + lowbit(t), ..., each step at least
+        # twice the one before, so that number i is at least t + 2^i - 1
         return 1.0, self.nodes(leaves if releases is None else min(leaves, releases))
 
     def begin(self) -> None:
@@ -284,15 +287,15 @@ class Tree(Factorisation):
 
 
 class Padded(Tree):
-    """Tree noise plus fresh noises, so that each N_t is a sum of exactly h = bit_length(m).
+    """Tree noise padded with fresh noises, so that each N_t is a sum of h = bit_length(m) noises.
 
-    Agarwal and Singh, "The price of differential privacy for online learning", ICML 2017: their
-    regret proof for oblivious linear losses needs identically distributed prefixes, nothing else
-    does. It costs noise and h - popcount(t) draws more: on average twice the variance of the tree::
+    Agarwal and Singh, "The price of differential privacy for online learning", ICML 2017: the
+    regret proof for oblivious linear losses needs identically distributed prefixes. Padding takes
+    h - popcount(t) more draws, and doubles the variance of the tree on average::
 
         t = 5 = 101b, h = 3:    N_5 = z[1-4] + z[5] + one fresh noise
 
-    Padding is post-processing: it belongs to no leaf.
+    Padding is post-processing: its noises belong to no leaf.
     """
 
     word = "padded"
@@ -302,7 +305,7 @@ class Padded(Tree):
     def begin(self) -> None:
         super().begin()
         self.padding: Floats = np.zeros(())
-        """the fresh noises in the latest N_t; they protect nobody, an audit may take them away"""
+        """sum of the fresh noises in the latest N_t, which protect nobody; an audit subtracts it"""
 
     def __call__(self) -> Floats:
         N = unpadded = super().__call__()
@@ -314,23 +317,23 @@ class Padded(Tree):
 
 
 class Correlated(Factorisation):
-    """Noises of all rounds are correlated, and so Gaussian: prefix sums A = B C, both Toeplitz."""
+    """Base class of correlated Gaussian noise: prefix sums factorised as A = B C, both Toeplitz."""
 
     laws = ("gaussian",)
     variance = 0.0
-    """of the latest N_t, in units of that of a normal"""
+    """variance of the latest N_t over that of one normal"""
 
     def nodes(self, leaves: int) -> None: ...
 
     def column(self, leaves: int) -> Floats:
-        """c, the first of C, (leaves,): falling, >= 0; each of the others is it, later."""
+        """Return c, the first column of C, (leaves,), falling and >= 0; others are shifts of it."""
         raise NotImplementedError
 
     def column_norm(self, leaves: int) -> float:
         return sqrt(float(np.square(self.column(leaves)).sum()))
 
     def early_norm(self, leaves: int, releases: int) -> float:
-        # Of the first entries of a column, as if there were no more
+        # the first column is the longest, cut off after `releases` entries
         return self.column_norm(min(leaves, releases))
 
     def person_norm(self, leaves: int, every: int, cap: int, separation: int) -> float:
@@ -345,29 +348,29 @@ class Correlated(Factorisation):
         return self.of(normals, stddev=law.stddev, leaves=leaves)
 
     def grow(self, response: float) -> None:
-        """Count a release whose noise has one more entry of B, the squares of which add up."""
+        """Count a release, with one more entry `response` of B, whose squares add up."""
         self.variance += response**2
         self.stddev = self.scale * sqrt(self.variance)
 
 
 @cache
 def coefficients(count: int) -> Floats:
-    """c_0 = 1, c_k = c_{k-1} (2k - 1) / (2k), so that (1 - x)^(-1/2) = sum c_k x^k (read-only)."""
+    """Return the read-only coefficients c_k of (1 - x)^(-1/2), c_k = c_{k-1} (2k - 1) / (2k)."""
     c = np.cumprod(np.concatenate([[1.0], 1 - 0.5 / np.arange(1, max(1, count))]))[:count]
     c.flags.writeable = False
     return c
 
 
 class SquareRoot(Correlated):
-    """The lower-triangular Toeplitz C with C C = A: N_t = sum over k < t of c_k z_{t-k}.
+    """Square-root factorisation C C = A, C Toeplitz: N_t = sum over k < t of c_k z_{t-k}.
 
     Henzinger, Upadhyay and Upadhyay, "Almost tight error bounds on differentially private continual
     counting", SODA 2023; Fichtenberger, Henzinger and Upadhyay, ICML 2023. `|c|` grows like
     sqrt(ln(m) / pi + 1.0662).
 
     All m noises are drawn at the first release and convolved one replica at a time, O(m log m):
-    memory is m numbers a coordinate. `BLT` has the same noise within half a percent and remembers
-    five; this is what it is compared with.
+    memory is m numbers a coordinate. `BLT` has the same noise within half a percent and stores
+    five numbers; the exact root is its reference.
     """
 
     word = "square-root"
@@ -399,7 +402,7 @@ class SquareRoot(Correlated):
 
 @dataclass(unsafe_hash=True)
 class Banded(Correlated):
-    """The square root of prefix sums with `width` diagonals, the others 0.
+    """Square root of prefix sums cut to `width` diagonals.
 
     Kalinin and Lampert, "Banded square root matrix factorization for differentially private model
     training", NeurIPS 2024. With c of `SquareRoot`::
@@ -408,7 +411,7 @@ class Banded(Correlated):
         y_t = z_t - sum over 0 < k < width of c_k y_{t-k}       releases are S + B z, B = A C^-1
         N_t = N_{t-1} + y_t
 
-    `width` numbers a coordinate are in memory. Width 1 is fresh noise on every leaf, width m the
+    Memory is `width` numbers a coordinate. Width 1 is fresh noise on every leaf, width m the
     square root itself. Rows far apart do not share noise: users who come back after `width`
     releases or more move C x as if they were different users.
     """
@@ -447,7 +450,7 @@ class Banded(Correlated):
 
 
 def _pushed(past: Floats, latest: Floats | float, axis: int = 1) -> Floats:
-    """Without the oldest entry of `axis` and with the latest."""
+    """Return `past` without the oldest entry of `axis` and with `latest` as the last."""
     if past.shape[axis] == 0:
         return past
     past = np.roll(past, -1, axis)
@@ -465,16 +468,16 @@ _BUFFERS: Floats = np.array(
     ]
 )
 _BUF_DECAY, _OUTPUT_SCALE, _INV_DECAY, _INV_SCALE = np.ascontiguousarray(_BUFFERS.T)
-_BLOCK = 16
-"""Releases advanced by one matrix product. Part of the arithmetic: never derived from R."""
+_BLOCK_RELEASES = 16
+"""Releases advanced by one matrix product; fixed, as it decides the last bits of a sum"""
 
 
 def _block_matrix() -> Floats:
-    """One block of the recursion as a matrix: (z of the block, buffers, N) -> (N_1.., buffers, N).
+    """Return one block of the recursion as a matrix: (z, buffers, N) to (N_1.., buffers, N).
 
-    Found by running the recursion on the columns of the identity.
+    The columns are the recursion run on the columns of the identity.
     """
-    z, buffers, N = np.split(np.eye(_BLOCK + 6), [_BLOCK, _BLOCK + 5])
+    z, buffers, N = np.split(np.eye(_BLOCK_RELEASES + 6), [_BLOCK_RELEASES, _BLOCK_RELEASES + 5])
     prefixes = []
     for z_t in z:
         N = N + z_t + _INV_SCALE @ buffers
@@ -488,12 +491,12 @@ class BLT(Correlated):
 
     McMahan, Xu and Zhang, "A hassle-free algorithm for private learning in practice: don't use
     tree aggregation, use BLTs" (2024); Dvijotham, McMahan, Pillutla, Steinke and Thakurta, FOCS
-    2024. Within half a percent of the best there is::
+    2024. The noise is within half a percent of the optimum::
 
         c_0 = 1,  c_{k+1} = sum_j output_scale_j buf_decay_j^k         (C^-1 alike, with inv_*)
         N_t = N_{t-1} + z_t + sum_j inv_scale_j buf_j,    buf_j <- inv_decay_j buf_j + z_t
 
-    in blocks of 16, one small matrix product a replica.
+    computed in blocks of 16, by one small matrix product a replica.
     """
 
     word = "blt"
@@ -504,9 +507,11 @@ class BLT(Correlated):
         return np.concatenate([[1.0], _OUTPUT_SCALE @ powers])[:leaves]
 
     def column_norm(self, leaves: int) -> float:
-        # `|c|` over `leaves` <= 10^6 entries, in closed form
-        if leaves > LONGEST_BLT:
-            raise InputError(f"Expected at most {LONGEST_BLT} releases of a BLT, got {leaves}.")
+        # `|c|` in closed form, by geometric sums
+        if leaves > MAX_BLT_RELEASES:
+            raise InputError(
+                f"Expected at most {MAX_BLT_RELEASES} releases of a BLT, got {leaves}."
+            )
         if leaves == 0:
             return 0.0
         decay = np.outer(_BUF_DECAY, _BUF_DECAY)
@@ -514,25 +519,27 @@ class BLT(Correlated):
         return sqrt(1 + float((scale * (1 - decay ** (leaves - 1)) / (1 - decay)).sum()))
 
     def row_norm(self, leaves: int) -> float:
-        """The stddev of N_leaves, the largest so far, in units of that of a z."""
-        impulse, variance = np.eye(_BLOCK + 6)[0], 0.0
-        for start in range(0, leaves, _BLOCK):
+        """Return the standard deviation of N_leaves, the largest so far, over that of one z."""
+        impulse, variance = np.eye(_BLOCK_RELEASES + 6)[0], 0.0
+        for start in range(0, leaves, _BLOCK_RELEASES):
             response = self.matrix @ impulse
-            variance += float(np.square(response[: min(_BLOCK, leaves - start)]).sum())
-            impulse = np.concatenate([np.zeros(_BLOCK), response[_BLOCK:]])
+            variance += float(np.square(response[: min(_BLOCK_RELEASES, leaves - start)]).sum())
+            impulse = np.concatenate([np.zeros(_BLOCK_RELEASES), response[_BLOCK_RELEASES:]])
         return sqrt(variance)
 
     def begin(self) -> None:
-        self._place = _BLOCK
-        shape = self.source.replicas, _BLOCK + 6, *self.source.shape
+        self._place = _BLOCK_RELEASES
+        shape = self.source.replicas, _BLOCK_RELEASES + 6, *self.source.shape
         self._input: Floats = np.zeros(shape)  # z, buffers, N
         self._output: Floats = np.empty(0)  # N of 16 releases, buffers, N
-        self._impulse = np.eye(_BLOCK + 6)[0]  # the same recursion fed with z = 1, 0, 0, ...
+        self._impulse = np.eye(_BLOCK_RELEASES + 6)[
+            0
+        ]  # the same recursion fed with z = 1, 0, 0, ...
         self._responses: Floats = np.empty(0)  # B_t1, whose squares add up to the variance
 
     def __call__(self) -> Floats:
         self.step()
-        if self._place == _BLOCK:
+        if self._place == _BLOCK_RELEASES:
             self._advance()
         i = self._place
         self._place += 1
@@ -541,20 +548,20 @@ class BLT(Correlated):
 
     def _advance(self) -> None:
         R, height = self._input.shape[:2]
-        self.source.fill(self._input[:, :_BLOCK])
+        self.source.fill(self._input[:, :_BLOCK_RELEASES])
         output = self.matrix @ self._input.reshape(R, height, -1)  # (R, 22, n)
         self._output = output.reshape(self._input.shape)
-        self._input[:, _BLOCK:] = self._output[:, _BLOCK:]
+        self._input[:, _BLOCK_RELEASES:] = self._output[:, _BLOCK_RELEASES:]
         self._place = 0
         response = self.matrix @ self._impulse
-        self._responses = response[:_BLOCK]
-        self._impulse = np.concatenate([np.zeros(_BLOCK), response[_BLOCK:]])
+        self._responses = response[:_BLOCK_RELEASES]
+        self._impulse = np.concatenate([np.zeros(_BLOCK_RELEASES), response[_BLOCK_RELEASES:]])
 
     @staticmethod
     def side_by_side(parts: Sequence["BLT"], normals: Draws) -> "BLT":
-        """Noises of one scale that have taken the same steps, > 0, as one: `(R, parts, *shape)`.
+        """Return one noise `(R, parts, *shape)` that continues `parts` of equal scale and step.
 
-        What they draw from now on are the `normals`.
+        Its further draws are from `normals`.
         """
         joined = copy(parts[0])
         joined.source = normals

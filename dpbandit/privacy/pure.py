@@ -1,8 +1,8 @@
-"""Privacy costs of pure mechanisms, and of noise shaped by a norm.
+"""Privacy costs of pure mechanisms, and of Laplace and K-norm noise.
 
-Selection (exponential mechanism, noisy maximum), sparse vector, randomised response: the cost of
-many of them, each with its own epsilon or range of its loss, composed exactly. Then Laplace and
-K-norm releases.
+Selection (exponential mechanism, noisy maximum), sparse vector and randomised response: the cost of
+many such mechanisms, each with its own epsilon or range of its loss, composed exactly. Then Laplace
+and K-norm releases.
 
 **One worst pair.** The density is `exp(-|b| / c)` up to a constant, hence the loss of a release
 whose input moved by v is `(|b - v| - |b|) / c`, between -`|v| / c` and `|v| / c`: pure DP, summed
@@ -21,8 +21,8 @@ characteristic function", AISTATS 2022).
 **K-norm, numerically.** In units of c let `s = |b| ~ Gamma(k, 1)` and u = cos(b, v), (1 + u) / 2 ~
 Beta((k-1)/2, (k-1)/2), independent. The loss sqrt(s^2 - 2 a s u + a^2) - s, `a = |v|`, decreases in
 both, so that on a cell of an (s, u) grid it is at most its value at the lower corner. Every cell
-carries that value, rounded up once more onto a fine grid; what lies below the grid carries the
-maximum a. These atoms are split onto the grid asked for, again pessimistically.
+has that value, rounded up once more onto a fine grid; mass below the grid has the maximum a. These
+atoms are split onto the requested grid, again pessimistically.
 """
 
 from collections.abc import Sequence
@@ -36,21 +36,21 @@ import scipy
 
 from dpbandit.base import Floats, InputError, whole
 from dpbandit.privacy.loss_distributions import PrivacyLoss, connected, constant, split
-from dpbandit.privacy.spends import ROUNDED, Composed, Slots, check_loss
+from dpbandit.privacy.spends import QUOTIENT_ROUNDING, Composed, Slots, check_loss
 
-_GROUPS = 512
-"""Different epsilons that are composed one by one; more are rounded up onto this many."""
-_COARSEST = 1.05
-"""A ratio of their levels up to which sums of what was rounded up are told, not those of groups"""
-_CLOSE = 1e-9
-"""How near sums over groups are to those over mechanisms"""
-_LEAST_CELLS = 2.0
-"""Cells for a loss of 1, at least: of mechanisms with large losses, where their curves bend."""
+_MAX_GROUPS = 512
+"""Most different epsilons that are composed exactly; more are rounded up onto so many levels"""
+_MAX_LEVEL_RATIO = 1.05
+"""Largest ratio of levels for which sums before the rounding are reported, not those after it"""
+_SUM_TOLERANCE = 1e-9
+"""Relative tolerance between sums over groups and sums over mechanisms"""
+_MIN_CELLS_PER_LOSS = 2.0
+"""Least number of cells for a loss of 1, for the curvature of delta at large losses"""
 
 
 @dataclass(frozen=True)
 class PureSpend(Composed):
-    """Adaptive composition of mechanisms of which only their pure epsilons are known.
+    """Cost of adaptively composed mechanisms of which only the pure epsilons are known.
 
     Guarantee:
         If the i-th mechanism is epsilon_i-DP, then all are pure-DP, pure = sum of epsilon_i, and
@@ -66,11 +66,11 @@ class PureSpend(Composed):
 
     note: str
     pure: float
-    """epsilon at delta = 0; the plain sum"""
+    """epsilon at delta = 0, the sum over mechanisms"""
     rho: float
-    """the zCDP parameter"""
+    """zCDP parameter, the sum over mechanisms"""
     groups: tuple[tuple[float, int], ...]
-    """(epsilon, how many mechanisms have at most that one), at most 512 rows"""
+    """(epsilon, number of mechanisms with that epsilon or less), at most 512 rows"""
     _rho_per_square: ClassVar[float] = 1 / 2
 
     def __post_init__(self) -> None:
@@ -79,43 +79,48 @@ class PureSpend(Composed):
             whole("count", count, 1)
         pure = fsum(epsilon * count for epsilon, count in self.groups)
         rho = self._rho_per_square * fsum(e * e * count for e, count in self.groups)
-        up = self._rounded()
+        up = self._rounding_ratio()
         for name, value, most, least in (
             ("pure", self.pure, pure, pure / up),
             ("rho", self.rho, rho, rho / up**2),
         ):
-            if not least * (1 - _CLOSE) <= value <= most * (1 + _CLOSE):
+            if not least * (1 - _SUM_TOLERANCE) <= value <= most * (1 + _SUM_TOLERANCE):
                 raise InputError(
                     f"Expected {name}={value} of {self.note!r} to be that of its groups, {most}."
                 )
 
-    def _rounded(self) -> float:
-        """The most by which `of` has rounded an epsilon up: the ratio of its levels."""
+    def _rounding_ratio(self) -> float:
+        """Return the largest factor by which `of` rounded an epsilon up, the ratio of levels."""
         each = sorted(epsilon for epsilon, _ in self.groups)
-        if sum(count for _, count in self.groups) <= _GROUPS or not 0 < each[0] <= each[-1] < inf:
+        if (
+            sum(count for _, count in self.groups) <= _MAX_GROUPS
+            or not 0 < each[0] <= each[-1] < inf
+        ):
             return 1.0
-        up = _ratio(each[0], each[-1])
-        return up if up <= _COARSEST else 1.0
+        up = _level_ratio(each[0], each[-1])
+        return up if up <= _MAX_LEVEL_RATIO else 1.0
 
     @classmethod
     def of(cls, note: str, epsilons: Sequence[float] | Floats) -> Self:
-        """The spend of one mechanism for each entry of `epsilons`."""
+        """Return the spend of one mechanism for each entry of `epsilons`."""
         each = np.asarray(epsilons, dtype=float)
         values, counts = np.unique(each, return_counts=True)
-        if len(values) > _GROUPS and np.isfinite(values[-1]):
-            levels = np.geomspace(values[0], values[-1], _GROUPS)[1:-1]
-            last = np.flatnonzero(np.diff(np.searchsorted(levels, values), append=_GROUPS))
-            values = values[last]  # the largest of its cell stands for all: up, never down
+        if len(values) > _MAX_GROUPS and np.isfinite(values[-1]):
+            levels = np.geomspace(values[0], values[-1], _MAX_GROUPS)[1:-1]
+            last = np.flatnonzero(np.diff(np.searchsorted(levels, values), append=_MAX_GROUPS))
+            values = values[last]  # the largest of a cell for all of it: epsilons are rounded up
             counts = np.diff(np.cumsum(counts)[last], prepend=0)
-            if _ratio(values[0], values[-1]) > _COARSEST:
-                each = np.repeat(values, counts)  # so coarse that no sum below theirs is believed
+            if _level_ratio(values[0], values[-1]) > _MAX_LEVEL_RATIO:
+                each = np.repeat(
+                    values, counts
+                )  # levels too coarse for the exact sum: use the rounded one
         groups = tuple(zip(values.tolist(), counts.tolist(), strict=True))
         rho = cls._rho_per_square * fsum((each * each).tolist())
         return cls(note, fsum(each.tolist()), rho, groups)
 
     @classmethod
     def alike(cls, note: str, epsilon: float, count: int) -> Self:
-        """The spend of `count` mechanisms of the same `epsilon`, as `of` has it, in no space.
+        """Return the spend of `count` mechanisms of the same `epsilon`, as `of` without its list.
 
         >>> PureSpend.alike("", 0.1, 7) == PureSpend.of("", 7 * [0.1])
         True
@@ -127,11 +132,11 @@ class PureSpend(Composed):
 
     @property
     def mu(self) -> float | None:
-        # None, as it is not Gaussian. Nothing spent is 0.
+        # None, as not Gaussian; 0 without any mechanism
         return None if self.groups else 0.0
 
     def curve(self, epsilon: float, x: Floats) -> Floats:
-        """The exact delta at x of the worst epsilon-DP mechanism; x may be negative.
+        """Return the exact delta at x, of any sign, of the worst epsilon-DP mechanism.
 
         (e^epsilon - e^x) / (e^epsilon + 1) between -epsilon and epsilon.
         """
@@ -150,10 +155,10 @@ class PureSpend(Composed):
         if not 0 < square < inf:
             return inf
         largest = self.groups[-1][0]
-        return largest / ceil(largest * max(12 / sqrt(square / count), _LEAST_CELLS))
+        return largest / ceil(largest * max(12 / sqrt(square / count), _MIN_CELLS_PER_LOSS))
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
-        # One loss for every group, from the dots of its curve
+        # one loss for every group, from grid points of its curve
         if self.pure == inf:
             return (constant(inf, step=step),)
         return tuple(
@@ -163,14 +168,14 @@ class PureSpend(Composed):
         )
 
 
-def _ratio(least: float, most: float) -> float:
-    """Ratio of neighbouring levels between these epsilons."""
-    return float(exp((log(most) - log(least)) / (_GROUPS - 2)))
+def _level_ratio(least: float, most: float) -> float:
+    """Return the ratio of neighbouring levels from `least` to `most`."""
+    return float(exp((log(most) - log(least)) / (_MAX_GROUPS - 2)))
 
 
 @dataclass(frozen=True)
 class BoundedRangeSpend(PureSpend):
-    """Adaptive composition of mechanisms of bounded range, such as the exponential mechanism.
+    """Cost of adaptively composed mechanisms of bounded range, like the exponential mechanism.
 
     epsilon-bounded range: for neighbours the log-ratio of the two laws varies over outputs by
     at most epsilon (Durfee and Rogers, NeurIPS 2019), so it lies in some [t - epsilon, t] around 0.
@@ -178,8 +183,8 @@ class BoundedRangeSpend(PureSpend):
     Guarantee:
         If the i-th mechanism has epsilon_i-bounded range, then all together are (sum of
         epsilon_i)-DP and rho-zCDP, rho = sum of epsilon_i^2 / 8 (Cesar and Rogers, ALT 2021).
-        `delta` and `losses` hold because, as above with [e^(t - epsilon), e^t], the law on the two
-        ends is the worst for given t; it has delta(x) = (e^epsilon - e^t) (1 - e^(x - t)) /
+        `delta` and `losses` hold because, as in `PureSpend` with [e^(t - epsilon), e^t], the law on
+        the two ends is the worst for given t; it has delta(x) = (e^epsilon - e^t) (1 - e^(x - t)) /
         (e^epsilon - 1), largest at t = (epsilon + x) / 2, which gives the curve below (Dong, Durfee
         and Rogers, ICML 2020). A supremum of hockey-stick curves is the curve of some pair (Zhu,
         Dong and Wang), which dominates in both directions: exchanging neighbours takes t to epsilon
@@ -193,69 +198,68 @@ class BoundedRangeSpend(PureSpend):
         return np.where(x < -epsilon, -np.expm1(np.minimum(x, 0.0)), inner)
 
 
-_RADII, _COSINES, _FINE, _COARSE = 1000, 8000, 4000, 500
-"""Cells of the (s, u) grid; grid points of the atoms, and of a curve, from loss 0 to a."""
-_LARGEST = 0.5
-"""The widest grid: the curve of a large loss bends on the scale of 1."""
-HOPELESS = 300.0
-"""One release with a larger loss is certified by its pure epsilon only."""
+_RADIUS_CELLS, _COSINE_CELLS, _ATOM_POINTS, _CURVE_POINTS = 1000, 8000, 4000, 500
+"""Cells of the (s, u) grid; grid points of the atoms and of a curve, from loss 0 to a"""
+_MAX_STEP = 0.5
+"""Largest grid step: the delta of a large loss curves on the scale of 1"""
+MAX_RELEASE_LOSS = 300.0
+"""Largest loss of one release with a loss distribution; beyond, only pure epsilon certifies"""
 
 
 class _Releases(Composed):
-    """What the two spends share: `count` releases of a law in a dimension, each with a loss."""
+    """Base class of the spends of `count` equal releases of Laplace or K-norm noise."""
 
     count: int
 
     @property
     def _law(self) -> tuple[int, float]:
-        """The dimension, and the largest movement over the scale of the noise."""
+        """Dimension, and the largest movement over the scale of the noise."""
         raise NotImplementedError
 
     @property
     def mu(self) -> float | None:
-        """None, as it is not Gaussian."""
+        # None, as not Gaussian
         return None
 
     @property
     def pure(self) -> float:
-        """The sum of the pure epsilons."""
+        # the sum of the pure epsilons
         return self.count * self._law[1] if self.count else 0.0
 
     @property
     def rho(self) -> float:
-        """The zCDP parameter that pure DP implies."""
+        # as pure DP implies
         return self.count * self._law[1] ** 2 / 2 if self.count else 0.0
 
     @property
     def step(self) -> float:
-        """A grid that adds little, a 500th of the standard deviation of one loss."""
+        # a 500th of the standard deviation of one loss
         dim, ratio = self._law
         if not self.count or not 0 < ratio < inf:
             return inf
-        return min(ratio / (_COARSE * sqrt(dim)), _LARGEST)
+        return min(ratio / (_CURVE_POINTS * sqrt(dim)), _MAX_STEP)
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
-        """`count` times that of one release."""
         dim, ratio = self._law
-        if not self.count or ratio == 0 or ratio > HOPELESS:
+        if not self.count or ratio == 0 or ratio > MAX_RELEASE_LOSS:
             return (constant(ratio and self.count and inf, step=step),)
         if dim == 1:
             return (connected(self._curve, reach=ratio, step=step, count=self.count),)
         return (split(*_atoms(dim, ratio), step=step, count=self.count),)
 
     def for_share(self, share: float) -> Self:
-        """Of so many of the releases, which are alike."""
+        """Return the spend of a `share` of the releases."""
         spend: Self = replace(cast(Any, self), count=round(share * self.count))  # of a dataclass
         return spend
 
     def _curve(self, epsilon: Floats) -> Floats:
-        """The delta of one Laplace release, whose loss is uniform but for two atoms at its ends."""
+        """Return the delta of one Laplace release, 1 - e^((epsilon - ratio) / 2)."""
         return -np.expm1(np.minimum(epsilon - self._law[1], 0.0) / 2)
 
 
 @dataclass(frozen=True)
 class LaplaceSpend(_Releases):
-    """`count` Laplace releases, each of which one user moves by epsilon x scale in l_1.
+    """Cost of `count` Laplace releases, each moved by one user by epsilon x scale in l_1.
 
     Guarantee:
         Pure DP with count x epsilon, zCDP with count x epsilon^2 / 2 (Bun and Steinke, TCC 2016),
@@ -270,7 +274,7 @@ class LaplaceSpend(_Releases):
     count: int = 1
     note: str = "Laplace noise"
     slots: Slots | None = field(default=None, compare=False, repr=False)
-    """how the rounds of a running sum enter its noises; None if that is not known"""
+    """release plan of a running sum, for its cost by age; None if not known"""
 
     def __post_init__(self) -> None:
         check_loss("epsilon", self.epsilon)
@@ -283,13 +287,13 @@ class LaplaceSpend(_Releases):
     def for_share(self, share: float) -> Self:
         if self.count != 1:
             return super().for_share(share)
-        moved = min(1.0, share * (1 + ROUNDED))
+        moved = min(1.0, share * (1 + QUOTIENT_ROUNDING))
         return replace(self, epsilon=moved * self.epsilon if moved else 0.0)
 
 
 @dataclass(frozen=True)
 class KNormSpend(_Releases):
-    """`count` K-norm releases in dimension `dim`, each moved by ratio x scale in l_2.
+    """Cost of `count` K-norm releases in dimension `dim`, each moved by ratio x scale in l_2.
 
     Guarantee:
         Pure DP with count x ratio, zCDP with count x ratio^2 / 2, and the curve of the module. The
@@ -302,11 +306,11 @@ class KNormSpend(_Releases):
 
     dim: int
     ratio: float
-    """largest movement / scale of the noise"""
+    """largest movement by one user over the scale of the noise"""
     count: int = 1
     note: str = "K-norm noise"
     slots: Slots | None = field(default=None, compare=False, repr=False)
-    """how the rounds of a running sum enter its noises; None if that is not known"""
+    """release plan of a running sum, for its cost by age; None if not known"""
 
     def __post_init__(self) -> None:
         whole("dim", self.dim, 1)
@@ -320,19 +324,21 @@ class KNormSpend(_Releases):
 
 @lru_cache(maxsize=64)
 def _atoms(dim: int, ratio: float) -> tuple[Floats, Floats]:
-    """Losses and masses that dominate one release, the first loss -ratio, the last ratio."""
+    """Return losses, from -ratio to ratio, and masses that dominate those of one release."""
     a, half = ratio, (dim - 1) / 2
     special = scipy.special
     least, most = max(special.gammaincinv(dim, 1e-20), 1e-3 * a), special.gammainccinv(dim, 1e-20)
-    radii = ceil(_RADII * min(1.0, 0.1 + 10 * a / dim))  # for a small movement they hardly matter
+    radii = ceil(
+        _RADIUS_CELLS * min(1.0, 0.1 + 10 * a / dim)
+    )  # for a small movement they hardly matter
     s = np.append(0.0, np.geomspace(least, max(most, 2 * least), radii))  # lower corners
     lower, upper = special.gammainc(dim, s), special.gammaincc(dim, s)
     of_s = np.where(lower < 0.5, np.diff(lower, append=1.0), -np.diff(upper, append=0.0))
     wide = min(1.0, 12 / sqrt(dim))  # P(u < -wide) < 1e-30 where this is below 1
-    u = np.append(-1.0, np.linspace(-wide, wide, _COSINES))
+    u = np.append(-1.0, np.linspace(-wide, wide, _COSINE_CELLS))
     of_u = np.maximum(np.diff(special.betainc(half, half, (1 + u) / 2), append=1.0), 0.0)
-    fine = a / ceil(_FINE * sqrt(dim))
-    bins = 2 * ceil(_FINE * sqrt(dim))
+    fine = a / ceil(_ATOM_POINTS * sqrt(dim))
+    bins = 2 * ceil(_ATOM_POINTS * sqrt(dim))
     masses = np.zeros(bins + 1)
     for radius, mass in zip(s, of_s, strict=True):
         moved = np.sqrt(np.maximum(radius * (radius - 2 * a * u) + a * a, 0.0))

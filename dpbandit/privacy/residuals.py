@@ -1,4 +1,4 @@
-"""Statistics of residuals against earlier releases: directions, signs, scores."""
+"""Statistics of residuals at earlier releases: signed directions, signs, scores."""
 
 from dataclasses import dataclass, field
 from math import sqrt
@@ -30,15 +30,15 @@ Layout = Literal["difference", "blocks"]
 
 @dataclass(frozen=True, kw_only=True)
 class SignedDirections:
-    """The sum of `sign(r - centre) x / |x|`, for each arm, or of its difference between two arms::
+    """Sum of `sign(r - centre) x / |x|` for each arm, or the difference of two arms' sums::
 
         blocks       (K, d): the row of the arm played
         difference   (1, d): + for arm 0, - for arm 1; two arms only
 
     For isotropic contexts and symmetric noise, `E sign(r - centre) x / |x|` points along theta.
-    Nothing has to be tuned to the scale of x or r: every user has length 1, however small her
-    reward, which is also the most that a bounded vector can say per unit of sensitivity when noise
-    dominates. x = 0, sign(0) and anything not finite give 0.
+    No scale of x or r has to be known: every user's vector has length 1, however small her reward,
+    which is also the best ratio of signal to sensitivity when noise dominates. x = 0, sign(0) and
+    non-finite values give 0.
 
     **Sensitivity.** 2: one unit vector against its opposite (two different blocks: sqrt(2)).
     """
@@ -50,7 +50,7 @@ class SignedDirections:
     dim: int
     layout: Layout = "blocks"
     centre: float = 0.0
-    """a public number, such as the middle of the reward range"""
+    """public reward level compared with, such as the middle of the reward range"""
     units: ClassVar[float] = 1.0
     sensitivity: ClassVar[float] = 2.0
     move_sensitivity: ClassVar[float] = 2.0
@@ -82,21 +82,18 @@ class SignedDirections:
 
 
 def unit(x: AnyArray) -> Floats:
-    """`x / |x|`, never longer than 1; 0 where x is 0 or not finite.
-
-    Divided by the largest entry first: the squares of tiny entries would be 0, of huge ones inf.
-    """
+    """Return `x / |x|`, never longer than 1; 0 where x is 0 or not finite."""
     x = np.asarray(x, dtype=np.float64)
     x = np.where(np.isfinite(x).all(axis=-1, keepdims=True), x, 0.0)
-    largest = norms(x, np.inf)
+    largest = norms(x, np.inf)  # else squares of tiny entries are 0, of huge ones infinite
     scaled = x / np.where(largest > 0, largest, 1.0)
     return scaled / np.maximum(norms(scaled), 1.0)
 
 
 class Reference(NamedTuple):
-    """Released or public numbers with which `SignedResiduals` compares a round.
+    """Reference point of `SignedResiduals`: released or public numbers.
 
-    The last four are given where a level is learned, and then all of them.
+    The last four fields are set if the level of rewards is learned, else None.
     """
 
     theta: Any
@@ -104,27 +101,27 @@ class Reference(NamedTuple):
     weights: Any
     """weight of each coordinate, (..., d)"""
     threshold: Any
-    """size from which a residual is large, (...)"""
+    """threshold above which a residual is large, (...)"""
     level: Any = None
     """level of rewards, above the middle of their range, (...)"""
     width: Any = None
-    """w, the largest residual that a score tells apart, (...)"""
+    """w, residual at which the score of a direction is clipped, (...)"""
     reach: Any = None
-    """w_l, the same of what tells the level, (...)"""
+    """w_l, residual at which the score of the level is clipped, (...)"""
     share: Any = None
     """h in [0, 1], the weight of directions, (...)"""
 
     @property
     def arrays(self) -> tuple[Floats, ...]:
-        """The fields that are set, in order, as a mechanism takes them."""
+        """Fields that are set, in the order of a mechanism's arguments."""
         return tuple(number for number in self if number is not None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class CodedByArm:
-    """Base class of sums of score q_a (x) v: rewards of arms, and the unit vectors q_a, their code.
+    """Base class of sums of scores times q_a (x) v, with a unit vector q_a, the code of arm a.
 
-    What all arms have in common is damped by `common`, since no comparison of arms depends on it.
+    The mean over arms is damped by `common`, since no comparison of arms depends on it.
     """
 
     n_actions: int
@@ -132,12 +129,12 @@ class CodedByArm:
     reward_low: float = 0.0
     reward_high: float = 1.0
     common: float = 0.5
-    """g, in (0, 1]"""
+    """g, factor of the mean over arms, in (0, 1]"""
     units: ClassVar[float] = 1.0
     gram: Floats = field(init=False, repr=False, compare=False)
-    """G = (I - J + g^2 J) / its diagonal, the products of the q_a, J = 1/K everywhere; (K, K)"""
+    """G (K, K), products of the q_a: I - J + g^2 J over its diagonal, J with all entries 1/K"""
     codes: Floats = field(init=False, repr=False, compare=False)
-    """the q_a, as rows, (K, K)"""
+    """codes q_a as rows, (K, K)"""
 
     def __post_init__(self) -> None:
         inside("common", self.common, 1e-3, 1, ends=True)
@@ -146,7 +143,7 @@ class CodedByArm:
         object.__setattr__(self, "codes", np.linalg.cholesky(self.gram))
 
     def decoded(self, coded: Floats) -> Floats:
-        """Sums of coded scores, (R, K d) -> those of each arm, (R, K, d).
+        """Return the sums of each arm, (R, K, d), from sums of coded scores, (R, K d).
 
         White noise of variance s^2 becomes noise of covariance s^2 G^-1 between the arms.
         """
@@ -156,36 +153,36 @@ class CodedByArm:
 
 @dataclass(frozen=True, kw_only=True)
 class SignedResiduals(CodedByArm):
-    """The sum of sign(residual) q_a (x) v over rounds, and how often residuals are large.
+    """Sum of sign(residual) q_a (x) v over rounds, and a balance of large and small residuals.
 
     A round is a `Reference` and (x, a, r). With `u = x / |x|` and residual
-    e = clip(r) - middle - theta . u it adds::
+    e = clip(r) - middle - theta . u a round adds::
 
         sign(e) q_a (x) v,   v = weights u / |weights u|     K d numbers
-        c if |e| > threshold, else -c                        one number, 0 if x is no number
+        c if |e| > threshold, else -c                        one number, 0 if x is not finite
 
-    where the unit vectors q_a have products q_a . q_b = G_ab, `gram`: what all arms have in common
-    is damped by `common`, since no comparison of arms depends on it.
+    where the unit vectors q_a have products q_a . q_b = G_ab, `gram`, which damp the mean over
+    arms.
 
-    With a `level_weight` c_l > 0 the reference has a level and e is less by it. A round adds::
+    With a `level_weight` c_l > 0 the level of the reference is subtracted from e. A round adds::
 
         h clip(e / w, -1, 1) q_a (x) v                       in place of the first line
-        sqrt(1 + c_l^2 - h^2) clip(e / w_l, -1, 1)           one number, 0 if x is no number
+        sqrt(1 + c_l^2 - h^2) clip(e / w_l, -1, 1)           one number, 0 if x is not finite
 
     Guarantee:
-        Rewards are clipped to their range (no numbers become `reward_low`), x = 0 and x that is no
-        number add nothing to the first part, and a round's parts have norm at most sqrt(1 + c^2 +
-        c_l^2) at every reference point, finite or not. So replacing one user moves the sum by at
-        most `sensitivity` = 2 sqrt(1 + c^2 + c_l^2).
+        Rewards are clipped to their range (non-finite ones become `reward_low`), x = 0 and
+        non-finite x add nothing to the first part, and a round's parts have norm at most sqrt(1 +
+        c^2 + c_l^2) at every reference point, finite or not. So replacing one user moves the sum by
+        at most `sensitivity` = 2 sqrt(1 + c^2 + c_l^2).
     """
 
     # "at every reference point, finite or not"
     needs = NO_FACTS
 
     spread_weight: float = 0.15
-    """c"""
+    """c, size of the number that counts large residuals"""
     level_weight: float = 0.0
-    """c_l, 0 where the level is the public middle"""
+    """c_l, weight of the level; 0 if the level is the public middle"""
 
     def __post_init__(self) -> None:
         positive("spread_weight", self.spread_weight)
@@ -202,11 +199,11 @@ class SignedResiduals(CodedByArm):
 
     @property
     def move_sensitivity(self) -> float:
-        """The same, as nobody adds 0."""
+        """Largest change if a round moves to another slot: `sensitivity`, as empty slots add 0."""
         return self.sensitivity
 
     def weight_of_level(self, share: Floats) -> Floats:
-        """sqrt(1 + c_l^2 - h^2), (...)."""
+        """Return the weight of the level, sqrt(1 + c_l^2 - h^2), for directions of weight h."""
         return np.sqrt(1 + self.level_weight**2 - share**2)
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -226,18 +223,17 @@ class SignedResiduals(CodedByArm):
             share = np.clip(np.nan_to_num(at.share), 0, 1)
             score = share * _bounded(residual, at.width)
         coded = _coded(self.codes, action, score, v)
-        somebody = np.isfinite(context).all(axis=-1)  # (n, R)
-        often = self.spread_weight * (somebody * (2.0 * large - 1)).sum(axis=0)
-        parts = [coded, often[:, None]]
+        valid = np.isfinite(context).all(axis=-1)  # (n, R)
+        large_balance = self.spread_weight * (valid * (2.0 * large - 1)).sum(axis=0)
+        parts = [coded, large_balance[:, None]]
         if learns_level:
-            weighted = self.weight_of_level(share) * somebody * _bounded(residual, at.reach)
+            weighted = self.weight_of_level(share) * valid * _bounded(residual, at.reach)
             parts.append(added_up(weighted[..., None]))
         return np.concatenate(parts, axis=1)
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats | None]:
-        """Sums `(R, *shape)` -> those of scores of each arm (R, K, d), of +-1, of the level, (R,).
-
-        The last as it was weighted, None where no level is learned.
+        """Return the sums of scores of each arm (R, K, d), of +-1 for large residuals (R,), and of
+        the weighted level (R,), None if no level is learned.
         """
         n = self.n_actions * self.dim
         level = vectors[:, n + 1] if self.level_weight else None
@@ -245,7 +241,7 @@ class SignedResiduals(CodedByArm):
 
 
 def _coded(codes: Floats, action: Ints, score: Floats, v: Floats) -> Floats:
-    """The sum of score q_a (x) v over rounds, (n, R), (n, R), (n, R, d) -> (R, K d)."""
+    """Return the sum (R, K d) of score q_a (x) v over n rounds, v (n, R, d)."""
     played = (action[..., None] == rows(len(codes))) * score[..., None]  # (n, R, K)
     # contiguous, so that the same BLAS routine sums whatever R is
     by_arm = np.ascontiguousarray(played.transpose(1, 2, 0), dtype=np.float64)
@@ -255,21 +251,21 @@ def _coded(codes: Floats, action: Ints, score: Floats, v: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class CentredResiduals(CodedByArm):
-    """The sum of (y - p) q_a (x) u over rounds, u a constant and the direction of x from a centre.
+    """Sum of (y - p) q_a (x) u over rounds, u a constant and the direction of x from a centre.
 
     A round is (theta, trust, centre, x, a, r); the first three are the reference point, released or
-    public: of the arm played a parameter (R, 1 + d), a number in [0, 1], (R,), and a point (R, d).
+    public: the parameter of the arm played (R, 1 + d), a weight in [0, 1], (R,), a point (R, d).
     With y the reward on a scale from 0 to 1 and::
 
         u = (c_0, sqrt(1 - c_0^2) (x - centre) / |x - centre|),
         q = clip(theta . u, 0, 1),                      p = 1/2 + trust (q - 1/2)
 
-    it adds `(y - p) / max(p, 1 - p) q_a (x) u`, K (1 + d) numbers; the q_a are those of
-    `SignedResiduals`.
+    a round adds `(y - p) / max(p, 1 - p) q_a (x) u`, K (1 + d) numbers, with the codes q_a of
+    `CodedByArm`.
 
     Guarantee:
-        Rewards are clipped to their range (no numbers become `reward_low`) and residuals to [-1,
-        1], u is no longer than 1, and x that is no number adds 0, at every reference point, finite
+        Rewards are clipped to their range (non-finite ones become `reward_low`) and residuals to
+        [-1, 1], u is no longer than 1, and non-finite x adds 0, at every reference point, finite
         or not. So replacing one user moves the sum by at most `sensitivity` = 2.
     """
 
@@ -277,7 +273,7 @@ class CentredResiduals(CodedByArm):
     needs = NO_FACTS
 
     constant: float = 0.4
-    """c_0, in (0, 1)"""
+    """c_0, constant coordinate of u, in (0, 1)"""
     sensitivity: ClassVar[float] = 2.0
     move_sensitivity: ClassVar[float] = 2.0
 
@@ -290,17 +286,17 @@ class CentredResiduals(CodedByArm):
         return (self.n_actions * (1 + self.dim),)
 
     def directions(self, centre: Floats, context: Floats) -> Floats:
-        """u, (..., d) -> (..., 1 + d)."""
+        """Return u (..., 1 + d) of contexts (..., d): a constant, the direction from `centre`."""
         with np.errstate(over="ignore", invalid="ignore"):
             return self.along(unit(np.asarray(context, np.float64) - centre))
 
     def along(self, direction: Floats) -> Floats:
-        """(c_0, sqrt(1 - c_0^2) direction), (..., 1 + d)."""
+        """Return (c_0, sqrt(1 - c_0^2) direction), (..., 1 + d)."""
         constant = np.full((*direction.shape[:-1], 1), self.constant)
         return np.concatenate([constant, sqrt(1 - self.constant**2) * direction], axis=-1)
 
     def chance(self, predicted: Floats, trust: Floats | float) -> Floats:
-        """p of theta . u."""
+        """Return p = 1/2 + trust (q - 1/2), q the predicted reward clipped to [0, 1]."""
         return np.asarray(0.5 + trust * (np.clip(predicted, 0.0, 1.0) - 0.5))
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -316,12 +312,12 @@ class CentredResiduals(CodedByArm):
         return _coded(self.codes, action, score, u)
 
     def unpack(self, vectors: Floats) -> Floats:
-        """Sums `(R, *shape)` -> those of each arm, (R, K, 1 + d)."""
+        """Return the sums of each arm, (R, K, 1 + d), of sums `(R, *shape)`."""
         return self.decoded(vectors)
 
 
 def _bounded(residual: Floats, width: Floats) -> Floats:
-    """clip(residual / width, -1, 1); 0 for no numbers."""
+    """Return clip(residual / width, -1, 1), 0 where that is not finite."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         score = np.clip(residual / width, -1, 1)
     return np.where(np.isfinite(score), score, 0.0)
@@ -329,26 +325,26 @@ def _bounded(residual: Floats, width: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class SaleResiduals:
-    """Scores of a logistic model of sales at a public reference point, and moments of customers.
+    """Sums of scores of a logistic model of sales at a reference point, and of customer moments.
 
     A round is (theta, phi, y): the reference point (R, D), released or public, the row of features
-    (R, D) of the price asked, and whether it sold, (R,) in [0, 1]. With p = logistic(phi . theta)
-    it adds::
+    (R, D) of the price, and the sale y, (R,) in [0, 1]. With p = logistic(phi . theta) a round
+    adds::
 
         v = (y - p) / max(p, 1 - p)  phi / |phi|,            |v| <= 1
         x and x_i x_j, i <= j,       x = sqrt(2) phi_1..d,   |x| <= 1
 
-    where phi_1..d is what `demand_rows` makes of the customer alone. At the true parameter v is 0
-    in expectation, whatever prices were asked; the moments say who the customers are. In `units`
+    where phi_1..d are the entries of `demand_rows` that depend on the customer alone. At the true
+    parameter v has mean 0, whatever the prices; the moments describe the customers. In `units`
     the second line is `moment_weight` = w times as long, and its half-vectorisation isometric. A
-    round may bring a direction (R, D), along which v then lies in place of phi.
+    round may have a direction (R, D) as a fourth entry, which replaces that of phi in v.
 
     Guarantee:
-        Rows and x are clipped to norm 1, y to [0, 1] (no numbers become 0), residuals to [-1, 1],
-        so that at every reference point, finite or not, replacing one user moves the sum by at most
-        `sensitivity` = sqrt(4 + 4.5 w^2): two vectors v are at most 2 apart, and
-        `|x - z|^2 + |xx' - zz'|^2 <= 4.5` for `|x|`, `|z| <= 1` (unit vectors at cosine c: 4 - 2c -
-        2c^2, largest at c = -1/2).
+        Rows and x are clipped to norm 1, y to [0, 1] (non-finite ones become 0), residuals to [-1,
+        1], so that at every reference point, finite or not, replacing one user moves the sum by at
+        most `sensitivity` = sqrt(4 + 4.5 w^2): two vectors v are at most 2 apart, and `|x - z|^2 +
+        |xx' - zz'|^2 <= 4.5` for `|x|`, `|z| <= 1` (unit vectors at cosine c: 4 - 2c - 2c^2,
+        largest at c = -1/2).
     """
 
     # "at every reference point, finite or not"
@@ -357,7 +353,7 @@ class SaleResiduals:
     dim: int
     """D, the length of a row"""
     features: int
-    """d, how many of its entries are the customer's"""
+    """d, number of leading entries of a row that describe the customer"""
     moment_weight: float = 0.35
     units: Floats = field(init=False, repr=False, compare=False)
 
@@ -381,7 +377,10 @@ class SaleResiduals:
 
     @property
     def move_sensitivity(self) -> float:
-        """The same, as phi = 0 adds 0, and <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4."""
+        """Largest change if a round moves to another slot: `sensitivity`, as phi = 0 adds 0.
+
+        <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4.
+        """
         return self.sensitivity
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -401,7 +400,7 @@ class SaleResiduals:
         return np.concatenate([scores, added_up(x), second[:, i, j]], axis=-1)
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats, Floats]:
-        """Sums `(..., *shape)` -> scores (..., D), of x (..., d), of x x' (..., d, d)."""
+        """Return the sums of scores (..., D), of x (..., d) and of x x' (..., d, d)."""
         D, d = self.dim, self.features
         i, j = np.triu_indices(d)
         second = np.empty((*vectors.shape[:-1], d, d))
@@ -410,40 +409,41 @@ class SaleResiduals:
 
 
 def score_lengths(phi: Floats, p: Floats) -> Floats:
-    """`1 / (|phi| max(p, 1 - p))`: what `SaleResiduals` makes of (y - p) phi, (..., D) -> (...)."""
+    """Return `1 / (|phi| max(p, 1 - p))`, (...), the factor of (y - p) phi in `SaleResiduals`."""
     return 1 / (np.maximum(norms(phi)[..., 0], 1e-9) * np.maximum(p, 1 - p))
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlateResiduals:
-    """Scores of a logistic model of rows at a public reference point, and moments of slates.
+    """Sums of scores of a logistic model of rows at a reference point, and of slate moments.
 
-    A round is (theta, trust, x, a, y): of the reference point, released or public, the parameter
-    (R, 1 + d), intercept first, and a number in [0, 1], (R,); then the slate (R, K, d), the row
-    chosen, (R,), and the answer, (R,) in [0, 1]. With rows x_i in units of `context_bound` and::
+    A round is (theta, trust, x, a, y): the reference point, released or public, a parameter
+    (R, 1 + d), intercept first, and a weight in [0, 1], (R,); then the slate (R, K, d), the index
+    of the row chosen, (R,), and the answer, (R,) in [0, 1]. With rows x_i in units
+    of `context_bound` and::
 
         q = logistic(theta_0 + theta_1.. . x_a),    p = 1/2 + trust (q - 1/2)
         z(g) = x - (1 - g) mean of the slate,       v = z_a(g trust), times h along theta, over its
                                                     norm
 
-    it adds::
+    a round adds::
 
         (y - p) / max(p, 1 - p)  (c_0, v)
         clip(mean over rows i of u_i u_i'),         u_i = z_i(g) / |z_i(g)|
 
-    where clip shortens to Frobenius norm `moment_clip`. What the rows of a slate have in common is
-    damped by `common` = g, since no comparison of rows depends on it, and left out where p is 1/2:
-    if rewards are rare it would tell how rare. What all chosen rows have in common is damped by
-    `along` = h; of the intercept one number tells, c_0. In `units` the second line is
+    where clip shortens to Frobenius norm `moment_clip`. The mean row of a slate is damped by
+    `common` = g, since no comparison of rows depends on it, and left out where p is 1/2: with rare
+    rewards its score would only measure their rate. The direction of theta, common to all chosen
+    rows, is damped by `along` = h; c_0 is the share of the intercept. In `units` the second line is
     `moment_weight` = w times as long, and its half-vectorisation isometric.
 
     Guarantee:
-        Rows are clipped to norm `context_bound`, y to [0, 1] (no numbers become 0), residuals to
-        [-1, 1]; a slate with a number that is none adds nothing, z = 0 only the scalar. So at every
-        reference point, finite or not, replacing one user moves the sum by at most `sensitivity` =
-        sqrt(4 (1 + c_0^2) + 2 (w moment_clip)^2): two vectors of norm at most sqrt(1 + c_0^2) may
-        be opposite, but <M, M'> >= 0 for positive semi-definite M and M', so that
-        `|M - M'|^2 <= |M|^2 + |M'|^2`.
+        Rows are clipped to norm `context_bound`, y to [0, 1] (non-finite ones become 0), residuals
+        to [-1, 1]; a slate with a non-finite number adds nothing, z = 0 only the scalar. So at
+        every reference point, finite or not, replacing one user moves the sum by at most
+        `sensitivity` = sqrt(4 (1 + c_0^2) + 2 (w moment_clip)^2): two vectors of norm at most
+        sqrt(1 + c_0^2) may be opposite, but <M, M'> >= 0 for positive semi-definite M and M', so
+        that `|M - M'|^2 <= |M|^2 + |M'|^2`.
     """
 
     # "at every reference point, finite or not"
@@ -453,11 +453,11 @@ class SlateResiduals:
     """d, the length of a row"""
     context_bound: float = 1.0
     common: float = 0.25
-    """g, in [0, 1]"""
+    """g, factor of the mean row of a slate, in [0, 1]"""
     along: float = 0.3
-    """h, in [0, 1]"""
+    """h, factor of the direction of theta, in [0, 1]"""
     intercept_weight: float = 0.3
-    """c_0"""
+    """c_0, coordinate of the intercept"""
     moment_weight: float = 0.5
     moment_clip: float = 0.55
     units: Floats = field(init=False, repr=False, compare=False)
@@ -483,7 +483,10 @@ class SlateResiduals:
 
     @property
     def move_sensitivity(self) -> float:
-        """The same, as nobody adds 0, and <v, v'> >= -(1 + c_0^2)."""
+        """Largest change if a round moves to another slot: `sensitivity`, as an empty slot adds 0.
+
+        <v, v'> >= -(1 + c_0^2).
+        """
         return self.sensitivity
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -510,13 +513,13 @@ class SlateResiduals:
         )
 
     def chance(self, theta: Floats, trust: Floats, x: Floats) -> Floats:
-        """p of rows (..., d) at reference points (..., 1 + d) and (...)."""
+        """Return p of rows (..., d) at reference points `theta` (..., 1 + d) and `trust` (...)."""
         with np.errstate(over="ignore", invalid="ignore"):
             q = scipy.special.expit(theta[..., 0] + np.vecdot(theta[..., 1:], x))
             return np.clip(0.5 + trust * (q - 0.5), 0, 1)
 
     def coded(self, theta: Floats, trust: Floats, x: Floats, mean: Floats) -> Floats:
-        """(c_0, v) of rows (..., d) and means of their slates, (..., 1 + d)."""
+        """Return (c_0, v), (..., 1 + d), of rows (..., d) and the means of their slates."""
         z = x - (1 - self.common * clip_range(trust, 0, 1)[..., None]) * mean
         axis = unit(theta[..., 1:])
         v = _shortened(z - (1 - self.along) * np.vecdot(z, axis)[..., None] * axis)
@@ -524,7 +527,7 @@ class SlateResiduals:
         return np.concatenate([scalar, v], axis=-1)
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """Sums `(..., *shape)` -> scores (..., 1 + d), moments (..., d, d)."""
+        """Return scores (..., 1 + d) and moments (..., d, d) of sums `(..., *shape)`."""
         D = 1 + self.dim
         i, j = np.triu_indices(self.dim)
         second = np.empty((*vectors.shape[:-1], self.dim, self.dim))
@@ -533,12 +536,12 @@ class SlateResiduals:
 
 
 def _shortened(z: Floats) -> Floats:
-    """`z / |z|` of finite vectors; shorter than 1 next to 0."""
+    """Return `z / |z|` of finite vectors, with `|z|` at least 1e-9."""
     return z / np.maximum(norms(z), 1e-9)
 
 
 def _weighed(weights: Floats, vectors: Floats) -> Floats:
-    """The sum over n of weights (n, R) times vectors (n, R, d), (R, d)."""
+    """Return the sum (R, d) over n of weights (n, R) times vectors (n, R, d)."""
     # contiguous, so that the same BLAS routine sums whatever R is
     by_replica = np.ascontiguousarray(weights.T)[:, None]
     return (by_replica @ np.ascontiguousarray(vectors.transpose(1, 0, 2)))[:, 0]

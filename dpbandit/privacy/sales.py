@@ -1,4 +1,4 @@
-"""Statistics of purchases: products of an assortment, scores of choices, sales of a stock."""
+"""Statistics of purchases from assortments: counts of products, and scores of a choice model."""
 
 from dataclasses import dataclass, field
 from math import sqrt
@@ -22,15 +22,15 @@ from dpbandit.specs.choice import chances, weights
 
 @dataclass(frozen=True, kw_only=True)
 class Purchases:
-    """Counts of a user who was offered the set A and bought y: (1_y, 0), or (0, 1_A / sqrt(S)).
+    """Counts of users who were offered a set A and bought y: (1_y, 0), or (0, 1_A / sqrt(S)).
 
-    Of independent choices from a multinomial logit b_y / z_y estimates v_y, whatever was offered
-    beside it: b the purchases, z how often nothing was bought while y was offered.
+    For independent choices from a multinomial logit b_y / z_y estimates v_y, whatever was offered
+    beside y: b counts purchases, z the times that nothing was bought while y was offered.
 
     Guarantee:
         Replacing one user moves the counts by at most sqrt(2): whatever is fed, hers is a vector of
-        non-negative numbers and of norm at most 1, and of two such `|a - b|^2 <= |a|^2 + |b|^2`.
-        Two who bought different products are so far apart.
+        non-negative numbers and of norm at most 1, and `|a - b|^2 <= |a|^2 + |b|^2` for two such
+        vectors. Two users who bought different products attain it.
 
     >>> counts = Purchases(n_items=3, at_most=2)
     >>> counts.total(np.array([[[1, 0, 1]], [[1, 0, 1]]]), np.array([[2], [3]])).round(3)
@@ -41,9 +41,9 @@ class Purchases:
     needs = NO_FACTS
 
     n_items: int
-    """products; one at several prices is as many"""
+    """number of products; a product at several prices counts once for each"""
     at_most: int
-    """S, items of a set"""
+    """S, largest number of products in a set"""
     units: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
@@ -68,29 +68,29 @@ class Purchases:
         return added_up(np.concatenate([bought, nothing], axis=-1))
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """Sums (..., 2 I) -> purchases b and times of nothing z, (..., I) each."""
+        """Return purchases b and no-purchases z, (..., I) each, of sums (..., 2 I)."""
         I = self.n_items  # noqa: E741
         return vectors[..., :I], vectors[..., I:] * sqrt(self.at_most)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceScores:
-    """A Newton step of a multinomial logit, one user's share of it.
+    """Sums of responses and information for a Newton step of a multinomial logit.
 
-    A round is (theta, x, offered, y): of the reference point, released or public, the parameter
-    (R, D); then the rows of the products offered, (R, S, D), in which of these S places one is,
-    (R, S), and the place of what was bought, (R,), any other number for nothing. With rows in units
-    of `context_bound`, p_j the chances of the logit at theta, and nothing bought as a row of 0::
+    A round is (theta, x, offered, y): the reference parameter (R, D), released or public; the rows
+    of the products offered, (R, S, D); the mask (R, S) of places with a product; and the place of
+    the product bought, (R,), any other number if none was. With rows in units of `context_bound`,
+    p_j the logit probabilities at theta, and no purchase as a row of 0::
 
         xbar = sum p_j x_j,     H = sum p_j x_j x_j' - xbar xbar',     q = x_y - xbar + H theta
 
-    it adds clip(H) and clip(q), shortened to Frobenius norm `information_clip` = h and to norm
+    a round adds clip(H) and clip(q), shortened to Frobenius norm `information_clip` = h and to norm
     `response_clip` = c, so that sum H theta = sum q is a Newton step. In `units` the first is
     `information_weight` = w times as long, and its half-vectorisation isometric.
 
     Guarantee:
-        Rows are clipped to norm `context_bound` (with a number that is none they become 0), what
-        was bought counts only where it was offered, and q becomes 0 where it is no number. So at
+        Rows are clipped to norm `context_bound` (non-finite ones become 0), a purchase counts only
+        if the product was offered, and q becomes 0 where it is not finite. So at
         every reference point replacing one user moves the sum by at most `sensitivity` = S,
         S^2 = 2 (w h)^2 + 4 c^2: H is a covariance matrix, so positive semi-definite, which
         shortening keeps, and of two such <H, H'> = tr(H H') >= 0, hence
@@ -104,7 +104,7 @@ class ChoiceScores:
     dim: int
     """D, the length of a row"""
     at_most: int
-    """S, places of products"""
+    """S, places of a set"""
     context_bound: float = 1.0
     information_weight: float = 1.0
     information_clip: float = 0.5
@@ -132,7 +132,7 @@ class ChoiceScores:
     def total(self, *batch: AnyArray) -> Floats:
         # (n, R, D), (n, R, S, D), (n, R, S), (n, R) -> `(R, *shape)`
         theta, x, there, y = batch
-        offered = there > 0  # nor is what is no number
+        offered = there > 0  # non-finite marks are no offer
         x = clip_norm(x, self.context_bound) / self.context_bound * offered[..., None]
         with np.errstate(invalid="ignore", over="ignore"):
             p = chances(weights(np.matvec(x, theta)), offered)
@@ -148,7 +148,7 @@ class ChoiceScores:
         )
 
     def unpack(self, vectors: Floats) -> tuple[Floats, Floats]:
-        """Sums `(..., *shape)` -> responses (..., D), information (..., D, D)."""
+        """Return responses (..., D) and information (..., D, D) of sums `(..., *shape)`."""
         D = self.dim
         i, j = np.triu_indices(D)
         information = np.empty((*vectors.shape[:-1], D, D))

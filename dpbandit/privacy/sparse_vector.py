@@ -1,4 +1,4 @@
-"""The sparse vector technique: which query is the first above a threshold, for one budget::
+"""Sparse vector technique: the first query above a threshold, at the cost of one answer::
 
     class                   queries                        threshold noise, query noise   costs
     AboveThreshold          any, of sensitivity s          Laplace, 2 s/eps and 4 s/eps   eps a run
@@ -7,11 +7,11 @@
 
 A run (or segment) draws one threshold noise, tests a query with fresh noise in every call, and
 ends when a test fires. Replicas end at different times, so every call draws one threshold noise
-and one query noise for all of them: no stream depends on data, and what is not used is lost. After
+and one query noise for all of them: no stream depends on data, and unused noise is discarded. After
 an end the old threshold noise is never used again. epsilon = inf is scale 0, by the same code.
 
-A `RedrawBit` says whether what was drawn is kept, or drawn anew: one random bit a round, of which a
-user touches one.
+`RedrawBit` decides by one random bit a round whether an agent draws its action anew; a user
+influences one bit.
 """
 
 from math import expm1, inf, log1p
@@ -39,14 +39,14 @@ from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.pure import PureSpend
 
 SegmentNoise: TypeAlias = Literal["exponential", "laplace"]
-_LAWS: dict[str, type[OneSidedExponential] | type[Laplace]] = {
+_SEGMENT_LAWS: dict[str, type[OneSidedExponential] | type[Laplace]] = {
     "exponential": OneSidedExponential,
     "laplace": Laplace,
 }
 
 
 class AboveThreshold(Mechanism):
-    """Fires at the first query above a threshold, then halts.
+    """Mechanism that fires at the first query above a threshold, then halts.
 
     Dwork and Roth, "The algorithmic foundations of differential privacy", 2014, section 3.6,
     Algorithm 1; with `runs` > 1 a replica starts again after a halt, all noise fresh (Algorithm
@@ -67,10 +67,10 @@ class AboveThreshold(Mechanism):
     Args:
         streams: the random streams of the replicas.
         name: the call site of the noise.
-        epsilon: the cost of one run; inf: no noise.
-        uses: calls that will be made.
-        sensitivity: s. The caller's promise, as there is no public range to clip to.
-        runs: how often each replica may fire.
+        epsilon: cost of one run; inf adds no noise.
+        uses: number of calls.
+        sensitivity: s, promised by the caller, as there is no public range to clip to.
+        runs: largest number of times that a replica fires.
 
     >>> test = AboveThreshold(Streams([0, 1]), "svt", epsilon=np.inf, uses=3)
     >>> [test(np.array([t, t - 1.0]), np.array(1.0)).tolist() for t in range(3)]
@@ -106,11 +106,11 @@ class AboveThreshold(Mechanism):
 
     @property
     def halted(self) -> Bools:
-        """Replicas that will never fire again, (R,); a function of releases."""
+        """Mask (R,) of replicas that will never fire again, a function of releases."""
         return self._left == 0
 
     def query(self, *datum: AnyArray) -> Floats:
-        return _one_each(datum[0], len(self._left))
+        return _checked_values(datum[0], len(self._left))
 
     def _release(self, *datum: AnyArray) -> Any:
         value, threshold = self.query(*datum), datum[1]
@@ -122,7 +122,7 @@ class AboveThreshold(Mechanism):
 
 
 class SegmentAboveThreshold(Mechanism):
-    """Fires when the losses of one fixed expert since the start of its segment exceed a threshold.
+    """Mechanism that fires when an expert's losses since the segment's start exceed a threshold.
 
     Lemma A: tests of prefix sums may use far less noise than `AboveThreshold`, and segments cost
     nothing together. The exact sum stays inside. A call at the end of round t, for the expert x
@@ -153,13 +153,13 @@ class SegmentAboveThreshold(Mechanism):
     Args:
         streams: the random streams of the replicas.
         name: the call site of the noise.
-        epsilon: the cost of all segments together; inf: no noise, fires when q > threshold.
-        uses: calls that will be made.
+        epsilon: cost of all segments together; inf adds no noise: fires when q > threshold.
+        uses: number of calls.
         low, high: losses are clipped to this range, non-finite ones become `low`.
         noise: "exponential" (never negative, mean (high - low) / epsilon) or "laplace" of that
             scale, for threshold and query.
-        query_epsilon: of the query noise alone, if its scale is to be another; by Lemma A with p
-            and G each at its own epsilon, the larger of the two is the cost.
+        query_epsilon: epsilon of the query noise, None for `epsilon`; by Lemma A with p and G each
+            at its own epsilon, the larger of the two is the cost.
 
     >>> test = SegmentAboveThreshold(Streams([0]), "svt", epsilon=np.inf, uses=4)
     >>> [test(np.array([1.0]), np.array(1.5)).item() for _ in range(4)]
@@ -188,12 +188,12 @@ class SegmentAboveThreshold(Mechanism):
         privacy_target(query_epsilon, 0.0)
         whole("uses", uses, 0)
         positive("high - low", high - low)
-        one_of("noise", noise, _LAWS)
+        one_of("noise", noise, _SEGMENT_LAWS)
         cost = max(epsilon, query_epsilon)
         self.spend = PureSpend.of(f"{name}: sparse vector on segments, {noise}", [cost])
         self.sensitivity, self.uses = high - low, uses
         self._range = low, high
-        law, s = _LAWS[noise], self.sensitivity
+        law, s = _SEGMENT_LAWS[noise], self.sensitivity
         self.noise, self.scales = noise, (s / epsilon, s / query_epsilon)
         self._threshold_noise = law(self.scales[0]).sampler(streams, f"{name} threshold", ())
         self._query_noise = law(self.scales[1]).sampler(streams, f"{name} query", ())
@@ -201,8 +201,8 @@ class SegmentAboveThreshold(Mechanism):
         self._ended = np.ones(len(streams), dtype=bool)  # the next call begins a segment
 
     def query(self, *datum: AnyArray) -> Floats:
-        # What this round adds to the sum: the clipped loss, (R,)
-        return clip_range(_one_each(datum[0], len(self._sum)), *self._range)
+        # the clipped loss of this round, (R,)
+        return clip_range(_checked_values(datum[0], len(self._sum)), *self._range)
 
     def _release(self, *datum: AnyArray) -> Any:
         loss, threshold = self.query(*datum), datum[1]
@@ -213,14 +213,14 @@ class SegmentAboveThreshold(Mechanism):
         return self._ended.copy()
 
 
-def _one_each(values: AnyArray, replicas: int) -> Floats:
+def _checked_values(values: AnyArray, replicas: int) -> Floats:
     if values.shape != (replicas,):
         raise InputError(f"Expected values of shape {values.shape} to be {(replicas,)}.")
     return values
 
 
 def bit_epsilon(rate: float, probability: float) -> float:
-    """What one bit costs: max(h, log(1 + (1 - p) (1 - e^-h) / p)).
+    """Return the epsilon of one `RedrawBit`: max(h, log(1 + (1 - p) (1 - e^-h) / p)).
 
     >>> round(bit_epsilon(0.1, 0.1), 4)
     0.6187
@@ -231,7 +231,7 @@ def bit_epsilon(rate: float, probability: float) -> float:
 
 
 def redraw_probability(rate: float, epsilon: float) -> float:
-    """The least p for which a bit costs `epsilon`: (1 - e^-h) / (e^epsilon - e^-h).
+    """Return the least p for which a bit costs `epsilon`: (1 - e^-h) / (e^epsilon - e^-h).
 
     >>> round(redraw_probability(0.1, 0.6187), 3)
     0.1
@@ -241,7 +241,7 @@ def redraw_probability(rate: float, epsilon: float) -> float:
 
 
 class RedrawBit(Mechanism):
-    """Draw anew with probability 1 - (1 - p) e^(-h loss), else keep::
+    """Mechanism that decides to redraw with probability 1 - (1 - p) e^(-h loss)::
 
         call(loss (R,), active (R,) bool) -> redraw (R,) bool;  never where not `active`
 
@@ -260,9 +260,9 @@ class RedrawBit(Mechanism):
     Args:
         streams: the random streams of the replicas.
         name: the call site of the coins.
-        rate: h >= 0; inf: any loss is a redraw.
-        probability: p in [0, 1).
-        uses: calls that will be made.
+        rate: h >= 0; with inf any loss > 0 is a redraw.
+        probability: p in [0, 1], probability of a redraw without a loss.
+        uses: number of calls.
 
     >>> bit = RedrawBit(Streams([0, 1]), "bits", rate=np.inf, probability=0.0, uses=1)
     >>> bit(np.array([0.0, 0.1]), np.array([True, True]))
@@ -293,7 +293,7 @@ class RedrawBit(Mechanism):
         return clip_range(datum[0], 0.0, 1.0)
 
     def keeps(self, loss: Floats) -> Floats:
-        """With which probability, where `active`."""
+        """Return the probability of no redraw of active replicas, for losses (R,)."""
         return self._keep * np.exp(-np.where(loss > 0, self.rate, 0.0) * loss)  # inf x 0 is 0 here
 
     def _release(self, *datum: AnyArray) -> Any:

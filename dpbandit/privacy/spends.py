@@ -21,71 +21,70 @@ from dpbandit.privacy.premises import Hearing
 
 
 class Spend(Protocol):
-    """The cost of one mechanism, by every notion that applies to it. Hashable and frozen."""
+    """Protocol of a mechanism's privacy cost for one user: pure, zCDP, GDP and exact curves."""
 
     def __hash__(self) -> int: ...
 
     @property
     def note(self) -> str:
-        """The mechanism in words."""
+        """Name of the mechanism, for ledgers and messages."""
         ...
 
     @property
     def mu(self) -> float | None:
-        """The exact Gaussian-DP parameter; None for a mechanism that is not Gaussian."""
+        """Exact Gaussian-DP parameter; None for a mechanism that is not Gaussian."""
         ...
 
     @property
     def pure(self) -> float:
-        """A pure epsilon; infinity where there is none."""
+        """Pure epsilon; infinite if there is none."""
         ...
 
     @property
     def rho(self) -> float:
-        """A zCDP parameter; infinity where there is none."""
+        """zCDP parameter; infinite if there is none."""
         ...
 
     @property
     def step(self) -> float:
-        """A grid on which rounding up its privacy loss adds little; if infinite, any will do."""
+        """Grid step at which rounding up the privacy loss adds little; infinite if any will do."""
         ...
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
-        """Independent privacy losses, which add up to no less than its own, on grids of `step` or
-        coarser ones; None where only `delta` is known."""
+        """Return independent privacy losses whose sum dominates the mechanism's, on grids of `step`
+        or coarser ones; None if only `delta` is known."""
         ...
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound of delta at `epsilon` >= 0."""
+        """Return an upper bound of delta at `epsilon` >= 0."""
         ...
 
     def least_epsilon(self, delta: float) -> float:
-        """An upper bound of epsilon at `delta` > 0; infinity where there is none."""
+        """Return an upper bound of epsilon at `delta` > 0; infinity if there is none."""
         ...
 
 
 class Slots(Protocol):
-    """How the rounds that a mechanism hears one after the other enter its releases."""
+    """Protocol of a release plan: the releases that a round enters, and its weight in them."""
 
     @property
     def moving(self) -> float:
-        """What a round that becomes null, and another that was, cost together, in replacements of
-        one round: from 1 to 2, see `dpbandit.privacy.moments.moving`."""
+        """Cost of moving a round to another slot, in replacements of one round, from 1 to 2; see
+        `dpbandit.privacy.mechanism.moving`."""
         ...
 
     def person_norm(self, cap: int, separation: int) -> float:
-        """The most that `cap` rounds of one person, any two `separation` apart, add up to, per unit
-        of a round: exact, or from above."""
+        """Return a bound on the l_2 change of releases by `cap` rounds of one person, any two
+        `separation` apart, per unit of a round."""
         ...
 
     def early_norm(self, age: int) -> float:
-        """What one round adds up to in what is released up to `age` rounds after it, the most over
-        rounds, per unit of a round: exact, or from above. In l_2 of Gaussian noises, in l_1 of
-        others."""
+        """Return a bound on the change by one round of the releases up to `age` rounds after it,
+        the largest over rounds, per unit of a round; in l_2 for Gaussian noise, else in l_1."""
         ...
 
     def past_norm(self, rounds: int) -> float:
-        """The same in what is released by the end of so many rounds."""
+        """Return a bound on the change by one round of the releases in rounds 1 to `rounds`."""
         ...
 
 
@@ -98,8 +97,8 @@ def check_loss(name: str, value: float) -> None:
 
 
 def check_parts(name: str, parts: object) -> None:
-    """Raise `InputError` unless `parts` is a tuple of spends; a generator is empty when it is read
-    again, and then costs nothing."""
+    """Raise `InputError` unless `parts` is a tuple of spends: a generator would be empty, and so of
+    no cost, when read again."""
     fits = isinstance(parts, tuple) and all(hasattr(part, "pure") for part in parts)
     if not fits:
         raise InputError(
@@ -108,32 +107,32 @@ def check_parts(name: str, parts: object) -> None:
 
 
 class Composed:
-    """For spends that are known by their `losses`: delta and epsilon of their sum."""
+    """Mixin for spends with `losses`: delta and epsilon by composition."""
 
     def delta(self: Spend, epsilon: float) -> float:
-        """An upper bound of delta at `epsilon`; 0 from the pure epsilon on."""
+        """Return an upper bound of delta at `epsilon`; 0 from the pure epsilon on."""
         curve = composed(self) if epsilon < self.pure else None
         return 0.0 if curve is None else curve.delta(epsilon)
 
     def least_epsilon(self: Spend, delta: float) -> float:
-        """An upper bound of epsilon at `delta`; at most the pure one."""
+        """Return an upper bound of epsilon at `delta`; at most the pure epsilon."""
         curve = composed(self) if delta > 0 else None
         return self.pure if curve is None else min(self.pure, curve.least_epsilon(delta))
 
 
 @dataclass(frozen=True)
 class GaussianSpend:
-    """A mechanism whose whole life is mu-GDP: L2 movement over noise standard deviation.
+    """Cost of a mechanism whose calls are mu-GDP together: L2 movement over noise stddev.
 
-    A running sum that hears every round once says in `slots` what several rounds of one person add
-    up to; the cost of one round does not depend on it. Whoever calls it in some rounds only has to
-    leave that out, `replace(spend, slots=None)`.
+    A running sum that hears every round once has a release plan `slots`, for the cost of several
+    rounds of one person. A mechanism that is called in some rounds only must not have one:
+    `replace(spend, slots=None)`.
     """
 
     mu: float
     note: str
     slots: Slots | None = field(default=None, compare=False, repr=False)
-    """None is group privacy"""
+    """release plan; None if not known: several rounds of a person cost group privacy"""
 
     def __post_init__(self) -> None:
         check_loss("mu", self.mu)
@@ -165,7 +164,7 @@ class GaussianSpend:
 
 
 def largest_epsilon(curves: Iterable[Spend | Composition], delta: float) -> float:
-    """The largest epsilon of the curves at `delta`; one that lies below is not searched."""
+    """Return the largest epsilon of the curves at `delta`, without a search on lower curves."""
     largest = 0.0
     for curve in curves:
         if curve.delta(largest) > delta:
@@ -175,10 +174,10 @@ def largest_epsilon(curves: Iterable[Spend | Composition], delta: float) -> floa
 
 @dataclass(frozen=True)
 class Parallel:
-    """Mechanisms that see disjoint sets of rounds: a user pays for the most expensive one."""
+    """Cost of mechanisms that see disjoint sets of rounds: that of the most expensive one."""
 
     needs: ClassVar[frozenset[Hearing]] = frozenset({Hearing.APART})
-    """of its parts, held by `LedgerCheck`"""
+    """facts on calls of the parts, checked by `LedgerCheck`"""
     parts: tuple[Spend, ...]
     note: str = "parallel over disjoint rounds"
 
@@ -205,7 +204,7 @@ class Parallel:
         return min((part.step for part in self.parts), default=inf)
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
-        # Of the only part, or of the largest of Gaussians; None where no part dominates all
+        # those of the only part, or of the largest Gaussian; None if no part dominates all
         mu = self.mu
         if mu is not None:
             return GaussianSpend(mu, self.note).losses(step)
@@ -220,17 +219,16 @@ class Parallel:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A Gaussian mechanism that one person enters in so many rounds.
+    """Cost of a Gaussian mechanism for a person who enters it in `times` rounds.
 
-    Whatever her rounds are and however they depend on releases, together they move it no further
-    than the sum of their lengths, group privacy, or than `factor` of them, where it is known how
-    rounds enter releases.
+    However her rounds depend on releases, together they move the mechanism at most `times` as far
+    as one round, group privacy, or `factor` times as far, if the release plan is known.
     """
 
     part: Spend
     times: int
     factor: float | None = None
-    """what her rounds add up to, in rounds; None is `times`"""
+    """change by all rounds of a person over that by one round; None is `times`"""
 
     def __post_init__(self) -> None:
         whole("times", self.times, 1)
@@ -241,12 +239,12 @@ class Repeated:
 
     @property
     def needs(self) -> frozenset[Hearing]:
-        """Visits may be counted by how far apart they are only if rounds are calls."""
+        """Facts on calls: the distance of visits in rounds counts only if every round is a call."""
         return frozenset() if self.factor is None else frozenset({Hearing.EVERY})
 
     @property
     def parts(self) -> tuple[Spend, ...]:
-        """The mechanism, as it is paid for a single round."""
+        """Cost of the mechanism for a single round, as a tuple."""
         return (self.part,)
 
     @property
@@ -255,42 +253,42 @@ class Repeated:
         return f"{self.part.note}, {self.times} rounds of a person{as_many}"
 
     @property
-    def together(self) -> GaussianSpend:
-        """What all her rounds cost."""
+    def group_spend(self) -> GaussianSpend:
+        """Cost of all rounds of a person."""
         factor = self.times if self.factor is None else self.factor
         return GaussianSpend(factor * (self.part.mu or 0.0), self.note)
 
     @property
     def mu(self) -> float:
-        return self.together.mu
+        return self.group_spend.mu
 
     @property
     def pure(self) -> float:
-        return self.together.pure
+        return self.group_spend.pure
 
     @property
     def rho(self) -> float:
-        return self.together.rho
+        return self.group_spend.rho
 
     @property
     def step(self) -> float:
-        return self.together.step
+        return self.group_spend.step
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...]:
-        return self.together.losses(step)
+        return self.group_spend.losses(step)
 
     def delta(self, epsilon: float) -> float:
-        return self.together.delta(epsilon)
+        return self.group_spend.delta(epsilon)
 
     def least_epsilon(self, delta: float) -> float:
-        return self.together.least_epsilon(delta)
+        return self.group_spend.least_epsilon(delta)
 
 
 @dataclass(frozen=True)
 class Expiring:
-    """The spend of a mechanism that protects a user for `window` rounds only.
+    """Cost of a mechanism that protects a user for `window` rounds only.
 
-    A ledger must promise no more than that: see `Ledger.window`.
+    The notion of a ledger with this spend needs a window of at most as many rounds.
     """
 
     part: Spend
@@ -330,58 +328,61 @@ class Expiring:
 
 
 def different(spends: Iterable[Spend]) -> tuple[Spend, ...]:
-    """Each once; spends alike whose rounds enter releases otherwise are two."""
+    """Return the distinct spends; equal ones with different release plans are distinct."""
     return tuple({(spend, getattr(spend, "slots", None)): spend for spend in spends}.values())
 
 
 def within(spend: Spend, age: int) -> Spend:
-    """The cost of what is released up to `age` rounds after a user's own, from above.
+    """Return an upper bound of the cost of releases up to `age` rounds after a user's round.
 
-    A running sum knows how much of her its first releases show; anything else counts in full from
-    her own round on. What expires after `window` rounds is (window - 1) rounds old at the most, and
-    later there is no promise.
+    A running sum has the change of its first releases in its plan; other mechanisms count in full
+    from the user's round on. An `Expiring` one protects up to age window - 1, and not beyond.
     """
     if isinstance(spend, Expiring):
         return within(spend.part, age) if age < spend.window else GaussianSpend(inf, spend.note)
-    return _seen(spend, lambda slots: slots.early_norm(age), lambda part: within(part, age))
+    return _scaled(spend, lambda slots: slots.early_norm(age), lambda part: within(part, age))
 
 
 def spent(spend: Spend, rounds: int) -> Spend:
-    """The cost of what is released by the end of so many rounds, from above; of a promise that
-    expires, for those who still have it."""
+    """Return an upper bound of the cost of the releases in the first `rounds` rounds; under an
+    expiring guarantee, for users whom it still protects."""
     if isinstance(spend, Expiring):
         return replace(spend, part=spent(spend.part, rounds))
-    return _seen(spend, lambda slots: slots.past_norm(rounds), lambda part: spent(part, rounds))
+    return _scaled(spend, lambda slots: slots.past_norm(rounds), lambda part: spent(part, rounds))
 
 
-def _seen(spend: Spend, norm: Callable[[Slots], float], inside: Callable[[Spend], Spend]) -> Spend:
-    """A running sum of which that much is seen; anything else counts in full."""
+def _scaled(
+    spend: Spend, norm: Callable[[Slots], float], inside: Callable[[Spend], Spend]
+) -> Spend:
+    """Return `spend` scaled to the `norm` of its release plan, unscaled without a plan."""
     if isinstance(spend, Parallel):
         return replace(spend, parts=tuple(map(inside, spend.parts)))
     slots: Slots | None = getattr(spend, "slots", None)
     if slots is None or spend.pure == 0 or spend.mu == inf:
         return spend
     if not isinstance(spend, GaussianSpend):
-        return cast(_Divisible, spend).for_share(norm(slots) / slots.early_norm(_EVER))
+        return cast(_Divisible, spend).for_share(norm(slots) / slots.early_norm(_MAX_AGE))
     share = norm(slots) / slots.person_norm(1, 1)
-    return replace(spend, mu=min(1.0, share * (1 + ROUNDED)) * spend.mu if share else 0.0)
+    return replace(spend, mu=min(1.0, share * (1 + QUOTIENT_ROUNDING)) * spend.mu if share else 0.0)
 
 
 class _Divisible(Spend, Protocol):
+    """Protocol of a spend of several noises, of which a share can be paid for."""
+
     def for_share(self, share: float) -> Spend:
-        """The cost of that share of its noises, in the norm in which they add up."""
+        """Return the cost of a `share` of the noises, in the norm in which their costs add up."""
         ...
 
 
-ROUNDED = 1e-12
-"""Added relatively to a quotient of norms, each of which is rounded"""
-_EVER = 10**12
-"""An age at which nothing is left to be shown, in rounds"""
+QUOTIENT_ROUNDING = 1e-12
+"""Relative margin for the rounding of a quotient of norms"""
+_MAX_AGE = 10**12
+"""Age in rounds beyond every horizon, for the cost of all releases"""
 
 
 @lru_cache(maxsize=16)
 def composed(*spends: Spend) -> Composition | None:
-    """The sum of all their losses, on the finest of their grids; None if one has none."""
+    """Return the sum of all privacy losses of `spends`, on the finest grid; None if unknown."""
     step = min((spend.step for spend in spends), default=inf)
     parts: list[PrivacyLoss] = []
     for spend in spends:

@@ -12,22 +12,22 @@ from dpbandit.privacy.ledger import Ledger, most
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss, connected
 from dpbandit.privacy.spends import GaussianSpend, check_loss, composed
 
-_CLOSE = 0.999
-"""A certificate of that much of the target is close enough: another one costs a convolution."""
-_BELOW = 0.85
-"""Of the central limit theorem's ratio; what is found is .9 of it for 16 users and .83 for 1e9."""
-_SMALLEST, _LARGEST = 1e-9, 20.0
-"""Sampling is not counted for releases with a smaller ratio, or a larger one."""
-_DOWN = 1 - 1e-12
-"""For the rounding of a ratio to noise and back."""
+_TARGET_PRECISION = 0.999
+"""Share of the target epsilon that ends the search: one more try costs a convolution"""
+_START_SHARE = 0.85
+"""Start of the search over the ratio of the central limit theorem; results are 0.83 to 0.9 of it"""
+_MIN_RATIO, _MAX_RATIO = 1e-9, 20.0
+"""Range of ratios in which the certificate uses the sampling"""
+_RATIO_MARGIN = 1 - 1e-12
+"""Factor that covers the rounding from a ratio to noise and back"""
 
 
 @dataclass(frozen=True)
 class SampledGaussianSpend:
-    """`count` Gaussian releases, each of b users drawn from n without replacement, `rate` = b / n.
+    """Cost of `count` Gaussian releases of b users drawn from n without replacement, rate b / n.
 
-    Given who was drawn, replacing one of them by anybody moves a release by at most `ratio` = mu
-    standard deviations. One user drawn with replacement in every step is b = 1.
+    Given the draw, replacing a drawn user moves a release by at most `ratio` = mu standard
+    deviations. One user drawn with replacement in every step is b = 1.
 
     Guarantee:
         For neighbours that replace a user, with E_a(P|Q) = sup P(S) - a Q(S)::
@@ -51,8 +51,8 @@ class SampledGaussianSpend:
         dominate all of them, however steps depend on releases (Zhu, Dong and Wang, "Optimal
         accounting of differential privacy via characteristic function", AISTATS 2022; the bound of
         one release: Balle, Barthe and Gaboardi, "Privacy amplification by subsampling", NeurIPS
-        2018). An accountant for Poisson sampling that adds or removes a user is told half the ratio
-        and answers another question.
+        2018). An accountant for Poisson sampling with added or removed users takes half the ratio,
+        and bounds another quantity.
 
     >>> spend = SampledGaussianSpend(ratio=1.0, rate=0.01, count=1000)
     >>> f"{spend.delta(1.0):.4f}"
@@ -60,7 +60,9 @@ class SampledGaussianSpend:
     """
 
     ratio: float
+    """mu, largest movement of a release over its noise"""
     rate: float
+    """b / n, probability that a user is drawn"""
     count: int
     note: str = "sampled Gaussian releases"
 
@@ -71,7 +73,7 @@ class SampledGaussianSpend:
 
     @property
     def mu(self) -> float | None:
-        # Where everybody is in every release, sqrt(count) mu; else None, as it is not Gaussian
+        # Gaussian only if every user is in every release
         if not (self.ratio and self.rate and self.count):
             return 0.0
         return sqrt(self.count) * self.ratio if self.rate == 1 or self.ratio == inf else None
@@ -87,11 +89,11 @@ class SampledGaussianSpend:
 
     @property
     def clt(self) -> float:
-        """What mu-GDP all releases come close to, g sqrt(count (e^(mu^2) - 1)). No bound."""
+        """mu of the GDP limit of all releases, g sqrt(count (e^(mu^2) - 1)); not a bound."""
         return self.rate * sqrt(self.count * expm1(min(self.ratio**2, 700.0)))
 
     def curve(self, epsilon: Floats) -> Floats:
-        """The bound of one release at each of `epsilon`, of any sign."""
+        """Return the bound on delta of one release at each of `epsilon`, of any sign."""
         size, g = np.abs(epsilon), self.rate
         near = np.log1p(np.expm1(np.minimum(size, 30.0)) / g)  # log a', where e^e is no overflow
         inner = np.where(size < 30, near, size + np.log1p((g - 1) * np.exp(-size)) - log(g))
@@ -112,18 +114,18 @@ class SampledGaussianSpend:
         return min(max(0.15 * spread, 0.05 * spread**2 / self.rate), widest)
 
     def losses(self, step: float) -> tuple[PrivacyLoss, ...] | None:
-        # `count` times that of one release, from the dots of the curve
+        # `count` losses of one release, from grid points of its curve
         if not self._counted:
             return self._unsampled.losses(step)
         # the largest loss of N(mu, 1) against N(0, 1), then that of its mixture
-        far = self.ratio * (self.ratio / 2 + UNDERFLOW_QUANTILE)
-        reach = far + log(self.rate + (1 - self.rate) * exp(-far))
+        unsampled_reach = self.ratio * (self.ratio / 2 + UNDERFLOW_QUANTILE)
+        reach = unsampled_reach + log(self.rate + (1 - self.rate) * exp(-unsampled_reach))
         error = 2 * error_of(self.ratio)
         return (connected(self.curve, reach=reach, step=step, count=self.count, rounding=error),)
 
     @property
     def _unsampled(self) -> GaussianSpend:
-        """As if everybody were in every release: mixtures are no further apart than their parts."""
+        """Cost as if every user were in every release: mixtures are no further apart than parts."""
         return GaussianSpend(sqrt(2 * self.rho), self.note)
 
     def delta(self, epsilon: float) -> float:
@@ -140,15 +142,16 @@ class SampledGaussianSpend:
 
     @property
     def _counted(self) -> bool:
-        return self.mu is None and _SMALLEST <= self.ratio <= _LARGEST
+        return self.mu is None and _MIN_RATIO <= self.ratio <= _MAX_RATIO
 
 
 @cache
 def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> float:
-    """The largest `ratio` whose certificate meets the target, to 0.1 % of epsilon; inf for inf.
+    """Return the largest `ratio` that meets the target, to 0.1 % of epsilon; inf for inf.
 
-    At least the one that meets it without sampling. The search begins a little below the ratio of
-    the central limit theorem, with the theorem's slope: three or four certificates for most sizes.
+    At least the ratio that meets the target without sampling. The search begins a little below the
+    ratio of the central limit theorem, with the theorem's slope: three or four certificates for
+    most sizes.
 
     >>> round(largest_ratio(rate=1.0, count=4, epsilon=1.0, delta=1e-5), 6)  # 0.268051 / 2
     0.134026
@@ -158,21 +161,21 @@ def largest_ratio(*, rate: float, count: int, epsilon: float, delta: float) -> f
         return inf
     mu = mu_of(epsilon, delta)
     unsampled = mu / sqrt(count)
-    if rate == 1 or not _SMALLEST <= unsampled < _LARGEST:
-        return unsampled * _DOWN
+    if rate == 1 or not _MIN_RATIO <= unsampled < _MAX_RATIO:
+        return unsampled * _RATIO_MARGIN
 
     def ledger(ratio: float) -> Ledger:
         return Ledger((SampledGaussianSpend(ratio=ratio, rate=rate, count=count),))
 
-    start = _BELOW * sqrt(log1p((mu / rate) ** 2 / count))  # whose clt is mu
+    start = _START_SHARE * sqrt(log1p((mu / rate) ** 2 / count))  # whose clt is mu
     ratio = most(
         ledger,
         epsilon=epsilon,
         delta=delta,
         low=unsampled,
-        high=_LARGEST,
+        high=_MAX_RATIO,
         start=start,
         slope=start**2 / -expm1(-(start**2)),
-        close=_CLOSE,
+        close=_TARGET_PRECISION,
     )
-    return ratio * _DOWN
+    return ratio * _RATIO_MARGIN

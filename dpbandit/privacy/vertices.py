@@ -1,6 +1,6 @@
 """Private Frank-Wolfe steps: the best vertex of the l_1 ball by a noisy minimum, for many arms.
 
-`certified_budgets` are budgets of many noisy minima, one for each step, that together just meet a
+`certified_budgets` computes epsilons of noisy minima, one for each step, that together just meet a
 privacy target.
 """
 
@@ -30,41 +30,42 @@ from dpbandit.privacy.premises import SUMMED
 from dpbandit.privacy.pure import BoundedRangeSpend, PureSpend
 
 SelectionNoise: TypeAlias = Literal["laplace", "gumbel"]
-LAWS: dict[str, tuple[Law, type[PureSpend]]] = {
+SELECTION_LAWS: dict[str, tuple[Law, type[PureSpend]]] = {
     "laplace": (Laplace(1.0), PureSpend),
     "gumbel": (Gumbel(1.0), BoundedRangeSpend),
 }
-"""What a noisy minimum under each noise is worth, in pure epsilon or bounded range."""
+"""Law of scale 1 and class of the spend of a noisy minimum, by the name of its noise"""
 
 
 class VertexGradients(Protocol):
-    """Clipped gradients of a round (theta, previous, steps, ...): what a `NoisyVertex` sums.
+    """Protocol of clipped gradients of a round (theta, previous, steps, ...), for `NoisyVertex`.
 
-    `RecursiveGradients` of arms, `steps` (G,), or those of one loss: shapes without G, one number.
+    Either `RecursiveGradients` of arms, `steps` (G,), or `RecursiveLossGradients`: shapes without
+    G, and one number `steps`.
     """
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(G, d), or (d,)."""
+        """Shape of a gradient, (G, d) or (d,)."""
         ...
 
     @property
     def order(self) -> float:
-        """The norm in which `sensitivity` is meant; must be inf."""
+        """Order of the norm of `sensitivity`; must be inf."""
         ...
 
     @property
     def sensitivity(self) -> float:
-        """How far replacing a user moves a coordinate of the sum."""
+        """Largest change of a coordinate of the sum if one user is replaced."""
         ...
 
     def gradient(self, *datum: AnyArray) -> Floats:
-        """`(R, *shape)`, 0 for whoever takes no step."""
+        """Return the gradients `(R, *shape)` of one round, 0 for arms that take no step."""
         ...
 
 
 class NoisyVertex(Mechanism):
-    """Exact gradient sums of G arms inside; out come vertices of the l_1 ball, (R, G).
+    """Mechanism that sums gradients of G arms and releases vertices of the l_1 ball, (R, G).
 
     In a round some arms take a step. For arm a, in its i-th, with the sum G_a of its gradients::
 
@@ -100,13 +101,13 @@ class NoisyVertex(Mechanism):
         differ.
 
     Args:
-        gradients: the clipped statistic, in max-norm; its sums are per arm.
+        gradients: clipped gradients, in max-norm, summed per arm.
         streams: the random streams of the replicas.
         name: the call site of the noise.
         noise: laplace or gumbel.
-        budgets: epsilon_1..epsilon_n of one arm, any one of them inf: no noise in that step.
-        horizon: rounds that will be fed.
-        adaptive: see above; for `RecursiveGradients`.
+        budgets: epsilon_1..epsilon_n of one arm; inf adds no noise in that step.
+        horizon: number of rounds.
+        adaptive: True for noise by the largest k_i; needs `RecursiveGradients`.
 
     Raises `BudgetExceededError` for more than n steps of an arm, `InputError` for steps out of
     order.
@@ -117,7 +118,7 @@ class NoisyVertex(Mechanism):
     controls = (0, 1, 2)
 
     order = inf
-    """the norm in which `sensitivity` is meant, for one coordinate of one arm's sum"""
+    """norm of `sensitivity`, which bounds one coordinate of one arm's sum"""
 
     def __init__(
         self,
@@ -130,37 +131,39 @@ class NoisyVertex(Mechanism):
         horizon: int,
         adaptive: bool = False,
     ) -> None:
-        one_of("noise", noise, LAWS)
+        one_of("noise", noise, SELECTION_LAWS)
         whole("horizon", horizon, 1)
         if gradients.order != inf:
             raise InputError("Expected gradients clipped in max-norm: gradient_clip=None.")
         (*arms, d), n = gradients.shape, len(budgets)
-        law, spend = LAWS[noise]
+        law, spend = SELECTION_LAWS[noise]
         self.spend = spend.of(f"{name}: {n} {noise} minima of {2 * d} vertices an arm", budgets)
         self.sensitivity, self.uses = gradients.sensitivity, horizon
         self._gradients, self._budgets = gradients, budgets
-        self._adapting: RecursiveGradients | None = None
+        self._adaptive_gradients: RecursiveGradients | None = None
         if adaptive:
             if not isinstance(gradients, RecursiveGradients):
                 raise InputError("Expected adaptive=True only with the gradients of arms.")
-            self._adapting = gradients
+            self._adaptive_gradients = gradients
         self._noise = law.sampler(streams, name, (*arms, 2 * d))
         self._exact: Floats = np.zeros((len(streams), *arms, d))  # never leaves here
         self._taken = np.zeros(arms, dtype=np.int64)  # steps of each arm, public
         self._largest: Floats = np.zeros((len(streams), *arms))  # k_i so far
 
     def query(self, *datum: AnyArray) -> Floats:
-        # What this round adds to the sums, clipped: (R, G, d)
-        if self._adapting is None:
+        # the clipped gradients of this round, (R, G, d)
+        if self._adaptive_gradients is None:
             return self._gradients.gradient(*datum)
-        return self._adapting.gradient(*datum, clips=self._clips(self._adapting, *datum[:3]))
+        return self._adaptive_gradients.gradient(
+            *datum, clips=self._clips(self._adaptive_gradients, *datum[:3])
+        )
 
     def _release(self, *datum: AnyArray) -> Any:
         steps = datum[2]
         self._count(steps)
         self._exact += self.query(*datum)
-        if self._adapting is not None:
-            clips = self._clips(self._adapting, *datum[:3])
+        if self._adaptive_gradients is not None:
+            clips = self._clips(self._adaptive_gradients, *datum[:3])
             self._largest = np.maximum(self._largest, np.where(steps > 0, clips, 0.0))
         scores = vertex_scores(self._exact)
         scores -= self._scales()[..., None] * self._noise()
@@ -178,38 +181,38 @@ class NoisyVertex(Mechanism):
     def _clips(
         gradients: RecursiveGradients, theta: Floats, previous: Floats, steps: AnyArray
     ) -> Floats:
-        """k_i of every arm, (R, G)."""
+        """Return the residual clips k_i of every arm, (R, G)."""
         M, B = gradients.context_bound, gradients.reward_bound
         size = np.abs(recursive_points(theta, previous, steps)).sum(axis=-1)
         return np.minimum(gradients.residual_clip, M * size + B)
 
     def _scales(self) -> Floats:
-        """2 S / epsilon_i, the scale of the noise on +-G_a, (R, G) or (G,)."""
+        """Return the noise scales 2 S / epsilon_i on +-G_a, (R, G) or (G,)."""
         budgets = self._budgets[np.maximum(self._taken, 1) - 1]
-        if self._adapting is None:
+        if self._adaptive_gradients is None:
             return np.asarray(2 * self.sensitivity / budgets)
-        return 4 * self._adapting.context_bound * self._largest / budgets
+        return 4 * self._adaptive_gradients.context_bound * self._largest / budgets
 
 
 def vertex_scores(sums: Floats) -> Floats:
-    """<sum, v> / R of the vertices +R e_1..+R e_d, -R e_1..-R e_d: (..., d) -> (..., 2d)."""
+    """Return scores <sum, v> / R (..., 2d) of the vertices v = +R e_1.., -R e_1.., of (..., d)."""
     return np.concatenate([sums, -sums], axis=-1)
 
 
 def best_vertices(sums: Floats) -> Ints:
-    """argmin <sum, v> over the vertices, ties to the lowest index: (R, G, d) -> (R, G)."""
+    """Return argmin <sum, v> over the vertices, (R, G), of sums (R, G, d)."""
     return vertex_scores(sums).argmin(axis=-1)
 
 
 Profile: TypeAlias = Literal["inverse-sqrt", "uniform"]
-_ENOUGH = 0.996
-"""A certificate of that much of the target is close enough: another one costs a second."""
-_MOST = 1e3
-"""Times what the plain sum and zCDP allow."""
+_TARGET_PRECISION = 0.996
+"""Share of the target epsilon that ends the search: one more try costs a second"""
+_MAX_BUDGET_RATIO = 1e3
+"""Upper end of the search, over the budgets that the plain sum or zCDP allows"""
 
 
 def paper_budgets(n: int, *, epsilon: float, delta: float) -> Floats:
-    """What the printed noise of private online Frank-Wolfe buys in each of n steps.
+    """Return the epsilons of the printed noise of private online Frank-Wolfe, one for each step.
 
     Han et al. (see `DPHDBChoices`) print::
 
@@ -235,11 +238,11 @@ def paper_budgets(n: int, *, epsilon: float, delta: float) -> Floats:
 def certified_budgets(
     n: int, *, noise: SelectionNoise, profile: Profile, epsilon: float, delta: float
 ) -> Floats:
-    """epsilon_t = c / sqrt t (inverse-sqrt) or c (uniform) with c close to the largest in budget.
+    """Return epsilon_t = c / sqrt t (inverse-sqrt) or c (uniform), c about the largest in budget.
 
     The certificate, the lesser of the exact loss distribution and zCDP, comes out between 0.99 and
-    1 of epsilon. c starts where the plain sum or zCDP meets the target. delta = 0: the plain sum is
-    epsilon.
+    1 of epsilon; the search for c starts where the plain sum or zCDP meets the target. With
+    delta = 0 the plain sum is epsilon.
 
     >>> budgets = certified_budgets(
     ...     100, noise="gumbel", profile="uniform", epsilon=1.0, delta=0.0)
@@ -247,7 +250,7 @@ def certified_budgets(
     1.0
     """
     whole("n", n, 1)
-    one_of("noise", noise, LAWS)
+    one_of("noise", noise, SELECTION_LAWS)
     one_of("profile", profile, ("inverse-sqrt", "uniform"))
     privacy_target(epsilon, delta)
     t = np.arange(1, n + 1)
@@ -258,7 +261,7 @@ def certified_budgets(
 
 
 def _constant(shape: Floats, noise: SelectionNoise, epsilon: float, delta: float) -> float:
-    spend = LAWS[noise][1]
+    spend = SELECTION_LAWS[noise][1]
     pure = epsilon / float(shape.sum()) * (1 - 1e-12)  # the plain sum is within the target
     if epsilon == inf or delta == 0:
         return pure
@@ -268,4 +271,11 @@ def _constant(shape: Floats, noise: SelectionNoise, epsilon: float, delta: float
 
     by_zcdp = sqrt(curves.zcdp_rho_of(epsilon, delta) / spend.of("", shape).rho) * (1 - 1e-12)
     low = max(pure, by_zcdp)
-    return most(ledger, epsilon=epsilon, delta=delta, low=low, high=_MOST * low, close=_ENOUGH)
+    return most(
+        ledger,
+        epsilon=epsilon,
+        delta=delta,
+        low=low,
+        high=_MAX_BUDGET_RATIO * low,
+        close=_TARGET_PRECISION,
+    )

@@ -1,10 +1,10 @@
-"""What Wishart noise costs: an exact one-dimensional law, found here because none was printed.
+"""Privacy cost of Wishart noise, exact, by a one-dimensional law of the privacy loss.
 
 Sheffet, "Private approximations of the 2nd-moment matrix using existing techniques in linear
 regression" (2015), releases M + W with W ~ W_p(L^2 I, k) for Gram matrices M of rows `|z| <= L`.
 
 Proof of the certificate. (1) Pad every row with one more coordinate to norm exactly L, and draw
-the noise one dimension larger: the extra row and column are dropped afterwards, and what is left
+the noise one dimension larger: without the extra row and column, dropped afterwards, the matrix
 has exactly the law of W_p(L^2 I, k), so a guarantee for q = p + 1 dimensions and `|z| = L` covers
 the release. (2) Removing a row u of norm L moves the matrix by uu'. With a = (k - q - 1) / 2 the
 density ratio at W is::
@@ -32,15 +32,15 @@ from dpbandit.base import Floats, InputError, positive, whole
 from dpbandit.privacy.curves import mu_of
 from dpbandit.privacy.loss_distributions import Composition, PrivacyLoss
 
-_GRID = 4000
-"""Cells of the discretised loss of one node."""
-_MOST = 100.0
-"""Where the curve ends: delta at more is no larger, and e^epsilon overflows."""
+_LOSS_CELLS = 4000
+"""Cells of the discretised loss of one node"""
+_MAX_EPSILON = 100.0
+"""Largest epsilon of the curve: delta falls beyond, and e^epsilon overflows in the end"""
 
 
 @dataclass(frozen=True)
 class WishartSpend:
-    """A tree whose nodes carry W_p(L^2 I, degrees) noise, one user in `nodes` of them."""
+    """Cost of a tree whose nodes have W_p(L^2 I, degrees) noise, one user in `nodes` of them."""
 
     degrees: float
     dim: int
@@ -60,17 +60,17 @@ class WishartSpend:
 
     @property
     def pure(self) -> float:
-        # Infinity, as the determinant ratio has no bound
+        # the determinant ratio has no bound
         return inf if self.nodes else 0.0
 
     @property
     def rho(self) -> float:
-        # Infinity, as the ratio is infinite with some probability
+        # the density ratio is infinite with some probability
         return inf if self.nodes else 0.0
 
     @property
     def step(self) -> float:
-        # Any; there is no grid to share
+        # there is no grid to share
         return inf
 
     def losses(self, step: float) -> None:
@@ -80,7 +80,7 @@ class WishartSpend:
     def delta(self, epsilon: float) -> float:
         if self.nodes == 0 or epsilon == inf:
             return 0.0
-        epsilon = min(epsilon, _MOST)
+        epsilon = min(epsilon, _MAX_EPSILON)
         removing, adding = _zero_out(self.degrees, self.dim, self.nodes)
         split = np.linspace(0, epsilon, 65)
 
@@ -103,7 +103,7 @@ class WishartSpend:
         low, high = 0.0, 1.0
         while self.delta(high) > delta:
             low, high = high, 2 * high
-            if high > _MOST:
+            if high > _MAX_EPSILON:
                 return inf
         while high - low > 1e-6 * high:
             middle = (low + high) / 2
@@ -113,7 +113,7 @@ class WishartSpend:
 
 @cache
 def least_degrees(epsilon: float, delta: float, *, dim: int, nodes: int) -> int:
-    """The smallest whole k for which the certificate meets (epsilon, delta)."""
+    """Return the smallest whole k for which the certificate meets (epsilon, delta)."""
     if delta < 1e-12:
         raise InputError(f"Expected delta={delta} >= 1e-12 for Wishart noise.")
     low = dim + 4  # chi^2 needs k - q + 1 >= 1 with room to spare
@@ -137,11 +137,11 @@ def least_degrees(epsilon: float, delta: float, *, dim: int, nodes: int) -> int:
 
 @lru_cache(maxsize=8)
 def _zero_out(degrees: float, dim: int, nodes: int) -> tuple[Composition, Composition]:
-    """The composed losses of removing and of adding one row, rounded up."""
+    """Return the composed losses of removing and of adding one row, rounded up."""
     q = dim + 1
     a, freedom = (degrees - q - 1) / 2, degrees - q + 1
     width = 24 * sqrt(0.5 / freedom) + 60 / freedom
-    step = min(1e-2, 2 * width / _GRID)
+    step = min(1e-2, 2 * width / _LOSS_CELLS)
     edges = np.arange(-ceil(width / step), ceil(width / step) + 1)
 
     def composed(cdf: Floats, survival: Floats) -> Composition:
@@ -168,7 +168,7 @@ def _zero_out(degrees: float, dim: int, nodes: int) -> tuple[Composition, Compos
 
 
 def paper_degrees(epsilon: float, delta: float, *, dim: int, levels: int) -> float:
-    """k as Shariff and Sheffet (2018) print it, p + ceil(224 m ln(8m/delta) ln(2/delta)/eps^2)."""
+    """Return the k of Shariff and Sheffet, p + ceil(224 m ln(8m/delta) ln(2/delta)/eps^2)."""
     if epsilon == inf:
         return dim + 4
     spread = 224 * levels / epsilon**2 * log(8 * levels / delta) * log(2 / delta)

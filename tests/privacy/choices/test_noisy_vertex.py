@@ -12,7 +12,7 @@ from dpbandit.agents.contextual.dp_hdb import FrankWolfe, Schedule
 from dpbandit.base import Streams
 from dpbandit.privacy import BudgetExceededError, Ledger, NoisyVertex
 from dpbandit.privacy.gradients import RecursiveGradients
-from dpbandit.privacy.vertices import LAWS, certified_budgets, paper_budgets
+from dpbandit.privacy.vertices import SELECTION_LAWS, certified_budgets, paper_budgets
 from dpbandit.specs import LINKS
 from tests.broken.leaks import HalfTheNoise, SignOfTheExactSum
 from tests.each import each, refused
@@ -37,7 +37,7 @@ def first_step(mechanism, context, reward, arm=0):
     return mechanism(zeros, zeros, np.ones(G, int), x, np.full(R, arm), np.full(R, float(reward)))
 
 
-@pytest.mark.parametrize("noise", LAWS)
+@pytest.mark.parametrize("noise", SELECTION_LAWS)
 @pytest.mark.parametrize("kind", [NoisyVertex, HalfTheNoise, SignOfTheExactSum])
 def test_choices_are_as_noisy_as_the_ledger_says(kind, noise):
     """Statistical: 60,000 vertices against the law at the budget of the ledger. False alarm 1e-6;
@@ -55,7 +55,7 @@ def test_choices_are_as_noisy_as_the_ledger_says(kind, noise):
     assert (p > 1e-6) == (kind is NoisyVertex)
 
 
-@each("noise", LAWS)
+@each("noise", SELECTION_LAWS)
 def test_without_noise_it_is_the_argmin_and_ties_go_to_the_lowest_vertex(noise):
     for x, arm, chosen in (([0.5, -1.0, 0.2], 0, 1), ([0.5, -0.5, 0.5], 0, 1), ([1, 0], 1, 2)):
         mechanism = made(noise=noise, budgets=[inf], dim=len(x))
@@ -130,7 +130,7 @@ def test_joint_dp_by_exact_enumeration(noise, T, adaptive):
     sum."""
     rng = np.random.default_rng(T)
     budgets = tuple(2 / np.sqrt(np.arange(1, T)))
-    spend = LAWS[noise][1].of("", budgets)
+    spend = SELECTION_LAWS[noise][1].of("", budgets)
     for trial in range(6):
         size = 50 if trial % 2 else 1.0
         contexts = rng.choice([-1.0, -0.4, 0.7, 1.0], T)
@@ -185,13 +185,13 @@ def test_budgets_are_counted_for_each_arm():
         mechanism(zeros, zeros, np.array([0, 2]), np.ones((1, 1)), np.zeros(1, int), np.zeros(1))
 
 
-@each("noise", LAWS)
+@each("noise", SELECTION_LAWS)
 @each("profile", ["inverse-sqrt", "uniform"])
 @each(("n", "epsilon", "delta"), [(1, 1, 1e-5), (22, 0.1, 1e-6), (300, 8, 1e-3), (50, 30, 1e-4)])
 def test_certificates_of_the_budgets_just_keep_the_target(noise, profile, n, epsilon, delta):
     """Property: between 0.99 and 1 of it, by the ledger."""
     budgets = certified_budgets(n, noise=noise, profile=profile, epsilon=epsilon, delta=delta)
-    ledger = Ledger((LAWS[noise][1].of("", budgets),))
+    ledger = Ledger((SELECTION_LAWS[noise][1].of("", budgets),))
     assert ledger.delta(epsilon) <= delta < ledger.delta(0.99 * epsilon)
 
 
