@@ -319,7 +319,7 @@ class LocalSums:
 
     @property
     def spend(self) -> Spend:
-        """Cost of all releases: that of the noisy values."""
+        """Cost of all releases, that of the noisy values."""
         return self._values.spend
 
     def __call__(self, y: Floats, u: Floats) -> Floats | None:

@@ -203,15 +203,13 @@ def certificate_from_dict(values: dict[str, Any]) -> Certificate:
 
     Raises `ValueError` for values of another type.
     """
-    claim = as_declared(
-        tuple[float, float], [values[f"claimed_{x}"] for x in _CLAIM_FIELDS], "claim"
-    )
+    claim = as_declared(tuple[float, float], [values[f"claimed_{x}"] for x in _CLAIMED], "claim")
     inside("claimed_delta", claim[1], 0, 1, ends=True)
     computed = bool(values["accountants"])
     return certificate(ledger_from_dict(values["ledger"]), claim=claim, accountants=computed)
 
 
-_CLAIM_FIELDS = ("epsilon", "delta")
+_CLAIMED = ("epsilon", "delta")
 
 
 SPEND_KINDS: dict[str, Any] = {

@@ -266,11 +266,8 @@ class ListResiduals(ListStatistic):
         with np.errstate(invalid="ignore", over="ignore"):
             predicted = np.matvec(phi, theta)
         p = np.where(np.isfinite(predicted), predicted, 0.0).clip(0, 1)
-        f, looked_without_click = (
-            self.model.looked_at(clicks),
-            self.model.looked_at(np.zeros_like(clicks)),
-        )
-        h = 1 / np.maximum(1, np.vecdot(looked_without_click**2, p))[..., None]
+        f, e = self.model.looked_at(clicks), self.model.looked_at(np.zeros_like(clicks))
+        h = 1 / np.maximum(1, np.vecdot(e**2, p))[..., None]
         z = clip_norm(np.matvec(phi.swapaxes(-1, -2), h * f * (clicks - f * p)), 1.0)
         return self._summed(z, phi, h * f**2 / self.model.square_total)
 

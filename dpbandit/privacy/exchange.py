@@ -69,31 +69,27 @@ def _object(kind: type, name: str | None = None) -> dict[str, Any]:
     hints = get_type_hints(kind)
     known = [field for field in fields(kind) if field.init] if is_dataclass(kind) else []
     needed = [f.name for f in known if f.default is MISSING and f.default_factory is MISSING]
-    schema = {field.name: _schema_of(hints[field.name]) for field in known}
+    schema = {field.name: _typed(hints[field.name]) for field in known}
     if name is None:
         return {"type": "object", "properties": schema, "required": needed}
     schema = {"kind": {"const": name}, **schema}
     return {"type": "object", "properties": schema, "required": ["kind", *needed]}
 
 
-def _schema_of(hint: Any) -> dict[str, Any]:
+def _typed(hint: Any) -> dict[str, Any]:
     origin, parts = get_origin(hint), get_args(hint)
     if hint in _VALUE_SCHEMAS:
         return _VALUE_SCHEMAS[hint]
     if origin is Literal:
         return {"enum": list(parts)}
     if origin in (Union, UnionType):
-        return {"anyOf": [_schema_of(part) for part in parts]}
+        return {"anyOf": [_typed(part) for part in parts]}
     if origin is tuple and parts[1:] == (...,):
-        return {"type": "array", "items": _schema_of(parts[0])}
+        return {"type": "array", "items": _typed(parts[0])}
     if origin is tuple:
-        return {
-            "type": "array",
-            "prefixItems": [_schema_of(part) for part in parts],
-            "items": False,
-        }
+        return {"type": "array", "prefixItems": [_typed(part) for part in parts], "items": False}
     if origin is frozenset:
-        return {"type": "array", "items": _schema_of(parts[0]), "uniqueItems": True}
+        return {"type": "array", "items": _typed(parts[0]), "uniqueItems": True}
     name = "Slots" if hint.__name__ == "Factorisation" else hint.__name__
     return {"$ref": f"#/$defs/{name}"}
 

@@ -330,7 +330,7 @@ class Window(Factorisation):
     window: int
     """number of leaves to protect, >= 1; n rounds are ceil(n / k) leaves of k rounds"""
     lazy: bool = False
-    """True to use a block's root until the next block is full: fewer nodes, less noise"""
+    """True to use a block's root until the next block is full, with fewer nodes and less noise"""
     bounded = True
 
     def __post_init__(self) -> None:

@@ -243,7 +243,7 @@ class PrintedGaussian:
 
 _MAX_NODE_EPSILON = 3.0
 """Largest epsilon of a node at which the conversion behind the printed noise holds"""
-_RHO_MARGIN = 1 - 1e-9
+_MARGIN = 1 - 1e-9
 """Factor that covers the rounding of rho(epsilon, delta) and of its inverse"""
 
 
@@ -265,9 +265,7 @@ def certified_tree_sum(
     (d,), q, count = statistic.shape, statistic.order, leaves(horizon, 1).bit_length()
     r = smoothest(dim=d, q=q)
     kappa = smoothness(r, dim=d, q=q)
-    squared = (
-        mu_of(epsilon, delta) ** 2 if r == 2 else 2 * zcdp_rho_of(epsilon, delta) * _RHO_MARGIN
-    )
+    squared = mu_of(epsilon, delta) ** 2 if r == 2 else 2 * zcdp_rho_of(epsilon, delta) * _MARGIN
     ratio = sqrt(squared / (max(1, count) * kappa))
     spend = GeneralisedGaussianSpend(r, d, ratio, q, count, _note(horizon, r))
     law = GeneralisedGaussian(statistic.sensitivity / ratio, r)

@@ -61,7 +61,7 @@ class Gradual(Factorisation):
 
     @property
     def laws(self) -> tuple[NoiseLaw, ...]:  # type: ignore[override]
-        # K-norm noises compose by their number, so all must have the same scale
+        """Laws of noise; K-norm noises compose only if all have the same scale."""
         return LAWS if self.rate == 1 else ("gaussian", "laplace")
 
     def scale_of(self, level: int) -> float:

@@ -33,8 +33,8 @@ from dpbandit.privacy.spends import (
 )
 
 MOVEMENT_ROUNDING = 1e-13
-"""Relative excess of a mechanism's movement over its sensitivity, by rounding of sums and norms:
-more than any order of adding 1,700 numbers makes. Every epsilon and delta of a ledger covers it."""
+"""Relative excess of a mechanism's movement over its sensitivity by rounding of sums and norms, more
+than any order of adding 1,700 numbers makes. Every epsilon and delta of a ledger covers it."""
 _EXCESS = 1 + MOVEMENT_ROUNDING
 SMALLEST_DOUBLE = 5e-324
 """Smallest positive double, the delta of an event too rare for doubles"""
@@ -204,7 +204,7 @@ class Ledger:
         return replace(self, spends=spends)
 
     @property
-    def _joint_spend(self) -> "Spend | Composition | _BasicComposition":
+    def _joint_spend(self) -> "Spend | Composition | _BasicSum":
         """Bound on all spends as one: the only spend, or the composition of their privacy losses;
         spends without losses join by basic composition."""
         if len(self.spends) == 1:
@@ -214,9 +214,7 @@ class Ledger:
             return curve
         known = tuple(spend for spend in self.spends if composed(spend) is not None)
         alone = tuple(spend for spend in self.spends if composed(spend) is None)
-        return _BasicComposition(
-            (*((Ledger(known),) if known else ()), *(Ledger((s,)) for s in alone))
-        )
+        return _BasicSum((*((Ledger(known),) if known else ()), *(Ledger((s,)) for s in alone)))
 
     def accountants(self, delta: float) -> dict[str, float]:
         """Return the epsilon at `delta` by every accountant that applies, keyed by name."""
@@ -236,7 +234,7 @@ class Ledger:
 
 
 @dataclass(frozen=True)
-class _BasicComposition:
+class _BasicSum:
     """Basic composition of ledgers: epsilons add up, each at the same share of delta."""
 
     parts: tuple[Ledger, ...]
@@ -407,7 +405,7 @@ def most(
     return low
 
 
-_NOISE_PRECISION = 1 - 1e-6
+_PRECISION = 1 - 1e-6
 """Precision of the noise found, or of its epsilon, as a ratio"""
 _MAX_NOISE = 1e12
 """Largest noise that is tried, and largest 1 / noise"""
@@ -431,9 +429,7 @@ def least_noise(spend: Callable[[float], Spend], *, epsilon: float, delta: float
     def ledger(x: float) -> Ledger:
         return Ledger((spend(1 / x),))
 
-    x = most(
-        ledger, epsilon=epsilon, delta=delta, low=1 / least, high=_MAX_NOISE, close=_NOISE_PRECISION
-    )
+    x = most(ledger, epsilon=epsilon, delta=delta, low=1 / least, high=_MAX_NOISE, close=_PRECISION)
     return 1 / x
 
 
@@ -448,7 +444,7 @@ def _closed_form_noise(spend: Callable[[float], Spend], epsilon: float, delta: f
     low, high = 1 / _MAX_NOISE, _MAX_NOISE
     if not enough(high):
         raise InputError(f"Expected epsilon={epsilon!r} at delta={delta!r} to be within reach.")
-    while low < _NOISE_PRECISION * high:
+    while low < _PRECISION * high:
         middle = sqrt(low * high)
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high

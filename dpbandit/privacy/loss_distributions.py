@@ -195,7 +195,7 @@ class Composition:
             self._logs: Floats = np.log(np.concatenate([part.masses for part in self._parts]))
         self._rounded = 1 + np.abs(np.maximum(self._logs, -1e3))  # units of rounding of a mass
         self._laws: dict[float, _Tilted] = {}
-        self._moments_by_tilt: dict[float, _Moments] = {}
+        self._moments_of: dict[float, _Moments] = {}
 
     @cached_property
     def infinite(self) -> float:
@@ -289,16 +289,14 @@ class Composition:
         return weights, totals, peaks + np.log(totals)
 
     def _moments(self, t: float) -> _Moments:
-        if t not in self._moments_by_tilt:
+        if t not in self._moments_of:
             weights, totals, logs = self._tilted(t)
             weights *= self._losses
             means = self._sum_by_part(weights) / totals
-            self._moments_by_tilt[t] = _Moments(
-                self._over_mechanisms(logs), self._over_mechanisms(means)
-            )
-        return self._moments_by_tilt[t]
+            self._moments_of[t] = _Moments(self._total(logs), self._total(means))
+        return self._moments_of[t]
 
-    def _over_mechanisms(self, values: Floats) -> float:
+    def _total(self, values: Floats) -> float:
         """Return the sum over all mechanisms of values given for one mechanism of each part."""
         return float(np.dot(self._counts, values))
 
@@ -323,9 +321,7 @@ class Composition:
         least = inf
         for width in _CHERNOFF_WIDTHS:
             s = width * unit
-            bound = (
-                self._over_mechanisms(self._tilted(t + s)[2]) - log_mass + _LOG_TAIL_MASS
-            ) / abs(s)
+            bound = (self._total(self._tilted(t + s)[2]) - log_mass + _LOG_TAIL_MASS) / abs(s)
             if bound >= least:  # the bound is unimodal in s
                 break
             least = bound
@@ -334,10 +330,10 @@ class Composition:
     def _convolved(self, t: float) -> _Tilted:
         weights, totals, logs = self._tilted(t)
         weights /= self._to_cells(totals)
-        log_mass, sizes = self._over_mechanisms(logs), np.abs(t * self._losses) + self._rounded
+        log_mass, sizes = self._total(logs), np.abs(t * self._losses) + self._rounded
         means = self._sum_by_part(weights * self._losses)
         variances = self._sum_by_part(weights * np.square(self._losses - self._to_cells(means)))
-        first, wanted = self._window(t, log_mass, self._over_mechanisms(variances))
+        first, wanted = self._window(t, log_mass, self._total(variances))
         if wanted > WINDOW:
             factor = 2 ** ceil(log2(wanted / WINDOW))
             return Composition([part.coarser(factor) for part in self._parts])._convolved(t)
@@ -362,7 +358,7 @@ class Composition:
         return _Tilted(
             self.step * (first + np.arange(size)),
             masses,
-            log_mass + 1e-15 * self._over_mechanisms(self._sum_by_part(weights * sizes)),
+            log_mass + 1e-15 * self._total(self._sum_by_part(weights * sizes)),
             off + 2 * exp(-_LOG_TAIL_MASS) + size * exp(-_LOG_NEGLIGIBLE),
         )
 

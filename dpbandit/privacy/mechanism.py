@@ -385,7 +385,7 @@ class LedgerCheck:
         self.ledger = ledger
         self._entries = Counter(part for spend in ledger.spends for part in parts_of(spend))
         self._left = self._entries.copy()
-        self._heard_every_round = {
+        self._repeated_by_factor = {
             spend.part
             for spend in _opened(ledger.spends)
             if isinstance(spend, Repeated) and Hearing.EVERY in spend.needs
@@ -421,7 +421,7 @@ class LedgerCheck:
                     "up."
                 )
         for mechanism, made in calls.items():
-            if self._heard_every_round and mechanism.spend in self._heard_every_round:
+            if self._repeated_by_factor and mechanism.spend in self._repeated_by_factor:
                 twice = exact and self._call_log.overlap([mechanism])
                 if made != users or twice:
                     raise InputError(

@@ -29,7 +29,7 @@ from dpbandit.base import (
 )
 from dpbandit.privacy.premises import NO_FACTS, Fact
 
-_CACHED_NUMBERS = 2**17
+_CACHE = 2**17
 """Most numbers of a block of arms, so that a matrix product stays in the processor's cache"""
 
 
@@ -274,7 +274,7 @@ class Moments(LinearRounds):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change if a round moves to another slot: `sensitivity`, as x = 0 adds 0."""
+        """Largest change by moving a round to another slot, `sensitivity`, as x = 0 adds 0."""
         return self.sensitivity
 
     def total(self, *batch: AnyArray) -> Floats:
@@ -307,7 +307,7 @@ class SecondMoments(LinearRounds):
 
     moment_weight: float = 1.0
     precise_trace: bool = False
-    """True to stretch Gram matrices along the identity: less noise in the trace"""
+    """True to stretch Gram matrices along the identity, for less noise in the trace"""
     _upper: tuple[Ints, Ints] = field(init=False, repr=False, compare=False)
     _full: Ints = field(init=False, repr=False, compare=False)
     _diagonal: Ints = field(init=False, repr=False, compare=False)
@@ -348,7 +348,7 @@ class SecondMoments(LinearRounds):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change if a round moves to another slot: max(S, sqrt(2 + 4 w^2)) with a moment
+        """Largest change by moving a round to another slot, max(S, sqrt(2 + 4 w^2)) with a moment
         clip, larger with a precise trace, else S.
 
         x = 0 adds 0, other rounds have `|v|^2 <= 1 + kappa + w^2` and `<v, v'> >= p^2 (1 + kappa) -
@@ -386,10 +386,7 @@ class SecondMoments(LinearRounds):
             grams: Floats = every @ by_round
         else:  # a few arms at a time, whose rounds (R, few, d, n) fit the cache
             played, K = self._one_hot(batch[1])[:, :, None], self.n_actions
-            grams, few = (
-                np.empty((x.shape[1], K, self.dim, self.dim)),
-                max(1, _CACHED_NUMBERS // x.size),
-            )
+            grams, few = np.empty((x.shape[1], K, self.dim, self.dim)), max(1, _CACHE // x.size)
             for arms in (slice(first, first + few) for first in range(0, K, few)):
                 np.matmul(every * played[:, arms], by_round, out=grams[:, arms])
         if self.layout == "joint":

@@ -85,8 +85,8 @@ class Trust:
     honest: float = 1.0
     """fraction that has to add noise, in (0, 1]; below 1 only where devices share the noise"""
     of: Literal["devices", "slots", "people"] = "devices"
-    """population of the fraction `honest`: devices; where people return, slots (with empty ones) or
-    people whose devices send in every batch"""
+    """population of the fraction `honest`; where people return, slots (with empty ones) or people
+    whose devices send in every batch"""
 
     def __post_init__(self) -> None:
         one_of("trust", self.model, get_args(TrustModel))
@@ -169,7 +169,7 @@ class Facts(Protocol):
 
     @property
     def masks(self) -> Masking:
-        """Owner of the action masks: nobody, the public, or the user of the round."""
+        """Owner of the action masks (nobody, the public, or the user of the round)."""
         ...
 
     @property
@@ -193,7 +193,7 @@ class Notion:
 
     unit: Unit = Round()
     adjacency: Adjacency = "replace"
-    """replace: any other user takes the differing user's place; zero out: her data become 0"""
+    """replacement of the differing user by any other user, or zeroing out of her data"""
     covers: frozenset[Covered] = LATER_ACTIONS
     """actions that the notion covers; a user's own action only if named, nothing if empty"""
     reads: Reads = "mechanisms"
@@ -201,7 +201,7 @@ class Notion:
     contexts: Pattern = "private"
     """public if neighbours agree in contexts, so that answers alone are protected"""
     masks: Masking = "none"
-    """owner of the action masks: nobody, the public, or the user of the round"""
+    """owner of the action masks (nobody, the public, or the user of the round)"""
     trust: Trust = Trust()
     window: int | None = None
     """W, in rounds"""

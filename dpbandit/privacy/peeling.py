@@ -223,7 +223,7 @@ class SparseRows:
     needs = NO_FACTS
 
     blocks: int
-    """number of parameter vectors: K for disjoint arms, 1 for a shared one"""
+    """number of parameter vectors, K for disjoint arms and 1 for a shared one"""
     dim: int
     entry_bound: float
     norm_bound: float

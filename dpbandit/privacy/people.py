@@ -43,9 +43,7 @@ def toeplitz_norm(column: Floats, cap: int, separation: int) -> float:
         raise InputError("Expected a column that falls and is >= 0.")
     total = np.zeros(-(-len(c) // b) * b)
     total[: len(c)] = c
-    total = total.reshape(-1, b).cumsum(
-        axis=0
-    )  # sums over all visits so far, then over the last k alone
+    total = total.reshape(-1, b).cumsum(axis=0)  # over all visits so far, then the last k
     total[cap:] -= total[:-cap].copy()
     return float(np.linalg.norm(total.ravel()[: len(c)]))
 
@@ -132,9 +130,7 @@ def _most_of_batches(values: Floats, ends: Sequence[int], cap: int, separation: 
     slots = np.unique((starts[:, None] + separation * np.arange(k)).ravel())
     slots = slots[slots < edges[-1]]
     x = values[:, np.searchsorted(edges, slots, side="right")][:, ::-1]
-    behind = (
-        len(slots) - np.searchsorted(slots, slots + separation)[::-1]
-    )  # index of the next allowed slot, last slot first
+    behind = len(slots) - np.searchsorted(slots, slots + separation)[::-1]  # of each, last first
     best = np.zeros((len(values), len(slots) + 1))  # largest sum over the last i slots
     for _ in range(k):
         best[:, 1:] = np.maximum.accumulate(x + best[:, behind], axis=1)

@@ -36,7 +36,7 @@ from dpbandit.privacy.spends import Spend
 NodeLaw: TypeAlias = Gaussian | Laplace | KNorm
 NoiseLaw: TypeAlias = Literal["gaussian", "laplace", "k-norm"]
 LAWS: tuple[NoiseLaw, ...] = ("gaussian", "laplace", "k-norm")
-MAX_BLT_RELEASES = 10**6
+MAX_BLT_LEAVES = 10**6
 """Most releases of `BLT`, up to which five buffers are within 0.42 % of the optimum"""
 
 
@@ -468,7 +468,7 @@ _BUFFERS: Floats = np.array(
     ]
 )
 _BUF_DECAY, _OUTPUT_SCALE, _INV_DECAY, _INV_SCALE = np.ascontiguousarray(_BUFFERS.T)
-_BLOCK_RELEASES = 16
+_BLOCK_SIZE = 16
 """Releases advanced by one matrix product; fixed, as it decides the last bits of a sum"""
 
 
@@ -477,7 +477,7 @@ def _block_matrix() -> Floats:
 
     The columns are the recursion run on the columns of the identity.
     """
-    z, buffers, N = np.split(np.eye(_BLOCK_RELEASES + 6), [_BLOCK_RELEASES, _BLOCK_RELEASES + 5])
+    z, buffers, N = np.split(np.eye(_BLOCK_SIZE + 6), [_BLOCK_SIZE, _BLOCK_SIZE + 5])
     prefixes = []
     for z_t in z:
         N = N + z_t + _INV_SCALE @ buffers
@@ -508,10 +508,8 @@ class BLT(Correlated):
 
     def column_norm(self, leaves: int) -> float:
         # `|c|` in closed form, by geometric sums
-        if leaves > MAX_BLT_RELEASES:
-            raise InputError(
-                f"Expected at most {MAX_BLT_RELEASES} releases of a BLT, got {leaves}."
-            )
+        if leaves > MAX_BLT_LEAVES:
+            raise InputError(f"Expected at most {MAX_BLT_LEAVES} releases of a BLT, got {leaves}.")
         if leaves == 0:
             return 0.0
         decay = np.outer(_BUF_DECAY, _BUF_DECAY)
@@ -520,26 +518,24 @@ class BLT(Correlated):
 
     def row_norm(self, leaves: int) -> float:
         """Return the standard deviation of N_leaves, the largest so far, over that of one z."""
-        impulse, variance = np.eye(_BLOCK_RELEASES + 6)[0], 0.0
-        for start in range(0, leaves, _BLOCK_RELEASES):
+        impulse, variance = np.eye(_BLOCK_SIZE + 6)[0], 0.0
+        for start in range(0, leaves, _BLOCK_SIZE):
             response = self.matrix @ impulse
-            variance += float(np.square(response[: min(_BLOCK_RELEASES, leaves - start)]).sum())
-            impulse = np.concatenate([np.zeros(_BLOCK_RELEASES), response[_BLOCK_RELEASES:]])
+            variance += float(np.square(response[: min(_BLOCK_SIZE, leaves - start)]).sum())
+            impulse = np.concatenate([np.zeros(_BLOCK_SIZE), response[_BLOCK_SIZE:]])
         return sqrt(variance)
 
     def begin(self) -> None:
-        self._place = _BLOCK_RELEASES
-        shape = self.source.replicas, _BLOCK_RELEASES + 6, *self.source.shape
+        self._place = _BLOCK_SIZE
+        shape = self.source.replicas, _BLOCK_SIZE + 6, *self.source.shape
         self._input: Floats = np.zeros(shape)  # z, buffers, N
         self._output: Floats = np.empty(0)  # N of 16 releases, buffers, N
-        self._impulse = np.eye(_BLOCK_RELEASES + 6)[
-            0
-        ]  # the same recursion fed with z = 1, 0, 0, ...
+        self._impulse = np.eye(_BLOCK_SIZE + 6)[0]  # the recursion fed with z = 1, 0, 0, ...
         self._responses: Floats = np.empty(0)  # B_t1, whose squares add up to the variance
 
     def __call__(self) -> Floats:
         self.step()
-        if self._place == _BLOCK_RELEASES:
+        if self._place == _BLOCK_SIZE:
             self._advance()
         i = self._place
         self._place += 1
@@ -548,14 +544,14 @@ class BLT(Correlated):
 
     def _advance(self) -> None:
         R, height = self._input.shape[:2]
-        self.source.fill(self._input[:, :_BLOCK_RELEASES])
+        self.source.fill(self._input[:, :_BLOCK_SIZE])
         output = self.matrix @ self._input.reshape(R, height, -1)  # (R, 22, n)
         self._output = output.reshape(self._input.shape)
-        self._input[:, _BLOCK_RELEASES:] = self._output[:, _BLOCK_RELEASES:]
+        self._input[:, _BLOCK_SIZE:] = self._output[:, _BLOCK_SIZE:]
         self._place = 0
         response = self.matrix @ self._impulse
-        self._responses = response[:_BLOCK_RELEASES]
-        self._impulse = np.concatenate([np.zeros(_BLOCK_RELEASES), response[_BLOCK_RELEASES:]])
+        self._responses = response[:_BLOCK_SIZE]
+        self._impulse = np.concatenate([np.zeros(_BLOCK_SIZE), response[_BLOCK_SIZE:]])
 
     @staticmethod
     def side_by_side(parts: Sequence["BLT"], normals: Draws) -> "BLT":

@@ -27,7 +27,7 @@ class Fact(StrEnum):
     AS_CHOSEN = "that what was played is what the agent chose"
     """the action is the agent's, or one by public coins and releases, without a user's veto"""
     CELL = "which action was played"
-    """the action is a function of coins and releases: `AS_CHOSEN` by an agent that is `blind`"""
+    """the action is a function of coins and releases, `AS_CHOSEN` by an agent that is `blind`"""
     CONTEXT = "what contexts are"
     """neighbouring streams agree in contexts, or all contexts are one constant"""
     ONCE = "that a user has one round"
@@ -35,7 +35,7 @@ class Fact(StrEnum):
     PEOPLE = "which number a person has"
     """persons were numbered beforehand, not by their first arrival"""
     LOSS = "which family losses are of"
-    """losses are in a public family: data are moved into its set, so curvature and slope hold"""
+    """losses are in a public family, and data are moved into its set: curvature and slope hold"""
     WORLD = "that nobody's answers depend on others' actions"
     """answers of a user depend on her own action alone; without it, notions cover nothing"""
 

@@ -36,11 +36,11 @@ import scipy
 
 from dpbandit.base import Floats, InputError, whole
 from dpbandit.privacy.loss_distributions import PrivacyLoss, connected, constant, split
-from dpbandit.privacy.spends import QUOTIENT_ROUNDING, Composed, Slots, check_loss
+from dpbandit.privacy.spends import NORM_ROUNDING, Composed, Slots, check_loss
 
-_MAX_GROUPS = 512
+_LEVELS = 512
 """Most different epsilons that are composed exactly; more are rounded up onto so many levels"""
-_MAX_LEVEL_RATIO = 1.05
+_MAX_RATIO = 1.05
 """Largest ratio of levels for which sums before the rounding are reported, not those after it"""
 _SUM_TOLERANCE = 1e-9
 """Relative tolerance between sums over groups and sums over mechanisms"""
@@ -92,28 +92,23 @@ class PureSpend(Composed):
     def _rounding_ratio(self) -> float:
         """Return the largest factor by which `of` rounded an epsilon up, the ratio of levels."""
         each = sorted(epsilon for epsilon, _ in self.groups)
-        if (
-            sum(count for _, count in self.groups) <= _MAX_GROUPS
-            or not 0 < each[0] <= each[-1] < inf
-        ):
+        if sum(count for _, count in self.groups) <= _LEVELS or not 0 < each[0] <= each[-1] < inf:
             return 1.0
         up = _level_ratio(each[0], each[-1])
-        return up if up <= _MAX_LEVEL_RATIO else 1.0
+        return up if up <= _MAX_RATIO else 1.0
 
     @classmethod
     def of(cls, note: str, epsilons: Sequence[float] | Floats) -> Self:
         """Return the spend of one mechanism for each entry of `epsilons`."""
         each = np.asarray(epsilons, dtype=float)
         values, counts = np.unique(each, return_counts=True)
-        if len(values) > _MAX_GROUPS and np.isfinite(values[-1]):
-            levels = np.geomspace(values[0], values[-1], _MAX_GROUPS)[1:-1]
-            last = np.flatnonzero(np.diff(np.searchsorted(levels, values), append=_MAX_GROUPS))
+        if len(values) > _LEVELS and np.isfinite(values[-1]):
+            levels = np.geomspace(values[0], values[-1], _LEVELS)[1:-1]
+            last = np.flatnonzero(np.diff(np.searchsorted(levels, values), append=_LEVELS))
             values = values[last]  # the largest of a cell for all of it: epsilons are rounded up
             counts = np.diff(np.cumsum(counts)[last], prepend=0)
-            if _level_ratio(values[0], values[-1]) > _MAX_LEVEL_RATIO:
-                each = np.repeat(
-                    values, counts
-                )  # levels too coarse for the exact sum: use the rounded one
+            if _level_ratio(values[0], values[-1]) > _MAX_RATIO:
+                each = np.repeat(values, counts)  # too coarse for the exact sum
         groups = tuple(zip(values.tolist(), counts.tolist(), strict=True))
         rho = cls._rho_per_square * fsum((each * each).tolist())
         return cls(note, fsum(each.tolist()), rho, groups)
@@ -170,7 +165,7 @@ class PureSpend(Composed):
 
 def _level_ratio(least: float, most: float) -> float:
     """Return the ratio of neighbouring levels from `least` to `most`."""
-    return float(exp((log(most) - log(least)) / (_MAX_GROUPS - 2)))
+    return float(exp((log(most) - log(least)) / (_LEVELS - 2)))
 
 
 @dataclass(frozen=True)
@@ -198,7 +193,7 @@ class BoundedRangeSpend(PureSpend):
         return np.where(x < -epsilon, -np.expm1(np.minimum(x, 0.0)), inner)
 
 
-_RADIUS_CELLS, _COSINE_CELLS, _ATOM_POINTS, _CURVE_POINTS = 1000, 8000, 4000, 500
+_RADII, _COSINE_CELLS, _ATOM_POINTS, _CURVE_POINTS = 1000, 8000, 4000, 500
 """Cells of the (s, u) grid; grid points of the atoms and of a curve, from loss 0 to a"""
 _MAX_STEP = 0.5
 """Largest grid step: the delta of a large loss curves on the scale of 1"""
@@ -287,7 +282,7 @@ class LaplaceSpend(_Releases):
     def for_share(self, share: float) -> Self:
         if self.count != 1:
             return super().for_share(share)
-        moved = min(1.0, share * (1 + QUOTIENT_ROUNDING))
+        moved = min(1.0, share * (1 + NORM_ROUNDING))
         return replace(self, epsilon=moved * self.epsilon if moved else 0.0)
 
 
@@ -328,9 +323,7 @@ def _atoms(dim: int, ratio: float) -> tuple[Floats, Floats]:
     a, half = ratio, (dim - 1) / 2
     special = scipy.special
     least, most = max(special.gammaincinv(dim, 1e-20), 1e-3 * a), special.gammainccinv(dim, 1e-20)
-    radii = ceil(
-        _RADIUS_CELLS * min(1.0, 0.1 + 10 * a / dim)
-    )  # for a small movement they hardly matter
+    radii = ceil(_RADII * min(1.0, 0.1 + 10 * a / dim))  # fewer do for a small movement
     s = np.append(0.0, np.geomspace(least, max(most, 2 * least), radii))  # lower corners
     lower, upper = special.gammainc(dim, s), special.gammaincc(dim, s)
     of_s = np.where(lower < 0.5, np.diff(lower, append=1.0), -np.diff(upper, append=0.0))

@@ -132,7 +132,7 @@ class CodedByArm:
     """g, factor of the mean over arms, in (0, 1]"""
     units: ClassVar[float] = 1.0
     gram: Floats = field(init=False, repr=False, compare=False)
-    """G (K, K), products of the q_a: I - J + g^2 J over its diagonal, J with all entries 1/K"""
+    """G (K, K), products of the q_a, I - J + g^2 J over its diagonal, J with all entries 1/K"""
     codes: Floats = field(init=False, repr=False, compare=False)
     """codes q_a as rows, (K, K)"""
 
@@ -199,7 +199,7 @@ class SignedResiduals(CodedByArm):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change if a round moves to another slot: `sensitivity`, as empty slots add 0."""
+        """Largest change by moving a round to another slot, `sensitivity`, as empty slots add 0."""
         return self.sensitivity
 
     def weight_of_level(self, share: Floats) -> Floats:
@@ -377,7 +377,7 @@ class SaleResiduals:
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change if a round moves to another slot: `sensitivity`, as phi = 0 adds 0.
+        """Largest change by moving a round to another slot, `sensitivity`, as phi = 0 adds 0.
 
         <v, v'> >= -1 and <x, z> + <xx', zz'> >= -1/4.
         """
@@ -483,7 +483,7 @@ class SlateResiduals:
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change if a round moves to another slot: `sensitivity`, as an empty slot adds 0.
+        """Largest change by moving a round to another slot, `sensitivity`, as empty slots add 0.
 
         <v, v'> >= -(1 + c_0^2).
         """

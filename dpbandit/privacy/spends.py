@@ -132,7 +132,7 @@ class GaussianSpend:
     mu: float
     note: str
     slots: Slots | None = field(default=None, compare=False, repr=False)
-    """release plan; None if not known: several rounds of a person cost group privacy"""
+    """release plan; without one, several rounds of a person cost group privacy"""
 
     def __post_init__(self) -> None:
         check_loss("mu", self.mu)
@@ -239,7 +239,7 @@ class Repeated:
 
     @property
     def needs(self) -> frozenset[Hearing]:
-        """Facts on calls: the distance of visits in rounds counts only if every round is a call."""
+        """Facts on calls; the distance of visits in rounds counts only if every round is a call."""
         return frozenset() if self.factor is None else frozenset({Hearing.EVERY})
 
     @property
@@ -340,7 +340,7 @@ def within(spend: Spend, age: int) -> Spend:
     """
     if isinstance(spend, Expiring):
         return within(spend.part, age) if age < spend.window else GaussianSpend(inf, spend.note)
-    return _scaled(spend, lambda slots: slots.early_norm(age), lambda part: within(part, age))
+    return _part(spend, lambda slots: slots.early_norm(age), lambda part: within(part, age))
 
 
 def spent(spend: Spend, rounds: int) -> Spend:
@@ -348,12 +348,10 @@ def spent(spend: Spend, rounds: int) -> Spend:
     expiring guarantee, for users whom it still protects."""
     if isinstance(spend, Expiring):
         return replace(spend, part=spent(spend.part, rounds))
-    return _scaled(spend, lambda slots: slots.past_norm(rounds), lambda part: spent(part, rounds))
+    return _part(spend, lambda slots: slots.past_norm(rounds), lambda part: spent(part, rounds))
 
 
-def _scaled(
-    spend: Spend, norm: Callable[[Slots], float], inside: Callable[[Spend], Spend]
-) -> Spend:
+def _part(spend: Spend, norm: Callable[[Slots], float], inside: Callable[[Spend], Spend]) -> Spend:
     """Return `spend` scaled to the `norm` of its release plan, unscaled without a plan."""
     if isinstance(spend, Parallel):
         return replace(spend, parts=tuple(map(inside, spend.parts)))
@@ -363,7 +361,7 @@ def _scaled(
     if not isinstance(spend, GaussianSpend):
         return cast(_Divisible, spend).for_share(norm(slots) / slots.early_norm(_MAX_AGE))
     share = norm(slots) / slots.person_norm(1, 1)
-    return replace(spend, mu=min(1.0, share * (1 + QUOTIENT_ROUNDING)) * spend.mu if share else 0.0)
+    return replace(spend, mu=min(1.0, share * (1 + NORM_ROUNDING)) * spend.mu if share else 0.0)
 
 
 class _Divisible(Spend, Protocol):
@@ -374,7 +372,7 @@ class _Divisible(Spend, Protocol):
         ...
 
 
-QUOTIENT_ROUNDING = 1e-12
+NORM_ROUNDING = 1e-12
 """Relative margin for the rounding of a quotient of norms"""
 _MAX_AGE = 10**12
 """Age in rounds beyond every horizon, for the cost of all releases"""

@@ -140,11 +140,11 @@ class NoisyVertex(Mechanism):
         self.spend = spend.of(f"{name}: {n} {noise} minima of {2 * d} vertices an arm", budgets)
         self.sensitivity, self.uses = gradients.sensitivity, horizon
         self._gradients, self._budgets = gradients, budgets
-        self._adaptive_gradients: RecursiveGradients | None = None
+        self._by_arm: RecursiveGradients | None = None
         if adaptive:
             if not isinstance(gradients, RecursiveGradients):
                 raise InputError("Expected adaptive=True only with the gradients of arms.")
-            self._adaptive_gradients = gradients
+            self._by_arm = gradients
         self._noise = law.sampler(streams, name, (*arms, 2 * d))
         self._exact: Floats = np.zeros((len(streams), *arms, d))  # never leaves here
         self._taken = np.zeros(arms, dtype=np.int64)  # steps of each arm, public
@@ -152,18 +152,16 @@ class NoisyVertex(Mechanism):
 
     def query(self, *datum: AnyArray) -> Floats:
         # the clipped gradients of this round, (R, G, d)
-        if self._adaptive_gradients is None:
+        if self._by_arm is None:
             return self._gradients.gradient(*datum)
-        return self._adaptive_gradients.gradient(
-            *datum, clips=self._clips(self._adaptive_gradients, *datum[:3])
-        )
+        return self._by_arm.gradient(*datum, clips=self._clips(self._by_arm, *datum[:3]))
 
     def _release(self, *datum: AnyArray) -> Any:
         steps = datum[2]
         self._count(steps)
         self._exact += self.query(*datum)
-        if self._adaptive_gradients is not None:
-            clips = self._clips(self._adaptive_gradients, *datum[:3])
+        if self._by_arm is not None:
+            clips = self._clips(self._by_arm, *datum[:3])
             self._largest = np.maximum(self._largest, np.where(steps > 0, clips, 0.0))
         scores = vertex_scores(self._exact)
         scores -= self._scales()[..., None] * self._noise()
@@ -189,9 +187,9 @@ class NoisyVertex(Mechanism):
     def _scales(self) -> Floats:
         """Return the noise scales 2 S / epsilon_i on +-G_a, (R, G) or (G,)."""
         budgets = self._budgets[np.maximum(self._taken, 1) - 1]
-        if self._adaptive_gradients is None:
+        if self._by_arm is None:
             return np.asarray(2 * self.sensitivity / budgets)
-        return 4 * self._adaptive_gradients.context_bound * self._largest / budgets
+        return 4 * self._by_arm.context_bound * self._largest / budgets
 
 
 def vertex_scores(sums: Floats) -> Floats:
@@ -205,9 +203,9 @@ def best_vertices(sums: Floats) -> Ints:
 
 
 Profile: TypeAlias = Literal["inverse-sqrt", "uniform"]
-_TARGET_PRECISION = 0.996
+_PRECISION = 0.996
 """Share of the target epsilon that ends the search: one more try costs a second"""
-_MAX_BUDGET_RATIO = 1e3
+_MAX_RISE = 1e3
 """Upper end of the search, over the budgets that the plain sum or zCDP allows"""
 
 
@@ -271,11 +269,5 @@ def _constant(shape: Floats, noise: SelectionNoise, epsilon: float, delta: float
 
     by_zcdp = sqrt(curves.zcdp_rho_of(epsilon, delta) / spend.of("", shape).rho) * (1 - 1e-12)
     low = max(pure, by_zcdp)
-    return most(
-        ledger,
-        epsilon=epsilon,
-        delta=delta,
-        low=low,
-        high=_MAX_BUDGET_RATIO * low,
-        close=_TARGET_PRECISION,
-    )
+    high = _MAX_RISE * low
+    return most(ledger, epsilon=epsilon, delta=delta, low=low, high=high, close=_PRECISION)
