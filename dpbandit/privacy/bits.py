@@ -195,7 +195,7 @@ def _rounded(devices: int) -> int:
 
 _CELLS_PER_STDDEV = 1000
 """Grid cells per standard deviation of the privacy loss of one bit, about"""
-_REACH = 20.0
+_STDDEVS = 20.0
 """Standard deviations of a count that are kept; mass beyond, below 1e-80, is an infinite loss"""
 _MAX_COUNTS = 400
 """Most counts of coins that are evaluated; a count between two of them is rounded down"""
@@ -203,7 +203,7 @@ _MASS_MARGIN = 1 + 1e-11
 """Factor that covers the rounding errors of probability masses"""
 _MAX_COINS, _MIN_FLIP, _FLIP_PRECISION, _CACHED_TARGETS = 10**9, 1e-300, 1e-4, 1024
 _OMITTED_MASS = 1e-70
-"""Mass omitted beyond `_REACH`; no smaller delta can be certified by counts"""
+"""Mass omitted beyond `_STDDEVS`; no smaller delta can be certified by counts"""
 
 
 class _Pair(NamedTuple):
@@ -323,7 +323,7 @@ class BitSpend:
         from scipy.stats import binom  # takes as long to import as all else together
 
         numbers, weights, lost = _numbers(self.coins, self.chance)
-        middle, reach = (numbers + 1) // 2, np.ceil(_REACH * np.sqrt(numbers + 1) / 2).astype(int)
+        middle, reach = (numbers + 1) // 2, np.ceil(_STDDEVS * np.sqrt(numbers + 1) / 2).astype(int)
         first, last = np.maximum(0, middle - reach), np.minimum(numbers, middle + reach) + 1
         sizes = last - first + 1
         b, weight = np.repeat(numbers, sizes), np.repeat(weights, sizes)
@@ -340,7 +340,7 @@ def _numbers(coins: int, chance: float) -> tuple[Ints, Floats, float]:
 
     if chance == 1:
         return np.array([coins]), np.ones(1), 0.0
-    reach = _REACH * (sqrt(coins * chance * (1 - chance)) + 1)
+    reach = _STDDEVS * (sqrt(coins * chance * (1 - chance)) + 1)
     low, high = max(0, floor(coins * chance - reach)), min(coins, ceil(coins * chance + reach))
     width = max(1, ceil((high - low + 1) / _MAX_COUNTS))
     numbers = np.arange(low, high + 1, width)

@@ -33,8 +33,8 @@ from dpbandit.privacy.spends import (
 )
 
 MOVEMENT_ROUNDING = 1e-13
-"""Relative excess of a mechanism's movement over its sensitivity by rounding of sums and norms, more
-than any order of adding 1,700 numbers makes. Every epsilon and delta of a ledger covers it."""
+"""Relative excess of a mechanism's movement over its sensitivity by rounding of sums and norms,
+more than any order of adding 1,700 numbers makes. Every epsilon and delta of a ledger covers it."""
 _EXCESS = 1 + MOVEMENT_ROUNDING
 SMALLEST_DOUBLE = 5e-324
 """Smallest positive double, the delta of an event too rare for doubles"""

@@ -35,7 +35,7 @@ class Fact(StrEnum):
     PEOPLE = "which number a person has"
     """persons were numbered beforehand, not by their first arrival"""
     LOSS = "which family losses are of"
-    """losses are in a public family, and data are moved into its set: curvature and slope hold"""
+    """losses are in a public family, and data are moved into its set, so that slopes are bounded"""
     WORLD = "that nobody's answers depend on others' actions"
     """answers of a user depend on her own action alone; without it, notions cover nothing"""
 

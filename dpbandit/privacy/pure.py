@@ -38,8 +38,8 @@ from dpbandit.base import Floats, InputError, whole
 from dpbandit.privacy.loss_distributions import PrivacyLoss, connected, constant, split
 from dpbandit.privacy.spends import NORM_ROUNDING, Composed, Slots, check_loss
 
-_LEVELS = 512
-"""Most different epsilons that are composed exactly; more are rounded up onto so many levels"""
+_GROUPS = 512
+"""Most groups of equal epsilons; more different epsilons are rounded up onto so many levels"""
 _MAX_RATIO = 1.05
 """Largest ratio of levels for which sums before the rounding are reported, not those after it"""
 _SUM_TOLERANCE = 1e-9
@@ -92,7 +92,7 @@ class PureSpend(Composed):
     def _rounding_ratio(self) -> float:
         """Return the largest factor by which `of` rounded an epsilon up, the ratio of levels."""
         each = sorted(epsilon for epsilon, _ in self.groups)
-        if sum(count for _, count in self.groups) <= _LEVELS or not 0 < each[0] <= each[-1] < inf:
+        if sum(count for _, count in self.groups) <= _GROUPS or not 0 < each[0] <= each[-1] < inf:
             return 1.0
         up = _level_ratio(each[0], each[-1])
         return up if up <= _MAX_RATIO else 1.0
@@ -102,9 +102,9 @@ class PureSpend(Composed):
         """Return the spend of one mechanism for each entry of `epsilons`."""
         each = np.asarray(epsilons, dtype=float)
         values, counts = np.unique(each, return_counts=True)
-        if len(values) > _LEVELS and np.isfinite(values[-1]):
-            levels = np.geomspace(values[0], values[-1], _LEVELS)[1:-1]
-            last = np.flatnonzero(np.diff(np.searchsorted(levels, values), append=_LEVELS))
+        if len(values) > _GROUPS and np.isfinite(values[-1]):
+            levels = np.geomspace(values[0], values[-1], _GROUPS)[1:-1]
+            last = np.flatnonzero(np.diff(np.searchsorted(levels, values), append=_GROUPS))
             values = values[last]  # the largest of a cell for all of it: epsilons are rounded up
             counts = np.diff(np.cumsum(counts)[last], prepend=0)
             if _level_ratio(values[0], values[-1]) > _MAX_RATIO:
@@ -165,7 +165,7 @@ class PureSpend(Composed):
 
 def _level_ratio(least: float, most: float) -> float:
     """Return the ratio of neighbouring levels from `least` to `most`."""
-    return float(exp((log(most) - log(least)) / (_LEVELS - 2)))
+    return float(exp((log(most) - log(least)) / (_GROUPS - 2)))
 
 
 @dataclass(frozen=True)
