@@ -82,7 +82,7 @@ of them is rounded down, which is safe and saves searches"""
 
 
 class BitSum(Mechanism):
-    """The sum of q over each batch of n devices, q in {-1, 1}^(blocks x d) made of `SignBits`::
+    """Private sum of bits over each batch of n devices, q in {-1, 1}^(blocks x d) by `SignBits`::
 
         coins   every device sends its bits, and its share of N fair coins for every coordinate
         flips   every device flips each bit with probability p: randomised response
@@ -153,7 +153,7 @@ class BitSum(Mechanism):
         self._released, self._sum = 0, np.zeros((len(streams), *statistic.shape))
 
     def noise(self, batch: int) -> float:
-        """Return the noise variance of a release's coordinate, without that of n random signs."""
+        """Return the variance that coins and flips add to a coordinate of a batch's release."""
         n = np.diff([0, *self._ends])[batch]
         bits = n * (1 / (1 - 2 * self._flips[batch]) ** 2 - 1 / self._statistic.n_actions)
         return float(self._coins[batch] + bits)
@@ -229,7 +229,7 @@ class BitSpend:
     bits: int
     """d, bits of one person"""
     coins: int
-    """largest value of B"""
+    """number of coins of others, each thrown with probability `chance`"""
     chance: float = 1.0
     """probability with which each of the coins is thrown"""
     flip: float = 0.0

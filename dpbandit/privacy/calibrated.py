@@ -83,10 +83,10 @@ def _prefix(
 
 
 class Target(NamedTuple):
-    """Privacy target of all releases of a running sum together, with its clock."""
+    """Privacy target of all releases of a running sum together, with horizon and interval."""
 
     epsilon: float
-    """> 0; inf adds no noise"""
+    """privacy parameter > 0; inf adds no noise"""
     delta: float
     horizon: int
     """T, the number of rounds"""

@@ -124,7 +124,7 @@ class Certificate:
         return found
 
     def _by_age(self) -> list[str]:
-        """Return the line of `ages` if all mechanisms are Gaussian, or pure: others are slow."""
+        """Return a line with epsilon by age; empty if that is slow (neither Gaussian nor pure)."""
         quick = self.claimed_delta == 0 if self.mu is None else self.claimed_delta > 0
         ages = self.ages() if quick and self.epsilon < inf else []
         first: dict[str, int] = {}

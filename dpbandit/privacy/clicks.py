@@ -174,7 +174,7 @@ class ListClicks(ListStatistic):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change if a round becomes null and a null one counts; 4 for "mean".
+        """Largest change by moving a round to another slot; 4 for "mean".
 
         A user u = 0 without a click has z = 0 and G_0 = s/2 e_1 e_1', 0 <= s <= 1, and others
         have G_11 <= 1/2. So `|G - G_0|^2 <= 1 - s/2 + s^2/4` and <G - G_0, G' - G_0> >= -s/2 +
@@ -246,7 +246,7 @@ class ListResiduals(ListStatistic):
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest change if a round becomes null and a null one counts, 13 % above `sensitivity`.
+        """Largest change by moving a round to another slot, 13 % above `sensitivity`.
 
         sqrt(4 + 6 k + 2 k^2 + 2 g^2 (1 + 2 k^4)), k = c / sqrt(1 + c^2).
 
@@ -325,7 +325,7 @@ class ListCounts:
 
     @property
     def move_sensitivity(self) -> float:
-        """Largest L2 change if a round becomes null and a null one counts, sqrt(2 m + 2)."""
+        """Largest L2 change by moving a round to another slot, sqrt(2 m + 2)."""
         return sqrt(2) * self.sensitivity
 
     def total(self, *batch: Any) -> Floats:

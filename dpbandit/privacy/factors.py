@@ -86,7 +86,7 @@ class Honaker(Factorisation):
 
 @dataclass(unsafe_hash=True)
 class KAry(Factorisation):
-    """A prefix written in base k with digits of both signs, one node for each unit of a digit.
+    """K-ary tree: prefixes in base k with digits of both signs, a node for each unit of a digit.
 
     Andersson, Pagh, Steiner and Torkamani, "Count on your elders: Laplace vs Gaussian noise", FORC
     2025 (arXiv 2408.07021), the k-ary tree mechanism with negative digits. k = 5, t = 9 = 2 * 5 -

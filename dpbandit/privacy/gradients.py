@@ -86,7 +86,7 @@ class RecursiveGradients:
         return parts[0] if len(parts) == 1 else np.asarray(np.sum(parts, axis=0))
 
     def gradient(self, *datum: AnyArray, clips: Floats | None = None) -> Floats:
-        """Return the rows (R, G, d) of one round; `clips` (R, G) replace k per arm."""
+        """Return the rows (R, G, d) of one round; `clips` (R, G) replace `residual_clip`."""
         theta, previous, steps, context, action, reward = datum
         R, action = rows(len(theta)), action.astype(np.int64)
         arm = np.zeros_like(action) if self.shared else action

@@ -133,7 +133,7 @@ class _Windows:
 
 
 def _in_l1(w: float, cost: Floats) -> Floats:
-    """Return (cost at c = 0, at c = 1) below a noise that costs w to move by 1.
+    """Return the l_1 cost at c = 0 and at c = 1 of an interval whose own noise moves at cost w.
 
     Other c need not be tried: interval matrices are totally unimodular, so whole numbers are best.
     """
@@ -141,8 +141,8 @@ def _in_l1(w: float, cost: Floats) -> Floats:
 
 
 def _in_l2(variance: float, cost: Floats) -> Floats:
-    """Return (a, b, r) of min over s of s^2 / variance + a (c + s)^2 - 2 b (c + s) + r."""
-    a, b, r = cost
+    """Return the coefficients of an interval's l_2 cost, given its noise and the cost below."""
+    a, b, r = cost  # the minimum over s of s^2 / variance + a (c + s)^2 - 2 b (c + s) + r
     share = 1 / (1 + a * variance)
     return np.array([a * share, b * share, r - b**2 * variance * share])
 

@@ -142,7 +142,7 @@ _LOG_TAIL_MASS, _LOG_NEGLIGIBLE = 39.0, 50.0
 _ROUNDING_SLACK = 2e-15
 """Rounding error of one mechanism at one frequency: units of rounding times log2(WINDOW)"""
 _RUNGS_PER_OCTAVE, _MAX_RUNG = 4, 60 * 4
-"""Grid of tilts t: 4 a power of two, from 2^-60 to 2^60, and 0"""
+"""Grid of tilts t, 4 for each factor 2, from 2^-60 to 2^60, and 0"""
 _RUNG_RATIO = 2.0 ** (-1 / _RUNGS_PER_OCTAVE)
 _MAX_TILT_STEP = 700.0
 """Largest t x step; a larger tilt leaves a single cell"""

@@ -24,7 +24,7 @@ CENTRAL_TRUST: tuple[TrustModel, ...] = ("central",)
 AGGREGATED_TRUST: tuple[TrustModel, ...] = ("central", "aggregated")
 SHUFFLED_TRUST: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled")
 LOCAL_TRUST: tuple[TrustModel, ...] = ("central", "aggregated", "shuffled", "local")
-"""Trust models under which a mechanism can run, by the least trusted one of each tuple"""
+"""Trust models under which a mechanism can run, each tuple named after its least trusting model"""
 
 Witness: TypeAlias = Callable[["Mechanism", tuple[AnyArray, ...], Any], None]
 """Callback after every call, with the mechanism, the arguments and the release"""

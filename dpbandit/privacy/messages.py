@@ -54,7 +54,7 @@ class LocalStatistic(Mechanism):
     releases_sum = True
     trust = LOCAL_TRUST
     fade = 0.0
-    """weight of past messages in the next one, none"""
+    """discount of earlier messages in a release, 0 as each is released alone"""
 
     def __init__(
         self,

@@ -82,7 +82,7 @@ class PreciseTrace:
 
     @property
     def kappa(self) -> float:
-        """Largest kappa of the guarantee, for this number of blocks."""
+        """Largest stretch kappa that leaves the sensitivity unchanged."""
         U, S2 = self.moment_weight**2, squared_sensitivity(self.moment_weight)
         if self.blocks > 1:
             return S2 / 2 - 1 - U

@@ -248,7 +248,7 @@ class Notion:
         return replace(self, conditions=(*dict.fromkeys((*self.conditions, condition)),))
 
     def on(self, problem: Facts) -> "Notion":
-        """Return the notion of an agent with this one on a problem, with the problem's facts.
+        """Return this notion for an agent on a problem, adapted to the facts of the problem.
 
         Nothing is covered if the environment reveals users' data to other users.
         """

@@ -252,7 +252,7 @@ class SparseRows:
         return np.matmul(mine * residual[:, None, :], x)
 
     def moves(self, picks: int) -> tuple[float, float]:
-        """Return the largest change of a gradient by one user: one coordinate, `picks` in l_2.
+        """Return the largest changes of a gradient by one user, in l_inf and in l_2 over `picks`.
 
         A term is x times a residual of at most residual_clip, and two terms may be opposite.
         """

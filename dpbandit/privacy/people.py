@@ -32,11 +32,11 @@ import numpy as np
 from dpbandit.base import Floats, InputError, inside, whole
 
 _MAX_PATTERN_VISITS = 100
-"""Most visits for which patterns are searched; with more, minutes long, counts bound them"""
+"""Most visits for which patterns are searched; a search with more takes minutes"""
 
 
 def toeplitz_norm(column: Floats, cap: int, separation: int) -> float:
-    """Return S(k, b) of a lower-triangular Toeplitz C, its first column (m,) falling and >= 0."""
+    """Return the sensitivity S(k, b) of a Toeplitz C to a person, its column falling and >= 0."""
     _check(cap, separation)
     c, b = np.asarray(column, dtype=np.float64), separation
     if not (np.diff(c, append=0.0) <= 0).all():
@@ -49,7 +49,7 @@ def toeplitz_norm(column: Floats, cap: int, separation: int) -> float:
 
 
 def leaves_norm(column: Floats, every: int, cap: int, separation: int) -> float:
-    """Return a bound on S(k, b) of a Toeplitz C as in `toeplitz_norm` with `every` slots a leaf.
+    """Return a bound on the sensitivity of a Toeplitz C to a person, with `every` slots a leaf.
 
     Visits b >= `every` slots apart are floor(b / every) leaves apart. Else at most n = ceil(every /
     b) of them share a leaf; as the norm is convex in the counts and G >= 0, the worst pattern fills
@@ -67,7 +67,7 @@ def leaves_norm(column: Floats, every: int, cap: int, separation: int) -> float:
 
 
 def tree_norm(leaves: int, cap: int, separation: int, every: int = 1) -> float:
-    """Return a bound on S(k, b) of a binary tree with left nodes alone (Fenwick).
+    """Return a bound on the sensitivity S(k, b) of a Fenwick tree to a person, k = `cap`.
 
     The lesser of two: f_h(j) = max f_{h-1}(i) + i^2 + f_{h-1}(j - i), the largest squared norm of j
     visits in 2^h leaves, at most ceil(`every` / b) of them in one leaf; and a bound by counts, as a
@@ -92,7 +92,7 @@ def tree_norm(leaves: int, cap: int, separation: int, every: int = 1) -> float:
 
 
 def fading_norm(ends: Sequence[int], fade: float, cap: int, separation: int) -> float:
-    """Return a bound on S(k, b) of a fading sum with the given ends of batches, all released.
+    """Return a bound on the sensitivity S(k, b) of a fading sum to a person, all ends released.
 
     S^2 <= max over patterns of sum_s v_batch(s), v_a the largest sum of row a of G over a pattern,
     G_ab = fade^|a - b| (1 - fade^(2 (m - max(a, b) + 1))) / (1 - fade^2).

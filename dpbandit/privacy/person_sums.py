@@ -188,7 +188,7 @@ class PersonSum(FadingSum):
 
 
 def once_a_batch_norm(releases: int, fade: float, cap: int) -> float:
-    """Return S(k, b) of a fading sum in which a person counts once a batch, in `cap` batches.
+    """Return the sensitivity of a fading sum to a person who counts once in `cap` batches.
 
     Over batches the sum is Toeplitz with c_j = fade^j. A cap of `releases` is no restriction.
     """
@@ -202,7 +202,7 @@ _NORM_ROUNDING = 1e-9
 
 
 def for_a_person(spend: Spend, visits: Visits) -> Repeated:
-    """Return the cost `spend` of one round for a person with `visits`; rounds without her are null.
+    """Return the cost for a person with `visits` of a mechanism that costs `spend` for one round.
 
     Replacing her changes n = k rounds, or n = 2 k if she may come at other times: the slots she
     leaves and the slots she takes, each a pattern of k rounds b apart. So a running sum moves no

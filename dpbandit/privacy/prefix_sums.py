@@ -155,9 +155,9 @@ def mu_after(column_norm: float, noise_multiplier: float) -> float:
 
 @dataclass(unsafe_hash=True)
 class Factorisation:
-    """Base class of factorisations: N_1, N_2, ... as combinations of noises, drawn by a copy.
+    """Base class of factorisations: prefix noise N_1, N_2, ... as sums of weighted noises.
 
-    `start` and `of` return the copy, with its source of noise.
+    `start` and `of` return a copy that draws the noises.
 
     Guarantee:
         A user moves the vector to which noise is added by at most `column_norm(m)` times the

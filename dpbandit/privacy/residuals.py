@@ -180,7 +180,7 @@ class SignedResiduals(CodedByArm):
     needs = NO_FACTS
 
     spread_weight: float = 0.15
-    """c, size of the number that counts large residuals"""
+    """c, weight of the balance of large and small residuals"""
     level_weight: float = 0.0
     """c_l, weight of the level; 0 if the level is the public middle"""
 
