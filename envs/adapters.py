@@ -1,8 +1,8 @@
 """Gymnasium adapters of a `Problem`: a single environment and a vector environment.
 
 Both are thin: dynamics and regret live in the problem. Replica i of the vector environment equals
-a lone environment seeded with seed + i, which is what `SyncVectorEnv` promises too. What `render`
-shows of an episode stands first: regret so far, and the actions played last.
+a single environment seeded with seed + i, as with `SyncVectorEnv`. `Pictures`, which `render` uses,
+draws an episode's regret so far and its last actions.
 """
 
 from collections import deque
@@ -37,20 +37,20 @@ from dpbandit.base import (
 from dpbandit.specs import Problem, begin, checked_problem
 
 MODES = ("ansi", "rgb_array")
-_LAST = 40
-"""Actions that are shown"""
+RENDERED = 40
+"""Number of last actions that a picture or text shows"""
 
 
 class Pictures:
-    """Renders one replica's episode, as text or as a picture.
+    """Renderer of one replica's episode, as text or as a picture.
 
     Args:
         mode: "ansi" or "rgb_array".
         horizon: rounds of an episode.
         actions: the space of one action.
-        hindsight: regret is known at the end of an episode only, so rewards are shown instead.
+        hindsight: True if regret is known only at the end of an episode; then rewards are drawn.
 
-    Of lists what was clicked is shown, too: a star behind an item, or a dot on its position.
+    For lists of items clicks are drawn, too: a star behind an item, or a dot on its position.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Pictures:
     def clear(self) -> None:
         """Start a new episode."""
         self._total: list[float] = [0.0]
-        self._last: deque[Any] = deque(maxlen=_LAST)
-        self._clicks: deque[Any] = deque(maxlen=_LAST)
+        self._last: deque[Any] = deque(maxlen=RENDERED)
+        self._clicks: deque[Any] = deque(maxlen=RENDERED)
 
     def see(self, action: Any, reward: float, regret: float, clicks: Floats | None = None) -> None:
-        """Take in one round, with the clicks on each position of a list."""
+        """Record one round; `clicks` are 0 or 1 for each position of a list."""
         self._total.append(self._total[-1] + (reward if self._what == "reward" else regret))
         self._last.append(np.array(action))
         self._clicks.append(clicks)
@@ -102,7 +102,10 @@ class Pictures:
         if isinstance(self._actions, gym.spaces.Discrete):
             start, n = int(self._actions.start), int(self._actions.n)
             below.plot(range(first, first + count), [int(a) for a in self._last], "s", color="C1")
-            below.set(xlim=(first - 0.5, first + _LAST - 0.5), ylim=(start - 0.5, start + n - 0.5))
+            below.set(
+                xlim=(first - 0.5, first + RENDERED - 0.5),
+                ylim=(start - 0.5, start + n - 0.5),
+            )
             below.yaxis.get_major_locator().set_params(integer=True)
             below.set_ylabel("action")
         else:
@@ -116,25 +119,25 @@ class Pictures:
             below.invert_yaxis()
             below.set_ylabel("position")
             below.set_title("Items (colours) and clicks (dots)", loc="left", fontsize=9)
-        below.set_xlabel(f"round, the last {_LAST}")
+        below.set_xlabel(f"round, the last {RENDERED}")
         canvas.draw()
         return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
     def _points(self) -> Floats:
-        """The last actions as columns, (coordinates, 40); white where there is none yet."""
+        """Return the last actions as columns, (coordinates, 40); nan (white) before the first."""
         shape = self._actions.shape or (1,)
-        points = np.full((int(np.prod(shape)), _LAST), np.nan)
+        points = np.full((int(np.prod(shape)), RENDERED), np.nan)
         for i, action in enumerate(self._last):
             points[:, i] = np.ravel(action)
         return points
 
     def _extent(self, first: int) -> tuple[float, float, float, float]:
         coordinates = int(np.prod(self._actions.shape or (1,)))
-        return first - 0.5, first + _LAST - 0.5, 0.5, coordinates + 0.5
+        return first - 0.5, first + RENDERED - 0.5, 0.5, coordinates + 0.5
 
 
 def _in_words(action: Any, clicks: Floats | None) -> str:
-    """An action in words; of a list, with a star behind what was clicked."""
+    """Return an action as text; a list has a star behind each clicked item."""
     if clicks is None:
         return np.array2string(action, precision=2, separator=" ")
     return (
@@ -153,15 +156,15 @@ def make_problem(
     absent: float = 0.0,
     **arguments: Any,
 ) -> Problem:
-    """The problem of a class, or `module:Class`, or a function, made with `arguments`.
+    """Make a problem with `arguments` from a class, a function or the text `module:Class`.
 
-    With a `world_seed` what it draws from `streams.world`, its parameters, is the same in every
-    episode and every replica, whatever the seed of users.
+    With a `world_seed` the parameters that the problem draws from `streams.world` are equal in
+    every episode and every replica, whatever the seed of users.
 
-    Arms and items on lists come and go with `available`, a public schedule such as ["3:200-"], and
-    `absent`, the chance with which one is not there for a user (`dpbandit.envs.nonstationarity`).
+    `available` is a public schedule of arms or items on lists, such as ["3:200-"], and `absent` the
+    probability that one of them is unavailable to a user (`dpbandit.envs.nonstationarity`).
 
-    Raises `InputError` for misspelt ones, and for what is no problem.
+    Raises `InputError` for unknown arguments, and if the result is no `Problem`.
     """
     creator: Any = load_env_creator(problem) if isinstance(problem, str) else problem
     called, known = getattr(creator, "__name__", "env"), list(arguments)
@@ -193,15 +196,15 @@ def make_problem(
 
 
 class _Adapter:
-    """What both adapters share. Public facts of the problem (`prices`, ...) read through."""
+    """Base of both adapters; has the problem's public attributes (`prices`, ...) as its own."""
 
     problem: Problem
     _left = 0
     """rounds until the episode ends"""
     _regret: Floats | float = 0.0
-    """of the episode so far, where it is measured in hindsight"""
+    """regret of the episode so far, where regret is measured in hindsight"""
     _pictures: tuple[Pictures, ...] = ()
-    """of each replica, where something is to be rendered"""
+    """renderer of each replica; none without a render mode"""
 
     def _will_render(self, mode: str | None, replicas: int) -> None:
         if mode is not None:
@@ -216,36 +219,36 @@ class _Adapter:
         if not self._pictures:
             raise InputError(
                 "Expected render_mode='ansi' or 'rgb_array' in gym.make, got none: "
-                "what is to be rendered is kept from the first round on."
+                "rounds are recorded for rendering from the first one on."
             )
         return tuple(picture.draw() for picture in self._pictures)
 
     def _begin(self, seeds: list[int]) -> Floats:
-        """Start an episode, a replica for each seed: the first observation, (R, ...)."""
+        """Start an episode with a replica for each seed; return the first observation, (R, ...)."""
         begin(self.problem, Streams(seeds))
         self._left, self._regret = self.problem.spec.horizon, 0.0
         for picture in self._pictures:
             picture.clear()
         return self.problem.context().copy()
 
-    def _masked(self) -> Any:
-        """Which actions there are for the current users, (R, K); None where all are."""
+    def _mask(self) -> Any:
+        """Return the current users' mask of available actions, (R, K); None if all always are."""
         problem: Any = self.problem
         return None if problem.spec.masks == "none" else problem.mask()
 
-    def _allowed(self) -> dict[str, Any]:
-        """That as `info` shows it."""
-        mask = self._masked()
+    def _mask_info(self) -> dict[str, Any]:
+        """Return the mask of available actions as an entry of `info`, or no entry."""
+        mask = self._mask()
         return {} if mask is None else {"action_mask": mask.astype(np.int8)}
 
     def _serve(self, action: AnyArray | None) -> tuple[Floats, Floats, dict[str, Floats]]:
-        """One round: the next observation, the reward and what `info` shows, each (R, ...)."""
+        """Play a round; return next observation, reward and entries of `info`, each (R, ...)."""
         if self._left == 0:
             raise InputError("The episode is over (or was never started): call reset() first.")
         spec = self.problem.spec
         if action is None:
             raise InputError(f"Expected an action in {spec.action_space()}, got None.")
-        action = spec.repaired(action, self._masked())
+        action = spec.repaired(action, self._mask())
         step = self.problem.step(action)
         for r, picture in enumerate(self._pictures):
             clicks = (
@@ -261,7 +264,7 @@ class _Adapter:
                 info["regret"] = self._regret + self.problem.hindsight()
         if spec.feedback_name is not None and step.datum is not None:
             info[spec.feedback_name] = step.datum
-        return self.problem.context().copy(), step.reward, info | self._allowed()
+        return self.problem.context().copy(), step.reward, info | self._mask_info()
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or "problem" not in self.__dict__:
@@ -272,13 +275,12 @@ class _Adapter:
 class BanditEnv(_Adapter, gym.Env[Floats, Any]):
     """A single Gymnasium environment: `gym.make("dpbandit/...")`.
 
-    `info` holds `expected_reward`, `oracle_reward` and `regret` of the step just taken, for
-    evaluation; an agent must not read it, but for `choice`, which is what was bought of an
-    assortment, and `action_mask`, that of `reset` too, which says where actions come and go which
-    of them there are in the next step (1, or 0; `action_space.sample(mask)`). Where regret is
-    measured in hindsight (convex losses) that of the whole episode comes with the last step. A
-    point outside a convex domain is moved to the nearest one inside, so that any sample of the box
-    is an action.
+    `info` holds `expected_reward`, `oracle_reward` and `regret` of the last step, for evaluation
+    only. An agent may read two entries: `choice`, the product bought of an assortment, and
+    `action_mask` (also after `reset`), 1 for actions that are available in the next step and 0 for
+    others (`action_space.sample(mask)`). Where regret is measured in hindsight (convex losses) the
+    last step's `info` has the regret of the whole episode. A point outside a convex domain is
+    projected onto it, so that any sample of the box is an action.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(MODES), "render_fps": 10}
@@ -300,7 +302,7 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
             seed = int(seed)
         super().reset(seed=seed)
         first = self._begin([_episode_seed(self.np_random)])[0]
-        return first, {name: value[0] for name, value in self._allowed().items()}
+        return first, {name: value[0] for name, value in self._mask_info().items()}
 
     def step(self, action: Any) -> tuple[Floats, float, bool, bool, dict[str, Any]]:
         observation, reward, facts = self._serve(
@@ -318,7 +320,7 @@ class BanditEnv(_Adapter, gym.Env[Floats, Any]):
 
 
 class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
-    """R environments at once: `gym.make_vec("dpbandit/...", num_envs=R)`, the fast path.
+    """R environments in one, faster than R single ones: `gym.make_vec("dpbandit/...", num_envs=R)`.
 
     All replicas share one clock, so all episodes end together. `autoreset_mode` is an ordinary
     keyword: `"NextStep"` (default), `"SameStep"` or `"Disabled"`.
@@ -377,21 +379,21 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
                 seeds = [int(seed) + i for i in range(self.num_envs)]
             if not isinstance(seeds, list | tuple | np.ndarray) or len(seeds) != self.num_envs:
                 raise InputError(
-                    f"Expected seed={abbrev(seed)} to be one, or {self.num_envs} of them, one a "
-                    "replica."
+                    f"Expected seed={abbrev(seed)} to be one integer, or {self.num_envs} of them, "
+                    "one for each replica."
                 )
             for i, single in enumerate(seeds):
                 if single is not None:
                     whole(f"seed of replica {i}", single, 0)
                     self._randoms[i] = seeding.np_random(int(single))[0]
-        return self._start(), _vector_info(self._allowed(), self.num_envs)
+        return self._start(), _vector_info(self._mask_info(), self.num_envs)
 
     def step(self, actions: Any) -> tuple[Floats, Floats, Bools, Bools, dict[str, Any]]:
         R = self.num_envs
         never = np.zeros(R, dtype=np.bool_)
         if self._started and self._left == 0 and self._mode == AutoresetMode.NEXT_STEP:
             first = self._start()
-            return first, np.zeros(R), never, never.copy(), _vector_info(self._allowed(), R)
+            return first, np.zeros(R), never, never.copy(), _vector_info(self._mask_info(), R)
         actions = by_index("actions", actions, range(R), "the replicas")
         observation, reward, facts = self._serve(actions)
         info = _vector_info(facts, R)
@@ -407,7 +409,7 @@ class BanditVectorEnv(_Adapter, VectorEnv[Floats, Any, AnyArray]):
                 "_final_info": always.copy(),
             }
             observation = self._start()
-            info |= _vector_info(self._allowed(), R)
+            info |= _vector_info(self._mask_info(), R)
         return observation, reward.copy(), never, over, info
 
     def render(self) -> tuple[Any, ...]:

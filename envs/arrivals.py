@@ -1,7 +1,7 @@
 """Arrivals of people who come back: the visitor of every slot of the public clock.
 
-A slot has one candidate, fixed before anybody comes; she comes unless the slot stays empty or she
-was not pleased last time.
+A slot has one candidate, fixed at the start of an episode; she comes unless the slot stays empty
+or, with "loyal" arrivals, her last reward was low.
 """
 
 from typing import Any
@@ -25,18 +25,18 @@ from dpbandit.specs.people import MOST_PEOPLE, NOBODY, ReturningSpec
 from dpbandit.specs.protocols import BanditSpec
 
 MOST_VISITS = 100_000_000
-"""Of all people together, where their order is drawn"""
+"""Limit of people * visits where the order of all visits is drawn at once; a matter of memory"""
 ARRIVALS: tuple[Arrivals, ...] = ("exactly", "robin", "poisson", "loyal")
 
 
 def candidates(
     arrivals: Arrivals, streams: Streams, *, people: int, cap: int, horizon: int
 ) -> Ints:
-    """Who may come in each slot, (T, R). A slot has one candidate, so nobody is ever displaced.
+    """Draw the one person who may come in each slot, (T, R).
 
-    "exactly" and "loyal": everybody has `cap` slots, in uniformly random order. "robin": all take
-    turns, in the same order. "poisson": every slot is somebody's with probability in proportion to
-    a rate of hers, an exponential variable; most come rarely, some beyond the cap.
+    "exactly" and "loyal": each person has `cap` slots, in uniformly random order. "robin": people
+    take turns, always in the same order. "poisson": each slot's person is drawn with probability
+    proportional to her rate, an exponential variable; most come rarely, some beyond the cap.
     """
     N, T, R = people, horizon, len(streams)
     if arrivals != "poisson" and N * cap < T:
@@ -64,7 +64,7 @@ def candidates(
 class Visitors:
     """The slots of a public clock, each with one candidate who comes, or does not.
 
-    With "loyal" `arrivals`, who was not pleased last time comes half as often.
+    With "loyal" `arrivals`, a person whose last reward was low comes half as often.
 
     Args:
         problem: has `people`, `visits`, `arrivals`, `empty` and `horizon`, as `ReturningUsers` has.
@@ -78,10 +78,10 @@ class Visitors:
         self._arrivals, self._empty = problem.arrivals, problem.empty
         self._people, self._horizon = problem.people, problem.horizon
         self.visits = Visits(problem.visits, self._people if self._arrivals == "robin" else 1)
-        """what a person may do"""
+        """visits that one person may make at most, and how many people may interleave"""
 
     def spec(self, visit: BanditSpec) -> ReturningSpec:
-        """The public facts of people who come for such a visit."""
+        """Return the spec of a problem whose people return, each for visits with spec `visit`."""
         return ReturningSpec(
             visit=visit,
             people=self._people,
@@ -91,7 +91,7 @@ class Visitors:
         )
 
     def start(self, streams: Streams) -> None:
-        """The first slot of an episode."""
+        """Start an episode at its first slot; all candidates are drawn now."""
         self._candidates = candidates(
             self._arrivals,
             streams,
@@ -99,23 +99,23 @@ class Visitors:
             cap=self.visits.cap,
             horizon=self._horizon,
         )
-        self._coins = streams.uniforms("presence")
+        self._uniforms = streams.uniforms("presence")
         self._displeased = np.zeros((len(streams), self._people), np.bool_)
         self._slot = 0
 
     def next(self) -> Ints:
-        """Who comes in the next slot, (R,), or -1; nobody after the horizon."""
-        coin, over = self._coins(), self._slot == self._horizon
+        """Return the person who comes in the next slot, (R,), or -1; nobody after the horizon."""
+        uniforms, over = self._uniforms(), self._slot == self._horizon
         candidate = self._candidates[self._slot - over]
-        often = np.full(len(candidate), 1.0 - self._empty)
+        presence = np.full(len(candidate), 1.0 - self._empty)  # the probability that she comes
         if self._arrivals == "loyal":
-            often[self._displeased[rows(len(candidate)), candidate]] /= 2
+            presence[self._displeased[rows(len(candidate)), candidate]] /= 2
         self._slot += not over
-        self._person: Ints = np.where((coin < often) & (not over), candidate, NOBODY)
+        self._person: Ints = np.where((uniforms < presence) & (not over), candidate, NOBODY)
         return self._person
 
     def rewarded(self, reward: Floats, middle: float) -> None:
-        """She who came is pleased if her reward (R,) is not below `middle`."""
+        """Record the last visitor's reward (R,): below `middle` she is displeased."""
         here = self._person != NOBODY
         whose = rows(len(here))[here], self._person[here]
         self._displeased[whose] = reward[here] < middle

@@ -1,7 +1,7 @@
 """Late rewards, tastes that change, and actions that come and go.
 
-Tastes have a season, a drift, a shock, the same for every agent. Actions arrive and retire by a
-public schedule, or are not there for some users.
+Utilities move with a season, a drift and a shock, equally for every agent. Actions arrive and
+retire by a public schedule, or are unavailable to some users.
 """
 
 import re
@@ -30,13 +30,13 @@ from dpbandit.specs import Masks
 
 
 class Delay:
-    """Hands out rewards `rounds` later, and 0 before there are any."""
+    """Queue that returns rewards `rounds` rounds later, and 0 in the first `rounds` rounds."""
 
     def __init__(self, rounds: int, replicas: int) -> None:
         self._queue: deque[Floats] = deque(np.zeros((rounds, replicas)))
 
     def __call__(self, reward: Floats) -> Floats:
-        """The reward of this round in, that of `rounds` ago out."""
+        """Append this round's reward (R,) and return the reward of `rounds` rounds ago."""
         self._queue.append(reward)
         return self._queue.popleft()
 
@@ -46,15 +46,17 @@ _WINDOW = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?:([0-9]{0,9})-([0-9]{0,9})"
 
 @dataclass(frozen=True, kw_only=True)
 class Availability:
-    """Which of N actions are there in rounds 1 to T, at least so many in each.
+    """Schedule of the actions that are available in rounds 1 to T, and their random absences.
 
     Args:
-        n_actions, least, horizon: N, how many have to be there, T.
-        available: words ACTION:FIRST-LAST, such as "3:200-" (arrives in round 200), "0:-500"
-            (retires after it) or "4-6:200-500"; several of one action add up, and what no word
-            names is there always. A public schedule.
-        absent: the chance with which an action that is scheduled is not there for a user, each
-            independently; where fewer than `least` would be left to her, others are not absent.
+        n_actions: N, actions in all.
+        least: actions that must be available in every round.
+        horizon: T, rounds.
+        available: public schedule, words ACTION:FIRST-LAST such as "3:200-" (arrives in round 200),
+            "0:-500" (retires after round 500) or "4-6:200-500"; windows of one action add up, and
+            an action without a window is always available.
+        absent: probability that a scheduled action is unavailable to a user, independently of other
+            actions; where fewer than `least` would be left to her, some of them stay available.
 
     >>> when = Availability(n_actions=3, least=1, horizon=9, available=["2:4-", "0:-5"])
     >>> when.scheduled(np.array([3, 4, 6])).astype(int).tolist()
@@ -80,24 +82,24 @@ class Availability:
 
     @property
     def masks(self) -> Masks:
-        """Whose data it is which actions there are."""
+        """Kind of data that a mask is: "user" (private), "public", or "none" without masks."""
         return "user" if self.absent else "public" if self._windows else "none"
 
     @property
     def _windows(self) -> list[tuple[slice, int, int]]:
-        """Actions, and the first and the last round in which they are there."""
+        """Windows of the schedule: actions, the first and the last round they are available in."""
         words: Any = [] if self.available is None else self.available
         words = words if isinstance(words, list | tuple) else [words]
         return [self._window(word) for word in words]
 
     def _window(self, word: Any) -> tuple[slice, int, int]:
-        told = _WINDOW.fullmatch(word) if isinstance(word, str) else None
-        if told is None:
+        parsed = _WINDOW.fullmatch(word) if isinstance(word, str) else None
+        if parsed is None:
             raise InputError(
                 f"Expected available={abbrev(word)} to be words such as '3:200-', '0:-500' or "
                 "'4-6:200-500': an action or several, the first round, the last."
             )
-        low, high, start, end = told.groups()
+        low, high, start, end = parsed.groups()
         actions = range(int(low), int(high or low) + 1)
         first, last = int(start or 1), int(end or MOST_ROUNDS)
         if not (actions and actions[-1] < self.n_actions and 1 <= first <= last):
@@ -112,7 +114,7 @@ class Availability:
         return slice(actions.start, actions.stop), first, last
 
     def scheduled(self, t: Ints) -> Bools:
-        """Which actions are there in rounds t (n,): (n, N)."""
+        """Return a mask (n, N) of the actions that are scheduled in rounds t (n,)."""
         windows = self._windows
         there = np.ones((len(t), self.n_actions), np.bool_)
         for actions, _, _ in windows:
@@ -122,19 +124,19 @@ class Availability:
         return there
 
     def start(self, streams: Streams) -> "RunningAvailability":
-        """From round 1 on, for each replica."""
+        """Start an episode at round 1, with absences drawn for each replica."""
         return RunningAvailability(self, streams)
 
 
 class RunningAvailability:
-    """See `Availability`."""
+    """Masks of available actions along one episode, see `Availability`."""
 
     def __init__(self, when: Availability, streams: Streams) -> None:
         self._when, self._round, self._replicas = when, 0, len(streams)
         self._uniforms = streams.uniforms("availability", when.n_actions) if when.absent else None
 
     def take(self, count: int) -> Bools:
-        """Masks of the next `count` rounds, (count, R, N), not to be written on."""
+        """Draw read-only masks of the next `count` rounds, (count, R, N)."""
         t = np.minimum(self._round + 1 + np.arange(count), self._when.horizon)  # drawn ahead
         there = self._when.scheduled(t)[:, None]
         self._round += count
@@ -148,20 +150,20 @@ class RunningAvailability:
         return masks
 
     def now(self) -> Bools:
-        """What is scheduled for everybody in the latest round, (N,)."""
+        """Return the mask (N,) of actions scheduled in the latest round, before absences."""
         return self._when.scheduled(np.array([self._round]).clip(1, self._when.horizon))[0]
 
 
 class WithAvailability:
-    """A problem whose actions may come and go."""
+    """Base of problems whose actions may become available or unavailable."""
 
     spec: Any
     _availability: Availability | None = None
 
     def restrict(self, available: Any, absent: Any) -> None:
-        """Let actions come and go from the next episode on, see `Availability`."""
-        of_her = replace(self.spec, masks="user")  # which says where actions cannot
-        size, least = of_her.mask_size
+        """Set the schedule and absences of actions from the next episode on, see `Availability`."""
+        masked = replace(self.spec, masks="user")  # raises where actions cannot be masked
+        size, least = masked.mask_size
         self._availability = Availability(
             n_actions=size,
             least=least,
@@ -169,24 +171,24 @@ class WithAvailability:
             available=available,
             absent=absent,
         )
-        words: tuple[Masks, ...] = ("none", "public", "user")  # a user's own stay hers
-        masks = max(self.spec.masks, self._availability.masks, key=words.index)
+        order: tuple[Masks, ...] = ("none", "public", "user")  # private masks stay private
+        masks = max(self.spec.masks, self._availability.masks, key=order.index)
         self.spec = replace(self.spec, masks=masks)
 
 
-_MOST = 20.0
-"""Of utility; more is certainty."""
+MAX_SHIFT = 20.0
+"""Largest amplitude, range or size of a shift of utility; beyond 20 purchases are certain"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tides:
-    """What is added to everybody's utility of a purchase in round t, from 1 on.
+    """Shift of everybody's utility of a purchase in round t = 1, 2, ...: season + drift + shock.
 
     Args:
         season: (amplitude, period): amplitude sin(2 pi t / period); rounds are public.
-        drift: (step, range): a random walk with normal steps of that stddev, reflected so that it
-            stays within +-range; drawn for each replica.
-        shock: (round, size): size from that round on.
+        drift: (step, range): a random walk with normal steps of stddev `step`, reflected at
+            +-range; drawn for each replica.
+        shock: (round, size): 0 before `round`, `size` from then on.
     """
 
     season: Sequence[float] | None = None
@@ -196,24 +198,24 @@ class Tides:
     def __post_init__(self) -> None:
         if self.season is not None:
             amplitude, period = vector("season", self.season, 2).tolist()
-            inside("amplitude of season", amplitude, -_MOST, _MOST, ends=True)
+            inside("amplitude of season", amplitude, -MAX_SHIFT, MAX_SHIFT, ends=True)
             positive("period of season", period)
         if self.drift is not None:
             step, width = vector("drift", self.drift, 2).tolist()
             positive("step of drift", step)
-            inside("range of drift", width, 0, _MOST, ends=False)
+            inside("range of drift", width, 0, MAX_SHIFT, ends=False)
         if self.shock is not None:
             start, size = vector("shock", self.shock, 2).tolist()
             whole("round of shock", int(start) if start == int(start) else start, 1)
-            inside("size of shock", size, -_MOST, _MOST, ends=True)
+            inside("size of shock", size, -MAX_SHIFT, MAX_SHIFT, ends=True)
 
     def start(self, streams: Streams) -> "RunningTides":
-        """From round 1 on, for each replica."""
+        """Start an episode at round 1, with a drift drawn for each replica."""
         return RunningTides(self, streams)
 
 
 class RunningTides:
-    """See `Tides`."""
+    """Shifts of utility along one episode, see `Tides`."""
 
     def __init__(self, tides: Tides, streams: Streams) -> None:
         self._tides, self._round, self._replicas = tides, 0, len(streams)
@@ -221,13 +223,13 @@ class RunningTides:
         self._walk = np.zeros(len(streams))
 
     def clock(self, count: int) -> Floats:
-        """Where the season stands in the next `count` rounds, sine and cosine, (count, 2)."""
+        """Return sine and cosine of the season's phase in the next `count` rounds, (count, 2)."""
         season: Any = self._tides.season
         turned = 2 * pi * (self._round + 1.0 + np.arange(count)) / season[1]
         return np.column_stack([np.sin(turned), np.cos(turned)])
 
     def take(self, count: int) -> Floats:
-        """Of the next `count` rounds, (count, R)."""
+        """Draw the shifts of utility of the next `count` rounds, (count, R)."""
         t = self._round + 1.0 + np.arange(count)[:, None]
         self._round += count
         found = np.zeros((count, self._replicas))
@@ -247,4 +249,4 @@ class RunningTides:
 
 
 Arrivals: TypeAlias = Literal["exactly", "robin", "poisson", "loyal"]
-"""Ways in which people come back, each as often as allowed, by turns, at random, or if pleased"""
+"""Laws of people's visits: each as often as allowed, by turns, at random, or rarer if displeased"""

@@ -15,10 +15,10 @@ _JUICE = ("SalePriceMM", "SalePriceCH", "LoyalCH")
 
 @cache
 def oj() -> Floats:
-    """1,070 purchases of orange juice (vendored, see `envs/data/README.md`): (n, 5).
+    """Return 1,070 purchases of orange juice (see `envs/data/README.md`), one a row: (n, 5).
 
-    Features 1, both sale prices and loyalty to Citrus Hill, each scaled to [-1, 1]; 1 where Minute
-    Maid was bought, -1 where it was Citrus Hill.
+    Columns: a constant 1; both sale prices and loyalty to Citrus Hill, each scaled to [-1, 1]; the
+    answer, 1 where Minute Maid was bought, -1 where Citrus Hill was.
     """
     packed = (files("dpbandit.envs") / "data" / "oj.csv.gz").read_bytes()
     data = list(csv.DictReader(gzip.decompress(packed).decode().splitlines()))
@@ -30,7 +30,7 @@ def oj() -> Floats:
 
 @cache
 def images() -> tuple[Floats, Ints]:
-    """1,797 images of 8 x 8 pixels in [0, 1] that scikit-learn brings, (n, 64), and their digits.
+    """Return scikit-learn's 1,797 images of 8 x 8 pixels in [0, 1], (n, 64), and their digits (n,).
 
     Raises `InputError` without scikit-learn. Treat as read-only.
     """
@@ -43,7 +43,7 @@ def images() -> tuple[Floats, Ints]:
 
 @cache
 def digits(digit: int) -> Floats:
-    """The `images` and an answer: (n, 65), 1 for images of `digit`, -1 for others."""
+    """Return pixels of `images` and an answer, 1 if it shows `digit`, else -1: (n, 65)."""
     whole("digit", digit, 0, 9)
     pixels, target = images()
     return np.column_stack([pixels, np.where(target == digit, 1.0, -1.0)])

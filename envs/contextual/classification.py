@@ -1,4 +1,4 @@
-"""Classification as a bandit: name a class, and learn only whether it is right."""
+"""Classification as a bandit: choose a class, observe only whether it is right."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,15 +55,14 @@ class ClassificationBandit(ContextualProblem):
         * `data`: used where no features are given: `"digits"`, `"breast-cancer"`, `"wine"` or
           `"friedman"` (they need scikit-learn), `"phishing"`, `"segments"`, `"bananas"` or
           `"shuttle"` (they need river).
-        * `pool`: of digits: the side of the squares of pixels that are averaged, 1, 2 or 4; the 64,
-          16 or 4 features that remain.
+        * `pool`: for digits, the side of the squares of pixels that are averaged: 1, 2 or 4, which
+          gives 64, 16 or 4 features.
         * `features`, `labels`: a table of your own, (n, d) and (n,), with at least two classes.
           The list of classes is taken as public.
-        * `low`, `high`: its public range, numbers or (d,). Nothing is learned from the table: a
-          range read off it would be data that no certificate covers. Of digits 0 and 1, of other
-          words that of `labelled`.
-        * `most_outside`: the share of rows that may lie outside it and be clipped; more is refused.
-          `env.unwrapped.outside` tells how many did.
+        * `low`, `high`: the public range of your features, numbers or (d,). A range read off the
+          table would be data that no certificate covers. Named data sets have their own range.
+        * `most_outside`: the share of rows that may lie outside the range and be clipped; more
+          raise `InputError`. `env.unwrapped.outside` has the number of rows outside.
         * `horizon`: rounds. `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
@@ -108,17 +107,17 @@ class ClassificationBandit(ContextualProblem):
         )
 
     def _data(self) -> tuple[Floats, Any, Any, Any]:
-        """Features (n, d), labels (n,) and the public range."""
-        given = [name for name in _REQUIRED if getattr(self, name) is not None]
-        if not given:
-            one_of("data", self.data, ("digits", *WORDS))
+        """Return features (n, d), labels (n,) and both ends of the public range."""
+        names = [name for name in _REQUIRED if getattr(self, name) is not None]
+        if not names:
+            one_of("data", self.data, ("digits", *LABELLED_SETS))
             if self.data != "digits":
                 return labelled(self.data)
             pixels, digits = images()
             return _pooled(pixels, self.pool), digits, 0.0, 1.0
-        if len(given) < len(_REQUIRED):
-            missing = ", ".join(name for name in _REQUIRED if name not in given)
-            raise InputError(f"Expected {missing} beside {', '.join(given)}.")
+        if len(names) < len(_REQUIRED):
+            missing = ", ".join(name for name in _REQUIRED if name not in names)
+            raise InputError(f"Expected {missing} beside {', '.join(names)}.")
         named, index = columns_of(self.features), index_of(self.features)
         listed = by_index("labels", self.labels, index, "features")
         x, labels = _numbers("features", self.features), np.array(one_kind("labels", listed))
@@ -155,11 +154,11 @@ class ClassificationBandit(ContextualProblem):
         return Users(self._examples[row], right, right)
 
 
-_REQUIRED = ("features", "labels", "low", "high")
+_REQUIRED = ("features", "labels", "low", "high")  # arguments of a table of one's own
 
 
 def _pooled(pixels: Floats, side: int) -> Floats:
-    """Means of squares of `side` x `side` pixels, (n, 64) -> (n, (8 / side)^2)."""
+    """Average squares of `side` x `side` pixels, (n, 64) -> (n, (8 / side)^2)."""
     whole("pool", side, 1, 4)
     if side not in (1, 2, 4):
         raise InputError(f"Expected pool={side!r} to be 1, 2 or 4.")
@@ -168,7 +167,7 @@ def _pooled(pixels: Floats, side: int) -> Floats:
 
 
 def _range(x: Floats, low: Any, high: Any) -> tuple[Floats, Floats]:
-    """The public range of each column of `x`, (d,) and (d,)."""
+    """Check and broadcast both ends of the public range of the columns of `x`, (d,) and (d,)."""
     low, high = _numbers("low", low), _numbers("high", high)
     fits = not {low.shape, high.shape} - {(), x.shape[1:]}
     with np.errstate(over="ignore", invalid="ignore"):
@@ -188,24 +187,24 @@ def _numbers(name: str, values: Any) -> Floats:
 
 
 class Labelled(NamedTuple):
-    """Features, classes and the range of each feature."""
+    """A table of labelled examples with the public range `low` to `high` of its features."""
 
     features: Floats
-    """(n, d)"""
+    """Features of the examples, (n, d)"""
     labels: Any
-    """(n,)"""
+    """Class labels of the examples, (n,)"""
     low: Floats | float
     high: Floats | float
 
 
 def _bundled(word: str) -> tuple[Floats, Any]:
-    """Of scikit-learn."""
+    """Load features (n, d) and labels (n,) of a data set of scikit-learn."""
     found = getattr(_package(word, "sklearn.datasets", "scikit-learn"), f"load_{word}")()
     return np.asarray(found.data, np.float64), found.target
 
 
 def _streamed(word: str) -> tuple[Floats, Any]:
-    """Of river, whose rows are dictionaries."""
+    """Load features (n, d) and labels (n,) of a data set of river, whose rows are dictionaries."""
     rows = list(getattr(_package(word, "river.datasets", "river"), word)())
     return np.array([[*x.values()] for x, _ in rows], np.float64), np.array([y for _, y in rows])
 
@@ -219,7 +218,7 @@ def _package(word: str, module: str, package: str) -> Any:
 
 
 def _breast_cancer() -> Labelled:
-    """Cells of 569 patients, and whether a tumour is malignant: 30 features."""
+    """Load 30 features of cells of 569 patients; the label tells whether a tumour is malignant."""
     low = [7, 9.7, 43, 143, 0.05, 0.01, 0, 0, 0.1, 0.04]  # means, then errors, then the worst
     low += [0.1, 0.3, 0.7, 6.8, 0.001, 0.002, 0, 0, 0.007, 0]
     low += [7.9, 12, 50, 185, 0.07, 0.02, 0, 0, 0.15, 0.05]
@@ -230,16 +229,16 @@ def _breast_cancer() -> Labelled:
 
 
 def _wine() -> Labelled:
-    """178 wines of three growers: 13 measurements."""
+    """Load 13 measurements of 178 wines; the label is one of three growers."""
     low = [11, 0.7, 1.3, 10, 70, 0.9, 0.3, 0.1, 0.4, 1.2, 0.4, 1.2, 278]
     high = [15, 5.9, 3.3, 30, 162, 3.9, 5.1, 0.7, 3.6, 13, 1.8, 4, 1680]
     return Labelled(*_bundled("wine"), np.array(low), np.array(high))
 
 
 def _friedman() -> Labelled:
-    """Friedman's function of 5 of 10 uniform features, with noise: above its mean or not.
+    """Draw 10 uniform features; the label tells if Friedman's noisy function is above its mean.
 
-    40,768 rows, as the set 901 of OpenML has, drawn anew with a fixed seed.
+    40,768 rows, as in data set 901 of OpenML, but drawn here, with a fixed seed.
     """
     made = _package("friedman", "sklearn.datasets", "scikit-learn").make_friedman1
     x, y = made(40_768, n_features=10, noise=1.0, random_state=901)
@@ -247,24 +246,24 @@ def _friedman() -> Labelled:
 
 
 def _phishing() -> Labelled:
-    """1,250 web pages, and whether they phish: 9 marks."""
+    """Load 9 features of 1,250 web pages; the label tells whether a page is phishing."""
     return Labelled(*_streamed("Phishing"), 0.0, 1.0)
 
 
 def _segments() -> Labelled:
-    """2,310 squares of seven outdoor images: 18 features of pixels of 0 to 255."""
+    """Load 18 features of 2,310 image regions; the label is one of seven outdoor materials."""
     low = [0.0] * 7 + [-1.0] + [0.0] * 4 + [-60, -20, -40, 0, 0, -np.pi]
     high = [256, 256, 0.4, 0.4, 30, 400, 45, 400, 151, 151, 151, 151, 20, 90, 40, 151, 1, np.pi]
     return Labelled(*_streamed("ImageSegments"), np.array(low), np.array(high))
 
 
 def _bananas() -> Labelled:
-    """5,300 points of two intertwined clouds, which no line parts."""
+    """Load 5,300 points in the plane of two classes that no line separates."""
     return Labelled(*_streamed("Bananas"), -3.5, 3.5)
 
 
 def _shuttle() -> Labelled:
-    """49,097 moments of a space shuttle's radiator, and whether they are unusual: 9 sensors."""
+    """Load 9 sensors of a space shuttle's radiator, 49,097 rows; the label tells anomalies."""
     low = np.array([20, -60, 20, -30, -100, -100, -50, -50, -50.0])
     high = np.array([130, 60, 150, 30, 100, 100, 110, 150, 150.0])
     return Labelled(*_streamed("Shuttle"), low, high)
@@ -279,11 +278,14 @@ _SETS: dict[str, Callable[[], Labelled]] = {
     "bananas": _bananas,
     "shuttle": _shuttle,
 }
-WORDS = tuple(_SETS)
-"""All of them"""
+LABELLED_SETS = tuple(_SETS)
+"""Names of the data sets that `labelled` loads"""
 
 
 @cache
 def labelled(word: str) -> Labelled:
-    """The set of that word; raises `InputError` without the package. Treat as read-only."""
+    """Load the data set named `word` from scikit-learn or river; treat it as read-only.
+
+    Raises `InputError` if the package is not installed.
+    """
     return _SETS[word]()

@@ -1,4 +1,4 @@
-"""Synthetic arms: generalised linear bandits, and small problems on which greedy play locks in."""
+"""Generalised linear bandits, and small problems on which greedy play locks in to a bad arm."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -27,8 +27,8 @@ from dpbandit.base import (
 from dpbandit.envs.contextual.problems import ContextualProblem, Users
 from dpbandit.specs import ArmsSpec, ContextualSpec
 
-_LONGEST_TAIL = 8.0
-"""Standard deviations beyond which the distribution function is 1 in doubles"""
+_MAX_TAIL = 8.0
+"""Largest truncation of noise, in standard deviations: the normal cdf is 1 beyond, in doubles"""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -57,24 +57,24 @@ class GLMBandit(ContextualProblem):
         ================  =======================================  =======================
 
         Noise is a Gaussian truncated at `tail` stddevs, or uniform of the same stddev. The
-        expected and the oracle reward in `info` are exact (of the capped law, too).
+        expected and the oracle reward in `info` are exact, also for capped counts.
 
     Starting state:
         A new parameter and the first user's context.
 
     Arguments:
         * `n_actions`, `dim`, `horizon`: arms, features, rounds.
-        * `contexts`: `"sphere"` Gaussian direction scaled to norm 1; `"ball"` the same times
-          U^(1/dim) (uniform in the ball at order 2); `"sparse"` a sphere context on `sparsity`
-          random coordinates; `"ar1"` Gaussian with correlation `correlation^|i - j|`, scaled to
-          norm 1; `"signs"` uniform on {-1, 1}^dim, scaled to norm 1.
-        * `context_order`: 1, 2 or inf, the norm above.
+        * `contexts`: `"sphere"` Gaussian direction scaled to norm 1; `"ball"` a sphere context
+          times U^(1/dim) (uniform in the ball at order 2); `"sparse"` a sphere context on
+          `sparsity` random coordinates; `"ar1"` Gaussian with correlation `correlation^|i - j|`,
+          scaled to norm 1; `"signs"` uniform on {-1, 1}^dim, scaled to norm 1.
+        * `context_order`: 1, 2 or inf, the order of the norm of contexts.
         * `parameters`: `"dense"` Gaussian direction; `"sparse"` Gaussian on `sparsity` coordinates;
-          `"sparse-signs"`, `"sparse-ones"` equal sizes there. Scaled to dual norm `signal`. Or
-          `"sparse-draws"`: signal / sparsity on `sparsity` coordinates drawn with replacement, so
-          on fewer where some coincide, whatever the `context_order`.
+          `"sparse-signs"` +-1 and `"sparse-ones"` 1 on `sparsity` coordinates. All are scaled to
+          dual norm `signal`, but for `"sparse-draws"`, which adds signal / sparsity on each of
+          `sparsity` coordinates drawn with replacement, whatever the `context_order`.
         * `link`, `noise`, `noise_law` (`"gaussian"` or `"uniform"`), `tail` (stddevs of the
-          untruncated law, at most 8), `cap`: the table above.
+          untruncated law, at most 8), `cap`: see Rewards.
         * `drift`: `"none"`; `"piecewise"` redraws the parameters every `drift_every` rounds;
           `"walk"` moves them by a Gaussian step of relative size `drift_rate` and rescales, every
           round.
@@ -111,14 +111,14 @@ class GLMBandit(ContextualProblem):
         flag("shared", self.shared)
         positive("signal", self.signal)
         at_least("noise", self.noise, 0)
-        inside("tail", self.tail, 0.1, _LONGEST_TAIL, ends=True)
+        inside("tail", self.tail, 0.1, _MAX_TAIL, ends=True)
         at_least("drift_rate", self.drift_rate, 0)
         inside("correlation", self.correlation, -1, 1, ends=True)
         for name in ("sparsity", "cap", "drift_every"):
             whole(name, getattr(self, name), 1)
         whole("dim", self.dim, 1, MOST_DIM)
         if self.contexts == "sparse" or self.parameters != "dense":
-            equal = self.parameters == "sparse-ones"  # with no coordinate left out all arms agree
+            equal = self.parameters == "sparse-ones"  # on all coordinates all arms would be equal
             whole("sparsity", self.sparsity, 1, self.dim - equal)
         if self.parameters == "sparse-draws" and self.drift == "walk":
             raise InputError(
@@ -145,7 +145,7 @@ class GLMBandit(ContextualProblem):
 
     @property
     def true_parameters(self) -> Floats:
-        """theta*, (R, K, d), or with `shared` (R, 1, d), for studies; agents must not ask."""
+        """True parameters theta, (R, K, d), or with `shared` (R, 1, d); not for agents."""
         return self._theta.copy()
 
     def _start(self, streams: Streams) -> None:
@@ -199,7 +199,7 @@ class GLMBandit(ContextualProblem):
         return self.signal * theta / norms(theta, dual)
 
     def _predict(self, context: Floats) -> Floats:
-        """Linear predictors (n, R, K), moving the parameters on the way where they drift."""
+        """Return linear predictors of contexts, (n, R, K); drifting parameters move every round."""
         if self.drift == "none":
             return self._linear(context)
         predictor = np.empty((*context.shape[:2], self.n_actions))
@@ -238,19 +238,19 @@ class GLMBandit(ContextualProblem):
         low, high = scipy.special.ndtr(-self.tail), scipy.special.ndtr(self.tail)
         z = scipy.special.ndtri(low + uniforms * (high - low)).clip(
             -self.tail, self.tail
-        )  # rounding can be beyond
+        )  # rounding can leave the interval
         return np.asarray(mean + self.noise * z)
 
 
 def _support(uniforms: Floats, size: int) -> Floats:
-    """1 on `size` distinct random coordinates of the last axis, else 0."""
+    """Return 1 on `size` distinct random coordinates of the last axis, else 0."""
     size = min(size, uniforms.shape[-1])
     cut = np.partition(uniforms, size - 1, axis=-1)[..., size - 1 : size]
     return 1.0 * (uniforms <= cut)
 
 
 def _sum_over_counts(predictor: Floats, cap: int, term: Callable[[Floats], Floats]) -> Floats:
-    """Sum of term(P(N <= k)) over k = 0..cap-1 for N ~ Poisson(exp(predictor))."""
+    """Sum term(P(N <= k)) over k = 0..cap-1 for N ~ Poisson(exp(predictor))."""
     rate = np.exp(predictor)
     probability = np.exp(-rate)
     cdf, total = probability.copy(), np.zeros_like(rate)
@@ -261,17 +261,18 @@ def _sum_over_counts(predictor: Floats, cap: int, term: Callable[[Floats], Float
     return total
 
 
-_FIRST, _SECOND = (0.7, 0.5), (0.9, 0.6)
-"""Mean rewards of the better and of the other arm, of users of the first and the second kind."""
-_HIGH = 0.8
-"""That of the better of two arms."""
+_FIRST_KIND_MEANS, _SECOND_KIND_MEANS = (0.7, 0.5), (0.9, 0.6)
+"""Mean rewards of the better and of the worse arm for users of the first and of the second kind"""
+_BETTER_ARM_MEAN = 0.8
+"""Mean reward of the better arm of `TwoArms`"""
 
 
 @dataclass(kw_only=True, eq=False)
 class _Kinds(ContextualProblem):
-    """Two arms, a few kinds of users: kind j has context e_j and a better arm of its own.
+    """Base of problems with two arms and a few kinds of users; kind j has the context e_j.
 
-    Subclasses say how good the arms are (`_means`), and who comes when (`_kinds`).
+    The better arm is drawn for each kind. Subclasses return mean rewards of the arms (`_means`),
+    and draw the kinds of the next users (`_kinds`).
     """
 
     horizon: int = 20_000
@@ -289,12 +290,12 @@ class _Kinds(ContextualProblem):
         )
 
     def _means(self) -> tuple[tuple[float, float], ...]:
-        """Of each kind, the mean rewards of the better and of the other arm."""
-        return _FIRST, _SECOND
+        """Return each kind's mean rewards of the better and of the worse arm."""
+        return _FIRST_KIND_MEANS, _SECOND_KIND_MEANS
 
     @abstractmethod
     def _kinds(self, count: int) -> Ints:
-        """Those of the next users, (n, R)."""
+        """Draw the kinds of the users of the next `count` rounds, (count, R)."""
 
     def _start(self, streams: Streams) -> None:
         means = np.array(self._means())
@@ -316,9 +317,8 @@ class TwoPhase(_Kinds):
     Description:
         Until round `change` T every user has context e1 and rewards an arm with probability 0.7 and
         the other with 0.5; from then on every user has context e2, and the means are 0.9 and 0.6.
-        Which arm is better is a fair coin for each kind and episode. An oblivious adversary: an
-        agent that has stopped exploring tries one arm on e2, finds it better than nothing, and
-        keeps it; the regret of greedy play is linear.
+        Which arm is better is a fair coin for each kind and episode. An agent that no longer
+        explores tries one arm on e2 and plays it for ever: the regret of greedy play is linear.
 
     Action space:
         `Discrete(2)`: the arm.
@@ -330,10 +330,10 @@ class TwoPhase(_Kinds):
         1 or 0.
 
     Starting state:
-        Two new coins, and the first user.
+        The better arm of each kind is drawn, and the first user arrives.
 
     Arguments:
-        * `horizon`: rounds. `change`: the share of them after which the second kind comes.
+        * `horizon`: rounds. `change`: the share of rounds after which the second kind arrives.
         * `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
@@ -360,8 +360,8 @@ class Minority(_Kinds):
     Description:
         Users are independent. Most have context e1 and reward an arm with probability 0.7 and the
         other with 0.5; a `share` of them has context e2 and rewards the arms with 0.9 and 0.6.
-        Which arm is better is a fair coin for each kind and episode. What a minority wants is
-        learned only from her own few.
+        Which arm is better is a fair coin for each kind and episode. Only the few users of the
+        minority are informative about its better arm.
 
     Action space:
         `Discrete(2)`: the arm.
@@ -373,7 +373,7 @@ class Minority(_Kinds):
         1 or 0.
 
     Starting state:
-        Two new coins, and the first user.
+        The better arm of each kind is drawn, and the first user arrives.
 
     Arguments:
         * `horizon`: rounds. `share`: the probability of context e2.
@@ -400,9 +400,8 @@ class TwoArms(_Kinds):
 
     Description:
         Every user has the context 1; one arm is rewarded with probability 0.8, the other with 0.8 -
-        `gap`. Which is better is a fair coin for each episode. The first batch of an agent that
-        plays greedily decides: with a constant probability it locks in to the worse arm, and loses
-        `gap` in every round.
+        `gap`. The better arm is a fair coin for each episode. With a constant probability a greedy
+        agent locks in to the worse arm after its first batch, and loses `gap` in every round.
 
     Action space:
         `Discrete(2)`: the arm.
@@ -414,21 +413,21 @@ class TwoArms(_Kinds):
         1 or 0.
 
     Starting state:
-        A new coin.
+        The better arm is drawn.
 
     Arguments:
-        * `horizon`: rounds. `gap`: what the worse arm loses in a round.
+        * `horizon`: rounds. `gap`: regret of the worse arm in a round.
         * `delay`: rounds until a reward is seen; the reward is 0 until then.
     """
 
     gap: float = 0.2
 
     def __post_init__(self) -> None:
-        inside("gap", self.gap, 0, _HIGH, ends=True)
+        inside("gap", self.gap, 0, _BETTER_ARM_MEAN, ends=True)
         super().__post_init__()
 
     def _means(self) -> tuple[tuple[float, float], ...]:
-        return ((_HIGH, _HIGH - self.gap),)
+        return ((_BETTER_ARM_MEAN, _BETTER_ARM_MEAN - self.gap),)
 
     def _start(self, streams: Streams) -> None:
         super()._start(streams)

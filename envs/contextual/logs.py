@@ -1,7 +1,7 @@
 """Helpers of environments made from a user's log: reading, fitting, diagnostics.
 
-A logit of yes and no on the rows of a log is fitted, with its errors, unless there is none. How
-well it says what it has not seen is tried on five folds, by likelihood and calibration.
+A logit of yes or no on the rows of a log is fitted, with standard errors; separated rows, which
+have no fit, raise `InputError`. Five folds measure its held-out likelihood and calibration.
 """
 
 import warnings
@@ -30,19 +30,19 @@ from dpbandit.offline.logs import one_kind
 from dpbandit.offline.tables import file_digest, table_of
 
 _LEAST_ROWS, _LEAST_Z = 200, 2.0
-_A_COEFFICIENT = 5
-"""So many of the rarer answer for each coefficient"""
+_LEAST_ANSWERS = 5
+"""Least rows with the rarer answer, for each coefficient"""
 _FEW_CLUSTERS, _LEAST_CLUSTERS = 30, 5
-_MUCH_OUTSIDE = 0.05
-_MOST_PRICE, _LONGEST_UNIT = 1e50, 60
+_MAX_OUTSIDE_SHARE = 0.05
+_MAX_PRICE, _MAX_UNIT_LENGTH = 1e50, 60
 _CACHED_FITS = 8
-"""Fits in memory"""
+"""Number of latest fits that stay in memory"""
 NO_RIDGE = 1e-6
-"""The penalty where none is said, which keeps digits; whoever says a larger one is heard"""
+"""Default penalty, which only keeps the fit well conditioned; larger ones permit separated rows"""
 CHOSEN = 1e-4
-"""p-value below which what was offered is said to have followed features"""
+"""p-value below which a warning says that offers followed features"""
 FUNCTION = 0.999
-"""R2 on features above which it cannot be told apart from them"""
+"""R2 on features above which the effect of offers cannot be separated from that of features"""
 
 WHO_IS_PROTECTED = (
     "Customers are rows of the log drawn with replacement, so in T rounds one of n real rows "
@@ -53,36 +53,36 @@ WHO_IS_PROTECTED = (
 WHICH_PERSON_IS = (
     "People are simulated: their tastes are drawn anew from a population that was fitted to the "
     "log, their features are those of people of the log. A certificate protects one simulated "
-    "person in all her visits, never a person of your log: the population (which is also told to "
-    "agents as a public survey), the diagnostics and stored contexts are functions of the log. Do "
+    "person in all her visits, never a person of your log: the population (which agents also get "
+    "as a public survey), the diagnostics and stored contexts are functions of the log. Do "
     "not publish them as private."
 )
 
 
 class Log(NamedTuple):
-    """A table, and what of it was said to be known of people."""
+    """A table of offers with the features of people, and groups of rows."""
 
     table: Any
     features: Features
     groups: Ints | None
-    """(n,), numbers of clusters"""
+    """Index of the cluster of each row, (n,); None without clusters"""
     levels: dict[str, Any]
-    """masks of rows (n,) of each level, by words"""
+    """Masks of rows (n,) of each level of a feature, by texts such as "shop is A\""""
 
     @property
     def design(self) -> Floats:
-        """(1, features), (n, 1 + d)."""
+        """Design matrix (1, features), (n, 1 + d)."""
         n = len(self.features.rows)
         return np.column_stack([np.ones(n), self.features.rows])
 
     def cautions(self) -> list[str]:
-        """What may be wrong with it, in sentences."""
+        """Return warnings about the log, in sentences."""
         n = len(self.features.rows)
         warned = [
             f"{count} of {n} rows ({100 * count / n:.2g} %) lie outside the bounds of feature "
             f"{name!r} and are clipped: are these its public bounds?"
             for name, count in self.features.outside.items()
-            if count > _MUCH_OUTSIDE * n
+            if count > _MAX_OUTSIDE_SHARE * n
         ]
         if self.groups is not None and (count := int(self.groups.max()) + 1) < _FEW_CLUSTERS:
             warned.append(f"{count} clusters are few: errors by cluster may be too small.")
@@ -98,10 +98,10 @@ def read(
     *,
     filled: Callable[[Any], Any] = lambda table: table,
 ) -> Log:
-    """A DataFrame, a mapping of columns or a path, with `bounds` of its features.
+    """Read a log from a DataFrame, a mapping of columns or a path, with `bounds` of features.
 
-    `modelled` are columns that cannot be features: of answers, and of what was offered. A file
-    whose SHA-256 is not `digest` is refused. `filled` says what missing entries mean.
+    `modelled` are columns of answers and offers, which cannot be features. A file whose SHA-256 is
+    not `digest` raises `InputError`. `filled` replaces missing entries of the table.
     """
     if frame is None:
         raise InputError("Expected frame=, a DataFrame or the path of a .csv or .parquet file.")
@@ -139,12 +139,12 @@ def read(
 
 
 def numbered(table: Any, name: str, n: int) -> Ints:
-    """Numbers 0, 1, .. (n,) of what a column says in words; refused where 1 is beside "1"."""
+    """Number the distinct entries of a column 0, 1, .. (n,); 1 beside "1" raises `InputError`."""
     entries = as_long(column(table, name), n, name)
     entries = entries.tolist() if hasattr(entries, "tolist") else entries
     if any(isinstance(entry, Real) for entry in entries):
-        same: dict[Any, Any] = {}  # 1 and 1.0
-        entries = [same.setdefault(e, e) for e in one_kind(f"column {name!r}", entries)]
+        first: dict[Any, Any] = {}  # 1 and 1.0 are equal, and get the text of the first
+        entries = [first.setdefault(e, e) for e in one_kind(f"column {name!r}", entries)]
     words = np.array([str(entry) for entry in entries])
     return np.unique(words, return_inverse=True)[1].astype(np.int64)
 
@@ -158,7 +158,7 @@ def _level_masks(table: Any, bounds: Bounds) -> Any:
 
 
 def check_slope(slope: float, z: float) -> None:
-    """Raise `InputError` where demand does not fall with the price, or cannot be said to."""
+    """Raise `InputError` unless demand falls with the price, significantly."""
     if slope >= 0:
         raise InputError(
             "Expected demand to fall with the price, it rises in this log: prices were confounded "
@@ -166,13 +166,13 @@ def check_slope(slope: float, z: float) -> None:
         )
     if z > -_LEAST_Z:
         raise InputError(
-            f"Expected a price slope with z at most -{_LEAST_Z:g}, got {z:.2f}: what a price does "
-            "is not told apart from 0."
+            f"Expected a price slope with z at most -{_LEAST_Z:g}, got {z:.2f}: the effect of the "
+            "price does not differ significantly from 0."
         )
 
 
 def check_within(price: Floats, outside: Bools, low: float, high: float) -> None:
-    """Raise `InputError` where prices of a log, (n,) or (n, K), lie outside their public range."""
+    """Raise `InputError` if prices of a log, (n,) or (n, K), lie outside their public range."""
     if outside.any():
         rows = int(outside.reshape(len(outside), -1).any(axis=1).sum())
         raise InputError(
@@ -182,7 +182,7 @@ def check_within(price: Floats, outside: Bools, low: float, high: float) -> None
 
 
 def enough_answers(table: Any, name: str, parameters: int) -> Floats:
-    """A column of 0 and 1 (n,), refused where there is too little of either to fit so many."""
+    """Read a column of 0 and 1 (n,); raise `InputError` if it is too short for `parameters`."""
     yes = answers(table, name)
     n, rarer = len(yes), int(min(yes.sum(), (1 - yes).sum()))
     if n < _LEAST_ROWS:
@@ -192,17 +192,17 @@ def enough_answers(table: Any, name: str, parameters: int) -> Floats:
             f"Expected {name!r} to be both 0 and 1, {name} is always {int(yes[0])}: one row is one "
             "offer to one customer, also when nothing came of it."
         )
-    if rarer < _A_COEFFICIENT * parameters:
+    if rarer < _LEAST_ANSWERS * parameters:
         raise InputError(
-            f"Expected at least {_A_COEFFICIENT * parameters} rows of either answer in {name!r}, "
-            f"{_A_COEFFICIENT} for each of {parameters} coefficients, got {rarer}: leave out "
+            f"Expected at least {_LEAST_ANSWERS * parameters} rows of either answer in {name!r}, "
+            f"{_LEAST_ANSWERS} for each of {parameters} coefficients, got {rarer}: leave out "
             "features, or interactions=False."
         )
     return yes
 
 
 def price_range_of(ends: Any) -> tuple[float, float]:
-    """The public range of prices."""
+    """Check and return the public range of prices, (low, high)."""
     if ends is None:
         raise InputError(
             "Expected price_range=, such as (1.0, 3.0): a range read off the log would be data "
@@ -210,29 +210,29 @@ def price_range_of(ends: Any) -> tuple[float, float]:
         )
     low, high = vector("price_range", ends, 2).tolist()
     for end in (low, high):
-        inside("an end of price_range", end, -_MOST_PRICE, _MOST_PRICE, ends=True)
+        inside("an end of price_range", end, -_MAX_PRICE, _MAX_PRICE, ends=True)
     if not (high - low) > 1e-9 * max(abs(low), abs(high)):
         raise InputError(f"Expected price_range={abbrev(ends)} to be (low, high).")
     return low, high
 
 
 def unit_of(unit: Any) -> str:
-    """What prices are in."""
-    if not isinstance(unit, str) or not unit.strip() or len(unit) > _LONGEST_UNIT:
-        raise InputError(f"Expected unit={abbrev(unit)} to be what prices are in, such as 'euros'.")
+    """Check and return the unit of prices, such as "dollars"."""
+    if not isinstance(unit, str) or not unit.strip() or len(unit) > _MAX_UNIT_LENGTH:
+        raise InputError(f"Expected unit={abbrev(unit)} to name a currency, such as 'euros'.")
     return unit
 
 
 def unit_cost_of(cost: Any) -> float:
-    """What a sale costs the seller."""
+    """Check and return the cost of a sale to the seller."""
     if cost is None:
-        raise InputError("Expected unit_cost=, what a sale costs you, such as 0.8.")
+        raise InputError("Expected unit_cost=, the cost of a sale to you, such as 0.8.")
     at_least("unit_cost", cost, 0)
     return float(cost)
 
 
 def ridge_of(ridge: float, parameters: int) -> Floats:
-    """`ridge` on all coefficients but the first, the constant, (p,)."""
+    """Return penalties (p,): `ridge` for all coefficients but the first, the constant."""
     at_least("ridge", ridge, 0)
     return np.where(np.arange(parameters) == 0, 0.0, ridge)
 
@@ -241,9 +241,7 @@ class _Diagnosed(Protocol):
     """A fit that has diagnostics with cautions."""
 
     @property
-    def diagnostics(self) -> Any:
-        """What is known of it."""
-        ...
+    def diagnostics(self) -> Any: ...
 
 
 Fit = TypeVar("Fit", bound=_Diagnosed)
@@ -251,9 +249,10 @@ _cached_fits: dict[str, Any] = {}
 
 
 def fitted_once(make: Callable[[], Fit], *of: Any) -> Fit:
-    """What `make` fits of these arrays and settings: made, and warned of, the first time only.
+    """Return the fit of `make`, which is called only once for the arrays and settings `of`.
 
-    A comparison makes its problem anew for every agent.
+    Its cautions are warned of at the first call only: a comparison makes its problem anew for
+    every agent.
     """
     digest = sha256()
     for part in of:
@@ -271,27 +270,27 @@ def fitted_once(make: Callable[[], Fit], *of: Any) -> Fit:
     return found
 
 
-_STEPS = 200
-_CLOSE = 1e-10
-_SEPARATED = 1e-7
-"""What a linear program of n rows may miss by, over sqrt(n)"""
+_NEWTON_STEPS = 200
+_STEP_TOLERANCE = 1e-10
+_PROGRAM_TOLERANCE = 1e-7
+"""Error of the optimum of a linear program of n rows, over sqrt(n)"""
 
 
 def fit_logit(x: Floats, yes: Floats, penalty: Floats) -> Floats:
-    """The coefficients (p,) that maximise mean log-likelihood - sum penalty b^2 / 2.
+    """Return the coefficients (p,) that maximise mean log-likelihood - sum penalty b^2 / 2.
 
-    Newton's method, with steps halved where they would lose; to 1e-10.
+    Newton's method, to 1e-10; steps that lower the objective are halved.
     """
     b = np.zeros(x.shape[1])
     value = _objective(x, yes, penalty, b)
-    for _ in range(_STEPS):
+    for _ in range(_NEWTON_STEPS):
         s = expit(x @ b)
         slope = x.T @ (yes - s) / len(x) - penalty * b
         step = np.linalg.lstsq(_information(x, s, penalty), slope, rcond=None)[0]
         while (new := _objective(x, yes, penalty, b + step)) < value - 1e-14:
             step = step / 2
         b, value = b + step, new
-        if np.abs(step).max() < _CLOSE:
+        if np.abs(step).max() < _STEP_TOLERANCE:
             break
     return b
 
@@ -305,14 +304,14 @@ def _information(x: Floats, s: Floats, penalty: Floats) -> Floats:
 
 
 def log_likelihoods(logits: Floats, yes: Floats) -> Floats:
-    """Of each row, (n,)."""
+    """Return the log-likelihood of each row with answers `yes`, (n,)."""
     return np.asarray(-np.logaddexp(0, np.where(yes > 0, -logits, logits)))
 
 
 def covariance(
     x: Floats, yes: Floats, penalty: Floats, b: Floats, groups: Ints | None = None
 ) -> Floats:
-    """The sandwich of the coefficients, (p, p), by rows, or by `groups` of rows (n,)."""
+    """Return the sandwich covariance of coefficients, (p, p), by rows or by `groups` (n,)."""
     s, n = expit(x @ b), len(x)
     scores = x * (yes - s)[:, None] / n
     if groups is not None:
@@ -324,7 +323,7 @@ def covariance(
 
 
 def explained(target: Floats, x: Floats) -> tuple[float, float]:
-    """R2 of least squares of `target` (n,) on 1 and `x` (n, d), and F's p-value for "nothing"."""
+    """Return R2 of `target` (n,) on 1 and `x` (n, d), and the p-value of its F test."""
     n, total = len(target), float(np.square(target - target.mean()).sum())
     design = np.column_stack([np.ones(n), x])
     coefficients, _, rank, _ = np.linalg.lstsq(design, target, rcond=None)
@@ -347,29 +346,29 @@ def separation(
     lone: dict[str, Any],
     penalty: Floats,
 ) -> list[str]:
-    """What to say where some coefficients b tell yes from no without an error; nothing elsewhere.
+    """Warn if a linear function of the columns separates yes from no; return [] otherwise.
 
-    Exactly then there is no fit without a penalty (Albert and Anderson, Biometrika 1984): the
-    linear program max sum s_i x_i . b with all s_i x_i . b >= 0 and every |b_j| <= 1, s = 1 for yes
-    and -1 for no, is 0 unless rows are separated, wholly or in part (Konis 2007). With a penalty
-    there is one, of coefficients that are as large as the penalty lets them be.
+    Separated rows have no fit without a penalty (Albert and Anderson, Biometrika 1984). The linear
+    program max sum s_i x_i . b with all s_i x_i . b >= 0 and every |b_j| <= 1, s = 1 for yes and -1
+    for no, is 0 unless rows are separated, wholly or in part (Konis 2007). With a penalty there is
+    a fit, whose coefficients depend on the penalty.
 
     Args:
         x, yes: rows (n, p) and their answers (n,).
-        names: of the columns, (p,), as people know them.
-        name: of the column of answers.
-        lone: masks of rows (n,) that people know by a name, such as one level of a feature.
-        penalty: of the coefficients, (p,).
+        names: names of the p columns.
+        name: name of the column of answers.
+        lone: masks of rows (n,) by name, such as one level of a feature, that may have one answer.
+        penalty: penalty of each coefficient, (p,).
 
     Raises:
-        InputError: rows are separated, and the penalty is next to none.
+        InputError: rows are separated, and the penalty is at most `NO_RIDGE`.
     """
     from scipy.optimize import linprog  # not before: slow to import
 
     signed = np.unique(x * np.where(yes > 0, 1, -1)[:, None], axis=0, return_counts=True)
     rows, counts = signed
     found: Any = linprog(-(counts @ rows), A_ub=-rows, b_ub=np.zeros(len(rows)), bounds=(-1, 1))
-    if -found.fun <= _SEPARATED * np.sqrt(len(x)):
+    if -found.fun <= _PROGRAM_TOLERANCE * np.sqrt(len(x)):
         return []
     ridge = float(penalty.max())
     rest = f"(separation), so what is fitted there is ridge={ridge:g}, not the log."
@@ -381,48 +380,50 @@ def separation(
             raise InputError(
                 f"Expected {name!r} to be both 0 and 1 where {words}, got {answer} in all {count} "
                 "rows (separation): no model can be fitted without a penalty, so merge it with "
-                "another, leave it out, or say ridge=, such as 0.01."
+                "another, leave it out, or set ridge=, such as 0.01."
             )
-    used = ", ".join(dict.fromkeys(names[j] for j in np.flatnonzero(np.abs(found.x) > _SEPARATED)))
+    used = ", ".join(
+        dict.fromkeys(names[j] for j in np.flatnonzero(np.abs(found.x) > _PROGRAM_TOLERANCE))
+    )
     if ridge > NO_RIDGE:
-        return [f"{name!r} is told exactly by {used} {rest}"]
+        return [f"{name!r} is determined by {used} {rest}"]
     raise InputError(
-        f"Expected {name!r} not to be told exactly by {used} (separation): some rows are all 0 "
+        f"Expected {name!r} not to be determined by {used} (separation): some rows are all 0 "
         "beyond a line and all 1 before it, and no model can be fitted without a penalty, so leave "
-        "features out, merge their levels, or say ridge=, such as 0.01."
+        "features out, merge their levels, or set ridge=, such as 0.01."
     )
 
 
 _FOLDS, _SEED, _BINS = 5, 20_221, 10
-_ERRORS = 3.0
-"""Standard errors that a calibration may be away from 1"""
+_MAX_SLOPE_ERRORS = 3.0
+"""Largest distance of a calibration slope from 1, in standard errors"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOut:
-    """What five fits, each without a fifth of the rows (or groups of rows), say of that fifth."""
+    """Held-out fit by 5-fold cross-validation over rows, or over groups of rows."""
 
     log_likelihood: float
-    """a row"""
+    """held-out log-likelihood a row"""
     constant: float
-    """the same of a model that knows the mean alone"""
+    """held-out log-likelihood a row of the model that predicts the mean answer"""
     slope: float
-    """of the answers' logit on the held-out logit, 1 where that is calibrated"""
+    """slope of a logit of the answers on the held-out logit; 1 if calibrated"""
     slope_error: float
-    """its standard error"""
+    """standard error of `slope`"""
     predicted: tuple[float, ...]
-    """mean probability held out in each of 10 bins with as many rows"""
+    """mean held-out probability in each of 10 bins of equally many rows"""
     observed: tuple[float, ...]
-    """the share that answered yes there"""
+    """share of rows with answer yes in each bin of `predicted`"""
 
     @property
     def calibrated(self) -> bool:
-        """Whether the slope is within three standard errors of 1."""
-        return abs(self.slope - 1) <= _ERRORS * self.slope_error
+        """True if the calibration slope is within three standard errors of 1."""
+        return abs(self.slope - 1) <= _MAX_SLOPE_ERRORS * self.slope_error
 
     @property
     def caution(self) -> str:
-        """What is to be said where it is not."""
+        """Warning that the model is not calibrated."""
         return (
             f"The held-out calibration slope {self.slope:.3f} +- {self.slope_error:.3f} is more "
             "than three standard errors from 1."
@@ -435,7 +436,7 @@ class HeldOut:
         )
 
     def plot(self, ax: Any = None, path: Any = None) -> Any:
-        """The calibration plot: observed shares against held-out probabilities; returns the axes.
+        """Plot observed shares against held-out probabilities, and return the axes.
 
         Args:
             ax: Matplotlib axes to draw on; a new figure by default.
@@ -457,7 +458,7 @@ class HeldOut:
 
 
 def hold_out(x: Floats, yes: Floats, penalty: Floats, groups: Ints | None = None) -> HeldOut:
-    """Five folds with a fixed seed; rows of one group (n,) are in one fold."""
+    """Cross-validate a logit in five folds with a fixed seed; a group's rows are in one fold."""
     groups = np.arange(len(x)) if groups is None else groups
     count = int(groups.max()) + 1
     fold = (np.random.default_rng(_SEED).permutation(count) % min(_FOLDS, count))[groups]

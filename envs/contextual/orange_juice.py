@@ -1,6 +1,6 @@
 """Pricing orange juice by a model of 1,070 real purchases.
 
-Customers may compare the price with another one: that of a list, or what was paid lately.
+`ReferencePricing` has customers who compare a price with a list price or with recent prices.
 """
 
 import csv
@@ -26,25 +26,25 @@ from dpbandit.specs import (
 
 
 class Demand(NamedTuple):
-    """The frozen demand of the purchases in `envs/data/oj.csv.gz` (see the README there)."""
+    """The frozen demand of the purchases in `envs/data/oj.csv.gz` (see `envs/data/README.md`)."""
 
     context: Floats
-    """(rows, 3), of 1, rival price and loyalty to the rival, scaled to [-1, 1], over sqrt(3)"""
+    """1, rival price and loyalty to the rival, scaled to [-1, 1], all over sqrt(3), (rows, 3)"""
     utility: Floats
-    """(rows,), the logit of buying at price 0"""
+    """Logit of buying at price 0, (rows,)"""
     slope: float
-    """utility lost per dollar, > 0"""
+    """Decrease of the logit per dollar, > 0"""
     prices: Floats
-    """(12,) dollars"""
+    """Prices that can be chosen, dollars, (12,)"""
     cost: float
-    """dollars per carton"""
+    """Unit cost, dollars per carton"""
 
     def margin(self, row: Ints, price: Floats, tide: Floats | float = 0.0) -> Floats:
-        """Expected margin in dollars, (price - cost) P(buy)."""
+        """Return the expected margin in dollars, (price - cost) P(buy)."""
         return (price - self.cost) * self.probability(row, price, tide)
 
     def probability(self, row: Ints, price: Floats, tide: Floats | float = 0.0) -> Floats:
-        """P(the customer of `row` buys at `price`), where all utilities have moved by `tide`."""
+        """Return P(the customer of `row` buys at `price`), all utilities shifted by `tide`."""
         return np.asarray(expit(self.utility[row] + tide - self.slope * price))
 
 
@@ -71,7 +71,7 @@ _FEATURES = ("SalePriceCH", "LoyalCH")
 
 
 def _scaled(x: Floats) -> Floats:
-    """Linearly onto [-1, 1]."""
+    """Scale the values of `x` linearly so that their range is [-1, 1]."""
     return 2 * (x - x.min()) / (x.max() - x.min()) - 1
 
 
@@ -100,10 +100,10 @@ class OJPricing(TidalChoices):
 
     Arguments:
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; the reward is 0 until then.
-        * `season`, `drift`, `shock`: what is added to everybody's utility of a purchase as time
-          goes on: (amplitude, period), amplitude sin(2 pi t / period) in round t; (step, range), a
-          reflected random walk; (round, size), from that round on. The oracle knows them, and is
-          exact. `clock`: contexts show where the season stands, (x, sin, cos) / sqrt(2).
+        * `season`, `drift`, `shock`: shifts of everybody's utility of a purchase: (amplitude,
+          period) adds amplitude sin(2 pi t / period) in round t; (step, range) a reflected random
+          walk; (round, size) `size` from that round on. The oracle knows them, and is exact.
+          `clock`: contexts include the phase of the season, (x, sin, cos) / sqrt(2).
     """
 
     horizon: int = 20_000
@@ -128,7 +128,7 @@ class OJPricing(TidalChoices):
 
     @property
     def prices(self) -> Floats:
-        """The price of each action in dollars, (12,)."""
+        """Price of each action, dollars, (12,)."""
         return self._demand.prices
 
 
@@ -216,8 +216,9 @@ class OJContinuousPricing:
         return 0.0
 
     def _best_margin(self, row: Ints, tide: Floats | float) -> Floats:
-        """At the best price, which clipping finds, as the margin has one peak."""
+        """Return the expected margin at the best price for the customers of `row`, (R,)."""
         D = self._demand
+        # the margin has one peak in the price, so the best price in the range is the clipped peak
         surplus = lambertw(np.exp(D.utility[row] + tide - D.slope * D.cost - 1)).real
         best = np.asarray(D.cost + (1 + surplus) / D.slope).clip(self.spec.low, self.spec.high)
         return D.margin(row, best, tide)
@@ -230,28 +231,29 @@ class ReferencePricing(ResampledChoices):
     Description:
         The customers and the frozen demand of `dpbandit/OJPricing-v0`; a price p adds
         `weight` (r - p) to the logit of a purchase, r the reference. With `reference="list"` that
-        is a public list price, for ever. With `reference="paid"` it is what customers were asked
-        lately, r_1 the list price and then r = memory r + (1 - memory) p: prices are personal, so
-        what one customer showed reaches LATER CUSTOMERS' ANSWERS through the world, though no agent
-        remembers anything. No certificate covers that; they say "not covered".
+        is a fixed public list price. With `reference="paid"` it is an average of recent prices,
+        r_1 the list price and then r = memory r + (1 - memory) p: prices are personal, so one
+        customer's price affects LATER CUSTOMERS' ANSWERS through the world, though no agent
+        remembers anything. Certificates do not cover this and say "not covered".
 
     Action space:
         `Discrete(12)`: `env.unwrapped.prices[action]` dollars, as in `dpbandit/OJPricing-v0`.
 
     Observation space:
-        `Box`, shape (3,), as there.
+        `Box`, shape (3,), as in `dpbandit/OJPricing-v0`.
 
     Rewards:
         Dollars: (price - unit cost 0.80) if the customer buys, else 0; in [0, 1.49]. Regret is
-        against the best price for this customer at this reference: what a price does to later
-        references is not in the oracle, and a regret of 0 is attainable.
+        against the best price for this customer at this reference: the oracle ignores the effect
+        of a price on later references, and a regret of 0 is attainable.
 
     Starting state:
         The first customer, the list price as reference.
 
     Arguments:
         * `reference`: "list" or "paid". `list_price`: dollars.
-        * `weight`: of a dollar below the reference, in the logit. `memory`: above, in [0, 1).
+        * `weight`: increase of the logit per dollar below the reference. `memory`: weight of the
+          last reference in the next, in [0, 1).
         * `horizon`: rounds.
     """
 
@@ -269,7 +271,7 @@ class ReferencePricing(ResampledChoices):
         D = demand()
         self.prices, self._margins, self._known = D.prices, D.prices - D.cost, D.context
         self._logits = logit(D.probability(rows(len(D.utility))[:, None], D.prices))  # (1070, 12)
-        self._chances = self._against(self._logits, np.array(self.list_price))
+        self._chances = self._reference_chances(self._logits, np.array(self.list_price))
         self.spec = PriceListSpec(
             n_actions=len(D.prices),
             dim=D.context.shape[1],
@@ -286,7 +288,7 @@ class ReferencePricing(ResampledChoices):
         super()._start(streams)
         self._paid: Floats = np.full(len(streams), float(self.list_price))
         self._always: Floats = np.full(len(self.prices), float(self.list_price))
-        """the reference if a price is asked throughout"""
+        """reference if each price had been charged in all rounds so far, (12,)"""
 
     def step(self, action: AnyArray) -> Step:
         if self.reference == "list":
@@ -294,9 +296,9 @@ class ReferencePricing(ResampledChoices):
         action, i = self.spec.validate(action, len(self._totals)), self._next
         self._next = i + 1
         logits = self._logits[self._row[i]]
-        chance = self._against(logits, self._paid[:, None])  # (R, 12)
+        chance = self._reference_chances(logits, self._paid[:, None])  # (R, 12)
         mean, price = self._margins * chance, self.prices[action]
-        self._totals += self._margins * self._against(logits, self._always)
+        self._totals += self._margins * self._reference_chances(logits, self._always)
         self._always = self.memory * self._always + (1 - self.memory) * self.prices
         expected, oracle = pick(mean, action), mean.max(axis=1)
         reward = self._margins[action] * (self._sale_uniforms[i] < pick(chance, action))
@@ -307,6 +309,6 @@ class ReferencePricing(ResampledChoices):
         self._row, self._sale_uniforms = row, uniforms
         return super()._answers(row, uniforms)
 
-    def _against(self, logits: Floats, reference: Floats) -> Floats:
-        """P(sale) at every price, where utilities are `logits` without a reference."""
+    def _reference_chances(self, logits: Floats, reference: Floats) -> Floats:
+        """Return P(sale) at every price; `logits` are those of a price equal to the reference."""
         return np.asarray(expit(logits + self.weight * (reference - self.prices)))

@@ -1,4 +1,4 @@
-"""A shop whose customers come back, from a log that says who is who."""
+"""A shop whose customers come back, fitted to a log with a column of person ids."""
 
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -23,18 +23,21 @@ from dpbandit.specs.rivals import OwnLogitSpec
 
 
 class PeopleOfLog(NamedTuple):
-    """A log whose people come back."""
+    """A log of people who come back, with the population of tastes fitted to it."""
 
     context: Floats
-    """(n, 1 + d), rows of one person together"""
+    """Contexts of the log, (n, 1 + d), sorted so that a person's rows are contiguous"""
     starts: Ints
-    """(N + 1,), where each person's rows begin, and n"""
+    """First row of each person, and n at the end, (N + 1,)"""
     visit: OwnLogitSpec
-    """`survey` in it is the population"""
+    """Spec of one visit; its `survey` is the fitted population"""
     diagnostics: PricingDiagnostics
 
     def drawn(self, theta: Floats, person: Ints, uniforms: Floats) -> tuple[Floats, Floats]:
-        """Contexts and P(sale) at each price, of `theta` (..., D) with features of her rows."""
+        """Draw a row of each person; return its context and P(sale) at each price.
+
+        `theta` (..., D) are tastes of the people, `person` and `uniforms` (...).
+        """
         first = self.starts[person]
         context = self.context[
             first + (uniforms * (self.starts[person + 1] - first)).astype(np.int64)
@@ -42,19 +45,19 @@ class PeopleOfLog(NamedTuple):
         return context, self.visit.sales(theta[..., None, :], self.visit.seen(context))[..., 0, :]
 
 
-_LEVEL, _BY_FEATURE = 2.0, (1.0, 0.5)
-"""Standard deviations of what is guessed without a survey"""
-_POINTS = 4095
-"""People of whom margins are averages"""
+_GUESSED_LEVEL_SD, _GUESSED_FEATURE_SD = 2.0, (1.0, 0.5)
+"""Standard deviations of people's level and coefficients in the prior used without a survey"""
+_POPULATION_POINTS = 4095
+"""Number of quasi-random people over whom margins are averaged"""
 
 
 def fit_people(
     log: Log, yes: Floats, prices: Prices, penalty: Floats, *, sold: str, clip: bool, person: str
 ) -> PeopleOfLog:
-    """How people differ; `log.groups` says who is who, and `fit_demand` has its say before.
+    """Fit the population of tastes of people, whose ids are `log.groups`, after `fit_demand`.
 
     Raises:
-        InputError: the log cannot tell what a price does, or that people differ.
+        InputError: the log does not identify the effect of prices, or people do not differ.
     """
     groups: Any = log.groups
     count = np.bincount(groups)
@@ -74,8 +77,8 @@ def fit_people(
     ridge = np.where(np.arange(len(penalty)) == k, 0.0, penalty)
     tastes = fit_tastes(offers, start, ridge)
     refuse_alike(person, tastes)
-    guess = np.repeat([_BY_FEATURE[0], _BY_FEATURE[1]], [k, len(penalty) - k])
-    guess[[0, k]] = _LEVEL, 1.0
+    guess = np.repeat(_GUESSED_FEATURE_SD, [k, len(penalty) - k])
+    guess[[0, k]] = _GUESSED_LEVEL_SD, 1.0
     visit = OwnLogitSpec(
         n_actions=len(prices.grid),
         dim=k,
@@ -89,9 +92,9 @@ def fit_people(
         survey=tastes.law,
         guess=Prior(np.zeros(len(penalty)), guess**2),
     )
-    shown = log.features.context[np.argsort(groups, kind="stable")]
-    people = PeopleOfLog(shown, offers.starts, visit, found)
-    chances = _many(people)
+    context = log.features.context[np.argsort(groups, kind="stable")]
+    people = PeopleOfLog(context, offers.starts, visit, found)
+    chances = _population_chances(people)
     margins = visit.margins * chances
     warned = [*found.cautions]
     p_value = float(fdtrc(N - 1, n - N, share / (N - 1) / ((1 - share) / (n - N))))
@@ -112,13 +115,13 @@ def fit_people(
     )
 
 
-def _many(people: PeopleOfLog) -> Floats:
-    """P(sale) at each price, of people that are spread evenly over the population, (4095, K)."""
+def _population_chances(people: PeopleOfLog) -> Floats:
+    """Return P(sale) at each price for a quasi-random sample of the population, (4095, K)."""
     from scipy.stats import qmc  # not before: slow to import
 
     law = people.visit.survey
     D = len(law.mean)
-    uniforms = qmc.Sobol(D + 2, scramble=False).fast_forward(1).random(_POINTS)
+    uniforms = qmc.Sobol(D + 2, scramble=False).fast_forward(1).random(_POPULATION_POINTS)
     theta = np.array(law.mean) + ndtri(uniforms[:, :D]) @ np.linalg.cholesky(law.matrix).T
     return people.drawn(theta, row_of(uniforms[:, D], len(people.starts) - 1), uniforms[:, D + 1])[
         1
@@ -126,29 +129,30 @@ def _many(people: PeopleOfLog) -> Floats:
 
 
 class Customers:
-    """People who come to a shop, each with own tastes and the features of one person of a log."""
+    """Returning customers of a shop; each has drawn tastes and features of one log person."""
 
     def __init__(self, shop: Any, log: PeopleOfLog) -> None:
         self._log, self._people, self._visitors = log, shop.people, Visitors(shop)
         self.spec = self._visitors.spec(log.visit)
 
     def start(self, streams: Streams) -> None:
-        """Draw everybody's tastes, and the first slot of an episode."""
+        """Start an episode: draw everybody's tastes and features, and the order of visits."""
         self._visitors.start(streams)
         self._rows, self._uniforms = streams.uniforms("customers"), streams.uniforms("purchases")
         law, N = self._log.visit.survey, self._people
         normals = streams.world.normals("tastes", N, len(law.mean))()
         self.theta = np.array(law.mean) + normals @ np.linalg.cholesky(law.matrix).T
-        """(R, N, D)"""
-        whose = streams.world.uniforms("people", N)()
-        self._whose = row_of(whose, len(self._log.starts) - 1)  # (R, N)
+        """tastes of everybody, (R, N, D)"""
+        uniforms = streams.world.uniforms("people", N)()
+        # the person of the log whose features each customer has, (R, N)
+        self._log_person = row_of(uniforms, len(self._log.starts) - 1)
 
     def take(self, count: int) -> tuple[Floats, Floats, Floats]:
-        """Contexts of the next rounds, P(sale) at each price, and whether she buys."""
+        """Draw `count` rounds: contexts, P(sale) at each price, and 1 where the visitor buys."""
         person = np.stack([self._visitors.next() for _ in range(count)])  # (n, R)
         here = (person != NOBODY)[..., None]
         r, i = rows(person.shape[1]), np.maximum(person, 0)
-        drawn = self._log.drawn(self.theta[r, i], self._whose[r, i], self._rows.take(count))
+        drawn = self._log.drawn(self.theta[r, i], self._log_person[r, i], self._rows.take(count))
         context, chance = (part * here for part in drawn)
         yes = self._uniforms.take(count)[..., None] < chance
         return np.concatenate([person[..., None], context], axis=-1), chance, yes

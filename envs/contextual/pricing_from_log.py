@@ -1,7 +1,7 @@
 """A shop from a log of offers: a demand model is fitted once, then frozen.
 
-The model is a logit of sales on features and price: its fit, what is refused, and what is said.
-Where people come back, each has a logit of her own.
+The model is a logit of sales on features and price; logs that do not identify it are refused. If
+the log has ids of people who come back, each person has her own coefficients.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,74 +52,74 @@ from dpbandit.offline.columns import numbers
 from dpbandit.shelf import from_shelf
 from dpbandit.specs import PriceListSpec
 
-_MOST_RISING = 0.1
+_MAX_RISING_SHARE = 0.1
 FLATTEST = -0.05
-"""Slope of the logit for half the price range, where demand is made to fall"""
+"""Slope of the logit per half price range that `monotone="clip"` gives to flat or rising demand"""
 
 WHY_PRICES = (
-    "A log cannot show why prices were what they were. If they followed demand, the curve below is "
-    "wrong and no diagnostic here can tell."
+    "A log does not record why a price was set. If prices followed demand, for reasons in no "
+    "column, the curve below is wrong and no diagnostic finds it."
 )
 
 
 class Prices(NamedTuple):
-    """What was asked, and what can be."""
+    """Prices of a log, the public price range, and the prices that an agent can choose."""
 
     logged: Floats
-    """(n,)"""
+    """Price of each row of the log, (n,)"""
     low: float
     high: float
-    """the public range"""
+    """Upper end of the public price range, whose lower end is `low`"""
     grid: Floats
-    """(K,)"""
+    """Prices that an agent can choose, (K,)"""
     cost: float
     unit: str
-    """what prices are in"""
+    """Unit of prices, such as "dollars\""""
 
     @property
     def half(self) -> float:
-        """Half the range."""
+        """Half the length of the price range."""
         return (self.high - self.low) / 2
 
     def scaled(self, price: Floats) -> Floats:
-        """On [-1, 1]."""
+        """Scale prices linearly so that the price range becomes [-1, 1]."""
         return (price - self.low) / self.half - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class PricingDiagnostics:
-    """How well a log of prices tells demand; exact functions of the log, so not private."""
+    """Diagnostics of a model of demand; exact functions of the log, so not private."""
 
     rows: int
     sales: int
     distinct_prices: int
     coefficients: Mapping[str, float]
-    """of the logit, features and price on [-1, 1] or 0 and 1"""
+    """coefficients of the logit by name; features and price are scaled to [-1, 1], or 0 and 1"""
     slope: float
-    """of the logit for one unit of the price, averaged over rows"""
+    """slope of the logit per unit of price, averaged over rows"""
     unit: str
-    """what prices are in"""
+    """unit of prices, such as "dollars\""""
     z: float
-    """slope over its standard error, a sandwich by rows"""
+    """slope over its standard error, from a sandwich covariance by rows"""
     z_clustered: float | None
-    """the same by clusters"""
+    """slope over its standard error, from a sandwich covariance by clusters"""
     rising: float
-    """share of rows whose own slope is not below 0, before any is clipped"""
+    """share of rows with a slope >= 0, before clipping"""
     r_squared: float
-    """of the price on the features"""
+    """R2 of the price on the features"""
     r_squared_p: float
-    """p-value of its F test, small where prices followed features"""
+    """p-value of the F test of `r_squared`, small where prices followed features"""
     held_out: HeldOut
     outside: Mapping[str, float]
-    """share of rows outside the bounds of each feature, and clipped"""
+    """share of rows outside the public bounds of each feature, which were clipped"""
     curve: tuple[tuple[float, float, float], ...]
-    """price, share of customers who buy at it, and margin a customer"""
+    """rows (price, share of customers who buy at this price, margin a customer)"""
     oracle: float
-    """margin a customer at the best price for each"""
+    """margin a customer if each is offered the best price for her"""
     cautions: tuple[str, ...]
-    """what was warned of"""
+    """sentences of the warnings that were given"""
     tastes: Any = None
-    """how people differ, where they come back"""
+    """`Tastes`, differences between people, if people come back; else None"""
 
     def __str__(self) -> str:
         best = max(self.curve, key=lambda point: point[2])
@@ -148,22 +148,22 @@ class PricingDiagnostics:
 
 
 class FrozenDemand(NamedTuple):
-    """What a log became."""
+    """A log of prices with its frozen model of demand."""
 
     context: Floats
-    """(n, 1 + d)"""
+    """Contexts of the customers of the log, (n, 1 + d)"""
     chances: Floats
-    """(n, K), P(the customer of a row buys at a price)"""
+    """P(the customer of a row buys at a price), (n, K)"""
     diagnostics: PricingDiagnostics
 
 
 def fit_demand(
     log: Log, yes: Floats, prices: Prices, penalty: Floats, *, sold: str, clip: bool
 ) -> FrozenDemand:
-    """The logit of `yes`, fitted; `clip` makes demand fall for everybody.
+    """Fit a logit of sales `yes` on features and price; `clip` makes demand fall for everybody.
 
     Raises:
-        InputError: the log cannot tell what a price does.
+        InputError: the log does not identify the effect of prices.
     """
     F, q = log.design, prices.scaled(prices.logged)
     n, k = F.shape
@@ -177,7 +177,7 @@ def fit_demand(
     if share > FUNCTION:
         raise InputError(
             f"Expected prices that differ where features do not, got R2 = {share:.5f} of the price "
-            "on the features: what a price does cannot be told from what they do."
+            "on the features: its effect cannot be separated from theirs."
         )
     b = fit_logit(x, yes, penalty)
     average = np.concatenate([np.zeros(k), G.mean(axis=0)])
@@ -224,8 +224,8 @@ def _refuse_prices(prices: Prices) -> None:
     logged_prices = prices.logged
     if np.ptp(logged_prices) == 0:
         raise InputError(
-            f"Expected more than one price in the log, all are {logged_prices[0]:g}: it says "
-            "nothing about any other."
+            f"Expected more than one price in the log, all are {logged_prices[0]:g}: it has no "
+            "information on other prices."
         )
     beyond = (logged_prices < prices.low) | (logged_prices > prices.high)
     check_within(logged_prices, beyond, prices.low, prices.high)
@@ -233,10 +233,10 @@ def _refuse_prices(prices: Prices) -> None:
 
 def _refuse_slopes(mean: float, z: float, rising: float, clip: bool) -> None:
     check_slope(mean, z)
-    if rising > _MOST_RISING and not clip:
+    if rising > _MAX_RISING_SHARE and not clip:
         raise InputError(
             f"Expected demand to fall with the price for nine in ten customers, it rises for "
-            f"{100 * rising:.0f} %: leave out features or interactions, or say monotone='clip'."
+            f"{100 * rising:.0f} %: leave out features or interactions, or set monotone='clip'."
         )
 
 
@@ -262,9 +262,9 @@ def _cautions(
     return warned
 
 
-_PRICES = 9
-_MARGIN = 0.05
-"""Of the price range, left out at either end of the default prices"""
+_DEFAULT_PRICES = 9
+_EDGE_SHARE = 0.05
+"""Share of the price range that the default prices leave out at either end"""
 
 
 @dataclass(eq=False, repr=False)
@@ -273,22 +273,21 @@ class PricingFromLog(TidalChoices):
 
     Description:
         One row of the log is one offer to one customer, also when nothing was sold. A logit of
-        sales on features, price and, with `interactions`, price times features is fitted once; its
+        sales on features, price and, with `interactions`, price times features is fitted once;
         customers are rows drawn with replacement, who buy with the probability of that model.
-        Regret is measured under the model, not in the real world. `diagnostics` says how well it
-        fits, and `print(problem)` all that should be known; logs that cannot tell what a price does
-        are refused, each with its sentence. No diagnostic finds prices that followed a demand
-        nobody recorded. A certificate protects one simulated customer of one round, never a row of
-        the log. See `docs/howto/shop.md`.
+        Regret is measured under the model, not in the real world. `diagnostics` measures the fit,
+        `print(problem)` explains it; a log that does not identify the effect of prices raises
+        `InputError`. No diagnostic finds prices that followed demand for reasons in no column. A
+        certificate protects one simulated customer of one round, never a row of the log. See
+        `docs/howto/shop.md`.
 
-        With `person`, a column that says who came, customers come back, as in
-        `dpbandit/ReturningPricing-v0`: each has a level and a price slope of her own, drawn from a
-        hierarchical logit that is fitted to the log, and shows features of one person of the log;
-        regret is measured against her own best prices. The fit treats the log as public: agents
-        are told the population as a survey (`spec.visit.survey`), and a certificate protects a
-        simulated person in all her visits, never a person of the log. A log in which people do not
-        differ by more than noise is refused: people who are alike are accepted in 1 % of logs at
-        most.
+        With `person`, a column of customers' ids, customers come back, as in
+        `dpbandit/ReturningPricing-v0`: each has her own level and price slope, drawn from a
+        hierarchical logit that is fitted to the log, and features of one person of the log; regret
+        is measured against her own best prices. The log counts as public: agents know the fitted
+        population as a survey (`spec.visit.survey`), and a certificate protects a simulated person
+        in all her visits, never a person of the log. A log in which people do not differ by more
+        than noise raises `InputError`; logs of people who are alike pass in at most 1 % of cases.
 
     Action space:
         `Discrete(K)`: `env.unwrapped.spec.prices[action]`; nine prices by default.
@@ -304,25 +303,26 @@ class PricingFromLog(TidalChoices):
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
           file. Required.
-        * `price`, `sold`: names of columns: what was asked, and 1 if it was paid, else 0.
+        * `price`, `sold`: names of columns: the price offered, and 1 if it was paid, else 0.
         * `features`: names of columns and their public bounds: `{"age": (18, 90), "shop": ("A",
           "B", "C")}`, or `{}`. Required: a bound read off the log would be data that no
           certificate covers.
         * `price_range`: (low, high), public; every price of the log lies inside. Required.
-        * `unit_cost`: of a sale, in the `unit` of prices. Required. `prices`: the actions; None:
-          nine in equal steps from 5 % to 95 % of the price range. `unit`: for labels.
-        * `interactions`: a price slope for each feature, or one for all.
+        * `unit_cost`: cost of a sale to the seller, in the `unit` of prices. Required. `prices`:
+          the actions; None: nine in equal steps from 5 % to 95 % of the price range. `unit`: name
+          of the currency, for labels.
+        * `interactions`: True if the price slope depends on the features, else all share one.
         * `ridge`: penalty of all coefficients but the constant.
-        * `clusters`: a column, such as the store and week whose price it was, for errors.
-        * `monotone`: `"clip"` makes demand fall with the price for everybody, with a slope of at
-          least 0.05 in the logit for half the price range; None refuses a log where it rises for
-          more than 10 % of its rows.
-        * `sha256`: of the file at the path `frame`, which is refused if it is another.
+        * `clusters`: a column, such as the store and week, within which errors may be correlated.
+        * `monotone`: `"clip"` makes demand fall with the price for everybody, by at least 0.05 in
+          the logit per half price range; with None a log where demand rises in more than 10 % of
+          rows raises `InputError`.
+        * `sha256`: expected hash of the file `frame`; another file raises `InputError`.
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; the reward is 0 until then.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`.
-        * `person`: a column that says who came; at least 30 people, 3 for each coefficient that
-          all share, and in the median 5 rows or more of each (who has fewer is kept). Then there is
-          no `clusters`, `delay`, season, drift or shock, and errors are by person.
+        * `person`: a column of customers' ids; at least 30 people, 3 for each coefficient that all
+          share, with a median of at least 5 rows each. `clusters`, `delay`, season, drift and shock
+          cannot be combined with it; errors are clustered by person.
         * `people`, `visits`, `arrivals`, `empty`, with `person`: as in
           `dpbandit/ReturningPricing-v0`, without "loyal" arrivals.
     """
@@ -377,15 +377,15 @@ class PricingFromLog(TidalChoices):
         return f"PricingFromLog: {self.diagnostics}"
 
     def _public_prices(self) -> tuple[float, float, Floats, float]:
-        """The range of prices, those that can be asked, and the unit cost."""
+        """Check and return both ends of the price range, the actions' prices and the unit cost."""
         low, high = price_range_of(self.price_range)
         cost = unit_cost_of(self.unit_cost)
         flag("interactions", self.interactions)
         if self.monotone is not None:
             one_of("monotone", self.monotone, ("clip",))
-        margin = _MARGIN * (high - low)
+        margin = _EDGE_SHARE * (high - low)
         if self.prices is None:
-            grid = np.linspace(low + margin, high - margin, _PRICES)
+            grid = np.linspace(low + margin, high - margin, _DEFAULT_PRICES)
         else:
             grid = vector("prices", self.prices, None)
         if not 2 <= len(grid) <= MOST_ACTIONS or len(set(grid.tolist())) < len(grid):
@@ -393,19 +393,19 @@ class PricingFromLog(TidalChoices):
         if not grid.min() > cost:
             raise InputError(
                 f"Expected every price above unit_cost={cost:g}, got {grid.min():.4g}: "
-                "say prices= that are."
+                "raise prices=."
             )
         return low, high, grid, cost
 
     def _check_person(self) -> None:
-        """Refuse what belongs to people who come back, or to others, alone."""
+        """Raise `InputError` for arguments that do not go with `person`, or that need it."""
         kind, alone = type(self), ("clusters", "delay", "season", "drift", "shock", "clock")
         of_people = ("people", "visits", "arrivals", "empty")
         for name in of_people if self.person is None else alone:
             if getattr(self, name) != getattr(kind, name):
                 raise InputError(
-                    f"Expected person= with {name}={abbrev(getattr(self, name))}, a column that "
-                    "says who came."
+                    f"Expected person= with {name}={abbrev(getattr(self, name))}, the column of "
+                    "customers' ids."
                     if self.person is None
                     else f"Expected no {name}= with person=, got {abbrev(getattr(self, name))}."
                 )
@@ -419,7 +419,7 @@ class PricingFromLog(TidalChoices):
                 )
 
     def _return(self, people: Any) -> None:
-        """Let customers come back, as a shelf knows."""
+        """Set the spec and the customers of a problem with `person`, whose code is on a shelf."""
         self._customers = from_shelf("envs.contextual", "Customers", "person=")(self, people)
         self.diagnostics, self._known = people.diagnostics, people.context
         self.spec: Any = self._customers.spec
@@ -442,18 +442,18 @@ class PricingFromLog(TidalChoices):
         k = log.design.shape[1]
         penalty = ridge_of(self.ridge, 2 * k if self.interactions else k + 1)
         yes = enough_answers(log.table, self.sold, len(penalty))
-        told = {"sold": self.sold, "clip": self.monotone == "clip"}
+        settings = {"sold": self.sold, "clip": self.monotone == "clip"}
         fit: Any = fit_demand
         if self.person is not None:
             log = log._replace(groups=numbered(log.table, self.person, len(yes)))
-            told["person"] = self.person
+            settings["person"] = self.person
             fit = from_shelf("envs.contextual", "fit_people", "person=")
         return fitted_once(
-            lambda: fit(log, yes, prices, penalty, **told),
+            lambda: fit(log, yes, prices, penalty, **settings),
             log.design,
             log.groups,
             yes,
             *prices,
             penalty,
-            (log.features.names, log.features.outside, tuple(log.levels), *told.values()),
+            (log.features.names, log.features.outside, tuple(log.levels), *settings.values()),
         )

@@ -1,9 +1,8 @@
 """Base classes of contextual problems: users are drawn ahead in tables.
 
-A round's user is her context and her potential rewards for every arm. Nothing about her depends
-on what was played, so whole blocks of users are drawn at once, every agent with the same seed
-faces the same ones, and a round costs two gathers. People may be rows of a table, drawn with
-replacement.
+A round's user is her context and her potential rewards for every arm. They do not depend on earlier
+actions, so blocks of users are drawn at once, all agents with the same seed face the same users,
+and a round costs two gathers. Users may be rows of a table, drawn with replacement.
 """
 
 from abc import ABC, abstractmethod
@@ -31,33 +30,33 @@ from dpbandit.envs.nonstationarity import Delay, Tides, WithAvailability
 from dpbandit.specs import ContextualSpec, Spec, Step, check_available
 
 _VALUES_AHEAD = 1 << 17
-"""Table entries drawn at once, for all replicas. Changes speed, never values."""
+"""Table entries drawn at once, for all replicas; changes speed, never values"""
 _MIN_ROUNDS_AHEAD = 64
-"""Rounds drawn at once at least: of 1,000 replicas fewer cost more in calls than in draws."""
+"""Least rounds drawn at once; with 1,000 replicas fewer cost more in calls than in draws"""
 _MAX_VALUES_AHEAD = 1 << 24
-"""Table entries (128 MB) that `_MIN_ROUNDS_AHEAD` may not exceed."""
+"""Largest number of table entries (128 MB) that `_MIN_ROUNDS_AHEAD` may draw"""
 
 
 class Users(NamedTuple):
-    """n rounds of users for R replicas and K arms."""
+    """Users of n rounds for R replicas and K arms."""
 
     context: Floats
-    """`(n, R, *context_shape)`"""
+    """Contexts of the users, `(n, R, *context_shape)`"""
     mean: Floats
-    """(n, R, K), the expected reward of each arm"""
+    """Expected reward of each arm, (n, R, K)"""
     reward: Floats
-    """(n, R, K), the reward she would give for each arm"""
+    """Potential reward of each arm, (n, R, K)"""
     mask: Bools | None = None
-    """(n, R, K), which arms are there for her, where `spec.masks` says that not all are"""
+    """True for arms that are available to a user, (n, R, K); None if `spec.masks` is "none\""""
 
 
 class ContextualProblem(WithAvailability, ABC):
-    """A `Problem` with finitely many arms; a subclass says how users are drawn.
+    """A `Problem` with finitely many arms; a subclass defines how users are drawn.
 
     Subclasses set `spec`, prepare an episode in `_start` and draw blocks of users in `_users`.
-    Where arms come and go, by `spec.masks` and `Users.mask` or by `restrict`, an arm that is not
-    there is refused, regret is against the best that is, and a fixed arm that is not there has
-    uniform play among the others for a stand-in.
+    Where arms may be unavailable, by `spec.masks` and `Users.mask` or by `restrict`, an unavailable
+    action raises `InputError`, regret is against the best available arm, and the best fixed arm
+    is replaced, where unavailable, by uniform play among available arms.
     """
 
     spec: ContextualSpec
@@ -88,37 +87,37 @@ class ContextualProblem(WithAvailability, ABC):
         return self._context[self._next]
 
     def mask(self) -> Bools:
-        """Which arms are there for the current users, (R, K)."""
+        """Return the mask of available arms of the current users, (R, K)."""
         return self.masks_ahead(1)[0]
 
     @property
     def in_blocks(self) -> bool:
-        """Whether users of several rounds can be served at once."""
+        """True if users of several rounds can be served at once."""
         is_plain = type(self).step is ContextualProblem.step
         is_plain = is_plain and type(self).context is ContextualProblem.context
         return is_plain and not (self.spec.delay or self.spec.returning)
 
     def contexts_ahead(self, most: int) -> Floats:
-        """Those of the next rounds, at most so many, `(n, R, *context_shape)`."""
+        """Return contexts of the next n <= `most` rounds, `(n, R, *context_shape)`."""
         self._draw()
         return self._context[self._next : self._next + most]
 
     def masks_ahead(self, most: int) -> Bools:
-        """The masks of the same rounds, (n, R, K)."""
+        """Return masks of available arms in the rounds of `contexts_ahead(most)`, (n, R, K)."""
         self._draw()
         if self._mask is None:
-            raise InputError("Expected masks to be asked for where spec.masks is not 'none'.")
+            raise InputError("Expected spec.masks 'public' or 'user' where masks are read.")
         return self._mask[self._next : self._next + most]
 
     def steps(self, action: AnyArray) -> Step:
-        """Serve the users of n rounds with arms `action` (n, R); all of the step is (n, R), too."""
+        """Play n rounds with arms `action` (n, R); return a `Step` of arrays (n, R)."""
         action = self.spec.validate(action.ravel(), action.size).reshape(action.shape)
         i = self._next
         if self._mask is not None:
             check_available(action, self._mask[i : i + len(action)])
         self._next = i + len(action)
         mean, reward = self._table.mean[i : self._next], self._table.reward[i : self._next]
-        # added one by one, as rounds are
+        # added round by round, so that totals equal those of single steps to the last bit
         fixed = self._fixed[i : self._next]
         self._totals = np.add.accumulate(np.concatenate([self._totals[None], fixed]))[-1]
         chosen = action[..., None]
@@ -135,19 +134,19 @@ class ContextualProblem(WithAvailability, ABC):
             self._table = users
             self._fixed = users.mean
             if self.spec.masks != "none":
-                self._fixed, self._best = self._among(users)
+                self._fixed, self._best = self._among_available(users)
                 return
             if users.mask is not None:
                 raise InputError(
                     f"Expected masks='public' or 'user' of the spec of {type(self).__name__}, "
                     "whose _users bring masks, got 'none'."
                 )
-            same_law = users.mean.strides[0] == 0  # one law for all these rounds
+            same_law = users.mean.strides[0] == 0  # broadcast: all rounds have equal means
             best = users.mean[: 1 if same_law else None].max(axis=2)
             self._best = np.broadcast_to(best, users.mean.shape[:2])
 
-    def _among(self, users: Users) -> tuple[Floats, Floats]:
-        """Means of fixed arms (n, R, K), and of the best that are there (n, R)."""
+    def _among_available(self, users: Users) -> tuple[Floats, Floats]:
+        """Return means of fixed arms (n, R, K) and of the best available arm (n, R)."""
         mask = users.mask
         if self._there is not None:
             scheduled = self._there.take(len(users.mean))
@@ -160,9 +159,9 @@ class ContextualProblem(WithAvailability, ABC):
         if not mask.any(axis=2).all():
             raise InputError(f"Expected masks of {type(self).__name__} to allow some arm.")
         self._mask = mask
-        alone = np.where(mask, users.mean, 0.0).sum(axis=2) / np.count_nonzero(mask, axis=2)
+        uniform = np.where(mask, users.mean, 0.0).sum(axis=2) / np.count_nonzero(mask, axis=2)
         best = np.where(mask, users.mean, -np.inf).max(axis=2)
-        return np.where(mask, users.mean, alone[..., None]), best
+        return np.where(mask, users.mean, uniform[..., None]), best
 
     def step(self, action: AnyArray) -> Step:
         action = self.spec.validate(action, len(self._offset))
@@ -180,9 +179,7 @@ class ContextualProblem(WithAvailability, ABC):
         return Step(reward, expected, oracle, oracle - expected)
 
     def best_fixed(self) -> Ints:
-        # The arm (R,) with the largest expected total over the rounds so far.
-        #
-        # Where it is not there, uniform play among the others is counted
+        # the arm (R,) with the largest expected total so far; see the class for masked arms
         return self._totals.argmax(axis=1)
 
     def hindsight(self) -> float | Floats:
@@ -193,14 +190,14 @@ class ContextualProblem(WithAvailability, ABC):
 
 
 def _visit(spec: Spec) -> ContextualSpec:
-    """What one round is, also of people who come back."""
+    """Return the spec of one round, also if people come back (`spec.visit`)."""
     visit: Any = getattr(spec, "visit", spec)
     of_arms: ContextualSpec = visit
     return of_arms
 
 
 def _check(name: str, users: Any, replicas: int, spec: ContextualSpec) -> None:
-    """Raise `InputError` unless these are `Users` whose arrays fit each other."""
+    """Raise `InputError` unless `users` are `Users` with arrays of the shapes of `spec`."""
     if not isinstance(users, Users):
         raise InputError(
             f"Expected _users of {name} to return Users(context, mean, reward), got "
@@ -226,31 +223,31 @@ def _check(name: str, users: Any, replicas: int, spec: ContextualSpec) -> None:
 
 
 def row_of(uniforms: Floats, count: int) -> Ints:
-    """Rows of a table of `count`, from uniform numbers."""
+    """Return row indices of a table of `count` rows from uniform numbers in [0, 1)."""
     return (uniforms * count).astype(np.int64)
 
 
 class Resampled(ContextualProblem):
-    """Each round's user is a row of a table, and a uniform number is her luck.
+    """A problem whose users are rows of a table; one uniform number draws all of a user's answers.
 
-    Subclasses set `spec` and `_known`, the contexts of the rows, (n, d), and say what the people of
-    some rows would answer, given their luck.
+    Subclasses set `spec` and `_known`, the contexts of the rows, (n, d), and return potential
+    rewards of rows, given their uniform numbers, in `_answers`.
     """
 
-    _random: ClassVar[tuple[str, str]] = ("customers", "purchases")
-    """What the streams of rows and of luck are called."""
+    _stream_names: ClassVar[tuple[str, str]] = ("customers", "purchases")
+    """Names of the random streams of rows and of answers"""
     _known: Floats
 
     def _start(self, streams: Streams) -> None:
-        who, uniforms = self._random
-        self._rows, self._uniforms = streams.uniforms(who), streams.uniforms(uniforms)
+        users, answers = self._stream_names
+        self._rows, self._uniforms = streams.uniforms(users), streams.uniforms(answers)
 
     def _users(self, count: int) -> Users:
-        row = self._who_comes(self._rows.take(count))  # (n, R)
+        row = self._rows_from(self._rows.take(count))  # (n, R)
         return self._answers(row, self._uniforms.take(count))
 
-    def _who_comes(self, uniforms: Floats) -> Ints:
-        """Rows, from uniform numbers."""
+    def _rows_from(self, uniforms: Floats) -> Ints:
+        """Return row indices of the users that uniform numbers in [0, 1) draw."""
         return row_of(uniforms, len(self._known))
 
     @abstractmethod
@@ -258,35 +255,35 @@ class Resampled(ContextualProblem):
 
 
 class ResampledChoices(Resampled):
-    """Each answers an arm with yes or no: a sale at a price, a click on an item.
+    """A resampled problem with answers yes or no: a sale at a price, a click on an item.
 
-    Subclasses also set `_chances`, P(yes) of every row and arm (n, K), and `_margins`, what a yes
-    earns, (K,).
+    Subclasses also set `_chances`, P(yes) of every row and arm, (n, K), and `_margins`, the reward
+    of a yes to each arm, (K,).
     """
 
     _chances: Floats
     _margins: Floats
 
     def _answers(self, row: Ints, uniforms: Floats) -> Users:
-        shown, chance = self._shows(row), self._says_yes(row)  # (n, R, d), (n, R, K)
+        context, chance = self._contexts_of(row), self._chances_of(row)  # (n, R, d), (n, R, K)
         yes = uniforms[..., None] < chance
-        return Users(shown, self._margins * chance, self._margins * yes)
+        return Users(context, self._margins * chance, self._margins * yes)
 
-    def _shows(self, row: Ints) -> Floats:
-        """Contexts of the people of the next rounds, (n, R, d)."""
+    def _contexts_of(self, row: Ints) -> Floats:
+        """Return contexts of the next rounds, whose users are `row` (n, R): (n, R, d)."""
         return self._known[row]
 
-    def _says_yes(self, row: Ints) -> Floats:
-        """P(yes) of the people of the next rounds, (n, R, K)."""
+    def _chances_of(self, row: Ints) -> Floats:
+        """Return P(yes) to each arm in the next rounds, whose users are `row` (n, R): (n, R, K)."""
         return self._chances[row]
 
 
 @dataclass(kw_only=True, eq=False)
 class TidalChoices(ResampledChoices):
-    """Choices whose utilities move with time, see `Tides`: logits of all answers by as much.
+    """Choices whose logits of yes all shift by the same amount in round t, see `Tides`.
 
-    The oracle knows the tide and is exact. Agents see no clock, unless `clock` shows them where
-    the season stands: contexts are then (x, sin(2 pi t / period), cos(2 pi t / period)) / sqrt(2).
+    The oracle knows the shift and is exact. With `clock` agents observe the phase of the season:
+    contexts are (x, sin(2 pi t / period), cos(2 pi t / period)) / sqrt(2).
     """
 
     season: Sequence[float] | None = None
@@ -295,26 +292,26 @@ class TidalChoices(ResampledChoices):
     clock: bool = False
 
     def _dim(self) -> int:
-        """Features that are shown, once tides and clock have been looked at, after `_known`."""
+        """Check `season`, `drift`, `shock` and `clock`; return the number of features."""
         self._tides = Tides(season=self.season, drift=self.drift, shock=self.shock)
         flag("clock", self.clock)
         if self.clock and self.season is None:
-            raise InputError("Expected season=(amplitude, period) to be said with clock=True.")
+            raise InputError("Expected season=(amplitude, period) with clock=True, got none.")
         return self._known.shape[1] + 2 * self.clock
 
     def _start(self, streams: Streams) -> None:
         super()._start(streams)
         self._tide = self._tides.start(streams)
 
-    def _shows(self, row: Ints) -> Floats:
-        x = super()._shows(row)
+    def _contexts_of(self, row: Ints) -> Floats:
+        x = super()._contexts_of(row)
         if not self.clock:
             return x
         clock = np.broadcast_to(self._tide.clock(len(row))[:, None], (*row.shape, 2))
         return np.concatenate([x, clock], axis=-1) / np.sqrt(2)
 
-    def _says_yes(self, row: Ints) -> Floats:
-        chance = super()._says_yes(row)
+    def _chances_of(self, row: Ints) -> Floats:
+        chance = super()._chances_of(row)
         if self._tides == Tides():
             return chance
         return np.asarray(

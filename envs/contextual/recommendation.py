@@ -1,8 +1,6 @@
-"""Recommendation with logistic clicks on fresh slates, and from real ratings.
+"""Recommendation with logistic clicks on fresh slates, and from a file of ratings of yours.
 
-Recommendation from real ratings: low-rank tastes fitted once to a file of your own.
-
-Ratings files are in MovieLens format.
+Tastes are fitted once to the ratings, with low rank; files are in MovieLens format.
 """
 
 import os
@@ -47,9 +45,8 @@ class Recommendation(ContextualProblem):
             phi = (1, v_i, u * v_i) / |(1, v_i, u * v_i)|             (dim = 1 + 2 taste, |phi| = 1)
 
         and she clicks with probability logistic(logit(base_rate) + appeal sqrt(dim) phi . theta),
-        theta drawn uniformly on the unit sphere for every episode: some items are popular with all,
-        some only with users of the right taste. Synthetic: no click log with usable signal can be
-        shipped without a download under a clean licence.
+        theta drawn uniformly on the unit sphere for every episode: some items are popular with all
+        users, some only with users of a certain taste. All data are synthetic.
 
     Action space:
         `Discrete(n_actions)`: the place on the slate.
@@ -66,7 +63,8 @@ class Recommendation(ContextualProblem):
     Arguments:
         * `n_actions`: candidates on a slate. `n_items`: catalogue size, at least `n_actions`.
         * `taste`: features of users and items. `horizon`: rounds.
-        * `base_rate`: clicks at phi . theta = 0. `appeal`: standard deviation of the click logit.
+        * `base_rate`: click probability at phi . theta = 0. `appeal`: standard deviation of the
+          click logit.
         * `delay`: rounds until a click is seen; the reward is 0 until then.
     """
 
@@ -119,25 +117,25 @@ def _unit(x: Floats) -> Floats:
 
 
 _SEPARATORS = ("::", "\t", ",")  # ratings.dat, u.data, ratings.csv
-_KNOWN = {
+_FORMAT_SCALES = {
     ("\t", ()): (1.0, 5.0),  # MovieLens 100K
     (",", ("userId", "movieId", "rating", "timestamp")): (0.5, 5.0),  # 20M and later
 }
-"""Scales of ratings, by separator and header."""
+"""Scale of ratings, (lowest, highest), by separator and header"""
 
 
 @dataclass(frozen=True)
 class Ratings:
-    """n ratings of items by users, both numbered in the order in which the file names them."""
+    """n ratings of items by users; users and items are numbered by first occurrence in the file."""
 
     user: Ints
-    """(n,)"""
+    """Index of the user of each rating, (n,)"""
     item: Ints
-    """(n,)"""
+    """Index of the item of each rating, (n,)"""
     rating: Floats
-    """(n,)"""
+    """Ratings in stars, from `low` to `high`, (n,)"""
     items: tuple[str, ...]
-    """the file's names of the items"""
+    """Names of the items in the file"""
     low: float
     high: float
 
@@ -151,32 +149,32 @@ def read_ratings(
     the first line has. A first line whose third field is `rating` is a header: of ratings.csv,
     userId,movieId,rating,timestamp.
 
-    The scale of ratings is what `low` and `high` say, or else what the format does, never what the
-    ratings do:
+    The scale of ratings is `low` to `high`, by default that of the file's format; it is never read
+    off the ratings:
 
     ====================================  =======================================================
     file                                  scale
     ====================================  =======================================================
     `u.data`, tabs                        1 to 5, by the README of MovieLens 100K
     `ratings.csv`, commas, with a header  0.5 to 5, as of 20M and later
-    `ratings.dat`                         has to be said: 1 to 5 in MovieLens 1M, 0.5 to 5 in 10M
-    any other                             has to be said
+    `ratings.dat`                         `low` and `high`: 1, 5 for MovieLens 1M, 0.5, 5 for 10M
+    any other                             `low` and `high`, required
     ====================================  =======================================================
 
     Raises:
         InputError: the file cannot be read or is empty; a line has not 3 or 4 fields, no user or
-            item, or a rating that is not in [low, high]; a user rates an item twice; a scale that
-            is missing or empty.
+            item, or a rating outside [low, high]; a user rates an item twice; the scale is missing
+            or empty.
     """
     path = text_of("path", path)
     lines = text_at(path, called="ratings from path={!r}").rstrip("\r\n").splitlines()
-    nothing = InputError(f"Expected ratings in {path}, found none.")
+    no_ratings = InputError(f"Expected ratings in {path}, found none.")
     if not lines:
-        raise nothing
+        raise no_ratings
     separator = next((s for s in _SEPARATORS if s in lines[0]), ",")
     first = tuple(field.strip() for field in lines[0].split(separator))
     header = first[2:3] == ("rating",)
-    low, high = _scale(path, low, high, _KNOWN.get((separator, first if header else ())))
+    low, high = _scale(path, low, high, _FORMAT_SCALES.get((separator, first if header else ())))
     users: dict[str, int] = {}
     items: dict[str, int] = {}
     found: dict[tuple[int, int], float] = {}
@@ -200,7 +198,7 @@ def read_ratings(
             )
         found[user, item] = rating
     if not found:
-        raise nothing
+        raise no_ratings
     pairs = np.array(list(found), dtype=np.int64)
     stars = np.array(list(found.values()))
     return Ratings(pairs[:, 0], pairs[:, 1], stars, tuple(items), low, high)
@@ -209,7 +207,7 @@ def read_ratings(
 def _scale(
     path: str | Path, low: float | None, high: float | None, known: tuple[float, float] | None
 ) -> tuple[float, float]:
-    """What was told of it, else what is known of the format."""
+    """Return the scale of ratings, `low` and `high`, or else that `known` of the file's format."""
     if known:
         low, high = (known[0] if low is None else low, known[1] if high is None else high)
     if low is None or high is None:
@@ -223,7 +221,7 @@ def _scale(
 
 
 def _rating(fields: list[str]) -> float | None:
-    """The third of 3 or 4 fields as a number, if it is one."""
+    """Return the third of 3 or 4 fields as a number; None if there are others, or no number."""
     if len(fields) not in (3, 4):
         return None
     try:
@@ -233,11 +231,11 @@ def _rating(fields: list[str]) -> float | None:
 
 
 def tastes(ratings: Ratings, rank: int) -> Floats:
-    """Each user's direction of taste, (users, rank), Euclidean norm 1 (0 without any)::
+    """Compute each user's direction of taste, (users, rank), of Euclidean norm 1 or 0::
 
         1. subtract each item's mean from its ratings; a missing rating is 0
-        2. the `rank` leading left singular vectors of that users x items matrix
-        3. scale each user's row to norm 1: how much somebody rates is not how she rates
+        2. take the `rank` leading left singular vectors of that users x items matrix
+        3. scale each user's row to norm 1, so that it does not depend on her number of ratings
 
     Deterministic: a fixed start vector, and the largest entry of each singular vector positive.
     Raises `InputError` unless rank is below the number of users and of items.
@@ -265,9 +263,9 @@ def tastes(ratings: Ratings, rank: int) -> Floats:
 
 
 def item_model(ratings: Ratings, tastes: Floats, item: int, ridge: float) -> Floats:
-    """An item's intercept and tastes, (1 + rank,): ridge regression over those who rated it.
+    """Fit an item's intercept and tastes, (1 + rank,), by ridge regression over its ratings.
 
-    The intercept is not shrunk.
+    The intercept is not penalised.
     """
     rated = ratings.item == item
     x = tastes[ratings.user[rated]]
@@ -277,20 +275,20 @@ def item_model(ratings: Ratings, tastes: Floats, item: int, ridge: float) -> Flo
 
 
 class Fitted(NamedTuple):
-    """The simulator that a file was made into."""
+    """A simulator of users and items, fitted to a file of ratings."""
 
     context: Floats
-    """(users, 1 + rank), (1, taste) / sqrt(2)"""
+    """Contexts of users, (1, taste) / sqrt(2), (users, 1 + rank)"""
     like: Floats
-    """(users, K), the probability that a user likes an item"""
+    """Probability that a user likes an item, (users, K)"""
     model: Floats
-    """(K, 1 + rank), an item's stars without any taste, and what each feature of one adds"""
+    """Intercept of each item and its coefficients of tastes, in stars, (K, 1 + rank)"""
     items: tuple[str, ...]
-    """the file's names of the K items"""
+    """Names of the K items in the file"""
     rmse: float
-    """root mean square error of the model on the ratings of these items, in stars, in sample"""
+    """Root mean square error of the model on the ratings of these items, in stars, in sample"""
     scale: tuple[float, float]
-    """the lowest and the highest rating there may be"""
+    """Lowest and highest possible rating"""
 
 
 @lru_cache(maxsize=4)
@@ -300,12 +298,12 @@ def _fitted(
     called: str,
     n_items: int,
     rank: int,
-    told_low: float | None,
-    told_high: float | None,
+    scale_low: float | None,
+    scale_high: float | None,
     ridge: float,
 ) -> Fitted:
-    """The model of a file; `stamp` is when the file was changed last."""
-    ratings = read_ratings(path, low=told_low, high=told_high)
+    """Fit the simulator of a file once; `stamp`, its time of change, makes a changed file new."""
+    ratings = read_ratings(path, low=scale_low, high=scale_high)
     low, high = ratings.low, ratings.high
     taste = tastes(ratings, rank)
     count = np.bincount(ratings.item)
@@ -331,7 +329,7 @@ def _fitted(
 
 @dataclass(kw_only=True, eq=False)
 class Rated:
-    """Settings and facts of a problem that is fitted to a file of ratings."""
+    """Base of problems fitted to a file of ratings: settings of the fit, and facts about it."""
 
     path: str | Path | None = None
     rank: int = 5
@@ -340,9 +338,10 @@ class Rated:
     high: float | None = None
 
     def _fit(self, **n_items: int) -> Fitted:
-        """Model of the most rated items; `n_items` is their number, by its argument's name.
+        """Fit the model of the most rated items.
 
-        Raises `InputError` for a file that cannot be read, and for arguments that are none.
+        `n_items` has one entry, their number, under the name that error messages use. Raises
+        `InputError` for a file that cannot be read, and for invalid settings.
         """
         whole("rank", self.rank, 1, MOST_DIM)
         positive("ridge", self.ridge)
@@ -357,10 +356,11 @@ class Rated:
         if not isinstance(self.path, str | Path):
             raise InputError(f"Expected path={abbrev(self.path)} to be the name of a file.")
         file = Path(self.path)
-        stamp = file.stat().st_mtime_ns if os.path.isfile(file) else 0  # else too long, perhaps
+        # `isfile`, unlike `stat`, does not raise for a name that is too long
+        stamp = file.stat().st_mtime_ns if os.path.isfile(file) else 0
         ((called, count),) = n_items.items()
-        told = (self.rank, self.low, self.high, self.ridge)
-        self._fitted = _fitted(str(file), stamp, called, count, *told)
+        settings = (self.rank, self.low, self.high, self.ridge)
+        self._fitted = _fitted(str(file), stamp, called, count, *settings)
         return self._fitted
 
     @property
@@ -370,7 +370,7 @@ class Rated:
 
     @property
     def scale(self) -> tuple[float, float]:
-        """Lowest and highest rating there may be, by the format or as told."""
+        """Lowest and highest possible rating, by the file's format or by `low` and `high`."""
         return self._fitted.scale
 
     @property
@@ -386,12 +386,12 @@ class RatingsBandit(Rated, ResampledChoices):
     Description:
         The file is turned into a simulator once. Users' tastes are the leading singular vectors of
         the users x items matrix of ratings minus item means, scaled to norm 1 for each user; an
-        item's ratings are a ridge regression on the tastes of those who rated it. Users are drawn
-        with replacement and like an item with the probability (model's rating - low) / (high -
-        low). Rewards come from that model always, also where the file has the rating: who rated
-        what was not random, and the best item is known under the model only, never in the world.
-        The whole fit counts as public; what an agent's certificate protects are the simulated
-        users. No file is shipped: licences of ratings mostly forbid it. See `docs/data.md`.
+        item's ratings are a ridge regression on the tastes of users who rated it. Users are drawn
+        with replacement and like an item with probability (model's rating - low) / (high - low).
+        Rewards come from the model, also where the file has the rating: users did not rate items
+        at random, and the best item is known under the model only, not in the real world. The fit
+        counts as public; certificates protect the simulated users. No file is shipped: licences of
+        ratings mostly forbid it. See `docs/data.md`.
 
     Action space:
         `Discrete(n_actions)`: the item. `env.unwrapped.items[action]` is the file's name for it.
@@ -406,13 +406,13 @@ class RatingsBandit(Rated, ResampledChoices):
         * `path`: the file: `ratings.csv` (userId,movieId,rating,timestamp), `u.data` (tabs) or
           `ratings.dat` (`::`). Required.
         * `n_actions`: items. `rank`: features of a taste. `ridge`: penalty of an item's tastes.
-        * `low`, `high`: the public scale of ratings. Left out, it is that of the file's format: 0.5
-          to 5 for a `ratings.csv` with MovieLens's header, 1 to 5 for `u.data`. A `ratings.dat`, or
-          anything else, does not say its scale (MovieLens 1M: 1 to 5, 10M: 0.5 to 5).
+        * `low`, `high`: the public scale of ratings. Default: 0.5 to 5 for a `ratings.csv` with
+          MovieLens's header, 1 to 5 for `u.data`. Required for other files, such as `ratings.dat`
+          (MovieLens 1M: 1 to 5, 10M: 0.5 to 5).
         * `horizon`: rounds. `delay`: rounds until an answer is seen; the reward is 0 until then.
     """
 
-    _random = ("users", "likes")
+    _stream_names = ("users", "likes")
     n_actions: int = 10
     horizon: int = 10_000
     delay: int = 0

@@ -1,6 +1,6 @@
 """Recommendation from a log: a model of clicks is fitted once, then frozen.
 
-The model is a logit of clicks on items and features: its fit, what is refused, and what is said.
+The model is a logit of clicks on items and features. Logs that do not identify it are refused.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,49 +33,49 @@ from dpbandit.offline.columns import column, places
 from dpbandit.offline.logs import one_kind
 from dpbandit.specs import ContextualSpec
 
-_LEAST_SURE = 0.05
-"""p-value above which items are not told apart"""
+_MAX_P_VALUE = 0.05
+"""p-value above which the log does not show that items differ, and is refused"""
 
 WHY_ITEMS = (
-    "A log cannot show why items were shown to whom they were. If that followed what people liked, "
-    "and is in no column, the rates below are wrong and no diagnostic here can tell."
+    "A log does not record why an item was shown to a person. If items were shown to people who "
+    "liked them, for reasons in no column, the rates below are wrong and no diagnostic finds it."
 )
 
 
 class Impressions(NamedTuple):
-    """What was on offer, and what was shown."""
+    """All items, and the item displayed in each row of a log."""
 
     items: tuple[str | float, ...]
     item: Ints
-    """(n,), places in `items`"""
+    """Index in `items` of the item displayed in each row, (n,)"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClickDiagnostics:
-    """How well a log of clicks tells items apart; exact functions of the log, so not private."""
+    """Diagnostics of a model of clicks; exact functions of the log, so not private."""
 
     rows: int
     clicks: int
     impressions: tuple[int, ...]
     """rows of each item"""
     chi_squared: float
-    """Wald's, of "which item it was made no difference", by a sandwich (by clusters if there are
-    any)"""
+    """Wald statistic of the hypothesis that all items have equal click rates, from a sandwich
+    covariance (clustered if `clusters` are given)"""
     freedom: int
     p_value: float
     r_squared: float
-    """the largest of an item's being shown on the features"""
+    """largest R2 of regressions of "item j was displayed" on the features"""
     r_squared_p: float
-    """the least p-value of those F tests, times the number of items"""
+    """least p-value of the F tests of these regressions, times the number of items"""
     held_out: HeldOut
     outside: Mapping[str, float]
-    """share of rows outside the bounds of each feature, and clipped"""
+    """share of rows outside the public bounds of each feature, which were clipped"""
     rates: Mapping[str | float, float]
-    """share of all people who would click each item"""
+    """fitted click rate of each item, averaged over all people"""
     oracle: float
-    """the same of the best item for each"""
+    """fitted click rate if each person is shown the best item for her"""
     cautions: tuple[str, ...]
-    """what was warned of"""
+    """sentences of the warnings that were given"""
 
     def __str__(self) -> str:
         uniform = sum(self.rates.values()) / len(self.rates)
@@ -102,22 +102,22 @@ class ClickDiagnostics:
 
 
 class FrozenClicks(NamedTuple):
-    """What a log became."""
+    """A log of clicks with its frozen model."""
 
     context: Floats
-    """(n, 1 + d)"""
+    """Contexts of the people of the log, (n, 1 + d)"""
     chances: Floats
-    """(n, K), P(the person of a row clicks an item)"""
+    """P(the person of a row clicks an item), (n, K)"""
     diagnostics: ClickDiagnostics
 
 
 def fit_clicks(
     log: Log, yes: Floats, impressions: Impressions, penalty: Floats, *, click: str
 ) -> FrozenClicks:
-    """The logit of `yes`, fitted: 1, the features, and the difference of each item to the first.
+    """Fit a logit of clicks `yes` on 1, the features, and each item's difference to the first.
 
     Raises:
-        InputError: the log cannot tell items apart.
+        InputError: the log does not identify differences between items.
     """
     F, K = log.design, len(impressions.items)
     n, k = F.shape
@@ -125,9 +125,9 @@ def fit_clicks(
     if not counts.all():
         raise InputError(
             "Expected every item of items= in the log, "
-            f"{impressions.items[int(counts.argmin())]!r} was never shown."
+            f"got {impressions.items[int(counts.argmin())]!r} in no row."
         )
-    G = F if len(penalty) == K * k else np.ones((n, 1))  # what differs between items
+    G = F if len(penalty) == K * k else np.ones((n, 1))  # features with coefficients by item
     which = np.eye(K)[impressions.item]  # (n, K)
     x = np.column_stack([F, *(G * which[:, [j]] for j in range(1, K))])
     known = ("1", *log.features.names)[: G.shape[1]]
@@ -136,30 +136,30 @@ def fit_clicks(
     lone |= log.levels
     apart = separation(x, yes, names, name=click, lone=lone, penalty=penalty)
     followed = [explained(which[:, j], log.features.rows) for j in range(K)]
-    share, p_shown = max(r for r, _ in followed), min(1.0, K * min(p for _, p in followed))
+    share, p_displayed = max(r for r, _ in followed), min(1.0, K * min(p for _, p in followed))
     if share > FUNCTION:
         raise InputError(
             f"Expected items that differ where features do not, got R2 = {share:.5f} of an item on "
-            "the features: what it does cannot be told from what they do."
+            "the features: its effect cannot be separated from theirs."
         )
     b = fit_logit(x, yes, penalty)
     V = covariance(x, yes, penalty, b, log.groups)[k:, k:]
     freedom = len(b) - k
     chi_squared = float(b[k:] @ np.linalg.lstsq(V, b[k:], rcond=None)[0])
     p_value = float(chdtrc(freedom, chi_squared))
-    if not p_value < _LEAST_SURE:
+    if not p_value < _MAX_P_VALUE:
         raise InputError(
             f"Expected items to differ, got chi-squared {chi_squared:.1f} of {freedom} "
-            f"(p = {p_value:.2g}): they are not told apart from each other."
+            f"(p = {p_value:.2g}): the log does not show that they do."
         )
     differences = np.column_stack([np.zeros(n), G @ b[k:].reshape(K - 1, -1).T])  # (n, K)
     chances = expit((F @ b[:k])[:, None] + differences)
     held = hold_out(x, yes, penalty, log.groups)
     warned = [*log.cautions(), *apart]
-    if p_shown < CHOSEN:
+    if p_displayed < CHOSEN:
         warned.append(
             f"Items were not randomised: they follow features (R2 = {share:.3f}, p = "
-            f"{p_shown:.1g}), and perhaps what was not recorded."
+            f"{p_displayed:.1g}), and perhaps what was not recorded."
         )
     if not held.calibrated:
         warned.append(held.caution)
@@ -171,7 +171,7 @@ def fit_clicks(
         freedom=freedom,
         p_value=p_value,
         r_squared=share,
-        r_squared_p=p_shown,
+        r_squared_p=p_displayed,
         held_out=held,
         outside={name: count / n for name, count in log.features.outside.items()},
         rates=dict(zip(impressions.items, chances.mean(axis=0).tolist(), strict=True)),
@@ -182,7 +182,7 @@ def fit_clicks(
 
 
 def _names(items: Sequence[str | float], known: Sequence[str]) -> Iterator[str]:
-    """Of the columns of items."""
+    """Yield names of the columns of `items`, each item by each known feature."""
     for item in items:
         yield from (f"item {item}" if name == "1" else f"item {item} x {name}" for name in known)
 
@@ -193,12 +193,12 @@ class RecommendationFromLog(ResampledChoices):
 
     Description:
         One row of the log is one item shown to one person, also when she did not click. A logit of
-        clicks with coefficients of its own for each item is fitted once; people are rows drawn with
+        clicks with coefficients for each item is fitted once; people are rows drawn with
         replacement, who click with the probability of that model. Regret is measured under the
-        model, not in the real world. `diagnostics` says how well it fits, and `print(problem)` all
-        that should be known; logs that cannot tell items apart are refused, each with its sentence.
-        No diagnostic finds items that were shown to those who would like them, for reasons in no
-        column. A certificate protects one simulated person of one round, never a row of the log.
+        model, not in the real world. `diagnostics` measures the fit, `print(problem)` explains it;
+        a log that does not identify differences between items raises `InputError`. No diagnostic
+        finds items that were shown to people who like them for reasons in no column. A certificate
+        protects one simulated person of one round, never a row of the log.
         See `docs/howto/shop.md`.
 
     Action space:
@@ -214,19 +214,20 @@ class RecommendationFromLog(ResampledChoices):
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
           file. Required.
-        * `item`, `click`: names of columns: what was shown, and 1 if it was clicked, else 0.
-        * `items`: all that can be shown, a public list. Required.
+        * `item`, `click`: names of columns: the item shown, and 1 if it was clicked, else 0.
+        * `items`: all items that can be shown, a public list. Required.
         * `features`: names of columns and their public bounds: `{"age": (18, 90), "device":
           ("phone", "desk")}`, or `{}`. Required: a bound read off the log would be data that no
           certificate covers.
-        * `interactions`: features work for each item in its own way, or for all alike.
+        * `interactions`: True if each item has its own coefficients of features, else all share
+          them.
         * `ridge`: penalty of all coefficients but the constant.
-        * `clusters`: a column, such as the day, for errors.
-        * `sha256`: of the file at the path `frame`, which is refused if it is another.
+        * `clusters`: a column, such as the day, within which errors may be correlated.
+        * `sha256`: expected hash of the file `frame`; another file raises `InputError`.
         * `horizon`: rounds. `delay`: rounds until a click is seen; the reward is 0 until then.
     """
 
-    _random = ("people", "clicks")
+    _stream_names = ("people", "clicks")
     frame: Any = None
     _: KW_ONLY
     item: str = "item"
@@ -258,7 +259,7 @@ class RecommendationFromLog(ResampledChoices):
         return f"RecommendationFromLog: {self.diagnostics}"
 
     def _catalogue(self) -> tuple[Any, ...]:
-        """The public list of items."""
+        """Check and return the public list of items."""
         if self.items is None or isinstance(self.items, str):
             raise InputError(
                 "Expected items=, such as ('news', 'sport'): a list read off the log would be data "
@@ -276,7 +277,7 @@ class RecommendationFromLog(ResampledChoices):
         if unknown := [name for name, k in zip(listed, taken, strict=True) if k < 0]:
             raise InputError(
                 f"Expected column {self.item!r} to hold only items={abbrev(items)}, got "
-                f"{unknown[0]!r} in {len(unknown)} rows: they are public, so say all there can be."
+                f"{unknown[0]!r} in {len(unknown)} rows: list every item that can be shown."
             )
         offered = Impressions(items, taken)
         K, k = len(items), log.design.shape[1]

@@ -1,4 +1,4 @@
-"""Pricing a limited stock of orange juice, and what a unit of stock is worth."""
+"""Pricing a limited stock of orange juice, and the fluid bound on what can be earned."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,11 +25,12 @@ from dpbandit.specs.protocols import arms_in_range, uniform_arms
 
 
 def fluid_bound(margins: Floats, sales: Floats, stock: int, horizon: int, most: float) -> float:
-    """F = min over 0 <= lambda <= `most` of lambda c + T E max(0, max_p (margin_p - lambda) P).
+    """Return F, dollars, min over 0 <= l <= `most` of l c + T E max(0, max_p (margin_p - l) P(p)).
 
-    No policy earns more on average, whatever it knows (weak duality); `most` is the largest margin,
-    or what a unit beyond the stock costs. `sales` (n, K) of people who are equally likely. Convex
-    and piecewise linear: found by golden sections to 1e-9.
+    By weak duality no policy earns more than F on average. c is `stock`, T `horizon`; `margins`
+    (K,); `sales` (n, K) is P(sale) of n equally likely people; `most` is the largest margin, or the
+    cost of a unit beyond the stock if that is less. The minimum, of a convex piecewise linear
+    function, is found by golden-section search to 1e-9.
     """
 
     def bound(bid: float) -> float:
@@ -58,19 +59,19 @@ Oversold = Literal["refuse", "order"]
 class StockSpec(PriceListSpec):
     """Prices for `stock` units and `horizon` customers; action `closed` = K sells to nobody.
 
-    Whether the stock is out is not told: a sale that did not happen earns 0, as for who did not
-    want to buy. With `oversold="refuse"` the shop turns customers away once all units are sold,
-    so that what one customer does changes what later ones are answered; with "order" it never
-    does, and pays `order_cost` more for each unit that it has to order.
+    Agents do not observe that the stock is sold out: a refused sale earns 0, like a customer who
+    does not want to buy. With `oversold="refuse"` the shop refuses customers once all units are
+    sold, so that one customer's purchase changes later customers' feedback; with "order" it
+    refuses nobody and pays `order_cost` more for each unit beyond the stock.
     """
 
     kind: ClassVar[str] = "prices of a limited stock"
     in_hindsight: ClassVar[bool] = True
     stock: int
-    """c, units"""
+    """c, units for sale"""
     oversold: Oversold = "refuse"
     order_cost: float = 2.0
-    """dollars, of a unit beyond the stock"""
+    """additional cost of a unit beyond the stock, dollars"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,7 +82,7 @@ class StockSpec(PriceListSpec):
 
     @property
     def closed(self) -> int:
-        """The action that sells to nobody."""
+        """Index of the action that sells to nobody."""
         return self.n_actions
 
     @property
@@ -91,7 +92,7 @@ class StockSpec(PriceListSpec):
 
     @property
     def largest_bid(self) -> float:
-        """What a unit of stock can be worth at most, in dollars."""
+        """Upper bound of the value of a unit of stock, dollars."""
         most = float(self.margins.max())
         return min(most, self.order_cost) if self.oversold == "order" else most
 
@@ -105,7 +106,7 @@ class StockSpec(PriceListSpec):
         return gym.spaces.Discrete(self.n_actions + 1)
 
     def answer_to(self, potential: Floats, action: AnyArray) -> Floats:
-        # What users (R, K) say of their price; nothing where it is closed
+        # answers of users (R, K) to their price; 0 if the shop is closed
         answers = super().answer_to(potential, np.minimum(action, self.n_actions - 1))
         return np.where(action == self.closed, 0.0, answers)
 
@@ -118,24 +119,24 @@ class StockPricing(ResampledChoices):
         The customers and the frozen demand of `dpbandit/OJPricing-v0`, and `stock` cartons for all
         of them. Regret is measured against F / T a round, F the fluid bound of Gallego and van
         Ryzin (Management Science, 1994), which no policy can exceed on average: 2,235, 2,980, 4,319
-        and 4,933 dollars for stocks of 1,500, 2,000, 3,000 and 4,000 and T = 10,000. It is not
-        attained, and a round may have a negative regret, as long as there is stock.
+        and 4,933 dollars for stocks of 1,500, 2,000, 3,000 and 4,000 and T = 10,000. No policy
+        attains the bound; single rounds may have a negative regret.
 
-        A truthful "sold out" is not private at any epsilon, whatever prices do: who looks after the
-        last unit learns that everybody before has bought. So with `oversold="refuse"` certificates
-        of all agents are "not covered".
+        A truthful "sold out" is not private at any epsilon, whatever the prices: a customer who is
+        refused learns that all units were bought. So with `oversold="refuse"` certificates of all
+        agents are "not covered".
 
     Action space:
         `Discrete(13)`: `env.unwrapped.prices[action]` dollars, 1.19 to 2.29; 12 is closed.
 
     Observation space:
-        `Box`, shape (3,), as in `dpbandit/OJPricing-v0`. How much is left is not shown: an agent
-        knows what it sold.
+        `Box`, shape (3,), as in `dpbandit/OJPricing-v0`. The remaining stock is not observed; an
+        agent can count its sales.
 
     Rewards:
-        Dollars: (price - unit cost 0.80) if the customer buys, else 0; in [0, 1.49]. Who is refused
-        buys nothing. Regret also has the cost of units that were ordered, of which agents are not
-        told.
+        Dollars: (price - unit cost 0.80) if the customer buys, else 0; in [0, 1.49]. A refused
+        customer buys nothing. Regret includes the cost of ordered units, which agents do not
+        observe.
 
     Starting state:
         The first customer, and a full shelf.
@@ -145,8 +146,8 @@ class StockPricing(ResampledChoices):
 
     Arguments:
         * `horizon`: rounds. `stock`: cartons.
-        * `oversold`: what becomes of a sale beyond the stock: "refuse" (it is lost), or "order" (it
-          is made, and the carton costs `order_cost` dollars more).
+        * `oversold`: a sale beyond the stock is lost ("refuse"), or made at a unit cost that is
+          `order_cost` dollars higher ("order").
     """
 
     horizon: int = 10_000
@@ -178,7 +179,7 @@ class StockPricing(ResampledChoices):
 
     @property
     def prices(self) -> Floats:
-        """The price of each action but the last in dollars, (12,)."""
+        """Price of each action but `closed`, dollars, (12,)."""
         return self._demand.prices
 
     def reset(self, streams: Streams) -> None:

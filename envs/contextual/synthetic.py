@@ -1,4 +1,4 @@
-"""Pricing for made-up customers, whose demand is as steep as one likes."""
+"""Pricing for simulated customers whose slope of demand is a setting."""
 
 from dataclasses import dataclass
 
@@ -9,23 +9,23 @@ from dpbandit.base import Floats, inside
 from dpbandit.envs.contextual.problems import TidalChoices
 from dpbandit.specs import PriceListSpec
 
-_PRICES = np.linspace(1.0, 3.0, 11)
+_GRID_PRICES = np.linspace(1.0, 3.0, 11)
 _COST = 0.5
-_MEAN_VALUATION, _PULL = 2.0, (0.6, 0.3)
-"""What the average customer pays in every other case, and what her features add, in dollars"""
-_SIDE = 32
-"""Customers along each feature"""
+_MEAN_VALUE, _FEATURE_VALUES = 2.0, (0.6, 0.3)
+"""Average price that half of the customers pay, and what a unit of each feature adds, in dollars"""
+_GRID_SIDE = 32
+"""Number of values of each feature; customers are all pairs"""
 
 
 @dataclass(kw_only=True, eq=False)
 class SyntheticPricing(TidalChoices):
-    """Choose one of 11 prices for made-up customers; `slope` says how fast demand falls in price.
+    """Choose one of 11 prices for simulated customers; `slope` sets how fast demand falls.
 
     Description:
-        A customer has two features z in [-1, 1]^2, one of 32 x 32 points of a grid, and is worth w
-        = 2 + 0.6 z_1 + 0.3 z_2 dollars: at the price p she buys with probability 1 / (1 + exp(slope
-        (p - w))). Where demand is steep, a price slightly above w sells nothing, and each customer
-        has a price of her own; where it is flat, prices hardly matter, and gaps are small.
+        A customer has two features z in [-1, 1]^2, one of 32 x 32 points of a grid, and values the
+        product at w = 2 + 0.6 z_1 + 0.3 z_2 dollars: at price p she buys with probability
+        1 / (1 + exp(slope (p - w))). With a steep slope a price slightly above w sells nothing, so
+        the best price differs between customers; with a flat one all prices earn about as much.
 
     Action space:
         `Discrete(11)`: `env.unwrapped.prices[action]` dollars, 1.00 to 3.00 in steps of 0.20.
@@ -37,7 +37,7 @@ class SyntheticPricing(TidalChoices):
         Dollars: (price - unit cost 0.50) if the customer buys, else 0; in [0, 2.50].
 
     Arguments:
-        * `slope`: logits by which a dollar lowers demand, above 0, below 100.
+        * `slope`: decrease of the logit of a purchase per dollar, in (0, 100).
         * `horizon`: rounds. `delay`: rounds until a purchase is seen; the reward is 0 until then.
         * `season`, `drift`, `shock`, `clock`: as in `dpbandit/OJPricing-v0`.
     """
@@ -48,17 +48,17 @@ class SyntheticPricing(TidalChoices):
 
     def __post_init__(self) -> None:
         inside("slope", self.slope, 0, 100, ends=False)
-        middles = (2 * np.arange(_SIDE) + 1) / _SIDE - 1
+        middles = (2 * np.arange(_GRID_SIDE) + 1) / _GRID_SIDE - 1
         z = np.stack(np.meshgrid(middles, middles, indexing="ij"), axis=-1).reshape(-1, 2)
         self._known = np.column_stack([np.ones(len(z)), z]) / np.sqrt(3)
-        valuation = _MEAN_VALUATION + z @ _PULL
-        self._chances = np.asarray(scipy.special.expit(self.slope * (valuation[:, None] - _PRICES)))
-        self._margins = _PRICES - _COST
+        value = _MEAN_VALUE + z @ _FEATURE_VALUES
+        self._chances = np.asarray(scipy.special.expit(self.slope * (value[:, None] - _GRID_PRICES)))
+        self._margins = _GRID_PRICES - _COST
         self.spec = PriceListSpec(
-            n_actions=len(_PRICES),
+            n_actions=len(_GRID_PRICES),
             dim=self._dim(),
             horizon=self.horizon,
-            prices=tuple(_PRICES.tolist()),
+            prices=tuple(_GRID_PRICES.tolist()),
             unit_cost=_COST,
             reward_high=float(self._margins.max()),
             link="other",
@@ -69,4 +69,4 @@ class SyntheticPricing(TidalChoices):
     @property
     def prices(self) -> Floats:
         """The price of each action in dollars, (11,)."""
-        return _PRICES.copy()
+        return _GRID_PRICES.copy()

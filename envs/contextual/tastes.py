@@ -1,12 +1,12 @@
-"""How people of a log differ: a hierarchical logit by maximum marginal likelihood.
+"""Differences between people of a log: a hierarchical logit by maximum marginal likelihood.
 
 A row is one offer to one of N people, x its features, q its price on [-1, 1], F = (1, x), and G = F
-or (1,)::
+or (1,); s is the logistic function::
 
     P(person i buys) = s(F . a + u_i - exp(G . b + v_i) q),   (u_i, v_i) = L z_i,   z_i ~ N(0, I)
 
-Her likelihood is an integral over z_i, here a sum over 7 x 7 nodes of Gauss and Hermite that are
-laid around her own mode. (a, b, L) maximise the product of all; with L = 0 people are alike.
+A person's likelihood is an integral over z_i, computed by Gauss-Hermite quadrature with 7 x 7 nodes
+around the mode of her z_i. (a, b, L) maximise the product of all; with L = 0 people are alike.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,65 +19,66 @@ from scipy.special import chdtrc, expit, logsumexp
 from dpbandit.base import AnyArray, Bools, Floats, InputError, Ints
 from dpbandit.specs import Prior
 
-LEAST_VISITS, LEAST_PEOPLE, A_COEFFICIENT = 5, 30, 3
-"""Rows of a person, in the median, and people, in all and for each coefficient that all share"""
+LEAST_VISITS, LEAST_PEOPLE, PEOPLE_PER_COEFFICIENT = 5, 30, 3
+"""Least median of rows a person; least people, in all and for each coefficient that all share"""
 FALSE_ALARM = 0.01
-"""Chance, at most, that people who are all alike are taken to differ, where there are many"""
-_HINT = 0.2
-"""p-value below which it is worth saying how many people would show a difference"""
+"""Upper bound of the probability that people who are alike are found to differ, with many people"""
+_HINT_P_VALUE = 0.2
+"""p-value below which an error tells how many people would show a difference"""
 LEAST_SPREAD = 1e-6
-"""Variance that is added to every coefficient's, those that all people share included"""
-_STEEPEST, _MOST = 10.0, 50.0
-"""Logarithm of a slope, as in `OwnLogitSpec`, and that of a part of it, at most"""
-_NODES, _MODE_STEPS, _ROUNDS = 7, 25, 12
-_CLOSE = 1e-3
-"""Standard errors by which the last round of a fit may move anything"""
-_ENTRIES = 1 << 18
-"""Rows times nodes at once; changes speed alone"""
-_HELD_OUT, _SEED = 5, 20_221
+"""Variance added to every coefficient's population variance, so that the law is not singular"""
+_MAX_LOG_SLOPE, _MAX_EXPONENT = 10.0, 50.0
+"""Largest logarithm of a price slope, as in `OwnLogitSpec`, and of one of its two factors"""
+_NODES, _MODE_STEPS, _FIT_ROUNDS = 7, 25, 12
+_STEP_TOLERANCE = 1e-3
+"""Largest step, in standard errors, of the last round of a fit"""
+_BLOCK_ENTRIES = 1 << 18
+"""Rows times nodes that are computed at once; changes speed, never values"""
+_FOLD_SHARE, _SEED = 5, 20_221
+"""A fifth of each person's rows is held out; seed of the draw"""
 
 
 class Offers(NamedTuple):
-    """Rows of a log, those of one person together."""
+    """Rows of a log, sorted by person."""
 
     F: Floats
-    """(n, k)"""
+    """Features of the level of the logit, (n, k)"""
     G: Floats
-    """(n, h)"""
+    """Features of the logarithm of the price slope, (n, h)"""
     q: Floats
-    """(n,)"""
+    """Prices scaled to [-1, 1], (n,)"""
     yes: Floats
-    """(n,)"""
+    """1 where the offer was bought, else 0, (n,)"""
     starts: Ints
-    """(N + 1,), where each person's rows begin, and n"""
+    """First row of each person, and n at the end, (N + 1,)"""
 
     @classmethod
     def of(cls, F: Floats, G: Floats, q: Floats, yes: Floats, person: Ints) -> "Offers":
-        """Rows in any order; people's numbers (n,) are 0, .., N - 1, each there."""
+        """Sort rows by `person` (n,), whose values are 0, .., N - 1, each at least once."""
         order = np.argsort(person, kind="stable")
         starts = np.append(0, np.cumsum(np.bincount(person)))
         return cls(F[order], G[order], q[order], yes[order], starts)
 
     @property
     def people(self) -> int:
-        """N."""
+        """Number of people N."""
         return len(self.starts) - 1
 
     def some(self, chosen: Bools) -> "Offers":
-        """Those of the rows (n,), of which everybody keeps one or more."""
-        kept = np.add.reduceat(chosen, self.starts[:-1], dtype=np.int64)
-        return self.at(chosen, np.append(0, np.cumsum(kept)))
+        """Return rows where the mask `chosen` (n,) is True; each person must have one or more."""
+        counts = np.add.reduceat(chosen, self.starts[:-1], dtype=np.int64)
+        return self.at(chosen, np.append(0, np.cumsum(counts)))
 
     def at(self, chosen: Any, starts: Ints) -> "Offers":
-        """The rows that are chosen, by a mask or a slice."""
+        """Return the rows that a mask or a slice chooses; `starts` are the new first rows."""
         F, G, q, yes = self.F[chosen], self.G[chosen], self.q[chosen], self.yes[chosen]
         return Offers(F, G, q, yes, starts)
 
     def blocks(self, nodes: int) -> Iterator[tuple[slice, "Offers"]]:
-        """People by turns, so many that arrays stay small, and their rows."""
+        """Yield slices of people with their rows, so few at once that arrays stay small."""
         first, N = 0, self.people
         while first < N:
-            most = self.starts[first] + max(1, _ENTRIES // nodes)
+            most = self.starts[first] + max(1, _BLOCK_ENTRIES // nodes)
             last = int(np.searchsorted(self.starts, most, side="right")) - 1
             last = min(N, max(first + 1, last))
             rows = slice(self.starts[first], self.starts[last])
@@ -86,25 +87,25 @@ class Offers(NamedTuple):
             first = last
 
     def by_person(self, values: Floats) -> Floats:
-        """Sums (N, ...) of what rows (n, ...) have."""
+        """Sum values of rows (n, ...) by person, (N, ...)."""
         return np.asarray(np.add.reduceat(values, self.starts[:-1], axis=0))
 
     def of_rows(self, values: AnyArray) -> Any:
-        """What people (N, ...) have, by rows (n, ...)."""
+        """Repeat values of people (N, ...) for each of their rows, (n, ...)."""
         return np.repeat(values, np.diff(self.starts), axis=0)
 
 
 class Nodes(NamedTuple):
-    """Where each person's integral is evaluated."""
+    """Quadrature nodes of each person's integral."""
 
     z: Floats
-    """(N, J, 2)"""
+    """Positions of the nodes, (N, J, 2)"""
     log_weight: Floats
-    """(N, J)"""
+    """Logarithm of each node's weight, (N, J)"""
 
 
 def alike(_: Any, offers: Offers) -> Nodes:
-    """One node at 0: nobody differs."""
+    """Return one node at z = 0 for each person: the model in which people are alike."""
     return Nodes(np.zeros((offers.people, 1, 2)), np.zeros((offers.people, 1)))
 
 
@@ -116,30 +117,30 @@ class Coefficients(NamedTuple):
 
     @property
     def a(self) -> Floats:
-        """(k,)."""
+        """Coefficients of the level of the logit, (k,)."""
         return self.values[: self.k]
 
     @property
     def b(self) -> Floats:
-        """(h,)."""
+        """Coefficients of the logarithm of the price slope, (h,)."""
         return self.values[self.k : -3]
 
     @property
     def root(self) -> Floats:
-        """L."""
+        """L, a root of the covariance of (u_i, v_i), (2, 2)."""
         one, two, three = self.values[-3:]
         return np.array([[one, 0.0], [two, three]])
 
     def logits(self, offers: Offers, z: Floats) -> tuple[Floats, Floats]:
-        """Of rows at their people's nodes z (N, J, 2), and the steepness, both (n, J)."""
+        """Return logits and price slopes of rows at their people's nodes z (N, J, 2), (n, J)."""
         u, v = np.moveaxis(z @ self.root.T, -1, 0)
-        ours, taste_factor = (np.exp(np.minimum(part, _MOST)) for part in (offers.G @ self.b, v))
-        steep = np.minimum(ours[:, None] * offers.of_rows(taste_factor), np.exp(_STEEPEST))
+        shared, personal = (np.exp(np.minimum(x, _MAX_EXPONENT)) for x in (offers.G @ self.b, v))
+        steep = np.minimum(shared[:, None] * offers.of_rows(personal), np.exp(_MAX_LOG_SLOPE))
         return (offers.F @ self.a)[:, None] + offers.of_rows(u) - steep * offers.q[:, None], steep
 
 
 def sales(logits: Floats, yes: Floats) -> tuple[Floats, Floats]:
-    """log P(what was done) of rows (n,) at nodes (n, J), and its slope in the logit."""
+    """Return log P(answer) of rows with answers `yes` (n,), and its derivative, both (n, J)."""
     sign = np.where(yes > 0, 1.0, -1.0)[:, None]
     m = sign * logits
     e = np.exp(-np.abs(m))
@@ -147,9 +148,10 @@ def sales(logits: Floats, yes: Floats) -> tuple[Floats, Floats]:
 
 
 def around_modes(at: Coefficients, offers: Offers) -> Nodes:
-    """Nodes around each person's mode of z, as far apart as her posterior is wide.
+    """Place nodes around the mode of each person's z, scaled by the width of her posterior.
 
-    Newton's method with expected information, steps halved for whom they would lose.
+    Modes are found by Newton's method with expected information; steps that lower a person's
+    posterior are halved.
     """
     node, weight = np.polynomial.hermite_e.hermegauss(_NODES)
     t = np.stack(np.meshgrid(node, node, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -186,7 +188,7 @@ def around_modes(at: Coefficients, offers: Offers) -> Nodes:
 
 
 def likelihood(at: Coefficients, offers: Offers, nodes: Nodes) -> tuple[Floats, Floats, Floats]:
-    """log likelihoods of people (N,), their scores (N, p), and posteriors of nodes (N, J)."""
+    """Return log likelihoods of people (N,), their scores (N, p) and posteriors of nodes (N, J)."""
     N, J = nodes.log_weight.shape
     values, scores, posteriors = np.zeros(N), np.zeros((N, len(at.values))), np.zeros((N, J))
     for who, part in offers.blocks(J):
@@ -208,27 +210,28 @@ def likelihood(at: Coefficients, offers: Offers, nodes: Nodes) -> tuple[Floats, 
 
 
 class Fit(NamedTuple):
-    """What maximises the likelihood."""
+    """Maximum likelihood estimate of the coefficients."""
 
     at: Coefficients
     value: float
     """log likelihood, without the penalty"""
     covariance: Floats
-    """of the estimates (p, p), from the outer product of people's scores"""
+    """covariance of the estimates, (p, p), from the outer product of people's scores"""
     nodes: Nodes
 
 
 def maximise(
     at: Coefficients, offers: Offers, penalty: Floats, nodes_at: Callable[..., Nodes], free: int
 ) -> Fit:
-    """The first `free` coefficients, by quasi-Newton steps in units of standard errors.
+    """Maximise the likelihood over the first `free` coefficients, from `at`.
 
-    Nodes are laid anew each round. `penalty` (p,) is a row's, as in `fit_logit`.
+    Steps are quasi-Newton, in units of standard errors; `nodes_at` places nodes anew each round.
+    `penalty` (p,) is per row, as in `fit_logit`.
     """
     from scipy.optimize import minimize  # not before: slow to import
 
     n, p, k = len(offers.q), len(at.values), at.k
-    for _ in range(_ROUNDS):
+    for _ in range(_FIT_ROUNDS):
         nodes = nodes_at(at, offers)
         scores = likelihood(at, offers, nodes)[1][:, :free]
         information = scores.T @ scores
@@ -249,7 +252,7 @@ def maximise(
             lost, np.zeros(free), jac=True, method="BFGS", options={"maxiter": 15, "gtol": 1e-4}
         )
         at = Coefficients(start + np.append(unit @ found.x, np.zeros(p - free)), k)
-        if np.abs(found.x).max() < _CLOSE:
+        if np.abs(found.x).max() < _STEP_TOLERANCE:
             break
     values, scores, _ = likelihood(at, offers, nodes)
     covariance = np.linalg.pinv(scores.T @ scores)
@@ -258,27 +261,27 @@ def maximise(
 
 @dataclass(frozen=True, kw_only=True)
 class Tastes:
-    """How people of a log differ; exact functions of the log, so not private."""
+    """Differences between people of a log; exact functions of the log, so not private."""
 
     people: int
     visits: float
-    """rows of a person, in the median"""
+    """median of rows a person"""
     law: Prior
-    """of (a, b) in the population"""
+    """distribution of coefficients (a + (u, 0), b + (v, 0)) in the population"""
     level: tuple[float, float]
-    """standard deviation of u, the logit amid the price range, and its standard error"""
+    """standard deviation of u, the logit at the middle price, and its standard error"""
     slope: tuple[float, float]
-    """that of v, of the logarithm of the price slope"""
+    """standard deviation of v, the logarithm of the price slope, and its standard error"""
     correlation: float
-    """of u and v"""
+    """correlation of u and v"""
     ratio: float
-    """twice the log likelihood ratio to people who are alike"""
+    """twice the log likelihood ratio to the model in which people are alike"""
     p_value: float
-    """an upper bound of its p-value if they are"""
+    """upper bound of the p-value of `ratio` if people are alike"""
     held_out: float
-    """log likelihood of a row that was held out, by her other rows"""
+    """mean log likelihood of a held-out row, given the person's other rows"""
     alike: float
-    """the same by one logit for everybody"""
+    """mean log likelihood of a held-out row under one logit for everybody"""
 
     def __str__(self) -> str:
         (u, du), (v, dv) = self.level, self.slope
@@ -293,12 +296,12 @@ class Tastes:
 
 
 def fit_tastes(offers: Offers, start: Floats, penalty: Floats) -> Tastes:
-    """Fit the population; `start` (p - 3,) is (a, b) of people who are alike, or nearly.
+    """Fit the population from `start` (p - 3,), coefficients (a, b) of one logit for everybody.
 
     Twice the log likelihood ratio of L = 0 is compared with an even mixture of chi-squares of 2 and
-    3 degrees, an upper bound: L L' lies in a convex cone of three dimensions (Perlman, Annals of
-    Mathematical Statistics 1969), where people are many and nothing but tastes ties the visits of
-    one together.
+    3 degrees. This bounds the p-value from above, as L L' lies in a convex cone of three dimensions
+    (Perlman, Annals of Mathematical Statistics 1969), if people are many and visits of a person are
+    dependent through her tastes only.
     """
     k, free = offers.F.shape[1], len(start)
     penalty = np.append(penalty, np.zeros(3))
@@ -317,10 +320,10 @@ def fit_tastes(offers: Offers, start: Floats, penalty: Floats) -> Tastes:
     rng = np.random.default_rng(_SEED)
     order = np.lexsort((rng.random(len(offers.q)), offers.of_rows(np.arange(offers.people))))
     place = np.arange(len(order)) - offers.of_rows(offers.starts[:-1])
-    kept = np.empty(len(order), np.bool_)
-    kept[order] = place >= offers.of_rows(np.diff(offers.starts) // _HELD_OUT)
+    training = np.empty(len(order), np.bool_)
+    training[order] = place >= offers.of_rows(np.diff(offers.starts) // _FOLD_SHARE)
     by_her, by_all = (
-        _predicted(maximise(one.at, offers.some(kept), penalty, nodes, size), offers, kept)
+        _predicted(maximise(one.at, offers.some(training), penalty, nodes, size), offers, training)
         for one, nodes, size in ((fit, around_modes, free + 3), (same, alike, free))
     )
     return Tastes(
@@ -337,36 +340,36 @@ def fit_tastes(offers: Offers, start: Floats, penalty: Floats) -> Tastes:
     )
 
 
-def _predicted(fit: Fit, offers: Offers, kept: Bools) -> float:
-    """Mean log likelihood of the rows that were not kept, by what people did in the others."""
-    _, _, posteriors = likelihood(fit.at, offers.some(kept), fit.nodes)
+def _predicted(fit: Fit, offers: Offers, training: Bools) -> float:
+    """Return the mean log likelihood of held-out rows, given each person's `training` rows."""
+    _, _, posteriors = likelihood(fit.at, offers.some(training), fit.nodes)
     chances = []
     for who, part in offers.blocks(posteriors.shape[1]):
         logits, _ = fit.at.logits(part, fit.nodes.z[who])
-        told = np.exp(sales(logits, part.yes)[0])
-        chances.append((part.of_rows(posteriors[who]) * told).sum(axis=1))
-    return float(np.log(np.concatenate(chances)[~kept]).mean())
+        at_nodes = np.exp(sales(logits, part.yes)[0])
+        chances.append((part.of_rows(posteriors[who]) * at_nodes).sum(axis=1))
+    return float(np.log(np.concatenate(chances)[~training]).mean())
 
 
 def check_people(person: str, count: Ints, price: Floats, groups: Ints, coefficients: int) -> float:
-    """The share of prices that people explain; refuses logs of too few people or visits.
+    """Return R2 of prices on people; raise `InputError` for too few people or visits.
 
     Args:
-        person: the column's name.
-        count: rows of each person (N,).
-        price, groups: of each row (n,).
-        coefficients: those that all people share.
+        person: name of the column of people.
+        count: rows of each person, (N,).
+        price, groups: price and person of each row, (n,).
+        coefficients: number of coefficients that all people share.
     """
     N, median = len(count), float(np.median(count))
-    if (least := max(LEAST_PEOPLE, A_COEFFICIENT * coefficients)) > N:
+    if (least := max(LEAST_PEOPLE, PEOPLE_PER_COEFFICIENT * coefficients)) > N:
         raise InputError(
-            f"Expected at least {least} people in {person!r}, got {N}: how people differ beside "
-            f"{coefficients} coefficients cannot be told from so few."
+            f"Expected at least {least} people in {person!r}, got {N}: too few to estimate "
+            f"differences between people beside {coefficients} coefficients."
         )
     if median < LEAST_VISITS:
         raise InputError(
             f"Expected people in {person!r} with at least {LEAST_VISITS} rows each, in the median, "
-            f"got {median:g}: leave out person=, and every row is a customer of her own."
+            f"got {median:g}: leave out person=, so that every row counts as another customer."
         )
     mean = np.bincount(groups, price) / count
     within = float(np.square(price - mean[groups]).sum())
@@ -374,23 +377,23 @@ def check_people(person: str, count: Ints, price: Floats, groups: Ints, coeffici
 
 
 def refuse_alike(person: str, tastes: Tastes) -> None:
-    """Raise `InputError` where what differs between people may be noise."""
+    """Raise `InputError` unless people differ significantly, at level `FALSE_ALARM`."""
     if tastes.p_value < FALSE_ALARM:
         return
     needed = "only many more people or visits"
-    if tastes.p_value < _HINT:
-        needed = f"about {tastes.people * _needed() / tastes.ratio:,.0f} such people"
+    if tastes.p_value < _HINT_P_VALUE:
+        needed = f"about {tastes.people * _needed_ratio() / tastes.ratio:,.0f} such people"
     raise InputError(
         f"Expected people in {person!r} whose tastes differ by more than noise, got standard "
         f"deviations of {tastes.level[0]:.2g} of the logit and {tastes.slope[0]:.2g} of the "
         f"logarithm of its price slope, with a likelihood ratio of {tastes.ratio:.1f} "
         f"(p = {tastes.p_value:.2g}, needed: below {FALSE_ALARM:g}): {needed} could show that, or "
-        "leave out person=, and all are alike."
+        "leave out person= to treat all people as alike."
     )
 
 
-def _needed() -> float:
-    """The likelihood ratio whose p-value is `FALSE_ALARM`."""
+def _needed_ratio() -> float:
+    """Return the likelihood ratio whose p-value is `FALSE_ALARM`."""
     from scipy.optimize import brentq  # not before: slow to import
 
     found: float = brentq(lambda x: (chdtrc(2, x) + chdtrc(3, x)) / 2 - FALSE_ALARM, 1, 50)

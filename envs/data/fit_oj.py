@@ -22,16 +22,16 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 DATA = Path(__file__).with_name("oj.csv.gz")
-FROZEN = Path(__file__).with_name("oj_demand.json")
+DEMAND_FILE = Path(__file__).with_name("oj_demand.json")
 BRAND = "MM"  # the seller; the rival is CH
 FEATURES = ("intercept", "SalePriceMM", "SalePriceCH", "LoyalCH")
-OWN = FEATURES.index("SalePriceMM")
+OWN_PRICE = FEATURES.index("SalePriceMM")
 PRICES: Array = np.arange(119, 230, 10) / 100  # the seller's 12 prices, US dollars per carton
 UNIT_COST = 0.80  # US dollars per carton
 
 
 def load() -> tuple[Array, Array, Array]:
-    """Features `n x 4`, purchases of the seller's brand `n` (0 or 1) and controls `n x 6`.
+    """Read features `n x 4`, purchases of the seller's brand `n` (0 or 1) and controls `n x 6`.
 
     The controls, used only as a check, are two promotion flags and four store indicators.
     """
@@ -46,7 +46,7 @@ def load() -> tuple[Array, Array, Array]:
 
 
 def fit_logit(x: Array, y: Array) -> tuple[Array, Array, float]:
-    """Maximum likelihood of `y` (`n`, 0 or 1) given `x` (`n x k`), by Newton's method.
+    """Maximise the logit likelihood of `y` (`n`, 0 or 1) given `x` (`n x k`) by Newton's method.
 
     Returns the coefficients `k`, their standard errors `k` (inverse Fisher information, rows
     taken as independent) and the log-likelihood.
@@ -64,18 +64,18 @@ def fit_logit(x: Array, y: Array) -> tuple[Array, Array, float]:
 
 
 def buy_probability(utility: Array) -> Array:
-    """The logistic function, elementwise."""
+    """Apply the logistic function elementwise."""
     return 1 / (1 + np.exp(-utility))
 
 
 def expected_margins(x: Array, coef: Array) -> Array:
-    """Expected margin, dollars per round, of every price for every row: `n x 12`."""
-    others = np.delete(x, OWN, axis=1) @ np.delete(coef, OWN)
-    return (PRICES - UNIT_COST) * buy_probability(others[:, None] + coef[OWN] * PRICES)
+    """Return the expected margin, dollars per round, of every price for every row: `n x 12`."""
+    others = np.delete(x, OWN_PRICE, axis=1) @ np.delete(coef, OWN_PRICE)
+    return (PRICES - UNIT_COST) * buy_probability(others[:, None] + coef[OWN_PRICE] * PRICES)
 
 
 def demand() -> dict[str, Any]:
-    """Everything `oj_demand.json` holds, numbers rounded to 10 significant digits."""
+    """Return the content of `oj_demand.json`, numbers rounded to 10 significant digits."""
     x, y, controls = load()
     coef, se, log_likelihood = fit_logit(x, y)
     coef_c, se_c, _ = fit_logit(np.hstack([x, controls]), y)
@@ -97,15 +97,15 @@ def demand() -> dict[str, Any]:
             "contextual_oracle": rounded(margins.max(axis=1).mean()),
         },
         "own_price_with_store_and_promotion_controls": {
-            "coefficient": rounded(coef_c[OWN]),
-            "standard_error": rounded(se_c[OWN]),
-            "z_value": rounded(coef_c[OWN] / se_c[OWN]),
+            "coefficient": rounded(coef_c[OWN_PRICE]),
+            "standard_error": rounded(se_c[OWN_PRICE]),
+            "z_value": rounded(coef_c[OWN_PRICE] / se_c[OWN_PRICE]),
         },
     }
 
 
 def rounded(x: Any) -> Any:
-    """`x`, a number or a vector, as plain floats of 10 significant digits."""
+    """Round a number or a vector to plain floats of 10 significant digits."""
     return [rounded(v) for v in x] if np.ndim(x) else float(f"{x:.10g}")
 
 
@@ -113,9 +113,9 @@ def main() -> None:
     """Write the frozen model or, with `--check`, exit 1 if it differs from a fresh fit."""
     fresh = json.dumps(demand(), indent=2) + "\n"
     if sys.argv[1:] != ["--check"]:
-        FROZEN.write_text(fresh)
-    elif FROZEN.read_text() != fresh:
-        sys.exit(f"{FROZEN.name} differs from a fresh fit")
+        DEMAND_FILE.write_text(fresh)
+    elif DEMAND_FILE.read_text() != fresh:
+        sys.exit(f"{DEMAND_FILE.name} differs from a fresh fit")
 
 
 if __name__ == "__main__":

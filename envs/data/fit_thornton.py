@@ -1,4 +1,4 @@
-"""Fit `thornton_incentives.json` again, and check the facts that `incentives.md` tells::
+"""Fit `thornton_incentives.json` again, and check the facts that `incentives.md` states::
 
     pip install causaldata==0.1.5            # or dpbandit[data]
     python envs/data/fit_thornton.py           # rewrite thornton_incentives.json
@@ -22,13 +22,13 @@ from scipy.stats import linregress
 FILE = Path(__file__).with_name("thornton_incentives.json")
 COLUMNS = ["got", "tinc", "distvct", "age", "hiv2004"]
 EDGES = [0.05, 0.25, 0.45, 0.5, 0.9, 1.0, 1.8, 2.0]
-"""Dollars between the nine levels, each of at least 90 people."""
+"""Dollars that separate the nine levels of the incentive, each offered to at least 90 people"""
 VALUE = 8.0
-"""Dollars that a result that is fetched is taken to be worth."""
+"""Assumed worth of one fetched test result, dollars"""
 
 
 def fit() -> dict[str, Any]:
-    """What is frozen."""
+    """Return the content of `thornton_incentives.json` from a fresh fit."""
     package = find_spec("causaldata")
     if package is None or package.origin is None:
         sys.exit("Expected the package causaldata: pip install causaldata==0.1.5")

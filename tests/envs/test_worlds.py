@@ -99,7 +99,7 @@ def test_logits_of_purchases_move_with_them(name):
             np.testing.assert_allclose(step.oracle, expected.max(axis=1), rtol=1e-9)
         static.step(arm)
     assert (static.spec.dim, clock.spec.dim - 2) == (moved.spec.dim, moved.spec.dim)
-    refused("to be said with clock=True", made, clock=True)
+    refused("with clock=True, got none", made, clock=True)
 
 
 def test_any_price_and_assortments_move_with_them():

@@ -158,7 +158,7 @@ REFUSED = [  # in this order; the first ones have the next fault, too
     ("at least 40 rows of either answer .* 8 coefficients, got 39", SOLD.assign(sold=FEW)),
     ("all are 9", SOLD.assign(price=9.0)),
     (r"in price_range=\(1, 3\), got 9, and 400 rows", SOLD.assign(price=[9.0, 8.0] * 200)),
-    ("told exactly by .*price", SOLD.assign(price=[1.0, 3.0] * 200, sold=[1, 0] * 200)),
+    ("determined by .*price", SOLD.assign(price=[1.0, 3.0] * 200, sold=[1, 0] * 200)),
     ("0 and 1 where shop is C, got 0", SOLD.assign(shop=["C"] * 9 + ["A"] * 391, sold=RARE)),
     ("R2 = 1.00000", SOLD.assign(age=AGES, price=1 + (AGES - 18) / 36)),
     ("it rises in this log", SOLD.assign(sold=1 * (SOLD["price"] + AGES / 40 > 3.5))),
@@ -215,9 +215,11 @@ def test_separation_is_exact():
         ([1.0, 2, 3, 4], [0.0, 0, 0, 1]), ([1.0, 2, 2, 3], [0.0, 0, 1, 1]),
     ):  # fmt: skip
         apart = line(x), np.array(answers), ("1", "x")
-        refused("told exactly .* say ridge=", separation, *apart, **known, penalty=np.full(2, 1e-6))
+        refused(
+            "determined by .* set ridge=", separation, *apart, **known, penalty=np.full(2, 1e-6)
+        )
         (said,) = separation(*apart, **known, penalty=np.array([0, 0.1]))
-        assert "told exactly by 1, x (separation), so what is fitted there is ridge=0.1" in said
+        assert "determined by 1, x (separation), so what is fitted there is ridge=0.1" in said
     fine = line([1.0, 2, 3, 4]), np.array([0.0, 1, 0, 1]), ("1", "x")
     assert separation(*fine, **known, penalty=np.zeros(2)) == []
 
