@@ -37,7 +37,7 @@ def test_five_commands(here, said, run):
     fitted = said(f"{FIT} --out conf/shop.toml --sweep sweep.toml --plot calibration.png")
     assert "1500 offers" in fitted
     assert "never a row of your log" in fitted
-    assert "no diagnostic here can tell" in fitted
+    assert "no diagnostic finds it" in fitted
     assert matplotlib.image.imread("calibration.png").std() > 0
     assert "Next: dpbandit compare conf/shop.toml --agents fade,priced:logistic-ts\n" in fitted
     compared = said("compare conf/shop.toml --agents fade --horizon 40 --replicas 2")
@@ -75,7 +75,7 @@ def test_clicks(said):
     clicks(n=900).to_csv("clicks.csv", index=False)
     fitted = said("fit clicks.csv --items news,sport,games --feature age=18:90 --out news.toml")
     assert "900 rows" in fitted
-    assert "no diagnostic here can tell" in fitted
+    assert "no diagnostic finds it" in fitted
     assert "fade" in said("compare news.toml --agents fade --horizon 40 --replicas 2")
 
 

@@ -19,7 +19,7 @@ from dpbandit.base import (
     at_least,
     vector,
 )
-from dpbandit.envs.choice.assortments import ChoiceProblem, Contest, Crowd, ListedSales
+from dpbandit.envs.choice.assortments import ChoiceProblem, Crowd, ListedSales, SetSearch
 from dpbandit.envs.contextual.logs import (
     WHO_IS_PROTECTED,
     Log,
@@ -36,48 +36,48 @@ from dpbandit.offline.columns import column_with_gaps, doubles, first_odd, is_mi
 from dpbandit.offline.logs import one_kind
 from dpbandit.specs.choice import PricedAssortmentSpec
 
-_STEPS = 100
-_CLOSE = 1e-10
-_LARGEST = 25.0
-"""Of a coefficient; beyond it products are told apart without an error"""
+_NEWTON_STEPS = 100
+_NEWTON_TOLERANCE = 1e-10
+_MAX_COEFFICIENT = 25.0
+"""Largest coefficient; beyond it the rows count as separated, which have no fit"""
 _FOLDS, _SEED = 5, 20_221
-_ERRORS = 3.0
-"""Standard errors that a calibration may be away from 1"""
+_MAX_SCALE_ERRORS = 3.0
+"""Largest distance of a calibration scale from 1, in standard errors"""
 
 ONE_SLOPE = (
-    "One multinomial logit: a price costs every customer and product the same utility, and what is "
-    "not offered sends its customers to the others in proportion (independence of irrelevant "
-    "alternatives). A log cannot show why prices were what they were, nor why products were shown."
+    "One multinomial logit: a price costs every customer and product the same utility, and "
+    "customers of a product that is not offered choose the others in proportion (independence of "
+    "irrelevant alternatives). A log does not record why a price was set or a product was shown."
 )
 
 
 class Visits(NamedTuple):
-    """What was shown to whom, and what she took."""
+    """Visits of a log: features of the customers, products offered at prices, and choices."""
 
     design: Floats
-    """(n, k), 1 and features"""
+    """1 and features of each customer, (n, k)"""
     price: Floats
-    """(n, N), on [-1, 1]; 0 where it was not offered"""
+    """Price of each product, scaled to [-1, 1]; 0 where it was not offered, (n, N)"""
     offered: Bools
-    """(n, N)"""
+    """True where a product was offered, (n, N)"""
     choice: Ints
-    """(n,), N is none"""
+    """Product that was bought, N for none, (n,)"""
 
     def of(self, rows: Bools) -> "Visits":
-        """Some of the rows."""
+        """Return the visits where the mask `rows` (n,) is True."""
         return Visits(self.design[rows], self.price[rows], self.offered[rows], self.choice[rows])
 
 
 class ChoiceFit(NamedTuple):
-    """The coefficients of a logit."""
+    """The coefficients of a multinomial logit."""
 
     tastes: Floats
-    """(N, k)"""
+    """Coefficients of each product's utility in the features, (N, k)"""
     slope: float
-    """of utility in the price on [-1, 1]"""
+    """Slope of utility in the price that is scaled to [-1, 1]"""
 
     def utilities(self, visits: Visits) -> Floats:
-        """Of the products and of none, which is 0, (n, N + 1); -inf for what is not offered."""
+        """Return utilities of the products, -inf if not offered, and of none, 0: (n, N + 1)."""
         found = visits.design @ self.tastes.T + self.slope * visits.price
         none = np.zeros((len(found), 1))
         return np.hstack([np.where(visits.offered, found, -np.inf), none])
@@ -85,25 +85,25 @@ class ChoiceFit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ChoiceDiagnostics:
-    """How well a log of choices tells demand; exact functions of the log, so not private."""
+    """Diagnostics of a model of choices; exact functions of the log, so not private."""
 
     visits: int
     bought: Mapping[str, int]
-    """visits that ended with each product, "none" last"""
+    """number of purchases of each product, "none" last"""
     offered: Mapping[str, int]
-    """visits to which each was shown"""
+    """number of visits in which each product was offered"""
     slope: float
-    """utility lost for one unit of the price, negated"""
+    """slope of utility per unit of price"""
     unit: str
-    """what prices are in"""
+    """unit of prices, such as "dollars\""""
     z: float
-    """slope over its standard error, a sandwich by rows, or by clusters"""
+    """slope over its standard error, from a sandwich covariance by rows or by clusters"""
     log_likelihood: float
-    """held out, a visit"""
+    """held-out log-likelihood a visit"""
     constant: float
-    """the same of a logit without features and prices"""
+    """held-out log-likelihood a visit of a logit without features and prices"""
     calibration: float
-    """what held-out utilities are to be multiplied by, 1 where they are calibrated"""
+    """factor of held-out utilities that fits best; 1 if they are calibrated"""
     calibration_error: float
     cautions: tuple[str, ...]
 
@@ -128,22 +128,22 @@ class ChoiceDiagnostics:
 
 
 def fit_choice(visits: Visits, ridge: float) -> ChoiceFit:
-    """Largest mean log-likelihood - ridge |b|^2 / 2, without constants there; Newton's method."""
+    """Maximise mean log-likelihood - ridge |b|^2 / 2, b without constants, by Newton's method."""
     b, penalty, x = _start(visits, ridge)
     value = _objective(visits, x, penalty, b)
-    for _ in range(_STEPS):
+    for _ in range(_NEWTON_STEPS):
         gradient, information, _ = _derivatives(visits, x, penalty, b)
         step = np.linalg.lstsq(information, gradient, rcond=None)[0]
         while (new := _objective(visits, x, penalty, b + step)) < value - 1e-14:
             step = step / 2
         b, value = b + step, new
-        if np.abs(step).max() < _CLOSE or np.abs(b).max() > 4 * _LARGEST:
+        if np.abs(step).max() < _NEWTON_TOLERANCE or np.abs(b).max() > 4 * _MAX_COEFFICIENT:
             break
     return _unpacked(visits, b)
 
 
 def price_z(visits: Visits, fit: ChoiceFit, ridge: float, groups: Ints | None) -> float:
-    """The slope over its sandwich error, by rows or by `groups` (n,)."""
+    """Return the price slope over its sandwich error, by rows or by `groups` (n,)."""
     _, penalty, x = _start(visits, ridge)
     b = np.append(fit.tastes.ravel(), fit.slope)
     _, information, scores = _derivatives(visits, x, penalty, b)
@@ -156,18 +156,18 @@ def price_z(visits: Visits, fit: ChoiceFit, ridge: float, groups: Ints | None) -
 
 
 def check_fit(fit: ChoiceFit, z: float, names: tuple[str, ...]) -> None:
-    """Raise `InputError` where the log cannot tell what a price does, in one sentence."""
+    """Raise `InputError` if rows are separated, or the price slope is not significantly < 0."""
     worst = np.abs(fit.tastes).max(axis=1)
-    if worst.max() > _LARGEST:
+    if worst.max() > _MAX_COEFFICIENT:
         raise InputError(
-            f"Expected {names[int(worst.argmax())]!r} not to be told exactly by features "
+            f"Expected {names[int(worst.argmax())]!r} not to be determined by features "
             "(separation): no model can be fitted, leave a feature out, or the product."
         )
     check_slope(fit.slope, z)
 
 
 class Calibration(NamedTuple):
-    """Of five fits, each to what the other folds hold."""
+    """Held-out likelihood and calibration by 5-fold cross-validation."""
 
     log_likelihood: float
     constant: float
@@ -176,8 +176,8 @@ class Calibration(NamedTuple):
 
     @property
     def caution(self) -> str:
-        """What is to be said, if anything."""
-        if abs(self.scale - 1) <= _ERRORS * self.error:
+        """Warning that utilities are not calibrated; empty if they are."""
+        if abs(self.scale - 1) <= _MAX_SCALE_ERRORS * self.error:
             return ""
         return (
             f"The held-out calibration {self.scale:.3f} +- {self.error:.3f} is more than three "
@@ -186,7 +186,7 @@ class Calibration(NamedTuple):
 
 
 def hold_out(visits: Visits, ridge: float, groups: Ints | None) -> Calibration:
-    """Five folds with a fixed seed; rows of one group (n,) are in one fold."""
+    """Cross-validate in five folds with a fixed seed; rows of one group (n,) are in one fold."""
     n = len(visits.choice)
     groups = np.arange(n) if groups is None else groups
     count = int(groups.max()) + 1
@@ -199,14 +199,14 @@ def hold_out(visits: Visits, ridge: float, groups: Ints | None) -> Calibration:
         utilities[out] = fit_choice(visits.of(~out), ridge).utilities(visits.of(out))
         plain[out] = fit_choice(flat.of(~out), ridge).utilities(flat.of(out))
     scale, rows = 1.0, np.arange(n)
-    for _ in range(_STEPS):
+    for _ in range(_NEWTON_STEPS):
         p = np.exp(log_softmax(np.where(np.isinf(utilities), -np.inf, scale * utilities), axis=1))
         u = np.where(p > 0, utilities, 0.0)
         score = u[rows, visits.choice] - (p * u).sum(axis=1)
         information = float(((p * u**2).sum(axis=1) - (p * u).sum(axis=1) ** 2).sum())
         step = score.sum() / information
         scale += step
-        if abs(step) < _CLOSE:
+        if abs(step) < _NEWTON_TOLERANCE:
             break
     by_group = np.bincount(groups, weights=score)
     return Calibration(
@@ -218,7 +218,7 @@ def hold_out(visits: Visits, ridge: float, groups: Ints | None) -> Calibration:
 
 
 def _start(visits: Visits, ridge: float) -> tuple[Floats, Floats, Floats]:
-    """b = 0, tastes first, then the slope; its penalty; rows of products (n, N, D) in it."""
+    """Return coefficients b = 0 (D,), tastes before the slope, penalties (D,), rows (n, N, D)."""
     n, N = visits.offered.shape
     k = visits.design.shape[1]
     penalty = np.append(np.tile(np.where(np.arange(k) == 0, 0.0, ridge), N), ridge)
@@ -245,7 +245,7 @@ def _objective(visits: Visits, x: Floats, penalty: Floats, b: Floats) -> float:
 def _derivatives(
     visits: Visits, x: Floats, penalty: Floats, b: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Gradient (D,), information (D, D) of the mean, and scores of rows (n, D)."""
+    """Return gradient (D,) and information (D, D) of the objective, and scores of rows (n, D)."""
     p = np.exp(_log_chances(visits, b))[:, :-1]
     taken = 1.0 * (np.arange(p.shape[1]) == visits.choice[:, None])
     mean = np.vecmat(p, x)
@@ -255,15 +255,15 @@ def _derivatives(
     return scores.mean(axis=0) - penalty * b, information + np.diag(penalty), scores
 
 
-_PRICES = 5
+_DEFAULT_PRICES = 5
 _LEAST_VISITS = 200
-_A_COEFFICIENT = 5
-"""So many purchases of a product for each coefficient of its own"""
+_LEAST_TAKEN = 5
+"""Least purchases of a product for each of its coefficients"""
 _NONE = "none"
 
 
 class _Fitted:
-    """What a log became."""
+    """A frozen model of choices with its diagnostics."""
 
     def __init__(self, fit: ChoiceFit, diagnostics: ChoiceDiagnostics) -> None:
         self.fit, self.diagnostics = fit, diagnostics
@@ -275,41 +275,41 @@ class AssortmentFromLog(ChoiceProblem):
 
     Description:
         One row of the log is one visit, whether or not something was bought: the price of every
-        product that was shown, nothing where it was not, and what was taken. A multinomial logit
-        with tastes of each product in the features and one price slope is fitted once and frozen;
-        customers are rows drawn with replacement. Regret is measured under the model, not in the
-        real world. `diagnostics` says how well it fits, and `print(problem)` shows all that you
-        should know. A certificate protects one simulated customer of one round, never a row of the
-        log. See `docs/howto/shop.md`.
+        product that was shown, empty where it was not, and the product bought. A multinomial logit
+        with coefficients of the features for each product and one price slope is fitted once and
+        frozen; customers are rows drawn with replacement. Regret is measured under the model, not
+        in the real world. `diagnostics` measures the fit, and `print(problem)` explains it. A
+        certificate protects one simulated customer of one round, never a row of the log. See
+        `docs/howto/shop.md`.
 
     Action space:
-        For each product 0, not offered, or the number of its price, from 1 on; 1 to `at_most`
-        products. Samples of the space are such sets.
+        For each product 0 if not offered, else the number of its price, from 1 on; 1 to `at_most`
+        products are offered. Samples of the space are such sets.
 
     Observation space:
         `Box`, shape (1 + d,): (1, features) / sqrt(1 + d), ranges scaled to [-1, 1] and clipped,
         levels one-hot (0 or 1) against the first; Euclidean norm at most 1.
 
     Rewards:
-        In the `unit` of prices: price - unit cost of what she buys, else 0. `info["choice"]` is
-        what, N for none.
+        In the `unit` of prices: price - unit cost of the product she buys, 0 if none.
+        `info["choice"]` is the product, N for none.
 
     Arguments:
         * `frame`: a DataFrame, a mapping from names to columns, or the path of a .csv or .parquet
           file. Required.
         * `products`: `{"cola": "price_cola", ...}`, each product and the column of its price, empty
-          where it was not shown. Required. `bought`: the column of what was taken, the name of a
-          product, or "none" or nothing.
+          where it was not shown. Required. `bought`: the column of choices: the name of a product,
+          or "none" or empty.
         * `features`: names of columns and their public bounds, or `{}`. Required.
         * `price_range`: (low, high), public; every price of the log lies inside. Required.
-        * `unit_cost`: of a sale, in the `unit` of prices, one for all or one for each product.
-          Required. `prices`: the list; None: five in equal steps over the range. `unit`: for
-          labels.
+        * `unit_cost`: cost of a sale to the seller, in the `unit` of prices, one for all or one for
+          each product. Required. `prices`: prices to choose from; None: five in equal steps over
+          the range. `unit`: name of the currency, for labels.
         * `at_most`: products that can be offered at a time; all by default.
         * `ridge`: penalty of all coefficients but the constants.
-        * `clusters`: a column, such as the week whose prices these were, for errors.
-        * `sha256`: of the file at the path `frame`, which is refused if it is another.
-        * `horizon`: rounds. `delay`: rounds until a choice is seen; until then the agent is told
+        * `clusters`: a column, such as the week, within which errors may be correlated.
+        * `sha256`: expected hash of the file `frame`; another file raises `InputError`.
+        * `horizon`: rounds. `delay`: rounds until a choice is seen; until then the agent observes
           product 0 and a reward of 0.
     """
 
@@ -376,24 +376,24 @@ class AssortmentFromLog(ChoiceProblem):
                 "Expected products=, each with the column of its price, such as "
                 f"{{'cola': 'price_cola'}}, got {abbrev(self.products)}."
             )
-        names = tuple(map(_word, self.products))
+        names = tuple(map(_product_name, self.products))
         if len(set(names)) < len(names) or _NONE in names:
             raise InputError(
-                f"Expected products={abbrev(self.products)} to have names of their own, none of "
-                f"them {_NONE!r}."
+                f"Expected products={abbrev(self.products)} to have different names, none of them "
+                f"{_NONE!r}."
             )
         return names
 
     def _price_list(self) -> tuple[float, float, Floats]:
         low, high = price_range_of(self.price_range)
         if self.prices is None:
-            return low, high, np.linspace(low, high, _PRICES)
+            return low, high, np.linspace(low, high, _DEFAULT_PRICES)
         return low, high, vector("prices", self.prices, None)
 
     def _costs(self, names: tuple[str, ...]) -> tuple[float, ...]:
         if not isinstance(self.unit_cost, Mapping):
             return (unit_cost_of(self.unit_cost),) * len(names)
-        costs = {_word(name): cost for name, cost in self.unit_cost.items()}
+        costs = {_product_name(name): cost for name, cost in self.unit_cost.items()}
         if set(costs) != set(names):
             raise InputError(
                 f"Expected unit_cost={abbrev(self.unit_cost)} to have a cost for each of {names}."
@@ -401,29 +401,29 @@ class AssortmentFromLog(ChoiceProblem):
         return tuple(unit_cost_of(costs[name]) for name in names)
 
     def _with_none(self, table: Any) -> Any:
-        """The table, with a word where nothing was bought."""
+        """Return the table with "none" where nothing was bought."""
         listed = column_with_gaps(table, self.bought)
-        one_kind(f"column {self.bought!r}", [entry for entry in listed if not _is_nothing(entry)])
-        said = [_NONE if _is_nothing(entry) else _word(entry) for entry in listed]
-        return ChainMap({self.bought: said}, table)
+        one_kind(f"column {self.bought!r}", [entry for entry in listed if not _is_empty(entry)])
+        names = [_NONE if _is_empty(entry) else _product_name(entry) for entry in listed]
+        return ChainMap({self.bought: names}, table)
 
     def _visits(self, log: Log, names: tuple[str, ...], low: float, high: float) -> Visits:
         n, columns = len(log.design), self.products.values()  # type: ignore[union-attr]
-        asked = np.stack([_prices(log.table, column, n) for column in columns], axis=1)
-        offered = np.isfinite(asked)
-        outside = offered & ((asked < low) | (asked > high))
-        check_within(asked, outside, low, high)
+        prices = np.stack([_prices(log.table, column, n) for column in columns], axis=1)
+        offered = np.isfinite(prices)
+        outside = offered & ((prices < low) | (prices > high))
+        check_within(prices, outside, low, high)
         choice = _choices(log.table, self.bought, names)
         taken = choice < len(names)
         chosen_row = np.minimum(choice, len(names) - 1)
-        shown_to_her = offered[np.arange(len(choice)), chosen_row]
-        if (taken & ~shown_to_her).any():
-            row = int(np.flatnonzero(taken & ~shown_to_her)[0])
+        choice_offered = offered[np.arange(len(choice)), chosen_row]
+        if (taken & ~choice_offered).any():
+            row = int(np.flatnonzero(taken & ~choice_offered)[0])
             raise InputError(
                 f"Expected {self.bought!r} to be a product that was shown, row {row} bought "
                 f"{names[chosen_row[row]]!r}, which has no price there."
             )
-        scaled = np.where(offered, (asked - low) / ((high - low) / 2) - 1, 0.0)
+        scaled = np.where(offered, (prices - low) / ((high - low) / 2) - 1, 0.0)
         return Visits(log.design, scaled, offered, choice)
 
     def _start(self, streams: Streams) -> None:
@@ -436,7 +436,7 @@ class AssortmentFromLog(ChoiceProblem):
     def _sales(self, taste: Floats, action: AnyArray) -> tuple[Floats, Floats]:
         return self._listed.sales(taste, action)
 
-    def _contest(self, replicas: int) -> Contest:
+    def _search(self, replicas: int) -> SetSearch:
         return self._listed.contest(replicas)
 
 
@@ -473,7 +473,7 @@ def _fitted(
 def _lone_levels(
     visits: Visits, levels: Mapping[str, Any], names: tuple[str, ...], ridge: float
 ) -> Iterator[str]:
-    """Say what nobody of a level took: no model fits that without a penalty, as in `separation`."""
+    """Yield warnings of products that no customer of a level bought, as in `separation`."""
     for words, mask in levels.items():
         taken = set(visits.choice[mask].tolist())
         offered = [*visits.offered[mask].any(axis=0).tolist(), True]
@@ -496,28 +496,28 @@ def _refuse_few(visits: Visits, counts: AnyArray, names: tuple[str, ...]) -> Non
     prices = visits.price[visits.offered]
     if len(prices) == 0 or np.ptp(prices) == 0:
         raise InputError(
-            "Expected more than one price in the log: it says nothing about any other."
+            "Expected more than one price in the log: it has no information on other prices."
         )
-    needed = _A_COEFFICIENT * k
+    needed = _LEAST_TAKEN * k
     for name, count in zip([*names, "none"], counts.tolist(), strict=True):
         if count < needed:
             raise InputError(
-                f"Expected {name!r} to be taken in at least {needed} visits, {_A_COEFFICIENT} for "
+                f"Expected {name!r} to be taken in at least {needed} visits, {_LEAST_TAKEN} for "
                 f"each of {k} coefficients, got {count}: leave out features, or the product."
             )
 
 
 def _prices(table: Any, name: Any, n: int) -> Floats:
-    """A column of n prices, NaN where there is none."""
+    """Read a column of n prices, NaN where it is empty."""
     entries = column_with_gaps(table, name)
-    listed = [np.nan if _is_nothing(entry) else entry for entry in entries]
+    listed = [np.nan if _is_empty(entry) else entry for entry in entries]
     try:
         values = doubles(listed)
     except ValueError:
         values = np.empty(())
     if values.ndim != 1:
         raise InputError(
-            f"Expected column {name!r} to hold prices, and nothing where the product was not "
+            f"Expected column {name!r} to hold prices, empty where the product was not "
             f"shown, got {abbrev(first_odd(listed))}."
         )
     if len(values) != n:
@@ -538,10 +538,10 @@ def _choices(table: Any, name: str, names: tuple[str, ...]) -> Ints:
     return np.array([places[entry] for entry in table[name]], np.int64)
 
 
-def _is_nothing(entry: Any) -> bool:
+def _is_empty(entry: Any) -> bool:
     return is_missing(entry) or (isinstance(entry, str) and entry == "")
 
 
-def _word(name: Any) -> str:
-    """A product's name; of 2.0, as tables with gaps hold whole numbers, 2."""
+def _product_name(name: Any) -> str:
+    """Return a product's name as text; 2.0, a whole number of a table with gaps, becomes "2"."""
     return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)

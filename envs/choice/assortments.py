@@ -1,13 +1,11 @@
-"""Assortments under a multinomial logit, and what all problems of choice share.
+"""Assortments under a multinomial logit, and `ChoiceProblem`, the base of all problems of choice.
 
-What all problems of choice share: who comes is drawn ahead, what she buys depends on the set.
+Users are drawn ahead. A round's user has a context and a probability to buy each product of any
+set. Her choice inverts the distribution function, products in order, at one uniform number a
+round, so that agents who offer the same set sell the same product.
 
-A round's user is a context and her chances of buying each product of any set. One uniform number a
-round, held against the added-up chances in the order of the products, says what she buys, so that
-agents who offer the same set sell the same.
-
-The best single set for all users so far is found among all sets where they are few, else by
-exchange. Under a multinomial logit users buy at prices of a list, one of them perhaps, or at any.
+The best fixed set for all users so far is found by enumeration if there are few sets, else by
+exchanging products. Products have fixed margins, prices of a list, or any price of a range.
 """
 
 from abc import ABC, abstractmethod
@@ -51,30 +49,30 @@ from dpbandit.specs.choice import (
 )
 
 MOST_SETS = 10_000
-"""Of which the expected margins are all added up."""
-_USERS = 500
-"""Of whom the exchange knows."""
-_GAIN = 1e-12
+"""Largest number of sets that are enumerated, with a sum of expected margins for each"""
+_SEARCH_USERS = 500
+"""First users of an episode for whom the exchange search improves its set"""
+_MIN_GAIN = 1e-12
 
 
-class Contest(Protocol):
-    """Of one episode."""
+class SetSearch(Protocol):
+    """Search for the best fixed set of one episode."""
 
     def add(self, taste: AnyArray) -> None:
-        """More users, (n, R, ...)."""
+        """Add users with tastes (n, R, ...)."""
         ...
 
     def best(self) -> Ints:
-        """The best set for them, as levels (R, N)."""
+        """Return the best set for the users so far, as price levels (R, N), 0 if not offered."""
         ...
 
 
-class Enumerated:
-    """Adds up what every set earns, and knows the best exactly.
+class ExhaustiveSearch:
+    """Search that sums expected margins of every set, and is exact.
 
     Args:
-        sets: all of them, (n_sets, N).
-        revenues: what they earn of users (n, R, ...) altogether, (R, n_sets).
+        sets: all sets, as price levels, (n_sets, N).
+        revenues: function of users (n, R, ...), the total margin of each set, (R, n_sets).
         replicas: R.
     """
 
@@ -89,16 +87,15 @@ class Enumerated:
         return self._sets[self._totals.argmax(axis=1)]
 
 
-class Exchanged:
-    """Keeps the first 500 users, and exchanges one product at a time while that pays.
+class ExchangeSearch:
+    """Search that stores the first 500 users and exchanges one product at a time while that pays.
 
-    A mixture of logits has no fast way to its best set (the problem is NP-hard); what is found is
-    the best of all its neighbours.
+    The best set of a mixture of logits is NP-hard to find; the result is a local optimum.
 
     Args:
-        weights: v of users (n, R, ...) for each product at each price, (n, R, N, P).
-        margins: (N, P).
-        at_most: S.
+        weights: function of users (n, R, ...), v of each product at each price, (n, R, N, P).
+        margins: margin of each product at each price, (N, P).
+        at_most: S, most products of a set.
     """
 
     def __init__(
@@ -109,14 +106,14 @@ class Exchanged:
         self._replicas, self._users = replicas, 0
 
     def add(self, taste: AnyArray) -> None:
-        # More users, (n, R, ...); those beyond 500 are not looked at
-        taste = taste[: _USERS - self._users]
+        # users beyond the first 500 are ignored
+        taste = taste[: _SEARCH_USERS - self._users]
         if len(taste):
             self._users += len(taste)
             self._sampled.append(self._weights(taste))
 
     def best(self) -> Ints:
-        # A set for them that no exchange makes better, (R, N); before there are any, the first
+        # without users: the set of the first product alone
         if not self._sampled:
             first = np.zeros((self._replicas, len(self._margins)), np.int64)
             first[:, 0] = 1
@@ -125,7 +122,7 @@ class Exchanged:
         return np.array([self._climb(users[:, r]) for r in range(users.shape[1])])
 
     def _climb(self, v: Floats) -> Ints:
-        """Of users (n, N, P) of one replica: (N,)."""
+        """Improve a set by exchanges for one replica's users with weights v (n, N, P): (N,)."""
         N, P = self._margins.shape
         earned = v * self._margins
         levels, best_value = np.zeros(N, np.int64), 0.0
@@ -134,13 +131,13 @@ class Exchanged:
             members = np.flatnonzero(levels)
             rests = [members] if len(members) < self._most else []
             rests += [members[members != i] for i in members]
-            for rest in rests:  # everybody in it stays, one more product may come
+            for rest in rests:  # the products that stay; one more may be added
                 at = (slice(None), rest, levels[rest] - 1)
                 more = earned[at].sum(axis=1)[:, None, None] + earned
                 value = (more / (1 + v[at].sum(axis=1)[:, None, None] + v)).mean(axis=0)  # (N, P)
                 value[rest] = -1.0
                 j, p = divmod(int(value.argmax()), P)
-                if value[j, p] > best_value + _GAIN:
+                if value[j, p] > best_value + _MIN_GAIN:
                     best_value = float(value[j, p])
                     best = np.where(np.isin(np.arange(N), rest), levels, 0)
                     best[j] = p + 1
@@ -150,7 +147,7 @@ class Exchanged:
 
 
 def every_set(n_products: int, at_most: int, levels: int = 1) -> Ints:
-    """All sets of 1 to S products at each of so many prices, as levels (n_sets, N)."""
+    """Enumerate sets of 1 to S products, each at one of `levels` prices, as levels (n_sets, N)."""
     found = np.zeros((count_sets(n_products, at_most, levels), n_products), np.int64)
     place = 0
     for size in range(1, at_most + 1):
@@ -162,27 +159,27 @@ def every_set(n_products: int, at_most: int, levels: int = 1) -> Ints:
 
 
 def count_sets(n_products: int, at_most: int, levels: int = 1) -> int:
-    """How many there are."""
+    """Return the number of sets of 1 to `at_most` products, each at one of `levels` prices."""
     return sum(comb(n_products, k) * levels**k for k in range(1, at_most + 1))
 
 
 _VALUES_AHEAD = 1 << 15
-"""Of contexts, drawn at once for all replicas. Changes speed, never values."""
+"""Numbers of contexts drawn at once, for all replicas; changes speed, never values"""
 
 
 class Crowd(NamedTuple):
-    """n rounds of users for R replicas."""
+    """Users of n rounds for R replicas."""
 
     context: Floats
-    """`(n, R, *context_shape)`"""
+    """Contexts of the users, `(n, R, *context_shape)`"""
     taste: AnyArray
-    """(n, R, ...), what decides what they buy"""
+    """Numbers that determine a user's purchase probabilities, (n, R, ...)"""
     oracle: Floats
-    """(n, R), the largest expected margin of any set"""
+    """Largest expected margin of any set, (n, R)"""
 
 
 class ChoiceProblem(ABC):
-    """A `Problem` of assortments; a subclass sets `spec`, says who comes, and what she buys."""
+    """A `Problem` of assortments; a subclass sets `spec`, draws users, and computes sales."""
 
     spec: ChoiceSpec
 
@@ -194,14 +191,14 @@ class ChoiceProblem(ABC):
 
     @abstractmethod
     def _sales(self, taste: AnyArray, action: AnyArray) -> tuple[Floats, Floats]:
-        """Chances of buying each product of sets (R, N), and its margins, both (R, N)."""
+        """Return P(buy) and margin of each product, (R, N), if sets `action` (R, N) are offered."""
 
     @abstractmethod
-    def _contest(self, replicas: int) -> Contest:
-        """Of fixed sets, for one episode."""
+    def _search(self, replicas: int) -> SetSearch:
+        """Return a search for the best fixed set of one episode."""
 
     def _fixed(self, levels: Ints) -> AnyArray:
-        """Sets (R, N) of a contest as actions."""
+        """Return sets of a search, price levels (R, N), as actions."""
         return levels
 
     def reset(self, streams: Streams) -> None:
@@ -209,7 +206,7 @@ class ChoiceProblem(ABC):
         self._start(streams)
         self._uniforms = streams.uniforms("purchases")
         self._ahead = max(1, _VALUES_AHEAD // (R * int(np.prod(self.spec.context_shape))))
-        self._sets_so_far, self._replicas = self._contest(R), R
+        self._sets_so_far, self._replicas = self._search(R), R
         self._next = self._drawn = self._counted = 0
         self._late = [Delay(self.spec.delay, R) for _ in range(2)]
 
@@ -227,13 +224,13 @@ class ChoiceProblem(ABC):
         self._next = i + 1
         chance, margin = self._sales(self._crowd.taste[i], offered)
         expected = np.vecdot(chance, margin)
-        choice = (self._uniforms()[:, None] >= chance.cumsum(axis=1)).sum(axis=1)  # N is nothing
+        choice = (self._uniforms()[:, None] >= chance.cumsum(axis=1)).sum(axis=1)  # N for none
         reward = np.where(
             choice < self.spec.n_products,
             margin[rows(len(choice)), np.minimum(choice, self.spec.n_products - 1)],
             0.0,
         )
-        oracle = np.maximum(self._crowd.oracle[i], expected)  # but for rounding it is
+        oracle = np.maximum(self._crowd.oracle[i], expected)  # against rounding
         reward, feedback = (
             late(x) for late, x in zip(self._late, (reward, 1.0 * choice), strict=True)
         )
@@ -247,25 +244,25 @@ class ChoiceProblem(ABC):
         return 0.0
 
     def _count(self) -> None:
-        """Tell the contest of the rounds that it does not know yet."""
+        """Add users of the rounds since the last call to the search for the best fixed set."""
         if self._counted < self._next:
             self._sets_so_far.add(self._crowd.taste[self._counted : self._next])
             self._counted = self._next
 
 
-_FINEST, _COARSEST = 100, 5
-"""Prices of the list from which the best fixed ones are taken where any may be asked."""
-_AT_ONCE = 1 << 20
-"""Products of rounds and sets. Changes speed and last bits of totals, never regret."""
+_MOST_LIST_PRICES, _LEAST_LIST_PRICES = 100, 5
+"""Length of the price list for the best fixed set, where any price of a range is allowed"""
+_BLOCK_ENTRIES = 1 << 20
+"""Rounds times sets computed at once; changes speed and last bits of totals, never regret"""
 
 
 class ListedSales:
-    """Utility of product j at level p is appeal_j - lost_p.
+    """Sales at prices of a list; the utility of product j at price level p is appeal_j - lost_p.
 
     Args:
-        margins: what sales earn, (N, P).
-        lost: what each price takes of the utility, (P,); a single 0 where there are no prices.
-        at_most: S.
+        margins: margin of each product at each price, (N, P).
+        lost: utility that each price costs, (P,); a single 0 without prices.
+        at_most: S, most products of a set.
     """
 
     def __init__(self, margins: Floats, lost: Floats, at_most: int) -> None:
@@ -279,33 +276,33 @@ class ListedSales:
 
     @classmethod
     def of(cls, spec: AssortmentSpec, lost: Floats) -> "ListedSales":
-        """Of the products of a spec."""
+        """Make sales of the products of a spec."""
         return cls(spec.margin_table, lost, spec.at_most)
 
     def best(self, appeal: Floats) -> Floats:
-        """The largest expected margin of users (..., N), (...)."""
+        """Return the largest expected margin of any set for users `appeal` (..., N), (...)."""
         return best_levels(self._weights(appeal), self._margins, self._most)[1]
 
     def sales(self, appeal: Floats, action: Ints) -> tuple[Floats, Floats]:
-        """Chances and margins of sets (R, N), both (R, N)."""
+        """Return P(buy) and margin of each product, (R, N), if sets `action` (R, N) are offered."""
         level = np.maximum(action - 1, 0)
         chance = chances(weights(appeal - self._lost[level]), action > 0)
         margin = np.take_along_axis(self._margins[None], level[..., None], axis=-1)[..., 0]
         return chance, margin
 
-    def contest(self, replicas: int) -> Contest:
-        """Of fixed sets, in one episode."""
+    def search(self, replicas: int) -> SetSearch:
+        """Return a search for the best fixed set of one episode, exhaustive if sets are few."""
         if self._sets is None:
-            return Exchanged(self._weights, self._margins, self._most, replicas)
-        return Enumerated(self._sets, self._revenues, replicas)
+            return ExchangeSearch(self._weights, self._margins, self._most, replicas)
+        return ExhaustiveSearch(self._sets, self._revenues, replicas)
 
     def fixed(self, levels: Ints) -> Ints:
-        """Sets (R, N) of a contest as actions."""
+        """Return sets of a search, price levels (R, N), as actions."""
         return levels
 
     def _revenues(self, appeal: Floats) -> Floats:
         total = np.zeros((appeal.shape[1], self._chosen.shape[1]))
-        at_once = max(1, _AT_ONCE // total.size)
+        at_once = max(1, _BLOCK_ENTRIES // total.size)
         for first in range(0, len(appeal), at_once):
             w = self._weights(appeal[first : first + at_once])
             earned = (w * self._margins).reshape(*w.shape[:2], -1) @ self._chosen
@@ -317,16 +314,16 @@ class ListedSales:
 
 
 class FreeSales:
-    """Utility of product j at price p is appeal_j - slope (p - the middle of the range).
+    """Sales at any price p of a range; utility of product j is appeal_j - slope (p - middle).
 
-    The best fixed set is looked for on a list of 5 to 100 prices, as many as there may be sets.
+    The best fixed set is searched on a list of 5 to 100 prices, as long as `MOST_SETS` allows.
     """
 
     def __init__(self, spec: FreelyPricedSpec, slope: float) -> None:
         self._spec, self._slope, self._middle = spec, slope, (spec.low + spec.high) / 2
         self._costs = np.array(spec.unit_costs)
-        N, S, fine = spec.n_products, spec.at_most, _COARSEST
-        while fine < _FINEST and count_sets(N, S, fine + 1) <= MOST_SETS:
+        N, S, fine = spec.n_products, spec.at_most, _LEAST_LIST_PRICES
+        while fine < _MOST_LIST_PRICES and count_sets(N, S, fine + 1) <= MOST_SETS:
             fine += 1
         self._list = np.linspace(spec.low, spec.high, fine)
         self._listed = ListedSales(
@@ -334,22 +331,22 @@ class FreeSales:
         )
 
     def best(self, appeal: Floats) -> Floats:
-        """The largest expected margin of users (..., N), (...)."""
+        """Return the largest expected margin of any set for users `appeal` (..., N), (...)."""
         S, b = self._spec, np.array(self._slope)
         at_zero = appeal + self._slope * self._middle
         return best_prices(at_zero, b, self._costs, S.low, S.high, S.at_most)[1]
 
     def sales(self, appeal: Floats, action: Floats) -> tuple[Floats, Floats]:
-        """Chances and margins of sets (R, N), both (R, N)."""
+        """Return P(buy) and margin of each product, (R, N), at prices `action` (R, N), 0: none."""
         w = weights(appeal - self._slope * (action - self._middle))
         return chances(w, action > 0), action - self._costs
 
-    def contest(self, replicas: int) -> Contest:
-        """Of fixed sets at prices of the list, in one episode."""
-        return self._listed.contest(replicas)
+    def search(self, replicas: int) -> SetSearch:
+        """Return a search for the best fixed set at prices of the list, for one episode."""
+        return self._listed.search(replicas)
 
     def fixed(self, levels: Ints) -> Floats:
-        """Sets (R, N) of a contest as actions."""
+        """Return sets of a search, levels of the list (R, N), as prices."""
         return np.where(levels > 0, self._list[np.maximum(levels - 1, 0)], 0.0)
 
 
@@ -358,27 +355,27 @@ class AssortmentBandit(ChoiceProblem):
     """Offer at most S of N products; the user buys one of them, or none, by a multinomial logit.
 
     Description:
-        Each round a fresh user arrives who sees a row of features x_j of each product. Of a set A
-        she buys j with probability v_j / (1 + sum over A of v), v_j = exp(x_j . theta), and nothing
-        else with what is left. The parameter is drawn anew for every episode. Products earn
-        margins; or they have prices, which the agent chooses with the set.
+        Each round a fresh user arrives; each product j has a row of features x_j for her. Of a set
+        A she buys j with probability v_j / (1 + sum over A of v), v_j = exp(x_j . theta), and none
+        with the remaining probability. The parameter is drawn anew for every episode. Products
+        have fixed margins, or prices, which the agent chooses with the set.
 
     Action space:
-        `MultiBinary(n_products)`: 1 for what is offered; 1 to `at_most` products. With `prices`
+        `MultiBinary(n_products)`: 1 for each of 1 to `at_most` offered products. With `prices`
         `MultiDiscrete`: the number of a price from 1 on, or 0. With `price_range` a `Box`: a price,
-        or 0. Samples of the space are such sets, each as likely as any other. Of a mask with more
-        products the Gymnasium environments offer the first `at_most`, and product 0 for an empty
-        one; the problem refuses both.
+        or 0. Samples of the space are uniform over such sets. Of a set with more products the
+        Gymnasium environments offer the first `at_most`, for an empty one product 0; the problem
+        raises `InputError` for both.
 
     Observation space:
         `Box`, shape (n_products, dim): the rows, of Euclidean norm at most 1.
 
     Rewards:
-        The margin of what was bought, 0 if nothing was; `info["choice"]` says what, n_products for
-        nothing. The expected and the oracle reward in `info` are exact: the best set, and its
-        prices, by Dinkelbach's steps. The best fixed set is the best of all where there are at
-        most 10,000; else it is one that no exchange of a product improves for the first 500 users.
-        With `price_range` it is at prices of a list, of 5 to 100.
+        The margin of the product bought, 0 if none; `info["choice"]` is the product, n_products for
+        none. The expected and the oracle reward in `info` are exact: the best set and its prices
+        are found by Dinkelbach's steps. The best fixed set is exact if there are at most 10,000
+        sets; else it is a set that no exchange of a product improves for the first 500 users. With
+        `price_range` it has prices of a list of 5 to 100.
 
     Starting state:
         A new parameter and the first user's rows.
@@ -388,18 +385,18 @@ class AssortmentBandit(ChoiceProblem):
         * `contexts`: `"sphere"`, rows (u_j, 1) / sqrt(2) with u_j uniform on the unit sphere, and
           utilities `signal` u_j . w + `appeal`, w a direction; `"constant"`, rows are unit vectors,
           the same for everybody, and utilities are normal of mean `appeal` and stddev `signal`.
-        * `dim`: the length of a row of `"sphere"`, 5 if not said; else it is n_products.
-        * `signal`: if not said, 3, without contexts 0.7. `appeal`: of an average product.
-        * `margins`: what each product earns; if not said, equally spaced from 0.2 to 1.
-        * `prices`: a list, the same for all products; or `price_range`, (lowest, highest).
-        * `unit_costs`: with prices, of each product; if not said, equally spaced from 0 to half the
-          lowest price.
-        * `price_weight`: with prices, the utility that is lost from the lowest to the highest;
-          `appeal` is that at the middle of the range.
-        * `season`, `drift`, `shock`: what is added to all utilities as time goes on: (amplitude,
-          period), amplitude sin(2 pi t / period); (step, range), a reflected random walk; (round,
-          size), from that round on. The oracle knows.
-        * `delay`: rounds until a choice is seen; until then the agent is told product 0 and a
+        * `dim`: length of a row of `"sphere"`, default 5; n_products for `"constant"`.
+        * `signal`: default 3 for `"sphere"`, 0.7 for `"constant"`. `appeal`: mean utility.
+        * `margins`: margin of each product; default: equally spaced from 0.2 to 1.
+        * `prices`: prices to choose from, for all products; or `price_range`, (lowest, highest).
+        * `unit_costs`: with prices, cost of each product; default: equally spaced from 0 to half
+          the lowest price.
+        * `price_weight`: with prices, decrease of utility from the lowest price to the highest;
+          `appeal` is the utility at the middle of the range.
+        * `season`, `drift`, `shock`: shifts of all utilities: (amplitude, period) adds amplitude
+          sin(2 pi t / period) in round t; (step, range) a reflected random walk; (round, size)
+          `size` from that round on. The oracle knows them.
+        * `delay`: rounds until a choice is seen; until then the agent observes product 0 and a
           reward of 0.
     """
 
@@ -458,10 +455,10 @@ class AssortmentBandit(ChoiceProblem):
             self.spec = free
             self._products = FreeSales(free, self.price_weight / (high - low))
             return
-        given: Any = self.prices
-        if not isinstance(given, list | tuple | np.ndarray):
-            raise InputError(f"Expected prices={abbrev(given)} to be a list of numbers.")
-        prices = vector("prices", given, len(given))
+        listed_prices: Any = self.prices
+        if not isinstance(listed_prices, list | tuple | np.ndarray):
+            raise InputError(f"Expected prices={abbrev(listed_prices)} to be a list of numbers.")
+        prices = vector("prices", listed_prices, len(listed_prices))
         costs = self._each("unit_costs", self.unit_costs, 0.0, float(prices.min(initial=0)) / 2)
         listed = PricedAssortmentSpec(prices=tuple(prices.tolist()), unit_costs=costs, **facts)
         self.spec = listed
@@ -477,11 +474,11 @@ class AssortmentBandit(ChoiceProblem):
         whole("dim", dim, 2, MOST_DIM)
         return dim
 
-    def _each(self, name: str, given: Any, low: float, high: float) -> tuple[float, ...]:
-        """What was given for each product, or equally spaced numbers."""
+    def _each(self, name: str, numbers: Any, low: float, high: float) -> tuple[float, ...]:
+        """Check and return a number for each product; None: equally spaced from low to high."""
         values = np.linspace(low, high, self.n_products)
-        if given is not None:
-            values = vector(name, given, self.n_products)
+        if numbers is not None:
+            values = vector(name, numbers, self.n_products)
         return tuple(values.tolist())
 
     def _start(self, streams: Streams) -> None:
@@ -508,8 +505,8 @@ class AssortmentBandit(ChoiceProblem):
     def _sales(self, taste: Any, action: AnyArray) -> tuple[Floats, Floats]:
         return self._products.sales(taste, action)
 
-    def _contest(self, replicas: int) -> Contest:
-        return self._products.contest(replicas)
+    def _search(self, replicas: int) -> SetSearch:
+        return self._products.search(replicas)
 
     def _fixed(self, levels: Ints) -> AnyArray:
         return self._products.fixed(levels)

@@ -8,7 +8,13 @@ import numpy as np
 from scipy.special import softmax
 
 from dpbandit.base import AnyArray, Bools, Floats, Ints, Streams, whole
-from dpbandit.envs.choice.assortments import ChoiceProblem, Contest, Crowd, Enumerated, every_set
+from dpbandit.envs.choice.assortments import (
+    ChoiceProblem,
+    Crowd,
+    ExhaustiveSearch,
+    SetSearch,
+    every_set,
+)
 from dpbandit.envs.contextual.camera import CameraContext, camera, camera_people
 from dpbandit.specs.choice import AssortmentSpec, best_levels, chances
 
@@ -22,23 +28,23 @@ PRODUCTS = (
     (("panasonic", "zoom", "swivel"), 1.29),
     (("panasonic", "pixels", "zoom", "video"), 1.79),
 )
-"""Attributes and prices, in hundreds of dollars."""
-_COST, _COST_OF_FEATURE = 0.40, 0.10
-"""Of a unit, an assumption."""
+"""Attributes and price of each camera, in hundreds of dollars"""
+_BASE_COST, _FEATURE_COST = 0.40, 0.10
+"""Assumed unit cost of a camera and of each of its features, hundreds of dollars"""
 _NEWTON_STEPS = 30
 
 
 class Misfit(NamedTuple):
-    """What one multinomial logit makes of all these people, fitted to their exact choices."""
+    """Error of one multinomial logit that is fitted to the exact choices of all people."""
 
     offered: tuple[int, ...]
-    """the set that it finds best"""
+    """the best set under the logit"""
     expected: float
-    """what it expects of that set, a customer"""
+    """margin a customer of that set under the logit"""
     earned: float
-    """what the set earns"""
+    """true margin a customer of that set"""
     best: float
-    """what the best fixed set earns"""
+    """true margin a customer of the best fixed set"""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -50,37 +56,36 @@ class CameraAssortment(ChoiceProblem):
         answers; of the cameras shown she buys one, or none, with the probabilities that people with
         these answers have on average, exact finite sums over 4,096 people. In hundreds of dollars a
         customer, a random set earns 0.702, all eight cameras 0.883, the best fixed three (1, 3 and
-        5) 1.017, the best set for each pattern of answers 1.0715: regret is measured against that,
-        found by enumeration, and a regret of 0 is attainable. An agent that knew each person
-        exactly would earn 1.153. "Best" means under the fitted model, not in the real world; the
-        survey left people out. See `envs/data/camera.md`.
+        5) 1.017, the best set for each pattern of answers 1.0715, found by enumeration: regret is
+        measured against this last one, and a regret of 0 is attainable. An agent that knew each
+        person exactly would earn 1.153. "Best" means under the fitted model, not in the real world;
+        the survey left people out. See `envs/data/camera.md`.
 
-        People differ, so choices follow a mixture of logits, and an agent that fits one is wrong,
-        by this much: the logit without contexts that is fitted to the exact choices from random
-        threes finds the same best three, and believes them to earn 1.136 where they earn 1.017
-        (`env.unwrapped.misfit()`); the one whose utilities are linear in the context earns 1.064 of
-        1.0715.
+        People differ, so choices follow a mixture of logits, and one logit has a bias. A logit
+        without contexts, fitted to the exact choices from random threes, finds the same best three
+        but predicts 1.136 where they earn 1.017 (`env.unwrapped.misfit()`); a logit whose utilities
+        are linear in the context earns 1.064 of 1.0715.
 
     Action space:
-        `MultiBinary(8)`: 1 for what is shown; 1 to `at_most` cameras. Samples of the space are such
-        sets, each as likely as any other.
+        `MultiBinary(8)`: 1 for each of 1 to `at_most` cameras that are shown. Samples of the space
+        are uniform over such sets.
 
     Observation space:
         `Box`, shape (11,), Euclidean norm at most 1: (1, t) / sqrt(2), t the posterior mean of her
-        ten part-worths given her answers, over the largest there is. With `contexts="answers"`
-        shape (17,): (1, an indicator of each camera in each task) / sqrt(5). With
-        `contexts="score"` shape (11,), t one Newton step from the average person.
+        ten part-worths given her answers, over the largest norm of all patterns. With
+        `contexts="answers"` shape (17,): (1, an indicator of each camera in each task) / sqrt(5).
+        With `contexts="score"` shape (11,), t one Newton step from the average person.
 
     Rewards:
         Hundreds of dollars: the margin of the camera bought, 0 if none was; in [0, 1.89].
-        `info["choice"]` says which, 8 for none. Margins are prices less assumed unit costs of 0.40
-        and 0.10 for each feature.
+        `info["choice"]` is the camera, 8 for none. Margins are prices less assumed unit costs of
+        0.40 and 0.10 for each feature.
 
     Arguments:
         * `at_most`: cameras that can be shown at a time, 1 to 8.
-        * `contexts`: how answers are shown: posterior, answers or score. `tasks`: how many of them
-          there are, 1 to 5.
-        * `horizon`: rounds. `delay`: rounds until a choice is seen; until then the agent is told
+        * `contexts`: encoding of answers: posterior, answers or score. `tasks`: tasks answered, 1
+          to 5.
+        * `horizon`: rounds. `delay`: rounds until a choice is seen; until then the agent observes
           camera 0 and a reward of 0.
     """
 
@@ -94,7 +99,7 @@ class CameraAssortment(ChoiceProblem):
         whole("tasks", self.tasks, 1, 5)
         self._people = camera_people(self.tasks)
         self._known = self._people.context(self.contexts)  # (C, d)
-        margins = [round(p - _COST - _COST_OF_FEATURE * (len(a) - 1), 2) for a, p in PRODUCTS]
+        margins = [round(p - _BASE_COST - _FEATURE_COST * (len(a) - 1), 2) for a, p in PRODUCTS]
         self.spec = AssortmentSpec(
             n_products=len(PRODUCTS),
             at_most=self.at_most,
@@ -112,8 +117,8 @@ class CameraAssortment(ChoiceProblem):
         self._best = self._values.max(axis=1)
 
     def misfit(self) -> Misfit:
-        """Of a multinomial logit without contexts, fitted to what these people choose of sets of
-        `at_most` cameras; exact sums, no sampling."""
+        """Fit a multinomial logit without contexts to people's exact choice probabilities from
+        sets of `at_most` cameras, and compare its best set with the truth."""
         full = self._sets.sum(axis=1) == self.at_most
         buys = np.tensordot(self._people.weights, self._buys, axes=1)  # (n_sets, N)
         utility = _logit(self._sets[full] > 0, buys[full])
@@ -134,12 +139,12 @@ class CameraAssortment(ChoiceProblem):
         return Crowd(self._known[pattern], pattern, self._best[pattern])
 
     def _sales(self, taste: Ints, action: AnyArray) -> tuple[Floats, Floats]:
-        shown = (action[:, None] == self._sets).all(axis=2).argmax(axis=1)
-        chance = self._buys[taste, shown]
+        offered = (action[:, None] == self._sets).all(axis=2).argmax(axis=1)
+        chance = self._buys[taste, offered]
         return chance, np.broadcast_to(self._margins, chance.shape)
 
-    def _contest(self, replicas: int) -> Contest:
-        return Enumerated(self._sets, self._revenues, replicas)
+    def _search(self, replicas: int) -> SetSearch:
+        return ExhaustiveSearch(self._sets, self._revenues, replicas)
 
     def _revenues(self, taste: Ints) -> Floats:
         return np.asarray(self._values[taste].sum(axis=0))
@@ -147,7 +152,7 @@ class CameraAssortment(ChoiceProblem):
 
 @lru_cache(maxsize=2)
 def _buys(tasks: int, at_most: int) -> Floats:
-    """P(each camera is bought | pattern, set), (C, n_sets, N)."""
+    """Return P(each camera is bought | pattern, set), (C, n_sets, N)."""
     people = camera_people(tasks)
     cameras = np.array([camera(*attributes) for attributes, _ in PRODUCTS])
     utility = people.utility(cameras, np.array([price for _, price in PRODUCTS]))  # (M, N)
@@ -162,7 +167,7 @@ def _buys(tasks: int, at_most: int) -> Floats:
 
 
 def _logit(offered: Bools, buys: Floats) -> Floats:
-    """Utilities (N,) of largest likelihood, for sets (n, N) and chances to buy in them."""
+    """Return the utilities (N,) of largest likelihood, for sets and P(buy) in them, both (n, N)."""
     utility = np.zeros(offered.shape[1])
     for _ in range(_NEWTON_STEPS):
         p = chances(np.exp(utility), offered)

@@ -1,9 +1,8 @@
 """Recommendation of ordered lists: a catalogue, users with tastes, four models of their clicks.
 
-What problems of lists share: users drawn ahead, who look at a list and click.
-
-Lists are best for one user by partial sorting, for all by sorting or greedily. `ListDiagnostics`
-counts how much of a catalogue was shown in an episode, and how unlike the items of a list are.
+`ListProblem` is the base of problems of lists; its users are drawn ahead. The best list of one user
+is found by partial sorting, the best fixed list by sorting or greedily. `ListDiagnostics` measures
+coverage of the catalogue in an episode, and the distance between items of a list.
 """
 
 from abc import ABC, abstractmethod
@@ -43,7 +42,10 @@ from dpbandit.specs.lists import MOST_ITEMS, Catalogue, ListSpec
 
 
 def best_value(model: ClickModel, attraction: Floats) -> Floats:
-    """Of the best list for attractions (R, N), (R,): their m largest, in the order of weights."""
+    """Return the expected reward of the best list for attractions (R, N), (R,).
+
+    The best list has the m largest attractions in the order of position weights.
+    """
     m = model.length
     largest = np.partition(attraction, -m, axis=1)[:, -m:]
     placed = np.empty_like(largest)
@@ -52,11 +54,11 @@ def best_value(model: ClickModel, attraction: Floats) -> Floats:
 
 
 def best_fixed_list(model: ClickModel, attraction: Floats) -> Ints:
-    """One list (m,) for users of types s that are as likely as each other, attractions (S, N).
+    """Find one list (m,) for S equally likely types of users with attractions (S, N).
 
-    Where expectations are linear in attractions (position-based), the m items of the largest means:
-    exact. Else item by item, each the one that adds most: for a cascade at least 1 - 1/e of what
-    the best list has (a submodular function), for others a heuristic.
+    Position-based clicks are linear in attractions: the m items of the largest means are best. For
+    other models items are added greedily: for a cascade, whose reward is submodular, this has at
+    least 1 - 1/e of the best expected reward; for others it is a heuristic.
     """
     if isinstance(model, PositionBased):
         chosen = np.argsort(-attraction.mean(axis=0), kind="stable")[: model.length]
@@ -68,7 +70,7 @@ def best_fixed_list(model: ClickModel, attraction: Floats) -> Ints:
 
 
 def _greedy(weights: Floats, attraction: Floats) -> Ints:
-    """Item after item what adds most to the mean of 1 - prod (1 - w_k a)."""
+    """Choose items one by one, each to add most to the mean of 1 - prod (1 - w_k a): (m,)."""
     left, chosen = np.ones(len(attraction)), np.empty(len(weights), np.int64)
     free = np.ones(attraction.shape[1], np.bool_)
     for k, weight in enumerate(weights):
@@ -80,14 +82,14 @@ def _greedy(weights: Floats, attraction: Floats) -> Ints:
 
 
 def user_types(taste: int, common: int) -> Floats:
-    """All users, (2^(taste - common), taste): 1 in the common places, -1 or 1 in the others."""
+    """Enumerate user vectors, (2^(taste - common), taste): 1 in common places, else -1 or 1."""
     free = taste - common
     signs = 2.0 * (rows(2**free)[:, None] >> rows(free)[None, :] & 1) - 1
     return np.concatenate([np.ones((len(signs), common)), signs], axis=1)
 
 
 class ListDiagnostics:
-    """Diagnostics of lists, for R replicas: nobody learns from them."""
+    """Coverage and intra-list distance of the lists of R replicas; agents do not see them."""
 
     def __init__(self, catalogue: Catalogue, replicas: int) -> None:
         self._catalogue, self._clock = catalogue, catalogue.clock
@@ -97,29 +99,29 @@ class ListDiagnostics:
         self._refilled = catalogue.refilled.copy()
 
     def see(self, lists: Ints, here: Bools) -> None:
-        """One round, lists (R, m), where anybody is `here` (R,)."""
+        """Record lists (R, m) of one round in the replicas where `here` (R,) is True."""
         if self._catalogue.clock != self._clock:
             self._forget()
         self._seen[rows(len(lists))[here, None], lists[here]] = True
         v = self._catalogue.vectors(lists)
         total, m = v.sum(axis=1), lists.shape[1]
-        alike = np.vecdot(total, total) - np.square(v).sum(axis=(1, 2))  # twice every pair
-        self._distance += here * (1 - alike / (m * (m - 1))) / 2 if m > 1 else np.nan
+        products = np.vecdot(total, total) - np.square(v).sum(axis=(1, 2))  # twice each pair's
+        self._distance += here * (1 - products / (m * (m - 1))) / 2 if m > 1 else np.nan
         self._lists += here
 
     @property
     def coverage(self) -> Floats:
-        """See `ListProblem.coverage`."""
+        """Share of the episode's items that were displayed, see `ListProblem.coverage`, (R,)."""
         there = self._seen.shape[1] + self._catalogue.clock
         return np.asarray((self._gone + self._seen.sum(axis=1)) / there)
 
     @property
     def intra_list_distance(self) -> Floats:
-        """See `ListProblem.intra_list_distance`."""
+        """Mean distance of items of a list, see `ListProblem.intra_list_distance`, (R,)."""
         return np.where(self._lists > 0, self._distance / np.maximum(self._lists, 1), np.nan)
 
     def _forget(self) -> None:
-        """Places with new items have not been shown; what was there has, or has not."""
+        """Count places with new items as not displayed yet, and store counts of replaced items."""
         new = self._catalogue.refilled != self._refilled
         self._gone += (self._seen & new).sum(axis=1)
         self._seen &= ~new
@@ -127,34 +129,34 @@ class ListDiagnostics:
 
 
 _USERS_AHEAD = 1 << 13
-"""Drawn at once for all replicas. Changes speed, never values."""
+"""Users drawn at once, for all replicas; changes speed, never values"""
 
 
 class ListProblem(WithAvailability, ABC):
-    """A problem of lists; a subclass says who the users are and what attracts them."""
+    """Base of problems of lists; a subclass draws users and computes attractions of items."""
 
     spec: Spec
     _lists: ListSpec
-    """what is shown to one user"""
+    """spec of one user's list"""
     _model: ClickModel
-    """how users click, told to agents or not"""
+    """model by which users click; `_lists.clicks` is the part that agents know"""
 
     @abstractmethod
     def _users(self, count: int) -> Floats:
-        """What the next users say of themselves, (count, R, q)."""
+        """Draw the contexts u of users of the next `count` rounds, (count, R, q)."""
 
     @abstractmethod
     def _attraction(self, u: Floats) -> Floats:
-        """Of every item for users (R, q), (R, N)."""
+        """Return each item's probability to attract users with contexts `u` (R, q), (R, N)."""
 
     @abstractmethod
     def best_fixed(self) -> Ints:
-        """The list (R, m) for everybody."""
+        """Return the best list for all users, (R, m)."""
 
     def _start(self, streams: Streams, ahead: int = _USERS_AHEAD) -> None:
         R = len(streams)
         self._uniforms = streams.uniforms("clicks", 2, self._lists.length)
-        self._many = max(1, ahead // R)
+        self._block = max(1, ahead // R)
         self._round, self._drawn = 0, 0
         self._ahead: Floats = np.empty((0, R, self._lists.dim))
         self._here = np.ones(R, np.bool_)
@@ -163,67 +165,66 @@ class ListProblem(WithAvailability, ABC):
         self._diagnostics = ListDiagnostics(self._lists.catalogue, R)
 
     def context(self) -> Floats:
-        """The current users' tastes u, (R, q)."""
+        """Return the contexts u of the current users, (R, q)."""
         if self._round == self._drawn:
-            self._ahead = self._users(self._many)
-            self._drawn += self._many
-        return self._ahead[self._round % self._many]
+            self._ahead = self._users(self._block)
+            self._drawn += self._block
+        return self._ahead[self._round % self._block]
 
     def restrict(self, available: Any, absent: Any) -> None:
         super().restrict(available, absent)
         self._lists = cast(ListSpec, self.spec)
 
     def mask(self) -> Bools:
-        """Which items are there for the current users, (R, N)."""
+        """Return the mask of items that are available to the current users, (R, N)."""
         if self._there is None:
-            raise InputError("Expected masks to be asked for where spec.masks is not 'none'.")
+            raise InputError("Expected spec.masks 'public' or 'user' where masks are read.")
         if self._mask is None:
             self._mask = self._there.take(1)[0]
         return self._mask
 
     def _attracts(self, attraction: Floats) -> Floats:
-        """Of the items (..., N) that are scheduled in this round; 0 of the others."""
+        """Set attractions (..., N) of items that are not scheduled in this round to 0."""
         return attraction if self._there is None else attraction * self._there.now()
 
     def step(self, action: Ints) -> Step:
-        """Show the current users a list (R, m) and move on to the next."""
+        """Display lists (R, m) to the current users, draw clicks, and go to the next users."""
         R, model, here = self._ahead.shape[1], self._model, self._here
         lists = self._lists.validate(action, R)
-        attraction = self._attraction(self._ahead[self._round % self._many])
+        attraction = self._attraction(self._ahead[self._round % self._block])
         if self._there is not None:
             check_available(lists, self.mask())
             attraction, self._mask = attraction * self.mask(), None
         self._diagnostics.see(lists, here)
         displayed = attraction[rows(R)[:, None], lists]
         expected = model.expected(displayed) * here
-        oracle = np.maximum(
-            best_value(model, attraction) * here, expected
-        )  # but for rounding it is
+        # at least the displayed list's, against rounding
+        oracle = np.maximum(best_value(model, attraction) * here, expected)
         clicks, reward = model.clicked(displayed, self._uniforms())
         self._round += 1
         return Step(reward * here, expected, oracle, oracle - expected, clicks * here[:, None])
 
     @property
     def coverage(self) -> Floats:
-        """The share (R,) of the items there were in this episode that somebody was shown."""
+        """Share of the items in this episode's catalogue that were displayed to a user, (R,)."""
         return self._diagnostics.coverage
 
     @property
     def intra_list_distance(self) -> Floats:
-        """How unlike the items of a list were, (R,), in the mean over lists and pairs of items.
+        """Mean of (1 - v_i . v_j) / 2 over displayed lists and pairs of their items, (R,).
 
-        (1 - v_i . v_j) / 2: 1/2 of lists at random where vectors are uniform on a sphere; NaN of
-        lists of one item, or before the first.
+        About 1/2 for random lists, 0 for equal vectors; NaN for lists of one item, or before the
+        first list.
         """
         return self._diagnostics.intra_list_distance
 
     def hindsight(self) -> float:
-        """0: every user has a best list of her own."""
+        """Return 0: regret is against each user's own best list, known in each round."""
         return 0.0
 
 
 def click_model(clicks: str, length: int, n_items: int, decay: float) -> ClickModel:
-    """The model of that name for lists of so many out of `n_items`.
+    """Make the click model `clicks` for lists of `length` out of `n_items` items.
 
     "position" has weights k^-decay, k from 1; "dependent" has v_k = k^-(1/2).
     """
@@ -238,55 +239,55 @@ def click_model(clicks: str, length: int, n_items: int, decay: float) -> ClickMo
     return Cascade(length) if clicks == "cascade" else Browsing(length)
 
 
-_MOST_COINS = 10
-"""That tell users apart, for then there are 1,024 kinds of them to look at."""
+_MAX_RANDOM_TRAITS = 10
+"""Largest number of random places of u: all 2^10 kinds of users are enumerated"""
 
 
 @dataclass(kw_only=True, eq=False)
 class ListRecommendation(ListProblem):
-    """Show each user an ordered list of m of N items; a click model says what she clicks.
+    """Show each user an ordered list of m of N items; she clicks by one of four click models.
 
     Description:
         The catalogue is public: vectors v_i uniform on the unit sphere of R^taste. A user has
         u in {-1, 1}^taste, 1 in the first `common` places and fair coins in the others. The
-        features of item i for her are phi = (1, u * v_i) / sqrt(2), and who looks at it clicks with
-        probability logistic(logit(base_rate) + appeal sqrt(taste) v_i . (u * theta)), theta uniform
-        on the unit sphere for every episode. Where she looks is said in
-        `dpbandit.losses.click_models`. Memory and time are O(n_items taste) a replica.
+        features of item i for her are phi = (1, u * v_i) / sqrt(2); if she looks at it she clicks
+        with probability logistic(logit(base_rate) + appeal sqrt(taste) v_i . (u * theta)), theta
+        uniform on the unit sphere for every episode. `dpbandit.losses.click_models` defines which
+        positions she looks at. Memory and time are O(n_items taste) a replica.
         Synthetic: no public log of lists supports a position curve or a cascade.
 
-        `env.unwrapped.problem.coverage` is the share of items that were shown, and
-        `intra_list_distance` how unlike the items of a list were, so far in the episode.
+        `env.unwrapped.problem.coverage` is the share of items that were shown so far in the
+        episode, `intra_list_distance` the mean distance of items of a list.
 
     Action space:
-        `MultiDiscrete([n_items] * length)`: an ordered list. Where a sample names an item twice,
-        the Gymnasium environments keep the first and put the lowest unlisted items in the others'
-        places; the problem refuses it.
+        `MultiDiscrete([n_items] * length)`: an ordered list. Where a sample has an item twice, the
+        Gymnasium environments replace later occurrences by the lowest unlisted items; the problem
+        raises `InputError`.
 
     Observation space:
         `Box`, shape (taste,): u. The catalogue is `env.unwrapped.spec.catalogue.items`.
 
     Rewards:
-        `"position"`, `"browsing"`: the number of clicks. `"cascade"`: whether there is one.
-        `"dependent"`: whether she leaves satisfied. `info["clicks"]` has the clicks. The expected
-        and the oracle reward in `info` are exact, but for `"browsing"`, where the sorted list
-        stands for the best, for which no oracle is known (or what is played, if that is better).
+        `"position"`, `"browsing"`: the number of clicks. `"cascade"`: 1 if there is a click.
+        `"dependent"`: 1 if she leaves satisfied. `info["clicks"]` has the clicks. The expected and
+        the oracle reward in `info` are exact, except for `"browsing"`: no oracle is known, and the
+        better of the sorted and the displayed list stands for the best.
 
     Starting state:
         A new catalogue (unless shared), a new theta and the first user.
 
     Arguments:
         * `n_items`, `length`, `horizon`: N, m, rounds.
-        * `taste`, `common`: places of u, and how many of them all users share (by default half);
-          at most 10 may be coins.
-        * `clicks`: `"position"`, with weights k^-decay; `"cascade"`; `"dependent"`, who clicks at
-          k leaves with probability k^-(1/2); `"browsing"`.
-        * `base_rate`, `appeal`: clicks at a logit of 0, and the spread of logits.
-        * `decay`: of position weights; an assumption, not a fit. `weights`: `"told"` to agents, or
-          `"hidden"` from them (`"position"` only).
-        * `churn`: every so many rounds a random place of the catalogue gets a new item, a public
-          event; 0 is never. `drift`: everybody's theta turns by `drift` quarters of a circle.
-        * `catalogue`: `"own"`, one for each replica, or `"shared"`, the same for all.
+        * `taste`, `common`: places of u, and the number that is 1 for all users (default: half);
+          at most 10 may be random.
+        * `clicks`: `"position"`, with weights k^-decay; `"cascade"`; `"dependent"`, in which a
+          click at position k ends the visit with probability k^-(1/2); `"browsing"`.
+        * `base_rate`, `appeal`: click probability at a logit of 0, and the scale of logits.
+        * `decay`: exponent of position weights; an assumption, not a fit. `weights`: `"told"` to
+          agents, or `"hidden"` from them (`"position"` only).
+        * `churn`: every `churn` rounds a random place of the catalogue gets a new item, a public
+          event; 0: never. `drift`: theta turns by `drift` quarters of a circle in the episode.
+        * `catalogue`: `"own"`, one for each replica, or `"shared"`, one for all.
     """
 
     n_items: int = 1000
@@ -308,10 +309,10 @@ class ListRecommendation(ListProblem):
         whole("taste", self.taste, 1, MOST_DIM)
         self._common = self.taste // 2 if self.common is None else self.common
         whole("common", self._common, 0, self.taste)
-        if self.taste - self._common > _MOST_COINS:
+        if self.taste - self._common > _MAX_RANDOM_TRAITS:
             raise InputError(
-                f"Expected common={self._common} to be at least taste - {_MOST_COINS} = "
-                f"{self.taste - _MOST_COINS}: all kinds of users are looked at."
+                f"Expected common={self._common} to be at least taste - {_MAX_RANDOM_TRAITS} = "
+                f"{self.taste - _MAX_RANDOM_TRAITS}: all kinds of users are enumerated."
             )
         inside("base_rate", self.base_rate, 0, 1, ends=False)
         positive("appeal", self.appeal)
@@ -328,7 +329,7 @@ class ListRecommendation(ListProblem):
         )
 
     def _click_model(self) -> ClickModel:
-        """The click model as agents know it."""
+        """Return the click model as agents know it, with or without position weights."""
         one_of("weights", self.weights, ("told", "hidden"))
         if self.weights == "told":
             return self._model
@@ -344,7 +345,7 @@ class ListRecommendation(ListProblem):
         self._theta = start[:, 0] / norms(start[:, 0])
         aside = start[:, 1] - np.vecdot(start[:, 1], self._theta)[:, None] * self._theta
         self._aside = aside / np.maximum(norms(aside), 1e-300)
-        self._coins = streams.uniforms("users", self.taste - self._common)
+        self._traits = streams.uniforms("users", self.taste - self._common)
         if self.churn:
             self._places = streams.world.uniforms("churned places")
             self._new = streams.world.normals("churned items", self.taste)
@@ -352,7 +353,7 @@ class ListRecommendation(ListProblem):
         self._start(streams)
 
     def context(self) -> Floats:
-        if self._catalogue_ends:  # after everybody has learned from the round before
+        if self._catalogue_ends:  # only now: agents learn from a round before its items change
             self._catalogue_ends = False
             self._refill()
         return super().context()
@@ -363,12 +364,9 @@ class ListRecommendation(ListProblem):
         return step
 
     def best_fixed(self) -> Ints:
-        # The list (R, m) for everybody, over all kinds of users, each as likely as any other.
-        #
-        # Exact for `"position"`; for `"cascade"` at least 1 - 1/e of the best; for the others a
-        # heuristic. Under drift and churn that of the tastes and items of the round just played,
-        # and of the items that were scheduled in it; in the place of one that is not there stands a
-        # random item.
+        # Over all kinds of users, which are equally likely. Exact for "position", for "cascade" at
+        # least 1 - 1/e of the best, for others a heuristic. Under drift and churn it is that of
+        # the tastes and scheduled items of the last round.
         types, tastes = user_types(self.taste, self._common), self._tastes()
         items, found = self._lists.catalogue.items, []
         for r, theta in enumerate(tastes):
@@ -378,12 +376,12 @@ class ListRecommendation(ListProblem):
         return np.array(found)
 
     def _users(self, count: int) -> Floats:
-        coins = self._coins.take(count)
-        shared = np.ones((*coins.shape[:2], self._common))
-        return np.concatenate([shared, np.where(coins < 0.5, -1.0, 1.0)], axis=-1)
+        uniforms = self._traits.take(count)
+        shared = np.ones((*uniforms.shape[:2], self._common))
+        return np.concatenate([shared, np.where(uniforms < 0.5, -1.0, 1.0)], axis=-1)
 
     def _tastes(self) -> Floats:
-        """theta now, (R, q)."""
+        """Return theta of the current round, (R, q)."""
         turn = self.drift * pi / 2 * self._round / self.horizon
         return cos(turn) * self._theta + sin(turn) * self._aside if self.drift else self._theta
 

@@ -1,4 +1,4 @@
-"""Lists of real items: tastes and items fitted once to a ratings file of your own."""
+"""Lists of real items, with tastes and items fitted once to a file of ratings of yours."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,14 +16,14 @@ class RatingsLists(Rated, ListProblem):
     """Show every user an ordered list of the most rated items of a ratings file.
 
     Description:
-        The file becomes a simulator as it does for `RatingsBandit`: item i has stars b_i + w_i .
-        taste for a user, clipped to the scale of ratings. The catalogue is public: vectors v_i =
-        (b_i - the mean of b, w_i), divided by the longest. A user, drawn with replacement, says u =
-        (1, taste). Who looks at item i clicks with probability click_rate (stars - low) / (high -
-        low), which is linear in phi = (1, u * v_i) / sqrt(2), but for the clipping. What is to be
-        learned is how clicks follow from vectors. Rewards come from that model always; the whole
-        fit counts as public, and what a certificate protects are the simulated users. Ratings
-        show no positions: how users look at a list is an assumption. No file is shipped.
+        The file becomes a simulator as for `RatingsBandit`: item i has stars b_i + w_i . taste for
+        a user, clipped to the scale of ratings. The catalogue is public: vectors v_i = (b_i - the
+        mean of b, w_i), divided by the longest. A user, drawn with replacement, has the context
+        u = (1, taste). If she looks at item i she clicks with probability click_rate (stars - low)
+        / (high - low), which is linear in phi = (1, u * v_i) / sqrt(2), but for the clipping.
+        Agents learn how clicks depend on vectors. The fit counts as public; certificates protect
+        the simulated users. Ratings have no positions: the click model is an assumption. No file
+        is shipped.
 
     Action space:
         `MultiDiscrete([n_items] * length)`: an ordered list, as in `ListRecommendation`.
@@ -36,12 +36,12 @@ class RatingsLists(Rated, ListProblem):
         As in `ListRecommendation`, with the clicks in `info["clicks"]`.
 
     Arguments:
-        * `path`: the file, required. `low`, `high`: the public scale of ratings. `rank`, `ridge`:
-          features of a taste, penalty of an item's. All as for `RatingsBandit`.
+        * `path`: the file, required. `low`, `high`: the public scale of ratings. `rank`: features
+          of a taste. `ridge`: penalty of an item's tastes. All as for `RatingsBandit`.
         * `n_items`, `length`, `horizon`: N, m, rounds.
         * `clicks`: `"position"`, `"cascade"`, `"dependent"` or `"browsing"`, with `decay` as for
           `ListRecommendation`.
-        * `click_rate`: of an item with the highest rating there may be.
+        * `click_rate`: click probability of an item with the highest possible rating.
     """
 
     n_items: int = 100
@@ -72,10 +72,7 @@ class RatingsLists(Rated, ListProblem):
         self._start(streams)
 
     def best_fixed(self) -> Ints:
-        # The list (R, m) for everybody, over all users of the file, each as likely as any other.
-        #
-        # Exact for `"position"`; for `"cascade"` at least 1 - 1/e of the best; for the others a
-        # heuristic
+        # over all users of the file, which are equally likely; how exact, see `best_fixed_list`
         best = best_fixed_list(self._model, self._attracts(self.click_rate * self._fitted.like))
         return np.tile(best, (self._ahead.shape[1], 1))
 

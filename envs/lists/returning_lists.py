@@ -12,18 +12,18 @@ from dpbandit.envs.nonstationarity import Arrivals
 from dpbandit.specs import Step
 from dpbandit.specs.people import NOBODY
 
-_FAR = 2.0
-"""Tastes lie within `_FAR * tastes` of the population's."""
+_MAX_TASTE_NORM = 2.0
+"""Largest deviation of a person's taste from the population's, in units of `tastes`"""
 
 
 @dataclass(kw_only=True, eq=False)
 class ReturningLists(ListRecommendation):
-    """Show ordered lists to people who come back; a click model says what they click.
+    """Show ordered lists to people who come back and click by one of four click models.
 
     Description:
         `ListRecommendation`, in which a user is one of N people, as in `ReturningUsers`. Person i
-        says the same u at all her visits, and has the parameter theta + tastes N(0, I/q) in place
-        of theta, the deviation cut off at norm 2 tastes; u is seen, the deviation is not. Every
+        has the same u at all her visits, and the parameter theta + tastes N(0, I/q) in place of
+        theta, the deviation cut off at norm 2 tastes. Agents observe u, not the deviation. Every
         slot of a public clock has one candidate, fixed beforehand; she comes, or the slot stays
         empty.
 
@@ -35,20 +35,20 @@ class ReturningLists(ListRecommendation):
         u, zeros in an empty slot. The catalogue is `env.unwrapped.spec.visit.catalogue.items`.
 
     Rewards:
-        As in `ListRecommendation`, with the clicks in `info["clicks"]`; in an empty slot 0, and so
-        is its regret. Regret is measured against each person's own best list.
+        As in `ListRecommendation`, with the clicks in `info["clicks"]`. Regret is measured against
+        each person's own best list. Reward and regret of an empty slot are 0.
 
     Starting state:
         A new catalogue (unless shared), new people, and the first slot.
 
     Arguments:
         Those of `ListRecommendation`, and
-        * `people`, `visits`: N, and the cap k on how often one of them comes.
-        * `tastes`: how far tastes are from the population's; 0 makes all who say the same u alike.
+        * `people`, `visits`: N, and the cap k on visits of one person.
+        * `tastes`: scale of people's deviations; 0 makes people with equal u alike.
         * `arrivals`, `empty`: as in `ReturningUsers`; "loyal" people are pleased by a click.
 
-    What privacy protects here is a person, in all that she shows, says and does, and in when she
-    comes (`Visits`). Agents for lists play it behind `per-person:`.
+    Privacy protects a person: her contexts, clicks and times of all her visits (`Visits`). Agents
+    for lists play this problem behind `per-person:`.
     """
 
     people: int = 500
@@ -67,13 +67,14 @@ class ReturningLists(ListRecommendation):
     def reset(self, streams: Streams) -> None:
         N, q = self.people, self.taste
         self._visitors.start(streams)
-        coins = streams.world.uniforms("traits", N, q - self._common)()
-        shared = np.ones((*coins.shape[:2], self._common))
-        self._says = np.concatenate(
-            [shared, np.where(coins < 0.5, -1.0, 1.0)], axis=-1
+        uniforms = streams.world.uniforms("traits", N, q - self._common)()
+        shared = np.ones((*uniforms.shape[:2], self._common))
+        self._contexts = np.concatenate(
+            [shared, np.where(uniforms < 0.5, -1.0, 1.0)], axis=-1
         )  # (R, N, q)
         raw = streams.world.normals("tastes", N, q)() / sqrt(q)
-        self._personal = self.tastes * raw * np.minimum(1.0, _FAR / np.maximum(norms(raw), 1e-300))
+        cut = np.minimum(1.0, _MAX_TASTE_NORM / np.maximum(norms(raw), 1e-300))
+        self._personal = self.tastes * raw * cut
         super().reset(streams)
 
     def context(self) -> Floats:
@@ -86,23 +87,21 @@ class ReturningLists(ListRecommendation):
         return step
 
     def best_fixed(self) -> Ints:
-        # The list (R, m) for everybody, each person as often as any other.
-        #
-        # As exact as that of `ListRecommendation`; under drift and churn that of now
+        # over all people, which are equally likely; under drift and churn that of the last round
         found, items = [], self._lists.catalogue.items
         for r, theta in enumerate(self._tastes()):
-            weighed = self._says[r] * (theta + self._personal[r])
+            weighed = self._contexts[r] * (theta + self._personal[r])
             logits = sqrt(self.taste) * weighed @ items[r if len(items) > 1 else 0].T
             found.append(best_fixed_list(self._model, self._chance(logits)))
         return np.array(found)
 
     def _start(self, streams: Streams, ahead: int = 1) -> None:
-        super()._start(streams, ahead)  # slot by slot: who comes may depend on what she was shown
+        super()._start(streams, ahead)  # slot by slot: with "loyal" arrivals visits follow clicks
 
     def _users(self, count: int) -> Floats:
         self._person = self._visitors.next()
         self._here = self._person != NOBODY
-        u = self._says[rows(len(self._person)), np.maximum(self._person, 0)]
+        u = self._contexts[rows(len(self._person)), np.maximum(self._person, 0)]
         return np.asarray((u * self._here[:, None])[None])
 
     def _attraction(self, u: Floats) -> Floats:

@@ -20,32 +20,33 @@ from dpbandit.specs.people import NOBODY
 from dpbandit.specs.rivals import RivalsSpec
 
 _OFFER = (0.0, 1.0, 0.0, 0.0, 0.0)
-"""No lock-in, a local company that is not well known, one rate at all times"""
+"""Attributes of our contract: no lock-in, a local, not well-known company, a fixed price"""
 _RIVALS = 3
-_CENTS_OF_A_RATE = 8.0
-"""What rates by time of day or season are guessed to cost, as fixed prices do (7 or 9)"""
+_RATE_COST_CENTS = 8.0
+"""Guessed cost of rates by time of day or season, cents a kWh; fixed prices are 7 or 9"""
 
 
 @cache
 def frozen() -> dict[str, Any]:
-    """The frozen numbers of `envs/data/electricity_population.json`."""
+    """Read the frozen numbers of `envs/data/electricity_population.json`."""
     text = (files("dpbandit.envs") / "data" / "electricity_population.json").read_text()
     population: dict[str, Any] = json.loads(text)
     return population
 
 
 def guessed() -> Prior:
-    """What one may believe of people's part-worths who has seen contracts and no survey.
+    """Return a weak prior of people's part-worths for agents without a survey.
 
-    Utilities of 1 or so a cent, and of attributes within a few cents of 0; rates by time of day or
-    season cost about as much as fixed prices, so that whoever minds prices minds them, too.
+    Utilities are of the order of 1 a cent, those of attributes within a few cents of 0. Rates by
+    time of day or season cost about as much as fixed prices, so their part-worths correlate with
+    the price coefficient.
     """
     covariance = np.diag([0.5, 3.0, 3.0, 4.0, 4.0, 1.0]) ** 2
-    minded = np.zeros(6)
-    minded[3:5], minded[5] = -_CENTS_OF_A_RATE / 2, 0.0
-    covariance[3:5, 3:5] += np.outer(minded, minded)[3:5, 3:5]
-    covariance[5, 3:5] = covariance[3:5, 5] = minded[3:5]
-    mean = (0.0, 0.0, 0.0, -_CENTS_OF_A_RATE, -_CENTS_OF_A_RATE, 0.0)
+    by_price = np.zeros(6)
+    by_price[3:5], by_price[5] = -_RATE_COST_CENTS / 2, 0.0
+    covariance[3:5, 3:5] += np.outer(by_price, by_price)[3:5, 3:5]
+    covariance[5, 3:5] = covariance[3:5, 5] = by_price[3:5]
+    mean = (0.0, 0.0, 0.0, -_RATE_COST_CENTS, -_RATE_COST_CENTS, 0.0)
     return Prior(mean, covariance)
 
 
@@ -54,13 +55,14 @@ class ReturningPricing:
     """Quote electricity prices to customers who come back; rivals' contracts are public.
 
     Description:
-        361 people chose among contracts in a survey; a mixed logit says how their tastes differ,
-        and every episode draws `people` anew from it (see `envs/data/electricity.md`). A customer
-        keeps her taste. At each visit she compares our contract, at one of 9 prices, with three of
-        rivals, drawn from the designs of that survey, and takes one of the four by her own logit.
-        In cents a kWh and visit, a random price earns 1.42, the best fixed one (8 cents) 1.93,
-        the best for each set of rivals 1.98, for each person 2.26, and for each person and set of
-        rivals 2.46: regret is measured against that. "Best" means under the fitted model.
+        361 people chose among contracts in a survey; a mixed logit was fitted to their tastes, and
+        every episode draws `people` anew from it (see `envs/data/electricity.md`). A customer's
+        taste is constant. At each visit she compares our contract, at one of 9 prices, with three
+        contracts of rivals, drawn from the designs of the survey, and chooses one of the four by
+        her own logit. In cents a kWh and visit, a random price earns 1.42, the best fixed one (8
+        cents) 1.93, the best for each set of rivals 1.98, for each person 2.26, and for each person
+        and set of rivals 2.46, which regret is measured against. "Best" means under the fitted
+        model.
 
     Action space:
         `Discrete(9)`: 5, 6, .., 13 cents a kWh.
@@ -68,28 +70,28 @@ class ReturningPricing:
     Observation space:
         `Box`, shape (20,): the person's number in [0, people), or -1 for an empty slot; then 1 and
         the rivals' contracts, three rows of length in years, local, well known, rates by time of
-        day, by season, and fixed price (0 where there are rates), each over the largest there is,
-        all over sqrt(19); zeros in an empty slot. `env.unwrapped.spec.visit.offers` makes rows.
+        day, by season, and fixed price (0 where there are rates), each over its largest value, all
+        over sqrt(19); zeros in an empty slot. `env.unwrapped.spec.visit.offers` makes rows.
 
     Rewards:
-        (price - `cost`) if she takes ours, else 0, cents a kWh. Regret is against the best price
-        for her, given the rivals; in an empty slot 0.
+        (price - `cost`) if she chooses our contract, else 0, cents a kWh. Regret is against the
+        best price for her, given the rivals; in an empty slot 0.
 
     Starting state:
         New people and the first slot.
 
     Arguments:
-        * `people`, `visits`, `horizon`: N, the cap k on how often one of them comes, slots.
-        * `arrivals`: "robin" by turns; "exactly" k slots each at random; "poisson" some often, some
-          seldom; "loyal" as "exactly", but who did not take ours last time comes half as often.
+        * `people`, `visits`, `horizon`: N, the cap k on visits of one person, slots.
+        * `arrivals`: "robin" by turns; "exactly" k slots each at random; "poisson" by a rate drawn
+          for each; "loyal" as "exactly", but half as often after a visit without a sale.
         * `empty`: probability that a candidate does not come, whatever happened.
         * `cost`: cents a kWh, below 5. An assumption.
-        * `survey_shift`, `survey_spread`: the public survey in the spec is wrong: by how many
-          standard deviations its mean of the logarithm of the price coefficient is too large, and
-          how many times its covariance is too large. People stay as they are.
+        * `survey_shift`, `survey_spread`: error of the public survey in the spec: the mean of the
+          logarithm of the price coefficient is `survey_shift` standard deviations too large, its
+          covariance is multiplied by `survey_spread`. Customers do not change.
 
-    What privacy protects here is a person, as in `ReturningUsers`. `spec.visit.survey` is the
-    population that a public survey found, `spec.visit.guess` what could be believed without it.
+    Privacy protects a person, as in `ReturningUsers`. `spec.visit.survey` is the population that a
+    public survey found, `spec.visit.guess` a weak prior for agents without it.
     """
 
     people: int = 500
@@ -109,7 +111,7 @@ class ReturningPricing:
         mean, covariance = (np.array(frozen()[name]) for name in ("mean", "covariance"))
         self._mean, self._root = mean, np.linalg.cholesky(covariance)
         self._offers = np.array(frozen()["rivals"], float).reshape(-1, _RIVALS, len(mean))
-        self._often = np.cumsum(frozen()["times"]) / np.sum(frozen()["times"])
+        self._design_cdf = np.cumsum(frozen()["times"]) / np.sum(frozen()["times"])
         found = mean.copy()
         found[-1] += self.survey_shift * covariance[-1, -1] ** 0.5
         visit = RivalsSpec(
@@ -142,9 +144,9 @@ class ReturningPricing:
     def context(self) -> Floats:
         if not self._ready:
             self._person, self._ready = self._visitors.next(), True
-            place = np.searchsorted(self._often, self._designs(), side="right")
-            self._theirs = self._offers[np.minimum(place, len(self._offers) - 1)]
-            seen = self._visit.context_of(self._theirs) * (self._person != NOBODY)[:, None]
+            place = np.searchsorted(self._design_cdf, self._designs(), side="right")
+            self._rival_offers = self._offers[np.minimum(place, len(self._offers) - 1)]
+            seen = self._visit.context_of(self._rival_offers) * (self._person != NOBODY)[:, None]
             self._context = self.spec.context(self._person, seen)
         return self._context
 
@@ -153,7 +155,7 @@ class ReturningPricing:
         here, R = self._person != NOBODY, len(self._person)
         action = self.spec.validate(action, R)
         parameters = self._theta[rows(R), np.maximum(self._person, 0)]
-        chances = self._visit.sales(parameters[:, None], self._theirs)[:, 0]  # (R, K)
+        chances = self._visit.sales(parameters[:, None], self._rival_offers)[:, 0]  # (R, K)
         mean = self._visit.margins * chances * here[:, None]
         self._totals += mean
         expected, oracle = pick(mean, action), mean.max(axis=1)

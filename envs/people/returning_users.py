@@ -1,4 +1,4 @@
-"""People who return, each with a taste of her own beside the population's."""
+"""People who return, each with a taste that deviates from the population's."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,9 +12,9 @@ from dpbandit.envs.nonstationarity import Arrivals
 from dpbandit.specs import ContextualSpec, Step
 from dpbandit.specs.people import NOBODY
 
-_TAIL = 4.0
-_FAR = 2.0
-"""Tastes lie within `_FAR * tastes` of the population, noise within `_TAIL * noise`."""
+_MAX_NOISE = 4.0
+_MAX_TASTE_NORM = 2.0
+"""Bounds: noise in units of `noise`; the norm of a taste's deviation in units of `tastes`"""
 _VALUES_AHEAD = 1 << 17
 
 
@@ -26,7 +26,7 @@ class ReturningUsers:
         Person i has the parameter theta_i = theta_0 + tastes * N(0, I/d), with one theta_0 of norm
         1 for all, drawn anew for every episode; the deviation is cut off at norm 2 tastes. Every
         slot of a public clock has one candidate, fixed beforehand; she comes, or the slot stays
-        empty. A visit shows K fresh rows of features, uniform on the unit sphere; row X_a has mean
+        empty. A visit has K fresh rows of features, uniform on the unit sphere; arm a has mean
         reward X_a . theta_i, or logistic(4 X_a . theta_i).
 
     Action space:
@@ -37,26 +37,26 @@ class ReturningUsers:
         slot; then the rows of features, one after the other.
 
     Rewards:
-        Identity: mean + Gaussian noise of stddev `noise`, cut off at 4. Logistic: 0 or 1. In an
-        empty slot 0, and so is its regret. Regret is measured against each person's own best arm.
+        Identity: mean + Gaussian noise of stddev `noise`, cut off at 4 stddevs. Logistic: 0 or 1.
+        Regret is measured against each person's own best arm. Both are 0 in an empty slot.
 
     Starting state:
         New tastes and the first slot.
 
     Arguments:
-        * `people`, `visits`: N, and the cap k on how often one of them comes.
+        * `people`, `visits`: N, and the cap k on visits of one person.
         * `n_actions`, `dim`, `horizon`: arms, features, slots.
-        * `tastes`: how far tastes are from the population's; 0 makes all alike.
-        * `noise`, `link`: above.
-        * `arrivals`: "exactly" k slots each in uniformly random order (those beyond the horizon
-          never come); "robin" by turns, so that visits are `people` slots apart; "poisson" rates,
-          exponential variables, beyond the cap, too; "loyal" as "exactly", but who was not pleased
-          last time comes with probability 1/2 only.
+        * `tastes`: scale of people's deviations from theta_0; 0 makes all alike.
+        * `noise`, `link`: see Rewards.
+        * `arrivals`: "exactly" k slots each in uniformly random order (slots beyond the horizon
+          are dropped); "robin" by turns, so that visits are `people` slots apart; "poisson" with
+          rates that are exponential variables, also beyond the cap; "loyal" as "exactly", but with
+          probability 1/2 only after a low reward.
         * `empty`: probability that a candidate does not come, whatever happened.
 
-    What privacy protects here is a person, in all that she shows, says and does, and in when she
-    comes (`Visits`). `spec.visits` has the cap; "poisson" arrivals may break it, and whoever
-    promises something drops what is beyond.
+    Privacy protects a person: her contexts, rewards and times of all her visits (`Visits`).
+    `spec.visits` has the cap; "poisson" arrivals may exceed it, and agents with a guarantee do not
+    learn from visits beyond.
     """
 
     people: int = 500
@@ -75,7 +75,7 @@ class ReturningUsers:
         at_least("tastes", self.tastes, 0)
         at_least("noise", self.noise, 0)
         self._visitors = Visitors(self)
-        most = 1 + _FAR * self.tastes + _TAIL * self.noise
+        most = 1 + _MAX_TASTE_NORM * self.tastes + _MAX_NOISE * self.noise
         low, high = (0.0, 1.0) if self.link == "logistic" else (-most, most)
         visit = ContextualSpec(
             n_actions=self.n_actions,
@@ -95,14 +95,14 @@ class ReturningUsers:
         self._uniforms = streams.uniforms("rewards")
         common = streams.world.normals("parameters", self.dim)()
         personal = streams.world.normals("tastes", N, self.dim)() / np.sqrt(self.dim)
-        personal *= np.minimum(1.0, _FAR / norms(personal))
+        personal *= np.minimum(1.0, _MAX_TASTE_NORM / norms(personal))
         self._theta = (common / norms(common))[:, None] + self.tastes * personal  # (R, N, d)
         self._totals = np.zeros((R, self.n_actions))
         self._slot, self._ready = 0, False
-        self._many = max(1, _VALUES_AHEAD // (R * self.n_actions * self.dim))
+        self._block = max(1, _VALUES_AHEAD // (R * self.n_actions * self.dim))
 
     def context(self) -> Floats:
-        # Who comes and what her visit shows, (R, 1 + K d)
+        # the visitor's number and her features, (R, 1 + K d)
         if not self._ready:
             self._invite()
         return self._context
@@ -129,20 +129,20 @@ class ReturningUsers:
         return 0.0
 
     def _start(self, streams: Streams) -> None:
-        """Prepare what visits show."""
+        """Prepare the random stream of features."""
         self._normals = streams.normals("contexts", self.n_actions, self.dim)
 
     def _visits(self, count: int) -> Floats:
-        """What the next visits show, (count, R, K, d)."""
+        """Draw features of the next `count` visits, (count, R, K, d)."""
         z = self._normals.take(count)
         z /= norms(z)
         return z
 
     def _invite(self) -> None:
-        """The candidates of this slot come, or do not."""
-        at = self._slot % self._many
+        """Draw the visitors of this slot and their features."""
+        at = self._slot % self._block
         if at == 0:
-            self._ahead = self._visits(self._many)
+            self._ahead = self._visits(self._block)
         self._person = self._visitors.next()
         self._rows = self._ahead[at] * (self._person != NOBODY)[:, None, None]
         self._context, self._ready = self.spec.context(self._person, self._rows), True
@@ -150,6 +150,6 @@ class ReturningUsers:
     def _reward(self, mean: Floats, uniforms: Floats) -> Floats:
         if self.link == "logistic":
             return 1.0 * (uniforms < mean)
-        low, high = ndtr(-_TAIL), ndtr(_TAIL)
-        z = ndtri(low + uniforms * (high - low)).clip(-_TAIL, _TAIL)
+        low, high = ndtr(-_MAX_NOISE), ndtr(_MAX_NOISE)
+        z = ndtri(low + uniforms * (high - low)).clip(-_MAX_NOISE, _MAX_NOISE)
         return np.asarray(mean + self.noise * z)

@@ -190,7 +190,7 @@ class Lying(dict):
 OWN = {
     "AssortmentFromLog": [
         ({"products": None}, "products="), ({"products": {"cola": "cola"}}, "column 'cola'"),
-        ({"products": {"none": "price_cola"}}, "names of their own"),
+        ({"products": {"none": "price_cola"}}, "different names"),
         ({"price_range": None}, "price_range="),
         ({"price_range": (1.5, 3.0)}, r"every price in price_range=\(1.5, 3\)"),
         ({"unit_cost": None}, "unit_cost="), ({"unit_cost": {"cola": 1}}, "a cost for each"),
@@ -243,7 +243,7 @@ OWN = {
         ({"price_range": None}, r"price_range=, such as \(1.0, 3.0\)"),
         ({"price_range": (3, 1)}, r"price_range=\(3, 1\) to be \(low, high\)"),
         ({"unit_cost": None}, "Expected unit_cost="),
-        ({"unit": 3}, "unit=3 to be what prices are in"),
+        ({"unit": 3}, "unit=3 to name a currency"),
         ({"unit_cost": 1.2}, "every price above unit_cost=1.2, got 1.1"),
         ({"prices": (1.5,)}, "two or more, each once"), ({"ridge": -1}, "ridge=-1"),
         ({"monotone": "yes"}, "monotone='yes'"), ({"clusters": "day"}, "a column 'day'"),

@@ -25,7 +25,7 @@ from dpbandit.envs import (
     CameraPricing,
 )
 from dpbandit.envs.choice.assortment_from_log import Visits, fit_choice, hold_out, price_z
-from dpbandit.envs.choice.assortments import Enumerated, Exchanged, every_set
+from dpbandit.envs.choice.assortments import ExchangeSearch, ExhaustiveSearch, every_set
 from dpbandit.envs.choice.camera_assortment import PRODUCTS
 from dpbandit.envs.contextual.apple import ApplePricing, survey
 from dpbandit.envs.contextual.camera import camera, camera_people, frozen, patterns
@@ -119,10 +119,13 @@ def test_exchanges_find_the_best_set(N, P):
         w = users[:, :, None] * chosen
         return ((w * margins).sum(axis=(3, 4)) / (1 + w.sum(axis=(3, 4)))).sum(axis=0)
 
-    exact, climbed = Enumerated(sets, revenue, R), Exchanged(lambda users: users, margins, 3, R)
-    for contest in (exact, climbed):
+    exact, climbed = (
+        ExhaustiveSearch(sets, revenue, R),
+        ExchangeSearch(lambda users: users, margins, 3, R),
+    )
+    for search in (exact, climbed):
         for part in np.split(v, 4):
-            contest.add(part)
+            search.add(part)
     totals = exact._totals
     earned = np.array(
         [totals[r][(sets == found).all(axis=1)][0] for r, found in enumerate(climbed.best())]
@@ -131,10 +134,10 @@ def test_exchanges_find_the_best_set(N, P):
     v = np.tile([[1.0], [0.9]], (600, 1, 1, 1))  # to the last 100 product 1 is worth more
     v[500:] = [[0.0], [100.0]]
     for first, chosen in ((0, [1, 0]), (500, [0, 1])):
-        contest = Exchanged(lambda users: users, np.ones((2, 1)), 1, 1)
+        search = ExchangeSearch(lambda users: users, np.ones((2, 1)), 1, 1)
         for part in np.split(v[first:], 2):
-            contest.add(part)
-        assert contest.best()[0].tolist() == chosen
+            search.add(part)
+        assert search.best()[0].tolist() == chosen
 
 
 FACTS = {"n_products": 4, "at_most": 2, "dim": 1, "horizon": 9}

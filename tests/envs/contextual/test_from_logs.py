@@ -89,7 +89,7 @@ def test_prices_that_follow_demand_and_chances_by_hand():
     assert wrong.diagnostics.slope < -2
     assert wrong.diagnostics.held_out.calibrated
     assert all("extrapolates" in caution for caution in wrong.diagnostics.cautions)
-    assert "no diagnostic here can tell" in repr(wrong)
+    assert "no diagnostic finds it" in repr(wrong)
     assert "never a row of your log" in repr(wrong).splitlines()[0]
     frame = shop(slope=-0.5, n=3000)
     plain = {**SHOP, "prices": (1.5, 2.5), "features": {"age": (18, 90)}}
@@ -230,7 +230,7 @@ def test_rare_levels_are_fitted_with_a_ridge():
     frame = shop(n=2000)
     frame.loc[:2, ["shop", "sold"]] = ["D", 0]
     four = {**SHOP, "features": {**SHOP["features"], "shop": ("A", "B", "C", "D")}}
-    refused("shop is D, got 0 in all 3 rows .* merge it .* say ridge=", quietly, frame, **four)
+    refused("shop is D, got 0 in all 3 rows .* merge it .* set ridge=", quietly, frame, **four)
     found = quietly(frame, **four, ridge=0.01, interactions=False).diagnostics
     said = "'sold' is 0 in all 3 rows where shop is D (separation), so what is fitted there is "
     assert f"{said}ridge=0.01, not the log." in found.cautions
@@ -317,7 +317,7 @@ def electricity(people, times, seed=0):
     """
     problem = ReturningPricing(people=people, visits=times, horizon=people * times)
     problem._offers = np.tile([1.0, 0.0, 1.0, 0.0, 0.0, 8.0], (1, 3, 1))
-    problem._often = np.ones(1)
+    problem._design_cdf = np.ones(1)
     problem.reset(Streams([seed]))
     rng, found = np.random.default_rng(seed), []
     for _ in range(people * times):

@@ -420,7 +420,7 @@ def test_a_round_is_a_logit_of_four_contracts():
     met = np.zeros(len(problem._offers))
     for _ in range(200):
         problem.context()
-        met += (problem._theirs[:, None] == problem._offers).all(axis=(2, 3)).sum(axis=0)
+        met += (problem._rival_offers[:, None] == problem._offers).all(axis=(2, 3)).sum(axis=0)
         problem.step(np.zeros(60, int))
     often = np.array(frozen()["times"])
     assert chisquare(met, often * met.sum() / often.sum()).pvalue > 1e-6
