@@ -9,7 +9,7 @@ from dpbandit.base import Floats, inside
 from dpbandit.envs.contextual.problems import TidalChoices
 from dpbandit.specs import PriceListSpec
 
-_GRID_PRICES = np.linspace(1.0, 3.0, 11)
+_PRICE_GRID = np.linspace(1.0, 3.0, 11)
 _COST = 0.5
 _MEAN_VALUE, _FEATURE_VALUES = 2.0, (0.6, 0.3)
 """Average price that half of the customers pay, and what a unit of each feature adds, in dollars"""
@@ -51,14 +51,14 @@ class SyntheticPricing(TidalChoices):
         middles = (2 * np.arange(_GRID_SIDE) + 1) / _GRID_SIDE - 1
         z = np.stack(np.meshgrid(middles, middles, indexing="ij"), axis=-1).reshape(-1, 2)
         self._known = np.column_stack([np.ones(len(z)), z]) / np.sqrt(3)
-        value = _MEAN_VALUE + z @ _FEATURE_VALUES
-        self._chances = np.asarray(scipy.special.expit(self.slope * (value[:, None] - _GRID_PRICES)))
-        self._margins = _GRID_PRICES - _COST
+        w = _MEAN_VALUE + z @ _FEATURE_VALUES
+        self._chances = np.asarray(scipy.special.expit(self.slope * (w[:, None] - _PRICE_GRID)))
+        self._margins = _PRICE_GRID - _COST
         self.spec = PriceListSpec(
-            n_actions=len(_GRID_PRICES),
+            n_actions=len(_PRICE_GRID),
             dim=self._dim(),
             horizon=self.horizon,
-            prices=tuple(_GRID_PRICES.tolist()),
+            prices=tuple(_PRICE_GRID.tolist()),
             unit_cost=_COST,
             reward_high=float(self._margins.max()),
             link="other",
@@ -69,4 +69,4 @@ class SyntheticPricing(TidalChoices):
     @property
     def prices(self) -> Floats:
         """The price of each action in dollars, (11,)."""
-        return _GRID_PRICES.copy()
+        return _PRICE_GRID.copy()
