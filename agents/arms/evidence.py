@@ -18,7 +18,7 @@ MEAN_MARGIN = 1e-12
 MAX_EXPONENT = 40.0
 """Largest l of Chernoff's bound that is searched; beyond, y exp(-l) is 0 beside 1 - y."""
 BISECTIONS = 20
-"""Halvings of an interval; an exponent is a maximum, so that its error is the square of theirs."""
+"""Halvings of a search interval; errors of a maximum are quadratic in the last interval."""
 LEADER_SHARE = 0.5
 """Arms with more than this share of the leader's rounds wait until the leader has been played."""
 GROWTH_TO_SETTLE = 1.25
@@ -122,7 +122,7 @@ class SummedBatches(OneArmBatches):
 
 
 class DPKLUCB(SummedBatches):
-    """kl-UCB with the divergence that epsilon-DP leaves, on sums of batches of geometric size.
+    """kl-UCB with the divergence under epsilon-DP, on sums of batches of geometric size.
 
     Azize, Wu, Honda, Orabona, Ito and Basu, "Optimal regret of bandits under differential privacy",
     NeurIPS 2025 (arXiv 2505.05613), from the formulae of a summary of the paper; nothing else of it
@@ -160,7 +160,7 @@ class DPKLUCB(SummedBatches):
 
 
 class DPIMED(SummedBatches):
-    """Indexed minimum empirical divergence, with the divergence that epsilon-DP leaves.
+    """Indexed minimum empirical divergence, with the divergence under epsilon-DP.
 
     Azize, Wu, Honda, Orabona, Ito and Basu, NeurIPS 2025 (arXiv 2505.05613), from the formulae of a
     summary of the paper; nothing else of it was read::

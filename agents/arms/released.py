@@ -66,7 +66,7 @@ class AllocationTS(ReleasedArms):
     delta: Delta = 0.0
     """target, in [0, 1); noise is Gaussian if delta makes that smaller than Laplace noise"""
     growth: Positive = 0.15
-    """length of the next batch over all rounds so far, and of an arm's sum over the arm's rounds"""
+    """next batch over all rounds so far; rounds of an arm's next sum over its released rounds"""
     first: Positive = 8.0
     """rounds of an arm in the first batch, and least rounds of any batch, times epsilon"""
     masks = ("public", "user")
@@ -135,7 +135,7 @@ class AllocationTS(ReleasedArms):
         self.heights = self.p.cumsum(axis=1)
 
     def scores_of(self, r: int, draws: int | None = None) -> Floats:
-        """Draw d of step 2 for replica r, (draws, K)."""
+        """Draw the scores d of step 2 for replica r, (draws, K)."""
         g, nn, e = self.coins[r], self.n[r] + 2, self.e[r]
         variance, shape = 0.25 / nn, (draws or self.draws, self.K)
         if self.mu > 0:
@@ -197,7 +197,7 @@ class KLUCBSums(OneArmBatches):
         self.length[here] = np.maximum(self.least, np.ceil(n / 2))[here]
 
     def index(self, here: Ints) -> Floats:
-        """Return U of the n replicas `here`, (n, K); infinite for arms without a release."""
+        """Return bounds U of the n replicas `here`, (n, K); infinite for arms without a release."""
         n, e, lg = np.maximum(self.n[here], 1), self.e[here], log(max(self.t, 2))
         width = np.sqrt(e * lg) + lg / 2
         if self.widths == "proved":

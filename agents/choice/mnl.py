@@ -276,7 +276,7 @@ class MNLBandit(Assortments):
     """
 
     confidence: Positive = 48.0
-    """C, by default as printed; 1 learns much faster"""
+    """confidence constant C, by default as printed; 1 learns much faster"""
     epsilon: InitVar[float] = inf
     """always inf; other values are refused, because epochs are not private"""
 

@@ -85,9 +85,9 @@ class FadeMNL(Released):
     fade: Annotated[float, lambda name, value: inside(name, value, 0, 0.999, ends=True)] = 0.7
     """weight of a user in the next release, in [0, 0.999]"""
     information_clip: Positive = 0.5
-    """h, the largest norm of a user's H"""
+    """largest norm h of a user's information matrix H"""
     response_clip: Positive = 0.75
-    """c, the largest norm of a user's q"""
+    """largest norm c of a user's response vector q"""
     shift: Positive = 1.0
     """ridge, in units of the noise's spectral norm"""
     radius: Positive = 8.0

@@ -87,7 +87,7 @@ class OGD(Points):
     """
 
     curvature: Positive | None = None
-    """H; if None, the curvature of the loss; 0 takes the step sizes for convex losses"""
+    """curvature H; if None, from the loss; 0 takes the step sizes for convex losses"""
 
     def begin(self) -> None:
         self.ledger, self.rounds = no_privacy("exact gradients"), 0
@@ -204,7 +204,7 @@ class POCP(Points):
     delta: float = 1e-6
     """target, in (0, 1)"""
     curvature: Positive | None = None
-    """H of the regulariser for losses without curvature; if None, see `leaders.curvature_of`"""
+    """H of the regulariser for losses without curvature; if None, by `leaders.curvature_of`"""
     descent = started(NoisyDescent)
 
     def check(self) -> None:
@@ -267,7 +267,7 @@ class PQFTL(Points):
     delta: float = 1e-6
     """target, in (0, 1)"""
     curvature: Positive | None = None
-    """H for losses without a ridge; if None, see `leaders.curvature_of`"""
+    """curvature H for losses without a ridge; if None, see `leaders.curvature_of`"""
     sums = started(PrefixSum)
 
     def check(self) -> None:

@@ -65,8 +65,8 @@ class Leader:
         start: weight of a surrogate `(start / 2) |w - c0|^2` before round 1; for centred ones.
         shrink: C is replaced by c0 + (1 - shrink) (C - c0).
 
-    For a domain without an exact projection Frank-Wolfe finds the point up to a gap of 1e-6 D^2, a
-    distance of D / 700, or up to 10,000 steps: an approximate leader.
+    Without an exact projection Frank-Wolfe stops at a gap of 1e-6 D^2, a distance of D / 700, or
+    after 10,000 steps: an approximate leader.
     """
 
     def __init__(
@@ -261,7 +261,7 @@ class Centre(Agent[ConvexSpec]):
 
 
 class FTAL(GradientLeader):
-    """PFTAL without noise.
+    """Follow the approximate leader: PFTAL without noise.
 
     Hazan, Agarwal and Kale, "Logarithmic regret algorithms for online convex optimization",
     Machine Learning 2007, for strongly convex losses: the leader of quadratic lower bounds::
@@ -291,7 +291,7 @@ class FTAL(GradientLeader):
     """
 
     curvature: Positive | None = None
-    """H; if None, by `curvature_of`, from the loss or a regulariser"""
+    """curvature H; if None, by `curvature_of`, from the loss or a regulariser"""
 
     def first_leader(self) -> Leader:
         # Step 2
@@ -363,7 +363,7 @@ class PFTAL(PrivateLeader):
     prefix_sums: Literal["tree", "gradual"] = "tree"
     """mechanism that releases running sums; "gradual" has laplace or gaussian noise"""
     curvature: Positive | None = None
-    """H; if None, by `curvature_of`, from the loss or a regulariser"""
+    """curvature H; if None, by `curvature_of`, from the loss or a regulariser"""
 
     def check(self) -> None:
         super().check()
@@ -455,7 +455,7 @@ class LinearFTRL(PrivateLeader):
     """
 
     rate: Positive | None = None
-    """eta; if None, R / (L sqrt T)"""
+    """step size eta; if None, R / (L sqrt T)"""
     process = cast(Factorisation, Padded())
 
     def fit(self) -> None:
@@ -527,7 +527,7 @@ class DPFTRL(PrivateLeader):
     noise: Law = "gaussian"
     """distribution of the noise"""
     tuning: Literal["certified", "paper", "general"] | Positive | None = None
-    """lambda; if None, "certified" where the losses allow it, else "general" """
+    """weight lambda, or its rule; if None, "certified" if losses allow it, else "general" """
 
     def check(self) -> None:
         super().check()
@@ -600,7 +600,7 @@ class NoisyOCO(PrivateLeader):
     """
 
     map: Literal["euclidean", "entropic"] = "euclidean"
-    """the mirror map"""
+    """mirror map of the points, Euclidean or entropic"""
     parameters: Literal["paper", "tuned"] = "paper"
     """"paper" for the paper's eta, "tuned" for the least regret bound with noise"""
     gradient_bound: Positive | None = None

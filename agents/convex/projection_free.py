@@ -147,9 +147,8 @@ class ProjectionFree(Agent[ConvexSpec]):
     """Base class of batched descent; a subclass chooses the noise (`noise_over`).
 
     With `anytime` epochs of T0, 2 T0, 4 T0, ... rounds begin from scratch, each on its own random
-    streams. All epochs together cost as much as the most expensive one that begins within the
-    horizon: a user is in one epoch, and the others depend on her through releases alone (parallel
-    composition).
+    streams. All epochs cost as much as the most expensive one within the horizon: a user is in one
+    epoch, and the others depend on her through releases alone (parallel composition).
     """
 
     plays = ConvexSpec
@@ -157,7 +156,7 @@ class ProjectionFree(Agent[ConvexSpec]):
     """zeta and eta as in the paper, with the least regret bound, or half the paper's zeta and twice
     its eta"""
     projection: Literal["auto", "exact", "frank-wolfe"] = "auto"
-    """auto is exact where the domain has a projection, else Frank-Wolfe"""
+    """method of projections; "auto" is exact if the domain allows it, else Frank-Wolfe"""
     tolerance: Annotated[float, lambda name, x: inside(name, x, 1e-12, 1, ends=True)] = 1.0
     """Frank-Wolfe stops at this share of the gap that the regret bound needs, or after b calls of
     the linear oracle; in (0, 1]"""
@@ -174,7 +173,7 @@ class ProjectionFree(Agent[ConvexSpec]):
     offset: Offset | None = None
     """public number subtracted from values; if None, 0 if it is in their range, else its middle"""
     anytime: bool = False
-    """play without the horizon; start again after T0, 2 T0, 4 T0, ... rounds"""
+    """True to play without the horizon, with new starts after T0, 2 T0, 4 T0, ... rounds"""
     first_epoch: Count = 16
     """T0, rounds of the first epoch of `anytime` play"""
     run, directions = started(BatchPlan), started(Directions)
@@ -395,7 +394,7 @@ class PrivateBandit(ProjectionFree):
 
 
 def printed_laplace(T: int, n: int, L: float, epsilon: float, delta: float = 0.0) -> float:
-    """Return the Laplace scale of Lemma 7, T^(1/2) n L ln T / epsilon, with ln for its log.
+    """Return the Laplace scale of Lemma 7, T^(1/2) n L ln T / epsilon, with its log read as ln.
 
     >>> round(printed_laplace(10_000, 5, 1.0, 1.0), 1)
     4605.2

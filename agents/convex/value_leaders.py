@@ -86,7 +86,7 @@ class ValueLeader(Points):
     beta: Literal["oblivious", "adaptive", "tuned", "noiseless"] | Positive = "tuned"
     """rule for the radius of exploration, or a number, > 0 and < 0.999 r"""
     curvature: Positive | None = None
-    """H; if None, from the loss, or the regulariser above"""
+    """curvature H; if None, from the loss, or the regulariser above"""
     offset: Offset | None = None
     """public number subtracted from values; if None, 0 if it is in their range, else its middle"""
     feedback = "value"
@@ -171,7 +171,7 @@ class ValueLeader(Points):
 
 
 class BanditFTAL(ValueLeader):
-    """BanditPFTAL without noise.
+    """Follow the approximate leader on one-point estimates: BanditPFTAL without noise.
 
     Smith and Thakurta, "(Nearly) optimal algorithms for private online learning in
     full-information and bandit settings", NIPS 2013, Section 3.1, on the one-point estimates of

@@ -88,7 +88,7 @@ class OnlineConditionalGradient(Gradients):
     """
 
     curvature: Positive | None = None
-    """H of strongly convex losses; if None, the curvature of the loss"""
+    """curvature H of strongly convex losses; if None, from the loss"""
 
     def prepare(self) -> None:
         # Start without a quadratic part: `(kappa_t / 2) |x - anchor_t|^2`, kappa_t = H t around
@@ -140,7 +140,7 @@ class Expiring(PrivateGradients):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     curvature: Positive | None = None
-    """H; if None, by `leaders.curvature_of`, from the loss or a regulariser"""
+    """curvature H; if None, by `leaders.curvature_of`, from the loss or a regulariser"""
 
     def check(self) -> None:
         super().check()

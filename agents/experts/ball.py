@@ -122,7 +122,7 @@ class PointsAsExperts(Points):
         return self.best_loss + UnitLosses(spec.loss).slope * spec.horizon * reach
 
     def planned(self, spec: ConvexSpec, reach: float, experts: int) -> SparseVectorPlan:
-        """Return K, eta, margin and noise for so many experts."""
+        """Return the plan for so many experts: K, eta, margin and noise."""
         return best_plan(
             experts,
             spec.horizon,
@@ -312,14 +312,13 @@ class BallExperts(PointsAsExperts):
     Guarantee:
         If draws are exact: (epsilon, delta)-DP of all points played, for replacing one datum, as
         for `SparseVectorExperts`: a datum moves -eta max(S, .) / 2 by at most eta / 2 everywhere.
-        "heuristic" certifies nothing (epsilon = inf): the distance of a finite walk from its law is
-        not known.
+        "heuristic" certifies nothing (epsilon = inf): a finite walk only approaches its law.
 
     **Regret** of mean at most (high - low) x the plan's bound, for oblivious losses and a point
     that loses at most `best_loss`; of order N^2 log^2(T) / epsilon with delta = 0.
 
-    Samplers store all data, except for linear losses. The number of rejection trials is not capped,
-    so that the time of a draw may reveal data.
+    Samplers store all data, except for linear losses. As rejection trials are not capped, the time
+    of a draw may reveal data.
 
     Differs from the paper:
         1. A test of the segment's loss in place of the potential.

@@ -136,7 +136,7 @@ class Hedge(ExponentialWeights):
     """
 
     rate: Positive | None = None
-    """eta; if None, sqrt(8 ln d / T)"""
+    """learning rate eta; if None, sqrt(8 ln d / T)"""
 
     def start(self) -> None:
         self.ledger = no_privacy("exact sums of losses")
@@ -180,7 +180,7 @@ class NoisyFTRL(ExponentialWeights):
     delta: float = 1e-6
     """target, in (0, 1)"""
     rate: Positive | None = None
-    """eta; if None, sqrt(8 ln d / T), as without noise"""
+    """learning rate eta; if None, sqrt(8 ln d / T), as without noise"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -271,9 +271,8 @@ class BatchLeader(Follower):
     **Regret.** If losses are independent over rounds and one expert is better than all others by
     `gap` in the mean, a batch of n rounds draws another expert with probability at most d E exp(-
     epsilon n gap / 2) plus sampling error: regret of order ln(d) (1 / epsilon + 1 / gap), for every
-    T. There is no bound against an adversary: the best expert of the last batch may be the worst in
-    the next, which has 1 / (1 + 1 / growth) of all rounds so far or less. Against adversaries play
-    `noisy-ftrl`.
+    T. There is no bound against adversaries: the best expert of the last batch may be the worst of
+    the next, which has up to 1 / (1 + 1 / growth) of all rounds so far. There play `noisy-ftrl`.
 
     >>> from dpbandit import certify
     >>> proof = certify(BatchLeader(epsilon=1.0), ExpertsSpec(n_actions=9, horizon=1000))
@@ -431,7 +430,7 @@ class ShrinkingDartboard(Follower):
     bits, draws = started(RedrawBit), started(ExponentialMechanism)
 
     def plan(self, spec: ExpertsSpec) -> DartboardPlan:
-        """Return h, p and K for a problem."""
+        """Return the plan for a problem: rate h, probability p, draws K."""
         d, T, target = spec.n_actions, spec.horizon, {"epsilon": self.epsilon, "delta": self.delta}
         return steepest_plan(d, T, best_loss=self.best_loss, **target)
 
@@ -492,8 +491,7 @@ def steepest_plan(
         while high - low > 1e-4 * high and high > 1e-12:
             middle = (low + high) / 2
             low, high = (middle, high) if fits(at(middle * _RATE_MARGIN, bit)) else (low, middle)
-        # low was tried with this factor: a ledger jumps where its grid is rounded
-        return at(low * _RATE_MARGIN, bit)
+        return at(low * _RATE_MARGIN, bit)  # as tried: ledgers jump where their grid is rounded
 
     def affordable(plan: DartboardPlan) -> bool:
         left, K, h = epsilon - plan.bit_epsilon, plan.redraws, plan.rate
@@ -504,7 +502,6 @@ def steepest_plan(
     found = largest(bit, lambda plan: plan.ledger.delta(epsilon) <= delta)
     if found.rate == 0:
         raise InputError(
-            f"Expected epsilon={epsilon!r} at delta={delta!r} to leave a budget for draws: choose "
-            "a larger epsilon or delta."
+            f"Expected a larger epsilon than {epsilon!r} at delta={delta!r}: no draw is affordable."
         )
     return found

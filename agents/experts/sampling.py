@@ -28,7 +28,7 @@ LogDensity: TypeAlias = Callable[[Floats], tuple[Floats, Floats]]
 _MIN_RISE = 1e-9
 """Rise of a log density over a piece below which the density counts as constant."""
 _MIN_ROOM = 2.0**-53
-"""Lower bound of 1 - u^2, below its value for every double u inside (-1, 1); for u = +-1."""
+"""Least value of 1 - u^2, below that of every double u inside (-1, 1), in case u rounds to 1."""
 _WALK_STEPS = 100
 """Steps of a hit-and-run walk, from a uniform point."""
 
@@ -191,8 +191,7 @@ class KinkSampler(_StoringSampler):
     """Sampler in one dimension for losses of at most two linear pieces.
 
     The density is piecewise exponential. Values and slopes at both ends of the ball give each
-    loss's kink; the kinks, and the points at which S crosses the floor, are the corners of the
-    polygon max(S, floor).
+    loss's kink; kinks, and points with S = floor, are the corners of the polygon max(S, floor).
     """
 
     def draw(self, r: int, rate: float, floor: float, rng: np.random.Generator) -> Floats:

@@ -102,9 +102,9 @@ class PlannedSegments(Segments):
     """Algorithm 1 with the parameters of a plan."""
 
     plan: SparseVectorPlan
-    """K, eta, margin and noise"""
+    """parameters K, eta, margin and noise"""
     best_loss: Least0 = 0.0
-    """initial L*"""
+    """initial bound L* on the best total loss"""
     restarts: bool = False
     """True to restart at firing K + 1, False to keep the last expert"""
     lag: bool = False
@@ -174,8 +174,7 @@ class SparseVectorExperts(Segments):
     best_loss: Least0 = 0.0
     """L*, a public bound on the total loss of the best expert"""
     beta: Inside01 | None = None
-    """failure probability for which threshold and K are chosen; if None, 1/T. 0.05 has less regret
-    in practice"""
+    """failure probability of threshold and K; if None, 1/T. 0.05 has less regret in practice"""
     lag: bool = False
     """True for the printed order of lines, in which tests take effect one round late"""
 
@@ -184,7 +183,7 @@ class SparseVectorExperts(Segments):
             self.play(self.plan(self.spec), self.best_loss)
 
     def plan(self, spec: ExpertsSpec) -> SparseVectorPlan:
-        """Return K, eta, margin and noise for a problem."""
+        """Return the plan for a problem: K, eta, margin and noise."""
         d, T, failure = spec.n_actions, spec.horizon, self.beta or 1 / spec.horizon
         target = {"epsilon": self.epsilon, "delta": self.delta, "failure": failure}
         if self.epsilon == inf or self.calibration == "certified":

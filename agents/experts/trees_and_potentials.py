@@ -93,8 +93,7 @@ class BinaryTreeExperts(Follower):
     **Regret** ("certified"; oblivious losses, an expert who loses at most L*): at most N B (tau +
     err + 1) with probability 1 - b, because a phase ends only if all B picks are bad: probability
     2^-B while the potential falls by less than a. Hopeless: 10^6 at d = 256, T = 10^4, epsilon = 1.
-    "small" has no bound: noise ends phases whose set has the best expert, which does not come back.
-    A baseline.
+    "small" has no bound: noise ends phases whose set has the best expert, which never returns.
 
     Differs from the paper:
         1. Only a sketch is printed: sets, phases, counters and all constants are our
@@ -124,7 +123,7 @@ class BinaryTreeExperts(Follower):
     best_loss: Least0 = 0.0
     """L*, a public bound on the total loss of the best expert"""
     c: Positive = 4.0
-    """an expert is bad if it loses c/eta more than L*"""
+    """constant c: an expert is bad if its loss exceeds L* + c/eta"""
     beta: Inside01 | None = None
     """failure probability b; if None, 1/T"""
     trees, picks = started(RestartingTrees), started(RemainingTopK)
@@ -133,7 +132,7 @@ class BinaryTreeExperts(Follower):
         noise_target(self)
 
     def plan(self, spec: ExpertsSpec) -> TreePlan:
-        """Return B, N, eta, the noise and tau for a problem."""
+        """Return the plan for a problem: B, N, eta, noise scale and tau."""
         d, T = spec.n_actions, spec.horizon
         failure, h = self.beta or 1 / T, RestartingTrees.nodes(T)
         drop = -log1p(expm1(-self.c / 2) / 2)

@@ -81,9 +81,8 @@ def posterior(looks: Floats, clicks: Floats, noise: float) -> Floats:
 class ItemCounts(Lists):
     """Base class of agents that list the m items with the largest bounds on their click rates.
 
-    Bounds "kl" and "ucb1" put items with hardly any looks first. In a cascade the order does not
-    change the reward but decides which items are looked at: `"least-examined"` shows the items
-    with the fewest looks first.
+    Bounds "kl" and "ucb1" put items with hardly any looks first. In a cascade the order changes not
+    the reward but the looks: `"least-examined"` shows items with the fewest looks first.
     """
 
     bound, order = "kl", "index"
@@ -193,8 +192,7 @@ class PrivateCascade(ItemCounts):
     ICASSP 2022 (arXiv 2105.11126), whose algorithms' text could not be had: reconstructed.
 
     1. Show the m items with the largest bounds on clicks / looks, by default `posterior`. With "kl"
-       and "ucb1" items with fewer than 1 + sd noisy looks count as new, sd the standard deviation
-       of the noise in a count.
+       and "ucb1" items with fewer than 1 + sd noisy looks count as new, sd of a count's noise.
     2. A user's looks and clicks enter running sums of all items at once (`ListCounts`).
 
     **Limits.** Every item has counts, and noise, of its own: with 200 items, T = 5,000 and epsilon
@@ -221,8 +219,8 @@ class PrivateCascade(ItemCounts):
     noise: Literal["gaussian", "laplace"] = "gaussian"
     """distribution of the noise in the counters"""
     bound: Bound = "posterior"
-    """upper bound of an item's attraction; "posterior" takes the noise of counts into account, "kl"
-    and "ucb1" spend many rounds on every item"""
+    """upper bound of an item's attraction; "posterior" allows for the noise of counts, "kl" and
+    "ucb1" spend many rounds on every item"""
     order: Order = "least-examined"
     """order in which a list is shown"""
     refresh_every: Count | None = None

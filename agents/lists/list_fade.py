@@ -145,9 +145,8 @@ class ListFADE(Lists):
 
     Why clicks are counted and not lists: with five positions the mean over the list has the signal
     of one position for the same sensitivity, clicked items have the signal of up to five. Why
-    residuals: the noise of G is multiplied by theta - theta_0, which becomes small, and not by
-    theta. If users rarely look far down a list, that noise is small already, and clicks are less
-    sensitive.
+    residuals: the noise of G is multiplied by theta - theta_0, which becomes small, not by theta.
+    If users rarely look far down a list, that noise is small, and clicks are less sensitive.
 
     Guarantee:
         (epsilon, delta)-joint DP: lists are functions of releases, public facts and the current
@@ -168,7 +167,7 @@ class ListFADE(Lists):
     weights of least squares, or the mean over the list; "auto" is residuals if a click ends the
     looking (cascade, dependent), else clicks"""
     gram_weight: Positive = 0.5
-    """g, weight of the Gram matrix beside the moment; with "mean" at most sqrt(1/2)"""
+    """weight g of the Gram matrix beside the moment; with "mean" at most sqrt(1/2)"""
     shift: Positive = 1.0
     """least eigenvalue (residuals), or ridge (clicks), in spectral norms of the Gram noise"""
     step: Positive = 0.25
@@ -188,8 +187,7 @@ class ListFADE(Lists):
     """"told" if the weights of a position-based model are public, "learned" to estimate them"""
     masks = ("public", "user")
     counting: Count | None = None
-    """rounds of shuffled lists to learn position weights; if None, max(500, 80 sqrt(m) / mu), at
-    most T / 10"""
+    """rounds of shuffled lists to learn weights; if None, max(500, 80 sqrt(m) / mu), <= T / 10"""
 
     def check(self) -> None:
         gaussian_target(self.epsilon, self.delta)
@@ -354,7 +352,7 @@ class ListExperts(Lists):
     n_policies: Annotated[int, lambda name, value: whole(name, value, 1, _MAX_POLICIES)] | None = (
         None
     )
-    """P, number of public directions drawn uniformly at random; if None, 16"""
+    """number P of public directions drawn uniformly at random; if None, 16"""
     rankers: Sequence[Sequence[float]] | None = None
     """directions w_j, each as long as a context; if None, random ones"""
     width: Least0 = 1.0

@@ -1,7 +1,6 @@
 """Agents for lists without privacy: LinUCB, Thompson sampling and epsilon-greedy.
 
-`Lists`, the base class of all agents for lists, and the functions that turn scores into lists come
-first.
+`Lists`, the base class of agents for lists, and functions from scores to lists come first.
 """
 
 from math import sqrt

@@ -1,4 +1,4 @@
-"""PerPerson: any agent, for people who return."""
+"""Wrapper that plays any single-round agent with people who return."""
 
 from dataclasses import field, replace
 from math import inf, nan, sqrt
@@ -41,11 +41,10 @@ class PerPerson(Around[ReturningSpec]):
         if visits may move, depending on how long a round contributes (`for_a_person`). `agent` gets
         the epsilon for which the total cost is the mu of the claim. An agent with noise that is not
         Gaussian is refused; a wrapper, or an agent that opens mechanisms as it goes, pays for
-        groups. With every visit learned this is the most expensive way, and the honest baseline for
+        groups. With every visit learned this costs most, and is the honest baseline for
         `PersonalFADE`, which pays for a person once, as this does with `told` = 1. Without a
-        trusted server the senders are visible, so that visits must not move, and devices also send
-        in empty slots: `honest` is a share of slots. If visits may move, an agent that stores exact
-        contexts is refused.
+        trusted server senders are visible: visits must not move, and devices also send in empty
+        slots (`honest` is a share of slots). If visits may move, exact contexts are refused.
 
     Raises:
         InputError: no agent, or noise that is not Gaussian.
@@ -125,7 +124,7 @@ class Turnstile:
         """number of admitted visits of every person, and the slot of the last one"""
 
     def admits(self, person: Ints) -> npt.NDArray[np.bool_]:
-        """Return the mask (R,) of persons who are admitted in the next slot, and count it."""
+        """Return the mask (R,) of persons admitted in the next slot, and record their visits."""
         self._slot += 1
         times, last = self._admitted.of(person).T
         fresh = (times == 0) | (self._slot - last >= self._visits.separation)

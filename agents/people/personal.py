@@ -1,7 +1,6 @@
 """Agents for people who return: a person's own memory and a model of the population.
 
-`Personal` plays arms and remembers visits; `Population` is a posterior of the parameter that people
-have in common.
+`Personal` plays and remembers visits; `Population` is a posterior of people's common parameter.
 """
 
 from collections.abc import Callable
@@ -136,7 +135,7 @@ class MixedEffects(Personal):
     """
 
     pooled: bool = False
-    """play the population's parameter for everybody"""
+    """True to play the population's parameter for everybody"""
     tastes: Least0 = 0.5
     """standard deviation of tastes around the population's, assumed by the prior"""
     noise: Positive = 0.5
@@ -271,8 +270,8 @@ class Population:
 def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
     """Return E <u, theta_0>, u the direction of a person's ridge estimate from `visits` visits.
 
-    It is simulated with a fixed seed, for `|theta_0|` = 1 and rows random on the sphere: 4,000
-    people, fewer for many dimensions or visits, in which u varies less.
+    A simulation with a fixed seed, `|theta_0|` = 1 and rows random on the sphere, of 4,000 people,
+    fewer for many dimensions or visits, in which u varies less.
 
     >>> gain_of(1, 10, noise=0.5, tastes=0.5) < gain_of(3, 10, noise=0.5, tastes=0.5) < 0.4
     True
@@ -293,8 +292,7 @@ def gain_of(visits: int, dim: int, *, noise: float, tastes: float) -> float:
 
 
 def _shrunk(gram: Floats, moment: Floats, *, noise: float, tastes: float) -> Floats:
-    """Return the posterior mean (..., d) for the prior N(0, (1 + tastes^2) I/d), from sums of
-    xx' (..., d, d) and r x (..., d)."""
+    """Return the posterior mean (..., d), prior N(0, (1 + tastes^2) I/d), from sums of xx', r x."""
     d = moment.shape[-1]
     ridge = noise**2 * d / (1 + tastes**2) * np.eye(d)
     return np.asarray(np.linalg.solve(gram + ridge, moment[..., None])[..., 0])
@@ -383,10 +381,9 @@ class PersonalFADE(Personal):
         at its end   the sum is released with N(0, (2 S / mu)^2 I), once
                      theta_0 ~ N(m_0, W) from all releases; her prior is N(m_0, W + tastes^2 I/d)
 
-    No Gram matrix is released: with few people its noise exceeds its signal. Why the latest: a
-    direction costs the same whatever its data, and a direction of several visits has more signal.
-    Every person is in all releases after her first visit, which costs sqrt(releases); early
-    releases have few visits of few people, late ones many visits of all.
+    No Gram matrix is released: with few people its noise exceeds its signal. Why the latest: the
+    direction of several visits has more signal at the same cost. Every person is in all releases
+    after her first visit, which costs sqrt(releases).
 
     Guarantee:
         (epsilon, delta)-joint DP for a PERSON under continual observation, in the contexts, actions
@@ -418,13 +415,13 @@ class PersonalFADE(Personal):
     delta: float = 1e-5
     """target, in (0, 1)"""
     counted: Counted | None = None
-    """visits of a person that are released; "visits" is group privacy on all of them; if None,
+    """visits that are released; "visits" has group privacy for all visits of a person; if None,
     "latest" for people with a memory and at least 10 visits, else "first" """
     trust: Literal["central", "aggregated"] = "central"
     """data that the server sees: everything, or with "aggregated" only sums of batches"""
     honest: float = 1.0
-    """the fraction of slots, empty ones included, in which a device adds its noise and stays, in
-    (0, 1], with "latest" the fraction of people whose device does; "aggregated" """
+    """fraction of slots, empty ones included, whose device adds its noise and stays, in (0, 1], or
+    with "latest" fraction of people; below 1 only with "aggregated" """
     memory: bool = True
     """True if each person has a memory; False plays the population's estimate for everybody"""
     first_batch: Count | None = None

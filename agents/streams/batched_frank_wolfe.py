@@ -60,10 +60,10 @@ class LocalisedTOFW(Walk):
              g clipped to l_2 norm `clip` x s, noisy prefix sums over the batches
           3. theta = the last point of the block
 
-    Batches are long enough for a sum to exceed its noise; earlier steps would go in random
-    directions. All parameters are public: functions of T, the loss and the domain, not of users.
-    The defaults were chosen on simulated linear regressions of 5 to 20 features, T = 1,000 to
-    10,000 and epsilon 1, the same for all of them; no certificate covers such a choice.
+    Batches are long enough for a sum to exceed its noise. All parameters are public: functions of
+    T, the loss and the domain, not of users. The defaults were chosen on simulated linear
+    regressions of 5 to 20 features, T = 1,000 to 10,000 and epsilon 1, the same for all of them; no
+    certificate covers such a choice.
 
     Guarantee:
         (epsilon, delta)-DP of all points for replacing one datum: each user is in one batch of one
@@ -250,16 +250,16 @@ class NoisySFW(Points):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     scale: Positive | None = None
-    """factor of eta; if None, 1 for "paper", which makes steps too long, or 0.1 if certified"""
+    """factor of the step size eta; if None, 1 for "paper" (too long steps), 0.1 if certified"""
     clip: Share | None = None
     """norm to which terms are clipped, as a share in (0, 1] of the largest norm; if None, 1, but
     0.2 for certified regressions, whose terms are mostly shorter"""
     norm_index: Reading = "corrected"
-    """r of the noise's norm, as corrected here or as printed"""
+    """index r of the noise's norm, corrected or as printed"""
     radius: Reading = "corrected"
-    """radius of the noise, as corrected here or as printed"""
+    """radius of the noise, corrected or as printed"""
     direction: Reading = "corrected"
-    """direction of the noise, as corrected here or as printed"""
+    """direction of the noise, corrected or as printed"""
     lipschitz: Positive | None = None
     """(paper) L of the noise; if None, from the loss, in l_q"""
     smoothness: Least0 | None = None
@@ -387,7 +387,7 @@ class Batch(NamedTuple):
 
 
 def sizes(horizon: int) -> tuple[int, int, int]:
-    """Return the users of the first batch, T/2, of a later one, sqrt(T)/2, and the number of later.
+    """Return users of the first batch, T/2, of a later one, sqrt(T)/2, and number of later ones.
 
     >>> sizes(10_000), sizes(24), sizes(1)
     ((5000, 50, 99), (12, 2, 3), (1, 1, 0))

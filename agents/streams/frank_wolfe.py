@@ -46,7 +46,7 @@ from dpbandit.privacy.vertices import (
 Clip: TypeAlias = Literal["gradient", "residual", "lipschitz"]
 Calibration: TypeAlias = Literal["certified", "paper"]
 STEP = 0.4
-"""Default of c: 1 is good for best points on the boundary, less for best points near the centre."""
+"""Default step size c; 1 suits best points on the boundary, less those near the centre."""
 _ANSWER_SHARE = 0.2
 """Typical size of answers over their bound; a small clip loses less than its noise would cost."""
 _MAX_PAPER_EPSILON = 5.0
@@ -150,8 +150,7 @@ class FrankWolfe(Walk):
     """
 
     step: Share | None = None
-    """c in (0, 1], smaller if the best point lies inside the domain; if None, 0.4, or 1 for
-    "paper" """
+    """step size c in (0, 1], small if the best point is inside; if None, 0.4, or 1 for "paper" """
     clip_bound: Positive | None = None
     """bound of the clip; if None, `usual_clip`, or no clip without privacy"""
     mechanism = cast(Mechanism, None)
@@ -193,7 +192,7 @@ class FrankWolfe(Walk):
 
 
 class RecursiveFrankWolfe(FrankWolfe):
-    """DP-TOFW and DP-POFW without noise.
+    """Online Frank-Wolfe with recursive gradients: DP-TOFW and DP-POFW without noise.
 
     Xie, Shen, Zhang, Wang and Qian, "Efficient projection-free online methods with stochastic
     recursive gradient", AAAI 2020, ORGFW with rho_t = eta_t = 1 / (t+1)::
@@ -308,11 +307,11 @@ class DPTOFW(FrankWolfe):
     clip: Clip | None = None
     """quantity that is clipped to bound the sensitivity"""
     norm_index: Reading = "corrected"
-    """r of the noise's norm, as corrected here or as printed"""
+    """index r of the noise's norm, corrected or as printed"""
     radius: Reading = "corrected"
-    """radius of the noise, as corrected here or as printed"""
+    """radius of the noise, corrected or as printed"""
     direction: Reading = "corrected"
-    """direction of the noise, as corrected here or as printed"""
+    """direction of the noise, corrected or as printed"""
     lipschitz: Positive | None = None
     """(paper) Lipschitz constant L; if None, from the loss"""
     smoothness: Least0 | None = None
@@ -342,7 +341,7 @@ class DPTOFW(FrankWolfe):
 
     @property
     def means(self) -> tuple[bool, str, Clip]:
-        """True for generalised Gaussian noise, the process, and the clip, with all defaults."""
+        """Triple (noise is generalised Gaussian, process, clip), with defaults by calibration."""
         paper = self.calibration == "paper"
         shaped = paper if self.noise is None else self.noise == "generalised-gaussian"
         usual: Clip = "lipschitz" if paper else "residual" if shaped else "gradient"

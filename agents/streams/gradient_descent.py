@@ -177,7 +177,7 @@ class PhasedSGD(Contracting):
     """
 
     scale: Positive = 1.0
-    """factor of eta"""
+    """factor of the step size eta"""
 
     def all_blocks(self) -> tuple[Block, ...]:
         # Phase i has T / 2^i users
@@ -271,7 +271,7 @@ class SnowballSGD(Contracting):
     """
 
     scale: Positive = 0.5
-    """factor of eta"""
+    """factor of the step size eta"""
     refit: Refit = "doubling"
     """"doubling" for blocks of doubling length, "once" for one block that ends at the last round"""
     first: Count = 16

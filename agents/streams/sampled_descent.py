@@ -140,7 +140,7 @@ class NoisySGD(Blocks):
     steps: Steps | Literal["auto", "paper"] | None = None
     """m, number of steps; "auto" is min(10 n, n^2), "paper" n^2; if None, by calibration"""
     scale: Positive = 1.0
-    """factor of eta"""
+    """factor of the step size eta"""
     beyond_validity: bool = False
     """(paper) also run at epsilon > 3; the certificate says what epsilon the noise gives"""
     refit: Refit = "doubling"
@@ -161,7 +161,7 @@ class NoisySGD(Blocks):
         return tuple(made)
 
     def numbers(self, users: int) -> tuple[int, float, float]:
-        """Return m, sigma and eta of a block of n = `users`."""
+        """Return steps m, noise sigma and step size eta of a block of n = `users`."""
         loss, paper, private = self.loss, self.calibration == "paper", self.epsilon < inf
         L, k, R = loss.lipschitz, loss.domain.affine_dim, loss.domain.outer_radius
         m: Any = self.steps or ("paper" if paper else "auto")
@@ -232,7 +232,7 @@ class LocalMD(Blocks):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     scale: Positive | None = None
-    """factor of eta; if None, 1 for "paper", or 16 if certified, so that phase 1 has eta"""
+    """factor of eta; if None, 1 for "paper", or 16 if certified: phase 1 has step size eta"""
 
     def all_blocks(self) -> tuple[Block, ...]:
         T, d, (p, L, D) = self.spec.horizon, self.domain.affine_dim, geometry_of(self.loss)
