@@ -12,9 +12,9 @@ from dpbandit.agents.catalogue import (
 )
 from dpbandit.lazy import lazily as _lazily
 
-_HOMES = {one.config: f"{__name__}.{one.file}" for one in (*_entries(), *_wrappers())}
-__all__ = sorted(_HOMES)
-__getattr__, __dir__ = _lazily(__name__, _HOMES, _tabulate)
+_AGENT_MODULES = {one.config: f"{__name__}.{one.file}" for one in (*_entries(), *_wrappers())}
+__all__ = sorted(_AGENT_MODULES)
+__getattr__, __dir__ = _lazily(__name__, _AGENT_MODULES, _tabulate)
 
 _ON_POINTS = ("net-experts", "ball-experts")
 _ON_PRICES = ("ldp-etc", "fade-prices", "fade-curve")
