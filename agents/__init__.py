@@ -28,7 +28,7 @@ def _family(folder: str, but: tuple[str, ...] = (), also: tuple[str, ...] = ()) 
 
 
 AGENTS = _Kinds(_entries())
-"""All agents: id on the command line -> class."""
+"""Classes of all agents, by command-line id."""
 CONTEXTUAL = _family("contextual", but=_ON_PRICES)
 """Agents that choose arms or prices, by command-line id."""
 PRICING = _Kinds(one for one in _entries() if one.id in _ON_PRICES)

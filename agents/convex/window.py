@@ -245,7 +245,7 @@ class WDPCOCOP(GradientLeader, Expiring):
     """
 
     rule: Literal["corrected", "printed"] = "corrected"
-    """rule of step 4: "corrected", or "printed" for line 3 of the paper"""
+    """rule of step 4, "corrected", or "printed" for line 3 of the paper"""
 
     def first_leader(self) -> Leader:
         # Step 4

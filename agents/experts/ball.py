@@ -241,7 +241,7 @@ class BallDraws(Mechanism):
     controls = (1,)
 
     order = inf
-    """order of the norm of `sensitivity`: the largest change of a loss over all points"""
+    """order of the norm of `sensitivity`, the largest change of a loss over all points"""
     sensitivity = 1.0
 
     def __init__(

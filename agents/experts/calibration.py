@@ -141,7 +141,7 @@ class SparseVectorPlan:
     bound: float = inf
     """bound on the mean total loss, for the L* of the calibration"""
     c: float = inf
-    """constant c: a segment that ends has lost c/eta more than L* with high probability"""
+    """constant c, such that a segment that ends has lost L* + c/eta with high probability"""
 
     @property
     def ledger(self) -> Ledger:

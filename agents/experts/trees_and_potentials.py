@@ -123,7 +123,7 @@ class BinaryTreeExperts(Follower):
     best_loss: Least0 = 0.0
     """L*, a public bound on the total loss of the best expert"""
     c: Positive = 4.0
-    """constant c: an expert is bad if its loss exceeds L* + c/eta"""
+    """constant c, such that an expert is bad if its loss exceeds L* + c/eta"""
     beta: Inside01 | None = None
     """failure probability b; if None, 1/T"""
     trees, picks = started(RestartingTrees), started(RemainingTopK)
@@ -261,7 +261,7 @@ class PotentialDraws(Mechanism):
     needs = SUMMED
 
     order = inf
-    """order of the norm of `sensitivity`: the largest change of one expert's loss"""
+    """order of the norm of `sensitivity`, the largest change of one expert's loss"""
 
     def __init__(
         self,
@@ -367,7 +367,7 @@ class PotentialExperts(Follower):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     threshold_units: Literal["corrected", "literal"] = "corrected"
-    """units of the threshold 2 alpha: log phi if "corrected", the query q if "literal" """
+    """units of the threshold 2 alpha, log phi if "corrected", the query q if "literal" """
     alpha: Positive = 1.0
     """half the fall of log phi at which a test fires"""
     draws: Draws | None = None

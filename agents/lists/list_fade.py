@@ -163,7 +163,7 @@ class ListFADE(Lists):
     delta: float = 1e-5
     """target, in (0, 1)"""
     counted: Literal["auto", "residuals", "clicks", "squares", "mean"] = "auto"
-    """statistic of a user: clicks minus predictions, clicked items, clicked items with the position
+    """statistic of a user, clicks minus predictions, clicked items, clicked items with the position
     weights of least squares, or the mean over the list; "auto" is residuals if a click ends the
     looking (cascade, dependent), else clicks"""
     gram_weight: Positive = 0.5

@@ -418,7 +418,7 @@ class PersonalFADE(Personal):
     """visits that are released; "visits" has group privacy for all visits of a person; if None,
     "latest" for people with a memory and at least 10 visits, else "first" """
     trust: Literal["central", "aggregated"] = "central"
-    """data that the server sees: everything, or with "aggregated" only sums of batches"""
+    """data that the server sees, everything, or with "aggregated" only sums of batches"""
     honest: float = 1.0
     """fraction of slots, empty ones included, whose device adds its noise and stays, in (0, 1], or
     with "latest" fraction of people; below 1 only with "aggregated" """

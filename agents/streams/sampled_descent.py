@@ -232,7 +232,7 @@ class LocalMD(Blocks):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     scale: Positive | None = None
-    """factor of eta; if None, 1 for "paper", or 16 if certified: phase 1 has step size eta"""
+    """factor of eta; if None, 1 for "paper", or 16 if certified (phase 1 has step eta)"""
 
     def all_blocks(self) -> tuple[Block, ...]:
         T, d, (p, L, D) = self.spec.horizon, self.domain.affine_dim, geometry_of(self.loss)
