@@ -358,8 +358,8 @@ class PFTAL(PrivateLeader):
     """"certified" is the least noise for the claim, "paper" the printed noise, whatever its
     epsilon"""
     anytime: bool = False
-    """True for a hybrid tree, of the same privacy at every horizon, some more noise; noise that is not
-    Gaussian then meets epsilon at delta = 0"""
+    """True for a hybrid tree, with the same privacy at every horizon and some more noise; laws that
+    are not Gaussian then meet epsilon at delta = 0"""
     prefix_sums: Literal["tree", "gradual"] = "tree"
     """mechanism that releases running sums; "gradual" has laplace or gaussian noise"""
     curvature: Positive | None = None
